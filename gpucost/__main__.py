@@ -1,0 +1,6 @@
+"""`python -m gpucost`."""
+
+from gpucost.cli import main
+
+if __name__ == "__main__":
+    main()

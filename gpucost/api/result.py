@@ -1,0 +1,78 @@
+"""What every answer can do: be saved, shown in a notebook, and turned into a frame, a workbook or a page.
+
+A result is its payload: a plain, JSON-able mapping with `kind`, `schema_version`, `request`, `as_of`,
+`catalog_version`, the answer's own keys, `warnings` and `sources` (the rows of sources.csv that it leans on).
+Rendering needs the payload alone, so that a saved result renders like a fresh one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    import pandas
+
+    from gpucost.render.document import Document
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """An answer: its payload and the ways to render it."""
+
+    payload: Mapping[str, Any]
+    kind: ClassVar[str] = ""
+    rows_key: ClassVar[str] = "rows"  # key of the payload that holds the main list
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the payload as a plain dictionary."""
+        return dict(self.payload)
+
+    def to_json(self) -> str:
+        """Return the payload as JSON text; floats carry 12 significant digits."""
+        from gpucost.render.json import dumps
+
+        return dumps(self.payload)
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """Return the main list as a data frame, one row per entry."""
+        import pandas
+
+        return pandas.json_normalize(list(self.payload[self.rows_key]))
+
+    def document(self) -> "Document":
+        """Return the medium-neutral document that every writer walks."""
+        from gpucost.render.build import document
+
+        return document(self.payload)
+
+    def to_text(self) -> str:
+        """Return what the terminal shows."""
+        from gpucost.render.text import write
+
+        return write(self.document())
+
+    def to_markdown(self) -> str:
+        """Return the document as Markdown."""
+        from gpucost.render.markdown import write
+
+        return write(self.document())
+
+    def to_html(self, path: str) -> None:
+        """Write a self-contained page to `path`."""
+        from gpucost.render.html import write_page
+
+        write_page(self.document(), path)
+
+    def to_excel(self, path: str) -> None:
+        """Write a workbook with live formulas to `path`."""
+        from gpucost.render.excel import write_workbook
+
+        write_workbook(self.payload, path)
+
+    def _repr_html_(self) -> str:
+        from gpucost.render.html import fragment
+
+        return fragment(self.document())
+
+    def __str__(self) -> str:
+        return self.to_text()

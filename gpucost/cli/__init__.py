@@ -1,0 +1,105 @@
+"""The command line: a table of commands, each loaded only when it runs, and the one boundary for errors."""
+
+import os
+import sys
+from importlib import import_module
+
+import click
+
+from gpucost import __version__
+from gpucost.errors import GpuCostError
+
+# command -> (module with an attribute `command`, one line of help)
+COMMANDS: dict[str, tuple[str, str]] = {
+    "estimate": ("gpucost.cli.estimate", "What a training run costs, on every offer, with a range."),
+    "inference": ("gpucost.cli.inference", "What serving a model costs per million tokens, and self-host against API."),
+    "tco": ("gpucost.cli.tco", "Rent, reserve or buy: cash flows, NPV and break-even."),
+    "mix": ("gpucost.cli.mix", "The cheapest mix of owned, reserved, on-demand and spot capacity for a demand curve."),
+    "fit": ("gpucost.cli.fit", "Does a model fit a GPU, on how many, and what is the smallest change that helps."),
+    "throughput": ("gpucost.cli.throughput", "Step time, tokens per second and MFU of a layout, or the best layouts."),
+    "roofline": ("gpucost.cli.roofline", "What bounds one operation or a whole step: compute, bandwidth, network or host."),
+    "audit": ("gpucost.cli.audit", "Is a claim about time, cost, memory or break-even possible?"),
+    "compare": ("gpucost.cli.compare", "Explain the difference between two saved results."),
+    "rerun": ("gpucost.cli.rerun", "Reproduce a saved result from the facts that it embeds."),
+    "report": ("gpucost.cli.report", "Build an Excel, HTML, Markdown or JSON report from a scenario file."),
+    "init": ("gpucost.cli.init", "Write a commented example scenario."),
+    "schema": ("gpucost.cli.schema", "Print the JSON schema of a file or an answer."),
+    "prices": ("gpucost.cli.prices", "Dated GPU prices: now, at a past date, their history and differences."),
+    "gpus": ("gpucost.cli.gpus", "Accelerators and their dense peaks, memory, links and power."),
+    "systems": ("gpucost.cli.systems", "Nodes and instances with their links and networks."),
+    "models": ("gpucost.cli.models", "Model architectures and their parameter counts."),
+    "sources": ("gpucost.cli.sources", "Where every number comes from."),
+    "sql": ("gpucost.cli.sql", "Ask the catalog in SQL, read-only."),
+    "validate": ("gpucost.cli.validate", "Hold predictions against measurements."),
+    "calibrate": ("gpucost.cli.calibrate", "Fit the efficiencies to measurements."),
+    "data": ("gpucost.cli.data", "Check data files against their schemas."),
+    "config": ("gpucost.cli.config", "Where things are and which settings apply."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands' names and help without importing their modules."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        loaded = import_module(COMMANDS[cmd_name][0]).command
+        assert isinstance(loaded, click.Command)
+        return loaded
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            import difflib
+
+            near = difflib.get_close_matches(args[0], COMMANDS, n=2, cutoff=0.5)
+            if near and "Did you mean" not in error.message:
+                error.message += f" Did you mean {' or '.join(map(repr, near))}?"
+            raise
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="gpucost")
+@click.option("--debug", is_flag=True, help="Show a traceback when something fails.")
+def cli(debug: bool) -> None:
+    """What will it cost to train or serve this model, on whose GPUs, and should we rent, reserve or buy?"""
+
+
+def main() -> None:
+    """Run the command line; a GpuCostError becomes one sentence on stderr and its exit code."""
+    debug = "--debug" in sys.argv
+    try:
+        code = cli.main(standalone_mode=False, prog_name="gpucost")
+        sys.stdout.flush()
+        sys.exit(code if isinstance(code, int) else 0)
+    except GpuCostError as error:
+        if debug:
+            raise
+        click.echo(f"gpucost: {error}", err=True)
+        sys.exit(error.exit_code)
+    except click.exceptions.Abort:
+        click.echo("gpucost: interrupted", err=True)
+        sys.exit(130)
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    except Exception as error:
+        if debug:
+            raise
+        click.echo(f"gpucost: internal error: {type(error).__name__}: {error}. Run again with --debug and report it.", err=True)
+        sys.exit(1)

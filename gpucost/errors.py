@@ -1,0 +1,69 @@
+"""Errors that a user can act on: each says what, where, why and what to try, and carries its exit code.
+
+Exit codes: 0 ok, 1 crash, 2 usage or unreadable input, 3 over the given budget, 4 price missing or stale,
+5 a check failed, 6 nothing fits, 130 interrupted.
+"""
+
+from collections.abc import Sequence
+
+
+class GpuCostError(Exception):
+    """Base of every error that gpucost raises on purpose."""
+
+    exit_code = 2
+
+
+class UsageError(GpuCostError):
+    """An argument, a name, a file or a statement that cannot be used."""
+
+
+class UnknownNameError(UsageError):
+    """A name that resolves to nothing; carries the nearest names."""
+
+    def __init__(self, kind: str, name: str, candidates: Sequence[str] = (), hint: str = "") -> None:
+        self.kind, self.name, self.candidates = kind, name, tuple(candidates)
+        text = f"unknown {kind} {name!r}."
+        if self.candidates:
+            text += f" Did you mean {' or '.join(map(repr, self.candidates[:3]))}?"
+        super().__init__(f"{text} {hint}".strip())
+
+
+class AmbiguousNameError(UsageError):
+    """A name that resolves to several things where one is required."""
+
+    def __init__(self, kind: str, name: str, candidates: Sequence[str]) -> None:
+        self.kind, self.name, self.candidates = kind, name, tuple(candidates)
+        super().__init__(f"{kind} {name!r} is ambiguous: {', '.join(self.candidates)}. Name one of them.")
+
+
+class DataError(UsageError):
+    """A bad cell, row or file of data, located as file:row:column."""
+
+    def __init__(self, reason: str, *, file: str, row: int | None = None, column: str | None = None) -> None:
+        self.reason, self.file, self.row, self.column = reason, file, row, column
+        place = ":".join(str(part) for part in (file, row, column) if part is not None)
+        super().__init__(f"{place}: {reason}")
+
+
+class OverBudgetError(GpuCostError):
+    """The answer costs more than the budget given."""
+
+    exit_code = 3
+
+
+class PriceMissingError(GpuCostError):
+    """No price, or only stale prices under --strict-prices."""
+
+    exit_code = 4
+
+
+class CheckFailedError(GpuCostError):
+    """A check that was asked for did not pass."""
+
+    exit_code = 5
+
+
+class NothingFitsError(GpuCostError):
+    """No system, layout or offer can do what was asked."""
+
+    exit_code = 6

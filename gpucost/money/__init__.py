@@ -1,0 +1,1 @@
+"""Money: rates, terms, cash flows, ownership. It never sees a FLOP."""

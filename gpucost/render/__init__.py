@@ -1,0 +1,1 @@
+"""Rendering: saved results become text, JSON, CSV, Markdown, Excel and HTML. It computes nothing."""

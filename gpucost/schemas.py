@@ -1,0 +1,306 @@
+"""One definition per table. Validation, the column dictionary of the docs and the DuckDB table are made from it.
+
+The definitions are plain tuples, so that reading them costs nothing; the pydantic model of a table, which
+judges data that is not trusted, is built on first use by `row_model`.
+"""
+
+from functools import cache
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+Kind = Literal["text", "integer", "number", "date", "flag"]
+
+DUCKDB_TYPES: dict[str, str] = {
+    "text": "VARCHAR",
+    "integer": "BIGINT",
+    "number": "DOUBLE",
+    "date": "DATE",
+    "flag": "BOOLEAN",
+}
+
+
+class Column(NamedTuple):
+    """One column: its kind, what it means, and what a cell may hold. The unit is the name's suffix."""
+
+    name: str
+    kind: Kind
+    description: str
+    required: bool = False
+    low: float | None = None  # smallest value allowed
+    high: float | None = None  # largest value allowed
+    positive: bool = False  # zero is refused: a missing number is an empty cell
+    choices: tuple[str, ...] = ()
+    refers_to: str = ""  # table whose key this column holds
+
+
+class Table(NamedTuple):
+    """One table: where its CSV files are (a glob below the data root), its columns and its key."""
+
+    name: str
+    files: str
+    description: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+
+    def column(self, name: str) -> Column:
+        """Return the column of that name."""
+        return next(column for column in self.columns if column.name == name)
+
+
+def text(name: str, description: str, *, required: bool = False, choices: tuple[str, ...] = (), refers_to: str = "") -> Column:
+    """Define a text column."""
+    return Column(name, "text", description, required, choices=choices, refers_to=refers_to)
+
+
+def number(
+    name: str,
+    description: str,
+    *,
+    required: bool = False,
+    low: float | None = None,
+    high: float | None = None,
+    positive: bool = False,
+) -> Column:
+    """Define a floating-point column."""
+    return Column(name, "number", description, required, low, high, positive)
+
+
+def integer(
+    name: str,
+    description: str,
+    *,
+    required: bool = False,
+    low: float | None = 0,
+    high: float | None = None,
+    positive: bool = False,
+) -> Column:
+    """Define an integer column; zero or more unless told otherwise."""
+    return Column(name, "integer", description, required, low, high, positive)
+
+
+def date(name: str, description: str, *, required: bool = False) -> Column:
+    """Define a date column (YYYY-MM-DD)."""
+    return Column(name, "date", description, required)
+
+
+def flag(name: str, description: str, *, required: bool = False) -> Column:
+    """Define a true/false column (1 or 0)."""
+    return Column(name, "flag", description, required)
+
+
+CONFIDENCES = ("high", "medium", "low")
+STATUSES = ("given", "sourced", "assumed", "derived", "user")
+OPTIONS = (
+    "on_demand", "spot", "interruptible", "reserved", "savings_plan", "commitment", "capacity_block",
+    "flex_start", "calendar", "community", "secure", "dedicated",
+)  # fmt: skip
+
+_PROVENANCE = (
+    text("source_id", "key into sources.csv of the same folder", required=True, refers_to="sources"),
+    text("confidence", "how well the row was checked", required=True, choices=CONFIDENCES),
+    text("notes", "what a reader must know"),
+)
+
+_SOURCE_COLUMNS = (
+    text("source_id", "key", required=True),
+    text("publisher", "who published it", required=True),
+    text("title", "what it is", required=True),
+    text("locator", "where to find it: an address, a paper, a repository with path and commit", required=True),
+    date("published_on", "date of publication, where known"),
+    date("accessed_on", "date on which it was read"),
+    text("note", "what a reader must know"),
+)
+
+ACCELERATORS = Table(
+    "accelerators",
+    "models/accelerators.csv",
+    "Accelerators: dense peaks, usable memory, links per GPU and direction, power, prices.",
+    (
+        text("id", "canonical name", required=True),
+        text("vendor", "who makes it", required=True),
+        text("name", "full name", required=True),
+        text("architecture", "micro-architecture and die", required=True),
+        text("family", "family that calibration falls back to: pascal, volta, turing, ampere, ada, hopper, blackwell, rubin, cdna2, cdna3, cdna4, rdna3, gaudi, tpu, trainium", required=True),
+        text("form_factor", "SXM5, PCIe, OAM …", required=True),
+        integer("year", "year of launch", required=True, low=2010),
+        number("memory_gib", "memory that the device reports as usable", required=True, positive=True),
+        number("memory_marketed_gb", "memory as the vendor writes it", required=True, positive=True),
+        text("memory_type", "HBM3, GDDR6 …", required=True),
+        number("hbm_gb_per_s", "bandwidth of the device memory", required=True, positive=True),
+        number("l2_mb", "last-level cache", positive=True),
+        integer("multiprocessors", "streaming multiprocessors or compute units", positive=True),
+        number("fp64_tflops", "dense peak", positive=True),
+        number("fp64_tensor_tflops", "dense peak", positive=True),
+        number("fp32_tflops", "dense peak outside the matrix units", positive=True),
+        number("tf32_tflops", "dense peak", positive=True),
+        number("bf16_tflops", "dense peak", positive=True),
+        number("fp16_tflops", "dense peak, FP32 accumulate", positive=True),
+        number("fp8_tflops", "dense peak", positive=True),
+        number("int8_tflops", "dense peak, in tera-operations", positive=True),
+        number("fp6_tflops", "dense peak", positive=True),
+        number("fp4_tflops", "dense peak", positive=True),
+        number("sparse_ratio", "marketed sparse peak ÷ dense peak of the lowest common precision", required=True, low=1),
+        text("scaleup_link", "NVLink, Infinity Fabric, ICI … or none", required=True),
+        number("scaleup_gb_per_s", "scale-up bandwidth per GPU, one direction; 0 where there is none", required=True, low=0),
+        integer("scaleup_gpus", "GPUs in the scale-up domain", required=True, positive=True),
+        integer("pcie_generation", "PCI Express generation", positive=True),
+        number("pcie_gb_per_s", "host link, one direction", positive=True),
+        number("tdp_w", "board power limit", positive=True),
+        integer("mig_slices", "largest number of MIG instances"),
+        flag("ecc", "memory with error correction"),
+        number("street_low_usd", "low street price", positive=True),
+        number("street_high_usd", "high street price", positive=True),
+        text("street_observed", "when the street price was seen (a year, a month or a span)"),
+        text("street_source", "where the street price was seen, or estimate"),
+        number("launch_usd", "list price at launch", positive=True),
+        text("launch_source", "where the launch price stands"),
+        *_PROVENANCE,
+    ),
+    ("id",),
+)  # fmt: skip
+
+SYSTEMS = Table(
+    "systems",
+    "models/systems.csv",
+    "Nodes, instances and racks: accelerators, links inside and between them, power, price.",
+    (
+        text("id", "canonical name", required=True),
+        text("kind", "what it is", required=True, choices=("node", "baseboard", "rack", "cloud")),
+        text("name", "full name", required=True),
+        text("provider", "who rents it, for cloud instances"),
+        text("instance_type", "the provider's name of it"),
+        text("accelerator_id", "accelerator", required=True, refers_to="accelerators"),
+        integer("gpus", "accelerators in one node", required=True, positive=True),
+        number("scaleup_gb_per_s", "scale-up bandwidth per GPU, one direction; 0 where GPUs meet over PCIe only", required=True, low=0),
+        integer("scaleup_gpus", "GPUs in the scale-up domain, which may span nodes", required=True, positive=True),
+        number("scaleout_gb_per_s", "scale-out bandwidth per GPU, one direction; empty where no network is named", positive=True),
+        text("fabric", "the scale-out network in words"),
+        number("max_power_kw", "rated maximum of the node", positive=True),
+        number("rack_units", "height", positive=True),
+        number("price_low_usd", "low price of the node", positive=True),
+        number("price_high_usd", "high price of the node", positive=True),
+        text("price_observed", "when the price was seen"),
+        text("price_source", "where the price was seen"),
+        *_PROVENANCE,
+    ),
+    ("id",),
+)  # fmt: skip
+
+LLMS = Table(
+    "llms",
+    "models/llms.csv",
+    "Model architectures, with published parameter counts to hold the recount against.",
+    (
+        text("id", "canonical name", required=True),
+        text("family", "model family", required=True),
+        integer("layers", "transformer layers", required=True, positive=True),
+        integer("hidden", "width of the residual stream", required=True, positive=True),
+        integer("heads", "query heads", required=True, positive=True),
+        integer("kv_heads", "key and value heads", required=True, positive=True),
+        integer("head_dim", "dimension of a head", required=True, positive=True),
+        integer("ffn_hidden", "feed-forward width of dense layers; 0 where every layer is a mixture of experts", required=True),
+        flag("gated", "gated feed-forward (three matrices)", required=True),
+        integer("vocab", "vocabulary", required=True, positive=True),
+        flag("tied_embeddings", "input and output embeddings share their weights", required=True),
+        integer("max_sequence_tokens", "longest sequence", required=True),
+        integer("experts", "routed experts per layer", required=True),
+        integer("experts_per_token", "routed experts that a token visits", required=True),
+        integer("shared_experts", "experts that every token visits", required=True),
+        integer("expert_ffn_hidden", "width of a routed expert", required=True),
+        integer("shared_ffn_hidden", "width of a shared expert", required=True),
+        integer("first_dense_layers", "dense layers before the first mixture of experts", required=True),
+        integer("moe_layer_step", "a mixture of experts every n-th layer", required=True, positive=True),
+        text("attention", "kind of attention", required=True, choices=("mha", "gqa", "mqa", "mla")),
+        integer("q_lora_rank", "latent rank of queries (MLA)", required=True),
+        integer("kv_lora_rank", "latent rank of keys and values (MLA)", required=True),
+        integer("qk_nope_dim", "head dimension without rotation (MLA)", required=True),
+        integer("qk_rope_dim", "head dimension with rotation (MLA)", required=True),
+        integer("v_head_dim", "value head dimension (MLA)", required=True),
+        integer("window_tokens", "sliding window; 0 is full attention", required=True),
+        integer("window_layers", "layers that attend within the window only", required=True),
+        integer("linear_layers", "layers with linear attention or a state-space mixer", required=True),
+        text("norm", "normalisation: rms, ln, ln_w (weight only), ln_np (no parameters)", required=True, choices=("rms", "ln", "ln_w", "ln_np")),
+        flag("qkv_bias", "biases in the attention projections (and everywhere, for older styles)", required=True),
+        integer("mtp_layers", "multi-token prediction layers", required=True),
+        integer("position_parameters", "learned position embeddings and similar", required=True),
+        integer("extra_parameters", "parameters known from the weights that no dimension explains", required=True, low=None),
+        integer("published_parameters", "total parameters that the publisher states", positive=True),
+        integer("published_active_parameters", "active parameters that the publisher states", positive=True),
+        integer("weights_parameters", "parameters counted in the published weight files", positive=True),
+        integer("training_tokens", "tokens of the published training run", positive=True),
+        *_PROVENANCE,
+    ),
+    ("id",),
+)  # fmt: skip
+
+ALIASES = Table(
+    "aliases",
+    "models/aliases.csv",
+    "Other names of accelerators, systems and models.",
+    (
+        text("kind", "what is named", required=True, choices=("accelerator", "system", "model", "provider", "region")),
+        text("alias", "the other name, in lower case", required=True),
+        text("id", "canonical name", required=True),
+        text("notes", "what a reader must know"),
+    ),
+    ("kind", "alias"),
+)
+
+MODEL_SOURCES = Table("model_sources", "models/sources.csv", "Where the physical facts come from.", _SOURCE_COLUMNS, ("source_id",))
+PRICE_SOURCES = Table("price_sources", "pricing/sources.csv", "Where the money facts come from.", _SOURCE_COLUMNS, ("source_id",))
+
+OFFERS = Table(
+    "offers",
+    "pricing/offers/*.csv",
+    "Dated prices that can be ordered: who, what, where, on which terms. Append only; a correction is a new row.",
+    (
+        text("offer_id", "canonical id: provider, product, gpu, gpus, region, option, tier, term, payment", required=True),
+        text("offer_kind", "only an offer can be ordered and ranked", required=True, choices=("offer", "floor", "average", "mixed")),
+        text("provider", "who sells it", required=True),
+        text("instance_type", "product name", required=True),
+        text("gpu", "accelerator id, or several separated by | where the source is ambiguous", required=True),
+        flag("gpu_assumed", "the form factor or variant is assumed, not stated", required=True),
+        integer("gpus", "accelerators in one unit of the offer", required=True, positive=True),
+        text("system_id", "node that the offer is, where known", refers_to="systems"),
+        text("region", "provider's region, or empty where the scope is not a region"),
+        text("region_scope", "what the price covers", required=True, choices=("region", "country", "continent", "global", "any", "unknown")),
+        text("option", "purchase option", required=True, choices=OPTIONS),
+        text("tier", "the provider's tier, such as secure or community"),
+        text("billing", "per use, or take-or-pay", required=True, choices=("per_use", "take_or_pay")),
+        integer("term_months", "length of the commitment; 0 for none", required=True),
+        text("payment", "how a commitment is paid", required=True, choices=("none", "no_upfront", "partial_upfront", "all_upfront", "monthly", "unknown")),
+        number("upfront_usd", "paid at the start, for one unit", low=0),
+        number("usd_per_hour", "effective price of one unit for an hour", required=True, positive=True, high=100000),
+        number("usd_per_gpu_hour", "effective price ÷ gpus", required=True, positive=True, high=2000),
+        number("recurring_usd_per_hour", "part of the price that is paid by the hour", low=0),
+        number("minimum_hours", "shortest purchase", low=0),
+        number("billing_increment_hours", "purchases are rounded up to this", low=0),
+        integer("minimum_units", "smallest order in units", positive=True),
+        integer("maximum_units", "largest order in units", positive=True),
+        number("vcpus", "virtual processors of one unit", positive=True),
+        number("memory_gib", "host memory of one unit", positive=True),
+        number("local_nvme_gb", "local disk of one unit", low=0),
+        number("network_gbit_per_s", "network of one unit", positive=True),
+        text("availability", "what is known of the capacity"),
+        date("valid_from", "the price holds from this day, where stated"),
+        date("observed_on", "when the price was seen", required=True),
+        date("recorded_on", "when it was learned; the observation's date for shipped facts", required=True),
+        text("date_precision", "how exact the dates are", required=True, choices=("day", "approximate")),
+        *_PROVENANCE,
+    ),
+    ("offer_id", "valid_from", "observed_on", "recorded_on", "source_id"),
+)  # fmt: skip
+
+TABLES: dict[str, Table] = {
+    table.name: table for table in (ACCELERATORS, SYSTEMS, LLMS, ALIASES, MODEL_SOURCES, PRICE_SOURCES, OFFERS)
+}
+
+
+@cache
+def row_model(name: str) -> type["BaseModel"]:
+    """Build the pydantic model that judges one row of the table called `name`."""
+    from gpucost.catalog.validation import build_row_model
+
+    return build_row_model(TABLES[name])

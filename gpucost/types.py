@@ -1,0 +1,122 @@
+"""Frozen records that travel between the floors: an architecture, an accelerator, a system, a layout."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+Status = Literal["given", "sourced", "assumed", "derived", "synthesised", "user"]
+
+
+@dataclass(frozen=True, slots=True)
+class Architecture:
+    """A transformer, by its dimensions. Counts are per model; zero means that a part is absent."""
+
+    name: str
+    family: str
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    ffn_hidden: int  # dense layers' feed-forward width; 0 where every layer is a mixture of experts
+    gated: bool
+    vocab: int
+    tied_embeddings: bool
+    max_sequence_tokens: int = 0
+    # mixture of experts
+    experts: int = 0
+    experts_per_token: int = 0
+    shared_experts: int = 0
+    expert_ffn_hidden: int = 0
+    shared_ffn_hidden: int = 0
+    first_dense_layers: int = 0
+    moe_layer_step: int = 1
+    # attention: "mha" | "gqa" | "mqa" | "mla"
+    attention: str = "gqa"
+    q_lora_rank: int = 0
+    kv_lora_rank: int = 0
+    qk_nope_dim: int = 0
+    qk_rope_dim: int = 0
+    v_head_dim: int = 0
+    window_tokens: int = 0  # sliding window; 0 means full attention everywhere
+    window_layers: int = 0  # layers that attend within the window only
+    linear_layers: int = 0  # layers with linear attention or a state-space mixer instead of a KV cache
+    # "rms" | "ln" | "ln_w" (weight only) | "ln_np" (no parameters)
+    norm: str = "rms"
+    qkv_bias: bool = False
+    mtp_layers: int = 0
+    position_parameters: int = 0  # learned position embeddings and similar, in parameters
+    extra_parameters: int = 0  # parameters counted from the source that no dimension above explains
+    status: Status = "sourced"
+    source_id: str = ""
+    notes: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Accelerator:
+    """One accelerator: dense peaks, memory, links (per GPU, one direction), power. None is unknown, never zero."""
+
+    id: str
+    vendor: str
+    name: str
+    family: str  # micro-architecture family that calibration falls back to: volta, ampere, ada, hopper, blackwell, cdna3, tpu …
+    form_factor: str
+    year: int
+    memory_gib: float  # as the device reports it
+    hbm_gb_per_s: float
+    l2_mb: float | None = None
+    fp32_tflops: float | None = None
+    tf32_tflops: float | None = None
+    bf16_tflops: float | None = None
+    fp16_tflops: float | None = None
+    fp8_tflops: float | None = None
+    int8_tflops: float | None = None
+    fp6_tflops: float | None = None
+    fp4_tflops: float | None = None
+    sparse_ratio: float = 1.0
+    multiprocessors: int | None = None
+    scaleup_link: str = "none"
+    scaleup_gb_per_s: float = 0.0
+    scaleup_gpus: int = 1
+    pcie_gb_per_s: float | None = None
+    tdp_w: float | None = None
+    confidence: str = "medium"
+    status: Status = "sourced"
+    source_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class System:
+    """A node, instance or rack: which accelerator, how many, and how they reach each other and other nodes."""
+
+    id: str
+    name: str
+    kind: str  # node | baseboard | rack | cloud | synthesised
+    accelerator_id: str
+    gpus: int  # accelerators per node
+    scaleup_gb_per_s: float  # per GPU, one direction, inside the scale-up domain
+    scaleup_gpus: int  # size of the scale-up domain (may exceed one node: NVL72, TPU pods)
+    scaleout_gb_per_s: float | None  # per GPU, one direction; None means no named scale-out network
+    fabric: str = ""
+    max_power_kw: float | None = None
+    provider: str = ""
+    instance_type: str = ""
+    status: Status = "sourced"
+    source_id: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a training job is spread over GPUs. tensor × pipeline × context × data = gpus; expert divides data × context × tensor."""
+
+    gpus: int
+    tensor: int = 1
+    pipeline: int = 1
+    context: int = 1
+    expert: int = 1
+    data: int = 1
+    sharding: int = 0  # 0 plain data parallel, 1 optimizer states, 2 and gradients, 3 and parameters (FSDP)
+    micro_batch: int = 1  # sequences per GPU and micro-step
+    global_batch: int = 1  # sequences per step over all GPUs
+    virtual_stages: int = 1
+    recompute: str = "none"  # none | selective | full
+    precision: str = "bf16"

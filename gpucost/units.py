@@ -1,0 +1,151 @@
+"""Constants, human quantities and the table of unit suffixes that every dimensional name ends in."""
+
+import math
+import re
+
+from gpucost.errors import UsageError
+
+HOURS_PER_DAY = 24.0
+DAYS_PER_YEAR = 365.0
+HOURS_PER_YEAR = 8760.0
+HOURS_PER_MONTH = 730.0
+SECONDS_PER_HOUR = 3600.0
+SECONDS_PER_DAY = 86400.0
+MONTHS_PER_YEAR = 12
+GB = 1e9
+GIB = 2.0**30
+BITS_PER_BYTE = 8.0
+
+# Longest suffix first, so that `usd_per_gpu_hour` is not read as `hour`.
+SUFFIX_UNITS = {
+    "usd_per_gpu_hour": "USD per GPU-hour",
+    "usd_per_kw_month": "USD per kW-month",
+    "usd_per_gib_month": "USD per GiB-month",
+    "usd_per_gb_month": "USD per GB-month",
+    "usd_per_hour": "USD per hour",
+    "usd_per_mtok": "USD per million tokens",
+    "usd_per_kwh": "USD per kWh",
+    "usd_per_gb": "USD per GB",
+    "kgco2e_per_kwh": "kgCO2e per kWh",
+    "tokens_per_s_per_gpu": "tokens per second per GPU",
+    "tokens_per_s": "tokens per second",
+    "per_gpu_hour": "per GPU-hour",
+    "per_node_day": "per node-day",
+    "gb_per_s": "GB per second, one direction",
+    "gbit_per_s": "Gbit per second, one direction",
+    "kgco2e": "kgCO2e",
+    "tflops": "TFLOP per second, dense",
+    "tokens": "tokens",
+    "months": "months",
+    "fraction": "fraction of one",
+    "bytes": "bytes",
+    "hours": "hours",
+    "years": "years",
+    "ratio": "ratio",
+    "days": "days",
+    "flop": "FLOP",
+    "gib": "GiB (2^30 bytes)",
+    "kwh": "kWh",
+    "usd": "USD",
+    "gb": "GB (1e9 bytes)",
+    "kw": "kW",
+    "mb": "MB (1e6 bytes)",
+    "ms": "milliseconds",
+    "us": "microseconds",
+    "w": "W",
+    "s": "seconds",
+    "on": "date",
+    "from": "date",
+}
+
+_MULTIPLIERS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12, "q": 1e15}
+_QUANTITY = re.compile(r"([0-9][0-9_,]*\.?[0-9]*(?:e[+-]?[0-9]+)?|\.[0-9]+)\s*([a-z]*)", re.IGNORECASE)
+_DURATION_DAYS = {"h": 1 / 24, "d": 1.0, "w": 7.0, "mo": 365 / 12, "y": 365.0}
+
+
+def unit_of(name: str) -> str:
+    """Return the unit that a dimensional name states by its suffix, or an empty string.
+
+    >>> unit_of("cost_usd_per_gpu_hour"), unit_of("layers")
+    ('USD per GPU-hour', '')
+    """
+    for suffix in sorted(SUFFIX_UNITS, key=len, reverse=True):
+        if name == suffix or name.endswith("_" + suffix):
+            return SUFFIX_UNITS[suffix]
+    return ""
+
+
+def parse_count(text: str | float, what: str = "a count") -> float:
+    """Read a positive human count such as "100b", "1.5T", "300M", "1e12" or 1000.
+
+    >>> parse_count("100b"), parse_count("1.5T"), parse_count(42)
+    (100000000000.0, 1500000000000.0, 42.0)
+    """
+    if isinstance(text, (int, float)):
+        value = float(text)
+    else:
+        match = _QUANTITY.fullmatch(text.strip())
+        if match is None or match[2].lower() not in _MULTIPLIERS:
+            raise UsageError(f"{what}: cannot read {text!r}. Write a number with k, M, B or T, such as 100b or 1.5T.")
+        value = float(match[1].replace("_", "").replace(",", "")) * _MULTIPLIERS[match[2].lower()]
+    if not math.isfinite(value) or value <= 0:
+        raise UsageError(f"{what}: {text!r} is not a positive, finite number.")
+    return value
+
+
+def parse_days(text: str | float, what: str = "a duration") -> float:
+    """Read a positive duration in days from "30d", "36h", "6w", "3mo", "1y" or a number of days.
+
+    >>> parse_days("36h"), parse_days("2w")
+    (1.5, 14.0)
+    """
+    if isinstance(text, (int, float)):
+        value = float(text)
+    else:
+        match = _QUANTITY.fullmatch(text.strip())
+        unit = match[2].lower() or "d" if match else ""
+        if match is None or unit not in _DURATION_DAYS:
+            raise UsageError(f"{what}: cannot read {text!r}. Write days, hours, weeks, months or years, such as 30d, 36h, 6w, 3mo, 1y.")
+        value = float(match[1].replace("_", "").replace(",", "")) * _DURATION_DAYS[unit]
+    if not math.isfinite(value) or value <= 0:
+        raise UsageError(f"{what}: {text!r} is not a positive, finite duration.")
+    return value
+
+
+def parse_fraction(text: str | float, what: str = "a fraction") -> float:
+    """Read a fraction from "70%", "0.7" or 0.7; anything outside 0 to 1 is refused.
+
+    >>> parse_fraction("70%")
+    0.7
+    """
+    try:
+        if isinstance(text, str) and text.strip().endswith("%"):
+            value = float(text.strip()[:-1]) / 100
+        else:
+            value = float(text)
+    except ValueError:
+        raise UsageError(f"{what}: cannot read {text!r}. Write 70% or 0.7.") from None
+    if not 0 <= value <= 1:
+        raise UsageError(f"{what}: {text!r} lies outside 0 to 100 %. Write 70% or 0.7.")
+    return value
+
+
+def parse_usd(text: str | float, what: str = "an amount") -> float:
+    """Read a positive amount of USD from "2.35", "$6,291", "10k" or a number.
+
+    >>> parse_usd("$6,291"), parse_usd("10k")
+    (6291.0, 10000.0)
+    """
+    return parse_count(text.strip().lstrip("$") if isinstance(text, str) else text, what)
+
+
+def format_count(value: float) -> str:
+    """Write a count in short form.
+
+    >>> format_count(8.03e9), format_count(1e11), format_count(950)
+    ('8.03B', '100B', '950')
+    """
+    for limit, letter in ((1e15, "Q"), (1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= limit:
+            return f"{value / limit:.3g}{letter}"
+    return f"{value:.3g}"
