@@ -1,0 +1,125 @@
+"""Structs of arrays that the kernels share: one element per case, strings as small integer codes.
+
+A single case is an array of length one; there is no scalar path. `take` and `repeat` build batches.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.errors import UsageError
+from gpucost.types import Layout
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+CHUNK = 65_536  # rows per pass: the working set of a kernel stays in cache
+
+RECOMPUTES = ("none", "selective", "full")
+PRECISIONS = ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32", "int8")
+METHODS = ("full", "lora", "qlora")
+
+
+def code_of(name: str, names: Sequence[str], what: str) -> int:
+    """Return the code of a name in a closed list, or say which names there are.
+
+    >>> code_of("full", RECOMPUTES, "recompute")
+    2
+    """
+    if name not in names:
+        raise UsageError(f"unknown {what} {name!r}. Choose one of {', '.join(names)}.")
+    return names.index(name)
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """A frozen struct whose fields are arrays of one length."""
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """Return the names of the columns."""
+        return tuple(field.name for field in fields(cls))
+
+    def __len__(self) -> int:
+        return len(getattr(self, fields(self)[0].name))
+
+    def take(self, indices: Any) -> Self:
+        """Return the rows that `indices` (integers, a mask or a slice) names, in that order."""
+        return type(self)(**{name: getattr(self, name)[indices] for name in self.names()})
+
+    def chunks(self, size: int = CHUNK) -> Iterator[slice]:
+        """Yield the slices that cut the rows into pieces which stay in cache."""
+        for start in range(0, len(self), size):
+            yield slice(start, start + size)
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[Self]) -> Self:
+        """Join structs end to end."""
+        return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in cls.names()})
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutColumns(Columns):
+    """How training jobs are spread over GPUs: the fields of `Layout` as arrays, with two switches of the software.
+
+    `recompute` holds codes into RECOMPUTES and `precision` codes into PRECISIONS.
+    """
+
+    gpus: Floats
+    tensor: Floats
+    pipeline: Floats
+    context: Floats
+    expert: Floats
+    data: Floats
+    sharding: Integers
+    micro_batch: Floats
+    global_batch: Floats
+    virtual_stages: Floats
+    recompute: Integers
+    precision: Integers
+    flash: Flags  # fused attention: no score matrix in memory, the causal half skipped
+    sequence_parallel: Flags  # norms and residuals split over the tensor group
+
+    @property
+    def micro_batches(self) -> Floats:
+        """Micro-batches per step on each pipeline, rounded up: global ÷ (data × micro)."""
+        return np.maximum(np.ceil(self.global_batch / (self.data * self.micro_batch) - 1e-9), 1.0)
+
+    def layout(self, row: int) -> Layout:
+        """Return one row as a record."""
+        values: dict[str, Any] = {}
+        for field in fields(Layout):
+            value = getattr(self, field.name)[row]
+            values[field.name] = int(value)
+        values["recompute"] = RECOMPUTES[values["recompute"]]
+        values["precision"] = PRECISIONS[values["precision"]]
+        return Layout(**values)
+
+
+def layout_columns(
+    layouts: Sequence[Layout], *, flash: bool | Flags = True, sequence_parallel: bool | Flags = True
+) -> LayoutColumns:
+    """Turn layout records into arrays.
+
+    >>> layout_columns([Layout(gpus=16, tensor=8, data=2, global_batch=32)]).micro_batches
+    array([16.])
+    """
+    count = len(layouts)
+    numbers = {
+        name: np.array([getattr(layout, name) for layout in layouts], dtype=np.float64)
+        for name in (
+            "gpus", "tensor", "pipeline", "context", "expert", "data", "micro_batch", "global_batch", "virtual_stages",
+        )
+    }  # fmt: skip
+    return LayoutColumns(
+        **numbers,
+        sharding=np.array([layout.sharding for layout in layouts], dtype=np.int64),
+        recompute=np.array([code_of(x.recompute, RECOMPUTES, "recompute") for x in layouts], dtype=np.int64),
+        precision=np.array([code_of(x.precision, PRECISIONS, "precision") for x in layouts], dtype=np.int64),
+        flash=np.broadcast_to(np.asarray(flash, dtype=np.bool_), (count,)),
+        sequence_parallel=np.broadcast_to(np.asarray(sequence_parallel, dtype=np.bool_), (count,)),
+    )
