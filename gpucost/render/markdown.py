@@ -1,0 +1,89 @@
+"""The Markdown writer: a whole document, with every section, its sources and its warnings."""
+
+from collections.abc import Iterator
+
+from gpucost.render.document import Block, Chart, Column, Document, Facts, Paragraph, Table
+from gpucost.render.text import Terminal, cell_text, fact_text, head_text, is_numeric
+
+_PLOT = Terminal(width=90, color=False, unicode=True)
+
+
+def write(document: Document) -> str:
+    """Return the document as GitHub-flavoured Markdown."""
+    lines = [f"# {escape(document.title)}", ""]
+    if document.lead:
+        lines += [f"**{escape(document.lead)}**", ""]
+    stamp = [f"as of {document.as_of}" if document.as_of else "", f"catalog {document.catalog_version}" if document.catalog_version else ""]
+    if any(stamp):
+        lines += [" · ".join(part for part in stamp if part), ""]
+    lines += [line for warning in document.warnings for line in (f"> **Warning.** {escape(warning)}", "")]
+    for section in document.sections:
+        if section.title:
+            lines += [f"## {escape(section.title)}", ""]
+        for block in section.blocks:
+            lines += [*_block(block), ""]
+    lines += _sources(document)
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def escape(text: object) -> str:
+    """Keep text from being read as Markdown or HTML."""
+    escaped = str(text).replace("\\", "\\\\").replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    for sign in "|*_`[]":
+        escaped = escaped.replace(sign, "\\" + sign)
+    return " ".join(escaped.split())
+
+
+def _block(block: Block) -> Iterator[str]:
+    if isinstance(block, Paragraph):
+        if block.style == "code":
+            yield from ("```", *block.text.splitlines(), "```")
+        else:
+            yield f"**{escape(block.text)}**" if block.style == "lead" else escape(block.text)
+    elif isinstance(block, Facts):
+        if block.title:
+            yield from (f"**{escape(block.title)}**", "")
+        for fact in block.items:
+            yield f"- {escape(fact.label)}: {escape(fact_text(fact))}"
+    elif isinstance(block, Table):
+        yield from table_lines(block)
+    elif isinstance(block, Chart):
+        yield from _chart(block)
+
+
+def table_lines(table: Table) -> Iterator[str]:
+    """Write a table with its heading row and alignment."""
+    if table.title:
+        yield from (f"**{escape(table.title)}**", "")
+    if not table.rows:
+        yield escape(table.note or "No rows.")
+        return
+    yield f"| {' | '.join(escape(head_text(column)) for column in table.columns)} |"
+    yield f"|{'|'.join('---:' if is_numeric(column, table.rows) else '---' for column in table.columns)}|"
+    for row in table.rows:
+        yield f"| {' | '.join(escape(cell_text(row, column)) for column in table.columns)} |"
+    if table.total:
+        yield f"| {' | '.join(_total_cell(table, column) for column in table.columns)} |"
+    if table.note:
+        yield from ("", escape(table.note))
+
+
+def _total_cell(table: Table, column: Column) -> str:
+    assert table.total is not None
+    return "" if table.total.get(column.key) is None else f"**{escape(cell_text(table.total, column))}**"
+
+
+def _chart(chart: Chart) -> Iterator[str]:
+    from gpucost.render.plots import plot
+
+    yield from (f"**{escape(chart.title)}**", "", "```text", *list(plot(chart, _PLOT))[1:], "```", "", escape(chart.description))
+
+
+def _sources(document: Document) -> list[str]:
+    if not document.sources:
+        return []
+    lines = ["## Sources", "", "| id | publisher | title | where | published | accessed |", "|---|---|---|---|---|---|"]
+    for source_id, row in sorted(document.sources.items()):
+        cells = [source_id, *(row.get(key) or "" for key in ("publisher", "title", "locator", "published_on", "accessed_on"))]
+        lines.append(f"| {' | '.join(escape(cell) for cell in cells)} |")
+    return lines

@@ -1,0 +1,112 @@
+"""How a value is written for a person: one rule per unit, shared by every medium, so that figures never differ.
+
+Files for machines (JSON, CSV, workbook cells) carry the unrounded value; only text on a page is rounded here.
+"""
+
+import math
+from typing import Any
+
+from gpucost.units import SUFFIX_UNITS, format_count, unit_of
+
+MISSING = "–"
+_ACRONYMS = {
+    "gpu": "GPU", "gpus": "GPUs", "mfu": "MFU", "npv": "NPV", "irr": "IRR", "tpot": "TPOT", "ttft": "TTFT", "usd": "USD", "api": "API",
+    "kv": "KV", "hbm": "HBM", "id": "id", "pue": "PUE", "wacc": "WACC", "p5": "P5", "p50": "P50", "p80": "P80", "p90": "P90", "p95": "P95",
+    "kgco2e": "CO2e", "moe": "MoE", "lora": "LoRA", "fte": "FTE", "capex": "capex", "opex": "opex",
+}  # fmt: skip
+_HEADINGS = {
+    "cost_usd": "cost", "usd_per_mtok": "per million tokens", "tokens_per_s_per_gpu": "tokens/s per GPU", "kgco2e": "carbon",
+    "usd_per_gpu_hour": "price", "price_observed_on": "price of", "age_days": "age", "tokens_per_s": "tokens/s",
+}  # fmt: skip
+_SHORT_UNITS = {
+    "USD per GPU-hour": "$/GPU-h", "USD per hour": "$/h", "USD per million tokens": "$/Mtok", "USD": "$", "fraction of one": "%",
+    "USD per kWh": "$/kWh", "USD per kW-month": "$/kW-month", "USD per GB": "$/GB", "USD per GB-month": "$/GB-month",
+    "USD per GiB-month": "$/GiB-month",
+    "tokens per second per GPU": "", "tokens per second": "", "milliseconds": "ms", "microseconds": "µs", "seconds": "s", "date": "",
+    "TFLOP per second, dense": "TFLOP/s", "GB (1e9 bytes)": "GB", "GiB (2^30 bytes)": "GiB", "ratio": "×", "FLOP": "FLOP",
+    "GB per second, one direction": "GB/s", "Gbit per second, one direction": "Gbit/s", "tokens": "", "kgCO2e": "kgCO2e",
+    "kgCO2e per kWh": "kg/kWh", "per GPU-hour": "1/GPU-h", "per node-day": "1/node-day", "MB (1e6 bytes)": "MB", "bytes": "bytes",
+}  # fmt: skip
+
+
+def heading_of(key: str) -> str:
+    """Turn a key into a heading without its unit.
+
+    >>> heading_of("npv_usd"), heading_of("gpu_hours"), heading_of("cost_usd")
+    ('NPV', 'GPU hours', 'cost')
+    """
+    if key in _HEADINGS:
+        return _HEADINGS[key]
+    words = key
+    for suffix in sorted(SUFFIX_UNITS, key=len, reverse=True):
+        if key.endswith("_" + suffix) and suffix not in ("hours", "days", "months", "years", "tokens", "on", "from"):
+            words = key[: -len(suffix) - 1]
+            break
+    return " ".join(_ACRONYMS.get(word, word) for word in words.split("_") if word)
+
+
+def short_unit(unit: str) -> str:
+    """Return the unit as a heading shows it."""
+    return _SHORT_UNITS.get(unit, unit)
+
+
+def format_value(value: Any, unit: str = "") -> str:
+    """Write one value for a person, by its unit; a missing value is a dash, never a zero.
+
+    >>> format_value(38214.4, "USD"), format_value(0.4123, "fraction of one"), format_value(None, "USD")
+    ('38,214', '41.2%', '–')
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return MISSING
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (list, tuple)):
+        return ", ".join(format_value(item) for item in value)
+    if isinstance(value, dict):
+        return " ".join(f"{key}={format_value(item)}" for key, item in value.items())
+    if not isinstance(value, (int, float)):
+        return str(value)
+    if math.isinf(value):
+        return "∞" if value > 0 else "-∞"
+    return _format_number(value, unit)
+
+
+def _format_number(value: float, unit: str) -> str:
+    if unit == "fraction of one":
+        return f"{100 * value:.1f}%"
+    if unit == "USD":
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.2f}"
+    if unit.startswith("USD per"):
+        return f"{value:,.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:.3g}"
+    if unit in ("tokens", "FLOP") and abs(value) >= 10_000:
+        return format_count(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if abs(value) >= 1000 or (value == int(value) and abs(value) >= 100):
+        return f"{value:,.0f}"
+    if abs(value) >= 100:
+        return f"{value:,.1f}"
+    if abs(value) >= 0.01 or value == 0:
+        return f"{value:.3g}"
+    return f"{value:.2e}"
+
+
+def format_named(key: str, value: Any) -> str:
+    """Write the value of a named quantity with its unit.
+
+    >>> format_named("cost_usd", 1234.5), format_named("mfu_fraction", 0.4), format_named("days", 12.34)
+    ('$1,234', '40.0%', '12.3 days')
+    """
+    unit = unit_of(key)
+    return with_unit(format_value(value, unit), unit)
+
+
+def with_unit(text: str, unit: str) -> str:
+    """Put the unit beside a formatted number."""
+    short = short_unit(unit)
+    if text == MISSING or not short or short == "%":
+        return text
+    if short.startswith("$"):
+        sign = "-" if text.startswith("-") else ""
+        return f"{sign}${text.lstrip('-')}{short[1:]}"
+    return f"{text} {short}"

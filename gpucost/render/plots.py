@@ -1,0 +1,107 @@
+"""Small plots in text: bars with ranges, and scatter or line plots on a character grid."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from gpucost.render.document import Axis, Chart
+from gpucost.render.numbers import format_value, short_unit
+from gpucost.render.text import Terminal, with_heading
+
+_MARKS = "ox+*#@%&"
+_ROWS = 12
+_BARS = 20  # a longer list of bars is cut, and says so
+
+
+def plot(chart: Chart, terminal: Terminal) -> Iterator[str]:
+    """Draw a chart as lines of text; charts that text cannot carry give their description."""
+    yield terminal.paint(chart.title, "1")
+    rows = [row for row in chart.data if _finite(row.get(chart.y.key)) or chart.kind == "tornado"]
+    if not rows:
+        yield "(nothing to draw)"
+    elif chart.kind in ("bar", "tornado"):
+        yield from _tornado(chart, terminal) if chart.kind == "tornado" else _bars(chart, rows, terminal)
+    elif chart.kind in ("line", "scatter", "roofline") and all(_finite(row.get(chart.x.key)) for row in rows):
+        yield from _grid(chart, rows, terminal)
+    else:
+        yield chart.description
+
+
+def _finite(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _scaler(values: Sequence[float], steps: int, log: bool) -> tuple[Callable[[float], int], float, float]:
+    low, high = min(values), max(values)
+    log = log and low > 0
+    bend: Callable[[float], float] = math.log if log else float
+    span = bend(high) - bend(low) or 1.0
+
+    def position(value: float) -> int:
+        return round((bend(value) - bend(low)) / span * (steps - 1))
+
+    return position, low, high
+
+
+def _bars(chart: Chart, rows: Sequence[Any], terminal: Terminal) -> Iterator[str]:
+    kept = rows[:_BARS]
+    names = [str(row[chart.x.key]) for row in kept]
+    values = [format_value(row[chart.y.key], chart.y.measure) for row in kept]
+    pad, tail = min(max(map(len, names)), terminal.width // 3), max(map(len, values))
+    room = max(min(terminal.width, 100) - pad - tail - 4, 8)
+    top = max(float(row.get(chart.high) or row[chart.y.key]) if chart.high else float(row[chart.y.key]) for row in kept) or 1.0
+    block = "█" if terminal.unicode else "#"
+    for row, name, value in zip(kept, names, values, strict=True):
+        length = max(round(float(row[chart.y.key]) / top * room), 0)
+        bar = block * length
+        if chart.low and chart.high and _finite(row.get(chart.high)):
+            end = round(float(row[chart.high]) / top * room)
+            bar += ("─" if terminal.unicode else "-") * max(end - length, 0)
+        yield f"{name[:pad]:<{pad}}  {value:>{tail}}  {bar}"
+    if len(rows) > len(kept):
+        yield f"(and {len(rows) - len(kept)} more)"
+
+
+def _tornado(chart: Chart, terminal: Terminal) -> Iterator[str]:
+    rows = [row for row in chart.data if _finite(row.get(chart.low)) and _finite(row.get(chart.high))][:_BARS]
+    if not rows:
+        yield "(nothing to draw)"
+        return
+    base = chart.base if chart.base is not None else 0.0
+    names = [str(row[chart.x.key]) for row in rows]
+    pad = min(max(map(len, names)), terminal.width // 3)
+    room = max((min(terminal.width, 100) - pad - 30) // 2, 6)
+    reach = max(max(abs(row[chart.low] - base), abs(row[chart.high] - base)) for row in rows) or 1.0
+    block = "█" if terminal.unicode else "#"
+    for row, name in zip(rows, names, strict=True):
+        ends = sorted((float(row[chart.low]), float(row[chart.high])))
+        left = round(max(base - ends[0], 0) / reach * room)
+        right = round(max(ends[1] - base, 0) / reach * room)
+        text = f"{format_value(ends[0], chart.y.measure)} to {format_value(ends[1], chart.y.measure)}"
+        yield f"{name[:pad]:<{pad}}  {block * left:>{room}}|{block * right:<{room}}  {text}"
+
+
+def _grid(chart: Chart, rows: Sequence[Any], terminal: Terminal) -> Iterator[str]:
+    width = max(min(terminal.width, 90) - 12, 16)
+    across, x_low, x_high = _scaler([float(row[chart.x.key]) for row in rows], width, chart.x.log)
+    up, y_low, y_high = _scaler([float(row[chart.y.key]) for row in rows], _ROWS, chart.y.log)
+    series = list(dict.fromkeys(str(row.get(chart.series, "")) for row in rows)) if chart.series else [""]
+    canvas = [[" "] * width for _ in range(_ROWS)]
+    for row in rows:
+        mark = _MARKS[series.index(str(row.get(chart.series, "")) if chart.series else "") % len(_MARKS)]
+        canvas[_ROWS - 1 - up(float(row[chart.y.key]))][across(float(row[chart.x.key]))] = mark
+    yield with_heading(chart.y.label, short_unit(chart.y.measure))
+    for index, line in enumerate(canvas):
+        edge = format_value(y_high, chart.y.measure) if index == 0 else format_value(y_low, chart.y.measure) if index == _ROWS - 1 else ""
+        yield f"{edge:>9} │{''.join(line)}"
+    yield f"{'':>9} ┼{'─' * width}"
+    yield f"{'':>10} {_ends(chart.x, x_low, x_high, width)}"
+    if chart.series:
+        yield "   ".join(f"{_MARKS[index % len(_MARKS)]} {name}" for index, name in enumerate(series))
+
+
+def _ends(axis: Axis, low: float, high: float, width: int) -> str:
+    left, right = format_value(low, axis.measure), format_value(high, axis.measure)
+    middle = with_heading(axis.label, short_unit(axis.measure)) + (", log" if axis.log else "")
+    gap = max(width - len(left) - len(right) - len(middle), 2)
+    return f"{left}{' ' * (gap // 2)}{middle}{' ' * (gap - gap // 2)}{right}"

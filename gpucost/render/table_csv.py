@@ -1,0 +1,63 @@
+"""CSV of an answer: one row per entry of its main list, or the long form with one row per line of the bill."""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+MAIN_LISTS = {"estimate": "options", "inference": "options", "tco": "cash_flows", "mix": "months", "sweep": "rows", "comparison": "changes"}
+_FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def safe_text(value: Any) -> Any:
+    """Keep text that begins like a formula from becoming one in a spreadsheet; numbers pass.
+
+    >>> safe_text("=1+1"), safe_text(-3.5)
+    ("'=1+1", -3.5)
+    """
+    return "'" + value if isinstance(value, str) and value.startswith(_FORMULA_SIGNS) else value
+
+
+def flatten(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Make one flat row: nested mappings become dotted keys, lists of plain values are joined, lists of records go.
+
+    >>> flatten({"a": {"b": 1}, "ids": ["x", "y"]})
+    {'a.b': 1, 'ids': 'x;y'}
+    """
+    flat: dict[str, Any] = {}
+    for key, value in row.items():
+        if isinstance(value, Mapping):
+            flat |= flatten(value, f"{prefix}{key}.")
+        elif isinstance(value, (list, tuple)):
+            if not any(isinstance(item, (Mapping, list)) for item in value):
+                flat[prefix + key] = ";".join(map(str, value))
+        else:
+            flat[prefix + key] = value
+    return flat
+
+
+def rows_csv(payload: Mapping[str, Any], lines: bool = False) -> str:
+    """Return the main list as CSV; with `lines`, one row per line of each option's bill."""
+    rows: Sequence[Mapping[str, Any]] = payload.get(MAIN_LISTS.get(str(payload.get("kind")), "rows")) or []
+    if lines:
+        keys = ("rank", "provider", "instance_type", "region", "option")
+        rows = [{**{key: row.get(key) for key in keys}, **line} for row in rows for line in row.get("lines") or ()]
+    return write_csv(flatten(row) for row in rows)
+
+
+def write_csv(rows: Iterable[Mapping[str, Any]]) -> str:
+    """Write flat rows; the header is the union of their keys in order of appearance; missing is an empty cell."""
+    kept = list(rows)
+    names = list(dict.fromkeys(name for row in kept for name in row))
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names)
+    for row in kept:
+        writer.writerow(["" if row.get(name) is None else _cell(row[name]) for name in names])
+    return out.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, float):
+        return f"{value:.12g}"
+    return str(value).lower() if isinstance(value, bool) else safe_text(value)

@@ -1,0 +1,197 @@
+"""The terminal writer: a document as aligned text that respects width, pipes, NO_COLOR and plain ASCII terminals."""
+
+import os
+import shutil
+import sys
+import textwrap
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpucost.render.document import Block, Chart, Column, Document, Fact, Facts, Paragraph, Table
+from gpucost.render.numbers import MISSING, format_value, short_unit, with_unit
+
+WIDE = 200  # a pipe or a file has no width of its own
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """What the receiving end can show."""
+
+    width: int
+    color: bool
+    unicode: bool
+
+    def paint(self, text: str, code: str) -> str:
+        """Colour the text where that is welcome."""
+        return f"\x1b[{code}m{text}\x1b[0m" if self.color else text
+
+
+def detect(width: int | None = None, color: bool | None = None, unicode: bool | None = None) -> Terminal:
+    """Find out what standard output can show; arguments overrule."""
+    interactive = sys.stdout.isatty()
+    if width is None:
+        width = shutil.get_terminal_size().columns if interactive or "COLUMNS" in os.environ else WIDE
+    if color is None:
+        color = interactive and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    if unicode is None:
+        unicode = "utf" in (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
+    return Terminal(max(width, 20), color, unicode)
+
+
+def write(
+    document: Document, *, width: int | None = None, color: bool | None = None, unicode: bool | None = None, all_sections: bool = False
+) -> str:
+    """Return the document as text. Sections marked as detail are shown with `all_sections` only."""
+    terminal = detect(width, color, unicode)
+    lines = [terminal.paint(document.title, "1")]
+    if document.lead:
+        lines += _wrap(document.lead, terminal.width)
+    for section in document.sections:
+        if section.detail and not all_sections:
+            continue
+        body = [line for block in section.blocks for line in [*_block(block, terminal), ""]]
+        if body:
+            lines += ["", terminal.paint(section.title, "1"), *body[:-1]] if section.title else ["", *body[:-1]]
+    lines += _foot(document, terminal)
+    text = "\n".join(line.rstrip() for line in lines) + "\n"
+    return text if terminal.unicode else to_ascii(text)
+
+
+def to_ascii(text: str) -> str:
+    """Replace the few signs beyond ASCII that documents use."""
+    for sign, plain in (("–", "-"), ("—", "-"), ("×", "x"), ("µ", "u"), ("∞", "inf"), ("█", "#"), ("─", "-"), ("·", "."), ("≤", "<="), ("≥", ">="), ("•", "*"), ("┼", "+"), ("│", "|"), ("→", "->"), ("…", "...")):
+        text = text.replace(sign, plain)
+    return text.encode("ascii", "replace").decode("ascii")
+
+
+def _wrap(text: str, width: int, indent: str = "") -> list[str]:
+    return textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def _block(block: Block, terminal: Terminal) -> Iterator[str]:
+    if isinstance(block, Paragraph):
+        yield from block.text.splitlines() if block.style == "code" else _wrap(block.text, terminal.width)
+    elif isinstance(block, Facts):
+        yield from _facts(block, terminal)
+    elif isinstance(block, Table):
+        yield from table_lines(block, terminal)
+    elif isinstance(block, Chart):
+        from gpucost.render.plots import plot
+
+        yield from plot(block, terminal)
+
+
+def fact_text(fact: Fact) -> str:
+    """Write a key figure with its range and note."""
+    text = with_unit(format_value(fact.value, fact.unit), fact.unit)
+    if fact.low is not None and fact.high is not None:
+        text += f" ({with_unit(format_value(fact.low, fact.unit), fact.unit)} to {with_unit(format_value(fact.high, fact.unit), fact.unit)})"
+    return f"{text}  {fact.note}" if fact.note else text
+
+
+def _facts(facts: Facts, terminal: Terminal) -> Iterator[str]:
+    if facts.title:
+        yield terminal.paint(facts.title, "2")
+    if not facts.items:
+        return
+    pad = min(max(len(fact.label) for fact in facts.items), terminal.width // 2)
+    for fact in facts.items:
+        yield from _wrap(f"{fact.label:<{pad}}  {fact_text(fact)}", terminal.width, " " * (pad + 2))
+
+
+def table_lines(table: Table, terminal: Terminal) -> Iterator[str]:
+    """Lay a table out in columns; when they do not fit, the least important columns go, and a line says which."""
+    if table.title:
+        yield terminal.paint(table.title, "4" if terminal.color else "0")
+    if not table.rows:
+        yield table.note or "(no rows)"
+        return
+    shown = _worth_showing(table)
+    dropped: list[Column] = []
+    grid = _grid(table, shown)
+    while _width(grid) > terminal.width and any(column.priority for column in shown):
+        least = max(range(len(shown)), key=lambda index: (shown[index].priority, index))
+        dropped.append(shown.pop(least))
+        grid = _grid(table, shown)
+    yield from _lay_out(grid, shown, table, terminal)
+    if dropped:
+        names = ", ".join(column.title for column in reversed(dropped))
+        yield from _wrap(f"Not shown for lack of width: {names}.", terminal.width)
+    if table.note:
+        yield from _wrap(table.note, terminal.width)
+
+
+def _worth_showing(table: Table) -> list[Column]:
+    """Leave out secondary columns that are empty in every row."""
+    return [column for column in table.columns if not column.priority or any(row.get(column.key) not in (None, "", []) for row in table.rows)]
+
+
+def cell_text(row: Mapping[str, Any], column: Column) -> str:
+    """Write one cell; where units differ by row the cell names its own."""
+    unit = column.unit_in(row)
+    text = format_value(row.get(column.key), unit)
+    return with_unit(text, unit) if column.unit_key else text
+
+
+def head_text(column: Column) -> str:
+    """Write a column's heading with its unit."""
+    unit = short_unit(column.measure) if not column.unit_key else ""
+    return with_heading(column.title, unit)
+
+
+def with_heading(title: str, unit: str) -> str:
+    """Put a short unit behind a heading that does not name it yet."""
+    return title if unit in ("", "%") or unit in title.split() else f"{title} ({unit})"
+
+
+def is_numeric(column: Column, rows: Sequence[Mapping[str, Any]]) -> bool:
+    """Tell whether the column holds numbers and is aligned to the right."""
+    values = [row.get(column.key) for row in rows]
+    return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values if value is not None) and any(
+        value is not None for value in values
+    )
+
+
+def _grid(table: Table, shown: Sequence[Column]) -> list[list[str]]:
+    rows = [*table.rows, *([table.total] if table.total else [])]
+    body = [["" if table.total is row and row.get(column.key) is None else cell_text(row, column) for column in shown] for row in rows]
+    return [[head_text(column) for column in shown], *body]
+
+
+def _width(grid: list[list[str]]) -> int:
+    return sum(max(len(row[index]) for row in grid) for index in range(len(grid[0]))) + 2 * (len(grid[0]) - 1)
+
+
+def _lay_out(grid: list[list[str]], shown: Sequence[Column], table: Table, terminal: Terminal) -> Iterator[str]:
+    widths = [max(len(row[index]) for row in grid) for index in range(len(shown))]
+    right = [is_numeric(column, table.rows) for column in shown]
+    excess = sum(widths) + 2 * (len(widths) - 1) - terminal.width
+    texts = [index for index in range(len(shown)) if not right[index]]
+    if excess > 0 and texts:  # shorten the widest text column by wrapping it
+        widest = max(texts, key=lambda index: widths[index])
+        widths[widest] = max(widths[widest] - excess, 8)
+    for number, row in enumerate(grid):
+        cells = [textwrap.wrap(text, widths[index]) or [""] for index, text in enumerate(row)]
+        for level in range(max(map(len, cells))):
+            parts = [cell[level] if level < len(cell) else "" for cell in cells]
+            line = "  ".join(f"{part:>{widths[i]}}" if right[i] else f"{part:<{widths[i]}}" for i, part in enumerate(parts))
+            yield terminal.paint(line.rstrip(), "1") if number == 0 else line.rstrip()
+        if number == 0 or (table.total and number == len(grid) - 2):
+            yield "─" * min(sum(widths) + 2 * (len(widths) - 1), terminal.width)
+
+
+def _foot(document: Document, terminal: Terminal) -> list[str]:
+    lines = [""]
+    for warning in document.warnings:
+        wrapped = _wrap(f"! {warning}", terminal.width, "  ")
+        lines += [terminal.paint(line, "33") for line in wrapped]
+    stamp = [f"as of {document.as_of}" if document.as_of else "", f"catalog {document.catalog_version}" if document.catalog_version else ""]
+    if document.sources:
+        stamp.append(f"{len(document.sources)} sources (all in --format json, md and reports)")
+    if any(stamp):
+        lines += [terminal.paint(line, "2") for line in _wrap(" · ".join(part for part in stamp if part), terminal.width)]
+    return lines if len(lines) > 1 else []
+
+
+__all__ = ["MISSING", "Terminal", "cell_text", "detect", "fact_text", "head_text", "is_numeric", "table_lines", "to_ascii", "with_heading", "write"]
