@@ -1,6 +1,7 @@
 """Frozen records that travel between the floors: an architecture, an accelerator, a system, a layout."""
 
 from dataclasses import dataclass
+from datetime import date
 from typing import Literal
 
 Status = Literal["given", "sourced", "assumed", "derived", "synthesised", "user"]
@@ -120,3 +121,48 @@ class Layout:
     virtual_stages: int = 1
     recompute: str = "none"  # none | selective | full
     precision: str = "bf16"
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """One price that can be ordered, as it held on a day: who, what, where, on which terms. None is unknown, never zero."""
+
+    offer_id: str
+    offer_kind: str
+    provider: str
+    instance_type: str
+    gpu: str  # accelerator id
+    gpu_assumed: bool
+    gpus: int
+    system_id: str
+    region: str
+    region_scope: str
+    option: str
+    tier: str
+    billing: str
+    term_months: int
+    payment: str
+    upfront_usd: float | None
+    usd_per_hour: float
+    usd_per_gpu_hour: float
+    recurring_usd_per_hour: float | None
+    minimum_hours: float | None
+    billing_increment_hours: float | None
+    minimum_units: int | None
+    maximum_units: int | None
+    vcpus: float | None
+    memory_gib: float | None
+    local_nvme_gb: float | None
+    network_gbit_per_s: float | None
+    availability: str
+    valid_from: date | None
+    observed_on: date
+    recorded_on: date
+    date_precision: str
+    source_id: str
+    confidence: str
+    notes: str
+    # what the as-of view adds
+    age_days: int = 0  # from observed_on to the day asked about
+    book: str = "shipped"  # price book that spoke: shipped | refreshed | user
+    price_kind: str = "list"  # list | contracted | effective

@@ -1,0 +1,46 @@
+"""Prices on a day, as known on a day: the SQL that picks one row per offer.
+
+A price holds from `valid_from`, else from `observed_on`. Among the rows of an offer that hold on the day asked
+about and had been recorded by the day of knowledge, the nearest price book speaks, and in it the latest
+`recorded_on`, then `observed_on`, then `valid_from`, then the better confidence. Rows that are still equal and
+disagree on the price are a conflict: shown, never ranked.
+"""
+
+BOOKS = ("shipped", "refreshed", "user")  # a later one is nearer to the user and wins
+DAY_BITS = 65536  # days since 1970 up to 2149
+
+_DAYS = "greatest(0, least(65535, {date} - DATE '1970-01-01'))"
+_PRICE_ON = "coalesce(valid_from, observed_on)"
+
+# The order of preference, packed into one integer: its maximum per offer is an aggregate that needs no sort, so that
+# a book of ten million rows is answered in little memory.
+_RANK = f"""
+    (((list_position({list(BOOKS)}, book) * {DAY_BITS}
+    + {_DAYS.format(date="recorded_on")}) * {DAY_BITS}
+    + {_DAYS.format(date="observed_on")}) * {DAY_BITS}
+    + {_DAYS.format(date=_PRICE_ON)}) * 4
+    + list_position(['low', 'medium', 'high'], confidence)"""
+
+PRICES_ON = f"""
+CREATE OR REPLACE MACRO prices_on(on_day, known_day) AS TABLE
+WITH known AS (
+    SELECT *, {_RANK} AS preference
+    FROM book_offers
+    WHERE offer_kind = 'offer' AND observed_on IS NOT NULL
+      AND {_PRICE_ON} <= CAST(on_day AS DATE) AND recorded_on <= CAST(known_day AS DATE)
+), latest AS (
+    SELECT offer_id, max(preference) AS preference FROM known GROUP BY offer_id
+), winners AS (
+    SELECT known.*,
+        row_number() OVER same_offer AS place,
+        min(usd_per_hour) OVER same_offer_all AS low, max(usd_per_hour) OVER same_offer_all AS high
+    FROM known JOIN latest USING (offer_id, preference)
+    WINDOW same_offer AS (PARTITION BY offer_id ORDER BY usd_per_hour, source_id),
+        same_offer_all AS (PARTITION BY offer_id)
+)
+SELECT * EXCLUDE (preference, place, low, high),
+    greatest(0, CAST(on_day AS DATE) - observed_on) AS age_days,
+    low < high AS conflict,
+    contains(gpu, '|') AS gpu_ambiguous
+FROM winners WHERE place = 1
+"""

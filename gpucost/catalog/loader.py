@@ -1,0 +1,125 @@
+"""Loading tables into DuckDB: one loader with explicit column types, two readers (CSV, and Parquet made from it)."""
+
+import json
+from hashlib import sha256
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpucost.catalog.paths import Contents, parquet_file, read_contents
+from gpucost.errors import DataError, UsageError
+from gpucost.schemas import DUCKDB_TYPES, TABLES, Table
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+MANIFEST = "parquet.json"  # table -> digest of the CSV files that its Parquet twin was made from
+
+
+def quoted(text: str) -> str:
+    """Quote a string literal for SQL."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def csv_reader(table: Table, files: tuple[Path, ...]) -> str:
+    """Return the SQL that reads CSV files with the schema's types; nothing is sniffed."""
+    names = ", ".join(quoted(str(file)) for file in files)
+    columns = ", ".join(f"{quoted(column.name)}: '{DUCKDB_TYPES[column.kind]}'" for column in table.columns)
+    options = "auto_detect=false, header=true, delim=',', quote='\"', escape='\"', nullstr=''"
+    return f"SELECT * FROM read_csv([{names}], {options}, columns={{{columns}}})"
+
+
+def empty_reader(table: Table) -> str:
+    """Return the SQL of the table without rows."""
+    columns = ", ".join(f'NULL::{DUCKDB_TYPES[column.kind]} AS "{column.name}"' for column in table.columns)
+    return f"SELECT {columns} WHERE false"
+
+
+class Store:
+    """An in-memory DuckDB whose tables are read from a data root when they are first asked for."""
+
+    def __init__(self, root: Path) -> None:
+        import duckdb
+
+        self.root = root
+        self.connection: DuckDBPyConnection = duckdb.connect(":memory:")
+        self._contents: dict[str, Contents] = {}
+        self._loaded: set[str] = set()
+        self._digests = _manifest(root)
+
+    def contents(self, name: str) -> Contents:
+        """Return the files, headers and digest of a table, read once."""
+        if name not in self._contents:
+            self._contents[name] = read_contents(self.root, TABLES[name])
+        return self._contents[name]
+
+    def ensure(self, *names: str) -> None:
+        """Load the named tables that are not loaded yet."""
+        for name in names:
+            if name not in TABLES:
+                raise UsageError(f"no table {name!r}. Tables: {', '.join(TABLES)}.")
+            if name not in self._loaded:
+                self._create(name)
+                self._loaded.add(name)
+
+    def ensure_all(self) -> None:
+        """Load every table."""
+        self.ensure(*TABLES)
+
+    def digest(self) -> str:
+        """Return the hash over the contents of every table."""
+        return sha256("".join(self.contents(name).digest for name in TABLES).encode()).hexdigest()
+
+    def execute(self, sql: str, parameters: Any = None) -> "DuckDBPyConnection":
+        """Run a statement on a cursor of its own and return the cursor."""
+        cursor = self.connection.cursor()
+        cursor.execute(sql, parameters)
+        return cursor
+
+    def fetch(self, sql: str, parameters: Any = None) -> list[dict[str, Any]]:
+        """Run a query and return its rows as dictionaries."""
+        cursor = self.execute(sql, parameters)
+        names = [column[0] for column in cursor.description or ()]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+    def _reader(self, name: str) -> str:
+        table, contents = TABLES[name], self.contents(name)
+        parquet = parquet_file(self.root, table)
+        if parquet.is_file() and self._digests.get(name) == contents.digest:
+            return f"SELECT * FROM read_parquet({quoted(str(parquet))})"
+        if not contents.files:
+            return empty_reader(table)
+        expected = tuple(column.name for column in table.columns)
+        for file, header in contents.headers.items():
+            if header != expected:
+                raise DataError(_header_fault(header, expected), file=str(file), row=1)
+        return csv_reader(table, contents.files)
+
+    def _create(self, name: str) -> None:
+        """Make the table; a cell that cannot be read is reported as file:row:column, which costs a good file nothing."""
+        import duckdb
+
+        query = self._reader(name)
+        try:
+            self.execute(f'CREATE TABLE "{name}" AS {query}')
+        except duckdb.Error as error:
+            from gpucost.catalog.validation import read_valid
+
+            for file in self.contents(name).files:
+                read_valid(TABLES[name], file)
+            raise DataError(str(error).splitlines()[0], file=str(self.contents(name).files[0])) from None
+
+
+def _header_fault(header: tuple[str, ...], expected: tuple[str, ...]) -> str:
+    missing = [name for name in expected if name not in header]
+    unknown = [name for name in header if name not in expected]
+    if missing or unknown:
+        return f"columns missing: {', '.join(missing) or 'none'}; unknown: {', '.join(unknown) or 'none'}"
+    return "the columns are in another order than the schema's"
+
+
+def _manifest(root: Path) -> dict[str, str]:
+    try:
+        digests: dict[str, str] = json.loads((root / MANIFEST).read_text("utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return digests

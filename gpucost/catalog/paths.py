@@ -1,0 +1,58 @@
+"""Where the data files are: inside the installed package, else in the checkout around it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+
+from gpucost.errors import DataError
+from gpucost.schemas import Table
+
+
+@cache
+def shipped_root() -> Path:
+    """Return the folder that holds pricing/, models/ and reports/."""
+    package = Path(__file__).resolve().parent.parent
+    inside = package / "_data"
+    return inside if inside.is_dir() else package.parent
+
+
+def table_files(root: Path, table: Table) -> list[Path]:
+    """Return the CSV files of a table below a data root, in a fixed order."""
+    return sorted(root.glob(table.files))
+
+
+def parquet_file(root: Path, table: Table) -> Path:
+    """Return where the build hook writes a table's Parquet twin: beside its CSV file or its folder of CSV files.
+
+    >>> from gpucost.schemas import TABLES
+    >>> parquet_file(Path("data"), TABLES["offers"]).as_posix()
+    'data/pricing/offers.parquet'
+    """
+    pattern = root / table.files
+    return pattern.parent.with_suffix(".parquet") if "*" in pattern.name else pattern.with_suffix(".parquet")
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The CSV files of one table as found on disk: their paths, headers and the hash over their bytes."""
+
+    files: tuple[Path, ...]
+    headers: Mapping[Path, tuple[str, ...]]
+    digest: str
+
+
+def read_contents(root: Path, table: Table) -> Contents:
+    """Hash a table's files and read their headers, each file once."""
+    digest = sha256(table.name.encode())
+    headers: dict[Path, tuple[str, ...]] = {}
+    files = table_files(root, table)
+    for file in files:
+        try:
+            data = file.read_bytes()
+        except OSError as error:
+            raise DataError(f"cannot be read: {error.strerror}", file=str(file)) from None
+        digest.update(file.relative_to(root).as_posix().encode() + b"\0" + data)
+        headers[file] = tuple(data.partition(b"\n")[0].strip().decode("utf-8", "replace").split(","))
+    return Contents(tuple(files), headers, digest.hexdigest())

@@ -1,0 +1,47 @@
+"""JSON of answers: numbers are numbers with 12 significant digits, dates are ISO, what is not a number is null."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import asdict, is_dataclass
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any
+
+SIGNIFICANT_DIGITS = 12
+
+
+def plain(value: Any) -> Any:
+    """Turn a value into what JSON can hold; NaN and infinity become null, and whole floats stay floats.
+
+    >>> plain({"a": 0.1 + 0.2, "b": float("nan"), "c": date(2026, 1, 2)})
+    {'a': 0.3, 'b': None, 'c': '2026-01-02'}
+    """
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return float(f"{value:.{SIGNIFICANT_DIGITS}g}") if math.isfinite(value) else None
+    if isinstance(value, (date, datetime)):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, (bytes, bytearray)):
+        return [plain(item) for item in value]
+    return _plain_other(value)
+
+
+def _plain_other(value: Any) -> Any:
+    if isinstance(value, Set):
+        return sorted(plain(item) for item in value)
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(asdict(value))
+    if hasattr(value, "tolist"):  # NumPy arrays and scalars, without importing NumPy
+        return plain(value.tolist())
+    if isinstance(value, Path):
+        return str(value)
+    raise TypeError(f"{type(value).__name__} has no place in JSON")
+
+
+def dumps(value: Any, *, indent: int | None = 2) -> str:
+    """Write a value as JSON text."""
+    return json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)

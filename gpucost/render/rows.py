@@ -1,0 +1,83 @@
+"""Flat rows, as the list commands give them: a terminal table, JSON in its envelope, CSV or Markdown."""
+
+import difflib
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpucost.errors import UnknownNameError
+from gpucost.render.document import Column, Table, columns
+
+Rows = Sequence[Mapping[str, Any]]
+
+_UNLIMITED = 100_000  # a pipe has no width: every column is written in full
+
+
+def render_rows(
+    rows: Rows,
+    *,
+    columns: Sequence[str],
+    format_: str,
+    fields: str | None = None,
+    envelope: Mapping[str, Any],
+    title: str = "",
+) -> str:
+    """Write rows in a format; `fields` picks any keys of the rows, else people get `columns` and machines get all.
+
+    `columns` are written as in `document.columns`: `key`, `key:priority`, `key=Heading`.
+    """
+    table = _table(rows, columns, fields, title)
+    if format_ == "json":
+        from gpucost.render.json import dumps
+
+        return dumps({**envelope, "rows": _picked(rows, table, fields), "warnings": list(envelope.get("warnings", ()))})
+    if format_ == "csv":
+        return _csv(rows, table, fields)
+    if format_ == "md":
+        from gpucost.render.markdown import table_lines
+
+        return "\n".join(table_lines(table))
+    return _text(table)
+
+
+def pick_fields(fields: str, known: Sequence[str]) -> list[str]:
+    """Split --fields and refuse a column that does not exist, with the nearest ones."""
+    names = list(dict.fromkeys(name.strip() for name in fields.split(",") if name.strip()))
+    for name in names:
+        if name not in known:
+            near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
+            raise UnknownNameError("column", name, near, f"Columns: {', '.join(known)}.")
+    return names
+
+
+def _table(rows: Rows, shown: Sequence[str], fields: str | None, title: str) -> Table:
+    default = columns(*shown)
+    if fields is None:
+        return Table(default, rows, title=title)
+    known = list(dict.fromkeys([*(key for row in rows for key in row), *(column.key for column in default)]))
+    return Table(tuple(Column(name, heading=name) for name in pick_fields(fields, known)), rows, title=title)
+
+
+def _picked(rows: Rows, table: Table, fields: str | None) -> list[dict[str, Any]]:
+    if fields is None:
+        return [dict(row) for row in rows]
+    return [{column.key: row.get(column.key) for column in table.columns} for row in rows]
+
+
+def _csv(rows: Rows, table: Table, fields: str | None) -> str:
+    from gpucost.render.table_csv import flatten, write_csv
+
+    if fields is None and rows:
+        return write_csv(flatten(row) for row in rows)
+    keys = [column.key for column in table.columns]
+    return write_csv({key: row.get(key) for key in keys} for row in rows) if rows else ",".join(keys) + "\n"
+
+
+def _text(table: Table) -> str:
+    from gpucost.render.text import detect, table_lines, to_ascii
+
+    piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
+    terminal = detect(width=_UNLIMITED if piped else None)
+    text = "\n".join(line.rstrip() for line in table_lines(table, terminal))
+    return text if terminal.unicode else to_ascii(text)
