@@ -41,7 +41,10 @@ def frame(payload: Mapping[str, Any], title: str, lead: str, sections: list[Sect
         as_of=str(payload.get("as_of") or ""),
         catalog_version=str(payload.get("catalog_version") or ""),
         request=payload.get("request") or {},
-        warnings=tuple(str(item.get("message", item)) if isinstance(item, Mapping) else str(item) for item in payload.get("warnings") or ()),
+        warnings=tuple(
+            str(item.get("message", item)) if isinstance(item, Mapping) else str(item)
+            for item in payload.get("warnings") or ()
+        ),
         sources=used_sources(payload),
         sections=tuple(section for section in sections if section.blocks),
     )
@@ -53,6 +56,8 @@ def _generic(kind: str, payload: Mapping[str, Any]) -> Document:
         if key in ("sources", "warnings", "request"):
             continue
         if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
-            keys = list(dict.fromkeys(name for row in value for name, cell in row.items() if not isinstance(cell, (dict, list))))
+            keys = list(
+                dict.fromkeys(name for row in value for name, cell in row.items() if not isinstance(cell, (dict, list)))
+            )
             sections.append(Section(heading_of(key), (Table(columns(*keys), value),)))
     return frame(payload, f"gpucost {kind}", "", sections)

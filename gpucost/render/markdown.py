@@ -13,7 +13,10 @@ def write(document: Document) -> str:
     lines = [f"# {escape(document.title)}", ""]
     if document.lead:
         lines += [f"**{escape(document.lead)}**", ""]
-    stamp = [f"as of {document.as_of}" if document.as_of else "", f"catalog {document.catalog_version}" if document.catalog_version else ""]
+    stamp = [
+        f"as of {document.as_of}" if document.as_of else "",
+        f"catalog {document.catalog_version}" if document.catalog_version else "",
+    ]
     if any(stamp):
         lines += [" · ".join(part for part in stamp if part), ""]
     lines += [line for warning in document.warnings for line in (f"> **Warning.** {escape(warning)}", "")]
@@ -76,7 +79,15 @@ def _total_cell(table: Table, column: Column) -> str:
 def _chart(chart: Chart) -> Iterator[str]:
     from gpucost.render.plots import plot
 
-    yield from (f"**{escape(chart.title)}**", "", "```text", *list(plot(chart, _PLOT))[1:], "```", "", escape(chart.description))
+    yield from (
+        f"**{escape(chart.title)}**",
+        "",
+        "```text",
+        *list(plot(chart, _PLOT))[1:],
+        "```",
+        "",
+        escape(chart.description),
+    )
 
 
 def _sources(document: Document) -> list[str]:
@@ -84,6 +95,9 @@ def _sources(document: Document) -> list[str]:
         return []
     lines = ["## Sources", "", "| id | publisher | title | where | published | accessed |", "|---|---|---|---|---|---|"]
     for source_id, row in sorted(document.sources.items()):
-        cells = [source_id, *(row.get(key) or "" for key in ("publisher", "title", "locator", "published_on", "accessed_on"))]
+        cells = [
+            source_id,
+            *(row.get(key) or "" for key in ("publisher", "title", "locator", "published_on", "accessed_on")),
+        ]
         lines.append(f"| {' | '.join(escape(cell) for cell in cells)} |")
     return lines

@@ -49,7 +49,10 @@ def _bars(chart: Chart, rows: Sequence[Any], terminal: Terminal) -> Iterator[str
     values = [format_value(row[chart.y.key], chart.y.measure) for row in kept]
     pad, tail = min(max(map(len, names)), terminal.width // 3), max(map(len, values))
     room = max(min(terminal.width, 100) - pad - tail - 4, 8)
-    top = max(float(row.get(chart.high) or row[chart.y.key]) if chart.high else float(row[chart.y.key]) for row in kept) or 1.0
+    top = (
+        max(float(row.get(chart.high) or row[chart.y.key]) if chart.high else float(row[chart.y.key]) for row in kept)
+        or 1.0
+    )
     block = "█" if terminal.unicode else "#"
     for row, name, value in zip(kept, names, values, strict=True):
         length = max(round(float(row[chart.y.key]) / top * room), 0)
@@ -92,7 +95,13 @@ def _grid(chart: Chart, rows: Sequence[Any], terminal: Terminal) -> Iterator[str
         canvas[_ROWS - 1 - up(float(row[chart.y.key]))][across(float(row[chart.x.key]))] = mark
     yield with_heading(chart.y.label, short_unit(chart.y.measure))
     for index, line in enumerate(canvas):
-        edge = format_value(y_high, chart.y.measure) if index == 0 else format_value(y_low, chart.y.measure) if index == _ROWS - 1 else ""
+        edge = (
+            format_value(y_high, chart.y.measure)
+            if index == 0
+            else format_value(y_low, chart.y.measure)
+            if index == _ROWS - 1
+            else ""
+        )
         yield f"{edge:>9} │{''.join(line)}"
     yield f"{'':>9} ┼{'─' * width}"
     yield f"{'':>10} {_ends(chart.x, x_low, x_high, width)}"

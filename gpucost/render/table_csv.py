@@ -5,7 +5,14 @@ import io
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-MAIN_LISTS = {"estimate": "options", "inference": "options", "tco": "cash_flows", "mix": "months", "sweep": "rows", "comparison": "changes"}
+MAIN_LISTS = {
+    "estimate": "options",
+    "inference": "options",
+    "tco": "cash_flows",
+    "mix": "months",
+    "sweep": "rows",
+    "comparison": "changes",
+}
 _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 
 

@@ -40,7 +40,12 @@ def detect(width: int | None = None, color: bool | None = None, unicode: bool | 
 
 
 def write(
-    document: Document, *, width: int | None = None, color: bool | None = None, unicode: bool | None = None, all_sections: bool = False
+    document: Document,
+    *,
+    width: int | None = None,
+    color: bool | None = None,
+    unicode: bool | None = None,
+    all_sections: bool = False,
 ) -> str:
     """Return the document as text. Sections marked as detail are shown with `all_sections` only."""
     terminal = detect(width, color, unicode)
@@ -60,7 +65,23 @@ def write(
 
 def to_ascii(text: str) -> str:
     """Replace the few signs beyond ASCII that documents use."""
-    for sign, plain in (("–", "-"), ("—", "-"), ("×", "x"), ("µ", "u"), ("∞", "inf"), ("█", "#"), ("─", "-"), ("·", "."), ("≤", "<="), ("≥", ">="), ("•", "*"), ("┼", "+"), ("│", "|"), ("→", "->"), ("…", "...")):
+    for sign, plain in (
+        ("–", "-"),
+        ("—", "-"),
+        ("×", "x"),
+        ("µ", "u"),
+        ("∞", "inf"),
+        ("█", "#"),
+        ("─", "-"),
+        ("·", "."),
+        ("≤", "<="),
+        ("≥", ">="),
+        ("•", "*"),
+        ("┼", "+"),
+        ("│", "|"),
+        ("→", "->"),
+        ("…", "..."),
+    ):
         text = text.replace(sign, plain)
     return text.encode("ascii", "replace").decode("ascii")
 
@@ -124,7 +145,11 @@ def table_lines(table: Table, terminal: Terminal) -> Iterator[str]:
 
 def _worth_showing(table: Table) -> list[Column]:
     """Leave out secondary columns that are empty in every row."""
-    return [column for column in table.columns if not column.priority or any(row.get(column.key) not in (None, "", []) for row in table.rows)]
+    return [
+        column
+        for column in table.columns
+        if not column.priority or any(row.get(column.key) not in (None, "", []) for row in table.rows)
+    ]
 
 
 def cell_text(row: Mapping[str, Any], column: Column) -> str:
@@ -148,14 +173,17 @@ def with_heading(title: str, unit: str) -> str:
 def is_numeric(column: Column, rows: Sequence[Mapping[str, Any]]) -> bool:
     """Tell whether the column holds numbers and is aligned to the right."""
     values = [row.get(column.key) for row in rows]
-    return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values if value is not None) and any(
-        value is not None for value in values
-    )
+    return all(
+        isinstance(value, (int, float)) and not isinstance(value, bool) for value in values if value is not None
+    ) and any(value is not None for value in values)
 
 
 def _grid(table: Table, shown: Sequence[Column]) -> list[list[str]]:
     rows = [*table.rows, *([table.total] if table.total else [])]
-    body = [["" if table.total is row and row.get(column.key) is None else cell_text(row, column) for column in shown] for row in rows]
+    body = [
+        ["" if table.total is row and row.get(column.key) is None else cell_text(row, column) for column in shown]
+        for row in rows
+    ]
     return [[head_text(column) for column in shown], *body]
 
 
@@ -175,7 +203,9 @@ def _lay_out(grid: list[list[str]], shown: Sequence[Column], table: Table, termi
         cells = [textwrap.wrap(text, widths[index]) or [""] for index, text in enumerate(row)]
         for level in range(max(map(len, cells))):
             parts = [cell[level] if level < len(cell) else "" for cell in cells]
-            line = "  ".join(f"{part:>{widths[i]}}" if right[i] else f"{part:<{widths[i]}}" for i, part in enumerate(parts))
+            line = "  ".join(
+                f"{part:>{widths[i]}}" if right[i] else f"{part:<{widths[i]}}" for i, part in enumerate(parts)
+            )
             yield terminal.paint(line.rstrip(), "1") if number == 0 else line.rstrip()
         if number == 0 or (table.total and number == len(grid) - 2):
             yield "─" * min(sum(widths) + 2 * (len(widths) - 1), terminal.width)
@@ -186,12 +216,29 @@ def _foot(document: Document, terminal: Terminal) -> list[str]:
     for warning in document.warnings:
         wrapped = _wrap(f"! {warning}", terminal.width, "  ")
         lines += [terminal.paint(line, "33") for line in wrapped]
-    stamp = [f"as of {document.as_of}" if document.as_of else "", f"catalog {document.catalog_version}" if document.catalog_version else ""]
+    stamp = [
+        f"as of {document.as_of}" if document.as_of else "",
+        f"catalog {document.catalog_version}" if document.catalog_version else "",
+    ]
     if document.sources:
         stamp.append(f"{len(document.sources)} sources (all in --format json, md and reports)")
     if any(stamp):
-        lines += [terminal.paint(line, "2") for line in _wrap(" · ".join(part for part in stamp if part), terminal.width)]
+        lines += [
+            terminal.paint(line, "2") for line in _wrap(" · ".join(part for part in stamp if part), terminal.width)
+        ]
     return lines if len(lines) > 1 else []
 
 
-__all__ = ["MISSING", "Terminal", "cell_text", "detect", "fact_text", "head_text", "is_numeric", "table_lines", "to_ascii", "with_heading", "write"]
+__all__ = [
+    "MISSING",
+    "Terminal",
+    "cell_text",
+    "detect",
+    "fact_text",
+    "head_text",
+    "is_numeric",
+    "table_lines",
+    "to_ascii",
+    "with_heading",
+    "write",
+]

@@ -1,0 +1,69 @@
+"use strict";
+(() => {
+  const root = document.documentElement;
+  const media = matchMedia("(prefers-color-scheme: dark)");
+  const dark = () => (root.dataset.theme || (media.matches ? "dark" : "light")) === "dark";
+
+  const config = () => {
+    const style = getComputedStyle(root);
+    const ink = style.getPropertyValue("--ink").trim(), line = style.getPropertyValue("--line").trim();
+    const accent = style.getPropertyValue("--accent").trim();
+    return {
+      background: "transparent", font: "system-ui, sans-serif", aria: false, view: { stroke: null },
+      axis: { labelColor: ink, titleColor: ink, gridColor: line, domainColor: line, tickColor: line, labelFontSize: 12, titleFontSize: 12 },
+      legend: { labelColor: ink, titleColor: ink, orient: "bottom", labelFontSize: 12, labelLimit: 260, columns: innerWidth < 640 ? 1 : 3 },
+      bar: { color: accent }, line: { color: accent, strokeWidth: 2 }, point: { color: accent }, rule: { color: ink }, text: { color: ink },
+      range: { category: JSON.parse(document.getElementById("colors").textContent) },
+    };
+  };
+
+  const draw = () => {
+    for (const place of document.querySelectorAll(".chart")) {
+      const spec = JSON.parse(document.getElementById(place.dataset.spec).textContent);
+      const bind = document.getElementById(place.dataset.spec + "-controls");
+      if (bind) bind.textContent = "";
+      vegaEmbed(place, spec, { actions: false, renderer: "svg", config: config(), bind: bind || undefined });
+    }
+  };
+
+  const button = document.querySelector(".theme");
+  button.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; draw(); });
+  media.addEventListener("change", draw);
+  draw();
+
+  const value = (row, column) => {
+    const cell = row.cells[column];
+    const raw = cell.dataset.value;
+    return raw === undefined ? cell.textContent.trim().toLowerCase() : raw === "" ? null : Number(raw);
+  };
+
+  for (const table of document.querySelectorAll("table.sortable")) {
+    const heads = [...table.tHead.rows[0].cells];
+    heads.forEach((head, column) => {
+      head.querySelector("button")?.addEventListener("click", () => {
+        const down = head.getAttribute("aria-sort") === "ascending";
+        heads.forEach((other) => other.removeAttribute("aria-sort"));
+        head.setAttribute("aria-sort", down ? "descending" : "ascending");
+        const body = table.tBodies[0];
+        const rows = [...body.rows].map((row) => [value(row, column), row]);
+        rows.sort(([a], [b]) => {
+          if (a === null || b === null) return (a === null) - (b === null);  // missing values stay at the end
+          return (a < b ? -1 : a > b ? 1 : 0) * (down ? -1 : 1);
+        });
+        body.append(...rows.map(([, row]) => row));
+      });
+    });
+    const input = document.getElementById(table.id + "-filter");
+    const count = document.getElementById(table.id + "-count");
+    input?.addEventListener("input", () => {
+      const words = input.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let shown = 0;
+      for (const row of table.tBodies[0].rows) {
+        const text = row.textContent.toLowerCase();
+        row.hidden = !words.every((word) => text.includes(word));
+        shown += row.hidden ? 0 : 1;
+      }
+      count.textContent = `${shown} of ${table.tBodies[0].rows.length} rows`;
+    });
+  }
+})();

@@ -1,0 +1,186 @@
+"""Charts as Vega-Lite specifications: plain mappings, which a browser, Altair or a converter can draw."""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from gpucost.render.document import Axis, Chart
+from gpucost.render.numbers import short_unit
+from gpucost.render.text import with_heading
+
+SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
+_BAND_HEIGHT = 22
+_PLAIN_HEIGHT = 300
+# Okabe and Ito's colours, which people with any colour vision can tell apart; grey darkened for contrast.
+COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#6b6b6b")
+
+
+def specification(chart: Chart) -> dict[str, Any]:
+    """Return the Vega-Lite specification of a chart; its width follows the page."""
+    draw = {"bar": _bar, "stacked": _stacked, "tornado": _tornado, "heat": _heat, "roofline": _roofline}.get(
+        chart.kind, _points
+    )
+    fields = draw(chart)
+    spec: dict[str, Any] = {
+        "$schema": SCHEMA,
+        "description": chart.description,
+        "data": {"values": [dict(row) for row in chart.data]},
+        "width": "container",
+        **fields,
+    }
+    if chart.sliders:
+        spec["params"] = [_slider(slider) for slider in chart.sliders]
+        spec["transform"] = [{"calculate": _formula(chart), "as": chart.y.key}]
+    return spec
+
+
+def _slider(slider: Any) -> dict[str, Any]:
+    bind = {"input": "range", "min": slider.low, "max": slider.high, "step": slider.step, "name": slider.label}
+    return {"name": slider.name, "value": slider.value, "bind": bind}
+
+
+def _formula(chart: Chart) -> str:
+    expression = f"datum['{chart.y.key}']"
+    for name, formula in chart.formulas.items():
+        expression = f"datum['{chart.series}'] === '{name}' ? ({formula}) : ({expression})"
+    return expression
+
+
+def _axis(axis: Axis, chart: Chart, *, zero: bool = False) -> dict[str, Any]:
+    sample = next((row[axis.key] for row in chart.data if row.get(axis.key) is not None), None)
+    dated = isinstance(sample, str) and _DATE.match(sample)
+    kind = "temporal" if dated else "nominal" if isinstance(sample, str) else "quantitative"
+    channel: dict[str, Any] = {
+        "field": axis.key,
+        "type": kind,
+        "title": with_heading(axis.label, short_unit(axis.measure)),
+    }
+    if kind == "quantitative":
+        channel["scale"] = {"type": "log"} if axis.log else {"zero": zero, "nice": True}
+        channel["axis"] = {"format": _format(axis.measure)}
+    return channel
+
+
+def _format(unit: str) -> str:
+    if unit == "fraction of one":
+        return "~%"
+    return "$~s" if unit == "USD" else "$~g" if unit.startswith("USD per") else "~s"
+
+
+def _tooltip(chart: Chart, *keys: str) -> list[dict[str, Any]]:
+    chosen = [key for key in dict.fromkeys(keys) if key]
+    made = []
+    for key in chosen:
+        sample = next((row[key] for row in chart.data if row.get(key) is not None), None)
+        numeric = isinstance(sample, (int, float)) and not isinstance(sample, bool)
+        made.append(
+            {"field": key, "type": "quantitative", "format": ",.4~g"} if numeric else {"field": key, "type": "nominal"}
+        )
+    return made
+
+
+def _names(chart: Chart) -> dict[str, Any]:
+    return {"field": chart.x.key, "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 190}}
+
+
+def _bands(chart: Chart) -> dict[str, Any]:
+    return {"height": _BAND_HEIGHT * (len({row.get(chart.x.key) for row in chart.data}) + 1)}
+
+
+def _bar(chart: Chart) -> dict[str, Any]:
+    length = _axis(chart.y, chart, zero=True)
+    tooltip = _tooltip(chart, chart.x.key, chart.y.key, chart.low, chart.high)
+    layers: list[dict[str, Any]] = [{"mark": "bar", "encoding": {"y": _names(chart), "x": length, "tooltip": tooltip}}]
+    if chart.low and chart.high:
+        ends = {"x": {"field": chart.low, "type": "quantitative"}, "x2": {"field": chart.high}}
+        layers.append(
+            {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": {"y": _names(chart), **ends, "tooltip": tooltip}}
+        )
+    return {"layer": layers, **_bands(chart)}
+
+
+def _stacked(chart: Chart) -> dict[str, Any]:
+    color = {"field": chart.series, "type": "nominal", "title": None, "sort": None}
+    tooltip = _tooltip(chart, chart.x.key, chart.series, chart.y.key)
+    encoding = {"y": _names(chart), "x": _axis(chart.y, chart, zero=True), "color": color, "tooltip": tooltip}
+    return {"mark": "bar", "encoding": encoding, **_bands(chart)}
+
+
+def _tornado(chart: Chart) -> dict[str, Any]:
+    length = {**_axis(chart.y, chart), "field": chart.low}
+    if length["type"] != "quantitative":
+        length |= {"type": "quantitative", "axis": {"format": _format(chart.y.measure)}}
+    length["scale"] = {"zero": False, "nice": True}
+    tooltip = _tooltip(chart, chart.x.key, chart.low, chart.high, chart.label)
+    bars = {
+        "mark": "bar",
+        "encoding": {"y": _names(chart), "x": length, "x2": {"field": chart.high}, "tooltip": tooltip},
+    }
+    layers: list[dict[str, Any]] = [bars]
+    if chart.base is not None:
+        layers.append({"mark": {"type": "rule", "strokeDash": [4, 3]}, "encoding": {"x": {"datum": chart.base}}})
+    return {"layer": layers, **_bands(chart)}
+
+
+def _heat(chart: Chart) -> dict[str, Any]:
+    across = {"field": chart.x.key, "type": "ordinal", "title": chart.x.label, "sort": None}
+    up = {"field": chart.y.key, "type": "ordinal", "title": chart.y.label, "sort": None}
+    color = {"field": chart.value, "type": "quantitative", "scale": {"scheme": "blueorange", "domainMid": 0}}
+    return {
+        "mark": "rect",
+        "encoding": {
+            "x": across,
+            "y": up,
+            "color": color,
+            "tooltip": _tooltip(chart, chart.x.key, chart.y.key, chart.value),
+        },
+    }
+
+
+def _color(chart: Chart) -> Mapping[str, Any]:
+    return {"color": {"field": chart.series, "type": "nominal", "title": None, "sort": None}} if chart.series else {}
+
+
+def _points(chart: Chart) -> dict[str, Any]:
+    tooltip = _tooltip(chart, chart.x.key, chart.y.key, chart.series, chart.label, chart.low, chart.high)
+    across, up = _axis(chart.x, chart), _axis(chart.y, chart, zero=chart.kind == "line" and not chart.y.log)
+    if chart.kind == "line":
+        across.setdefault("scale", {})
+    encoding = {"x": across, "y": up, **_color(chart), "tooltip": tooltip}
+    mark: dict[str, Any] = (
+        {"type": "line", "point": len(chart.data) <= 60}
+        if chart.kind == "line"
+        else {"type": "point", "filled": True, "size": 60}
+    )
+    layers: list[dict[str, Any]] = [{"mark": mark, "encoding": encoding}]
+    if chart.low and chart.high:
+        span = {"y": {"field": chart.low, "type": "quantitative"}, "y2": {"field": chart.high}}
+        layers.insert(0, {"mark": {"type": "rule", "opacity": 0.5}, "encoding": {"x": across, **span, **_color(chart)}})
+    layers += [_vertical(label, x) for label, x in chart.marks]
+    return {"layer": layers, "height": _PLAIN_HEIGHT}
+
+
+def _vertical(label: str, x: float) -> dict[str, Any]:
+    return {"mark": {"type": "rule", "strokeDash": [4, 3], "tooltip": label}, "encoding": {"x": {"datum": x}}}
+
+
+def _roofline(chart: Chart) -> dict[str, Any]:
+    across, up = _axis(chart.x, chart), _axis(chart.y, chart)
+    shared = {"x": across, "y": up}
+    roof = {
+        "transform": [{"filter": f"!datum['{chart.label}']"}],
+        "mark": {"type": "line"},
+        "encoding": {**shared, **_color(chart)},
+    }
+    points = {
+        "transform": [{"filter": f"datum['{chart.label}']"}],
+        "mark": {"type": "point", "filled": True, "size": 70},
+        "encoding": {**shared, "tooltip": _tooltip(chart, chart.label, chart.x.key, chart.y.key)},
+    }
+    names = {
+        "transform": [{"filter": f"datum['{chart.label}']"}],
+        "mark": {"type": "text", "dy": -10},
+        "encoding": {**shared, "text": {"field": chart.label}},
+    }
+    return {"layer": [roof, points, names], "height": _PLAIN_HEIGHT}
