@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+SCHEMA_VERSION = "1"  # of every JSON answer: a key that changes its meaning raises it
+
 Kind = Literal["text", "integer", "number", "date", "flag"]
 
 DUCKDB_TYPES: dict[str, str] = {
@@ -122,7 +124,7 @@ ACCELERATORS = Table(
         text("vendor", "who makes it", required=True),
         text("name", "full name", required=True),
         text("architecture", "micro-architecture and die", required=True),
-        text("family", "family that calibration falls back to: pascal, volta, turing, ampere, ada, hopper, blackwell, rubin, cdna2, cdna3, cdna4, rdna3, gaudi, tpu, trainium", required=True),
+        text("family", "family that calibration falls back to: kepler, pascal, volta, turing, ampere, ada, hopper, blackwell, rubin, cdna2, cdna3, cdna4, cdna5, rdna3, xe, gaudi, tpu, trainium, apple", required=True),
         text("form_factor", "SXM5, PCIe, OAM …", required=True),
         integer("year", "year of launch", required=True, low=2010),
         number("memory_gib", "memory that the device reports as usable", required=True, positive=True),
@@ -156,6 +158,7 @@ ACCELERATORS = Table(
         text("street_source", "where the street price was seen, or estimate"),
         number("launch_usd", "list price at launch", positive=True),
         text("launch_source", "where the launch price stands"),
+        text("second_source_id", "a second public source that the row was held against", refers_to="sources"),
         *_PROVENANCE,
     ),
     ("id",),
@@ -183,6 +186,7 @@ SYSTEMS = Table(
         number("price_high_usd", "high price of the node", positive=True),
         text("price_observed", "when the price was seen"),
         text("price_source", "where the price was seen"),
+        text("second_source_id", "a second public source that the row was held against", refers_to="sources"),
         *_PROVENANCE,
     ),
     ("id",),
@@ -292,6 +296,27 @@ OFFERS = Table(
     ),
     ("offer_id", "valid_from", "observed_on", "recorded_on", "source_id"),
 )  # fmt: skip
+
+PLAN_INPUTS = Table(
+    "plan_inputs",
+    "pricing/plan_inputs.csv",
+    "Inputs of a comparison between owning and renting: every name that a plan file may set.",
+    (
+        text("name", "name in a plan file", required=True),
+        text("group", "subject", required=True),
+        text("description", "what it is", required=True),
+        text("unit", "unit; empty for counts and choices"),
+        text("item", "row of ownership.csv or energy.csv that gives low, typical and high"),
+        text("value", "default where no item gives one: an assumption"),
+        number("low", "low end of an assumption"),
+        number("high", "high end of an assumption"),
+        text("choices", "allowed words, separated by |"),
+        number("minimum", "smallest value allowed"),
+        number("maximum", "largest value allowed"),
+        text("counts_when", "input=value under which it counts; alternatives of one input exclude each other"),
+    ),
+    ("name",),
+)
 
 TABLES: dict[str, Table] = {
     table.name: table for table in (ACCELERATORS, SYSTEMS, LLMS, ALIASES, MODEL_SOURCES, PRICE_SOURCES, OFFERS)
