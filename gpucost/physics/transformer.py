@@ -7,6 +7,7 @@ needs (PaLM, arXiv:2204.02311, appendix B); hardware FLOP add what recomputation
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -63,7 +64,7 @@ def stack(architectures: Sequence[Architecture]) -> Shape:
         "qkv_bias": [a.qkv_bias for a in architectures],
         "all_bias": [a.qkv_bias and a.norm == "ln" for a in architectures],
     }
-    columns = {name: np.array(values, dtype=np.bool_) for name, values in flags.items()}
+    columns: dict[str, Any] = {name: np.array(values, dtype=np.bool_) for name, values in flags.items()}
     columns["norm_vectors"] = np.array([NORM_VECTORS[a.norm] for a in architectures], dtype=np.float64)
     for name in Shape.names():
         if name not in columns:
@@ -90,7 +91,8 @@ def moe_layers(shape: Shape) -> Floats:
     """Return the layers that are a mixture of experts: every n-th after the leading dense ones.
 
     >>> from gpucost.types import Architecture
-    >>> v3 = Architecture("v3", "", 61, 7168, 128, 128, 192, 18432, True, 129280, False, experts=256, first_dense_layers=3)
+    >>> v3 = Architecture("v3", "", 61, 7168, 128, 128, 192, 18432, True, 129280, False, experts=256,
+    ...                   first_dense_layers=3)
     >>> moe_layers(stack([v3]))
     array([58.])
     """
@@ -281,7 +283,8 @@ def model_flop(shape: Shape, sequence_tokens: ArrayLike, causal: bool | Flags = 
     Forward once, backward twice (arXiv:2204.02311, appendix B, with the causal half). Recomputation and
     multi-token prediction are work of the recipe, not of the model.
     """
-    prediction = shape.mtp_layers * 2 * (query_width(shape) + output_width(shape)) * mean_context(sequence_tokens, 0.0, causal)
+    per_key = 2 * (query_width(shape) + output_width(shape))
+    prediction = shape.mtp_layers * per_key * mean_context(sequence_tokens, 0.0, causal)
     return 6 * compute_parameters(shape) + 3 * (attention_flop(shape, sequence_tokens, causal) - prediction)
 
 

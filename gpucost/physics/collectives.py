@@ -1,0 +1,114 @@
+"""Collectives over two tiers: how long a group of accelerators takes to exchange a message.
+
+A group is described by its size and by how many of its ranks share a scale-up domain. Inside a domain the link
+carries it; across domains a ring enters and leaves each domain once, so that all the network cards of the group's
+ranks in the domain work together: bandwidth = card × ranks per domain, capped by the link (NCCL's ring and
+tree algorithms; Patarasuk and Yuan 2009 for the volume bounds).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpucost.physics.columns import Columns, Floats
+from gpucost.physics.hardware import HardwareColumns
+
+US = 1e-6
+GB = 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Tier(Columns):
+    """What a group of ranks sees of the network: its size, ring bandwidth per rank and latency per hop."""
+
+    ranks: Floats
+    gb_per_s: Floats
+    latency_s: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Links(Columns):
+    """Usable bandwidth per accelerator (one direction) and latency of the tiers."""
+
+    scaleup_gb_per_s: Floats
+    scaleup_gpus: Floats
+    pcie_gb_per_s: Floats
+    scaleout_gb_per_s: Floats
+    node_gpus: Floats
+    scaleup_latency_s: Floats
+    scaleout_latency_s: Floats
+
+
+def links(
+    hardware: HardwareColumns,
+    scaleup: Floats,
+    scaleout: Floats,
+    scaleup_latency_us: Floats,
+    scaleout_latency_us: Floats,
+) -> Links:
+    """Return the links at the fractions of their nominal bandwidth that collectives reach."""
+    return Links(
+        scaleup_gb_per_s=hardware.scaleup_gb_per_s * scaleup,
+        scaleup_gpus=hardware.scaleup_gpus,
+        pcie_gb_per_s=hardware.pcie_gb_per_s * scaleup,
+        scaleout_gb_per_s=hardware.scaleout_gb_per_s * scaleout,
+        node_gpus=hardware.node_gpus,
+        scaleup_latency_s=scaleup_latency_us * US,
+        scaleout_latency_s=scaleout_latency_us * US,
+    )
+
+
+def tier(link: Links, ranks: Floats, stride: Floats) -> Tier:
+    """Place a group whose ranks are `stride` accelerators apart on the tiers.
+
+    Within the scale-up domain the link's bandwidth holds; within a node without a common link that of PCIe; across,
+    card × ranks of the group per domain, at most the link's.
+    """
+    span = ranks * stride
+    inside = span <= link.scaleup_gpus
+    in_node = ~inside & (span <= link.node_gpus)
+    domain = np.maximum(link.scaleup_gpus, link.node_gpus)
+    sharing = np.maximum(np.minimum(domain / stride, ranks), 1.0)
+    across = np.minimum(link.scaleout_gb_per_s * sharing, link.scaleup_gb_per_s)
+    hops = np.where(inside | in_node, ranks - 1, np.maximum(ranks / sharing - 1, 1.0))
+    latency = np.where(inside | in_node, link.scaleup_latency_s, link.scaleout_latency_s)
+    return Tier(
+        ranks=ranks,
+        gb_per_s=np.where(inside, link.scaleup_gb_per_s, np.where(in_node, link.pcie_gb_per_s, across)),
+        latency_s=latency * np.log2(np.maximum(hops, 1.0) + 1.0),
+    )
+
+
+def ring_s(group: Tier, message_bytes: Floats) -> Floats:
+    """Return the time of an all-gather or a reduce-scatter of a message: (n − 1)/n · bytes ÷ bandwidth + latency.
+
+    One rank has nothing to exchange. 8 ranks, 1 GB at 100 GB/s, no latency, by hand: 7/8 · 1/100 s = 8.75 ms.
+
+    >>> one = np.ones(1)
+    >>> ring_s(Tier(8 * one, 100 * one, 0 * one), 1e9 * one)
+    array([0.00875])
+    """
+    share = (group.ranks - 1) / group.ranks
+    return np.where(group.ranks > 1, share * message_bytes / (group.gb_per_s * GB) + group.latency_s, 0.0)
+
+
+def all_reduce_s(group: Tier, message_bytes: Floats) -> Floats:
+    """Return the time of an all-reduce: a reduce-scatter and an all-gather."""
+    return 2 * ring_s(group, message_bytes)
+
+
+def all_to_all_s(group: Tier, local_bytes: Floats, link: Links, stride: Floats) -> Floats:
+    """Return the time in which each rank sends (n − 1)/n of its bytes to the others.
+
+    Nothing is shared on the way: across domains, the share that leaves the domain passes the rank's own card,
+    while what stays goes over the link.
+    """
+    near = np.minimum(group.ranks, np.maximum(np.maximum(link.scaleup_gpus, 1.0) / stride, 1.0))
+    inside = local_bytes * (near - 1) / group.ranks / (link.scaleup_gb_per_s * GB)
+    outside = local_bytes * (group.ranks - near) / group.ranks / (link.scaleout_gb_per_s * GB)
+    return np.where(group.ranks > 1, np.maximum(inside, outside) + group.latency_s, 0.0)
+
+
+def point_to_point_s(group: Tier, message_bytes: Floats) -> Floats:
+    """Return the time to hand a message to the next rank; nothing where there is only one."""
+    return np.where(group.ranks > 1, message_bytes / (group.gb_per_s * GB) + group.latency_s, 0.0)

@@ -1,0 +1,147 @@
+"""The parameters that physics alone does not give: what they mean, what is believed of them before any fit.
+
+Each has a prior (from microbenchmarks or from counting) and a spread, the standard deviation of its logarithm;
+`calibration.py` fits them and `models/calibration.csv` holds the result. Efficiencies that differ by family or by
+software class are a common value times a deviation, so that an unseen family or class falls back to the common one.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gpucost.physics.columns import Columns, Floats, Integers
+from gpucost.physics.hardware import FAMILIES
+from gpucost.physics.software import CLASSES
+
+
+class Parameter(NamedTuple):
+    """One parameter of the calibration."""
+
+    name: str
+    prior: float
+    spread: float  # standard deviation of the logarithm before the fit
+    unit: str
+    meaning: str
+
+
+def _p(name: str, prior: float, spread: float, unit: str, meaning: str) -> Parameter:
+    return Parameter(name, prior, spread, unit, meaning)
+
+
+# Large matrix products at 16 bits: share of the dense peak that a long, hot benchmark reaches.
+_MATRIX = {
+    "volta": 0.75, "turing": 0.70, "pascal": 0.75, "ampere": 0.82, "ada": 0.72, "hopper": 0.70, "blackwell": 0.72,
+    "rubin": 0.70, "cdna2": 0.60, "cdna3": 0.52, "cdna4": 0.60, "cdna5": 0.60, "rdna3": 0.60, "gaudi": 0.70,
+    "tpu": 0.70, "trainium": 0.55, "other": 0.60,
+}  # fmt: skip
+_HOST_US = {
+    "vendor": 250.0, "megatron": 500.0, "deepspeed": 900.0, "sharded": 500.0, "eager": 900.0,
+    "compiler": 100.0, "native": 60.0, "unknown": 500.0,
+}  # fmt: skip
+_ELEMENTWISE = {
+    "vendor": 1.0, "megatron": 1.2, "deepspeed": 1.3, "sharded": 1.2, "eager": 2.0,
+    "compiler": 1.0, "native": 1.0, "unknown": 1.3,
+}  # fmt: skip
+
+PARAMETERS: tuple[Parameter, ...] = (
+    *(_p(f"matrix_fraction.{f}", _MATRIX[f], 0.10, "fraction", "16-bit matrix peak reached by large products") for f in FAMILIES),
+    _p("fp8_ratio", 0.85, 0.10, "ratio", "share of the 8-bit peak that products reach ÷ the share at 16 bits"),
+    _p("fp4_ratio", 0.60, 0.20, "ratio", "share of the 4-bit peak that products reach ÷ the share at 16 bits"),
+    _p("matrix_tokens", 128.0, 0.5, "count", "rows by which a product's tokens are rounded up (tiles and waves)"),
+    _p("matrix_width", 128.0, 0.5, "count", "columns by which a product's widths are rounded up"),
+    _p("flash_fraction", 0.55, 0.15, "fraction", "16-bit peak reached by fused attention at long sequences"),
+    _p("flash_tokens", 512.0, 0.5, "count", "sequence at which fused attention reaches half of that"),
+    _p("softmax_passes", 12.0, 0.4, "count", "times that unfused attention moves its score matrix, forward and backward"),
+    _p("copy_fraction", 0.80, 0.08, "fraction", "memory bandwidth reached by element-wise kernels"),
+    _p("elementwise_passes", 40.0, 0.3, "count", "times that a layer moves its residual stream, forward and backward"),
+    *(_p(f"elementwise_ratio.{c}", _ELEMENTWISE[c], 0.25, "ratio", "element-wise traffic against fused kernels") for c in CLASSES),
+    _p("scaleup_fraction", 0.75, 0.10, "fraction", "scale-up bandwidth reached by collectives"),
+    _p("scaleout_fraction", 0.75, 0.15, "fraction", "scale-out bandwidth reached by collectives"),
+    _p("scaleup_latency_us", 15.0, 0.4, "us", "latency of a collective in the scale-up domain, per doubling of ranks"),
+    _p("scaleout_latency_us", 35.0, 0.4, "us", "latency of a collective across domains, per doubling of hops"),
+    _p("tensor_exposed.modern", 0.60, 0.25, "fraction", "share of tensor-parallel traffic that compute does not hide, vendor and compiler stacks"),
+    _p("tensor_exposed.plain", 0.95, 0.10, "fraction", "the same, other stacks"),
+    _p("data_hidden", 0.75, 0.15, "fraction", "share of the backward pass that data-parallel traffic can hide behind"),
+    _p("interference", 0.12, 0.4, "fraction", "share of hidden traffic by which compute slows down"),
+    _p("alltoall_exposed", 0.60, 0.3, "fraction", "share of the expert exchange that compute does not hide"),
+    _p("expert_imbalance", 1.15, 0.10, "ratio", "load of the busiest expert rank ÷ the mean"),
+    _p("expert_passes", 12.0, 0.4, "count", "times that routed tokens are moved by permutation, forward and backward"),
+    *(_p(f"host_us.{c}", _HOST_US[c], 0.5, "us", "host time per layer and micro-batch, forward and backward") for c in CLASSES),
+    _p("step_overhead_ms", 8.0, 0.7, "ms", "fixed time per step: data, norms, logging"),
+    _p("optimizer_ratio", 1.3, 0.3, "ratio", "optimizer traffic against one fused pass"),
+    _p("straggler", 0.006, 0.5, "fraction", "time lost per doubling of the nodes"),
+    *(_p(f"quality.{c}", 1.0, 0.12, "ratio", "kernel time against the physics, by software class") for c in CLASSES),
+    _p("immaturity", 0.20, 0.5, "fraction", "extra kernel time of software as old as the chip"),
+    _p("maturity_years", 1.5, 0.3, "years", "time in which that falls by e"),
+    _p("adapter_passes", 10.0, 0.4, "count", "times that adapters move their inputs and outputs, forward and backward"),
+)  # fmt: skip
+
+DEFAULTS: dict[str, float] = {parameter.name: parameter.prior for parameter in PARAMETERS}
+
+
+@dataclass(frozen=True, slots=True)
+class Efficiencies(Columns):
+    """The parameters, resolved for each case."""
+
+    matrix: Floats
+    fp8_ratio: Floats
+    fp4_ratio: Floats
+    matrix_tokens: Floats
+    matrix_width: Floats
+    flash: Floats
+    flash_tokens: Floats
+    softmax_passes: Floats
+    copy: Floats
+    elementwise_passes: Floats
+    scaleup: Floats
+    scaleout: Floats
+    scaleup_latency_us: Floats
+    scaleout_latency_us: Floats
+    tensor_exposed: Floats
+    data_hidden: Floats
+    interference: Floats
+    alltoall_exposed: Floats
+    expert_imbalance: Floats
+    expert_passes: Floats
+    host_us: Floats
+    step_overhead_ms: Floats
+    optimizer_ratio: Floats
+    straggler: Floats
+    kernel_ratio: Floats  # kernel time against the physics: quality and immaturity of the software
+    adapter_passes: Floats
+
+
+_PLAIN = {
+    "fp8_ratio": "fp8_ratio", "fp4_ratio": "fp4_ratio", "matrix_tokens": "matrix_tokens", "matrix_width": "matrix_width",
+    "flash": "flash_fraction", "flash_tokens": "flash_tokens", "softmax_passes": "softmax_passes", "copy": "copy_fraction",
+    "scaleup": "scaleup_fraction", "scaleout": "scaleout_fraction", "scaleup_latency_us": "scaleup_latency_us",
+    "scaleout_latency_us": "scaleout_latency_us", "data_hidden": "data_hidden", "interference": "interference",
+    "alltoall_exposed": "alltoall_exposed", "expert_imbalance": "expert_imbalance", "expert_passes": "expert_passes",
+    "step_overhead_ms": "step_overhead_ms", "optimizer_ratio": "optimizer_ratio", "straggler": "straggler",
+    "adapter_passes": "adapter_passes",
+}  # fmt: skip
+
+
+def resolve(values: Mapping[str, float], family: Integers, software: Integers, age_years: Floats) -> Efficiencies:
+    """Look the parameters up for each case by family, software class and age of the software against the chip.
+
+    The kernels' ratio is quality · (1 + immaturity · e^(−age ÷ maturity)); an age below zero counts as zero.
+    """
+
+    def by(prefix: str, names: tuple[str, ...], codes: Integers) -> Floats:
+        looked_up: Floats = np.array([values[f"{prefix}.{name}"] for name in names])[codes]
+        return looked_up
+
+    count = len(family)
+    modern = np.isin(software, [CLASSES.index("vendor"), CLASSES.index("compiler")])
+    youth = np.exp(-np.maximum(age_years, 0.0) / values["maturity_years"])
+    return Efficiencies(
+        **{field: np.full(count, values[name]) for field, name in _PLAIN.items()},
+        matrix=by("matrix_fraction", FAMILIES, family),
+        elementwise_passes=values["elementwise_passes"] * by("elementwise_ratio", CLASSES, software),
+        tensor_exposed=np.where(modern, values["tensor_exposed.modern"], values["tensor_exposed.plain"]),
+        host_us=by("host_us", CLASSES, software),
+        kernel_ratio=by("quality", CLASSES, software) * (1 + values["immaturity"] * youth),
+    )

@@ -1,0 +1,80 @@
+"""Accelerators and the networks between them, as arrays: dense peaks, bandwidths, the sizes of the tiers."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.physics.columns import PRECISIONS, Columns, Floats, Integers
+from gpucost.types import Accelerator, System
+
+# Families that share efficiencies; an unknown one falls back to the last entry.
+FAMILIES = (
+    "pascal", "volta", "turing", "ampere", "ada", "hopper", "blackwell", "rubin",
+    "cdna2", "cdna3", "cdna4", "cdna5", "rdna3", "gaudi", "tpu", "trainium", "other",
+)  # fmt: skip
+
+PCIE_DEFAULT_GB_PER_S = 12.0  # host link of an accelerator for which none is stated: PCIe 3.0 x16 as measured
+SCALEOUT_DEFAULT_GB_PER_S = 1.25  # 10 Gbit/s Ethernet per accelerator where no network is named
+
+
+@dataclass(frozen=True, slots=True)
+class HardwareColumns(Columns):
+    """What the kernels need to know of an accelerator in its system."""
+
+    peaks_tflops: NDArray[np.float64]  # rows × PRECISIONS, NaN where the chip lacks the precision
+    half_tflops: Floats  # dense 16-bit peak
+    hbm_gb_per_s: Floats
+    memory_gib: Floats
+    scaleup_gb_per_s: Floats  # per accelerator, one direction
+    scaleup_gpus: Floats
+    pcie_gb_per_s: Floats
+    scaleout_gb_per_s: Floats
+    node_gpus: Floats
+    family: Integers  # code into FAMILIES
+    year: Floats  # of launch
+
+
+def family_code(family: str) -> int:
+    """Return the code of a family; an unknown one is "other"."""
+    return FAMILIES.index(family) if family in FAMILIES else len(FAMILIES) - 1
+
+
+def peaks(accelerator: Accelerator) -> list[float]:
+    """Return the dense peaks by precision; fp4 covers nvfp4 and mxfp4, and bf16 and fp16 stand in for each other."""
+    stated = {name: getattr(accelerator, f"{name}_tflops") for name in PRECISIONS}
+    if accelerator.family not in ("pascal", "volta", "turing"):
+        stated["bf16"] = stated["bf16"] or stated["fp16"]
+    if accelerator.family != "tpu":
+        stated["fp16"] = stated["fp16"] or stated["bf16"]
+    return [value or np.nan for value in stated.values()]
+
+
+def hardware_columns(accelerators: Sequence[Accelerator], systems: Sequence[System]) -> HardwareColumns:
+    """Turn pairs of accelerator and system into arrays."""
+    table = np.array([peaks(a) for a in accelerators], dtype=np.float64).reshape(len(accelerators), len(PRECISIONS))
+    pairs = list(zip(accelerators, systems, strict=True))
+
+    def column(values: Sequence[float]) -> Floats:
+        return np.array(values, dtype=np.float64)
+
+    return HardwareColumns(
+        peaks_tflops=table,
+        half_tflops=np.where(np.isnan(table[:, 0]), table[:, 1], table[:, 0]),
+        hbm_gb_per_s=column([a.hbm_gb_per_s for a in accelerators]),
+        memory_gib=column([a.memory_gib for a in accelerators]),
+        scaleup_gb_per_s=column([s.scaleup_gb_per_s or a.pcie_gb_per_s or PCIE_DEFAULT_GB_PER_S for a, s in pairs]),
+        scaleup_gpus=column([s.scaleup_gpus if s.scaleup_gb_per_s else s.gpus for s in systems]),
+        pcie_gb_per_s=column([a.pcie_gb_per_s or PCIE_DEFAULT_GB_PER_S for a in accelerators]),
+        scaleout_gb_per_s=column([s.scaleout_gb_per_s or SCALEOUT_DEFAULT_GB_PER_S for s in systems]),
+        node_gpus=column([s.gpus for s in systems]),
+        family=np.array([family_code(a.family) for a in accelerators], dtype=np.int64),
+        year=column([a.year for a in accelerators]),
+    )
+
+
+def peak_tflops(hardware: HardwareColumns, precision: Integers) -> Floats:
+    """Return the dense peak at a precision per row; NaN where the chip lacks it."""
+    peak: Floats = np.take_along_axis(hardware.peaks_tflops, precision[:, None], axis=1)[:, 0]
+    return peak

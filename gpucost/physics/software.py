@@ -1,0 +1,55 @@
+"""Software as a covariate: which class of training stack a framework's name stands for, and how old it was.
+
+Classes share host overheads, fusion and overlap. A name that is not known is "unknown": it takes the middle of the
+other classes and a wider range. Names of sources or rows are never looked at.
+"""
+
+import re
+from datetime import date
+
+CLASSES = (
+    "vendor",  # Megatron-Core, NeMo and tuned submissions built on them: fused kernels, communication overlapped
+    "megatron",  # Megatron-LM of 2021-2023: fused kernels, little overlap
+    "deepspeed",  # Megatron-DeepSpeed, GPT-NeoX, ZeRO: library defaults over Megatron's kernels
+    "sharded",  # PyTorch FSDP with flash attention: LLM Foundry, torchtitan, lit-gpt
+    "eager",  # Hugging Face and plain scripts without compilation
+    "compiler",  # XLA: MaxText, PaxML, Levanter
+    "native",  # hand-written C and CUDA
+    "unknown",
+)
+
+_PATTERNS: tuple[tuple[str, str], ...] = (
+    (r"maxtext|pax|\bjax\b|levanter|xla|\bflax\b|t5x", "compiler"),
+    (r"llm\.c", "native"),
+    (r"megatron[-_ ]?deepspeed|megatron-lm/deepspeed|deepspeed|neox|colossal|zero-?[123]", "deepspeed"),
+    (r"nemo|megatron[-_ ]?(core|bridge)|nvidia.*release|pytorch nvidia|\bngc\b|primus|meta in-house|hai-llm", "vendor"),
+    (r"megatron", "megatron"),
+    (r"llm-?foundry|composer|torchtitan|fsdp|lit-?gpt|lightning|nanotron|olmo|fairscale|torch\.?compile", "sharded"),
+    (r"eager|transformers|\btrl\b|peft|axolotl|llama-?factory|torchtune|unsloth|accelerate|plain", "eager"),
+)
+
+
+def software_class(framework: str | None, compiled: bool | None = None) -> str:
+    """Return the class of a framework's name; a compiled plain script counts as sharded PyTorch.
+
+    >>> software_class("Megatron-Bridge/NeMo 25.09"), software_class("Megatron-LM"), software_class(None)
+    ('vendor', 'megatron', 'unknown')
+    >>> software_class("plain PyTorch 2.11 eager", compiled=False)
+    'eager'
+    """
+    text = (framework or "").lower()
+    found = next((name for pattern, name in _PATTERNS if re.search(pattern, text)), "unknown")
+    return "sharded" if found == "eager" and compiled else found
+
+
+def decimal_year(day: str | date | None, default: float) -> float:
+    """Return a date such as 2024-07-31, 2024-07 or 2024 as a year with a fraction.
+
+    >>> decimal_year("2024-07", 2026.0), decimal_year("", 2026.0)
+    (2024.5, 2026.0)
+    """
+    match = re.match(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?", str(day or ""))
+    if match is None:
+        return default
+    year, month, of_month = (int(part) if part else 1 for part in match.groups())
+    return year + (month - 1) / 12 + (of_month - 1) / 365

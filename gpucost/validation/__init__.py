@@ -1,0 +1,1 @@
+"""Holding predictions against measurements: reading rows as published, predicting them, and reporting the errors."""

@@ -1,0 +1,304 @@
+"""From a published row to a case: its architecture, accelerator, system, layout, recipe and software.
+
+Nothing here looks at a measured column, an id or a source's name. What a row does not state is chosen as its
+software class does by default, and noted.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from gpucost.errors import UnknownNameError, UsageError
+from gpucost.physics.software import decimal_year, software_class
+from gpucost.types import Accelerator, Architecture, Layout, System
+from gpucost.validation import wording
+
+Row = Mapping[str, Any]
+
+
+class Facts(Protocol):
+    """What is needed of the catalog."""
+
+    def accelerator(self, name: str) -> Accelerator: ...  # noqa: D102
+    def accelerators(self, name: str | None = None) -> list[Accelerator]: ...  # noqa: D102
+    def default_system(self, accelerator_id: str) -> System: ...  # noqa: D102
+    def architecture(self, name: str) -> Architecture: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class TrainingRow:
+    """A row, read: ready for the kernels."""
+
+    id: str
+    source: str
+    architecture: Architecture
+    accelerator: Accelerator
+    system: System
+    layout: Layout
+    flash: bool
+    sequence_tokens: float
+    method: str
+    software: str
+    software_year: float
+    adapter_rank: float
+    adapter_share: float
+    state_bytes: float
+    loss_chunk_tokens: float
+    stated_layout: bool
+    stated_recompute: bool
+    end_to_end: bool  # the figure covers a whole run with its evaluations and restarts
+    core: bool
+    notes: tuple[str, ...] = field(default=())
+
+
+def read_row(row: Row, facts: Facts) -> TrainingRow:
+    """Read one row; raise UsageError with the reason where it cannot be computed."""
+    notes: list[str] = []
+    framework = str(row.get("framework") or "")
+    framework = "" if framework == "nan" else framework
+    software = software_class(framework, wording.flag(row.get("compiled")))
+    accelerator = find_accelerator(str(row.get("gpu") or ""), facts, notes)
+    architecture = find_architecture(row, facts, notes)
+    sequence = wording.number(row.get("seq_len")) or default_sequence(architecture, notes)
+    gpus = wording.count(row.get("n_gpus")) or default_gpus(architecture, notes)
+    system = find_system(row, accelerator, facts)
+    year = decimal_year(row.get("as_of"), accelerator.year + 1.5)
+    method = wording.method(row.get("task"), row.get("base_precision"))
+    precision = supported(wording.precision(row.get("precision")), accelerator, notes)
+    flash = wording.flag(row.get("flash_attention"))
+    layout = read_layout(row, architecture, gpus, sequence, software, notes)
+    targets = str(row.get("lora_targets") or "").lower()
+    return TrainingRow(
+        id=str(row.get("id") or ""),
+        source=str(row.get("source_name") or ""),
+        architecture=architecture,
+        accelerator=accelerator,
+        system=system,
+        layout=replace(layout, precision=precision),
+        flash=flash if flash is not None else default_flash(software, year, accelerator),
+        sequence_tokens=sequence,
+        method=method,
+        software=software,
+        software_year=year,
+        adapter_rank=wording.number(row.get("lora_rank")) or 16.0,
+        adapter_share=1.0 if "all" in targets or "mlp" in targets or "gate" in targets else 0.35,
+        state_bytes=wording.number(row.get("state_bytes_per_param")) or 16.0,
+        loss_chunk_tokens=wording.number(row.get("loss_chunk_tokens")) or 0.0,
+        stated_layout=all(wording.count(row.get(name)) for name in ("tp", "pp")),
+        stated_recompute=wording.recompute(row.get("activation_recompute")) is not None,
+        end_to_end=str(row.get("value_basis") or "").strip() in ("gpu_hours", "time-to-train"),
+        core=wording.flag(row.get("core")) is not False,
+        notes=tuple(notes),
+    )
+
+
+# Names -------------------------------------------------------------------------------------------------------------
+
+
+def find_accelerator(name: str, facts: Facts, notes: list[str]) -> Accelerator:
+    """Return the accelerator that a name means, else the nearest of its family, with a note."""
+    from gpucost.errors import AmbiguousNameError
+
+    if not name.strip() or name == "nan":
+        raise UsageError("no accelerator is named")
+    try:
+        return facts.accelerator(name)
+    except AmbiguousNameError as error:
+        found = [facts.accelerator(candidate) for candidate in error.candidates]
+        chosen = sorted(
+            found, key=lambda a: (not a.form_factor.upper().startswith(("SXM", "OAM")), -a.memory_gib, a.id)
+        )[0]
+    except UnknownNameError:
+        chosen = nearest_accelerator(name, facts)
+    notes.append(f"accelerator {name!r} taken as {chosen.id}")
+    return chosen
+
+
+def words(name: str) -> set[str]:
+    """Split a name into comparable words: letters and digits apart from the memory size.
+
+    >>> sorted(words("NVIDIA H100-80GB-SXM"))
+    ['80gb', 'h100', 'nvidia', 'sxm']
+    """
+    text = re.sub(r"(\d+)\s*g(?:i)?b", r"\1gb", name.lower())
+    text = re.sub(r"sxm\d", "sxm", text)
+    return {word for word in re.split(r"[^a-z0-9]+", text) if word}
+
+
+def nearest_accelerator(name: str, facts: Facts) -> Accelerator:
+    """Return the accelerator that shares most with a name, or raise where nothing does."""
+    wanted = words(name)
+    joined = squeezed(name)
+
+    def score(a: Accelerator) -> tuple[float, bool, float, str]:
+        own = words(f"{a.id} {a.name} {a.form_factor} {a.vendor} {round(a.memory_gib)}gb")
+        model = a.id.split("-")[0]
+        points = len(wanted & own) + (3 + len(model)) * (model in joined) + 3 * (squeezed(a.id) in joined)
+        return points, a.form_factor.upper().startswith(("SXM", "OAM")), a.memory_gib, a.id
+
+    ranked = sorted(facts.accelerators(), key=score, reverse=True)
+    if not ranked or score(ranked[0])[0] < 1 or not any(re.search(r"\d", word) for word in wanted):
+        raise UsageError(f"accelerator {name!r} resembles none that is known")
+    return ranked[0]
+
+
+def squeezed(name: str) -> str:
+    """Return a name's letters and digits only."""
+    return re.sub(r"[^a-z0-9]", "", name.lower())
+
+
+def find_architecture(row: Row, facts: Facts, notes: list[str]) -> Architecture:
+    """Return the architecture: a known one of that name and depth, else the row's dimensions, else one of its size."""
+    name = str(row.get("model") or "model")
+    layers, hidden = wording.count(row.get("n_layers")), wording.count(row.get("hidden"))
+    try:
+        known = facts.architecture(name)
+        if (layers is None or known.layers == layers) and (hidden is None or known.hidden == hidden):
+            return known
+    except UsageError:
+        pass
+    total = wording.number(row.get("params_b")) or size_in_name(name)
+    if hidden is None and total is None:
+        raise UsageError(f"model {name!r}: neither dimensions nor a parameter count")
+    if hidden is None or (layers is None and total is None):
+        notes.append(f"model {name!r} synthesised from its size")
+        return sized(name, (total or 1.0) * 1e9, wording.number(row.get("active_params_b")))
+    return from_columns(row, name, layers, hidden, total)
+
+
+def from_columns(row: Row, name: str, layers: int | None, hidden: int, total: float | None) -> Architecture:
+    """Build an architecture from the dimensions that a row states."""
+    gated = wording.flag(row.get("gated_mlp"))
+    ffn = wording.count(row.get("ffn_hidden")) or (4 * hidden if not gated else round(hidden * 3.5))
+    heads = wording.count(row.get("n_heads")) or max(1, round(hidden / 128))
+    kv_heads = wording.count(row.get("n_kv_heads")) or heads
+    vocab = wording.count(row.get("vocab")) or 51_200
+    gated = (ffn != 4 * hidden) if gated is None else gated
+    if layers is None:
+        per_layer = hidden * (2 * hidden + 2 * hidden * kv_heads / heads + (3 if gated else 2) * ffn)
+        layers = max(1, round(((total or 1.0) * 1e9 - vocab * hidden) / per_layer))
+    experts = wording.count(row.get("n_experts")) or 0
+    return Architecture(
+        name=name, family="", layers=layers, hidden=hidden, heads=heads, kv_heads=kv_heads,
+        head_dim=max(1, round(hidden / heads)), ffn_hidden=0 if experts else ffn, gated=gated, vocab=vocab,
+        tied_embeddings=not gated, experts=experts, experts_per_token=wording.count(row.get("moe_topk")) or min(2, experts),
+        expert_ffn_hidden=(wording.count(row.get("moe_ffn_hidden")) or ffn) if experts else 0,
+        attention="mha" if kv_heads == heads else "gqa", norm="rms" if gated else "ln", status="given",
+    )  # fmt: skip
+
+
+def size_in_name(name: str) -> float | None:
+    """Read billions of parameters from a name.
+
+    >>> size_in_name("Qwen3-30B-A3B"), size_in_name("GPT2-124M"), size_in_name("Falcon")
+    (30.0, 0.124, None)
+    """
+    match = re.search(r"(\d+(?:\.\d+)?)\s*([bBmMtT])(?![a-zA-Z0-9])", name)
+    return float(match[1]) * {"b": 1.0, "m": 1e-3, "t": 1e3}[match[2].lower()] if match else None
+
+
+def sized(name: str, parameters: float, active_b: float | None) -> Architecture:
+    """Synthesise a dense transformer of a parameter count: 128 wide per layer, 12·h² per layer (arXiv:2001.08361)."""
+    used = min(parameters, active_b * 1e9) if active_b else parameters
+    layers = max(2, round((used / (12 * 128**2)) ** (1 / 3)))
+    hidden = max(128, 128 * round(math.sqrt(used / (12 * layers)) / 128))
+    return Architecture(
+        name=name, family="", layers=layers, hidden=hidden, heads=max(1, hidden // 128), kv_heads=max(1, hidden // 128),
+        head_dim=128, ffn_hidden=4 * hidden, gated=False, vocab=51_200, tied_embeddings=True, attention="mha", norm="ln",
+        status="synthesised",
+    )  # fmt: skip
+
+
+def find_system(row: Row, accelerator: Accelerator, facts: Facts) -> System:
+    """Return the accelerator's default system with the network and node that the row states."""
+    system = facts.default_system(accelerator.id)
+    text = str(row.get("interconnect") or "")
+    if match := re.search(r"(\d+)-GPU node", text):
+        system = replace(system, gpus=int(match[1]), scaleup_gpus=min(system.scaleup_gpus, int(match[1])))
+    stated = wording.scaleout_gb_per_s(text, system.gpus if system.gpus <= 16 else 4)
+    return system if stated is None else replace(system, scaleout_gb_per_s=stated, fabric=text)
+
+
+# What rows leave open -----------------------------------------------------------------------------------------------
+
+
+def default_sequence(architecture: Architecture, notes: list[str]) -> float:
+    """Return the sequence that a model of its age is trained with."""
+    tokens = float(min(architecture.max_sequence_tokens or 2048, 8192))
+    notes.append(f"sequence assumed {tokens:.0f}")
+    return tokens
+
+
+def default_gpus(architecture: Architecture, notes: list[str]) -> int:
+    """Return a cluster such as published runs of that size used: about 1 GPU per 30 M parameters, in powers of two."""
+    weights = architecture.layers * 12 * architecture.hidden**2
+    gpus = 2 ** round(math.log2(min(max(weights / 3e7, 64), 16_384)))
+    notes.append(f"accelerators assumed {gpus}")
+    return gpus
+
+
+def default_flash(software: str, year: float, accelerator: Accelerator) -> bool:
+    """Return whether attention is fused where a row does not say: since 2023, except in Megatron-DeepSpeed."""
+    if accelerator.family in ("volta", "pascal"):
+        return False
+    return software in ("compiler", "sharded", "native") or (year >= 2023 and software not in ("deepspeed", "megatron"))
+
+
+def supported(precision: str, accelerator: Accelerator, notes: list[str]) -> str:
+    """Return a precision that the chip has: the one asked for, else the next wider."""
+    from gpucost.physics.columns import PRECISIONS
+    from gpucost.physics.hardware import peaks
+
+    have = dict(zip(PRECISIONS, peaks(accelerator), strict=True))
+    for name in (
+        precision,
+        *{"fp4": ("fp8", "bf16"), "fp8": ("int8", "bf16"), "int8": ("fp8", "bf16")}.get(precision, ()),
+        "bf16",
+        "fp16",
+        "fp32",
+    ):
+        if have.get(name) is not None and not math.isnan(have[name]):
+            if name != precision:
+                notes.append(f"{precision} is not on {accelerator.id}: {name} taken")
+            return name
+    raise UsageError(f"no known peak of {accelerator.id} at {precision}")
+
+
+def read_layout(row: Row, a: Architecture, gpus: int, sequence: float, software: str, notes: list[str]) -> Layout:
+    """Read the layout; degrees that a row leaves out are one, and data parallelism takes the rest.
+
+    Where data × micro-batch would exceed the global batch, the rest is context parallel.
+    """
+    tensor, pipeline = wording.count(row.get("tp")) or 1, wording.count(row.get("pp")) or 1
+    context, expert = wording.count(row.get("cp")) or 1, wording.count(row.get("ep")) or 1
+    stage = wording.sharding(row.get("zero_stage"))
+    if stage is None:
+        stage = {"compiler": 3, "sharded": 3, "vendor": 1, "deepspeed": 0, "megatron": 0}.get(software, 1)
+    model = tensor * pipeline * context
+    if gpus % model:
+        raise UsageError(
+            f"tensor {tensor} × pipeline {pipeline} × context {context} does not divide {gpus} accelerators"
+        )
+    data = wording.count(row.get("dp")) or gpus // model
+    data = gpus // model if data * model != gpus else data
+    micro = wording.count(row.get("micro_batch"))
+    batch = wording.count(row.get("global_batch"))
+    if batch is not None and data > batch:
+        context *= data // math.gcd(data, batch)
+        data = math.gcd(data, batch)
+    if micro is None:
+        room = max(1, int(8192 // sequence)) if pipeline * tensor == 1 else 1
+        micro = max(1, min(room, (batch or data * room) // data))
+        notes.append(f"micro-batch assumed {micro}")
+    if batch is None:
+        batch = data * micro * (1 if pipeline == 1 else 4 * pipeline)
+        notes.append(f"global batch assumed {batch} sequences")
+    micro = max(1, min(micro, batch // data))
+    return Layout(
+        gpus=gpus, tensor=tensor, pipeline=pipeline, context=context,
+        expert=min(expert, max(1, a.experts)) if a.experts else 1, data=data, sharding=stage, micro_batch=micro,
+        global_batch=batch, virtual_stages=wording.count(row.get("vp")) or 1 if pipeline > 1 else 1,
+        recompute=wording.recompute(row.get("activation_recompute")) or "none",
+    )  # fmt: skip

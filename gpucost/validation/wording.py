@@ -1,0 +1,129 @@
+"""Reading the words of published tables: sharding, precision, recomputation, networks, and numbers that may be missing.
+
+Rows come from many hands. Whatever a column says is read as far as it can be; what it does not say stays None.
+"""
+
+import math
+import re
+
+# "8x ConnectX-7 IB NDR 400Gb/s", "1600 Gbps"; a capital B would be bytes, and a scale-up link
+_GBIT = re.compile(r"(?:(\d+)\s*[xX×][^,;/]{0,40}?\(?)?(?<![\d.])(\d+(?:\.\d+)?)\s*[gG]b(?:it)?(?![a-zA-Z]*[Bb]yte)")
+
+
+def number(text: object) -> float | None:
+    """Read a finite number, or None for an empty or unreadable cell.
+
+    >>> number("8.0"), number(""), number("n/a"), number("1,024")
+    (8.0, None, None, 1024.0)
+    """
+    try:
+        value = float(str(text).strip().replace(",", ""))
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+def count(text: object) -> int | None:
+    """Read a positive whole number, or None."""
+    value = number(text)
+    return int(round(value)) if value is not None and value >= 1 else None
+
+
+def flag(text: object) -> bool | None:
+    """Read yes or no in its many spellings, or None.
+
+    >>> flag("y (cuDNN)"), flag("n"), flag("1.0"), flag("")
+    (True, False, True, None)
+    """
+    word = str(text or "").strip().lower()
+    if not word or word == "nan":
+        return None
+    return word[0] in "yt1" or word.startswith(("flash", "sdpa"))
+
+
+def sharding(text: object) -> int | None:
+    """Read a sharding stage: 0 to 3, FSDP, distributed optimizer.
+
+    >>> sharding("3 (FSDP FULL_SHARD)"), sharding("1 (distributed optimizer)"), sharding("FSDP (zero-2-like)")
+    (3, 1, 2)
+    >>> sharding("0"), sharding(""), sharding("ZeRO-2")
+    (0, None, 2)
+    """
+    word = str(text or "").strip().lower()
+    if match := re.search(r"zero[-_ ]?(?:stage)?[-_ ]?([0-3])", word):
+        return int(match[1])
+    if match := re.match(r"([0-3])(?:\.0)?(?:\D|$)", word):
+        return int(match[1])
+    if "grad_op" in word:
+        return 2
+    if "fsdp" in word or "full" in word:
+        return 3
+    return 1 if "distributed optimizer" in word or "zero" in word else None
+
+
+def precision(text: object) -> str:
+    """Read a precision of the matrix products; what is not stated is bf16.
+
+    >>> precision("fp16/bf16 (not stated)"), precision("mxfp8"), precision("NVFP4"), precision("int8")
+    ('bf16', 'fp8', 'fp4', 'int8')
+    """
+    word = str(text or "").strip().lower()
+    for sign, name in (("fp4", "fp4"), ("fp8", "fp8"), ("float8", "fp8"), ("e4m3", "fp8"), ("int8", "int8"), ("bf16", "bf16"), ("bfloat16", "bf16"), ("fp16", "fp16"), ("half", "fp16"), ("tf32", "tf32"), ("fp32", "fp32")):  # fmt: skip
+        if sign in word:
+            return name
+    return "bf16"
+
+
+def recompute(text: object) -> str | None:
+    """Read how activations are recomputed: none, selective, full, or None where nothing is said.
+
+    >>> recompute("selective (per-op)"), recompute("full"), recompute("n"), recompute("")
+    ('selective', 'full', 'none', None)
+    """
+    word = str(text or "").strip().lower()
+    if not word or word == "nan":
+        return None
+    if word.startswith(("sel", "partial", "min")):
+        return "selective"
+    return "none" if word.startswith(("n", "0", "f", "off")) and not word.startswith("full") else "full"
+
+
+def method(task: object, base: object = None) -> str:
+    """Read the kind of training: full (pretraining and supervised tuning alike), lora or qlora.
+
+    >>> method("lora"), method("sft"), method("lora", "nf4")
+    ('lora', 'full', 'qlora')
+    """
+    word = str(task or "").strip().lower()
+    quantised = re.search(r"nf4|int4|int8|4-?bit|8-?bit|fp4", str(base or "").lower()) is not None
+    if "qlora" in word or ("lora" in word and quantised):
+        return "qlora"
+    return "lora" if "lora" in word or "peft" in word or "adapter" in word else "full"
+
+
+def scaleout_gb_per_s(text: object, node_gpus: float) -> float | None:
+    """Read the network between nodes from words, in GB/s per accelerator and direction; None where none is stated.
+
+    "N x R Gb/s" counts per node; a bare rate counts per node unless "per GPU" stands beside it.
+
+    >>> scaleout_gb_per_s("1600 Gbps/node RoCE", 8), scaleout_gb_per_s("8x400Gb/s IB NDR per node", 8)
+    (25.0, 50.0)
+    >>> scaleout_gb_per_s("RoCE 400Gb/s per GPU", 8), scaleout_gb_per_s("NVLink single node", 8)
+    (50.0, None)
+    >>> scaleout_gb_per_s("Storage: 2x ConnectX-7 IB NDR 400Gb/s, Compute: 8x ConnectX-7 IB NDR 400Gb/s", 8)
+    50.0
+    """
+    word = re.sub(r"(management|storage\+?\w*):[^,]*,", "", str(text or ""), flags=re.IGNORECASE)
+    best = None
+    for match in _GBIT.finditer(word):
+        cards = int(match[1]) if match[1] else 1
+        per_node = cards * float(match[2]) / 8
+        rate = float(match[2]) / 8 if "per gpu" in word.lower() and not match[1] else per_node / node_gpus
+        best = rate if best is None else max(best, rate)
+    if best is None:
+        lowered = word.lower()
+        if re.search(r"\bndr\b", lowered):
+            return 50.0
+        if re.search(r"\bhdr\b", lowered):
+            return 25.0
+    return best
