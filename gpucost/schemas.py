@@ -115,6 +115,14 @@ _SOURCE_COLUMNS = (
     text("note", "what a reader must know"),
 )
 
+_RANGE = (
+    text("item", "stable name", required=True),
+    number("low", "low end of the range"),
+    number("typical", "typical value", required=True),
+    number("high", "high end of the range"),
+    text("unit", "unit of the three values", required=True),
+)
+
 ACCELERATORS = Table(
     "accelerators",
     "models/accelerators.csv",
@@ -318,8 +326,63 @@ PLAN_INPUTS = Table(
     ("name",),
 )
 
+OWNERSHIP = Table(
+    "ownership",
+    "pricing/ownership.csv",
+    "What owning costs: inputs of the cash-flow plan, each with a range. Items of one exclusive group are alternatives.",
+    (
+        *_RANGE,
+        text("exclusive_group", "alternatives of which one counts, such as network_capex; empty for none"),
+        text("observed", "year, quarter or span that the values are from", required=True),
+        *_PROVENANCE,
+    ),
+    ("item",),
+)
+
+OWNERSHIP_METHODS = Table(
+    "ownership_methods",
+    "pricing/ownership_methods.csv",
+    "Published ways to compute the cost of ownership: formulas to compare with, not inputs.",
+    (
+        text("method", "name", required=True),
+        text("formula", "the formula in words", required=True),
+        text("observed", "year of publication", required=True),
+        *_PROVENANCE,
+    ),
+    ("method",),
+)
+
+ENERGY = Table(
+    "energy",
+    "pricing/energy.csv",
+    "Electricity tariffs and carbon intensity of grids.",
+    (
+        *_RANGE,
+        text("kind", "tariff or carbon", required=True, choices=("electricity", "grid_carbon")),
+        text("grid_region", "grid that the values hold for", required=True),
+        text("observed", "year or month that the values are from", required=True),
+        *_PROVENANCE,
+    ),
+    ("item",),
+)
+
+CLOUD_REGIONS = Table(
+    "cloud_regions",
+    "pricing/cloud_regions.csv",
+    "Where a provider's region lies, and the rows of the energy table that hold there.",
+    (
+        text("provider", "provider, or any for names that several use", required=True),
+        text("region", "region as offers name it", required=True),
+        text("country", "ISO 3166 code; empty where the region spans countries"),
+        text("electricity_item", "tariff in the energy table", refers_to="energy"),
+        text("carbon_item", "carbon intensity in the energy table", required=True, refers_to="energy"),
+        text("mapping", "how close the match is", required=True, choices=("grid", "country", "continent", "world")),
+    ),
+    ("provider", "region"),
+)
+
 TABLES: dict[str, Table] = {
-    table.name: table for table in (ACCELERATORS, SYSTEMS, LLMS, ALIASES, MODEL_SOURCES, PRICE_SOURCES, OFFERS)
+    table.name: table for table in (ACCELERATORS, SYSTEMS, LLMS, ALIASES, MODEL_SOURCES, PRICE_SOURCES, OFFERS, PLAN_INPUTS)
 }
 
 

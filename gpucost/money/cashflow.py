@@ -1,0 +1,99 @@
+"""Discounting: NPV, IRR, payback and levelised prices of monthly cash flows that begin at month 0.
+
+Single answers come from pyxirr; columns of cases from NumPy, and a test holds the two together.
+"""
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+
+def monthly_rate(annual_fraction: Array, nominal: bool = False) -> Array:
+    """Return the rate per month: (1+w)^(1/12) − 1 of an effective annual rate, w/12 of a nominal one.
+
+    >>> monthly_rate(np.array(0.10)).round(6).item(), monthly_rate(np.array(0.12), nominal=True).item()
+    (0.007974, 0.01)
+    """
+    annual_fraction = np.asarray(annual_fraction, dtype=np.float64)
+    return annual_fraction / 12 if nominal else np.expm1(np.log1p(annual_fraction) / 12)
+
+
+def discount(rate_per_month: Array, months: int) -> Array:
+    """Return (1+i)^−m for m = 0 … months: one row per rate.
+
+    >>> discount(np.array([0.0, 1.0]), 2).tolist()
+    [[1.0, 1.0, 1.0], [1.0, 0.5, 0.25]]
+    """
+    exponent = -np.arange(months + 1, dtype=np.float64)
+    return np.exp(np.log1p(np.asarray(rate_per_month, dtype=np.float64).reshape(-1, 1)) * exponent)
+
+
+def present_value(rate_per_month: Array, flows: Array) -> Array:
+    """Return the value at month 0 of each row of flows: Σ flow_m · (1+i)^−m (the first flow is not discounted).
+
+    >>> present_value(np.array([0.1]), np.array([[-100.0, 110.0]])).round(9).tolist()
+    [0.0]
+    """
+    flows = np.atleast_2d(flows)
+    return np.einsum("cm,cm->c", np.broadcast_to(discount(rate_per_month, flows.shape[1] - 1), flows.shape), flows)
+
+
+def npv(rate_per_month: float, flows: Array) -> float:
+    """Return the net present value of one row of flows, the first at month 0 (pyxirr's start_from_zero)."""
+    import pyxirr
+
+    return float(pyxirr.npv(rate_per_month, flows.tolist(), start_from_zero=True))
+
+
+def irr(flows: Array) -> float | None:
+    """Return the effective annual rate at which the flows are worth nothing: (1 + monthly IRR)^12 − 1.
+
+    None where no rate exists (flows of one sign), or where several do and none can be named.
+
+    >>> round(irr(np.array([-100.0] + [0.0] * 11 + [121.0])), 9)
+    0.21
+    """
+    import pyxirr
+
+    steps = np.sign(flows[np.abs(flows) > 1e-9])
+    changes = int(np.count_nonzero(np.diff(steps)))
+    if changes == 0:
+        return None
+    rate = pyxirr.irr(flows.tolist(), silent=True)
+    if rate is None or not np.isfinite(rate) or rate <= -1:
+        return None
+    return float((1 + rate) ** 12 - 1)
+
+
+def several_rates(flows: Array) -> bool:
+    """Tell whether the flows change sign more than once, so that an IRR need not be the only one."""
+    steps = np.sign(flows[np.abs(flows) > 1e-9])
+    return int(np.count_nonzero(np.diff(steps))) > 1
+
+
+def payback_months(flows: Array) -> float | None:
+    """Return the month from which the running total never falls below zero again, interpolated within the month.
+
+    >>> payback_months(np.array([-100.0, 40.0, 40.0, 40.0]))
+    2.5
+    >>> payback_months(np.array([-100.0, 10.0])) is None
+    True
+    """
+    total = np.cumsum(flows)
+    below = np.nonzero(total < 0)[0]
+    if below.size == 0:
+        return 0.0
+    last = int(below[-1])
+    if last == total.size - 1:
+        return None
+    return float(last + total[last] / (total[last] - total[last + 1]))
+
+
+def levelised(present_cost: Array, rate_per_month: Array, quantity_by_month: Array) -> Array:
+    """Return the constant price per unit whose payments are worth the cost: PV(cost) ÷ PV(quantity).
+
+    >>> levelised(np.array([100.0]), np.array([0.0]), np.array([[0.0, 10.0, 10.0]])).tolist()
+    [5.0]
+    """
+    return present_cost / present_value(rate_per_month, quantity_by_month)

@@ -1,0 +1,115 @@
+"""Owning against renting: the order of the formulas, and their evaluation for many cases at once."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.money import financing, ownership, renting, tax
+from gpucost.money.evaluate import Line, evaluate_all
+
+Array = NDArray[np.float64]
+
+CHUNK = 1024  # cases evaluated together: a month's column of them stays in the processor's cache
+
+
+def _sum(name: str, description: str, lines: tuple[Line, ...]) -> Line:
+    return Line(name, " + ".join(line.name for line in lines), description)
+
+
+def _paid(lines: tuple[Line, ...], side: str) -> tuple[Line, ...]:
+    return tuple(line for line in lines if line.name.startswith(f"{side}_") and line.name.endswith("_usd"))
+
+
+_TAX_LINES = tuple(line for line in tax.MONTHLY if line.name in ("own_tax_usd", "rent_tax_usd"))
+
+OWN_LINES = (*ownership.CAPITAL, *ownership.RUNNING, *_paid(financing.MONTHLY, "own"), _TAX_LINES[0])
+RENT_LINES = (*renting.COMPUTE, *renting.SERVICES, _TAX_LINES[1])
+
+SCALARS = (*ownership.SCALARS, *financing.SCALARS, *renting.SCALARS)
+MONTHLY = (
+    *ownership.TIMING,
+    *renting.PRICES,
+    *renting.COMPUTE,
+    *renting.SERVICES,
+    _sum("rent_services_usd", "renting, everything beside compute", renting.SERVICES),
+    *ownership.CAPITAL,
+    *ownership.RUNNING,
+    _sum("own_running_usd", "owning, running costs", ownership.RUNNING),
+    *financing.MONTHLY,
+    *tax.MONTHLY,
+    _sum("own_total_usd", "owning, all lines", OWN_LINES),
+    _sum("rent_total_usd", "renting, all lines", RENT_LINES),
+    Line("saving_usd", "rent_total_usd - own_total_usd", "what owning saves against renting"),
+    Line("discount_ratio", "(1 + monthly_rate_fraction) ** -m", "value at the start of a dollar in this month"),
+)
+
+TABLES = ("residual_by_year", "depreciated_by_year", "assessed_by_year", "rent_path_by_month")
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Present values of some cases, in USD at the start; costs are positive."""
+
+    own_usd: Array
+    rent_usd: Array
+    hours: Array  # discounted allocated GPU-hours
+    owned_hours: Array  # discounted owned GPU-hours
+
+    @property
+    def saving_usd(self) -> Array:
+        """Return what owning saves against renting."""
+        return self.rent_usd - self.own_usd
+
+    @property
+    def own_usd_per_gpu_hour(self) -> Array:
+        """Return the levelised price of an allocated GPU-hour when owning."""
+        return self.own_usd / self.hours
+
+
+def columns(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Shape inputs for the formulas: numbers become columns over the cases, words stay."""
+    return {
+        name: value if isinstance(value, str) else np.asarray(np.nan if value is None else value, np.float64).reshape(-1, 1)
+        for name, value in values.items()
+    }
+
+
+def evaluate_months(inputs: Mapping[str, Any], tables: Mapping[str, Array], months: int | None = None) -> dict[str, Any]:
+    """Evaluate every formula for the months 0 … `months`; the result holds inputs, scalars and monthly lines by name."""
+    values = columns(inputs)
+    last = int(np.max(values["months"])) if months is None else months
+    values.update(tables)
+    values["m"] = np.arange(last + 1, dtype=np.float64).reshape(1, -1)
+    evaluate_all(SCALARS, values)
+    evaluate_all(MONTHLY, values)
+    return values
+
+
+def outcome(inputs: Mapping[str, Any], tables: Mapping[str, Array]) -> Outcome:
+    """Evaluate the cases in chunks and keep their present values only."""
+    shaped = columns(inputs)
+    cases = max(value.shape[0] for value in shaped.values() if not isinstance(value, str))
+    months = int(np.max(shaped["months"]))
+    parts = [_part(_take(shaped, start, cases), tables, months) for start in range(0, cases, CHUNK)]
+    return Outcome(*(np.concatenate([part[i] for part in parts]) for i in range(4)))
+
+
+def _take(shaped: Mapping[str, Any], start: int, cases: int) -> dict[str, Any]:
+    if cases <= CHUNK:
+        return dict(shaped)
+    return {
+        name: value if isinstance(value, str) or value.shape[0] == 1 else value[start : start + CHUNK]
+        for name, value in shaped.items()
+    }
+
+
+def _part(inputs: Mapping[str, Any], tables: Mapping[str, Array], months: int) -> tuple[Array, ...]:
+    values = evaluate_months(inputs, tables, months)
+    discount = values["discount_ratio"]
+    worth = [np.sum(values[name] * discount, axis=1) for name in ("own_total_usd", "rent_total_usd")]
+    active = np.sum(values["in_horizon"] * discount, axis=1)
+    hours = [values[name][:, 0] * active for name in ("allocated_gpu_hours_per_month", "owned_gpu_hours_per_month")]
+    return tuple(np.array(column) for column in np.broadcast_arrays(*worth, *hours))

@@ -1,0 +1,146 @@
+"""Evaluate formulas over columns of cases: one row per case (a draw, a scenario, a grid point), one column per month.
+
+Inputs that vary over the cases have the shape (cases, 1), the month index (1, months + 1); NumPy's broadcasting does
+the rest, so that one comparison and ten thousand draws run through the same lines.
+"""
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from types import CodeType
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost import formula
+from gpucost.money.bill import round_cents
+
+Array = NDArray[np.float64]
+Value = Array | float | bool | str
+
+
+class Line(NamedTuple):
+    """One named formula: its text, what it means, and to which side of the comparison it belongs."""
+
+    name: str
+    text: str
+    description: str
+    side: str = ""  # own | rent; empty for what is on no side
+
+
+def _lookup(table: Array, index: Array) -> Array:
+    return table[np.clip(np.floor(index).astype(np.intp), 0, table.shape[0] - 1)]
+
+
+def _interpolate(table: Array, position: Array) -> Array:
+    low = np.clip(np.floor(position), 0, table.shape[0] - 2).astype(np.intp)
+    share = np.clip(position - low, 0.0, 1.0)
+    return table[low] * (1 - share) + table[low + 1] * share
+
+
+def payment(rate: Array, periods: Array, present: Array, future: Array) -> Array:
+    """Return the level payment in arrears that turns a debt `present` into `future` after `periods` payments.
+
+    P = (PV − FV·(1+i)^−n) · i / (1 − (1+i)^−n); (PV − FV)/n at rate zero. Spreadsheets call it PMT.
+
+    >>> round(float(payment(np.array(0.01), np.array(12.0), np.array(1000.0), np.array(0.0))), 6)
+    88.848789
+    """
+    rate = np.asarray(rate, dtype=np.float64)
+    safe = np.where(rate == 0, 1.0, rate)
+    discount = (1 + safe) ** -np.asarray(periods, dtype=np.float64)
+    return np.where(rate == 0, (present - future) / periods, (present - future * discount) * safe / (1 - discount))
+
+
+def _balance(rate: Array, periods: Array, present: Array, paid: Array) -> Array:
+    rate = np.asarray(rate, dtype=np.float64)
+    safe = np.where(rate == 0, 1.0, rate)
+    growth = (1 + safe) ** periods
+    return np.where(rate == 0, present - paid * periods, present * growth - paid * (growth - 1) / safe)
+
+
+def _fold(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
+    def folded(*values: Any) -> Any:
+        result = values[0]
+        for value in values[1:]:
+            result = function(result, value)
+        return result
+
+    return folded
+
+
+def _where(condition: Any, then: Any, otherwise: Any) -> Any:
+    if isinstance(condition, (bool, np.bool_)):  # a choice, the same for every case
+        return then if condition else otherwise
+    return np.where(condition, then, otherwise)
+
+
+_FUNCTIONS: dict[str, Any] = {
+    "__builtins__": {},
+    "where": _where,
+    "min": _fold(np.minimum),
+    "max": _fold(np.maximum),
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "log": np.log,
+    "exp": np.exp,
+    "expm1": np.expm1,
+    "round_cents": round_cents,
+    "lookup": _lookup,
+    "interpolate": _interpolate,
+    "payment": payment,
+    "balance": _balance,
+    "all_of": _fold(np.logical_and),
+    "any_of": _fold(np.logical_or),
+}
+
+
+class _Booleans(ast.NodeTransformer):
+    """Turn `and` and `or` into calls that work on arrays."""
+
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.Call:
+        self.generic_visit(node)
+        name = "all_of" if isinstance(node.op, ast.And) else "any_of"
+        return ast.Call(ast.Name(name, ast.Load()), node.values, [])
+
+
+@cache
+def _compiled(text: str) -> CodeType:
+    formula.parse(text)  # refuses what is outside the language
+    tree = _Booleans().visit(ast.parse(text.strip().replace("\n", " "), mode="eval"))
+    return compile(ast.fix_missing_locations(tree), f"<{text}>", "eval")
+
+
+def evaluate(text: str, values: Mapping[str, Any]) -> Any:
+    """Evaluate one formula over named values.
+
+    >>> float(evaluate("gpus * max(price_usd, 0)", {"gpus": 8.0, "price_usd": np.array(2.5)}))
+    20.0
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return eval(_compiled(text), _FUNCTIONS, values)
+
+
+def evaluate_all(lines: Sequence[Line], values: dict[str, Any]) -> None:
+    """Evaluate lines in order, each seeing those before it; the results join `values`."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        for line in lines:
+            values[line.name] = eval(_compiled(line.text), _FUNCTIONS, values)
+
+
+def read_lines(text: str) -> tuple[Line, ...]:
+    """Read formulas from a block of text: `name: description` at the margin, the formula indented below it.
+
+    >>> read_lines("area_mm2: a rectangle\\n    width_mm *\\n        height_mm")[0].text
+    'width_mm * height_mm'
+    """
+    lines: list[Line] = []
+    for row in text.strip("\n").splitlines():
+        if not row.startswith(" "):
+            name, _, description = row.partition(": ")
+            lines.append(Line(name, "", description))
+        else:
+            last = lines[-1]
+            lines[-1] = last._replace(text=f"{last.text} {row.strip()}".strip())
+    return tuple(lines)

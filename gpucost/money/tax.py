@@ -1,0 +1,94 @@
+"""Depreciation schedules and income tax, as tables by year and formulas by month.
+
+Deductions are spread evenly over the months of a tax year that begins with the purchase; tax falls due in the month;
+losses are used at once against other income. What is not yet deducted when hardware leaves is deducted then, against
+its proceeds. Lease payments are deductible in place of depreciation.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.errors import UsageError
+from gpucost.money.evaluate import read_lines
+
+Array = NDArray[np.float64]
+
+
+def straight_line(years: float) -> Array:
+    """Return the yearly shares of straight-line depreciation: 1/n each year.
+
+    >>> straight_line(4).tolist()
+    [0.25, 0.25, 0.25, 0.25]
+    """
+    if years < 1 or years != int(years):
+        raise UsageError(f"depreciation_years: {years:g} is not a whole number of years. Write 3, 4, 5 …")
+    return np.full(int(years), 1.0 / years)
+
+
+def declining_balance_half_year(years: int = 5, factor: float = 2.0) -> Array:
+    """Return MACRS shares from their definition: declining balance, half a year first, straight line when larger.
+
+    IRS Publication 946 rounds these to its Table A-1 (20.00, 32.00, 19.20, 11.52, 11.52, 5.76 %).
+
+    >>> (100 * declining_balance_half_year(5)).round(2).tolist()
+    [20.0, 32.0, 19.2, 11.52, 11.52, 5.76]
+    """
+    shares = [factor / years / 2]
+    for year in range(1, years):
+        remaining = 1.0 - sum(shares)
+        shares.append(max(remaining * factor / years, remaining / (years - year + 0.5)))
+    return np.array([*shares, 1.0 - sum(shares)])
+
+
+def bonus(first_fraction: float, rest: Sequence[float] | Array) -> Array:
+    """Return shares with a bonus in the first year and the rest by another schedule.
+
+    >>> bonus(0.4, [0.5, 0.5]).tolist()
+    [0.7, 0.3]
+    """
+    shares = (1.0 - first_fraction) * np.asarray(rest, dtype=np.float64)
+    shares[0] += first_fraction
+    return shares
+
+
+def depreciated_by_year(shares: Array) -> Array:
+    """Return the share deducted by the end of each year, beginning with 0 at purchase.
+
+    >>> depreciated_by_year(np.array([0.5, 0.5])).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    return np.concatenate(([0.0], np.cumsum(shares)))
+
+
+MONTHLY = read_lines("""
+kept_basis_usd: part of the purchase that a replacement of the servers leaves in place
+    capex_usd * (network_usd + storage_usd + control_plane_usd) / hardware_usd
+first_basis_usd: tax value at purchase of what still stands of it
+    where(financing == 'lease', 0, where(refreshes > 0 and m > refresh_month, kept_basis_usd, capex_usd))
+booked_first_fraction: deducted so far of the first purchase
+    interpolate(depreciated_by_year, age_months / months_per_year)
+booked_refresh_fraction: deducted so far of the replacement
+    interpolate(depreciated_by_year, max(m - refresh_month, 0) / months_per_year)
+depreciation_usd: depreciation for tax
+    in_horizon * (first_basis_usd * (booked_first_fraction - interpolate(depreciated_by_year, max(age_months - 1,
+        0) / months_per_year)) + refresh_usd * (booked_refresh_fraction - interpolate(depreciated_by_year, max(m
+        - 1 - refresh_month, 0) / months_per_year)))
+written_off_usd: tax value that remains when hardware leaves
+    refreshing * where(financing == 'lease', 0, capex_usd - kept_basis_usd) * (1 - booked_first_fraction) +
+        ends * (first_basis_usd * (1 - booked_first_fraction) + refresh_usd * (1 - booked_refresh_fraction))
+interest_usd: interest within the loan payment
+    where(own_loan_payment_usd > 0, own_loan_payment_usd - balance(loan_rate_fraction / months_per_year,
+        max(loan_paid_months - 1, 0), loan_usd, loan_payment_usd) + balance(loan_rate_fraction /
+        months_per_year, loan_paid_months, loan_usd, loan_payment_usd), 0)
+own_deductible_usd: what the tax return deducts, less what it adds
+    own_running_usd + own_disposal_usd + own_trade_in_usd + own_resale_usd + depreciation_usd + written_off_usd +
+        interest_usd + own_lease_payment_usd + own_lease_settled_usd + in_service * facility_usd /
+        facility_life_years / months_per_year
+own_tax_usd: income tax saved (negative) or due
+    where(tax_basis == 'after', -tax_rate_fraction * own_deductible_usd, 0)
+rent_tax_usd: income tax saved by renting
+    where(tax_basis == 'after', -tax_rate_fraction * (rent_compute_usd + rent_upfront_usd +
+        rent_cancellation_usd + rent_services_usd), 0)
+""")
