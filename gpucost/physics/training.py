@@ -6,7 +6,7 @@ schedule: micro-batches, bubble, data-parallel traffic, optimizer and what the s
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from gpucost.physics.efficiency import Efficiencies
 from gpucost.physics.hardware import HardwareColumns, peak_tflops
 from gpucost.physics.transformer import Shape
 
+Part = TypeVar("Part", bound=Columns)
+
 TERA = 1e12
 HALF_BYTES = 2.0
 LORA, QLORA = METHODS.index("lora"), METHODS.index("qlora")
@@ -25,7 +27,6 @@ FULL = 2  # recompute code
 FLASH_HEAD_DIM = 24.0  # head dimension at which fused attention reaches half of its long-head speed
 ACTIVATION_SHARE = 0.15  # traffic of one feed-forward value against that of one residual value
 LOGIT_PASSES = 6.0  # fp32 passes over the logits: softmax, loss and their gradient
-ADAPTED_WIDTH = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Recipe(Columns):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """All that a step depends on: structs of arrays of one length."""
+    """All that a step depends on: structs of arrays of one length; one that all cases share may have length one."""
 
     shape: Shape
     hardware: HardwareColumns
@@ -56,8 +57,11 @@ class Case:
 
     def take(self, indices: Any) -> "Case":
         """Return the cases that `indices` names."""
-        parts = (self.shape, self.hardware, self.layout, self.recipe, self.efficiency)
-        return Case(*(part.take(indices) for part in parts))  # type: ignore[arg-type]
+
+        def of(part: Part) -> Part:
+            return part if len(part) == 1 else part.take(indices)
+
+        return Case(of(self.shape), of(self.hardware), of(self.layout), of(self.recipe), of(self.efficiency))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +76,6 @@ class MicroStep(Columns):
     tensor_s: Floats
     context_s: Floats
     expert_s: Floats
-    pipeline_s: Floats
     host_s: Floats  # what the host adds beyond the accelerator's own time
 
     @property
@@ -332,13 +335,10 @@ def micro_step(case: Case) -> MicroStep:
     idle = np.maximum(host - busy, 0.0)
     logits = logits_s(case, rate, tokens) * e.kernel_ratio
     layers, ends = stage_layers(s, layout, logits / (busy + idle))
-    hop = net.tier(link, layout.pipeline, layout.gpus / layout.pipeline)
-    message = tokens * s.hidden * HALF_BYTES / np.where(layout.sequence_parallel, layout.tensor, 1.0)
-    hand_over = 2 * layout.virtual_stages * net.point_to_point_s(hop, message) * e.tensor_exposed
     return MicroStep(
         matrix_s=layers * matrix, attention_s=layers * attention, elementwise_s=layers * elementwise,
         logits_s=ends * logits, adapter_s=layers * adapter, tensor_s=layers * tensor, context_s=layers * context,
-        expert_s=layers * expert, pipeline_s=hand_over, host_s=layers * idle,
+        expert_s=layers * expert, host_s=layers * idle,
     )  # fmt: skip
 
 
@@ -367,7 +367,7 @@ def gpu_parameters(case: Case) -> tuple[Floats, Floats]:
     return dense, routed / (spread * layout.pipeline)
 
 
-def data_s(case: Case, micro: MicroStep, dense: Floats, expert: Floats) -> Floats:
+def data_s(case: Case, compute: Floats, dense: Floats, expert: Floats) -> Floats:
     """Return the exposed time per step of the data-parallel exchange.
 
     Plain and ZeRO 1-2: once per step, gradients reduced (and, sharded, weights gathered), behind the backward pass of
@@ -385,7 +385,6 @@ def data_s(case: Case, micro: MicroStep, dense: Floats, expert: Floats) -> Float
     moved = np.where(sharded, 2 * HALF_BYTES, np.where(layout.sharding > 0, HALF_BYTES, gradient)) + gradient
     moved = np.where(tuned & ~sharded, 0.0, moved)
     exchange = net.ring_s(group, moved * dense) + net.ring_s(expert_group, moved * expert)
-    compute = micro.total_s
     once = exposed_s(exchange, e.data_hidden * compute * 2 / 3, e.interference)
     each = exposed_s(exchange, e.data_hidden * compute, e.interference) * layout.micro_batches
     ends = exchange / np.maximum(case.shape.layers, 1.0)  # the first gather and the last reduction hide behind nothing
@@ -400,6 +399,15 @@ def optimizer_s(case: Case, dense: Floats, expert: Floats) -> Floats:
     spread = np.where(layout.sharding > 0, spread, 1.0)
     parameters = np.where(recipe.method >= LORA, 0.0, dense / ranks + expert / spread)
     return parameters * recipe.optimizer_bytes * e.optimizer_ratio / (case.hardware.hbm_gb_per_s * net.GB * e.copy)
+
+
+def hand_over_s(case: Case) -> Floats:
+    """Return the exposed time in which a stage passes one micro-batch on and takes its gradient back."""
+    layout = case.layout
+    tokens = layout.micro_batch * case.recipe.sequence_tokens / layout.context
+    hop = net.tier(case_links(case), layout.pipeline, layout.gpus / layout.pipeline)
+    message = tokens * case.shape.hidden * HALF_BYTES / np.where(layout.sequence_parallel, layout.tensor, 1.0)
+    return 2 * layout.virtual_stages * net.point_to_point_s(hop, message) * case.efficiency.tensor_exposed
 
 
 def step(case: Case) -> Step:
@@ -417,8 +425,10 @@ def assemble(case: Case, micro: MicroStep) -> Step:
     m = layout.micro_batches
     parts = {name: getattr(micro, name) * m for name in micro.names()}
     dense, expert = gpu_parameters(case)
-    parts["bubble_s"] = micro.total_s * (layout.pipeline - 1) / layout.virtual_stages
-    parts["data_s"] = data_s(case, micro, dense, expert)
+    busy, hand_over = micro.total_s, hand_over_s(case)
+    parts["pipeline_s"] = hand_over * m
+    parts["bubble_s"] = (busy + hand_over) * (layout.pipeline - 1) / layout.virtual_stages
+    parts["data_s"] = data_s(case, busy, dense, expert)
     parts["optimizer_s"] = optimizer_s(case, dense, expert)
     parts["overhead_s"] = np.broadcast_to(e.step_overhead_ms * 1e-3, (len(case),))
     subtotal = sum(parts.values(), np.zeros(len(case)))
