@@ -6,6 +6,9 @@ about and had been recorded by the day of knowledge, the nearest price book spea
 disagree on the price are a conflict: shown, never ranked.
 """
 
+from datetime import date
+
+FOREVER = date(9999, 12, 31)  # "everything that is known"
 BOOKS = ("shipped", "refreshed", "user")  # a later one is nearer to the user and wins
 DAY_BITS = 65536  # days since 1970 up to 2149
 
@@ -44,3 +47,8 @@ SELECT * EXCLUDE (preference, place, low, high),
     contains(gpu, '|') AS gpu_ambiguous
 FROM winners WHERE place = 1
 """
+
+
+def prices_view(on_day: date, known_day: date) -> str:
+    """Return the SQL of the view `prices`: one row per offer on a day, as known on a day."""
+    return f"CREATE OR REPLACE VIEW prices AS SELECT * FROM prices_on(DATE '{on_day}', DATE '{known_day}')"

@@ -1,21 +1,15 @@
 """The catalog as the rest of gpucost sees it: records by name, offers as of a day, rows, SQL, provenance."""
 
-from collections.abc import Sequence
 from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gpucost.catalog import asof, hardware, names, records
+from gpucost.catalog import asof, filters, hardware, names, records
 from gpucost.catalog.loader import Store
 from gpucost.catalog.paths import shipped_root
 from gpucost.errors import UnknownNameError, UsageError
-from gpucost.schemas import OPTIONS
 from gpucost.types import Accelerator, Architecture, Offer, System
-
-Names = str | Sequence[str] | None
-
-FOREVER = date(9999, 12, 31)
 
 
 def open_catalog(as_of: date | str | None = None, known_as_of: date | str | None = None, *, root: str | Path | None = None) -> "Catalog":
@@ -24,7 +18,24 @@ def open_catalog(as_of: date | str | None = None, known_as_of: date | str | None
     `as_of` is today unless given (the catalog's own date where the computer's clock is behind it); `known_as_of`
     hides what was recorded later. `root` replaces the shipped data by another folder of the same layout.
     """
-    return Catalog(parse_date(as_of, "--as-of"), parse_date(known_as_of, "--known-as-of"), Path(root) if root else shipped_root())
+    from gpucost.catalog.settings import setting
+
+    day = parse_date(as_of if as_of is not None else setting("as_of"), "--as-of")
+    known_day = parse_date(known_as_of if known_as_of is not None else setting("known_as_of"), "--known-as-of")
+    return Catalog(day, known_day, Path(root) if root else data_root())
+
+
+def data_root() -> Path:
+    """Return the folder of the facts: the setting `data`, else the shipped ones."""
+    from gpucost.catalog.settings import setting
+
+    named = setting("data")
+    if not named:
+        return shipped_root()
+    root = Path(named).expanduser()
+    if not (root / "models").is_dir():
+        raise UsageError(f"the data folder {root} (setting `data`) has no folder models/. Name a folder with pricing/ and models/.")
+    return root
 
 
 def parse_date(value: date | str | None, what: str) -> date | None:
@@ -51,11 +62,29 @@ class Catalog:
         self.store.ensure(table)
         return self.store.fetch(f'SELECT * FROM "{table}"')
 
-    def sql(self, query: str, parameters: Any = None) -> list[dict[str, Any]]:
-        """Run the library's own query over every table and view; for a stranger's SQL see `sandbox`."""
+    def sql(self, query: str) -> list[dict[str, Any]]:
+        """Run one SELECT over every table and view: read-only, without files or network, limited in time and memory."""
+        from gpucost.catalog.sandbox import run
+
+        return run(self, query).rows
+
+    def reopened(self) -> "Catalog":
+        """Return a catalog seen from the same days with a database of its own."""
+        return Catalog(self.as_of, self.known_as_of, self.store.root)
+
+    def prepare_everything(self) -> None:
+        """Load every table and make every view: `facts`, `book_offers`, `prices` (today's) and `prices_on(day, known_day)`."""
+        from gpucost.catalog.provenance import facts_view
+
         self.store.ensure_all()
-        self._price_views()
-        return self.store.fetch(query, parameters)
+        self.prepare_prices()
+        self.store.execute(facts_view())
+        self.store.execute(asof.prices_view(self.as_of, self.known_as_of or asof.FOREVER))
+
+    def query(self, sql: str, *tables: str, parameters: Any = None) -> list[dict[str, Any]]:
+        """Run the library's own query over the named tables, which are loaded if need be."""
+        self.store.ensure(*tables)
+        return self.store.fetch(sql, parameters)
 
     @cached_property
     def dated(self) -> date:
@@ -171,19 +200,25 @@ class Catalog:
 
     # --- offers
 
-    def _price_views(self) -> None:
+    def prepare_prices(self) -> None:
+        """Make the views `book_offers` and `prices_on(day, known_day)` over every price book."""
         if not getattr(self, "_prices_ready", False):
             self.store.ensure("offers")
             self.store.execute("CREATE OR REPLACE VIEW book_offers AS SELECT *, 'shipped' AS book, 'list' AS price_kind FROM offers")
             self.store.execute(asof.PRICES_ON)
             self._prices_ready = True
 
+    def offer_values(self, column: str) -> list[Any]:
+        """Return the distinct values of a column over every recorded offer."""
+        self.prepare_prices()
+        return [row["value"] for row in self.store.fetch(f'SELECT DISTINCT "{column}" AS value FROM book_offers WHERE "{column}" IS NOT NULL')]
+
     @cached_property
     def price_rows(self) -> list[dict[str, Any]]:
         """Return one row per offer, as of the catalog's day: also those in conflict or with an ambiguous GPU, marked."""
-        self._price_views()
+        self.prepare_prices()
         query = "SELECT * FROM prices_on($on_day, $known_day) ORDER BY usd_per_gpu_hour, offer_id"
-        return self.store.fetch(query, {"on_day": self.as_of, "known_day": self.known_as_of or FOREVER})
+        return self.store.fetch(query, {"on_day": self.as_of, "known_day": self.known_as_of or asof.FOREVER})
 
     @cached_property
     def _offers(self) -> list[Offer]:
@@ -191,59 +226,12 @@ class Catalog:
         return [records.record(Offer, row) for row in usable]
 
     def offers(
-        self, gpu: Names = None, provider: Names = None, region: Names = None, option: Names = None, max_age_days: float | None = None
+        self, gpu: filters.Names = None, provider: filters.Names = None, region: filters.Names = None, option: filters.Names = None, max_age_days: float | None = None
     ) -> list[Offer]:
         """Return the prices that can be ordered, cheapest GPU-hour first; each filter takes one name or several."""
-        wanted = offer_filter(self, gpu, provider, region, option)
+        wanted = filters.offer_filter(self, gpu, provider, region, option)
         return [
             offer for offer in self._offers
             if (max_age_days is None or offer.age_days <= max_age_days)
             and all(allowed is None or getattr(offer, field) in allowed for field, allowed in wanted.items())
         ]  # fmt: skip
-
-
-def offer_filter(catalog: Catalog, gpu: Names, provider: Names, region: Names, option: Names) -> dict[str, set[str] | None]:
-    """Turn the names of a filter into the sets of values that each column of an offer may have."""
-    gpus = None if gpu is None else {found for name in listed(gpu) for found in catalog.accelerator_names.several(name)}
-    return {
-        "gpu": gpus,
-        "provider": _known(catalog, "provider", provider),
-        "region": _known(catalog, "region", region),
-        "option": _options(option),
-    }
-
-
-def listed(value: str | Sequence[str]) -> list[str]:
-    """Split one name, several names, or a comma-separated list.
-
-    >>> listed("aws, gcp"), listed(["aws", "gcp"])
-    (['aws', 'gcp'], ['aws', 'gcp'])
-    """
-    parts = value.split(",") if isinstance(value, str) else [part for text in value for part in text.split(",")]
-    return [part.strip() for part in parts if part.strip()]
-
-
-def _known(catalog: Catalog, column: str, wanted: Names) -> set[str] | None:
-    if wanted is None:
-        return None
-    known = {str(row[column]) for row in catalog.price_rows if row[column]}
-    found = set()
-    for name in listed(wanted):
-        value = catalog.alias(column, name)
-        matches = {item for item in known if item.lower() == value.lower()}
-        if not matches:
-            raise UnknownNameError(column, name, names.near(name, known))
-        found |= matches
-    return found
-
-
-def _options(wanted: Names) -> set[str] | None:
-    if wanted is None:
-        return None
-    found = set()
-    for name in listed(wanted):
-        option = name.lower().replace("-", "_").replace(" ", "_")
-        if option not in OPTIONS:
-            raise UnknownNameError("option", name, names.near(option, OPTIONS), f"Options: {', '.join(OPTIONS)}.")
-        found.add(option)
-    return found

@@ -71,8 +71,14 @@ class LazyGroup(click.Group):
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="gpucost")
 @click.option("--debug", is_flag=True, help="Show a traceback when something fails.")
-def cli(debug: bool) -> None:
+@click.pass_context
+def cli(ctx: click.Context, debug: bool) -> None:
     """What will it cost to train or serve this model, on whose GPUs, and should we rent, reserve or buy?"""
+    name = ctx.invoked_subcommand
+    if name and (command := cli.get_command(ctx, name)):
+        from gpucost.cli.defaults import defaults_of
+
+        ctx.default_map = {name: defaults_of(name, command)}
 
 
 def main() -> None:

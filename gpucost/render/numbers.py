@@ -81,7 +81,7 @@ def _format_number(value: float, unit: str) -> str:
     if unit in ("tokens", "FLOP") and abs(value) >= 10_000:
         return format_count(value)
     if isinstance(value, int):
-        return f"{value:,}"
+        return f"{value:,}" if abs(value) >= 10_000 else str(value)
     if abs(value) >= 1000 or (value == int(value) and abs(value) >= 100):
         return f"{value:,.0f}"
     if abs(value) >= 100:

@@ -31,7 +31,9 @@ def render_rows(
     if format_ == "json":
         from gpucost.render.json import dumps
 
-        return dumps({**envelope, "rows": _picked(rows, table, fields), "warnings": list(envelope.get("warnings", ()))})
+        warnings = list(envelope.get("warnings", ()))
+        rest = {key: value for key, value in envelope.items() if key != "warnings"}
+        return dumps({**rest, "rows": _picked(rows, table, fields), "warnings": warnings})
     if format_ == "csv":
         return _csv(rows, table, fields)
     if format_ == "md":

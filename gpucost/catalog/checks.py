@@ -1,0 +1,198 @@
+"""What is wrong with rows that are well-formed: references, dates, arithmetic, and the known faults of price lists.
+
+Faults are refused. Doubts are said aloud and loaded: a price may be odd and true.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import date, timedelta
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+from gpucost.catalog.validation import Fault
+from gpucost.schemas import TABLES, Table
+from gpucost.units import HOURS_PER_MONTH
+
+Rows = Sequence[Mapping[str, Any]]
+
+OWN_SOURCE = "user"  # source_id of a user's own figures
+ANNOUNCED_DAYS = 400  # a price may be announced this long before it holds
+SPOT_OPTIONS = frozenset(("spot", "interruptible"))
+_FAR_RATIO, _IMPOSSIBLE_RATIO = 5.0, 20.0
+_NEAR = 0.35  # a ratio within this share of 730 or of a node's GPUs is taken for a slip of units
+_SAME_PRICE = 0.005  # usd_per_gpu_hour may differ by rounding from usd_per_hour ÷ gpus
+
+
+class Finding(NamedTuple):
+    """A row's fault (refused) or doubt (said aloud)."""
+
+    row: int
+    column: str
+    reason: str
+    doubt: bool = False
+
+
+class Reference(NamedTuple):
+    """What rows are held against: known keys, accelerators by id, and median prices by GPU and market."""
+
+    keys: Mapping[str, frozenset[str]]  # table -> its keys
+    accelerators: Mapping[str, Mapping[str, Any]]
+    median_usd_per_gpu_hour: Mapping[tuple[str, bool], float]  # (gpu, is spot) -> median
+    today: date
+
+
+def reference(rows_of: Callable[[str], Rows], today: date) -> Reference:
+    """Gather what rows are held against from a catalog's tables."""
+    keys = {name: frozenset(str(row[TABLES[name].key[0]]) for row in rows_of(name)) for name in TABLES if len(TABLES[name].key) == 1}
+    prices: dict[tuple[str, bool], list[float]] = {}
+    for row in rows_of("offers"):
+        prices.setdefault((row["gpu"], row["option"] in SPOT_OPTIONS), []).append(row["usd_per_gpu_hour"])
+    medians = {key: median(values) for key, values in prices.items() if len(values) >= 3}
+    newest = max((row["recorded_on"] for row in rows_of("offers")), default=today)
+    return Reference(keys, {row["id"]: row for row in rows_of("accelerators")}, medians, max(today, newest))
+
+
+def check_rows(table: Table, rows: Sequence[tuple[int, Mapping[str, Any]]], known: Reference) -> Iterator[Finding]:
+    """Yield what is wrong or odd about well-formed rows, each with its row number."""
+    for number, row in rows:
+        yield from (Finding(number, *found) for found in _references(table, row, known))
+        yield from (Finding(number, *found) for found in _dates(table, row, known))
+        judge = _JUDGES.get(table.name)
+        if judge:
+            yield from (Finding(number, *found) for found in judge(row, known))
+    if table.name == "offers":
+        yield from _spot_above_demand(rows)
+        yield from _contradictions(rows)
+
+
+def as_faults(file: str | Path, findings: Iterator[Finding]) -> tuple[list[Fault], list[Fault]]:
+    """Split findings into faults and doubts of a file."""
+    faults, doubts = [], []
+    for row, column, reason, doubt in findings:
+        (doubts if doubt else faults).append(Fault(str(file), row, column, reason))
+    return faults, doubts
+
+
+def _source_table(table: Table) -> str:
+    return "price_sources" if table.files.startswith("pricing") else "model_sources"
+
+
+def _references(table: Table, row: Mapping[str, Any], known: Reference) -> Iterator[tuple[str, str]]:
+    for column in table.columns:
+        value = row.get(column.name)
+        if not column.refers_to or value is None:
+            continue
+        target = _source_table(table) if column.refers_to == "sources" else column.refers_to
+        if value not in known.keys.get(target, frozenset()) and value != OWN_SOURCE:
+            what = "add it to sources.csv" if column.refers_to == "sources" else f"add it to {TABLES[target].files}"
+            yield column.name, f"{value!r} is not in {target}; {what}, or name one that is there"
+
+
+def _dates(table: Table, row: Mapping[str, Any], known: Reference) -> Iterator[tuple[str, str]]:
+    for name in ("observed_on", "recorded_on", "accessed_on", "published_on"):
+        value = row.get(name)
+        if value is not None and value > known.today:
+            yield name, f"{value} lies in the future"
+    observed, recorded, valid = row.get("observed_on"), row.get("recorded_on"), row.get("valid_from")
+    if observed and recorded and recorded < observed:
+        yield "recorded_on", f"{recorded} lies before the observation on {observed}"
+    if observed and valid and valid > observed + timedelta(days=ANNOUNCED_DAYS):
+        yield "valid_from", f"{valid} lies more than {ANNOUNCED_DAYS} days after the observation on {observed}"
+
+
+# --- offers
+
+
+def _judge_offer(row: Mapping[str, Any], known: Reference) -> Iterator[tuple[str, str] | tuple[str, str, bool]]:
+    per_gpu = row["usd_per_hour"] / row["gpus"]
+    if abs(per_gpu / row["usd_per_gpu_hour"] - 1) > _SAME_PRICE:
+        yield "usd_per_gpu_hour", f"{row['usd_per_gpu_hour']:g} is not usd_per_hour ÷ gpus = {per_gpu:g}"
+    gpus = str(row["gpu"]).split("|")
+    for gpu in gpus:
+        if gpu not in known.accelerators:
+            yield "gpu", f"{gpu!r} is not in models/accelerators.csv; `gpucost gpus` lists the ids"
+    if row["term_months"] == 0 and row["option"] in ("reserved", "savings_plan", "commitment"):
+        yield "term_months", f"a {row['option']} price needs the length of its term"
+    if len(gpus) == 1:
+        yield from _judge_level(row, known.median_usd_per_gpu_hour.get((gpus[0], row["option"] in SPOT_OPTIONS)))
+
+
+def _judge_level(row: Mapping[str, Any], usual: float | None) -> Iterator[tuple[str, str] | tuple[str, str, bool]]:
+    """Hold a price against the median of its GPU in its market (spot, or not)."""
+    if usual is None:
+        return
+    ratio = row["usd_per_gpu_hour"] / usual
+    stated = f"{row['usd_per_gpu_hour']:g} USD per GPU-hour is {ratio:.3g} × the median of {usual:.3g}"
+    if ratio > 1 and abs(ratio / HOURS_PER_MONTH - 1) < _NEAR:
+        yield "usd_per_hour", f"{stated}: is it a price per month?"
+    elif ratio < 1 and abs(ratio * HOURS_PER_MONTH - 1) < _NEAR:
+        yield "usd_per_hour", f"{stated}: was an hourly price divided by 730 again?"
+    elif ratio > _IMPOSSIBLE_RATIO or ratio < 1 / _IMPOSSIBLE_RATIO:
+        yield "usd_per_hour", f"{stated}: check the unit, the GPU count and the currency"
+    elif ratio > _FAR_RATIO and any(abs(ratio / count - 1) < _NEAR for count in (8, 16)):
+        yield "gpus", f"{stated}: is it the price of a whole node?", True
+    elif ratio > _FAR_RATIO or ratio < 1 / _FAR_RATIO:
+        yield "usd_per_hour", f"{stated}", True
+
+
+def _spot_above_demand(rows: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterator[Finding]:
+    """Find spot prices that are not below the on-demand price seen at the same place on the same day."""
+    demand: dict[tuple[Any, ...], float] = {}
+    for _, row in rows:
+        if row["option"] == "on_demand":
+            place = _place(row)
+            demand[place] = min(row["usd_per_gpu_hour"], demand.get(place, row["usd_per_gpu_hour"]))
+    for number, row in rows:
+        price = demand.get(_place(row))
+        if row["option"] in SPOT_OPTIONS and price is not None and row["usd_per_gpu_hour"] >= price:
+            word = "equal to" if row["usd_per_gpu_hour"] == price else "above"
+            yield Finding(number, "usd_per_hour", f"the {row['option']} price is {word} the on-demand price of {price:g} USD per GPU-hour on that day", doubt=True)
+
+
+def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return (row["provider"], row["instance_type"], row["gpu"], row["gpus"], row["region"], row["tier"], row["observed_on"], row["source_id"])
+
+
+def _contradictions(rows: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterator[Finding]:
+    """Find rows that give one offer two prices at the same time from the same source."""
+    seen: dict[tuple[Any, ...], tuple[int, float]] = {}
+    for number, row in rows:
+        key = (row["offer_id"], row["valid_from"] or row["observed_on"], row["observed_on"], row["recorded_on"], row["source_id"])
+        first, price = seen.setdefault(key, (number, row["usd_per_hour"]))
+        if price != row["usd_per_hour"]:
+            yield Finding(number, "usd_per_hour", f"{row['usd_per_hour']:g} contradicts {price:g} in row {first}: one offer, one day, one source")
+
+
+# --- accelerators
+
+
+def _judge_accelerator(row: Mapping[str, Any], known: Reference) -> Iterator[tuple[str, str] | tuple[str, str, bool]]:
+    peers = [other for other in known.accelerators.values() if other["architecture"] == row["architecture"] and other["id"] != row["id"]]
+    yield from _sparse_as_dense(row, peers)
+    yield from _both_directions(row, peers)
+    if row["memory_gib"] > row["memory_marketed_gb"] * 1.001:
+        yield "memory_gib", f"{row['memory_gib']:g} GiB usable exceeds {row['memory_marketed_gb']:g} GB as marketed"
+    for small, large in (("bf16_tflops", "fp8_tflops"), ("fp8_tflops", "fp4_tflops"), ("tf32_tflops", "bf16_tflops")):
+        if row.get(small) and row.get(large) and row[large] < row[small] * 0.99:
+            yield large, f"{row[large]:g} is below {small} = {row[small]:g}; narrower formats are never slower"
+
+
+def _sparse_as_dense(row: Mapping[str, Any], peers: Rows) -> Iterator[tuple[str, str]]:
+    """Compare the peak per multiprocessor with chips of the same architecture: twice theirs is a sparse peak."""
+    for name in ("bf16_tflops", "fp16_tflops", "fp8_tflops", "int8_tflops", "tf32_tflops"):
+        rates = [peer[name] / peer["multiprocessors"] for peer in peers if peer.get(name) and peer.get("multiprocessors")]
+        if not row.get(name) or not row.get("multiprocessors") or not rates:
+            continue
+        ratio = row[name] / row["multiprocessors"] / median(rates)
+        if 1.7 < ratio < 2.4:
+            yield name, f"{row[name]:g} is {ratio:.2g} × the dense peak per multiprocessor of its architecture: is it the sparse peak?"
+
+
+def _both_directions(row: Mapping[str, Any], peers: Rows) -> Iterator[tuple[str, str]]:
+    """Compare the scale-up link with chips of the same architecture: twice theirs is the sum of both directions."""
+    links = [peer["scaleup_gb_per_s"] for peer in peers if peer["scaleup_link"] == row["scaleup_link"] and peer["scaleup_gb_per_s"]]
+    if links and row["scaleup_gb_per_s"] and 1.9 < row["scaleup_gb_per_s"] / max(links) < 2.1:
+        yield "scaleup_gb_per_s", f"{row['scaleup_gb_per_s']:g} is twice the link of its architecture: is it the sum of both directions?"
+
+
+_JUDGES: dict[str, Callable[..., Iterator[Any]]] = {"offers": _judge_offer, "accelerators": _judge_accelerator}

@@ -1,0 +1,120 @@
+"""Settings and where each comes from: flag > GPUCOST_* > ./gpucost.toml or [tool.gpucost] > user file > default.
+
+A setting is the long name of an option with underscores: `format`, `as_of`, `provider`. In a file it may stand at the
+top, for every command, or in a table named after a command, for that one alone. Works without a home folder.
+"""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from gpucost.errors import UsageError
+
+PREFIX = "GPUCOST_"
+NOT_SETTINGS = frozenset(("REQUIRE_PROGRAMS", "COMPLETE"))
+# settings that belong to no single option: what each is for, and its default
+GENERAL = {
+    "book": ("folder of your own price book, hardware and models", "book/ beside the user file"),
+    "data": ("folder with pricing/ and models/ that replaces the shipped facts", "the package's own"),
+    "as_of": ("day that prices are asked for", "today"),
+    "known_as_of": ("hide what was recorded after this day", "everything known"),
+    "format": ("how answers are written: table, json, csv, md", "table"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A setting's value and who spoke: a variable of the environment or a file."""
+
+    name: str
+    value: Any
+    speaker: str
+    command: str = ""  # "" where it holds for every command
+
+
+def user_folder() -> Path | None:
+    """Return the folder of the user's settings and book, or None where there is no home."""
+    from platformdirs import user_config_path
+
+    try:
+        return user_config_path("gpucost", appauthor=False)
+    except (OSError, RuntimeError, KeyError):
+        return None
+
+
+def user_file() -> Path | None:
+    """Return where the user's settings file is looked for."""
+    folder = user_folder()
+    return folder / "config.toml" if folder else None
+
+
+def project_file() -> Path | None:
+    """Return ./gpucost.toml, else a ./pyproject.toml with [tool.gpucost], else None."""
+    own = Path("gpucost.toml")
+    if own.is_file():
+        return own
+    shared = Path("pyproject.toml")
+    try:
+        return shared if shared.is_file() and b"[tool.gpucost" in shared.read_bytes() else None
+    except OSError:
+        return None
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """Return the settings of a file; a broken file is an error that names it."""
+    import tomllib
+
+    try:
+        content = tomllib.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise UsageError(f"cannot read the settings file {path}: {error.strerror}.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise UsageError(f"the settings file {path} is not valid TOML: {error}.") from None
+    if path.name == "pyproject.toml":
+        content = content.get("tool", {}).get("gpucost", {})
+    return content
+
+
+def spoken(environment: Mapping[str, str] | None = None) -> Iterator[Setting]:
+    """Yield every setting that someone made, the weakest speaker first, so that a later one overrules."""
+    own = user_file()
+    for path in (own if own and own.is_file() else None, project_file()):
+        if path is not None:
+            yield from _of_file(path)
+    variables = os.environ if environment is None else environment
+    for name in sorted(variables):
+        if name.startswith(PREFIX) and name[len(PREFIX) :] not in NOT_SETTINGS and not name.endswith("_COMPLETE"):
+            yield Setting(name[len(PREFIX) :].lower(), variables[name], f"environment variable {name}")
+
+
+def _of_file(path: Path) -> Iterator[Setting]:
+    for name, value in read_file(path).items():
+        if isinstance(value, dict):
+            for inner, item in value.items():
+                yield Setting(inner.replace("-", "_"), item, f"file {path}", name)
+        else:
+            yield Setting(name.replace("-", "_"), value, f"file {path}")
+
+
+@cache
+def _general(folder: str, variables: tuple[tuple[str, str], ...]) -> dict[str, Setting]:
+    return {item.name: item for item in spoken(dict(variables)) if not item.command}
+
+
+def setting(name: str) -> Any:
+    """Return the value of a setting that holds for every command, or None where nobody spoke."""
+    variables = tuple(sorted((key, value) for key, value in os.environ.items() if key.startswith(PREFIX)))
+    found = _general(os.getcwd(), variables).get(name)
+    return found.value if found else None
+
+
+def book_folder() -> Path | None:
+    """Return the folder of the user's own book, whether or not it exists; None where there is no home."""
+    named = setting("book")
+    if named:
+        return Path(named).expanduser()
+    folder = user_folder()
+    return folder / "book" if folder else None

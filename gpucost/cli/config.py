@@ -1,0 +1,101 @@
+"""`gpucost config`: where things are, which settings apply and who made them."""
+
+from typing import Any
+
+import click
+
+from gpucost.cli.options import emit_rows, output_options
+
+@click.command(name="config")
+@output_options
+def command(format_: str, fields: str | None, output: str | None) -> None:
+    """Where the data, your settings and your book are, which settings apply, and who made each.
+
+    A flag overrules GPUCOST_* variables, these ./gpucost.toml or [tool.gpucost] in ./pyproject.toml, these the user
+    file, and that the default. A setting is an option's long name: `provider = "aws"` holds for every command that
+    has --provider, and in a table [estimate] for that command alone.
+
+    Shell completion, one line in your shell's start-up file:
+
+    \b
+    bash  eval "$(_GPUCOST_COMPLETE=bash_source gpucost)"
+    zsh   eval "$(_GPUCOST_COMPLETE=zsh_source gpucost)"
+    fish  _GPUCOST_COMPLETE=fish_source gpucost | source
+    """
+    rows = [*_places(), *_settings()]
+    warnings = [f"{row['setting']}: {row['note']}" for row in rows if row["note"] and row["kind"] == "setting"]
+    for warning in warnings:
+        click.echo(f"gpucost: {warning}", err=True)
+    emit_rows(
+        rows, columns=("setting", "value", "from"), format_=format_, fields=fields, output=output,
+        envelope={"schema_version": "1", "catalog_version": None, "as_of": None, "warnings": warnings},
+    )  # fmt: skip
+
+
+def _row(kind: str, name: str, value: Any, speaker: str, note: str = "") -> dict[str, Any]:
+    return {"kind": kind, "setting": name, "value": None if value is None else str(value), "from": speaker, "note": note}
+
+
+def _places() -> list[dict[str, Any]]:
+    from gpucost import __version__
+    from gpucost.catalog import settings
+    from gpucost.catalog.core import data_root
+
+    root = data_root()
+    own, project, book = settings.user_file(), settings.project_file(), settings.book_folder()
+    return [
+        _row("place", "version", __version__, "package"),
+        _row("place", "data folder", root, _speaker("data", "package")),
+        _row("place", "user file", own, "found" if own and own.is_file() else "no home folder" if own is None else "not there"),
+        _row("place", "project file", project.resolve() if project else None, "found" if project else "not there"),
+        _row("place", "book folder", book, _speaker("book", "found" if book and book.is_dir() else "not there")),
+    ]
+
+
+def _speaker(name: str, otherwise: str) -> str:
+    from gpucost.catalog.settings import spoken
+
+    said = [item for item in spoken() if item.name == name and not item.command]
+    return said[-1].speaker if said else otherwise
+
+
+def _settings() -> list[dict[str, Any]]:
+    from gpucost.catalog.settings import GENERAL, Setting, spoken
+
+    latest: dict[tuple[str, str], Setting] = {(item.command, item.name): item for item in spoken()}
+    rows = [
+        _row("setting", name, default, "default")
+        for name, (_, default) in GENERAL.items()
+        if ("", name) not in latest and name not in ("book", "data")
+    ]
+    known = set(GENERAL) | _option_names() if latest else set()
+    for (command_name, name), item in latest.items():
+        note = "" if name in known else _unknown(name, known)
+        rows.append(_row("setting", f"{command_name}.{name}" if command_name else name, item.value, item.speaker, note))
+    return rows
+
+
+def _unknown(name: str, known: set[str]) -> str:
+    import difflib
+
+    near = difflib.get_close_matches(name, known, n=1)
+    return f"no option has this name{f'; did you mean {near[0]}?' if near else ''}"
+
+
+def _option_names() -> set[str]:
+    """Return the long name of every option of every command, alone and behind its command's name."""
+    from importlib import import_module, util
+
+    from gpucost.cli import COMMANDS
+
+    names: set[str] = set()
+    for name, (module, _) in COMMANDS.items():
+        if util.find_spec(module) is None:
+            continue
+        command_found = import_module(module).command
+        for parameter in [*command_found.params, *(p for sub in getattr(command_found, "commands", {}).values() for p in sub.params)]:
+            for option in getattr(parameter, "opts", ()):
+                if option.startswith("--"):
+                    plain = option[2:].replace("-", "_")
+                    names |= {plain, f"{name}_{plain}"}
+    return names

@@ -1,0 +1,40 @@
+"""`gpucost gpus`: accelerators and what is known of them."""
+
+import click
+
+from gpucost.cli.options import catalog_options, emit_rows, envelope, output_options
+
+COLUMNS = (
+    "id", "vendor:3", "form_factor:4", "year:5", "memory_gib=memory", "hbm_gb_per_s=bandwidth", "bf16_tflops=bf16", "fp8_tflops=fp8:2",
+    "fp4_tflops=fp4:4", "scaleup_gb_per_s=link:2", "scaleup_gpus=domain:4", "tdp_w=power:1", "confidence:3", "source_id:6",
+)  # fmt: skip
+
+
+@click.command(name="gpus")
+@click.argument("name", required=False)
+@click.option("--gpu", metavar="NAME", help="GPU or family, such as h100; the same as NAME.")
+@click.option("--vendor", metavar="NAME", help="Only this vendor's.")
+@catalog_options
+@output_options
+def command(
+    name: str | None, gpu: str | None, vendor: str | None, as_of: str | None, known_as_of: str | None,
+    format_: str, fields: str | None, output: str | None,
+) -> None:  # fmt: skip
+    """Accelerators: dense peaks, usable memory, links per GPU and direction, power.
+
+    Peaks are dense; sparse_ratio says how much higher the marketed sparse peak is. Empty is unknown.
+
+    \b
+    gpucost gpus h100
+    gpucost gpus --vendor amd --fields id,memory_gib,bf16_tflops --format csv
+    """
+    from gpucost.catalog import open_catalog
+    from gpucost.catalog.filters import chosen, listed
+
+    catalog = open_catalog(as_of, known_as_of)
+    rows = catalog.rows("accelerators")
+    if name or gpu:
+        wanted = {found.id for part in listed(name or gpu or "") for found in catalog.accelerators(part)}
+        rows = [row for row in rows if row["id"] in wanted]
+    rows = chosen(rows, "vendor", vendor)
+    emit_rows(rows, columns=COLUMNS, format_=format_, fields=fields, output=output, envelope=envelope(catalog))

@@ -1,0 +1,69 @@
+"""`gpucost models`: architectures, presets or not, and their parameters recounted."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpucost.cli.options import catalog_options, emit_rows, envelope, output_options
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+    from gpucost.types import Architecture
+
+COLUMNS = (
+    "id", "family:4", "parameters", "active_parameters=active", "layers", "hidden:1", "heads:2", "kv_heads:2", "experts:3", "attention:3",
+    "vocab:4", "max_sequence_tokens=longest sequence:4", "status:5", "source_id:6",
+)  # fmt: skip
+
+
+@click.command(name="models")
+@click.argument("name", required=False)
+@click.option("--family", metavar="NAME", help="Only this family, such as 'Llama 3.1'.")
+@catalog_options
+@output_options
+def command(
+    name: str | None, family: str | None, as_of: str | None, known_as_of: str | None,
+    format_: str, fields: str | None, output: str | None,
+) -> None:  # fmt: skip
+    """Model architectures. NAME is a preset, a size such as 11b, or the path of a Hugging Face config.json.
+
+    Parameters are recounted from the dimensions; published figures stand beside them. A size without a preset
+    becomes a plausible dense architecture with the status `synthesised`.
+
+    \b
+    gpucost models llama-3
+    gpucost models 11b
+    gpucost models ./config.json --format json
+    """
+    from gpucost.catalog import open_catalog
+    from gpucost.catalog.filters import chosen
+
+    catalog = open_catalog(as_of, known_as_of)
+    rows = chosen(described(catalog, catalog.architectures(name)), "family", family)
+    emit_rows(rows, columns=COLUMNS, format_=format_, fields=fields, output=output, envelope=envelope(catalog))
+
+
+def described(catalog: "Catalog", architectures: "Sequence[Architecture]") -> list[Mapping[str, Any]]:
+    """Return rows of architectures with their recounted and published parameters."""
+    from dataclasses import asdict
+
+    from gpucost.physics.transformer import active_parameters, stack, total_parameters
+
+    shape = stack(architectures)
+    total, active = total_parameters(shape), active_parameters(shape)
+    published = {row["id"]: row for row in catalog.rows("llms")}
+    rows = []
+    for index, item in enumerate(architectures):
+        row = published.get(item.name, {})
+        counts = {
+            "id": item.name,
+            "family": item.family,
+            "parameters": int(total[index]),
+            "active_parameters": int(active[index]),
+            "published_parameters": row.get("published_parameters"),
+            "published_active_parameters": row.get("published_active_parameters"),
+            "training_tokens": row.get("training_tokens"),
+        }
+        rows.append({**counts, **{key: value for key, value in asdict(item).items() if key not in ("name", "family")}})
+    return rows

@@ -1,0 +1,99 @@
+"""`gpucost prices`: what a GPU-hour costs on a day, its history, and what changed between two days."""
+
+from typing import Any
+
+import click
+
+from gpucost.cli.options import catalog_options, emit_rows, envelope, output_options, price_filters
+
+COLUMNS = (
+    "provider", "instance_type=instance", "region:3", "option", "term_months=term:4", "gpu", "gpus", "usd_per_gpu_hour",
+    "usd_per_hour:5", "price_on:6", "observed_on=seen:1", "age_days=age:2", "book:7", "source_id:8",
+)  # fmt: skip
+HISTORY_COLUMNS = (
+    "price_on=from", "provider", "instance_type=instance", "region:2", "option:1", "gpu", "gpus:3", "usd_per_gpu_hour",
+    "change_fraction=change", "observed_on=seen:4", "recorded_on=recorded:5", "source_id:6",
+)  # fmt: skip
+DIFF_COLUMNS = (
+    "provider", "instance_type=instance", "region:3", "option:2", "gpu", "gpus:4", "old_usd_per_gpu_hour=old price",
+    "new_usd_per_gpu_hour=new price", "change_fraction=relative", "change", "new_source_id:5",
+)  # fmt: skip
+
+
+@click.group(name="prices", invoke_without_command=True)
+@price_filters
+@click.option("--limit", type=click.IntRange(min=1), help="Show only the cheapest N.")
+@catalog_options
+@output_options
+@click.pass_context
+def command(ctx: click.Context, max_age: str | None, limit: int | None, format_: str, fields: str | None, output: str | None, **asked: Any) -> None:
+    """Prices that can be ordered, one per offer, as they held on a day; cheapest GPU-hour first.
+
+    A price holds from the day its provider stated, else from the day it was seen, until a newer one is known.
+
+    \b
+    gpucost prices --gpu h100-sxm
+    gpucost prices --gpu h100 --option spot --as-of 2025-09-01 --known-as-of 2025-12-31
+    gpucost prices history --gpu h100-sxm --provider aws
+    gpucost prices diff 2025-03-01 2025-09-01 --provider aws
+    """
+    if ctx.invoked_subcommand is not None:
+        return
+    from gpucost.catalog import open_catalog
+    from gpucost.catalog.prices import current
+    from gpucost.units import parse_days
+
+    catalog = open_catalog(asked["as_of"], asked["known_as_of"])
+    rows, warnings = current(catalog, _wanted(catalog, asked), parse_days(max_age, "--max-age") if max_age else None)
+    emit_rows(rows[:limit], columns=COLUMNS, format_=format_, fields=fields, output=output, envelope=envelope(catalog, warnings))
+
+
+@command.command(name="history")
+@price_filters
+@catalog_options
+@output_options
+def history(format_: str, fields: str | None, output: str | None, max_age: str | None, **asked: Any) -> None:
+    """Every price that was recorded, offer by offer, in the order of the days from which each holds."""
+    from gpucost.catalog import open_catalog
+    from gpucost.catalog.prices import history as price_history
+    from gpucost.units import parse_days
+
+    catalog = open_catalog(asked["as_of"], asked["known_as_of"])
+    rows = price_history(catalog, _wanted(catalog, asked))
+    if max_age:
+        days = parse_days(max_age, "--max-age")
+        rows = [row for row in rows if (catalog.as_of - row["observed_on"]).days <= days]
+    emit_rows(rows, columns=HISTORY_COLUMNS, format_=format_, fields=fields, output=output, envelope=envelope(catalog))
+
+
+@command.command(name="diff")
+@click.argument("first", metavar="DATE")
+@click.argument("second", metavar="DATE")
+@click.option("--all", "everything", is_flag=True, help="Also the prices that did not change.")
+@price_filters
+@click.option("--known-as-of", metavar="DATE", help="Hide what was recorded after this day.")
+@output_options
+def diff(
+    first: str, second: str, everything: bool, known_as_of: str | None, max_age: str | None,
+    format_: str, fields: str | None, output: str | None, **asked: Any,
+) -> None:  # fmt: skip
+    """What changed between two days, as known today (or on --known-as-of): old and new price of each offer."""
+    from gpucost.catalog import open_catalog
+    from gpucost.catalog.core import parse_date
+    from gpucost.catalog.prices import difference
+    from gpucost.units import parse_days
+
+    catalog = open_catalog(second, known_as_of)
+    start = parse_date(first, "the first day")
+    assert start is not None
+    rows = difference(catalog, start, catalog.as_of, _wanted(catalog, asked), everything)
+    if max_age:
+        days = parse_days(max_age, "--max-age")
+        rows = [row for row in rows if (catalog.as_of - row["new_observed_on"]).days <= days]
+    emit_rows(rows, columns=DIFF_COLUMNS, format_=format_, fields=fields, output=output, envelope={**envelope(catalog), "first": first, "second": second})
+
+
+def _wanted(catalog: Any, asked: dict[str, Any]) -> dict[str, set[str] | None]:
+    from gpucost.catalog.filters import offer_filter
+
+    return offer_filter(catalog, asked["gpu"], asked["provider"], asked["region"], asked["option"])
