@@ -112,7 +112,9 @@ def needed(model: LiveModel, target: str) -> set[str]:
     return found
 
 
-def from_block(payload: Mapping[str, Any], key: str, title: str, answer: str, shown: Sequence[str], **more: Any) -> LiveModel:
+def from_block(
+    payload: Mapping[str, Any], key: str, title: str, answer: str, shown: Sequence[str], **more: Any
+) -> LiveModel:
     """Read the model block that a payload carries."""
     block = payload["model"]
     monthly = tuple(_line(row) for row in block.get("monthly") or ())

@@ -71,7 +71,18 @@ _CONSTANTS = (
     ("series_limit_ratio", 0.03),
 )
 _PINNED = ("gpus", "nodes", "gpus_per_unit")
-SHOWN = ("cost_usd", "cost_low_usd", "cost_high_usd", "days", "gpu_hours", "usd_per_mtok", "exposure_usd", "cash_usd", "energy_kwh", "kgco2e")
+SHOWN = (
+    "cost_usd",
+    "cost_low_usd",
+    "cost_high_usd",
+    "days",
+    "gpu_hours",
+    "usd_per_mtok",
+    "exposure_usd",
+    "cash_usd",
+    "energy_kwh",
+    "kgco2e",
+)
 
 
 def training_model(payload: Mapping[str, Any], key: str, title: str) -> LiveModel | None:
@@ -97,7 +108,9 @@ def training_model(payload: Mapping[str, Any], key: str, title: str) -> LiveMode
         derived=tuple(derived),
         answer="cost_usd",
         shown=SHOWN,
-        expected={line.name: outcome[line.name] for line in derived if isinstance(outcome.get(line.name), (int, float))},
+        expected={
+            line.name: outcome[line.name] for line in derived if isinstance(outcome.get(line.name), (int, float))
+        },
     )
 
 
@@ -133,7 +146,10 @@ def _constants() -> list[LiveInput]:
     words = {_TINY: "below this exponent nothing interrupts", "slack_ratio": "24.000000001 hours are one day, not two"}
     words["series_limit_ratio"] = "below it the spread is taken from its series"
     words["z90_ratio"] = "standard deviations from the middle to the end of an 80 % range"
-    return [LiveInput(name, value, unit_of(name), status="constant", group="constants", description=words.get(name, "")) for name, value in _CONSTANTS]
+    return [
+        LiveInput(name, value, unit_of(name), status="constant", group="constants", description=words.get(name, ""))
+        for name, value in _CONSTANTS
+    ]
 
 
 def _derived() -> list[LiveLine]:
@@ -147,7 +163,11 @@ def _lines(group: str, *rows: tuple[str, str, str]) -> list[LiveLine]:
 def _time() -> list[LiveLine]:
     return _lines(
         "time",
-        ("tokens_per_s_per_gpu", "mfu_fraction * peak_tflops * flop_per_tflop / model_flop_per_token", "speed of one GPU"),
+        (
+            "tokens_per_s_per_gpu",
+            "mfu_fraction * peak_tflops * flop_per_tflop / model_flop_per_token",
+            "speed of one GPU",
+        ),
         ("work_hours", "tokens / (tokens_per_s_per_gpu * gpus) / seconds_per_hour", "training steps alone"),
         ("productive_hours", "work_hours * (1 + evaluation_fraction)", "with evaluations"),
         ("checkpoint_hours", "checkpoint_gb / checkpoint_write_gb_per_s / seconds_per_hour", "writing one checkpoint"),
@@ -167,7 +187,11 @@ def _stretches() -> list[LiveLine]:
             ("stretch_low_ratio", "min(raw_stretch_low_ratio, stretch_paid_ratio)", "at the low rates"),
             ("stretch_high_ratio", "max(raw_stretch_high_ratio, stretch_paid_ratio)", "at the high rates"),
             ("paid_hours", "productive_hours * stretch_paid_ratio + ramp_hours", "hours paid"),
-            ("stretch_calendar_ratio", "stretch_paid_ratio * (1 + stops_per_hour * wait_hours)", "calendar hours ÷ hours of work"),
+            (
+                "stretch_calendar_ratio",
+                "stretch_paid_ratio * (1 + stops_per_hour * wait_hours)",
+                "calendar hours ÷ hours of work",
+            ),
             ("calendar_hours", "productive_hours * stretch_calendar_ratio + ramp_hours", "from start to end"),
             ("days", "calendar_hours / hours_per_day", "from start to end"),
             ("calendar_months", "calendar_hours / hours_per_month", "for storage"),
@@ -181,7 +205,11 @@ def _stretch(end: str) -> list[LiveLine]:
     rate, load = f"stops{end}_per_hour", f"stops{end}_per_checkpoint_ratio"
     x = f"interval{end}_x"
     rows = [
-        (rate, f"preemptions_per_node_hour{end} * nodes + failures_per_gpu_year{end} * gpus / hours_per_year", "interruptions of the whole job"),
+        (
+            rate,
+            f"preemptions_per_node_hour{end} * nodes + failures_per_gpu_year{end} * gpus / hours_per_year",
+            "interruptions of the whole job",
+        ),
         (load, f"{rate} * checkpoint_hours", "interruptions while one checkpoint is written"),
         (f"{x}0", f"min((2 * {load}) ** (1 / 2), 1 - exp(-1 - {load}))", "first guess of rate × best interval"),
     ]
@@ -241,7 +269,11 @@ _BILL = {
     "evaluation": ("gpus * work_hours * evaluation_fraction", "GPU-hour", "usd_per_gpu_hour"),
     "failed_work": ("gpus * productive_hours * (stretch_paid_ratio - 1)", "GPU-hour", "usd_per_gpu_hour"),
     "idle": ("gpus * (ramp_hours + where(bound > 0, 0, beyond_hours))", "GPU-hour", "usd_per_gpu_hour"),
-    "unused_commitment": ("gpus * where(bound * charge_commitment > 0, beyond_hours, 0)", "GPU-hour", "usd_per_gpu_hour"),
+    "unused_commitment": (
+        "gpus * where(bound * charge_commitment > 0, beyond_hours, 0)",
+        "GPU-hour",
+        "usd_per_gpu_hour",
+    ),
     "experiments": ("gpus * work_hours * experiments_fraction", "GPU-hour", "usd_per_gpu_hour"),
     "dataset_storage": ("dataset_gb * calendar_months", "GB-month", "storage_usd_per_gb_month"),
     "checkpoint_storage": ("checkpoints_gb * calendar_months", "GB-month", "storage_usd_per_gb_month"),
@@ -256,7 +288,15 @@ def _bill() -> list[LiveLine]:
     for name, (quantity, unit, price) in _BILL.items():
         words = name.replace("_", " ")
         lines.append(LiveLine(f"{name}_quantity", quantity, unit, f"{words}: quantity", group="bill"))
-        lines.append(LiveLine(f"{name}_cost_usd", f"round_cents({name}_quantity * {price})", "USD", f"{words}: cost, to the cent", group="bill"))
+        lines.append(
+            LiveLine(
+                f"{name}_cost_usd",
+                f"round_cents({name}_quantity * {price})",
+                "USD",
+                f"{words}: cost, to the cent",
+                group="bill",
+            )
+        )
     return lines
 
 

@@ -1,0 +1,164 @@
+"""The workbook writer: live formulas from inputs to answers, and everything else that a finance team works with."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpucost.errors import UsageError
+from gpucost.render.build import document
+from gpucost.render.document import used_sources
+from gpucost.render.workbook import budget, calculations, charts, cover, inputs, sensitivity, static
+from gpucost.render.workbook.book import Book
+from gpucost.render.workbook.kinds import model_of
+from gpucost.render.workbook.live import LiveModel, compute
+
+
+def write_workbook(payload: Mapping[str, Any], path: str) -> None:
+    """Write the workbook of an answer or of a scenario; an existing file is replaced only by a complete one."""
+    from gpucost.render.files import replacing
+
+    try:
+        import xlsxwriter  # noqa: F401 - said here, before anything is written
+    except ImportError:
+        raise UsageError(
+            "a workbook needs the package XlsxWriter, which is not installed. Run: pip install XlsxWriter"
+        ) from None
+    with replacing(path) as temporary:
+        _Workbook(payload, str(temporary)).write()
+
+
+def parts_of(payload: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the answers in a payload with their titles: a scenario holds several, anything else is one."""
+    if payload.get("kind") == "scenario":
+        return [(str(part["name"]), part["payload"]) for part in payload["parts"]]
+    return [(document(payload).title, payload)]
+
+
+class _Workbook:
+    """Collects the models of all parts, then writes the sheets."""
+
+    def __init__(self, payload: Mapping[str, Any], path: str) -> None:
+        self.payload, self.book = payload, Book(path)
+        self.parts = parts_of(payload)
+        self.sources: dict[str, Mapping[str, Any]] = {}
+        self.models: list[LiveModel] = []
+        self.statics = []
+        for number, (title, part) in enumerate(self.parts, 1):
+            self.sources |= used_sources(part)
+            model = model_of(part, title, number if len(self.parts) > 1 else 0)
+            if model is not None:
+                self.models.append(model)
+            elif part.get("kind") != "estimate":
+                self.statics.append((title, part))
+        self.values = {model.key: compute(model) for model in self.models}
+        self.spans = {model.key: sensitivity.spans(model) for model in self.models}
+        self.flows = calculations.plan_rows(self.models)
+
+    def write(self) -> None:
+        """Write every sheet and close the file."""
+        self._front()
+        self._live()
+        places = self._analysis()
+        offers = self._tables()
+        self._charts(places, offers)
+        self._back()
+        self.book.close()
+
+    def _front(self) -> None:
+        from gpucost import __version__
+
+        title = str(self.payload.get("name") or document(self.payload).title)
+        cover.write_cover(self.book.sheet(cover.COVER, (16, 110)), title, self.payload, __version__, bool(self.models))
+        leads = [(name, document(part).lead) for name, part in self.parts]
+        summary = self.book.sheet(cover.SUMMARY, (34, 18, 22, 18, 10, 60))
+        cover.write_summary(summary, self.models, self.values, [pair for pair in leads if pair[1]])
+
+    def _live(self) -> None:
+        ends = {
+            key: pair
+            for model in self.models
+            for key, pair in sensitivity.favourable_ends(model, self.spans[model.key]).items()
+        }
+        sheet = self.book.sheet(inputs.NAME, (32, 46, 18, 14, 14, 14, 14, 14, 9, 44, 12, 11))
+        inputs.write(self.book, sheet, self.models, ends, self.sources)
+        if not self.models:
+            return
+        sheet = self.book.sheet(calculations.NAME, (30, 46, 18, 18, 90))
+        calculations.write(self.book, sheet, self.models, self.values, self.flows)
+        if self.flows:
+            sheet = self.book.sheet(calculations.FLOWS, (30, 40, 12, 8, 14))
+            calculations.write_flows(self.book, sheet, self.models, self.values, self.flows)
+        if any(model.tables for model in self.models):
+            calculations.write_tables(self.book, self.book.sheet(calculations.TABLES, (18,) * 12), self.models)
+
+    def _analysis(self) -> tuple[dict[str, Any], dict[str, Any]]:
+        if not self.models:
+            return {}, {}
+        sheet = self.book.sheet(budget.NAME, (16, 40, 16, 16, 16, 16, 16))
+        budgets = budget.write(self.book, sheet, self.models, self.values, str(self.payload.get("as_of") or ""))
+        sheet = self.book.sheet(sensitivity.NAME, (34, 18, 14, 14, 16, 16, 16, 14, 14))
+        blocks = [sensitivity.Cases(model, self.spans[model.key], self.values[model.key]) for model in self.models]
+        self._cases(blocks)
+        return budgets, sensitivity.write(self.book, sheet, blocks)
+
+    def _cases(self, blocks: list[sensitivity.Cases]) -> None:
+        row = flow_row = 2  # below the sheets' titles
+        for block in blocks:
+            row, flow_row = block.plan(row), block.plan_flows(flow_row + 1)
+        self.cases = blocks
+
+    def _tables(self) -> tuple[int, int, list[str]] | None:
+        place = None
+        if any(part.get("options") for _, part in self.parts):
+            static.write_options(
+                self.book, self.book.sheet(static.OPTIONS, (30, 18, 20, 20, 20, 20, 20, 20)), self.parts
+            )
+            place = static.write_offers(self.book, self.book.sheet(static.OFFERS), self.parts)
+        for number, (title, part) in enumerate(self.statics, 1):
+            sheet = self.book.sheet(sheet_name(title, number), (24, 18, 18, 18, 18, 18, 18, 18))
+            static.write_document(self.book, sheet, document(part))
+        return place
+
+    def _charts(self, places: tuple[dict[str, Any], dict[str, Any]], offers: tuple[int, int, list[str]] | None) -> None:
+        gallery = charts.Gallery(self.book, self.book.sheet(charts.NAME))
+        if offers:
+            gallery.offers(*offers)
+        for model in self.models:
+            if model.key in places[1]:
+                gallery.tornado(model, *places[1][model.key])
+            if model.key in places[0]:
+                gallery.budget(model, *places[0][model.key])
+            gallery.flows(model, self.flows, ("own_usd", "rent_usd", "saving_usd"))
+
+    def _back(self) -> None:
+        sheet = self.book.sheet(static.ASSUMPTIONS, (26, 34, 16, 20, 14, 14, 11, 46, 12, 60))
+        static.write_assumptions(self.book, sheet, self.parts, self.models, self.sources)
+        static.write_sources(self.book, self.book.sheet(static.SOURCES, (28, 24, 44, 60, 12, 12, 40)), self.sources)
+        if not self.models:
+            return
+        budgets = {
+            model.key
+            for model in self.models
+            if {"days", "cost_usd", "cost_high_usd"} <= {line.name for line in model.derived}
+        }
+        cover.write_checks(
+            self.book, self.book.sheet(cover.CHECKS, (70, 16, 50, 18)), self.models, self.values, dict.fromkeys(budgets)
+        )
+        cases = self.book.sheet(sensitivity.CASES, (30, 18, 3))
+        cases.title("The whole calculation, case by case")
+        for block in self.cases:
+            block.write(cases)
+        if self.flows:
+            sheet = self.book.sheet(sensitivity.FLOWS, (30, 14))
+            sheet.title("Monthly lines, case by case")
+            for block in self.cases:
+                block.write_flows(sheet)
+
+
+def sheet_name(title: str, number: int) -> str:
+    """Make a legal sheet name: at most 31 characters, none of []:*?/\\.
+
+    >>> sheet_name("mix: 2027/28", 1)
+    '1 mix 2027 28'
+    """
+    cleaned = "".join(" " if sign in "[]:*?/\\'" else sign for sign in f"{number} {title}")
+    return " ".join(cleaned.split())[:31]

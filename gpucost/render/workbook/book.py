@@ -1,0 +1,191 @@
+"""A thin layer over XlsxWriter: rows from top to bottom (constant memory), one format per unit, names for cells."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from gpucost.render.numbers import MISSING
+
+BANNER = 'IF(inputs_changed>0,"Static, and out of date: inputs were changed since Python computed this.","Static: computed by Python for the inputs as delivered.")'
+_BANNER_VALUE = "Static: computed by Python for the inputs as delivered."
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A live cell: its text without "=", and the value that Python found for it."""
+
+    text: str
+    value: Any = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A value or formula with the style and unit that decide its format."""
+
+    value: Any
+    style: str = "plain"
+    unit: str = ""
+
+
+_STYLES: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "title": {"bold": True, "font_size": 18},
+    "heading": {"bold": True, "font_size": 12, "bottom": 1},
+    "head": {"bold": True, "bg_color": "#E7ECF2", "bottom": 1, "text_wrap": True, "valign": "top"},
+    "input": {"font_color": "#0000FF", "bg_color": "#FFFBD6", "border": 1, "border_color": "#C9C9C9"},
+    "shade": {"font_color": "#666666"},
+    "answer": {"bold": True, "top": 1, "bottom": 1},
+    "wrap": {"text_wrap": True, "valign": "top"},
+    "note": {"italic": True, "font_color": "#666666"},
+}
+
+
+def number_format(unit: str, value: Any) -> str:
+    """Choose how a number is shown; the cell keeps the whole number."""
+    if unit == "fraction of one":
+        return "0.0%"
+    if unit == "USD":
+        return "#,##0.00"
+    if unit.startswith("USD per"):
+        return "#,##0.0000"
+    if not isinstance(value, (int, float)) or not math.isfinite(value):
+        return "General"
+    if value == int(value):
+        return "#,##0" if abs(value) < 1e15 else "0.000E+00"
+    return "#,##0.00" if abs(value) >= 1 else "0.0000" if abs(value) >= 1e-3 else "0.00E+00"
+
+
+class Book:
+    """One workbook under construction."""
+
+    def __init__(self, path: str) -> None:
+        import xlsxwriter
+
+        options = {
+            "constant_memory": True,
+            "strings_to_formulas": False,  # imported text never becomes a formula or a link
+            "strings_to_urls": False,
+            "strings_to_numbers": False,
+        }
+        self.file = xlsxwriter.Workbook(path, options)
+        self.file.set_calc_mode("auto")
+        self._formats: dict[tuple[str, str], Any] = {}
+        self.sheets: dict[str, Sheet] = {}
+
+    def sheet(self, name: str, widths: Sequence[float] = ()) -> "Sheet":
+        """Add a sheet; sheets appear in the order in which they are added."""
+        made = Sheet(self, name, widths)
+        self.sheets[name] = made
+        return made
+
+    def define(self, name: str, sheet: str, row: int, column: int, last_row: int | None = None) -> None:
+        """Name a cell, or a range within one column."""
+        address = f"${column_letters(column)}${row + 1}"
+        if last_row is not None:
+            address += f":${column_letters(column)}${last_row + 1}"
+        self.file.define_name(name, f"='{sheet}'!{address}")
+
+    def format(self, style: str, number: str) -> Any:
+        """Return the format of a style and a number format; each is made once."""
+        key = (style, number)
+        if key not in self._formats:
+            properties = dict(_STYLES[style])
+            if number:
+                properties["num_format"] = number
+            self._formats[key] = self.file.add_format(properties)
+        return self._formats[key]
+
+    def close(self) -> None:
+        """Write the file."""
+        self.file.close()
+
+
+class Sheet:
+    """One sheet, written row by row."""
+
+    def __init__(self, book: Book, name: str, widths: Sequence[float]) -> None:
+        self.book, self.name = book, name
+        self.page = book.file.add_worksheet(name)
+        self.next_row = 0
+        for column, width in enumerate(widths):
+            self.page.set_column(column, column, width)
+        self.page.set_landscape()
+        self.page.set_paper(9)
+        self.page.fit_to_pages(1, 0)
+        self.page.set_footer("&L&A&RPage &P of &N")
+        self.page.hide_gridlines(2)
+
+    def row(self, *cells: Any) -> int:
+        """Write the next row and return its index; a cell is a value, a Formula or a Cell."""
+        row = self.next_row
+        for column, cell in enumerate(cells):
+            if cell is not None:
+                self._cell(row, column, cell if isinstance(cell, Cell) else Cell(cell))
+        self.next_row += 1
+        return row
+
+    def title(self, text: str) -> None:
+        """Write the sheet's title and an empty row."""
+        self.row(Cell(text, "title"))
+        self.next_row += 1
+
+    def heading(self, *texts: str) -> int:
+        """Write a table's heading row."""
+        return self.row(*(Cell(text, "head") for text in texts))
+
+    def skip(self, rows: int = 1) -> None:
+        """Leave rows empty."""
+        self.next_row += rows
+
+    def static_banner(self) -> None:
+        """Say that what follows is static; the words change when an input does."""
+        self.row(Cell(Formula(BANNER, _BANNER_VALUE), "note"))
+
+    def red_when_stale(self, first_row: int, last_column: int) -> None:
+        """Turn static figures red once an input was changed."""
+        red = self.book.file.add_format({"font_color": "#C00000"})
+        rule = {"type": "formula", "criteria": "=inputs_changed>0", "format": red}
+        self.page.conditional_format(first_row, 0, max(self.next_row - 1, first_row), last_column, rule)
+
+    def _cell(self, row: int, column: int, cell: Cell) -> None:
+        value = cell.value
+        page = self.page
+        if isinstance(value, Formula):
+            number = number_format(cell.unit, value.value)
+            stored = value.value if not isinstance(value.value, float) or math.isfinite(value.value) else "#NUM!"
+            page.write_formula(row, column, "=" + value.text, self.book.format(cell.style, number), stored)
+        elif isinstance(value, bool):
+            page.write_string(row, column, "yes" if value else "no", self.book.format(cell.style, ""))
+        elif isinstance(value, (int, float)):
+            if math.isfinite(value):
+                page.write_number(row, column, value, self.book.format(cell.style, number_format(cell.unit, value)))
+            else:
+                page.write_string(row, column, MISSING, self.book.format(cell.style, ""))
+        else:
+            page.write_string(
+                row, column, "" if value is None else str(value)[:32000], self.book.format(cell.style, "")
+            )
+
+
+def column_letters(column: int) -> str:
+    """Return the letters of a column counted from 0.
+
+    >>> column_letters(0), column_letters(27)
+    ('A', 'AB')
+    """
+    letters = ""
+    column += 1
+    while column:
+        column, rest = divmod(column - 1, 26)
+        letters = chr(65 + rest) + letters
+    return letters
+
+
+def address(row: int, column: int, *, fixed: bool = False) -> str:
+    """Return a cell's address from indices counted from 0.
+
+    >>> address(6, 3), address(6, 3, fixed=True)
+    ('D7', '$D$7')
+    """
+    return f"${column_letters(column)}${row + 1}" if fixed else f"{column_letters(column)}{row + 1}"

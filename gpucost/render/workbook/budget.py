@@ -1,0 +1,100 @@
+"""The Budget sheet: a run's cost by month, at even odds (P50) and with the contingency that covers 80 % of outcomes."""
+
+import math
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+from gpucost.render.workbook.book import Book, Cell, Formula, Sheet, address
+from gpucost.render.workbook.calculations import plain
+from gpucost.render.workbook.live import LiveModel
+from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR
+
+NAME = "Budget"
+_Z80, _Z90 = 0.8416, 1.2816  # standard deviations up to the 80th and 90th percentile
+_SPARE_MONTHS = 6  # rows beyond the run, so that a slower run still fits
+
+
+def write(
+    book: Book, sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[str, Any]], as_of: str
+) -> dict[str, tuple[int, int]]:
+    """Spread each run's cost evenly over its calendar days; return each table's first and last row."""
+    sheet.title("Budget by month")
+    places = {}
+    for model in models:
+        if not {"days", "cost_usd", "cost_high_usd"} <= {line.name for line in model.derived}:
+            continue
+        places[model.key] = _model(book, sheet, model, values[model.key], as_of)
+    if not places:
+        sheet.row("Nothing here is a project with a start and an end; see the sheet Cash flows.")
+    return places
+
+
+def _model(book: Book, sheet: Sheet, model: LiveModel, values: Mapping[str, Any], as_of: str) -> tuple[int, int]:
+    cost, high, days = (plain(values[name]) for name in ("cost_usd", "cost_high_usd", "days"))
+    names = {name: model.cell_name(name) for name in ("cost_usd", "cost_high_usd", "days")}
+    sheet.skip()
+    sheet.row(Cell(model.title, "heading"))
+    sheet.row(
+        "The answer's range holds 80 % of outcomes: its high end is taken as P90 of a lognormal distribution, from which P80 follows."
+    )
+    per_month = _setting(book, sheet, model, "days_per_month", DAYS_PER_YEAR / MONTHS_PER_YEAR, "days in a month")
+    z80 = _setting(book, sheet, model, "z80_ratio", _Z80, "standard deviations up to the 80th percentile")
+    z90 = _setting(book, sheet, model, "z90_budget_ratio", _Z90, "standard deviations up to the 90th percentile")
+    ratio = (high / cost) ** (_Z80 / _Z90) if cost > 0 else 1.0
+    row = sheet.row(
+        "P80 ÷ P50", None, "ratio", Formula(f"({names['cost_high_usd']}/{names['cost_usd']})^({z80}/{z90})", ratio)
+    )
+    p80 = model.cell_name("p80_ratio")
+    book.define(p80, NAME, row, 3)
+    sheet.heading("month", "starts", "share of the run", "P50, USD", "P80, USD", "contingency, USD", "P80 so far, USD")
+    first = sheet.next_row
+    length = DAYS_PER_YEAR / MONTHS_PER_YEAR
+    so_far = 0.0
+    for month in range(1, math.ceil(days / length) + _SPARE_MONTHS + 1):
+        at = sheet.next_row
+        share = max(0.0, min(days, month * length) - (month - 1) * length) / days
+        so_far += share * cost * ratio
+        a, c, d, e = (address(at, column) for column in (0, 2, 3, 4))
+        total = f"{e}+{address(at - 1, 6)}" if month > 1 else e
+        sheet.row(
+            month,
+            _month_after(as_of, month - 1),
+            Cell(
+                Formula(f"MAX(0,MIN({names['days']},{a}*{per_month})-({a}-1)*{per_month})/{names['days']}", share),
+                "plain",
+                "fraction of one",
+            ),
+            Cell(Formula(f"{c}*{names['cost_usd']}", share * cost), "plain", "USD"),
+            Cell(Formula(f"{d}*{p80}", share * cost * ratio), "plain", "USD"),
+            Cell(Formula(f"{e}-{d}", share * cost * (ratio - 1)), "plain", "USD"),
+            Cell(Formula(total, so_far), "plain", "USD"),
+        )
+    last = sheet.next_row - 1
+    sums = [
+        Cell(Formula(f"SUM({address(first, column)}:{address(last, column)})", value), "answer", "USD")
+        for column, value in ((3, cost), (4, cost * ratio), (5, cost * (ratio - 1)))
+    ]
+    total_row = sheet.row(
+        Cell("total", "answer"),
+        None,
+        Cell(Formula(f"SUM({address(first, 2)}:{address(last, 2)})", 1.0), "answer", "fraction of one"),
+        *sums,
+    )
+    book.define(model.cell_name("budget_share"), NAME, total_row, 2)
+    return first, last
+
+
+def _setting(book: Book, sheet: Sheet, model: LiveModel, name: str, value: float, words: str) -> str:
+    row = sheet.row(name, words, "", Cell(value, "input"))
+    book.define(model.cell_name(name), NAME, row, 3)
+    return model.cell_name(name)
+
+
+def _month_after(as_of: str, months: int) -> str:
+    try:
+        start = date.fromisoformat(as_of)
+    except ValueError:
+        return ""
+    year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
+    return f"{year}-{month + 1:02d}"

@@ -1,0 +1,114 @@
+"""The Calculations and Cash flows sheets: one live formula per row, every input by name, no figure inside a formula."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpucost import formula
+from gpucost.render.workbook.book import Book, Cell, Formula, Sheet, address, column_letters
+from gpucost.render.workbook.live import LiveLine, LiveModel
+
+NAME, FLOWS, TABLES = "Calculations", "Cash flows", "Tables"
+_VALUE = 3
+FIRST_MONTH = 5  # column of month 0 on the Cash flows sheet
+Rows = dict[tuple[str, str], int]  # (model, monthly line) -> row on the Cash flows sheet
+
+
+def write(
+    book: Book, sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[str, Any]], flows: Rows
+) -> None:
+    """Write the lines with one value, in the order in which they follow from each other."""
+    sheet.title("Calculations")
+    sheet.page.freeze_panes(sheet.heading("name", "what it is", "unit", "value", "in words") + 1, 1)
+    for model in models:
+        sheet.skip()
+        sheet.row(Cell(model.title, "heading"))
+        group = ""
+        for line in model.scalars:
+            if line.group != group:
+                group = line.group
+                sheet.row(Cell(group, "note"))
+            text = formula.to_excel(line.text, lambda name, model=model: scalar_reference(model, name, flows))
+            style = "answer" if line.name in model.shown else "plain"
+            live = Cell(Formula(text, plain(values[model.key][line.name])), style, line.unit)
+            row = sheet.row(line.name, line.description, line.unit, live, line.text)
+            book.define(model.cell_name(line.name), NAME, row, _VALUE)
+
+
+def scalar_reference(model: LiveModel, name: str, flows: Rows) -> str:
+    """Return how a formula outside the timeline names a quantity: a monthly line is its whole row."""
+    if (model.key, name) in flows:
+        row = flows[model.key, name]
+        first, last = address(row, FIRST_MONTH, fixed=True), address(row, FIRST_MONTH + model.months, fixed=True)
+        return f"'{FLOWS}'!{first}:{last}"
+    return model.cell_name(name)
+
+
+def plain(value: Any) -> Any:
+    """Turn a NumPy scalar into what a cell stores."""
+    return value if isinstance(value, str) else float(value)
+
+
+def plan_rows(models: list[LiveModel]) -> Rows:
+    """Decide on which row of the Cash flows sheet every monthly line stands."""
+    rows: Rows = {}
+    row = 2
+    for model in models:
+        if not model.monthly:
+            continue
+        row += 2  # an empty row and the model's title
+        rows[model.key, "m"] = row
+        for line in model.monthly:
+            row += 1
+            rows[model.key, line.name] = row
+        row += 1
+    return rows
+
+
+def write_flows(
+    book: Book, sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[str, Any]], flows: Rows
+) -> None:
+    """Write one row per line and one column per month; each row holds one formula, copied across."""
+    sheet.title("Cash flows by month")
+    sheet.page.freeze_panes(0, FIRST_MONTH)
+    for model in models:
+        if not model.monthly:
+            continue
+        sheet.next_row = flows[model.key, "m"] - 1
+        sheet.row(Cell(model.title, "heading"))
+        months = [Cell(month, "head") for month in range(model.months + 1)]
+        sheet.row(*(Cell(text, "head") for text in ("name", "what it is", "unit", "side", "total")), *months)
+        for line in model.monthly:
+            _flow(sheet, model, line, values[model.key][line.name], flows)
+
+
+def _flow(sheet: Sheet, model: LiveModel, line: LiveLine, series: Any, flows: Rows) -> None:
+    row = flows[model.key, line.name]
+    assert row == sheet.next_row
+    first, last = address(row, FIRST_MONTH), address(row, FIRST_MONTH + model.months)
+    total = (
+        Cell(Formula(f"SUM({first}:{last})", float(series.sum())), "plain", line.unit) if line.unit == "USD" else None
+    )
+    cells = []
+    for month in range(model.months + 1):
+        text = formula.to_excel(line.text, lambda name, month=month: _month_reference(model, name, month, flows))
+        cells.append(Cell(Formula(text, float(series[month])), "plain", line.unit))
+    sheet.row(line.name, line.description, line.unit, line.side, total, *cells)
+
+
+def _month_reference(model: LiveModel, name: str, month: int, flows: Rows) -> str:
+    if (model.key, name) in flows:
+        column = column_letters(FIRST_MONTH + month)
+        row = flows[model.key, name] + 1
+        return f"{column}${row}" if name == "m" else f"{column}{row}"
+    return model.cell_name(name)
+
+
+def write_tables(book: Book, sheet: Sheet, models: list[LiveModel]) -> None:
+    """Write the lookup tables, one column each, as named ranges."""
+    sheet.title("Lookup tables")
+    tables = [(model, name, list(table)) for model in models for name, table in model.tables.items()]
+    head = sheet.heading(*(name for _, name, _ in tables))
+    for index in range(max(len(table) for _, _, table in tables)):
+        sheet.row(*(Cell(table[index], "input") if index < len(table) else None for _, _, table in tables))
+    for column, (model, name, table) in enumerate(tables):
+        book.define(model.cell_name(name), TABLES, head + 1, column, head + len(table))

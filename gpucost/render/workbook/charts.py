@@ -1,0 +1,135 @@
+"""Native charts, drawn from the cells of other sheets, so that they move with them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpucost.render.workbook import budget, calculations, sensitivity, static
+from gpucost.render.workbook.book import Book, Sheet
+from gpucost.render.workbook.live import LiveModel
+
+NAME = "Charts"
+_BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "#7F7F7F"
+_OFFERS_DRAWN = 15
+_ROWS_PER_CHART = 22
+
+
+class Gallery:
+    """Places charts below each other, two in a row."""
+
+    def __init__(self, book: Book, sheet: Sheet) -> None:
+        self.book, self.sheet, self.count = book, sheet, 0
+        sheet.title("Charts")
+
+    def add(self, chart: Any, title: str, x_title: str, y_title: str, number: str = "#,##0") -> None:
+        """Put one chart onto the sheet."""
+        chart.set_title({"name": title, "name_font": {"size": 12}})
+        chart.set_x_axis({"name": x_title, "name_font": {"size": 9}, "num_font": {"size": 9}, "label_position": "low"})
+        chart.set_y_axis(
+            {
+                "name": y_title,
+                "num_format": number,
+                "name_font": {"size": 9},
+                "num_font": {"size": 9},
+                "major_gridlines": {"visible": True, "line": {"color": "#E0E0E0"}},
+            }
+        )
+        chart.set_size({"width": 620, "height": 400})
+        row = self.sheet.next_row + (self.count // 2) * _ROWS_PER_CHART
+        self.sheet.page.insert_chart(row, (self.count % 2) * 10, chart, {"description": title})
+        self.count += 1
+
+    def offers(self, first: int, last: int, columns: Sequence[str]) -> None:
+        """Cost of the best offers with their ranges, and cost against time."""
+        if "cost_usd" not in columns or "provider" not in columns:
+            return
+        last = min(last, first + _OFFERS_DRAWN - 1)
+        cost, name = columns.index("cost_usd"), columns.index("provider")
+        chart = self.book.file.add_chart({"type": "column"})
+        series: dict[str, Any] = {
+            "name": "cost",
+            "categories": [static.OFFERS, first, name, last, name],
+            "values": [static.OFFERS, first, cost, last, cost],
+            "fill": {"color": _BLUE},
+        }
+        chart.add_series(series)
+        if {"cost_low_usd", "cost_high_usd"} <= set(columns):
+            for key, color in (("cost_low_usd", _GREY), ("cost_high_usd", _ORANGE)):
+                at = columns.index(key)
+                marks = self.book.file.add_chart({"type": "line"})
+                marks.add_series({
+                    "name": key.removeprefix("cost_").removesuffix("_usd"),
+                    "categories": [static.OFFERS, first, name, last, name],
+                    "values": [static.OFFERS, first, at, last, at],
+                    "line": {"none": True},
+                    "marker": {"type": "short_dash", "size": 9, "border": {"color": color}, "fill": {"color": color}},
+                })  # fmt: skip
+                chart.combine(marks)
+        chart.set_legend({"position": "bottom"})
+        self.add(chart, "Cost of the first offers", "offer", "USD")
+        if "days" in columns:
+            days = columns.index("days")
+            points = self.book.file.add_chart({"type": "scatter"})
+            points.add_series(
+                {
+                    "categories": [static.OFFERS, first, days, last, days],
+                    "values": [static.OFFERS, first, cost, last, cost],
+                    "marker": {"type": "circle", "fill": {"color": _BLUE}},
+                }
+            )
+            points.set_legend({"none": True})
+            self.add(points, "Cost against time", "days", "USD")
+
+    def tornado(self, model: LiveModel, first: int, last: int) -> None:
+        """What each input does to the answer, around the base."""
+        chart = self.book.file.add_chart({"type": "bar", "subtype": "stacked"})
+        for name, column, color in (("at low", 7, _BLUE), ("at high", 8, _ORANGE)):
+            chart.add_series(
+                {
+                    "name": name,
+                    "categories": [sensitivity.NAME, first, 0, last, 0],
+                    "values": [sensitivity.NAME, first, column, last, column],
+                    "fill": {"color": color},
+                    "gap": 40,
+                }
+            )
+        chart.set_legend({"position": "bottom"})
+        unit = model.line(model.answer).unit
+        self.add(chart, f"{model.title}: change of {model.answer}", "", unit)
+        chart.set_x_axis({"num_format": "#,##0", "num_font": {"size": 9}, "name": unit})
+        chart.set_y_axis({"reverse": True, "label_position": "low", "num_font": {"size": 9}})
+
+    def budget(self, model: LiveModel, first: int, last: int) -> None:
+        """Cost by month with the contingency on top."""
+        chart = self.book.file.add_chart({"type": "column", "subtype": "stacked"})
+        for name, column, color in (("P50", 3, _BLUE), ("contingency to P80", 5, _ORANGE)):
+            chart.add_series(
+                {
+                    "name": name,
+                    "categories": [budget.NAME, first, 0, last, 0],
+                    "values": [budget.NAME, first, column, last, column],
+                    "fill": {"color": color},
+                }
+            )
+        chart.set_legend({"position": "bottom"})
+        self.add(chart, f"{model.title}: budget by month", "month", "USD")
+
+    def flows(self, model: LiveModel, rows: Mapping[tuple[str, str], int], names: Sequence[str]) -> None:
+        """Monthly lines over time."""
+        drawn = [name for name in names if (model.key, name) in rows]
+        if not drawn:
+            return
+        chart = self.book.file.add_chart({"type": "line"})
+        first, last = calculations.FIRST_MONTH, calculations.FIRST_MONTH + model.months
+        month_row = rows[model.key, "m"]
+        for name, color in zip(drawn, (_BLUE, _ORANGE, "#009E73", _GREY), strict=False):
+            row = rows[model.key, name]
+            chart.add_series(
+                {
+                    "name": name,
+                    "categories": [calculations.FLOWS, month_row, first, month_row, last],
+                    "values": [calculations.FLOWS, row, first, row, last],
+                    "line": {"color": color, "width": 1.75},
+                }
+            )
+        chart.set_legend({"position": "bottom"})
+        self.add(chart, f"{model.title}: by month", "month", "USD")

@@ -1,0 +1,156 @@
+"""Cover, Summary and Checks: what the book is, what it answers, and whether it holds together."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpucost.render.workbook.book import Book, Cell, Formula, Sheet, address
+from gpucost.render.workbook.calculations import plain
+from gpucost.render.workbook.live import LiveModel
+
+COVER, SUMMARY, CHECKS = "Cover", "Summary", "Checks"
+_TOLERANCE = "check_tolerance"
+
+_HOW = (
+    "Change only cells with blue figures on pale yellow (sheet Inputs). Everything that can be live follows at once.",
+    "Live: Summary, Calculations, Cash flows, Budget, Sensitivity, Checks. The GPU count and the layout are pinned: another cluster needs a new search in Python.",
+    "Static: Offers, Options and other tables come from searches that a workbook cannot repeat; they turn red once an input was changed.",
+    "The scenario selector on the sheet Inputs sets every input to its base, its favourable or its adverse end.",
+    "The column 'as delivered' keeps what Python computed; the sheet Checks says whether the book still agrees with it.",
+    "Every price and assumption has its source and date on the sheets Inputs, Assumptions and Sources.",
+)
+
+
+def write_cover(sheet: Sheet, title: str, payload: Mapping[str, Any], version: str, has_models: bool) -> None:
+    """Write purpose, version, dates, how to use the book, and the master check."""
+    sheet.title(title)
+    facts = [
+        (
+            "Purpose",
+            "What a workload costs, on which GPUs, and whether to rent, reserve or buy; for people who must be able to change an assumption.",
+        ),
+        ("Made by", f"gpucost {version}"),
+        ("Prices as of", str(payload.get("as_of") or "")),
+        ("Catalog", str(payload.get("catalog_version") or "")),
+    ]
+    for label, text in facts:
+        sheet.row(Cell(label, "head"), Cell(text, "wrap"))
+    if has_models:
+        sheet.row(Cell("Master check", "head"), Cell(Formula("master_check", "OK"), "answer"))
+    sheet.skip()
+    sheet.row(Cell("How to use this workbook", "heading"))
+    for number, text in enumerate(_HOW, 1):
+        sheet.row(str(number), Cell(text, "wrap"))
+    warnings = payload.get("warnings") or ()
+    if warnings:
+        sheet.skip()
+        sheet.row(Cell("Warnings", "heading"))
+        for warning in warnings:
+            sheet.row("!", Cell(str(warning), "wrap"))
+
+
+def write_summary(
+    sheet: Sheet, models: Sequence[LiveModel], values: Mapping[str, Mapping[str, Any]], leads: Sequence[tuple[str, str]]
+) -> None:
+    """Write the answers, live, beside what they were when delivered."""
+    sheet.title("Summary")
+    for title, lead in leads:
+        sheet.row(Cell(title, "heading"))
+        sheet.row(Cell(lead, "wrap"))
+    if leads:
+        sheet.row(
+            Cell(
+                Formula(
+                    'IF(inputs_changed>0,"The sentences above are as delivered; the figures below follow the inputs.","")',
+                    "",
+                ),
+                "note",
+            )
+        )
+    for model in models:
+        sheet.skip()
+        sheet.row(Cell(model.title, "heading"))
+        sheet.heading("answer", "now", "unit", "as delivered", "change", "what it is")
+        for name in model.shown:
+            if not any(line.name == name for line in model.scalars):
+                continue
+            line, value = model.line(name), plain(values[model.key][name])
+            row = sheet.next_row
+            now, then = address(row, 1), address(row, 3)
+            sheet.row(
+                name,
+                Cell(Formula(model.cell_name(name), value), "answer", line.unit),
+                line.unit,
+                Cell(value, "shade", line.unit),
+                Cell(Formula(f'IF(ISNUMBER({now}),IF({then}=0,0,{now}/{then}-1),"")', 0.0), "plain", "fraction of one"),
+                line.description,
+            )
+
+
+def write_checks(
+    book: Book,
+    sheet: Sheet,
+    models: Sequence[LiveModel],
+    values: Mapping[str, Mapping[str, Any]],
+    budgets: Mapping[str, Any],
+) -> None:
+    """Write the checks of the book and one master check that needs them all."""
+    sheet.title("Checks")
+    row = sheet.row("tolerance, relative", Cell(1e-9, "input"))
+    book.define(_TOLERANCE, CHECKS, row, 1)
+    master = sheet.next_row
+    count = sum(_count(model, budgets) for model in models)
+    first = master + 3
+    span = f"{address(first, 1, fixed=True)}:{address(first + max(count, 1) - 1, 1, fixed=True)}"
+    sheet.row(
+        Cell("Master check", "answer"),
+        Cell(Formula(f'IF(COUNTIF({span},"OK")={count},"OK","LOOK BELOW")', "OK"), "answer"),
+    )
+    book.define("master_check", CHECKS, master, 1)
+    sheet.skip()
+    sheet.heading("check", "verdict", "what it compares")
+    for model in models:
+        _model(sheet, model, values[model.key], budgets)
+    green = book.file.add_format({"font_color": "#1B6E2C"})
+    red = book.file.add_format({"font_color": "#FFFFFF", "bg_color": "#C00000"})
+    area = (master, 1, sheet.next_row, 1)
+    sheet.page.conditional_format(*area, {"type": "cell", "criteria": "==", "value": '"OK"', "format": green})
+    sheet.page.conditional_format(*area, {"type": "text", "criteria": "begins with", "value": "LOOK", "format": red})
+
+
+def _expected(model: LiveModel) -> list[str]:
+    known = {line.name for line in model.scalars}
+    return [name for name, value in model.expected.items() if name in known and isinstance(value, (int, float))]
+
+
+def _shown(model: LiveModel) -> list[str]:
+    known = {line.name for line in model.scalars}
+    return [name for name in model.shown if name in known]
+
+
+def _count(model: LiveModel, budgets: Mapping[str, Any]) -> int:
+    return len(_expected(model)) + len(_shown(model)) + (model.key in budgets)
+
+
+def _verdict(condition: str) -> Formula:
+    return Formula(f'IF({condition},"OK","LOOK")', "OK")
+
+
+def _model(sheet: Sheet, model: LiveModel, values: Mapping[str, Any], budgets: Mapping[str, Any]) -> None:
+    for name in _expected(model):
+        cell = model.cell_name(name)
+        then = Cell(model.expected[name], "shade")
+        at = address(sheet.next_row, 3)
+        agree = f"OR(inputs_changed>0,ABS({cell}-{at})<={_TOLERANCE}*MAX(1,ABS({at})))"
+        sheet.row(
+            f"{model.title}: {name} is what Python found", _verdict(agree), "as long as no input was changed", then
+        )
+    for name in _shown(model):
+        finite = f"OR(ISNUMBER({model.cell_name(name)}),ISTEXT({model.cell_name(name)}))"
+        sheet.row(f"{model.title}: {name} is no error", _verdict(finite), "a wrong input shows here")
+    if model.key in budgets:
+        share = model.cell_name("budget_share")
+        sheet.row(
+            f"{model.title}: the budget spreads the whole cost",
+            _verdict(f"ABS({share}-1)<={_TOLERANCE}"),
+            "a longer run needs more rows on the sheet Budget",
+        )

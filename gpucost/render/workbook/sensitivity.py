@@ -1,0 +1,212 @@
+"""The Sensitivity sheet: each input at its low and high end, everything recomputed by live formulas.
+
+The Cases sheet holds the whole calculation once per case (one column a case); where the model has monthly lines,
+the Case flows sheet holds those that the answer needs, one block a case.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from gpucost import formula
+from gpucost.render.workbook.book import Book, Cell, Formula, Sheet, address, column_letters
+from gpucost.render.workbook.calculations import plain
+from gpucost.render.workbook.live import LiveInput, LiveModel, Value, compute, needed
+
+NAME, CASES, FLOWS = "Sensitivity", "Cases", "Case flows"
+_SHOWN = 10  # inputs that move the answer most
+_FIRST_CASE = 3  # column of the base case on the Cases sheet
+_FIRST_MONTH = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """The model with one input at one end, and what Python finds for it."""
+
+    label: str
+    name: str
+    value: Value
+    values: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What one input does to the answer."""
+
+    entry: LiveInput
+    low: Case
+    high: Case
+    width: float
+
+
+def spans(model: LiveModel) -> list[Span]:
+    """Recompute the answer at both ends of every input that has them, widest first."""
+    found = []
+    reached = needed(model, model.answer)
+    for entry in model.inputs:
+        if entry.low is None or entry.high is None or entry.low == entry.high or entry.name not in reached:
+            continue
+        cases = [
+            Case(f"{entry.name} {end}", entry.name, value, compute(model, {entry.name: value}))
+            for end, value in (("low", entry.low), ("high", entry.high))
+        ]
+        width = abs(float(cases[1].values[model.answer]) - float(cases[0].values[model.answer]))
+        if width > 0:  # also leaves out what is not a number
+            found.append(Span(entry, cases[0], cases[1], width))
+    return sorted(found, key=lambda span: (-span.width, span.entry.name))
+
+
+def favourable_ends(model: LiveModel, found: list[Span]) -> dict[tuple[str, str], tuple[Value, Value]]:
+    """Return each input's better and worse end for the scenarios."""
+    ends: dict[tuple[str, str], tuple[Value, Value]] = {}
+    for span in found:
+        low, high = (float(case.values[model.answer]) for case in (span.low, span.high))
+        better_is_low = (low < high) == model.lower_is_better
+        pair = (span.low.value, span.high.value)
+        ends[model.key, span.entry.name] = pair if better_is_low else (pair[1], pair[0])
+    return ends
+
+
+class Cases:
+    """The recomputation of one model, case by case."""
+
+    def __init__(self, model: LiveModel, found: list[Span], base: Mapping[str, Any]) -> None:
+        self.model = model
+        self.spans = found[:_SHOWN]
+        self.cases = [Case("base", "", 0.0, base), *(case for span in self.spans for case in (span.low, span.high))]
+        reached = needed(model, model.answer)
+        self.inputs = [entry for entry in model.inputs if entry.name in reached]
+        self.lines = [line for line in model.scalars if line.name in reached]
+        self.monthly = [line for line in model.monthly if line.name in reached]
+        self.rows: dict[str, int] = {}
+        self.flow_rows: dict[tuple[int, str], int] = {}
+        self.month_row = 0
+
+    def plan(self, first_row: int) -> int:
+        """Give every quantity its row on the Cases sheet; return the row after them."""
+        names = [entry.name for entry in self.inputs] + [line.name for line in self.lines]
+        self.rows = {name: first_row + 3 + index for index, name in enumerate(names)}
+        return first_row + 3 + len(names)
+
+    def plan_flows(self, first_row: int) -> int:
+        """Give every monthly line of every case its row; return the row after them."""
+        if not self.monthly:
+            return first_row
+        self.month_row = first_row + 1
+        row = self.month_row + 1
+        for index in range(len(self.cases)):
+            row += 1
+            for line in self.monthly:
+                self.flow_rows[index, line.name] = row
+                row += 1
+        return row
+
+    def write(self, sheet: Sheet) -> None:
+        """Write the Cases sheet's block: a row per quantity, a column per case."""
+        sheet.skip()
+        sheet.row(Cell(self.model.title, "heading"))
+        sheet.heading("name", "unit", "", *(case.label for case in self.cases))
+        for entry in self.inputs:
+            name = self.model.cell_name(entry.name)
+            row = [
+                Cell(case.value, "shade", entry.unit)
+                if case.name == entry.name
+                else Cell(Formula(name, entry.value), "plain", entry.unit)
+                for case in self.cases
+            ]
+            sheet.row(entry.name, entry.unit, None, *row)
+        for line in self.lines:
+            assert sheet.next_row == self.rows[line.name]
+            cells = []
+            for index, case in enumerate(self.cases):
+                text = formula.to_excel(line.text, lambda name, index=index: self._scalar(name, index))
+                cells.append(Cell(Formula(text, plain(case.values[line.name])), "plain", line.unit))
+            sheet.row(line.name, line.unit, None, *cells)
+
+    def write_flows(self, sheet: Sheet) -> None:
+        """Write the Case flows sheet's block: a row per line, a column per month, a block per case."""
+        if not self.monthly:
+            return
+        sheet.next_row = self.month_row - 1
+        sheet.row(Cell(self.model.title, "heading"))
+        sheet.row(
+            Cell("month", "head"), Cell("", "head"), *(Cell(month, "head") for month in range(self.model.months + 1))
+        )
+        for index, case in enumerate(self.cases):
+            sheet.row(Cell(case.label, "note"))
+            for line in self.monthly:
+                cells = []
+                for month in range(self.model.months + 1):
+                    text = formula.to_excel(
+                        line.text, lambda name, index=index, month=month: self._monthly(name, index, month)
+                    )
+                    cells.append(Cell(Formula(text, float(case.values[line.name][month])), "plain", line.unit))
+                sheet.row(line.name, line.unit, *cells)
+
+    def _scalar(self, name: str, case: int) -> str:
+        if (case, name) in self.flow_rows or (name == "m" and self.monthly):
+            row = self.month_row if name == "m" else self.flow_rows[case, name]
+            return f"'{FLOWS}'!{address(row, _FIRST_MONTH, fixed=True)}:{address(row, _FIRST_MONTH + self.model.months, fixed=True)}"
+        if name in self.model.tables:
+            return self.model.cell_name(name)
+        return f"{column_letters(_FIRST_CASE + case)}{self.rows[name] + 1}"
+
+    def _monthly(self, name: str, case: int, month: int) -> str:
+        column = column_letters(_FIRST_MONTH + month)
+        if name == "m":
+            return f"{column}${self.month_row + 1}"
+        if (case, name) in self.flow_rows:
+            return f"{column}{self.flow_rows[case, name] + 1}"
+        if name in self.model.tables:
+            return self.model.cell_name(name)
+        return f"'{CASES}'!${column_letters(_FIRST_CASE + case)}${self.rows[name] + 1}"
+
+    def answer(self, case: int) -> Cell:
+        """Return a cell that shows the answer of one case."""
+        line = self.model.line(self.model.answer)
+        reference = f"'{CASES}'!{address(self.rows[line.name], _FIRST_CASE + case, fixed=True)}"
+        return Cell(Formula(reference, plain(self.cases[case].values[line.name])), "plain", line.unit)
+
+
+def write(book: Book, sheet: Sheet, blocks: list[Cases]) -> dict[str, tuple[int, int]]:
+    """Write the Sensitivity sheet; return for each model the first and last row of its table, for the chart."""
+    sheet.title("Sensitivity")
+    sheet.row(
+        "Each input alone at its low and high end; all cells are recomputed live (sheet Cases). Ends are those of the inputs' sources as delivered."
+    )
+    places = {}
+    for block in blocks:
+        line = block.model.line(block.model.answer)
+        sheet.skip()
+        sheet.row(Cell(f"{block.model.title}: {line.name} ({line.unit})", "heading"))
+        sheet.heading(
+            "input",
+            "unit",
+            "low",
+            "high",
+            "answer at low",
+            "answer at base",
+            "answer at high",
+            "low − base",
+            "high − base",
+        )
+        first = sheet.next_row
+        for number, span in enumerate(block.spans):
+            row = sheet.next_row
+            cells = [block.answer(2 * number + 1), block.answer(0), block.answer(2 * number + 2)]
+            low, base, high = (plain(cell.value.value) for cell in cells)
+            unit = span.entry.unit
+            sheet.row(
+                span.entry.name,
+                unit,
+                Cell(span.entry.low, "plain", unit),
+                Cell(span.entry.high, "plain", unit),
+                *cells,
+                Cell(Formula(f"{address(row, 4)}-{address(row, 5)}", low - base), "plain", line.unit),
+                Cell(Formula(f"{address(row, 6)}-{address(row, 5)}", high - base), "plain", line.unit),
+            )
+        if block.spans:
+            places[block.model.key] = (first, sheet.next_row - 1)
+        else:
+            sheet.row("No input has stated ends.")
+    return places

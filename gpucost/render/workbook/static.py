@@ -1,0 +1,180 @@
+"""Sheets that are not live: offers, options side by side, assumptions, sources, and the tables of other answers."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from gpucost.render.document import Document, Table
+from gpucost.render.numbers import heading_of
+from gpucost.render.table_csv import flatten
+from gpucost.render.workbook.book import Book, Cell, Sheet, number_format
+from gpucost.render.workbook.live import LiveModel
+from gpucost.units import unit_of
+
+OFFERS, OPTIONS, ASSUMPTIONS, SOURCES = "Offers", "Options", "Assumptions", "Sources"
+_OFFER_COLUMNS = (
+    "part", "rank", "provider", "instance_type", "region", "option", "gpu", "gpus", "nodes", "days", "gpu_hours", "usd_per_gpu_hour",
+    "cost_usd", "cost_low_usd", "cost_high_usd", "usd_per_mtok", "mfu_fraction", "price_observed_on", "source_ids",
+)  # fmt: skip
+_SIDE_BY_SIDE = 6
+_HIDDEN = {"factors", "lines", "notes", "source_ids", "layout", "components", "model"}
+Parts = Sequence[tuple[str, Mapping[str, Any]]]  # (title, payload)
+
+
+def write_offers(book: Book, sheet: Sheet, parts: Parts) -> tuple[int, int, list[str]]:
+    """Write every offer as one filterable table; return its first and last row and its columns."""
+    rows = [(title, row) for title, payload in parts for row in payload.get("options") or ()]
+    columns = _offer_columns(rows)
+    sheet.title("Offers")
+    sheet.static_banner()
+    head = sheet.heading(*(_head(key) for key in columns))
+    sheet.page.freeze_panes(head + 1, 0)
+    sheet.page.repeat_rows(head)
+    _fast_rows(book, sheet, columns, rows)
+    last = max(sheet.next_row - 1, head + 1)
+    sheet.page.autofilter(head, 0, last, len(columns) - 1)
+    for column, key in enumerate(columns):
+        sheet.page.set_column(
+            column, column, 24 if key in ("provider", "instance_type", "region", "gpu", "part") else 13
+        )
+    sheet.red_when_stale(head + 1, len(columns) - 1)
+    return head + 1, last, columns
+
+
+def _offer_columns(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
+    """Choose the columns that any offer fills; keys beyond the usual ones follow."""
+    present = {
+        key
+        for _, row in rows[:1000]
+        for key, value in row.items()
+        if not isinstance(value, (dict, list)) or key == "source_ids"
+    }
+    usual = [key for key in _OFFER_COLUMNS if key in present or key == "part"]
+    return [*usual, *sorted(present - set(_OFFER_COLUMNS) - _HIDDEN)]
+
+
+def _fast_rows(book: Book, sheet: Sheet, columns: Sequence[str], rows: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+    """Write many rows: the format of a column is chosen once, by its unit and its first number."""
+    page, formats = sheet.page, []
+    for key in columns:
+        sample = next((row[key] for _, row in rows[:200] if isinstance(row.get(key), float)), None)
+        formats.append(book.format("plain", number_format(unit_of(key), sample)))
+    at = sheet.next_row
+    for title, row in rows:
+        for column, key in enumerate(columns):
+            value = title if key == "part" else row.get(key)
+            if value is None or value != value:
+                continue
+            if isinstance(value, (int, float)) and not isinstance(value, bool):
+                page.write_number(at, column, value, formats[column])
+            else:
+                page.write_string(
+                    at, column, ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+                )
+        at += 1
+    sheet.next_row = at
+
+
+def _head(key: str) -> str:
+    unit = unit_of(key)
+    return f"{heading_of(key)} ({unit})" if unit and unit not in ("date",) else heading_of(key)
+
+
+def write_options(book: Book, sheet: Sheet, parts: Parts) -> None:
+    """Write the best offers of each part side by side, one attribute a row: term, exposure, cash and the rest."""
+    sheet.title("Options side by side")
+    sheet.static_banner()
+    for title, payload in parts:
+        best = list(payload.get("options") or ())[:_SIDE_BY_SIDE]
+        if not best:
+            continue
+        flat = [flatten({key: value for key, value in row.items() if key not in _HIDDEN - {"layout"}}) for row in best]
+        sheet.skip()
+        sheet.row(Cell(title, "heading"))
+        first = sheet.next_row
+        for key in dict.fromkeys(name for row in flat for name in row):
+            if any(row.get(key) not in (None, "") for row in flat):
+                unit = unit_of(key.rsplit(".", 1)[-1])
+                sheet.row(heading_of(key.replace(".", " ")), unit, *(Cell(row.get(key), "plain", unit) for row in flat))
+        for line in dict.fromkeys(entry["name"] for row in best for entry in row.get("lines") or ()):
+            costs = [
+                next((entry["cost_usd"] for entry in row.get("lines") or () if entry["name"] == line), None)
+                for row in best
+            ]
+            sheet.row(f"line: {line}", "USD", *(Cell(cost, "plain", "USD") for cost in costs))
+        sheet.red_when_stale(first, len(best) + 1)
+
+
+def write_assumptions(
+    book: Book, sheet: Sheet, parts: Parts, models: Iterable[LiveModel], sources: Mapping[str, Mapping[str, Any]]
+) -> None:
+    """Write every value an answer rests on: its status, source and date; unsourced values say so."""
+    sheet.title("Assumptions log")
+    sheet.page.freeze_panes(
+        sheet.heading("part", "name", "value", "unit", "low", "high", "status", "source", "dated", "note") + 1, 0
+    )
+    for title, payload in parts:
+        for row in payload.get("assumptions") or ():
+            _assumption(sheet, title, row, sources)
+    for model in models:
+        for entry in model.inputs:
+            row = {"name": entry.name, "value": entry.value, "unit": entry.unit, "low": entry.low, "high": entry.high}
+            row |= {"status": entry.status or "derived", "source_id": entry.source_id, "note": entry.description}
+            _assumption(sheet, model.title, row, sources)
+
+
+def _assumption(sheet: Sheet, title: str, row: Mapping[str, Any], sources: Mapping[str, Mapping[str, Any]]) -> None:
+    unit = str(row.get("unit") or unit_of(str(row.get("name", ""))))
+    source = sources.get(str(row.get("source_id") or "")) or {}
+    status = str(row.get("status") or "assumed")
+    place = ", ".join(str(source[key]) for key in ("publisher", "title") if source.get(key)) or str(
+        row.get("source_id") or "no source: an assumption" if status == "assumed" else ""
+    )
+    numbers = [Cell(row.get(key), "plain", unit) for key in ("value", "low", "high")]
+    dated = str(source.get("published_on") or source.get("accessed_on") or "")
+    sheet.row(
+        title,
+        str(row.get("name", "")),
+        numbers[0],
+        unit,
+        numbers[1],
+        numbers[2],
+        status,
+        place,
+        dated,
+        str(row.get("note") or ""),
+    )
+
+
+def write_sources(book: Book, sheet: Sheet, sources: Mapping[str, Mapping[str, Any]]) -> None:
+    """Write where every number comes from."""
+    keys = ("publisher", "title", "locator", "published_on", "accessed_on", "note")
+    sheet.title("Sources")
+    head = sheet.heading("source", *keys)
+    sheet.page.freeze_panes(head + 1, 0)
+    for source_id, row in sorted(sources.items()):
+        sheet.row(source_id, *(str(row.get(key) or "") for key in keys))
+    sheet.page.autofilter(head, 0, max(sheet.next_row - 1, head + 1), len(keys))
+
+
+def write_document(book: Book, sheet: Sheet, document: Document) -> None:
+    """Write the tables of an answer that has no live model, as they stand."""
+    sheet.title(document.title)
+    if document.lead:
+        sheet.row(document.lead)
+    for section in document.sections:
+        tables = [block for block in section.blocks if isinstance(block, Table) and block.rows]
+        for table in tables:
+            sheet.skip()
+            sheet.row(Cell(table.title or section.title, "heading"))
+            sheet.heading(
+                *(f"{column.title} ({column.measure})" if column.measure else column.title for column in table.columns)
+            )
+            for row in table.rows:
+                sheet.row(*(_cell(row, column) for column in table.columns))
+
+
+def _cell(row: Mapping[str, Any], column: Any) -> Cell:
+    value = row.get(column.key)
+    if isinstance(value, (list, tuple)):
+        value = ", ".join(map(str, value))
+    return Cell(value, "plain", column.unit_in(row))
