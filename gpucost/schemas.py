@@ -51,7 +51,9 @@ class Table(NamedTuple):
         return next(column for column in self.columns if column.name == name)
 
 
-def text(name: str, description: str, *, required: bool = False, choices: tuple[str, ...] = (), refers_to: str = "") -> Column:
+def text(
+    name: str, description: str, *, required: bool = False, choices: tuple[str, ...] = (), refers_to: str = ""
+) -> Column:
     """Define a text column."""
     return Column(name, "text", description, required, choices=choices, refers_to=refers_to)
 
@@ -121,6 +123,18 @@ _RANGE = (
     number("typical", "typical value", required=True),
     number("high", "high end of the range"),
     text("unit", "unit of the three values", required=True),
+)
+
+_LISTING = (
+    text("provider", "who sells it", required=True),
+    text("listed_as", "name under which the source lists it", required=True),
+    text("gpu", "accelerator id, or several separated by | where the source is ambiguous", required=True),
+    integer("gpus", "accelerators in one unit", required=True, positive=True),
+    text("region", "region as the source names it", required=True),
+    text("option", "purchase option as the source names it", required=True),
+    number("usd_per_hour", "price of one unit for an hour", required=True, positive=True),
+    number("usd_per_gpu_hour", "price ÷ gpus", required=True, positive=True),
+    date("valid_from", "the price holds from this day, where stated"),
 )
 
 ACCELERATORS = Table(
@@ -260,8 +274,12 @@ ALIASES = Table(
     ("kind", "alias"),
 )
 
-MODEL_SOURCES = Table("model_sources", "models/sources.csv", "Where the physical facts come from.", _SOURCE_COLUMNS, ("source_id",))
-PRICE_SOURCES = Table("price_sources", "pricing/sources.csv", "Where the money facts come from.", _SOURCE_COLUMNS, ("source_id",))
+MODEL_SOURCES = Table(
+    "model_sources", "models/sources.csv", "Where the physical facts come from.", _SOURCE_COLUMNS, ("source_id",)
+)
+PRICE_SOURCES = Table(
+    "price_sources", "pricing/sources.csv", "Where the money facts come from.", _SOURCE_COLUMNS, ("source_id",)
+)
 
 OFFERS = Table(
     "offers",
@@ -272,6 +290,7 @@ OFFERS = Table(
         text("offer_kind", "only an offer can be ordered and ranked", required=True, choices=("offer", "floor", "average", "mixed")),
         text("provider", "who sells it", required=True),
         text("instance_type", "product name", required=True),
+        text("listed_as", "name under which the source lists it, where that differs"),
         text("gpu", "accelerator id, or several separated by | where the source is ambiguous", required=True),
         flag("gpu_assumed", "the form factor or variant is assumed, not stated", required=True),
         integer("gpus", "accelerators in one unit of the offer", required=True, positive=True),
@@ -295,6 +314,7 @@ OFFERS = Table(
         number("memory_gib", "host memory of one unit", positive=True),
         number("local_nvme_gb", "local disk of one unit", low=0),
         number("network_gbit_per_s", "network of one unit", positive=True),
+        text("interconnect", "how units reach each other, where the node is known"),
         text("availability", "what is known of the capacity"),
         date("valid_from", "the price holds from this day, where stated"),
         date("observed_on", "when the price was seen", required=True),
@@ -381,9 +401,116 @@ CLOUD_REGIONS = Table(
     ("provider", "region"),
 )
 
+MARKET_STATISTICS = Table(
+    "market_statistics",
+    "pricing/market_statistics.csv",
+    "Medians, means and minima of markets: nobody can order them, and they are never ranked.",
+    (
+        text(
+            "statistic", "what was computed", required=True, choices=("median", "mean over sizes", "minimum", "average")
+        ),
+        *_LISTING,
+        date("observed_on", "when it was seen", required=True),
+        *_PROVENANCE,
+    ),
+    ("provider", "listed_as", "gpu", "gpus", "region", "option", "observed_on", "usd_per_hour"),
+)
+
+UNDATED = Table(
+    "undated",
+    "pricing/undated.csv",
+    "Prices without a day of observation: kept apart, never the latest.",
+    (*_LISTING, *_PROVENANCE),
+    ("provider", "listed_as", "gpu", "gpus", "region", "option", "usd_per_hour"),
+)
+
+COMPONENTS = Table(
+    "components",
+    "pricing/components.csv",
+    "Prices of the GPU part of a machine, without its processors and memory: not an offer.",
+    (*_LISTING, date("observed_on", "when it was seen", required=True), *_PROVENANCE),
+    ("provider", "listed_as", "gpu", "gpus", "region", "option", "observed_on"),
+)
+
+QUARANTINE = Table(
+    "quarantine",
+    "pricing/quarantine.csv",
+    "Prices that were refused, each with the reason.",
+    (
+        *_LISTING,
+        date("observed_on", "when it was seen", required=True),
+        text("reason", "why it was refused", required=True),
+        *_PROVENANCE,
+    ),
+    ("provider", "listed_as", "gpu", "gpus", "region", "option", "observed_on", "usd_per_hour"),
+)
+
+DECISIONS = Table(
+    "decisions",
+    "pricing/decisions.csv",
+    "What was decided on each collected price that a rule found suspicious or not orderable.",
+    (
+        integer(
+            "line", "number of the price in the collection that the tables were made from", required=True, positive=True
+        ),
+        text("rule", "rule; O is our own", required=True),
+        text("rule_text", "what the rule looks for"),
+        text("proposed_action", "what the rule proposes", required=True),
+        text("decision", "what was done", required=True),
+        text("reason", "why", required=True),
+        text(
+            "destination",
+            "table that holds the price now",
+            required=True,
+            choices=("offers", "market_statistics", "undated", "components", "quarantine"),
+        ),
+        text("provider", "who sells it", required=True),
+        text("listed_as", "name under which the source lists it", required=True),
+        text("option", "purchase option as the source names it", required=True),
+        text("region", "region as the source names it"),
+        number("usd_per_hour", "price of one unit for an hour", required=True, positive=True),
+        date("observed_on", "when it was seen"),
+    ),
+    ("line", "rule"),
+)
+
+PROVIDERS = Table(
+    "providers",
+    "pricing/providers.csv",
+    "Who rents accelerators, and how they bill.",
+    (
+        text("provider", "name used in offers", required=True),
+        text("name", "full name", required=True),
+        text("kind", "what it is", required=True, choices=("hyperscaler", "cloud", "marketplace", "serverless")),
+        number("billing_increment_hours", "purchases are rounded up to this", positive=True),
+        text("source_id", "key into sources.csv of the same folder", refers_to="sources"),
+        text("notes", "what a reader must know"),
+    ),
+    ("provider",),
+)
+
 TABLES: dict[str, Table] = {
-    table.name: table for table in (ACCELERATORS, SYSTEMS, LLMS, ALIASES, MODEL_SOURCES, PRICE_SOURCES, OFFERS, PLAN_INPUTS,
-        OWNERSHIP, OWNERSHIP_METHODS, ENERGY, CLOUD_REGIONS)
+    table.name: table
+    for table in (
+        ACCELERATORS,
+        SYSTEMS,
+        LLMS,
+        ALIASES,
+        MODEL_SOURCES,
+        PRICE_SOURCES,
+        OFFERS,
+        PLAN_INPUTS,
+        OWNERSHIP,
+        OWNERSHIP_METHODS,
+        ENERGY,
+        CLOUD_REGIONS,
+        MARKET_STATISTICS,
+        UNDATED,
+        COMPONENTS,
+        QUARANTINE,
+        DECISIONS,
+        PROVIDERS,
+    )
 }
 
 
