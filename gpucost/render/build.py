@@ -1,6 +1,7 @@
 """Which builder turns a payload into a document: one module per kind, loaded when it is needed."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -50,14 +51,19 @@ def frame(payload: Mapping[str, Any], title: str, lead: str, sections: list[Sect
     )
 
 
-def _generic(kind: str, payload: Mapping[str, Any]) -> Document:
+def leftovers(payload: Mapping[str, Any], known: set[str]) -> list[Section]:
+    """Show every list of records that a builder does not show itself, so that nothing in a payload is hidden."""
     sections = []
     for key, value in payload.items():
-        if key in ("sources", "warnings", "request"):
+        if key in known or key in ("sources", "warnings", "request"):
             continue
         if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
-            keys = list(
-                dict.fromkeys(name for row in value for name, cell in row.items() if not isinstance(cell, (dict, list)))
-            )
-            sections.append(Section(heading_of(key), (Table(columns(*keys), value),)))
-    return frame(payload, f"gpucost {kind}", "", sections)
+            keys = [name for row in value for name, cell in row.items() if not isinstance(cell, (dict, list))]
+            table = Table(columns(*dict.fromkeys(keys)), value)
+            sections.append(Section(heading_of(key), (table,), detail=True))
+    return sections
+
+
+def _generic(kind: str, payload: Mapping[str, Any]) -> Document:
+    sections = [replace(section, detail=False) for section in leftovers(payload, set())]
+    return frame(payload, f"gpucost {kind}", str(payload.get("lead") or ""), sections)

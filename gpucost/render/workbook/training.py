@@ -100,7 +100,7 @@ def training_model(payload: Mapping[str, Any], key: str, title: str) -> LiveMode
         "speed_high_ratio": factors["tokens_per_s_per_gpu_high"] / typical,
     }
     derived = _derived()
-    outcome = {**option, "work_hours": option.get("work_hours")}
+    outcome = {**factors, **option, **(option.get("contract") or {})}
     return LiveModel(
         key=key,
         title=title,

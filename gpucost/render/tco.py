@@ -1,0 +1,258 @@
+"""The document of a comparison between owning and renting: the verdict, break-even, cash, and what could flip it."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpucost.render.build import frame, leftovers
+from gpucost.render.document import (
+    Axis,
+    Chart,
+    Column,
+    Document,
+    Fact,
+    Facts,
+    Paragraph,
+    Section,
+    Slider,
+    Table,
+    columns,
+)
+from gpucost.render.numbers import format_value, heading_of, with_unit
+from gpucost.units import HOURS_PER_MONTH, unit_of
+
+_KNOWN = {"cash_flows", "sensitivity", "assumptions", "by_year", "options", "scenarios"}
+_STEPS = 20  # points of the break-even line
+
+
+def document(payload: Mapping[str, Any]) -> Document:
+    """Build the document of a rent-or-buy answer."""
+    sections = [
+        Section("", tuple(Paragraph(str(line)) for line in payload.get("said") or ())),
+        Section("The answer", _answer(payload)),
+        Section("Options on one scope", _options(payload)),
+        Section("Break-even", _breakeven(payload)),
+        Section("What moves the answer", _sensitivity(payload)),
+        Section("Cash by year", _years(payload)),
+        Section("Cash by month", _months(payload), detail=True),
+        Section("Scenarios", _scenarios(payload), detail=True),
+        Section("Assumptions", _assumptions(payload), detail=True),
+        *leftovers(payload, _KNOWN),
+    ]
+    request = payload.get("request") or {}
+    title = f"Rent or buy {request.get('gpus', '')} × {request.get('gpu', 'GPUs')}".replace("  ", " ")
+    return frame(payload, title, str(payload.get("lead") or ""), sections)
+
+
+def _facts(mapping: Mapping[str, Any], title: str, unit: str = "") -> Facts:
+    items = []
+    for key, value in mapping.items():
+        if isinstance(value, (int, float, str)) or value is None:
+            items.append(Fact(heading_of(key), value if value is not None else "none", unit or unit_of(key)))
+    return Facts(tuple(items), title)
+
+
+def _answer(payload: Mapping[str, Any]) -> tuple[Any, ...]:
+    blocks: list[Any] = []
+    npv = payload.get("npv_usd")
+    if isinstance(npv, Mapping):
+        blocks.append(_facts({key: value for key, value in npv.items()}, "Present value of the costs", "USD"))
+    single = (
+        "irr_fraction",
+        "payback_months",
+        "levelised_usd_per_gpu_hour",
+        "levelised_usd_per_gpu_hour_owned",
+        "levelised_usd_per_gpu_hour_productive",
+        "usd_per_mtok",
+        "probability_buy_wins_fraction",
+        "peak_cash_usd",
+    )
+    found = {key: payload[key] for key in single if key in payload and not isinstance(payload[key], (Mapping, list))}
+    if found:
+        blocks.append(_facts(found, ""))
+    for key in ("levelised_usd_per_gpu_hour", "monte_carlo", "carbon", "scope", "peak_cash_usd"):
+        if isinstance(payload.get(key), Mapping):
+            blocks.append(_facts(payload[key], heading_of(key), unit_of(key)))
+    if payload.get("conventions"):
+        blocks.append(Paragraph(str(payload["conventions"]), "note"))
+    return tuple(blocks)
+
+
+def _options(payload: Mapping[str, Any]) -> tuple[Any, ...]:
+    rows = payload.get("options") or []
+    if not rows:
+        return ()
+    keys = dict.fromkeys(key for row in rows for key, value in row.items() if not isinstance(value, (dict, list)))
+    ordered = [key for key in ("name", "option", "provider") if key in keys]
+    rest = [key for key in keys if key not in ordered and key not in ("source_id", "offer_id")]
+    shown = [*ordered, *(f"{key}:{1 + number // 3}" for number, key in enumerate(rest))]
+    return (Table(columns(*shown), rows, interactive=True),)
+
+
+def _breakeven(payload: Mapping[str, Any]) -> tuple[Any, ...]:
+    point = payload.get("breakeven")
+    if not isinstance(point, Mapping):
+        return ()
+    blocks: list[Any] = [_facts(point, "")]
+    notes = [str(value) for key, value in point.items() if key.endswith(("note", "reason")) and value]
+    blocks += [Paragraph(note, "note") for note in notes]
+    chart = _breakeven_chart(payload)
+    return (*blocks, chart) if chart else tuple(blocks)
+
+
+def _breakeven_chart(payload: Mapping[str, Any]) -> Chart | None:
+    """Draw what a GPU costs a month against utilisation: owned level, rented in proportion, with two sliders."""
+    values = {
+        row["name"]: row["value"]
+        for row in (payload.get("model") or {}).get("inputs") or payload.get("assumptions") or ()
+    }
+    levelised = payload.get("levelised_usd_per_gpu_hour")
+    owned = (
+        levelised.get("owned") if isinstance(levelised, Mapping) else payload.get("levelised_usd_per_gpu_hour_owned")
+    )
+    rent = values.get("rent_usd_per_gpu_hour")
+    if not isinstance(owned, (int, float)) or not isinstance(rent, (int, float)):
+        return None
+    data = []
+    for step in range(_STEPS + 1):
+        share = step / _STEPS
+        data.append({"side": "own", "utilisation_fraction": share, "usd_per_gpu_month": owned * HOURS_PER_MONTH})
+        data.append(
+            {"side": "rent", "utilisation_fraction": share, "usd_per_gpu_month": rent * HOURS_PER_MONTH * share}
+        )
+    words = (
+        f"Owning costs {with_unit(format_value(owned * HOURS_PER_MONTH, 'USD'), 'USD')} per GPU and month whatever the use; renting at "
+        f"{with_unit(format_value(rent, 'USD per GPU-hour'), 'USD per GPU-hour')} rises with it. The lines cross at break-even."
+    )
+    return Chart(
+        "line", "Owning against renting by utilisation", words, data,
+        Axis("utilisation_fraction", "allocated share of the owned hours"), Axis("usd_per_gpu_month", "cost of a GPU per month", "USD"), series="side",
+        sliders=(
+            Slider("rent_price", "Rent, $ per GPU-hour", 0.2, max(8.0, round(rent * 2, 1)), 0.05, rent),
+            Slider("own_price", "Own, $ per owned GPU-hour", 0.2, max(6.0, round(owned * 2, 1)), 0.01, owned),
+        ),
+        formulas={"own": f"own_price * {HOURS_PER_MONTH:g}", "rent": f"rent_price * {HOURS_PER_MONTH:g} * datum.utilisation_fraction"},
+        note=f"{words} Per-use rent; running costs that follow the use are held at the plan's utilisation. Move the sliders.",
+    )  # fmt: skip
+
+
+def _sensitivity(payload: Mapping[str, Any]) -> tuple[Any, ...]:
+    rows = payload.get("sensitivity") or []
+    rows = [row for row in rows if isinstance(row.get("name"), str)]
+    if not rows:
+        return ()
+    keys = list(rows[0])
+    low, high = _ends(keys)
+    shown = [key for key in keys if not isinstance(rows[0][key], (dict, list))]
+    blocks: list[Any] = [
+        Table(columns("name", *(f"{key}:{number // 4}" for number, key in enumerate(shown) if key != "name")), rows)
+    ]
+    if low and high:
+        base = _base(payload)
+        words = f"Present value of what owning saves with one input at its low and high end; {rows[0]['name'].replace('_', ' ')} moves it most."
+        blocks.append(
+            Chart(
+                "tornado",
+                "What moves the answer",
+                words,
+                rows,
+                Axis("name"),
+                Axis(low, "saving of owning, present value", "USD"),
+                low=low,
+                high=high,
+                base=base,
+            )
+        )
+    return tuple(blocks)
+
+
+def _ends(keys: Sequence[str]) -> tuple[str, str]:
+    """Find the two results in a sensitivity row."""
+    for low, high in (
+        ("npv_at_low_usd", "npv_at_high_usd"),
+        ("saving_at_low_usd", "saving_at_high_usd"),
+        ("low_usd", "high_usd"),
+        ("npv_low_usd", "npv_high_usd"),
+    ):
+        if low in keys and high in keys:
+            return low, high
+    return "", ""
+
+
+def _base(payload: Mapping[str, Any]) -> float | None:
+    npv = payload.get("npv_usd") or {}
+    if "saving" in npv:
+        return float(npv["saving"])
+    if npv.get("own") is not None and npv.get("rent") is not None:
+        return float(npv["rent"] - npv["own"])
+    return None
+
+
+def _years(payload: Mapping[str, Any]) -> tuple[Any, ...]:
+    rows = payload.get("by_year") or _by_year(payload.get("cash_flows") or [])
+    if not rows:
+        return ()
+    return (Table(columns(*rows[0]), rows),)
+
+
+def _by_year(months: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Add monthly lines up by year; month 0 is the start."""
+    years: dict[int, dict[str, Any]] = {}
+    for row in months:
+        if not isinstance(row.get("month"), (int, float)):
+            return []
+        year = 0 if row["month"] == 0 else (int(row["month"]) - 1) // 12 + 1
+        total = years.setdefault(year, {"year": year})
+        for key in ("own_total_usd", "rent_total_usd", "own_usd", "rent_usd", "saving_usd"):
+            if isinstance(row.get(key), (int, float)):
+                total[key] = total.get(key, 0.0) + row[key]
+    return list(years.values())
+
+
+def _months(payload: Mapping[str, Any]) -> tuple[Any, ...]:
+    rows = payload.get("cash_flows") or []
+    if not rows or not isinstance(rows[0].get("month"), (int, float)):
+        return (Table(columns(*rows[0]), rows),) if rows else ()
+    keys = list(rows[0])
+    totals = [key for key in ("own_total_usd", "rent_total_usd", "own_usd", "rent_usd") if key in keys][:2]
+    lines: list[dict[str, Any]] = []
+    running = dict.fromkeys(totals, 0.0)
+    for row in rows:
+        for key in totals:
+            running[key] += row[key] or 0.0
+            lines.append(
+                {"month": row["month"], "side": heading_of(key).removesuffix(" total"), "paid_usd": running[key]}
+            )
+    table = Table(columns(*keys), rows)
+    if not lines:
+        return (table,)
+    words = "What has been paid since the start: owning begins with the purchase and ends with the resale, renting grows month by month."
+    return Chart("line", "Cash paid so far", words, lines, Axis("month"), Axis("paid_usd"), series="side"), table
+
+
+def _scenarios(payload: Mapping[str, Any]) -> tuple[Any, ...]:
+    rows = payload.get("scenarios") or []
+    return (Table(columns(*rows[0]), rows),) if rows and isinstance(rows[0], Mapping) else ()
+
+
+def _assumptions(payload: Mapping[str, Any]) -> tuple[Any, ...]:
+    rows = payload.get("assumptions") or []
+    shown = columns(
+        "name",
+        Column("value", unit_key="unit"),
+        Column("low", unit_key="unit", priority=2),
+        Column("high", unit_key="unit", priority=2),
+        "status",
+        "source_id=source:1",
+    )
+    return (
+        (
+            Table(
+                shown,
+                rows,
+                interactive=True,
+                note="Status: given by you, sourced, assumed (no source), or derived from the others.",
+            ),
+        )
+        if rows
+        else ()
+    )
