@@ -1,0 +1,58 @@
+"""`gpucost.estimate(...)`: what a training run costs, on every offer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from gpucost.api.result import Result
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class EstimateResult(Result):
+    """Ranked options of a training run, with their bills."""
+
+    kind: ClassVar[str] = "estimate"
+    rows_key: ClassVar[str] = "options"
+
+    @property
+    def best(self) -> Mapping[str, Any]:
+        """The first option."""
+        return dict(self.payload["options"][0])
+
+    @property
+    def options(self) -> list[Mapping[str, Any]]:
+        """The options, best first."""
+        return list(self.payload["options"])
+
+    @property
+    def lines(self) -> list[Mapping[str, Any]]:
+        """The bill of the first option; its rounded lines add up to its cost."""
+        return list(self.payload["options"][0]["lines"])
+
+    def explain(self, rank: int = 1) -> str:
+        """Return how an option's figures come about, step by step, with formulas, numbers and sources."""
+        from gpucost.render.explain import explanation
+        from gpucost.render.text import write
+
+        return write(explanation(self.payload, rank), all_sections=True)
+
+
+def estimate(model: str, tokens: str | float, *, catalog: "Catalog | None" = None, **wanted: Any) -> EstimateResult:
+    """Return what it costs to train `model` on `tokens`, on every offer that can do it, best first.
+
+    Takes what the command takes, with underscores: gpus, gpu, provider, region, option, deadline, max_cost, sequence,
+    global_batch, precision, method, lora_rank, lora_targets, epochs, as_of, known_as_of, optimize, top, max_age,
+    strict_prices, commitment, evaluation, experiments, pool, pool_view. A catalog that is already open is reused.
+    """
+    from gpucost.engine.request import make_request
+    from gpucost.engine.run import estimate as run
+
+    request = make_request(model, tokens, **wanted)
+    if catalog is None:
+        from gpucost.catalog import open_catalog
+
+        catalog = open_catalog(request.as_of, request.known_as_of)
+    return EstimateResult(run(request, catalog))

@@ -1,0 +1,234 @@
+"""From a request to its answer: facts, cases, ranking, follow-ups, payload."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.engine import answer, followups, pool
+from gpucost.engine.assumptions import failures_per_gpu_year
+from gpucost.engine.cases import Cases, Problem, search
+from gpucost.engine.facts import Market, embed, make_market, market_of, with_offers
+from gpucost.engine.rank import Ranking, can_be_option, exclusion, rank, too_old
+from gpucost.engine.request import TrainingRequest
+from gpucost.engine.workload import make_workload, sizes
+from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
+from gpucost.physics.efficiency import DEFAULTS
+from gpucost.types import Architecture
+from gpucost.units import format_count
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+
+Flags = NDArray[np.bool_]
+Indices = NDArray[np.int64]
+
+
+def estimate(request: TrainingRequest, catalog: "Catalog") -> dict[str, Any]:
+    """Answer a training request from a catalog."""
+    architecture = catalog.architecture(request.model)
+    market, mask = select(request, catalog)
+    return answer_request(request, architecture, market, mask, calibration_of(catalog))
+
+
+def calibration_of(catalog: "Catalog") -> Mapping[str, float]:
+    """Return the efficiencies that the physics runs with."""
+    return DEFAULTS
+
+
+def select(request: TrainingRequest, catalog: "Catalog") -> tuple[Market, Flags]:
+    """Return the market and the offers in it that a request looks at; the user's pools come on top."""
+    market = market_of(catalog)
+    filters = {"gpu": request.gpu, "provider": request.provider, "region": request.region, "option": request.option}
+    named = {name: value for name, value in filters.items() if value}
+    if named:
+        wanted = {id(offer) for offer in catalog.offers(**named)}
+        mask = np.array([id(offer) in wanted for offer in market.facts.offers], bool)
+    else:
+        mask = np.ones(len(market.facts.offers), bool)
+    if request.pool:
+        offers, systems = pool.read_pool(request.pool, catalog, market.facts.as_of, request.pool_view)
+        market = make_market(with_offers(market.facts, offers, systems))
+        mask = np.concatenate([mask, np.ones(len(offers), bool)])
+    if not mask.any():
+        asked = ", ".join(f"--{name} {value}" for name, value in named.items()) or "the catalog"
+        raise PriceMissingError(
+            f"no price can be ordered for {asked} as of {market.facts.as_of}. `gpucost prices` lists what is known; widen one of the filters."
+        )
+    return market, mask
+
+
+def make_problem(
+    requests: tuple[TrainingRequest, ...],
+    architectures: tuple[Architecture, ...],
+    market: Market,
+    masks: tuple[Flags, ...],
+    calibration: Mapping[str, float],
+) -> Problem:
+    """Join requests with a market."""
+    workloads = tuple(
+        make_workload(request, architecture) for request, architecture in zip(requests, architectures, strict=True)
+    )
+    return Problem(
+        requests=requests,
+        workloads=workloads,
+        sizes=tuple(sizes(workload) for workload in workloads),
+        supply=market.supply,
+        terms=market.terms,
+        failures_per_gpu_year=failures_per_gpu_year(market.book),
+        masks=masks,
+        calibration=calibration,
+    )
+
+
+def answer_request(
+    request: TrainingRequest, architecture: Architecture, market: Market, mask: Flags, calibration: Mapping[str, float]
+) -> dict[str, Any]:
+    """Answer one request over a market; the same path serves a fresh estimate and a rerun."""
+    problem = make_problem((request,), (architecture,), market, (mask,), calibration)
+    cases, judged = search(problem)
+    ranking = rank(problem, cases, 0, judged)
+    if not len(ranking.order):
+        raise nothing(problem, cases, request, judged)
+    return payload(problem, market, cases, judged, ranking, architecture)
+
+
+def payload(
+    problem: Problem, market: Market, cases: Cases, judged: Indices, ranking: Ranking, architecture: Architecture
+) -> dict[str, Any]:
+    """Build the answer's payload."""
+    request, facts, order = problem.requests[0], market.facts, ranking.order
+    shown = order[: request.top] if request.top else order
+    options = [
+        answer.option(problem, facts, cases, int(case), ranking.first_rank + place) for place, case in enumerate(shown)
+    ]
+    allowed = can_be_option(problem, cases, request, judged)
+    assumptions = answer.assumption_rows(facts, problem)
+    ids = (
+        [name for option in options for name in option["source_ids"]]
+        + [row["source_id"] for row in assumptions]
+        + [architecture.source_id]
+    )
+    return {
+        **answer.frame(request.to_dict(), facts),
+        "summary": " ".join([*said(problem, request, architecture), lead(options[0], len(order))]),
+        "workload": workload_row(problem, architecture),
+        "options": options,
+        "options_found": len(order),
+        "scaling": followups.scaling(problem, cases, int(order[0])),
+        "alternatives": followups.alternatives(problem, cases, order),
+        "drivers": followups.drivers(cases, int(order[0])),
+        "excluded": answer.excluded(problem, cases, 0, judged[~allowed]),
+        "assumptions": assumptions,
+        "not_included": list(answer.NOT_INCLUDED),
+        "warnings": warnings(problem, cases, ranking),
+        "sources": answer.sources(facts, ids),
+        "facts": embed(facts, problem.masks[0], architecture),
+    }
+
+
+def workload_row(problem: Problem, architecture: Architecture) -> dict[str, Any]:
+    """Return what is trained, in numbers."""
+    workload, size, request = problem.workloads[0], problem.sizes[0], problem.requests[0]
+    return {
+        "model": architecture.name,
+        "model_status": architecture.status,
+        "parameters": size.parameters,
+        "active_parameters": size.active_parameters,
+        "trained_parameters": size.trained_parameters,
+        "trained_tokens": request.trained_tokens,
+        "sequence_tokens": workload.sequence_tokens,
+        "global_batch": workload.global_batch,
+        "precision": workload.precision,
+        "method": workload.method,
+        "model_flop_per_token": size.model_flop_per_token,
+        "model_flop": size.model_flop_per_token * request.trained_tokens,
+    }
+
+
+def lead(best: Mapping[str, Any], count: int) -> str:
+    """Say the answer in one sentence."""
+    where = f" in {best['region']}" if best["region"] else ""
+    option = best["option"].replace("_", " ")
+    return (
+        f"About {best['cost_usd']:,.0f} USD ({best['cost_low_usd']:,.0f} to {best['cost_high_usd']:,.0f}) and {best['days']:.1f} days "
+        f"on {best['gpus']} × {best['gpu']} at {best['provider']}{where}, {option}; {count} options found."
+    )
+
+
+def said(problem: Problem, request: TrainingRequest, architecture: Architecture) -> list[str]:
+    """Say aloud what the request left open."""
+    workload, size = problem.workloads[0], problem.sizes[0]
+    name = architecture.name if architecture.name == request.model else f"{request.model} = {architecture.name}"
+    made = ", synthesised from its size" if architecture.status == "synthesised" else ""
+    lines = [
+        f"{name}: {format_count(size.parameters)} parameters{made}; {format_count(request.trained_tokens)} tokens, "
+        f"sequences of {workload.sequence_tokens:,}, {workload.global_batch:,} per step, {workload.precision}, {workload.method}."
+    ]
+    if request.deadline_days is None:
+        lines.append(
+            "No deadline." if request.gpus is None else f"{request.gpus:,} accelerators as asked; no deadline."
+        )
+    else:
+        asked = "asked for" if request.deadline_given else "assumed, change it with --deadline"
+        size_rule = (
+            "the smallest cluster of each offer that meets it is chosen"
+            if request.gpus is None
+            else f"on {request.gpus:,} accelerators"
+        )
+        lines.append(f"Deadline {request.deadline_days:g} days ({asked}); {size_rule}.")
+    return lines
+
+
+def warnings(problem: Problem, cases: Cases, ranking: Ranking) -> list[str]:
+    """Return what a reader must know of the whole answer."""
+    found = []
+    first = int(ranking.order[0])
+    if problem.terms.stale[cases.offer[first]]:
+        found.append("The first option's price is old; its range is widened. --strict-prices leaves old prices out.")
+    if ranking.first_rank > 1:
+        found.append("No option has a measured preemption rate, so that none is ranked first.")
+    if problem.workloads[0].architecture.status == "synthesised":
+        found.append(
+            f"{problem.workloads[0].architecture.name} is synthesised from its size alone; give a config.json for its true dimensions."
+        )
+    if cases.speed.confidence[first] == "low":
+        found.append(
+            "The first option's accelerator is little measured; its speed rests on its data sheet and has a wide range."
+        )
+    return found
+
+
+def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: Indices) -> GpuCostError:
+    """Return the error that says why no offer will do and what would."""
+    usable = judged[~too_old(problem, cases, request, judged)]
+    if not len(usable):
+        newest = min(problem.supply.offers[int(offer)].age_days for offer in cases.offer[judged])
+        return PriceMissingError(
+            f"every price is older than allowed; the newest is {newest} days old. Try --max-age {newest}d without --strict-prices."
+        )
+    fitting = usable[cases.speed.fits[usable] & np.isfinite(cases.costs.cost_usd[usable])]
+    if not len(fitting):
+        reason = exclusion(problem, cases, request, int(usable[np.argmax(cases.gpus[usable])]))
+        return NothingFitsError(
+            f"{problem.workloads[0].architecture.name}: no offer can host this run: {reason}. Try more or larger accelerators."
+        )
+    if request.deadline_days is not None:
+        timely = fitting[cases.costs.calendar_days[fitting] <= request.deadline_days]
+        if not len(timely):
+            fastest = int(fitting[np.argmin(cases.costs.calendar_days[fitting])])
+            days = float(cases.costs.calendar_days[fastest])
+            return NothingFitsError(
+                f"no offer meets {request.deadline_days:g} days; the fastest takes {days:,.1f} days on {int(cases.gpus[fastest])} × "
+                f"{problem.supply.offers[int(cases.offer[fastest])].gpu}. Try --deadline {int(np.ceil(days))}d or more accelerators."
+            )
+        fitting = timely
+    cheapest = int(fitting[np.argmin(cases.costs.cost_usd[fitting])])
+    if request.max_cost_usd is not None and cases.costs.cost_usd[cheapest] > request.max_cost_usd:
+        offer = problem.supply.offers[int(cases.offer[cheapest])]
+        return OverBudgetError(
+            f"the cheapest of {len(fitting)} options costs {cases.costs.cost_usd[cheapest]:,.2f} USD ({offer.provider} {offer.instance_type}, "
+            f"{int(cases.gpus[cheapest])} × {offer.gpu}), over the budget of {request.max_cost_usd:,.2f} USD."
+        )
+    return NothingFitsError(f"no offer can be ordered for this run: {exclusion(problem, cases, request, cheapest)}.")

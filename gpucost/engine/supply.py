@@ -1,0 +1,124 @@
+"""What can be bought: offers as columns, the node each one is, and how many accelerators of it make one job.
+
+Capacity is part of the answer. Several nodes make a cluster only where the node's system names a scale-out
+network; a listing of one accelerator grows to its node's scale-up domain only where the provider sells that node,
+else it stays at its own count; an order is never larger than the provider takes. Otherwise a thousand single-GPU
+listings would win every ranking.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.types import Accelerator, Offer, System
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+
+LARGEST_CLUSTER = 16_384
+_SMALLEST_CLUSTER_NODE = 2  # nodes of one accelerator with a network are pods, not a cluster
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What the speed of a job depends on beside the model: the accelerator and how its node and network connect it."""
+
+    accelerator: Accelerator
+    system: System
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """Offers as columns, one element per offer, and the distinct physical keys that they point to."""
+
+    offers: tuple[Offer, ...]
+    keys: tuple[Key, ...]
+    key: Indices  # index into `keys`
+    unit_gpus: Indices  # accelerators in one unit
+    minimum_gpus: Indices  # smallest order
+    largest_gpus: Indices  # largest job that the offer can host
+    cap_reasons: tuple[str, ...]  # why it can host no more
+    network_known: NDArray[np.bool_]  # the node names a scale-out network
+
+
+def sold_nodes(offers: Sequence[Offer]) -> dict[tuple[str, str], int]:
+    """Return the largest unit that each provider sells of each accelerator."""
+    largest: dict[tuple[str, str], int] = {}
+    for offer in offers:
+        name = (offer.provider, offer.gpu)
+        largest[name] = max(largest.get(name, 0), offer.gpus)
+    return largest
+
+
+def build_supply(
+    offers: Sequence[Offer],
+    systems: Sequence[System],
+    nodes: Sequence[System],
+    accelerators: Sequence[Accelerator],
+    sold: dict[tuple[str, str], int],
+) -> Supply:
+    """Turn offers into columns.
+
+    `systems`, `nodes` and `accelerators` go with the offers: what the unit is, the full node that a single listing
+    may grow into, and the accelerator.
+    """
+    keys: dict[tuple[object, ...], int] = {}
+    found: list[Key] = []
+    rows = []
+    for offer, system, node, accelerator in zip(offers, systems, nodes, accelerators, strict=True):
+        host, largest, reason = _capacity(offer, system, node, sold.get((offer.provider, offer.gpu), offer.gpus))
+        name = (accelerator.id, host.gpus, host.scaleup_gb_per_s, host.scaleup_gpus, host.scaleout_gb_per_s)
+        if name not in keys:
+            keys[name] = len(found)
+            found.append(Key(accelerator, host))
+        minimum = offer.gpus * (offer.minimum_units or 1)
+        rows.append((keys[name], offer.gpus, minimum, largest, reason, host.scaleout_gb_per_s is not None))
+    columns = list(zip(*rows, strict=True)) if rows else [()] * 6
+    return Supply(
+        offers=tuple(offers),
+        keys=tuple(found),
+        key=np.array(columns[0], np.int64),
+        unit_gpus=np.array(columns[1], np.int64),
+        minimum_gpus=np.array(columns[2], np.int64),
+        largest_gpus=np.array(columns[3], np.int64),
+        cap_reasons=tuple(columns[4]),
+        network_known=np.array(columns[5], bool),
+    )
+
+
+def _capacity(offer: Offer, system: System, node: System, sold: int) -> tuple[System, int, str]:
+    """Return the system that hosts a job on this offer, the largest job, and why it can be no larger."""
+    host, largest, reason = _cluster(offer, system, node, sold)
+    if offer.maximum_units is not None and offer.maximum_units * offer.gpus < largest:
+        return (
+            host,
+            offer.maximum_units * offer.gpus,
+            f"the largest order is {offer.maximum_units} × {offer.gpus} accelerators",
+        )
+    return host, largest, reason
+
+
+def _cluster(offer: Offer, system: System, node: System, sold: int) -> tuple[System, int, str]:
+    if offer.gpus >= system.gpus and system.scaleout_gb_per_s is not None and offer.gpus >= _SMALLEST_CLUSTER_NODE:
+        return system, LARGEST_CLUSTER, f"searched up to {LARGEST_CLUSTER:,} accelerators"
+    domain = _domain(system)
+    if domain > offer.gpus and system.scaleup_gpus > system.gpus:  # a rack or pod whose scale-up domain spans instances
+        return system, domain, f"one scale-up domain of {domain} accelerators; no scale-out network is named"
+    if offer.gpus == 1 and sold > 1:
+        within = min(sold, _domain(node))
+        if within > 1:
+            return (
+                node,
+                within,
+                f"single listings grow to the provider's node of {within}; no cluster is sold as singles",
+            )
+        return system, 1, "a single listing without scale-up links"
+    if offer.gpus == 1:
+        return system, 1, "a single listing; the provider sells no node of this accelerator"
+    return system, offer.gpus, "no scale-out network is named for this node"
+
+
+def _domain(system: System) -> int:
+    return max(system.gpus, system.scaleup_gpus)

@@ -1,0 +1,254 @@
+"""The money side of offers as columns: price and its age, terms, interruptions, services, power and grid."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.engine import assumptions as assume
+from gpucost.engine.assumptions import Book
+from gpucost.engine.places import WORLD, grid_items, grid_of, is_market, pue_item
+from gpucost.engine.supply import Supply
+from gpucost.money import rates, spot
+from gpucost.money.energy import server_power_per_gpu_w
+from gpucost.types import Offer
+from gpucost.units import DAYS_PER_YEAR, GB, GIB
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+Row = Mapping[str, Any]
+Triple = tuple[float, float, float]
+
+INTERRUPTIBLE = frozenset({"spot", "interruptible"})
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """Money columns, one element per offer of a supply."""
+
+    usd_per_gpu_hour: Floats
+    price_low_ratio: Floats
+    price_high_ratio: Floats
+    age_days: Floats
+    age_limit_days: Floats
+    stale: Flags
+    interruptible: Flags
+    measured: Flags  # the preemption rate was measured for this accelerator, region and size
+    preemptions_per_node_hour: Floats
+    preemptions_per_node_hour_low: Floats
+    preemptions_per_node_hour_high: Floats
+    wait_hours: Floats
+    term_months: Floats
+    take_or_pay: Floats
+    prepaid: Floats
+    minimum_hours: Floats
+    billing_increment_hours: Floats
+    longest_hours: Floats
+    upfront_usd: Floats
+    recurring_usd_per_hour: Floats
+    storage_usd_per_gb_month: Floats
+    egress_usd_per_gb: Floats
+    rated_power_w: Floats
+    power_fraction: Floats
+    pue_ratio: Floats
+    grid_kgco2e_per_kwh: Floats
+    storage_source_ids: tuple[str, ...]
+    egress_source_ids: tuple[str, ...]
+    spot_source_ids: tuple[str, ...]
+    grids: tuple[str, ...]
+
+
+def build_terms(
+    supply: Supply, book: Book, services: Sequence[Row], spot_rows: Sequence[Row], regions: Sequence[Row]
+) -> Terms:
+    """Turn the offers of a supply into money columns."""
+    offers = supply.offers
+    columns = {**_prices(offers, book), **_contracts(offers), **_power(supply, book, regions)}
+    columns |= _interruptions(offers, spot_rows)
+    columns |= _services(offers, services, book)
+    return Terms(**columns)
+
+
+def _column(values: Sequence[float | None]) -> Floats:
+    return np.array([np.nan if value is None else value for value in values], np.float64)
+
+
+def age_limit_days(offer: Offer) -> int:
+    """Return the age beyond which a price is old: 7 days for spot, 30 on markets, 180 for lists."""
+    if offer.option in INTERRUPTIBLE:
+        return assume.SPOT_LIMIT_DAYS
+    return assume.MARKET_LIMIT_DAYS if is_market(offer.provider, offer.option) else assume.LIST_LIMIT_DAYS
+
+
+def _prices(offers: Sequence[Offer], book: Book) -> dict[str, Any]:
+    """Widen the range of old prices by the yearly drift of rental prices over the age beyond the limit."""
+    age = _column([offer.age_days for offer in offers])
+    limit = _column([age_limit_days(offer) for offer in offers])
+    rise, _, fall = book.three("rental_price_decline")  # a negative decline is a rise
+    years = np.maximum(age - limit, 0.0) / DAYS_PER_YEAR
+    return {
+        "usd_per_gpu_hour": _column([offer.usd_per_gpu_hour for offer in offers]),
+        "price_low_ratio": (1 - fall) ** years,
+        "price_high_ratio": (1 - rise) ** years,
+        "age_days": age,
+        "age_limit_days": limit,
+        "stale": age > limit,
+    }
+
+
+def _contracts(offers: Sequence[Offer]) -> dict[str, Any]:
+    rules = [rates.OPTION_RULES[offer.option] for offer in offers]
+
+    def stated(values: Sequence[float | None], rule_values: Sequence[float]) -> Floats:
+        return _column([rule if value is None else value for value, rule in zip(values, rule_values, strict=True)])
+
+    price = _column([offer.usd_per_hour for offer in offers])
+    term = _column([offer.term_months for offer in offers])
+    upfront, recurring = rates.payment_split(
+        price,
+        term,
+        _column([offer.upfront_usd for offer in offers]),
+        _column([offer.recurring_usd_per_hour for offer in offers]),
+        np.array([offer.payment == "all_upfront" for offer in offers], bool),
+        np.array([offer.payment == "partial_upfront" for offer in offers], bool),
+    )
+    return {
+        "term_months": term,
+        "take_or_pay": _column([float(offer.billing == "take_or_pay") for offer in offers]),
+        "prepaid": _column([float(rule.prepaid) for rule in rules]),
+        "minimum_hours": stated([offer.minimum_hours for offer in offers], [rule.minimum_hours for rule in rules]),
+        "billing_increment_hours": stated(
+            [offer.billing_increment_hours for offer in offers], [rule.increment_hours for rule in rules]
+        ),
+        "longest_hours": _column([rule.longest_hours for rule in rules]),
+        "upfront_usd": upfront,
+        "recurring_usd_per_hour": recurring,
+    }
+
+
+def _power(supply: Supply, book: Book, regions: Sequence[Row]) -> dict[str, Any]:
+    offers = supply.offers
+    hosts = [supply.keys[key] for key in supply.key]
+    node = _column(
+        [None if not host.system.max_power_kw else host.system.max_power_kw * 1000 / host.system.gpus for host in hosts]
+    )
+    tdp = _column([host.accelerator.tdp_w for host in hosts])
+    ratio = np.full(len(offers), book.typical("server_to_chip_power_ratio.h100"))
+    items = grid_items(regions)
+    found = (grid_of(items, offer.provider, offer.region) for offer in offers)
+    grids = tuple(item if book.has(item) else WORLD for item in found)
+    return {
+        "rated_power_w": server_power_per_gpu_w(tdp, ratio, node),
+        "power_fraction": np.full(len(offers), book.typical("tdp_fraction_gpu_server_training")),
+        "pue_ratio": _column([book.typical(pue_item(offer.provider)) for offer in offers]),
+        "grid_kgco2e_per_kwh": _column([book.typical(grid) for grid in grids]),
+        "grids": grids,
+    }
+
+
+def _interruptions(offers: Sequence[Offer], rows: Sequence[Row]) -> dict[str, Any]:
+    """Look up measured preemption rates; without one, the range spans the calmest bucket and the calmest trace."""
+    buckets = _buckets(rows)
+    wait = typical_wait_hours(rows)
+    columns: list[tuple[Triple, bool, float, str]] = []
+    for offer in offers:
+        if offer.option not in INTERRUPTIBLE:
+            columns.append(((0.0, 0.0, 0.0), True, 0.0, ""))
+            continue
+        row = buckets.get((offer.provider, offer.instance_type, offer.region))
+        columns.append((_rates(row), row is not None, wait, "" if row is None else str(row["source_id"])))
+    three = np.array([column[0] for column in columns], np.float64).reshape(len(columns), 3)
+    return {
+        "interruptible": np.array([offer.option in INTERRUPTIBLE for offer in offers], bool),
+        "measured": np.array([column[1] for column in columns], bool),
+        "preemptions_per_node_hour_low": three[:, 0],
+        "preemptions_per_node_hour": three[:, 1],
+        "preemptions_per_node_hour_high": three[:, 2],
+        "wait_hours": _column([column[2] for column in columns]),
+        "spot_source_ids": tuple(column[3] for column in columns),
+    }
+
+
+def _rates(row: Row | None) -> Triple:
+    """Return low, typical and high preemptions per node-hour; the typical one is the geometric middle."""
+    if row is None:
+        low, high = _from_monthly(assume.UNMEASURED_MONTHLY_LOW), assume.UNMEASURED_HIGH_PER_HOUR
+    else:
+        least = float(row["low"] or 0.0) or assume.UNMEASURED_MONTHLY_LOW / 5
+        low, high = _from_monthly(least), _from_monthly(float(row["high"] or assume.OPEN_BUCKET_MONTHLY_HIGH))
+    return low, (low * high) ** 0.5, high
+
+
+def _from_monthly(fraction: float) -> float:
+    return float(spot.rate_from_monthly_fraction(np.array([fraction]))[0])
+
+
+def _buckets(rows: Sequence[Row]) -> dict[tuple[str, str, str], Row]:
+    """Return the newest published bucket per provider, instance and region."""
+    found: dict[tuple[str, str, str], Row] = {}
+    for row in rows:
+        if row["statistic"] != "monthly_interruption_fraction":
+            continue
+        name = (row["provider"], row["instance_type"], row["region"])
+        if name not in found or row["observed_on"] > found[name]["observed_on"]:
+            found[name] = row
+    return found
+
+
+def typical_wait_hours(rows: Sequence[Row]) -> float:
+    """Return the median wait for capacity over the published traces; an hour where there is none."""
+    fractions = {_trace(row): float(row["value"]) for row in rows if row["statistic"] == "available_fraction"}
+    losses = {_trace(row): float(row["value"]) for row in rows if row["statistic"] == "hours_between_losses"}
+    both = [name for name in fractions if name in losses and fractions[name] > 0]
+    if not both:
+        return 1.0
+    waits = spot.wait_hours_per_interruption(
+        _column([fractions[name] for name in both]), _column([losses[name] for name in both])
+    )
+    return float(np.median(waits))
+
+
+def _trace(row: Row) -> tuple[Any, ...]:
+    return (row["provider"], row["instance_type"], row["region"], row["gpus"], str(row["observed_on"]))
+
+
+def _services(offers: Sequence[Offer], rows: Sequence[Row], book: Book) -> dict[str, Any]:
+    """Return storage and egress prices by provider; a provider that states none gets the market's typical price."""
+    per_gb = GB / GIB  # a price per GiB × this is one per GB
+    storage = _by_provider(rows, "object_storage")
+    egress = _by_provider(rows, "egress_internet")
+    fallback = (book.typical("storage_rental_parallel_fs") * per_gb, book.source("storage_rental_parallel_fs"))
+    fallback_egress = (book.typical("bandwidth_egress_cloud"), book.source("bandwidth_egress_cloud"))
+    kept = [storage.get(_company(offer.provider), fallback) for offer in offers]
+    out = [egress.get(_company(offer.provider), fallback_egress) for offer in offers]
+    return {
+        "storage_usd_per_gb_month": _column([price for price, _ in kept]),
+        "storage_source_ids": tuple(source for _, source in kept),
+        "egress_usd_per_gb": _column([price for price, _ in out]),
+        "egress_source_ids": tuple(source for _, source in out),
+    }
+
+
+def _company(provider: str) -> str:
+    return provider.removesuffix("-sagemaker")
+
+
+def _by_provider(rows: Sequence[Row], service: str) -> dict[str, tuple[float, str]]:
+    """Return the first tier's price of a service per provider, in USD per GB (and month), the newest observation."""
+    newest: dict[str, Row] = {}
+    for row in rows:
+        if row["service"] == service and row["usd"] is not None:
+            known = newest.get(row["provider"])
+            if known is None or _service_order(row) > _service_order(known):
+                newest[row["provider"]] = row
+    return {
+        name: (float(row["usd"]) * (GB / GIB if "gib" in row["unit"] else 1.0), row["source_id"])
+        for name, row in newest.items()
+    }
+
+
+def _service_order(row: Row) -> tuple[Any, ...]:
+    return (-(row.get("from_gb") or 0.0), str(row["observed_on"] or ""), str(row["source_id"]))
