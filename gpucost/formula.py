@@ -23,6 +23,9 @@ FUNCTIONS: dict[str, int | None] = {
     "lookup": 2,  # lookup(table, index from 0), held at the table's ends
     "interpolate": 2,  # interpolate(table, position from 0), linear, held at the table's ends
     "payment": 4,  # payment(rate, periods, present, future): level payment in arrears that turns present into future
+    "total": 1,  # total(line): sum of a monthly line
+    "sum_product": 2,  # sum_product(line, other): sum over the months of the product of two monthly lines
+    "internal_rate": 1,  # internal_rate(line): monthly rate at which a monthly line is worth nothing
     "balance": 4,  # balance(rate, periods, present, payment): what is still owed after so many payments
 }
 
@@ -78,7 +81,8 @@ def names(text: str) -> tuple[str, ...]:
 def to_excel(text: str, resolve: Callable[[str], str]) -> str:
     """Write a formula in the spreadsheet's dialect, without the leading "="; `resolve` turns a name into a reference.
 
-    Only functions that Excel and LibreOffice share are used: IF AND OR MIN MAX INT ROUNDUP LN INDEX ROWS PMT FV.
+    Only functions that Excel and LibreOffice share are used: IF AND OR MIN MAX INT ROUND ROUNDUP LN EXP
+    SINH INDEX ROWS SUM SUMPRODUCT PMT FV IRR.
 
     >>> to_excel("where(basis == 'own', gpus * max(price_usd, 0), 0)", str.upper)
     'IF((BASIS="own"),(GPUS*MAX(PRICE_USD,0)),0)'
@@ -123,6 +127,9 @@ def _write_call(name: str, a: list[str]) -> str:
         "expm1": "(2*EXP(({0})/2)*SINH(({0})/2))",
         "round_cents": "ROUND({0},2)",
         "payment": "PMT({0},{1},-({2}),{3})",
+        "total": "SUM({0})",
+        "sum_product": "SUMPRODUCT({0},{1})",
+        "internal_rate": "IRR({0})",
         "balance": "-FV({0},{1},-({3}),{2})",
     }
     return templates[name].format(*a)

@@ -46,7 +46,15 @@ MONTHLY = (
     Line("discount_ratio", "(1 + monthly_rate_fraction) ** -m", "value at the start of a dollar in this month"),
 )
 
+ALL = (*SCALARS, *MONTHLY)
+
 TABLES = ("residual_by_year", "depreciated_by_year", "assessed_by_year", "rent_path_by_month")
+
+
+_WORTH = (
+    "own_total_usd", "rent_total_usd", "in_horizon", "discount_ratio", "allocated_gpu_hours_per_month",
+    "owned_gpu_hours_per_month",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +85,18 @@ def columns(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def evaluate_months(inputs: Mapping[str, Any], tables: Mapping[str, Array], months: int | None = None) -> dict[str, Any]:
-    """Evaluate every formula for the months 0 … `months`; the result holds inputs, scalars and monthly lines by name."""
+def evaluate_months(
+    inputs: Mapping[str, Any],
+    tables: Mapping[str, Array],
+    months: int | None = None,
+    targets: tuple[str, ...] | None = None,
+) -> dict[str, Any]:
+    """Evaluate the formulas for the months 0 … `months`; the result holds inputs, scalars and monthly lines by name."""
     values = columns(inputs)
     last = int(np.max(values["months"])) if months is None else months
     values.update(tables)
     values["m"] = np.arange(last + 1, dtype=np.float64).reshape(1, -1)
-    evaluate_all(SCALARS, values)
-    evaluate_all(MONTHLY, values)
+    evaluate_all(ALL, values, targets)
     return values
 
 
@@ -107,7 +119,7 @@ def _take(shaped: Mapping[str, Any], start: int, cases: int) -> dict[str, Any]:
 
 
 def _part(inputs: Mapping[str, Any], tables: Mapping[str, Array], months: int) -> tuple[Array, ...]:
-    values = evaluate_months(inputs, tables, months)
+    values = evaluate_months(inputs, tables, months, _WORTH)
     discount = values["discount_ratio"]
     worth = [np.sum(values[name] * discount, axis=1) for name in ("own_total_usd", "rent_total_usd")]
     active = np.sum(values["in_horizon"] * discount, axis=1)

@@ -5,7 +5,7 @@ the rest, so that one comparison and ten thousand draws run through the same lin
 """
 
 import ast
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import cache
 from types import CodeType
 from typing import Any, NamedTuple
@@ -18,6 +18,8 @@ from gpucost.money.bill import round_cents
 
 Array = NDArray[np.float64]
 Value = Array | float | bool | str
+Words = tuple[tuple[str, str], ...]  # inputs that are words, with their values
+CodeLine = tuple[str, CodeType]
 
 
 class Line(NamedTuple):
@@ -60,6 +62,18 @@ def _balance(rate: Array, periods: Array, present: Array, paid: Array) -> Array:
     return np.where(rate == 0, present - paid * periods, present * growth - paid * (growth - 1) / safe)
 
 
+def _total(line: Array) -> Array:
+    return np.sum(line, axis=-1, keepdims=np.ndim(line) == 2)
+
+
+def _internal_rate(line: Array) -> Array:
+    import pyxirr
+
+    rates = [pyxirr.irr(row.tolist(), silent=True) for row in np.atleast_2d(line)]
+    found = np.array([np.nan if rate is None else rate for rate in rates])
+    return found.reshape(-1, 1) if np.ndim(line) == 2 else found[0]
+
+
 def _fold(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
     def folded(*values: Any) -> Any:
         result = values[0]
@@ -91,13 +105,29 @@ _FUNCTIONS: dict[str, Any] = {
     "interpolate": _interpolate,
     "payment": payment,
     "balance": _balance,
+    "total": _total,
+    "sum_product": lambda line, other: _total(line * other),
+    "internal_rate": _internal_rate,
     "all_of": _fold(np.logical_and),
     "any_of": _fold(np.logical_or),
 }
 
 
-class _Booleans(ast.NodeTransformer):
-    """Turn `and` and `or` into calls that work on arrays."""
+class _Prepare(ast.NodeTransformer):
+    """Decide what hangs on words alone, and turn `and` and `or` into calls that work on arrays."""
+
+    def __init__(self, words: Words) -> None:
+        self.words = dict(words)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        """Keep one branch of where(word == 'choice', …): the other one is never computed."""
+        condition = node.args[0] if node.args else None
+        if isinstance(condition, ast.Compare) and isinstance(condition.left, ast.Name):
+            word, wanted = self.words.get(condition.left.id), condition.comparators[0]
+            if word is not None and isinstance(wanted, ast.Constant) and isinstance(condition.ops[0], ast.Eq):
+                branch: ast.AST = self.visit(node.args[1 if word == wanted.value else 2])
+                return branch
+        return self.generic_visit(node)
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.Call:
         self.generic_visit(node)
@@ -106,10 +136,12 @@ class _Booleans(ast.NodeTransformer):
 
 
 @cache
-def _compiled(text: str) -> CodeType:
+def _prepared(text: str, words: Words = ()) -> tuple[CodeType, frozenset[str]]:
+    """Return a formula's code and the names that it reads, its words decided."""
     formula.parse(text)  # refuses what is outside the language
-    tree = _Booleans().visit(ast.parse(text.strip().replace("\n", " "), mode="eval"))
-    return compile(ast.fix_missing_locations(tree), f"<{text}>", "eval")
+    tree = _Prepare(words).visit(ast.parse(text.strip(), mode="eval"))
+    read = frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
+    return compile(ast.fix_missing_locations(tree), f"<{text}>", "eval"), read
 
 
 def evaluate(text: str, values: Mapping[str, Any]) -> Any:
@@ -119,14 +151,30 @@ def evaluate(text: str, values: Mapping[str, Any]) -> Any:
     20.0
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        return eval(_compiled(text), _FUNCTIONS, values)
+        return eval(_prepared(text)[0], _FUNCTIONS, values)
 
 
-def evaluate_all(lines: Sequence[Line], values: dict[str, Any]) -> None:
-    """Evaluate lines in order, each seeing those before it; the results join `values`."""
+@cache
+def needed(lines: tuple[Line, ...], targets: tuple[str, ...], words: Words) -> tuple[CodeLine, ...]:
+    """Return, in order, the code of the lines that the targets hang on once the words are decided."""
+    wanted, kept = set(targets), []
+    for line in reversed(lines):
+        if line.name in wanted:
+            code, read = _prepared(line.text, words)
+            wanted |= read
+            kept.append((line.name, code))
+    return tuple(reversed(kept))
+
+
+def evaluate_all(lines: tuple[Line, ...], values: dict[str, Any], targets: tuple[str, ...] | None = None) -> None:
+    """Evaluate lines in order, each seeing those before it; the results join `values`.
+
+    With `targets`, only the lines that these hang on are computed.
+    """
+    words = tuple((name, value) for name, value in values.items() if isinstance(value, str))
     with np.errstate(divide="ignore", invalid="ignore"):
-        for line in lines:
-            values[line.name] = eval(_compiled(line.text), _FUNCTIONS, values)
+        for name, code in needed(lines, targets or tuple(line.name for line in lines), words):
+            values[name] = eval(code, _FUNCTIONS, values)
 
 
 def read_lines(text: str) -> tuple[Line, ...]:

@@ -71,6 +71,8 @@ last_purchase_month: month from which the final resale counts its age
     where(refreshes > 0, refresh_month, arrival_month)
 service_years: years in service
     max(months - arrival_month, 0) / months_per_year
+replacement_usd: price of a failed GPU's replacement
+    where(gpu_replacement_usd > 0, gpu_replacement_usd, server_usd_per_gpu)
 refresh_usd: replacement of the servers, installed and taxed
     refreshes * (servers_usd + spares_usd) * refresh_price_ratio * (1 + itemised_ratio * (installation_fraction
         + shipping_fraction + sales_tax_fraction + import_tariff_fraction))
@@ -141,7 +143,7 @@ own_support_usd: vendor support
 own_repairs_usd: repairs and replaced GPUs
     in_service * where(spares_basis == 'maintenance', maintenance_fraction / months_per_year * servers_usd,
         where(spares_basis == 'failures', gpus * gpu_failures_per_gpu_year / months_per_year *
-        gpu_replacement_usd, 0))
+        replacement_usd, 0))
 own_licence_usd: software licences
     in_service * gpus * licence_usd_per_gpu_year / months_per_year
 own_insurance_usd: insurance
@@ -154,6 +156,6 @@ own_storage_rental_usd: storage, rented
 own_egress_usd: data leaving
     in_service * gpus * egress_gb_per_gpu_month * own_egress_usd_per_gb
 own_bridge_usd: rent until the cluster works, with the services that renting needs
-    (in_horizon - in_service) * (rent_gpu_hours_needed * bridge_usd_per_gpu_hour * rent_price_ratio +
+    (in_horizon - in_service) * (rent_gpu_hours_needed * bridge_price_usd_per_gpu_hour * rent_price_ratio +
         rent_services_usd)
 """)

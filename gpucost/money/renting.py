@@ -6,11 +6,18 @@ hour of the committed GPUs, and what is still due when the comparison ends insid
 
 from gpucost.money.evaluate import read_lines
 
+# A missing input is not above zero, so that the alternative stands in for it.
 SCALARS = read_lines("""
+rent_goodput_used_fraction: goodput of rented hours
+    where(rent_goodput_fraction > 0, rent_goodput_fraction, goodput_fraction)
+bridge_price_usd_per_gpu_hour: price of bridging at the start
+    where(bridge_usd_per_gpu_hour > 0, bridge_usd_per_gpu_hour, rent_usd_per_gpu_hour)
+committed_gpus: GPUs under take-or-pay
+    where(rent_committed_gpus > 0, rent_committed_gpus, gpus)
 rent_gpu_hours_needed: rented hours a month that do the same work
-    allocated_gpu_hours_per_month * goodput_fraction / rent_goodput_fraction * rent_stretch_ratio
+    allocated_gpu_hours_per_month * goodput_fraction / rent_goodput_used_fraction * rent_stretch_ratio
 rent_gpu_hours: rented hours paid a month
-    where(rent_billing == 'take_or_pay', rent_committed_gpus * hours_per_month, rent_gpu_hours_needed)
+    where(rent_billing == 'take_or_pay', committed_gpus * hours_per_month, rent_gpu_hours_needed)
 unexpired_months: months of the last term after the end
     where(rent_term_months > 0, ceil(months / max(rent_term_months, 1)) * rent_term_months - months, 0)
 """)

@@ -1,0 +1,282 @@
+"""A plan: every input of a comparison by name, with its value, range, status and source, from a file, flags and facts.
+
+A plan file is TOML. Its sections are for the reader: a name may stand in any of them, or in none.
+
+    [scope]
+    gpus = 64
+    utilisation_fraction = "70%"
+    server_usd = {value = 280000, low = 255000, high = 297000, source = "our quote of 2026-10-01"}
+"""
+
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.errors import DataError, UnknownNameError, UsageError
+from gpucost.types import Status
+from gpucost.units import parse_count, parse_days, parse_fraction
+
+Array = NDArray[np.float64]
+
+MONTHS_PER_YEAR = 12
+WEEKS_PER_MONTH = 365 / 12 / 7
+TIERS = ("network_1tier_usd_per_gpu", "network_2tier_usd_per_gpu", "network_3tier_usd_per_gpu")
+
+# Names beside the inputs: what else a plan file may hold.
+SPECIAL = (
+    "gpu", "provider", "region", "option", "years", "lead_time_weeks", "network_usd_per_gpu", "rent_path", "rent_curve",
+    "residual_curve", "residual_by_year", "assessed_by_year", "depreciation_by_year", "electricity_region", "grid_region",
+    "currency", "usd_per_unit", "usd_per_unit_on", "currency_curve", "rent_residual_correlation", "draws", "seed", "start_on",
+    "model", "tokens", "runs_per_year", "utilisation",
+)  # fmt: skip
+TABLE_SECTIONS = ("scenarios", "rent_options")
+
+
+@dataclass(frozen=True, slots=True)
+class Assumption:
+    """One input as it entered a comparison."""
+
+    name: str
+    value: float | str | None
+    unit: str = ""
+    low: float | None = None
+    high: float | None = None
+    status: Status = "assumed"
+    source_id: str = ""
+    group: str = ""
+    description: str = ""
+    counts: bool = True  # False where an alternative of the same group counts instead
+    note: str = ""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the assumption as JSON-able fields."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What a person gave: a value, and where they gave one, a range and a source."""
+
+    value: Any
+    low: Any = None
+    high: Any = None
+    source: str = ""
+
+
+@dataclass(slots=True)
+class PlanFile:
+    """A plan as it was written: given inputs, special names, scenarios and further rent options."""
+
+    given: dict[str, Given] = field(default_factory=dict)
+    special: dict[str, Any] = field(default_factory=dict)
+    scenarios: dict[str, dict[str, Any]] = field(default_factory=dict)
+    rent_options: list[dict[str, Any]] = field(default_factory=list)
+    folder: Path = Path()
+
+
+def read_plan(path: str | Path, names: Iterable[str]) -> PlanFile:
+    """Read a plan file; a name that is no input is refused with the nearest ones."""
+    file = Path(path)
+    try:
+        content = tomllib.loads(file.read_text("utf-8-sig"))
+    except OSError as error:
+        raise UsageError(f"plan {str(path)!r} cannot be read: {error.strerror or error}. Name a TOML file, such as plan.toml.") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise DataError(f"is not valid TOML: {error}", file=str(path)) from None
+    plan = plan_from_mapping(content, names, str(path))
+    plan.folder = file.parent
+    return plan
+
+
+def plan_from_mapping(content: Mapping[str, Any], names: Iterable[str], where: str = "plan") -> PlanFile:
+    """Sort the entries of a plan into inputs, special names, scenarios and rent options."""
+    known = set(names)
+    plan = PlanFile()
+    _sort(content, known, plan, where)
+    return plan
+
+
+def _sort(content: Mapping[str, Any], known: set[str], plan: PlanFile, where: str) -> None:
+    for name, value in content.items():
+        if name == "scenarios":
+            plan.scenarios.update({key: dict(entries) for key, entries in value.items()})
+        elif name == "rent_options":
+            plan.rent_options.extend(dict(entry) for entry in value)
+        elif name in SPECIAL:
+            plan.special[name] = value
+        elif name in known:
+            if name in plan.given:
+                raise UsageError(f"{where}: {name} is given twice. Keep one.")
+            plan.given[name] = as_given(value)
+        elif isinstance(value, Mapping):
+            _sort(value, known, plan, where)
+        else:
+            raise unknown_input(name, known, where)
+
+
+def unknown_input(name: str, known: Iterable[str], where: str) -> UnknownNameError:
+    """Return the error for a name that is no input."""
+    near = get_close_matches(name, [*known, *SPECIAL], n=3, cutoff=0.6)
+    return UnknownNameError("input", name, near, f"{where}: `gpucost tco --print-plan` lists every name.")
+
+
+def as_given(value: Any) -> Given:
+    """Read a plain value, or a table of value, low, high and source."""
+    if isinstance(value, Given):
+        return value
+    if isinstance(value, Mapping):
+        extra = set(value) - {"value", "low", "high", "source", "unit", "note"}
+        if extra or "value" not in value:
+            raise UsageError(f"an input's table holds value, low, high and source, not {', '.join(sorted(extra)) or 'these'}.")
+        return Given(value["value"], value.get("low"), value.get("high"), str(value.get("source", "")))
+    return Given(value)
+
+
+class Registry:
+    """The inputs that exist, with their defaults from the catalog's facts."""
+
+    def __init__(self, inputs: list[dict[str, Any]], facts: Iterable[Mapping[str, Any]]) -> None:
+        self.inputs = {row["name"]: row for row in inputs}
+        self.facts = {row["item"]: row for row in facts}
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return every input's name."""
+        return tuple(self.inputs)
+
+    def fact(self, item: str) -> Mapping[str, Any]:
+        """Return the row of an item; an unknown item is an error of the data."""
+        if item not in self.facts:
+            near = get_close_matches(item, self.facts, n=3, cutoff=0.5)
+            raise UnknownNameError("ownership item", item, near)
+        return self.facts[item]
+
+    def sourced(self, name: str, item: str = "") -> Assumption:
+        """Return an input as its fact states it."""
+        row, entry = self.fact(item or self.inputs[name]["item"]), self.inputs[name]
+        return Assumption(
+            name, row["typical"], entry["unit"] or "", row["low"], row["high"], "sourced", row["source_id"],
+            entry["group"], entry["description"], note=row["item"],
+        )  # fmt: skip
+
+    def default(self, name: str) -> Assumption:
+        """Return an input's default: from its fact, else the stated assumption, else nothing yet."""
+        entry = self.inputs[name]
+        if entry["item"]:
+            return self.sourced(name)
+        value: float | str | None = entry["value"]
+        if value is not None and not entry["choices"]:
+            value = float(value)
+        return Assumption(
+            name, value, entry["unit"] or "", entry["low"], entry["high"], "assumed", "", entry["group"], entry["description"]
+        )
+
+    def read(self, name: str, given: Given, where: str = "plan") -> Assumption:
+        """Return an input as given, checked; without a range of its own it is certain."""
+        entry = self.inputs[name]
+        parts = {key: self.number(name, getattr(given, key), where) for key in ("value", "low", "high")}
+        if entry["choices"]:
+            return replace(self.default(name), value=parts["value"], low=None, high=None, status="given", note=given.source)
+        value, low, high = parts["value"], parts["low"], parts["high"]
+        if low is not None and high is not None and not low <= value <= high:
+            raise UsageError(f"{where}: {name} = {value:g} lies outside its own range {low:g} to {high:g}.")
+        return replace(
+            self.default(name), value=value, low=low, high=high, status="given", source_id="", note=given.source
+        )
+
+    def number(self, name: str, value: Any, where: str) -> Any:
+        """Read one value of an input: a word of its choices, or a number within its limits."""
+        entry = self.inputs[name]
+        if value is None:
+            return None
+        if entry["choices"]:
+            return _choice(name, value, entry["choices"].split("|"), where)
+        number = _number(name, value, where)
+        low, high = entry["minimum"], entry["maximum"]
+        if low is not None and number < low or high is not None and number > high:
+            limits = f"{low:g} to {high:g}" if high is not None else f"at least {low:g}"
+            raise UsageError(f"{where}: {name} = {value!r} is outside what is possible ({limits}).")
+        if number <= 0 and name.endswith(("_years", "_hours")) or (number == 0 and name in ("server_usd", "all_in_usd_per_gpu", "gpu_usd")):
+            raise UsageError(f"{where}: {name} = {value!r} must be positive.")
+        return number
+
+
+def _choice(name: str, value: Any, choices: list[str], where: str) -> str:
+    if str(value) not in choices:
+        raise UsageError(f"{where}: {name} = {value!r} is none of {', '.join(choices)}.")
+    return str(value)
+
+
+def _number(name: str, value: Any, where: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
+        raise UsageError(f"{where}: {name} = {value!r} is not a number.")
+    if isinstance(value, str):
+        try:
+            if value.strip().endswith("%"):
+                return float(value.strip()[:-1]) / 100
+            return float(value) if not value.strip()[-1:].isalpha() else parse_count(value, f"{where}: {name}")
+        except ValueError:
+            raise UsageError(f"{where}: {name} = {value!r} is not a number. Write 0.7, 70% or 35k.") from None
+    number = float(value)
+    if not np.isfinite(number):
+        raise UsageError(f"{where}: {name} = {value!r} is not a finite number.")
+    return number
+
+
+def resolve_choices(registry: Registry, given: dict[str, Given]) -> tuple[dict[str, Given], list[str]]:
+    """Let a given input choose its own alternative; two of one group, or one that cannot count, are told apart.
+
+    Of the alternatives in an exclusive group one counts: giving `network_fraction` alone selects it, giving it together
+    with `network_1tier_usd_per_gpu` is an error unless `network_basis` says which one.
+    """
+    chosen, warnings = dict(given), []
+    wanted: dict[str, dict[str, list[str]]] = {}
+    for name in given:
+        choice, _, word = (registry.inputs[name]["counts_when"] or "").partition("=")
+        if choice:
+            wanted.setdefault(choice, {}).setdefault(word, []).append(name)
+    for choice, words in wanted.items():
+        if choice in given:
+            active = str(given[choice].value)
+            ignored = [name for word, members in words.items() if word != active for name in members]
+            if ignored:
+                warnings.append(f"{', '.join(ignored)}: given, but {choice} = {active}, so it does not count")
+        elif len(words) > 1:
+            listed = " and ".join(members[0] for members in words.values())
+            raise UsageError(f"{listed} exclude each other. Keep one, or choose with {choice} = {' | '.join(words)}.")
+        else:
+            chosen[choice] = Given(next(iter(words)))
+    return chosen, warnings
+
+
+def special_inputs(special: Mapping[str, Any], where: str = "plan") -> dict[str, Given]:
+    """Turn the convenient names into inputs: years, utilisation, lead_time_weeks, network_usd_per_gpu."""
+    found: dict[str, Given] = {}
+    if "years" in special:
+        years = _number("years", special["years"], where)
+        if years <= 0:
+            raise UsageError(f"{where}: years = {special['years']!r} must be positive. Write 4, or months = 48.")
+        found["months"] = Given(years * MONTHS_PER_YEAR)
+    if "utilisation" in special:
+        found["utilisation_fraction"] = Given(parse_fraction(special["utilisation"], f"{where}: utilisation"))
+    if "lead_time_weeks" in special:
+        weeks = special["lead_time_weeks"]
+        days = parse_days(weeks, f"{where}: lead_time_weeks") if isinstance(weeks, str) and weeks[-1:].isalpha() else float(weeks) * 7
+        found["lead_time_months"] = Given(days / 7 / WEEKS_PER_MONTH)
+    if "network_usd_per_gpu" in special:
+        found.update({name: as_given(special["network_usd_per_gpu"]) for name in TIERS})
+    return found
+
+
+def mark_counting(registry: Registry, assumptions: dict[str, Assumption]) -> None:
+    """Mark the inputs whose alternative was chosen instead."""
+    for name, assumption in list(assumptions.items()):
+        choice, _, word = (registry.inputs[name]["counts_when"] or "").partition("=")
+        if choice:
+            assumptions[name] = replace(assumption, counts=str(assumptions[choice].value) == word)
