@@ -62,5 +62,5 @@ def build_case(
     software_year: Floats,
 ) -> Case:
     """Join the parts of a case and look its efficiencies up in the calibration's values."""
-    age = software_year - hardware.year
-    return Case(shape, hardware, layout, recipe, resolve(values, hardware.family, software, age))
+    efficiency = resolve(values, hardware.family, software, software_year, hardware.year)
+    return Case(shape, hardware, layout, recipe, efficiency)

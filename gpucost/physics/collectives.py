@@ -97,15 +97,18 @@ def all_reduce_s(group: Tier, message_bytes: Floats) -> Floats:
     return 2 * ring_s(group, message_bytes)
 
 
-def all_to_all_s(group: Tier, local_bytes: Floats, link: Links, stride: Floats) -> Floats:
-    """Return the time in which each rank sends (n − 1)/n of its bytes to the others.
+def expert_exchange_s(group: Tier, row_bytes: Floats, copies: Floats, link: Links) -> Floats:
+    """Return the time to send each token's row to the experts that it visits, `copies` of them over the group.
 
-    Nothing is shared on the way: across domains, the share that leaves the domain passes the rank's own card,
-    while what stays goes over the link.
+    A row leaves for each other domain that it visits once, not once per expert: of D domains, k random experts lie in
+    D·(1 − (1 − 1/D)^k); inside the domain every copy travels over the link (arXiv:2412.19437, section 3.2.2).
     """
-    near = np.minimum(group.ranks, np.maximum(np.maximum(link.scaleup_gpus, 1.0) / stride, 1.0))
-    inside = local_bytes * (near - 1) / group.ranks / (link.scaleup_gb_per_s * GB)
-    outside = local_bytes * (group.ranks - near) / group.ranks / (link.scaleout_gb_per_s * GB)
+    ranks = np.maximum(group.ranks, 1.0)
+    near = np.minimum(ranks, np.maximum(link.scaleup_gpus, 1.0))
+    domains = ranks / near
+    visited = domains * (1 - (1 - 1 / domains) ** np.maximum(copies, 1.0))
+    inside = row_bytes * copies * (near - 1) / near / (link.scaleup_gb_per_s * GB)
+    outside = row_bytes * visited * (domains - 1) / domains / (link.scaleout_gb_per_s * GB)
     return np.where(group.ranks > 1, np.maximum(inside, outside) + group.latency_s, 0.0)
 
 

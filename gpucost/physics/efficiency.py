@@ -32,9 +32,9 @@ def _p(name: str, prior: float, spread: float, unit: str, meaning: str) -> Param
 
 # Large matrix products at 16 bits: share of the dense peak that a long, hot benchmark reaches.
 _MATRIX = {
-    "volta": 0.75, "turing": 0.70, "pascal": 0.75, "ampere": 0.82, "ada": 0.72, "hopper": 0.70, "blackwell": 0.72,
+    "volta": 0.62, "turing": 0.60, "pascal": 0.65, "ampere": 0.82, "ada": 0.72, "hopper": 0.70, "blackwell": 0.72,
     "rubin": 0.70, "cdna2": 0.60, "cdna3": 0.52, "cdna4": 0.60, "cdna5": 0.60, "rdna3": 0.60, "gaudi": 0.70,
-    "tpu": 0.70, "trainium": 0.55, "other": 0.60,
+    "tpu": 0.85, "trainium": 0.55, "other": 0.60,
 }  # fmt: skip
 _HOST_US = {
     "vendor": 250.0, "megatron": 500.0, "deepspeed": 900.0, "sharded": 500.0, "eager": 900.0,
@@ -48,10 +48,13 @@ _ELEMENTWISE = {
 PARAMETERS: tuple[Parameter, ...] = (
     *(_p(f"matrix_fraction.{f}", _MATRIX[f], 0.10, "fraction", "16-bit matrix peak reached by large products") for f in FAMILIES),
     _p("fp8_ratio", 0.85, 0.10, "ratio", "share of the 8-bit peak that products reach ÷ the share at 16 bits"),
+    _p("int8_ratio", 0.65, 0.15, "ratio", "the same for quantised 8-bit integers, scales and sums included"),
     _p("fp4_ratio", 0.60, 0.20, "ratio", "share of the 4-bit peak that products reach ÷ the share at 16 bits"),
     _p("matrix_tokens", 128.0, 0.5, "count", "rows by which a product's tokens are rounded up (tiles and waves)"),
     _p("matrix_width", 128.0, 0.5, "count", "columns by which a product's widths are rounded up"),
-    _p("flash_fraction", 0.55, 0.15, "fraction", "16-bit peak reached by fused attention at long sequences"),
+    _p("flash_fraction.old", 0.58, 0.10, "fraction", "16-bit peak that fused attention reaches on chips before Hopper"),
+    _p("flash_fraction.plain", 0.38, 0.12, "fraction", "the same since Hopper, kernels written for older chips"),
+    _p("flash_fraction.modern", 0.55, 0.15, "fraction", "the same since Hopper, kernels written for the chip"),
     _p("flash_tokens", 512.0, 0.5, "count", "sequence at which fused attention reaches half of that"),
     _p("softmax_passes", 12.0, 0.4, "count", "times that unfused attention moves its score matrix, forward and backward"),
     _p("copy_fraction", 0.80, 0.08, "fraction", "memory bandwidth reached by element-wise kernels"),
@@ -69,13 +72,17 @@ PARAMETERS: tuple[Parameter, ...] = (
     _p("expert_imbalance", 1.15, 0.10, "ratio", "load of the busiest expert rank ÷ the mean"),
     _p("expert_passes", 12.0, 0.4, "count", "times that routed tokens are moved by permutation, forward and backward"),
     *(_p(f"host_us.{c}", _HOST_US[c], 0.5, "us", "host time per layer and micro-batch, forward and backward") for c in CLASSES),
-    _p("step_overhead_ms", 8.0, 0.7, "ms", "fixed time per step: data, norms, logging"),
+    _p("host_group_ratio", 1.5, 0.3, "ratio", "host time with tensor, context or expert groups against without"),
+    _p("step_overhead_ms.modern", 5.0, 0.7, "ms", "fixed time per step: data, norms, logging; vendor, compiler, native"),
+    _p("step_overhead_ms.plain", 20.0, 0.7, "ms", "the same, other stacks"),
     _p("optimizer_ratio", 1.3, 0.3, "ratio", "optimizer traffic against one fused pass"),
     _p("straggler", 0.006, 0.5, "fraction", "time lost per doubling of the nodes"),
     *(_p(f"quality.{c}", 1.0, 0.12, "ratio", "kernel time against the physics, by software class") for c in CLASSES),
     _p("immaturity", 0.20, 0.5, "fraction", "extra kernel time of software as old as the chip"),
     _p("maturity_years", 1.5, 0.3, "years", "time in which that falls by e"),
-    _p("adapter_passes", 10.0, 0.4, "count", "times that adapters move their inputs and outputs, forward and backward"),
+    _p("adapter_passes.modern", 6.0, 0.4, "count", "times that adapters move their inputs and outputs; fused stacks"),
+    _p("adapter_passes.plain", 15.0, 0.4, "count", "the same, with the casts and copies of eager stacks"),
+    _p("production_ratio", 1.10, 0.05, "ratio", "whole runs against their steps: restarts, evaluation, idle time"),
 )  # fmt: skip
 
 DEFAULTS: dict[str, float] = {parameter.name: parameter.prior for parameter in PARAMETERS}
@@ -87,6 +94,7 @@ class Efficiencies(Columns):
 
     matrix: Floats
     fp8_ratio: Floats
+    int8_ratio: Floats
     fp4_ratio: Floats
     matrix_tokens: Floats
     matrix_width: Floats
@@ -106,6 +114,7 @@ class Efficiencies(Columns):
     expert_imbalance: Floats
     expert_passes: Floats
     host_us: Floats
+    host_group_ratio: Floats
     step_overhead_ms: Floats
     optimizer_ratio: Floats
     straggler: Floats
@@ -114,17 +123,23 @@ class Efficiencies(Columns):
 
 
 _PLAIN = {
-    "fp8_ratio": "fp8_ratio", "fp4_ratio": "fp4_ratio", "matrix_tokens": "matrix_tokens", "matrix_width": "matrix_width",
-    "flash": "flash_fraction", "flash_tokens": "flash_tokens", "softmax_passes": "softmax_passes", "copy": "copy_fraction",
+    "fp8_ratio": "fp8_ratio", "fp4_ratio": "fp4_ratio", "int8_ratio": "int8_ratio", "matrix_tokens": "matrix_tokens", "matrix_width": "matrix_width",
+    "flash_tokens": "flash_tokens", "softmax_passes": "softmax_passes", "copy": "copy_fraction",
     "scaleup": "scaleup_fraction", "scaleout": "scaleout_fraction", "scaleup_latency_us": "scaleup_latency_us",
     "scaleout_latency_us": "scaleout_latency_us", "data_hidden": "data_hidden", "interference": "interference",
     "alltoall_exposed": "alltoall_exposed", "expert_imbalance": "expert_imbalance", "expert_passes": "expert_passes",
-    "step_overhead_ms": "step_overhead_ms", "optimizer_ratio": "optimizer_ratio", "straggler": "straggler",
-    "adapter_passes": "adapter_passes",
+    "host_group_ratio": "host_group_ratio", "optimizer_ratio": "optimizer_ratio", "straggler": "straggler",
 }  # fmt: skip
 
 
-def resolve(values: Mapping[str, float], family: Integers, software: Integers, age_years: Floats) -> Efficiencies:
+# Families whose matrix units outran the fused attention kernels of the generation before.
+RECENT = ("hopper", "blackwell", "rubin", "cdna3", "cdna4", "cdna5")
+KERNELS_CAUGHT_UP_YEAR = 2025.0  # general frameworks ship kernels written for Hopper
+
+
+def resolve(
+    values: Mapping[str, float], family: Integers, software: Integers, software_year: Floats, launch_year: Floats
+) -> Efficiencies:
     """Look the parameters up for each case by family, software class and age of the software against the chip.
 
     The kernels' ratio is quality · (1 + immaturity · e^(−age ÷ maturity)); an age below zero counts as zero.
@@ -135,13 +150,22 @@ def resolve(values: Mapping[str, float], family: Integers, software: Integers, a
         return looked_up
 
     count = len(family)
-    modern = np.isin(software, [CLASSES.index("vendor"), CLASSES.index("compiler")])
-    youth = np.exp(-np.maximum(age_years, 0.0) / values["maturity_years"])
+    tuned = np.isin(software, [CLASSES.index(name) for name in ("vendor", "compiler", "native")])
+    recent = np.isin(family, [FAMILIES.index(name) for name in RECENT])
+    written_for_chip = tuned | (software_year >= KERNELS_CAUGHT_UP_YEAR)
+    youth = np.exp(-np.maximum(software_year - launch_year, 0.0) / values["maturity_years"])
     return Efficiencies(
         **{field: np.full(count, values[name]) for field, name in _PLAIN.items()},
         matrix=by("matrix_fraction", FAMILIES, family),
         elementwise_passes=values["elementwise_passes"] * by("elementwise_ratio", CLASSES, software),
-        tensor_exposed=np.where(modern, values["tensor_exposed.modern"], values["tensor_exposed.plain"]),
+        flash=np.where(
+            recent,
+            np.where(written_for_chip, values["flash_fraction.modern"], values["flash_fraction.plain"]),
+            values["flash_fraction.old"],
+        ),
+        adapter_passes=np.where(tuned, values["adapter_passes.modern"], values["adapter_passes.plain"]),
+        tensor_exposed=np.where(tuned, values["tensor_exposed.modern"], values["tensor_exposed.plain"]),
+        step_overhead_ms=np.where(tuned, values["step_overhead_ms.modern"], values["step_overhead_ms.plain"]),
         host_us=by("host_us", CLASSES, software),
         kernel_ratio=by("quality", CLASSES, software) * (1 + values["immaturity"] * youth),
     )

@@ -26,6 +26,7 @@ from gpucost.types import Accelerator, Architecture, System
 
 GIB = 2.0**30
 USABLE_FRACTION = 0.94  # of the device memory: context, communication buffers and fragmentation take the rest
+USUAL_AGE_YEARS = 2.5  # software against the chip's launch, where no date is given
 
 # Reasons, as codes: why a key has no layout.
 REASONS = ("ok", "does not fit in memory", "the chip lacks the precision", "more accelerators than the batch can use")
@@ -302,9 +303,10 @@ def pair_peaks(job: Job, hardware: HardwareColumns) -> Floats:
 def make_case(job: Job, hardware: HardwareColumns, layout: LayoutColumns) -> Case:
     """Join layouts and their hardware with the job."""
     count = len(hardware)
-    age = (job.software_year - hardware.year) if job.software_year is not None else np.full(count, 2.0)
+    year = hardware.year + USUAL_AGE_YEARS if job.software_year is None else np.full(count, job.software_year)
     software = np.full(count, job.software, dtype=np.int64)
-    return Case(job.shape, hardware, layout, job.recipe, resolve(job.values, hardware.family, software, age))
+    efficiency = resolve(job.values, hardware.family, software, year, hardware.year)
+    return Case(job.shape, hardware, layout, job.recipe, efficiency)
 
 
 def micro_steps(

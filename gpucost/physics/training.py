@@ -130,7 +130,9 @@ def rates(case: Case) -> Rates:
     """Return the reachable rates: dense peak × the fitted share, for the layout's precision and for 16 bits."""
     e, precision = case.efficiency, case.layout.precision
     eight = (precision == FP8) | (precision == INT8)
-    ratio = np.where(eight, e.fp8_ratio, np.where(precision == FP4, e.fp4_ratio, 1.0))
+    ratio = np.ones(len(case))
+    for code, share in ((FP8, e.fp8_ratio), (INT8, e.int8_ratio), (FP4, e.fp4_ratio)):
+        ratio = np.where(precision == code, share, ratio)
     half = case.hardware.half_tflops * TERA
     return Rates(
         matrix_flop_per_s=peak_tflops(case.hardware, precision) * TERA * e.matrix * ratio,
@@ -301,9 +303,9 @@ def layer_expert_s(case: Case, link: net.Links, tokens: Floats) -> Floats:
     """Return the exposed time of one mean layer's expert exchange: dispatch and combine, forward and backward."""
     layout, s = case.layout, case.shape
     group = net.tier(link, layout.expert, np.ones(len(case)))
-    local = tokens / layout.tensor * s.experts_per_token * s.hidden * HALF_BYTES
+    row = tokens / layout.tensor * s.hidden * HALF_BYTES
     count = np.where(layout.recompute == FULL, 6.0, 4.0) * tf.moe_layers(s) / s.layers
-    return case.efficiency.alltoall_exposed * count * net.all_to_all_s(group, local, link, np.ones(len(case)))
+    return case.efficiency.alltoall_exposed * count * net.expert_exchange_s(group, row, s.experts_per_token, link)
 
 
 def exposed_s(exchange: Floats, compute: Floats, interference: Floats) -> Floats:
@@ -331,7 +333,10 @@ def micro_step(case: Case) -> MicroStep:
     context = layer_context_s(case, link, tokens, attention)
     expert = layer_expert_s(case, link, tokens)
     busy = matrix + attention + elementwise + adapter + tensor + context + expert
-    host = e.host_us * net.US * np.where(layout.recompute == FULL, 4 / 3, 1.0)
+    grouped = np.maximum(np.maximum(layout.tensor, layout.context), layout.expert) > 1
+    host = (
+        e.host_us * net.US * np.where(layout.recompute == FULL, 4 / 3, 1.0) * np.where(grouped, e.host_group_ratio, 1.0)
+    )
     idle = np.maximum(host - busy, 0.0)
     logits = logits_s(case, rate, tokens) * e.kernel_ratio
     layers, ends = stage_layers(s, layout, logits / (busy + idle))
@@ -385,7 +390,8 @@ def data_s(case: Case, compute: Floats, dense: Floats, expert: Floats) -> Floats
     moved = np.where(sharded, 2 * HALF_BYTES, np.where(layout.sharding > 0, HALF_BYTES, gradient)) + gradient
     moved = np.where(tuned & ~sharded, 0.0, moved)
     exchange = net.ring_s(group, moved * dense) + net.ring_s(expert_group, moved * expert)
-    once = exposed_s(exchange, e.data_hidden * compute * 2 / 3, e.interference)
+    chunks = 1 + (layout.pipeline - 1) * (1 - 1 / layout.virtual_stages)  # interleaving ends its chunks one by one
+    once = exposed_s(exchange, e.data_hidden * compute * chunks * 2 / 3, e.interference)
     each = exposed_s(exchange, e.data_hidden * compute, e.interference) * layout.micro_batches
     ends = exchange / np.maximum(case.shape.layers, 1.0)  # the first gather and the last reduction hide behind nothing
     return np.where(ranks > 1, np.where(sharded, each, once) + ends, 0.0)
