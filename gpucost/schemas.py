@@ -489,6 +489,162 @@ PROVIDERS = Table(
     ("provider",),
 )
 
+DISCOUNTS = Table(
+    "discounts",
+    "pricing/commitments/*.csv",
+    "What a commitment or an interruptible option saves against on demand, and dated price changes.",
+    (
+        text("provider", "who sells it", required=True),
+        text("product", "instance or offer that it holds for; empty where the publisher names none"),
+        text("option", "purchase option", required=True, choices=(*OPTIONS, "price_change")),
+        integer("term_months", "length of the commitment; 0 for none, empty where not stated"),
+        text(
+            "payment", "how a commitment is paid", required=True, choices=("none", "no_upfront", "monthly", "unknown")
+        ),
+        number(
+            "discount_fraction",
+            "saving against on demand; a price change is negative when it is a rise",
+            required=True,
+            low=-1,
+            high=1,
+        ),
+        text(
+            "kind", "how the figure came about", required=True, choices=("computed", "published", "published_maximum")
+        ),
+        text("region", "region that it was computed for"),
+        date("observed_on", "when it was seen; empty where the source has no date"),
+        *_PROVENANCE,
+    ),
+    ("provider", "product", "option", "term_months"),
+)
+
+SPOT = Table(
+    "spot",
+    "pricing/spot.csv",
+    "How often interruptible capacity is lost: buckets that AWS publishes, and measured traces.",
+    (
+        text("provider", "who sells it", required=True),
+        text("instance_type", "product", required=True),
+        text("gpu", "accelerator", required=True, refers_to="accelerators"),
+        integer("gpus", "accelerators in one instance", required=True, positive=True),
+        text("region", "region", required=True),
+        text("zone", "availability zone, for traces"),
+        text(
+            "kind",
+            "published bucket of the trailing month, probes of availability, or trace of a held instance",
+            required=True,
+            choices=("bucket", "probe", "trace"),
+        ),
+        number(
+            "monthly_interruption_low_fraction",
+            "share of instances interrupted in a month, low end of the bucket",
+            low=0,
+            high=1,
+        ),
+        number("monthly_interruption_high_fraction", "high end of the bucket; empty where it is open", low=0, high=1),
+        number("interruptions_per_instance_hour_low", "-ln(1 - share) / 730, or the measured rate", low=0),
+        number("interruptions_per_instance_hour", "measured rate; empty for buckets", low=0),
+        number("interruptions_per_instance_hour_high", "empty where the bucket is open", low=0),
+        number("availability_fraction", "share of probes that found capacity", low=0, high=1),
+        number("span_days", "length of the trace", positive=True),
+        number("probe_interval_s", "time between probes", positive=True),
+        number("savings_fraction", "saving over on demand that the publisher states", low=0, high=1),
+        date("observed_on", "when it was seen, or when the trace began", required=True),
+        *_PROVENANCE,
+    ),
+    ("provider", "instance_type", "region", "zone", "kind", "observed_on"),
+)
+
+SERVICES = Table(
+    "services",
+    "pricing/services.csv",
+    "What stands beside accelerators: storage and traffic, per gigabyte of 1e9 bytes.",
+    (
+        text("provider", "who sells it", required=True),
+        text(
+            "service",
+            "what it is",
+            required=True,
+            choices=(
+                "object_storage",
+                "archive_storage",
+                "block_storage",
+                "local_disk",
+                "shared_file_system",
+                "snapshot",
+                "egress_internet",
+                "egress_region",
+                "egress_zone",
+            ),
+        ),
+        text("name", "the provider's name of it", required=True),
+        text("region", "region; empty where it holds everywhere"),
+        number("usd_per_gb_month", "storage", low=0),
+        number("usd_per_gb", "traffic", low=0),
+        number("from_gb", "the tier begins at this monthly volume", low=0),
+        flag("typical", "the row that an estimate uses for this provider and service", required=True),
+        date("observed_on", "when it was seen; empty where the source has no date"),
+        text("date_precision", "how exact the date is", required=True, choices=("day", "year", "undated")),
+        *_PROVENANCE,
+    ),
+    ("provider", "service", "name", "region", "observed_on", "source_id"),
+)
+
+HOSTED_TOKENS = Table(
+    "hosted_tokens",
+    "pricing/hosted_tokens.csv",
+    "Prices of hosted models per million tokens.",
+    (
+        text("provider", "who hosts it", required=True),
+        text("listing", "the provider's name of the model", required=True),
+        text("model", "model as the source groups it", required=True),
+        text("model_id", "architecture", refers_to="llms"),
+        number("input_usd_per_mtok", "price of a million input tokens", required=True, positive=True),
+        number("output_usd_per_mtok", "price of a million output tokens", required=True, positive=True),
+        number("cached_input_usd_per_mtok", "price of a million cached input tokens", positive=True),
+        flag("suspect", "the price looks wrong and is never ranked", required=True),
+        date("valid_from", "the price holds from this day, where stated"),
+        date("valid_until", "the price holds until this day, where stated"),
+        date("observed_on", "when it was seen", required=True),
+        text("date_precision", "how exact the date is", required=True, choices=("day", "month", "approximate")),
+        *_PROVENANCE,
+    ),
+    ("provider", "listing", "observed_on"),
+)
+
+OWNERSHIP_ANCHORS = Table(
+    "ownership_anchors",
+    "pricing/ownership_anchors.csv",
+    "Published results of other cost-of-ownership models, to hold ours against.",
+    (
+        text("gpu", "accelerator", required=True, refers_to="accelerators"),
+        text(
+            "measure",
+            "what was published",
+            required=True,
+            choices=("owner_hyperscaler", "owner_neocloud", "rental_3_years", "all_in_power"),
+        ),
+        number("usd_per_gpu_hour", "cost per GPU-hour", positive=True),
+        number("kw_per_gpu", "all-in power per GPU", positive=True),
+        date("observed_on", "when it was seen", required=True),
+        *_PROVENANCE,
+    ),
+    ("gpu", "measure", "observed_on"),
+)
+
+EXCHANGE_RATES = Table(
+    "exchange_rates",
+    "pricing/exchange_rates.csv",
+    "Dated exchange rates; prices are kept in USD.",
+    (
+        text("currency", "ISO 4217 code", required=True),
+        date("on", "day of the rate", required=True),
+        number("usd_per_unit", "USD for one unit of the currency", required=True, positive=True),
+        *_PROVENANCE,
+    ),
+    ("currency", "on"),
+)
+
 TABLES: dict[str, Table] = {
     table.name: table
     for table in (
@@ -510,6 +666,12 @@ TABLES: dict[str, Table] = {
         QUARANTINE,
         DECISIONS,
         PROVIDERS,
+        DISCOUNTS,
+        SPOT,
+        SERVICES,
+        HOSTED_TOKENS,
+        OWNERSHIP_ANCHORS,
+        EXCHANGE_RATES,
     )
 }
 
