@@ -24,7 +24,7 @@ _RANK = f"""
     + {_DAYS.format(date=_PRICE_ON)}) * 4
     + list_position(['low', 'medium', 'high'], confidence)"""
 
-PRICES_ON = f"""
+_WINNERS = f"""
 CREATE OR REPLACE MACRO prices_on(on_day, known_day) AS TABLE
 WITH known AS (
     SELECT *, {_RANK} AS preference
@@ -35,18 +35,42 @@ WITH known AS (
     SELECT offer_id, max(preference) AS preference FROM known GROUP BY offer_id
 ), winners AS (
     SELECT known.*,
-        row_number() OVER same_offer AS place,
-        min(usd_per_hour) OVER same_offer_all AS low, max(usd_per_hour) OVER same_offer_all AS high
+        row_number() OVER (PARTITION BY offer_id ORDER BY usd_per_hour, source_id) AS place,
+        min(usd_per_hour) OVER (PARTITION BY offer_id) < max(usd_per_hour) OVER (PARTITION BY offer_id) AS conflict
     FROM known JOIN latest USING (offer_id, preference)
-    WINDOW same_offer AS (PARTITION BY offer_id ORDER BY usd_per_hour, source_id),
-        same_offer_all AS (PARTITION BY offer_id)
+), chosen AS (
+    SELECT * EXCLUDE (preference, place),
+        {_PRICE_ON} AS price_on,
+        greatest(0, CAST(on_day AS DATE) - observed_on) AS age_days,
+        contains(gpu, '|') AS gpu_ambiguous
+    FROM winners WHERE place = 1
 )
-SELECT * EXCLUDE (preference, place, low, high),
-    greatest(0, CAST(on_day AS DATE) - observed_on) AS age_days,
-    low < high AS conflict,
-    contains(gpu, '|') AS gpu_ambiguous
-FROM winners WHERE place = 1
 """
+
+# The best discount of the user's book that covers an offer; a price of the user's own is never discounted again.
+_DISCOUNTED = """, covered AS (
+    SELECT *, CASE WHEN book = 'user' THEN 0 ELSE coalesce((
+        SELECT max(d.fraction) FROM discounts AS d
+        WHERE coalesce(d.provider = c.provider, true) AND coalesce(d.gpu = c.gpu, true) AND coalesce(d.region = c.region, d.region IS NULL)
+          AND coalesce(d.option = c.option, true) AND coalesce(d.instance_type = c.instance_type, true)
+          AND coalesce(d.valid_from <= CAST(on_day AS DATE), true) AND coalesce(d.valid_until >= CAST(on_day AS DATE), true)
+    ), 0) END AS discount_fraction
+    FROM chosen AS c
+)
+SELECT * EXCLUDE (discount_fraction) REPLACE (
+    usd_per_hour * (1 - discount_fraction) AS usd_per_hour,
+    usd_per_gpu_hour * (1 - discount_fraction) AS usd_per_gpu_hour,
+    recurring_usd_per_hour * (1 - discount_fraction) AS recurring_usd_per_hour,
+    upfront_usd * (1 - discount_fraction) AS upfront_usd,
+    CASE WHEN discount_fraction > 0 THEN 'user' ELSE book END AS book,
+    CASE WHEN discount_fraction > 0 THEN 'effective' ELSE price_kind END AS price_kind
+) FROM covered
+"""
+
+
+def prices_macro(discounted: bool) -> str:
+    """Return the SQL that makes the table macro `prices_on(on_day, known_day)`."""
+    return _WINNERS + (_DISCOUNTED if discounted else "SELECT * FROM chosen")
 
 
 def prices_view(on_day: date, known_day: date) -> str:

@@ -1,28 +1,45 @@
 """The catalog as the rest of gpucost sees it: records by name, offers as of a day, rows, SQL, provenance."""
 
+from dataclasses import replace
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from gpucost.catalog import asof, filters, hardware, names, records
+from gpucost.catalog import asof, filters, hardware, models, names, records
+from gpucost.catalog.books import Book
+from gpucost.catalog.checks import OWN_SOURCE
 from gpucost.catalog.loader import Store
 from gpucost.catalog.paths import shipped_root
 from gpucost.errors import UnknownNameError, UsageError
+from gpucost.schemas import TABLES
 from gpucost.types import Accelerator, Architecture, Offer, System
 
 
-def open_catalog(as_of: date | str | None = None, known_as_of: date | str | None = None, *, root: str | Path | None = None) -> "Catalog":
+Marked = TypeVar("Marked", Accelerator, System, Architecture)
+
+_INDEX = {"accelerators": names.index_accelerators, "systems": names.index_systems, "llms": names.index_models}
+_KIND = {"accelerators": "accelerator", "systems": "system", "llms": "model"}
+
+
+def open_catalog(
+    as_of: date | str | None = None,
+    known_as_of: date | str | None = None,
+    *,
+    root: str | Path | None = None,
+    book: str | Path | None = None,
+) -> "Catalog":
     """Open the catalog as of a day, as known on a day; nothing is read before it is asked for.
 
     `as_of` is today unless given (the catalog's own date where the computer's clock is behind it); `known_as_of`
-    hides what was recorded later. `root` replaces the shipped data by another folder of the same layout.
+    hides what was recorded later. `root` replaces the shipped data by another folder of the same layout; `book` is
+    the folder of the user's own facts, the setting `book` unless given.
     """
-    from gpucost.catalog.settings import setting
+    from gpucost.catalog.settings import book_layers, setting
 
     day = parse_date(as_of if as_of is not None else setting("as_of"), "--as-of")
     known_day = parse_date(known_as_of if known_as_of is not None else setting("known_as_of"), "--known-as-of")
-    return Catalog(day, known_day, Path(root) if root else data_root())
+    return Catalog(day, known_day, Path(root) if root else data_root(), book_layers(book))
 
 
 def data_root() -> Path:
@@ -51,16 +68,49 @@ def parse_date(value: date | str | None, what: str) -> date | None:
 class Catalog:
     """Facts with their sources and dates, seen from one day."""
 
-    def __init__(self, as_of: date | None, known_as_of: date | None, root: Path) -> None:
+    def __init__(self, as_of: date | None, known_as_of: date | None, root: Path, layers: dict[str, Path]) -> None:
         self._asked_as_of, self.known_as_of = as_of, known_as_of
         self.store = Store(root)
+        self._layers = layers
+        self._prices_ready = False
 
     # --- rows and SQL
 
+    @cached_property
+    def books(self) -> list[Book]:
+        """Return the price books that lie over the shipped tables, the nearest last; reading them happens once."""
+        if not self._layers:
+            return []
+        from gpucost.catalog.overlay import lay_over
+
+        return lay_over(self, self._layers)
+
     def rows(self, table: str) -> list[dict[str, Any]]:
         """Return every row of a table as dictionaries; an empty cell is None."""
+        return self.query(f'SELECT * FROM "{table}"', table)
+
+    def shipped_like(self, table: str, name: str) -> list[dict[str, Any]]:
+        """Return the shipped rows of the id that a name means."""
+        self.store.ensure(table)
+        key = TABLES[table].key[0]
+        return self.store.fetch(f'SELECT * FROM "{table}" WHERE "{key}" = $id ORDER BY ALL DESC', {"id": self.canonical(table, name)})
+
+    def canonical(self, table: str, name: str) -> str:
+        """Return the shipped id that a name means in a table; a name that means none, or several, is returned as it is."""
+        if table not in ("accelerators", "systems", "llms"):
+            return name
+        index = _INDEX[table](self._shipped_rows(table), self._aliases.get(_KIND[table], {}))
+        found = index.matches(name)
+        return found[0] if len(found) == 1 else name
+
+    def _shipped_rows(self, table: str) -> list[dict[str, Any]]:
         self.store.ensure(table)
         return self.store.fetch(f'SELECT * FROM "{table}"')
+
+    @cached_property
+    def shipped_accelerator_names(self) -> names.NameIndex:
+        """Return the index of the shipped accelerators' names."""
+        return names.index_accelerators(self._shipped_rows("accelerators"), self._aliases.get("accelerator", {}))
 
     def sql(self, query: str) -> list[dict[str, Any]]:
         """Run one SELECT over every table and view: read-only, without files or network, limited in time and memory."""
@@ -70,12 +120,13 @@ class Catalog:
 
     def reopened(self) -> "Catalog":
         """Return a catalog seen from the same days with a database of its own."""
-        return Catalog(self.as_of, self.known_as_of, self.store.root)
+        return Catalog(self.as_of, self.known_as_of, self.store.root, self._layers)
 
     def prepare_everything(self) -> None:
         """Load every table and make every view: `facts`, `book_offers`, `prices` (today's) and `prices_on(day, known_day)`."""
         from gpucost.catalog.provenance import facts_view
 
+        _ = self.books
         self.store.ensure_all()
         self.prepare_prices()
         self.store.execute(facts_view())
@@ -83,6 +134,7 @@ class Catalog:
 
     def query(self, sql: str, *tables: str, parameters: Any = None) -> list[dict[str, Any]]:
         """Run the library's own query over the named tables, which are loaded if need be."""
+        _ = self.books
         self.store.ensure(*tables)
         return self.store.fetch(sql, parameters)
 
@@ -96,7 +148,8 @@ class Catalog:
     @cached_property
     def version(self) -> str:
         """Return the date and the content hash that stamp every answer."""
-        return f"{self.dated.isoformat()}+{self.store.digest()[:12]}"
+        own = "".join(f"+{book.layer}-{book.digest[:8]}" for book in self.books)
+        return f"{self.dated.isoformat()}+{self.store.digest()[:12]}{own}"
 
     @cached_property
     def as_of(self) -> date:
@@ -107,7 +160,9 @@ class Catalog:
 
     @cached_property
     def _sources(self) -> dict[str, dict[str, Any]]:
-        return {row["source_id"]: row for table in ("model_sources", "price_sources") for row in self.rows(table)}
+        own = {"source_id": OWN_SOURCE, "publisher": "the user", "title": "the user's own book", "locator": "the book folder"}
+        found = {OWN_SOURCE: own | dict.fromkeys(("published_on", "accessed_on", "note"))}
+        return found | {row["source_id"]: row for table in ("model_sources", "price_sources") for row in self.rows(table)}
 
     def source(self, source_id: str) -> dict[str, Any]:
         """Return a source: publisher, title, locator, published_on, accessed_on, note."""
@@ -120,7 +175,7 @@ class Catalog:
     @cached_property
     def _aliases(self) -> dict[str, dict[str, str]]:
         found: dict[str, dict[str, str]] = {}
-        for row in self.rows("aliases"):
+        for row in self._shipped_rows("aliases"):
             found.setdefault(row["kind"], {})[row["alias"]] = row["id"]
         return found
 
@@ -128,9 +183,14 @@ class Catalog:
         """Return what an alias of a provider or region stands for, else the name itself."""
         return self._aliases.get(kind, {}).get(name.strip().lower(), name.strip())
 
+    def _marked(self, found: Marked) -> Marked:
+        """Mark what comes from the user's own book, or from an assumption of ours."""
+        own = found.source_id == OWN_SOURCE or any(getattr(found, "id", found.name) in book.all_ids for book in self.books)
+        return replace(found, status="user") if own else found
+
     @cached_property
     def _accelerators(self) -> dict[str, Accelerator]:
-        return {row["id"]: records.accelerator(row) for row in self.rows("accelerators")}
+        return {row["id"]: self._marked(records.accelerator(row)) for row in self.rows("accelerators")}
 
     @cached_property
     def accelerator_names(self) -> names.NameIndex:
@@ -139,16 +199,21 @@ class Catalog:
 
     @cached_property
     def _systems(self) -> dict[str, System]:
-        return {row["id"]: records.system(row) for row in self.rows("systems")}
+        return {row["id"]: self._marked(records.system(row)) for row in self.rows("systems")}
 
     @cached_property
     def system_names(self) -> names.NameIndex:
         """Return the index of system names."""
         return names.index_systems(self.rows("systems"), self._aliases.get("system", {}))
 
+    @property
+    def presets(self) -> list[Architecture]:
+        """Return every preset architecture."""
+        return list(self._architectures.values())
+
     @cached_property
     def _architectures(self) -> dict[str, Architecture]:
-        return {row["id"]: records.architecture(row) for row in self.rows("llms")}
+        return {row["id"]: self._marked(records.architecture(row)) for row in self.rows("llms")}
 
     @cached_property
     def model_names(self) -> names.NameIndex:
@@ -191,10 +256,13 @@ class Catalog:
 
     def architecture(self, name: str) -> Architecture:
         """Return an architecture: a preset, an alias, a path to a config.json, or a size such as "11b" (synthesised)."""
-        return self._architectures[self.model_names.one(name)]
+        made = models.from_file_or_size(self, name)
+        return made or self._architectures[self.model_names.one(name)]
 
     def architectures(self, name: str | None = None) -> list[Architecture]:
-        """Return every preset that a name means; all of them without a name."""
+        """Return every architecture that a name means; all presets without a name."""
+        if name is not None and (made := models.from_file_or_size(self, name)):
+            return [made]
         ids = list(self._architectures) if name is None else self.model_names.several(name)
         return [self._architectures[id_] for id_ in ids]
 
@@ -202,11 +270,14 @@ class Catalog:
 
     def prepare_prices(self) -> None:
         """Make the views `book_offers` and `prices_on(day, known_day)` over every price book."""
-        if not getattr(self, "_prices_ready", False):
-            self.store.ensure("offers")
-            self.store.execute("CREATE OR REPLACE VIEW book_offers AS SELECT *, 'shipped' AS book, 'list' AS price_kind FROM offers")
-            self.store.execute(asof.PRICES_ON)
-            self._prices_ready = True
+        if self._prices_ready:
+            return
+        from gpucost.catalog.overlay import price_views
+
+        self.store.ensure("offers")
+        discounted = price_views(self.store, self.books)
+        self.store.execute(asof.prices_macro(discounted))
+        self._prices_ready = True
 
     def offer_values(self, column: str) -> list[Any]:
         """Return the distinct values of a column over every recorded offer."""

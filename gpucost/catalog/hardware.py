@@ -1,8 +1,10 @@
 """The node that an accelerator or an offer is assumed to sit in when the tables name none."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gpucost.types import Accelerator, Offer, System
+from gpucost.units import BITS_PER_BYTE
 
 _KIND_ORDER = ("node", "baseboard", "rack", "cloud")
 
@@ -14,20 +16,38 @@ _PCIE_FORMS = ("pcie", "pcie lp")
 
 
 def default_system(accelerator: Accelerator, systems: Sequence[System]) -> System:
-    """Return the vendor's own node of this accelerator, preferring 8 GPUs and a named network, else a synthesised one."""
+    """Return the vendor's own node of this accelerator, 8 GPUs preferred, else a synthesised one.
+
+    Where the node names no network between nodes, an assumed one is added and the node is marked as synthesised.
+    """
     own = [system for system in systems if system.accelerator_id == accelerator.id]
-    return min(own, key=_preference) if own else synthesised_system(accelerator)
+    if not own:
+        return synthesised_system(accelerator)
+    best = min(own, key=_preference)
+    if best.scaleout_gb_per_s is not None:
+        return best
+    port = _assumed_port(accelerator)
+    return replace(best, scaleout_gb_per_s=port, fabric=_assumed_fabric(port), status="synthesised")
 
 
 def _preference(system: System) -> tuple[object, ...]:
     kind = _KIND_ORDER.index(system.kind) if system.kind in _KIND_ORDER else len(_KIND_ORDER)
-    return (system.scaleout_gb_per_s is None, kind, abs(system.gpus - 8), system.id)
+    return (kind == _KIND_ORDER.index("cloud"), abs(system.gpus - 8), system.scaleout_gb_per_s is None, kind, system.id)
+
+
+def _assumed_port(accelerator: Accelerator) -> float:
+    if accelerator.form_factor.lower() in _PCIE_FORMS:
+        return _PCIE_PORT_GB_PER_S
+    return next(rate for year, rate in _PORT_GB_PER_S if accelerator.year >= year)
+
+
+def _assumed_fabric(port_gb_per_s: float) -> str:
+    return f"assumed: {port_gb_per_s * BITS_PER_BYTE:g} Gbit/s per GPU, usual for its year and form"
 
 
 def synthesised_system(accelerator: Accelerator) -> System:
     """Return a plausible 8-GPU server of the accelerator's year; its network is an assumption and is marked so."""
-    on_pcie = accelerator.form_factor.lower() in _PCIE_FORMS
-    port = _PCIE_PORT_GB_PER_S if on_pcie else next(rate for year, rate in _PORT_GB_PER_S if accelerator.year >= year)
+    port = _assumed_port(accelerator)
     return System(
         id=f"assumed-{accelerator.id}-8",
         name=f"assumed server with 8 {accelerator.name}",
@@ -37,7 +57,7 @@ def synthesised_system(accelerator: Accelerator) -> System:
         scaleup_gb_per_s=accelerator.scaleup_gb_per_s,
         scaleup_gpus=max(1, accelerator.scaleup_gpus),
         scaleout_gb_per_s=port,
-        fabric=f"assumed: {port * 8:g} Gbit/s per GPU, usual for its year and form",
+        fabric=_assumed_fabric(port),
         max_power_kw=None,
         status="synthesised",
     )

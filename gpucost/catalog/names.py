@@ -35,8 +35,8 @@ def tokens_of(name: str) -> frozenset[str]:
 
 
 def squeezed(name: str) -> str:
-    """Reduce a name to its letters and digits, so that `Llama 3.1-8B` equals `llama-3.1-8b`."""
-    return re.sub(r"[^a-z0-9]", "", name.lower())
+    """Reduce a name to its letters and digits (a decimal point counts: 1.1b is not 11b), so that `Llama 3.1-8B` equals `llama-3.1-8b`."""
+    return re.sub(r"(?<!\d)\.|\.(?!\d)|[^a-z0-9.]", "", name.lower())
 
 
 def model_stem(name: str) -> str:
@@ -66,12 +66,19 @@ class NameIndex:
     def _vocabulary(self) -> frozenset[str]:
         return frozenset().union(*self.tokens.values())
 
+    def _stem(self, name: str) -> str:
+        return model_stem(name) if self.kind == "model" else name
+
+    def exact(self, name: str) -> str | None:
+        """Return the id that a name or alias spells out, whatever its case and separators."""
+        spellings = (squeezed(name), squeezed(self._stem(name)))
+        return next((self._squeezed[spelling] for spelling in spellings if spelling in self._squeezed), None)
+
     def matches(self, name: str) -> list[str]:
         """Return the ids that a name may mean: one for an exact name or alias, else every match of its tokens."""
-        text = model_stem(name) if self.kind == "model" else name
-        for spelling in (name, text):
-            if squeezed(spelling) in self._squeezed:
-                return [self._squeezed[squeezed(spelling)]]
+        if exact := self.exact(name):
+            return [exact]
+        text = self._stem(name)
         wanted = tokens_of(text)
         found = self._containing(wanted) or self._containing_about(wanted)
         if not found:
@@ -92,7 +99,7 @@ class NameIndex:
 
     def nearest(self, name: str) -> list[str]:
         """Return up to three known names that look like a name."""
-        text = squeezed(model_stem(name) if self.kind == "model" else name)
+        text = squeezed(self._stem(name))
         near = difflib.get_close_matches(text, self._squeezed, n=6, cutoff=0.5)
         return list(dict.fromkeys(self._squeezed[key] for key in near))[:3]
 

@@ -63,19 +63,22 @@ def project_file() -> Path | None:
         return None
 
 
-def read_file(path: Path) -> dict[str, Any]:
-    """Return the settings of a file; a broken file is an error that names it."""
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file; a broken one is an error that names it."""
     import tomllib
 
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
+        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except OSError as error:
-        raise UsageError(f"cannot read the settings file {path}: {error.strerror}.") from None
+        raise UsageError(f"cannot read {path}: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"the settings file {path} is not valid TOML: {error}.") from None
-    if path.name == "pyproject.toml":
-        content = content.get("tool", {}).get("gpucost", {})
-    return content
+        raise UsageError(f"{path} is not valid TOML: {error}.") from None
+
+
+def read_file(path: Path) -> dict[str, Any]:
+    """Return the settings of a file: all of a gpucost.toml, the table [tool.gpucost] of a pyproject.toml."""
+    content = read_toml(path)
+    return content.get("tool", {}).get("gpucost", {}) if path.name == "pyproject.toml" else content
 
 
 def spoken(environment: Mapping[str, str] | None = None) -> Iterator[Setting]:
@@ -118,3 +121,14 @@ def book_folder() -> Path | None:
         return Path(named).expanduser()
     folder = user_folder()
     return folder / "book" if folder else None
+
+
+def book_layers(book: str | Path | None = None) -> dict[str, Path]:
+    """Return the folders that lie over the shipped facts and exist, the nearest last."""
+    folder = user_folder()
+    named = book if book is not None else setting("book")
+    own = Path(named).expanduser() if named else folder / "book" if folder else None
+    if named and (own is None or not own.is_dir()):
+        raise UsageError(f"the book folder {own} does not exist. Make it, or change the setting `book`.")
+    layers = {"refreshed": folder / "refreshed" if folder else None, "user": own}
+    return {layer: path for layer, path in layers.items() if path is not None and path.is_dir() and any(path.iterdir())}

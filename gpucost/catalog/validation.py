@@ -58,7 +58,7 @@ def check_file(table: Table, path: Path) -> tuple[list[dict[str, Any]], list[Fau
     """Return a file's typed rows and everything wrong with it, row by row and then between its rows."""
     name = str(path)
     try:
-        cells = _cells(path)
+        cells = read_cells(path)
     except DataError as error:
         return [], [Fault(name, error.row, error.column, error.reason)]
     faults = _header_faults(table, name, cells)
@@ -112,7 +112,7 @@ def duplicate_faults(table: Table, name: str, rows: Sequence[tuple[int, Mapping[
     return faults
 
 
-def _cells(path: Path) -> list[tuple[int, list[str]]]:
+def read_cells(path: Path) -> list[tuple[int, list[str]]]:
     """Read a CSV file into numbered lines of cells; refuse what is not plain UTF-8 CSV."""
     name = str(path)
     try:

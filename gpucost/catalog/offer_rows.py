@@ -1,0 +1,87 @@
+"""Completing a price that a person wrote down: what follows from the rest, and the canonical offer id."""
+
+import re
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
+
+from gpucost.catalog.checks import OWN_SOURCE
+from gpucost.errors import UsageError
+
+Row = dict[str, Any]
+
+_COMMITTED = frozenset(("reserved", "savings_plan", "commitment", "capacity_block", "calendar"))
+
+
+def offer_id(row: Mapping[str, Any]) -> str:
+    """Build the canonical id: provider, product, gpu, gpus, region scope, option, tier, term, payment.
+
+    >>> offer_id({"provider": "aws", "instance_type": "p5.48xlarge", "gpu": "h100-sxm5-80gb", "gpus": 8, "region": "us-east-1",
+    ...           "region_scope": "region", "option": "on_demand", "tier": None, "term_months": 0, "payment": "none"})
+    'aws:p5.48xlarge:h100-sxm5-80gb:8:us-east-1:on_demand:-:0:none'
+    """
+    parts = (
+        row["provider"], row["instance_type"], row["gpu"], row["gpus"], row["region"] or row["region_scope"],
+        row["option"], row["tier"] or "-", row["term_months"], row["payment"],
+    )  # fmt: skip
+    return ":".join(re.sub(r"[^a-z0-9._|+-]+", "-", str(part).lower()) for part in parts)
+
+
+def complete_offer(values: Row, exchange_rates: Mapping[str, float]) -> Row:
+    """Fill in what follows: rates from one another, scope from region, billing from option, dates, and the id."""
+    row: Row = {"option": "on_demand", "gpus": 1, **values}
+    for name in ("provider", "gpu"):
+        if not row.get(name):
+            raise UsageError(f"a price needs {name}.")
+    _fill_price(row, exchange_rates)
+    _fill_dates(row)
+    gpus = int(float(row["gpus"]))
+    row.setdefault("instance_type", f"{gpus}x {row['gpu']}")
+    row.setdefault("region_scope", "region" if row.get("region") else "any")
+    row.setdefault("term_months", 0)
+    committed = int(float(row["term_months"])) > 0 or row["option"] in _COMMITTED
+    row.setdefault("billing", "take_or_pay" if committed else "per_use")
+    row.setdefault("payment", "no_upfront" if int(float(row["term_months"])) else "none")
+    constants = {"offer_kind": "offer", "gpu_assumed": 0, "date_precision": "day", "source_id": OWN_SOURCE, "confidence": "high"}
+    row = {**constants, **row}
+    row.setdefault("offer_id", offer_id({"region": None, "tier": None, **row}))
+    return row
+
+
+def _fill_price(row: Row, exchange_rates: Mapping[str, float]) -> None:
+    """Convert a price in another currency, and derive the price of a unit or of a GPU from the other."""
+    currency = str(row.pop("currency", "USD")).upper()
+    if currency != "USD" and currency not in exchange_rates:
+        raise UsageError(f"no exchange rate for {currency}. Add [exchange_rates] {currency} = <USD per {currency}> to the book.")
+    rate = 1.0 if currency == "USD" else exchange_rates[currency]
+    for name in ("per_hour", "per_gpu_hour"):
+        if name in row:
+            row[f"usd_{name}"] = _amount(row.pop(name), name) * rate
+    if currency != "USD":
+        row["notes"] = "; ".join(filter(None, (str(row.get("notes") or ""), f"converted from {currency} at {rate:g} USD")))
+    if "usd_per_hour" not in row and "usd_per_gpu_hour" not in row:
+        raise UsageError("a price needs usd_per_gpu_hour or usd_per_hour (or per_hour with a currency).")
+    gpus = _amount(row["gpus"], "gpus")
+    if gpus <= 0:
+        raise UsageError(f"gpus = {row['gpus']} must be one or more.")
+    if "usd_per_hour" not in row:
+        row["usd_per_hour"] = _amount(row["usd_per_gpu_hour"], "usd_per_gpu_hour") * gpus
+    elif "usd_per_gpu_hour" not in row:
+        row["usd_per_gpu_hour"] = _amount(row["usd_per_hour"], "usd_per_hour") / gpus
+
+
+def _amount(value: Any, name: str) -> float:
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise UsageError(f"{name}: cannot read {value!r} as a number.") from None
+
+
+def _fill_dates(row: Row) -> None:
+    for name in ("valid_from", "observed_on", "recorded_on"):
+        if isinstance(row.get(name), date):
+            row[name] = row[name].isoformat()
+    if "observed_on" not in row and "valid_from" not in row:
+        raise UsageError("a price needs observed_on or valid_from: the day it was seen, or from which it holds.")
+    row.setdefault("observed_on", row.get("valid_from"))
+    row.setdefault("recorded_on", row["observed_on"])

@@ -1,0 +1,100 @@
+"""Laying price books over the shipped tables: shipped < refreshed < the user's own; the nearest speaks and says so."""
+
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from gpucost.catalog.books import Book, as_csv, parquet_files, read_book
+from gpucost.catalog.loader import Store, csv_reader, quoted
+from gpucost.errors import DataError
+from gpucost.schemas import DUCKDB_TYPES, OFFERS, TABLES, Table, text
+
+if TYPE_CHECKING:
+    from gpucost.catalog.core import Catalog
+
+PRICE_KIND = text("price_kind", "list, contracted or effective")
+_DISCOUNT_COLUMNS = ("provider", "gpu", "region", "option", "instance_type", "valid_from", "valid_until", "fraction")
+
+
+def lay_over(catalog: "Catalog", folders: dict[str, Path]) -> list[Book]:
+    """Read each layer's folder, put its rows over the shipped tables, and return the books."""
+    books = []
+    for layer, folder in folders.items():
+        book = read_book(catalog, layer, folder)
+        for name, rows in book.rows.items():
+            if name != "offers":
+                _replace_rows(catalog.store, TABLES[name], rows)
+        books.append(book)
+    return books
+
+
+def price_views(store: Store, books: list[Book]) -> bool:
+    """Make the view `book_offers` over every layer, and the table `discounts`; tell whether there are discounts."""
+    parts = ["SELECT *, 'shipped' AS book, 'list' AS price_kind FROM offers"]
+    for book in books:
+        if rows := book.rows.get("offers"):
+            wide = Table(f"{book.layer}_offers", "", "", (*OFFERS.columns, PRICE_KIND), OFFERS.key)
+            _load(store, wide, as_csv("offers", rows, ("price_kind",)))
+            parts.append(f"SELECT *, '{book.layer}' AS book FROM {book.layer}_offers")
+        parts += [_parquet_part(store, book.layer, file) for file in parquet_files(book.folder)]
+    store.execute("CREATE OR REPLACE VIEW book_offers AS " + " UNION ALL BY NAME ".join(parts))
+    discounts = [row for book in books for row in book.discounts]
+    if discounts:
+        _make_discounts(store, discounts)
+    return bool(discounts)
+
+
+def _replace_rows(store: Store, table: Table, rows: list[dict[str, object]]) -> None:
+    store.ensure(table.name)
+    own = Table(f"own_{table.name}", "", "", table.columns, table.key)
+    _load(store, own, as_csv(table.name, rows))
+    key = table.key[0]
+    store.execute(f'DELETE FROM "{table.name}" WHERE "{key}" IN (SELECT "{key}" FROM "{own.name}")')
+    store.execute(f'INSERT INTO "{table.name}" SELECT * FROM "{own.name}"')
+    store.execute(f'DROP TABLE "{own.name}"')
+
+
+def _load(store: Store, table: Table, content: str) -> None:
+    """Read rows that were judged already, through the one loader."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "rows.csv"
+        file.write_text(content, "utf-8")
+        store.execute(f'CREATE OR REPLACE TABLE "{table.name}" AS {csv_reader(table, (file,))}')
+
+
+def _parquet_part(store: Store, layer: str, file: Path) -> str:
+    """Return the SQL over a large price file, which stays where it lies; its columns and prices are checked at once."""
+    import duckdb
+
+    source = f"read_parquet({quoted(str(file))})"
+    try:
+        present = {row["column_name"] for row in store.fetch(f"DESCRIBE SELECT * FROM {source}")}
+    except duckdb.Error as error:
+        raise DataError(str(error).splitlines()[0], file=str(file)) from None
+    missing = [column.name for column in OFFERS.columns if column.required and column.name not in present]
+    if missing:
+        raise DataError(f"columns missing: {', '.join(missing)}", file=str(file))
+    bad = store.fetch(
+        f"""SELECT count(*) AS rows_found, min(file_row_number) AS first_row
+        FROM read_parquet({quoted(str(file))}, file_row_number = true)
+        WHERE usd_per_hour IS NULL OR NOT isfinite(usd_per_hour) OR usd_per_hour <= 0 OR usd_per_gpu_hour IS NULL
+            OR NOT isfinite(usd_per_gpu_hour) OR usd_per_gpu_hour <= 0 OR offer_id IS NULL OR source_id IS NULL
+            OR observed_on IS NULL OR recorded_on IS NULL"""
+    )[0]
+    if bad["rows_found"]:
+        reason = f"{bad['rows_found']} rows lack an id, a source, a date or a positive, finite price; this is the first (from 0)"
+        raise DataError(reason, file=str(file), row=bad["first_row"])
+    columns = ", ".join(
+        f'CAST({column.name if column.name in present else "NULL"} AS {DUCKDB_TYPES[column.kind]}) AS "{column.name}"' for column in OFFERS.columns
+    )
+    kind = "coalesce(price_kind, 'contracted')" if "price_kind" in present else "'contracted'"
+    return f"SELECT {columns}, '{layer}' AS book, {kind} AS price_kind FROM {source}"
+
+
+def _make_discounts(store: Store, discounts: list[dict[str, object]]) -> None:
+    store.execute(
+        """CREATE OR REPLACE TABLE discounts (provider VARCHAR, gpu VARCHAR, region VARCHAR, option VARCHAR, instance_type VARCHAR,
+        valid_from DATE, valid_until DATE, fraction DOUBLE)"""
+    )
+    for row in discounts:
+        store.execute("INSERT INTO discounts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [row.get(name) for name in _DISCOUNT_COLUMNS])
