@@ -60,7 +60,7 @@ def _library() -> str:
             "an HTML report draws its charts with packages of the extra `report`, which are not installed. "
             "Run: pip install 'gpucost[report]', or write the report as .md, .json or .xlsx."
         ) from None
-    return str(vl_convert.javascript_bundle(snippet=None)).replace("</script", "<\\/script")
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")).replace("</script", "<\\/script")
 
 
 def _json(value: Any) -> str:

@@ -1,6 +1,7 @@
 """The Calculations and Cash flows sheets: one live formula per row, every input by name, no figure inside a formula."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from gpucost import formula
@@ -27,14 +28,14 @@ def write(
             if line.group != group:
                 group = line.group
                 sheet.row(Cell(group, "note"))
-            text = formula.to_excel(line.text, lambda name, model=model: scalar_reference(model, name, flows))
+            text = formula.to_excel(line.text, partial(scalar_reference, model, flows))
             style = "answer" if line.name in model.shown else "plain"
             live = Cell(Formula(text, plain(values[model.key][line.name])), style, line.unit)
             row = sheet.row(line.name, line.description, line.unit, live, line.text)
             book.define(model.cell_name(line.name), NAME, row, _VALUE)
 
 
-def scalar_reference(model: LiveModel, name: str, flows: Rows) -> str:
+def scalar_reference(model: LiveModel, flows: Rows, name: str) -> str:
     """Return how a formula outside the timeline names a quantity: a monthly line is its whole row."""
     if (model.key, name) in flows:
         row = flows[model.key, name]
@@ -90,12 +91,12 @@ def _flow(sheet: Sheet, model: LiveModel, line: LiveLine, series: Any, flows: Ro
     )
     cells = []
     for month in range(model.months + 1):
-        text = formula.to_excel(line.text, lambda name, month=month: _month_reference(model, name, month, flows))
+        text = formula.to_excel(line.text, partial(_month_reference, model, month, flows))
         cells.append(Cell(Formula(text, float(series[month])), "plain", line.unit))
     sheet.row(line.name, line.description, line.unit, line.side, total, *cells)
 
 
-def _month_reference(model: LiveModel, name: str, month: int, flows: Rows) -> str:
+def _month_reference(model: LiveModel, month: int, flows: Rows, name: str) -> str:
     if (model.key, name) in flows:
         column = column_letters(FIRST_MONTH + month)
         row = flows[model.key, name] + 1

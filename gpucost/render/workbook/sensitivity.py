@@ -6,6 +6,7 @@ the Case flows sheet holds those that the answer needs, one block a case.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from gpucost import formula
@@ -119,7 +120,7 @@ class Cases:
             assert sheet.next_row == self.rows[line.name]
             cells = []
             for index, case in enumerate(self.cases):
-                text = formula.to_excel(line.text, lambda name, index=index: self._scalar(name, index))
+                text = formula.to_excel(line.text, partial(self._scalar, index))
                 cells.append(Cell(Formula(text, plain(case.values[line.name])), "plain", line.unit))
             sheet.row(line.name, line.unit, None, *cells)
 
@@ -137,13 +138,11 @@ class Cases:
             for line in self.monthly:
                 cells = []
                 for month in range(self.model.months + 1):
-                    text = formula.to_excel(
-                        line.text, lambda name, index=index, month=month: self._monthly(name, index, month)
-                    )
+                    text = formula.to_excel(line.text, partial(self._monthly, index, month))
                     cells.append(Cell(Formula(text, float(case.values[line.name][month])), "plain", line.unit))
                 sheet.row(line.name, line.unit, *cells)
 
-    def _scalar(self, name: str, case: int) -> str:
+    def _scalar(self, case: int, name: str) -> str:
         if (case, name) in self.flow_rows or (name == "m" and self.monthly):
             row = self.month_row if name == "m" else self.flow_rows[case, name]
             return f"'{FLOWS}'!{address(row, _FIRST_MONTH, fixed=True)}:{address(row, _FIRST_MONTH + self.model.months, fixed=True)}"
@@ -151,7 +150,7 @@ class Cases:
             return self.model.cell_name(name)
         return f"{column_letters(_FIRST_CASE + case)}{self.rows[name] + 1}"
 
-    def _monthly(self, name: str, case: int, month: int) -> str:
+    def _monthly(self, case: int, month: int, name: str) -> str:
         column = column_letters(_FIRST_MONTH + month)
         if name == "m":
             return f"{column}${self.month_row + 1}"

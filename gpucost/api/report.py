@@ -1,0 +1,107 @@
+"""`gpucost.report(...)`: the answers of a scenario file, as one result that becomes a workbook, a page or a text."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from gpucost.api.result import Result
+from gpucost.errors import GpuCostError, UsageError
+
+if TYPE_CHECKING:
+    from gpucost.scenario import Part, Scenario
+
+SCHEMA_VERSION = 1
+SUFFIXES = (".xlsx", ".html", ".md", ".json", ".txt")
+# kind of a part -> (module, function) that answers it
+_ANSWERS = {
+    "training": ("gpucost.api.estimate", "estimate"),
+    "serving": ("gpucost.api.inference", "inference"),
+    "ownership": ("gpucost.api.tco", "tco"),
+    "mix": ("gpucost.api.mix", "mix"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ReportResult(Result):
+    """The answers of a scenario, or a saved answer, ready to be written in any medium."""
+
+    kind: ClassVar[str] = "scenario"
+    rows_key: ClassVar[str] = "parts"
+
+    def write(self, path: str) -> None:
+        """Write the report; the suffix says how: .xlsx, .html, .md, .json or .txt."""
+        suffix = check_suffix(path)
+        if suffix == ".xlsx":
+            self.to_excel(path)
+        elif suffix == ".html":
+            self.to_html(path)
+        else:
+            from gpucost.render.files import write_text
+
+            texts = {".md": self.to_markdown, ".json": self.to_json, ".txt": self.to_text}
+            write_text(path, texts[suffix]())
+
+
+def check_suffix(path: str) -> str:
+    """Return the suffix of a report's path, or say which ones there are."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in SUFFIXES:
+        raise UsageError(f"cannot tell the format of {path!r} from its name. A report ends in {', '.join(SUFFIXES)}.")
+    return suffix
+
+
+def report(source: str | Path | Mapping[str, Any]) -> ReportResult:
+    """Answer a scenario (a TOML file or its content), or load a saved answer (a JSON file) to render it again."""
+    from gpucost.scenario import make_scenario, read_scenario
+
+    if isinstance(source, Mapping):
+        return ReportResult(_answer(make_scenario(source)))
+    if str(source).lower().endswith(".json"):
+        return ReportResult(_saved(Path(source)))
+    return ReportResult(_answer(read_scenario(source)))
+
+
+def _saved(path: Path) -> dict[str, Any]:
+    try:
+        payload = json.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror}.") from None
+    except (json.JSONDecodeError, UnicodeDecodeError):
+        raise UsageError(f"{path} is not JSON. Save an answer with --format json -o {path.name}.") from None
+    if not isinstance(payload, dict) or not isinstance(payload.get("kind"), str):
+        raise UsageError(f"{path} is not a gpucost answer: it has no `kind`. Save one with --format json.")
+    return payload
+
+
+def _answer(scenario: "Scenario") -> dict[str, Any]:
+    answers = [(part, _ask(part)) for part in scenario.parts]
+    first = answers[0][1]
+    sources: dict[str, Any] = {}
+    for _, payload in answers:
+        sources |= payload.get("sources") or {}
+    return {
+        "kind": "scenario",
+        "schema_version": SCHEMA_VERSION,
+        "name": scenario.name,
+        "description": scenario.description,
+        "request": dict(scenario.request),
+        "as_of": first.get("as_of"),
+        "catalog_version": first.get("catalog_version"),
+        "parts": [{"name": part.name, "part": part.kind, "payload": payload} for part, payload in answers],
+        "warnings": [],
+        "sources": sources,
+    }
+
+
+def _ask(part: "Part") -> dict[str, Any]:
+    """Answer one part; an error says which part it is about."""
+    module, function = _ANSWERS[part.kind]
+    try:
+        result: Result = getattr(import_module(module), function)(**part.arguments)
+    except GpuCostError as error:
+        error.args = (f"{part.kind} part {part.name!r}: {error}",)
+        raise
+    return result.to_dict()
