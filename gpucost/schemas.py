@@ -496,16 +496,16 @@ DISCOUNTS = Table(
     (
         text("provider", "who sells it", required=True),
         text("product", "instance or offer that it holds for; empty where the publisher names none"),
-        text("option", "purchase option", required=True, choices=(*OPTIONS, "price_change")),
+        text("option", "purchase option", required=True, choices=(*OPTIONS, "price_cut", "price_rise")),
         integer("term_months", "length of the commitment; 0 for none, empty where not stated"),
         text(
             "payment", "how a commitment is paid", required=True, choices=("none", "no_upfront", "monthly", "unknown")
         ),
         number(
             "discount_fraction",
-            "saving against on demand; a price change is negative when it is a rise",
+            "saving against on demand; of a price cut or rise, the change of the price",
             required=True,
-            low=-1,
+            low=0,
             high=1,
         ),
         text(
