@@ -155,7 +155,8 @@ own_storage_rental_usd: storage, rented
     in_service * where(storage_basis == 'rental', gpus * storage_gib_per_gpu * storage_usd_per_gib_month, 0)
 own_egress_usd: data leaving
     in_service * gpus * egress_gb_per_gpu_month * own_egress_usd_per_gb
-own_bridge_usd: rent until the cluster works, with the services that renting needs
-    (in_horizon - in_service) * (rent_gpu_hours_needed * bridge_price_usd_per_gpu_hour * rent_price_ratio +
-        rent_services_usd)
+own_bridge_rent_usd: GPU-hours rented until the cluster works
+    (in_horizon - in_service) * rent_gpu_hours_needed * bridge_price_usd_per_gpu_hour * rent_price_ratio
+own_bridge_services_usd: what renting needs beside them
+    (in_horizon - in_service) * rent_services_usd
 """)

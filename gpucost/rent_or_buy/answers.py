@@ -65,11 +65,11 @@ def tornado(case: Case, most: int | None = None) -> list[dict[str, Any]]:
             "low": float(lows[i]),
             "value": ranges[name][1],
             "high": float(highs[i]),
-            "saving_low_usd": float(at_low[i]),
-            "saving_high_usd": float(at_high[i]),
+            "saving_at_low_usd": float(at_low[i]),
+            "saving_at_high_usd": float(at_high[i]),
             "swing_usd": float(abs(at_high[i] - at_low[i])),
-            "own_low_usd_per_gpu_hour": float(own_low[i]),
-            "own_high_usd_per_gpu_hour": float(own_high[i]),
+            "own_at_low_usd_per_gpu_hour": float(own_low[i]),
+            "own_at_high_usd_per_gpu_hour": float(own_high[i]),
             "flips": bool(flips[i]),
             "flip_value": _number(points.get(i)),
         }
@@ -109,7 +109,7 @@ def break_even(case: Case) -> dict[str, Any]:
         "usd_per_gpu_hour": _number(price),
         "months": months,
         "gpus": gpus,
-        "reasons": {**reasons, **reasons_months, **reasons_gpus},
+        **{f"{name}_reason": text for name, text in {**reasons, **reasons_months, **reasons_gpus}.items()},
     }
 
 
@@ -166,8 +166,8 @@ def scenarios(case: Case, sensitivity: Sequence[Mapping[str, Any]]) -> list[dict
     """Return base; low and high, with every input at the end that makes owning cheap or dear; the plan's own; price paths."""
     cheap, dear = {}, {}
     for row in sensitivity:
-        ends = sorted((("own_low_usd_per_gpu_hour", "low"), ("own_high_usd_per_gpu_hour", "high")), key=lambda e: row[e[0]])
-        if abs(row["own_low_usd_per_gpu_hour"] - row["own_high_usd_per_gpu_hour"]) > 1e-12:
+        ends = sorted((("own_at_low_usd_per_gpu_hour", "low"), ("own_at_high_usd_per_gpu_hour", "high")), key=lambda e: row[e[0]])
+        if abs(row["own_at_low_usd_per_gpu_hour"] - row["own_at_high_usd_per_gpu_hour"]) > 1e-12:
             cheap[row["name"]], dear[row["name"]] = row[ends[0][1]], row[ends[1][1]]
     sets: list[tuple[str, str, dict[str, Any]]] = [
         ("base", "every input at its value", {}),
@@ -177,10 +177,10 @@ def scenarios(case: Case, sensitivity: Sequence[Mapping[str, Any]]) -> list[dict
     for name, entries in case.scenarios.items():
         changes = {key: case.registry.number(key, value, f"scenario {name}") for key, value in entries.items()}
         sets.append((name, "from the plan: " + ", ".join(f"{key} = {value}" for key, value in entries.items()), changes))
-    return [_scenario(case, name, text, changes) for name, text, changes in sets]
+    return [scenario(case, name, text, changes) for name, text, changes in sets]
 
 
-def _scenario(case: Case, name: str, text: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+def scenario(case: Case, name: str, text: str, changes: Mapping[str, Any]) -> dict[str, Any]:
     result = outcomes(case, changes)
     return {
         "name": name,
@@ -201,16 +201,19 @@ def monte_carlo(case: Case, draws: int, seed: int) -> dict[str, Any]:
     sample = montecarlo.draw(case.ranges(), draws, seed, pairs)
     result = outcomes(case, sample)
     saving = np.broadcast_to(result.saving_usd, (draws,)) if not sample else result.saving_usd
-    return {
-        "draws": draws,
-        "seed": seed,
-        "inputs": len(sample),
-        "saving_usd": montecarlo.percentiles(saving),
-        "own_usd": montecarlo.percentiles(result.own_usd),
-        "rent_usd": montecarlo.percentiles(result.rent_usd),
-        "levelised_usd_per_gpu_hour": montecarlo.percentiles(result.own_usd_per_gpu_hour),
-        "probability_buy_wins_fraction": float(np.mean(saving > 0)),
+    spread = {
+        "saving_{}_usd": saving,
+        "own_{}_usd": result.own_usd,
+        "rent_{}_usd": result.rent_usd,
+        "levelised_{}_usd_per_gpu_hour": result.own_usd_per_gpu_hour,
     }
+    found = {
+        key.format(share): value
+        for key, values in spread.items()
+        for share, value in montecarlo.percentiles(values).items()
+    }
+    wins = float(np.mean(saving > 0))
+    return {"draws": draws, "seed": seed, "inputs": len(sample), **found, "probability_buy_wins_fraction": wins}
 
 
 def investment(saving: Array, monthly_rate: float) -> dict[str, Any]:

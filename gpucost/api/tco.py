@@ -1,0 +1,99 @@
+"""`gpucost.tco(...)`: own or rent, as a finance team would compute it."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from gpucost.api.result import Result
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+    from gpucost.plan import PlanFile
+
+
+@dataclass(frozen=True, slots=True)
+class TcoResult(Result):
+    """Cash flows, present values, break-even and risk of owning against renting."""
+
+    kind: ClassVar[str] = "tco"
+    rows_key: ClassVar[str] = "cash_flows"
+
+    @property
+    def lines(self) -> list[Mapping[str, Any]]:
+        """The lines of both sides with totals and present values."""
+        return list(self.payload["lines"])
+
+    @property
+    def assumptions(self) -> list[Mapping[str, Any]]:
+        """Every input with value, range, status and source."""
+        return list(self.payload["assumptions"])
+
+
+def tco(
+    gpu: str | None = None,
+    gpus: int | None = None,
+    *,
+    utilisation: float | str | None = None,
+    years: float | None = None,
+    rent: float | str | None = None,
+    provider: str | None = None,
+    plan: "str | Mapping[str, Any] | None" = None,
+    wacc: float | str | None = None,
+    as_of: str | None = None,
+    catalog: "Catalog | None" = None,
+    **inputs: Any,
+) -> TcoResult:
+    """Compare owning a cluster with renting the same productive hours.
+
+    `plan` is a TOML file or a mapping; any input of the plan may also be given by name (`tco(..., pue_ratio=1.2)`), and
+    so may region, option, rent_path, rent_curve, draws, seed, currency … A catalog that is already open is reused.
+    """
+    from gpucost.rent_or_buy.answer import answer
+
+    catalog = catalog or _catalog(as_of)
+    special, flags, request = _asked(
+        gpu=gpu, gpus=gpus, utilisation=utilisation, years=years, rent=rent, provider=provider, wacc=wacc, **inputs
+    )
+    file = read(catalog, plan)
+    flags = {**flags, **workload_flags(catalog, file, flags, special)}
+    if isinstance(plan, str):
+        request["plan"] = plan
+    return TcoResult(answer(catalog, file, flags, special, request))
+
+
+def _catalog(as_of: str | None) -> "Catalog":
+    from gpucost.catalog import open_catalog
+
+    return open_catalog(as_of)
+
+
+def _asked(**wanted: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Sort what was asked into special names and inputs; the request keeps both as they were given."""
+    from gpucost.plan import SPECIAL
+
+    request = {name: value for name, value in wanted.items() if value is not None}
+    renamed = {"rent": "rent_usd_per_gpu_hour", "wacc": "wacc_fraction", "utilisation": "utilisation_fraction"}
+    named = {renamed.get(name, name): value for name, value in request.items()}
+    special = {name: value for name, value in named.items() if name in SPECIAL}
+    return special, {name: value for name, value in named.items() if name not in SPECIAL}, request
+
+
+def read(catalog: "Catalog", plan: "str | Mapping[str, Any] | None") -> "PlanFile":
+    """Read a plan from a file or a mapping."""
+    from gpucost.plan import PlanFile, plan_from_mapping, read_plan
+    from gpucost.rent_or_buy.assemble import registry_of
+
+    if plan is None:
+        return PlanFile()
+    names = registry_of(catalog).names
+    return plan_from_mapping(plan, names) if isinstance(plan, Mapping) else read_plan(plan, names)
+
+
+def workload_flags(catalog: "Catalog", plan: "PlanFile", flags: Mapping[str, Any], special: dict[str, Any]) -> dict[str, Any]:
+    """Turn a workload (model, tokens, runs per year) into inputs, where one was given."""
+    asked = {**plan.special, **special}
+    if not asked.get("model"):
+        return {}
+    from gpucost.rent_or_buy.workload import inputs_of
+
+    return inputs_of(catalog, asked, {**{name: entry.value for name, entry in plan.given.items()}, **flags})
