@@ -1,0 +1,166 @@
+"""Fine-tuning steps as library users run them: Hugging Face transformers, adapters by peft, SDPA, eager.
+
+    python -m benchmarks.device.finetune [--seconds 150] [--tiny]
+
+Weights are random; time and memory don't depend on their values. Adapters are rank-r on every linear layer of a
+block, fp32 as peft makes them over a bf16 base. `frozen4` holds the frozen base as packed 4-bit weights that
+are unpacked to bf16 for each product, forward and backward: the memory pattern of QLoRA.
+"""
+
+import argparse
+import time
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.device.common import CUDA, DEVICE, Table, TimeBox, clean, guarded, out, peak_gb, synchronize
+from benchmarks.device.model import SHAPES
+from benchmarks.device.train import COLUMNS
+
+TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
+
+
+@dataclass(frozen=True)
+class Case:
+    model: str
+    seq: int
+    micro: int
+    recompute: str
+    method: str  # lora | frozen4 | full
+    rank: int = 16
+    recipe: str = "bf16"
+    family: str = "llama"
+
+
+class Packed(torch.autograd.Function):
+    """y = x·Wᵀ with W unpacked from 4 bits for each product; only the packed bytes are kept."""
+
+    @staticmethod
+    def forward(ctx, x: Tensor, packed: Tensor, scale: Tensor) -> Tensor:
+        ctx.save_for_backward(packed, scale)
+        return x @ unpack(packed, scale).t()
+
+    @staticmethod
+    def backward(ctx, grad: Tensor):
+        return grad @ unpack(*ctx.saved_tensors), None, None
+
+
+def unpack(packed: Tensor, scale: Tensor) -> Tensor:
+    low, high = (packed & 15).to(torch.bfloat16) - 8, (packed >> 4).to(torch.bfloat16) - 8
+    whole = torch.stack((low, high), -1).view(scale.shape[0], -1, 64)
+    return (whole * scale[:, :, None]).view(scale.shape[0], -1)
+
+
+class FrozenLinear(nn.Module):
+    def __init__(self, inputs: int, outputs: int, rank: int) -> None:
+        super().__init__()
+        self.register_buffer("packed", torch.randint(0, 255, (outputs, inputs // 2), dtype=torch.uint8, device=DEVICE))
+        self.register_buffer("scale", torch.full((outputs, inputs // 64), 0.01, dtype=torch.bfloat16, device=DEVICE))
+        self.down = nn.Parameter(torch.randn(rank, inputs, device=DEVICE) * 0.01)
+        self.up = nn.Parameter(torch.zeros(outputs, rank, device=DEVICE))
+
+    def forward(self, x: Tensor) -> Tensor:
+        update = x.to(self.down.dtype) @ self.down.t() @ self.up.t()
+        return Packed.apply(x, self.packed, self.scale) + update.to(x.dtype)
+
+
+def build(case: Case) -> nn.Module:
+    from transformers import AutoModelForCausalLM, LlamaConfig, Qwen2Config
+
+    shape = SHAPES[case.model]
+    config = (Qwen2Config if case.family == "qwen2" else LlamaConfig)(
+        vocab_size=shape.vocab, hidden_size=shape.hidden, intermediate_size=shape.ffn, num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads, num_key_value_heads=shape.kv_heads, max_position_embeddings=65536,
+        tie_word_embeddings=case.model in ("llama3.2-1b", "llama3.2-3b", "qwen2.5-1.5b"), use_cache=False,
+    )  # fmt: skip
+    dtype = torch.float32 if case.recipe == "amp" else torch.bfloat16
+    with torch.device(DEVICE):
+        model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa", dtype=dtype)
+    if case.method == "lora":
+        from peft import LoraConfig, get_peft_model
+
+        model = get_peft_model(model, LoraConfig(r=case.rank, lora_alpha=16, target_modules=TARGETS, lora_dropout=0.0))
+    if case.method == "frozen4":
+        model.requires_grad_(False)
+        for layer in model.model.layers:
+            for part in (layer.self_attn, layer.mlp):
+                for name in [n for n, child in part.named_children() if n in TARGETS]:
+                    old = getattr(part, name)
+                    setattr(part, name, FrozenLinear(old.in_features, old.out_features, case.rank))
+    if case.recompute == "full":
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        if case.method != "full":
+            model.enable_input_require_grads()
+    return model.train()
+
+
+def run(table: Table, case: Case) -> None:
+    model, shape = build(case), SHAPES[case.model]
+    clean()
+    optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-5, fused=True)
+    tokens = torch.randint(shape.vocab, (case.micro, case.seq), device=DEVICE)
+    times = []
+    for index in range(4):
+        if index == 1 and CUDA:
+            torch.cuda.reset_peak_memory_stats()
+        synchronize()
+        begin = time.perf_counter()
+        with torch.autocast(DEVICE.type, torch.bfloat16, enabled=case.recipe == "amp"):
+            loss = model(input_ids=tokens, labels=tokens).loss
+        after_forward = torch.cuda.memory_allocated() / 1e9 if CUDA else float("nan")
+        loss.backward()
+        before_step = torch.cuda.memory_allocated() / 1e9 if CUDA else float("nan")
+        del loss
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        synchronize()
+        times.append(time.perf_counter() - begin)
+    time_s, (peak, reserved) = sorted(times[1:])[1], peak_gb()
+    table.add(
+        task=case.method, lora_rank=case.rank, family=case.family, model=case.model,
+        params_b=sum(p.numel() for p in model.parameters()) / 1e9,
+        n_layers=shape.layers, hidden=shape.hidden, n_heads=shape.heads, n_kv_heads=shape.kv_heads, ffn_hidden=shape.ffn,
+        vocab=shape.vocab, seq_len=case.seq, n_gpus=1, tp=1, dp=1, zero_stage=0, micro_batch=case.micro, accumulate=1,
+        activation_recompute=case.recompute, recipe=case.recipe, compiled=0, optimizer="fused", loss_chunk_tokens=0,
+        measured_iter_time_s=time_s, measured_tokens_per_s_per_gpu=case.micro * case.seq / time_s,
+        after_forward_gb=after_forward, before_step_gb=before_step, peak_memory_gb=peak, peak_reserved_gb=reserved,
+    )  # fmt: skip
+
+
+CASES = [
+    Case("llama3-8b", 2048, 4, "full", "lora"),
+    Case("llama2-13b", 4096, 1, "none", "lora"),
+    Case("llama3.2-1b", 2048, 8, "none", "full"),
+    Case("llama3.2-3b", 2048, 4, "full", "full"),
+    Case("llama3-8b", 2048, 4, "none", "lora"),
+    Case("llama3.2-3b", 4096, 2, "none", "full"),
+    Case("llama3.2-1b", 4096, 4, "none", "lora", rank=64),
+    Case("llama3.2-3b", 8192, 2, "full", "lora"),
+    Case("llama3.2-1b", 2048, 4, "none", "full", recipe="amp"),
+    Case("llama3.2-1b", 2048, 4, "full", "full", recipe="amp"),
+    Case("qwen2.5-1.5b", 2048, 4, "none", "full", family="qwen2"),
+    Case("qwen2.5-1.5b", 4096, 4, "full", "lora", family="qwen2"),
+    Case("llama3-8b", 1024, 8, "full", "frozen4"),
+    Case("llama3-8b", 2048, 2, "none", "frozen4"),
+    Case("llama2-13b", 2048, 2, "full", "lora"),
+    Case("llama2-7b", 1024, 4, "none", "lora", rank=8),
+    Case("34b", 2048, 1, "full", "lora"),
+]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=150)
+    parser.add_argument("--tiny", action="store_true")
+    options = parser.parse_args()
+    box, table = TimeBox(options.seconds), Table(out("finetune.csv"), ["task", "lora_rank", "family", *COLUMNS])
+    tiny = [Case("tiny", 32, 1, r, m, 4, a, f) for r, m, a, f in (("none", "lora", "bf16", "llama"), ("full", "lora", "bf16", "qwen2"), ("none", "full", "amp", "llama"), ("full", "frozen4", "bf16", "llama"))]  # fmt: skip
+    for case in tiny if options.tiny else CASES:
+        if box.over():
+            break
+        guarded(lambda c=case: run(table, c), str(case))
+
+
+if __name__ == "__main__":
+    main()
