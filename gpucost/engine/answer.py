@@ -173,7 +173,8 @@ def notes(problem: Problem, cases: Cases, case: int) -> list[str]:
 
 def excluded(problem: Problem, cases: Cases, number: int, left: Any) -> list[dict[str, Any]]:
     """Return the offers that are no option, each with the reason; equal reasons of one product are one entry."""
-    request, found = problem.requests[number], {}
+    request = problem.requests[number]
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
     for case in left:
         offer = problem.supply.offers[int(cases.offer[case])]
         reason = exclusion(problem, cases, request, int(case))

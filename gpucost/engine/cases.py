@@ -14,9 +14,10 @@ from gpucost.engine import assumptions as assume
 from gpucost.engine.costing import Costs, Factors, price_runs
 from gpucost.engine.request import TrainingRequest
 from gpucost.engine.speeds import Speeds, speeds_of
-from gpucost.engine.supply import LARGEST_CLUSTER, Supply
+from gpucost.engine.supply import Supply
 from gpucost.engine.terms import Terms
 from gpucost.engine.workload import Sizes, Workload
+from gpucost.types import Accelerator
 from gpucost.units import GB, SECONDS_PER_DAY
 
 Floats = NDArray[np.float64]
@@ -25,6 +26,7 @@ Flags = NDArray[np.bool_]
 
 _FASTEST_MFU = 0.85  # no cluster is tried that could not meet the deadline even at this share of its peak
 _COUNTS_PER_ROUND = 3
+TERA = 1e12
 _FREE_DOUBLINGS = 6  # without a deadline: sizes tried beyond the smallest
 
 
@@ -154,23 +156,22 @@ def _doublings(problem: Problem, request: Indices, offer: Indices) -> tuple[Indi
 
 def _fewest_gpus(problem: Problem, request: Indices, offer: Indices) -> Floats:
     """Return the accelerators without which even a run near the dense peak misses the deadline."""
-    peak = np.array([_fastest_peak_flop_per_s(key.accelerator) for key in problem.supply.keys])[
-        problem.supply.key[offer]
-    ]
-    work = np.array(
-        [
-            size.model_flop_per_token * ask.trained_tokens
-            for size, ask in zip(problem.sizes, problem.requests, strict=True)
-        ]
+    peaks = np.array(
+        [[_peak_flop_per_s(key.accelerator, ask.precision) for key in problem.supply.keys] for ask in problem.requests]
     )
+    rows = zip(problem.sizes, problem.requests, strict=True)
+    work = np.array([size.model_flop_per_token * ask.trained_tokens for size, ask in rows], np.float64)
     full = np.array([1.0 if ask.method == "full" else 0.6 for ask in problem.requests])  # frozen weights need 4N of 6N
     seconds = np.array([(ask.deadline_days or np.inf) * SECONDS_PER_DAY for ask in problem.requests])
-    return (work * full / seconds)[request] / (peak * _FASTEST_MFU)
+    fewest: Floats = (work * full / seconds)[request] / (peaks[request, problem.supply.key[offer]] * _FASTEST_MFU)
+    return fewest
 
 
-def _fastest_peak_flop_per_s(accelerator: object) -> float:
-    names = ("bf16_tflops", "fp16_tflops", "fp8_tflops", "fp4_tflops", "fp32_tflops")
-    return max((getattr(accelerator, name) or 0.0) for name in names) * 1e12 or np.inf
+def _peak_flop_per_s(accelerator: Accelerator, precision: str) -> float:
+    """Return the dense peak at a precision, else the highest of the chip, so that no cluster is skipped wrongly."""
+    own = getattr(accelerator, f"{precision}_tflops", None)
+    every = (accelerator.bf16_tflops, accelerator.fp16_tflops, accelerator.fp8_tflops, accelerator.fp4_tflops)
+    return float(own or max((value or 0.0 for value in every), default=0.0) or np.inf) * TERA
 
 
 def _next_counts(
@@ -247,8 +248,3 @@ def concatenate(parts: Sequence[Cases]) -> Cases:
             *(np.concatenate([getattr(part.costs, field.name) for part in parts], axis=-1) for field in fields(Costs))
         ),
     )
-
-
-def cluster_limit(gpus: int) -> bool:
-    """Tell whether a count reached the largest cluster that is searched."""
-    return gpus >= LARGEST_CLUSTER

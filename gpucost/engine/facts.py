@@ -2,9 +2,10 @@
 
 import csv
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from datetime import date
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.engine.assumptions import Book, make_book
+from gpucost.engine.places import Providers
 from gpucost.engine.supply import Supply, build_supply, sold_nodes
 from gpucost.engine.terms import Terms, build_terms
 from gpucost.types import Accelerator, Architecture, Offer, System
@@ -22,11 +24,17 @@ if TYPE_CHECKING:
 Flags = NDArray[np.bool_]
 Record = TypeVar("Record", System, Accelerator, Offer)
 
-SERVICES = ("object_storage", "egress_internet")
+SERVICES = ("object_storage", "shared_file_system", "egress_internet")
 ITEMS = (
     "job_interruptions_llama3", "node_failure_rate_a100", "tdp_fraction_gpu_server_training", "server_to_chip_power_ratio.h100",
     "pue.hyperscaler", "pue.neocloud_or_colo", "rental_price_decline", "storage_rental_parallel_fs", "bandwidth_egress_cloud",
 )  # fmt: skip
+_SERVICE_COLUMNS = ("provider", "service", "usd_per_gb_month", "usd_per_gb", "typical", "source_id")
+_SPOT_COLUMNS = (
+    "provider", "instance_type", "region", "kind", "interruptions_per_instance_hour_low", "interruptions_per_instance_hour",
+    "interruptions_per_instance_hour_high", "availability_fraction", "observed_on", "source_id",
+)  # fmt: skip
+_PROVIDER_COLUMNS = ("provider", "kind", "billing_increment_hours")
 _REGION_COLUMNS = ("provider", "region", "carbon_item")
 _ITEM_COLUMNS = ("item", "low", "typical", "high", "unit", "source_id")
 
@@ -46,6 +54,7 @@ class Facts:
     services: tuple[Mapping[str, Any], ...]
     spot: tuple[Mapping[str, Any], ...]
     regions: tuple[Mapping[str, Any], ...]
+    providers: tuple[Mapping[str, Any], ...]
     sources: Mapping[str, Mapping[str, Any]]
 
 
@@ -84,9 +93,10 @@ def read_facts(catalog: "Catalog") -> Facts:
         nodes={name: catalog.default_system(name) for name in used},
         sold=sold_nodes(offers),
         assumptions=tuple(row for row in assumptions if _needed(str(row["item"]))),
-        services=tuple(row for row in catalog.rows("services") if row["service"] in SERVICES),
+        services=tuple(row for row in catalog.rows("services") if row["service"] in SERVICES and row["typical"]),
         spot=tuple(catalog.rows("spot")),
         regions=tuple(catalog.rows("cloud_regions")),
+        providers=tuple(catalog.rows("providers")),
         sources=_Sources(catalog),
     )
 
@@ -122,7 +132,12 @@ def make_market(facts: Facts) -> Market:
     nodes = [facts.nodes[offer.gpu] for offer in facts.offers]
     accelerators = [facts.accelerators[offer.gpu] for offer in facts.offers]
     supply = build_supply(facts.offers, facts.systems, nodes, accelerators, facts.sold)
-    return Market(facts, supply, build_terms(supply, book, facts.services, facts.spot, facts.regions), book)
+    return Market(facts, supply, _terms(facts, supply, book), book)
+
+
+def _terms(facts: Facts, supply: Supply, book: Book) -> Terms:
+    providers = Providers(facts.providers)
+    return build_terms(supply, book, providers, services=facts.services, spot_rows=facts.spot, regions=facts.regions)
 
 
 # Embedding -------------------------------------------------------------------------------------------------------
@@ -133,6 +148,7 @@ _OFFER_FIELDS = (
     "term_months", "payment", "upfront_usd", "usd_per_hour", "usd_per_gpu_hour", "recurring_usd_per_hour", "minimum_hours",
     "billing_increment_hours", "minimum_units", "maximum_units", "observed_on", "source_id", "confidence", "age_days", "book", "price_kind",
 )  # fmt: skip
+_ACCELERATOR_FIELDS = tuple(field.name for field in fields(Accelerator))
 _SYSTEM_FIELDS = ("accelerator_id", "gpus", "scaleup_gb_per_s", "scaleup_gpus", "scaleout_gb_per_s", "max_power_kw")
 
 
@@ -143,31 +159,23 @@ def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, An
     systems: dict[System, int] = {}
     places = [systems.setdefault(_bare(facts.systems[number]), len(systems)) for number in index]
     gpus = list(dict.fromkeys(offer.gpu for offer in offers))
-    providers = {offer.provider.removesuffix("-sagemaker") for offer in offers}
+    sellers = {offer.provider for offer in offers}
+    providers = {provider.removesuffix("-sagemaker") for provider in sellers}
     instances = {(offer.provider, offer.instance_type) for offer in offers}
     pairs = dict.fromkeys((offer.provider, offer.gpu) for offer in offers)
     return {
         "architecture": asdict(architecture),
-        "accelerators": _table(
-            [asdict(facts.accelerators[name]) for name in gpus], tuple(field.name for field in fields(Accelerator))
-        ),
-        "nodes": _table([asdict(_bare(facts.nodes[name])) for name in gpus], _SYSTEM_FIELDS),
-        "systems": _table([asdict(system) for system in systems], _SYSTEM_FIELDS),
-        "sold": _table(
-            [{"provider": p, "gpu": g, "gpus": facts.sold[p, g]} for p, g in pairs], ("provider", "gpu", "gpus")
-        ),
-        "assumptions": [{name: row.get(name) for name in _ITEM_COLUMNS} for row in facts.assumptions],
-        "services": [_plain(row) for row in facts.services if row["provider"] in providers],
-        "spot": [_plain(row) for row in facts.spot if _relevant(row, instances)],
-        "regions": [
-            {name: row.get(name) for name in _REGION_COLUMNS}
-            for row in facts.regions
-            if row["provider"] in (*providers, "any")
-        ],
-        "offers": _table(
-            [{"system": place, **asdict(offer)} for offer, place in zip(offers, places, strict=True)],
-            ("system", *_OFFER_FIELDS),
-        ),
+        "accelerators": _table((facts.accelerators[name] for name in gpus), _ACCELERATOR_FIELDS),
+        "nodes": _table((facts.nodes[name] for name in gpus), _SYSTEM_FIELDS),
+        "systems": _table(systems, _SYSTEM_FIELDS),
+        "sold": [[provider, gpu, facts.sold[provider, gpu]] for provider, gpu in pairs],
+        "assumptions": [_kept(row, _ITEM_COLUMNS) for row in facts.assumptions],
+        "services": [_kept(row, _SERVICE_COLUMNS) for row in facts.services if row["provider"] in providers],
+        "spot": [_kept(row, _SPOT_COLUMNS) for row in facts.spot if _relevant(row, instances)],
+        "regions": [_kept(row, _REGION_COLUMNS) for row in facts.regions if row["provider"] in (*providers, "any")],
+        "providers": [_kept(row, _PROVIDER_COLUMNS) for row in facts.providers if row["provider"] in sellers],
+        "offers": _table(offers, _OFFER_FIELDS),
+        "offer_systems": places,
     }
 
 
@@ -178,19 +186,20 @@ def _bare(system: System) -> System:
 
 
 def _relevant(row: Mapping[str, Any], instances: set[tuple[str, str]]) -> bool:
-    return row["statistic"] != "monthly_interruption_fraction" or (row["provider"], row["instance_type"]) in instances
+    return row["kind"] != "bucket" or (row["provider"], row["instance_type"]) in instances
 
 
-def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value.isoformat() if isinstance(value, date) else value for name, value in row.items()}
+def _kept(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    values = {name: row.get(name) for name in names}
+    return {name: value.isoformat() if isinstance(value, date) else value for name, value in values.items()}
 
 
-def _table(rows: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[str]:
-    """Write records as lines of CSV, the first one naming the columns; nothing is an empty cell."""
+def _table(records: Iterable[Any], names: Sequence[str]) -> list[str]:
+    """Write records as lines of CSV, the first one naming the columns; None is an empty cell."""
     buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
+    writer = csv.writer(buffer, lineterminator="\n")  # writes None as an empty cell
     writer.writerow(names)
-    writer.writerows([["" if row[name] is None else row[name] for name in names] for row in rows])
+    writer.writerows(map(attrgetter(*names), records))
     return buffer.getvalue().splitlines()
 
 
@@ -205,13 +214,14 @@ def unembed(saved: Mapping[str, Any], as_of: str, version: str, sources: Mapping
         catalog_version=version,
         offers=tuple(_offer(row) for row in rows),
         accelerators={item.id: item for item in accelerators},
-        systems=tuple(systems[int(row["system"])] for row in rows),
+        systems=tuple(systems[place] for place in saved["offer_systems"]),
         nodes={system.accelerator_id: system for system in nodes},
-        sold={(row["provider"], row["gpu"]): int(row["gpus"]) for row in csv.DictReader(saved["sold"])},
+        sold={(provider, gpu): gpus for provider, gpu, gpus in saved["sold"]},
         assumptions=tuple(saved["assumptions"]),
         services=tuple(saved["services"]),
         spot=tuple(saved["spot"]),
         regions=tuple(saved["regions"]),
+        providers=tuple(saved["providers"]),
         sources=sources,
     )
 

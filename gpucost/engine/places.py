@@ -3,11 +3,6 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-HYPERSCALERS = frozenset({"aws", "aws-sagemaker", "azure", "gcp", "oci"})
-
-# Hosts of third parties, sold through a market: their prices move within weeks.
-MARKETPLACES = frozenset({"akash", "primeintellect", "sfcompute", "spheron", "tensordock", "vast", "yottalabs"})
-
 WORLD = "grid_carbon.world"
 _ANY = "any"
 
@@ -36,11 +31,24 @@ def grid_of(items: Mapping[tuple[str, str], str], provider: str, region: str) ->
     return WORLD
 
 
-def pue_item(provider: str) -> str:
-    """Return the name of the assumption on the overhead of the provider's buildings."""
-    return "pue.hyperscaler" if provider in HYPERSCALERS else "pue.neocloud_or_colo"
+class Providers:
+    """What kind of seller each provider is, and how it bills."""
 
+    def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
+        self._rows = {str(row["provider"]): row for row in rows}
 
-def is_market(provider: str, option: str) -> bool:
-    """Tell whether an offer is sold on a market of third-party hosts."""
-    return provider in MARKETPLACES or option == "community"
+    def kind(self, provider: str) -> str:
+        """Return hyperscaler, cloud, marketplace or serverless; a provider that is not listed is a cloud."""
+        return str(self._rows[provider]["kind"]) if provider in self._rows else "cloud"
+
+    def pue_item(self, provider: str) -> str:
+        """Return the name of the assumption on the overhead of the provider's buildings."""
+        return "pue.hyperscaler" if self.kind(provider) == "hyperscaler" else "pue.neocloud_or_colo"
+
+    def is_market(self, provider: str, option: str) -> bool:
+        """Tell whether an offer is sold on a market of third-party hosts, where prices move within weeks."""
+        return self.kind(provider) == "marketplace" or option == "community"
+
+    def increment_hours(self, provider: str) -> float:
+        """Return what the provider rounds purchases up to; 0 where it is not known."""
+        return float(self._rows.get(provider, {}).get("billing_increment_hours") or 0.0)

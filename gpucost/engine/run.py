@@ -29,12 +29,20 @@ def estimate(request: TrainingRequest, catalog: "Catalog") -> dict[str, Any]:
     """Answer a training request from a catalog."""
     architecture = catalog.architecture(request.model)
     market, mask = select(request, catalog)
-    return answer_request(request, architecture, market, mask, calibration_of(catalog))
+    return answer_request(request, architecture, market, mask, current_calibration())
 
 
-def calibration_of(catalog: "Catalog") -> Mapping[str, float]:
+def current_calibration() -> Mapping[str, float]:
     """Return the efficiencies that the physics runs with."""
     return DEFAULTS
+
+
+def calibration_digest() -> str:
+    """Return a short hash of the efficiencies, so that a saved answer knows which ones it was computed with."""
+    from hashlib import sha256
+
+    text = ";".join(f"{name}={value!r}" for name, value in sorted(current_calibration().items()))
+    return sha256(text.encode()).hexdigest()[:12]
 
 
 def select(request: TrainingRequest, catalog: "Catalog") -> tuple[Market, Flags]:
@@ -43,7 +51,7 @@ def select(request: TrainingRequest, catalog: "Catalog") -> tuple[Market, Flags]
     filters = {"gpu": request.gpu, "provider": request.provider, "region": request.region, "option": request.option}
     named = {name: value for name, value in filters.items() if value}
     if named:
-        wanted = {id(offer) for offer in catalog.offers(**named)}
+        wanted = {id(offer) for offer in catalog.offers(request.gpu, request.provider, request.region, request.option)}
         mask = np.array([id(offer) in wanted for offer in market.facts.offers], bool)
     else:
         mask = np.ones(len(market.facts.offers), bool)
@@ -112,6 +120,7 @@ def payload(
     )
     return {
         **answer.frame(request.to_dict(), facts),
+        "calibration": calibration_digest(),
         "summary": " ".join([*said(problem, request, architecture), lead(options[0], len(order))]),
         "workload": workload_row(problem, architecture),
         "options": options,

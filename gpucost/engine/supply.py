@@ -6,7 +6,7 @@ else it stays at its own count; an order is never larger than the provider takes
 listings would win every ranking.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,7 +57,7 @@ def build_supply(
     systems: Sequence[System],
     nodes: Sequence[System],
     accelerators: Sequence[Accelerator],
-    sold: dict[tuple[str, str], int],
+    sold: Mapping[tuple[str, str], int],
 ) -> Supply:
     """Turn offers into columns.
 
@@ -106,6 +106,8 @@ def _cluster(offer: Offer, system: System, node: System, sold: int) -> tuple[Sys
     domain = _domain(system)
     if domain > offer.gpus and system.scaleup_gpus > system.gpus:  # a rack or pod whose scale-up domain spans instances
         return system, domain, f"one scale-up domain of {domain} accelerators; no scale-out network is named"
+    if offer.gpus < system.gpus:
+        return system, system.gpus, f"a share of a node of {system.gpus}; no cluster is sold as shares"
     if offer.gpus == 1 and sold > 1:
         within = min(sold, _domain(node))
         if within > 1:

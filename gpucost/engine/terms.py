@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gpucost.engine import assumptions as assume
 from gpucost.engine.assumptions import Book
-from gpucost.engine.places import WORLD, grid_items, grid_of, is_market, pue_item
+from gpucost.engine.places import WORLD, Providers, grid_items, grid_of
 from gpucost.engine.supply import Supply
 from gpucost.money import rates, spot
 from gpucost.money.energy import server_power_per_gpu_w
@@ -62,11 +62,18 @@ class Terms:
 
 
 def build_terms(
-    supply: Supply, book: Book, services: Sequence[Row], spot_rows: Sequence[Row], regions: Sequence[Row]
+    supply: Supply,
+    book: Book,
+    providers: Providers,
+    *,
+    services: Sequence[Row],
+    spot_rows: Sequence[Row],
+    regions: Sequence[Row],
 ) -> Terms:
     """Turn the offers of a supply into money columns."""
     offers = supply.offers
-    columns = {**_prices(offers, book), **_contracts(offers), **_power(supply, book, regions)}
+    columns = {**_prices(offers, book, providers), **_contracts(offers, providers)}
+    columns |= _power(supply, book, providers, regions)
     columns |= _interruptions(offers, spot_rows)
     columns |= _services(offers, services, book)
     return Terms(**columns)
@@ -76,17 +83,17 @@ def _column(values: Sequence[float | None]) -> Floats:
     return np.array([np.nan if value is None else value for value in values], np.float64)
 
 
-def age_limit_days(offer: Offer) -> int:
+def age_limit_days(offer: Offer, providers: Providers) -> int:
     """Return the age beyond which a price is old: 7 days for spot, 30 on markets, 180 for lists."""
     if offer.option in INTERRUPTIBLE:
         return assume.SPOT_LIMIT_DAYS
-    return assume.MARKET_LIMIT_DAYS if is_market(offer.provider, offer.option) else assume.LIST_LIMIT_DAYS
+    return assume.MARKET_LIMIT_DAYS if providers.is_market(offer.provider, offer.option) else assume.LIST_LIMIT_DAYS
 
 
-def _prices(offers: Sequence[Offer], book: Book) -> dict[str, Any]:
+def _prices(offers: Sequence[Offer], book: Book, providers: Providers) -> dict[str, Any]:
     """Widen the range of old prices by the yearly drift of rental prices over the age beyond the limit."""
     age = _column([offer.age_days for offer in offers])
-    limit = _column([age_limit_days(offer) for offer in offers])
+    limit = _column([age_limit_days(offer, providers) for offer in offers])
     rise, _, fall = book.three("rental_price_decline")  # a negative decline is a rise
     years = np.maximum(age - limit, 0.0) / DAYS_PER_YEAR
     return {
@@ -99,7 +106,7 @@ def _prices(offers: Sequence[Offer], book: Book) -> dict[str, Any]:
     }
 
 
-def _contracts(offers: Sequence[Offer]) -> dict[str, Any]:
+def _contracts(offers: Sequence[Offer], providers: Providers) -> dict[str, Any]:
     rules = [rates.OPTION_RULES[offer.option] for offer in offers]
 
     def stated(values: Sequence[float | None], rule_values: Sequence[float]) -> Floats:
@@ -121,7 +128,11 @@ def _contracts(offers: Sequence[Offer]) -> dict[str, Any]:
         "prepaid": _column([float(rule.prepaid) for rule in rules]),
         "minimum_hours": stated([offer.minimum_hours for offer in offers], [rule.minimum_hours for rule in rules]),
         "billing_increment_hours": stated(
-            [offer.billing_increment_hours for offer in offers], [rule.increment_hours for rule in rules]
+            [offer.billing_increment_hours for offer in offers],
+            [
+                rule.increment_hours or providers.increment_hours(offer.provider)
+                for offer, rule in zip(offers, rules, strict=True)
+            ],
         ),
         "longest_hours": _column([rule.longest_hours for rule in rules]),
         "upfront_usd": upfront,
@@ -129,7 +140,7 @@ def _contracts(offers: Sequence[Offer]) -> dict[str, Any]:
     }
 
 
-def _power(supply: Supply, book: Book, regions: Sequence[Row]) -> dict[str, Any]:
+def _power(supply: Supply, book: Book, providers: Providers, regions: Sequence[Row]) -> dict[str, Any]:
     offers = supply.offers
     hosts = [supply.keys[key] for key in supply.key]
     node = _column(
@@ -143,7 +154,7 @@ def _power(supply: Supply, book: Book, regions: Sequence[Row]) -> dict[str, Any]
     return {
         "rated_power_w": server_power_per_gpu_w(tdp, ratio, node),
         "power_fraction": np.full(len(offers), book.typical("tdp_fraction_gpu_server_training")),
-        "pue_ratio": _column([book.typical(pue_item(offer.provider)) for offer in offers]),
+        "pue_ratio": _column([book.typical(providers.pue_item(offer.provider)) for offer in offers]),
         "grid_kgco2e_per_kwh": _column([book.typical(grid) for grid in grids]),
         "grids": grids,
     }
@@ -151,15 +162,15 @@ def _power(supply: Supply, book: Book, regions: Sequence[Row]) -> dict[str, Any]
 
 def _interruptions(offers: Sequence[Offer], rows: Sequence[Row]) -> dict[str, Any]:
     """Look up measured preemption rates; without one, the range spans the calmest bucket and the calmest trace."""
-    buckets = _buckets(rows)
+    known = _measured(rows)
     wait = typical_wait_hours(rows)
     columns: list[tuple[Triple, bool, float, str]] = []
     for offer in offers:
         if offer.option not in INTERRUPTIBLE:
             columns.append(((0.0, 0.0, 0.0), True, 0.0, ""))
             continue
-        row = buckets.get((offer.provider, offer.instance_type, offer.region))
-        columns.append((_rates(row), row is not None, wait, "" if row is None else str(row["source_id"])))
+        found = known.get((offer.provider, offer.instance_type, offer.region), [])
+        columns.append((_rates(found), bool(found), wait, str(found[0]["source_id"]) if found else ""))
     three = np.array([column[0] for column in columns], np.float64).reshape(len(columns), 3)
     return {
         "interruptible": np.array([offer.option in INTERRUPTIBLE for offer in offers], bool),
@@ -172,58 +183,66 @@ def _interruptions(offers: Sequence[Offer], rows: Sequence[Row]) -> dict[str, An
     }
 
 
-def _rates(row: Row | None) -> Triple:
+def _rates(rows: Sequence[Row]) -> Triple:
     """Return low, typical and high preemptions per node-hour; the typical one is the geometric middle."""
-    if row is None:
+    if not rows:
         low, high = _from_monthly(assume.UNMEASURED_MONTHLY_LOW), assume.UNMEASURED_HIGH_PER_HOUR
     else:
-        least = float(row["low"] or 0.0) or assume.UNMEASURED_MONTHLY_LOW / 5
-        low, high = _from_monthly(least), _from_monthly(float(row["high"] or assume.OPEN_BUCKET_MONTHLY_HIGH))
+        ends = [_ends(row) for row in rows]
+        low, high = min(end[0] for end in ends), max(end[1] for end in ends)
     return low, (low * high) ** 0.5, high
+
+
+def _ends(row: Row) -> tuple[float, float]:
+    """Return the ends of a published bucket, or a measured rate; a bucket from zero starts at a tenth of its end."""
+    if row["kind"] != "bucket":
+        return float(row["interruptions_per_instance_hour"]), float(row["interruptions_per_instance_hour"])
+    high = row["interruptions_per_instance_hour_high"]
+    end = _from_monthly(assume.OPEN_BUCKET_MONTHLY_HIGH) if high is None else float(high)
+    return float(row["interruptions_per_instance_hour_low"] or 0.0) or end / 10, end
 
 
 def _from_monthly(fraction: float) -> float:
     return float(spot.rate_from_monthly_fraction(np.array([fraction]))[0])
 
 
-def _buckets(rows: Sequence[Row]) -> dict[tuple[str, str, str], Row]:
-    """Return the newest published bucket per provider, instance and region."""
-    found: dict[tuple[str, str, str], Row] = {}
-    for row in rows:
-        if row["statistic"] != "monthly_interruption_fraction":
-            continue
+def _measured(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
+    """Return per provider, instance and region the newest published bucket, then the traces of held instances."""
+    found: dict[tuple[str, str, str], list[Row]] = {}
+    for row in sorted(rows, key=lambda row: (row["kind"] != "bucket", row["observed_on"]), reverse=True):
         name = (row["provider"], row["instance_type"], row["region"])
-        if name not in found or row["observed_on"] > found[name]["observed_on"]:
-            found[name] = row
+        if row["kind"] == "bucket" and all(other["kind"] != "bucket" for other in found.get(name, [])):
+            found.setdefault(name, []).insert(0, row)
+        elif row["kind"] == "trace":
+            found.setdefault(name, []).append(row)
     return found
 
 
 def typical_wait_hours(rows: Sequence[Row]) -> float:
     """Return the median wait for capacity over the published traces; an hour where there is none."""
-    fractions = {_trace(row): float(row["value"]) for row in rows if row["statistic"] == "available_fraction"}
-    losses = {_trace(row): float(row["value"]) for row in rows if row["statistic"] == "hours_between_losses"}
-    both = [name for name in fractions if name in losses and fractions[name] > 0]
+    both = [
+        row
+        for row in rows
+        if row["kind"] != "bucket" and row["availability_fraction"] and row["interruptions_per_instance_hour"]
+    ]
     if not both:
         return 1.0
-    waits = spot.wait_hours_per_interruption(
-        _column([fractions[name] for name in both]), _column([losses[name] for name in both])
-    )
+    rate = _column([row["interruptions_per_instance_hour"] for row in both])
+    waits = spot.wait_hours_per_interruption(_column([row["availability_fraction"] for row in both]), 1 / rate)
     return float(np.median(waits))
-
-
-def _trace(row: Row) -> tuple[Any, ...]:
-    return (row["provider"], row["instance_type"], row["region"], row["gpus"], str(row["observed_on"]))
 
 
 def _services(offers: Sequence[Offer], rows: Sequence[Row], book: Book) -> dict[str, Any]:
     """Return storage and egress prices by provider; a provider that states none gets the market's typical price."""
-    per_gb = GB / GIB  # a price per GiB × this is one per GB
-    storage = _by_provider(rows, "object_storage")
-    egress = _by_provider(rows, "egress_internet")
-    fallback = (book.typical("storage_rental_parallel_fs") * per_gb, book.source("storage_rental_parallel_fs"))
-    fallback_egress = (book.typical("bandwidth_egress_cloud"), book.source("bandwidth_egress_cloud"))
+    shared = _by_provider(rows, "shared_file_system", "usd_per_gb_month")
+    storage = {**shared, **_by_provider(rows, "object_storage", "usd_per_gb_month")}
+    egress = _by_provider(rows, "egress_internet", "usd_per_gb")
+    item, egress_item = "storage_rental_parallel_fs", "bandwidth_egress_cloud"
+    fallback = (book.typical(item) * GB / GIB, book.source(item))  # the item is per GiB
     kept = [storage.get(_company(offer.provider), fallback) for offer in offers]
-    out = [egress.get(_company(offer.provider), fallback_egress) for offer in offers]
+    out = [
+        egress.get(_company(offer.provider), (book.typical(egress_item), book.source(egress_item))) for offer in offers
+    ]
     return {
         "storage_usd_per_gb_month": _column([price for price, _ in kept]),
         "storage_source_ids": tuple(source for _, source in kept),
@@ -236,19 +255,10 @@ def _company(provider: str) -> str:
     return provider.removesuffix("-sagemaker")
 
 
-def _by_provider(rows: Sequence[Row], service: str) -> dict[str, tuple[float, str]]:
-    """Return the first tier's price of a service per provider, in USD per GB (and month), the newest observation."""
-    newest: dict[str, Row] = {}
-    for row in rows:
-        if row["service"] == service and row["usd"] is not None:
-            known = newest.get(row["provider"])
-            if known is None or _service_order(row) > _service_order(known):
-                newest[row["provider"]] = row
+def _by_provider(rows: Sequence[Row], service: str, price: str) -> dict[str, tuple[float, str]]:
+    """Return the typical price of a service per provider, with its source."""
     return {
-        name: (float(row["usd"]) * (GB / GIB if "gib" in row["unit"] else 1.0), row["source_id"])
-        for name, row in newest.items()
+        str(row["provider"]): (float(row[price]), str(row["source_id"]))
+        for row in rows
+        if row["service"] == service and row["typical"] and row[price] is not None
     }
-
-
-def _service_order(row: Row) -> tuple[Any, ...]:
-    return (-(row.get("from_gb") or 0.0), str(row["observed_on"] or ""), str(row["source_id"]))

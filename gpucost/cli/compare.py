@@ -1,0 +1,19 @@
+"""`gpucost compare A.json B.json`: explain the difference between two saved answers."""
+
+import click
+
+from gpucost.cli.options import emit_text, output_options
+
+
+@click.command(name="compare")
+@click.argument("first", type=click.Path())
+@click.argument("second", type=click.Path())
+@click.option("--rank", default=1, show_default=True, type=click.IntRange(min=1), help="Which option of each answer.")
+@output_options
+def command(first: str, second: str, rank: int, format_: str, fields: str | None, output: str | None) -> None:
+    """Explain why two saved estimates differ: price, throughput, hours and the rest, with effects that add up."""
+    from gpucost.api.saved import written
+    from gpucost.compare import compare
+    from gpucost.rerun import read_answer
+
+    emit_text(written(compare(read_answer(first), read_answer(second), rank), format_, fields, "changes"), output)

@@ -1,0 +1,29 @@
+"""`gpucost rerun result.json`: reproduce a saved answer from the facts that it embeds."""
+
+import click
+
+from gpucost.cli.options import emit_text, output_options
+
+
+@click.command(name="rerun")
+@click.argument("path", metavar="FILE", type=click.Path())
+@click.option(
+    "--explain", is_flag=True, help="Say whether the figures are equal, and why not, instead of writing the answer."
+)
+@output_options
+def command(path: str, explain: bool, format_: str, fields: str | None, output: str | None) -> None:
+    """Compute a saved estimate again from its own facts; --format json gives equal bytes under the same version.
+
+    \b
+    gpucost estimate --model 8b --tokens 100b --format json -o run.json
+    gpucost rerun run.json --format json | cmp - run.json
+    gpucost rerun run.json --explain
+    """
+    from gpucost.api.saved import reproduced, written
+    from gpucost.rerun import read_answer, rerun, verdict
+
+    saved = read_answer(path)
+    fresh = reproduced(rerun(saved))
+    found = verdict(saved, fresh)
+    click.echo(f"gpucost: {found['summary']}", err=True)
+    emit_text(written(found if explain else fresh, format_, fields, "differences" if explain else "options"), output)
