@@ -234,7 +234,7 @@ def default_sequence(architecture: Architecture, notes: list[str]) -> float:
 def default_gpus(architecture: Architecture, notes: list[str]) -> int:
     """Return a cluster such as published runs of that size used: about 1 GPU per 30 M parameters, in powers of two."""
     weights = architecture.layers * 12 * architecture.hidden**2
-    gpus = 2 ** round(math.log2(min(max(weights / 3e7, 64), 16_384)))
+    gpus = 1 << round(math.log2(min(max(weights / 3e7, 64), 16_384)))
     notes.append(f"accelerators assumed {gpus}")
     return gpus
 
@@ -246,20 +246,22 @@ def default_flash(software: str, year: float, accelerator: Accelerator) -> bool:
     return software in ("compiler", "sharded", "native") or (year >= 2023 and software not in ("deepspeed", "megatron"))
 
 
+def default_virtual(layers: int, pipeline: int, software: str) -> int:
+    """Return the virtual stages where a row states none: Megatron and what is built on it interleave, two layers each."""
+    if pipeline == 1 or software not in ("vendor", "megatron"):
+        return 1
+    return max(1, min(8, round(layers / pipeline / 2)))
+
+
 def supported(precision: str, accelerator: Accelerator, notes: list[str]) -> str:
     """Return a precision that the chip has: the one asked for, else the next wider."""
     from gpucost.physics.columns import PRECISIONS
     from gpucost.physics.hardware import peaks
 
-    have = dict(zip(PRECISIONS, peaks(accelerator), strict=True))
-    for name in (
-        precision,
-        *{"fp4": ("fp8", "bf16"), "fp8": ("int8", "bf16"), "int8": ("fp8", "bf16")}.get(precision, ()),
-        "bf16",
-        "fp16",
-        "fp32",
-    ):
-        if have.get(name) is not None and not math.isnan(have[name]):
+    have: dict[str, float] = dict(zip(PRECISIONS, peaks(accelerator), strict=True))
+    wider = {"fp4": ("fp8",), "fp8": ("int8",), "int8": ("fp8",)}.get(precision, ())
+    for name in (precision, *wider, "bf16", "fp16", "fp32"):
+        if not math.isnan(have.get(name, math.nan)):
             if name != precision:
                 notes.append(f"{precision} is not on {accelerator.id}: {name} taken")
             return name
@@ -299,6 +301,6 @@ def read_layout(row: Row, a: Architecture, gpus: int, sequence: float, software:
     return Layout(
         gpus=gpus, tensor=tensor, pipeline=pipeline, context=context,
         expert=min(expert, max(1, a.experts)) if a.experts else 1, data=data, sharding=stage, micro_batch=micro,
-        global_batch=batch, virtual_stages=wording.count(row.get("vp")) or 1 if pipeline > 1 else 1,
+        global_batch=batch, virtual_stages=wording.count(row.get("vp")) or default_virtual(a.layers, pipeline, software),
         recompute=wording.recompute(row.get("activation_recompute")) or "none",
     )  # fmt: skip

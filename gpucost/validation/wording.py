@@ -9,6 +9,21 @@ import re
 # "8x ConnectX-7 IB NDR 400Gb/s", "1600 Gbps"; a capital B would be bytes, and a scale-up link
 _GBIT = re.compile(r"(?:(\d+)\s*[xX×][^,;/]{0,40}?\(?)?(?<![\d.])(\d+(?:\.\d+)?)\s*[gG]b(?:it)?(?![a-zA-Z]*[Bb]yte)")
 
+# what to look for, in this order -> what it means
+_PRECISION_SIGNS = (
+    ("fp4", "fp4"),
+    ("fp8", "fp8"),
+    ("float8", "fp8"),
+    ("e4m3", "fp8"),
+    ("int8", "int8"),
+    ("bf16", "bf16"),
+    ("bfloat16", "bf16"),
+    ("fp16", "fp16"),
+    ("half", "fp16"),
+    ("tf32", "tf32"),
+    ("fp32", "fp32"),
+)
+
 
 def number(text: object) -> float | None:
     """Read a finite number, or None for an empty or unreadable cell.
@@ -26,7 +41,7 @@ def number(text: object) -> float | None:
 def count(text: object) -> int | None:
     """Read a positive whole number, or None."""
     value = number(text)
-    return int(round(value)) if value is not None and value >= 1 else None
+    return round(value) if value is not None and value >= 1 else None
 
 
 def flag(text: object) -> bool | None:
@@ -35,7 +50,7 @@ def flag(text: object) -> bool | None:
     >>> flag("y (cuDNN)"), flag("n"), flag("1.0"), flag("")
     (True, False, True, None)
     """
-    word = str(text or "").strip().lower()
+    word = ("" if text is None else str(text)).strip().lower()
     if not word or word == "nan":
         return None
     return word[0] in "yt1" or word.startswith(("flash", "sdpa"))
@@ -68,7 +83,7 @@ def precision(text: object) -> str:
     ('bf16', 'fp8', 'fp4', 'int8')
     """
     word = str(text or "").strip().lower()
-    for sign, name in (("fp4", "fp4"), ("fp8", "fp8"), ("float8", "fp8"), ("e4m3", "fp8"), ("int8", "int8"), ("bf16", "bf16"), ("bfloat16", "bf16"), ("fp16", "fp16"), ("half", "fp16"), ("tf32", "tf32"), ("fp32", "fp32")):  # fmt: skip
+    for sign, name in _PRECISION_SIGNS:
         if sign in word:
             return name
     return "bf16"

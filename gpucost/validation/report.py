@@ -1,0 +1,139 @@
+"""Errors of predictions, per source and in total: the one report of every kind of validation.
+
+The macro-median is the mean over sources of each source's median error, sources with fewer than five rows pooled as
+one: a source is one voice, however many rows it publishes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+SMALL_SOURCE_ROWS = 5
+POOLED = "sources with fewer than five rows"
+WORST = 10
+FIGURES = (
+    "median_abs_error_fraction",
+    "p90_abs_error_fraction",
+    "macro_median_abs_error_fraction",
+    "interval_coverage_fraction",
+    "median_high_low_ratio",
+    "bias_fraction",
+    "source_bias_sd_fraction",
+    "within_source_fraction",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One prediction beside its measurement."""
+
+    id: str
+    source: str
+    metric: str
+    measured: float
+    predicted: float
+    low: float
+    high: float
+    group: str = ""
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def error_fraction(self) -> float:
+        """Predicted ÷ measured − 1."""
+        return self.predicted / self.measured - 1
+
+
+def pooled_sources(items: Sequence[Item]) -> list[str]:
+    """Return each item's source, those with few rows under one name."""
+    counts: dict[str, int] = {}
+    for item in items:
+        counts[item.source] = counts.get(item.source, 0) + 1
+    return [item.source if counts[item.source] >= SMALL_SOURCE_ROWS else POOLED for item in items]
+
+
+def statistics(items: Sequence[Item]) -> dict[str, Any]:
+    """Return the figures of a set of predictions; None where there are none.
+
+    >>> rows = [Item(str(k), "a", "m", 100.0, p, p - 15, p + 15) for k, p in enumerate((90.0, 110.0, 120.0))]
+    >>> round(statistics(rows)["median_abs_error_fraction"], 3), round(statistics(rows)["interval_coverage_fraction"], 3)
+    (0.1, 0.667)
+    """
+    if not items:
+        return {"predicted": 0, **dict.fromkeys(FIGURES)}
+    error = np.array([item.error_fraction for item in items])
+    size = np.abs(error)
+    sources = np.array(pooled_sources(items))
+    log_error = np.log([item.predicted / item.measured for item in items])
+    names = np.unique(sources)
+    bias = [float(np.median(log_error[sources == name])) for name in names]
+    within = [float(np.median(np.abs(log_error[sources == name] - b))) for name, b in zip(names, bias, strict=True)]
+    inside = [item.low <= item.measured <= item.high for item in items]
+    return {
+        "predicted": len(items),
+        "median_abs_error_fraction": float(np.median(size)),
+        "p90_abs_error_fraction": float(np.percentile(size, 90)),
+        "macro_median_abs_error_fraction": float(np.mean([np.median(size[sources == name]) for name in names])),
+        "interval_coverage_fraction": float(np.mean(inside)),
+        "median_high_low_ratio": float(np.median([item.high / item.low for item in items])),
+        "bias_fraction": float(np.expm1(np.median(log_error))),
+        "source_bias_sd_fraction": float(np.std(bias)),
+        "within_source_fraction": float(np.mean(within)),
+    }
+
+
+def by_source(
+    items: Sequence[Item], skipped: Sequence[Mapping[str, str]], sources: Mapping[str, str]
+) -> list[dict[str, Any]]:
+    """Return the figures of each source, and how many of its rows were skipped."""
+    found: dict[str, list[Item]] = {}
+    for item in items:
+        found.setdefault(item.source, []).append(item)
+    lost: dict[str, int] = {}
+    for entry in skipped:
+        name = sources.get(entry["id"], "")
+        lost[name] = lost.get(name, 0) + 1
+    kept = (
+        "predicted",
+        "median_abs_error_fraction",
+        "p90_abs_error_fraction",
+        "bias_fraction",
+        "interval_coverage_fraction",
+    )
+    rows = []
+    for name in sorted({*found, *lost}):
+        figures = statistics(found.get(name, []))
+        rows.append(
+            {"source": name, "rows": len(found.get(name, [])) + lost.get(name, 0), "skipped": lost.get(name, 0)}
+            | {key: figures[key] for key in kept}
+        )
+    return rows
+
+
+def payload(
+    kind: str,
+    rows: int,
+    items: Sequence[Item],
+    skipped: Sequence[Mapping[str, str]],
+    sources: Mapping[str, str],
+    **more: Any,
+) -> dict[str, Any]:
+    """Return the whole report as a JSON-able mapping."""
+    ranked = sorted(items, key=lambda item: (-abs(np.log(item.predicted / item.measured)), item.id))
+    return {
+        "kind": kind,
+        "rows": rows,
+        "skipped": list(skipped),
+        **statistics(items),
+        "by_source": by_source(items, skipped, sources),
+        "worst": [item.id for item in ranked[:WORST]],
+        "items": [as_row(item) for item in items],
+        **more,
+    }
+
+
+def as_row(item: Item) -> dict[str, Any]:
+    """Return an item as a mapping."""
+    row = asdict(item)
+    return row | {"notes": list(item.notes), "error_fraction": item.error_fraction}
