@@ -159,6 +159,8 @@ class Offer:
     observed_on: date
     recorded_on: date
     date_precision: str
+    listed_as: str  # the source's own name of the product
+    interconnect: str
     source_id: str
     confidence: str
     notes: str

@@ -50,7 +50,7 @@ WITH known AS (
 # The best discount of the user's book that covers an offer; a price of the user's own is never discounted again.
 _DISCOUNTED = """, covered AS (
     SELECT *, CASE WHEN book = 'user' THEN 0 ELSE coalesce((
-        SELECT max(d.fraction) FROM discounts AS d
+        SELECT max(d.fraction) FROM book_discounts AS d
         WHERE coalesce(d.provider = c.provider, true) AND coalesce(d.gpu = c.gpu, true) AND coalesce(d.region = c.region, d.region IS NULL)
           AND coalesce(d.option = c.option, true) AND coalesce(d.instance_type = c.instance_type, true)
           AND coalesce(d.valid_from <= CAST(on_day AS DATE), true) AND coalesce(d.valid_until >= CAST(on_day AS DATE), true)

@@ -3,6 +3,7 @@
 Faults are refused. Doubts are said aloud and loaded: a price may be odd and true.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
@@ -20,6 +21,7 @@ ANNOUNCED_DAYS = 400  # a price may be announced this long before it holds
 SPOT_OPTIONS = frozenset(("spot", "interruptible"))
 _FAR_RATIO, _IMPOSSIBLE_RATIO = 5.0, 20.0
 _NEAR = 0.35  # a ratio within this share of 730 or of a node's GPUs is taken for a slip of units
+_AROUND_DAYS, _ENOUGH = 365, 5  # a median is taken over this many prices at least, seen within a year
 _SAME_PRICE = 0.005  # usd_per_gpu_hour may differ by rounding from usd_per_hour ÷ gpus
 
 
@@ -37,19 +39,24 @@ class Reference(NamedTuple):
 
     keys: Mapping[str, frozenset[str]]  # table -> its keys
     accelerators: Mapping[str, Mapping[str, Any]]
-    median_usd_per_gpu_hour: Mapping[tuple[str, bool], float]  # (gpu, is spot) -> median
+    prices: Mapping[tuple[str, bool], Sequence[tuple[date, float]]]  # (gpu, is spot) -> days and USD per GPU-hour
     today: date
 
 
 def reference(rows_of: Callable[[str], Rows], today: date) -> Reference:
     """Gather what rows are held against from a catalog's tables."""
     keys = {name: frozenset(str(row[TABLES[name].key[0]]) for row in rows_of(name)) for name in TABLES if len(TABLES[name].key) == 1}
-    prices: dict[tuple[str, bool], list[float]] = {}
+    prices: dict[tuple[str, bool], list[tuple[date, float]]] = {}
     for row in rows_of("offers"):
-        prices.setdefault((row["gpu"], row["option"] in SPOT_OPTIONS), []).append(row["usd_per_gpu_hour"])
-    medians = {key: median(values) for key, values in prices.items() if len(values) >= 3}
+        prices.setdefault((row["gpu"], row["option"] in SPOT_OPTIONS), []).append((row["observed_on"], row["usd_per_gpu_hour"]))
     newest = max((row["recorded_on"] for row in rows_of("offers")), default=today)
-    return Reference(keys, {row["id"]: row for row in rows_of("accelerators")}, medians, max(today, newest))
+    return Reference(keys, {row["id"]: row for row in rows_of("accelerators")}, prices, max(today, newest))
+
+
+def usual_price(known: Reference, gpu: str, spot: bool, day: date) -> float | None:
+    """Return the median price of a GPU in its market around a day, or None where too few prices are known."""
+    around = [price for other, price in known.prices.get((gpu, spot), ()) if abs((other - day).days) <= _AROUND_DAYS]
+    return median(around) if len(around) >= _ENOUGH else None
 
 
 def check_rows(table: Table, rows: Sequence[tuple[int, Mapping[str, Any]]], known: Reference) -> Iterator[Finding]:
@@ -114,7 +121,7 @@ def _judge_offer(row: Mapping[str, Any], known: Reference) -> Iterator[tuple[str
     if row["term_months"] == 0 and row["option"] in ("reserved", "savings_plan", "commitment"):
         yield "term_months", f"a {row['option']} price needs the length of its term"
     if len(gpus) == 1:
-        yield from _judge_level(row, known.median_usd_per_gpu_hour.get((gpus[0], row["option"] in SPOT_OPTIONS)))
+        yield from _judge_level(row, usual_price(known, gpus[0], row["option"] in SPOT_OPTIONS, row["observed_on"]))
 
 
 def _judge_level(row: Mapping[str, Any], usual: float | None) -> Iterator[tuple[str, str] | tuple[str, str, bool]]:
@@ -177,21 +184,26 @@ def _judge_accelerator(row: Mapping[str, Any], known: Reference) -> Iterator[tup
             yield large, f"{row[large]:g} is below {small} = {row[small]:g}; narrower formats are never slower"
 
 
-def _sparse_as_dense(row: Mapping[str, Any], peers: Rows) -> Iterator[tuple[str, str]]:
-    """Compare the peak per multiprocessor with chips of the same architecture: twice theirs is a sparse peak."""
+def _sparse_as_dense(row: Mapping[str, Any], peers: Rows) -> Iterator[tuple[str, str, bool]]:
+    """Compare the ratio of a peak to the FP32 peak with chips of the same architecture: twice theirs is a sparse peak.
+
+    Gaming chips accumulate at half rate, so that their professional sisters look the same: for those it is a doubt.
+    """
     for name in ("bf16_tflops", "fp16_tflops", "fp8_tflops", "int8_tflops", "tf32_tflops"):
-        rates = [peer[name] / peer["multiprocessors"] for peer in peers if peer.get(name) and peer.get("multiprocessors")]
-        if not row.get(name) or not row.get("multiprocessors") or not rates:
+        ratios = [peer[name] / peer["fp32_tflops"] for peer in peers if peer.get(name) and peer.get("fp32_tflops")]
+        if not row.get(name) or not row.get("fp32_tflops") or not ratios:
             continue
-        ratio = row[name] / row["multiprocessors"] / median(rates)
+        ratio = row[name] / row["fp32_tflops"] / max(ratios)
         if 1.7 < ratio < 2.4:
-            yield name, f"{row[name]:g} is {ratio:.2g} × the dense peak per multiprocessor of its architecture: is it the sparse peak?"
+            doubt = not str(row["memory_type"]).startswith("HBM")
+            yield name, f"{row[name]:g} is {ratio:.2g} × the dense peak of its architecture, held against FP32: is it the sparse peak?", doubt
 
 
 def _both_directions(row: Mapping[str, Any], peers: Rows) -> Iterator[tuple[str, str]]:
-    """Compare the scale-up link with chips of the same architecture: twice theirs is the sum of both directions."""
-    links = [peer["scaleup_gb_per_s"] for peer in peers if peer["scaleup_link"] == row["scaleup_link"] and peer["scaleup_gb_per_s"]]
-    if links and row["scaleup_gb_per_s"] and 1.9 < row["scaleup_gb_per_s"] / max(links) < 2.1:
+    """Compare an NVLink with chips of the same architecture and generation: twice theirs is the sum of both directions."""
+    generation = re.match(r"NVLink\d", str(row["scaleup_link"]))
+    links = [peer["scaleup_gb_per_s"] for peer in peers if generation and str(peer["scaleup_link"]).startswith(generation[0])]
+    if any(links) and 1.9 < row["scaleup_gb_per_s"] / max(links) < 2.1:
         yield "scaleup_gb_per_s", f"{row['scaleup_gb_per_s']:g} is twice the link of its architecture: is it the sum of both directions?"
 
 

@@ -14,17 +14,22 @@ _COMMITTED = frozenset(("reserved", "savings_plan", "commitment", "capacity_bloc
 
 
 def offer_id(row: Mapping[str, Any]) -> str:
-    """Build the canonical id: provider, product, gpu, gpus, region scope, option, tier, term, payment.
+    """Build the canonical id: provider, product, gpus and gpu, region or its scope, option and tier, term and payment.
 
     >>> offer_id({"provider": "aws", "instance_type": "p5.48xlarge", "gpu": "h100-sxm5-80gb", "gpus": 8, "region": "us-east-1",
-    ...           "region_scope": "region", "option": "on_demand", "tier": None, "term_months": 0, "payment": "none"})
-    'aws:p5.48xlarge:h100-sxm5-80gb:8:us-east-1:on_demand:-:0:none'
+    ...           "region_scope": "region", "option": "reserved", "tier": None, "term_months": 12, "payment": "no_upfront"})
+    'aws/p5.48xlarge/8xh100-sxm5-80gb/us-east-1/reserved/12mo/no_upfront'
     """
-    parts = (
-        row["provider"], row["instance_type"], row["gpu"], row["gpus"], row["region"] or row["region_scope"],
-        row["option"], row["tier"] or "-", row["term_months"], row["payment"],
-    )  # fmt: skip
-    return ":".join(re.sub(r"[^a-z0-9._|+-]+", "-", str(part).lower()) for part in parts)
+    option = f"{row['option']}.{row['tier']}" if row["tier"] and row["tier"] != row["option"] else str(row["option"])
+    place = _slug(row["region"] or ("global" if row["region_scope"] == "any" else row["region_scope"]))
+    parts = [row["provider"], _slug(row["instance_type"]), f"{row['gpus']}x{str(row['gpu']).replace('|', '~')}", place, option]
+    if int(row["term_months"]):
+        parts += [f"{row['term_months']}mo", row["payment"]]
+    return "/".join(map(str, parts))
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9.]+", "-", str(text).lower()).strip("-")
 
 
 def complete_offer(values: Row, exchange_rates: Mapping[str, float]) -> Row:

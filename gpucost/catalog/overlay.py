@@ -29,7 +29,7 @@ def lay_over(catalog: "Catalog", folders: dict[str, Path]) -> list[Book]:
 
 
 def price_views(store: Store, books: list[Book]) -> bool:
-    """Make the view `book_offers` over every layer, and the table `discounts`; tell whether there are discounts."""
+    """Make the view `book_offers` over every layer, and the table `book_discounts`; tell whether there are discounts."""
     parts = ["SELECT *, 'shipped' AS book, 'list' AS price_kind FROM offers"]
     for book in books:
         if rows := book.rows.get("offers"):
@@ -93,8 +93,8 @@ def _parquet_part(store: Store, layer: str, file: Path) -> str:
 
 def _make_discounts(store: Store, discounts: list[dict[str, object]]) -> None:
     store.execute(
-        """CREATE OR REPLACE TABLE discounts (provider VARCHAR, gpu VARCHAR, region VARCHAR, option VARCHAR, instance_type VARCHAR,
+        """CREATE OR REPLACE TABLE book_discounts (provider VARCHAR, gpu VARCHAR, region VARCHAR, option VARCHAR, instance_type VARCHAR,
         valid_from DATE, valid_until DATE, fraction DOUBLE)"""
     )
     for row in discounts:
-        store.execute("INSERT INTO discounts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [row.get(name) for name in _DISCOUNT_COLUMNS])
+        store.execute("INSERT INTO book_discounts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [row.get(name) for name in _DISCOUNT_COLUMNS])

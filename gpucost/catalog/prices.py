@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 KEYS = (
     "offer_id", "offer_kind", "provider", "instance_type", "region", "region_scope", "option", "tier", "billing", "term_months", "payment",
     "gpu", "gpu_assumed", "gpus", "system_id", "usd_per_hour", "usd_per_gpu_hour", "upfront_usd", "recurring_usd_per_hour", "minimum_hours",
-    "billing_increment_hours", "minimum_units", "maximum_units", "availability", "valid_from", "observed_on", "recorded_on", "date_precision",
+    "billing_increment_hours", "minimum_units", "maximum_units", "listed_as", "interconnect", "availability", "price_on", "valid_from", "observed_on", "recorded_on", "date_precision",
     "age_days", "stale", "book", "price_kind", "confidence", "source_id", "notes",
 )  # fmt: skip
 
@@ -61,7 +61,7 @@ def history(catalog: "Catalog", wanted: dict[str, set[str] | None]) -> list[dict
     rows = catalog.query(query, parameters={"on_day": catalog.as_of, "known_day": catalog.known_as_of or FOREVER})
     keys = [key for key in KEYS if key not in ("age_days", "stale")]
     return [
-        {"price_on": row["price_on"], "change_fraction": row["change_fraction"], **{key: row[key] for key in keys}}
+        {**{key: row[key] for key in keys}, "change_fraction": row["change_fraction"]}
         for row in rows
         if filters.admits(wanted, row)
     ]

@@ -1,0 +1,115 @@
+"""Checking data files: the shipped tables, one file of any table, or the user's book."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpucost.catalog.checks import OWN_SOURCE, Reference, as_faults, check_rows, reference
+from gpucost.catalog.paths import table_files
+from gpucost.catalog.validation import Fault, check_file, read_cells
+from gpucost.errors import DataError, UsageError
+from gpucost.schemas import TABLES, Table
+
+if TYPE_CHECKING:
+    from gpucost.catalog.core import Catalog
+
+
+@dataclass(slots=True)
+class Report:
+    """What was checked and what was found."""
+
+    files: int = 0
+    rows: int = 0
+    faults: list[Fault] = field(default_factory=list)
+    doubts: list[Fault] = field(default_factory=list)
+
+
+def check_shipped(catalog: "Catalog") -> Report:
+    """Check every file of every table of the data folder, each against the others."""
+    report = Report()
+    checked: dict[str, list[tuple[Path, list[dict[str, Any]]]]] = {}
+    for table in TABLES.values():
+        for path in table_files(catalog.store.root, table):
+            rows, faults = check_file(table, path)
+            report.files, report.rows = report.files + 1, report.rows + len(rows)
+            report.faults += [_relative(fault, catalog.store.root) for fault in [*faults, *order_faults(table, path)]]
+            if not faults:
+                checked.setdefault(table.name, []).append((path, rows))
+    known = reference(lambda name: [row for _, rows in checked.get(name, ()) for row in rows], date.today())
+    for name, parts in checked.items():
+        for path, rows in parts:
+            _judge(report, TABLES[name], path, rows, known, catalog.store.root)
+    return report
+
+
+def check_one(catalog: "Catalog", path: Path, table_name: str | None) -> Report:
+    """Check one file against the shipped tables; its sources may stand in a sources.csv beside it or one folder up."""
+    table = TABLES[table_name] if table_name else guess_table(path)
+    rows, faults = check_file(table, path)
+    report = Report(1, len(rows), list(faults))
+    if faults:
+        return report
+    known = reference(catalog.rows, date.today())
+    own = {table.name: frozenset(str(row[table.key[0]]) for row in rows) | known.keys.get(table.name, frozenset())}
+    sources = _sources_beside(path) | {OWN_SOURCE}
+    keys = {**known.keys, **own}
+    for name in ("price_sources", "model_sources"):
+        keys[name] = keys.get(name, frozenset()) | sources
+    _judge(report, table, path, rows, known._replace(keys=keys), None)
+    return report
+
+
+def order_faults(table: Table, path: Path) -> list[Fault]:
+    """Shipped files hold the schema's columns in the schema's order, so that they load without being sniffed."""
+    header = read_cells(path)[0][1]
+    expected = [column.name for column in table.columns]
+    if header == expected or set(header) != set(expected):
+        return [] if header == expected else [Fault(str(path), 1, None, f"shipped files hold every column of {table.name}: {', '.join(expected)}")]
+    return [Fault(str(path), 1, None, f"the columns of shipped files stand in the schema's order: {', '.join(expected)}")]
+
+
+def guess_table(path: Path) -> Table:
+    """Find the table of a file by its place, its name or its header; the header decides between tables."""
+    for table in TABLES.values():
+        if re.search(re.escape(table.files).replace(r"\*", "[^/]*") + "$", path.resolve().as_posix()):
+            return table
+    try:
+        header = set(read_cells(path)[0][1])
+    except DataError as error:
+        raise UsageError(str(error)) from None
+    scores = {table.name: len(header & {column.name for column in table.columns}) / len(table.columns) for table in TABLES.values()}
+    best = max(scores, key=lambda name: scores[name])
+    if scores[best] < 0.3:
+        raise UsageError(f"{path} fits no table. Name one: --table {' | '.join(TABLES)}.")
+    return TABLES[best]
+
+
+def _judge(report: Report, table: Table, path: Path, rows: Sequence[Mapping[str, Any]], known: Reference, root: Path | None) -> None:
+    numbered = list(zip(_line_numbers(path), rows, strict=True))
+    faults, doubts = as_faults(path, check_rows(table, numbered, known))
+    report.faults += [_relative(fault, root) for fault in faults]
+    report.doubts += [_relative(fault, root) for fault in doubts]
+
+
+def _line_numbers(path: Path) -> list[int]:
+    return [number for number, _ in read_cells(path)[1:]]
+
+
+def _relative(fault: Fault, root: Path | None) -> Fault:
+    if root is None:
+        return fault
+    path = Path(fault.file)
+    return Fault(str(path.relative_to(root)) if path.is_relative_to(root) else fault.file, fault.row, fault.column, fault.reason)
+
+
+def _sources_beside(path: Path) -> frozenset[str]:
+    found: set[str] = set()
+    for folder in (path.parent, path.parent.parent):
+        file = folder / "sources.csv"
+        if file.is_file():
+            rows, faults = check_file(TABLES["price_sources"], file)
+            found |= {str(row["source_id"]) for row in rows} if not faults else set()
+    return frozenset(found)
