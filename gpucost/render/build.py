@@ -17,8 +17,11 @@ BUILDERS = {
     "mix": "gpucost.render.mix",
     "sweep": "gpucost.render.sweep",
     "comparison": "gpucost.render.comparison",
+    "audit": "gpucost.render.audit",
     "scenario": "gpucost.render.scenario",
+    "validation": "gpucost.render.validation",
 }
+_NEVER_SHOWN = ("sources", "warnings", "request", "facts", "model")
 
 
 def document(payload: Mapping[str, Any]) -> Document:
@@ -55,7 +58,7 @@ def leftovers(payload: Mapping[str, Any], known: set[str]) -> list[Section]:
     """Show every list of records that a builder does not show itself, so that nothing in a payload is hidden."""
     sections = []
     for key, value in payload.items():
-        if key in known or key in ("sources", "warnings", "request"):
+        if key in known or key in _NEVER_SHOWN:
             continue
         if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
             keys = [name for row in value for name, cell in row.items() if not isinstance(cell, (dict, list))]

@@ -57,7 +57,8 @@ def statistics(items: Sequence[Item]) -> dict[str, Any]:
     """Return the figures of a set of predictions; None where there are none.
 
     >>> rows = [Item(str(k), "a", "m", 100.0, p, p - 15, p + 15) for k, p in enumerate((90.0, 110.0, 120.0))]
-    >>> round(statistics(rows)["median_abs_error_fraction"], 3), round(statistics(rows)["interval_coverage_fraction"], 3)
+    >>> found = statistics(rows)
+    >>> round(found["median_abs_error_fraction"], 3), round(found["interval_coverage_fraction"], 3)
     (0.1, 0.667)
     """
     if not items:
@@ -112,17 +113,11 @@ def by_source(
 
 
 def payload(
-    kind: str,
-    rows: int,
-    items: Sequence[Item],
-    skipped: Sequence[Mapping[str, str]],
-    sources: Mapping[str, str],
-    **more: Any,
+    rows: int, items: Sequence[Item], skipped: Sequence[Mapping[str, str]], sources: Mapping[str, str], **more: Any
 ) -> dict[str, Any]:
     """Return the whole report as a JSON-able mapping."""
     ranked = sorted(items, key=lambda item: (-abs(np.log(item.predicted / item.measured)), item.id))
     return {
-        "kind": kind,
         "rows": rows,
         "skipped": list(skipped),
         **statistics(items),

@@ -204,7 +204,7 @@ def leave_one_out(found: Measurements, grouping: str = "source") -> tuple[Floats
 
 
 def calibrate(found: Measurements) -> tuple[cal.Calibration, Floats]:
-    """Fit the parameters to all usable rows and the ranges to held-out residuals; return also the held-out log speeds."""
+    """Fit the parameters to all usable rows, the ranges to held-out residuals; return also the held-out log speeds."""
     seen = observe(found)
     values = cal.fit(seen.take(np.flatnonzero(fit_rows(found))))
     held_out, _ = leave_one_out(found)
@@ -244,7 +244,7 @@ def report_payload(found: Measurements, items: Sequence[report.Item], **more: An
     """Return the report: figures over rows with a stated speed, time or hours; those from FLOP rates apart."""
     timed = [item for item in items if item.group not in FLOP_BASES]
     rated = [item for item in items if item.group in FLOP_BASES]
-    answer = report.payload("training", found.total, timed, found.skipped, found.sources, **more)
+    answer = report.payload(found.total, timed, found.skipped, found.sources, **more)
     answer["items"] += [report.as_row(item) for item in rated]
     answer["predicted"] = len(items)
     answer["from_flop_rates"] = report.statistics(rated)

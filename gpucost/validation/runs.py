@@ -1,0 +1,79 @@
+"""The validations that the command and the library offer: one function per kind."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gpucost.catalog import Catalog
+from gpucost.physics import calibration as cal
+from gpucost.validation import fitted, report, training
+from gpucost.validation.training_rows import Row
+
+METHODS = {
+    None: "predicted with the shipped calibration, which was fitted to rows marked core (in-sample where they are among these)",
+    "source": "each source predicted with a calibration fitted to the other sources",
+    "family": "each accelerator family predicted with a calibration fitted to the others",
+    "software": "each class of software predicted with a calibration fitted to the others",
+    "model": "each model predicted with a calibration fitted to the others",
+}
+
+
+def rows_of(catalog: Catalog, path: str | None) -> Sequence[Row]:
+    """Return the rows of a file, or the shipped ones."""
+    return training.read_file(path) if path else catalog.rows("training_measurements")
+
+
+def validate_training(
+    catalog: Catalog, path: str | None = None, *, leave_out: str | None = None, core: bool = False
+) -> dict[str, Any]:
+    """Predict training runs; `leave_out` names what is held out of the fit, `core` keeps the rows well suited."""
+    found = training.gather(rows_of(catalog, path), catalog)
+    calibration = fitted.current(catalog)
+    if leave_out is None:
+        items = training.predict(found, calibration)
+    else:
+        logged, _ = training.leave_one_out(found, leave_out)
+        seen = training.observe(found)
+        width = cal.spread_of(training.row_traits(seen, found, calibration.values), calibration.ranges)
+        items = training.items_of(found, logged, width)
+    chosen = [item for item, row in zip(items, found.rows, strict=True) if row.core or not core]
+    if core:
+        found = only_core(found)
+    return training.report_payload(
+        found, chosen, kind="validation", validated="training", method=METHODS[leave_out], baselines=baselines(found)
+    )
+
+
+def only_core(found: training.Measurements) -> training.Measurements:
+    """Keep the rows well suited to validation."""
+    pairs = [(row, value) for row, value in zip(found.rows, found.measured, strict=True) if row.core]
+    rows, measured = [row for row, _ in pairs], [value for _, value in pairs]
+    return training.Measurements(rows, measured, found.skipped, found.sources, len(rows) + len(found.skipped))
+
+
+def baselines(found: training.Measurements) -> dict[str, Mapping[str, Any]]:
+    """Return the figures of two rules that a model must beat, on the same rows."""
+    if not found.rows:
+        return {}
+    width = np.zeros(len(found.rows))
+    rules = {
+        "constant_mfu": training.constant_mfu(found),
+        "six_n_d_at_40_percent": training.rule_of_thumb(found),
+    }
+    kept = ("predicted", "median_abs_error_fraction", "p90_abs_error_fraction", "macro_median_abs_error_fraction")
+    answer = {}
+    for name, logged in rules.items():
+        timed = [item for item in training.items_of(found, logged, width) if item.group not in training.FLOP_BASES]
+        figures = report.statistics(timed)
+        answer[name] = {key: figures[key] for key in kept}
+    return answer
+
+
+def validate_memory(
+    catalog: Catalog, path: str | None = None, *, leave_out: str | None = None, core: bool = False
+) -> dict[str, Any]:
+    """Predict the peak memory of rows that carry one; there is no calibration to leave anything out of."""
+    from gpucost.validation import memory
+
+    return memory.validate(rows_of(catalog, path), catalog, core=core)
