@@ -13,8 +13,7 @@ from gpucost.engine.costing import LINES
 from gpucost.engine.facts import Facts
 from gpucost.engine.rank import exclusion
 from gpucost.physics.training import PARTS
-
-SCHEMA_VERSION = 1
+from gpucost.schemas import SCHEMA_VERSION
 
 NOT_INCLUDED = (
     "data acquisition, cleaning and tokenisation",

@@ -1,0 +1,46 @@
+"""One check of a claim: what was claimed, what it implies, what would be true, and the verdict."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+POSSIBLE, IMPLAUSIBLE, IMPOSSIBLE, UNKNOWN = "possible", "implausible", "impossible", "unknown"
+_ORDER = (POSSIBLE, UNKNOWN, IMPLAUSIBLE, IMPOSSIBLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One check; `value` is what the claim says or implies, `low`, `typical` and `high` are what would be true."""
+
+    name: str
+    verdict: str
+    value: float | None
+    low: float | None
+    typical: float | None
+    high: float | None
+    unit: str
+    explanation: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the check as JSON-able fields."""
+        return asdict(self)
+
+
+def worst(verdicts: Sequence[str]) -> str:
+    """Return the worst of several verdicts.
+
+    >>> worst(["possible", "impossible", "implausible"])
+    'impossible'
+    """
+    return max(verdicts, key=_ORDER.index) if verdicts else UNKNOWN
+
+
+def within(value: float, low: float, high: float) -> str:
+    """Judge a value by a range: inside is possible; up to twice beyond an end is implausible, too; farther is wrong.
+
+    >>> within(5, 4, 6), within(10, 4, 6), within(100, 4, 6)
+    ('possible', 'implausible', 'impossible')
+    """
+    if low <= value <= high:
+        return POSSIBLE
+    return IMPLAUSIBLE if low / 2 <= value <= high * 2 else IMPOSSIBLE

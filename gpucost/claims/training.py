@@ -1,0 +1,159 @@
+"""Claims about training runs: time, speed and cost against physics and prices."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gpucost.claims.checks import IMPLAUSIBLE, IMPOSSIBLE, POSSIBLE, Check
+from gpucost.engine.run import current_calibration
+from gpucost.engine.speeds import Speeds, search_layouts
+from gpucost.engine.supply import Key
+from gpucost.engine.workload import Sizes, Workload
+from gpucost.types import Accelerator
+from gpucost.units import HOURS_PER_DAY, SECONDS_PER_DAY
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+
+_TERA = 1e12
+_TRAINING_PRECISIONS = ("fp8", "bf16", "fp16")
+_CHEAPEST_PLAUSIBLE, _DEAREST_PLAUSIBLE = 0.7, 1.5  # of the lowest and highest known price
+END_TO_END_HOURS_RATIO = 1.05  # evaluations, restarts and start-up on top of the steps
+
+
+def most_favourable(candidates: list[Accelerator], precision: str) -> Accelerator:
+    """Return the candidate that makes a claim easiest: highest peak, most memory, fastest memory and links."""
+
+    def order(item: Accelerator) -> tuple[float, float, float, float, str]:
+        return (
+            -(peak_tflops(item, precision) or 0.0),
+            -item.memory_gib,
+            -item.hbm_gb_per_s,
+            -item.scaleup_gb_per_s,
+            item.id,
+        )
+
+    return min(candidates, key=order)
+
+
+def peak_tflops(accelerator: Accelerator, precision: str) -> float | None:
+    """Return the dense peak at a precision; bf16 and fp16 stand in for each other."""
+    other = {"bf16": "fp16", "fp16": "bf16"}.get(precision, precision)
+    peak = getattr(accelerator, f"{precision}_tflops", None) or getattr(accelerator, f"{other}_tflops", None)
+    return None if peak is None else float(peak)
+
+
+def speed_of(catalog: "Catalog", workload: Workload, accelerator: Accelerator, gpus: int) -> Speeds:
+    """Return the best layout's speed on the accelerator's usual node."""
+    key = Key(accelerator, catalog.default_system(accelerator.id))
+    return search_layouts(workload, [key], np.array([gpus], np.int64), current_calibration())
+
+
+def implied_mfu(flop: float, accelerator: Accelerator, precision: str, gpus: int, seconds: float) -> float | None:
+    """Return the share of the dense peak that doing `flop` in that time needs: FLOP ÷ (accelerators × peak × s).
+
+    8.03e9 parameters × 6 × 100e9 tokens in 8 days on 8 A100 at 312 TFLOPS: 4.82e21 ÷ 1.73e21 = 279 %.
+    """
+    peak = peak_tflops(accelerator, precision)
+    return None if not peak else flop / (gpus * peak * _TERA * seconds)
+
+
+def check_time(
+    workload: Workload,
+    sizes: Sizes,
+    tokens: float,
+    accelerator: Accelerator,
+    gpus: int,
+    days: float,
+    speed: Speeds,
+    given: bool,
+) -> Check:
+    """Judge a claimed duration by the MFU that it implies."""
+    flop, seconds = sizes.model_flop_per_token * tokens, days * SECONDS_PER_DAY
+    implied = implied_mfu(flop, accelerator, workload.precision, gpus, seconds)
+    low, typical, high = true_days(tokens, gpus, speed)
+    if implied is None:
+        words = f"{accelerator.id} has no {workload.precision} matrix units; name another --precision."
+        return Check("duration", IMPOSSIBLE, days, low, typical, high, "days", words)
+    words = f"{flop:.3g} FLOP in {days:g} days on {gpus} × {accelerator.id} need {implied:.0%} of the dense {workload.precision} peak."
+    verdict = POSSIBLE
+    fastest = _fastest_precision(accelerator, workload.precision, given)
+    at_best = implied_mfu(flop, accelerator, fastest, gpus, seconds) or implied
+    if implied > 1 and (fastest == workload.precision or at_best > 1):
+        verdict, words = IMPOSSIBLE, words + " More than the peak is impossible."
+    elif implied > 1:
+        verdict, words = IMPLAUSIBLE, f"{words} Impossible in {workload.precision}; in {fastest} it is {at_best:.0%}."
+    elif typical is not None and low is not None and high is not None and not low <= days <= high:
+        verdict = IMPLAUSIBLE
+        words += " No measured software comes near it." if days < low else " Usual software needs less time."
+    if typical is None:
+        return Check(
+            "duration",
+            IMPOSSIBLE,
+            days,
+            None,
+            None,
+            None,
+            "days",
+            f"{words} The run does not fit in the memory of {gpus} either.",
+        )
+    return Check("duration", verdict, days, low, typical, high, "days", words)
+
+
+def _fastest_precision(accelerator: Accelerator, precision: str, given: bool) -> str:
+    """Return the precision by which a claim is judged impossible: the one stated, else the chip's fastest for training."""
+    if given:
+        return precision
+    return max(_TRAINING_PRECISIONS, key=lambda name: getattr(accelerator, f"{name}_tflops", None) or 0.0)
+
+
+def true_days(tokens: float, gpus: int, speed: Speeds) -> tuple[float | None, float | None, float | None]:
+    """Return the days that a run takes, low, typical and high, with the usual end-to-end overhead."""
+    if not speed.fits[0]:
+        return None, None, None
+    rates = (speed.tokens_per_s_per_gpu_high, speed.tokens_per_s_per_gpu, speed.tokens_per_s_per_gpu_low)
+    low, typical, high = (tokens / (float(rate[0]) * gpus) / SECONDS_PER_DAY * END_TO_END_HOURS_RATIO for rate in rates)
+    return low, typical, high
+
+
+def prices(catalog: "Catalog", accelerator: Accelerator) -> list[float]:
+    """Return what an hour of the accelerator costs across offers, cheapest first."""
+    return sorted(offer.usd_per_gpu_hour for offer in catalog.offers(accelerator.id) if not offer.term_months)
+
+
+def check_price(gpu_hours: float, cost_usd: float, known: list[float], accelerator: Accelerator) -> Check:
+    """Judge a claimed cost by the price per accelerator-hour that it implies."""
+    implied = cost_usd / gpu_hours
+    words = f"{cost_usd:,.0f} USD for {gpu_hours:,.0f} accelerator-hours is {implied:.2f} USD an hour."
+    if not known:
+        return Check(
+            "price",
+            "unknown",
+            implied,
+            None,
+            None,
+            None,
+            "USD per GPU-hour",
+            f"{words} No price of {accelerator.id} is known.",
+        )
+    low, high, middle = known[0], known[-1], float(np.median(known))
+    ok = low * _CHEAPEST_PLAUSIBLE <= implied <= high * _DEAREST_PLAUSIBLE
+    words += f" Known prices run from {low:.2f} to {high:.2f}, median {middle:.2f}."
+    return Check("price", POSSIBLE if ok else IMPLAUSIBLE, implied, low, middle, high, "USD per GPU-hour", words)
+
+
+def check_cost(cost_usd: float, tokens: float, speed: Speeds, known: list[float]) -> Check | None:
+    """Judge a claimed cost by the hours that the run really takes and the prices that are known."""
+    low_days, typical_days, high_days = true_days(tokens, 1, speed)
+    if not known or low_days is None or typical_days is None or high_days is None:
+        return None
+    low = low_days * HOURS_PER_DAY * known[0]
+    typical = typical_days * HOURS_PER_DAY * float(np.median(known))
+    high = high_days * HOURS_PER_DAY * known[-1]
+    verdict = POSSIBLE if low <= cost_usd <= high else IMPLAUSIBLE
+    hours = typical_days * HOURS_PER_DAY
+    words = f"The run takes about {hours:,.0f} accelerator-hours, whatever the cluster."
+    if cost_usd < low:
+        words += f" Even the cheapest known hour ({known[0]:.2f} USD) on the fastest software costs more than claimed."
+        verdict = IMPOSSIBLE if cost_usd < low / 1.5 else IMPLAUSIBLE
+    return Check("cost", verdict, cost_usd, low, typical, high, "USD", words)
