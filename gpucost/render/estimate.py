@@ -8,13 +8,13 @@ from gpucost.render.document import Axis, Chart, Column, Document, Fact, Facts, 
 from gpucost.render.numbers import format_named, format_value, with_unit
 from gpucost.units import format_count
 
-_KNOWN = {"options", "excluded", "cluster_sizes", "alternatives", "dominant", "not_included", "assumptions"}
+_KNOWN = {"options", "excluded", "scaling", "alternatives", "drivers", "not_included", "assumptions"}
 _BARS = 15
 
 _OFFER_COLUMNS = columns(
     "rank", "provider", "instance_type=instance:5", "region:6", "option:2", "gpu", "gpus", "days", "mfu_fraction:3", "tokens_per_s_per_gpu:7",
     "cost_usd", Column("cost_low_usd", "low", priority=1), Column("cost_high_usd", "high", priority=1), "usd_per_mtok:5", "kgco2e:8",
-    "price_observed_on:4", "price_age_days=age:4",
+    "price_observed_on:4", "age_days=age:4",
 )  # fmt: skip
 
 
@@ -22,7 +22,6 @@ def document(payload: Mapping[str, Any]) -> Document:
     """Build the document of an estimate."""
     options: Sequence[Mapping[str, Any]] = payload.get("options") or []
     sections = [
-        Section("", tuple(Paragraph(str(line)) for line in payload.get("said") or ())),
         Section("", _answer(options), detail=True),
         Section("Offers, cheapest run first", _offers(payload, options)),
         Section("Cost against time", _scaling(payload)),
@@ -36,7 +35,7 @@ def document(payload: Mapping[str, Any]) -> Document:
     return frame(
         payload,
         _title(payload),
-        str(payload.get("lead") or "No offer can do this run; the reasons stand below."),
+        str(payload.get("summary") or "No offer can do this run; the reasons stand below."),
         sections,
     )
 
@@ -86,8 +85,8 @@ def _offers(payload: Mapping[str, Any], options: Sequence[Mapping[str, Any]]) ->
 
 
 def _scaling(payload: Mapping[str, Any]) -> tuple[Any, ...]:
-    rows = payload.get("cluster_sizes") or []
-    if not rows:
+    rows = payload.get("scaling") or []
+    if len(rows) < 2:
         return ()
     shown = columns(
         "gpus",
@@ -118,13 +117,9 @@ def _changes(payload: Mapping[str, Any], options: Sequence[Mapping[str, Any]]) -
     if payload.get("alternatives"):
         shown = columns("option", "provider", "gpu", "gpus:2", "days:1", "cost_usd", "saving_fraction", "note:3")
         blocks.append(Table(shown, payload["alternatives"], title="Other ways to buy"))
-    dominant = payload.get("dominant") or {}
-    if dominant.get("step"):
-        shares = ", ".join(
-            f"{row['name'].replace('_', ' ')} {format_value(row['share_fraction'], 'fraction of one')}"
-            for row in dominant["step"][:3]
-        )
-        blocks.append(Paragraph(f"A step of the first offer is {shares}."))
+    if payload.get("drivers"):
+        title = "What dominates the cost"
+        blocks.append(Table(columns("name", "share_fraction", "note:1"), payload["drivers"], title=title))
     if payload.get("not_included"):
         blocks.append(
             Paragraph("Not included: " + "; ".join(str(item).rstrip(".") for item in payload["not_included"]) + ".")
@@ -165,7 +160,7 @@ def _layout(options: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
         blocks.append(
             Facts(tuple(Fact(str(key).replace("_", " "), value) for key, value in best["layout"].items()), "Layout")
         )
-    components = best.get("step") or {}
+    components = best.get("components") or {}
     rows = [
         {"part": key.removesuffix("_s").replace("_", " "), "time_s": value}
         for key, value in components.items()

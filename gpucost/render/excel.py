@@ -127,7 +127,7 @@ class _Workbook:
                 gallery.tornado(model, *places[1][model.key])
             if model.key in places[0]:
                 gallery.budget(model, *places[0][model.key])
-            gallery.flows(model, self.flows, ("own_usd", "rent_usd", "saving_usd"))
+            gallery.flows(model, self.flows, ("own_total_usd", "rent_total_usd", "saving_usd"))
 
     def _back(self) -> None:
         sheet = self.book.sheet(static.ASSUMPTIONS, (26, 34, 16, 20, 14, 14, 11, 46, 12, 60))

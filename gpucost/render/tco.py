@@ -20,7 +20,7 @@ from gpucost.render.document import (
 from gpucost.render.numbers import format_value, heading_of, with_unit
 from gpucost.units import HOURS_PER_MONTH, unit_of
 
-_KNOWN = {"cash_flows", "sensitivity", "assumptions", "by_year", "options", "scenarios"}
+_KNOWN = {"cash_flows", "sensitivity", "assumptions", "by_year", "options", "scenarios", "lines", "scope"}
 _STEPS = 20  # points of the break-even line
 
 

@@ -10,6 +10,7 @@ from gpucost.render.workbook.live import LiveLine, LiveModel
 
 NAME, FLOWS, TABLES = "Calculations", "Cash flows", "Tables"
 _VALUE = 3
+COLUMN = "\x01"  # stands for the column of the month until the row is copied across
 FIRST_MONTH = 5  # column of month 0 on the Cash flows sheet
 Rows = dict[tuple[str, str], int]  # (model, monthly line) -> row on the Cash flows sheet
 
@@ -89,18 +90,18 @@ def _flow(sheet: Sheet, model: LiveModel, line: LiveLine, series: Any, flows: Ro
     total = (
         Cell(Formula(f"SUM({first}:{last})", float(series.sum())), "plain", line.unit) if line.unit == "USD" else None
     )
+    template = formula.to_excel(line.text, partial(_month_reference, model, flows))
     cells = []
     for month in range(model.months + 1):
-        text = formula.to_excel(line.text, partial(_month_reference, model, month, flows))
+        text = template.replace(COLUMN, column_letters(FIRST_MONTH + month))
         cells.append(Cell(Formula(text, float(series[month])), "plain", line.unit))
     sheet.row(line.name, line.description, line.unit, line.side, total, *cells)
 
 
-def _month_reference(model: LiveModel, month: int, flows: Rows, name: str) -> str:
+def _month_reference(model: LiveModel, flows: Rows, name: str) -> str:
     if (model.key, name) in flows:
-        column = column_letters(FIRST_MONTH + month)
         row = flows[model.key, name] + 1
-        return f"{column}${row}" if name == "m" else f"{column}{row}"
+        return f"{COLUMN}${row}" if name == "m" else f"{COLUMN}{row}"
     return model.cell_name(name)
 
 

@@ -81,7 +81,11 @@ def write_summary(
                 Cell(Formula(model.cell_name(name), value), "answer", line.unit),
                 line.unit,
                 Cell(value, "shade", line.unit),
-                Cell(Formula(f'IF(ISNUMBER({now}),IF({then}=0,0,{now}/{then}-1),"")', 0.0), "plain", "fraction of one"),
+                Cell(
+                    Formula(f'IF(ISNUMBER({now}),IF({then}=0,0,ROUND({now}/{then}-1,9)),"")', 0.0),
+                    "plain",
+                    "fraction of one",
+                ),
                 line.description,
             )
 

@@ -91,7 +91,7 @@ def _input(sheet: Sheet, entry: LiveInput, ends: tuple[Value, Value] | None, sou
         Cell(entry.value, "input", entry.unit),
         Cell(better_value, "input", entry.unit),
         Cell(worse_value, "input", entry.unit),
-        Cell(Formula(active, entry.value), "plain", entry.unit),
+        Cell(Formula(active, 0.0 if entry.value is None else entry.value), "plain", entry.unit),
         Cell(entry.value, "shade", entry.unit),
         Formula(f"IF({base}={address(row, _DELIVERED)},0,1)", 0),
         ", ".join(str(source[key]) for key in ("publisher", "title") if source.get(key)) or entry.source_id,
@@ -106,7 +106,7 @@ def _validation(entry: LiveInput) -> dict[str, Any]:
     """Refuse what Python would refuse: choices outside the list, numbers outside the input's limits."""
     if entry.choices:
         return {"validate": "list", "source": list(entry.choices)}
-    if isinstance(entry.value, str):
+    if entry.value is None or isinstance(entry.value, str):
         return {"validate": "any"}
     low = entry.minimum if entry.minimum is not None else (0.0 if entry.value >= 0 else None)
     high = entry.maximum

@@ -10,7 +10,7 @@ from typing import Any
 from gpucost import formula
 from gpucost.units import unit_of
 
-Value = float | str
+Value = float | str | None  # None is an input that nobody gave: an empty cell, which is not above zero
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ def compute(model: LiveModel, changes: Mapping[str, Value] | None = None) -> dic
 
     values: dict[str, Any] = {}
     for name, value in {**model.starting_values(), **(changes or {})}.items():
-        values[name] = value if isinstance(value, str) else np.float64(value)
+        values[name] = value if isinstance(value, str) else np.float64("nan" if value is None else value)
     values |= {name: np.asarray(table, np.float64) for name, table in model.tables.items()}
     for line in model.derived:
         values[line.name] = evaluate(line.text, values)
@@ -118,7 +118,7 @@ def from_block(
     """Read the model block that a payload carries."""
     block = payload["model"]
     monthly = tuple(_line(row) for row in block.get("monthly") or ())
-    months = len(block["monthly"][0]["values"]) - 1 if monthly else 0
+    months = int(block.get("months") or len(block["monthly"][0]["values"]) - 1) if monthly else 0
     rows = [*(block.get("derived") or ()), *(block.get("answers") or ())]
     return LiveModel(
         key=key,
@@ -147,7 +147,7 @@ def _input(row: Mapping[str, Any]) -> LiveInput:
         status=row.get("status") or "",
         group=row.get("group") or "inputs",
         description=row.get("description") or "",
-        choices=tuple(row.get("choices") or ()),
+        choices=tuple(choice for choice in row.get("choices") or () if choice),
         minimum=row.get("minimum"),
         maximum=row.get("maximum"),
     )

@@ -11,11 +11,11 @@ from typing import Any
 
 from gpucost import formula
 from gpucost.render.workbook.book import Book, Cell, Formula, Sheet, address, column_letters
-from gpucost.render.workbook.calculations import plain
+from gpucost.render.workbook.calculations import COLUMN, plain
 from gpucost.render.workbook.live import LiveInput, LiveModel, Value, compute, needed
 
 NAME, CASES, FLOWS = "Sensitivity", "Cases", "Case flows"
-_SHOWN = 10  # inputs that move the answer most
+_SHOWN, _SHOWN_MONTHLY = 10, 6  # inputs that move the answer most; monthly lines are many cells a case
 _FIRST_CASE = 3  # column of the base case on the Cases sheet
 _FIRST_MONTH = 2
 
@@ -73,7 +73,7 @@ class Cases:
 
     def __init__(self, model: LiveModel, found: list[Span], base: Mapping[str, Any]) -> None:
         self.model = model
-        self.spans = found[:_SHOWN]
+        self.spans = found[: _SHOWN_MONTHLY if model.monthly else _SHOWN]
         self.cases = [Case("base", "", 0.0, base), *(case for span in self.spans for case in (span.low, span.high))]
         reached = needed(model, model.answer)
         self.inputs = [entry for entry in model.inputs if entry.name in reached]
@@ -112,7 +112,7 @@ class Cases:
             row = [
                 Cell(case.value, "shade", entry.unit)
                 if case.name == entry.name
-                else Cell(Formula(name, entry.value), "plain", entry.unit)
+                else Cell(Formula(name, 0.0 if entry.value is None else entry.value), "plain", entry.unit)
                 for case in self.cases
             ]
             sheet.row(entry.name, entry.unit, None, *row)
@@ -136,26 +136,29 @@ class Cases:
         for index, case in enumerate(self.cases):
             sheet.row(Cell(case.label, "note"))
             for line in self.monthly:
+                template = formula.to_excel(line.text, partial(self._monthly, index))
                 cells = []
                 for month in range(self.model.months + 1):
-                    text = formula.to_excel(line.text, partial(self._monthly, index, month))
+                    text = template.replace(COLUMN, column_letters(_FIRST_MONTH + month))
                     cells.append(Cell(Formula(text, float(case.values[line.name][month])), "plain", line.unit))
                 sheet.row(line.name, line.unit, *cells)
 
     def _scalar(self, case: int, name: str) -> str:
         if (case, name) in self.flow_rows or (name == "m" and self.monthly):
             row = self.month_row if name == "m" else self.flow_rows[case, name]
-            return f"'{FLOWS}'!{address(row, _FIRST_MONTH, fixed=True)}:{address(row, _FIRST_MONTH + self.model.months, fixed=True)}"
+            first, last = (
+                address(row, column, fixed=True) for column in (_FIRST_MONTH, _FIRST_MONTH + self.model.months)
+            )
+            return f"'{FLOWS}'!{first}:{last}"
         if name in self.model.tables:
             return self.model.cell_name(name)
         return f"{column_letters(_FIRST_CASE + case)}{self.rows[name] + 1}"
 
-    def _monthly(self, case: int, month: int, name: str) -> str:
-        column = column_letters(_FIRST_MONTH + month)
+    def _monthly(self, case: int, name: str) -> str:
         if name == "m":
-            return f"{column}${self.month_row + 1}"
+            return f"{COLUMN}${self.month_row + 1}"
         if (case, name) in self.flow_rows:
-            return f"{column}{self.flow_rows[case, name] + 1}"
+            return f"{COLUMN}{self.flow_rows[case, name] + 1}"
         if name in self.model.tables:
             return self.model.cell_name(name)
         return f"'{CASES}'!${column_letters(_FIRST_CASE + case)}${self.rows[name] + 1}"
