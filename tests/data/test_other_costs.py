@@ -1,0 +1,107 @@
+"""Interruptions, storage, hosted tokens, tax tables and energy against public facts."""
+
+import math
+
+import pytest
+
+from .tables import number, rows
+
+
+def test_bucket_rates_follow_from_the_monthly_share():
+    """5 % in a month: -ln(0.95) / 730 h = 7.0265e-5 per hour."""
+    top = {
+        float(item["interruptions_per_instance_hour_high"])
+        for item in rows("spot")
+        if item["monthly_interruption_high_fraction"] == "0.05"
+    }
+    assert list(top) == [pytest.approx(7.0265e-5, rel=1e-4)]
+    for item in rows("spot"):
+        if item["kind"] == "bucket":
+            low = float(item["monthly_interruption_low_fraction"])
+            assert float(item["interruptions_per_instance_hour_low"]) == pytest.approx(
+                -math.log(1 - low) / 730, abs=1e-9
+            )
+
+
+def test_an_open_bucket_has_no_upper_rate():
+    open_ended = [
+        item for item in rows("spot") if item["kind"] == "bucket" and item["monthly_interruption_low_fraction"] == "0.2"
+    ]
+    assert open_ended
+    assert all(item["interruptions_per_instance_hour_high"] == "" for item in open_ended)
+
+
+def test_traces_lose_an_instance_every_few_hours():
+    """SkyPilot's traces of V100s in us-east-1a: 0.72 available hours per loss."""
+    worst = max(rows("spot"), key=lambda item: number(item["interruptions_per_instance_hour"]) or 0)
+    assert worst["kind"] in ("probe", "trace")
+    zone = next(item for item in rows("spot") if item["zone"] == "us-east-1a")
+    assert float(zone["interruptions_per_instance_hour"]) == pytest.approx(1 / 0.72, rel=1e-4)
+
+
+def test_macrs_spreads_the_whole_basis():
+    """IRS Publication 946, Table A-1, five-year property: 20, 32, 19.2, 11.52, 11.52, 5.76 %."""
+    shares = [float(item["typical"]) for item in rows("ownership") if item["item"].startswith("macrs5_halfyear")]
+    assert shares == [0.2, 0.32, 0.192, 0.1152, 0.1152, 0.0576]
+    assert sum(shares) == pytest.approx(1.0)
+
+
+def test_residual_value_falls_with_age():
+    curve = [float(item["typical"]) for item in rows("ownership") if item["item"].startswith("residual_value.")]
+    assert curve == sorted(curve, reverse=True)
+    assert len(curve) == 6
+
+
+def test_alternatives_stand_in_groups():
+    groups = {item["exclusive_group"] for item in rows("ownership")}
+    assert {"network_capex", "spares", "facility", "server_price"} <= groups
+    assert all(
+        len([item for item in rows("ownership") if item["exclusive_group"] == group]) > 1 for group in groups - {""}
+    )
+
+
+def test_every_region_of_the_offers_has_a_grid():
+    mapped = {(item["provider"], item["region"]) for item in rows("cloud_regions")}
+    missing = {
+        (item["provider"], item["region"])
+        for item in rows("offers")
+        if item["region"] and item["provider"] in ("aws", "gcp", "azure")
+    } - mapped
+    assert not {pair for pair in missing if ("any", pair[1]) not in mapped}
+
+
+def test_grids_differ_as_the_world_does():
+    carbon = {item["grid_region"]: float(item["typical"]) for item in rows("energy") if item["kind"] == "grid_carbon"}
+    assert carbon["norway"] < carbon["france"] < carbon["us"] < carbon["india"]
+
+
+def test_storage_and_traffic_list_prices():
+    """S3 standard 0.023 USD per GB-month, internet egress of AWS 0.09 USD per GB; Google bills per GiB."""
+    typical = {(item["provider"], item["service"]): item for item in rows("services") if item["typical"] == "1"}
+    assert float(typical["aws", "object_storage"]["usd_per_gb_month"]) == 0.023
+    assert float(typical["aws", "egress_internet"]["usd_per_gb"]) == 0.09
+    assert float(typical["gcp", "object_storage"]["usd_per_gb_month"]) == pytest.approx(0.02 / 1.073741824, rel=1e-4)
+    assert float(typical["coreweave", "egress_internet"]["usd_per_gb"]) == 0.0
+
+
+def test_one_typical_row_per_provider_and_service():
+    chosen = [(item["provider"], item["service"]) for item in rows("services") if item["typical"] == "1"]
+    assert len(chosen) == len(set(chosen))
+
+
+def test_deepseeks_own_prices():
+    """0.55 and 2.19 USD per million tokens for R1 in February 2025; V3 rose from 0.14 / 0.28 to 0.27 / 1.10."""
+    own = [
+        item
+        for item in rows("hosted_tokens")
+        if item["provider"] == "deepseek" and item["observed_on"].startswith("2025-02")
+    ]
+    prices = {(float(item["input_usd_per_mtok"]), float(item["output_usd_per_mtok"])) for item in own}
+    assert prices == {(0.55, 2.19), (0.14, 0.28), (0.27, 1.1)}
+
+
+def test_every_hosted_model_is_an_architecture_and_doubts_are_marked():
+    hosted = rows("hosted_tokens")
+    assert len(hosted) == 199
+    assert all(item["model_id"] for item in hosted)
+    assert {item["provider"] for item in hosted if item["suspect"] == "1"} == {"hyperbolic"}

@@ -1,0 +1,71 @@
+"""Every shipped file is what its schema says, and every number leads to a source."""
+
+import pytest
+
+from gpucost.catalog.validation import check_file
+from gpucost.schemas import TABLES, Table
+
+from .tables import ROOT, files, lines, rows
+
+KEYS = ("source_id", "second_source_id")
+SHIPPED = [table for table in TABLES.values() if files(table)]
+
+
+def source_table(table: Table) -> str:
+    return "model_sources" if table.files.startswith("models") else "price_sources"
+
+
+@pytest.mark.parametrize("table", SHIPPED, ids=lambda table: table.name)
+def test_follows_its_schema(table):
+    faults = [str(fault) for path in files(table) for fault in check_file(table, path)[1]]
+    assert not faults, faults[:5]
+
+
+@pytest.mark.parametrize("table", SHIPPED, ids=lambda table: table.name)
+def test_is_plain_utf8_with_the_columns_in_order(table):
+    for path in files(table):
+        data = path.read_bytes()
+        assert b"\r" not in data
+        assert not data.startswith(b"\xef\xbb\xbf")
+        assert data.endswith(b"\n")
+        data.decode("utf-8")
+        assert data.split(b"\n", 1)[0].decode() == ",".join(column.name for column in table.columns)
+
+
+@pytest.mark.parametrize("table", SHIPPED, ids=lambda table: table.name)
+def test_keys_are_unique_over_all_files_of_a_table(table):
+    keys = [tuple(item[column] for column in table.key) for item in rows(table.name)]
+    assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.parametrize("table", SHIPPED, ids=lambda table: table.name)
+def test_every_reference_leads_somewhere(table):
+    for column in table.columns:
+        if not column.refers_to:
+            continue
+        target = source_table(table) if column.refers_to == "sources" else column.refers_to
+        known = {item[TABLES[target].key[0]] for item in rows(target)}
+        missing = {item[column.name] for item in rows(table.name)} - known - {""}
+        assert not missing, (column.name, sorted(missing)[:3])
+
+
+@pytest.mark.parametrize("folder", ["models", "pricing"])
+def test_every_source_is_used_and_says_where_to_look(folder):
+    tables = [path for path in sorted((ROOT / folder).rglob("*.csv")) if path.name != "sources.csv"]
+    used = {item[key] for path in tables for item in lines(path) for key in item if key in KEYS}
+    known = {item["source_id"]: item for item in lines(ROOT / folder / "sources.csv")}
+    assert set(known) == used - {""}
+    assert all(item["locator"].strip() and item["title"].strip() for item in known.values())
+
+
+def test_every_locator_of_the_collected_prices_survived():
+    """The collection named 127 places where prices were read; each is a source of a row that is still here."""
+    tables = ("offers", "market_statistics", "undated", "components", "quarantine")
+    assert len({item["source_id"] for name in tables for item in rows(name)}) == 127
+
+
+def test_ranges_hold_their_typical_value():
+    for name in ("ownership", "energy"):
+        for item in rows(name):
+            low, typical, high = (float(item[part]) for part in ("low", "typical", "high"))
+            assert low <= typical <= high, item["item"]
