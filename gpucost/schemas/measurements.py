@@ -1,0 +1,97 @@
+"""Tables of measurements and of what was fitted to them."""
+
+from gpucost.schemas.columns import Table, flag, integer, number, text
+
+TRAINING_MEASUREMENTS = Table(
+    "training_measurements",
+    "models/measurements/training.csv",
+    "Published and own measurements of training, as their sources state them: what ran, on what, and how fast.",
+    (
+        text("id", "key", required=True),
+        text("source_name", "who measured", required=True),
+        text("source_locator", "where the figure stands", required=True),
+        text("as_of", "date of the figure, as exact as it is known", required=True),
+        text("model", "model as the source names it", required=True),
+        number("params_b", "parameters, in billions", positive=True),
+        number("active_params_b", "parameters that a token meets, in billions", positive=True),
+        integer("n_layers", "layers", positive=True),
+        integer("hidden", "width of the residual stream", positive=True),
+        integer("n_heads", "query heads", positive=True),
+        integer("n_kv_heads", "key and value heads", positive=True),
+        integer("ffn_hidden", "feed-forward width", positive=True),
+        text("gated_mlp", "gated feed-forward: y or n", choices=("y", "n")),
+        integer("vocab", "vocabulary", positive=True),
+        integer("seq_len", "sequence in tokens", positive=True),
+        text("gpu", "accelerator as the source names it", required=True),
+        integer("n_gpus", "accelerators", positive=True),
+        text("interconnect", "links and networks in words"),
+        text("framework", "software in words"),
+        text("precision", "precision of the matrix products in words", required=True),
+        integer("tp", "tensor-parallel degree", positive=True),
+        integer("pp", "pipeline stages", positive=True),
+        integer("cp", "context-parallel degree", positive=True),
+        integer("ep", "expert-parallel degree", positive=True),
+        integer("dp", "data-parallel degree", positive=True),
+        text("zero_stage", "sharding in words"),
+        number("micro_batch", "sequences per accelerator and micro-step", positive=True),
+        number("global_batch", "sequences per optimizer step", positive=True),
+        text("activation_recompute", "none, selective or full, in words"),
+        text("flash_attention", "fused attention: y or n"),
+        number("measured_tokens_per_s_per_gpu", "measured speed", positive=True),
+        number(
+            "measured_tflops_per_gpu", "stated TFLOP/s per accelerator, by the source's own convention", positive=True
+        ),
+        number("measured_mfu_pct", "stated utilisation in percent, by the source's own convention", positive=True),
+        number("measured_iter_time_s", "measured time of a step", positive=True),
+        number("measured_total_gpu_hours", "accelerator-hours of the whole run", positive=True),
+        number("total_tokens", "tokens of the whole run", positive=True),
+        text("notes", "what a reader must know"),
+        text("task", "pretrain, sft or lora", required=True, choices=("pretrain", "sft", "lora", "qlora")),
+        integer("vp", "virtual pipeline stages", positive=True),
+        integer("n_experts", "routed experts", positive=True),
+        integer("moe_topk", "experts that a token visits", positive=True),
+        integer("moe_ffn_hidden", "width of a routed expert", positive=True),
+        text("value_basis", "which figure the source states", required=True),
+        flag("recommended", "the source's figure is usable"),
+        number(
+            "derived_tokens_per_s_per_gpu", "speed as the collectors derived it where none is stated", positive=True
+        ),
+        text("sanity", "how the stated figures agree with each other"),
+        text("optimizer", "optimizer"),
+        number(
+            "state_bytes_per_param", "bytes of weights, gradients and optimizer states per parameter", positive=True
+        ),
+        flag("compiled", "compiled by torch.compile or the like"),
+        integer("loss_chunk_tokens", "tokens per chunk of the loss; empty where it is whole", positive=True),
+        integer("lora_rank", "rank of the adapters", positive=True),
+        text("lora_targets", "matrices with adapters, in words"),
+        text("base_precision", "precision of the frozen weights, in words"),
+        number("peak_memory_gb", "allocator's peak on the fullest accelerator, in 1e9 bytes", positive=True),
+        flag("core", "row is well suited to calibration and validation", required=True),
+        text("source_id", "key into sources.csv of the models folder", required=True, refers_to="model_sources"),
+    ),
+    ("id",),
+)
+
+CALIBRATION = Table(
+    "calibration",
+    "models/calibration.csv",
+    "Efficiencies of training fitted to the measurements, with their priors, and the widths of the ranges.",
+    (
+        text("name", "parameter", required=True),
+        text(
+            "kind",
+            "a parameter of the step time, or a ratio by which a trait widens the range",
+            required=True,
+            choices=("parameter", "range"),
+        ),
+        number("value", "fitted value", required=True, positive=True),
+        number("prior", "what was believed before the fit", positive=True),
+        number("prior_spread_ratio", "standard deviation of the logarithm before the fit", low=0),
+        text("unit", "unit of the value", required=True),
+        text("meaning", "what it stands for", required=True),
+        integer("rows_used", "measurements in the fit", required=True),
+        text("source_id", "key into sources.csv of the models folder", required=True, refers_to="model_sources"),
+    ),
+    ("name",),
+)
