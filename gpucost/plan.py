@@ -33,7 +33,7 @@ SPECIAL = (
     "gpu", "provider", "region", "option", "years", "lead_time_weeks", "network_usd_per_gpu", "rent_path", "rent_curve",
     "residual_curve", "residual_by_year", "assessed_by_year", "depreciation_by_year", "electricity_region", "grid_region",
     "currency", "usd_per_unit", "usd_per_unit_on", "currency_curve", "rent_residual_correlation", "draws", "seed", "start_on",
-    "model", "tokens", "runs_per_year", "utilisation",
+    "model", "tokens", "runs_per_year", "utilisation", "supply", "own", "budget_usd", "max_owned_gpus",
 )  # fmt: skip
 TABLE_SECTIONS = ("scenarios", "rent_options")
 
@@ -86,7 +86,9 @@ def read_plan(path: str | Path, names: Iterable[str]) -> PlanFile:
     try:
         content = tomllib.loads(file.read_text("utf-8-sig"))
     except OSError as error:
-        raise UsageError(f"plan {str(path)!r} cannot be read: {error.strerror or error}. Name a TOML file, such as plan.toml.") from None
+        raise UsageError(
+            f"plan {str(path)!r} cannot be read: {error.strerror or error}. Name a TOML file, such as plan.toml."
+        ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise DataError(f"is not valid TOML: {error}", file=str(path)) from None
     plan = plan_from_mapping(content, names, str(path))
@@ -133,7 +135,9 @@ def as_given(value: Any) -> Given:
     if isinstance(value, Mapping):
         extra = set(value) - {"value", "low", "high", "source", "unit", "note"}
         if extra or "value" not in value:
-            raise UsageError(f"an input's table holds value, low, high and source, not {', '.join(sorted(extra)) or 'these'}.")
+            raise UsageError(
+                f"an input's table holds value, low, high and source, not {', '.join(sorted(extra)) or 'these'}."
+            )
         return Given(value["value"], value.get("low"), value.get("high"), str(value.get("source", "")))
     return Given(value)
 
@@ -174,7 +178,15 @@ class Registry:
         if value is not None and not entry["choices"]:
             value = float(value)
         return Assumption(
-            name, value, entry["unit"] or "", entry["low"], entry["high"], "assumed", "", entry["group"], entry["description"]
+            name,
+            value,
+            entry["unit"] or "",
+            entry["low"],
+            entry["high"],
+            "assumed",
+            "",
+            entry["group"],
+            entry["description"],
         )
 
     def read(self, name: str, given: Given, where: str = "plan") -> Assumption:
@@ -182,7 +194,9 @@ class Registry:
         entry = self.inputs[name]
         parts = {key: self.number(name, getattr(given, key), where) for key in ("value", "low", "high")}
         if entry["choices"]:
-            return replace(self.default(name), value=parts["value"], low=None, high=None, status="given", note=given.source)
+            return replace(
+                self.default(name), value=parts["value"], low=None, high=None, status="given", note=given.source
+            )
         value, low, high = parts["value"], parts["low"], parts["high"]
         if low is not None and high is not None and not low <= value <= high:
             raise UsageError(f"{where}: {name} = {value:g} lies outside its own range {low:g} to {high:g}.")
@@ -202,7 +216,11 @@ class Registry:
         if low is not None and number < low or high is not None and number > high:
             limits = f"{low:g} to {high:g}" if high is not None else f"at least {low:g}"
             raise UsageError(f"{where}: {name} = {value!r} is outside what is possible ({limits}).")
-        if number <= 0 and name.endswith(("_years", "_hours")) or (number == 0 and name in ("server_usd", "all_in_usd_per_gpu", "gpu_usd")):
+        if (
+            number <= 0
+            and name.endswith(("_years", "_hours"))
+            or (number == 0 and name in ("server_usd", "all_in_usd_per_gpu", "gpu_usd"))
+        ):
             raise UsageError(f"{where}: {name} = {value!r} must be positive.")
         return number
 
@@ -266,12 +284,21 @@ def special_inputs(special: Mapping[str, Any], where: str = "plan") -> dict[str,
     if "utilisation" in special:
         found["utilisation_fraction"] = Given(parse_fraction(special["utilisation"], f"{where}: utilisation"))
     if "lead_time_weeks" in special:
-        weeks = special["lead_time_weeks"]
-        days = parse_days(weeks, f"{where}: lead_time_weeks") if isinstance(weeks, str) and weeks[-1:].isalpha() else float(weeks) * 7
-        found["lead_time_months"] = Given(days / 7 / WEEKS_PER_MONTH)
+        found["lead_time_months"] = Given(_weeks(special["lead_time_weeks"], where) / WEEKS_PER_MONTH)
     if "network_usd_per_gpu" in special:
         found.update({name: as_given(special["network_usd_per_gpu"]) for name in TIERS})
     return found
+
+
+def _weeks(value: Any, where: str) -> float:
+    """Read a number of weeks, or a duration such as 36w or 8mo; zero is no wait."""
+    text = str(value).strip()
+    if text[-1:].isalpha():
+        return parse_days(text, f"{where}: lead time") / 7
+    weeks = _number("lead_time_weeks", value, where)
+    if weeks < 0:
+        raise UsageError(f"{where}: a lead time of {value!r} weeks is not possible.")
+    return weeks
 
 
 def mark_counting(registry: Registry, assumptions: dict[str, Assumption]) -> None:

@@ -28,6 +28,19 @@ class TcoResult(Result):
         """Every input with value, range, status and source."""
         return list(self.payload["assumptions"])
 
+    def explain(self) -> str:
+        """Return every formula with its numbers, and the inputs with their sources."""
+        from gpucost.render.text import write
+        from gpucost.render.tco_explain import document
+
+        return write(document(self.payload), all_sections=True)
+
+    def to_plan(self) -> str:
+        """Return the effective inputs as a plan file; reading it back gives the same answer."""
+        from gpucost.rent_or_buy.plan_text import write_plan
+
+        return write_plan(self.payload["assumptions"], self.payload["request"], self.payload["model"]["tables"])
+
 
 def tco(
     gpu: str | None = None,
@@ -50,8 +63,8 @@ def tco(
     """
     from gpucost.rent_or_buy.answer import answer
 
-    catalog = catalog or _catalog(as_of)
-    special, flags, request = _asked(
+    catalog = catalog or catalog_on(as_of)
+    special, flags, request = asked(
         gpu=gpu, gpus=gpus, utilisation=utilisation, years=years, rent=rent, provider=provider, wacc=wacc, **inputs
     )
     file = read(catalog, plan)
@@ -61,13 +74,13 @@ def tco(
     return TcoResult(answer(catalog, file, flags, special, request))
 
 
-def _catalog(as_of: str | None) -> "Catalog":
+def catalog_on(as_of: str | None) -> "Catalog":
     from gpucost.catalog import open_catalog
 
     return open_catalog(as_of)
 
 
-def _asked(**wanted: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+def asked(**wanted: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Sort what was asked into special names and inputs; the request keeps both as they were given."""
     from gpucost.plan import SPECIAL
 
@@ -89,7 +102,9 @@ def read(catalog: "Catalog", plan: "str | Mapping[str, Any] | None") -> "PlanFil
     return plan_from_mapping(plan, names) if isinstance(plan, Mapping) else read_plan(plan, names)
 
 
-def workload_flags(catalog: "Catalog", plan: "PlanFile", flags: Mapping[str, Any], special: dict[str, Any]) -> dict[str, Any]:
+def workload_flags(
+    catalog: "Catalog", plan: "PlanFile", flags: Mapping[str, Any], special: dict[str, Any]
+) -> dict[str, Any]:
     """Turn a workload (model, tokens, runs per year) into inputs, where one was given."""
     asked = {**plan.special, **special}
     if not asked.get("model"):

@@ -6,7 +6,9 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 
-def operational_kgco2e(energy_kwh: Array, grid_kgco2e_per_kwh: Array, carbon_free_fraction: Array) -> tuple[Array, Array]:
+def operational_kgco2e(
+    energy_kwh: Array, grid_kgco2e_per_kwh: Array, carbon_free_fraction: Array
+) -> tuple[Array, Array]:
     """Return location-based and market-based emissions of energy (GHG Protocol Scope 2 Guidance, 2015).
 
     Location: energy × intensity of the grid. Market: what contracts for carbon-free power do not cover.

@@ -80,7 +80,9 @@ class Outcome:
 def columns(values: Mapping[str, Any]) -> dict[str, Any]:
     """Shape inputs for the formulas: numbers become columns over the cases, words stay."""
     return {
-        name: value if isinstance(value, str) else np.asarray(np.nan if value is None else value, np.float64).reshape(-1, 1)
+        name: value
+        if isinstance(value, str)
+        else np.asarray(np.nan if value is None else value, np.float64).reshape(-1, 1)
         for name, value in values.items()
     }
 

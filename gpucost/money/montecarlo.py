@@ -39,7 +39,12 @@ def stratified(draws: int, names: Sequence[str], correlations: Mapping[tuple[str
     return (ranks + generator.random((len(names), draws))) / draws
 
 
-def draw(ranges: Mapping[str, tuple[float, float, float]], draws: int, seed: int, correlations: Mapping[tuple[str, str], float]) -> dict[str, Array]:
+def draw(
+    ranges: Mapping[str, tuple[float, float, float]],
+    draws: int,
+    seed: int,
+    correlations: Mapping[tuple[str, str], float],
+) -> dict[str, Array]:
     """Return draws of every input of `ranges` (low, typical, high) by name.
 
     >>> sample = draw({"x": (0.0, 1.0, 2.0)}, 1000, 1, {})["x"]

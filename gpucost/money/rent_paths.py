@@ -32,51 +32,59 @@ def through(anchor_months: Sequence[float], anchor_usd: Sequence[float], months:
 
 
 def read_curve(path: str | Path, months: int, what: str = "usd_per_gpu_hour") -> Array:
-    """Read a forward curve from CSV: the columns `month` (1, 2, 3 … without a gap) and one of values.
+    """Read a forward curve from CSV, as `read_months`; the last value holds for later months."""
+    values = read_months(path, what)
+    return np.concatenate((values, np.full(max(0, months - values.size), values[-1])))[:months]
 
-    The last value holds for later months. A gap, a repeated month or a value that is not positive is refused.
+
+def read_months(path: str | Path, what: str, zero_allowed: bool = False) -> Array:
+    """Read one value per month from CSV: the columns `month` (1, 2, 3 … without a gap) and one of values.
+
+    A gap, a repeated month, a cell that is no number, or a negative value is refused with its place.
     """
     rows = _rows(path, what)
-    values = np.full(months, rows[-1][1])
-    for position, (line, value) in enumerate(rows[:months]):
-        month, price = line, value
+    values = []
+    for position, (month_text, text) in enumerate(rows):
+        month, value = (_number(path, position + 2, *cell) for cell in (("month", month_text), (what, text)))
         if month != position + 1:
-            raise DataError(
-                f"month {month:g} stands where month {position + 1} is expected: the curve has a gap. "
-                "Write one row for each month, beginning with 1.",
-                file=str(path),
-                row=position + 2,
-                column="month",
+            reason = (
+                f"month {month:g} stands where month {position + 1} is expected: no gap, no repeat, beginning with 1"
             )
-        values[position] = price
-    return values
+            raise DataError(reason, file=str(path), row=position + 2, column="month")
+        if value < 0 or (value == 0 and not zero_allowed):
+            raise DataError(f"{text!r} is not positive", file=str(path), row=position + 2, column=what)
+        values.append(value)
+    return np.array(values)
 
 
-def _rows(path: str | Path, what: str) -> list[tuple[float, float]]:
+def _rows(path: str | Path, what: str) -> list[tuple[str, str]]:
     try:
         with open(path, newline="", encoding="utf-8-sig") as handle:
-            reader = csv.DictReader(handle)
-            names = [name.strip() for name in reader.fieldnames or ()]
-            column = next((name for name in names if name != "month"), "")
-            if "month" not in names or not column:
-                raise DataError(f"columns {', '.join(names) or 'none'}; needed are month and {what}", file=str(path), row=1)
-            return _numbers(path, list(reader), column)
+            rows = [[cell.strip() for cell in row] for row in csv.reader(handle) if any(cell.strip() for cell in row)]
     except (OSError, UnicodeDecodeError) as error:
         raise DataError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=str(path)) from None
+    header = rows[0] if rows else []
+    column = next((index for index, name in enumerate(header) if name != "month"), None)
+    if "month" not in header or column is None:
+        raise DataError(
+            f"the columns are {', '.join(header) or 'none'}; needed are month and {what}", file=str(path), row=1
+        )
+    if len(rows) == 1:
+        raise DataError("has no rows below its header", file=str(path))
+    month = header.index("month")
+    return [(_cell(row, month), _cell(row, column)) for row in rows[1:]]
 
 
-def _numbers(path: str | Path, rows: list[dict[str, str]], column: str) -> list[tuple[float, float]]:
-    found = []
-    for number, row in enumerate(rows, start=2):
-        for name in ("month", column):
-            text = (row.get(name) or "").strip()
-            try:
-                value = float(text)
-            except ValueError:
-                raise DataError(f"{text!r} is not a number; an empty month is a gap", file=str(path), row=number, column=name) from None
-            if not np.isfinite(value) or value <= 0:
-                raise DataError(f"{text!r} is not positive", file=str(path), row=number, column=name)
-        found.append((float(row["month"]), float(row[column])))
-    if not found:
-        raise DataError("has no rows", file=str(path))
-    return found
+def _cell(row: list[str], index: int) -> str:
+    return row[index] if index < len(row) else ""
+
+
+def _number(path: str | Path, row: int, column: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = np.nan
+    if not np.isfinite(value):
+        reason = "the cell is empty: a gap" if not text else f"{text!r} is not a number"
+        raise DataError(reason, file=str(path), row=row, column=column)
+    return value

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 Array = NDArray[np.float64]
 
 NEGLIGIBLE = 1e-13  # of the larger value at the ends: double precision has no more to give
-NARROW = 1e-10  # of the interval: a function that is not small there jumps
+NARROW, LARGE = 1e-6, 1e-4  # a value above LARGE on an interval below NARROW (shares of those at the start) is a jump
 
 
 def find(function: Callable[[Array], Array], low: Array, high: Array, rounds: int = 80) -> Array:
@@ -25,9 +25,10 @@ def find(function: Callable[[Array], Array], low: Array, high: Array, rounds: in
     bracketed = np.isfinite(fa) & np.isfinite(fb) & (fa * fb <= 0)
     scale = np.maximum(np.abs(fa), np.abs(fb))
     best, best_value = np.where(np.abs(fa) <= np.abs(fb), a, b), np.minimum(np.abs(fa), np.abs(fb))
-    narrow = NARROW * np.abs(b - a)
+    width = np.abs(b - a)
     for step in range(rounds):
-        unsolved = bracketed & (best_value > NEGLIGIBLE * scale) & (np.abs(b - a) > narrow)
+        jump = (np.abs(b - a) < NARROW * width) & (best_value > LARGE * scale)
+        unsolved = bracketed & (best_value > NEGLIGIBLE * scale) & ~jump
         if not unsolved.any():
             break
         with np.errstate(divide="ignore", invalid="ignore"):

@@ -22,7 +22,9 @@ Array = NDArray[np.float64]
 DRAWS, SEED = 1000, 1
 
 
-def answer(catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], special: Mapping[str, Any], request: Mapping[str, Any]) -> dict[str, Any]:
+def answer(
+    catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], special: Mapping[str, Any], request: Mapping[str, Any]
+) -> dict[str, Any]:
     """Compare owning with renting and return the payload."""
     case = assemble(catalog, plan, flags, special)
     values = evaluate_months(case.values(), case.tables, case.months)
@@ -49,7 +51,11 @@ def answer(catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], special
         "lines": lines(values),
         "cash_flows": cash_flows(values),
         "by_year": by_year(values),
-        "peak_cash_usd": {"own": listed_of(listed, "own", "peak_month_usd"), "rent": listed_of(listed, "rent", "peak_month_usd"), "funding_until_payback": judged["peak_funding_usd"]},
+        "peak_cash_usd": {
+            "own": listed_of(listed, "own", "peak_month_usd"),
+            "rent": listed_of(listed, "rent", "peak_month_usd"),
+            "funding_until_payback": judged["peak_funding_usd"],
+        },
         "tax": other_tax_view(case),
         "scope": scope(case, values),
         "sunk": sunk_views(case, values),
@@ -102,7 +108,9 @@ def levels(case: Case, values: Mapping[str, Any]) -> dict[str, Any]:
         found[f"{key}_usd_per_gpu_hour"] = allocated
         found[f"{key}_usd_per_gpu_hour_owned"] = None if allocated is None else allocated * used
         found[f"{key}_usd_per_gpu_hour_productive"] = None if allocated is None else allocated / good
-        found[f"{key}_usd_per_mtok"] = None if not mtok_per_hour or allocated is None else allocated / good / mtok_per_hour
+        found[f"{key}_usd_per_mtok"] = (
+            None if not mtok_per_hour or allocated is None else allocated / good / mtok_per_hour
+        )
     return found
 
 
@@ -145,7 +153,9 @@ def by_year(values: Mapping[str, Any]) -> list[dict[str, Any]]:
     shown = {name: flows for name, flows in _shown(values).items() if name != "saving_cumulative_usd"}
     year = np.ceil(values["m"][0] / 12).astype(int)
     sums = {name: np.bincount(year, weights=flows).tolist() for name, flows in shown.items()}
-    return [{"year": index, **{name: total[index] for name, total in sums.items()}} for index in range(int(year.max()) + 1)]
+    return [
+        {"year": index, **{name: total[index] for name, total in sums.items()}} for index in range(int(year.max()) + 1)
+    ]
 
 
 def other_tax_view(case: Case) -> dict[str, Any]:
@@ -182,7 +192,15 @@ def scope(case: Case, values: Mapping[str, Any]) -> list[dict[str, Any]]:
         {"item": item, "own": own, "rent": rent, "unequal": own != rent, "note": note} for item, own, rent, note in rows
     ]
     good, rented = scalar(values, "goodput_fraction"), scalar(values, "rent_goodput_used_fraction")
-    listed.append({"item": "goodput", "own": good, "rent": rented, "unequal": False, "note": "both sides give the same productive hours"})
+    listed.append(
+        {
+            "item": "goodput",
+            "own": good,
+            "rent": rented,
+            "unequal": False,
+            "note": "both sides give the same productive hours",
+        }
+    )
     return listed
 
 
@@ -198,11 +216,22 @@ def sunk_views(case: Case, values: Mapping[str, Any]) -> dict[str, Any]:
     scale, fee = scalar(values, "residual_scale"), case.number("resale_fee_fraction")
     servers = scalar(values, "servers_usd")
     age = case.number("sunk_age_months") / 12
-    worth = [servers * min(1.0, scale * value_at(case.tables["residual_by_year"], years)) * (1 - fee) for years in (age, age + case.months / 12)]
+    worth = [
+        servers * min(1.0, scale * value_at(case.tables["residual_by_year"], years)) * (1 - fee)
+        for years in (age, age + case.months / 12)
+    ]
     last = monthly(values, "discount_ratio")[case.months]
     keep = present(values, "own_running_usd") + worth[0] - worth[1] * last
-    draw = min(case.number("power_fraction_active"), case.number("power_cap_fraction")) - case.number("power_fraction_idle")
-    power = scalar(values, "rated_kw") / case.number("gpus") * draw * case.number("pue_ratio") * scalar(values, "metered_ratio")
+    draw = min(case.number("power_fraction_active"), case.number("power_cap_fraction")) - case.number(
+        "power_fraction_idle"
+    )
+    power = (
+        scalar(values, "rated_kw")
+        / case.number("gpus")
+        * draw
+        * case.number("pue_ratio")
+        * scalar(values, "metered_ratio")
+    )
     return {
         "age_months": case.number("sunk_age_months"),
         "sale_today_usd": worth[0],
@@ -281,7 +310,9 @@ def lead(case: Case, payload: Mapping[str, Any]) -> str:
     text = f"{verdict} costs ${abs(saving):,.0f} less over {years} (present value, {case.number('gpus'):g} GPUs, {case.number('utilisation_fraction'):.0%} allocated)."
     if point["utilisation_fraction"] is not None:
         text += f" Buying wins above {point['utilisation_fraction']:.0%} utilisation"
-        text += f", or above ${point['usd_per_gpu_hour']:.2f} per rented GPU-hour." if point["usd_per_gpu_hour"] else "."
+        text += (
+            f", or above ${point['usd_per_gpu_hour']:.2f} per rented GPU-hour." if point["usd_per_gpu_hour"] else "."
+        )
     elif point["usd_per_gpu_hour"]:
         text += f" Buying wins above ${point['usd_per_gpu_hour']:.2f} per rented GPU-hour."
     return text

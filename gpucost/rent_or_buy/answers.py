@@ -96,7 +96,9 @@ def break_even(case: Case) -> dict[str, Any]:
     elif not np.isfinite(used):
         reasons["utilisation_fraction"] = _always(case, "utilisation_fraction", (1e-6, 1.0))
     elif used > 1:
-        reasons["utilisation_fraction"] = f"owning would need {used:.0%} of the hours that exist: renting always wins at this price"
+        reasons["utilisation_fraction"] = (
+            f"owning would need {used:.0%} of the hours that exist: renting always wins at this price"
+        )
         used = np.nan
     if not np.isfinite(price):
         reasons["usd_per_gpu_hour"] = _always(case, "rent_usd_per_gpu_hour", (1e-6, RENT_SEARCH_USD))
@@ -139,7 +141,9 @@ def break_even_gpus(case: Case) -> tuple[int | None, dict[str, str]]:
     return None, {"gpus": f"owning does not win at any size up to {int(MOST_NODES * node):,} GPUs"}
 
 
-def two_way(case: Case, names: tuple[str, str] = ("utilisation_fraction", "rent_usd_per_gpu_hour"), steps: int = 9) -> dict[str, Any]:
+def two_way(
+    case: Case, names: tuple[str, str] = ("utilisation_fraction", "rent_usd_per_gpu_hour"), steps: int = 9
+) -> dict[str, Any]:
     """Return what owning saves over a grid of two inputs."""
     axes = [np.array(_axis(case, name, steps)) for name in names]
     grid = np.meshgrid(*axes, indexing="ij")
@@ -166,7 +170,9 @@ def scenarios(case: Case, sensitivity: Sequence[Mapping[str, Any]]) -> list[dict
     """Return base; low and high, with every input at the end that makes owning cheap or dear; the plan's own; price paths."""
     cheap, dear = {}, {}
     for row in sensitivity:
-        ends = sorted((("own_at_low_usd_per_gpu_hour", "low"), ("own_at_high_usd_per_gpu_hour", "high")), key=lambda e: row[e[0]])
+        ends = sorted(
+            (("own_at_low_usd_per_gpu_hour", "low"), ("own_at_high_usd_per_gpu_hour", "high")), key=lambda e: row[e[0]]
+        )
         if abs(row["own_at_low_usd_per_gpu_hour"] - row["own_at_high_usd_per_gpu_hour"]) > 1e-12:
             cheap[row["name"]], dear[row["name"]] = row[ends[0][1]], row[ends[1][1]]
     sets: list[tuple[str, str, dict[str, Any]]] = [
@@ -176,7 +182,9 @@ def scenarios(case: Case, sensitivity: Sequence[Mapping[str, Any]]) -> list[dict
     ]
     for name, entries in case.scenarios.items():
         changes = {key: case.registry.number(key, value, f"scenario {name}") for key, value in entries.items()}
-        sets.append((name, "from the plan: " + ", ".join(f"{key} = {value}" for key, value in entries.items()), changes))
+        sets.append(
+            (name, "from the plan: " + ", ".join(f"{key} = {value}" for key, value in entries.items()), changes)
+        )
     return [scenario(case, name, text, changes) for name, text, changes in sets]
 
 

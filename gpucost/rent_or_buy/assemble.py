@@ -21,7 +21,12 @@ Array = NDArray[np.float64]
 
 PATH_MONTHS = 480  # tables by month are this long; the last price holds
 RENT_PATHS = ("flat", "decline", "observed_v", "curve")
-V_ITEMS = ((0, "rental.h100_2023"), (16, "rental.h100_2024"), (28, "rental.h100_2025_trough"), (33, "rental.h100_2026_03"))
+V_ITEMS = (
+    (0, "rental.h100_2023"),
+    (16, "rental.h100_2024"),
+    (28, "rental.h100_2025_trough"),
+    (33, "rental.h100_2026_03"),
+)
 HGX_FAMILIES = ("hopper", "blackwell")
 
 
@@ -58,7 +63,12 @@ class Case:
         """Return low, value and high of every input that counts and is uncertain."""
         found = {}
         for name, entry in self.assumptions.items():
-            if entry.counts and entry.low is not None and entry.high is not None and isinstance(entry.value, (int, float)):
+            if (
+                entry.counts
+                and entry.low is not None
+                and entry.high is not None
+                and isinstance(entry.value, (int, float))
+            ):
                 low, high = min(entry.low, entry.value), max(entry.high, entry.value)
                 if high > low:
                     found[name] = (low, float(entry.value), high)
@@ -83,7 +93,10 @@ def assemble(catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], speci
     _regional(registry, defaults, special)
     if accelerator is not None:
         _hardware(catalog, registry, defaults, accelerator)
-    assumptions = {name: registry.read(name, given[name]) if name in given else entry for name, entry in defaults.items()}
+    assumptions = {
+        name: _given_or(registry.read(name, given[name]), entry) if name in given else entry
+        for name, entry in defaults.items()
+    }
     case = Case(assumptions, {}, registry, accelerator, warnings, special=dict(special))
     case.scenarios, case.rent_options = plan.scenarios, plan.rent_options
     _derive(case, given)
@@ -95,6 +108,12 @@ def assemble(catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], speci
     return case
 
 
+def _given_or(given: Assumption, default: Assumption) -> Assumption:
+    """Keep the source of a value that a plan merely repeats."""
+    same = (given.value, given.low, given.high) == (default.value, default.low, default.high)
+    return default if same and not given.note else given
+
+
 def _regional(registry: Registry, defaults: dict[str, Assumption], special: Mapping[str, Any]) -> None:
     for key, name, prefix in (
         ("electricity_region", "electricity_usd_per_kwh", "electricity"),
@@ -104,14 +123,18 @@ def _regional(registry: Registry, defaults: dict[str, Assumption], special: Mapp
             defaults[name] = registry.sourced(name, f"{prefix}.{special[key]}")
 
 
-def _hardware(catalog: "Catalog", registry: Registry, defaults: dict[str, Assumption], accelerator: Accelerator) -> None:
+def _hardware(
+    catalog: "Catalog", registry: Registry, defaults: dict[str, Assumption], accelerator: Accelerator
+) -> None:
     defaults.update(market.server_inputs(catalog, registry, accelerator))
     if accelerator.family not in HGX_FAMILIES or not accelerator.form_factor.upper().startswith("SXM"):
         defaults["server_overhead_ratio"] = registry.sourced("server_overhead_ratio", "server_cost_overhead.default")
     nodes_of_8 = float(defaults["gpus_per_node"].value or 8) / 8
     made = defaults["embodied_kgco2e_per_node"]
     if nodes_of_8 != 1 and isinstance(made.value, (int, float)):
-        scaled = {key: getattr(made, key) * nodes_of_8 for key in ("value", "low", "high") if getattr(made, key) is not None}
+        scaled = {
+            key: getattr(made, key) * nodes_of_8 for key in ("value", "low", "high") if getattr(made, key) is not None
+        }
         defaults["embodied_kgco2e_per_node"] = replace(made, status="derived", **scaled)
 
 
@@ -175,7 +198,9 @@ def _path(case: Case, folder: Path) -> Array:
             raise UsageError("rent_path = 'curve' needs rent_curve, a CSV with the columns month and usd_per_gpu_hour.")
         prices = rent_paths.read_curve(folder / str(special["rent_curve"]), PATH_MONTHS)
         entry = case.assumptions["rent_usd_per_gpu_hour"]
-        case.assumptions["rent_usd_per_gpu_hour"] = replace(entry, value=float(prices[0]), status="given", note="first month of the curve")
+        case.assumptions["rent_usd_per_gpu_hour"] = replace(
+            entry, value=float(prices[0]), status="given", note="first month of the curve"
+        )
         return prices / prices[0]
     if kind == "observed_v":
         return observed_v(case.registry)
@@ -210,7 +235,9 @@ def _rent(catalog: "Catalog", case: Case, given: Mapping[str, Given]) -> None:
     if priced:
         return
     if provider:
-        choice = market.rent_of_provider(catalog, gpu.id, provider, special.get("region"), special.get("option"), gpus, node)
+        choice = market.rent_of_provider(
+            catalog, gpu.id, provider, special.get("region"), special.get("option"), gpus, node
+        )
     else:
         choice = market.market_rent(catalog, gpu.id, gpus, node)
     entry = case.assumptions["rent_usd_per_gpu_hour"]
@@ -220,7 +247,9 @@ def _rent(catalog: "Catalog", case: Case, given: Mapping[str, Given]) -> None:
     )  # fmt: skip
     for name, value in choice.changes().items():
         if name != "rent_usd_per_gpu_hour" and name not in given:
-            case.assumptions[name] = replace(case.assumptions[name], value=value, status="sourced", source_id=choice.source_id)
+            case.assumptions[name] = replace(
+                case.assumptions[name], value=value, status="sourced", source_id=choice.source_id
+            )
     if choice.age_days is not None and choice.age_days > 180:
         case.warnings.append(f"rent: the price is {choice.age_days} days old ({choice.note})")
 
@@ -231,7 +260,9 @@ def _residual_range(case: Case, given: Mapping[str, Given]) -> None:
         return
     years = (case.months - case.number("lead_time_months")) / 12
     rows = [case.registry.fact(f"residual_value.year_{year}") for year in range(1, 7)]
-    low, middle, high = (residual.value_at(residual.curve([row[key] for row in rows]), years) for key in ("low", "typical", "high"))
+    low, middle, high = (
+        residual.value_at(residual.curve([row[key] for row in rows]), years) for key in ("low", "typical", "high")
+    )
     if middle > 0:
         case.assumptions["residual_scale_ratio"] = replace(
             case.assumptions["residual_scale_ratio"], value=1.0, low=low / middle, high=high / middle, status="sourced",
@@ -247,8 +278,15 @@ def _check(case: Case) -> None:
         if case.assumptions[name].value is None:
             raise PriceMissingError(f"{name} is not known for this accelerator. Give it: {flag}, or in the plan file.")
     for name, entry in case.assumptions.items():
-        if entry.counts and entry.value is None and case.registry.inputs[name]["counts_when"] and name not in ("rent_committed_gpus", "gpu_replacement_usd"):
-            raise UsageError(f"{name} is needed with {case.registry.inputs[name]['counts_when']}. Give it in the plan file or with --set.")
+        if (
+            entry.counts
+            and entry.value is None
+            and case.registry.inputs[name]["counts_when"]
+            and name not in ("rent_committed_gpus", "gpu_replacement_usd")
+        ):
+            raise UsageError(
+                f"{name} is needed with {case.registry.inputs[name]['counts_when']}. Give it in the plan file or with --set."
+            )
     gpus, node = case.number("gpus"), case.number("gpus_per_node")
     if gpus % node and basis != "all_in":
         case.warnings.append(

@@ -69,7 +69,9 @@ def large_enough(offers: Sequence[Offer], gpus: int, node_gpus: int) -> list[Off
     return whole or list(offers)
 
 
-def rent_of_provider(catalog: "Catalog", gpu: str, provider: str, region: str | None, option: str | None, gpus: int, node: int) -> RentChoice:
+def rent_of_provider(
+    catalog: "Catalog", gpu: str, provider: str, region: str | None, option: str | None, gpus: int, node: int
+) -> RentChoice:
     """Return a provider's price: on demand unless an option is named, the cheapest of its regions and tiers."""
     offers = catalog.offers(gpu=gpu, provider=provider, region=region, option=option)
     if option is None:
@@ -132,14 +134,37 @@ def server_inputs(catalog: "Catalog", registry: Registry, accelerator: Accelerat
     system, quote = server_of(catalog, accelerator)
     found: dict[str, Assumption] = {}
 
-    def put(name: str, value: float | str | None, status: str, source: str = "", low: float | None = None, high: float | None = None, note: str = "") -> None:
+    def put(
+        name: str,
+        value: float | str | None,
+        status: str,
+        source: str = "",
+        low: float | None = None,
+        high: float | None = None,
+        note: str = "",
+    ) -> None:
         base = registry.default(name)
         found[name] = Assumption(
-            name, value, base.unit, low, high, status, source, base.group, base.description, note=note  # type: ignore[arg-type]
+            name,
+            value,
+            base.unit,
+            low,
+            high,
+            status,
+            source,
+            base.group,
+            base.description,
+            note=note,  # type: ignore[arg-type]
         )
 
     gpus = quote["gpus"] if quote else system.gpus
-    put("gpus_per_node", float(gpus), "sourced" if system.status == "sourced" else "assumed", system.source_id, note=system.id)
+    put(
+        "gpus_per_node",
+        float(gpus),
+        "sourced" if system.status == "sourced" else "assumed",
+        system.source_id,
+        note=system.id,
+    )
     if quote:
         low, high = quote["price_low_usd"], quote["price_high_usd"] or quote["price_low_usd"]
         note = f"middle of {low:,.0f} to {high:,.0f} for {quote['id']}, seen {quote['price_observed']}"
@@ -147,19 +172,31 @@ def server_inputs(catalog: "Catalog", registry: Registry, accelerator: Accelerat
     row = next(row for row in catalog.rows("accelerators") if row["id"] == accelerator.id)
     low, high = row["street_low_usd"] or row["launch_usd"], row["street_high_usd"] or row["launch_usd"]
     if low:
-        put("gpu_usd", (low + high) / 2, "sourced", row["source_id"], low, high, f"street price, {row['street_observed'] or 'at launch'}")
+        put(
+            "gpu_usd",
+            (low + high) / 2,
+            "sourced",
+            row["source_id"],
+            low,
+            high,
+            f"street price, {row['street_observed'] or 'at launch'}",
+        )
     put("server_price_basis", "quote" if quote else "gpu_share", "derived")
     put("server_max_kw", *_power(catalog, registry, accelerator, int(gpus)))
     return found
 
 
-def _power(catalog: "Catalog", registry: Registry, accelerator: Accelerator, gpus: int) -> tuple[float | None, str, str]:
+def _power(
+    catalog: "Catalog", registry: Registry, accelerator: Accelerator, gpus: int
+) -> tuple[float | None, str, str]:
     """Return the rated power of a whole server: the largest rating of a node, else TDP × the server's share."""
     ratio = float(registry.fact("server_to_chip_power_ratio.h100")["typical"])
     rated = [
         (system.max_power_kw * gpus / system.gpus, system.source_id)
         for system in catalog.systems()
-        if system.accelerator_id == accelerator.id and system.max_power_kw and system.kind in ("node", "rack", "baseboard")
+        if system.accelerator_id == accelerator.id
+        and system.max_power_kw
+        and system.kind in ("node", "rack", "baseboard")
     ]
     chips_kw = gpus * (accelerator.tdp_w or 0.0) / 1000
     whole = [entry for entry in rated if entry[0] > 1.2 * chips_kw]

@@ -75,7 +75,9 @@ def _summary(name: str, values: Mapping[str, Any], total: str, exposure: float) 
 def _own(case: Case, values: Mapping[str, Any]) -> dict[str, Any]:
     owed = scalar(values, "loan_payment_usd") * case.number("loan_term_months")
     leased = scalar(values, "lease_payment_usd") * case.number("lease_term_months")
-    bound = {"cash": scalar(values, "capex_usd"), "loan": owed, "lease": leased}[str(case.assumptions["financing"].value)]
+    bound = {"cash": scalar(values, "capex_usd"), "loan": owed, "lease": leased}[
+        str(case.assumptions["financing"].value)
+    ]
     down = scalar(values, "capex_usd") - scalar(values, "loan_usd") if owed else 0.0
     row = _summary("own", values, "own_total_usd", bound + down)
     return {**row, "terms": f"purchase, {case.assumptions['financing'].value}, resale after {case.months} months"}
@@ -83,7 +85,12 @@ def _own(case: Case, values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _base_terms(case: Case) -> dict[str, Any]:
     entry = case.assumptions["rent_usd_per_gpu_hour"]
-    return {"usd_per_gpu_hour": entry.value, "source_id": entry.source_id, "terms": _words(case.values()), "note": entry.note}
+    return {
+        "usd_per_gpu_hour": entry.value,
+        "source_id": entry.source_id,
+        "terms": _words(case.values()),
+        "note": entry.note,
+    }
 
 
 def _terms(choice: RentChoice) -> dict[str, Any]:
@@ -150,4 +157,8 @@ def _hosted(case: Case, values: Mapping[str, Any]) -> dict[str, Any] | None:
     mtok = scalar(values, "productive_gpu_hours_per_month") * float(speed) * SECONDS_PER_HOUR / 1e6
     active = monthly(values, "in_horizon")
     done = {**values, "api_usd": (mtok * float(price) * active)[None, :]}
-    return {**_summary("api", done, "api_usd", 0.0), "terms": f"{price:g} USD per million tokens", "usd_per_mtok": float(price)}
+    return {
+        **_summary("api", done, "api_usd", 0.0),
+        "terms": f"{price:g} USD per million tokens",
+        "usd_per_mtok": float(price),
+    }

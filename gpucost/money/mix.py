@@ -1,0 +1,347 @@
+"""The cheapest mix of committed and flexible capacity for a demand by month, as a mixed-integer program on HiGHS.
+
+minimise   Σ_s Σ_k c_sk x_sk + Σ_s Σ_m e_sm u_sm + Σ_k f_k z_k + Σ_m g_m p_m
+subject to Σ_s u_sm = d_m                                    demand of every month
+           u_sm ≤ units_s · Σ_{k active in m} x_sk           committed supply: what was signed and has arrived
+           u_sm ≤ limit_sm                                   flexible supply: what the market or its share allows
+           n_k ≤ N · Σ_{j≤k} z_j, Σ_k z_k ≤ 1                the first purchase brings the smallest team with it
+           Σ_s Σ_k b_sk x_sk ≤ budget                        capital
+All costs are present values; x are whole units, z whole, u and p (people beyond the smallest team) continuous.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.errors import NothingFitsError
+
+Array = NDArray[np.float64]
+
+TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """One way to get GPUs. Committed: units signed at the start of a month; flexible: by use."""
+
+    name: str
+    committed: bool
+    use_usd: Array  # (months,) present value of using one GPU for the whole month
+    limit_gpus: Array  # (months,) most GPUs of it in a month; infinite where nothing limits it
+    unit_gpus: float = 1.0  # GPUs of one unit
+    unit_usd: Array = field(default_factory=lambda: np.empty(0))  # (months,) present value of a unit signed in a month
+    unit_capital_usd: Array = field(default_factory=lambda: np.empty(0))  # (months,) undiscounted, against the budget
+    lead_months: int = 0  # from signing to use
+    term_months: int = 0  # months of use
+
+
+@dataclass(frozen=True, slots=True)
+class Team:
+    """People who come with the first owned unit: a smallest team, and more in proportion above it."""
+
+    supply: str
+    minimum_fte: float
+    fte_per_gpu: float
+    fte_usd: Array  # (months,) present value of one person for a month
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Demand, supplies and limits."""
+
+    demand_gpus: Array
+    supplies: tuple[Supply, ...]
+    budget_usd: float | None = None  # on the capital of all units
+    team: Team | None = None
+
+    @property
+    def months(self) -> int:
+        """Return the number of months."""
+        return int(self.demand_gpus.size)
+
+
+@dataclass(frozen=True, slots=True)
+class Solution:
+    """The cheapest mix: units signed and GPUs used by supply and month, its cost, and what one more unit is worth."""
+
+    cost_usd: float
+    units: dict[str, Array]
+    used_gpus: dict[str, Array]
+    capacity_gpus: dict[str, Array]
+    fixed_usd: dict[str, float]  # present value of the units and of the team, by supply
+    use_usd: dict[str, float]
+    marginal: dict[str, Array | float]  # of the linear program with the whole numbers fixed
+    gap_fraction: float
+
+
+class _Rows:
+    """Constraints being collected: sparse entries, bounds, and the name of what each row stands for."""
+
+    def __init__(self) -> None:
+        self.entries: list[tuple[int, int, float]] = []
+        self.low: list[float] = []
+        self.high: list[float] = []
+        self.names: list[str] = []
+
+    def add(self, name: str, terms: list[tuple[int, float]], low: float, high: float) -> None:
+        """Add low ≤ Σ value × variable ≤ high."""
+        row = len(self.low)
+        self.entries += [(row, column, value) for column, value in terms]
+        self.low.append(low)
+        self.high.append(high)
+        self.names.append(name)
+
+
+class _Program:
+    """The matrices of a problem and where each variable stands in them."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem, months = problem, problem.months
+        self.count = 0
+        self.units = {s.name: self._block(months) for s in problem.supplies if s.committed}
+        self.used = {s.name: self._block(months) for s in problem.supplies}
+        self.first = self._block(months) if problem.team else range(0)
+        self.people = self._block(months) if problem.team else range(0)
+        self.cost = np.zeros(self.count)
+        self.upper = np.full(self.count, np.inf)
+        self.whole = np.zeros(self.count)
+        self.rows = _Rows()
+        self._costs()
+        self._demand()
+        self._capacity()
+        if problem.team:
+            self._team(problem.team)
+        if problem.budget_usd is not None:
+            self._budget(problem.budget_usd)
+
+    def _block(self, size: int) -> range:
+        block = range(self.count, self.count + size)
+        self.count += size
+        return block
+
+    def _costs(self) -> None:
+        for supply in self.problem.supplies:
+            self.cost[list(self.used[supply.name])] = supply.use_usd
+            self.upper[list(self.used[supply.name])] = supply.limit_gpus
+            if supply.committed:
+                columns = list(self.units[supply.name])
+                self.cost[columns], self.whole[columns] = supply.unit_usd, 1
+                most = np.ceil(self.problem.demand_gpus.max() / supply.unit_gpus)
+                self.upper[columns] = np.where(
+                    np.arange(len(columns)) + supply.lead_months < self.problem.months, most, 0
+                )
+
+    def _demand(self) -> None:
+        for month, gpus in enumerate(self.problem.demand_gpus):
+            terms = [(self.used[supply.name][month], 1.0) for supply in self.problem.supplies]
+            self.rows.add(f"demand of month {month + 1}", terms, float(gpus), float(gpus))
+
+    def _capacity(self) -> None:
+        for supply in (entry for entry in self.problem.supplies if entry.committed):
+            for month in range(self.problem.months):
+                active = signed_in(supply, month)
+                terms = [(self.used[supply.name][month], 1.0)]
+                terms += [(self.units[supply.name][k], -supply.unit_gpus) for k in active]
+                self.rows.add(f"{supply.name} capacity of month {month + 1}", terms, -np.inf, 0.0)
+                owned = [(self.units[supply.name][k], supply.unit_gpus) for k in active]
+                if owned and np.isfinite(supply.limit_gpus[month]):
+                    self.rows.add(
+                        f"{supply.name} limit of month {month + 1}", owned, -np.inf, float(supply.limit_gpus[month])
+                    )
+
+    def _team(self, team: Team) -> None:
+        supply = next(entry for entry in self.problem.supplies if entry.name == team.supply)
+        months, lead = self.problem.months, supply.lead_months
+        self.whole[list(self.first)] = 1
+        self.upper[list(self.first)] = 1
+        most = float(np.ceil(self.problem.demand_gpus.max() / supply.unit_gpus))
+        monthly = team.minimum_fte * team.fte_usd
+        for k in range(months):
+            self.cost[self.first[k]] = float(monthly[k + lead :].sum())
+            begun = [(self.first[j], -most) for j in range(k + 1)]
+            self.rows.add("team", [(self.units[supply.name][k], 1.0), *begun], -np.inf, 0.0)
+        self.rows.add("team", [(column, 1.0) for column in self.first], -np.inf, 1.0)
+        for month in range(months):
+            self.cost[self.people[month]] = float(team.fte_usd[month])
+            terms = [
+                (self.units[supply.name][k], supply.unit_gpus * team.fte_per_gpu) for k in signed_in(supply, month)
+            ]
+            terms += [(self.first[j], -team.minimum_fte) for j in range(max(0, month - lead + 1))]
+            self.rows.add("team", [*terms, (self.people[month], -1.0)], -np.inf, 0.0)
+
+    def _budget(self, budget_usd: float) -> None:
+        terms = [
+            (self.units[supply.name][k], float(supply.unit_capital_usd[k]))
+            for supply in self.problem.supplies
+            if supply.committed
+            for k in range(self.problem.months)
+            if supply.unit_capital_usd[k]
+        ]
+        self.rows.add("budget", terms, -np.inf, budget_usd)
+
+    def matrix(self) -> Any:
+        """Return the constraint matrix, sparse."""
+        from scipy.sparse import csr_array
+
+        row, column, value = zip(*self.rows.entries, strict=True)
+        return csr_array((value, (row, column)), shape=(len(self.rows.low), self.count))
+
+
+def signed_in(supply: Supply, month: int) -> range:
+    """Return the months of signing whose units work in a month (all counted from 0)."""
+    return range(max(0, month - supply.lead_months - supply.term_months + 1), month - supply.lead_months + 1)
+
+
+def solve(problem: Problem, time_limit_s: float = 4.0, gap_fraction: float = 1e-6) -> Solution:
+    """Return the cheapest mix; an impossible one raises an error that names what stands in the way."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    program = _Program(problem)
+    found = milp(
+        program.cost,
+        constraints=LinearConstraint(program.matrix(), program.rows.low, program.rows.high),
+        bounds=Bounds(np.zeros(program.count), program.upper),
+        integrality=program.whole,
+        options={"time_limit": time_limit_s, "mip_rel_gap": gap_fraction},
+    )
+    if found.x is None:
+        raise NothingFitsError(explain_infeasible(problem))
+    return _solution(program, found)
+
+
+def _solution(program: _Program, found: Any) -> Solution:
+    problem, x = program.problem, found.x
+    units = {name: np.round(x[list(block)]) for name, block in program.units.items()}
+    fixed = {name: float(np.dot(program.cost[list(block)], units[name])) for name, block in program.units.items()}
+    linear = _fixed_program(program, units)
+    used = {name: np.maximum(linear.x[list(block)], 0.0) for name, block in program.used.items()}
+    use = {name: float(np.dot(program.cost[list(block)], used[name])) for name, block in program.used.items()}
+    if problem.team:
+        people = [*program.first, *program.people]
+        fixed[problem.team.supply] += float(np.dot(program.cost[people], linear.x[people]))
+    capacity = {s.name: capacity_of(s, units[s.name]) for s in problem.supplies if s.committed}
+    gap = float(getattr(found, "mip_gap", 0.0) or 0.0)
+    return Solution(float(linear.fun), units, used, capacity, fixed, use, _marginals(program, linear), gap)
+
+
+def capacity_of(supply: Supply, units: Array) -> Array:
+    """Return the GPUs that work in each month."""
+    return np.array([supply.unit_gpus * units[list(signed_in(supply, m))].sum() for m in range(units.size)])
+
+
+def _fixed_program(program: _Program, units: dict[str, Array]) -> Any:
+    """Solve the linear program with every whole number fixed: its duals are the marginal values."""
+    from scipy.optimize import linprog
+
+    low, high = np.zeros(program.count), program.upper.copy()
+    for name, block in program.units.items():
+        low[list(block)] = high[list(block)] = units[name]
+    if program.problem.team:
+        bought = units[program.problem.team.supply]
+        begun = np.zeros(bought.size)
+        if bought.any():
+            begun[int(np.nonzero(bought)[0][0])] = 1.0
+        low[list(program.first)] = high[list(program.first)] = begun
+    matrix = program.matrix()
+    lower, upper = np.array(program.rows.low), np.array(program.rows.high)
+    equal = lower == upper
+    solved = linprog(
+        program.cost, A_ub=matrix[~equal], b_ub=upper[~equal], A_eq=matrix[equal], b_eq=upper[equal],
+        bounds=np.column_stack((low, high)), method="highs",
+    )  # fmt: skip
+    assert solved.status == 0, solved.message
+    return solved
+
+
+def _marginals(program: _Program, linear: Any) -> dict[str, Array | float]:
+    """Return the duals of demand, and what one more GPU of a supply that is used up would save.
+
+    One more GPU of capacity saves the marginal cost of demand less its own cost of use. (The capacity rows' own duals
+    are not unique where a supply is not signed at all.)
+    """
+    problem = program.problem
+    value = np.array(linear.eqlin.marginals[: problem.months])
+    found: dict[str, Array | float] = {"demand": value}
+    for supply in problem.supplies:
+        used = linear.x[list(program.used[supply.name])]
+        if supply.committed:
+            bought = linear.x[list(program.units[supply.name])]
+            full = used >= capacity_of(supply, bought) - TOLERANCE
+        else:
+            full = used >= supply.limit_gpus - TOLERANCE
+        kind = "capacity" if supply.committed else "limit"
+        found[f"{supply.name} {kind}"] = np.where(full, np.maximum(value - supply.use_usd, 0.0), 0.0)
+    return found
+
+
+def pure_costs(problem: Problem, time_limit_s: float = 2.0) -> dict[str, float | None]:
+    """Return what the whole demand costs with one supply alone; None where it cannot carry it."""
+    found: dict[str, float | None] = {}
+    for supply in problem.supplies:
+        team = problem.team if problem.team and problem.team.supply == supply.name else None
+        alone = Problem(problem.demand_gpus, (supply,), problem.budget_usd, team)
+        try:
+            found[supply.name] = solve(alone, time_limit_s).cost_usd
+        except NothingFitsError:
+            found[supply.name] = None
+    return found
+
+
+def explain_infeasible(problem: Problem) -> str:
+    """Say in which month demand cannot be met, by how much, and which limit stands in the way."""
+    month, missing = _shortfall(problem)
+    free = np.full(problem.months, np.inf)
+    guesses: list[tuple[str, Problem]] = []
+    if problem.budget_usd is not None:
+        guesses.append(
+            (
+                f"the budget of ${problem.budget_usd:,.0f}",
+                Problem(problem.demand_gpus, problem.supplies, None, problem.team),
+            )
+        )
+    for index, supply in enumerate(problem.supplies):
+        freed = [
+            (f"the limit of {supply.name}", {"limit_gpus": free}) if np.isfinite(supply.limit_gpus).any() else None,
+            (f"the lead time of {supply.name} ({supply.lead_months} months)", {"lead_months": 0})
+            if supply.lead_months
+            else None,
+        ]
+        for label, change in (entry for entry in freed if entry):
+            others = list(problem.supplies)
+            others[index] = _changed(supply, **change)
+            guesses.append((label, Problem(problem.demand_gpus, tuple(others), problem.budget_usd, problem.team)))
+    culprits = [label for label, relaxed in guesses if _shortfall(relaxed)[1] < TOLERANCE]
+    cause = (
+        " or ".join(culprits) if culprits else "several limits together: " + ", ".join(label for label, _ in guesses)
+    )
+    return (
+        f"no mix meets the demand: month {month} lacks {missing:,.0f} of {problem.demand_gpus[month - 1]:,.0f} GPUs. "
+        f"In the way: {cause}. Raise it, or allow on-demand capacity."
+    )
+
+
+def _changed(supply: Supply, **changes: Any) -> Supply:
+    from dataclasses import replace
+
+    return replace(supply, **changes)
+
+
+def _shortfall(problem: Problem) -> tuple[int, float]:
+    """Return the month with the largest unmet demand when as little as possible stays unmet, and how much."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    unmet = Supply("unmet", False, np.ones(problem.months), np.full(problem.months, np.inf))
+    program = _Program(Problem(problem.demand_gpus, (*problem.supplies, unmet), problem.budget_usd, None))
+    cost = np.zeros(program.count)
+    cost[list(program.used["unmet"])] = 1.0
+    found = milp(
+        cost,
+        constraints=LinearConstraint(program.matrix(), program.rows.low, program.rows.high),
+        bounds=Bounds(np.zeros(program.count), program.upper),
+        integrality=program.whole,
+        options={"time_limit": 3.0},
+    )
+    missing = found.x[list(program.used["unmet"])]
+    return int(np.argmax(missing)) + 1, float(missing.max())

@@ -1,0 +1,53 @@
+"""The effective inputs of a comparison as a plan file: reading it back gives the same answer."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpucost.plan import SPECIAL
+
+_KEPT = ("gpu", "provider", "region", "option", "rent_path", "rent_curve", "currency", "usd_per_unit", "usd_per_unit_on",
+         "currency_curve", "seed", "draws", "electricity_region", "grid_region")  # fmt: skip
+
+
+def write_plan(
+    assumptions: Sequence[Mapping[str, Any]], request: Mapping[str, Any], tables: Mapping[str, Sequence[float]]
+) -> str:
+    """Write every input with its value, range, unit and source; what does not count is a comment."""
+    lines = [
+        "# Inputs of `gpucost tco`, as they took effect. Change any value; a table gives a range for the Monte Carlo:",
+        '#   pue_ratio = {value = 1.25, low = 1.2, high = 1.4, source = "our contract"}',
+        "",
+    ]
+    lines += [f"{name} = {_value(request[name])}" for name in _KEPT if name in request and name in SPECIAL]
+    resale = [round(value, 6) for value in tables["residual_by_year"][1:]]
+    while resale and resale[-1] == 0:
+        resale.pop()
+    lines += [
+        "",
+        "# resale value ÷ price at the end of year 1, 2 …; assessed share for property tax",
+        f"residual_by_year = {resale}",
+    ]
+    lines += [f"assessed_by_year = {list(tables['assessed_by_year'])}"]
+    for group in dict.fromkeys(entry["group"] for entry in assumptions):
+        lines += ["", f"[{group}]", *(_line(entry) for entry in assumptions if entry["group"] == group)]
+    return "\n".join(lines) + "\n"
+
+
+def _line(entry: Mapping[str, Any]) -> str:
+    unit = f" [{entry['unit']}]" if entry["unit"] else ""
+    note = f"{entry['description']}{unit}; {entry['status']}"
+    source = entry["source_id"] or entry["note"]
+    comment = f"  # {note}{f' ({source})' if source else ''}".replace("\n", " ")
+    if entry["value"] is None:
+        return f"# {entry['name']} ={comment}"
+    text = _value(entry["value"])
+    if entry["low"] is not None and entry["high"] is not None and entry["low"] <= entry["value"] <= entry["high"]:
+        text = f"{{value = {text}, low = {_value(entry['low'])}, high = {_value(entry['high'])}}}"
+    return f"{'' if entry['counts'] else '# '}{entry['name']} = {text}{comment}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, str):
+        return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
+    number = float(value)
+    return str(int(number)) if number == int(number) and abs(number) < 1e15 else repr(number)
