@@ -10,8 +10,9 @@ import numpy as np
 from gpucost import __version__
 from gpucost.engine.facts import make_market, unembed
 from gpucost.engine.request import from_dict
-from gpucost.engine.run import answer_request, calibration_digest, current_calibration
+from gpucost.engine.run import answer_request
 from gpucost.errors import DataError, UsageError
+from gpucost.physics.calibration import Calibration
 from gpucost.types import Architecture
 
 _REPORTED = 20  # differences named one by one
@@ -30,7 +31,7 @@ def read_answer(path: str) -> dict[str, Any]:
     return payload
 
 
-def rerun(saved: Mapping[str, Any]) -> dict[str, Any]:
+def rerun(saved: Mapping[str, Any], calibration: Calibration) -> dict[str, Any]:
     """Compute a saved estimate again from its own facts: offers, hardware, model and assumptions as it embeds them."""
     if saved.get("kind") != "estimate" or "facts" not in saved:
         raise UsageError(
@@ -45,7 +46,7 @@ def rerun(saved: Mapping[str, Any]) -> dict[str, Any]:
             f"the saved facts cannot be read ({type(error).__name__}: {error}); the file was changed or is of another version."
         ) from None
     mask = np.ones(len(facts.offers), bool)
-    return answer_request(request, architecture, make_market(facts), mask, current_calibration())
+    return answer_request(request, architecture, make_market(facts), mask, calibration)
 
 
 def differences(saved: Any, fresh: Any, place: str = "") -> list[dict[str, Any]]:
@@ -78,7 +79,7 @@ def verdict(saved: Mapping[str, Any], fresh: Mapping[str, Any]) -> dict[str, Any
         reasons.append(
             f"computed by version {saved.get('gpucost_version')}, now {__version__}: the model changed, the facts did not"
         )
-    if saved.get("calibration") != calibration_digest():
+    if saved.get("calibration") != fresh.get("calibration"):
         reasons.append("the calibration of the physics changed")
     if changed and not reasons:
         reasons.append("the saved file was changed by hand: same version and calibration, other figures")

@@ -12,7 +12,7 @@ from gpucost.engine import answer
 from gpucost.engine.cases import search
 from gpucost.engine.rank import rank
 from gpucost.engine.request import TrainingRequest, make_request
-from gpucost.engine.run import current_calibration, make_problem, nothing, select
+from gpucost.engine.run import calibration_of, make_problem, nothing, select
 from gpucost.errors import UsageError
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def sweep(requests: Sequence[TrainingRequest], catalog: "Catalog") -> dict[str, 
     market = chosen[0][0]
     architectures = tuple(catalog.architecture(request.model) for request in requests)
     problem = make_problem(
-        tuple(requests), architectures, market, tuple(mask for _, mask in chosen), current_calibration()
+        tuple(requests), architectures, market, tuple(mask for _, mask in chosen), calibration_of(catalog)
     )
     cases, judged = search(problem)
     rows = []

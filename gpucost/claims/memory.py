@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpucost.claims.checks import IMPLAUSIBLE, IMPOSSIBLE, POSSIBLE, Check
-from gpucost.engine.run import current_calibration
+from gpucost.engine.run import calibration_of
 from gpucost.engine.speeds import search_layouts
 from gpucost.engine.supply import Key
 from gpucost.engine.workload import Sizes, Workload
@@ -72,7 +72,7 @@ def check_fits_training(
     """Judge whether training fits on a number of accelerators, and find the smallest number that it does fit on."""
     key = Key(accelerator, catalog.default_system(accelerator.id))
     counts = np.array(sorted({*_COUNTS, gpus}), np.int64)
-    speeds = search_layouts(workload, [key] * len(counts), counts, current_calibration())
+    speeds = search_layouts(workload, [key] * len(counts), counts, calibration_of(catalog))
     states = state_bytes(sizes, workload.method) / GB
     have = gpus * accelerator.memory_gib * GIB / GB
     fitting = counts[speeds.fits]

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpucost.claims.checks import IMPLAUSIBLE, IMPOSSIBLE, POSSIBLE, Check
-from gpucost.engine.run import current_calibration
+from gpucost.engine.run import calibration_of
 from gpucost.engine.speeds import Speeds, search_layouts
 from gpucost.engine.supply import Key
 from gpucost.engine.workload import Sizes, Workload
@@ -46,7 +46,7 @@ def peak_tflops(accelerator: Accelerator, precision: str) -> float | None:
 def speed_of(catalog: "Catalog", workload: Workload, accelerator: Accelerator, gpus: int) -> Speeds:
     """Return the best layout's speed on the accelerator's usual node."""
     key = Key(accelerator, catalog.default_system(accelerator.id))
-    return search_layouts(workload, [key], np.array([gpus], np.int64), current_calibration())
+    return search_layouts(workload, [key], np.array([gpus], np.int64), calibration_of(catalog))
 
 
 def implied_mfu(flop: float, accelerator: Accelerator, precision: str, gpus: int, seconds: float) -> float | None:

@@ -25,6 +25,9 @@ _GOALS = ("cost", "time", "pareto", "carbon")
 @click.option(
     "--targets", "lora_targets", default="all", show_default=True, help="Matrices with adapters: all or attention."
 )
+@click.option(
+    "--software", default="typical", show_default=True, help="Training stack: typical, vendor, sharded, deepspeed …"
+)
 @click.option("--optimize", type=click.Choice(_GOALS), default="cost", show_default=True, help="What to rank by.")
 @click.option("--top", default=10, show_default=True, help="Options to show; 0 shows all.")
 @click.option("--strict-prices", is_flag=True, help="Leave out prices that are old for their kind.")
@@ -34,7 +37,7 @@ _GOALS = ("cost", "time", "pareto", "carbon")
 @click.option("--evaluation", default="2%", show_default=True, help="Evaluations, as a share of the training steps.")
 @click.option("--experiments", default="0", show_default=True, help="Trial runs before the run, as a share of it.")
 @click.option("--pool", metavar="FILE", help="TOML with your own accelerators; they enter as offers.")
-@click.option("--pool-cost", "pool_view", default="loaded", show_default=True, help="loaded or incremental.")
+@click.option("--pool-cost", "pool_view", default="both", show_default=True, help="loaded, incremental or both.")
 @click.option("--explain", is_flag=True, help="Show how the first option's figures come about.")
 @click.option("--lines", is_flag=True, help="CSV: one row per line of each bill.")
 @catalog_options

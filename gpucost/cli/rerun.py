@@ -20,10 +20,12 @@ def command(path: str, explain: bool, format_: str, fields: str | None, output: 
     gpucost rerun run.json --explain
     """
     from gpucost.api.saved import reproduced, written
+    from gpucost.catalog import open_catalog
+    from gpucost.engine.run import calibration_of
     from gpucost.rerun import read_answer, rerun, verdict
 
     saved = read_answer(path)
-    fresh = reproduced(rerun(saved))
+    fresh = reproduced(rerun(saved, calibration_of(open_catalog())))
     found = verdict(saved, fresh)
     click.echo(f"gpucost: {found['summary']}", err=True)
     emit_text(written(found if explain else fresh, format_, fields, "differences" if explain else "options"), output)

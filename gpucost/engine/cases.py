@@ -4,7 +4,7 @@ Requests × offers × accelerator counts are expanded into arrays; physics runs 
 key, count); prices follow for all cases at once. A single estimate is a batch of one request.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 import numpy as np
@@ -17,6 +17,7 @@ from gpucost.engine.speeds import Speeds, speeds_of
 from gpucost.engine.supply import Supply
 from gpucost.engine.terms import Terms
 from gpucost.engine.workload import Sizes, Workload
+from gpucost.physics.calibration import Calibration
 from gpucost.types import Accelerator
 from gpucost.units import GB, SECONDS_PER_DAY
 
@@ -41,7 +42,7 @@ class Problem:
     terms: Terms
     failures_per_gpu_year: tuple[float, float, float]
     masks: tuple[Flags, ...]  # offers that each request looks at
-    calibration: Mapping[str, float]
+    calibration: Calibration
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 import csv
 import io
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from datetime import date
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 Flags = NDArray[np.bool_]
-Record = TypeVar("Record", System, Accelerator, Offer)
+Record = TypeVar("Record", System, Accelerator)
 
 SERVICES = ("object_storage", "shared_file_system", "egress_internet")
 ITEMS = (
@@ -227,13 +227,19 @@ def unembed(saved: Mapping[str, Any], as_of: str, version: str, sources: Mapping
 
 
 def _offer(row: Mapping[str, str]) -> Offer:
-    """Read one line of an embedded offer; what is not embedded is empty."""
-    seen = date.fromisoformat(row["observed_on"])
-    unread: dict[str, Any] = {
-        "offer_kind": "offer", "system_id": "", "vcpus": None, "memory_gib": None, "local_nvme_gb": None, "network_gbit_per_s": None,
-        "availability": "", "valid_from": None, "recorded_on": seen, "date_precision": "day", "notes": "",
-    }  # fmt: skip
-    return _record(Offer, row, unread)
+    """Read one line of an embedded offer."""
+    names = {field.name: str(field.type) for field in fields(Offer)}
+    return make_offer({name: _cell(names[name], text) for name, text in row.items() if name in names})
+
+
+def make_offer(known: Mapping[str, Any]) -> Offer:
+    """Make an offer from the fields that are known; the others are empty, dates those of the observation."""
+    blank: dict[str, Any] = {}
+    for field in fields(Offer):
+        if field.name not in known and field.default is MISSING:
+            kind = str(field.type)
+            blank[field.name] = None if "None" in kind else known["observed_on"] if "date" in kind else ""
+    return Offer(**blank, **known)
 
 
 def _record(kind: type[Record], row: Mapping[str, str], unread: Mapping[str, Any]) -> Record:
@@ -255,5 +261,12 @@ def _cell(kind: str, text: str) -> Any:
 
 
 def with_offers(facts: Facts, offers: Sequence[Offer], systems: Sequence[System]) -> Facts:
-    """Return facts with more offers, such as the pools of the user."""
-    return replace(facts, offers=(*facts.offers, *offers), systems=(*facts.systems, *systems))
+    """Return facts with more offers, such as the pools of the user; each names the node that it is."""
+    own = {offer.gpu: system for offer, system in zip(offers, systems, strict=True)}
+    return replace(
+        facts,
+        offers=(*facts.offers, *offers),
+        systems=(*facts.systems, *systems),
+        nodes={**own, **facts.nodes},
+        sold={**facts.sold, **sold_nodes(offers)},
+    )

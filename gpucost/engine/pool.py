@@ -4,12 +4,15 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpucost.engine.facts import make_offer
 from gpucost.errors import DataError, UsageError
 from gpucost.types import Offer, System
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
+VIEWS = ("incremental", "loaded")
+_PRICE_KEYS = tuple(f"{view}_usd_per_gpu_hour" for view in VIEWS)
 _KEYS = {
     "name",
     "gpu",
@@ -43,7 +46,12 @@ def read_pool(path: str, catalog: "Catalog", as_of: date, view: str) -> tuple[li
         raise DataError(
             "no [[pool]] table; each pool needs gpu, gpus, available_gpus and a price per GPU-hour", file=path
         )
-    pairs = [_offer(table, number, path, catalog, as_of, view) for number, table in enumerate(tables, 1)]
+    pairs = []
+    for number, table in enumerate(tables, 1):
+        views = [name for name in VIEWS if view in ("both", name) and f"{name}_usd_per_gpu_hour" in table]
+        if not views:
+            raise DataError(f"no price: give {' or '.join(_PRICE_KEYS)}", file=path, row=number)
+        pairs += [_offer(table, number, path, catalog, as_of, name) for name in views]
     return [offer for offer, _ in pairs], [system for _, system in pairs]
 
 
@@ -64,15 +72,34 @@ def _offer(
     price = _positive(table, key, number, path, None)
     name = str(table.get("name") or f"pool-{number}")
     seen = table.get("observed_on", as_of)
-    offer = Offer(
-        offer_id=f"own/{name}", offer_kind="offer", provider="own", instance_type=name, gpu=system.accelerator_id, gpu_assumed=False,
-        gpus=gpus, system_id=system.id, region=str(table.get("region", "")), region_scope="unknown", option="on_demand", tier="",
-        billing="per_use", term_months=0, payment="none", upfront_usd=None, usd_per_hour=price * gpus, usd_per_gpu_hour=price,
-        recurring_usd_per_hour=None, minimum_hours=None, billing_increment_hours=None, minimum_units=None,
-        maximum_units=max(1, available // gpus), vcpus=None, memory_gib=None, local_nvme_gb=None, network_gbit_per_s=None,
-        availability=f"{available} accelerators", valid_from=None, observed_on=seen, recorded_on=seen, date_precision="day", source_id="",
-        confidence="high", notes=f"{view} cost of capacity of your own", age_days=max(0, (as_of - seen).days), book="user", price_kind="effective",
-    )  # fmt: skip
+    known = {
+        "offer_id": f"own/{name}/{view}",
+        "offer_kind": "offer",
+        "provider": "own",
+        "instance_type": f"{name} ({view})",
+        "tier": view,
+        "gpu": system.accelerator_id,
+        "gpu_assumed": False,
+        "gpus": gpus,
+        "system_id": system.id,
+        "region": str(table.get("region", "")),
+        "region_scope": "unknown",
+        "option": "on_demand",
+        "billing": "per_use",
+        "term_months": 0,
+        "payment": "none",
+        "usd_per_hour": price * gpus,
+        "usd_per_gpu_hour": price,
+        "maximum_units": max(1, available // gpus),
+        "availability": f"{available} accelerators",
+        "observed_on": seen,
+        "confidence": "high",
+        "notes": f"{view} cost of capacity of your own",
+        "age_days": max(0, (as_of - seen).days),
+        "book": "user",
+        "price_kind": "effective",
+    }
+    offer = make_offer(known)
     return offer, system
 
 

@@ -15,7 +15,8 @@ GOALS = ("cost", "time", "pareto", "carbon")
 METHODS = ("full", "lora", "qlora")
 COMMITMENTS = ("full", "used")
 PRECISIONS = ("bf16", "fp16", "fp8", "tf32", "fp32", "fp4")
-POOL_VIEWS = ("loaded", "incremental")
+POOL_VIEWS = ("both", "loaded", "incremental")
+SOFTWARE = ("typical", "vendor", "megatron", "deepspeed", "sharded", "eager", "compiler", "native")
 DEFAULT_DEADLINE_DAYS = 30.0
 DEFAULT_TOP = 10
 LARGEST_TOKENS = 1e17
@@ -49,6 +50,7 @@ class TrainingRequest:
     lora_targets: str = "all"
     as_of: str | None = None
     known_as_of: str | None = None
+    software: str = "typical"
     optimize: str = "cost"
     top: int = DEFAULT_TOP
     max_age_days: float | None = None
@@ -57,7 +59,7 @@ class TrainingRequest:
     evaluation_fraction: float = 0.02
     experiments_fraction: float = 0.0
     pool: str | None = None
-    pool_view: str = "loaded"
+    pool_view: str = "both"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the request as JSON-able fields."""
@@ -95,6 +97,7 @@ def make_request(
     lora_targets: str = "all",
     as_of: str | date | None = None,
     known_as_of: str | date | None = None,
+    software: str = "typical",
     optimize: str = "cost",
     top: int = DEFAULT_TOP,
     max_age: str | float | None = None,
@@ -103,7 +106,7 @@ def make_request(
     evaluation: str | float = 0.02,
     experiments: str | float = 0,
     pool: str | None = None,
-    pool_view: str = "loaded",
+    pool_view: str = "both",
     today: date | None = None,
 ) -> TrainingRequest:
     """Read human quantities into a request; anything unusable is refused with what would work."""
@@ -129,6 +132,7 @@ def make_request(
         lora_targets=lora_targets,
         as_of=day,
         known_as_of=_date(known_as_of, "--known-as-of"),
+        software=_choice(software, "--software", SOFTWARE),
         optimize=_choice(optimize, "--optimize", GOALS),
         top=_top(top),
         max_age_days=None if max_age is None else parse_days(max_age, "--max-age"),

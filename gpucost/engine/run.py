@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +15,14 @@ from gpucost.engine.rank import Ranking, can_be_option, exclusion, rank, too_old
 from gpucost.engine.request import TrainingRequest
 from gpucost.engine.workload import make_workload, sizes
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
-from gpucost.physics.efficiency import DEFAULTS
+from gpucost.physics.calibration import Calibration, load
 from gpucost.types import Architecture
 from gpucost.units import format_count
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
+
+_CALIBRATIONS: "WeakKeyDictionary[Any, Calibration]" = WeakKeyDictionary()
 
 Flags = NDArray[np.bool_]
 Indices = NDArray[np.int64]
@@ -29,20 +32,22 @@ def estimate(request: TrainingRequest, catalog: "Catalog") -> dict[str, Any]:
     """Answer a training request from a catalog."""
     architecture = catalog.architecture(request.model)
     market, mask = select(request, catalog)
-    return answer_request(request, architecture, market, mask, current_calibration())
+    return answer_request(request, architecture, market, mask, calibration_of(catalog))
 
 
-def current_calibration() -> Mapping[str, float]:
-    """Return the efficiencies that the physics runs with."""
-    return DEFAULTS
+def calibration_of(catalog: "Catalog") -> Calibration:
+    """Return the efficiencies and ranges that the physics runs with, read once per catalog."""
+    if catalog not in _CALIBRATIONS:
+        _CALIBRATIONS[catalog] = load(catalog.rows("calibration"))
+    return _CALIBRATIONS[catalog]
 
 
-def calibration_digest() -> str:
-    """Return a short hash of the efficiencies, so that a saved answer knows which ones it was computed with."""
+def calibration_digest(calibration: Calibration) -> str:
+    """Return a short hash of a calibration, so that a saved answer knows which one it was computed with."""
     from hashlib import sha256
 
-    text = ";".join(f"{name}={value!r}" for name, value in sorted(current_calibration().items()))
-    return sha256(text.encode()).hexdigest()[:12]
+    pairs = sorted([*calibration.values.items(), *calibration.ranges.items()])
+    return sha256(";".join(f"{name}={value!r}" for name, value in pairs).encode()).hexdigest()[:12]
 
 
 def select(request: TrainingRequest, catalog: "Catalog") -> tuple[Market, Flags]:
@@ -72,7 +77,7 @@ def make_problem(
     architectures: tuple[Architecture, ...],
     market: Market,
     masks: tuple[Flags, ...],
-    calibration: Mapping[str, float],
+    calibration: Calibration,
 ) -> Problem:
     """Join requests with a market."""
     workloads = tuple(
@@ -91,7 +96,7 @@ def make_problem(
 
 
 def answer_request(
-    request: TrainingRequest, architecture: Architecture, market: Market, mask: Flags, calibration: Mapping[str, float]
+    request: TrainingRequest, architecture: Architecture, market: Market, mask: Flags, calibration: Calibration
 ) -> dict[str, Any]:
     """Answer one request over a market; the same path serves a fresh estimate and a rerun."""
     problem = make_problem((request,), (architecture,), market, (mask,), calibration)
@@ -120,7 +125,7 @@ def payload(
     )
     return {
         **answer.frame(request.to_dict(), facts),
-        "calibration": calibration_digest(),
+        "calibration": calibration_digest(problem.calibration),
         "summary": " ".join([*said(problem, request, architecture), lead(options[0], len(order))]),
         "workload": workload_row(problem, architecture),
         "options": options,

@@ -1,6 +1,6 @@
 """Speed of cases: physics once per distinct workload, physical key and count, spread over all cases that share them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.engine.supply import Key
-from gpucost.engine.workload import Workload
+from gpucost.engine.workload import TYPICAL, Workload
+from gpucost.physics.calibration import USUAL_FAMILIES, Calibration, Traits, interval
 from gpucost.physics.columns import LayoutColumns
-from gpucost.physics.layouts import best_layouts
+from gpucost.physics.layouts import BestLayouts, best_layouts
 from gpucost.physics.training import PARTS
 from gpucost.types import Accelerator
 from gpucost.units import GB
@@ -19,6 +20,9 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
+MEASURED_FAMILIES = ("ampere", "hopper")
+SOME_FAMILIES = ("blackwell", "ada", "volta", "cdna3", "gaudi", "tpu")
+_HOST_BOUND_SHARE = 0.1
 _COUNT_BITS = 1 << 21  # counts stay below this, so that a key and a count share one integer
 
 
@@ -57,7 +61,7 @@ def _taken(column: Any, index: Any) -> Any:
 def speeds_of(
     workloads: Sequence[Workload],
     keys: Sequence[Key],
-    values: Mapping[str, float],
+    calibration: Calibration,
     request: Indices,
     key: Indices,
     gpus: Indices,
@@ -71,14 +75,14 @@ def speeds_of(
     own = pair // max(len(keys), 1)
     parts = [
         search_layouts(
-            workload, [keys[index] for index in pair[own == number] % len(keys)], count[own == number], values
+            workload, [keys[index] for index in pair[own == number] % len(keys)], count[own == number], calibration
         )
         for workload, number in numbers.items()
     ]
     return Speeds.concatenate(parts).take(inverse)  # `distinct` is sorted by workload first, as the parts are
 
 
-def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, values: Mapping[str, float]) -> Speeds:
+def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, calibration: Calibration) -> Speeds:
     """Return the best layout's speed per distinct case of one workload."""
     accelerators = [key.accelerator for key in keys]
     best = best_layouts(
@@ -86,24 +90,23 @@ def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, value
         accelerators,
         [key.system for key in keys],
         gpus,
-        values=values,
+        values=calibration.values,
         sequence_tokens=float(workload.sequence_tokens),
         global_batch=workload.global_batch,
         precision=workload.precision,
         method=workload.method,
         lora_rank=workload.lora_rank,
+        software=workload.software,
     )
     step = best.step
-    peak = np.array(
-        [getattr(accelerator, f"{workload.precision}_tflops", None) or np.nan for accelerator in accelerators]
-    )
-    low, high = speed_range(accelerators)
+    peak = np.array([peak_of(accelerator, workload.precision) for accelerator in accelerators], np.float64)
+    low, high = interval(step.tokens_per_s_per_gpu, traits_of(workload, accelerators, best), calibration.ranges)
     return Speeds(
         fits=best.fits,
         reason=best.reason,
         tokens_per_s_per_gpu=step.tokens_per_s_per_gpu,
-        tokens_per_s_per_gpu_low=step.tokens_per_s_per_gpu * low,
-        tokens_per_s_per_gpu_high=step.tokens_per_s_per_gpu * high,
+        tokens_per_s_per_gpu_low=low,
+        tokens_per_s_per_gpu_high=high,
         mfu_fraction=step.mfu_fraction,
         peak_tflops=peak,
         memory_gb=best.memory_bytes / GB,
@@ -113,25 +116,38 @@ def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, value
     )
 
 
-# How well the physics is held by measurements, by family; the others rest on priors.
-_CONFIDENCE = {
-    "ampere": "high",
-    "hopper": "high",
-    "blackwell": "medium",
-    "ada": "medium",
-    "volta": "medium",
-    "cdna3": "medium",
-    "gaudi": "medium",
-}
-_SPREAD = {"high": 1.3, "medium": 1.45, "low": 1.8}
-
-
 def confidence_of(accelerator: Accelerator) -> str:
     """Return how far the physics of an accelerator's family is held by measurements."""
-    return _CONFIDENCE.get(accelerator.family, "low")
+    return (
+        "high"
+        if accelerator.family in MEASURED_FAMILIES
+        else "medium"
+        if accelerator.family in SOME_FAMILIES
+        else "low"
+    )
 
 
-def speed_range(accelerators: Sequence[Accelerator]) -> tuple[Floats, Floats]:
-    """Return low and high of an 80 % range, as ratios to the typical speed."""
-    spread = np.array([_SPREAD[confidence_of(accelerator)] for accelerator in accelerators])
-    return 1 / spread, spread
+def traits_of(workload: Workload, accelerators: Sequence[Accelerator], best: BestLayouts) -> Traits:
+    """Return what makes the speeds less certain: nobody stated the layout, and the figure covers a whole run."""
+    count, step = len(accelerators), best.step
+
+    def all_of(value: bool) -> Flags:
+        return np.full(count, value)
+
+    return Traits(
+        unstated_layout=all_of(True),
+        unknown_software=all_of(workload.software == TYPICAL),
+        mixture_of_experts=all_of(workload.architecture.experts > 0),
+        fine_tuning=all_of(workload.method != "full"),
+        unusual_family=np.array([accelerator.family not in USUAL_FAMILIES for accelerator in accelerators], bool),
+        whole_run=all_of(True),
+        host_bound=(step.host_s + step.overhead_s) / step.total_s > _HOST_BOUND_SHARE,
+    )
+
+
+def peak_of(accelerator: Accelerator, precision: str) -> float:
+    """Return the dense peak at a precision as the physics takes it; bf16 and fp16 stand in for each other."""
+    other = {"bf16": "fp16", "fp16": "bf16"}.get(precision, precision)
+    return float(
+        getattr(accelerator, f"{precision}_tflops", None) or getattr(accelerator, f"{other}_tflops", None) or np.nan
+    )

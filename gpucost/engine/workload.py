@@ -8,9 +8,12 @@ from gpucost.engine import assumptions as assume
 from gpucost.engine.request import TrainingRequest
 from gpucost.errors import UsageError
 from gpucost.physics import transformer
+from gpucost.physics.software import CLASSES
 from gpucost.types import Architecture
 from gpucost.units import GB
 
+TYPICAL = "unknown"  # the physics' class of a stack that nobody names: the middle of the others, and a wider range
+SOFTWARE = {"typical": TYPICAL, **{name: name for name in CLASSES if name != TYPICAL}}
 DEFAULT_SEQUENCE = 8192
 FINE_TUNING_SEQUENCES = 128
 _TOKENS_PER_BATCH_AT_7B = 4e6
@@ -29,6 +32,7 @@ class Workload:
     method: str
     lora_rank: int
     lora_targets: str
+    software: str  # class of the training stack; TYPICAL where it is not stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +66,14 @@ def make_workload(request: TrainingRequest, architecture: Architecture) -> Workl
             )
         batch = max(1, int(request.trained_tokens // sequence))
     return Workload(
-        architecture, sequence, batch, request.precision, request.method, request.lora_rank, request.lora_targets
+        architecture,
+        sequence,
+        batch,
+        request.precision,
+        request.method,
+        request.lora_rank,
+        request.lora_targets,
+        SOFTWARE[request.software],
     )
 
 
