@@ -44,7 +44,14 @@ def measure(table: Table, operation: str, ranks: int, size_bytes: int, group: di
     if CUDA and size_bytes <= 2**23 and operation in ("all_reduce", "all_gather", "reduce_scatter"):
         modes.append(("graph", graph_seconds(step, calls=20)))
     for mode, time_s in modes:
-        table.add(op=operation, mode=mode, ranks=ranks, bytes=size_bytes, time_s=time_s, bus_gb_per_s=factor * size_bytes / time_s / 1e9)
+        table.add(
+            op=operation,
+            mode=mode,
+            ranks=ranks,
+            bytes=size_bytes,
+            time_s=time_s,
+            bus_gb_per_s=factor * size_bytes / time_s / 1e9,
+        )
 
 
 def main() -> None:
@@ -65,7 +72,10 @@ def main() -> None:
                 if box.over():
                     break
                 if ranks > RANK:
-                    guarded(lambda o=operation, r=ranks, s=size, g=group: measure(table, o, r, s, g), f"{operation} {ranks} {size}")
+                    guarded(
+                        lambda o=operation, r=ranks, s=size, g=group: measure(table, o, r, s, g),
+                        f"{operation} {ranks} {size}",
+                    )
     dist.barrier()
     dist.destroy_process_group()
 

@@ -108,7 +108,9 @@ def peak_gb() -> tuple[float, float]:
     """Peak allocated and reserved memory in units of 1e9 bytes, the largest over all ranks."""
     if not CUDA:
         return float("nan"), float("nan")
-    peaks = torch.tensor([torch.cuda.max_memory_allocated() / 1e9, torch.cuda.max_memory_reserved() / 1e9], device=DEVICE)
+    peaks = torch.tensor(
+        [torch.cuda.max_memory_allocated() / 1e9, torch.cuda.max_memory_reserved() / 1e9], device=DEVICE
+    )
     if WORLD > 1:
         torch.distributed.all_reduce(peaks, op=torch.distributed.ReduceOp.MAX)
     return float(peaks[0]), float(peaks[1])

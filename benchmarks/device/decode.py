@@ -39,7 +39,20 @@ MODELS = {
     "llama3-70b": Model(80, 8192, 64, 8, 28672, 128256),
     "tiny": Model(2, 64, 8, 8, 128, 256, 16),
 }
-COLUMNS = ["model", "phase", "tp", "weight_precision", "mode", "batch", "context", "layers_run", "layer_s", "rest_s", "step_s", "tokens_per_s_per_gpu"]
+COLUMNS = [
+    "model",
+    "phase",
+    "tp",
+    "weight_precision",
+    "mode",
+    "batch",
+    "context",
+    "layers_run",
+    "layer_s",
+    "rest_s",
+    "step_s",
+    "tokens_per_s_per_gpu",
+]
 
 
 class Shard:
@@ -92,14 +105,19 @@ def decode_step(shard: Shard, batch: int, context: int):
     hd, kv, group = shard.model.head_dim, shard.kv_heads, shard.q_heads // shard.kv_heads
     cache_of = lambda: torch.randn(batch, context, kv, hd, device=DEVICE, dtype=torch.bfloat16).transpose(1, 2)  # noqa: E731
     caches = [(cache_of(), cache_of()) for _ in shard.layers]
-    x = torch.randn(max(batch, 16) if shard.precision == "fp8" else batch, shard.model.hidden, device=DEVICE, dtype=torch.bfloat16)
+    x = torch.randn(
+        max(batch, 16) if shard.precision == "fp8" else batch, shard.model.hidden, device=DEVICE, dtype=torch.bfloat16
+    )
 
     def attention(cache):
         def attend(qkv: Tensor) -> Tensor:
             q, k, v = qkv[:batch].split((shard.q_heads * hd, kv * hd, kv * hd), -1)
             cache[0][:, :, -1], cache[1][:, :, -1] = k.view(batch, kv, hd), v.view(batch, kv, hd)
-            mixed = F.scaled_dot_product_attention(q.reshape(batch, kv, group, hd), cache[0], cache[1]).reshape(batch, -1)
+            mixed = F.scaled_dot_product_attention(q.reshape(batch, kv, group, hd), cache[0], cache[1]).reshape(
+                batch, -1
+            )
             return F.pad(mixed, (0, 0, 0, len(qkv) - batch)) if len(qkv) > batch else mixed
+
         return attend
 
     def layers() -> Tensor:
@@ -116,8 +134,15 @@ def prefill_step(shard: Shard, batch: int, context: int):
     x = torch.randn(batch * context, shard.model.hidden, device=DEVICE, dtype=torch.bfloat16)
 
     def attend(qkv: Tensor) -> Tensor:
-        q, k, v = (t.view(batch, context, -1, hd).transpose(1, 2) for t in qkv.split((shard.q_heads * hd, kv * hd, kv * hd), -1))
-        return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True).transpose(1, 2).reshape(batch * context, -1)
+        q, k, v = (
+            t.view(batch, context, -1, hd).transpose(1, 2)
+            for t in qkv.split((shard.q_heads * hd, kv * hd, kv * hd), -1)
+        )
+        return (
+            F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
+            .transpose(1, 2)
+            .reshape(batch * context, -1)
+        )
 
     def layers() -> Tensor:
         y = x
@@ -148,7 +173,13 @@ def grid(tiny: bool) -> list[tuple[str, int, int, bool]]:
         return [("decode", 2, 32, True), ("prefill", 1, 32, False)]
     decode = [("decode", b, c, b in (1, 64) and c == 1024) for b, c in
               ((1, 1024), (8, 1024), (32, 1024), (64, 1024), (128, 1024), (256, 1024), (1, 16384), (8, 8192), (32, 4096), (64, 4096), (16, 16384))]  # fmt: skip
-    return [*decode, ("prefill", 1, 512, False), ("prefill", 1, 2048, False), ("prefill", 1, 8192, False), ("prefill", 4, 4096, False)]
+    return [
+        *decode,
+        ("prefill", 1, 512, False),
+        ("prefill", 1, 2048, False),
+        ("prefill", 1, 8192, False),
+        ("prefill", 4, 4096, False),
+    ]
 
 
 def plan(tiny: bool) -> list[tuple[str, int, str, int]]:
@@ -156,7 +187,12 @@ def plan(tiny: bool) -> list[tuple[str, int, str, int]]:
     if tiny:
         return [("tiny", WORLD, "bf16", 2)]
     if WORLD == 1:
-        return [("llama3-8b", 1, "bf16", 16), ("llama3.2-1b", 1, "bf16", 16), ("llama3-8b", 1, "fp8", 16), ("llama3-70b", 1, "fp8", 12)]
+        return [
+            ("llama3-8b", 1, "bf16", 16),
+            ("llama3.2-1b", 1, "bf16", 16),
+            ("llama3-8b", 1, "fp8", 16),
+            ("llama3-70b", 1, "fp8", 12),
+        ]
     return [("llama3-70b", 8, "bf16", 20), ("llama3-8b", 8, "bf16", 16), ("llama3-70b", 4, "bf16", 20), ("llama3-8b", 2, "bf16", 16),
             ("llama3-70b", 2, "bf16", 20), ("llama3-8b", 4, "bf16", 16), ("llama3-70b", 8, "fp8", 20)]  # fmt: skip
 
@@ -178,7 +214,10 @@ def main() -> None:
             if box.over():
                 break
             if shard is not None:
-                guarded(lambda s=shard, n=name, c=(phase, batch, context, eager): measure(table, n, s, *c), f"{name} {phase} {batch} {context}")
+                guarded(
+                    lambda s=shard, n=name, c=(phase, batch, context, eager): measure(table, n, s, *c),
+                    f"{name} {phase} {batch} {context}",
+                )
         del shard
     if WORLD > 1:
         dist.barrier()

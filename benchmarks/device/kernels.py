@@ -1,6 +1,6 @@
 """Kernel rates on one GPU: matrix products, attention, memory-bound operations, optimizer steps.
 
-    python -m benchmarks.device.kernels [--seconds 120] [--tiny]
+python -m benchmarks.device.kernels [--seconds 120] [--tiny]
 """
 
 import argparse
@@ -127,9 +127,22 @@ def optimizer(table: Table, parameters: int, dtype: torch.dtype, mode: str) -> N
 def matmul_cases(tiny: bool) -> list[tuple[str, int, int, int]]:
     if tiny:
         return [("bf16", 32, 64, 64)]
-    widths = [(1024, 1024), (2048, 2048), (4096, 4096), (4096, 14336), (14336, 4096), (8192, 8192), (8192, 28672), (4096, 128256)]
+    widths = [
+        (1024, 1024),
+        (2048, 2048),
+        (4096, 4096),
+        (4096, 14336),
+        (14336, 4096),
+        (8192, 8192),
+        (8192, 28672),
+        (4096, 128256),
+    ]
     cases = [("bf16", m, k, n) for k, n in widths for m in (1, 8, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384)]
-    cases += [("bf16", m, k, n) for k, n in ((512, 512), (768, 3072), (16384, 16384), (8192, 1024), (1024, 8192)) for m in (16, 128, 1024, 8192, 32768)]
+    cases += [
+        ("bf16", m, k, n)
+        for k, n in ((512, 512), (768, 3072), (16384, 16384), (8192, 1024), (1024, 8192))
+        for m in (16, 128, 1024, 8192, 32768)
+    ]
     cases += [("bf16", m, k, n) for m, k, n in ((4096, 8192, 4096), (14336, 8192, 4096), (4096, 32768, 14336))]
     cases += [("fp8", m, k, n) for k, n in widths[2:7] for m in (16, 64, 256, 1024, 4096, 16384)]
     cases += [("fp16", m, 4096, n) for n in (4096, 14336) for m in (128, 1024, 8192)]
@@ -150,7 +163,10 @@ def main() -> None:
     parser.add_argument("--tiny", action="store_true", help="tiny sizes, to try the script without a GPU")
     options = parser.parse_args()
     tiny, box = options.tiny, TimeBox(options.seconds)
-    table = Table(out("kernels.csv"), ["op", "precision", "mode", "m", "k", "n", "heads", "kv_heads", "time_s", "tflops", "gb_per_s"])
+    table = Table(
+        out("kernels.csv"),
+        ["op", "precision", "mode", "m", "k", "n", "heads", "kv_heads", "time_s", "tflops", "gb_per_s"],
+    )
     for tokens, hidden in [(64, 64)] if tiny else [(4096, 4096), (16384, 4096), (65536, 8192)]:
         guarded(lambda t=tokens, h=hidden: memory_bound(table, t, h), f"memory_bound {tokens} {hidden}")
     for dtype, mode in ((torch.float32, "fused"), (torch.float32, "foreach"), (torch.bfloat16, "fused")):

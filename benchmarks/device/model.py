@@ -75,7 +75,12 @@ class Decoder(nn.Module):
 
     def __init__(self, shape: Shape, recompute: str, loss_chunk: int, chunk_recompute: bool) -> None:
         super().__init__()
-        self.shape, self.recompute, self.loss_chunk, self.chunk_recompute = shape, recompute, loss_chunk, chunk_recompute
+        self.shape, self.recompute, self.loss_chunk, self.chunk_recompute = (
+            shape,
+            recompute,
+            loss_chunk,
+            chunk_recompute,
+        )
         self.embed = nn.Embedding(shape.vocab, shape.hidden)
         self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
         self.norm = nn.RMSNorm(shape.hidden, 1e-5)
@@ -106,7 +111,11 @@ class Decoder(nn.Module):
             return self.loss_of(h, labels) / labels.numel()
         total = torch.zeros((), device=h.device)
         for part, target in zip(h.split(self.loss_chunk), labels.split(self.loss_chunk), strict=True):
-            total = total + (checkpoint(self.loss_of, part, target, use_reentrant=False) if self.chunk_recompute else self.loss_of(part, target))
+            total = total + (
+                checkpoint(self.loss_of, part, target, use_reentrant=False)
+                if self.chunk_recompute
+                else self.loss_of(part, target)
+            )
         return total / labels.numel()
 
 

@@ -81,7 +81,9 @@ def split_tensors(model: Decoder, tensor: int) -> None:
 def shard(model: Decoder, case: Case) -> None:
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
-    policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32 if case.recipe == "amp" else None)
+    policy = MixedPrecisionPolicy(
+        param_dtype=torch.bfloat16, reduce_dtype=torch.float32 if case.recipe == "amp" else None
+    )
     options = {"mesh": meshes(case.tensor)["data"], "mp_policy": policy, "reshard_after_forward": case.zero == 3}
     for block in model.blocks:
         fully_shard(block, **options)

@@ -1,0 +1,158 @@
+"""What a training recipe keeps in memory per parameter and per value: optimizers, software styles, switches.
+
+The arithmetic over layers, tokens and GPUs is in memory.py; what one layer keeps is in memory_activations.py.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gpucost.physics.columns import METHODS, Columns, Flags, Floats, Integers, code_of
+
+
+class Optimizer(NamedTuple):
+    """Bytes per trained parameter: weights, gradients, states (a separate master copy counts as a state)."""
+
+    weight_bytes: float
+    gradient_bytes: float
+    state_bytes: float
+    step_bytes: float  # working memory of the update, per parameter
+    description: str
+
+
+# Mixed precision with Adam keeps 2 + 2 + 12 bytes per parameter: 16-bit weights and gradients, fp32 weights and two
+# fp32 moments (Rajbhandari et al. 2020, arXiv:1910.02054, section 3.1). The other rows replace the 12.
+OPTIMIZERS: dict[str, Optimizer] = {
+    "adamw": Optimizer(2, 2, 12, 0, "16-bit weights and gradients; fp32 master, two fp32 moments"),
+    "adamw-fp32-gradients": Optimizer(2, 4, 12, 0, "as adamw, with gradients accumulated in fp32"),
+    "adamw-bf16": Optimizer(2, 2, 4, 0, "everything in bf16: no master, two bf16 moments"),
+    "adamw-8bit": Optimizer(2, 2, 6, 0, "fp32 master, two 8-bit moments (arXiv:2110.02861)"),
+    "adamw-8bit-bf16": Optimizer(2, 2, 2, 0, "bf16 weights without master, two 8-bit moments"),
+    "adafactor": Optimizer(2, 2, 4, 4, "fp32 master; moments factored to rows and columns (arXiv:1804.04235)"),
+    "adafactor-bf16": Optimizer(2, 2, 0, 4, "bf16 weights without master; factored moments"),
+    "sgd": Optimizer(2, 2, 4, 0, "fp32 master, no moments"),
+    "sgd-momentum": Optimizer(2, 2, 8, 0, "fp32 master and one fp32 moment"),
+    "muon": Optimizer(2, 2, 8, 0, "fp32 master and one fp32 moment; Newton-Schulz on one matrix at a time"),
+    "lion": Optimizer(2, 2, 8, 0, "fp32 master and one fp32 moment (arXiv:2302.06675)"),
+}
+
+# fused:             training frameworks with fused kernels (Megatron, Transformer Engine): each value kept once
+# compiled:          torch.compile on each block, as its partitioner splits forward and backward
+# eager:             plain PyTorch in 16 bits, fused RMS norm
+# autocast:          plain PyTorch, fp32 weights under autocast
+# library:           Hugging Face transformers in 16 bits, eager
+# library_autocast:  the same with fp32 weights under autocast
+STYLES = ("fused", "compiled", "eager", "autocast", "library", "library_autocast")
+FUSED, COMPILED, EAGER, AUTOCAST, LIBRARY, LIBRARY_AUTOCAST = range(len(STYLES))
+
+FLAGS = ("loss_chunk_kept", "vocabulary_split", "dropout", "gradient_views", "offload_states", "offload_weights")
+OFFLOADS = ("none", "states", "all")
+
+LORA, QLORA = METHODS.index("lora"), METHODS.index("qlora")
+FROZEN_BYTES = {"lora": 2.0, "qlora": 0.5 + 0.127 / 8}  # NF4 with double quantisation: 4.127 bits (arXiv:2305.14314)
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryRecipe(Columns):
+    """What is kept, as arrays; a struct of length one holds for all cases."""
+
+    sequence_tokens: Floats
+    method: Integers  # code into METHODS
+    style: Integers  # code into STYLES
+    weight_bytes: Floats  # per trained parameter
+    gradient_bytes: Floats
+    state_bytes: Floats
+    step_bytes: Floats
+    cast_bytes: (
+        Floats  # per weight of a matrix: 16-bit copies that autocast keeps for the backward pass (none under FSDP)
+    )
+    frozen_bytes: Floats  # per weight of a frozen matrix
+    adapter_rank: Floats
+    adapter_share: Floats  # share of the layers' matrices that carry adapters
+    adapter_bytes: Floats  # per value of an adapter: 4 copies the inputs to fp32, 2 shares them
+    loss_chunk_tokens: Floats  # tokens whose logits exist at a time; 0: all of the micro-batch
+    loss_chunk_kept: Flags  # chunks keep their softmax for the backward pass instead of being recomputed
+    vocabulary_split: Flags  # embeddings and logits are divided over the tensor group
+    dropout: Flags
+    gradient_views: Flags  # gradients live in the all-reduce buckets instead of beside them
+    offload_states: Flags  # optimizer states (and ZeRO's gradients) in host memory
+    offload_weights: Flags  # parameters in host memory, fetched block by block
+
+
+def optimizer_bytes(
+    optimizer: str = "adamw", *, fp32_weights: bool = False, state_bytes_per_parameter: float | None = None
+) -> Optimizer:
+    """Return what an optimizer keeps per parameter.
+
+    Where the weights themselves are fp32 (autocast, FSDP's shards) the master is the weight: 4 + 4 + 8 instead of
+    2 + 2 + 12. A stated total of bytes per parameter overrules: 8 is everything in 16 bits, 16 is mixed precision;
+    what is left after weights and gradients is states.
+
+    >>> optimizer_bytes("adamw", fp32_weights=True)[:3]
+    (4.0, 4.0, 8.0)
+    >>> sum(optimizer_bytes("adamw")[:3]), optimizer_bytes("adamw", state_bytes_per_parameter=8)[:3]
+    (16, (2, 2, 4))
+    """
+    base = OPTIMIZERS[tuple(OPTIMIZERS)[code_of(optimizer, tuple(OPTIMIZERS), "optimizer")]]
+    total = state_bytes_per_parameter or base.weight_bytes + base.gradient_bytes + base.state_bytes
+    if fp32_weights and total >= 8 and (base.state_bytes >= 4 or state_bytes_per_parameter):
+        return base._replace(weight_bytes=4.0, gradient_bytes=4.0, state_bytes=total - 8.0)
+    return base._replace(state_bytes=max(total - base.weight_bytes - base.gradient_bytes, 0))
+
+
+def memory_recipe(
+    sequence_tokens: ArrayLike,
+    *,
+    method: str = "full",
+    style: str = "fused",
+    optimizer: str = "adamw",
+    fp32_weights: bool | None = None,
+    state_bytes_per_parameter: float | None = None,
+    frozen_bytes: float | None = None,
+    adapter_rank: ArrayLike = 16.0,
+    adapter_share: ArrayLike = 1.0,
+    adapter_bytes: float = 4.0,
+    loss_chunk_tokens: ArrayLike = 0.0,
+    loss_chunk_kept: bool = False,
+    vocabulary_split: bool = True,
+    dropout: bool = False,
+    gradient_views: bool = False,
+    offload: str = "none",
+) -> MemoryRecipe:
+    """Build a recipe of the length of `sequence_tokens` from words and numbers."""
+    code_of(offload, OFFLOADS, "offload")
+    whole = style.endswith("autocast") if fp32_weights is None else fp32_weights
+    kept = optimizer_bytes(optimizer, fp32_weights=whole, state_bytes_per_parameter=state_bytes_per_parameter)
+    sequence = np.atleast_1d(np.asarray(sequence_tokens, dtype=np.float64))
+    values: Mapping[str, ArrayLike] = {
+        "method": code_of(method, METHODS, "method"),
+        "style": code_of(style, STYLES, "style"),
+        "weight_bytes": kept.weight_bytes,
+        "gradient_bytes": kept.gradient_bytes,
+        "state_bytes": kept.state_bytes,
+        "step_bytes": kept.step_bytes,
+        "cast_bytes": 2.0 if kept.weight_bytes == 4 else 0.0,
+        "frozen_bytes": FROZEN_BYTES.get(method, 2.0) if frozen_bytes is None else frozen_bytes,
+        "adapter_rank": adapter_rank,
+        "adapter_share": adapter_share,
+        "adapter_bytes": adapter_bytes,
+        "loss_chunk_tokens": loss_chunk_tokens,
+        "loss_chunk_kept": loss_chunk_kept,
+        "vocabulary_split": vocabulary_split,
+        "dropout": dropout,
+        "gradient_views": gradient_views,
+        "offload_states": offload in ("states", "all"),
+        "offload_weights": offload == "all",
+    }
+    kinds: Mapping[str, type] = {
+        **dict.fromkeys(("method", "style"), np.int64),
+        **dict.fromkeys(FLAGS, np.bool_),
+    }
+    columns: dict[str, Any] = {
+        name: np.broadcast_to(np.asarray(value, dtype=kinds.get(name, np.float64)), sequence.shape)
+        for name, value in values.items()
+    }
+    return MemoryRecipe(sequence_tokens=sequence, **columns)

@@ -1,0 +1,140 @@
+"""Validation of peak memory: rows that carry `peak_memory_gb`, the allocator's peak on the fullest GPU in 1e9 bytes.
+
+A prediction looks at the layout, the recipe and the software's name, never at a measured column, an id or a source.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gpucost.errors import UsageError
+from gpucost.physics.columns import Floats, layout_columns
+from gpucost.physics.memory import training_memory
+from gpucost.physics.memory_recipe import MemoryRecipe, memory_recipe
+from gpucost.physics.transformer import stack, total_parameters
+from gpucost.types import Architecture
+from gpucost.units import GB
+from gpucost.validation import report, wording
+from gpucost.validation.training_rows import Facts, Row, TrainingRow, from_columns, read_row
+
+METRIC = "peak_memory_gb"
+RANGE_RATIO = 1.15  # what software of one class does differently: extra copies, buckets, casts
+LIBRARIES = re.compile(r"transformers|hugging ?face|\bhf\b|peft|\btrl\b|axolotl|llama-?factory|unsloth|accelerate")
+FUSED_KERNELS = re.compile(r"megatron|nemo|transformer ?engine|maxtext|pax|\bjax\b|xla|llm\.c|primus|neox")
+
+
+def style_of(row: Row, sharding: int, state_bytes: float | None, method: str) -> str:
+    """Return the software style that a row's framework, compilation and optimizer states stand for.
+
+    >>> style_of({"framework": "Hugging Face transformers + peft, eager"}, 0, 8.0, "full")
+    'library'
+    >>> style_of({"framework": "plain PyTorch, torch.compile per block", "compiled": 1}, 3, 16.0, "full")
+    'compiled'
+    """
+    framework = str(row.get("framework") or "").lower()
+    whole = (state_bytes is None or state_bytes >= 12) and method == "full" and sharding < 2
+    compiled = wording.flag(row.get("compiled"))
+    if compiled is None:
+        compiled = "compile" in framework
+    if LIBRARIES.search(framework):
+        return "library_autocast" if whole else "library"
+    if FUSED_KERNELS.search(framework):
+        return "fused"
+    if compiled:
+        return "compiled"
+    return "autocast" if whole else "eager"
+
+
+def row_architecture(row: Row, known: Architecture) -> Architecture:
+    """Return the architecture with the dimensions that the row itself states, embeddings tied as its parameters say."""
+    counts = {
+        name: wording.count(row.get(column))
+        for name, column in (
+            ("layers", "n_layers"), ("hidden", "hidden"), ("heads", "n_heads"), ("kv_heads", "n_kv_heads"),
+            ("ffn_hidden", "ffn_hidden"), ("vocab", "vocab"),
+        )
+    }  # fmt: skip
+    gated = wording.flag(row.get("gated_mlp"))
+    same = all(value is None or value == getattr(known, name) for name, value in counts.items())
+    same = same and (gated is None or gated == known.gated)
+    layers, hidden = counts["layers"], counts["hidden"]
+    if not same and not known.experts and layers and hidden:
+        known = from_columns(row, known.name, layers, hidden, wording.number(row.get("params_b")))
+    stated = wording.number(row.get("params_b"))
+    if stated is None:
+        return known
+    choices = [replace(known, tied_embeddings=tied) for tied in (known.tied_embeddings, not known.tied_embeddings)]
+    counted = total_parameters(stack(choices))
+    return choices[int(np.argmin(np.abs(np.log(counted / (stated * 1e9)))))]
+
+
+def row_recipe(row: Row, read: TrainingRow) -> MemoryRecipe:
+    """Return what a row's run keeps in memory."""
+    stated = wording.number(row.get("state_bytes_per_param"))
+    style = style_of(row, read.layout.sharding, stated, read.method)
+    whole = (stated is None or stated >= 12) and style != "fused" and read.method == "full"
+    return memory_recipe(
+        read.sequence_tokens,
+        method=read.method,
+        style=style,
+        fp32_weights=whole,
+        state_bytes_per_parameter=stated,
+        adapter_rank=read.adapter_rank,
+        adapter_share=read.adapter_share,
+        loss_chunk_tokens=read.loss_chunk_tokens,
+        loss_chunk_kept=wording.flag(row.get("loss_chunk_recompute")) is False,
+        vocabulary_split=wording.flag(row.get("vocabulary_split")) is not False,
+        gradient_views=bool(wording.flag(row.get("gradient_views"))),
+    )
+
+
+def predict_peak_memory(rows: Sequence[Row], facts: Facts) -> tuple[Floats, list[dict[str, str]]]:
+    """Return the predicted peak of each row in units of 1e9 bytes (NaN where it cannot be read) and the reasons."""
+    peaks = np.full(len(rows), np.nan)
+    readable: list[tuple[int, TrainingRow, Row]] = []
+    skipped = []
+    for place, row in enumerate(rows):
+        try:
+            readable.append((place, read_row(row, facts), row))
+        except UsageError as error:
+            skipped.append({"id": str(row.get("id") or place), "reason": str(error)})
+    if readable:
+        shape = stack([row_architecture(row, read.architecture) for _, read, row in readable])
+        layout = layout_columns(
+            [read.layout for _, read, _ in readable],
+            flash=np.array([read.flash for _, read, _ in readable]),
+            sequence_parallel=np.array(
+                [wording.flag(row.get("sequence_parallel")) is not False for _, _, row in readable]
+            ),
+        )
+        recipe = MemoryRecipe.concatenate([row_recipe(row, read) for _, read, row in readable])
+        peaks[[place for place, _, _ in readable]] = training_memory(shape, layout, recipe).total_bytes / GB
+    return peaks, skipped
+
+
+def validate(rows: Sequence[Row], facts: Facts, *, core: bool = False) -> Mapping[str, Any] | dict[str, Any]:
+    """Return the report over the rows that carry a measured peak."""
+    measured = [(row, wording.number(row.get(METRIC))) for row in rows]
+    chosen = [
+        (row, value)
+        for row, value in measured
+        if value is not None and value > 0 and (not core or wording.flag(row.get("core")) is not False)
+    ]
+    peaks, skipped = predict_peak_memory([row for row, _ in chosen], facts)
+    items = []
+    for (row, value), peak in zip(chosen, peaks.tolist(), strict=True):
+        if value is not None and np.isfinite(peak):
+            group = (
+                "recompute" if wording.recompute(row.get("activation_recompute")) in ("full", "selective") else "none"
+            )
+            name, source = str(row.get("id") or ""), str(row.get("source_name") or "")
+            items.append(report.Item(name, source, METRIC, value, peak, peak / RANGE_RATIO, peak * RANGE_RATIO, group))
+    sources = {str(row.get("id") or ""): str(row.get("source_name") or "") for row, _ in chosen}
+    return report.payload(
+        len(chosen), items, skipped, sources, kind="validation", validated="memory",
+        method="counted from what a step keeps alive; nothing is fitted",
+        by_recompute={name: report.statistics([i for i in items if i.group == name]) for name in ("none", "recompute")},
+    )  # fmt: skip
