@@ -26,7 +26,7 @@ _RANK = f"""
 
 _WINNERS = f"""
 CREATE OR REPLACE MACRO prices_on(on_day, known_day) AS TABLE
-WITH known AS (
+WITH known AS NOT MATERIALIZED (
     SELECT *, {_RANK} AS preference
     FROM book_offers
     WHERE offer_kind = 'offer' AND observed_on IS NOT NULL

@@ -279,6 +279,11 @@ class Catalog:
         self.store.execute(asof.prices_macro(discounted))
         self._prices_ready = True
 
+    def query_prices(self, sql: str) -> list[dict[str, Any]]:
+        """Run the library's own query over `prices_on($on_day, $known_day)` with this catalog's days."""
+        self.prepare_prices()
+        return self.store.fetch(sql, {"on_day": self.as_of, "known_day": self.known_as_of or asof.FOREVER})
+
     def offer_values(self, column: str) -> list[Any]:
         """Return the distinct values of a column over every recorded offer."""
         self.prepare_prices()
@@ -287,9 +292,7 @@ class Catalog:
     @cached_property
     def price_rows(self) -> list[dict[str, Any]]:
         """Return one row per offer, as of the catalog's day: also those in conflict or with an ambiguous GPU, marked."""
-        self.prepare_prices()
-        query = "SELECT * FROM prices_on($on_day, $known_day) ORDER BY usd_per_gpu_hour, offer_id"
-        return self.store.fetch(query, {"on_day": self.as_of, "known_day": self.known_as_of or asof.FOREVER})
+        return self.query_prices("SELECT * FROM prices_on($on_day, $known_day) ORDER BY usd_per_gpu_hour, offer_id")
 
     @cached_property
     def _offers(self) -> list[Offer]:

@@ -1,5 +1,6 @@
 """Laying price books over the shipped tables: shipped < refreshed < the user's own; the nearest speaks and says so."""
 
+import os
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +37,8 @@ def price_views(store: Store, books: list[Book]) -> bool:
             wide = Table(f"{book.layer}_offers", "", "", (*OFFERS.columns, PRICE_KIND), OFFERS.key)
             _load(store, wide, as_csv("offers", rows, ("price_kind",)))
             parts.append(f"SELECT *, '{book.layer}' AS book FROM {book.layer}_offers")
+        if parquet_files(book.folder):
+            store.execute(f"SET threads = {os.cpu_count() or 1}")  # a large file is worth every core
         parts += [_parquet_part(store, book.layer, file) for file in parquet_files(book.folder)]
     store.execute("CREATE OR REPLACE VIEW book_offers AS " + " UNION ALL BY NAME ".join(parts))
     discounts = [row for book in books for row in book.discounts]

@@ -1,0 +1,99 @@
+"""Names as people write them."""
+
+import pytest
+
+from gpucost.catalog import open_catalog
+from gpucost.errors import AmbiguousNameError, UnknownNameError
+
+
+@pytest.fixture(scope="module")
+def catalog():
+    return open_catalog("2026-11-01")
+
+
+@pytest.mark.parametrize(
+    ("name", "id_"),
+    [
+        ("H100 SXM5 80GB", "h100-sxm5-80gb"),
+        ("h100-sxm-80gb", "h100-sxm5-80gb"),
+        ("h100-sxm", "h100-sxm5-80gb"),
+        ("h100-sxm5-80gb", "h100-sxm5-80gb"),
+        ("NVIDIA H100 80GB HBM3", "h100-sxm5-80gb"),  # as nvidia-smi writes it
+        ("a100-80gb-sxm", "a100-sxm4-80gb"),
+        ("A100-80GB-SXM", "a100-sxm4-80gb"),
+        ("NVIDIA A100-SXM4-40GB", "a100-sxm4-40gb"),
+        ("a100 pcie 40 GB", "a100-pcie-40gb"),
+        ("H100-94GB-NVL", "h100-nvl-94gb"),
+        ("h100 pcie", "h100-pcie-80gb"),
+        ("rtx4090", "rtx-4090"),
+        ("NVIDIA GeForce RTX 4090", "rtx-4090"),
+        ("b200 192gb", "b200-sxm"),  # as marketed; 180 GB as sold
+        ("AMD Instinct MI300X OAM", "mi300x"),
+        ("v5e", "tpu-v5e"),
+        ("gaudi 3", "gaudi3"),
+        ("l40", "l40"),
+        ("p5.48xlarge", "h100-sxm5-80gb"),
+    ],
+)
+def test_accelerators(catalog, name, id_):
+    assert catalog.accelerator(name).id == id_
+
+
+def test_a_family_filters_over_its_variants_and_is_ambiguous_where_one_chip_is_needed(catalog):
+    family = {found.id for found in catalog.accelerators("h100")}
+    assert {"h100-sxm5-80gb", "h100-pcie-80gb", "h100-nvl-94gb"} <= family
+    assert not family & {"gh200-96gb", "h200-sxm-141gb", "h20"}
+    with pytest.raises(AmbiguousNameError, match="h100-nvl-94gb") as error:
+        catalog.accelerator("h100")
+    assert set(error.value.candidates) == family
+    assert error.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "id_"),
+    [
+        ("meta-llama/Llama-3.1-8B", "llama-3.1-8b"),
+        ("Meta-Llama-3.1-8B-Instruct", "llama-3.1-8b"),
+        ("llama3.1:8b", "llama-3.1-8b"),
+        ("8b", "llama-3.1-8b"),
+        ("70b", "llama-3.1-70b"),
+        ("Qwen/Qwen3-32B", "qwen3-32b"),
+        ("deepseek-ai/DeepSeek-V3", "deepseek-v3"),
+        ("openai/gpt-oss-120b", "gpt-oss-120b"),
+    ],
+)
+def test_models(catalog, name, id_):
+    assert catalog.architecture(name).name == id_
+
+
+def test_systems(catalog):
+    assert catalog.system("p5.48xlarge").id == "aws-p5.48xlarge"
+    assert catalog.system("DGX H100").id == "dgx-h100"
+    assert catalog.default_system("h100-sxm5-80gb").gpus == 8
+
+
+@pytest.mark.parametrize("kind", ["accelerator", "system", "architecture"])
+def test_an_unknown_name_gets_the_nearest_and_where_to_look(catalog, kind):
+    name = {"accelerator": "h10O-sxm", "system": "dgx-h1000", "architecture": "lama-3.1-8b"}[kind]
+    with pytest.raises(UnknownNameError, match="Did you mean .*gpucost") as error:
+        getattr(catalog, kind)(name)
+    assert error.value.candidates
+
+
+def test_a_size_with_a_decimal_point_is_another_size(catalog):
+    assert catalog.architecture("1.1b").name != catalog.architecture("11b").name
+    assert catalog.architecture("11b").status == "synthesised"
+
+
+def test_a_node_without_a_named_network_is_assumed_and_says_so(catalog):
+    found = catalog.default_system("l40")
+    assert found.status == "synthesised"
+    assert found.scaleout_gb_per_s > 0
+    assert "assumed" in found.fabric
+
+
+def test_an_offer_without_a_node_never_gets_a_network(catalog):
+    offers = [offer for offer in catalog.offers() if not offer.system_id]
+    assert offers
+    assert all(catalog.system_for(offer).scaleout_gb_per_s is None for offer in offers)
+    assert all(catalog.system_for(offer).gpus == offer.gpus for offer in offers)

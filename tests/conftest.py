@@ -1,0 +1,41 @@
+"""Every test runs without a network, without the user's own settings, and in an environment of its own."""
+
+import os
+import socket
+
+import pytest
+
+
+@pytest.fixture(autouse=True)
+def no_network(monkeypatch):
+    """Refuse every connection; sockets between processes of this machine stay allowed."""
+
+    def refuse(self, address, *rest):
+        if self.family == getattr(socket, "AF_UNIX", None) or (isinstance(address, tuple) and address[0] in ("127.0.0.1", "::1", "localhost")):
+            return connect(self, address, *rest)
+        raise AssertionError(f"a test tried to reach {address}: no test needs a network")
+
+    connect = socket.socket.connect
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setattr(socket.socket, "connect_ex", refuse)
+    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *rest, **more: _local_only(host, getaddrinfo, *rest, **more))
+
+
+getaddrinfo = socket.getaddrinfo
+
+
+def _local_only(host, look_up, *rest, **more):
+    if host in (None, "", "localhost", "127.0.0.1", "::1"):
+        return look_up(host, *rest, **more)
+    raise AssertionError(f"a test tried to look up {host}: no test needs a network")
+
+
+@pytest.fixture(autouse=True)
+def own_settings(monkeypatch, tmp_path_factory):
+    """Hide the user's settings and book."""
+    for name in list(os.environ):
+        if name.startswith("GPUCOST_") and name != "GPUCOST_REQUIRE_PROGRAMS":
+            monkeypatch.delenv(name)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "no-config"))
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.delenv("COLUMNS", raising=False)
