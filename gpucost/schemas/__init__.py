@@ -22,7 +22,7 @@ from gpucost.schemas.columns import (
     text,
 )
 from gpucost.schemas.hardware import ACCELERATORS, ALIASES, LLMS, MODEL_SOURCES, SYSTEMS
-from gpucost.schemas.measurements import CALIBRATION, TRAINING_MEASUREMENTS
+from gpucost.schemas.measurements import CALIBRATION, PUBLISHED_RUNS, TRAINING_MEASUREMENTS
 from gpucost.schemas.ownership import (
     CLOUD_REGIONS,
     ENERGY,
@@ -74,6 +74,7 @@ __all__ = [
     "PLAN_INPUTS",
     "PRICE_SOURCES",
     "PROVIDERS",
+    "PUBLISHED_RUNS",
     "QUARANTINE",
     "SCHEMA_VERSION",
     "SERVICES",
@@ -124,6 +125,7 @@ TABLES: dict[str, Table] = {
         OWNERSHIP_ANCHORS,
         EXCHANGE_RATES,
         TRAINING_MEASUREMENTS,
+        PUBLISHED_RUNS,
         CALIBRATION,
     )
 }

@@ -1,6 +1,6 @@
 """Tables of measurements and of what was fitted to them."""
 
-from gpucost.schemas.columns import Table, flag, integer, number, text
+from gpucost.schemas.columns import PROVENANCE, Table, flag, integer, number, text
 
 TRAINING_MEASUREMENTS = Table(
     "training_measurements",
@@ -69,6 +69,24 @@ TRAINING_MEASUREMENTS = Table(
         number("peak_memory_gb", "allocator's peak on the fullest accelerator, in 1e9 bytes", positive=True),
         flag("core", "row is well suited to calibration and validation", required=True),
         text("source_id", "key into sources.csv of the models folder", required=True, refers_to="model_sources"),
+    ),
+    ("id",),
+)
+
+PUBLISHED_RUNS = Table(
+    "published_runs",
+    "models/measurements/published_runs.csv",
+    "Accelerator-hours that publishers state for whole training runs, to hold estimates against.",
+    (
+        text("id", "key", required=True),
+        text("model", "architecture, in llms", required=True),
+        number("tokens", "trained tokens", required=True, positive=True),
+        integer("sequence_tokens", "sequence", required=True, positive=True),
+        text("gpu", "accelerator", required=True, refers_to="accelerators"),
+        integer("gpus", "accelerators in the cluster, where stated", positive=True),
+        text("precision", "precision of the matrix products", required=True),
+        number("published_gpu_hours", "accelerator-hours that the publisher states", required=True, positive=True),
+        *PROVENANCE,
     ),
     ("id",),
 )
