@@ -25,6 +25,7 @@ WEIGHTS = {
 
 HARD_TO_DESCRIBE = {"opt-350m", "qwen3.5-397b-a17b", "nemotron-3-nano-30b-a3b", "nemotron-3.5-lightning-30b-a3b"} | {
     "nemotron-3-super-120b-a12b",
+    "nemotron-3-ultra-550b-a55b",
     "llama-3.3-nemotron-super-49b",
 }
 ROUNDED_OR_DISPUTED = {"gpt3-medium", "gpt3-xl", "gpt3-2.7b", "gpt3-13b", "gpt-1.7b", "kimi-k2", "kimi-k2.5"}
