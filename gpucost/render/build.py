@@ -20,6 +20,8 @@ BUILDERS = {
     "audit": "gpucost.render.audit",
     "scenario": "gpucost.render.scenario",
     "validation": "gpucost.render.validation",
+    "throughput": "gpucost.render.throughput",
+    "roofline": "gpucost.render.roofline",
 }
 _NEVER_SHOWN = ("sources", "warnings", "request", "facts", "model")
 

@@ -1,0 +1,151 @@
+"""`gpucost.throughput(...)`: step time, tokens per second and MFU of layouts, one or a million."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from gpucost.api.result import Result
+
+if TYPE_CHECKING:
+    import pandas
+
+    from gpucost.catalog import Catalog
+    from gpucost.speed import Cases, Speeds
+
+
+@dataclass(frozen=True, slots=True)
+class ThroughputResult(Result):
+    """One layout, timed: its speed with a range, the parts of its step and what bounds each."""
+
+    kind: ClassVar[str] = "throughput"
+    rows_key: ClassVar[str] = "parts"
+
+    @property
+    def tokens_per_s_per_gpu(self) -> float:
+        """Tokens per second on one accelerator."""
+        return float(self.payload["tokens_per_s_per_gpu"])
+
+    @property
+    def layout(self) -> Mapping[str, Any]:
+        """The layout that was timed."""
+        return dict(self.payload["layout"])
+
+
+@dataclass(frozen=True, slots=True)
+class ThroughputTable:
+    """Many layouts, timed: columns, with a reason where a layout cannot exist."""
+
+    cases: "Cases"
+    speeds: "Speeds"
+
+    def __len__(self) -> int:
+        return len(self.cases.layout)
+
+    @property
+    def reasons(self) -> tuple[str, ...]:
+        """What the codes in `reason` mean."""
+        from gpucost.physics.legality import REASONS
+
+        return REASONS
+
+    def columns(self) -> dict[str, Any]:
+        """Return every column as an array; figures of rows with a reason are NaN."""
+        layout, step = self.cases.layout, self.speeds.step
+        return {
+            **{name: getattr(layout, name) for name in layout.names()},
+            "sequence_tokens": self.cases.sequence_tokens,
+            "reason": self.speeds.reason,
+            **{name: getattr(step, name) for name in step.names()},
+            "tokens_per_s_per_gpu_low": self.speeds.low_tokens_per_s_per_gpu,
+            "tokens_per_s_per_gpu_high": self.speeds.high_tokens_per_s_per_gpu,
+        }
+
+    def __getitem__(self, name: str) -> Any:
+        return self.columns()[name]
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """Return the columns as a data frame, the reason in words."""
+        import pandas
+
+        frame = pandas.DataFrame(self.columns())
+        frame["reason"] = [self.reasons[code] for code in self.speeds.reason]
+        return frame
+
+
+def throughput(
+    model: Any, gpu: Any, gpus: Any, *, catalog: "Catalog | None" = None, as_of: str | None = None, **layout: Any
+) -> "ThroughputResult | ThroughputTable":
+    """Return the speed of training `model` on `gpus` accelerators of a kind.
+
+    Single values give one result: the layout as given, or the fastest one where no degree is given; a layout that
+    cannot exist raises. Any argument may be a column (a list or an array) instead: the answer then has a row per
+    case, and a reason code where a case cannot exist.
+
+    Takes what the command takes: tensor, pipeline, context, expert, data, sharding, micro_batch, virtual_stages,
+    global_batch, sequence, recompute, precision, method, lora_rank, software, software_year, system, flash.
+    """
+    from gpucost import speed
+
+    if catalog is None:
+        from gpucost.catalog import open_catalog
+
+        catalog = open_catalog(as_of)
+    wanted = speed.Wanted(model=model, gpu=gpu, gpus=gpus, **layout)
+    if wanted.scalar:
+        return ThroughputResult(payload(catalog, wanted))
+    return ThroughputTable(*speed.columns_answer(catalog, wanted))
+
+
+@dataclass(frozen=True, slots=True)
+class RooflineResult(Result):
+    """An operation or a step under its roofs."""
+
+    kind: ClassVar[str] = "roofline"
+    rows_key: ClassVar[str] = "points"
+
+
+def roofline(
+    gpu: str, *, model: str | None = None, gpus: float = 1.0, system: str | None = None, precision: str | None = None,
+    matmul: str | None = None, attention: str | None = None, copy: str | None = None, all_reduce: str | None = None,
+    catalog: "Catalog | None" = None, as_of: str | None = None, **layout: Any,
+) -> RooflineResult:  # fmt: skip
+    """Return what bounds one operation (matmul, attention, copy, all_reduce) or each part of a step of `model`."""
+    from gpucost import roofs, speed
+
+    if catalog is None:
+        from gpucost.catalog import open_catalog
+
+        catalog = open_catalog(as_of)
+    work = {"matmul": matmul, "attention": attention, "copy": copy, "all_reduce": all_reduce}
+    request = {"gpu": gpu, "model": model, "gpus": gpus, "system": system, "precision": precision, **work, **layout}
+    if model is None:
+        answer = roofs.one_operation(catalog, gpu, system, gpus, precision, **work)
+    else:
+        wanted = speed.Wanted(model=model, gpu=gpu, gpus=gpus, system=system, precision=precision, **layout)
+        answer = roofs.whole_step(catalog, wanted)
+    return RooflineResult(enveloped(catalog, "roofline", request, answer))
+
+
+def payload(catalog: "Catalog", wanted: Any) -> dict[str, Any]:
+    """Return the answer to one question with what every answer carries."""
+    from dataclasses import asdict
+
+    from gpucost import speed
+
+    return enveloped(catalog, "throughput", asdict(wanted), speed.single(catalog, wanted))
+
+
+def enveloped(catalog: "Catalog", kind: str, request: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Put what every answer carries around an answer."""
+    from gpucost.schemas import SCHEMA_VERSION
+
+    return {
+        "kind": kind,
+        "schema_version": SCHEMA_VERSION,
+        "request": {key: value for key, value in request.items() if value is not None},
+        "as_of": catalog.as_of.isoformat(),
+        "catalog_version": catalog.version,
+        **answer,
+        "warnings": [],
+        "sources": {},
+    }

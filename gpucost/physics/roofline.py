@@ -1,0 +1,168 @@
+"""The roofline: what bounds an operation or each part of a step, and by how much.
+
+Attainable FLOP/s = min(peak, intensity × bandwidth); the ridge is the intensity at which both are equal
+(Williams, Waterman, Patterson 2009, figure 1). The network and the host are two more roofs: an operation takes at
+least as long as its bytes need on the link, and as its launches need on the host.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpucost.physics import collectives as net
+from gpucost.physics import training
+from gpucost.physics import transformer as tf
+from gpucost.physics.columns import Columns, Floats, Integers
+from gpucost.physics.training import FULL, HALF_BYTES, LORA, TERA, Case, Step
+
+BOUNDS = ("compute", "bandwidth", "network", "host")
+
+
+@dataclass(frozen=True, slots=True)
+class Operation(Columns):
+    """Work of an operation: FLOP, bytes through memory, bytes over a link."""
+
+    flop: Floats
+    memory_bytes: Floats
+    link_bytes: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict(Columns):
+    """Where an operation stands under its roofs, at nominal peaks."""
+
+    intensity_flop_per_byte: Floats
+    ridge_flop_per_byte: Floats
+    attainable_tflops: Floats
+    compute_s: Floats
+    bandwidth_s: Floats
+    network_s: Floats
+    host_s: Floats
+    bound: Integers  # code into BOUNDS
+
+    @property
+    def floor_s(self) -> Floats:
+        """The least time that any roof allows."""
+        return np.maximum(np.maximum(self.compute_s, self.bandwidth_s), np.maximum(self.network_s, self.host_s))
+
+
+def judge(work: Operation, peak_tflops: Floats, hbm_gb_per_s: Floats, link_gb_per_s: Floats, host_s: Floats) -> Verdict:
+    """Compare the times that each roof alone would need; the longest bounds.
+
+    An 8192³ product in bf16 by hand: 2·8192³ FLOP over 3·8192²·2 bytes = 2,731 FLOP per byte.
+
+    >>> n, one = 8192.0, np.ones(1)
+    >>> work = Operation(2 * n**3 * one, 3 * n**2 * 2 * one, 0 * one)
+    >>> verdict = judge(work, 989.4 * one, 3350 * one, 450 * one, 0 * one)
+    >>> BOUNDS[verdict.bound[0]], verdict.intensity_flop_per_byte.round(), verdict.ridge_flop_per_byte.round()
+    ('compute', array([2731.]), array([295.]))
+    """
+    bytes_ = np.maximum(work.memory_bytes, 1e-300)
+    intensity = work.flop / bytes_
+    times = np.stack(
+        [
+            work.flop / (peak_tflops * TERA),
+            work.memory_bytes / (hbm_gb_per_s * net.GB),
+            work.link_bytes / (np.maximum(link_gb_per_s, 1e-300) * net.GB),
+            np.broadcast_to(host_s, work.flop.shape),
+        ]
+    )
+    return Verdict(
+        intensity_flop_per_byte=np.where(work.memory_bytes > 0, intensity, np.nan),
+        ridge_flop_per_byte=peak_tflops * TERA / (hbm_gb_per_s * net.GB),
+        attainable_tflops=np.minimum(peak_tflops, intensity * hbm_gb_per_s * net.GB / TERA),
+        compute_s=times[0],
+        bandwidth_s=times[1],
+        network_s=times[2],
+        host_s=times[3],
+        bound=np.argmax(times, axis=0),
+    )
+
+
+def product(rows: Floats, columns: Floats, depth: Floats, value_bytes: Floats) -> Operation:
+    """Return the work of a matrix product rows × depth × columns: 2·m·n·k FLOP, each matrix moved once."""
+    moved = (rows * depth + depth * columns + rows * columns) * value_bytes
+    return Operation(2 * rows * columns * depth, moved, np.zeros_like(moved))
+
+
+def step_work(case: Case, step: Step) -> dict[str, Operation]:
+    """Return the work of each part of a step on one accelerator: what its roofs are held against.
+
+    Counted over a whole step, for the mean stage of the pipeline.
+    """
+    s, layout, recipe, e = case.shape, case.layout, case.recipe, case.efficiency
+    tokens = layout.micro_batch * recipe.sequence_tokens / layout.context * layout.micro_batches
+    layers = s.layers / layout.pipeline
+    passes = np.where(recipe.method >= LORA, 2.0, 3.0) + (layout.recompute == FULL)
+    zero = np.zeros(len(case))
+    linear = tf.layers_linear_flop(s) / s.layers / layout.tensor
+    weights, _ = training.gpu_parameters(case)
+    rounds = layout.micro_batches * passes
+    values = tokens * (4 * s.hidden + 2 * active_width(case)) * layers / layout.tensor
+    share = tokens / layout.tensor / layout.pipeline
+    core = tf.attention_flop(s, recipe.sequence_tokens, recipe.causal) * share * np.where(layout.flash, 3.5, 3.0)
+    scores = np.where(
+        layout.flash,
+        4 * (tf.query_width(s) + tf.kv_values_per_token(s)) * tokens * layers / layout.tensor * HALF_BYTES,
+        s.heads / layout.tensor * tokens * recipe.sequence_tokens * HALF_BYTES * e.softmax_passes * layers,
+    )
+    traffic = step.elementwise_s * case.hardware.hbm_gb_per_s * net.GB * e.copy / e.kernel_ratio
+    vocabulary = s.vocab / layout.tensor / layout.pipeline
+    update = step.optimizer_s * case.hardware.hbm_gb_per_s * net.GB * e.copy
+    return {
+        "matrix_s": Operation(
+            linear * tokens * layers * passes, (weights * rounds + values * passes) * HALF_BYTES, zero
+        ),
+        "attention_s": Operation(core, scores, zero),
+        "elementwise_s": Operation(zero, traffic, zero),
+        "logits_s": Operation(6 * s.hidden * vocabulary * tokens, vocabulary * tokens * 24.0, zero),
+        "optimizer_s": Operation(zero, update, zero),
+        **link_work(case),
+    }
+
+
+def active_width(case: Case) -> Floats:
+    """Return the feed-forward values per token and layer that a rank works on, before the tensor split."""
+    s = case.shape
+    moe = tf.moe_layers(s) / s.layers
+    active = s.experts_per_token * s.expert_ffn_hidden + s.shared_experts * s.shared_ffn_hidden
+    return (1 - moe) * s.ffn_hidden + moe * active
+
+
+def link_work(case: Case) -> dict[str, Operation]:
+    """Return the bytes that each group's exchanges move per accelerator and step, overlapped or not."""
+    s, layout, recipe = case.shape, case.layout, case.recipe
+    rounds = layout.micro_batches
+    tokens = layout.micro_batch * recipe.sequence_tokens / layout.context * rounds
+    layers = s.layers / layout.pipeline
+    row = tokens * s.hidden * HALF_BYTES
+    again = np.where(layout.recompute == FULL, 6.0, 4.0)
+    keys = tokens * tf.kv_values_per_token(s) * HALF_BYTES / np.minimum(layout.tensor, s.kv_heads)
+    dense, expert = training.gpu_parameters(case)
+    ranks = layout.data * layout.context
+    each = np.where(
+        layout.sharding >= 3, (2 * HALF_BYTES + recipe.gradient_bytes) * rounds, HALF_BYTES + recipe.gradient_bytes
+    )
+    volumes = {
+        "tensor_s": again * 2 * (layout.tensor - 1) / layout.tensor * row * layers,
+        "context_s": 3 * (layout.context - 1) * keys * layers,
+        "expert_s": again * (layout.expert - 1) / layout.expert * row / layout.tensor * s.experts_per_token
+        * layers * tf.moe_layers(s) / s.layers,
+        "pipeline_s": 2 * layout.virtual_stages * row / layout.tensor * (layout.pipeline > 1),
+        "data_s": np.where(recipe.method >= LORA, 0.0, each) * (dense + expert) * (ranks - 1) / ranks,
+    }  # fmt: skip
+    zero = np.zeros(len(case))
+    return {name: Operation(zero, zero, volume) for name, volume in volumes.items()}
+
+
+def part_bounds(case: Case, step: Step) -> dict[str, Integers]:
+    """Return for each part of a step what bounds it, as codes into BOUNDS."""
+    ones = np.ones(len(case))
+    peak = np.where(np.isnan(case.hardware.half_tflops), 1.0, case.hardware.half_tflops) * ones
+    bounds = {}
+    for name, work in step_work(case, step).items():
+        verdict = judge(work, peak, case.hardware.hbm_gb_per_s * ones, case.hardware.scaleup_gb_per_s * ones, 0 * ones)
+        bounds[name] = verdict.bound
+    for name in ("host_s", "overhead_s"):
+        bounds[name] = np.full(len(case), BOUNDS.index("host"))
+    return bounds

@@ -1,0 +1,398 @@
+"""Explicit layouts and searches of one model on one kind of accelerator: the engine behind `gpucost throughput`.
+
+It joins names from the catalog with the physics. One case is an array of length one; columns of cases take the same
+path, in chunks, and answer with arrays and a reason code per case.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gpucost.catalog import Catalog
+from gpucost.errors import NothingFitsError, UsageError
+from gpucost.physics import calibration as cal
+from gpucost.physics import layouts as search
+from gpucost.physics import legality, roofline, training, transformer
+from gpucost.physics.cases import build_case, recipe_columns, software_codes
+from gpucost.physics.columns import CHUNK, PRECISIONS, RECOMPUTES, Flags, Floats, Integers, LayoutColumns, code_of
+from gpucost.physics.hardware import HardwareColumns, hardware_columns
+from gpucost.types import Accelerator, Architecture, Layout, System
+from gpucost.validation.fitted import current
+
+PLAN_SOFTWARE = "vendor"  # a plan assumes a tuned stack; the range says what others reach
+
+
+@dataclass(frozen=True, slots=True)
+class Cases:
+    """Explicit cases: layouts on accelerators, any number of them."""
+
+    architectures: Sequence[Architecture]
+    pairs: Sequence[tuple[Accelerator, System]]
+    model: Integers  # index into architectures
+    pair: Integers  # index into pairs
+    layout: LayoutColumns
+    sequence_tokens: Floats
+    method: str
+    lora_rank: float
+    software: str
+    software_year: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Speeds:
+    """Answers as columns: seconds by part, speed with its range, and why a row has none."""
+
+    reason: Integers  # code into legality.REASONS; figures of a row with a reason are NaN
+    step: training.Step
+    low_tokens_per_s_per_gpu: Floats
+    high_tokens_per_s_per_gpu: Floats
+
+
+def evaluate(cases: Cases, calibration: cal.Calibration) -> Speeds:
+    """Time explicit cases in chunks."""
+    shape = transformer.stack(cases.architectures)
+    hardware = hardware_columns([a for a, _ in cases.pairs], [s for _, s in cases.pairs])
+    parts = [piece(cases, calibration, shape, hardware, rows) for rows in cases.layout.chunks(CHUNK)]
+    return Speeds(
+        reason=np.concatenate([part.reason for part in parts]),
+        step=training.Step.concatenate([part.step for part in parts]),
+        low_tokens_per_s_per_gpu=np.concatenate([part.low_tokens_per_s_per_gpu for part in parts]),
+        high_tokens_per_s_per_gpu=np.concatenate([part.high_tokens_per_s_per_gpu for part in parts]),
+    )
+
+
+def piece(
+    cases: Cases, calibration: cal.Calibration, shape: transformer.Shape, hardware: HardwareColumns, rows: slice
+) -> Speeds:
+    """Time one chunk of cases."""
+    layout = cases.layout.take(rows)
+    chip = hardware.take(cases.pair[rows])
+    own = shape if len(shape) == 1 else shape.take(cases.model[rows])
+    sequence = cases.sequence_tokens[rows]
+    reason = legality.reason_codes(own, chip, layout, sequence)
+    with np.errstate(all="ignore"):
+        case = make_case(cases, calibration, own, chip, layout, sequence)
+        step = training.step(case)
+        traits = cal.traits(case, software_of(cases, len(layout)), step, stated_layout=True)
+        low, high = cal.interval(step.tokens_per_s_per_gpu, traits, calibration.ranges)
+    legal = reason == legality.OK
+    columns = {name: np.where(legal, getattr(step, name), np.nan) for name in step.names()}
+    return Speeds(reason, training.Step(**columns), np.where(legal, low, np.nan), np.where(legal, high, np.nan))
+
+
+def software_of(cases: Cases, count: int) -> Integers:
+    """Return the software class of each case."""
+    return np.broadcast_to(software_codes([cases.software]), (count,))
+
+
+def make_case(
+    cases: Cases,
+    calibration: cal.Calibration,
+    shape: transformer.Shape,
+    hardware: HardwareColumns,
+    layout: LayoutColumns,
+    sequence: Floats,
+) -> training.Case:
+    """Join the parts of explicit cases."""
+    count = len(layout)
+    recipe = recipe_columns(count, sequence, method=cases.method, adapter_rank=cases.lora_rank)
+    year = (
+        hardware.year + search.USUAL_AGE_YEARS if cases.software_year is None else np.full(count, cases.software_year)
+    )
+    software = software_of(cases, count)
+    return build_case(shape, hardware, layout, recipe, calibration.values, software=software, software_year=year)
+
+
+# Names and defaults --------------------------------------------------------------------------------------------------
+
+DEGREES = ("tensor", "pipeline", "context", "expert", "data", "micro_batch", "virtual_stages", "sharding")
+
+
+def resolve_system(catalog: Catalog, gpu: str, system: str | None) -> tuple[Accelerator, System]:
+    """Return the accelerator that a name means and its node: the one named, else its default."""
+    if system is None:
+        accelerator = catalog.accelerator(gpu)
+        return accelerator, catalog.default_system(accelerator.id)
+    node = catalog.system(system)
+    accelerator = catalog.accelerator(gpu or node.accelerator_id)
+    if node.accelerator_id != accelerator.id:
+        raise UsageError(f"system {node.id} has {node.accelerator_id}, not {accelerator.id}. Leave one of them out.")
+    return accelerator, node
+
+
+def default_precision(accelerator: Accelerator, precision: str | None) -> str:
+    """Return the precision asked for, else bf16, or fp16 on chips without it."""
+    return precision or ("bf16" if accelerator.bf16_tflops else "fp16")
+
+
+def array_of(value: Any, name: str) -> NDArray[np.float64]:
+    """Return numbers as an array, or say which argument is none."""
+    try:
+        return np.atleast_1d(np.asarray(value, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise UsageError(f"{name}: cannot read {value!r} as a number.") from None
+
+
+def texts(value: str | Sequence[str], count: int) -> list[str]:
+    """Return one text per case."""
+    return [value] * count if isinstance(value, str) else list(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """An explicit question as given: scalars or columns; None where nothing was said."""
+
+    model: str | Sequence[str]
+    gpu: str | Sequence[str]
+    gpus: ArrayLike
+    system: str | None = None
+    tensor: ArrayLike | None = None
+    pipeline: ArrayLike | None = None
+    context: ArrayLike | None = None
+    expert: ArrayLike | None = None
+    data: ArrayLike | None = None
+    sharding: ArrayLike | None = None
+    micro_batch: ArrayLike | None = None
+    virtual_stages: ArrayLike | None = None
+    global_batch: ArrayLike | None = None
+    sequence: ArrayLike | None = None
+    recompute: str | Sequence[str] | None = None
+    precision: str | Sequence[str] | None = None
+    method: str = "full"
+    lora_rank: float = 16.0
+    software: str = PLAN_SOFTWARE
+    software_year: float | None = None
+    flash: bool = True
+
+    @property
+    def scalar(self) -> bool:
+        """Whether every argument is a single value: one question, answered with an error or a result."""
+        return all(
+            isinstance(value, str) or value is None or np.ndim(value) == 0
+            for value in (getattr(self, field.name) for field in fields(self))
+        )
+
+    @property
+    def explicit(self) -> bool:
+        """Whether any degree is given, so that the rest are taken as one instead of searched."""
+        return any(getattr(self, name) is not None for name in (*DEGREES, "recompute"))
+
+
+def explicit_cases(catalog: Catalog, wanted: Wanted) -> Cases:
+    """Turn a question into cases: names resolved once each, numbers broadcast to one length."""
+    numbers = {name: getattr(wanted, name) for name in ("gpus", *DEGREES, "global_batch", "sequence")}
+    given = {name: array_of(value, name) for name, value in numbers.items() if value is not None}
+    words = [wanted.model, wanted.gpu, wanted.recompute or "none", wanted.precision or ""]
+    lengths = {len(value) for value in given.values()} | {len(w) for w in words if not isinstance(w, str)}
+    count = max(lengths, default=1)
+    if lengths - {1, count}:
+        raise UsageError(
+            f"columns of different lengths: {', '.join(map(str, sorted(lengths)))}. Give one length, or single values."
+        )
+    models, gpus = texts(wanted.model, count), texts(wanted.gpu, count)
+    names = {name: catalog.architecture(name) for name in dict.fromkeys(models)}
+    chips = {name: resolve_system(catalog, name, wanted.system) for name in dict.fromkeys(gpus)}
+    model = np.array([list(names).index(name) for name in names], dtype=np.int64)[positions(models, names)]
+    pair = positions(gpus, chips)
+    first = next(iter(names.values()))
+    sequence = given.get("sequence", np.array([float(default_sequence(first))]))
+    layout = complete_layout(wanted, given, count, first, chips[gpus[0]][0], float(sequence[0]))
+    return Cases(
+        architectures=list(names.values()), pairs=list(chips.values()), model=model, pair=pair, layout=layout,
+        sequence_tokens=np.broadcast_to(sequence, (count,)), method=wanted.method, lora_rank=wanted.lora_rank,
+        software=wanted.software, software_year=wanted.software_year,
+    )  # fmt: skip
+
+
+def positions(words: Sequence[str], index: Mapping[str, Any]) -> Integers:
+    """Return each word's position among the distinct ones."""
+    place = {name: number for number, name in enumerate(index)}
+    return np.fromiter((place[word] for word in words), dtype=np.int64, count=len(words))
+
+
+def default_sequence(architecture: Architecture) -> int:
+    """Return the sequence that is assumed where none is given: the model's own, at most 8,192."""
+    return min(architecture.max_sequence_tokens or 8192, 8192)
+
+
+def complete_layout(
+    wanted: Wanted,
+    given: Mapping[str, Floats],
+    count: int,
+    architecture: Architecture,
+    chip: Accelerator,
+    sequence: float,
+) -> LayoutColumns:
+    """Fill in what a layout leaves open: degrees of one, data parallelism by division, the batch by the model's size."""
+
+    def column(name: str, default: ArrayLike = 1.0) -> Floats:
+        return np.broadcast_to(given.get(name, np.asarray(default, dtype=np.float64)), (count,))
+
+    tensor, pipeline, context = column("tensor"), column("pipeline"), column("context")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rest = np.floor(column("gpus") / (tensor * pipeline * context))
+    data, micro = column("data", rest), column("micro_batch")
+    usual = search.default_global_batch(architecture, sequence)
+    with np.errstate(invalid="ignore"):
+        batch = np.ceil(usual / np.maximum(data * micro, 1)) * data * micro
+    recompute = texts(wanted.recompute or "none", count)
+    precision = texts(wanted.precision or default_precision(chip, None), count)
+    sharding = column("sharding", 1.0)
+    return LayoutColumns(
+        gpus=column("gpus"), tensor=tensor, pipeline=pipeline, context=context, expert=column("expert"), data=data,
+        sharding=np.where(np.isfinite(sharding), sharding, 0).astype(np.int64), micro_batch=micro,
+        global_batch=column("global_batch", batch), virtual_stages=column("virtual_stages"),
+        recompute=codes(recompute, RECOMPUTES, "recompute"), precision=codes(precision, PRECISIONS, "precision"),
+        flash=np.full(count, wanted.flash), sequence_parallel=np.ones(count, dtype=np.bool_),
+    )  # fmt: skip
+
+
+def codes(words: Sequence[str], names: Sequence[str], what: str) -> Integers:
+    """Return the codes of words of a closed list."""
+    table = {word: code_of(word, names, what) for word in dict.fromkeys(words)}
+    return np.fromiter((table[word] for word in words), dtype=np.int64, count=len(words))
+
+
+# Answers -------------------------------------------------------------------------------------------------------------
+
+
+def single(catalog: Catalog, wanted: Wanted) -> dict[str, Any]:
+    """Answer one question: the layout given, else the fastest found, with the step by part and what bounds each."""
+    return explicit_answer(catalog, wanted) if wanted.explicit else searched_answer(catalog, wanted)
+
+
+def explicit_answer(catalog: Catalog, wanted: Wanted) -> dict[str, Any]:
+    """Answer for the layout as given, or raise with the reason why it cannot exist."""
+    cases = explicit_cases(catalog, wanted)
+    calibration = current(catalog)
+    shape = transformer.stack(cases.architectures)
+    hardware = hardware_columns([a for a, _ in cases.pairs], [s for _, s in cases.pairs])
+    code = int(legality.reason_codes(shape, hardware, cases.layout, cases.sequence_tokens)[0])
+    if code != legality.OK:
+        raise UsageError(legality.sentence(code, shape, cases.layout, cases.pairs[0][0].id))
+    case = make_case(cases, calibration, shape, hardware, cases.layout, cases.sequence_tokens)
+    return described(cases, case, calibration)
+
+
+def searched_answer(catalog: Catalog, wanted: Wanted) -> dict[str, Any]:
+    """Answer with the fastest layout, and the candidates behind it."""
+    cases = explicit_cases(catalog, wanted)
+    calibration = current(catalog)
+    architecture, (accelerator, system) = cases.architectures[0], cases.pairs[0]
+    job = search.make_job(
+        architecture, sequence_tokens=float(cases.sequence_tokens[0]),
+        global_batch=None if wanted.global_batch is None else int(cases.layout.global_batch[0]),
+        precision=PRECISIONS[int(cases.layout.precision[0])], method=cases.method, lora_rank=int(cases.lora_rank),
+        software=cases.software, software_year=cases.software_year, values=calibration.values,
+    )  # fmt: skip
+    keys = search.make_keys([accelerator], [system], [float(cases.layout.gpus[0])])
+    grid = search.make_grid(architecture, job.sequence_tokens, job.global_batch, wide=True)
+    found = search.search(grid, job, keys)
+    if len(found.key) == 0:
+        best = search.reduce_best(found, job, keys)
+        raise NothingFitsError(no_layout(int(best.reason[0]), cases))
+    order = np.argsort(-found.step.tokens_per_s_per_gpu, kind="stable")
+    chosen = Cases(
+        cases.architectures, cases.pairs, cases.model[:1], cases.pair[:1], found.layout.take(order[:1]),
+        cases.sequence_tokens[:1], cases.method, cases.lora_rank, cases.software, cases.software_year,
+    )  # fmt: skip
+    hardware = hardware_columns([accelerator], [system])
+    case = make_case(
+        chosen, calibration, transformer.stack([architecture]), hardware, chosen.layout, chosen.sequence_tokens
+    )
+    answer = described(chosen, case, calibration)
+    answer["layouts_timed"] = len(found.key)
+    answer["alternatives"] = [candidate(found, row) for row in order[:20]]
+    return answer
+
+
+def no_layout(reason: int, cases: Cases) -> str:
+    """Say why a search found nothing, and what to try."""
+    architecture, (accelerator, _) = cases.architectures[0], cases.pairs[0]
+    gpus, precision = int(cases.layout.gpus[0]), PRECISIONS[int(cases.layout.precision[0])]
+    if reason == search.NO_PRECISION:
+        return f"{accelerator.id} has no known {precision} peak. Try --precision bf16 or fp16."
+    if reason == search.NO_BATCH:
+        return f"{gpus} GPUs are more than a batch of {int(cases.layout.global_batch[0])} sequences can use. Raise --global-batch."
+    return (
+        f"no layout of {architecture.name} fits the memory of {gpus} × {accelerator.id}. "
+        f"Use more GPUs; `gpucost fit --model {architecture.name} --gpu {accelerator.id}` says how many."
+    )
+
+
+def candidate(found: search.Candidates, row: int) -> dict[str, Any]:
+    """Return one candidate as a flat row."""
+    layout, step = found.layout.layout(row), found.step
+    return {
+        **layout_row(layout),
+        "step_s": float(step.total_s[row]),
+        "tokens_per_s_per_gpu": float(step.tokens_per_s_per_gpu[row]),
+        "mfu_fraction": float(step.mfu_fraction[row]),
+        "memory_gib": float(found.memory_bytes[row]) / search.GIB,
+    }
+
+
+def layout_row(layout: Layout) -> dict[str, Any]:
+    """Return a layout as a mapping."""
+    return {field.name: getattr(layout, field.name) for field in fields(Layout)}
+
+
+def described(cases: Cases, case: training.Case, calibration: cal.Calibration) -> dict[str, Any]:
+    """Describe one timed case: speed with its range, MFU and HFU, the parts of the step and their bounds."""
+    step = training.step(case)
+    traits = cal.traits(case, software_of(cases, 1), step, stated_layout=True)
+    low, high = cal.interval(step.tokens_per_s_per_gpu, traits, calibration.ranges)
+    bounds = roofline.part_bounds(case, step)
+    total = float(step.total_s[0])
+    parts = [
+        {
+            "part": name.removesuffix("_s"),
+            "time_s": float(getattr(step, name)[0]),
+            "share_fraction": float(getattr(step, name)[0]) / total,
+            "bound": roofline.BOUNDS[int(bounds[name][0])] if name in bounds else "schedule",
+        }
+        for name in training.PARTS
+    ]
+    architecture, (accelerator, system) = cases.architectures[0], cases.pairs[0]
+    layout, gpus = cases.layout.layout(0), float(cases.layout.gpus[0])
+    speed = float(step.tokens_per_s_per_gpu[0])
+    recipe = case.recipe
+    hardware_flop = transformer.hardware_flop(
+        case.shape, recipe.sequence_tokens, case.layout.recompute, case.layout.flash
+    )
+    peak = float(step.model_tflops[0] / step.mfu_fraction[0])
+    return {
+        "model": architecture.name,
+        "gpu": accelerator.id,
+        "system": system.id,
+        "layout": layout_row(layout),
+        "sequence_tokens": float(cases.sequence_tokens[0]),
+        "software": cases.software,
+        "tokens_per_s_per_gpu": speed,
+        "tokens_per_s_per_gpu_low": float(low[0]),
+        "tokens_per_s_per_gpu_high": float(high[0]),
+        "tokens_per_s": speed * gpus,
+        "step_s": total,
+        "mfu_fraction": float(step.mfu_fraction[0]),
+        "hfu_fraction": float(hardware_flop[0]) * speed / 1e12 / peak,
+        "model_tflops": float(step.model_tflops[0]),
+        "peak_tflops": peak,
+        "model_flop_per_token_flop": float(transformer.model_flop(case.shape, recipe.sequence_tokens)[0]),
+        "hardware_flop_per_token_flop": float(hardware_flop[0]),
+        "parts": parts,
+    }
+
+
+def columns_answer(catalog: Catalog, wanted: Wanted) -> tuple[Cases, Speeds]:
+    """Answer a column of questions: arrays, with a reason code where a case cannot exist."""
+    cases = explicit_cases(catalog, wanted)
+    return cases, evaluate(cases, current(catalog))
+
+
+def legal(speeds: Speeds) -> Flags:
+    """Return which rows have an answer."""
+    found: Flags = speeds.reason == legality.OK
+    return found
