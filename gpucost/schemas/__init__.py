@@ -21,6 +21,12 @@ from gpucost.schemas.columns import (
     number,
     text,
 )
+from gpucost.schemas.device import (
+    COLLECTIVE_MEASUREMENTS,
+    KERNEL_MEASUREMENTS,
+    MEMORY_MEASUREMENTS,
+    STEP_MEASUREMENTS,
+)
 from gpucost.schemas.hardware import ACCELERATORS, ALIASES, LLMS, MODEL_SOURCES, SYSTEMS
 from gpucost.schemas.measurements import CALIBRATION, PUBLISHED_RUNS, TRAINING_MEASUREMENTS
 from gpucost.schemas.ownership import (
@@ -55,6 +61,7 @@ __all__ = [
     "ALIASES",
     "CALIBRATION",
     "CLOUD_REGIONS",
+    "COLLECTIVE_MEASUREMENTS",
     "COMPONENTS",
     "CONFIDENCES",
     "DECISIONS",
@@ -63,8 +70,10 @@ __all__ = [
     "ENERGY",
     "EXCHANGE_RATES",
     "HOSTED_TOKENS",
+    "KERNEL_MEASUREMENTS",
     "LLMS",
     "MARKET_STATISTICS",
+    "MEMORY_MEASUREMENTS",
     "MODEL_SOURCES",
     "OFFERS",
     "OPTIONS",
@@ -80,6 +89,7 @@ __all__ = [
     "SERVICES",
     "SPOT",
     "STATUSES",
+    "STEP_MEASUREMENTS",
     "SYSTEMS",
     "TABLES",
     "TRAINING_MEASUREMENTS",
@@ -127,6 +137,10 @@ TABLES: dict[str, Table] = {
         TRAINING_MEASUREMENTS,
         PUBLISHED_RUNS,
         CALIBRATION,
+        MEMORY_MEASUREMENTS,
+        KERNEL_MEASUREMENTS,
+        COLLECTIVE_MEASUREMENTS,
+        STEP_MEASUREMENTS,
     )
 }
 

@@ -76,4 +76,5 @@ def validate_memory(
     """Predict the peak memory of rows that carry one; there is no calibration to leave anything out of."""
     from gpucost.validation import memory
 
-    return memory.validate(rows_of(catalog, path), catalog, core=core)
+    rows = rows_of(catalog, path) if path else [*catalog.rows("training_measurements"), *catalog.rows("memory_measurements")]
+    return memory.validate(rows, catalog, core=core)
