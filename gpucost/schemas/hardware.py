@@ -157,9 +157,14 @@ LLMS = Table(
 ALIASES = Table(
     "aliases",
     "models/aliases.csv",
-    "Other names of accelerators, systems and models.",
+    "Other names of accelerators, systems, models, providers, regions and purchase options.",
     (
-        text("kind", "what is named", required=True, choices=("accelerator", "system", "model", "provider", "region")),
+        text(
+            "kind",
+            "what is named",
+            required=True,
+            choices=("accelerator", "system", "model", "provider", "region", "option"),
+        ),
         text("alias", "the other name, in lower case", required=True),
         text("id", "canonical name", required=True),
         text("notes", "what a reader must know"),
