@@ -3,7 +3,7 @@
 import pytest
 
 from gpucost.catalog.validation import check_file
-from gpucost.schemas import TABLES, Table
+from gpucost.schemas import OPTIONS, TABLES, Table
 
 from .tables import ROOT, files, lines, rows
 
@@ -69,3 +69,21 @@ def test_ranges_hold_their_typical_value():
         for item in rows(name):
             low, typical, high = (float(item[part]) for part in ("low", "typical", "high"))
             assert low <= typical <= high, item["item"]
+
+
+def test_aliases_lead_to_names():
+    named = {
+        "accelerator": {item["id"] for item in rows("accelerators")},
+        "system": {item["id"] for item in rows("systems")},
+        "model": {item["id"] for item in rows("llms")},
+        "provider": {item["provider"] for item in rows("providers")},
+        "region": {item["region"] for item in rows("cloud_regions")},
+        "option": set(OPTIONS),
+    }
+    lost = [(item["alias"], item["id"]) for item in rows("aliases") if item["id"] not in named[item["kind"]]]
+    assert not lost
+    assert all(item["alias"] == item["alias"].lower() for item in rows("aliases"))
+
+
+def test_every_provider_of_an_offer_is_described():
+    assert {item["provider"] for item in rows("offers")} <= {item["provider"] for item in rows("providers")}
