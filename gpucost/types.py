@@ -80,6 +80,7 @@ class Accelerator:
     scaleup_gpus: int = 1
     pcie_gb_per_s: float | None = None
     tdp_w: float | None = None
+    memory_type: str = ""  # HBM3, GDDR6, LPDDR5 …
     confidence: str = "medium"
     status: Status = "sourced"
     source_id: str = ""

@@ -53,6 +53,8 @@ from gpucost.schemas.prices import (
     UNDATED,
 )
 
+from gpucost.schemas.serving import LENGTH_DISTRIBUTIONS, SERVING_CALIBRATION, SERVING_MEASUREMENTS
+
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
@@ -71,6 +73,7 @@ __all__ = [
     "EXCHANGE_RATES",
     "HOSTED_TOKENS",
     "KERNEL_MEASUREMENTS",
+    "LENGTH_DISTRIBUTIONS",
     "LLMS",
     "MARKET_STATISTICS",
     "MEMORY_MEASUREMENTS",
@@ -87,6 +90,8 @@ __all__ = [
     "QUARANTINE",
     "SCHEMA_VERSION",
     "SERVICES",
+    "SERVING_CALIBRATION",
+    "SERVING_MEASUREMENTS",
     "SPOT",
     "STATUSES",
     "STEP_MEASUREMENTS",
@@ -141,6 +146,9 @@ TABLES: dict[str, Table] = {
         KERNEL_MEASUREMENTS,
         COLLECTIVE_MEASUREMENTS,
         STEP_MEASUREMENTS,
+        SERVING_MEASUREMENTS,
+        SERVING_CALIBRATION,
+        LENGTH_DISTRIBUTIONS,
     )
 }
 

@@ -1,0 +1,366 @@
+"""Validating serving predictions: rows to items, fits, leave-one-out, ranges.
+
+A prediction is made from what a row says about the deployment; measured columns are read afterwards, for comparison
+only. Rows whose batch is stated and rows at saturation are reported apart, and so is the time to the first token under
+load, which is a queue and no physics.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.errors import UsageError
+from gpucost.physics import calibration as training_calibration
+from gpucost.physics.columns import Flags, Floats
+from gpucost.physics.serving_efficiency import DEFAULTS, ENGINES, FAMILIES, PARAMETERS
+from gpucost.validation import report, wording
+from gpucost.validation.serving_model import Loads, Printed, loads_of, printed
+from gpucost.validation.serving_rows import Facts, Row, ServingRow, read_row
+
+METRICS = ("output_tokens_per_s", "total_tokens_per_s", "tpot_ms", "ttft_ms")
+_COLUMNS = {
+    "output_tokens_per_s": "measured_output_tokens_per_s",
+    "total_tokens_per_s": "measured_total_tokens_per_s",
+    "tpot_ms": "tpot_ms",
+    "ttft_ms": "ttft_ms",
+}
+MS_PER_S = 1e3
+NOT_CORE_WEIGHT = 0.45  # what a row that is not suited to validation counts in a fit, against one that is
+TRAITS = ("saturation", "unstated_layout", "unstated_lengths", "mixture_of_experts", "unusual_family", "unusual_engine", "host_bound", "first_token")  # fmt: skip
+DEFAULT_RANGES: dict[str, float] = {"base": 0.22, **dict.fromkeys(TRAITS, 1.2)}
+USUAL_FAMILIES = ("ampere", "ada", "hopper", "blackwell")
+USUAL_ENGINES = ("vllm", "sglang", "trtllm", "llama.cpp")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One measured figure of a row."""
+
+    row: int
+    metric: str
+    value: float
+
+
+@dataclass(frozen=True)
+class Measurements:
+    """Rows that could be read, their figures, figures under load, and what was skipped with the reason."""
+
+    rows: list[ServingRow]
+    figures: list[Measured]
+    loaded: list[Measured]  # time to the first token under load
+    skipped: list[dict[str, str]]
+    sources: dict[str, str]
+    total: int
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The parameters and the widths of the ranges."""
+
+    values: Mapping[str, float]
+    ranges: Mapping[str, float]
+
+
+def gather(rows: Sequence[Row], facts: Facts) -> Measurements:
+    """Read every row; what cannot be computed or states nothing measured is skipped with its reason."""
+    found = Measurements([], [], [], [], {}, len(rows))
+    for number, row in enumerate(rows):
+        name = str(row.get("id") or f"row {number + 2}")
+        found.sources[name] = str(row.get("source_name") or "")
+        try:
+            read = read_row(row, facts)
+            figures, loaded = measured(row, read, len(found.rows))
+            if not figures and not loaded:
+                raise UsageError("no measured throughput, time per token or time to the first token")
+        except UsageError as error:
+            found.skipped.append({"id": name, "reason": str(error)})
+            continue
+        found.rows.append(read)
+        found.figures.extend(figures)
+        found.loaded.extend(loaded)
+    return found
+
+
+def measured(row: Row, read: ServingRow, index: int) -> tuple[list[Measured], list[Measured]]:
+    """Return the figures that a row states and the physics predicts, and its times under load."""
+    figures, loaded = [], []
+    for metric, column in _COLUMNS.items():
+        value = wording.number(row.get(column))
+        if value is None or value <= 0:
+            continue
+        if read.scenario == "prompt" and metric in ("output_tokens_per_s", "tpot_ms"):
+            continue
+        if metric == "ttft_ms" and not (read.scenario in ("single", "prompt") and (read.batch or 1) == 1):
+            loaded.append(Measured(index, metric, value))
+        elif metric != "ttft_ms" or read.prompt_tokens > 0:
+            figures.append(Measured(index, metric, value))
+    return figures, loaded
+
+
+def predicted(figures: Sequence[Measured], shown: Printed) -> Floats:
+    """Return the predictions of figures, in their units."""
+    by_metric = {
+        "output_tokens_per_s": shown.output_tokens_per_s, "total_tokens_per_s": shown.total_tokens_per_s,
+        "tpot_ms": shown.tpot_s * MS_PER_S, "ttft_ms": shown.ttft_s * MS_PER_S,
+    }  # fmt: skip
+    return np.array([by_metric[figure.metric][figure.row] for figure in figures], dtype=np.float64)
+
+
+# Ranges --------------------------------------------------------------------------------------------------------------
+
+
+def traits_of(found: Measurements, figures: Sequence[Measured], shown: Printed) -> NDArray[np.bool_]:
+    """Return what makes each prediction less certain: rows × TRAITS."""
+    table = []
+    for figure in figures:
+        row = found.rows[figure.row]
+        d = row.deployment
+        table.append(
+            (
+                row.group == "saturation", not row.stated_layout and d.gpus > 1, not row.stated_lengths,
+                d.architecture.experts > 0, d.accelerator.family not in USUAL_FAMILIES, d.engine not in USUAL_ENGINES,
+                bool(shown.host_share[figure.row] > 0.3), figure.metric == "ttft_ms" or row.scenario == "prompt",
+            )
+        )  # fmt: skip
+    return np.array(table, dtype=np.bool_).reshape(len(figures), len(TRAITS))
+
+
+def width_of(traits: NDArray[np.bool_], ranges: Mapping[str, float]) -> Floats:
+    """Return half the logarithmic width of the 80 % range: base · Π ratio of the traits that apply."""
+    ratios = np.array([ranges[name] for name in TRAITS])
+    width: Floats = ranges["base"] * np.exp(traits.astype(np.float64) @ np.log(ratios))
+    return width
+
+
+def fit_ranges(residual: Floats, traits: NDArray[np.bool_], voices: Floats) -> dict[str, float]:
+    """Fit the widths to residuals of held-out sources so that 80 % lie within; ratios stay between 1 and 2.5.
+
+    The scale of a Laplace distribution by maximum likelihood, each row weighted by `voices`; the base is then the
+    weighted 80 % quantile.
+    """
+    from scipy.optimize import minimize
+
+    size, active = np.abs(residual), traits.T.astype(np.float64)
+
+    def loss(x: Floats) -> float:
+        scale = x[0] + x[1:] @ active
+        return float(np.sum(voices * (scale + size * np.exp(-scale))) + 0.5 * np.sum(((x[1:] - 0.15) / 0.3) ** 2))
+
+    bounds = [(-5.0, 1.0)] + [(0.0, np.log(2.5))] * len(TRAITS)
+    x = minimize(loss, np.array([np.log(0.15)] + [0.15] * len(TRAITS)), bounds=bounds, method="L-BFGS-B").x
+    scaled = size / np.exp(x[1:] @ active)
+    order = np.argsort(scaled)
+    below = np.cumsum(voices[order]) / np.sum(voices)
+    base = float(scaled[order][np.searchsorted(below, training_calibration.COVERAGE)])
+    return {"base": base, **{name: float(np.exp(value)) for name, value in zip(TRAITS, x[1:], strict=True)}}
+
+
+# Fitting -------------------------------------------------------------------------------------------------------------
+
+WITHIN_SOURCE = 0.25  # standard deviation of a residual's logarithm at which it counts in full
+VOICE_ROWS = 60  # figures of one source beyond which more of them add only as their root
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Figures as arrays, ready for a fit."""
+
+    loads: Loads
+    figures: list[Measured]
+    log_measured: Floats
+    source: NDArray[Any]
+    group: NDArray[Any]
+    core: Flags
+    usable: Flags  # physically possible as stated
+
+
+def observe(found: Measurements) -> Observations:
+    """Turn measurements into arrays."""
+    rows = [found.rows[figure.row] for figure in found.figures]
+    values = np.array([figure.value for figure in found.figures])
+    return Observations(
+        loads_of(found.rows, DEFAULTS), found.figures, np.log(values), np.array([row.source for row in rows]),
+        np.array([row.group for row in rows]), np.array([row.core for row in rows]), np.array([usable(row) for row in rows]),
+    )  # fmt: skip
+
+
+def usable(row: ServingRow) -> bool:
+    """Return whether a row may teach: submissions state the reference's 16 bits where they ran 8."""
+    return not (row.deployment.engine == "tuned" and row.deployment.format in ("fp16", "bf16"))
+
+
+def voice(seen: Observations, chosen: Flags) -> Floats:
+    """Return the weight of each figure: a source counts as √rows once it has many, and less where it is not core."""
+    keys = np.char.add(np.char.add(seen.source.astype(str), "|"), seen.group.astype(str))
+    _, inverse, counts = np.unique(keys[chosen], return_inverse=True, return_counts=True)
+    weight = np.zeros(len(keys))
+    count = counts[inverse].astype(np.float64)
+    weight[chosen] = np.sqrt(np.minimum(count, VOICE_ROWS) / count)
+    return weight * np.where(seen.core, 1.0, NOT_CORE_WEIGHT) * seen.usable
+
+
+def used(seen: Observations) -> Flags:
+    """Return which parameters the observations can say anything about."""
+    families = {FAMILIES[code] for code in np.unique(seen.loads.software.family)}
+    engines = {list(ENGINES)[code] for code in np.unique(seen.loads.software.engine)}
+    members = {*FAMILIES, *ENGINES} - families - engines
+    return np.array([parameter.name.partition(".")[2] not in members for parameter in PARAMETERS])
+
+
+def fit(seen: Observations, chosen: Flags, start: Mapping[str, float] = DEFAULTS, rounds: int = 8) -> dict[str, float]:
+    """Return the parameters that balance the chosen figures and the priors: robust least squares, maximum a posteriori."""
+    from scipy.optimize import least_squares
+
+    names = [parameter.name for parameter in PARAMETERS]
+    centre = np.log([DEFAULTS[name] for name in names])
+    spread = np.array([parameter.spread for parameter in PARAMETERS])
+    free = np.flatnonzero(used(seen))
+    weight = voice(seen, chosen)
+    rows = np.flatnonzero(weight > 0)
+
+    def values(z: Floats) -> dict[str, float]:
+        logs = centre.copy()
+        logs[free] += z * spread[free]
+        return dict(zip(names, np.exp(logs).tolist(), strict=True))
+
+    def cost(z: Floats) -> Floats:
+        logged = np.log(np.maximum(predicted(seen.figures, printed(seen.loads, values(z))), 1e-12))
+        return np.concatenate([((logged - seen.log_measured) / WITHIN_SOURCE * weight)[rows], z])
+
+    first = ((np.log([start[name] for name in names]) - centre) / spread)[free]
+    solution = least_squares(cost, np.clip(first, -4.9, 4.9), bounds=(-5.0, 5.0), loss="soft_l1", max_nfev=rounds)
+    return values(solution.x)
+
+
+GROUPINGS = {
+    "source": lambda row: row.source,
+    "model": lambda row: row.deployment.architecture.name,
+    "gpu": lambda row: row.deployment.accelerator.id,
+}
+
+
+def leave_one_out(
+    found: Measurements, seen: Observations, grouping: str = "source", start: Mapping[str, float] = DEFAULTS
+) -> Floats:
+    """Predict each group with a calibration fitted to the others; return log predictions. Groups without core rows share one fit."""
+    groups = np.array([GROUPINGS[grouping](found.rows[figure.row]) for figure in found.figures])
+    logged = np.full(len(groups), np.nan)
+    whole: dict[str, float] | None = None
+    for name in np.unique(groups):
+        mine = groups == name
+        if seen.core[mine].any():
+            values = fit(seen, ~mine, start)
+        else:
+            whole = whole or fit(seen, np.ones(len(groups), dtype=np.bool_), start)
+            values = whole
+        logged[mine] = np.log(predicted(seen.figures, printed(seen.loads, values)))[mine]
+    return logged
+
+
+def calibrate(found: Measurements) -> tuple[Calibration, Floats]:
+    """Fit the parameters to all figures, the ranges to held-out sources; return also the held-out log predictions."""
+    seen = observe(found)
+    values = fit(seen, np.ones(len(seen.figures), dtype=np.bool_), rounds=30)
+    held_out = leave_one_out(found, seen, start=values)
+    traits = traits_of(found, found.figures, printed(seen.loads, values))
+    _, inverse, counts = np.unique(seen.source, return_inverse=True, return_counts=True)
+    ranges = fit_ranges(held_out - seen.log_measured, traits, seen.usable / np.sqrt(counts[inverse]))
+    return Calibration(values, ranges), held_out
+
+
+# Report --------------------------------------------------------------------------------------------------------------
+
+
+def items_of(found: Measurements, figures: Sequence[Measured], middle: Floats, width: Floats) -> list[report.Item]:
+    """Return the predictions beside the measurements."""
+    items = []
+    for figure, value, wide in zip(figures, middle.tolist(), width.tolist(), strict=True):
+        row = found.rows[figure.row]
+        low, high = value * np.exp(-wide), value * np.exp(wide)
+        items.append(report.Item(row.id, row.source, figure.metric, figure.value, value, float(low), float(high), row.group, row.notes))  # fmt: skip
+    return items
+
+
+def predict(found: Measurements, calibration: Calibration) -> tuple[list[report.Item], list[report.Item]]:
+    """Predict every figure with a calibration; the second list holds times to the first token under load."""
+    if not found.rows:
+        return [], []
+    shown = printed(loads_of(found.rows, calibration.values), calibration.values)
+    answers = []
+    for figures in (found.figures, found.loaded):
+        width = width_of(traits_of(found, figures, shown), calibration.ranges)
+        answers.append(items_of(found, figures, predicted(figures, shown), width))
+    return answers[0], answers[1]
+
+
+def load(rows: Sequence[Mapping[str, Any]]) -> Calibration:
+    """Read the rows of the serving calibration; later rows override earlier ones, so that a user's own book may follow."""
+    values, ranges = dict(DEFAULTS), dict(DEFAULT_RANGES)
+    for row in rows:
+        target = ranges if row["kind"] == "range" else values
+        target[str(row["name"])] = float(row["value"])
+    return Calibration(values, ranges)
+
+
+def report_payload(found: Measurements, calibration: Calibration, **more: Any) -> dict[str, Any]:
+    """Return the report: all items, the two groups apart, and times under load apart from both."""
+    items, loaded = predict(found, calibration)
+    answer = report.payload(found.total, items, found.skipped, found.sources, **more)
+    for group in ("stated", "saturation"):
+        answer[group] = report.statistics([item for item in items if item.group == group])
+    answer["by_metric"] = {name: report.statistics([item for item in items if item.metric == name]) for name in METRICS}
+    answer["loaded_ttft"] = [report.as_row(item) for item in loaded]
+    answer["caveat"] = (
+        "Time to the first token under load is a queue, not physics: no accuracy is claimed for loaded_ttft."
+    )
+    return answer
+
+
+def validate(
+    catalog: Any, path: str | None = None, *, leave_out: str | None = None, core: bool = False
+) -> dict[str, Any]:
+    """Predict serving runs; `leave_out` names what is held out of the fit, `core` keeps the rows well suited."""
+    from gpucost.validation.training import read_file
+
+    rows = read_file(path) if path else catalog.rows("serving_measurements")
+    found = gather(rows, catalog)
+    calibration = load(catalog.rows("serving_calibration"))
+    if core:
+        found = only_core(found)
+    if leave_out is None:
+        return report_payload(found, calibration, kind="validation", validated="serving", method=IN_SAMPLE)
+    if leave_out not in GROUPINGS:
+        raise UsageError(f"serving cannot leave out {leave_out!r}. Choose one of {', '.join(GROUPINGS)}.")
+    return held_out_payload(found, calibration, leave_out)
+
+
+IN_SAMPLE = "predicted with the shipped calibration, which was fitted to the shipped rows (in-sample where they are among these)"  # fmt: skip
+
+
+def only_core(found: Measurements) -> Measurements:
+    """Keep the rows well suited to validation."""
+    kept = [index for index, row in enumerate(found.rows) if row.core]
+    new = {old: index for index, old in enumerate(kept)}
+
+    def moved(figures: Sequence[Measured]) -> list[Measured]:
+        return [Measured(new[f.row], f.metric, f.value) for f in figures if f.row in new]
+
+    rows = [found.rows[index] for index in kept]
+    return Measurements(rows, moved(found.figures), moved(found.loaded), found.skipped, found.sources, len(kept) + len(found.skipped))  # fmt: skip
+
+
+def held_out_payload(found: Measurements, calibration: Calibration, grouping: str) -> dict[str, Any]:
+    """Return the report of predictions, each made with a calibration fitted to the other groups."""
+    seen = observe(found)
+    logged = leave_one_out(found, seen, grouping, calibration.values)
+    shown = printed(seen.loads, calibration.values)
+    width = width_of(traits_of(found, found.figures, shown), calibration.ranges)
+    items = items_of(found, found.figures, np.exp(logged), width)
+    method = f"each {grouping} predicted with a calibration fitted to the others"
+    answer = report.payload(found.total, items, found.skipped, found.sources, kind="validation", validated="serving", method=method)  # fmt: skip
+    for group in ("stated", "saturation"):
+        answer[group] = report.statistics([item for item in items if item.group == group])
+    return answer

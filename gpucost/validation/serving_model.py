@@ -1,0 +1,152 @@
+"""What a benchmark of each scenario prints: throughput, time per token and time to the first token, from the physics.
+
+A single stream and a fixed batch read their prompts first and then decode; a steady concurrency mixes both phases; a
+burst drains, so that its mean batch is smaller than its size; saturation runs what memory and the engine allow; a rate
+runs what Little's law says. Pools of a disaggregated deployment only decode.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gpucost.physics import serving
+from gpucost.physics.columns import Flags, Floats
+from gpucost.physics.serving import Case
+from gpucost.physics.serving_cases import build
+from gpucost.physics.serving_efficiency import ENGINE_NAMES, Software, resolve
+from gpucost.validation.serving_rows import ServingRow
+from gpucost.validation.serving_wording import SCENARIOS
+
+EARLY_BATCH_LIMIT = 256.0  # sequences that early engines run at once by default
+LITTLE_ROUNDS = 12
+POOL_PROMPT_TOKENS = 16_384.0  # tokens that a pool of prompts reads at once, per accelerator
+
+
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """Rows as arrays: what arrives, and how."""
+
+    case: Case  # its efficiencies are replaced by those of a calibration
+    software: Software
+    scenario: "np.ndarray[Any, np.dtype[np.int64]]"
+    prompt_tokens: Floats
+    output_tokens: Floats
+    batch: Floats  # NaN where not stated
+    rate: Floats
+    replicas: Floats
+    prompt_workers: Floats
+    decode_workers: Floats
+    decode_only: Flags
+
+    def __len__(self) -> int:
+        return len(self.prompt_tokens)
+
+    def is_(self, *names: str) -> Flags:
+        """Return which rows are of a scenario."""
+        return np.isin(self.scenario, [SCENARIOS.index(name) for name in names])
+
+    def take(self, rows: Any) -> "Loads":
+        """Return the rows that `rows` names."""
+        return Loads(
+            self.case.take(rows), self.software.take(rows), self.scenario[rows], self.prompt_tokens[rows],
+            self.output_tokens[rows], self.batch[rows], self.rate[rows], self.replicas[rows], self.prompt_workers[rows],
+            self.decode_workers[rows], self.decode_only[rows],
+        )  # fmt: skip
+
+
+def loads_of(rows: Sequence[ServingRow], values: Mapping[str, float]) -> Loads:
+    """Turn read rows into arrays."""
+    case, software = build([row.deployment for row in rows], values)
+
+    def column(numbers: Sequence[float | None]) -> Floats:
+        return np.array([np.nan if number is None else number for number in numbers], dtype=np.float64)
+
+    return Loads(
+        case=case,
+        software=software,
+        scenario=np.array([SCENARIOS.index(row.scenario) for row in rows], dtype=np.int64),
+        prompt_tokens=column([row.prompt_tokens for row in rows]),
+        output_tokens=column([row.output_tokens for row in rows]),
+        batch=column([row.batch for row in rows]),
+        rate=column([row.rate for row in rows]),
+        replicas=column([row.replicas for row in rows]),
+        prompt_workers=column([row.prompt_workers for row in rows]),
+        decode_workers=column([row.decode_workers for row in rows]),
+        decode_only=np.array([row.decode_only for row in rows], dtype=np.bool_),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Printed:
+    """What a benchmark would print, per row."""
+
+    output_tokens_per_s: Floats
+    total_tokens_per_s: Floats
+    tpot_s: Floats
+    ttft_s: Floats
+    sequences: Floats  # running in one replica
+    host_share: Floats
+
+
+def running(loads: Loads, case: Case) -> Floats:
+    """Return the sequences that run at once in one replica: what is asked for, within memory and the engine's limit."""
+    rates, known = case.rates, np.isfinite(loads.batch)
+    disaggregated = loads.decode_workers > 0
+    asked = loads.batch / np.where(disaggregated, np.maximum(loads.decode_workers, 1), loads.replicas)
+    ranks = np.maximum(case.placement.data, 1)
+    early = np.isin(
+        loads.software.engine, [ENGINE_NAMES.index(n) for n in ("vllm-2023", "vllm-2024", "vllm-2025", "vllm-rocm")]
+    )
+    limit = np.where(known, np.inf, rates.batch_limit * ranks)
+    limit = np.where(early, np.minimum(limit, EARLY_BATCH_LIMIT * ranks), limit)
+    fits = np.maximum(serving.capacity_sequences(case, loads.prompt_tokens, loads.output_tokens), 1.0)
+    most = np.minimum(np.minimum(np.where(known, asked, np.inf), limit), fits)
+    return np.maximum(np.where(loads.is_("burst"), most * rates.burst, most), 1.0)
+
+
+def by_littles_law(loads: Loads, case: Case, most: Floats) -> Floats:
+    """Return the sequences that a rate of requests keeps running: rate × output × time per token, at most `most`."""
+    sequences = np.ones_like(most)
+    arriving = np.where(np.isfinite(loads.rate), loads.rate, 0.0) / loads.replicas
+    for _ in range(LITTLE_ROUNDS):
+        at = serving.steady(case, sequences, loads.prompt_tokens, loads.output_tokens)
+        sequences = np.clip(arriving * loads.output_tokens * at.tpot_s, 1.0, most)
+    return sequences
+
+
+def printed(loads: Loads, values: Mapping[str, float]) -> Printed:
+    """Return what each row's benchmark would print."""
+    case = replace(loads.case, rates=resolve(values, loads.software))
+    prompt, output = loads.prompt_tokens, loads.output_tokens
+    sequences = running(loads, case)
+    rated = loads.is_("rated")
+    if rated.any():
+        rows = np.flatnonzero(rated)
+        sequences[rows] = by_littles_law(loads.take(rows), case.take(rows), sequences[rows])
+    alone = loads.is_("single", "prompt", "batch", "burst", "pool") | (loads.decode_workers > 0)
+    at = serving.steady(case, sequences, prompt, output, mixed=~alone)
+    mixing = serving.steady(case, sequences, prompt, output) if loads.is_("burst").any() else at
+    tpot, first = at.tpot_s, at.ttft_s
+    reading = np.where(prompt > 0, first, 0.0)
+    drained = sequences * output / (sequences * reading + output * tpot)
+    speed = np.where(loads.is_("single", "batch"), drained, at.output_tokens_per_s)
+    speed = np.where(loads.is_("burst"), mixing.output_tokens_per_s, speed)
+    speed = np.where(loads.decode_only | loads.is_("pool"), sequences / tpot, speed) * loads.replicas
+    pools = np.minimum(sequences / tpot * loads.decode_workers, output * loads.prompt_workers / first)
+    speed = np.where(loads.decode_workers > 0, pools, speed)
+    full = ~np.isfinite(loads.batch)
+    speed = speed * np.where(full, case.rates.saturation, 1.0)
+    return Printed(
+        output_tokens_per_s=speed,
+        total_tokens_per_s=np.where(loads.is_("prompt"), prompt_speed(loads, case), speed * (prompt + output) / output),
+        tpot_s=tpot, ttft_s=first, sequences=sequences, host_share=np.maximum(at.step.host_s, 0.0) / at.step.total_s,
+    )  # fmt: skip
+
+
+def prompt_speed(loads: Loads, case: Case) -> Floats:
+    """Return the prompt tokens read per second: of the stated prompts at once, or of a pool that is always full."""
+    full = np.maximum(POOL_PROMPT_TOKENS * case.placement.gpus / np.maximum(loads.prompt_tokens, 1.0), 1.0)
+    prompts = np.where(np.isfinite(loads.batch), loads.batch, full)
+    return prompts * loads.prompt_tokens / serving.prompt_s(case, loads.prompt_tokens, prompts) * loads.replicas

@@ -1,0 +1,172 @@
+"""From a published serving row to a deployment and its load.
+
+Nothing here looks at a measured column, an id or a source's name. What a row does not state is assumed and noted.
+"""
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from gpucost.errors import UsageError
+from gpucost.physics.serving_cases import Deployment
+from gpucost.physics.software import decimal_year
+from gpucost.types import Accelerator, Architecture, System
+from gpucost.validation import serving_wording, training_rows, wording
+
+Row = Mapping[str, Any]
+_SUFFIXES = re.compile(
+    r"[-_](instruct|chat|it|fp8|nvfp4|fp4|mxfp4|awq|gptq|int4|int8|bf16|hf|base|\d{4})\b", re.IGNORECASE
+)
+
+
+class Facts(Protocol):
+    """What is needed of the catalog."""
+
+    def accelerator(self, name: str) -> Accelerator: ...  # noqa: D102
+    def accelerators(self, name: str | None = None) -> list[Accelerator]: ...  # noqa: D102
+    def default_system(self, accelerator_id: str) -> System: ...  # noqa: D102
+    def architecture(self, name: str) -> Architecture: ...  # noqa: D102
+    def architectures(self, name: str | None = None) -> list[Architecture]: ...  # noqa: D102
+
+
+@dataclass(frozen=True)
+class ServingRow:
+    """A row, read: ready for the kernels."""
+
+    id: str
+    source: str
+    deployment: Deployment
+    scenario: str
+    prompt_tokens: float
+    output_tokens: float
+    batch: float | None
+    rate: float | None
+    replicas: int
+    prompt_workers: int
+    decode_workers: int
+    decode_only: bool  # stated throughput is that of decode steps alone
+    stated_lengths: bool
+    stated_layout: bool
+    core: bool
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def group(self) -> str:
+        """`stated` where the batch is known, else `saturation`."""
+        return "stated" if self.batch is not None else "saturation"
+
+
+def read_row(row: Row, facts: Facts) -> ServingRow:
+    """Read one row; raise UsageError with the reason where it cannot be computed."""
+    notes: list[str] = []
+    words = str(row.get("notes") or "")
+    accelerator = training_rows.find_accelerator(str(row.get("gpu") or ""), facts, notes)
+    architecture = find_architecture(row, facts, notes)
+    gpus = wording.count(row.get("n_gpus")) or wording.count(row.get("tp")) or 1
+    year = decimal_year(row.get("as_of"), max(accelerator.year + 1.5, 2025.0))
+    engine = serving_wording.engine(row.get("engine"), year)
+    if engine == "unknown":
+        notes.append(f"engine {row.get('engine')!r} is not known: taken as a modern one")
+    batch, rate = wording.number(row.get("batch_or_concurrency")), wording.number(row.get("request_rate"))
+    batch = batch if batch is not None and batch > 0 else None
+    kind = serving_wording.scenario(row.get("scenario"), batch, rate, words)
+    prompt, output, stated = serving_wording.lengths(
+        wording.number(row.get("isl")), wording.number(row.get("osl")), kind, words
+    )
+    if not stated:
+        notes.append(f"lengths assumed: {prompt:g} in, {output:g} out")
+    spread = serving_wording.spread(dict(row), gpus, architecture.heads, architecture.experts > 0, words)
+    if not spread.stated and gpus > 1:
+        notes.append(f"tensor parallel assumed {spread.tensor}")
+    if spread.tensor * spread.data * spread.pipeline * spread.replicas != gpus and not spread.decode_workers:
+        notes.append("stated degrees name the same accelerators twice: read as one group")
+    deployment = Deployment(
+        architecture, accelerator, system_of(facts, accelerator, spread), engine,
+        serving_wording.weight_format(row.get("weight_precision")), serving_wording.cache_format(row.get("kv_precision")),
+        spread.tensor, spread.data, spread.pipeline, spread.expert,
+    )  # fmt: skip
+    return ServingRow(
+        id=str(row.get("id") or ""), source=str(row.get("source_name") or ""), deployment=deployment, scenario=kind,
+        prompt_tokens=max(prompt, 0.0), output_tokens=max(output, 1.0), batch=batch, rate=rate, replicas=spread.replicas,
+        prompt_workers=spread.prompt_workers, decode_workers=spread.decode_workers,
+        decode_only="decode only" in words.lower(), stated_lengths=stated, stated_layout=spread.stated,
+        core=wording.flag(row.get("core")) is not False, notes=tuple(notes),
+    )  # fmt: skip
+
+
+def system_of(facts: Facts, accelerator: Accelerator, spread: serving_wording.Spread) -> System:
+    """Return the accelerator's default system; large groups on an NVLink bridge meet over PCI Express."""
+    system = facts.default_system(accelerator.id)
+    ranks = spread.tensor * spread.data
+    return replace(system, gpus=max(system.gpus, 8)) if ranks <= 8 else system
+
+
+def find_architecture(row: Row, facts: Facts, notes: list[str]) -> Architecture:
+    """Return the architecture: a known one, else from the row's dimensions, else the nearest known one of its size."""
+    name = str(row.get("model") or "").strip()
+    if not name or name == "nan":
+        raise UsageError("no model is named")
+    for candidate in (name, name.rsplit("/", 1)[-1], _SUFFIXES.sub("", name.rsplit("/", 1)[-1])):
+        try:
+            found = facts.architecture(candidate)
+        except UsageError:
+            continue
+        if found.status != "synthesised":
+            return found
+    total = wording.number(row.get("params_b")) or training_rows.size_in_name(name)
+    active = wording.number(row.get("active_params_b")) or active_in_name(name)
+    if wording.count(row.get("hidden")) and wording.count(row.get("n_layers")):
+        notes.append(f"model {name!r} built from its stated dimensions")
+        return from_columns(row, name, total, active)
+    if total is None:
+        raise UsageError(f"model {name!r} is not known and states neither dimensions nor a parameter count")
+    nearest = nearest_architecture(total, active, facts)
+    notes.append(f"model {name!r} taken as {nearest.name}, the nearest in size")
+    return nearest
+
+
+def active_in_name(name: str) -> float | None:
+    """Read billions of active parameters from a name such as Qwen3-30B-A3B.
+
+    >>> active_in_name("Qwen3-30B-A3B"), active_in_name("Llama-3-8B")
+    (3.0, None)
+    """
+    match = re.search(r"[-_]A(\d+(?:\.\d+)?)B", name, re.IGNORECASE)
+    return float(match[1]) if match else None
+
+
+def from_columns(row: Row, name: str, total_b: float | None, active_b: float | None) -> Architecture:
+    """Build an architecture from stated dimensions; experts follow from total and active parameters.
+
+    With f the width of an expert, one expert in every layer has 3·h·f·layers parameters; what the total holds beyond
+    attention and embeddings ÷ that is the number of experts, and the same of the active parameters those per token.
+    """
+    dense = training_rows.from_columns({**row, "gated_mlp": "y"}, name, wording.count(row.get("n_layers")), wording.count(row.get("hidden")) or 1, total_b)  # fmt: skip
+    dense = replace(dense, head_dim=wording.count(row.get("head_dim")) or dense.head_dim, tied_embeddings=False)
+    if not total_b or not active_b or active_b > 0.85 * total_b:
+        return dense
+    width = dense.ffn_hidden
+    one = 3 * dense.hidden * width * dense.layers
+    projections = 2 * dense.hidden * (dense.heads + dense.kv_heads) * dense.head_dim * dense.layers
+    beside = projections + 2 * dense.vocab * dense.hidden
+    experts = max(2, round((total_b * 1e9 - beside) / one))
+    per_token = min(experts, max(1, round((active_b * 1e9 - beside) / one)))
+    return replace(dense, ffn_hidden=0, experts=experts, experts_per_token=per_token, expert_ffn_hidden=width)
+
+
+def nearest_architecture(total_b: float, active_b: float | None, facts: Facts) -> Architecture:
+    """Return the known architecture nearest in total and active parameters, on a logarithmic scale."""
+    from gpucost.physics import transformer
+
+    known = facts.architectures()
+    shape = transformer.stack(known)
+    totals, actives = transformer.total_parameters(shape), transformer.active_parameters(shape)
+    wanted = (active_b or total_b) * 1e9
+
+    def distance(index: int) -> tuple[float, str]:
+        gap = abs(math.log(totals[index] / (total_b * 1e9))) + abs(math.log(actives[index] / wanted))
+        return gap, known[index].name
+
+    return known[min(range(len(known)), key=distance)]

@@ -1,0 +1,192 @@
+"""Reading the words of published serving tables: engines and their age, weight formats, scenarios, data sets, layouts."""
+
+import re
+from dataclasses import dataclass
+
+from gpucost.validation import wording
+
+# What to look for in the name of an engine, in this order -> engine.
+_ENGINE_SIGNS = (
+    ("llama.cpp", "llama.cpp"), ("llama-bench", "llama.cpp"), ("llamacpp", "llama.cpp"), ("ollama", "llama.cpp"),
+    ("mlc", "mlc"), ("exllama", "exllama"),
+    ("deepep", "wide"), ("wide-ep", "wide"), ("large ep", "wide"), ("in-house", "wide"), ("large-scale ep", "wide"),
+    ("mlperf", "tuned"), ("llmboost", "tuned"),
+    ("tensorrt-llm", "trtllm"), ("tensorrt llm", "trtllm"), ("trtllm", "trtllm"), ("trt-llm", "trtllm"),
+    ("tensorrt", "tuned"), ("sglang", "sglang"),
+)  # fmt: skip
+_PLAIN_SIGNS = ("plain", "cuda graph", "cudagraph", "pytorch", "torch", "own", "bare")
+_EARLY_SIGNS = ("fastgen", "deepspeed", "lightllm", "tgi", "text-generation-inference", "fastertransformer")
+
+_FORMAT_SIGNS = (
+    ("mxfp4", "mxfp4"), ("nvfp4", "nvfp4"), ("fp4", "nvfp4"), ("w8a8", "int8"), ("w8a16", "w8a16"), ("w4a", "int4"),
+    ("gguf", "gguf"), ("q4_", "gguf"), ("q4k", "gguf"), ("int4", "int4"), ("awq", "int4"), ("gptq", "int4"), ("4bit", "int4"),
+    ("fp8", "fp8"), ("float8", "fp8"), ("e4m3", "fp8"), ("int8", "int8"), ("8bit", "int8"), ("q8", "int8"),
+    ("bf16", "bf16"), ("bfloat16", "bf16"), ("fp16", "fp16"), ("half", "fp16"), ("float16", "fp16"),
+)  # fmt: skip
+
+# Mean prompt and output of known request sets, in tokens, where a row names the set but states no lengths.
+# ShareGPT as vLLM's benchmark filters it; MLPerf Inference's data sets as its rules list them.
+DATASETS = (
+    ("sharegpt", 220.0, 200.0), ("open-orca", 294.0, 294.0), ("llama2-70b", 294.0, 294.0), ("mixtral-8x7b", 300.0, 145.0),
+    ("llama3.1-405b", 9400.0, 680.0), ("llama3.1-8b", 778.0, 73.0), ("deepseek-r1", 800.0, 3880.0),
+    ("gpt-j", 778.0, 73.0), ("cnn", 778.0, 73.0), ("burstgpt", 620.0, 235.0), ("alpaca", 20.0, 60.0),
+)  # fmt: skip
+DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS = 512.0, 256.0
+SINGLE_PROMPT_TOKENS = 8.0  # benchmarks of one stream start from a few words
+
+SCENARIOS = ("single", "prompt", "batch", "steady", "burst", "saturated", "rated", "pool")
+
+
+def engine(text: object, year: float) -> str:
+    """Read an engine and its era; where no version is stated the date decides.
+
+    >>> engine("vLLM 0.7.3", 2026), engine("vllm 0.18.0", 2026), engine("vLLM (ROCm, Nov 2024)", 2024.9)
+    ('vllm-2025', 'vllm', 'vllm-rocm')
+    >>> engine("TensorRT 10.11, CUDA 12.9", 2025.5), engine("TensorRT-LLM v1.0 (PyTorch backend)", 2025.7)
+    ('tuned', 'trtllm')
+    """
+    word = str(text or "").lower()
+    word = "" if word == "nan" else word
+    for sign, name in _ENGINE_SIGNS:
+        if sign in word:
+            return name
+    if "vllm" in word:
+        return vllm_era(word, year)
+    if "transformers" in word or "huggingface" in word or "hf " in word:
+        return "transformers"
+    if any(sign in word for sign in _EARLY_SIGNS):
+        return "vllm-2024"
+    return "plain" if any(sign in word for sign in _PLAIN_SIGNS) else "unknown"
+
+
+def vllm_era(word: str, year: float) -> str:
+    """Read the era of vLLM: 0.8 made the new scheduler the default; 0.6 and 0.7 hide part of the host's work."""
+    match = re.search(r"vllm[-_ /]*(?:tpu|xpu|rocm)?[-_ ]*v?(\d+)\.(\d+)", word)
+    stated = re.search(r"\b(20\d\d)\b", word)
+    year = float(stated[1]) + 0.5 if stated else year
+    minor = int(match[2]) if match and match[1] == "0" else 99 if match else None
+    if "tpu" in word:
+        return "vllm-tpu"
+    if "xpu" in word or "intel" in word:
+        return "vllm-xpu"
+    modern = minor >= 8 if minor is not None else year >= 2025.1
+    if modern:
+        return "vllm"
+    if "rocm" in word:
+        return "vllm-rocm"
+    if minor is not None:
+        return "vllm-2025" if minor >= 6 else "vllm-2024" if minor >= 3 else "vllm-2023"
+    return "vllm-2023" if year < 2024 else "vllm-2024" if year < 2024.7 else "vllm-2025"
+
+
+def weight_format(text: object) -> str:
+    """Read the format of the weights; what is not stated is bf16.
+
+    >>> weight_format("gguf-Q4_K_M"), weight_format("w4a16"), weight_format("fp4"), weight_format(None)
+    ('gguf', 'int4', 'nvfp4', 'bf16')
+    """
+    word = str(text or "").lower().replace("-bit", "bit").replace(" ", "")
+    return next((name for sign, name in _FORMAT_SIGNS if sign in word), "bf16")
+
+
+def cache_format(text: object) -> str:
+    """Read the precision of the cache; what is not stated is left to the engine.
+
+    >>> cache_format("fp8_e4m3"), cache_format("fp16"), cache_format("")
+    ('fp8', 'fp16', 'auto')
+    """
+    word = str(text or "").lower()
+    if word in ("", "nan", "auto", "none"):
+        return "auto"
+    found = weight_format(word)
+    return {"nvfp4": "nvfp4", "mxfp4": "nvfp4", "w8a16": "int8", "gguf": "auto"}.get(found, found)
+
+
+def scenario(text: object, batch: float | None, rate: float | None, notes: str) -> str:
+    """Read how requests arrive: see SCENARIOS.
+
+    >>> scenario("fixed-concurrency", 32, None, ""), scenario("offline-max-throughput", None, None, "")
+    ('steady', 'saturated')
+    """
+    word = str(text or "").lower()
+    if "prefill" in word:
+        return "prompt"
+    if "pool" in word or "decode-only" in word:
+        return "pool"
+    if "single" in word or (batch == 1 and "server" not in word and "offline" not in word):
+        return "single"
+    if "batch" in word or "decode only" in notes.lower():
+        return "batch"
+    if "offline" in word or "throughput" in word:
+        return "burst" if batch else "saturated"
+    if batch:
+        return "steady"
+    return "rated" if rate else "saturated"
+
+
+def lengths(prompt: float | None, output: float | None, kind: str, notes: str) -> tuple[float, float, bool]:
+    """Return prompt and output tokens, and whether both were stated; known data sets stand in for what is missing."""
+    word = notes.lower()
+    known = next(((p, o) for sign, p, o in DATASETS if sign in word), (DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS))
+    if kind == "single":
+        known = (SINGLE_PROMPT_TOKENS, known[1])
+    stated = prompt is not None and (output is not None or kind == "prompt")
+    return known[0] if prompt is None else prompt, known[1] if output is None else output, stated
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Degrees of parallelism of one replica, how many replicas there are, and pools of a disaggregated deployment."""
+
+    tensor: int
+    data: int
+    pipeline: int
+    expert: int
+    replicas: int
+    prompt_workers: int
+    decode_workers: int
+    stated: bool
+
+
+def spread(row: "dict[str, object] | object", gpus: int, heads: int, moe: bool, notes: str) -> Spread:
+    """Read the layout of a row, repairing what cannot be.
+
+    Benchmark logs often state tensor and expert (or data) degrees that name the same accelerators twice; their product
+    is then the square of the real count. Degrees that do not divide the heads mean experts spread wide. Attention data
+    parallel stands in the notes.
+    """
+    get = row.get if isinstance(row, dict) else getattr(row, "get")  # noqa: B009
+    tensor, pipeline = wording.count(get("tp")), wording.count(get("pp")) or 1
+    expert = wording.count(get("ep")) or 1
+    data = _count_in(r"attention data parallel\s+(\d+)", notes) or 1
+    expert_tensor = _count_in(r"moe tp\s+(\d+)", notes)
+    stated = tensor is not None or expert > 1
+    if tensor is None and moe and expert > 1:
+        tensor, data = 1, max(1, gpus // pipeline)
+    tensor = tensor or max(1, gpus // pipeline)
+    root = round(gpus**0.5)
+    if expert > 1 and root * root == gpus and expert_tensor == expert == root:
+        gpus, tensor, data = root, (1 if data > 1 else root), (root if data > 1 else 1)
+    elif data > 1 and tensor == data == root and root * root == gpus and expert == gpus:
+        gpus, tensor, data, expert = root, root, 1, root
+    if (
+        moe
+        and data == 1
+        and tensor > 1
+        and re.search(r"attention-dp enabled|attention dp enabled|dp attention", notes.lower())
+    ):
+        tensor, data = 1, tensor
+    if tensor > 1 and heads % tensor:
+        tensor, data = 1, tensor
+    size = tensor * data * pipeline
+    replicas = gpus // size if size < gpus and gpus % size == 0 else 1
+    workers = re.search(r"(\d+) prefill \+ (\d+) decode", notes)
+    return Spread(
+        tensor, data, pipeline, expert, replicas, int(workers[1]) if workers else 0, int(workers[2]) if workers else 0,
+        stated,
+    )  # fmt: skip
+
+
+def _count_in(pattern: str, text: str) -> int | None:
+    match = re.search(pattern, text)
+    return int(match[1]) if match else None
