@@ -20,8 +20,10 @@ from gpucost.physics.cases import build_case, recipe_columns, software_codes
 from gpucost.physics.columns import CHUNK, PRECISIONS, RECOMPUTES, Flags, Floats, Integers, LayoutColumns, code_of
 from gpucost.physics.hardware import HardwareColumns, hardware_columns
 from gpucost.types import Accelerator, Architecture, Layout, System
+from gpucost.units import GIB
 from gpucost.validation.fitted import current
 
+SHOWN = 20  # layouts behind the best in an answer
 PLAN_SOFTWARE = "vendor"  # a plan assumes a tuned stack; the range says what others reach
 
 
@@ -294,7 +296,9 @@ def searched_answer(catalog: Catalog, wanted: Wanted) -> dict[str, Any]:
     if len(found.key) == 0:
         best = search.reduce_best(found, job, keys)
         raise NothingFitsError(no_layout(int(best.reason[0]), cases))
-    order = np.argsort(-found.step.tokens_per_s_per_gpu, kind="stable")
+    order = np.argsort(-found.tokens_per_s_per_gpu, kind="stable")
+    shown = found.take(order[:SHOWN])
+    steps = search.steps_of(shown, job, keys)
     chosen = Cases(
         cases.architectures, cases.pairs, cases.model[:1], cases.pair[:1], found.layout.take(order[:1]),
         cases.sequence_tokens[:1], cases.method, cases.lora_rank, cases.software, cases.software_year,
@@ -305,7 +309,7 @@ def searched_answer(catalog: Catalog, wanted: Wanted) -> dict[str, Any]:
     )
     answer = described(chosen, case, calibration)
     answer["layouts_timed"] = len(found.key)
-    answer["alternatives"] = [candidate(found, row) for row in order[:20]]
+    answer["alternatives"] = [candidate(shown, steps, row) for row in range(len(shown.key))]
     return answer
 
 
@@ -323,15 +327,14 @@ def no_layout(reason: int, cases: Cases) -> str:
     )
 
 
-def candidate(found: search.Candidates, row: int) -> dict[str, Any]:
+def candidate(found: search.Candidates, step: training.Step, row: int) -> dict[str, Any]:
     """Return one candidate as a flat row."""
-    layout, step = found.layout.layout(row), found.step
     return {
-        **layout_row(layout),
+        **layout_row(found.layout.layout(row)),
         "step_s": float(step.total_s[row]),
         "tokens_per_s_per_gpu": float(step.tokens_per_s_per_gpu[row]),
         "mfu_fraction": float(step.mfu_fraction[row]),
-        "memory_gib": float(found.memory_bytes[row]) / search.GIB,
+        "memory_gib": float(found.memory_bytes[row]) / GIB,
     }
 
 

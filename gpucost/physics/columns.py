@@ -17,7 +17,7 @@ Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-CHUNK = 65_536  # rows per pass: the working set of a kernel stays in cache
+CHUNK = 32_768  # rows per pass: the working set of a kernel stays in cache
 
 RECOMPUTES = ("none", "selective", "full")
 PRECISIONS = ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32", "int8")

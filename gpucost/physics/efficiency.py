@@ -155,7 +155,7 @@ def resolve(
     written_for_chip = tuned | (software_year >= KERNELS_CAUGHT_UP_YEAR)
     youth = np.exp(-np.maximum(software_year - launch_year, 0.0) / values["maturity_years"])
     return Efficiencies(
-        **{field: np.full(count, values[name]) for field, name in _PLAIN.items()},
+        **{field: np.broadcast_to(np.float64(values[name]), (count,)) for field, name in _PLAIN.items()},
         matrix=by("matrix_fraction", FAMILIES, family),
         elementwise_passes=values["elementwise_passes"] * by("elementwise_ratio", CLASSES, software),
         flash=np.where(

@@ -19,13 +19,13 @@ from gpucost.physics.columns import (
 )  # fmt: skip
 from gpucost.physics.efficiency import resolve
 from gpucost.physics.hardware import HardwareColumns, hardware_columns, peak_tflops
+from gpucost.physics.memory import training_memory, usable_bytes
 from gpucost.physics.software import CLASSES
 from gpucost.physics.training import Case, Recipe
-from gpucost.physics.transformer import Shape, compute_parameters, parameter_parts, stack, total_parameters
+from gpucost.physics.transformer import Shape, compute_parameters, stack
 from gpucost.types import Accelerator, Architecture, System
 
-GIB = 2.0**30
-USABLE_FRACTION = 0.94  # of the device memory: context, communication buffers and fragmentation take the rest
+LEVELS = 32  # powers of two that a data-parallel degree may reach
 USUAL_AGE_YEARS = 2.5  # software against the chip's launch, where no date is given
 
 # Reasons, as codes: why a key has no layout.
@@ -76,17 +76,20 @@ class Keys:
 
 @dataclass(frozen=True, slots=True)
 class Candidates(Columns):
-    """Layouts that were timed: the key each belongs to, the layout, its step and its memory."""
+    """Layouts that were timed: the key each belongs to, the layout, its speed and its memory."""
 
     key: Integers
     layout: LayoutColumns
-    step: training.Step
+    tokens_per_s_per_gpu: Floats
     memory_bytes: Floats
 
     def take(self, indices: Any) -> "Candidates":
         """Return the candidates that `indices` names."""
         return Candidates(
-            self.key[indices], self.layout.take(indices), self.step.take(indices), self.memory_bytes[indices]
+            self.key[indices],
+            self.layout.take(indices),
+            self.tokens_per_s_per_gpu[indices],
+            self.memory_bytes[indices],
         )
 
 
@@ -132,11 +135,11 @@ def make_grid(architecture: Architecture, sequence_tokens: float, global_batch: 
     degrees leave 2,048 tokens to a rank. The wide grid takes every value, the narrow one those in common use.
     """
     a = architecture
-    tensor = [t for t in powers(64 if wide else 16) if a.heads % t == 0]
+    tensor = [t for t in powers(64 if wide else 8) if a.heads % t == 0]
     divisors = [p for p in range(1, 65) if a.layers % p == 0]
-    stages = sorted({*powers(64), *(divisors if wide else [])})
+    stages = sorted({*powers(64 if wide else 16), *(divisors if wide else [])})
     pipeline = [p for p in stages if p <= a.layers]
-    context = [c for c in powers(64 if wide else 8) if c == 1 or sequence_tokens / c >= 2048]
+    context = [c for c in powers(64 if wide else 8) if c == 1 or sequence_tokens / c >= (2048 if wide else 4096)]
     expert = [e for e in powers(256 if wide else 64) if e == 1 or (a.experts and a.experts % e == 0)]
     if not wide and a.experts >= 8:
         expert = expert[3:]
@@ -145,6 +148,8 @@ def make_grid(architecture: Architecture, sequence_tokens: float, global_batch: 
     t, p, c, e, b, interleaved, sharding = (axis.ravel() for axis in axes)
     virtual = np.where(interleaved == 1, np.clip(a.layers // p, 1, 4), 1)
     legal = ((interleaved == 0) | ((p > 1) & (virtual > 1))) & ((sharding == 1) | (p == 1))
+    if not wide:  # interleaving costs little and shortens the bubble: where it is possible, nothing else is tried
+        legal &= (interleaved == 1) | (p == 1) | (a.layers // p < 2)
     names = ("tensor", "pipeline", "context", "expert", "micro_batch", "virtual_stages")
     columns: dict[str, Any] = {n: x.astype(np.float64) for n, x in zip(names, (t, p, c, e, b, virtual), strict=True)}
     return Grid(**columns, sharding=sharding.astype(np.int64)).take(legal)
@@ -174,65 +179,49 @@ def grid_layouts(grid: Grid, job: Job, data: Floats, recompute: Integers) -> Lay
 # Memory ------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Footprint:
-    """Memory of each combination and recomputation as fixed + shared ÷ data: only sharded states fall with data."""
+def distinct(numbers: Integers, size: int) -> tuple[Integers, Integers]:
+    """Return the distinct numbers below `size` in order, and each number's position among them, without sorting.
 
-    fixed_bytes: NDArray[np.float64]  # recompute codes × combinations
-    shared_bytes: NDArray[np.float64]
-
-
-def footprint(grid: Grid, job: Job) -> Footprint:
-    """Return the memory of a grid as a line in 1/data, from two evaluations."""
-    count, codes = len(grid), len(RECOMPUTES)
-    repeated = grid.take(np.tile(np.arange(count), codes))
-    recompute = np.repeat(np.arange(codes), count)
-    ranks = np.maximum(repeated.expert / (repeated.tensor * repeated.context), 1.0)
-    at = []
-    for factor in (1.0, 64.0):
-        layout = grid_layouts(repeated, job, ranks * factor, recompute)
-        at.append(memory_bytes(job, layout))
-    shared = (at[0] - at[1]) / (1 - 1 / 64.0) * ranks
-    fixed = at[0] - shared / ranks
-    return Footprint(fixed.reshape(codes, count), shared.reshape(codes, count))
+    >>> distinct(np.array([5, 2, 5]), 8)
+    (array([2, 5]), array([1, 0, 1]))
+    """
+    present = np.zeros(size, dtype=np.bool_)
+    present[numbers] = True
+    found = np.flatnonzero(present)
+    place = np.zeros(size, dtype=np.int64)
+    place[found] = np.arange(len(found))
+    return found, place[numbers]
 
 
 def memory_bytes(job: Job, layout: LayoutColumns) -> Floats:
     """Return the peak memory of layouts, in chunks."""
-    parts = []
-    for rows in layout.chunks(CHUNK):
-        piece = layout.take(rows)
-        parts.append(rough_bytes(job.shape, piece, job.recipe))
-    joined: Floats = np.concatenate(parts)
+    parts = [training_memory(job.shape, layout.take(rows), job.recipe).total_bytes for rows in layout.chunks(CHUNK)]
+    joined: Floats = np.concatenate(parts) if parts else np.zeros(0)
     return joined
 
 
-def rough_bytes(shape: Shape, layout: LayoutColumns, recipe: Recipe) -> Floats:
-    """Return weights, gradients, optimizer states and activations of one accelerator (arXiv:2205.05198, section 4)."""
-    split = layout.tensor * layout.pipeline
-    routed = parameter_parts(shape).routed_experts
-    dense = (total_parameters(shape) - routed) / split
-    expert = routed / (np.where(layout.expert > 1, layout.expert, layout.tensor) * layout.pipeline)
-    ranks = layout.data * layout.context
-    spread = np.where(layout.expert > 1, np.maximum(ranks * layout.tensor / layout.expert, 1.0), ranks)
-    tuned = recipe.method >= 1
-    whole = np.where(tuned, np.where(recipe.method == 2, 0.6, 2.0), 6.0)
-    part = np.where(tuned, 0.0, 12.0)
-    held = np.where(layout.sharding >= 3, 0.0, whole)
-    states = dense * held + expert * held
-    shared = np.where(layout.sharding >= 3, whole + part, part)
-    states = states + dense * shared / ranks + expert * shared / spread
-    tokens = layout.micro_batch * recipe.sequence_tokens / layout.context
-    ffn = np.where(shape.experts > 0, shape.experts_per_token * shape.expert_ffn_hidden, shape.ffn_hidden)
-    each = np.where(
-        layout.recompute == 2, 2 * shape.hidden,
-        (16 * shape.hidden + 4 * shape.kv_heads * shape.head_dim + 8 * ffn * np.where(layout.recompute == 1, 0.6, 1.0))
-        / layout.tensor,
-    )  # fmt: skip
-    stages = np.minimum(layout.pipeline, layout.micro_batches) * (1 + (layout.virtual_stages > 1) * 0.5)
-    activations = tokens * each * np.ceil(shape.layers / layout.pipeline) * stages
-    logits = tokens * shape.vocab / layout.tensor * 6
-    return states + activations + logits + 1.5e9
+def least_recompute(
+    grid: Grid, job: Job, combo: Integers, data: Floats, capacity_bytes: Floats
+) -> tuple[Integers, Floats]:
+    """Return the least recomputation that fits each candidate, and the memory with it; infinite where none fits.
+
+    Memory falls with the data-parallel degree, so that it is counted once for each power of two, at its lower end.
+    """
+    level = np.log2(data).astype(np.int64)
+    number, where = distinct(combo * LEVELS + level, len(grid) * LEVELS)
+    own, ranks = grid.take(number // LEVELS), np.exp2(number % LEVELS)
+    tightest = np.full(len(number), np.inf)
+    np.minimum.at(tightest, where, capacity_bytes)
+    need = np.full((len(RECOMPUTES), len(number)), np.inf)
+    open_rows = np.arange(len(number))
+    for code in range(len(RECOMPUTES)):
+        rows = own.take(open_rows)
+        layout = grid_layouts(rows, job, ranks[open_rows], np.full(len(open_rows), code, dtype=np.int64))
+        need[code, open_rows] = memory_bytes(job, layout)
+        open_rows = open_rows[need[code, open_rows] > tightest[open_rows]]
+    fits = need[:, where] <= capacity_bytes
+    chosen: Integers = np.argmax(fits, axis=0)
+    return chosen, np.where(np.any(fits, axis=0), need[chosen, where], np.inf)
 
 
 # The search --------------------------------------------------------------------------------------------------------
@@ -262,37 +251,31 @@ def expand(grid: Grid, keys: Keys, global_batch: float) -> tuple[Integers, Integ
     return keys_found, combos_found, data_found
 
 
-def least_recompute(
-    memory: Footprint, combo: Integers, data: Floats, capacity_bytes: Floats
-) -> tuple[Integers, Floats, Flags]:
-    """Return the least recomputation that fits, the memory with it, and whether any fits."""
-    need = memory.fixed_bytes[:, combo] + memory.shared_bytes[:, combo] / data
-    fits = need <= capacity_bytes
-    code: Integers = np.argmax(fits, axis=0)
-    least: Floats = np.take_along_axis(need, code[None, :], axis=0)[0]
-    some: Flags = np.any(fits, axis=0)
-    return code, least, some
-
-
 def search(grid: Grid, job: Job, keys: Keys) -> Candidates:
     """Time every candidate that fits, for every key."""
     key, combo, data = expand(grid, keys, job.global_batch)
-    memory = footprint(grid, job)
-    capacity = keys.hardware.memory_gib[keys.pair] * GIB * USABLE_FRACTION
-    recompute, need, fits = least_recompute(memory, combo, data, capacity[key])
-    fits &= ~np.isnan(pair_peaks(job, keys.hardware))[keys.pair][key]
+    able = ~np.isnan(pair_peaks(job, keys.hardware))[keys.pair][key]
+    key, combo, data = key[able], combo[able], data[able]
+    capacity = usable_bytes(keys.hardware.memory_gib)[keys.pair]
+    recompute, need = least_recompute(grid, job, combo, data, capacity[key])
+    fits = np.isfinite(need)
     key, combo, data, recompute, need = key[fits], combo[fits], data[fits], recompute[fits], need[fits]
     layout = grid_layouts(grid.take(combo), job, data, recompute)
     pair = keys.pair[key]
     micro, where = micro_steps(grid, job, keys.hardware, pair, combo, recompute)
-    steps = []
+    speed = np.empty(len(key))
     for start in range(0, len(key), CHUNK):
         rows = slice(start, start + CHUNK)
-        hardware = keys.hardware.take(pair[rows])
-        case = make_case(job, hardware, layout.take(rows))
-        steps.append(training.assemble(case, micro.take(where[rows])))
-    step = training.Step.concatenate(steps) if steps else empty_step()
-    return Candidates(key=key, layout=layout, step=step, memory_bytes=need)
+        case = make_case(job, keys.hardware, layout.take(rows), pair[rows])
+        speed[rows] = training.assemble(case, micro.take(where[rows])).tokens_per_s_per_gpu
+    return Candidates(key=key, layout=layout, tokens_per_s_per_gpu=speed, memory_bytes=need)
+
+
+def steps_of(found: Candidates, job: Job, keys: Keys) -> training.Step:
+    """Return the whole step of candidates, by part."""
+    if not len(found.key):
+        return training.Step(*(np.zeros(0) for _ in training.Step.names()))
+    return training.step(make_case(job, keys.hardware, found.layout, keys.pair[found.key]))
 
 
 def pair_peaks(job: Job, hardware: HardwareColumns) -> Floats:
@@ -300,12 +283,14 @@ def pair_peaks(job: Job, hardware: HardwareColumns) -> Floats:
     return peak_tflops(hardware, np.full(len(hardware), job.precision, dtype=np.int64))
 
 
-def make_case(job: Job, hardware: HardwareColumns, layout: LayoutColumns) -> Case:
-    """Join layouts and their hardware with the job."""
+def make_case(job: Job, hardware: HardwareColumns, layout: LayoutColumns, pair: Integers) -> Case:
+    """Join layouts and their hardware with the job; a single pair is shared by all, not repeated."""
     count = len(hardware)
     year = hardware.year + USUAL_AGE_YEARS if job.software_year is None else np.full(count, job.software_year)
     software = np.full(count, job.software, dtype=np.int64)
     efficiency = resolve(job.values, hardware.family, software, year, hardware.year)
+    if count > 1:
+        hardware, efficiency = hardware.take(pair), efficiency.take(pair)
     return Case(job.shape, hardware, layout, job.recipe, efficiency)
 
 
@@ -314,22 +299,17 @@ def micro_steps(
 ) -> tuple[training.MicroStep, Integers]:
     """Time each distinct micro-batch once: it does not depend on how many copies of the model there are."""
     number = (pair * len(RECOMPUTES) + recompute) * len(grid) + combo
-    distinct, where = np.unique(number, return_inverse=True)
-    rest, own_combo = np.divmod(distinct, len(grid))
+    own_number, where = distinct(number, len(hardware) * len(RECOMPUTES) * len(grid))
+    rest, own_combo = np.divmod(own_number, len(grid))
     own_pair, own_recompute = np.divmod(rest, len(RECOMPUTES))
     own = grid.take(own_combo)
     layout = grid_layouts(own, job, np.ones(len(own)), own_recompute)
     pieces = []
     for rows in layout.chunks(CHUNK):
-        case = make_case(job, hardware.take(own_pair[rows]), layout.take(rows))
+        case = make_case(job, hardware, layout.take(rows), own_pair[rows])
         pieces.append(training.micro_step(case))
     micro = training.MicroStep.concatenate(pieces) if pieces else empty_micro()
     return micro, where
-
-
-def empty_step() -> training.Step:
-    """Return a step of no rows."""
-    return training.Step(*(np.zeros(0) for _ in training.Step.names()))
 
 
 def empty_micro() -> training.MicroStep:
@@ -369,15 +349,17 @@ def make_job(
 def make_keys(accelerators: Sequence[Accelerator], systems: Sequence[System], gpus: Sequence[float]) -> Keys:
     """Group requests into distinct pairs of accelerator and system."""
     index: dict[tuple[Any, ...], int] = {}
+    seen: dict[tuple[int, int], int] = {}
     pairs: list[tuple[Accelerator, System]] = []
     order = []
     for accelerator, system in zip(accelerators, systems, strict=True):
-        network = (system.scaleup_gb_per_s, system.scaleup_gpus, system.scaleout_gb_per_s, system.gpus)
-        name = (accelerator.id, *network)
-        if name not in index:
-            index[name] = len(pairs)
-            pairs.append((accelerator, system))
-        order.append(index[name])
+        same = (id(accelerator), id(system))
+        if same not in seen:
+            network = (system.scaleup_gb_per_s, system.scaleup_gpus, system.scaleout_gb_per_s, system.gpus)
+            seen[same] = index.setdefault((accelerator.id, *network), len(pairs))
+            if seen[same] == len(pairs):
+                pairs.append((accelerator, system))
+        order.append(seen[same])
     hardware = hardware_columns([a for a, _ in pairs], [s for _, s in pairs])
     return Keys(hardware, np.array(order, dtype=np.int64), np.asarray(gpus, dtype=np.float64))
 
@@ -415,20 +397,25 @@ def best_layouts(
 def reduce_best(found: Candidates, job: Job, keys: Keys) -> BestLayouts:
     """Keep the fastest candidate of each key; say why a key has none."""
     count = len(keys.gpus)
-    order = np.lexsort((np.arange(len(found.key)), -found.step.tokens_per_s_per_gpu, found.key))
-    names, first = np.unique(found.key[order], return_index=True)
-    chosen = found.take(order[first])
+    speed = found.tokens_per_s_per_gpu
+    fastest = np.full(count, -np.inf)
+    np.maximum.at(fastest, found.key, speed)
+    winners = np.flatnonzero(speed == fastest[found.key])
+    where = np.full(count, -1)
+    where[found.key[winners][::-1]] = winners[::-1]  # of equals, the earliest
+    names = np.flatnonzero(where >= 0)
+    chosen = found.take(where[names])
     candidates = np.bincount(found.key, minlength=count)
     lacking = np.isnan(pair_peaks(job, keys.hardware))[keys.pair]
     reason = np.where(lacking, NO_PRECISION, np.where(keys.gpus > job.global_batch * 64, NO_BATCH, NO_MEMORY))
     reason[names] = FITS
-    where = np.full(count, -1)
-    where[names] = np.arange(len(names))
+    place = np.full(count, -1)
+    place[names] = np.arange(len(names))
     return BestLayouts(
         reason=reason,
-        layout=spread(chosen.layout, where),
-        step=spread(chosen.step, where),
-        memory_bytes=np.where(where >= 0, np.append(chosen.memory_bytes, np.nan)[where], np.nan),
+        layout=spread(chosen.layout, place),
+        step=spread(steps_of(chosen, job, keys), place),
+        memory_bytes=np.append(chosen.memory_bytes, np.nan)[place],
         candidates=candidates,
     )
 
