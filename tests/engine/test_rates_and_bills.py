@@ -1,0 +1,93 @@
+"""Purchases and bills against hand calculations."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpucost.money import bill, rates
+
+usd = st.floats(0.01, 1e6)
+
+
+def one(value):
+    return np.array([float(value)])
+
+
+def bought(
+    hours, *, term=0, bound=False, minimum=0, increment=0, upfront=0, recurring=0, prepaid=False, price=4.0, units=2
+):
+    return rates.purchase(
+        one(hours), one(units), one(price), term_months=one(term), take_or_pay=one(bound) > 0, minimum_hours=one(minimum),
+        increment_hours=one(increment), upfront_usd=one(upfront), recurring_usd_per_hour=one(recurring), prepaid=one(prepaid) > 0,
+    )  # fmt: skip
+
+
+def test_per_use_pays_for_the_hours_used():
+    found = bought(100)
+    assert found.exposure_usd[0] == found.amortised_usd[0] == found.cash_usd[0] == 100 * 2 * 4
+    assert found.unused_usd[0] == 0
+
+
+def test_a_capacity_block_is_bought_by_the_day():
+    assert bought(25, minimum=24, increment=24).billed_hours[0] == 48
+    assert bought(1, minimum=24, increment=24).billed_hours[0] == 24
+    assert bought(24, minimum=24, increment=24).billed_hours[0] == 24
+
+
+def test_a_commitment_owes_its_whole_term():
+    found = bought(1000, term=12, bound=True, recurring=4)
+    assert found.exposure_usd[0] == 2 * 8760 * 4
+    assert found.amortised_usd[0] == 2 * 1000 * 4
+    assert found.unused_usd[0] == 2 * 7760 * 4
+    assert found.cash_usd[0] == 2 * 2 * 730 * 4  # two started months, in arrears
+
+
+def test_a_run_longer_than_the_term_takes_another_contract():
+    assert bought(8761, term=12, bound=True).terms[0] == 2
+
+
+def test_payment_kinds_of_one_effective_price():
+    # An instance at 2 USD an hour for a year: everything upfront is 17,520; half of it is 8,760 and 1 USD an hour.
+    nan = one(np.nan)
+    whole = rates.payment_split(one(2), one(12), nan, nan, one(1) > 0, one(0) > 0)
+    half = rates.payment_split(one(2), one(12), nan, nan, one(0) > 0, one(1) > 0)
+    none = rates.payment_split(one(2), one(12), nan, nan, one(0) > 0, one(0) > 0)
+    assert [float(part[0]) for part in whole] == [17_520, 0]
+    assert [float(part[0]) for part in half] == [8_760, 1]
+    assert [float(part[0]) for part in none] == [0, 2]
+
+
+@given(st.floats(0.1, 30_000), st.sampled_from([0, 1, 12, 36]), st.booleans(), st.sampled_from([0.0, 24.0]))
+def test_nothing_is_owed_less_than_it_is_used(hours, term, bound, increment):
+    found = bought(hours, term=term, bound=bound, increment=increment)
+    assert found.exposure_usd[0] >= found.amortised_usd[0] * (1 - 1e-9)
+    assert found.unused_usd[0] == pytest.approx(found.exposure_usd[0] - found.amortised_usd[0])
+
+
+def test_every_option_has_a_rule():
+    from gpucost.schemas import OPTIONS
+
+    assert set(rates.OPTION_RULES) == set(OPTIONS)
+
+
+def test_cents_round_half_up_in_spite_of_binary():
+    assert bill.round_cents(np.array([1.005, 2.675, 0.125, 0.0049])).tolist() == [1.01, 2.68, 0.13, 0.0]
+
+
+@given(st.lists(usd, min_size=1, max_size=30))
+def test_a_total_is_the_sum_of_its_lines_to_the_cent(amounts):
+    lines = [bill.make_line("x", 1.0, "piece", amount) for amount in amounts]
+    cents = sum(round(line.cost_usd * 100) for line in lines)
+    assert round(bill.bill_total_usd(lines) * 100) == cents
+
+
+@given(st.integers(1, 16_384), st.floats(0.1, 5_000), st.floats(0.05, 99))
+def test_accelerator_hours_times_rate_is_the_cost(gpus, hours, rate):
+    line = bill.make_line("compute", gpus * hours, "GPU-hour", rate)
+    assert abs(line.cost_usd - gpus * hours * rate) <= 0.005 + 1e-6
+
+
+def test_p5_on_demand_for_a_day_is_what_the_price_list_says():
+    # p5.48xlarge at 55.04 USD an hour, 8 accelerators, 24 hours.
+    assert bill.make_line("compute", 8 * 24.0, "GPU-hour", 55.04 / 8).cost_usd == 1320.96
