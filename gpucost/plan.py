@@ -33,7 +33,7 @@ SPECIAL = (
     "gpu", "provider", "region", "option", "years", "lead_time_weeks", "network_usd_per_gpu", "rent_path", "rent_curve",
     "residual_curve", "residual_by_year", "assessed_by_year", "depreciation_by_year", "electricity_region", "grid_region",
     "currency", "usd_per_unit", "usd_per_unit_on", "currency_curve", "rent_residual_correlation", "draws", "seed", "start_on",
-    "model", "tokens", "runs_per_year", "utilisation", "supply", "own", "budget_usd", "max_owned_gpus",
+    "model", "tokens", "runs_per_year", "tokens_per_month", "utilisation", "supply", "own", "budget_usd", "max_owned_gpus",
 )  # fmt: skip
 TABLE_SECTIONS = ("scenarios", "rent_options")
 
@@ -67,6 +67,7 @@ class Given:
     low: Any = None
     high: Any = None
     source: str = ""
+    status: Status = "given"
 
 
 @dataclass(slots=True)
@@ -195,13 +196,13 @@ class Registry:
         parts = {key: self.number(name, getattr(given, key), where) for key in ("value", "low", "high")}
         if entry["choices"]:
             return replace(
-                self.default(name), value=parts["value"], low=None, high=None, status="given", note=given.source
+                self.default(name), value=parts["value"], low=None, high=None, status=given.status, note=given.source
             )
         value, low, high = parts["value"], parts["low"], parts["high"]
         if low is not None and high is not None and not low <= value <= high:
             raise UsageError(f"{where}: {name} = {value:g} lies outside its own range {low:g} to {high:g}.")
         return replace(
-            self.default(name), value=value, low=low, high=high, status="given", source_id="", note=given.source
+            self.default(name), value=value, low=low, high=high, status=given.status, source_id="", note=given.source
         )
 
     def number(self, name: str, value: Any, where: str) -> Any:

@@ -71,6 +71,9 @@ def tco(
     flags = {**flags, **workload_flags(catalog, file, flags, special)}
     if isinstance(plan, str):
         request["plan"] = plan
+    for name in ("gpus", "gpu"):
+        if name not in request and (found := flags.get(name) or file.given.get(name) or file.special.get(name)):
+            request[name] = getattr(found, "value", found)
     return TcoResult(answer(catalog, file, flags, special, request))
 
 
@@ -107,7 +110,7 @@ def workload_flags(
 ) -> dict[str, Any]:
     """Turn a workload (model, tokens, runs per year) into inputs, where one was given."""
     asked = {**plan.special, **special}
-    if not asked.get("model"):
+    if not asked.get("model") and asked.get("tokens_per_month") is None:
         return {}
     from gpucost.rent_or_buy.workload import inputs_of
 

@@ -35,6 +35,7 @@ class Supply:
     unit_capital_usd: Array = field(default_factory=lambda: np.empty(0))  # (months,) undiscounted, against the budget
     lead_months: int = 0  # from signing to use
     term_months: int = 0  # months of use
+    fewest_months: int = 1  # nothing is signed that would work for fewer months before the plan ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,9 +130,8 @@ class _Program:
                 columns = list(self.units[supply.name])
                 self.cost[columns], self.whole[columns] = supply.unit_usd, 1
                 most = np.ceil(self.problem.demand_gpus.max() / supply.unit_gpus)
-                self.upper[columns] = np.where(
-                    np.arange(len(columns)) + supply.lead_months < self.problem.months, most, 0
-                )
+                left = self.problem.months - supply.lead_months - np.arange(len(columns))
+                self.upper[columns] = np.where(left >= supply.fewest_months, most, 0)
 
     def _demand(self) -> None:
         for month, gpus in enumerate(self.problem.demand_gpus):

@@ -41,4 +41,5 @@ def find(function: Callable[[Array], Array], low: Array, high: Array, rounds: in
         crossed = fx * fb <= 0
         a, fa = np.where(crossed, b, a), np.where(crossed, fb, fa * 0.5)
         b, fb = x, fx
-    return np.where(bracketed, best, np.nan)
+    jump = (best_value > LARGE * scale) & (np.abs(b - a) < NARROW * width)
+    return np.where(bracketed, np.where(jump, (a + b) / 2, best), np.nan)

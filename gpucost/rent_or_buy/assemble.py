@@ -111,7 +111,7 @@ def assemble(catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], speci
 def _given_or(given: Assumption, default: Assumption) -> Assumption:
     """Keep the source of a value that a plan merely repeats."""
     same = (given.value, given.low, given.high) == (default.value, default.low, default.high)
-    return default if same and not given.note else given
+    return default if same and not given.note and default.status == "sourced" else given
 
 
 def _regional(registry: Registry, defaults: dict[str, Assumption], special: Mapping[str, Any]) -> None:
@@ -239,7 +239,7 @@ def _rent(catalog: "Catalog", case: Case, given: Mapping[str, Given]) -> None:
             catalog, gpu.id, provider, special.get("region"), special.get("option"), gpus, node
         )
     else:
-        choice = market.market_rent(catalog, gpu.id, gpus, node)
+        choice = market.market_rent(catalog, gpu.id)
     entry = case.assumptions["rent_usd_per_gpu_hour"]
     case.assumptions["rent_usd_per_gpu_hour"] = replace(
         entry, value=choice.usd_per_gpu_hour, low=choice.low, high=choice.high, status=choice.status,  # type: ignore[arg-type]

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 ON_DEMAND = ("on_demand", "secure", "dedicated")
+FEWEST_PROVIDERS = 5
 COMMITTED = ("reserved", "commitment", "savings_plan")
 
 
@@ -85,11 +86,17 @@ def rent_of_provider(
     return from_offer(min(offers, key=lambda offer: (offer.usd_per_gpu_hour, offer.offer_id)), "rent")
 
 
-def market_rent(catalog: "Catalog", gpu: str, gpus: int, node: int) -> RentChoice:
-    """Return the median over providers of each one's cheapest on-demand price, with the 10th and 90th percentile."""
+def market_rent(catalog: "Catalog", gpu: str) -> RentChoice:
+    """Return the median over providers of each one's cheapest on-demand price, with the 10th and 90th percentile.
+
+    A statistic of the market, not an offer: whether a provider can deliver a whole cluster is not looked at. Prices that
+    are old for their kind are left out while five providers remain.
+    """
     offers = [offer for offer in catalog.offers(gpu=gpu) if offer.option in ON_DEMAND and offer.billing == "per_use"]
+    fresh = [offer for offer in offers if not offer.is_stale]
+    used = fresh if len({offer.provider for offer in fresh}) >= FEWEST_PROVIDERS else offers
     cheapest: dict[str, Offer] = {}
-    for offer in large_enough(offers, gpus, node):
+    for offer in used:
         if offer.provider not in cheapest or offer.usd_per_gpu_hour < cheapest[offer.provider].usd_per_gpu_hour:
             cheapest[offer.provider] = offer
     if not cheapest:
@@ -97,10 +104,13 @@ def market_rent(catalog: "Catalog", gpu: str, gpus: int, node: int) -> RentChoic
     prices = np.array([offer.usd_per_gpu_hour for offer in cheapest.values()])
     low, middle, high = np.percentile(prices, (10, 50, 90))
     oldest = max(offer.age_days for offer in cheapest.values())
+    note = (
+        f"median of {len(cheapest)} providers' cheapest on-demand price, none older than {oldest} days; "
+        "range: 10th to 90th percentile; name an offer with --provider"
+    )
     return RentChoice(
-        "rent", float(middle), low=float(low), high=float(high), status="derived", age_days=oldest,
-        note=f"median of {len(cheapest)} providers' cheapest on-demand price; range is their 10th to 90th percentile",
-    )  # fmt: skip
+        "rent", float(middle), low=float(low), high=float(high), status="derived", age_days=oldest, note=note
+    )
 
 
 def other_choices(catalog: "Catalog", gpu: str, gpus: int, node: int, provider: str | None) -> list[RentChoice]:

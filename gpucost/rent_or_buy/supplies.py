@@ -17,6 +17,7 @@ from gpucost.rent_or_buy.options import scalar
 Array = NDArray[np.float64]
 
 KINDS = ("reserved", "on_demand", "spot")
+SHORTEST_OWNERSHIP_MONTHS = 12  # assumed: nobody buys servers to resell them within a year
 SPOT_SHARE = 0.3  # assumed: of each month's demand, what spot may carry
 ENTRY_KEYS = ("name", "kind", "usd_per_gpu_hour", "term_months", "max_gpus", "max_share_fraction", "unit_gpus",
               "lead_time_months", "upfront_fraction", "stretch_ratio", "note", "source_id")  # fmt: skip
@@ -185,7 +186,8 @@ def owned(case: Case, demand: Array, rate: float, life_months: int, max_gpus: fl
     rises = (1 + case.number("electricity_escalation_fraction")) ** (month // 12)
     use = energy * case.number("electricity_usd_per_kwh") * rises * discount
     capital = np.full(months, scalar(one, "capex_usd") / size * node)
-    supply = Supply("own", True, use, np.full(months, max_gpus), node, unit, capital, lead, life_months)
+    fewest = min(SHORTEST_OWNERSHIP_MONTHS, max(1, months - lead))
+    supply = Supply("own", True, use, np.full(months, max_gpus), node, unit, capital, lead, life_months, fewest)
     pay = (
         case.number("staff_usd_per_fte_year")
         / 12

@@ -1,0 +1,255 @@
+"""Break-even, what flips the decision, grids, scenarios, Monte Carlo, options, views."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gpucost
+from gpucost.money import montecarlo, roots
+from tests.money.plans import REFERENCE, catalog, compare, flows
+
+
+def test_roots_are_really_zero():
+    payload = compare(rent_decline_fraction=0.0)
+    point = payload["breakeven"]
+    scale = payload["npv_usd"]["rent"]
+    for name, key in (("utilisation_fraction", "utilisation_fraction"), ("rent_usd_per_gpu_hour", "usd_per_gpu_hour")):
+        at = compare(rent_decline_fraction=0.0, **{name: point[key]})
+        assert abs(at["npv_usd"]["saving"]) < 1e-9 * scale
+
+
+@settings(max_examples=10, deadline=None)
+@given(st.floats(1.5, 8.0), st.floats(0.1, 0.3))
+def test_break_even_moves_as_it_must(rent, wacc):
+    """A dearer rent lowers the break-even utilisation; a dearer capital raises the break-even price."""
+    base = compare(rent_usd_per_gpu_hour=rent, wacc_fraction=wacc)["breakeven"]
+    dearer = compare(rent_usd_per_gpu_hour=rent * 1.2, wacc_fraction=wacc)["breakeven"]
+    capital = compare(rent_usd_per_gpu_hour=rent, wacc_fraction=wacc + 0.05)["breakeven"]
+    assert capital["usd_per_gpu_hour"] > base["usd_per_gpu_hour"]
+    if base["utilisation_fraction"] is not None:
+        assert dearer["utilisation_fraction"] < base["utilisation_fraction"]
+
+
+def test_break_even_months_is_the_first_comparison_that_owning_wins():
+    payload = compare(rent_usd_per_gpu_hour=4.0, rent_decline_fraction=0.0)
+    months = payload["breakeven"]["months"]
+    assert 1 < months < 48
+    before, at = (compare(rent_usd_per_gpu_hour=4.0, rent_decline_fraction=0.0, months=n) for n in (months - 1, months))
+    assert before["npv_usd"]["saving"] < 0 <= at["npv_usd"]["saving"]
+
+
+def test_break_even_gpus_is_the_first_size_that_owning_wins():
+    changes = {
+        "rent_usd_per_gpu_hour": 2.75,
+        "rent_decline_fraction": 0.0,
+        "network_basis": "none",
+        "network_1tier_usd_per_gpu": None,
+    }
+    gpus = compare(**changes)["breakeven"]["gpus"]
+    assert gpus > 8
+    smaller, at = (compare(**changes, gpus=n)["npv_usd"]["saving"] for n in (gpus - 8, gpus))
+    assert smaller < 0 <= at
+
+
+def test_against_take_or_pay_the_answer_is_a_rate():
+    point = compare(rent_billing="take_or_pay", rent_term_months=12)["breakeven"]
+    assert point["utilisation_fraction"] is None
+    assert "rate" in point["utilisation_fraction_reason"]
+    assert point["usd_per_gpu_hour"] > 0
+
+
+def test_owning_that_never_pays_is_said_so():
+    for rent, words in ((1.5, "renting always wins at this price"), (0.3, "renting wins at every value")):
+        point = compare(rent_usd_per_gpu_hour=rent)["breakeven"]
+        assert point["utilisation_fraction"] is None
+        assert words in point["utilisation_fraction_reason"]
+
+
+def test_flip_values_are_where_the_decision_turns():
+    payload = compare(wacc_fraction={"value": 0.1, "low": 0.02, "high": 0.3}, rent_usd_per_gpu_hour=2.9, rent_decline_fraction=0.0,
+                      server_usd={"value": 280_000, "low": 150_000, "high": 420_000})  # fmt: skip
+    rows = {row["name"]: row for row in payload["sensitivity"]}
+    assert set(rows) == {"wacc_fraction", "server_usd"}
+    for name, row in rows.items():
+        assert row["flips"]
+        at = compare(rent_usd_per_gpu_hour=2.9, rent_decline_fraction=0.0, **{name: row["flip_value"]})
+        assert abs(at["npv_usd"]["saving"]) < 1e-3
+        assert row["saving_at_low_usd"] == pytest.approx(
+            compare(rent_usd_per_gpu_hour=2.9, rent_decline_fraction=0.0, **{name: row["low"]})["npv_usd"]["saving"]
+        )
+
+
+def test_tornado_is_sorted_by_swing():
+    rows = gpucost.tco("h100-sxm", 64, rent=2.35, catalog=catalog(), draws=0).payload["sensitivity"]
+    swings = [row["swing_usd"] for row in rows]
+    assert swings == sorted(swings, reverse=True)
+    assert len(rows) > 20
+
+
+def test_two_way_grid_equals_single_comparisons():
+    grid = compare()["two_way"]
+    x, y = grid["x_values"][2], grid["y_values"][5]
+    single = compare(**{grid["x"]: x, grid["y"]: y})["npv_usd"]["saving"]
+    assert grid["saving_usd"][2][5] == pytest.approx(single)
+
+
+def test_scenarios_bracket_the_base_and_take_the_plans_own():
+    payload = gpucost.tco(
+        "h100-sxm",
+        64,
+        rent=2.35,
+        catalog=catalog(),
+        draws=0,
+        plan={"scenarios": {"cheap power": {"electricity_usd_per_kwh": 0.03}}},
+    ).payload
+    rows = {row["name"]: row for row in payload["scenarios"]}
+    prices = [rows[name]["levelised_usd_per_gpu_hour"] for name in ("low", "base", "high")]
+    assert prices == sorted(prices)
+    assert rows["cheap power"]["npv_own_usd"] < rows["base"]["npv_own_usd"]
+    assert rows["rent declines"]["npv_rent_usd"] < rows["rent flat"]["npv_rent_usd"]
+
+
+def test_the_observed_v_follows_the_sourced_prices():
+    """8.00 in mid-2023, 2.99 in October 2024, 1.70 in October 2025, 2.35 in March 2026, as shares of the first."""
+    payload = compare(rent_path="observed_v", rent_decline_fraction=0.0)
+    prices = np.array(flows(payload, "rent_compute_usd"))[1:]
+    ratio = prices / prices[0]
+    assert ratio[[16, 28, 33, 47]] == pytest.approx([2.99 / 8, 1.70 / 8, 2.35 / 8, 2.35 / 8])
+
+
+def test_stratified_draws_have_the_right_spread_and_correlation():
+    ranges = {"a": (0.0, 2.0, 10.0), "b": (1.0, 2.0, 3.0)}
+    sample = montecarlo.draw(ranges, 20_000, 3, {("a", "b"): -0.5})
+    assert sample["a"].mean() == pytest.approx(12 / 3, rel=2e-3)
+    assert sample["a"].var() == pytest.approx((0 + 4 + 100 - 0 - 0 - 20) / 18, rel=1e-2)
+    assert np.corrcoef(sample["a"], sample["b"])[0, 1] == pytest.approx(-0.5, abs=0.04)
+
+
+def test_monte_carlo_without_uncertainty_is_certain():
+    payload = compare(draws=50)
+    found = payload["monte_carlo"]
+    assert found["saving_p5_usd"] == found["saving_p95_usd"] == pytest.approx(payload["npv_usd"]["saving"])
+    assert payload["probability_buy_wins_fraction"] in (0.0, 1.0)
+
+
+def test_monte_carlo_is_repeatable_and_its_probability_fits_the_spread():
+    one, same, other = (
+        gpucost.tco("h100-sxm", 64, rent=2.9, catalog=catalog(), draws=4000, seed=seed).payload["monte_carlo"]
+        for seed in (1, 1, 2)
+    )
+    assert one == same
+    assert one["saving_p50_usd"] == pytest.approx(other["saving_p50_usd"], abs=0.03 * abs(one["saving_p5_usd"]))
+    assert (one["saving_p50_usd"] > 0) == (one["probability_buy_wins_fraction"] > 0.5)
+
+
+def test_one_uncertain_input_by_hand():
+    """The saving is linear in the rental price: its percentiles are those of the triangle."""
+    payload = compare(
+        rent_usd_per_gpu_hour={"value": 3.0, "low": 2.0, "high": 4.0}, draws=4000, rent_decline_fraction=0.0
+    )
+    at = {
+        price: compare(rent_usd_per_gpu_hour=price, rent_decline_fraction=0.0)["npv_usd"]["saving"]
+        for price in (2.0, 4.0)
+    }
+    p5 = 2.0 + (0.05 * 2 * 1) ** 0.5
+    expected = at[2.0] + (p5 - 2.0) / 2.0 * (at[4.0] - at[2.0])
+    assert payload["monte_carlo"]["saving_p5_usd"] == pytest.approx(expected, rel=5e-3, abs=5e3)
+
+
+def test_blends_and_terms_are_options_on_one_scope():
+    options = {"rent_options": [
+        {"name": "blend", "parts": [{"share": 0.25, "rent_usd_per_gpu_hour": 2.0}, {"share": 0.75, "rent_usd_per_gpu_hour": 3.0}]},
+        {"name": "mean", "rent_usd_per_gpu_hour": 2.75},
+    ]}  # fmt: skip
+    worth = compare(**options)["npv_usd"]
+    assert worth["blend"] == pytest.approx(worth["mean"], rel=1e-12)
+
+
+def test_a_hosted_api_is_priced_for_the_same_tokens():
+    payload = compare(tokens_per_s_per_gpu=2_000, api_usd_per_mtok=0.4, wacc_fraction=0.0)
+    mtok = 64 * 730 * 48 * 0.7 * 0.9 * 2_000 * 3600 / 1e6
+    assert payload["npv_usd"]["api"] == pytest.approx(mtok * 0.4)
+    assert payload["levelised_usd_per_mtok"] == pytest.approx(payload["npv_usd"]["own"] / mtok)
+
+
+def test_unequal_scope_is_flagged():
+    payload = compare(storage_basis="none", storage_usd_per_gpu=None)
+    assert not any("storage" in text for text in payload["warnings"])
+    payload = compare(rent_staff_ratio=0.0)
+    assert any("only one side pays for operations staff" in text for text in payload["warnings"])
+
+
+def test_sunk_capacity_is_cheaper_the_narrower_the_view():
+    views = compare()["sunk"]
+    assert (
+        0
+        < views["incremental_usd_per_gpu_hour"]
+        < views["avoidable_usd_per_gpu_hour"]
+        < views["loaded_usd_per_gpu_hour"]
+    )
+    kw = 10.2 * 1.06 / 8
+    assert views["incremental_usd_per_gpu_hour"] == pytest.approx(kw * (0.76 - 0.2) * 1.3 * 0.085)
+
+
+def test_carbon_by_hand():
+    payload = compare(
+        grid_kgco2e_per_kwh=0.4, carbon_free_fraction=0.25, embodied_kgco2e_per_node=4_000, embodied_life_years=5
+    )
+    kwh = 8 * 10.2 * 1.06 * (0.7 * 0.76 + 0.3 * 0.2) * 1.3 * 730 * 48
+    found = payload["carbon"]
+    assert found["energy_kwh"] == pytest.approx(kwh)
+    assert found["operational_location_kgco2e"] == pytest.approx(0.4 * kwh)
+    assert found["operational_market_kgco2e"] == pytest.approx(0.3 * kwh)
+    assert found["embodied_kgco2e"] == pytest.approx(8 * 4_000 * 4 / 5)
+
+
+def test_another_currency_uses_spot_then_forward_rates(tmp_path):
+    curve = tmp_path / "eur.csv"
+    curve.write_text("month,usd_per_unit\n" + "".join(f"{m},{1.08 + 0.001 * m}\n" for m in range(1, 49)))
+    payload = compare(
+        currency="EUR", usd_per_unit=1.08, usd_per_unit_on="2026-11-20", currency_curve=str(curve), wacc_fraction=0.0
+    )
+    own = flows(payload, "own_total_usd")
+    expected = own[0] / 1.08 + sum(flow / (1.08 + 0.001 * m) for m, flow in enumerate(own) if m)
+    assert payload["currency"]["npv_own"] == pytest.approx(expected)
+
+
+def test_a_power_cap_lowers_the_draw():
+    base, capped = compare()["carbon"]["energy_kwh"], compare(power_cap_fraction=0.6)["carbon"]["energy_kwh"]
+    assert capped / base == pytest.approx((0.7 * 0.6 + 0.3 * 0.2) / (0.7 * 0.76 + 0.3 * 0.2))
+
+
+@given(st.lists(st.floats(-50, 50), min_size=1, max_size=5))
+def test_root_finder_finds_each_root(targets):
+    wanted = np.array(targets)
+    found = roots.find(
+        lambda x: np.tanh(x / 40) - np.tanh(wanted / 40), np.full(wanted.size, -60.0), np.full(wanted.size, 75.0)
+    )
+    assert found == pytest.approx(wanted, abs=1e-6)
+
+
+def test_root_finder_places_a_jump_and_refuses_one_sign():
+    found = roots.find(lambda x: np.where(x < np.array([3.3, 99.0]), -1.0, 2.0), np.zeros(2), np.full(2, 10.0))
+    assert found[0] == pytest.approx(3.3, abs=1e-4)
+    assert np.isnan(found[1])
+
+
+def test_the_reference_has_no_shipped_default_in_it():
+    payload = compare()
+    counted = {
+        entry["name"]
+        for entry in payload["assumptions"]
+        if entry["counts"] and entry["value"] is not None and entry["status"] != "given"
+    }
+    neutral = {"hours_per_month", "months_per_year", "lead_time_months", "refresh_month", "refresh_price_ratio", "power_cap_fraction",
+               "gpus_per_node", "residual_at_years", "depreciation_years", "network_1tier_limit_gpus", "network_2tier_limit_gpus", "network_2tier_usd_per_gpu", "network_3tier_usd_per_gpu",
+               "rent_term_months", "rent_upfront_fraction", "rent_stretch_ratio", "grid_kgco2e_per_kwh", "carbon_free_fraction",
+               "embodied_kgco2e_per_node", "embodied_life_years", "sunk_age_months", "import_tariff_fraction"}  # fmt: skip
+    words = {name for name in counted if registry_choice(name)}
+    assert counted - words <= neutral
+    assert set(REFERENCE) <= {entry["name"] for entry in payload["assumptions"]}
+
+
+def registry_choice(name):
+    return bool(next(row for row in catalog().rows("plan_inputs") if row["name"] == name)["choices"])

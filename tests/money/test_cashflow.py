@@ -1,0 +1,92 @@
+"""Discounting and depreciation against pyxirr, independent formulas, published tables and LibreOffice."""
+
+import numpy as np
+import openpyxl
+import pytest
+import pyxirr
+import xlsxwriter
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gpucost.money import cashflow, tax
+from gpucost.money.evaluate import evaluate, payment
+from tests.render.programs import recalculate
+
+FLOWS = np.array([-2_400_000.0, *[61_234.56 + 37.0 * month for month in range(47)], 812_345.67])
+rates = st.floats(0.0, 0.05)
+amounts = st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=61)
+
+
+@given(rates, amounts)
+def test_npv_equals_pyxirr_and_the_definition(rate, flows):
+    definition = sum(flow / (1 + rate) ** m for m, flow in enumerate(flows))
+    scale = sum(map(abs, flows)) + 1
+    assert abs(cashflow.npv(rate, np.array(flows)) - definition) < 1e-9 * scale
+    vectorised = cashflow.present_value(np.array([rate]), np.array([flows]))[0]
+    assert abs(vectorised - definition) < 1e-9 * scale
+
+
+@given(st.floats(1e-6, 0.05), st.integers(1, 120), st.floats(1, 1e7), st.floats(0, 1e6))
+def test_payment_equals_pyxirr(rate, periods, present, future):
+    ours = float(payment(np.array(rate), np.array(float(periods)), np.array(present), np.array(future)))
+    assert ours == pytest.approx(-pyxirr.pmt(rate, periods, present, -future), rel=1e-9)
+
+
+def test_payment_without_interest_is_the_plain_share():
+    assert float(payment(np.array(0.0), np.array(36.0), np.array(3600.0), np.array(0.0))) == 100.0
+
+
+def test_irr_is_the_rate_of_zero_value():
+    annual = cashflow.irr(FLOWS)
+    monthly = (1 + annual) ** (1 / 12) - 1
+    assert monthly == pytest.approx(pyxirr.irr(FLOWS.tolist()), rel=1e-9)
+    assert abs(cashflow.npv(monthly, FLOWS)) < 1e-9 * np.abs(FLOWS).sum()
+
+
+def test_flows_of_one_sign_have_no_irr():
+    assert cashflow.irr(np.array([1.0, 2.0])) is None
+    assert cashflow.irr(np.zeros(3)) is None
+
+
+def test_several_changes_of_sign_are_noticed():
+    assert cashflow.several_rates(np.array([-1.0, 5.0, -6.0]))
+    assert not cashflow.several_rates(FLOWS)
+
+
+def test_macrs_shares_round_to_irs_publication_946_table_a1():
+    published = {3: [33.33, 44.45, 14.81, 7.41], 5: [20.00, 32.00, 19.20, 11.52, 11.52, 5.76],
+                 7: [14.29, 24.49, 17.49, 12.49, 8.93, 8.92, 8.93, 4.46]}  # fmt: skip
+    for years, shares in published.items():
+        assert (100 * tax.declining_balance_half_year(years)) == pytest.approx(shares, abs=0.011)
+
+
+def test_every_schedule_deducts_the_whole_and_no_more():
+    macrs = tax.declining_balance_half_year(5)
+    for shares in (tax.straight_line(4), macrs, tax.bonus(0.4, macrs), tax.bonus(1.0, macrs)):
+        assert shares.sum() == pytest.approx(1.0, abs=1e-12)
+        assert (np.diff(tax.depreciated_by_year(shares)) >= 0).all()
+
+
+def test_npv_irr_pmt_and_depreciation_equal_libreoffice(tmp_path):
+    """The spreadsheet recalculates everything: the values stored beside the formulas are zero."""
+    book = tmp_path / "money.xlsx"
+    with xlsxwriter.Workbook(book) as workbook:
+        sheet = workbook.add_worksheet()
+        sheet.write_column(0, 0, FLOWS.tolist())
+        last = FLOWS.size
+        for row, text in enumerate((
+            f"=A1+NPV(1.1^(1/12)-1,A2:A{last})", f"=IRR(A1:A{last})", "=PMT(0.11/12,36,-1950000,0)", "=PMT(0.09/12,48,-1000000,100000)",
+            "=SLN(2400000,0,5)", "=-FV(0.11/12,12,-PMT(0.11/12,36,-1950000,0),1950000)", "=VDB(1,0,5,0,0.5,2)", "=VDB(1,0,5,0.5,1.5,2)",
+        )):  # fmt: skip
+            sheet.write_formula(row, 2, text, None, 0)
+    cells = openpyxl.load_workbook(recalculate([book], tmp_path)[0], data_only=True).active
+    found = [cells.cell(row, 3).value for row in range(1, 9)]
+    level = float(payment(np.array(0.11 / 12), np.array(36.0), np.array(1.95e6), np.array(0.0)))
+    leased = float(payment(np.array(0.09 / 12), np.array(48.0), np.array(1e6), np.array(1e5)))
+    owed = evaluate("balance(r, 12, 1950000, p)", {"r": np.array(0.11 / 12), "p": np.array(level)})
+    macrs = tax.declining_balance_half_year(5)
+    ours = [
+        cashflow.npv(1.1 ** (1 / 12) - 1, FLOWS), (1 + cashflow.irr(FLOWS)) ** (1 / 12) - 1, level, leased,
+        2_400_000 * tax.straight_line(5)[0], float(owed), macrs[0], macrs[1],
+    ]  # fmt: skip
+    assert found == pytest.approx(ours, rel=1e-9)
