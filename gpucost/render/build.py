@@ -21,6 +21,7 @@ BUILDERS = {
     "scenario": "gpucost.render.scenario",
     "validation": "gpucost.render.validation",
     "throughput": "gpucost.render.throughput",
+    "fit": "gpucost.render.fit",
     "roofline": "gpucost.render.roofline",
 }
 _NEVER_SHOWN = ("sources", "warnings", "request", "facts", "model")

@@ -1,0 +1,91 @@
+"""`gpucost fit`: does a model fit a GPU, on how many, and what is the smallest change that helps."""
+
+from typing import Any
+
+import click
+
+from gpucost.cli.options import FORMATS, emit_text
+from gpucost.cli.training_options import COUNT
+
+OPTIONS = (
+    click.option("--model", required=True, metavar="NAME", help="Preset, alias, size such as 11b, or a config.json."),
+    click.option("--gpu", required=True, metavar="NAME", help="One accelerator, such as h100-sxm."),
+    click.option("--gpus", type=COUNT, metavar="N", help="How many; else the fewest that fit."),
+    click.option("--system", metavar="NAME", help="Node and network; else the usual one of the accelerator."),
+    click.option("--method", type=click.Choice(("full", "lora", "qlora")), help="What is trained (default full)."),
+    click.option("--optimizer", metavar="NAME", help="adamw (default), adamw-bf16, adamw-8bit, adafactor, sgd, muon …"),
+    click.option("--sequence", type=COUNT, metavar="TOKENS", help="Sequence; else the model's, at most 4,096."),
+    click.option("--micro-batch", type=COUNT, metavar="N", help="Sequences per GPU and micro-step (default 1)."),
+    click.option("--recompute", type=click.Choice(("auto", "none", "selective", "full")), help="Activations to recompute (default auto: the least that fits)."),
+    click.option("--loss-chunk", type=COUNT, metavar="TOKENS", help="Tokens whose logits exist at a time; else all."),
+    click.option("--offload", type=click.Choice(("none", "states", "all")), help="What host memory takes (default none)."),
+    click.option("--lora-rank", type=COUNT, metavar="N", help="Rank of the adapters (default 16)."),
+    click.option("--tensor", type=COUNT, metavar="N", help="Tensor-parallel degree; else searched."),
+    click.option("--pipeline", type=COUNT, metavar="N", help="Pipeline stages; else searched."),
+    click.option("--context", type=COUNT, metavar="N", help="Context-parallel degree (default 1)."),
+    click.option("--expert", type=COUNT, metavar="N", help="Expert-parallel degree; else searched."),
+    click.option("--sharding", type=click.IntRange(0, 3), help="0 none, 1 optimizer, 2 and gradients, 3 and weights (FSDP); else searched."),
+    click.option("--software", metavar="STYLE", help="fused (default), compiled, eager, autocast, library, library_autocast."),
+    click.option("--flash/--no-flash", default=None, help="Fused attention (default), or the scores in memory."),
+    click.option("--as-of", metavar="DATE", help="The day that the catalog is seen from."),
+)  # fmt: skip
+
+
+def fit_options(function: Any) -> Any:
+    """Add the options that describe what is to fit."""
+    for option in reversed(OPTIONS):
+        function = option(function)
+    return function
+
+
+@click.command(name="fit")
+@fit_options
+@click.option("--explain", is_flag=True, help="Show each term with its formula, its numbers and its reference.")
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(FORMATS),
+    default="table",
+    show_default=True,
+    help="How to write the answer.",
+)
+@click.option(
+    "-o", "--output", type=click.Path(dir_okay=False), help="Write to FILE (also .html) instead of the terminal."
+)
+@click.pass_context
+def command(ctx: click.Context, explain: bool, format_: str, output: str | None, **wanted: Any) -> None:
+    """Memory of training on the fullest GPU, by component: does it fit, on how many, and what would help.
+
+    Without --gpus the fewest GPUs that fit are found. Every change shown was tried, the gentlest that works first.
+    The exit code is 6 where it does not fit.
+
+    \b
+    gpucost fit --model llama-3-70b --gpu h100-sxm
+    gpucost fit --model 8b --gpu rtx-4090 --gpus 1 --method qlora --sequence 2048 --explain
+    """
+    from gpucost.api.fit import fit
+
+    given = {name: value for name, value in wanted.items() if value is not None}
+    result = fit(given.pop("model"), given.pop("gpu"), given.pop("gpus", None), **given)
+    show(result, format_, output, explain)
+    if not result.fits:
+        ctx.exit(6)
+
+
+def show(result: Any, format_: str, output: str | None, explain: bool) -> None:
+    """Write the result in a format; a file that ends in .html becomes a page."""
+    if output and output.endswith((".html", ".htm")):
+        result.to_html(output)
+    elif format_ == "json":
+        emit_text(result.to_json(), output)
+    elif format_ == "csv":
+        from gpucost.render.rows import render_rows
+
+        rows = result.payload[result.rows_key]
+        emit_text(render_rows(rows, columns=list(rows[0]), format_="csv", fields=None, envelope={}, title=""), output)
+    elif format_ == "md":
+        emit_text(result.to_markdown(), output)
+    else:
+        from gpucost.render.text import write
+
+        emit_text(write(result.document(), all_sections=explain), output)

@@ -1,0 +1,146 @@
+"""The answer of `gpucost fit`: verdict, layout, components with their formulas, changes, and the table by model size."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from gpucost.catalog import Catalog
+from gpucost.errors import GpuCostError, NothingFitsError
+from gpucost.fitting import explain
+from gpucost.fitting.changes import ranked_changes
+from gpucost.fitting.job import Job, read_job
+from gpucost.fitting.search import LARGEST_GPUS, Plan, best_plan
+from gpucost.physics.memory import CONTEXT_BYTES, FRAGMENTATION_RATIO, MOMENTS
+from gpucost.physics.transformer import stack, total_parameters
+from gpucost.schemas import SCHEMA_VERSION
+from gpucost.units import GB
+
+SIZES = ("7b", "13b", "34b", "70b", "180b", "405b", "671b", "1t")
+MOMENT_WORDS = {
+    "loss": "when the loss flows back into the logits",
+    "backward": "when the backward pass of the layers begins",
+    "end": "when the backward pass ends",
+    "update": "during the optimizer's update",
+}
+
+
+def answer(catalog: Catalog, model: Any, gpu: str, *, sizes: bool = True, **wanted: Any) -> dict[str, Any]:
+    """Return the payload: does it fit, on how many, where the memory goes, and what would help."""
+    job = read_job(catalog, model, gpu, **wanted)
+    plan = best_plan(job)
+    changes = ranked_changes(job, catalog, plan)
+    if plan is None:
+        raise NothingFitsError(
+            f"{job.architecture.name} on {job.gpus} × {job.accelerator.id}: the degrees given do not multiply out. "
+            "Leave them out and the layout is searched."
+        )
+    if job.gpus is None and not plan.fits:
+        raise NothingFitsError(nowhere(job, plan, changes))
+    request = {"model": str(getattr(model, "name", model)), "gpu": gpu} | {
+        name: value for name, value in wanted.items() if value is not None
+    }
+    return {
+        "kind": "fit",
+        "schema_version": SCHEMA_VERSION,
+        "request": request,
+        "as_of": str(catalog.as_of),
+        "catalog_version": str(catalog.version),
+        **verdict(job, plan),
+        "components": explain.components(job, plan),
+        "changes": changes,
+        "sizes": by_size(job, catalog) if sizes else [],
+        "warnings": warnings(job),
+        "sources": sources(catalog, job),
+    }
+
+
+def nowhere(job: Job, plan: Plan, changes: list[dict[str, Any]]) -> str:
+    """Say that no count fits, and the change that would help."""
+    limit = LARGEST_GPUS if job.system.scaleout_gb_per_s else plan.layout.gpus
+    helps = next((row for row in changes if row["helps"]), None)
+    hint = f" Try: {helps['change']} ({helps['gpus']} GPUs)." if helps else ""
+    return (
+        f"{job.architecture.name} ({job.method}, {job.optimizer}, sequence {job.sequence_tokens}, micro-batch "
+        f"{job.micro_batch}) fits on no count up to {limit} × {job.accelerator.id}: the least is "
+        f"{plan.needed_bytes / GB:.1f} GB of {plan.usable_bytes / GB:.1f} GB usable.{hint}"
+    )
+
+
+def verdict(job: Job, plan: Plan) -> dict[str, Any]:
+    """Return the main figures."""
+    layout = plan.layout
+    names = ("tensor", "pipeline", "context", "expert", "data", "sharding", "micro_batch", "recompute")
+    return {
+        "model": job.architecture.name,
+        "parameters": float(total_parameters(stack([job.architecture]))[0]),
+        "gpu": job.accelerator.id,
+        "gpus": layout.gpus,
+        "method": job.method,
+        "optimizer": job.optimizer,
+        "software": job.software,
+        "sequence_tokens": job.sequence_tokens,
+        "fits": plan.fits,
+        "needed_gb": plan.needed_bytes / GB,
+        "usable_gb": plan.usable_bytes / GB,
+        "headroom_gb": (plan.usable_bytes - plan.needed_bytes) / GB,
+        "device_memory_gib": job.accelerator.memory_gib,
+        "context_gb": CONTEXT_BYTES / GB,
+        "fragmentation_ratio": FRAGMENTATION_RATIO,
+        "layout": {name: getattr(layout, name) for name in names},
+        "peak": MOMENT_WORDS[MOMENTS[int(plan.memory.moment[0])]],
+        "stage": "first" if bool(plan.memory.first_stage[0]) else "last",
+    }
+
+
+def by_size(job: Job, catalog: Catalog) -> list[dict[str, Any]]:
+    """Return the fewest GPUs of this kind for models of the usual sizes: full training, LoRA and QLoRA."""
+    rows = []
+    for size in SIZES:
+        try:
+            architecture = catalog.architecture(size)
+        except GpuCostError:
+            continue
+        sequence = min(job.sequence_tokens, architecture.max_sequence_tokens or job.sequence_tokens)
+        base = replace(
+            job,
+            architecture=architecture,
+            gpus=None,
+            degrees={},
+            micro_batch=1,
+            sequence_tokens=sequence,
+            recompute="auto",
+        )
+        total = float(total_parameters(stack([architecture]))[0])
+        row: dict[str, Any] = {
+            "size": size,
+            "model": architecture.name,
+            "parameters": total,
+            "weights_gb": 2 * total / GB,
+        }
+        for method in ("full", "lora", "qlora"):
+            plan = best_plan(replace(base, method=method))
+            fits = plan is not None and plan.fits
+            row[f"{method}_gpus"] = plan.layout.gpus if plan is not None and fits else None
+            row[f"{method}_gb"] = plan.needed_bytes / GB if plan is not None and fits else None
+        rows.append(row)
+    return rows
+
+
+def warnings(job: Job) -> list[str]:
+    """Return what a reader must know about the answer."""
+    found = []
+    if job.architecture.status == "synthesised":
+        found.append(f"{job.architecture.name} is synthesised from its size: a model of that size may differ.")
+    if job.accelerator.vendor != "NVIDIA":
+        found.append(
+            f"The counts were held against runs on NVIDIA H200 only; {job.accelerator.id} is an extrapolation."
+        )
+    if job.accelerator.bf16_tflops is None:
+        found.append(f"{job.accelerator.id} has no bf16 peak: 16-bit training there means fp16.")
+    return found
+
+
+def sources(catalog: Catalog, job: Job) -> dict[str, Mapping[str, Any]]:
+    """Return the rows of sources.csv that the answer leans on."""
+    ids = {job.architecture.source_id, job.accelerator.source_id, job.system.source_id} - {""}
+    return {key: dict(catalog.source(key)) for key in sorted(ids)}

@@ -1,0 +1,143 @@
+"""What would make a job fit, or fit on fewer GPUs: each change is tried, and the smallest that works comes first."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+from gpucost.catalog import Catalog
+from gpucost.fitting.job import AUTO, Job
+from gpucost.fitting.search import Plan, best_plan
+from gpucost.units import GB
+
+# From the least to the greatest intrusion.
+COSTS = (
+    "same result, about as fast",
+    "same result, slower",
+    "more or larger GPUs",
+    "other numerics of the optimizer",
+    "another training",
+)
+CHUNK_TOKENS = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """A change of a job, what it costs, and the job that it makes."""
+
+    name: str
+    cost: int  # index into COSTS
+    job: Job
+
+
+def single_changes(job: Job) -> Iterator[Change]:
+    """Yield the changes of the recipe that are not made already."""
+    if not job.loss_chunk_tokens and job.sequence_tokens * job.micro_batch > CHUNK_TOKENS:
+        yield Change(f"loss in chunks of {CHUNK_TOKENS} tokens", 0, replace(job, loss_chunk_tokens=CHUNK_TOKENS))
+    if not job.flash:
+        yield Change("fused attention", 0, replace(job, flash=True))
+    if "sharding" in job.degrees and job.degrees["sharding"] < 3 and (job.gpus or 2) > 1:
+        yield Change("shard weights too (FSDP)", 0, replace(job, degrees=job.degrees | {"sharding": 3}))
+    if any(name in job.degrees for name in ("tensor", "pipeline", "expert")):
+        free = {name: value for name, value in job.degrees.items() if name == "context"}
+        yield Change("let the layout be searched", 0, replace(job, degrees=free))
+    if job.micro_batch > 1:
+        yield Change("micro-batch 1", 1, replace(job, micro_batch=1))
+    if job.recompute not in (AUTO, "full"):
+        yield Change("recompute activations in full", 1, replace(job, recompute="full"))
+    if job.offload == "none":
+        yield Change("optimizer states in host memory", 1, replace(job, offload="states"))
+    if job.offload != "all":
+        yield Change("weights and states in host memory", 1, replace(job, offload="all"))
+    if job.method == "full":
+        yield from optimizer_changes(job)
+    if job.sequence_tokens >= 1024:
+        half = job.sequence_tokens // 2
+        yield Change(f"sequence {half}", 4, replace(job, sequence_tokens=half))
+    if job.method == "full":
+        yield Change(f"LoRA, rank {job.lora_rank}", 4, replace(job, method="lora"))
+    if job.method != "qlora":
+        yield Change(f"QLoRA, rank {job.lora_rank}", 4, replace(job, method="qlora"))
+
+
+def optimizer_changes(job: Job) -> Iterator[Change]:
+    """Yield the optimizers with smaller states."""
+    for name, words in (
+        ("adamw-8bit", "8-bit AdamW moments"),
+        ("adamw-bf16", "bf16 states without a master copy"),
+        ("adafactor", "Adafactor"),
+    ):
+        if job.optimizer != name:
+            yield Change(words, 3, replace(job, optimizer=name))
+
+
+def pairs(job: Job) -> Iterator[Change]:
+    """Yield pairs of changes that leave what is trained alone."""
+    mild = [change for change in single_changes(job) if change.cost in (0, 1, 3)]
+    for first, second in combinations(mild, 2):
+        merged = merge(job, first.job, second.job)
+        if merged is not None:
+            yield Change(f"{first.name} + {second.name}", max(first.cost, second.cost), merged)
+
+
+def merge(base: Job, one: Job, other: Job) -> Job | None:
+    """Return the job with both changes, or None where they change the same thing."""
+    fields = [name for name in Job.__dataclass_fields__ if name not in ("architecture", "accelerator", "system")]
+    first = {name: getattr(one, name) for name in fields if getattr(one, name) != getattr(base, name)}
+    second = {name: getattr(other, name) for name in fields if getattr(other, name) != getattr(base, name)}
+    return None if set(first) & set(second) else replace(base, **first, **second)
+
+
+def hardware_changes(job: Job, catalog: Catalog) -> Iterator[Change]:
+    """Yield more GPUs of the same kind, and larger chips of the same vendor."""
+    if job.gpus is not None:
+        free = {name: value for name, value in job.degrees.items() if name in ("tensor", "context")}
+        yield Change("more GPUs", 2, replace(job, gpus=None, degrees=free))
+    larger = sorted(
+        (
+            chip
+            for chip in catalog.accelerators()
+            if chip.vendor == job.accelerator.vendor
+            and chip.memory_gib > job.accelerator.memory_gib * 1.1
+            and chip.bf16_tflops
+            and chip.year >= 2020
+        ),
+        key=lambda chip: (chip.memory_gib, chip.id),
+    )
+    seen: set[int] = set()
+    for chip in larger:
+        if round(chip.memory_gib) not in seen:
+            seen.add(round(chip.memory_gib))
+            yield Change(f"{chip.id}", 2, replace(job, accelerator=chip, system=catalog.default_system(chip.id)))
+
+
+def tried(change: Change, before: Plan | None) -> dict[str, Any] | None:
+    """Try a change; return its row, or None where it brings nothing."""
+    plan = best_plan(change.job)
+    if plan is None:
+        return None
+    worth = plan.fits and (before is None or not before.fits or plan.layout.gpus < before.layout.gpus)
+    return {
+        "change": change.name,
+        "cost": COSTS[change.cost],
+        "fits": plan.fits,
+        "helps": worth,
+        "gpus": plan.layout.gpus,
+        "needed_gb": plan.needed_bytes / GB,
+        "usable_gb": plan.usable_bytes / GB,
+        "headroom_gb": (plan.usable_bytes - plan.needed_bytes) / GB,
+        "rank": change.cost,
+    }
+
+
+def ranked_changes(job: Job, catalog: Catalog, plan: Plan | None) -> list[dict[str, Any]]:
+    """Try the changes, singles first and pairs where no single mild one helps; what helps most gently comes first."""
+    rows = [tried(change, plan) for change in (*single_changes(job), *hardware_changes(job, catalog))]
+    found = [row for row in rows if row is not None]
+    if not any(row["helps"] and row["rank"] in (0, 1, 3) for row in found):
+        doubled = [tried(change, plan) for change in pairs(job)]
+        found += [row for row in doubled if row is not None and row["helps"]]
+    found.sort(key=lambda row: (not row["helps"], row["rank"], row["gpus"], row["needed_gb"], row["change"]))
+    for place, row in enumerate(found, 1):
+        row["rank"] = place
+    return found
