@@ -153,7 +153,7 @@ def _spot_above_demand(rows: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterato
         price = demand.get(_place(row))
         if row["option"] in SPOT_OPTIONS and price is not None and row["usd_per_gpu_hour"] >= price:
             word = "equal to" if row["usd_per_gpu_hour"] == price else "above"
-            yield Finding(number, "usd_per_hour", f"the {row['option']} price is {word} the on-demand price of {price:g} USD per GPU-hour on that day", doubt=True)
+            yield Finding(number, "usd_per_hour", f"the {row['option']} price is {word} the on-demand price of {price:g} USD per GPU-hour on that day")
 
 
 def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:

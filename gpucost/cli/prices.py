@@ -7,16 +7,16 @@ import click
 from gpucost.cli.options import catalog_options, emit_rows, envelope, output_options, price_filters
 
 COLUMNS = (
-    "provider", "instance_type=instance", "region:3", "option", "term_months=term:4", "gpu", "gpus", "usd_per_gpu_hour",
-    "usd_per_hour:5", "price_on:6", "observed_on=seen:1", "age_days=age:2", "book:7", "source_id:8",
+    "provider", "instance_type=instance:4", "region:5", "option:1", "term_months=term:6", "gpu", "gpus:2", "usd_per_gpu_hour",
+    "usd_per_hour:7", "observed_on=seen:3", "age_days=age:3", "price_on=holds from:8", "book:8", "source_id:9",
 )  # fmt: skip
 HISTORY_COLUMNS = (
-    "price_on=from", "provider", "instance_type=instance", "region:2", "option:1", "gpu", "gpus:3", "usd_per_gpu_hour",
-    "change_fraction=change", "observed_on=seen:4", "recorded_on=recorded:5", "source_id:6",
+    "price_on=from", "provider", "instance_type=instance:2", "region:4", "option:3", "gpu:1", "gpus:5", "usd_per_gpu_hour",
+    "change_fraction=change:1", "observed_on=seen:6", "recorded_on=recorded:7", "source_id:8",
 )  # fmt: skip
 DIFF_COLUMNS = (
-    "provider", "instance_type=instance", "region:3", "option:2", "gpu", "gpus:4", "old_usd_per_gpu_hour=old price",
-    "new_usd_per_gpu_hour=new price", "change_fraction=relative", "change", "new_source_id:5",
+    "provider", "instance_type=instance:2", "region:3", "option:3", "gpu:1", "gpus:4", "old_usd_per_gpu_hour=old price",
+    "new_usd_per_gpu_hour=new price", "change_fraction=relative:1", "change:2", "new_source_id:5",
 )  # fmt: skip
 
 

@@ -1,0 +1,57 @@
+"""Start-up, side by side: each of our commands and the bare imports that it rests on, as medians of paired ratios.
+
+python -m benchmarks.startup [--pairs 15] [--json]
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from statistics import median
+
+# ours, the bare program beside it, and the ratio that is allowed
+BARE_CLICK = ["-c", "import click"]
+BARE_ENGINE = ["-c", "import click, numpy, duckdb; from pydantic import BaseModel; duckdb.connect()"]
+PAIRS = {
+    "help": (["-m", "gpucost", "--help"], BARE_CLICK, 1.5),
+    "estimate": (["-m", "gpucost", "estimate", "--model", "8b", "--tokens", "100b"], BARE_ENGINE, 1.4),
+    "prices": (["-m", "gpucost", "prices", "--gpu", "h100-sxm"], BARE_ENGINE, 1.4),
+}
+
+
+def seconds(arguments: list[str]) -> float:
+    """Return the wall time of one Python process."""
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("GPUCOST_")}
+    start = time.perf_counter()
+    subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, env=environment)
+    return time.perf_counter() - start
+
+
+def measure(ours: list[str], bare: list[str], pairs: int) -> dict[str, float]:
+    """Run both in turn; the ratio of each pair cancels what the machine was doing at the time."""
+    seconds(ours), seconds(bare)
+    timed = [(seconds(ours), seconds(bare)) for _ in range(pairs)]
+    return {
+        "ours_s": median(one for one, _ in timed),
+        "bare_s": median(two for _, two in timed),
+        "ratio": median(one / two for one, two in timed),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--pairs", type=int, default=15)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    answers = {name: {**measure(ours, bare, arguments.pairs), "allowed_ratio": allowed} for name, (ours, bare, allowed) in PAIRS.items()}
+    if arguments.json:
+        print(json.dumps(answers))
+        return
+    for name, answer in answers.items():
+        print(f"{name:10} {1000 * answer['ours_s']:6.0f} ms  bare {1000 * answer['bare_s']:6.0f} ms  ratio {answer['ratio']:.2f} (budget {answer['allowed_ratio']})")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,96 @@
+"""Settings: flag > GPUCOST_* > project file > user file > default, and `gpucost config` says who spoke."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from gpucost.cli import cli
+from gpucost.errors import UsageError
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Work in an empty folder with a user folder of its own."""
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    (tmp_path / "config" / "gpucost").mkdir(parents=True)
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    return tmp_path
+
+
+def run(*arguments):
+    result = CliRunner().invoke(cli, list(arguments))
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result.stdout
+
+
+def spoken():
+    return {row["setting"]: (row["value"], row["from"]) for row in json.loads(run("config", "--format", "json"))["rows"]}
+
+
+def test_each_speaker_overrules_the_one_before(place, monkeypatch):
+    assert run("gpus", "h100-sxm").startswith("id ")
+    (place / "config/gpucost/config.toml").write_text('format = "csv"\n')
+    assert run("gpus", "h100-sxm").startswith("id,")
+    assert spoken()["format"] == ("csv", f"file {place / 'config/gpucost/config.toml'}")
+    (place / "work/pyproject.toml").write_text('[tool.gpucost]\nformat = "md"\n')
+    assert run("gpus", "h100-sxm").startswith("| id")
+    (place / "work/gpucost.toml").write_text('format = "json"\n')
+    assert run("gpus", "h100-sxm").startswith("{")
+    assert spoken()["format"] == ("json", "file gpucost.toml")
+    monkeypatch.setenv("GPUCOST_FORMAT", "csv")
+    assert run("gpus", "h100-sxm").startswith("id,")
+    assert spoken()["format"] == ("csv", "environment variable GPUCOST_FORMAT")
+    assert run("gpus", "h100-sxm", "--format", "table").startswith("id ")
+
+
+def test_a_setting_may_hold_for_one_command_only(place, monkeypatch):
+    (place / "work/gpucost.toml").write_text('[gpus]\nfields = "id"\n[prices]\nprovider = "aws"\n')
+    assert run("gpus", "h100-sxm", "--format", "csv") == "id\nh100-sxm5-80gb\n"
+    assert "," in run("systems", "dgx-h100", "--format", "csv")
+    monkeypatch.setenv("GPUCOST_GPUS_FIELDS", "vendor")
+    assert run("gpus", "h100-sxm", "--format", "csv") == "vendor\nNVIDIA\n"
+
+
+def test_a_day_may_be_a_setting_of_the_library_too(place, monkeypatch):
+    from datetime import date
+
+    from gpucost.catalog import open_catalog
+
+    monkeypatch.setenv("GPUCOST_AS_OF", "2025-03-01")
+    assert open_catalog().as_of == date(2025, 3, 1)
+    assert open_catalog("2025-04-01").as_of == date(2025, 4, 1)
+
+
+def test_a_misspelt_setting_is_named(place):
+    (place / "work/gpucost.toml").write_text('fromat = "csv"\n')
+    result = CliRunner().invoke(cli, ["config"])
+    assert "did you mean format?" in result.stderr
+
+
+def test_a_broken_settings_file_is_one_clear_sentence(place):
+    (place / "work/gpucost.toml").write_text("format = \n")
+    with pytest.raises(UsageError, match=r"gpucost\.toml is not valid TOML"):
+        run("gpus")
+
+
+def test_it_works_without_a_home(place, monkeypatch):
+    for name in ("HOME", "XDG_CONFIG_HOME", "USERPROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    assert "h100-sxm5-80gb" in run("gpus", "h100-sxm")
+    monkeypatch.setenv("HOME", "/nonexistent")
+    assert "h100-sxm5-80gb" in run("gpus", "h100-sxm")
+
+
+def test_another_data_folder_is_named_and_must_be_one(place, monkeypatch):
+    from tests.catalog.world import world
+
+    world(place / "data")
+    monkeypatch.setenv("GPUCOST_DATA", str(place / "data"))
+    assert run("models", "--format", "csv", "--fields", "id") == "id\ntiny-1b\n"
+    assert spoken()["data folder"] == (str(place / "data"), "environment variable GPUCOST_DATA")
+    monkeypatch.setenv("GPUCOST_DATA", str(place))
+    with pytest.raises(UsageError, match="no folder models"):
+        run("models")

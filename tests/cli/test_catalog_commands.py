@@ -1,0 +1,168 @@
+"""The list commands as a user meets them."""
+
+import csv
+import io
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+KEYS_OF_PRICES = {
+    "offer_id", "offer_kind", "provider", "instance_type", "region", "option", "tier", "billing", "term_months", "gpu", "gpus", "usd_per_hour",
+    "usd_per_gpu_hour", "valid_from", "observed_on", "recorded_on", "age_days", "source_id",
+}  # fmt: skip
+KEYS_OF_GPUS = {"id", "vendor", "memory_gib", "hbm_gb_per_s", "bf16_tflops", "fp8_tflops", "tdp_w", "confidence", "source_id"}
+
+
+def gpucost(*arguments, **environment):
+    """Run the command as a process of its own, without a terminal."""
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GPUCOST_") and name not in ("NO_COLOR", "COLUMNS")}
+    return subprocess.run([sys.executable, "-m", "gpucost", *arguments], capture_output=True, text=True, env={**clean, **environment}, encoding="utf-8")
+
+
+def rows(*arguments):
+    result = gpucost(*arguments, "--format", "json")
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+@pytest.mark.parametrize("command", [("gpus",), ("systems",), ("models",), ("prices",), ("sources",), ("prices", "history", "--provider", "lambda"), ("sql", "SELECT 1 AS one")])
+def test_every_list_comes_in_four_formats(command, tmp_path):
+    answer = rows(*command)
+    assert {"schema_version", "catalog_version", "as_of", "rows", "warnings"} <= set(answer)
+    assert answer["rows"]
+    table = gpucost(*command)
+    assert table.returncode == 0
+    assert "\x1b" not in table.stdout
+    found = list(csv.DictReader(io.StringIO(gpucost(*command, "--format", "csv").stdout)))
+    assert len(found) == len(answer["rows"])
+    assert gpucost(*command, "--format", "md").stdout.startswith("| ")
+    path = tmp_path / "out.json"
+    assert gpucost(*command, "--format", "json", "-o", str(path)).stdout == ""
+    assert json.loads(path.read_text("utf-8"))["rows"] == answer["rows"]
+
+
+def test_the_keys_of_prices_and_gpus():
+    prices = rows("prices", "--gpu", "h100-sxm", "--as-of", "2026-11-01")
+    assert prices["as_of"] == "2026-11-01"
+    assert set(prices["rows"][0]) >= KEYS_OF_PRICES
+    assert all(isinstance(row["usd_per_gpu_hour"], float) and row["offer_kind"] == "offer" for row in prices["rows"])
+    ranked = [row["usd_per_gpu_hour"] for row in prices["rows"] if row["rankable"]]
+    assert ranked == sorted(ranked)
+    chip = next(row for row in rows("gpus")["rows"] if row["id"] == "h100-sxm5-80gb")
+    assert set(chip) >= KEYS_OF_GPUS
+    # NVIDIA's H100 data sheet: 3.35 TB/s, 989.4 TFLOPS dense bf16, 700 W
+    assert (chip["hbm_gb_per_s"], round(chip["bf16_tflops"]), chip["tdp_w"]) == (3350, 989, 700)
+
+
+def test_prices_of_aws_in_the_past_and_as_they_were_known():
+    arguments = ("--provider", "aws", "--gpu", "H100 SXM5 80GB", "--region", "us-east-1", "--option", "on-demand")
+
+    def price(*days):
+        return [row["usd_per_hour"] for row in rows("prices", *arguments, *days)["rows"] if row["instance_type"] == "p5.48xlarge"]
+
+    assert price("--as-of", "2025-03-01") == [98.32]
+    assert price("--as-of", "2025-09-01") == [55.04]
+    assert price("--as-of", "2026-11-01") == [55.04]
+    assert price("--as-of", "2025-09-01", "--known-as-of", "2025-12-31") == [98.32]
+    diff = rows("prices", "diff", "2025-03-01", "2025-09-01", *arguments)["rows"]
+    change = next(row for row in diff if row["instance_type"] == "p5.48xlarge")
+    assert (change["old_usd_per_gpu_hour"], change["new_usd_per_gpu_hour"], change["change"]) == (12.29, 6.88, "cheaper")
+    history = rows("prices", "history", *arguments)["rows"]
+    assert [row["usd_per_hour"] for row in history if row["instance_type"] == "p5.48xlarge"] == [98.32, 98.32, 55.04, 55.04]
+
+
+def test_max_age_leaves_old_prices_out_and_says_so():
+    everything, fresh = rows("prices", "--gpu", "a100"), rows("prices", "--gpu", "a100", "--max-age", "120d")
+    assert len(fresh["rows"]) < len(everything["rows"])
+    assert all(row["age_days"] <= 120 for row in fresh["rows"])
+    assert any("were left out" in warning for warning in fresh["warnings"])
+    assert any("old for their kind" in warning for warning in everything["warnings"])
+
+
+def test_fields_pick_and_order_the_columns():
+    assert gpucost("gpus", "h100-sxm", "--fields", "bf16_tflops,id", "--format", "csv").stdout == "bf16_tflops,id\n989.4,h100-sxm5-80gb\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("prices", "--gpu", "h10O"), ("unknown accelerator 'h10O'", "Did you mean", "gpucost gpus")),
+        (("prices", "--provider", "lamda"), ("unknown provider 'lamda'", "'lambda'")),
+        (("prices", "--option", "spott"), ("unknown option", "'spot'")),
+        (("prices", "--region", "us-east-11"), ("unknown region", "'us-east-1'")),
+        (("prices", "--as-of", "yesterday"), ("cannot read 'yesterday' as a day", "YYYY-MM-DD")),
+        (("prices", "--max-age", "old"), ("cannot read 'old'",)),
+        (("prices", "diff", "2026-01-01", "2025-01-01"), ("lies after",)),
+        (("gpus", "--fields", "bf16"), ("unknown column 'bf16'", "'bf16_tflops'")),
+        (("gpus", "--formt", "json"), ("No such option", "--format")),
+        (("gpsu",), ("No such command", "gpus")),
+        (("models", "./nothing.json"), ("nothing.json: cannot be read",)),
+        (("gpus", "-o", "/nonexistent/folder/x.csv"), ("cannot write", "does not exist")),
+        (("gpus", "-o", "/"), ("is a directory",)),
+        (("sql", "DROP TABLE offers"), ("DROP is refused",)),
+        (("sources", "--table", "nothing"), ("unknown table",)),
+    ],
+)
+def test_a_mistake_gets_one_sentence_and_exit_code_2(arguments, words):
+    result = gpucost(*arguments)
+    assert result.returncode == 2
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    for word in words:
+        assert word in result.stderr
+
+
+def test_an_existing_file_survives_a_failure(tmp_path):
+    path = tmp_path / "out.csv"
+    path.write_text("precious")
+    assert gpucost("gpus", "nonsense", "-o", str(path)).returncode == 2
+    assert path.read_text() == "precious"
+    assert gpucost("gpus", "h100-sxm", "--format", "csv", "-o", str(path)).returncode == 0
+    assert path.read_text().startswith("id,")
+    assert [item.name for item in tmp_path.iterdir()] == ["out.csv"]
+
+
+def test_text_that_looks_like_a_formula_is_defused_in_csv():
+    out = gpucost("sql", "SELECT '=1+1' AS a, '@x' AS b, '-1' AS c, -1 AS d", "--format", "csv").stdout
+    assert out.splitlines()[1] == "'=1+1,'@x,'-1,-1"
+
+
+def test_narrow_terminals_and_no_color():
+    wide = gpucost("prices", "--gpu", "h100-sxm", "--limit", "5").stdout
+    narrow = gpucost("prices", "--gpu", "h100-sxm", "--limit", "5", COLUMNS="60").stdout
+    assert max(map(len, narrow.splitlines())) <= 60 < max(map(len, wide.splitlines()))
+    assert "Not shown for lack of width" in narrow
+    assert "\x1b" not in gpucost("gpus", "h100", NO_COLOR="1").stdout
+
+
+def test_a_closed_pipe_is_no_error():
+    result = subprocess.run(f"{sys.executable} -m gpucost prices --format csv | head -n 1", shell=True, capture_output=True, text=True, encoding="utf-8")
+    assert result.stdout.startswith("offer_id,")
+    assert "Error" not in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_completion_offers_commands_and_options():
+    words = {"_GPUCOST_COMPLETE": "bash_complete", "COMP_WORDS": "gpucost pri", "COMP_CWORD": "1"}
+    assert "prices" in subprocess.run([sys.executable, "-m", "gpucost"], capture_output=True, text=True, env={**os.environ, **words}).stdout
+    assert "_GPUCOST_COMPLETE=bash_source" in gpucost("config", "--help").stdout
+
+
+def test_a_model_from_a_size_and_from_a_file(tmp_path):
+    made = rows("models", "11b")["rows"][0]
+    assert made["status"] == "synthesised"
+    assert made["parameters"] == pytest.approx(11e9, rel=0.02)
+    config = {"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32, "intermediate_size": 11008, "vocab_size": 32000}
+    (tmp_path / "config.json").write_text(json.dumps(config))
+    assert rows("models", str(tmp_path / "config.json"))["rows"][0]["parameters"] == 6_738_415_616  # Llama 7B
+
+
+def test_sql_answers_and_reads_a_query_from_a_file_and_from_stdin(tmp_path):
+    (tmp_path / "q.sql").write_text("SELECT 2 AS two")
+    assert rows("sql", "--file", str(tmp_path / "q.sql"))["rows"] == [{"two": 2}]
+    piped = subprocess.run([sys.executable, "-m", "gpucost", "sql", "-", "--format", "csv"], input="SELECT 3 AS three", capture_output=True, text=True)
+    assert piped.stdout == "three\n3\n"
+    assert "QUERY" in gpucost("sql").stderr or "give one query" in gpucost("sql").stderr
