@@ -129,7 +129,7 @@ def _write_call(name: str, a: list[str]) -> str:
         "payment": "PMT({0},{1},-({2}),{3})",
         "total": "SUM({0})",
         "sum_product": "SUMPRODUCT({0},{1})",
-        "internal_rate": "IRR({0})",
+        "internal_rate": "IRR({0},0.01)",
         "balance": "-FV({0},{1},-({3}),{2})",
     }
     return templates[name].format(*a)

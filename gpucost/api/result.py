@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 if TYPE_CHECKING:
     import pandas
 
-    from gpucost.render.document import Document
+    from gpucost.render.document import Chart, Document
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,21 @@ class Result:
         from gpucost.render.markdown import write
 
         return write(self.document())
+
+    def charts(self) -> list[str]:
+        """Return the titles of the charts that this answer can draw."""
+        return [chart.title for chart in self._charts()]
+
+    def chart(self, title: str = "") -> Any:
+        """Return a chart as an Altair object: the first one, or the one whose title contains `title`."""
+        from gpucost.render.vega import altair_chart
+
+        return altair_chart(self._charts(), title)
+
+    def _charts(self) -> "list[Chart]":
+        from gpucost.render.document import Chart
+
+        return [block for part in self.document().sections for block in part.blocks if isinstance(block, Chart)]
 
     def to_html(self, path: str) -> None:
         """Write a self-contained page to `path`."""

@@ -6,6 +6,7 @@ from typing import Any
 from gpucost.render.build import frame, leftovers
 from gpucost.render.document import Axis, Chart, Column, Document, Fact, Facts, Paragraph, Section, Table, columns
 from gpucost.render.numbers import format_named, format_value, with_unit
+from gpucost.render.offers import bill_table, excluded_table, notes_of
 from gpucost.units import format_count
 
 _KNOWN = {"options", "excluded", "scaling", "alternatives", "drivers", "not_included", "assumptions"}
@@ -29,7 +30,7 @@ def document(payload: Mapping[str, Any]) -> Document:
         Section("The bill of the first offer", _bill(options)),
         Section("How the first offer runs", _layout(options), detail=True),
         Section("Pictures", _charts(options), detail=True),
-        Section("Not possible, and why", _excluded(payload), detail=True),
+        Section("Not possible, and why", excluded_table(payload), detail=True),
         *leftovers(payload, _KNOWN),
     ]
     return frame(
@@ -75,13 +76,9 @@ def _answer(options: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
 
 def _offers(payload: Mapping[str, Any], options: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
     if not options:
-        return _excluded(payload)
-    marks = {note: None for row in options for note in row.get("notes") or ()}
-    excluded = payload.get("excluded") or []
-    note = " ".join(list(marks)[:4])
-    if excluded:
-        note += f" {len(excluded)} offers were left out, each with its reason (--format json, or a report)."
-    return (Table(_OFFER_COLUMNS, options, note=note.strip(), interactive=True),)
+        return excluded_table(payload)
+    note = notes_of(options, payload.get("excluded") or [])
+    return (Table(_OFFER_COLUMNS, options, note=note, interactive=True),)
 
 
 def _scaling(payload: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -131,10 +128,7 @@ def _bill(options: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
     if not options or not options[0].get("lines"):
         return ()
     best = options[0]
-    shown = columns(
-        "name", "quantity", "unit", Column("unit_price_usd", "unit price", "USD per unit"), "cost_usd", "note:3"
-    )
-    bill = Table(shown, best["lines"], total={"name": "total", "cost_usd": best["cost_usd"]})
+    bill = bill_table(best, best["cost_usd"])
     parts = [
         {"offer": f"{best['provider']} {best['gpu']}", "part": line["name"], "cost_usd": line["cost_usd"]}
         for line in best["lines"]
@@ -190,8 +184,3 @@ def _charts(options: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
         Chart("bar", "Cost by offer, with ranges", f"{cheapest} Lines show the range that holds 80 % of outcomes.", bars, Axis("offer"), Axis("cost_usd"), low="cost_low_usd", high="cost_high_usd"),
         Chart("scatter", "Cost against time, all offers", f"Each point is an offer, coloured by its GPU. {cheapest}", dots, Axis("days", log=True), Axis("cost_usd", log=True), series="gpu", label="provider"),
     )  # fmt: skip
-
-
-def _excluded(payload: Mapping[str, Any]) -> tuple[Any, ...]:
-    rows = payload.get("excluded") or []
-    return (Table(columns("provider", "instance_type=instance:1", "reason"), rows, interactive=True),) if rows else ()

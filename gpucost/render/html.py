@@ -162,7 +162,7 @@ class _Body:
             if table.total
             else ""
         )
-        note = f'<p class="note">{escape(table.note)}</p>' if table.note else ""
+        note = "".join(f'<p class="note">{escape(line)}</p>' for line in table.note.splitlines())
         if len(table.rows) > len(rows):
             note += f'<p class="note">The first {len(rows):,} of {len(table.rows):,} rows; the workbook and CSV hold all.</p>'
         controls = _filter(name, len(rows)) if live else ""

@@ -6,6 +6,7 @@ from typing import Any
 from gpucost.render.build import frame, leftovers
 from gpucost.render.document import Axis, Chart, Column, Document, Fact, Facts, Paragraph, Section, Table, columns
 from gpucost.render.numbers import format_named
+from gpucost.render.offers import bill_table, excluded_table, notes_of
 
 _KNOWN = {"options", "excluded", "api", "breakeven_curve", "not_included", "assumptions"}
 _BARS = 15
@@ -26,7 +27,7 @@ def document(payload: Mapping[str, Any]) -> Document:
         Section("Self-host or API", _api(payload)),
         Section("The bill of the first offer", _bill(options)),
         Section("Pictures", _charts(options), detail=True),
-        Section("Not possible, and why", _excluded(payload), detail=True),
+        Section("Not possible, and why", excluded_table(payload), detail=True),
         *leftovers(payload, _KNOWN),
     ]
     request = payload.get("request") or {}
@@ -76,11 +77,9 @@ def _answer(payload: Mapping[str, Any], options: Sequence[Mapping[str, Any]]) ->
 
 def _offers(payload: Mapping[str, Any], options: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
     if not options:
-        return _excluded(payload)
-    notes = " ".join(list({note: None for row in options for note in row.get("notes") or ()})[:4])
-    if payload.get("excluded"):
-        notes += f" {len(payload['excluded'])} offers were left out, each with its reason (--format json, or a report)."
-    return (Table(_OFFER_COLUMNS, options, note=notes.strip(), interactive=True),)
+        return excluded_table(payload)
+    note = notes_of(options, payload.get("excluded") or [])
+    return (Table(_OFFER_COLUMNS, options, note=note, interactive=True),)
 
 
 def _api(payload: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -132,18 +131,7 @@ def _bill(options: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
     if not options or not options[0].get("lines"):
         return ()
     best = options[0]
-    shown = columns(
-        "name", "quantity", "unit", Column("unit_price_usd", "unit price", "USD per unit"), "cost_usd", "note:3"
-    )
-    total = best.get("usd_per_month")
-    return (
-        Table(
-            shown,
-            best["lines"],
-            title="Per month",
-            total={"name": "total", "cost_usd": total} if total is not None else None,
-        ),
-    )
+    return (bill_table(best, best.get("usd_per_month"), "Per month"),)
 
 
 def _charts(options: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
@@ -183,8 +171,3 @@ def _charts(options: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
             )
         )
     return tuple(charts)
-
-
-def _excluded(payload: Mapping[str, Any]) -> tuple[Any, ...]:
-    rows = payload.get("excluded") or []
-    return (Table(columns("provider", "instance_type=instance:1", "reason"), rows, interactive=True),) if rows else ()

@@ -68,7 +68,8 @@ def table_lines(table: Table) -> Iterator[str]:
     if table.total:
         yield f"| {' | '.join(_total_cell(table, column) for column in table.columns)} |"
     if table.note:
-        yield from ("", escape(table.note))
+        yield ""
+        yield from (f"- {escape(line)}" for line in table.note.splitlines())
 
 
 def _total_cell(table: Table, column: Column) -> str:

@@ -20,27 +20,31 @@ from gpucost.render.document import (
 from gpucost.render.numbers import format_value, heading_of, with_unit
 from gpucost.units import HOURS_PER_MONTH, unit_of
 
-_KNOWN = {"cash_flows", "sensitivity", "assumptions", "by_year", "options", "scenarios", "lines", "scope"}
+_KNOWN = {"cash_flows", "sensitivity", "assumptions", "by_year", "options", "scenarios", "lines", "scope", "two_way"}
 _STEPS = 20  # points of the break-even line
+_BRIEF = 8  # inputs of the short sensitivity
 
 
 def document(payload: Mapping[str, Any]) -> Document:
     """Build the document of a rent-or-buy answer."""
     sections = [
-        Section("", tuple(Paragraph(str(line)) for line in payload.get("said") or ())),
         Section("The answer", _answer(payload)),
         Section("Options on one scope", _options(payload)),
         Section("Break-even", _breakeven(payload)),
-        Section("What moves the answer", _sensitivity(payload)),
-        Section("Cash by year", _years(payload)),
+        Section("What moves the answer most", _sensitivity(payload, _BRIEF)),
+        Section("Every input moved to its ends", _sensitivity(payload, None), detail=True),
+        Section("Use against price", _two_way(payload), detail=True),
+        Section("Where the money goes", _lines(payload), detail=True),
+        Section("Cash by year", _years(payload), detail=True),
         Section("Cash by month", _months(payload), detail=True),
         Section("Scenarios", _scenarios(payload), detail=True),
+        Section("More figures", _more(payload), detail=True),
         Section("Assumptions", _assumptions(payload), detail=True),
         *leftovers(payload, _KNOWN),
     ]
     request = payload.get("request") or {}
-    title = f"Rent or buy {request.get('gpus', '')} × {request.get('gpu', 'GPUs')}".replace("  ", " ")
-    return frame(payload, title, str(payload.get("lead") or ""), sections)
+    title = " ".join(f"Rent or buy {request.get('gpus') or ''} × {request.get('gpu') or 'GPUs'}".split())
+    return frame(payload, title, str(payload.get("lead") or payload.get("summary") or ""), sections)
 
 
 def _facts(mapping: Mapping[str, Any], title: str, unit: str = "") -> Facts:
@@ -52,28 +56,26 @@ def _facts(mapping: Mapping[str, Any], title: str, unit: str = "") -> Facts:
 
 
 def _answer(payload: Mapping[str, Any]) -> tuple[Any, ...]:
-    blocks: list[Any] = []
-    npv = payload.get("npv_usd")
-    if isinstance(npv, Mapping):
-        blocks.append(_facts({key: value for key, value in npv.items()}, "Present value of the costs", "USD"))
-    single = (
-        "irr_fraction",
-        "payback_months",
-        "levelised_usd_per_gpu_hour",
-        "levelised_usd_per_gpu_hour_owned",
-        "levelised_usd_per_gpu_hour_productive",
-        "usd_per_mtok",
-        "probability_buy_wins_fraction",
-        "peak_cash_usd",
-    )
-    found = {key: payload[key] for key in single if key in payload and not isinstance(payload[key], (Mapping, list))}
-    if found:
-        blocks.append(_facts(found, ""))
-    for key in ("levelised_usd_per_gpu_hour", "monte_carlo", "carbon", "scope", "peak_cash_usd"):
-        if isinstance(payload.get(key), Mapping):
-            blocks.append(_facts(payload[key], heading_of(key), unit_of(key)))
+    npv, drawn = payload.get("npv_usd") or {}, payload.get("monte_carlo") or {}
+    per_hour = "USD per GPU-hour"
+    facts = [
+        Fact("Owning, present value", npv.get("own"), "USD", drawn.get("own_p5_usd"), drawn.get("own_p95_usd")),
+        Fact("Renting, present value", npv.get("rent"), "USD", drawn.get("rent_p5_usd"), drawn.get("rent_p95_usd")),
+        Fact("Owning saves", npv.get("saving"), "USD", drawn.get("saving_p5_usd"), drawn.get("saving_p95_usd")),
+        Fact("Probability that buying wins", payload.get("probability_buy_wins_fraction"), "fraction of one"),
+        Fact("Owning, per allocated GPU-hour", payload.get("levelised_usd_per_gpu_hour"), per_hour),
+        Fact("Renting, per allocated GPU-hour", payload.get("levelised_rent_usd_per_gpu_hour"), per_hour),
+        Fact("IRR of buying", payload.get("irr_fraction"), "fraction of one"),
+        Fact("Payback", payload.get("payback_months"), "months"),
+    ]
+    shown = tuple(fact for fact in facts if fact.value is not None)
+    ranged = [Paragraph("Ranges hold 90 % of the draws of the Monte Carlo simulation.", "note")] if drawn else []
+    blocks: list[Any] = [Facts(shown), *ranged] if shown else []
     if payload.get("conventions"):
         blocks.append(Paragraph(str(payload["conventions"]), "note"))
+    uneven = [row["item"] for row in payload.get("scope") or () if row.get("unequal")]
+    if uneven:
+        blocks.append(Paragraph(f"The two sides differ in scope: {', '.join(uneven)}."))
     return tuple(blocks)
 
 
@@ -86,6 +88,55 @@ def _options(payload: Mapping[str, Any]) -> tuple[Any, ...]:
     rest = [key for key in keys if key not in ordered and key not in ("source_id", "offer_id")]
     shown = [*ordered, *(f"{key}:{1 + number // 3}" for number, key in enumerate(rest))]
     return (Table(columns(*shown), rows, interactive=True),)
+
+
+def _more(payload: Mapping[str, Any]) -> tuple[Any, ...]:
+    names = {
+        "monte_carlo": "Monte Carlo",
+        "peak_cash_usd": "Peak cash",
+        "tax": "Tax",
+        "carbon": "Carbon",
+        "sunk": "Capacity that is paid for",
+    }
+    blocks: list[Any] = [
+        _facts(payload[key], title, unit_of(key))
+        for key, title in names.items()
+        if isinstance(payload.get(key), Mapping)
+    ]
+    if payload.get("scope"):
+        blocks.append(Table(columns("item", "own", "rent", "unequal", "note"), payload["scope"], title="Scope"))
+    return tuple(blocks)
+
+
+def _lines(payload: Mapping[str, Any]) -> tuple[Any, ...]:
+    rows = payload.get("lines") or []
+    if not rows:
+        return ()
+    shown = columns("side", "name", "description=what it is:2", "total_usd", "npv_usd", "levelised_usd_per_gpu_hour:1")
+    parts = [
+        {"side": row["side"], "line": row["description"], "npv_usd": row["npv_usd"]}
+        for row in rows
+        if (row.get("npv_usd") or 0) > 0
+    ]
+    words = "Present value of what each side pays, by line; proceeds of a resale are not drawn."
+    picture = Chart(
+        "stacked", "Cost breakdown of owning and renting", words, parts, Axis("side"), Axis("npv_usd"), series="line"
+    )
+    return (picture, Table(shown, rows, interactive=True)) if parts else (Table(shown, rows),)
+
+
+def _two_way(payload: Mapping[str, Any]) -> tuple[Any, ...]:
+    grid = payload.get("two_way")
+    if not isinstance(grid, Mapping) or not grid.get("saving_usd"):
+        return ()
+    x, y = str(grid["x"]), str(grid["y"])
+    data = [
+        {x: format_value(across, unit_of(x)), y: format_value(up, unit_of(y)), "saving_usd": saving}
+        for up, row in zip(grid["y_values"], grid["saving_usd"], strict=True)
+        for across, saving in zip(grid["x_values"], row, strict=True)
+    ]
+    words = f"Present value of what owning saves, by {heading_of(x)} and {heading_of(y)}; above zero buying wins."
+    return (Chart("heat", "What owning saves", words, data, Axis(x), Axis(y), value="saving_usd"),)
 
 
 def _breakeven(payload: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -135,34 +186,42 @@ def _breakeven_chart(payload: Mapping[str, Any]) -> Chart | None:
     )  # fmt: skip
 
 
-def _sensitivity(payload: Mapping[str, Any]) -> tuple[Any, ...]:
-    rows = payload.get("sensitivity") or []
-    rows = [row for row in rows if isinstance(row.get("name"), str)]
+def _sensitivity(payload: Mapping[str, Any], limit: int | None) -> tuple[Any, ...]:
+    rows = [row for row in payload.get("sensitivity") or [] if isinstance(row.get("name"), str)]
     if not rows:
         return ()
-    keys = list(rows[0])
-    low, high = _ends(keys)
-    shown = [key for key in keys if not isinstance(rows[0][key], (dict, list))]
-    blocks: list[Any] = [
-        Table(columns("name", *(f"{key}:{number // 4}" for number, key in enumerate(shown) if key != "name")), rows)
-    ]
-    if low and high:
-        base = _base(payload)
-        words = f"Present value of what owning saves with one input at its low and high end; {rows[0]['name'].replace('_', ' ')} moves it most."
-        blocks.append(
-            Chart(
-                "tornado",
-                "What moves the answer",
-                words,
-                rows,
-                Axis("name"),
-                Axis(low, "saving of owning, present value", "USD"),
-                low=low,
-                high=high,
-                base=base,
-            )
+    low, high = _ends(list(rows[0]))
+    result = Axis(low, "saving of owning, present value", "USD")
+    named = [{**row, "name": heading_of(row["name"]), "input": row["name"]} for row in rows]
+    if limit is None:
+        united = [Column(key, unit_key="unit") for key in ("low", "value", "high")]
+        shown = (
+            *columns("input=name"),
+            *united,
+            *columns(f"{low}=saving at low", f"{high}=saving at high", "flips:1", "flip_value:2"),
         )
-    return tuple(blocks)
+        return (Table(shown, named, interactive=True),)
+    words = (
+        f"Present value of what owning saves with one input at its low and high end; {named[0]['name']} moves it most."
+    )
+    chart = Chart(
+        "tornado",
+        "What moves the answer",
+        words,
+        named[:limit],
+        Axis("name"),
+        result,
+        low=low,
+        high=high,
+        base=_base(payload),
+    )
+    flips = [
+        f"{heading_of(row['name'])} at {format_value(row['flip_value'], str(row.get('unit') or ''))}"
+        for row in rows
+        if row.get("flips")
+    ]
+    said = [Paragraph(f"Alone within its range, these flip the decision: {'; '.join(flips)}.")] if flips else []
+    return (chart, *said) if low else ()
 
 
 def _ends(keys: Sequence[str]) -> tuple[str, str]:

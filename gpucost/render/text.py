@@ -11,7 +11,7 @@ from typing import Any
 from gpucost.render.document import Block, Chart, Column, Document, Fact, Facts, Paragraph, Table
 from gpucost.render.numbers import MISSING, format_value, short_unit, with_unit
 
-WIDE = 200  # a pipe or a file has no width of its own
+WIDE = 150  # a pipe or a file has no width of its own
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +139,8 @@ def table_lines(table: Table, terminal: Terminal) -> Iterator[str]:
     if dropped:
         names = ", ".join(column.title for column in reversed(dropped))
         yield from _wrap(f"Not shown for lack of width: {names}.", terminal.width)
-    if table.note:
-        yield from _wrap(table.note, terminal.width)
+    for line in table.note.splitlines():
+        yield from _wrap(line, terminal.width, "  ")
 
 
 def _worth_showing(table: Table) -> list[Column]:

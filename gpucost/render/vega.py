@@ -1,9 +1,10 @@
 """Charts as Vega-Lite specifications: plain mappings, which a browser, Altair or a converter can draw."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpucost.errors import UnknownNameError, UsageError
 from gpucost.render.document import Axis, Chart
 from gpucost.render.numbers import short_unit
 from gpucost.render.text import with_heading
@@ -14,6 +15,23 @@ _BAND_HEIGHT = 22
 _PLAIN_HEIGHT = 300
 # Okabe and Ito's colours, which people with any colour vision can tell apart; grey darkened for contrast.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#6b6b6b")
+
+
+def altair_chart(charts: Sequence[Chart], title: str = "") -> Any:
+    """Return one of the charts as an Altair object, for notebooks and files."""
+    try:
+        import altair
+    except ImportError:
+        raise UsageError(
+            "charts need packages of the extra `report`, which are not installed. Run: pip install 'gpucost[report]'"
+        ) from None
+    found = [chart for chart in charts if title.lower() in chart.title.lower()]
+    if not found:
+        raise UnknownNameError("chart", title, [chart.title for chart in charts], "`.charts()` lists them.")
+    spec = specification(found[0])
+    spec["width"] = 600
+    spec["title"] = found[0].title
+    return altair.Chart.from_dict(spec)
 
 
 def specification(chart: Chart) -> dict[str, Any]:

@@ -29,9 +29,11 @@ def write(
             if line.group != group:
                 group = line.group
                 sheet.row(Cell(group, "note"))
-            text = formula.to_excel(line.text, partial(scalar_reference, model, flows))
+            text, value = solved(
+                formula.to_excel(line.text, partial(scalar_reference, model, flows)), values[model.key][line.name]
+            )
             style = "answer" if line.name in model.shown else "plain"
-            live = Cell(Formula(text, plain(values[model.key][line.name])), style, line.unit)
+            live = Cell(Formula(text, value), style, line.unit)
             row = sheet.row(line.name, line.description, line.unit, live, line.text)
             book.define(model.cell_name(line.name), NAME, row, _VALUE)
 
@@ -43,6 +45,14 @@ def scalar_reference(model: LiveModel, flows: Rows, name: str) -> str:
         first, last = address(row, FIRST_MONTH, fixed=True), address(row, FIRST_MONTH + model.months, fixed=True)
         return f"'{FLOWS}'!{first}:{last}"
     return model.cell_name(name)
+
+
+def solved(text: str, value: Any) -> tuple[str, Any]:
+    """Let a rate that does not exist (cash flows of one sign) read "none" in the workbook, as in Python."""
+    found = plain(value)
+    if "IRR(" not in text:
+        return text, found
+    return f'IFERROR({text},"none")', "none" if isinstance(found, float) and found != found else found
 
 
 def plain(value: Any) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpucost.render.workbook.book import Book, Cell, Formula, Sheet, address
-from gpucost.render.workbook.calculations import plain
+from gpucost.render.workbook.calculations import solved
 from gpucost.render.workbook.live import LiveModel
 
 COVER, SUMMARY, CHECKS = "Cover", "Summary", "Checks"
@@ -73,7 +73,8 @@ def write_summary(
         for name in model.shown:
             if not any(line.name == name for line in model.scalars):
                 continue
-            line, value = model.line(name), plain(values[model.key][name])
+            line = model.line(name)
+            value = solved(line.text.replace("internal_rate", "IRR"), values[model.key][name])[1]
             row = sheet.next_row
             now, then = address(row, 1), address(row, 3)
             sheet.row(

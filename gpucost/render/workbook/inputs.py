@@ -71,32 +71,37 @@ def _groups(model: LiveModel) -> int:
 def _model(book: Book, sheet: Sheet, model: LiveModel, ends: Ends, sources: Mapping[str, Mapping[str, Any]]) -> None:
     sheet.skip()
     sheet.row(Cell(model.title, "heading"))
+    live = model.read_names()
     for group in dict.fromkeys(entry.group for entry in model.inputs):
         sheet.row(Cell(group, "note"))
         for entry in model.inputs:
             if entry.group == group:
-                row = _input(sheet, entry, ends.get((model.key, entry.name)), sources.get(entry.source_id) or {})
+                source = sources.get(entry.source_id) or {}
+                row = _input(sheet, entry, entry.name in live, ends.get((model.key, entry.name)), source)
                 book.define(model.cell_name(entry.name), NAME, row, _ACTIVE)
 
 
-def _input(sheet: Sheet, entry: LiveInput, ends: tuple[Value, Value] | None, source: Mapping[str, Any]) -> int:
+def _input(
+    sheet: Sheet, entry: LiveInput, live: bool, ends: tuple[Value, Value] | None, source: Mapping[str, Any]
+) -> int:
     row = sheet.next_row
     base, better, worse = (address(row, column) for column in (_BASE, _BASE + 1, _BASE + 2))
     active = f'CHOOSE(scenario_number,{base},IF({better}="",{base},{better}),IF({worse}="",{base},{worse}))'
     better_value, worse_value = ends or (None, None)
+    style = "input" if live else "shade"
     sheet.row(
         entry.name,
-        entry.description,
+        entry.description if live else f"{entry.description}; pinned: it shapes a lookup table, change it in Python",
         entry.unit,
-        Cell(entry.value, "input", entry.unit),
-        Cell(better_value, "input", entry.unit),
-        Cell(worse_value, "input", entry.unit),
+        Cell(entry.value, style, entry.unit),
+        Cell(better_value, style, entry.unit),
+        Cell(worse_value, style, entry.unit),
         Cell(Formula(active, 0.0 if entry.value is None else entry.value), "plain", entry.unit),
         Cell(entry.value, "shade", entry.unit),
         Formula(f"IF({base}={address(row, _DELIVERED)},0,1)", 0),
         ", ".join(str(source[key]) for key in ("publisher", "title") if source.get(key)) or entry.source_id,
         str(source.get("published_on") or source.get("accessed_on") or ""),
-        entry.status,
+        entry.status if live else "pinned",
     )
     sheet.page.data_validation(row, _BASE, row, _BASE + 2, _validation(entry))
     return row

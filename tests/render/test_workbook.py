@@ -1,0 +1,271 @@
+"""The workbook: every formula cell holds what Python computes, as delivered and after its inputs were changed."""
+
+import math
+import re
+import time
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+
+import gpucost
+from gpucost.engine.costing import recompute
+from gpucost.render.excel import write_workbook
+from tests.render import answers
+from tests.render.programs import recalculate
+
+TOLERANCE = 1e-9
+
+# workbook input -> new value; the same change is made in Python
+TRAINING_CHANGES: list[dict[str, float]] = [
+    {"usd_per_gpu_hour": 3.10},
+    {"tokens": 2.5e11},
+    {"mfu_fraction": 0.33},
+    {"evaluation_fraction": 0.05},
+    {"experiments_fraction": 0.25},
+    {"ramp_hours": 6.0},
+    {"failures_per_gpu_year": 1.5, "failures_per_gpu_year_high": 3.0},
+    {"preemptions_per_node_hour": 0.02, "preemptions_per_node_hour_low": 0.01, "preemptions_per_node_hour_high": 0.05, "wait_hours": 1.5},
+    {"term_months": 12.0, "take_or_pay": 1.0, "upfront_usd": 9000.0, "recurring_usd_per_hour": 14.0},
+    {"billing_increment_hours": 24.0, "minimum_hours": 24.0},
+    {"storage_usd_per_gb_month": 0.2, "egress_gb": 5000.0, "egress_usd_per_gb": 0.09},
+    {"pue_ratio": 1.56, "power_fraction": 0.6, "grid_kgco2e_per_kwh": 0.05},
+    {"mfu_fraction": 0.5, "usd_per_gpu_hour": 1.7, "tokens": 7e10, "restart_hours": 1.0},
+]  # fmt: skip
+OWNERSHIP_CHANGES: list[dict[str, Any]] = [
+    {"utilisation_fraction": 0.45},
+    {"rent_usd_per_gpu_hour": 3.4},
+    {"wacc_fraction": 0.16},
+    {"months": 72.0},
+    {"months": 30.0, "wacc_convention": "nominal"},
+    {"server_usd": 320_000.0},
+    {"electricity_usd_per_kwh": 0.21, "pue_ratio": 1.6},
+    {"financing": "loan", "loan_fraction": 0.7, "loan_rate_fraction": 0.11},
+    {"tax_basis": "after", "tax_rate_fraction": 0.27},
+    {"rent_billing": "take_or_pay", "rent_term_months": 12.0, "rent_upfront_fraction": 0.25},
+    {"lead_time_months": 5.0, "bridge_usd_per_gpu_hour": 4.0},
+    {"residual_scale_ratio": 0.5, "staff_minimum_fte": 2.0, "facility_basis": "retail"},
+]
+_SAVED = {
+    "npv_own_usd": ("npv_usd", "own"),
+    "npv_rent_usd": ("npv_usd", "rent"),
+    "npv_saving_usd": ("npv_usd", "saving"),
+    "levelised_usd_per_gpu_hour": ("levelised_usd_per_gpu_hour",),
+    "breakeven_usd_per_gpu_hour": ("breakeven", "usd_per_gpu_hour"),
+    "irr_fraction": ("irr_fraction",),
+}
+
+
+def formulas(path: Path) -> dict[tuple[str, str], str]:
+    book = openpyxl.load_workbook(path)
+    return {
+        (sheet.title, cell.coordinate): cell.value
+        for sheet in book
+        for row in sheet.iter_rows()
+        for cell in row
+        if isinstance(cell.value, str) and cell.value.startswith("=")
+    }
+
+
+def stored(path: Path) -> Any:
+    return openpyxl.load_workbook(path, data_only=True)
+
+
+def differences(path: Path, other: Path) -> list[str]:
+    """Compare the stored values of every formula cell in two files."""
+    before, after = stored(path), stored(other)
+    found = []
+    for (sheet, place), text in formulas(path).items():
+        one, two = before[sheet][place].value, after[sheet][place].value
+        if not same(one, two):
+            found.append(f"{sheet}!{place} {text[:80]}: {one!r} {two!r}")
+    return found
+
+
+def same(one: Any, two: Any) -> bool:
+    if isinstance(one, (int, float)) and isinstance(two, (int, float)):
+        return math.isclose(one, two, rel_tol=TOLERANCE, abs_tol=1e-12)
+    return (one or "") == (two or "")
+
+
+def changed(path: Path, changes: Mapping[str, Any], target: Path) -> Path:
+    """Write a copy with other values in the column `base` of the sheet Inputs, as a person would."""
+    book = openpyxl.load_workbook(path)
+    rows = {row[0].value: row for row in book["Inputs"].iter_rows()}
+    for name, value in changes.items():
+        rows[name][3].value = value
+    book.save(target)
+    return target
+
+
+def named(path: Path) -> dict[str, Any]:
+    """Return the values of the sheets Inputs and Calculations by name."""
+    book = stored(path)
+    values = {row[0].value: row[6].value for row in book["Inputs"].iter_rows()}
+    return values | {row[0].value: row[3].value for row in book["Calculations"].iter_rows()}
+
+
+@pytest.fixture(scope="module")
+def books(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Write the two books and their changed copies, and recalculate them all in one run of LibreOffice."""
+    folder = tmp_path_factory.mktemp("books")
+    written = {"training": folder / "training.xlsx", "ownership": folder / "ownership.xlsx"}
+    write_workbook(answers.training(), str(written["training"]))
+    write_workbook(answers.ownership(), str(written["ownership"]))
+    copies = [
+        changed(written["training"], change, folder / f"training{number}.xlsx")
+        for number, change in enumerate(TRAINING_CHANGES)
+    ]
+    copies += [
+        changed(written["ownership"], change, folder / f"ownership{number}.xlsx")
+        for number, change in enumerate(OWNERSHIP_CHANGES)
+    ]
+    planted = folder / "planted.xlsx"
+    plant(written["training"], planted)
+    names = [*written.values(), *copies, planted]
+    made = recalculate(names, folder)
+    return {
+        "written": written,
+        "recalculated": dict(zip([path.stem for path in names], made, strict=True)),
+        "planted": planted,
+    }
+
+
+def plant(path: Path, target: Path) -> None:
+    """Copy a book with one stored value falsified."""
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as sink:
+        for name in source.namelist():
+            data = source.read(name)
+            if name == "xl/worksheets/sheet4.xml":  # Calculations
+                text, count = re.subn(r"(</f><v>)[0-9.e+-]+(</v>)", r"\g<1>123456789\g<2>", data.decode(), count=1)
+                assert count == 1
+                data = text.encode()
+            sink.writestr(name, data)
+
+
+@pytest.mark.parametrize("name", ["training", "ownership"])
+def test_libreoffice_finds_in_every_formula_cell_what_python_stored(books: dict[str, Any], name: str) -> None:
+    assert len(formulas(books["written"][name])) > 500
+    assert "\n".join(differences(books["written"][name], books["recalculated"][name])) == ""
+
+
+def test_a_planted_wrong_value_is_found(books: dict[str, Any]) -> None:
+    assert differences(books["planted"], books["recalculated"]["planted"])
+
+
+@pytest.mark.parametrize("number", range(len(TRAINING_CHANGES)))
+def test_a_changed_training_book_gives_what_python_gives(books: dict[str, Any], number: int) -> None:
+    factors = answers.training()["options"][0]["factors"]
+    changes = dict(TRAINING_CHANGES[number])
+    if "mfu_fraction" in changes:
+        changes["tokens_per_s_per_gpu"] = (
+            changes.pop("mfu_fraction") * factors["peak_tflops"] * 1e12 / factors["model_flop_per_token"]
+        )
+    expected = recompute(factors, **changes)
+    found = named(books["recalculated"][f"training{number}"])
+    for name in (
+        "cost_usd",
+        "cost_low_usd",
+        "cost_high_usd",
+        "days",
+        "gpu_hours",
+        "usd_per_mtok",
+        "exposure_usd",
+        "cash_usd",
+        "energy_kwh",
+        "kgco2e",
+    ):
+        assert found[name] == pytest.approx(expected[name], rel=TOLERANCE), name
+    assert (
+        found["cost_usd"] != pytest.approx(answers.training()["options"][0]["cost_usd"], rel=1e-6)
+        or "pue_ratio" in changes
+    )
+
+
+@pytest.mark.parametrize("number", range(len(OWNERSHIP_CHANGES)))
+def test_a_changed_ownership_book_gives_what_python_gives(books: dict[str, Any], number: int) -> None:
+    base = {row["name"]: row["value"] for row in answers.ownership()["model"]["inputs"] if row["value"] is not None}
+    inputs = {**base, **OWNERSHIP_CHANGES[number]}
+    expected = gpucost.tco(gpu="h100-sxm", draws=0, plan={"inputs": inputs}).to_dict()
+    found = named(books["recalculated"][f"ownership{number}"])
+    for name, path in _SAVED.items():
+        value: Any = expected
+        for key in path:
+            value = value[key]
+        if value is not None:
+            assert found[name] == pytest.approx(value, rel=TOLERANCE), name
+
+
+def test_the_master_check_says_ok(books: dict[str, Any]) -> None:
+    for name in ("training", "ownership"):
+        sheet = stored(books["recalculated"][name])["Checks"]
+        assert {row[0].value: row[1].value for row in sheet.iter_rows()}["Master check"] == "OK"
+
+
+def test_static_sheets_know_that_inputs_were_changed(books: dict[str, Any]) -> None:
+    assert stored(books["recalculated"]["training"])["Offers"]["A3"].value.startswith("Static: computed")
+    assert stored(books["recalculated"]["training0"])["Offers"]["A3"].value.startswith("Static, and out of date")
+
+
+def test_no_formula_holds_a_figure_beside_small_whole_numbers(books: dict[str, Any]) -> None:
+    for (sheet, place), text in formulas(books["written"]["training"]).items():
+        if sheet == "Calculations":
+            bare = re.sub(r'"[^"]*"|[A-Za-z_][A-Za-z0-9_.]*|\$?[A-Z]+\$?\d+', "", text)
+            figures = [float(figure) for figure in re.findall(r"\d+\.?\d*(?:[eE][+-]?\d+)?", bare)]
+            assert all(figure <= 15120 and figure == int(figure) for figure in figures), (place, text)
+
+
+def test_an_input_that_no_formula_reads_says_that_it_is_pinned(books: dict[str, Any]) -> None:
+    book = openpyxl.load_workbook(books["written"]["ownership"])
+    text = " ".join(
+        value
+        for place, value in formulas(books["written"]["ownership"]).items()
+        if place[0] in ("Calculations", "Cash flows")
+    )
+    read = set(re.findall(r"own_([a-z0-9_]+)", text))
+    rows = {row[0].value: row for row in book["Inputs"].iter_rows() if row[11].value and row[0].value != "name"}
+    assert {name for name, row in rows.items() if row[11].value == "pinned"} == set(rows) - read
+    assert "depreciation_method" not in read
+
+
+def test_imported_text_never_becomes_a_formula(tmp_path: Path) -> None:
+    payload = answers.by_hand()
+    nasty = ['=HYPERLINK("http://x","y")', "+1+1", "-2+3", "@SUM(A1)", "{=1+1}", "http://example.org", "mailto:a@b"]
+    for row, text in zip(payload["options"] * 4, nasty, strict=False):
+        payload["options"].append({**row, "provider": text, "instance_type": text})
+    write_workbook(payload, str(tmp_path / "nasty.xlsx"))
+    sheet = openpyxl.load_workbook(tmp_path / "nasty.xlsx")["Offers"]
+    cells = [cell for row in sheet.iter_rows() for cell in row if cell.value in nasty]
+    assert len(cells) == 2 * len(nasty)
+    assert all(cell.data_type == "s" and cell.hyperlink is None for cell in cells)
+
+
+def test_a_file_is_replaced_only_by_a_complete_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "report.xlsx"
+    target.write_bytes(b"before")
+    monkeypatch.setattr("gpucost.render.workbook.static.write_sources", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        write_workbook(answers.by_hand(), str(target))
+    assert target.read_bytes() == b"before"
+    assert [path.name for path in tmp_path.iterdir()] == ["report.xlsx"]
+
+
+def test_an_unwritable_path_gets_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(gpucost.GpuCostError, match="does not exist"):
+        write_workbook(answers.by_hand(), str(tmp_path / "none" / "report.xlsx"))
+
+
+@pytest.mark.slow
+def test_a_hundred_thousand_offers_are_all_written(tmp_path: Path) -> None:
+    payload = answers.by_hand()
+    row = payload["options"][0]
+    payload["options"] = [{**row, "rank": rank} for rank in range(1, 100_001)]
+    started = time.perf_counter()
+    write_workbook(payload, str(tmp_path / "big.xlsx"))
+    print(f"100,000 offers: {time.perf_counter() - started:.1f} s")
+    sheet = openpyxl.load_workbook(tmp_path / "big.xlsx", read_only=True)["Offers"]
+    ranks = [cells[1].value for cells in sheet.iter_rows(min_row=5)]
+    assert ranks == list(range(1, 100_001))
