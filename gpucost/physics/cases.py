@@ -22,6 +22,7 @@ def recipe_columns(
     adapter_share: ArrayLike = 1.0,
     state_bytes: ArrayLike = 16.0,
     gradient_bytes: ArrayLike = 4.0,
+    cast_bytes: ArrayLike = 0.0,
     causal: ArrayLike = True,
 ) -> Recipe:
     """Return the recipe of `count` cases; what is a single value holds for all.
@@ -41,6 +42,7 @@ def recipe_columns(
         causal=np.broadcast_to(np.asarray(causal, dtype=np.bool_), (count,)),
         optimizer_bytes=2 * floats(state_bytes) + 2,
         gradient_bytes=floats(gradient_bytes),
+        cast_bytes=floats(cast_bytes),
         adapter_rank=floats(adapter_rank),
         adapter_share=floats(adapter_share),
     )

@@ -24,7 +24,7 @@ HALF_BYTES = 2.0
 LORA, QLORA = METHODS.index("lora"), METHODS.index("qlora")
 FP8, FP4, INT8 = PRECISIONS.index("fp8"), PRECISIONS.index("fp4"), PRECISIONS.index("int8")
 FULL = 2  # recompute code
-FLASH_HEAD_DIM = 24.0  # head dimension at which fused attention reaches half of its long-head speed
+FLASH_HEAD_DIM = 48.0  # head dimension at which fused attention reaches half of its long-head speed
 ACTIVATION_SHARE = 0.15  # traffic of one feed-forward value against that of one residual value
 LOGIT_PASSES = 6.0  # fp32 passes over the logits: softmax, loss and their gradient
 
@@ -38,6 +38,7 @@ class Recipe(Columns):
     causal: Flags
     optimizer_bytes: Floats  # moved per parameter in an update: 30 for AdamW with fp32 states and 16-bit weights
     gradient_bytes: Floats  # per parameter in the data-parallel exchange
+    cast_bytes: Floats  # per parameter and micro-batch: 6 where fp32 weights are cast to 16 bits each time
     adapter_rank: Floats
     adapter_share: Floats  # share of the layers' matrices that carry adapters
 
@@ -398,13 +399,18 @@ def data_s(case: Case, compute: Floats, dense: Floats, expert: Floats) -> Floats
 
 
 def optimizer_s(case: Case, dense: Floats, expert: Floats) -> Floats:
-    """Return the time of the update: bytes per parameter · parameters of this rank ÷ bandwidth."""
+    """Return the time of the update: bytes per parameter · parameters of this rank ÷ bandwidth.
+
+    Where fp32 weights are kept whole on every rank, casting them in each micro-batch comes on top.
+    """
     layout, e, recipe = case.layout, case.efficiency, case.recipe
     ranks = np.where(layout.sharding > 0, layout.data * layout.context, 1.0)
     spread = np.where(layout.expert > 1, np.maximum(ranks * layout.tensor / layout.expert, 1.0), ranks)
     spread = np.where(layout.sharding > 0, spread, 1.0)
-    parameters = np.where(recipe.method >= LORA, 0.0, dense / ranks + expert / spread)
-    return parameters * recipe.optimizer_bytes * e.optimizer_ratio / (case.hardware.hbm_gb_per_s * net.GB * e.copy)
+    updated = (dense / ranks + expert / spread) * recipe.optimizer_bytes * e.optimizer_ratio
+    cast = np.where(layout.sharding < 3, dense + expert, 0.0) * recipe.cast_bytes * layout.micro_batches
+    moved = np.where(recipe.method >= LORA, 0.0, updated + cast)
+    return moved / (case.hardware.hbm_gb_per_s * net.GB * e.copy)
 
 
 def hand_over_s(case: Case) -> Floats:

@@ -19,6 +19,11 @@ METHODS = {
 }
 
 
+def measurements_of(catalog: Catalog, path: str | None) -> training.Measurements:
+    """Return the training rows of a file, or the shipped ones."""
+    return training.gather(training.read_file(path), catalog) if path else fitted.shipped_measurements(catalog)
+
+
 def rows_of(catalog: Catalog, path: str | None) -> Sequence[Row]:
     """Return the rows of a file, or the shipped ones."""
     return training.read_file(path) if path else catalog.rows("training_measurements")
@@ -28,12 +33,12 @@ def validate_training(
     catalog: Catalog, path: str | None = None, *, leave_out: str | None = None, core: bool = False
 ) -> dict[str, Any]:
     """Predict training runs; `leave_out` names what is held out of the fit, `core` keeps the rows well suited."""
-    found = training.gather(rows_of(catalog, path), catalog)
+    found = measurements_of(catalog, path)
     calibration = fitted.current(catalog)
     if leave_out is None:
         items = training.predict(found, calibration)
     else:
-        logged, _ = training.leave_one_out(found, leave_out)
+        logged, _ = training.leave_one_out(found, leave_out, fitted.shipped_measurements(catalog))
         seen = training.observe(found)
         width = cal.spread_of(training.row_traits(seen, found, calibration.values), calibration.ranges)
         items = training.items_of(found, logged, width)
@@ -76,5 +81,9 @@ def validate_memory(
     """Predict the peak memory of rows that carry one; there is no calibration to leave anything out of."""
     from gpucost.validation import memory
 
-    rows = rows_of(catalog, path) if path else [*catalog.rows("training_measurements"), *catalog.rows("memory_measurements")]
+    rows = (
+        rows_of(catalog, path)
+        if path
+        else [*catalog.rows("training_measurements"), *catalog.rows("memory_measurements")]
+    )
     return memory.validate(rows, catalog, core=core)

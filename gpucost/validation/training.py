@@ -25,6 +25,7 @@ from gpucost.validation.training_rows import Facts, Row, TrainingRow, read_row
 METRIC = "tokens_per_s_per_gpu"
 FLOP_BASES = ("tflops", "mfu")
 RULE_OF_THUMB_MFU = 0.40
+CAST_BYTES = 6.0  # four read, two written
 
 
 @dataclass(frozen=True)
@@ -129,6 +130,7 @@ def observe(found: Measurements) -> cal.Observations:
         adapter_rank=[row.adapter_rank for row in rows],
         adapter_share=[row.adapter_share for row in rows],
         state_bytes=[row.state_bytes for row in rows],
+        cast_bytes=[CAST_BYTES if casts_weights(row) else 0.0 for row in rows],
     )
     hardware = hardware_columns([row.accelerator for row in rows], [row.system for row in rows])
     shape = transformer.stack([row.architecture for row in rows])
@@ -141,6 +143,11 @@ def observe(found: Measurements) -> cal.Observations:
         source=np.array([code[row.source] for row in rows], dtype=np.int64),
         log_measured=np.log([value.value for value in found.measured]),
     )
+
+
+def casts_weights(row: TrainingRow) -> bool:
+    """Return whether a run keeps fp32 weights and casts them in each micro-batch, as automatic mixed precision does."""
+    return row.software in ("eager", "sharded") and row.state_bytes >= 16 and row.layout.sharding < 3
 
 
 def row_traits(seen: cal.Observations, found: Measurements, values: Mapping[str, float]) -> cal.Traits:
@@ -185,19 +192,25 @@ def fit_rows(found: Measurements) -> Flags:
     return np.array([row.core for row in found.rows])
 
 
-def leave_one_out(found: Measurements, grouping: str = "source") -> tuple[Floats, NDArray[Any]]:
-    """Predict each group with a calibration fitted to the others; return log speeds and the groups."""
-    seen = observe(found)
-    groups = np.array([GROUPINGS[grouping](row) for row in found.rows])
-    usable = fit_rows(found)
+def leave_one_out(
+    found: Measurements, grouping: str = "source", pool: Measurements | None = None
+) -> tuple[Floats, NDArray[Any]]:
+    """Predict each group with a calibration fitted to the rows of `pool` outside it; return log speeds and the groups.
+
+    `pool` is what fits may use; without one, the rows themselves.
+    """
+    pool = pool or found
+    seen, taught = observe(found), observe(pool)
+    groups, others = (np.array([GROUPINGS[grouping](row) for row in rows]) for rows in (found.rows, pool.rows))
+    usable = fit_rows(pool)
     logged = np.full(len(groups), np.nan)
     everything: dict[str, float] | None = None
     for name in np.unique(groups):
         mine = np.flatnonzero(groups == name)
-        if usable[mine].any():
-            values = cal.fit(seen.take(np.flatnonzero(usable & (groups != name))))
+        if usable[others == name].any():
+            values = cal.fit(taught.take(np.flatnonzero(usable & (others != name))))
         else:
-            everything = everything or cal.fit(seen.take(np.flatnonzero(usable)))
+            everything = everything or cal.fit(taught.take(np.flatnonzero(usable)))
             values = everything
         logged[mine] = cal.log_predicted(seen.take(mine), values)
     return logged, groups

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from gpucost.errors import UnknownNameError, UsageError
 from gpucost.physics.software import decimal_year, software_class
+from gpucost.physics.transformer import stack, total_parameters
 from gpucost.types import Accelerator, Architecture, Layout, System
 from gpucost.validation import wording
 
@@ -156,7 +157,7 @@ def find_architecture(row: Row, facts: Facts, notes: list[str]) -> Architecture:
     try:
         known = facts.architecture(name)
         if (layers is None or known.layers == layers) and (hidden is None or known.hidden == hidden):
-            return known
+            return as_stated(row, known)
     except UsageError:
         pass
     total = wording.number(row.get("params_b")) or size_in_name(name)
@@ -166,6 +167,28 @@ def find_architecture(row: Row, facts: Facts, notes: list[str]) -> Architecture:
         notes.append(f"model {name!r} synthesised from its size")
         return sized(name, (total or 1.0) * 1e9, wording.number(row.get("active_params_b")))
     return from_columns(row, name, layers, hidden, total)
+
+
+STATED = {
+    "layers": "n_layers", "hidden": "hidden", "heads": "n_heads", "kv_heads": "n_kv_heads", "ffn_hidden": "ffn_hidden",
+    "vocab": "vocab",
+}  # fmt: skip
+
+
+def as_stated(row: Row, known: Architecture) -> Architecture:
+    """Return a known dense architecture with the dimensions that the row states, tied as its parameters say."""
+    counts = {name: wording.count(row.get(column)) for name, column in STATED.items()}
+    gated = wording.flag(row.get("gated_mlp"))
+    same = all(value is None or value == getattr(known, name) for name, value in counts.items())
+    layers, hidden = counts["layers"], counts["hidden"]
+    if not (same and gated in (None, known.gated)) and not known.experts and layers and hidden:
+        known = from_columns(row, known.name, layers, hidden, wording.number(row.get("params_b")))
+    stated = wording.number(row.get("params_b"))
+    if stated is None:
+        return known
+    choices = [replace(known, tied_embeddings=tied) for tied in (known.tied_embeddings, not known.tied_embeddings)]
+    distance = [abs(math.log(counted / (stated * 1e9))) for counted in total_parameters(stack(choices)).tolist()]
+    return choices[distance.index(min(distance))]
 
 
 def from_columns(row: Row, name: str, layers: int | None, hidden: int, total: float | None) -> Architecture:

@@ -61,10 +61,10 @@ def sharding(text: object) -> int | None:
 
     >>> sharding("3 (FSDP FULL_SHARD)"), sharding("1 (distributed optimizer)"), sharding("FSDP (zero-2-like)")
     (3, 1, 2)
-    >>> sharding("0"), sharding(""), sharding("ZeRO-2")
+    >>> sharding(0), sharding(""), sharding("ZeRO-2")
     (0, None, 2)
     """
-    word = str(text or "").strip().lower()
+    word = ("" if text is None else str(text)).strip().lower()
     if match := re.search(r"zero[-_ ]?(?:stage)?[-_ ]?([0-3])", word):
         return int(match[1])
     if match := re.match(r"([0-3])(?:\.0)?(?:\D|$)", word):
@@ -95,7 +95,7 @@ def recompute(text: object) -> str | None:
     >>> recompute("selective (per-op)"), recompute("full"), recompute("n"), recompute("")
     ('selective', 'full', 'none', None)
     """
-    word = str(text or "").strip().lower()
+    word = ("" if text is None else str(text)).strip().lower()
     if not word or word == "nan":
         return None
     if word.startswith(("sel", "partial", "min")):
