@@ -233,19 +233,22 @@ def _choice(name: str, value: Any, choices: list[str], where: str) -> str:
 
 
 def _number(name: str, value: Any, where: str) -> float:
+    """Read 0.7, "70%", "$35k" or "1,200"."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise UsageError(f"{where}: {name} = {value!r} is not a number.")
-    if isinstance(value, str):
-        try:
-            if value.strip().endswith("%"):
-                return float(value.strip()[:-1]) / 100
-            return float(value) if not value.strip()[-1:].isalpha() else parse_count(value, f"{where}: {name}")
-        except ValueError:
-            raise UsageError(f"{where}: {name} = {value!r} is not a number. Write 0.7, 70% or 35k.") from None
-    number = float(value)
+    try:
+        number = float(value) if not isinstance(value, str) else _from_text(value.strip().lstrip("$").replace(",", ""))
+    except (ValueError, UsageError):
+        raise UsageError(f"{where}: {name} = {value!r} is not a number. Write 0.7, 70% or 35k.") from None
     if not np.isfinite(number):
         raise UsageError(f"{where}: {name} = {value!r} is not a finite number.")
     return number
+
+
+def _from_text(text: str) -> float:
+    if text.endswith("%"):
+        return float(text[:-1]) / 100
+    return parse_count(text) if text[-1:].isalpha() and text[:1].isdigit() else float(text)
 
 
 def resolve_choices(registry: Registry, given: dict[str, Given]) -> tuple[dict[str, Given], list[str]]:

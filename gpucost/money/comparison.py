@@ -126,4 +126,5 @@ def _part(inputs: Mapping[str, Any], tables: Mapping[str, Array], months: int) -
     worth = [np.sum(values[name] * discount, axis=1) for name in ("own_total_usd", "rent_total_usd")]
     active = np.sum(values["in_horizon"] * discount, axis=1)
     hours = [values[name][:, 0] * active for name in ("allocated_gpu_hours_per_month", "owned_gpu_hours_per_month")]
-    return tuple(np.array(column) for column in np.broadcast_arrays(*worth, *hours))
+    cases = max(value.shape[0] for value in inputs.values() if not isinstance(value, str))
+    return tuple(np.array(np.broadcast_to(column, (cases,))) for column in (*worth, *hours))

@@ -10,7 +10,17 @@ from numpy.typing import NDArray
 
 from gpucost.errors import PriceMissingError, UsageError
 from gpucost.money import rent_paths, residual, tax
-from gpucost.plan import Assumption, Given, PlanFile, Registry, as_given, mark_counting, resolve_choices, special_inputs
+from gpucost.plan import (
+    Assumption,
+    Given,
+    PlanFile,
+    Registry,
+    as_given,
+    mark_counting,
+    resolve_choices,
+    special_inputs,
+    unknown_input,
+)
 from gpucost.rent_or_buy import market
 from gpucost.types import Accelerator
 
@@ -87,6 +97,9 @@ def assemble(catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], speci
     given = {**special_inputs(plan.special), **plan.given, **special_inputs(asked, "the command line")}
     special = {**plan.special, **asked}
     given.update({name: as_given(value) for name, value in flags.items() if value is not None})
+    for name in given:
+        if name not in registry.inputs:
+            raise unknown_input(name, registry.names, "the request")
     given, warnings = resolve_choices(registry, given)
     accelerator = catalog.accelerator(special["gpu"]) if special.get("gpu") else None
     defaults = {name: registry.default(name) for name in registry.names}

@@ -1,0 +1,227 @@
+"""Plan files and flags: every input by name, refused clearly where it cannot be, and back again without loss."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+import gpucost
+from gpucost.cli.tco import command
+from gpucost.errors import DataError, GpuCostError, PriceMissingError, UnknownNameError, UsageError
+from tests.money.plans import catalog
+
+
+def tco(**wanted):
+    return gpucost.tco("h100-sxm", 64, rent=2.35, draws=0, catalog=catalog(), **wanted).payload
+
+
+def value(payload, name):
+    return next(entry for entry in payload["assumptions"] if entry["name"] == name)
+
+
+@pytest.mark.parametrize(
+    "row", [row for row in catalog().rows("plan_inputs") if not row["choices"]], ids=lambda row: row["name"]
+)
+def test_every_input_can_be_set_by_name(row):
+    low = row["minimum"] if row["minimum"] is not None else 0.0
+    special = {
+        "months": 36.0,
+        "months_per_year": 12.0,
+        "hours_per_month": 720.0,
+        "depreciation_years": 4.0,
+        "gpus": 16.0,
+    }
+    wanted = special.get(row["name"], max(row["minimum"] or 0.0, 0.0) + 0.5)
+    choice, _, word = (row["counts_when"] or "").partition("=")
+    needed = {"residual_basis=given": {"residual_fraction": 0.3}}.get(row["counts_when"], {})
+    plan = {"rent_usd_per_gpu_hour": 2.35, **needed, **({choice: word} if choice else {}), row["name"]: wanted}
+    found = value(gpucost.tco("h100-sxm", plan=plan, draws=0, catalog=catalog()).payload, row["name"])
+    assert (found["value"], found["status"], found["counts"]) == (wanted, "given", True)
+
+
+def test_every_default_is_sourced_derived_or_marked_as_assumed():
+    for entry in tco()["assumptions"]:
+        if entry["status"] == "sourced":
+            assert catalog().source(entry["source_id"])["locator"]
+        else:
+            assert entry["status"] in ("given", "assumed", "derived")
+        if entry["low"] is not None and isinstance(entry["value"], float):
+            assert entry["low"] <= entry["value"] <= entry["high"], entry["name"]
+
+
+def test_values_come_from_the_ownership_table():
+    payload = tco()
+    facts = {row["item"]: row for row in (*catalog().rows("ownership"), *catalog().rows("energy"))}
+    for row in catalog().rows("plan_inputs"):
+        if row["item"]:
+            assert value(payload, row["name"])["value"] == facts[row["item"]]["typical"], row["name"]
+
+
+def test_a_plan_reads_back_to_the_same_answer(tmp_path):
+    first = gpucost.tco(
+        "h100-sxm",
+        64,
+        utilisation="70%",
+        rent=2.35,
+        catalog=catalog(),
+        plan={"financing": "loan", "residual_by_year": [0.7, 0.5]},
+    )
+    file = tmp_path / "plan.toml"
+    file.write_text(first.to_plan())
+    second = gpucost.tco(plan=str(file), catalog=catalog())
+    for key in ("npv_usd", "breakeven", "monte_carlo", "scenarios", "irr_fraction"):
+        assert first.payload[key] == second.payload[key], key
+    kept = [
+        (a["status"], b["status"])
+        for a, b in zip(first.assumptions, second.assumptions, strict=True)
+        if a["status"] == "sourced" and a["counts"]
+    ]
+    assert set(kept) == {("sourced", "sourced")}
+
+
+def test_flags_win_over_the_plan_and_sections_are_for_the_reader(tmp_path):
+    file = tmp_path / "plan.toml"
+    file.write_text(
+        '[anything]\ngpus = 16\npue_ratio = {value = 1.2, low = 1.1, high = 1.3, source = "contract"}\nyears = 3\n[rent.deep]\nrent_usd_per_gpu_hour = "2.10"\n'
+    )
+    payload = gpucost.tco("h100-sxm", plan=str(file), years=2, draws=0, catalog=catalog()).payload
+    assert [value(payload, name)["value"] for name in ("gpus", "months", "rent_usd_per_gpu_hour", "pue_ratio")] == [
+        16,
+        24,
+        2.1,
+        1.2,
+    ]
+    assert value(payload, "pue_ratio")["note"] == "contract"
+
+
+@pytest.mark.parametrize(("plan", "words"), [
+    ({"utilisation_fraction": 1.2}, "utilisation_fraction"), ({"utilisation": "120%"}, "0 to 100"), ({"years": 0}, "positive"),
+    ({"months": 0}, "at least|1 to 240"), ({"facility_life_years": 0, "facility_basis": "own"}, "facility_life_years"),
+    ({"depreciation_years": 0}, "depreciation_years"), ({"depreciation_years": 2.5}, "whole number"), ({"server_usd": -1}, "server_usd"),
+    ({"rent_usd_per_gpu_hour": -2.35}, "rent_usd_per_gpu_hour"), ({"electricity_usd_per_kwh": "cheap"}, "not a number"),
+    ({"wacc_fraction": float("nan")}, "finite"), ({"financing": "gift"}, "cash, loan, lease"), ({"server_usd": 0}, "positive"),
+    ({"pue_ratio": 0.9}, "pue_ratio"), ({"pue_ratio": {"value": 1.3, "low": 1.4, "high": 1.5}}, "own range"),
+    ({"pue_ratio": {"value": 1.3, "lowest": 1.2}}, "lowest"), ({"residual_by_year": [1.2]}, "outside 0 to 1"), ({"residual_by_year": 3}, "list"),
+    ({"depreciation_by_year": [0.5, 0.4]}, "add up"), ({"rent_path": "zigzag"}, "zigzag"), ({"months": 36.5}, "whole number"),
+    ({"rent_options": [{"name": "x", "parts": [{"share": 0.4}]}]}, "add up"), ({"scenarios": {"s": {"pue_ratio": 0.1}}}, "pue_ratio"),
+    ({"facility_basis": "own", "facility_usd_per_mw": -5}, "facility_usd_per_mw"), ({"residual_basis": "given"}, "residual_fraction is needed"),
+    ({"server_price_basis": "all_in"}, "all_in_usd_per_gpu"), ({"goodput_fraction": 0}, "goodput_fraction"),
+])  # fmt: skip
+def test_bad_input_is_refused_in_one_sentence(plan, words):
+    with pytest.raises((UsageError, PriceMissingError), match=words):
+        gpucost.tco("h100-sxm", 64, plan={"rent_usd_per_gpu_hour": 2.35, **plan}, catalog=catalog())
+
+
+def test_unknown_inputs_get_the_nearest_names():
+    with pytest.raises(UnknownNameError, match="pue_ratio"):
+        tco(pue_ration=1.2)
+    with pytest.raises(UnknownNameError, match="utilisation_fraction"):
+        gpucost.tco("h100-sxm", 8, plan={"utilization_fraction": 0.7}, catalog=catalog())
+
+
+def test_a_broken_or_missing_plan_file_is_refused(tmp_path):
+    file = tmp_path / "plan.toml"
+    file.write_text("gpus = = 3")
+    with pytest.raises(DataError, match=r"plan\.toml"):
+        gpucost.tco("h100-sxm", plan=str(file), catalog=catalog())
+    with pytest.raises(UsageError, match="cannot be read"):
+        gpucost.tco("h100-sxm", plan=str(tmp_path / "none.toml"), catalog=catalog())
+
+
+def test_a_rent_curve_with_a_gap_is_refused_and_a_good_one_is_used(tmp_path):
+    curve = tmp_path / "curve.csv"
+    curve.write_text("month,usd_per_gpu_hour\n1,2.0\n3,1.8\n")
+    with pytest.raises(DataError, match="curve.csv:3:month"):
+        gpucost.tco("h100-sxm", 8, rent_curve=str(curve), catalog=catalog())
+    curve.write_text("month,usd_per_gpu_hour\n1,2.0\n2,1.5\n3,1.0\n")
+    payload = gpucost.tco(
+        "h100-sxm", 8, rent_curve=str(curve), utilisation=1, months=6, draws=0, catalog=catalog()
+    ).payload
+    compute = [row["rent_compute_usd"] / (8 * 730) for row in payload["cash_flows"]]
+    assert compute[1:] == pytest.approx([2.0, 1.5, 1.0, 1.0, 1.0, 1.0])
+
+
+def test_without_a_price_the_market_or_the_provider_gives_one():
+    market = gpucost.tco("h100-sxm", 64, draws=0, catalog=catalog()).payload
+    rent = value(market, "rent_usd_per_gpu_hour")
+    assert rent["status"] == "derived"
+    assert rent["low"] < rent["value"] < rent["high"]
+    lambda_ = gpucost.tco("h100-sxm", 64, provider="lambda", draws=0, catalog=catalog()).payload
+    offers = [
+        o.usd_per_gpu_hour
+        for o in catalog().offers(gpu="h100-sxm", provider="lambda", option="on_demand")
+        if o.gpus == 8
+    ]
+    assert value(lambda_, "rent_usd_per_gpu_hour")["value"] == min(offers)
+    with pytest.raises(GpuCostError):
+        gpucost.tco("h100-sxm", 64, provider="no such cloud", catalog=catalog())
+
+
+def test_an_ambiguous_accelerator_is_refused():
+    with pytest.raises(GpuCostError, match="ambiguous"):
+        gpucost.tco("h100", 8, rent=2.0, catalog=catalog())
+
+
+def test_a_training_workload_sets_utilisation_by_its_gpu_hours():
+    payload = gpucost.tco(
+        "h100-sxm", 64, rent=2.35, model="8b", tokens="1t", runs_per_year=4, draws=0, catalog=catalog()
+    ).payload
+    used, speed = (value(payload, name)["value"] for name in ("utilisation_fraction", "tokens_per_s_per_gpu"))
+    hours = 4 * 1e12 / (speed * 3600) / value(payload, "goodput_fraction")["value"]
+    assert used == pytest.approx(hours / (64 * 8760))
+    mtok = speed * 3600 / 1e6
+    assert payload["levelised_usd_per_mtok"] == pytest.approx(payload["levelised_usd_per_gpu_hour_productive"] / mtok)
+    with pytest.raises(UsageError, match="give at least"):
+        gpucost.tco("h100-sxm", 8, rent=2.35, model="8b", tokens="15t", runs_per_year=4, catalog=catalog())
+
+
+def test_a_serving_load_sets_utilisation_by_its_tokens():
+    payload = tco(plan={"tokens_per_s_per_gpu": 1_000, "goodput_fraction": 1.0}, tokens_per_month="80b")
+    assert value(payload, "utilisation_fraction")["value"] == pytest.approx(80e9 / (1_000 * 3600 * 730 * 64))
+
+
+KEYS = {"npv_usd", "irr_fraction", "payback_months", "levelised_usd_per_gpu_hour", "levelised_usd_per_gpu_hour_owned",
+        "levelised_usd_per_gpu_hour_productive", "breakeven", "cash_flows", "sensitivity", "probability_buy_wins_fraction",
+        "assumptions", "warnings", "schema_version", "request", "as_of", "catalog_version", "sources"}  # fmt: skip
+
+
+def test_the_command_writes_the_documented_keys(tmp_path):
+    out = tmp_path / "tco.json"
+    run = CliRunner().invoke(
+        command,
+        [
+            "--gpu",
+            "h100-sxm",
+            "--gpus",
+            "64",
+            "--utilisation",
+            "70%",
+            "--years",
+            "4",
+            "--rent",
+            "2.35",
+            "--format",
+            "json",
+            "-o",
+            str(out),
+        ],
+    )
+    assert run.exit_code == 0, run.output
+    payload = json.loads(out.read_text())
+    assert set(payload) >= KEYS
+    assert set(payload["breakeven"]) >= {"utilisation_fraction", "usd_per_gpu_hour", "months"}
+    assert set(payload["npv_usd"]) >= {"own", "rent"}
+    assert all(
+        set(entry) >= {"name", "value", "unit", "low", "high", "source_id", "status"}
+        for entry in payload["assumptions"]
+    )
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["--explain"], ["--print-plan"], ["--format", "md"], ["--format", "csv"], ["--explain", "--format", "md"]],
+)
+def test_the_command_shows_each_form(arguments):
+    run = CliRunner().invoke(command, ["--gpu", "h100-sxm", "--gpus", "8", "--rent", "2.35", *arguments])
+    assert run.exit_code == 0, run.output
+    assert "own_servers_usd" in run.output or "server" in run.output
