@@ -235,9 +235,9 @@ def cache_read_s(case: Case, sequences: Floats, context: Floats) -> Floats:
     per_rank = sequences / p.data * keys_per_layer(w, context)
     divided = np.minimum(p.tensor, w.cache_heads)
     reading = seconds_to_read(per_rank * w.cached_values / divided, case.bytes.cache, case, r.cache)
-    return smooth_max(
-        reading, per_rank * w.decode_flop_per_key / p.tensor / (case.chip.half_tflops * TERA * r.matrix_half)
-    )
+    flop = per_rank * w.decode_flop_per_key / p.tensor
+    bound = smooth_max(reading, flop / (case.chip.half_tflops * TERA * r.matrix_half))
+    return np.maximum(bound, keys_per_layer(w, context) * r.serial_key_ns * 1e-9)
 
 
 def prompt_attention_s(case: Case, prompts: Floats, prompt_tokens: Floats) -> Floats:

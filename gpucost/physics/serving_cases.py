@@ -88,8 +88,10 @@ def matrix_peak(accelerator: Accelerator, engine: str, form: Format) -> tuple[fl
     A chip without the precision widens the weights and multiplies at 16 bits.
     """
     half, fp4 = half_tflops(accelerator, engine), accelerator.fp4_tflops or 0.0
+    if ENGINES[engine] == "local" and form.multiply in ("mxfp4", "fp4"):
+        return half, "gguf"
     if form.multiply == "mxfp4":
-        native = fp4 > 0 and ENGINES[engine] != "local"
+        native = fp4 > 0
         return (accelerator.fp8_tflops or half, "mxfp4") if native else (half, "mxfp4_emulated")
     if form.multiply == "fp4":
         return (fp4, "nvfp4") if fp4 > 0 else (half, "int4")

@@ -69,6 +69,7 @@ PARAMETERS: tuple[Parameter, ...] = (
     _p("format_ratio.gguf", 0.85, 0.15, "ratio", "the same for the mixed formats of llama.cpp"),
     _p("experts_ratio", 0.85, 0.20, "ratio", "bandwidth of grouped expert products against plain ones"),
     _p("cache_ratio", 0.80, 0.15, "ratio", "bandwidth of reading the key-value cache against streaming weights"),
+    _p("serial_key_ns", 11.0, 0.2, "ns", "time per cached token and layer of attention that does not split a sequence"),
     _p("matrix_fraction", 0.60, 0.12, "fraction", "16-bit peak that large products reach"),
     *(_p(f"matrix_ratio.{f}", _MATRIX.get(f, 1.0), 0.12, "ratio", "the same of a family against the common value") for f in FAMILIES),
     _p("matrix_eight_ratio", 0.75, 0.15, "ratio", "share of the 8-bit peak against the share at 16 bits"),
@@ -133,6 +134,7 @@ class Rates(Columns):
     weights: Floats
     experts: Floats
     cache: Floats
+    serial_key_ns: Floats  # 0 where the kernel splits long sequences
     matrix_half: Floats  # fractions of a dense peak
     matrix: Floats
     matrix_experts: Floats
@@ -202,11 +204,13 @@ def resolve(values: Mapping[str, float], software: Software) -> Rates:
     narrow = np.where(four, values["matrix_four_ratio"], np.where(eight, values["matrix_eight_ratio"], 1.0))
     engine = lambda prefix: by(prefix, ENGINE_NAMES, s.engine)  # noqa: E731
     sglang = s.engine == ENGINE_NAMES.index("sglang")
+    unsplit = np.isin(s.engine, [ENGINE_NAMES.index(name) for name in ("plain", "transformers")])
     return Rates(
         weights_half=below_ceiling(stream),
         weights=below_ceiling(quantised),
         experts=below_ceiling(quantised * values["experts_ratio"]),
         cache=below_ceiling(stream * values["cache_ratio"]),
+        serial_key_ns=np.where(unsplit, values["serial_key_ns"], 0.0),
         matrix_half=below_ceiling(matrix),
         matrix=below_ceiling(matrix * narrow),
         matrix_experts=below_ceiling(matrix * narrow * values["matrix_experts_ratio"]),

@@ -260,6 +260,30 @@ def leave_one_out(
     return logged
 
 
+def own_steps(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return this project's own decode and prefill steps as rows of serving measurements, for the fit."""
+    answer = []
+    for number, row in enumerate(rows):
+        decode, eager = row["phase"] == "decode", row["mode"] == "eager"
+        tokens = float(row["batch"]) * float(row["context"])
+        speed = {"tpot_ms": float(row["step_s"]) * MS_PER_S} if decode else {
+            "measured_total_tokens_per_s": tokens / float(row["step_s"])
+        }  # fmt: skip
+        answer.append(
+            {
+                "id": f"own-{number}", "source_name": "own device runs", "model": OWN_MODELS.get(row["model"], row["model"]),
+                "gpu": row["gpu"], "n_gpus": row["tp"], "tp": row["tp"], "pp": 1, "weight_precision": row["weight_precision"],
+                "engine": "transformers" if eager and decode else "plain", "kv_precision": "bf16",
+                "scenario": "fixed-batch" if decode else "prefill-only", "isl": row["context"], "osl": 1,
+                "batch_or_concurrency": row["batch"], "notes": "decode only", "core": 1, **speed,
+            }
+        )  # fmt: skip
+    return answer
+
+
+OWN_MODELS = {"llama3-8b": "llama-3-8b", "llama3-70b": "llama-3-70b", "llama3.2-1b": "llama-3.2-1b"}
+
+
 def calibrate(found: Measurements) -> tuple[Calibration, Floats]:
     """Fit the parameters to all figures, the ranges to held-out sources; return also the held-out log predictions."""
     seen = observe(found)

@@ -1,0 +1,76 @@
+"""`gpucost.inference(...)`: what serving a model costs per million tokens, on every offer."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from gpucost.api.result import Result
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceResult(Result):
+    """Ranked options of a deployment, with latency, cost per token and bills."""
+
+    kind: ClassVar[str] = "inference"
+    rows_key: ClassVar[str] = "options"
+
+    @property
+    def best(self) -> Mapping[str, Any]:
+        """The first option."""
+        return dict(self.payload["options"][0])
+
+    @property
+    def options(self) -> list[Mapping[str, Any]]:
+        """The options, best first."""
+        return list(self.payload["options"])
+
+    @property
+    def lines(self) -> list[Mapping[str, Any]]:
+        """The monthly bill of the first option; its rounded lines add up to its cost."""
+        return list(self.payload["options"][0]["lines"])
+
+    def explain(self) -> str:
+        """Return how the first option's figures come about: formulas, numbers, sources."""
+        from gpucost.render.text import write
+
+        return write(explanation(self.payload), all_sections=True)
+
+
+def explanation(payload: Mapping[str, Any]) -> Any:
+    """Return the document that explains the first option: its formulas, its step by part, its memory."""
+    from gpucost.render.build import frame
+    from gpucost.render.document import Paragraph, Section, Table, columns
+
+    best, block = payload["options"][0], payload["model"]
+    parts = [{"part": name.removesuffix("_s"), "time_ms": 1e3 * value} for name, value in best["components"].items()]
+    memory = [{"part": name, "value": value} for name, value in best["memory"].items()]
+    sections = [
+        Section("What was assumed", tuple(Paragraph(text) for text in payload["assumptions_said"])),
+        Section("One decode step, by part", (Table(columns("part", "time_ms"), parts),)),
+        Section("Memory of one accelerator, GB", (Table(columns("part", "value"), memory),)),
+        Section("Numbers", (Table(columns("name", "value", "unit", "source_id:2"), block["inputs"]),)),
+        Section("Formulas", (Table(columns("name", "formula", "value", "unit"), block["derived"]), Paragraph(payload["split_rule"]))),
+    ]  # fmt: skip
+    return frame(payload, f"How {best['provider']} {best['instance_type']} comes to its price", payload["lead"], sections)
+
+
+def inference(model: str, *, catalog: "Catalog | None" = None, **wanted: Any) -> InferenceResult:
+    """Return what it costs to serve `model`, on every offer that can, cheapest tokens first.
+
+    Takes what the command takes, with underscores: prompt, output, distribution, requests_per_s, tokens_per_month,
+    ttft, tpot, precision, cache, engine, gpu, provider, region, option, as_of, known_as_of, utilisation, profile,
+    autoscale, floor, replicas, redundancy, prefix_hit, draft_tokens, acceptance, draft_cost, offload, optimize, top,
+    max_age, strict_prices, max_cost. A catalog that is already open is reused.
+    """
+    from gpucost.serving.run import infer, request_of
+
+    if catalog is None:
+        from gpucost.catalog import open_catalog
+        from gpucost.serving.request import make_request
+
+        early = make_request(model, as_of=wanted.get("as_of"), known_as_of=wanted.get("known_as_of"))
+        catalog = open_catalog(early.as_of, early.known_as_of)
+    return InferenceResult(infer(request_of(catalog, model, **wanted), catalog))

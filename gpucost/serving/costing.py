@@ -1,0 +1,186 @@
+"""From plans to money: replicas, units and hours of every offer, its bill per month, and the price of tokens.
+
+One row is one offer with one of the plans of its key; everything is arrays over these pairs.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.engine.supply import Supply
+from gpucost.engine.terms import Terms
+from gpucost.money.energy import carbon_kgco2e, energy_kwh
+from gpucost.physics.columns import Floats, Integers
+from gpucost.serving.demand import profile_of, replicas_by_hour
+from gpucost.serving.plans import Plans
+from gpucost.serving.request import InferenceRequest
+from gpucost.units import HOURS_PER_MONTH, SECONDS_PER_HOUR
+
+MTOK = 1e6
+IDLE_POWER_FRACTION = 0.30  # share of a server's rating that an idle one draws: an assumption
+POWER_LOW_RATIO, POWER_HIGH_RATIO = 0.6, 1.2
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Offers × plans, and what each costs per month."""
+
+    offer: Integers
+    plan: Integers
+    replicas: Floats  # at the busiest hour, redundancy included
+    units: Floats  # units of the offer at the busiest hour
+    gpus: Floats
+    gpu_hours: Floats  # per month, paid
+    busy_gpu_hours: Floats
+    spare_gpu_hours: Floats  # redundant replicas
+    tokens_per_month: Floats
+    load: Floats  # mean load against the paid capacity
+    peak_load: Floats  # load of the serving replicas at the busiest hour
+    usd_per_month: Floats
+    low_usd: Floats
+    high_usd: Floats
+    usd_per_mtok: Floats
+    usd_per_mtok_low: Floats
+    usd_per_mtok_high: Floats
+    usd_per_mtok_input: Floats
+    usd_per_mtok_output: Floats
+    energy_kwh: Floats
+    kgco2e: Floats
+
+
+def pair_up(supply: Supply, plans: Plans, offers: Integers) -> tuple[Integers, Integers]:
+    """Return every offer with every plan of its key that it can host."""
+    by_key: dict[int, NDArray[np.int64]] = {}
+    for index in np.unique(plans.key):
+        by_key[int(index)] = np.flatnonzero((plans.key == index) & plans.serves)
+    nothing = np.array([], dtype=np.int64)
+    found = [by_key.get(int(supply.key[offer]), nothing) for offer in offers]
+    pair_offer = np.repeat(offers, [len(plan) for plan in found])
+    pair_plan = np.concatenate([nothing, *found])
+    fits = plans.gpus[pair_plan] <= supply.largest_gpus[pair_offer]
+    return pair_offer[fits], pair_plan[fits]
+
+
+def units_for(replicas: Floats, replica_gpus: Floats, unit_gpus: Floats, minimum_units: Floats) -> Floats:
+    """Return the units that hold so many replicas: several replicas share a unit, or several units hold one.
+
+    Three replicas of 2 in units of 8 take one unit; two of 16 take four.
+
+    >>> one = np.array([1.0, 1.0])
+    >>> units_for(np.array([3.0, 2.0]), np.array([2.0, 16.0]), np.array([8.0, 8.0]), one)
+    array([1., 4.])
+    """
+    in_unit = np.floor(unit_gpus / replica_gpus)
+    shared = np.ceil(replicas / np.maximum(in_unit, 1.0))
+    spanning = replicas * np.ceil(replica_gpus / unit_gpus)
+    return np.maximum(np.where(in_unit >= 1, shared, spanning), np.where(replicas > 0, minimum_units, 0.0))
+
+
+def price_pairs(
+    request: InferenceRequest, plans: Plans, supply: Supply, terms: Terms, offer: Integers, plan: Integers
+) -> Pairs:
+    """Return the bill of every pair: the point, and its range from the speed's and the price's."""
+    speed, width = plans.output_tokens_per_s[plan], plans.width[plan]
+    middle = hours(request, plans, supply, offer, plan, speed)
+    slow, fast = (hours(request, plans, supply, offer, plan, speed * ratio) for ratio in (np.exp(-width), np.exp(width)))
+    rate = terms.usd_per_gpu_hour[offer]
+    month = middle.gpu_hours * rate
+    cheap = np.minimum(fast.gpu_hours * rate * terms.price_low_ratio[offer] / fast.tokens, month / middle.tokens)
+    dear = np.maximum(slow.gpu_hours * rate * terms.price_high_ratio[offer] / slow.tokens, month / middle.tokens)
+    prompts = plans.prompt_time_fraction[plan]
+    cost_per_token = month / middle.tokens
+    share_in = request.prompt_tokens / request.tokens_per_request
+    idle = np.maximum(middle.gpu_hours - middle.busy, 0.0)
+    power = np.array([terms.power_fraction[offer], np.full(len(offer), IDLE_POWER_FRACTION)])
+    used = energy_kwh(middle.busy, terms.rated_power_w[offer], power[0], terms.pue_ratio[offer])
+    used = used + energy_kwh(idle, terms.rated_power_w[offer], power[1], terms.pue_ratio[offer])
+    return Pairs(
+        offer, plan, middle.replicas, middle.units, middle.units * supply.unit_gpus[offer], middle.gpu_hours, middle.busy,
+        middle.spare, middle.tokens, middle.load, middle.peak_load, month, cheap * middle.tokens, dear * middle.tokens,
+        cost_per_token * MTOK, cheap * MTOK, dear * MTOK, cost_per_token * MTOK * prompts / share_in,
+        cost_per_token * MTOK * (1 - prompts) / (1 - share_in), used, carbon_kgco2e(used, terms.grid_kgco2e_per_kwh[offer]),
+    )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Hours:
+    """What a month takes: replicas, units, paid hours, and what they do."""
+
+    replicas: Floats
+    units: Floats
+    gpu_hours: Floats
+    busy: Floats
+    spare: Floats
+    tokens: Floats
+    load: Floats
+    peak_load: Floats
+
+
+def hours(
+    request: InferenceRequest, plans: Plans, supply: Supply, offer: Integers, plan: Integers, speed: Floats
+) -> Hours:
+    """Return what a month of the demand takes; without a demand, one unit (or the given replicas) at its utilisation."""
+    unit, replica = supply.unit_gpus[offer].astype(np.float64), plans.gpus[plan]
+    least = np.ceil(supply.minimum_gpus[offer] / unit)
+    requests = speed / request.output_tokens  # per second and replica, at saturation
+    if not request.has_demand:
+        return saturated(request, unit, replica, least, requests)
+    profile = profile_of(request.profile)
+    mean = np.full(len(offer), mean_rate(request))
+    usable = requests * request.utilisation_fraction
+    serving = replicas_by_hour(mean, usable, profile, max(request.floor_replicas, 0 if request.autoscale else 1))
+    if request.replicas is not None:
+        serving = np.full_like(serving, float(request.replicas))
+    elif not request.autoscale:
+        serving = np.broadcast_to(serving.max(axis=-1, keepdims=True), serving.shape)
+    on = serving + np.where(serving > 0, request.redundancy, 0)
+    units = units_for(on, replica[:, None], unit[:, None], least[:, None])
+    per_hour = units * unit[:, None]
+    gpu_hours = per_hour.mean(axis=-1) * HOURS_PER_MONTH
+    demand = mean[:, None] * profile
+    carried = np.minimum(demand, serving * requests[:, None])  # fixed replicas may be too few for the busiest hours
+    busy = (carried / requests[:, None]).mean(axis=-1) * replica * HOURS_PER_MONTH
+    spare = np.where(serving > 0, request.redundancy, 0).mean(axis=-1) * replica * HOURS_PER_MONTH
+    peak = (demand / np.maximum(serving * requests[:, None], 1e-12)).max(axis=-1)
+    tokens = carried.mean(axis=-1) * request.tokens_per_request * SECONDS_PER_HOUR * HOURS_PER_MONTH
+    return Hours(on.max(axis=-1), units.max(axis=-1), gpu_hours, busy, spare, tokens, busy / gpu_hours, peak)
+
+
+def saturated(request: InferenceRequest, unit: Floats, replica: Floats, least: Floats, requests: Floats) -> Hours:
+    """Return a month of a full unit, or of the given replicas, at the stated utilisation (all of the time by default)."""
+    share = request.utilisation_fraction if request.utilisation_given else 1.0
+    working = np.full_like(unit, float(request.replicas)) if request.replicas else np.maximum(np.floor(unit / replica), 1.0)
+    working = working * np.where(request.replicas is None, least, 1.0)
+    on = working + request.redundancy
+    units = units_for(on, replica, unit, least)
+    gpu_hours = units * unit * HOURS_PER_MONTH
+    busy = working * replica * HOURS_PER_MONTH * share
+    tokens = working * requests * request.tokens_per_request * share * SECONDS_PER_HOUR * HOURS_PER_MONTH
+    spare = request.redundancy * replica * HOURS_PER_MONTH
+    return Hours(on, units, gpu_hours, busy, spare, tokens, busy / gpu_hours, np.full_like(unit, share))
+
+
+def mean_rate(request: InferenceRequest) -> float:
+    """Return the mean requests per second of the load."""
+    if request.requests_per_s is not None:
+        return request.requests_per_s
+    assert request.tokens_per_month is not None
+    return request.tokens_per_month / request.tokens_per_request / (HOURS_PER_MONTH * SECONDS_PER_HOUR)
+
+
+def best_per_offer(pairs: Pairs, goal: str, plans: Plans) -> Integers:
+    """Return the best pair of each offer: by the goal, then cost, then accelerators, then the smaller layout."""
+    wanted = {"cost": pairs.usd_per_mtok, "latency": plans.tpot_s[pairs.plan], "carbon": pairs.kgco2e / pairs.tokens_per_month}
+    order = np.lexsort((pairs.plan, pairs.gpus, pairs.usd_per_mtok, wanted[goal], pairs.offer))
+    _, first = np.unique(pairs.offer[order], return_index=True)
+    chosen: Integers = order[first]
+    return chosen
+
+
+def rank(pairs: Pairs, chosen: Integers, goal: str, plans: Plans, ids: list[str]) -> Integers:
+    """Order the chosen pairs by the goal, then cost, accelerators and the offer's id."""
+    plan = pairs.plan[chosen]
+    wanted = {"cost": pairs.usd_per_mtok[chosen], "latency": plans.tpot_s[plan], "carbon": pairs.kgco2e[chosen] / pairs.tokens_per_month[chosen]}  # fmt: skip
+    _, by_id = np.unique(np.array([ids[offer] for offer in pairs.offer[chosen]]), return_inverse=True)
+    return chosen[np.lexsort((by_id, pairs.gpus[chosen], pairs.usd_per_mtok[chosen], wanted[goal]))]

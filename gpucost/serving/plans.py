@@ -1,0 +1,196 @@
+"""How a model can be spread over each kind of node, and how fast each way is: physics only, no prices.
+
+For every distinct accelerator and node, the layouts of one replica are listed, each is tried at a ladder of batches, and
+the best batch within memory and the latency targets is kept. What cannot be is kept too, with its reason.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.engine.supply import Key
+from gpucost.physics import serving
+from gpucost.physics.columns import Flags, Floats, Integers
+from gpucost.physics.serving import Case, Options
+from gpucost.physics.serving_cases import FORMATS, Deployment, build
+from gpucost.physics.serving_efficiency import ENGINES
+from gpucost.serving.request import InferenceRequest
+from gpucost.types import Architecture
+
+# Batches tried: 1, 1.41, 2 … 4,096, and what memory holds.
+LADDER = np.unique(np.round(2.0 ** np.arange(0, 12.5, 0.5)))
+WIDE_RANKS = (16, 32, 64)
+MS_PER_S = 1e3
+REASONS = ("", "memory", "ttft", "tpot")
+
+# Formats in which a model's own weights were published; the others were published in bf16.
+_NATIVE = (
+    ("gpt-oss", "mxfp4"), ("deepseek-v3", "fp8"), ("deepseek-r1", "fp8"), ("deepseek-v4", "fp8"), ("kimi-k2", "fp8"),
+    ("minimax-m2", "fp8"),
+)  # fmt: skip
+
+
+def native_format(architecture: Architecture) -> str:
+    """Return the format in which a model's weights were published.
+
+    >>> from gpucost.types import Architecture
+    >>> native_format(Architecture("gpt-oss-120b", "gpt-oss", 36, 2880, 64, 8, 64, 0, True, 201088, False))
+    'mxfp4'
+    """
+    return next((form for sign, form in _NATIVE if architecture.name.startswith(sign)), "bf16")
+
+
+@dataclass(frozen=True)
+class Plans:
+    """Every layout of one replica on every key, at its best batch; one element per plan."""
+
+    deployments: list[Deployment]
+    case: Case
+    key: Integers  # index of the key in the supply
+    gpus: Floats  # accelerators of one replica
+    reason: Integers  # code into REASONS; 0 where it serves
+    sequences: Floats
+    capacity: Floats
+    output_tokens_per_s: Floats  # of one replica, at saturation
+    tpot_s: Floats
+    ttft_s: Floats
+    prompt_time_fraction: Floats
+    step: serving.StepParts
+    width: Floats  # half the logarithmic width of the 80 % range of the throughput
+
+    def __len__(self) -> int:
+        return len(self.deployments)
+
+    @property
+    def serves(self) -> Flags:
+        """Whether the model fits and meets the targets."""
+        return self.reason == 0
+
+
+def layouts(architecture: Architecture, key: Key, largest: int) -> list[tuple[int, int, int]]:
+    """Return the layouts of one replica as tensor, attention-data and pipeline degrees.
+
+    Tensor groups stay within the scale-up domain or the node; attention data parallel is for experts; where the model
+    needs several nodes, stages follow each other over the network.
+    """
+    node = max(key.system.gpus, key.system.scaleup_gpus if key.system.scaleup_gb_per_s else 1)
+    degrees = [t for t in (1, 2, 4, 8, *WIDE_RANKS) if t <= min(node, largest)]
+    found = [(t, 1, 1) for t in degrees if architecture.heads % t == 0 and t <= 16]
+    if architecture.experts:
+        found += [(1, d, 1) for d in degrees if d > 1]
+    if key.system.scaleout_gb_per_s and largest > node:
+        whole = max((t for t in degrees if architecture.heads % t == 0 and t <= 8), default=1)
+        found += [(whole, 1, p) for p in (2, 4) if whole * p <= largest and whole >= min(node, 8)]
+    return found
+
+
+def options_of(request: InferenceRequest, count: int) -> Options:
+    """Return the deployment's options as arrays."""
+
+    def every(value: float) -> Floats:
+        return np.full(count, float(value))
+
+    return Options(
+        every(request.prefix_hit_fraction), every(request.draft_tokens), every(request.acceptance_fraction),
+        every(request.draft_cost_fraction), every(request.offload_fraction),
+    )  # fmt: skip
+
+
+def list_deployments(
+    architecture: Architecture, keys: Sequence[Key], largest: Mapping[int, int], request: InferenceRequest
+) -> tuple[list[Deployment], Integers]:
+    """Return the deployments of every key that an offer uses, and the key of each."""
+    form = native_format(architecture) if request.precision == "auto" else request.precision
+    deployments, of = [], []
+    for index, limit in largest.items():
+        key = keys[index]
+        for tensor, data, pipeline in layouts(architecture, key, limit):
+            expert = tensor * data if architecture.experts and data > 1 else 1
+            deployments.append(
+                Deployment(
+                    architecture, key.accelerator, key.system, request.engine, form, request.cache, tensor, data,
+                    pipeline, expert,
+                )
+            )  # fmt: skip
+            of.append(index)
+    return deployments, np.array(of, dtype=np.int64)
+
+
+def evaluate(
+    architecture: Architecture,
+    keys: Sequence[Key],
+    largest: Mapping[int, int],
+    request: InferenceRequest,
+    values: Mapping[str, float],
+    ranges: Mapping[str, float],
+) -> Plans:
+    """Return every plan at its best batch. `largest` maps the keys in use to the largest job that an offer can host."""
+    deployments, of = list_deployments(architecture, keys, largest, request)
+    case, _ = build(deployments, values, options_of(request, len(deployments)))
+    prompt = np.full(len(deployments), request.prompt_tokens)
+    output = np.full(len(deployments), request.output_tokens)
+    capacity = serving.capacity_sequences(case, prompt, output)
+    limit = np.minimum(capacity, case.rates.batch_limit * case.placement.data)
+    best, meets = climb(case, limit, request, prompt, output)
+    rows = np.arange(len(deployments))
+    at = serving.steady(case, np.maximum(best, 1.0), prompt, output)
+    first_ok = at.ttft_s * MS_PER_S <= (request.ttft_ms or np.inf)
+    reason = np.where(capacity < 1, 1, np.where(~first_ok, 2, np.where(~meets, 3, 0)))
+    return Plans(
+        deployments, case, of[rows] if len(rows) else of, case.placement.gpus, reason.astype(np.int64), np.maximum(best, 1.0),
+        capacity, at.output_tokens_per_s * case.rates.saturation, at.tpot_s, at.ttft_s, at.prompt_time_fraction, at.step,
+        widths(deployments, at, ranges),
+    )  # fmt: skip
+
+
+def climb(
+    case: Case, limit: Floats, request: InferenceRequest, prompt: Floats, output: Floats
+) -> tuple[Floats, NDArray[np.bool_]]:
+    """Return the batch with the most throughput whose time per token meets the target, and whether any does.
+
+    The ladder is the same for all cases, cut at what memory holds, so that a tighter target only removes steps.
+    """
+    count, steps = len(limit), len(LADDER)
+    batch = np.minimum(LADDER[None, :], np.maximum(limit, 1.0)[:, None]).ravel()
+    rows = np.repeat(np.arange(count), steps)
+    at = serving.steady(case.take(rows), batch, prompt[rows], output[rows])
+    meets = (at.tpot_s * MS_PER_S <= (request.tpot_ms or np.inf)).reshape(count, steps)
+    speed = np.where(meets, at.output_tokens_per_s.reshape(count, steps), -1.0)
+    best = np.argmax(speed, axis=1)
+    return batch.reshape(count, steps)[np.arange(count), best], meets.any(axis=1)
+
+
+def widths(deployments: Sequence[Deployment], at: serving.Steady, ranges: Mapping[str, float]) -> Floats:
+    """Return half the logarithmic width of each plan's 80 % range, from the traits that the validation found to matter."""
+    known = {name: float(np.log(ratio)) for name, ratio in ranges.items() if name != "base"}
+    width = np.full(len(deployments), np.log(ranges["base"])) + known["saturation"]
+    host = np.maximum(at.step.host_s, 0.0) / at.step.total_s
+    width = width + np.where(host > 0.3, known["host_bound"], 0.0)
+    unusual = np.array([d.accelerator.family not in ("ampere", "ada", "hopper", "blackwell") for d in deployments])
+    width = width + np.where(unusual, known["unusual_family"], 0.0)
+    if deployments and deployments[0].architecture.experts:
+        width = width + known["mixture_of_experts"]
+    if deployments and deployments[0].engine not in ("vllm", "sglang", "trtllm", "llama.cpp"):
+        width = width + known["unusual_engine"]
+    return np.exp(width)
+
+
+def format_note(architecture: Architecture, request: InferenceRequest) -> str:
+    """Say in which format the weights are, and by whose choice."""
+    if request.precision != "auto":
+        return f"weights in {request.precision}, as asked for"
+    form = native_format(architecture)
+    return f"weights in {form}, as published" + ("; --precision fp8 is usual in production" if form == "bf16" else "")
+
+
+def emulated(deployment: Deployment) -> bool:
+    """Tell whether a chip lacks the arithmetic of the format, so that weights are widened in the kernel."""
+    multiply = FORMATS[deployment.format].multiply
+    a = deployment.accelerator
+    if multiply == "fp8":
+        return not a.fp8_tflops
+    if multiply in ("fp4", "mxfp4"):
+        return not a.fp4_tflops
+    return multiply == "int8" and not a.int8_tflops and ENGINES[deployment.engine] != "local"

@@ -1,0 +1,272 @@
+"""What is asked of serving: a model, its load, targets, and where; read from human quantities and checked."""
+
+from dataclasses import asdict, dataclass
+from datetime import date
+from typing import Any
+
+from gpucost.engine import request as training_request
+from gpucost.errors import UsageError
+from gpucost.physics.serving_cases import CACHE_BYTES, FORMATS
+from gpucost.physics.serving_efficiency import ENGINE_NAMES
+from gpucost.units import parse_count, parse_days, parse_fraction, parse_usd
+
+GOALS = ("cost", "latency", "carbon")
+DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS = 1024.0, 256.0
+DEFAULT_UTILISATION = 0.7  # load at the busiest hour against the replicas' capacity, so that queues stay short
+DEFAULT_TOP = 10
+LARGEST_TOKENS = 16_777_216.0
+LARGEST_RATE = 1e7
+
+
+@dataclass(frozen=True, slots=True)
+class InferenceRequest:
+    """A deployment to be costed; None means not asked for."""
+
+    model: str
+    prompt_tokens: float
+    output_tokens: float
+    distribution: str | None = None
+    requests_per_s: float | None = None
+    tokens_per_month: float | None = None  # prompt and output together
+    ttft_ms: float | None = None
+    tpot_ms: float | None = None
+    precision: str = "auto"
+    cache: str = "auto"
+    engine: str = "vllm"
+    gpu: str | None = None
+    provider: str | None = None
+    region: str | None = None
+    option: str | None = None
+    as_of: str | None = None
+    known_as_of: str | None = None
+    utilisation_fraction: float = DEFAULT_UTILISATION
+    utilisation_given: bool = False
+    profile: str = "flat"
+    autoscale: bool = False
+    floor_replicas: int = 1
+    replicas: int | None = None
+    redundancy: int = 0
+    prefix_hit_fraction: float = 0.0
+    draft_tokens: int = 0
+    acceptance_fraction: float = 0.0
+    draft_cost_fraction: float = 0.05
+    offload_fraction: float = 0.0
+    optimize: str = "cost"
+    top: int = DEFAULT_TOP
+    max_age_days: float | None = None
+    strict_prices: bool = False
+    max_cost_usd: float | None = None  # per month
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the request as JSON-able fields."""
+        return asdict(self)
+
+    @property
+    def tokens_per_request(self) -> float:
+        """Prompt and output of one request."""
+        return self.prompt_tokens + self.output_tokens
+
+    @property
+    def has_demand(self) -> bool:
+        """Whether a load is given; else cost is stated at saturation."""
+        return self.requests_per_s is not None or self.tokens_per_month is not None
+
+
+def make_request(
+    model: str,
+    *,
+    prompt: str | float | None = None,
+    output: str | float | None = None,
+    distribution: str | None = None,
+    lengths: dict[str, tuple[float, float]] | None = None,
+    requests_per_s: str | float | None = None,
+    tokens_per_month: str | float | None = None,
+    ttft: str | float | None = None,
+    tpot: str | float | None = None,
+    precision: str = "auto",
+    cache: str = "auto",
+    engine: str = "vllm",
+    gpu: str | None = None,
+    provider: str | None = None,
+    region: str | None = None,
+    option: str | None = None,
+    as_of: str | date | None = None,
+    known_as_of: str | date | None = None,
+    utilisation: str | float | None = None,
+    profile: str = "flat",
+    autoscale: bool = False,
+    floor: str | float = 1,
+    replicas: str | float | None = None,
+    redundancy: str | float = 0,
+    prefix_hit: str | float = 0,
+    draft_tokens: str | float = 0,
+    acceptance: str | float = 0,
+    draft_cost: str | float = 0.05,
+    offload: str | float = 0,
+    optimize: str = "cost",
+    top: int = DEFAULT_TOP,
+    max_age: str | float | None = None,
+    strict_prices: bool = False,
+    max_cost: str | float | None = None,
+) -> InferenceRequest:
+    """Read human quantities into a request; anything unusable is refused with what would work.
+
+    `lengths` holds the known distributions: name -> (mean prompt, mean output).
+    """
+    given = distribution_lengths(distribution, lengths or {})
+    utilisation_fraction = DEFAULT_UTILISATION if utilisation is None else parse_fraction(utilisation, "--utilisation")
+    request = InferenceRequest(
+        model=name_of(model),
+        prompt_tokens=tokens(prompt, "--prompt", given[0] if given else DEFAULT_PROMPT_TOKENS),
+        output_tokens=tokens(output, "--output", given[1] if given else DEFAULT_OUTPUT_TOKENS),
+        distribution=distribution,
+        requests_per_s=None if requests_per_s is None else bounded(requests_per_s, "--requests-per-s", LARGEST_RATE),
+        tokens_per_month=None if tokens_per_month is None else bounded(tokens_per_month, "--tokens-per-month", 1e18),
+        ttft_ms=None if ttft is None else milliseconds(ttft, "--ttft"),
+        tpot_ms=None if tpot is None else milliseconds(tpot, "--tpot"),
+        precision=choice(precision, "--precision", ("auto", *FORMATS)),
+        cache=choice(cache, "--cache", ("auto", *CACHE_BYTES)),
+        engine=choice(engine, "--engine", ENGINE_NAMES),
+        gpu=gpu, provider=provider, region=region,
+        option=None if option is None else training_request._option(option),
+        as_of=training_request._date(as_of, "--as-of"),
+        known_as_of=training_request._date(known_as_of, "--known-as-of"),
+        utilisation_fraction=utilisation_fraction, utilisation_given=utilisation is not None,
+        profile=profile, autoscale=bool(autoscale), floor_replicas=whole(floor, "--floor", 0),
+        replicas=None if replicas is None else whole(replicas, "--replicas", 1),
+        redundancy=whole(redundancy, "--redundancy", 0),
+        prefix_hit_fraction=parse_fraction(prefix_hit, "--prefix-hit"),
+        draft_tokens=whole(draft_tokens, "--draft-tokens", 0),
+        acceptance_fraction=parse_fraction(acceptance, "--acceptance"),
+        draft_cost_fraction=parse_fraction(draft_cost, "--draft-cost"),
+        offload_fraction=parse_fraction(offload, "--offload"),
+        optimize=choice(optimize, "--optimize", GOALS), top=whole(top, "--top", 0),
+        max_age_days=None if max_age is None else parse_days(max_age, "--max-age"),
+        strict_prices=bool(strict_prices), max_cost_usd=None if max_cost is None else parse_usd(max_cost, "--max-cost"),
+    )  # fmt: skip
+    contradictions(request)
+    return request
+
+
+def name_of(model: str) -> str:
+    """Return the model's name, or refuse an empty one."""
+    if not isinstance(model, str) or not model.strip():
+        raise UsageError("--model: a name is needed, such as llama-3.1-70b, 8b or a path to config.json.")
+    return model.strip()
+
+
+def distribution_lengths(name: str | None, known: dict[str, tuple[float, float]]) -> tuple[float, float] | None:
+    """Return the mean lengths of a named distribution, or of an own CSV file with columns prompt and output."""
+    if name is None:
+        return None
+    if name in known:
+        return known[name]
+    import os
+
+    if os.path.exists(name):
+        return own_lengths(name)
+    from gpucost.errors import UnknownNameError
+
+    raise UnknownNameError("length distribution", name, sorted(known), "Or give a CSV file with columns prompt and output.")
+
+
+def own_lengths(path: str) -> tuple[float, float]:
+    """Return the mean prompt and output of an own trace: a CSV file with one request per row."""
+    import csv
+
+    from gpucost.errors import DataError
+
+    prompts, outputs = [], []
+    with open(path, encoding="utf-8-sig", newline="") as handle:
+        for number, row in enumerate(csv.DictReader(handle), start=2):
+            for column, into in (("prompt", prompts), ("output", outputs)):
+                try:
+                    value = float(row[column])
+                except (KeyError, TypeError, ValueError):
+                    raise DataError("is no number of tokens", file=path, row=number, column=column) from None
+                if value < 0 or value > LARGEST_TOKENS:
+                    raise DataError(f"{value:g} is no number of tokens", file=path, row=number, column=column)
+                into.append(value)
+    if not prompts:
+        raise DataError("holds no request", file=path)
+    return max(sum(prompts) / len(prompts), 1.0), max(sum(outputs) / len(outputs), 1.0)
+
+
+def tokens(value: str | float | None, flag: str, default: float) -> float:
+    """Read a number of tokens per request."""
+    if value is None:
+        return default
+    number = parse_count(value, flag)
+    if number > LARGEST_TOKENS or number < 1:
+        raise UsageError(f"{flag}: {value!r} lies outside 1 to {LARGEST_TOKENS:,.0f} tokens.")
+    return number
+
+
+def bounded(value: str | float, flag: str, highest: float) -> float:
+    """Read a positive number up to a bound."""
+    number = parse_count(value, flag)
+    if number > highest:
+        raise UsageError(f"{flag}: {value!r} is beyond {highest:,.0f}.")
+    return number
+
+
+def milliseconds(value: str | float, flag: str) -> float:
+    """Read a latency: "200ms", "1.5s" or a number of milliseconds.
+
+    >>> milliseconds("1.5s", "--ttft"), milliseconds(50, "--tpot")
+    (1500.0, 50.0)
+    """
+    text = str(value).strip().lower()
+    scale = 1.0
+    if text.endswith("ms"):
+        text = text[:-2]
+    elif text.endswith("s"):
+        text, scale = text[:-1], 1000.0
+    try:
+        number = float(text) * scale
+    except ValueError:
+        raise UsageError(f"{flag}: cannot read {value!r}. Write milliseconds or seconds, such as 200ms or 1.5s.") from None
+    if not 0 < number < 1e9:
+        raise UsageError(f"{flag}: {value!r} is not a positive latency.")
+    return number
+
+
+def whole(value: str | float, flag: str, lowest: int) -> int:
+    """Read a whole number of at least `lowest`."""
+    try:
+        number = float(value)
+    except ValueError:
+        raise UsageError(f"{flag}: cannot read {value!r}. Write a whole number.") from None
+    if number != int(number) or not lowest <= number <= 1_000_000:
+        raise UsageError(f"{flag}: {value!r} is not a whole number of {lowest} or more.")
+    return int(number)
+
+
+def choice(value: str, flag: str, choices: tuple[str, ...]) -> str:
+    """Read one of a closed list."""
+    from difflib import get_close_matches
+
+    found = str(value).strip().lower()
+    if found not in choices:
+        near = get_close_matches(found, choices, n=1)
+        hint = f"Did you mean {near[0]!r}?" if near else f"Choose one of {', '.join(choices)}."
+        raise UsageError(f"{flag}: unknown {value!r}. {hint}")
+    return found
+
+
+def contradictions(request: InferenceRequest) -> None:
+    """Refuse what cannot hold at once."""
+    if request.requests_per_s is not None and request.tokens_per_month is not None:
+        raise UsageError("--requests-per-s and --tokens-per-month both state the load; give one of them.")
+    if request.utilisation_fraction == 0:
+        raise UsageError("--utilisation: at 0 % no token is served. Write 70% or 0.7.")
+    if request.draft_tokens and not request.acceptance_fraction:
+        raise UsageError("--draft-tokens needs --acceptance, the probability that a proposed token is kept, such as 0.7.")
+    if request.acceptance_fraction and not request.draft_tokens:
+        raise UsageError("--acceptance belongs to --draft-tokens; say how many tokens are proposed per step.")
+    if request.replicas is not None and request.autoscale:
+        raise UsageError("--replicas fixes the replicas and --autoscale changes them by the hour; give one of them.")
+    if request.autoscale and not request.has_demand:
+        raise UsageError("--autoscale needs a load: --requests-per-s or --tokens-per-month.")
+    if request.profile != "flat" and not request.has_demand:
+        raise UsageError("--profile needs a load: --requests-per-s or --tokens-per-month.")

@@ -1,0 +1,273 @@
+"""From a request to its answer: offers, plans, prices, hosted models, payload."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from gpucost.engine.facts import Market, market_of
+from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
+from gpucost.physics.columns import Integers
+from gpucost.serving import answer, costing, hosted
+from gpucost.serving.costing import Pairs
+from gpucost.serving.plans import LADDER, MS_PER_S, REASONS, Plans, evaluate, format_note
+from gpucost.serving.request import InferenceRequest, make_request
+from gpucost.types import Architecture
+from gpucost.units import HOURS_PER_MONTH, SECONDS_PER_HOUR, format_count
+from gpucost.validation.serving import Calibration, load
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+
+_CALIBRATIONS: "WeakKeyDictionary[Any, Calibration]" = WeakKeyDictionary()
+SCHEMA_VERSION = 1
+EXCLUDED_SHOWN = 400
+
+
+def calibration_of(catalog: "Catalog") -> Calibration:
+    """Return the efficiencies and ranges of serving, read once per catalog."""
+    if catalog not in _CALIBRATIONS:
+        _CALIBRATIONS[catalog] = load(catalog.rows("serving_calibration"))
+    return _CALIBRATIONS[catalog]
+
+
+def lengths_of(catalog: "Catalog") -> dict[str, tuple[float, float]]:
+    """Return the named length distributions: mean prompt and mean output."""
+    rows = catalog.rows("length_distributions")
+    return {str(row["name"]): (float(row["prompt_mean_tokens"]), float(row["output_mean_tokens"])) for row in rows}
+
+
+def request_of(catalog: "Catalog", model: str, **wanted: Any) -> InferenceRequest:
+    """Read human quantities into a request, with the catalog's length distributions."""
+    return make_request(model, lengths=lengths_of(catalog), **wanted)
+
+
+def infer(request: InferenceRequest, catalog: "Catalog") -> dict[str, Any]:
+    """Answer a serving request from a catalog."""
+    architecture = catalog.architecture(request.model)
+    market = market_of(catalog)
+    offers = select(request, catalog, market)
+    plans = plan_for(request, architecture, market, offers, calibration_of(catalog))
+    offer, plan = costing.pair_up(market.supply, plans, offers)
+    if not len(offer):
+        raise nothing(request, architecture, market, plans, offers)
+    pairs = costing.price_pairs(request, plans, market.supply, market.terms, offer, plan)
+    chosen = costing.best_per_offer(pairs, request.optimize, plans)
+    ids = [item.offer_id for item in market.facts.offers]
+    order = costing.rank(pairs, chosen, request.optimize, plans, ids)
+    check_budget(request, market, pairs, order)
+    return payload(request, architecture, catalog, market, plans, pairs, order, offers)
+
+
+def select(request: InferenceRequest, catalog: "Catalog", market: Market) -> Integers:
+    """Return the offers that a request looks at, as indices; too old ones are left out where that was asked for."""
+    named = {name: getattr(request, name) for name in ("gpu", "provider", "region", "option") if getattr(request, name)}
+    offers = market.facts.offers
+    mask = np.ones(len(offers), dtype=np.bool_)
+    if named:
+        wanted = {id(o) for o in catalog.offers(request.gpu, request.provider, request.region, request.option)}
+        mask = np.array([id(o) in wanted for o in offers], dtype=np.bool_)
+    if not mask.any():
+        asked = ", ".join(f"--{name} {value}" for name, value in named.items()) or "the catalog"
+        raise PriceMissingError(
+            f"no price can be ordered for {asked} as of {market.facts.as_of}. `gpucost prices` lists what is known; widen one of the filters."
+        )
+    if request.strict_prices:
+        mask &= ~market.terms.stale
+    if request.max_age_days is not None:
+        mask &= market.terms.age_days <= request.max_age_days
+    if not mask.any():
+        raise PriceMissingError("every price is older than allowed. Try a larger --max-age, or leave --strict-prices out.")
+    return np.flatnonzero(mask)
+
+
+def plan_for(
+    request: InferenceRequest, architecture: Architecture, market: Market, offers: Integers, calibration: Calibration
+) -> Plans:
+    """Evaluate the plans of every key that the offers use, each up to the largest job that one of them can host."""
+    supply = market.supply
+    largest: dict[int, int] = {}
+    for offer in offers:
+        key = int(supply.key[offer])
+        largest[key] = max(largest.get(key, 0), int(supply.largest_gpus[offer]))
+    return evaluate(architecture, supply.keys, largest, request, calibration.values, calibration.ranges)
+
+
+def check_budget(request: InferenceRequest, market: Market, pairs: Pairs, order: Integers) -> None:
+    """Raise where even the cheapest month is over the budget."""
+    cheapest = int(order[np.argmin(pairs.usd_per_month[order])])
+    cost = float(pairs.usd_per_month[cheapest])
+    if request.max_cost_usd is not None and cost > request.max_cost_usd:
+        offer = market.facts.offers[int(pairs.offer[cheapest])]
+        raise OverBudgetError(
+            f"the cheapest of {len(order)} offers costs {cost:,.2f} USD a month ({offer.provider} {offer.instance_type}, "
+            f"{int(pairs.gpus[cheapest])} × {offer.gpu}), over the budget of {request.max_cost_usd:,.2f} USD."
+        )
+
+
+def nothing(
+    request: InferenceRequest, architecture: Architecture, market: Market, plans: Plans, offers: Integers
+) -> GpuCostError:
+    """Return the error that says why no offer serves this and what would."""
+    fits = plans.reason != REASONS.index("memory")
+    if not fits.any():
+        need = min((float(d.gpus) for d in plans.deployments), default=0.0)
+        return NothingFitsError(
+            f"{architecture.name} in {plans.deployments[0].format if plans.deployments else request.precision} fits no replica of these offers "
+            f"(largest tried: {max((d.gpus for d in plans.deployments), default=0)} accelerators, smallest {need:g}). "
+            "Try a narrower --precision, larger accelerators, or --offload."
+        )
+    best_tpot, best_ttft = float(plans.tpot_s[fits].min()) * MS_PER_S, float(plans.ttft_s[fits].min()) * MS_PER_S
+    return NothingFitsError(
+        f"no offer meets the latency targets: at a batch that they allow the fastest answers its first token in {best_ttft:.0f} ms "
+        f"and a token every {best_tpot:.1f} ms or more. Loosen --ttft or --tpot, or allow faster accelerators."
+    )
+
+
+def payload(
+    request: InferenceRequest, architecture: Architecture, catalog: "Catalog", market: Market, plans: Plans, pairs: Pairs,
+    order: Integers, offers: Integers,
+) -> dict[str, Any]:  # fmt: skip
+    """Build the answer's payload."""
+    shown = order if request.top == 0 else order[: request.top]
+    options = [answer.option(request, market, plans, pairs, int(row), rank) for rank, row in enumerate(shown, start=1)]
+    best = int(order[0])
+    beside = beside_apis(request, architecture, catalog, market, plans, pairs, best)
+    sources = {entry["source_id"] for entry in beside.get("api", [])} | {s for row in options for s in row["source_ids"]}
+    return {
+        "kind": "inference",
+        "schema_version": SCHEMA_VERSION,
+        "request": request.to_dict(),
+        "as_of": market.facts.as_of.isoformat(),
+        "catalog_version": market.facts.catalog_version,
+        "lead": lead(request, architecture, options),
+        "assumptions_said": said(request, architecture),
+        "options": options,
+        "offers_ranked": len(order),
+        "split_rule": answer.SPLIT_RULE,
+        **beside,
+        "tradeoff": answer.at_batches(plans, int(pairs.plan[best]), request, options[0]["usd_per_gpu_hour"], LADDER),
+        "excluded": excluded(market, plans, offers, order, pairs),
+        "not_included": list(answer.NOT_INCLUDED),
+        "warnings": warnings(request, architecture, market, options, beside),
+        "model": answer.model_block(options[0]),
+        "sources": {name: dict(market.facts.sources[name]) for name in sorted(sources) if name},
+    }
+
+
+def lead(request: InferenceRequest, architecture: Architecture, options: list[dict[str, Any]]) -> str:
+    """Return the answer in one sentence."""
+    best = options[0]
+    where = f"{best['gpus']} × {best['gpu']} at {best['provider']} ({best['instance_type']})"
+    load = (
+        f"{format_count(best['tokens_per_month'])} tokens a month"
+        if request.has_demand
+        else f"at saturation, {format_count(best['tokens_per_month'])} tokens a month"
+    )
+    return (
+        f"{architecture.name}: {best['usd_per_mtok']:.3g} USD per million tokens ({best['usd_per_mtok_low']:.3g} to "
+        f"{best['usd_per_mtok_high']:.3g}) on {where}, {best['usd_per_month']:,.0f} USD a month for {load}."
+    )
+
+
+def said(request: InferenceRequest, architecture: Architecture) -> list[str]:
+    """Say what the answer takes for granted."""
+    lines = [
+        f"{architecture.name}, {format_note(architecture, request)}; engine {request.engine}.",
+        f"{request.prompt_tokens:,.0f} prompt and {request.output_tokens:,.0f} output tokens per request"
+        + (f", the means of {request.distribution}." if request.distribution else "."),
+    ]
+    if request.has_demand:
+        rate = costing.mean_rate(request)
+        lines.append(
+            f"{rate:,.3g} requests/s on average, profile {request.profile}; replicas are loaded to "
+            f"{request.utilisation_fraction:.0%} at the busiest hour" + (", scaled by the hour." if request.autoscale else ".")
+        )
+    else:
+        share = request.utilisation_fraction if request.utilisation_given else 1.0
+        lines.append(f"No load given: cost with replicas busy {share:.0%} of the time.")
+    return lines
+
+
+def warnings(
+    request: InferenceRequest, architecture: Architecture, market: Market, options: list[dict[str, Any]], beside: Mapping[str, Any]
+) -> list[str]:  # fmt: skip
+    """Return what a reader must know of the whole answer."""
+    found = [answer.QUEUE_CAVEAT]
+    if architecture.status == "synthesised":
+        found.append(f"{architecture.name} is synthesised from its size alone; give a config.json for its true dimensions.")
+    if options[0]["price_stale"]:
+        found.append("The first option's price is old; its range is widened. --strict-prices leaves old prices out.")
+    limit = architecture.max_sequence_tokens
+    if limit and request.tokens_per_request > limit:
+        found.append(f"{request.tokens_per_request:,.0f} tokens per request exceed the {limit:,} that the model takes.")
+    if any(entry["stale"] for entry in beside.get("api", [])):
+        found.append("Some hosted prices are more than 180 days old.")
+    return found
+
+
+def beside_apis(
+    request: InferenceRequest, architecture: Architecture, catalog: "Catalog", market: Market, plans: Plans, pairs: Pairs, best: int
+) -> dict[str, Any]:  # fmt: skip
+    """Return hosted prices of the model and the break-even against the cheapest of them."""
+    comparable = hosted.comparable_models(architecture, catalog.architectures())
+    api = hosted.hosted_prices(catalog.rows("hosted_tokens"), architecture, comparable, request, market.facts.as_of)
+    if not api:
+        return {"api": [], "api_note": f"No hosted price of {architecture.name} or a comparable model is on record."}
+    offer = market.facts.offers[int(pairs.offer[best])]
+    plan = int(pairs.plan[best])
+    unit, replica = float(offer.gpus), float(plans.gpus[plan])
+    per_unit = max(np.floor(unit / replica), 1.0)
+    gpus = unit if unit >= replica else float(np.ceil(replica / unit)) * unit
+    share = request.utilisation_fraction if request.has_demand or request.utilisation_given else 1.0
+    speed = float(plans.output_tokens_per_s[plan]) * per_unit * request.tokens_per_request / request.output_tokens * share
+    hourly = gpus * offer.usd_per_gpu_hour
+    spare = np.ceil(request.redundancy / per_unit) * hourly
+    against = api[0]
+    point = hosted.break_even(hourly, speed, float(spare), against["usd_per_mtok"])
+    middle = point["tokens_per_month"] or speed * SECONDS_PER_HOUR * HOURS_PER_MONTH
+    line = hosted.curve(hourly, speed, float(spare), against["usd_per_mtok"], middle)
+    named = {"against_provider": against["provider"], "against_model": against["model"], "against_usd_per_mtok": against["usd_per_mtok"]}
+    return {"api": api, "breakeven": {**point, **named}, "breakeven_curve": line}
+
+
+def excluded(
+    market: Market, plans: Plans, offers: Integers, order: Integers, pairs: Pairs
+) -> list[dict[str, Any]]:
+    """Return the offers that serve nothing, each with the reason; equal reasons of one product are one entry."""
+    served = {int(pairs.offer[row]) for row in order}
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    reasons = key_reasons(plans)
+    for number in offers:
+        if int(number) in served:
+            continue
+        offer = market.facts.offers[int(number)]
+        reason = reasons.get(int(market.supply.key[number]), "memory")
+        text = EXPLAIN[reason].format(gpus=int(market.supply.largest_gpus[number]), why=market.supply.cap_reasons[int(number)])
+        name = (offer.provider, offer.instance_type, offer.option, offer.gpu, text)
+        entry = found.setdefault(name, {"provider": offer.provider, "instance_type": offer.instance_type, "option": offer.option, "gpu": offer.gpu, "reason": text, "regions": []})  # fmt: skip
+        if offer.region and offer.region not in entry["regions"]:
+            entry["regions"].append(offer.region)
+    return list(found.values())[:EXCLUDED_SHOWN]
+
+
+EXPLAIN = {
+    "": "a replica needs more than the {gpus} accelerators that one order hosts ({why})",
+    "memory": "the weights and one sequence do not fit {gpus} accelerators ({why})",
+    "ttft": "the first token comes later than asked for, even without a queue",
+    "tpot": "tokens come slower than asked for, even at a batch of one",
+}
+
+
+def key_reasons(plans: Plans) -> dict[int, str]:
+    """Return, per key, the most telling reason why its plans fail: latency before memory, nothing if one serves."""
+    found: dict[int, str] = {}
+    rank = {"": 0, "tpot": 1, "ttft": 2, "memory": 3}
+    for key, code in zip(plans.key, plans.reason, strict=True):
+        name = REASONS[int(code)]
+        if int(key) not in found or rank[name] < rank[found[int(key)]]:
+            found[int(key)] = name
+    return found
+
+
