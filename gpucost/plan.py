@@ -30,12 +30,13 @@ TIERS = ("network_1tier_usd_per_gpu", "network_2tier_usd_per_gpu", "network_3tie
 
 # Names beside the inputs: what else a plan file may hold.
 SPECIAL = (
-    "gpu", "provider", "region", "option", "years", "lead_time_weeks", "network_usd_per_gpu", "rent_path", "rent_curve",
-    "residual_curve", "residual_by_year", "assessed_by_year", "depreciation_by_year", "electricity_region", "grid_region",
-    "currency", "usd_per_unit", "usd_per_unit_on", "currency_curve", "rent_residual_correlation", "draws", "seed", "start_on",
-    "model", "tokens", "runs_per_year", "tokens_per_month", "utilisation", "supply", "own", "budget_usd", "max_owned_gpus",
+    "gpu", "provider", "region", "option", "years", "lead_time_weeks", "network_usd_per_gpu", "rent_path",
+    "rent_curve", "residual_curve", "residual_by_year", "assessed_by_year", "depreciation_by_year",
+    "electricity_region", "grid_region", "currency", "usd_per_unit", "usd_per_unit_on", "currency_curve",
+    "rent_residual_correlation", "draws", "seed", "start_on", "model", "tokens", "runs_per_year",
+    "tokens_per_month", "utilisation", "supply", "own", "budget_usd", "max_owned_gpus",
 )  # fmt: skip
-TABLE_SECTIONS = ("scenarios", "rent_options")
+MUST_COST = ("server_usd", "all_in_usd_per_gpu", "gpu_usd")  # nothing is free
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,14 +215,10 @@ class Registry:
             return _choice(name, value, entry["choices"].split("|"), where)
         number = _number(name, value, where)
         low, high = entry["minimum"], entry["maximum"]
-        if low is not None and number < low or high is not None and number > high:
+        if (low is not None and number < low) or (high is not None and number > high):
             limits = f"{low:g} to {high:g}" if high is not None else f"at least {low:g}"
             raise UsageError(f"{where}: {name} = {value!r} is outside what is possible ({limits}).")
-        if (
-            number <= 0
-            and name.endswith(("_years", "_hours"))
-            or (number == 0 and name in ("server_usd", "all_in_usd_per_gpu", "gpu_usd"))
-        ):
+        if number <= 0 and (name.endswith("_years") or name in MUST_COST):
             raise UsageError(f"{where}: {name} = {value!r} must be positive.")
         return number
 

@@ -30,8 +30,8 @@ class TcoResult(Result):
 
     def explain(self) -> str:
         """Return every formula with its numbers, and the inputs with their sources."""
-        from gpucost.render.text import write
         from gpucost.render.tco_explain import document
+        from gpucost.render.text import write
 
         return write(document(self.payload), all_sections=True)
 
@@ -78,6 +78,7 @@ def tco(
 
 
 def catalog_on(as_of: str | None) -> "Catalog":
+    """Open the catalog as of a day."""
     from gpucost.catalog import open_catalog
 
     return open_catalog(as_of)

@@ -28,7 +28,7 @@ from gpucost.cli.options import emit_text, output_options
 @click.option("--as-of", metavar="DATE", help="Prices as they held on this day.")
 @output_options
 def command(format_: str, fields: str | None, output: str | None, settings: tuple[str, ...], **wanted: Any) -> None:
-    """Find the cheapest combination of capacity for a demand by month (a CSV with the columns month and gpus).
+    r"""Find the cheapest combination of capacity for a demand by month (a CSV with the columns month and gpus).
 
     \b
     gpucost mix demand.csv --gpu h100-sxm --lead-time 36w
@@ -38,8 +38,8 @@ def command(format_: str, fields: str | None, output: str | None, settings: tupl
     from gpucost.api.saved import written
     from gpucost.cli.tco import read_settings
 
-    asked = {name: value for name, value in wanted.items() if value is not None}
-    result = mix(**asked, **read_settings(settings))
+    asked: dict[str, Any] = {name: value for name, value in wanted.items() if value is not None}
+    result = mix(**asked, **dict[str, Any](read_settings(settings)))
     emit_text(written(result.payload, format_, fields, "months"), output)
     for warning in result.payload["warnings"] if format_ == "csv" else ():
         click.echo(f"gpucost: {warning}", err=True)

@@ -26,7 +26,8 @@ def discount(rate_per_month: Array, months: int) -> Array:
     [[1.0, 1.0, 1.0], [1.0, 0.5, 0.25]]
     """
     exponent = -np.arange(months + 1, dtype=np.float64)
-    return np.exp(np.log1p(np.asarray(rate_per_month, dtype=np.float64).reshape(-1, 1)) * exponent)
+    rates = np.asarray(rate_per_month, dtype=np.float64).reshape(-1, 1)
+    return np.asarray(np.exp(np.log1p(rates) * exponent))
 
 
 def present_value(rate_per_month: Array, flows: Array) -> Array:
@@ -36,14 +37,16 @@ def present_value(rate_per_month: Array, flows: Array) -> Array:
     [0.0]
     """
     flows = np.atleast_2d(flows)
-    return np.einsum("cm,cm->c", np.broadcast_to(discount(rate_per_month, flows.shape[1] - 1), flows.shape), flows)
+    return np.asarray(np.sum(discount(rate_per_month, flows.shape[1] - 1) * flows, axis=1))
 
 
 def npv(rate_per_month: float, flows: Array) -> float:
     """Return the net present value of one row of flows, the first at month 0 (pyxirr's start_from_zero)."""
     import pyxirr
 
-    return float(pyxirr.npv(rate_per_month, flows.tolist(), start_from_zero=True))
+    worth = pyxirr.npv(rate_per_month, flows.tolist(), start_from_zero=True)
+    assert worth is not None  # only an unreadable rate has none
+    return float(worth)
 
 
 def irr(flows: Array) -> float | None:

@@ -63,7 +63,7 @@ def _balance(rate: Array, periods: Array, present: Array, paid: Array) -> Array:
 
 
 def _total(line: Array) -> Array:
-    return np.sum(line, axis=-1, keepdims=np.ndim(line) == 2)
+    return np.asarray(np.sum(line, axis=-1, keepdims=np.ndim(line) == 2))
 
 
 def _internal_rate(line: Array) -> Array:
@@ -178,9 +178,9 @@ def evaluate_all(lines: tuple[Line, ...], values: dict[str, Any], targets: tuple
 
 
 def read_lines(text: str) -> tuple[Line, ...]:
-    """Read formulas from a block of text: `name: description` at the margin, the formula indented below it.
+    r"""Read formulas from a block of text: `name: description` at the margin, the formula indented below it.
 
-    >>> read_lines("area_mm2: a rectangle\\n    width_mm *\\n        height_mm")[0].text
+    >>> read_lines("area_mm2: a rectangle\n    width_mm *\n        height_mm")[0].text
     'width_mm * height_mm'
     """
     lines: list[Line] = []

@@ -203,7 +203,7 @@ def solve(problem: Problem, time_limit_s: float = 4.0, gap_fraction: float = 1e-
         program.cost,
         constraints=LinearConstraint(program.matrix(), program.rows.low, program.rows.high),
         bounds=Bounds(np.zeros(program.count), program.upper),
-        integrality=program.whole,
+        integrality=program.whole.astype(np.int64),
         options={"time_limit": time_limit_s, "mip_rel_gap": gap_fraction},
     )
     if found.x is None:
@@ -233,7 +233,9 @@ def capacity_of(supply: Supply, units: Array) -> Array:
 
 def _fixed_program(program: _Program, units: dict[str, Array]) -> Any:
     """Solve the linear program with every whole number fixed: its duals are the marginal values."""
-    from scipy.optimize import linprog
+    from scipy import optimize
+
+    linprog: Any = optimize.linprog
 
     low, high = np.zeros(program.count), program.upper.copy()
     for name, block in program.units.items():
@@ -340,8 +342,9 @@ def _shortfall(problem: Problem) -> tuple[int, float]:
         cost,
         constraints=LinearConstraint(program.matrix(), program.rows.low, program.rows.high),
         bounds=Bounds(np.zeros(program.count), program.upper),
-        integrality=program.whole,
+        integrality=program.whole.astype(np.int64),
         options={"time_limit": 3.0},
     )
+    assert found.x is not None
     missing = found.x[list(program.used["unmet"])]
     return int(np.argmax(missing)) + 1, float(missing.max())

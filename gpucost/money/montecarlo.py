@@ -19,7 +19,7 @@ def quantile(share: Array, low: float, typical: float, high: float) -> Array:
     """
     below = typical - (typical - low) * (1 - np.sqrt(2 * np.minimum(share, 0.5)))
     above = typical + (high - typical) * (1 - np.sqrt(2 * np.minimum(1 - share, 0.5)))
-    return np.where(share <= 0.5, below, above)
+    return np.asarray(np.where(share <= 0.5, below, above), dtype=np.float64)
 
 
 def stratified(draws: int, names: Sequence[str], correlations: Mapping[tuple[str, str], float], seed: int) -> Array:

@@ -28,7 +28,7 @@ def through(anchor_months: Sequence[float], anchor_usd: Sequence[float], months:
     [1.0, 0.5, 0.25, 0.25]
     """
     logs = np.interp(np.arange(months), np.asarray(anchor_months, float), np.log(np.asarray(anchor_usd, float)))
-    return np.exp(logs - np.log(anchor_usd[0]))
+    return np.asarray(np.exp(logs - np.log(anchor_usd[0])), dtype=np.float64)
 
 
 def read_curve(path: str | Path, months: int, what: str = "usd_per_gpu_hour") -> Array:

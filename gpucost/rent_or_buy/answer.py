@@ -1,4 +1,4 @@
-"""The whole answer to "rent or buy?" as a payload: JSON-able, with everything that a workbook or an explanation needs."""
+"""The whole answer to "rent or buy?" as a payload, with everything that a workbook or an explanation needs."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpucost.money import carbon, cashflow, rent_paths
+from gpucost.money import carbon, rent_paths
 from gpucost.money.comparison import OWN_LINES, RENT_LINES, evaluate_months
 from gpucost.plan import PlanFile
 from gpucost.rent_or_buy import answers, currency, model
@@ -88,7 +88,8 @@ def conventions(case: Case) -> str:
     effective = case.assumptions["wacc_convention"].value == "effective"
     rate = f"effective, i = (1+{wacc:g})^(1/12)−1 a month" if effective else f"nominal, i = {wacc:g}/12 a month"
     return (
-        f"Costs are positive, in nominal USD, {case.assumptions['tax_basis'].value} income tax. WACC {wacc:.2%} a year, {rate}; "
+        f"Costs are positive, in nominal USD, {case.assumptions['tax_basis'].value} income tax. "
+        f"WACC {wacc:.2%} a year, {rate}; "
         "capital is paid at the start of a month, everything else in arrears; a month has 730 hours. "
         "Owned hours × utilisation = allocated hours; × goodput = productive hours. MFU never enters. "
         "Levelised: constant price per hour whose discounted payments equal the present value of the costs."
@@ -307,7 +308,8 @@ def lead(case: Case, payload: Mapping[str, Any]) -> str:
     saving, point = payload["npv_usd"]["saving"], payload["breakeven"]
     years = f"{case.months / 12:g} years"
     verdict = "Buying" if saving > 0 else "Renting"
-    text = f"{verdict} costs ${abs(saving):,.0f} less over {years} (present value, {case.number('gpus'):g} GPUs, {case.number('utilisation_fraction'):.0%} allocated)."
+    size = f"{case.number('gpus'):g} GPUs, {case.number('utilisation_fraction'):.0%} allocated"
+    text = f"{verdict} costs ${abs(saving):,.0f} less over {years} (present value, {size})."
     if point["utilisation_fraction"] is not None:
         text += f" Buying wins above {point['utilisation_fraction']:.0%} utilisation"
         text += (

@@ -42,7 +42,7 @@ def solve(case: Case, names: Sequence[str], low: Sequence[float], high: Sequence
     return roots.find(lambda x: one_at_a_time(case, names, x).saving_usd, np.array(low, float), np.array(high, float))
 
 
-def tornado(case: Case, most: int | None = None) -> list[dict[str, Any]]:
+def tornado(case: Case) -> list[dict[str, Any]]:
     """Move every uncertain input to its low and its high, alone, and tell what flips the decision, and where."""
     ranges = case.ranges()
     names = list(ranges)
@@ -75,8 +75,8 @@ def tornado(case: Case, most: int | None = None) -> list[dict[str, Any]]:
         }
         for i, name in enumerate(names)
     ]
-    rows = [row for row in rows if row["swing_usd"] > 1e-6]
-    return sorted(rows, key=lambda row: (-row["swing_usd"], row["name"]))[:most]
+    moving = [(float(abs(at_high[i] - at_low[i])), row) for i, row in enumerate(rows)]
+    return [row for swing, row in sorted(moving, key=lambda pair: (-pair[0], str(pair[1]["name"]))) if swing > 1e-6]
 
 
 def _number(value: Any) -> float | None:
@@ -167,7 +167,10 @@ def _axis(case: Case, name: str, steps: int) -> list[float]:
 
 
 def scenarios(case: Case, sensitivity: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return base; low and high, with every input at the end that makes owning cheap or dear; the plan's own; price paths."""
+    """Return the base, both extremes, and the plan's own scenarios.
+
+    Low and high put every uncertain input at the end that makes owning cheap or dear, all at once.
+    """
     cheap, dear = {}, {}
     for row in sensitivity:
         ends = sorted(
@@ -189,6 +192,7 @@ def scenarios(case: Case, sensitivity: Sequence[Mapping[str, Any]]) -> list[dict
 
 
 def scenario(case: Case, name: str, text: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the comparison with some inputs changed, under a name."""
     result = outcomes(case, changes)
     return {
         "name": name,

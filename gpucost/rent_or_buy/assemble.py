@@ -214,7 +214,7 @@ def _path(case: Case, folder: Path) -> Array:
         case.assumptions["rent_usd_per_gpu_hour"] = replace(
             entry, value=float(prices[0]), status="given", note="first month of the curve"
         )
-        return prices / prices[0]
+        return np.asarray(prices / prices[0])
     if kind == "observed_v":
         return observed_v(case.registry)
     if kind == "decline" and case.number("rent_decline_fraction") == 0:
@@ -255,7 +255,7 @@ def _rent(catalog: "Catalog", case: Case, given: Mapping[str, Given]) -> None:
         choice = market.market_rent(catalog, gpu.id)
     entry = case.assumptions["rent_usd_per_gpu_hour"]
     case.assumptions["rent_usd_per_gpu_hour"] = replace(
-        entry, value=choice.usd_per_gpu_hour, low=choice.low, high=choice.high, status=choice.status,  # type: ignore[arg-type]
+        entry, value=choice.usd_per_gpu_hour, low=choice.low, high=choice.high, status=choice.status,
         source_id=choice.source_id, note=choice.note,
     )  # fmt: skip
     for name, value in choice.changes().items():
@@ -279,7 +279,8 @@ def _residual_range(case: Case, given: Mapping[str, Given]) -> None:
     if middle > 0:
         case.assumptions["residual_scale_ratio"] = replace(
             case.assumptions["residual_scale_ratio"], value=1.0, low=low / middle, high=high / middle, status="sourced",
-            source_id=rows[0]["source_id"], note=f"resale at {years:.3g} years: {low:.2f}, {middle:.2f}, {high:.2f} of the price",
+            source_id=rows[0]["source_id"],
+            note=f"resale at {years:.3g} years: {low:.2f}, {middle:.2f}, {high:.2f} of the price",
         )  # fmt: skip
 
 
@@ -298,12 +299,14 @@ def _check(case: Case) -> None:
             and name not in ("rent_committed_gpus", "gpu_replacement_usd")
         ):
             raise UsageError(
-                f"{name} is needed with {case.registry.inputs[name]['counts_when']}. Give it in the plan file or with --set."
+                f"{name} is needed with {case.registry.inputs[name]['counts_when']}. "
+                "Give it in the plan file or with --set."
             )
     gpus, node = case.number("gpus"), case.number("gpus_per_node")
     if gpus % node and basis != "all_in":
         case.warnings.append(
-            f"{gpus:g} GPUs are not whole servers of {node:g}: priced in proportion, while buying means {-(-gpus // node) * node:g}"
+            f"{gpus:g} GPUs are not whole servers of {node:g}: "
+            f"priced in proportion, while buying means {-(-gpus // node) * node:g}"
         )
     if case.number("lead_time_months") == 0:
         case.warnings.append("the cluster is taken to work from the start; --lead-time 36w bridges the wait by rent")

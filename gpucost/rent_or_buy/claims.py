@@ -61,7 +61,7 @@ def break_even_hours_per_month(owned_usd_per_month: float, rent_usd_per_gpu_hour
 def running_usd_per_gpu_month(
     catalog: "Catalog", gpus: float, price_usd: float, server_kw_per_gpu: float = 10.2 / 8
 ) -> float:
-    """Return the running costs of one owned GPU a month from the sourced inputs: colocation, energy, support, people."""
+    """Return the running costs of an owned GPU a month from the sourced inputs: colocation, energy, support, people."""
     facts = {row["item"]: row["typical"] for row in (*catalog.rows("ownership"), *catalog.rows("energy"))}
     people = max(facts["sysadmin_fte.small_cluster_8_64gpu"], facts["sysadmin_fte.per_1000_gpu"] * gpus / 1000)
     energy = (
@@ -145,8 +145,8 @@ def _payback(true: float | None, claimed: float | None, saved: float) -> Finding
 def _worth(worth: Mapping[str, float], months: int, wacc: float) -> Finding:
     wins = worth["own"] < worth["rent"]
     text = (
-        f"at {wacc:.0%} a year over {months} months owning is worth ${worth['own']:,.0f} and renting ${worth['rent']:,.0f}: "
-        f"{'owning' if wins else 'renting'} is cheaper"
+        f"at {wacc:.0%} a year over {months} months owning costs ${worth['own']:,.0f} today "
+        f"and renting ${worth['rent']:,.0f}: {'owning' if wins else 'renting'} is cheaper"
     )
     return Finding("present value", "right" if wins else "wrong", worth["rent"] - worth["own"], "USD", text)
 
@@ -159,7 +159,10 @@ def _use(used: float, enough: int, gpus: float) -> Finding:
 
 def _running(catalog: "Catalog", own: float, gpus: float, price: float) -> Finding:
     usual = running_usd_per_gpu_month(catalog, gpus, price) * gpus
-    text = f"colocation, energy, support and people for {gpus:g} GPUs usually cost about ${usual:,.0f} a month; the claim takes ${own:,.0f}"
+    text = (
+        f"colocation, energy, support and people for {gpus:g} GPUs usually cost about ${usual:,.0f} a month; "
+        f"the claim takes ${own:,.0f}"
+    )
     verdict = "right" if own >= usual / 2 else "doubtful" if own >= usual / 4 else "wrong"
     return Finding("running costs", verdict, usual, "USD per month", text)
 

@@ -15,8 +15,8 @@ from gpucost.rent_or_buy.options import monthly
 def converted(case: Case, values: Mapping[str, Any]) -> dict[str, Any] | None:
     """Return cash and present values in the currency asked for; None where USD is.
 
-    Cash of month m is divided by the rate of month m (USD per unit) and discounted at the same WACC. Without a curve the
-    spot rate is held, which assumes equal inflation in both currencies, and is said.
+    Cash of month m is divided by the rate of month m (USD per unit) and discounted at the same WACC. Without a curve
+    the spot rate is held, which assumes equal inflation in both currencies, and is said.
     """
     code = str(case.special.get("currency") or "USD").upper()
     if code == "USD":
@@ -24,7 +24,8 @@ def converted(case: Case, values: Mapping[str, Any]) -> dict[str, Any] | None:
     rate = case.special.get("usd_per_unit")
     if rate is None and not case.special.get("currency_curve"):
         raise PriceMissingError(
-            f"no exchange rate for {code}: give usd_per_unit (USD for one {code}) and usd_per_unit_on, or currency_curve."
+            f"no exchange rate for {code}: give usd_per_unit (USD for one {code}) with usd_per_unit_on, "
+            "or currency_curve."
         )
     if rate is not None and not 0 < float(rate) < np.inf:
         raise UsageError(f"usd_per_unit = {rate!r} must be positive.")

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpucost.errors import PriceMissingError
 from gpucost.plan import Assumption, Registry
-from gpucost.types import Accelerator, Offer, System
+from gpucost.types import Accelerator, Offer, Status, System
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -29,7 +29,7 @@ class RentChoice:
     upfront_fraction: float = 0.0
     low: float | None = None
     high: float | None = None
-    status: str = "sourced"
+    status: Status = "sourced"
     source_id: str = ""
     note: str = ""
     provider: str = ""
@@ -55,11 +55,19 @@ def from_offer(offer: Offer, name: str = "") -> RentChoice:
         upfront = min(1.0, offer.upfront_usd / (offer.usd_per_hour * 730 * offer.term_months))
     place = f" in {offer.region}" if offer.region else ""
     return RentChoice(
-        name or f"{offer.option}_{offer.provider}", offer.usd_per_gpu_hour, offer.billing, offer.term_months, upfront,
-        source_id=offer.source_id, note=f"{offer.provider} {offer.instance_type}{place}, {offer.option}, seen {offer.observed_on}",
-        provider=offer.provider, option=offer.option, offer_id=offer.offer_id, observed_on=str(offer.observed_on),
+        name or f"{offer.option}_{offer.provider}",
+        offer.usd_per_gpu_hour,
+        offer.billing,
+        offer.term_months,
+        upfront,
+        source_id=offer.source_id,
+        note=f"{offer.provider} {offer.instance_type}{place}, {offer.option}, seen {offer.observed_on}",
+        provider=offer.provider,
+        option=offer.option,
+        offer_id=offer.offer_id,
+        observed_on=str(offer.observed_on),
         age_days=offer.age_days,
-    )  # fmt: skip
+    )
 
 
 def large_enough(offers: Sequence[Offer], gpus: int, node_gpus: int) -> list[Offer]:
@@ -89,8 +97,8 @@ def rent_of_provider(
 def market_rent(catalog: "Catalog", gpu: str) -> RentChoice:
     """Return the median over providers of each one's cheapest on-demand price, with the 10th and 90th percentile.
 
-    A statistic of the market, not an offer: whether a provider can deliver a whole cluster is not looked at. Prices that
-    are old for their kind are left out while five providers remain.
+    A statistic of the market, not an offer: whether a provider can deliver a whole cluster is not looked at. Prices
+    that are old for their kind are left out while five providers remain.
     """
     offers = [offer for offer in catalog.offers(gpu=gpu) if offer.option in ON_DEMAND and offer.billing == "per_use"]
     fresh = [offer for offer in offers if not offer.is_stale]
@@ -147,7 +155,7 @@ def server_inputs(catalog: "Catalog", registry: Registry, accelerator: Accelerat
     def put(
         name: str,
         value: float | str | None,
-        status: str,
+        status: Status,
         source: str = "",
         low: float | None = None,
         high: float | None = None,
@@ -164,7 +172,7 @@ def server_inputs(catalog: "Catalog", registry: Registry, accelerator: Accelerat
             source,
             base.group,
             base.description,
-            note=note,  # type: ignore[arg-type]
+            note=note,
         )
 
     gpus = quote["gpus"] if quote else system.gpus
@@ -198,7 +206,7 @@ def server_inputs(catalog: "Catalog", registry: Registry, accelerator: Accelerat
 
 def _power(
     catalog: "Catalog", registry: Registry, accelerator: Accelerator, gpus: int
-) -> tuple[float | None, str, str]:
+) -> tuple[float | None, Status, str]:
     """Return the rated power of a whole server: the largest rating of a node, else TDP × the server's share."""
     ratio = float(registry.fact("server_to_chip_power_ratio.h100")["typical"])
     rated = [

@@ -95,9 +95,9 @@ def answer(
 
 
 EXPLAINED = (
-    "Present values; whole units are optimal within the stated gap. Marginal values are those of the linear program with the "
-    "whole numbers fixed at the optimum: what one more GPU of demand costs, or one more GPU of capacity saves, in that month, "
-    "without signing other units."
+    "Present values; whole units are optimal within the stated gap. Marginal values are those of the linear program "
+    "with the whole numbers fixed at the optimum: what one more GPU of demand costs, or one more GPU of capacity "
+    "saves, in that month, without signing other units."
 )
 
 
@@ -110,9 +110,8 @@ def problem_of(case: Case, demand: Array, limits: Mapping[str, Any]) -> tuple[pr
     """Turn a case and a demand into the program."""
     rate = monthly_rate(np.array(case.number("wacc_fraction")), nominal(case)).item()
     given = case.special.get("supply")
-    share = parse_fraction(
-        limits.get("spot_share") if limits.get("spot_share") is not None else supplies.SPOT_SHARE, "spot share"
-    )
+    asked_share = limits.get("spot_share")
+    share = parse_fraction(supplies.SPOT_SHARE if asked_share is None else asked_share, "spot share")
     most = limits.get("max_on_demand")
     rents = (
         [supplies.read_entry(entry) for entry in given]
@@ -133,41 +132,39 @@ def problem_of(case: Case, demand: Array, limits: Mapping[str, Any]) -> tuple[pr
 
 
 def plan_rows(problem: program.Problem, solved: program.Solution) -> list[dict[str, Any]]:
-    """Return what to sign, and when: one row per signing, and one per flexible supply."""
+    """Return what to sign, and when: one row per signing, one per supply for its use, one for the people."""
     rows: list[dict[str, Any]] = []
+    people = sum(solved.fixed_usd.values())
     for supply in problem.supplies:
         if supply.committed:
             signed = solved.units[supply.name]
-            for k in np.nonzero(signed)[0].tolist():
-                rows.append({
-                    "option": supply.name, "gpus": float(signed[k] * supply.unit_gpus), "from_month": k + 1 + supply.lead_months,
-                    "signed_in_month": k + 1, "months": min(supply.term_months, problem.months - k - supply.lead_months),
-                    "cost_usd": float(signed[k] * supply.unit_usd[k]), "capital_usd": float(signed[k] * supply.unit_capital_usd[k]),
-                })  # fmt: skip
-        used = solved.used_gpus[supply.name]
-        if used.max() > program.TOLERANCE:
-            kind = "use of " + supply.name if supply.committed else supply.name
-            rows.append({
-                "option": kind, "gpus": float(used.max()), "from_month": int(np.nonzero(used > program.TOLERANCE)[0][0]) + 1,
-                "signed_in_month": None, "months": int((used > program.TOLERANCE).sum()), "cost_usd": solved.use_usd[supply.name],
-                "capital_usd": 0.0,
-            })  # fmt: skip
-    people = sum(solved.fixed_usd.values()) - sum(
-        float(np.dot(s.unit_usd, solved.units[s.name])) for s in problem.supplies if s.committed
-    )
+            rows += [_signing(problem, supply, k, float(signed[k])) for k in np.nonzero(signed)[0].tolist()]
+            people -= float(np.dot(supply.unit_usd, signed))
+        used = solved.used_gpus[supply.name] > program.TOLERANCE
+        if used.any():
+            name = f"use of {supply.name}" if supply.committed else supply.name
+            peak, first = float(solved.used_gpus[supply.name].max()), int(np.argmax(used)) + 1
+            rows.append(_row(name, solved.use_usd[supply.name], gpus=peak, from_month=first, months=int(used.sum())))
     if people > program.TOLERANCE:
-        rows.append(
-            {
-                "option": "people who run the owned servers",
-                "gpus": None,
-                "from_month": None,
-                "signed_in_month": None,
-                "months": None,
-                "cost_usd": people,
-                "capital_usd": 0.0,
-            }
-        )
+        rows.append(_row("people who run the owned servers", people))
     return rows
+
+
+def _signing(problem: program.Problem, supply: program.Supply, k: int, units: float) -> dict[str, Any]:
+    return _row(
+        supply.name,
+        units * float(supply.unit_usd[k]),
+        gpus=units * supply.unit_gpus,
+        from_month=k + 1 + supply.lead_months,
+        signed_in_month=k + 1,
+        months=min(supply.term_months, problem.months - k - supply.lead_months),
+        capital_usd=units * float(supply.unit_capital_usd[k]),
+    )
+
+
+def _row(option: str, cost_usd: float, **more: Any) -> dict[str, Any]:
+    empty = dict.fromkeys(("gpus", "from_month", "signed_in_month", "months"))
+    return {"option": option, **empty, "cost_usd": cost_usd, "capital_usd": 0.0, **more}
 
 
 def month_rows(problem: program.Problem, solved: program.Solution, rate: float) -> list[dict[str, Any]]:
@@ -231,7 +228,7 @@ def _supply_row(rent: supplies.Rent) -> dict[str, Any]:
 
 def lead(problem: program.Problem, payload: Mapping[str, Any]) -> str:
     """Say the plan in one or two sentences."""
-    parts = {}
+    parts: dict[str, float] = {}
     for row in payload["plan"]:
         if row["signed_in_month"] is not None:
             parts[row["option"]] = parts.get(row["option"], 0.0) + row["gpus"]

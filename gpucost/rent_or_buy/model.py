@@ -6,24 +6,37 @@ import numpy as np
 
 from gpucost.money.comparison import MONTHLY, OWN_LINES, RENT_LINES, SCALARS, TABLES, evaluate_months
 from gpucost.money.evaluate import Line, evaluate_all, read_lines
+from gpucost.plan import Assumption
 from gpucost.rent_or_buy.assemble import Case
 from gpucost.units import unit_of
 
 WORKBOOK_MONTHS = 120  # a longer life in the workbook still adds up
 
-ANSWERS = (
-    Line("npv_own_usd", "sum_product(own_total_usd, discount_ratio)", "present value of owning"),
-    Line("npv_rent_usd", "sum_product(rent_total_usd, discount_ratio)", "present value of renting"),
-    Line("npv_saving_usd", "npv_rent_usd - npv_own_usd", "what owning saves, present value"),
-    Line("irr_fraction", "(1 + internal_rate(saving_usd)) ** months_per_year - 1", "return of owning instead of renting, a year"),
-    Line("discounted_gpu_hours", "allocated_gpu_hours_per_month * sum_product(in_horizon, discount_ratio)", "discounted allocated hours"),
-    Line("levelised_usd_per_gpu_hour", "npv_own_usd / discounted_gpu_hours", "levelised price of owning, per allocated hour"),
-    Line("levelised_usd_per_gpu_hour_owned", "levelised_usd_per_gpu_hour * utilisation_fraction", "the same per owned hour"),
-    Line("levelised_usd_per_gpu_hour_productive", "levelised_usd_per_gpu_hour / goodput_fraction", "the same per productive hour"),
-    Line("levelised_rent_usd_per_gpu_hour", "npv_rent_usd / discounted_gpu_hours", "levelised price of renting, per allocated hour"),
-    Line("breakeven_usd_per_gpu_hour", "rent_usd_per_gpu_hour * (1 - npv_saving_usd / sum_product(moves_with_price_usd, discount_ratio))", "rental price at which both cost the same"),
-    Line("breakeven_utilisation_fraction", "where(rent_billing == 'take_or_pay', 0, utilisation_fraction * (1 - npv_saving_usd / sum_product(moves_with_use_usd, discount_ratio)))", "utilisation at which both cost the same; above 1 renting always wins; 0 under take-or-pay, which does not depend on use"),
-)  # fmt: skip
+ANSWERS = read_lines("""
+npv_own_usd: present value of owning
+    sum_product(own_total_usd, discount_ratio)
+npv_rent_usd: present value of renting
+    sum_product(rent_total_usd, discount_ratio)
+npv_saving_usd: what owning saves, present value
+    npv_rent_usd - npv_own_usd
+irr_fraction: return of owning instead of renting, a year
+    (1 + internal_rate(saving_usd)) ** months_per_year - 1
+discounted_gpu_hours: discounted allocated hours
+    allocated_gpu_hours_per_month * sum_product(in_horizon, discount_ratio)
+levelised_usd_per_gpu_hour: levelised price of owning, per allocated hour
+    npv_own_usd / discounted_gpu_hours
+levelised_usd_per_gpu_hour_owned: the same per owned hour
+    levelised_usd_per_gpu_hour * utilisation_fraction
+levelised_usd_per_gpu_hour_productive: the same per productive hour
+    levelised_usd_per_gpu_hour / goodput_fraction
+levelised_rent_usd_per_gpu_hour: levelised price of renting, per allocated hour
+    npv_rent_usd / discounted_gpu_hours
+breakeven_usd_per_gpu_hour: rental price at which both cost the same
+    rent_usd_per_gpu_hour * (1 - npv_saving_usd / sum_product(moves_with_price_usd, discount_ratio))
+breakeven_utilisation_fraction: utilisation at which both cost the same; 0 under take-or-pay, which use does not move
+    where(rent_billing == 'take_or_pay', 0, utilisation_fraction * (1 - npv_saving_usd /
+        sum_product(moves_with_use_usd, discount_ratio)))
+""")
 
 # The saving is a straight line in the price and in the utilisation; these lines hold what moves with either.
 MOVING = read_lines("""
@@ -47,18 +60,21 @@ def block(case: Case) -> dict[str, Any]:
     sides = {line.name: "own" for line in OWN_LINES} | {line.name: "rent" for line in RENT_LINES}
     return {
         "months": months,
-        "inputs": [
-            {**entry.as_dict(), "choices": (case.registry.inputs[entry.name]["choices"] or "").split("|"),
-             "minimum": case.registry.inputs[entry.name]["minimum"], "maximum": case.registry.inputs[entry.name]["maximum"]}
-            for entry in case.assumptions.values()
-        ],
+        "inputs": [_input(case, entry) for entry in case.assumptions.values()],
         "tables": {name: case.tables[name][: months + 2].tolist() for name in TABLES},
         "derived": [_scalar(line, values) for line in SCALARS],
         "monthly": [
-            {**_text(line), "side": sides.get(line.name, ""), "values": _row(values, line.name, months)} for line in (*MONTHLY, *MOVING)
+            {**_text(line), "side": sides.get(line.name, ""), "values": _row(values, line.name, months)}
+            for line in (*MONTHLY, *MOVING)
         ],
         "answers": [_scalar(line, values) for line in ANSWERS],
-    }  # fmt: skip
+    }
+
+
+def _input(case: Case, entry: Assumption) -> dict[str, Any]:
+    row = case.registry.inputs[entry.name]
+    limits = {"choices": (row["choices"] or "").split("|"), "minimum": row["minimum"], "maximum": row["maximum"]}
+    return {**entry.as_dict(), **limits}
 
 
 def _text(line: Line) -> dict[str, Any]:

@@ -5,8 +5,10 @@ from typing import Any
 
 from gpucost.plan import SPECIAL
 
-_KEPT = ("gpu", "provider", "region", "option", "rent_path", "rent_curve", "currency", "usd_per_unit", "usd_per_unit_on",
-         "currency_curve", "seed", "draws", "electricity_region", "grid_region")  # fmt: skip
+_KEPT = (
+    "gpu", "provider", "region", "option", "rent_path", "rent_curve", "currency", "usd_per_unit",
+    "usd_per_unit_on", "currency_curve", "seed", "draws", "electricity_region", "grid_region",
+)  # fmt: skip
 
 
 def write_plan(

@@ -86,7 +86,7 @@ def from_market(case: Case, spot_share: float, max_on_demand: float) -> list[Ren
                 upfront_fraction=choice.upfront_fraction,
                 note=choice.note,
                 source_id=choice.source_id,
-            )  # fmt: skip
+            )
         )
     return rents
 
@@ -116,15 +116,13 @@ def rented(case: Case, rent: Rent, demand: Array, rate: float) -> Supply:
     month = np.arange(months)
     path = case.tables["rent_path_by_month"][:months] * (1 - case.number("rent_decline_fraction")) ** (month / 12)
     discount = (1 + rate) ** -(month + 1.0)
-    limit = np.minimum(
-        np.full(months, float(rent.max_gpus)),
-        rent.max_share_fraction * demand if rent.max_share_fraction < 1 else np.inf,
-    )
-    hourly = rent.usd_per_gpu_hour * case.number("hours_per_month") * path
-    extra = services_usd(case) * discount
+    share = rent.max_share_fraction * demand if rent.max_share_fraction < 1 else np.full(months, np.inf)
+    limit = np.minimum(float(rent.max_gpus), share).astype(np.float64)
+    hourly: Array = rent.usd_per_gpu_hour * case.number("hours_per_month") * path
+    extra: Array = np.asarray(services_usd(case) * discount, dtype=np.float64)
     if rent.kind != "reserved":
         return Supply(rent.name, False, hourly * rent.stretch_ratio * discount + extra, limit)
-    unit = np.array([_reservation(case, rent, hourly[k] * rent.unit_gpus, k, months, rate) for k in month])
+    unit = np.array([_reservation(case, rent, hourly[k] * rent.unit_gpus, k, months, rate) for k in range(months)])
     return Supply(
         rent.name,
         True,
@@ -139,7 +137,7 @@ def rented(case: Case, rent: Rent, demand: Array, rate: float) -> Supply:
 
 
 def _reservation(case: Case, rent: Rent, monthly_usd: float, signed: int, months: int, rate: float) -> float:
-    """Return the present value of one reservation; what runs beyond the horizon is due at its end, as far as it binds."""
+    """Return the present value of one reservation; what runs beyond the horizon is due at its end."""
     start = signed + int(rent.lead_time_months)
     inside = max(0, min(rent.term_months, months - start))
     paid = ((1 + rate) ** -(start + 1.0 + np.arange(inside))).sum() * monthly_usd * (1 - rent.upfront_fraction)
@@ -154,7 +152,7 @@ def _reservation(case: Case, rent: Rent, monthly_usd: float, signed: int, months
 
 
 def owned(case: Case, demand: Array, rate: float, life_months: int, max_gpus: float) -> tuple[Supply, Team]:
-    """Return owned servers as a supply: purchase, fixed running costs and resale per server; energy by use; people apart.
+    """Return owned servers as a supply: purchase, fixed costs and resale per server; energy by use; people apart.
 
     Costs of a server come from the case's own formulas, for a cluster of the size of the largest demand, idle and
     without people; yearly rises count from the purchase.

@@ -104,6 +104,7 @@ def _too_small(share: Any, counts: Any, wanted: float) -> Exception:
     least, at = float(share[finite].min()), float(counts[finite[int(np.argmin(share[finite]))]])
     if counts.size == 1:
         return UsageError(
-            f"the runs need {least:.0%} of the hours of {at:g} GPUs: give at least {np.ceil(at * least):g}, or fewer runs."
+            f"the runs need {least:.0%} of the hours of {at:g} GPUs: "
+            f"give at least {np.ceil(at * least):g}, or fewer runs."
         )
     return UsageError(f"even {at:g} GPUs would be {least:.0%} used (asked: at most {wanted:.0%}). Give --gpus.")

@@ -23,7 +23,6 @@ def value(payload, name):
     "row", [row for row in catalog().rows("plan_inputs") if not row["choices"]], ids=lambda row: row["name"]
 )
 def test_every_input_can_be_set_by_name(row):
-    low = row["minimum"] if row["minimum"] is not None else 0.0
     special = {
         "months": 36.0,
         "months_per_year": 12.0,
@@ -131,7 +130,7 @@ def test_a_broken_or_missing_plan_file_is_refused(tmp_path):
 def test_a_rent_curve_with_a_gap_is_refused_and_a_good_one_is_used(tmp_path):
     curve = tmp_path / "curve.csv"
     curve.write_text("month,usd_per_gpu_hour\n1,2.0\n3,1.8\n")
-    with pytest.raises(DataError, match="curve.csv:3:month"):
+    with pytest.raises(DataError, match=r"curve\.csv:3:month"):
         gpucost.tco("h100-sxm", 8, rent_curve=str(curve), catalog=catalog())
     curve.write_text("month,usd_per_gpu_hour\n1,2.0\n2,1.5\n3,1.0\n")
     payload = gpucost.tco(
