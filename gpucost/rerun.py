@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gpucost import __version__
-from gpucost.engine.facts import make_market, unembed
+from gpucost.engine.facts import embed, make_market, unembed
 from gpucost.engine.request import from_dict
 from gpucost.engine.run import answer_request
 from gpucost.errors import DataError, UsageError
@@ -46,7 +46,8 @@ def rerun(saved: Mapping[str, Any], calibration: Calibration) -> dict[str, Any]:
             f"the saved facts cannot be read ({type(error).__name__}: {error}); the file was changed or is of another version."
         ) from None
     mask = np.ones(len(facts.offers), bool)
-    return answer_request(request, architecture, make_market(facts), mask, calibration)
+    answer = answer_request(request, architecture, make_market(facts), mask, calibration)
+    return answer | {"facts": embed(facts, mask, architecture)}
 
 
 def differences(saved: Any, fresh: Any, place: str = "") -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 import math
 import re
+from functools import cache
 
 from gpucost.errors import UsageError
 
@@ -79,6 +80,7 @@ _QUANTITY = re.compile(r"([0-9][0-9_,]*\.?[0-9]*(?:e[+-]?[0-9]+)?|\.[0-9]+)\s*([
 _DURATION_DAYS = {"h": 1 / 24, "d": 1.0, "w": 7.0, "mo": 365 / 12, "y": 365.0}
 
 
+@cache
 def unit_of(name: str) -> str:
     """Return the unit that a dimensional name states by its suffix, or an empty string.
 
@@ -121,7 +123,9 @@ def parse_days(text: str | float, what: str = "a duration") -> float:
         match = _QUANTITY.fullmatch(text.strip())
         unit = match[2].lower() or "d" if match else ""
         if match is None or unit not in _DURATION_DAYS:
-            raise UsageError(f"{what}: cannot read {text!r}. Write days, hours, weeks, months or years, such as 30d, 36h, 6w, 3mo, 1y.")
+            raise UsageError(
+                f"{what}: cannot read {text!r}. Write days, hours, weeks, months or years, such as 30d, 36h, 6w, 3mo, 1y."
+            )
         value = float(match[1].replace("_", "").replace(",", "")) * _DURATION_DAYS[unit]
     if not math.isfinite(value) or value <= 0:
         raise UsageError(f"{what}: {text!r} is not a positive, finite duration.")

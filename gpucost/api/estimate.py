@@ -40,12 +40,15 @@ class EstimateResult(Result):
         return write(explanation(self.payload, rank), all_sections=True)
 
 
-def estimate(model: str, tokens: str | float, *, catalog: "Catalog | None" = None, **wanted: Any) -> EstimateResult:
+def estimate(
+    model: str, tokens: str | float, *, catalog: "Catalog | None" = None, with_facts: bool = True, **wanted: Any
+) -> EstimateResult:
     """Return what it costs to train `model` on `tokens`, on every offer that can do it, best first.
 
     Takes what the command takes, with underscores: gpus, gpu, provider, region, option, deadline, max_cost, sequence,
     global_batch, precision, method, lora_rank, lora_targets, epochs, as_of, known_as_of, optimize, top, max_age,
     strict_prices, commitment, evaluation, experiments, pool, pool_view. A catalog that is already open is reused.
+    `with_facts` embeds the facts that `gpucost rerun` needs.
     """
     from gpucost.engine.request import make_request
     from gpucost.engine.run import estimate as run
@@ -55,4 +58,4 @@ def estimate(model: str, tokens: str | float, *, catalog: "Catalog | None" = Non
         from gpucost.catalog import open_catalog
 
         catalog = open_catalog(request.as_of, request.known_as_of)
-    return EstimateResult(run(request, catalog))
+    return EstimateResult(run(request, catalog, with_facts=with_facts))

@@ -52,7 +52,7 @@ def command(explain: bool, lines: bool, format_: str, fields: str | None, output
     """
     from gpucost.api.estimate import estimate
 
-    result = estimate(**wanted)
+    result = estimate(**wanted, with_facts=format_ == "json")
     emit_text(_written(result, format_, fields, explain, lines), output)
     for warning in result.payload["warnings"]:
         click.echo(f"gpucost: {warning}", err=True)

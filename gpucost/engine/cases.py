@@ -5,7 +5,7 @@ key, count); prices follow for all cases at once. A single estimate is a batch o
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,11 +85,7 @@ def make_factors(problem: Problem, request: Indices, offer: Indices, gpus: Indic
 
     failures = problem.failures_per_gpu_year
     dataset = [size.dataset_bytes_per_token * ask.tokens / GB for size, ask in zip(sizes, requests, strict=True)]
-    own = {
-        field.name: getattr(terms, field.name)[offer]
-        for field in fields(Factors)
-        if field.name in Terms.__dataclass_fields__
-    }
+    own = {name: getattr(terms, name)[offer] for name in Factors._fields if name in Terms._fields}
     return Factors(
         **own,
         tokens=of_request([ask.trained_tokens for ask in requests]),
@@ -242,10 +238,8 @@ def concatenate(parts: Sequence[Cases]) -> Cases:
         offer=np.concatenate([part.offer for part in parts]),
         gpus=np.concatenate([part.gpus for part in parts]),
         speed=Speeds.concatenate([part.speed for part in parts]),
-        factors=Factors(
-            *(np.concatenate([getattr(part.factors, field.name) for part in parts]) for field in fields(Factors))
-        ),
+        factors=Factors(*map(np.concatenate, zip(*(part.factors for part in parts), strict=True))),
         costs=Costs(
-            *(np.concatenate([getattr(part.costs, field.name) for part in parts], axis=-1) for field in fields(Costs))
+            *(np.concatenate(columns, axis=-1) for columns in zip(*(part.costs for part in parts), strict=True))
         ),
     )

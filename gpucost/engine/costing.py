@@ -5,8 +5,7 @@ totals. A workbook, a rerun and a what-if recompute an answer from its factors t
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +18,7 @@ Floats = NDArray[np.float64]
 P90_SIGMA = 1.2816  # standard deviations between the middle and the end of an 80 % range
 
 
-@dataclass(frozen=True, slots=True)
-class Factors:
+class Factors(NamedTuple):
     """What a bill follows from, one element per case; `low` and `high` bound an 80 % range."""
 
     tokens: Floats  # trained tokens, epochs included
@@ -70,11 +68,11 @@ class Factors:
 
     def take(self, index: Any) -> "Factors":
         """Return the cases at `index`."""
-        return Factors(*(getattr(self, field.name)[index] for field in fields(self)))
+        return Factors(*(column[index] for column in self))
 
     def row(self, index: int) -> dict[str, float]:
         """Return one case as plain numbers."""
-        return {field.name: float(getattr(self, field.name)[index]) for field in fields(self)}
+        return {name: float(column[index]) for name, column in zip(self._fields, self, strict=True)}
 
 
 # name, unit, source of the unit price, what it is
@@ -94,8 +92,7 @@ _RUN_LINES = 4  # the first lines are hours of the run itself
 _GPU_HOUR_LINES = 6
 
 
-@dataclass(frozen=True, slots=True)
-class Costs:
+class Costs(NamedTuple):
     """What the factors lead to; `quantities`, `unit_prices_usd` and `costs_usd` have one row per line of `LINES`."""
 
     work_hours: Floats
@@ -145,8 +142,7 @@ class Costs:
         return rows
 
 
-@dataclass(frozen=True, slots=True)
-class _Interruptions:
+class _Interruptions(NamedTuple):
     """How interruptions lengthen the runs, at the typical rate and at its two ends."""
 
     checkpoint_hours: Floats
@@ -314,7 +310,7 @@ def price_runs(f: Factors) -> Costs:
 
 def factors_from(mapping: Mapping[str, float]) -> Factors:
     """Build the factors of one case from plain numbers; keys that are not factors are ignored."""
-    return Factors(*(np.array([float(mapping[field.name])]) for field in fields(Factors)))
+    return Factors(*(np.array([float(mapping[name])]) for name in Factors._fields))
 
 
 def recompute(factors: Mapping[str, float], **changes: float) -> dict[str, Any]:
@@ -325,20 +321,19 @@ def recompute(factors: Mapping[str, float], **changes: float) -> dict[str, Any]:
     case = factors_from(factors)
     if "tokens_per_s_per_gpu" in changes:
         moved = changes["tokens_per_s_per_gpu"] / case.tokens_per_s_per_gpu
-        case = replace(
-            case,
+        case = case._replace(
             tokens_per_s_per_gpu_low=case.tokens_per_s_per_gpu_low * moved,
             tokens_per_s_per_gpu_high=case.tokens_per_s_per_gpu_high * moved,
         )
-    case = replace(case, **{name: np.array([float(value)]) for name, value in changes.items()})
+    case = case._replace(**{name: np.array([float(value)]) for name, value in changes.items()})
     return outcome(price_runs(case), 0)
 
 
 def outcome(costs: Costs, index: int) -> dict[str, Any]:
     """Return one case's outcome as plain numbers and lines."""
     numbers = {
-        field.name: float(getattr(costs, field.name)[index])
-        for field in fields(Costs)
-        if field.name not in ("quantities", "unit_prices_usd", "costs_usd")
+        name: float(column[index])
+        for name, column in zip(Costs._fields, costs, strict=True)
+        if name not in ("quantities", "unit_prices_usd", "costs_usd")
     }
     return {**numbers, "days": numbers["calendar_days"], "lines": costs.bill(index)}

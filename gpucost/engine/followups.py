@@ -43,23 +43,30 @@ def scaling(problem: Problem, cases: Cases, best: int) -> list[dict[str, Any]]:
     low = max(int(supply.minimum_gpus[offer]), unit)
     counts = [chosen * 2**j if j >= 0 else chosen // 2**-j for j in range(-_SIZES_BELOW, _SIZES_ABOVE + 1)]
     counts = sorted({count for count in counts if low <= count <= largest and count % unit == 0})
-    size = len(counts)
-    tried = evaluate(problem, np.full(size, request), np.full(size, offer), np.array(counts, np.int64))
-    return [
-        {
-            "gpus": count,
-            "nodes": int(tried.factors.nodes[row]),
-            "days": finite(tried.costs.calendar_days[row]),
-            "cost_usd": finite(tried.costs.cost_usd[row]),
-            "cost_low_usd": finite(tried.costs.cost_low_usd[row]),
-            "cost_high_usd": finite(tried.costs.cost_high_usd[row]),
-            "mfu_fraction": finite(tried.speed.mfu_fraction[row]),
-            "tokens_per_s_per_gpu": finite(tried.speed.tokens_per_s_per_gpu[row]),
-            "chosen": count == chosen,
-        }
-        for row, count in enumerate(counts)
-        if tried.speed.fits[row]
-    ]
+    known = {int(cases.gpus[row]): row for row in np.flatnonzero((cases.request == request) & (cases.offer == offer))}
+    missing = [count for count in counts if count not in known]
+    rows = {count: _size(cases, int(row), count == chosen) for count, row in known.items() if count in counts}
+    if missing:
+        many = len(missing)
+        tried = evaluate(problem, np.full(many, request), np.full(many, offer), np.array(missing, np.int64))
+        rows |= {count: _size(tried, row, False) for row, count in enumerate(missing)}
+    return [rows[count] for count in counts if rows[count]["cost_usd"] is not None]
+
+
+def _size(cases: Cases, case: int, chosen: bool) -> dict[str, Any]:
+    """Return one size of cluster: what it costs, how long it takes, how well it runs."""
+    fits = bool(cases.speed.fits[case])
+    return {
+        "gpus": int(cases.gpus[case]),
+        "nodes": int(cases.factors.nodes[case]),
+        "days": finite(cases.costs.calendar_days[case]),
+        "cost_usd": finite(cases.costs.cost_usd[case]) if fits else None,
+        "cost_low_usd": finite(cases.costs.cost_low_usd[case]),
+        "cost_high_usd": finite(cases.costs.cost_high_usd[case]),
+        "mfu_fraction": finite(cases.speed.mfu_fraction[case]),
+        "tokens_per_s_per_gpu": finite(cases.speed.tokens_per_s_per_gpu[case]),
+        "chosen": chosen,
+    }
 
 
 def alternatives(problem: Problem, cases: Cases, order: Indices) -> list[dict[str, Any]]:

@@ -48,6 +48,9 @@ def read_pool(path: str, catalog: "Catalog", as_of: date, view: str) -> tuple[li
         )
     pairs = []
     for number, table in enumerate(tables, 1):
+        unknown = sorted(set(table) - _KEYS)
+        if unknown:
+            raise DataError(f"unknown key {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}", file=path, row=number)
         views = [name for name in VIEWS if view in ("both", name) and f"{name}_usd_per_gpu_hour" in table]
         if not views:
             raise DataError(f"no price: give {' or '.join(_PRICE_KEYS)}", file=path, row=number)
@@ -58,9 +61,6 @@ def read_pool(path: str, catalog: "Catalog", as_of: date, view: str) -> tuple[li
 def _offer(
     table: dict[str, Any], number: int, path: str, catalog: "Catalog", as_of: date, view: str
 ) -> tuple[Offer, System]:
-    unknown = sorted(set(table) - _KEYS)
-    if unknown:
-        raise DataError(f"unknown key {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}", file=path, row=number)
     system = (
         catalog.system(table["system"])
         if "system" in table

@@ -11,7 +11,7 @@ from gpucost.engine import answer, followups, pool
 from gpucost.engine.assumptions import failures_per_gpu_year
 from gpucost.engine.cases import Cases, Problem, search
 from gpucost.engine.facts import Market, embed, make_market, market_of, with_offers
-from gpucost.engine.rank import Ranking, can_be_option, exclusion, rank, too_old
+from gpucost.engine.rank import Ranking, can_be_option, exclusion, orderable, rank, too_old
 from gpucost.engine.request import TrainingRequest
 from gpucost.engine.workload import make_workload, sizes
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
@@ -28,11 +28,12 @@ Flags = NDArray[np.bool_]
 Indices = NDArray[np.int64]
 
 
-def estimate(request: TrainingRequest, catalog: "Catalog") -> dict[str, Any]:
-    """Answer a training request from a catalog."""
+def estimate(request: TrainingRequest, catalog: "Catalog", *, with_facts: bool = True) -> dict[str, Any]:
+    """Answer a training request from a catalog; `with_facts` embeds what a rerun needs."""
     architecture = catalog.architecture(request.model)
     market, mask = select(request, catalog)
-    return answer_request(request, architecture, market, mask, calibration_of(catalog))
+    found = answer_request(request, architecture, market, mask, calibration_of(catalog))
+    return found | {"facts": embed(market.facts, mask, architecture)} if with_facts else found
 
 
 def calibration_of(catalog: "Catalog") -> Calibration:
@@ -138,7 +139,6 @@ def payload(
         "not_included": list(answer.NOT_INCLUDED),
         "warnings": warnings(problem, cases, ranking),
         "sources": answer.sources(facts, ids),
-        "facts": embed(facts, problem.masks[0], architecture),
     }
 
 
@@ -224,7 +224,9 @@ def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: In
         )
     fitting = usable[cases.speed.fits[usable] & np.isfinite(cases.costs.cost_usd[usable])]
     if not len(fitting):
-        reason = exclusion(problem, cases, request, int(usable[np.argmax(cases.gpus[usable])]))
+        possible = usable[orderable(problem, cases, usable)]
+        named = possible if len(possible) else usable
+        reason = exclusion(problem, cases, request, int(named[np.argmax(cases.gpus[named])]))
         return NothingFitsError(
             f"{problem.workloads[0].architecture.name}: no offer can host this run: {reason}. Try more or larger accelerators."
         )

@@ -1,8 +1,7 @@
 """Speed of cases: physics once per distinct workload, physical key and count, spread over all cases that share them."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +25,7 @@ _HOST_BOUND_SHARE = 0.1
 _COUNT_BITS = 1 << 21  # counts stay below this, so that a key and a count share one integer
 
 
-@dataclass(frozen=True, slots=True)
-class Speeds:
+class Speeds(NamedTuple):
     """Speed and layout of cases; `low` and `high` bound an 80 % range. NaN where nothing fits."""
 
     fits: Flags
@@ -44,12 +42,12 @@ class Speeds:
 
     def take(self, index: Any) -> "Speeds":
         """Return the cases at `index`."""
-        return Speeds(*(_taken(getattr(self, field.name), index) for field in fields(self)))
+        return Speeds(*(_taken(column, index) for column in self))
 
     @classmethod
     def concatenate(cls, parts: Sequence["Speeds"]) -> "Speeds":
         """Join cases end to end."""
-        columns = {field.name: [getattr(part, field.name) for part in parts] for field in fields(cls)}
+        columns = dict(zip(cls._fields, zip(*parts, strict=True), strict=True))
         layout = LayoutColumns.concatenate(columns.pop("layout"))
         return cls(layout=layout, **{name: np.concatenate(values) for name, values in columns.items()})
 

@@ -101,24 +101,22 @@ def _capacity(offer: Offer, system: System, node: System, sold: int) -> tuple[Sy
 
 
 def _cluster(offer: Offer, system: System, node: System, sold: int) -> tuple[System, int, str]:
+    """Return host, largest job and reason before the provider's own limit on orders."""
     if offer.gpus >= system.gpus and system.scaleout_gb_per_s is not None and offer.gpus >= _SMALLEST_CLUSTER_NODE:
         return system, LARGEST_CLUSTER, f"searched up to {LARGEST_CLUSTER:,} accelerators"
     domain = _domain(system)
     if domain > offer.gpus and system.scaleup_gpus > system.gpus:  # a rack or pod whose scale-up domain spans instances
         return system, domain, f"one scale-up domain of {domain} accelerators; no scale-out network is named"
-    if offer.gpus < system.gpus:
-        return system, system.gpus, f"a share of a node of {system.gpus}; no cluster is sold as shares"
-    if offer.gpus == 1 and sold > 1:
-        within = min(sold, _domain(node))
-        if within > 1:
+    if offer.gpus == 1 or offer.gpus < system.gpus:  # a listing of part of a node
+        host = system if offer.gpus < system.gpus else node
+        within = max(offer.gpus, min(sold, _domain(host)))
+        if within > offer.gpus:
             return (
-                node,
+                host,
                 within,
                 f"single listings grow to the provider's node of {within}; no cluster is sold as singles",
             )
-        return system, 1, "a single listing without scale-up links"
-    if offer.gpus == 1:
-        return system, 1, "a single listing; the provider sells no node of this accelerator"
+        return system, offer.gpus, "a single listing; the provider sells no node of this accelerator"
     return system, offer.gpus, "no scale-out network is named for this node"
 
 

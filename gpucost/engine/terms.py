@@ -1,8 +1,7 @@
 """The money side of offers as columns: price and its age, terms, interruptions, services, power and grid."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +24,7 @@ Triple = tuple[float, float, float]
 INTERRUPTIBLE = frozenset({"spot", "interruptible"})
 
 
-@dataclass(frozen=True, slots=True)
-class Terms:
+class Terms(NamedTuple):
     """Money columns, one element per offer of a supply."""
 
     usd_per_gpu_hour: Floats
@@ -229,7 +227,9 @@ def typical_wait_hours(rows: Sequence[Row]) -> float:
         return 1.0
     rate = _column([row["interruptions_per_instance_hour"] for row in both])
     waits = spot.wait_hours_per_interruption(_column([row["availability_fraction"] for row in both]), 1 / rate)
-    return float(np.median(waits))
+    ordered: list[float] = sorted(waits.tolist())  # np.median would load numpy.ma
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def _services(offers: Sequence[Offer], rows: Sequence[Row], book: Book) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from datetime import date
 import numpy as np
 
 from gpucost.engine import run, speeds
-from gpucost.engine.facts import Facts, make_market, make_offer
+from gpucost.engine.facts import Facts, embed, make_market, make_offer
 from gpucost.engine.request import make_request
 from gpucost.engine.supply import sold_nodes
 from gpucost.physics.calibration import Calibration
@@ -110,4 +110,6 @@ def answer(offers, systems=None, spot=(), **wanted) -> dict:
     """Return the answer of the engine over a small market."""
     found = facts(offers, systems, spot)
     mask = np.ones(len(offers), bool)
-    return run.answer_request(ask(**wanted), MODEL, make_market(found), mask, CALIBRATION)
+    return run.answer_request(ask(**wanted), MODEL, make_market(found), mask, CALIBRATION) | {
+        "facts": embed(found, mask, MODEL)
+    }

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpucost.money import spot
@@ -20,6 +20,7 @@ def test_the_interval_is_the_minimum_of_the_stretch(rate, save):
     assert stretch[1] <= stretch[2] * (1 + 1e-12)
 
 
+@settings(deadline=None)  # the first example loads scipy
 @given(st.floats(1e-5, 2.0), st.floats(1e-3, 1.0))
 def test_the_interval_is_lamberts(rate, save):
     from scipy.special import lambertw

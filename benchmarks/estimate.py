@@ -1,0 +1,72 @@
+"""Speed of `gpucost estimate`: cold against the bare imports, warm over every shipped offer. `python -m benchmarks.estimate [--json]`."""
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+
+from gpucost.catalog import open_catalog
+from gpucost.engine.request import make_request
+from gpucost.engine.run import estimate
+from gpucost.sweep import grid, sweep
+
+BARE = "import click, numpy, duckdb; from pydantic import BaseModel; duckdb.connect()"
+COLD_BUDGET_RATIO = 1.4
+WARM_BUDGET_MS = 50.0
+
+
+def seconds(command: list[str]) -> float:
+    start = time.perf_counter()
+    subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    return time.perf_counter() - start
+
+
+def cold_ratio(pairs: int = 15) -> tuple[float, float, float]:
+    """Median of paired ratios: a cold estimate ÷ the bare imports, run side by side."""
+    bare = [sys.executable, "-c", BARE]
+    cold = [sys.executable, "-m", "gpucost", "estimate", "--model", "8b", "--tokens", "100b"]
+    times = [(seconds(bare), seconds(cold)) for _ in range(pairs)]
+    ratios = [own / base for base, own in times]
+    return statistics.median(ratios), statistics.median(base for base, _ in times), statistics.median(own for _, own in times)
+
+
+def warm_ms(runs: int = 30) -> float:
+    """Median of warm estimates over every offer, another token count each time."""
+    catalog = open_catalog()
+    estimate(make_request("8b", "100b"), catalog)
+    times = []
+    for number in range(runs):
+        request = make_request("8b", 100e9 + number * 1e9)
+        start = time.perf_counter()
+        estimate(request, catalog)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times) * 1e3
+
+
+def sweep_ms(requests: int = 100) -> float:
+    """Milliseconds per request of a sweep."""
+    catalog = open_catalog()
+    asked = grid(model=["8b", "70b"], tokens=[1e10 * (1 + number) for number in range(requests // 2)])
+    sweep(asked[:2], catalog)
+    start = time.perf_counter()
+    sweep(asked, catalog)
+    return (time.perf_counter() - start) * 1e3 / len(asked)
+
+
+def main() -> None:
+    ratio, base, own = cold_ratio()
+    found = {
+        "cold_ratio": round(ratio, 3),
+        "cold_budget_ratio": COLD_BUDGET_RATIO,
+        "bare_imports_s": round(base, 3),
+        "cold_estimate_s": round(own, 3),
+        "warm_estimate_ms": round(warm_ms(), 1),
+        "warm_budget_ms": WARM_BUDGET_MS,
+        "sweep_ms_per_request": round(sweep_ms(), 1),
+    }
+    print(json.dumps(found) if "--json" in sys.argv else "\n".join(f"{name:22} {value}" for name, value in found.items()))
+
+
+if __name__ == "__main__":
+    main()
