@@ -57,6 +57,8 @@ PARAMETERS: tuple[Parameter, ...] = (
     _p("flash_fraction.modern", 0.75, 0.15, "fraction", "the same since Hopper, kernels written for the chip"),
     _p("flash_tokens", 600.0, 0.4, "count", "sequence at which fused attention reaches half of that"),
     _p("softmax_passes", 12.0, 0.4, "count", "times that unfused attention moves its score matrix, forward and backward"),
+    _p("loss_bytes.fused", 12.0, 0.3, "bytes", "moved per logit by the loss, forward and backward, fused kernels"),
+    _p("loss_bytes.plain", 30.0, 0.3, "bytes", "the same, a kernel per operation in fp32"),
     _p("copy_fraction", 0.80, 0.08, "fraction", "memory bandwidth reached by element-wise kernels"),
     _p("elementwise_passes", 40.0, 0.3, "count", "times that a layer moves its residual stream, forward and backward"),
     *(_p(f"elementwise_ratio.{c}", _ELEMENTWISE[c], 0.25, "ratio", "element-wise traffic against fused kernels") for c in CLASSES),
@@ -101,6 +103,7 @@ class Efficiencies(Columns):
     flash: Floats
     flash_tokens: Floats
     softmax_passes: Floats
+    loss_bytes: Floats
     copy: Floats
     elementwise_passes: Floats
     scaleup: Floats
@@ -162,6 +165,9 @@ def resolve(
             recent,
             np.where(written_for_chip, values["flash_fraction.modern"], values["flash_fraction.plain"]),
             values["flash_fraction.old"],
+        ),
+        loss_bytes=np.where(
+            tuned | (software == CLASSES.index("sharded")), values["loss_bytes.fused"], values["loss_bytes.plain"]
         ),
         adapter_passes=np.where(tuned, values["adapter_passes.modern"], values["adapter_passes.plain"]),
         tensor_exposed=np.where(tuned, values["tensor_exposed.modern"], values["tensor_exposed.plain"]),

@@ -218,7 +218,9 @@ def passing(
         np.where(layout.recompute == 2, held.block, held.matrices) + head
     )
     fetched = sharded | recipe.offload_weights
-    unpacked = np.where(recipe.method == QLORA, 4 * shape.hidden * np.maximum(shape.ffn_hidden, shape.hidden), 0.0)
+    unpacked = np.where(
+        recipe.method == QLORA, 4 * shape.hidden * np.maximum(shape.ffn_hidden, shape.hidden) / layout.tensor, 0.0
+    )
     return Passing(*np.broadcast_arrays(
         activations, logits,
         tokens * (layer.whole - layer.saved + layer.working) + unpacked,

@@ -115,7 +115,7 @@ def step_work(case: Case, step: Step) -> dict[str, Operation]:
         ),
         "attention_s": Operation(core, scores, zero),
         "elementwise_s": Operation(zero, traffic, zero),
-        "logits_s": Operation(6 * s.hidden * vocabulary * tokens, vocabulary * tokens * 24.0, zero),
+        "logits_s": Operation(6 * s.hidden * vocabulary * tokens, vocabulary * tokens * e.loss_bytes, zero),
         "optimizer_s": Operation(zero, update, zero),
         **link_work(case),
     }

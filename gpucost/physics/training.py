@@ -26,7 +26,6 @@ FP8, FP4, INT8 = PRECISIONS.index("fp8"), PRECISIONS.index("fp4"), PRECISIONS.in
 FULL = 2  # recompute code
 FLASH_HEAD_DIM = 48.0  # head dimension at which fused attention reaches half of its long-head speed
 ACTIVATION_SHARE = 0.15  # traffic of one feed-forward value against that of one residual value
-LOGIT_PASSES = 6.0  # fp32 passes over the logits: softmax, loss and their gradient
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,7 +247,7 @@ def logits_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
     share = s.vocab / layout.tensor
     passes = np.where(case.recipe.method >= LORA, 2.0, 3.0)
     product = product_s(tokens, share, s.hidden, rate.half_flop_per_s, rate, e) * passes
-    return product + tokens * share * 4 * LOGIT_PASSES / rate.bytes_per_s
+    return product + tokens * share * e.loss_bytes / rate.bytes_per_s
 
 
 def layer_adapter_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
@@ -351,13 +350,25 @@ def micro_step(case: Case) -> MicroStep:
 def stage_layers(shape: Shape, layout: LayoutColumns, logits_layers: Floats) -> tuple[Floats, Floats]:
     """Return the layers and the logits of the slowest stage; the logits' time is given in layers.
 
-    126 layers on 16 stages: an inner stage has 8, the last 7 and the logits.
+    Layers that divide by the stages are spread evenly, and the last stage carries the logits on top. Layers that do
+    not are placed so that the last stage, with the logits and any prediction modules, is no slower than the others.
+    126 layers on 16 stages, logits of one layer: fourteen stages have 8, and the last has 7 and the logits.
+
+    >>> from gpucost.physics.columns import layout_columns
+    >>> from gpucost.physics.transformer import stack
+    >>> from gpucost.types import Architecture, Layout
+    >>> llama = stack([Architecture("llama-3.1-405b", "", 126, 16384, 128, 8, 128, 53248, True, 128256, False)])
+    >>> stage_layers(llama, layout_columns([Layout(gpus=16, pipeline=16)]), np.array([0.9]))
+    (array([8.]), array([0.]))
     """
-    inner = np.ceil(shape.layers / layout.pipeline)
-    last = np.floor(shape.layers / layout.pipeline) + shape.mtp_layers
-    heads = 1.0 + shape.mtp_layers
-    ends = (last + heads * logits_layers > inner) | (layout.pipeline == 1)
-    return np.where(ends, last, inner), np.where(ends, heads, 0.0)
+    p, heads = layout.pipeline, 1.0 + shape.mtp_layers
+    ends = heads * logits_layers + shape.mtp_layers
+    even = shape.layers / p
+    spare = np.maximum(np.floor(even - ends * (p - 1) / p), 0.0)
+    last = np.where(shape.layers % p == 0, even, spare)
+    inner = np.ceil((shape.layers - last) / np.maximum(p - 1, 1))
+    slow_end = (last + ends >= inner) | (p == 1)
+    return np.where(slow_end, last + shape.mtp_layers, inner), np.where(slow_end, heads, 0.0)
 
 
 def gpu_parameters(case: Case) -> tuple[Floats, Floats]:
@@ -414,11 +425,14 @@ def optimizer_s(case: Case, dense: Floats, expert: Floats) -> Floats:
 
 
 def hand_over_s(case: Case) -> Floats:
-    """Return the exposed time in which a stage passes one micro-batch on and takes its gradient back."""
+    """Return the exposed time in which a stage passes one micro-batch on and takes its gradient back.
+
+    Each tensor rank sends its share, gathered again over the scale-up link (arXiv:2104.04473, section 4.1).
+    """
     layout = case.layout
     tokens = layout.micro_batch * case.recipe.sequence_tokens / layout.context
     hop = net.tier(case_links(case), layout.pipeline, layout.gpus / layout.pipeline)
-    message = tokens * case.shape.hidden * HALF_BYTES / np.where(layout.sequence_parallel, layout.tensor, 1.0)
+    message = tokens * case.shape.hidden * HALF_BYTES / layout.tensor
     return 2 * layout.virtual_stages * net.point_to_point_s(hop, message) * case.efficiency.tensor_exposed
 
 

@@ -119,7 +119,7 @@ def observe(found: Measurements) -> cal.Observations:
     code = {name: index for index, name in enumerate(names)}
     software = software_codes([row.software for row in rows])
     year = np.array([row.software_year for row in rows])
-    modern = np.array([row.software in ("vendor", "compiler") for row in rows])
+    modern = np.array([splits_norms(row) for row in rows])
     layout = layout_columns(
         [row.layout for row in rows], flash=np.array([row.flash for row in rows]), sequence_parallel=modern
     )
@@ -143,6 +143,12 @@ def observe(found: Measurements) -> cal.Observations:
         source=np.array([code[row.source] for row in rows], dtype=np.int64),
         log_measured=np.log([value.value for value in found.measured]),
     )
+
+
+def splits_norms(row: TrainingRow) -> bool:
+    """Return whether norms and residuals are split over the tensor group: usual in Megatron since mid-2022."""
+    late = row.software == "megatron" and (row.software_year >= 2022.5 or row.layout.recompute == "selective")
+    return late or row.software in ("vendor", "compiler")
 
 
 def casts_weights(row: TrainingRow) -> bool:

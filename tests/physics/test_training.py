@@ -1,0 +1,165 @@
+"""Step time: what must hold for any step, and numbers worked by hand."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gpucost.physics import training
+from gpucost.physics import transformer as tf
+from gpucost.physics.columns import layout_columns
+from gpucost.physics.efficiency import DEFAULTS
+from gpucost.physics.transformer import stack
+from gpucost.types import Layout
+
+from .cases import GPT3, H100, LLAMA_8B, LLAMA_405B, MIXTRAL, NODE, changed, column_names, make_case, time_of
+
+IDEAL = DEFAULTS | {name: 1e-9 for name in DEFAULTS if name.startswith(("host_us", "step_overhead", "straggler"))}
+
+
+def test_the_parts_add_up_to_the_step():
+    step = time_of(Layout(gpus=64, tensor=4, pipeline=4, data=4, micro_batch=1, global_batch=64, virtual_stages=2))
+    assert sum(getattr(step, name)[0] for name in training.PARTS) == pytest.approx(step.total_s[0])
+
+
+def test_mfu_follows_from_tokens_by_hand():
+    step = time_of(Layout(gpus=8, data=8, sharding=3, micro_batch=2, global_batch=16))
+    flop = tf.model_flop(stack([LLAMA_8B]), 8192.0)[0]
+    assert step.mfu_fraction[0] == pytest.approx(step.tokens_per_s_per_gpu[0] * flop / 989.4e12)
+    assert step.tokens_per_s_per_gpu[0] == pytest.approx(16 * 8192 / step.total_s[0] / 8)
+
+
+def test_no_step_is_faster_than_its_model_flop_at_the_peak():
+    layouts = [Layout(gpus=8, data=8, sharding=s, micro_batch=b, global_batch=8 * b) for s in (0, 1, 3) for b in (1, 4)]
+    assert (time_of(layouts).mfu_fraction < 1).all()
+
+
+def test_one_gpu_has_no_communication():
+    step = time_of(Layout(gpus=1, micro_batch=1, global_batch=4))
+    for name in ("tensor_s", "context_s", "expert_s", "pipeline_s", "bubble_s", "data_s", "straggler_s"):
+        assert getattr(step, name)[0] == 0, name
+
+
+def test_the_bubble_is_that_of_1f1b_and_shrinks_with_interleaving():
+    # arXiv:2104.04473, section 2.2: bubble ÷ ideal = (p − 1)/m, and ÷ v when interleaved.
+    plain, woven = time_of(
+        [Layout(gpus=8, pipeline=8, micro_batch=1, global_batch=32, virtual_stages=v) for v in (1, 4)], values=IDEAL
+    ).bubble_s
+    case = make_case(Layout(gpus=8, pipeline=8, micro_batch=1, global_batch=32), values=IDEAL)
+    stage = training.micro_step(case).total_s + training.hand_over_s(case)
+    assert plain == pytest.approx(7 * stage[0])
+    assert woven < plain / 3
+
+
+def test_layers_that_do_not_divide_by_the_stages_cost_the_slowest_stage():
+    # 126 layers on 16 stages: eight layers count, as on 128.
+    inner, ends = training.stage_layers(stack([LLAMA_405B]), layout_columns([Layout(gpus=16, pipeline=16)]), np.ones(1))
+    assert (inner[0], ends[0]) == (8, 0)
+    even, logits = training.stage_layers(stack([GPT3]), layout_columns([Layout(gpus=8, pipeline=8)]), np.ones(1))
+    assert (even[0], logits[0]) == (12, 1)
+
+
+def test_full_recomputation_costs_about_a_third_more_products():
+    none, full = time_of(
+        [Layout(gpus=8, data=8, sharding=1, micro_batch=1, global_batch=8, recompute=r) for r in ("none", "full")]
+    ).matrix_s
+    assert full / none == pytest.approx(4 / 3)
+
+
+def test_frozen_weights_need_two_passes_of_three():
+    layout = Layout(gpus=8, data=8, sharding=1, micro_batch=1, global_batch=8)
+    assert time_of(layout, method="lora").matrix_s[0] / time_of(layout).matrix_s[0] == pytest.approx(2 / 3)
+    assert time_of(layout, method="qlora").adapter_s[0] > time_of(layout, method="lora").adapter_s[0] > 0
+
+
+def test_low_precision_speeds_up_products_only():
+    bf16, fp8 = (time_of(Layout(gpus=8, data=8, global_batch=8, precision=p)) for p in ("bf16", "fp8"))
+    assert fp8.matrix_s[0] < 0.7 * bf16.matrix_s[0]
+    for name in ("attention_s", "elementwise_s", "logits_s"):
+        assert getattr(fp8, name)[0] == getattr(bf16, name)[0], name
+
+
+def test_sharded_weights_are_gathered_in_every_micro_batch():
+    once, each = time_of(
+        [Layout(gpus=64, data=64, sharding=s, micro_batch=1, global_batch=512) for s in (1, 3)], sequence=512.0
+    ).data_s
+    assert each > 4 * once
+
+
+def test_a_mixture_exchanges_tokens_only_when_experts_are_spread():
+    alone, spread = time_of(
+        [Layout(gpus=8, data=8, expert=e, sharding=1, micro_batch=1, global_batch=8) for e in (1, 8)], model=MIXTRAL
+    ).expert_s
+    assert alone == 0
+    assert spread > 0
+
+
+LAYOUTS = st.sampled_from(
+    [
+        Layout(gpus=8, data=8, sharding=3, micro_batch=2, global_batch=32),
+        Layout(gpus=64, tensor=8, data=8, sharding=1, global_batch=64),
+        Layout(gpus=64, tensor=2, pipeline=4, data=8, sharding=1, global_batch=64, virtual_stages=2),
+        Layout(gpus=64, tensor=2, context=4, data=8, sharding=1, global_batch=64, recompute="full"),
+        Layout(gpus=16, expert=8, data=16, sharding=1, global_batch=32),
+    ]
+)
+
+
+@given(LAYOUTS, st.floats(1.0, 8.0), st.sampled_from(["scaleup_gb_per_s", "scaleout_gb_per_s", "hbm_gb_per_s"]))
+@settings(max_examples=60, deadline=None)
+def test_faster_hardware_is_never_slower(layout, factor, name):
+    case = make_case(layout, model=MIXTRAL)
+    faster = changed(case, "hardware", **{name: getattr(case.hardware, name) * factor})
+    assert training.step(faster).total_s[0] <= training.step(case).total_s[0] * (1 + 1e-12)
+
+
+@given(LAYOUTS, st.floats(1.0, 4.0))
+@settings(max_examples=30, deadline=None)
+def test_a_higher_peak_is_never_slower(layout, factor):
+    case = make_case(layout)
+    h = case.hardware
+    faster = changed(case, "hardware", peaks_tflops=h.peaks_tflops * factor, half_tflops=h.half_tflops * factor)
+    assert training.step(faster).total_s[0] <= training.step(case).total_s[0] * (1 + 1e-12)
+
+
+@given(st.integers(1, 6))
+@settings(deadline=None)
+def test_longer_steps_for_larger_batches(power):
+    small, large = (
+        time_of(Layout(gpus=8, data=8, sharding=1, micro_batch=1, global_batch=8 * 2**k)).total_s[0]
+        for k in (power - 1, power)
+    )
+    assert large > small
+
+
+def test_a_row_does_not_depend_on_its_neighbours():
+    layouts = [Layout(gpus=8 * 2**k, data=8 * 2**k, sharding=k % 4, global_batch=1024) for k in range(6)]
+    together = training.step(make_case(layouts))
+    for row, layout in enumerate(layouts):
+        alone = training.step(make_case(layout))
+        for name in column_names(alone):
+            assert getattr(alone, name)[0] == getattr(together, name)[row], (name, row)
+
+
+def test_shared_parts_may_have_length_one():
+    layouts = [Layout(gpus=8, data=8, sharding=s, global_batch=64) for s in (0, 1, 3)]
+    case = make_case(layouts, model=MIXTRAL)
+    shared = replace(case, shape=case.shape.take([0]), hardware=case.hardware.take([0]), recipe=case.recipe.take([0]))
+    assert training.step(shared).total_s.tolist() == training.step(case).total_s.tolist()
+
+
+def test_stragglers_grow_with_the_nodes():
+    few, many = (
+        time_of(Layout(gpus=g, tensor=8, pipeline=16, data=g // 128, sharding=1, global_batch=2048), model=LLAMA_405B)
+        for g in (1024, 16384)
+    )
+    assert many.straggler_s[0] / many.total_s[0] > few.straggler_s[0] / few.total_s[0] > 0
+
+
+def test_a_network_between_gpus_without_links_is_the_host_bus():
+    card = replace(H100, scaleup_gb_per_s=0.0, scaleup_gpus=1)
+    node = replace(NODE, scaleup_gb_per_s=0.0, scaleup_gpus=1)
+    layout = Layout(gpus=8, tensor=8, global_batch=8)
+    assert time_of(layout, chip=card, node=node).tensor_s[0] > 5 * time_of(layout).tensor_s[0]
