@@ -19,7 +19,7 @@ DAY = "2026-06-30"
 
 
 def write_book(folder: Path, rows: int, offers: int) -> None:
-    """Write `rows` prices of `offers` offers, seen on consecutive days, some recorded late and some valid from earlier."""
+    """Write `rows` prices of `offers` offers, seen day by day, some recorded late and some valid from earlier."""
     import duckdb
 
     given = {
@@ -45,9 +45,15 @@ def write_book(folder: Path, rows: int, offers: int) -> None:
         "source_id": "'user'",
         "confidence": "'high'",
     }
-    columns = ", ".join(f'CAST({given.get(column.name, "NULL")} AS {DUCKDB_TYPES[column.kind]}) AS "{column.name}"' for column in OFFERS.columns)
+    columns = ", ".join(
+        f'CAST({given.get(column.name, "NULL")} AS {DUCKDB_TYPES[column.kind]}) AS "{column.name}"'
+        for column in OFFERS.columns
+    )
     with duckdb.connect() as connection:
-        connection.execute(f"COPY (SELECT {columns} FROM range({rows}) AS t(i)) TO '{folder / 'offers.parquet'}' (FORMAT parquet, COMPRESSION zstd)")
+        connection.execute(
+            f"COPY (SELECT {columns} FROM range({rows}) AS t(i)) "
+            f"TO '{folder / 'offers.parquet'}' (FORMAT parquet, COMPRESSION zstd)"
+        )
 
 
 def ask(book: str) -> dict[str, float]:
@@ -56,10 +62,17 @@ def ask(book: str) -> dict[str, float]:
 
     start = time.perf_counter()
     catalog = open_catalog(as_of=DAY, book=book)
-    found = catalog.query_prices("SELECT count(*) AS offers, avg(usd_per_gpu_hour) AS mean FROM prices_on($on_day, $known_day)")[0]
+    found = catalog.query_prices(
+        "SELECT count(*) AS offers, avg(usd_per_gpu_hour) AS mean FROM prices_on($on_day, $known_day)"
+    )[0]
     seconds = time.perf_counter() - start
     peak_gb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e9
-    return {"as_of_query_s": seconds, "offers": found["offers"], "mean_usd_per_gpu_hour": found["mean"], "peak_gb": peak_gb}
+    return {
+        "as_of_query_s": seconds,
+        "offers": found["offers"],
+        "mean_usd_per_gpu_hour": found["mean"],
+        "peak_gb": peak_gb,
+    }
 
 
 def shipped(repeats: int = 9) -> float:
@@ -87,13 +100,21 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         write_book(Path(folder), arguments.rows, arguments.offers)
-        out = subprocess.run([sys.executable, "-m", "benchmarks.catalog", "--ask", folder], check=True, capture_output=True, text=True)
+        out = subprocess.run(
+            [sys.executable, "-m", "benchmarks.catalog", "--ask", folder], check=True, capture_output=True, text=True
+        )
     answer = {"rows": arguments.rows, **json.loads(out.stdout), "shipped_load_and_query_s": shipped()}
     if arguments.json:
         print(json.dumps(answer))
     else:
-        print(f"shipped prices, loaded and asked for a day: {1000 * answer['shipped_load_and_query_s']:.1f} ms (budget 60 ms)")
-        print(f"book of {answer['rows']:,} rows: as-of query {answer['as_of_query_s']:.2f} s (budget 2 s), peak {answer['peak_gb']:.2f} GB (budget 2 GB)")
+        print(
+            f"shipped prices, loaded and asked for a day: "
+            f"{1000 * answer['shipped_load_and_query_s']:.1f} ms (budget 60 ms)"
+        )
+        print(
+            f"book of {answer['rows']:,} rows: as-of query {answer['as_of_query_s']:.2f} s (budget 2 s), "
+            f"peak {answer['peak_gb']:.2f} GB (budget 2 GB)"
+        )
 
 
 if __name__ == "__main__":

@@ -25,7 +25,9 @@ def seconds(arguments: list[str]) -> float:
     """Return the wall time of one Python process."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("GPUCOST_")}
     start = time.perf_counter()
-    subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, env=environment)
+    subprocess.run(
+        [sys.executable, *arguments], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True, env=environment
+    )
     return time.perf_counter() - start
 
 
@@ -45,12 +47,18 @@ def main() -> None:
     parser.add_argument("--pairs", type=int, default=15)
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
-    answers = {name: {**measure(ours, bare, arguments.pairs), "allowed_ratio": allowed} for name, (ours, bare, allowed) in PAIRS.items()}
+    answers = {
+        name: {**measure(ours, bare, arguments.pairs), "allowed_ratio": allowed}
+        for name, (ours, bare, allowed) in PAIRS.items()
+    }
     if arguments.json:
         print(json.dumps(answers))
         return
     for name, answer in answers.items():
-        print(f"{name:10} {1000 * answer['ours_s']:6.0f} ms  bare {1000 * answer['bare_s']:6.0f} ms  ratio {answer['ratio']:.2f} (budget {answer['allowed_ratio']})")
+        print(
+            f"{name:10} {1000 * answer['ours_s']:6.0f} ms  bare {1000 * answer['bare_s']:6.0f} ms  "
+            f"ratio {answer['ratio']:.2f} (budget {answer['allowed_ratio']})"
+        )
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """Every test runs without a network, without the user's own settings, and in an environment of its own."""
 
 import os
+import shutil
 import socket
 
 import pytest
@@ -11,14 +12,18 @@ def no_network(monkeypatch):
     """Refuse every connection; sockets between processes of this machine stay allowed."""
 
     def refuse(self, address, *rest):
-        if self.family == getattr(socket, "AF_UNIX", None) or (isinstance(address, tuple) and address[0] in ("127.0.0.1", "::1", "localhost")):
+        if self.family == getattr(socket, "AF_UNIX", None) or (
+            isinstance(address, tuple) and address[0] in ("127.0.0.1", "::1", "localhost")
+        ):
             return connect(self, address, *rest)
         raise AssertionError(f"a test tried to reach {address}: no test needs a network")
 
     connect = socket.socket.connect
     monkeypatch.setattr(socket.socket, "connect", refuse)
     monkeypatch.setattr(socket.socket, "connect_ex", refuse)
-    monkeypatch.setattr(socket, "getaddrinfo", lambda host, *rest, **more: _local_only(host, getaddrinfo, *rest, **more))
+    monkeypatch.setattr(
+        socket, "getaddrinfo", lambda host, *rest, **more: _local_only(host, getaddrinfo, *rest, **more)
+    )
 
 
 getaddrinfo = socket.getaddrinfo
@@ -39,3 +44,19 @@ def own_settings(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "no-config"))
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.delenv("COLUMNS", raising=False)
+
+
+@pytest.fixture(scope="session")
+def require_program():
+    """Return a function that gives the path of a program; without it the test is skipped, or fails where CI demands it."""
+
+    def require(*names):
+        found = next((path for name in names if (path := shutil.which(name))), None)
+        if found is None:
+            reason = f"needs the program {' or '.join(names)}"
+            if os.environ.get("GPUCOST_REQUIRE_PROGRAMS"):
+                pytest.fail(reason)
+            pytest.skip(reason)
+        return found
+
+    return require

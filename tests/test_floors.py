@@ -10,6 +10,7 @@ GROUND = {"units", "errors", "formula", "__init__"}
 RECORDS = {"types", "schemas"}
 SHARED = GROUND | RECORDS
 JOINTS = {path.stem for path in PACKAGE.glob("*.py")} | {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
+EVALUATOR = "gpucost.money.evaluate"  # the evaluator of the formula language knows no money
 FACES = {"api", "cli", "__main__"}
 MAY_IMPORT = {
     "units": GROUND,
@@ -37,7 +38,10 @@ def imported(path: Path) -> set[str]:
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and node.module:
-            names = [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "gpucost" else [node.module]
+            names = (
+                [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "gpucost" else [node.module]
+            )
+        names = ["gpucost.formula" if name.startswith(EVALUATOR) else name for name in names]
         found |= {name.split(".")[1] for name in names if name.startswith("gpucost.")}
     return {name for name in found if name in JOINTS | FACES}
 

@@ -24,6 +24,8 @@ _RANK = f"""
     + {_DAYS.format(date=_PRICE_ON)}) * 4
     + list_position(['low', 'medium', 'high'], confidence)"""
 
+SHIPPED_OFFERS = "CREATE OR REPLACE VIEW book_offers AS SELECT *, 'shipped' AS book, 'list' AS price_kind FROM offers"
+
 _WINNERS = f"""
 CREATE OR REPLACE MACRO prices_on(on_day, known_day) AS TABLE
 WITH known AS NOT MATERIALIZED (
@@ -51,9 +53,11 @@ WITH known AS NOT MATERIALIZED (
 _DISCOUNTED = """, covered AS (
     SELECT *, CASE WHEN book = 'user' THEN 0 ELSE coalesce((
         SELECT max(d.fraction) FROM book_discounts AS d
-        WHERE coalesce(d.provider = c.provider, true) AND coalesce(d.gpu = c.gpu, true) AND coalesce(d.region = c.region, d.region IS NULL)
+        WHERE coalesce(d.provider = c.provider, true) AND coalesce(d.gpu = c.gpu, true)
+          AND coalesce(d.region = c.region, d.region IS NULL)
           AND coalesce(d.option = c.option, true) AND coalesce(d.instance_type = c.instance_type, true)
-          AND coalesce(d.valid_from <= CAST(on_day AS DATE), true) AND coalesce(d.valid_until >= CAST(on_day AS DATE), true)
+          AND coalesce(d.valid_from <= CAST(on_day AS DATE), true)
+          AND coalesce(d.valid_until >= CAST(on_day AS DATE), true)
     ), 0) END AS discount_fraction
     FROM chosen AS c
 )

@@ -1,4 +1,4 @@
-"""Which layers of a configuration attend to everything, within a window, or not at all (linear attention, state space)."""
+"""Which layers of a configuration attend to everything, within a window, or not at all (linear, state space)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -9,9 +9,25 @@ Config = Mapping[str, Any]
 
 _WINDOWED = ("sliding", "local", "chunked")
 _LINEAR = ("linear", "mamba", "recurrent", "conv", "ssm", "kda", "gated_delta", "delta", "rwkv", "lightning")
-_WINDOW_SIZES = ("sliding_window", "sliding_window_size", "attention_chunk_size", "window_size", "local_attention", "attention_window_size")
+_WINDOW_SIZES = (
+    "sliding_window",
+    "sliding_window_size",
+    "attention_chunk_size",
+    "window_size",
+    "local_attention",
+    "attention_window_size",
+)
 # families whose rhythm of windowed layers is not written down: one full layer in so many
-_RHYTHM = {"gemma2": 2, "gemma3": 6, "gemma3_text": 6, "cohere2": 4, "llama4": 4, "llama4_text": 4, "gemma3n": 5, "gemma3n_text": 5}
+_RHYTHM = {
+    "gemma2": 2,
+    "gemma3": 6,
+    "gemma3_text": 6,
+    "cohere2": 4,
+    "llama4": 4,
+    "llama4_text": 4,
+    "gemma3n": 5,
+    "gemma3n_text": 5,
+}
 
 
 class Kinds(NamedTuple):

@@ -13,8 +13,8 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpucost.catalog.checks import OWN_SOURCE
 from gpucost.catalog.offer_rows import complete_offer
+from gpucost.catalog.records import OWN_SOURCE
 from gpucost.errors import DataError, UsageError
 from gpucost.schemas import TABLES
 
@@ -24,17 +24,22 @@ if TYPE_CHECKING:
 Row = dict[str, Any]
 
 _TABLE_OF = {
-    "offer": "offers", "offers": "offers", "accelerator": "accelerators", "accelerators": "accelerators", "gpu": "accelerators",
-    "system": "systems", "systems": "systems", "model": "llms", "models": "llms", "llms": "llms", "source": "price_sources", "sources": "price_sources",
+    "offer": "offers", "offers": "offers", "accelerator": "accelerators", "accelerators": "accelerators",
+    "gpu": "accelerators",
+    "system": "systems", "systems": "systems", "model": "llms", "models": "llms", "llms": "llms",
+    "source": "price_sources", "sources": "price_sources",
 }  # fmt: skip
 _DEFAULTS: dict[str, Row] = {
     "accelerators": {
-        "vendor": "own", "architecture": "own", "family": "own", "form_factor": "PCIe", "sparse_ratio": 1, "scaleup_link": "none",
-        "scaleup_gb_per_s": 0, "scaleup_gpus": 1, "memory_type": "unknown", "source_id": OWN_SOURCE, "confidence": "medium",
+        "vendor": "own", "architecture": "own", "family": "own", "form_factor": "PCIe", "sparse_ratio": 1,
+        "scaleup_link": "none",
+        "scaleup_gb_per_s": 0, "scaleup_gpus": 1, "memory_type": "unknown", "source_id": OWN_SOURCE,
+        "confidence": "medium",
     },
     "systems": {"kind": "node", "source_id": OWN_SOURCE, "confidence": "medium"},
     "llms": {
-        "family": "own", "gated": 1, "tied_embeddings": 0, "attention": "gqa", "norm": "rms", "qkv_bias": 0, "moe_layer_step": 1,
+        "family": "own", "gated": 1, "tied_embeddings": 0, "attention": "gqa", "norm": "rms", "qkv_bias": 0,
+        "moe_layer_step": 1,
         "source_id": OWN_SOURCE, "confidence": "medium",
     },
 }  # fmt: skip
@@ -70,7 +75,11 @@ def book_files(folder: Path | None) -> list[Path]:
 
 def parquet_files(folder: Path | None) -> list[Path]:
     """Return a book's price files in Parquet: columns as in the table `offers`."""
-    return sorted([*folder.glob("offers.parquet"), *folder.glob("offers/*.parquet")]) if folder is not None and folder.is_dir() else []
+    return (
+        sorted([*folder.glob("offers.parquet"), *folder.glob("offers/*.parquet")])
+        if folder is not None and folder.is_dir()
+        else []
+    )
 
 
 def read_book(catalog: "Catalog", layer: str, folder: Path) -> Book:
@@ -111,8 +120,14 @@ def _drafts(file: Path, book: Book) -> Iterator[Draft]:
     (_, header), *lines = read_cells(file)
     for number, line in lines:
         if len(line) != len(header):
-            raise DataError(f"{len(line)} cells where the header has {len(header)}; quote cells that hold commas", file=str(file), row=number)
-        cells = {name: cell for name, cell in zip(header, line, strict=True) if cell.strip() and not name.startswith("x_")}
+            raise DataError(
+                f"{len(line)} cells where the header has {len(header)}; quote cells that hold commas",
+                file=str(file),
+                row=number,
+            )
+        cells = {
+            name: cell for name, cell in zip(header, line, strict=True) if cell.strip() and not name.startswith("x_")
+        }
         yield Draft(_TABLE_OF[stem], file, number, cells)
 
 
@@ -134,8 +149,20 @@ def _toml_drafts(file: Path, book: Book) -> Iterator[Draft]:
 def _discount(item: Mapping[str, Any], file: Path) -> Row:
     fraction = item.get("fraction")
     if isinstance(fraction, bool) or not isinstance(fraction, (int, float)) or not 0 < fraction < 1:
-        raise DataError(f"a discount needs fraction between 0 and 1, found {fraction!r}", file=str(file), column="fraction")
-    unknown = set(item) - {"fraction", "provider", "gpu", "region", "option", "instance_type", "valid_from", "valid_until", "notes"}
+        raise DataError(
+            f"a discount needs fraction between 0 and 1, found {fraction!r}", file=str(file), column="fraction"
+        )
+    unknown = set(item) - {
+        "fraction",
+        "provider",
+        "gpu",
+        "region",
+        "option",
+        "instance_type",
+        "valid_from",
+        "valid_until",
+        "notes",
+    }
     if unknown:
         raise DataError(f"a discount knows no {', '.join(sorted(unknown))}", file=str(file), column=sorted(unknown)[0])
     return dict(item)
@@ -177,13 +204,31 @@ def _like(catalog: "Catalog", book: Book, draft: Draft) -> Row:
     if base is None:
         if draft.table == "offers" and "like" not in draft.values:
             return values
-        raise DataError(f"like = {model!r} names no row of {draft.table}", file=str(draft.file), row=draft.row, column="like")
-    inherited = {name: value for name, value in base.items() if value is not None and name not in _NEVER_INHERITED[draft.table == "offers"]}
+        raise DataError(
+            f"like = {model!r} names no row of {draft.table}", file=str(draft.file), row=draft.row, column="like"
+        )
+    inherited = {
+        name: value
+        for name, value in base.items()
+        if value is not None and name not in _NEVER_INHERITED[draft.table == "offers"]
+    }
     return {**inherited, "source_id": OWN_SOURCE, **values}
 
 
 _PROVENANCE = frozenset(("source_id", "second_source_id", "notes", "confidence"))
-_NEVER_INHERITED = (_PROVENANCE, _PROVENANCE | {"usd_per_hour", "usd_per_gpu_hour", "valid_from", "observed_on", "recorded_on", "upfront_usd", "recurring_usd_per_hour"})
+_NEVER_INHERITED = (
+    _PROVENANCE,
+    _PROVENANCE
+    | {
+        "usd_per_hour",
+        "usd_per_gpu_hour",
+        "valid_from",
+        "observed_on",
+        "recorded_on",
+        "upfront_usd",
+        "recurring_usd_per_hour",
+    },
+)
 
 
 def _from_config(config: Any, draft: Draft) -> Row:
@@ -224,7 +269,7 @@ def _complete_system(catalog: "Catalog", book: Book, values: Row, extras: Row) -
         raise UsageError("a system needs accelerator_id.")
     values["accelerator_id"] = _accelerator_id(catalog, book, str(name))
     rows = [*book.rows.get("accelerators", ()), *catalog.shipped_like("accelerators", values["accelerator_id"])]
-    chip = next((row for row in rows if row["id"] == values["accelerator_id"]), {})
+    chip: Row = next((row for row in rows if row["id"] == values["accelerator_id"]), {})
     values.setdefault("name", values.get("id", ""))
     values.setdefault("scaleup_gb_per_s", chip.get("scaleup_gb_per_s", 0))
     values.setdefault("scaleup_gpus", chip.get("scaleup_gpus", 1))
@@ -267,7 +312,10 @@ def _refuse_duplicates(book: Book) -> None:
         for row in rows:
             key = tuple(row[column] for column in TABLES[name].key)
             if key in seen:
-                raise DataError(f"two rows of {name} have the same {', '.join(TABLES[name].key)}: {row[TABLES[name].key[0]]}", file=str(book.folder))
+                raise DataError(
+                    f"two rows of {name} have the same {', '.join(TABLES[name].key)}: {row[TABLES[name].key[0]]}",
+                    file=str(book.folder),
+                )
             seen.add(key)
 
 

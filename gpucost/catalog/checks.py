@@ -10,13 +10,13 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+from gpucost.catalog.records import OWN_SOURCE
 from gpucost.catalog.validation import Fault
 from gpucost.schemas import TABLES, Table
 from gpucost.units import HOURS_PER_MONTH
 
 Rows = Sequence[Mapping[str, Any]]
 
-OWN_SOURCE = "user"  # source_id of a user's own figures
 ANNOUNCED_DAYS = 400  # a price may be announced this long before it holds
 SPOT_OPTIONS = frozenset(("spot", "interruptible"))
 _FAR_RATIO, _IMPOSSIBLE_RATIO = 5.0, 20.0
@@ -45,10 +45,16 @@ class Reference(NamedTuple):
 
 def reference(rows_of: Callable[[str], Rows], today: date) -> Reference:
     """Gather what rows are held against from a catalog's tables."""
-    keys = {name: frozenset(str(row[TABLES[name].key[0]]) for row in rows_of(name)) for name in TABLES if len(TABLES[name].key) == 1}
+    keys = {
+        name: frozenset(str(row[TABLES[name].key[0]]) for row in rows_of(name))
+        for name in TABLES
+        if len(TABLES[name].key) == 1
+    }
     prices: dict[tuple[str, bool], list[tuple[date, float]]] = {}
     for row in rows_of("offers"):
-        prices.setdefault((row["gpu"], row["option"] in SPOT_OPTIONS), []).append((row["observed_on"], row["usd_per_gpu_hour"]))
+        prices.setdefault((row["gpu"], row["option"] in SPOT_OPTIONS), []).append(
+            (row["observed_on"], row["usd_per_gpu_hour"])
+        )
     newest = max((row["recorded_on"] for row in rows_of("offers")), default=today)
     return Reference(keys, {row["id"]: row for row in rows_of("accelerators")}, prices, max(today, newest))
 
@@ -74,7 +80,8 @@ def check_rows(table: Table, rows: Sequence[tuple[int, Mapping[str, Any]]], know
 
 def as_faults(file: str | Path, findings: Iterator[Finding]) -> tuple[list[Fault], list[Fault]]:
     """Split findings into faults and doubts of a file."""
-    faults, doubts = [], []
+    faults: list[Fault] = []
+    doubts: list[Fault] = []
     for row, column, reason, doubt in findings:
         (doubts if doubt else faults).append(Fault(str(file), row, column, reason))
     return faults, doubts
@@ -153,28 +160,55 @@ def _spot_above_demand(rows: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterato
         price = demand.get(_place(row))
         if row["option"] in SPOT_OPTIONS and price is not None and row["usd_per_gpu_hour"] >= price:
             word = "equal to" if row["usd_per_gpu_hour"] == price else "above"
-            yield Finding(number, "usd_per_hour", f"the {row['option']} price is {word} the on-demand price of {price:g} USD per GPU-hour on that day")
+            yield Finding(
+                number,
+                "usd_per_hour",
+                f"the {row['option']} price is {word} the on-demand price of {price:g} USD per GPU-hour on that day",
+            )
 
 
 def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (row["provider"], row["instance_type"], row["gpu"], row["gpus"], row["region"], row["tier"], row["observed_on"], row["source_id"])
+    return (
+        row["provider"],
+        row["instance_type"],
+        row["gpu"],
+        row["gpus"],
+        row["region"],
+        row["tier"],
+        row["observed_on"],
+        row["source_id"],
+    )
 
 
 def _contradictions(rows: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterator[Finding]:
     """Find rows that give one offer two prices at the same time from the same source."""
     seen: dict[tuple[Any, ...], tuple[int, float]] = {}
     for number, row in rows:
-        key = (row["offer_id"], row["valid_from"] or row["observed_on"], row["observed_on"], row["recorded_on"], row["source_id"])
+        key = (
+            row["offer_id"],
+            row["valid_from"] or row["observed_on"],
+            row["observed_on"],
+            row["recorded_on"],
+            row["source_id"],
+        )
         first, price = seen.setdefault(key, (number, row["usd_per_hour"]))
         if price != row["usd_per_hour"]:
-            yield Finding(number, "usd_per_hour", f"{row['usd_per_hour']:g} contradicts {price:g} in row {first}: one offer, one day, one source")
+            yield Finding(
+                number,
+                "usd_per_hour",
+                f"{row['usd_per_hour']:g} contradicts {price:g} in row {first}: one offer, one day, one source",
+            )
 
 
 # --- accelerators
 
 
 def _judge_accelerator(row: Mapping[str, Any], known: Reference) -> Iterator[tuple[str, str] | tuple[str, str, bool]]:
-    peers = [other for other in known.accelerators.values() if other["architecture"] == row["architecture"] and other["id"] != row["id"]]
+    peers = [
+        other
+        for other in known.accelerators.values()
+        if other["architecture"] == row["architecture"] and other["id"] != row["id"]
+    ]
     yield from _sparse_as_dense(row, peers)
     yield from _both_directions(row, peers)
     if row["memory_gib"] > row["memory_marketed_gb"] * 1.001:
@@ -196,15 +230,25 @@ def _sparse_as_dense(row: Mapping[str, Any], peers: Rows) -> Iterator[tuple[str,
         ratio = row[name] / row["fp32_tflops"] / max(ratios)
         if 1.7 < ratio < 2.4:
             doubt = not str(row["memory_type"]).startswith("HBM")
-            yield name, f"{row[name]:g} is {ratio:.2g} × the dense peak of its architecture, held against FP32: is it the sparse peak?", doubt
+            yield (
+                name,
+                f"{row[name]:g} is {ratio:.2g} × the dense peak of its architecture, held against FP32: "
+                "is it the sparse peak?",
+                doubt,
+            )
 
 
 def _both_directions(row: Mapping[str, Any], peers: Rows) -> Iterator[tuple[str, str]]:
-    """Compare an NVLink with chips of the same architecture and generation: twice theirs is the sum of both directions."""
+    """Compare an NVLink with chips of its architecture and generation: twice theirs is the sum of both directions."""
     generation = re.match(r"NVLink\d", str(row["scaleup_link"]))
-    links = [peer["scaleup_gb_per_s"] for peer in peers if generation and str(peer["scaleup_link"]).startswith(generation[0])]
+    links = [
+        peer["scaleup_gb_per_s"] for peer in peers if generation and str(peer["scaleup_link"]).startswith(generation[0])
+    ]
     if any(links) and 1.9 < row["scaleup_gb_per_s"] / max(links) < 2.1:
-        yield "scaleup_gb_per_s", f"{row['scaleup_gb_per_s']:g} is twice the link of its architecture: is it the sum of both directions?"
+        yield (
+            "scaleup_gb_per_s",
+            f"{row['scaleup_gb_per_s']:g} is twice the link of its architecture: is it the sum of both directions?",
+        )
 
 
 _JUDGES: dict[str, Callable[..., Iterator[Any]]] = {"offers": _judge_offer, "accelerators": _judge_accelerator}

@@ -4,17 +4,18 @@ from dataclasses import replace
 from datetime import date
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpucost.catalog import asof, filters, hardware, models, names, records
-from gpucost.catalog.books import Book
-from gpucost.catalog.checks import OWN_SOURCE
 from gpucost.catalog.loader import Store
 from gpucost.catalog.paths import shipped_root
+from gpucost.catalog.records import OWN_SOURCE
 from gpucost.errors import UnknownNameError, UsageError
 from gpucost.schemas import TABLES
 from gpucost.types import Accelerator, Architecture, Offer, System
 
+if TYPE_CHECKING:
+    from gpucost.catalog.books import Book
 
 Marked = TypeVar("Marked", Accelerator, System, Architecture)
 
@@ -51,7 +52,9 @@ def data_root() -> Path:
         return shipped_root()
     root = Path(named).expanduser()
     if not (root / "models").is_dir():
-        raise UsageError(f"the data folder {root} (setting `data`) has no folder models/. Name a folder with pricing/ and models/.")
+        raise UsageError(
+            f"the data folder {root} (setting `data`) has no folder models/. Name a folder with pricing/ and models/."
+        )
     return root
 
 
@@ -62,7 +65,9 @@ def parse_date(value: date | str | None, what: str) -> date | None:
     try:
         return date.fromisoformat(value.strip())
     except ValueError:
-        raise UsageError(f"{what}: cannot read {value!r} as a day. Write it as YYYY-MM-DD, such as 2026-06-15.") from None
+        raise UsageError(
+            f"{what}: cannot read {value!r} as a day. Write it as YYYY-MM-DD, such as 2026-06-15."
+        ) from None
 
 
 class Catalog:
@@ -77,7 +82,7 @@ class Catalog:
     # --- rows and SQL
 
     @cached_property
-    def books(self) -> list[Book]:
+    def books(self) -> "list[Book]":
         """Return the price books that lie over the shipped tables, the nearest last; reading them happens once."""
         if not self._layers:
             return []
@@ -93,10 +98,12 @@ class Catalog:
         """Return the shipped rows of the id that a name means."""
         self.store.ensure(table)
         key = TABLES[table].key[0]
-        return self.store.fetch(f'SELECT * FROM "{table}" WHERE "{key}" = $id ORDER BY ALL DESC', {"id": self.canonical(table, name)})
+        return self.store.fetch(
+            f'SELECT * FROM "{table}" WHERE "{key}" = $id ORDER BY ALL DESC', {"id": self.canonical(table, name)}
+        )
 
     def canonical(self, table: str, name: str) -> str:
-        """Return the shipped id that a name means in a table; a name that means none, or several, is returned as it is."""
+        """Return the shipped id that a name means in a table; any other name is returned as it is."""
         if table not in ("accelerators", "systems", "llms"):
             return name
         index = _INDEX[table](self._shipped_rows(table), self._aliases.get(_KIND[table], {}))
@@ -123,7 +130,7 @@ class Catalog:
         return Catalog(self.as_of, self.known_as_of, self.store.root, self._layers)
 
     def prepare_everything(self) -> None:
-        """Load every table and make every view: `facts`, `book_offers`, `prices` (today's) and `prices_on(day, known_day)`."""
+        """Load every table and make every view: `facts`, `book_offers`, `prices` and `prices_on(day, known_day)`."""
         from gpucost.catalog.provenance import facts_view
 
         _ = self.books
@@ -160,9 +167,16 @@ class Catalog:
 
     @cached_property
     def _sources(self) -> dict[str, dict[str, Any]]:
-        own = {"source_id": OWN_SOURCE, "publisher": "the user", "title": "the user's own book", "locator": "the book folder"}
+        own = {
+            "source_id": OWN_SOURCE,
+            "publisher": "the user",
+            "title": "the user's own book",
+            "locator": "the book folder",
+        }
         found = {OWN_SOURCE: own | dict.fromkeys(("published_on", "accessed_on", "note"))}
-        return found | {row["source_id"]: row for table in ("model_sources", "price_sources") for row in self.rows(table)}
+        return found | {
+            row["source_id"]: row for table in ("model_sources", "price_sources") for row in self.rows(table)
+        }
 
     def source(self, source_id: str) -> dict[str, Any]:
         """Return a source: publisher, title, locator, published_on, accessed_on, note."""
@@ -185,7 +199,9 @@ class Catalog:
 
     def _marked(self, found: Marked) -> Marked:
         """Mark what comes from the user's own book, or from an assumption of ours."""
-        own = found.source_id == OWN_SOURCE or any(getattr(found, "id", found.name) in book.all_ids for book in self.books)
+        own = found.source_id == OWN_SOURCE or any(
+            getattr(found, "id", found.name) in book.all_ids for book in self.books
+        )
         return replace(found, status="user") if own else found
 
     @cached_property
@@ -255,7 +271,7 @@ class Catalog:
         return hardware.offer_system(offer, self._accelerators[offer.gpu])
 
     def architecture(self, name: str) -> Architecture:
-        """Return an architecture: a preset, an alias, a path to a config.json, or a size such as "11b" (synthesised)."""
+        """Return an architecture: a preset, an alias, the path of a config.json, or a size such as "11b"."""
         made = models.from_file_or_size(self, name)
         return made or self._architectures[self.model_names.one(name)]
 
@@ -272,10 +288,13 @@ class Catalog:
         """Make the views `book_offers` and `prices_on(day, known_day)` over every price book."""
         if self._prices_ready:
             return
-        from gpucost.catalog.overlay import price_views
-
         self.store.ensure("offers")
-        discounted = price_views(self.store, self.books)
+        discounted = False
+        self.store.execute(asof.SHIPPED_OFFERS)
+        if self.books:
+            from gpucost.catalog.overlay import price_views
+
+            discounted = price_views(self.store, self.books)
         self.store.execute(asof.prices_macro(discounted))
         self._prices_ready = True
 
@@ -287,11 +306,16 @@ class Catalog:
     def offer_values(self, column: str) -> list[Any]:
         """Return the distinct values of a column over every recorded offer."""
         self.prepare_prices()
-        return [row["value"] for row in self.store.fetch(f'SELECT DISTINCT "{column}" AS value FROM book_offers WHERE "{column}" IS NOT NULL')]
+        return [
+            row["value"]
+            for row in self.store.fetch(
+                f'SELECT DISTINCT "{column}" AS value FROM book_offers WHERE "{column}" IS NOT NULL'
+            )
+        ]
 
     @cached_property
     def price_rows(self) -> list[dict[str, Any]]:
-        """Return one row per offer, as of the catalog's day: also those in conflict or with an ambiguous GPU, marked."""
+        """Return one row per offer as of the catalog's day, those in conflict or of an ambiguous GPU marked."""
         return self.query_prices("SELECT * FROM prices_on($on_day, $known_day) ORDER BY usd_per_gpu_hour, offer_id")
 
     @cached_property
@@ -300,7 +324,12 @@ class Catalog:
         return [records.record(Offer, row) for row in usable]
 
     def offers(
-        self, gpu: filters.Names = None, provider: filters.Names = None, region: filters.Names = None, option: filters.Names = None, max_age_days: float | None = None
+        self,
+        gpu: filters.Names = None,
+        provider: filters.Names = None,
+        region: filters.Names = None,
+        option: filters.Names = None,
+        max_age_days: float | None = None,
     ) -> list[Offer]:
         """Return the prices that can be ordered, cheapest GPU-hour first; each filter takes one name or several."""
         wanted = filters.offer_filter(self, gpu, provider, region, option)

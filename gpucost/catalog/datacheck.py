@@ -7,8 +7,9 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpucost.catalog.checks import OWN_SOURCE, Reference, as_faults, check_rows, reference
+from gpucost.catalog.checks import Reference, as_faults, check_rows, reference
 from gpucost.catalog.paths import table_files
+from gpucost.catalog.records import OWN_SOURCE
 from gpucost.catalog.validation import Fault, check_file, read_cells
 from gpucost.errors import DataError, UsageError
 from gpucost.schemas import TABLES, Table
@@ -67,8 +68,14 @@ def order_faults(table: Table, path: Path) -> list[Fault]:
     header = read_cells(path)[0][1]
     expected = [column.name for column in table.columns]
     if header == expected or set(header) != set(expected):
-        return [] if header == expected else [Fault(str(path), 1, None, f"shipped files hold every column of {table.name}: {', '.join(expected)}")]
-    return [Fault(str(path), 1, None, f"the columns of shipped files stand in the schema's order: {', '.join(expected)}")]
+        return (
+            []
+            if header == expected
+            else [Fault(str(path), 1, None, f"shipped files hold every column of {table.name}: {', '.join(expected)}")]
+        )
+    return [
+        Fault(str(path), 1, None, f"the columns of shipped files stand in the schema's order: {', '.join(expected)}")
+    ]
 
 
 def guess_table(path: Path) -> Table:
@@ -80,14 +87,19 @@ def guess_table(path: Path) -> Table:
         header = set(read_cells(path)[0][1])
     except DataError as error:
         raise UsageError(str(error)) from None
-    scores = {table.name: len(header & {column.name for column in table.columns}) / len(table.columns) for table in TABLES.values()}
+    scores = {
+        table.name: len(header & {column.name for column in table.columns}) / len(table.columns)
+        for table in TABLES.values()
+    }
     best = max(scores, key=lambda name: scores[name])
     if scores[best] < 0.3:
         raise UsageError(f"{path} fits no table. Name one: --table {' | '.join(TABLES)}.")
     return TABLES[best]
 
 
-def _judge(report: Report, table: Table, path: Path, rows: Sequence[Mapping[str, Any]], known: Reference, root: Path | None) -> None:
+def _judge(
+    report: Report, table: Table, path: Path, rows: Sequence[Mapping[str, Any]], known: Reference, root: Path | None
+) -> None:
     numbered = list(zip(_line_numbers(path), rows, strict=True))
     faults, doubts = as_faults(path, check_rows(table, numbered, known))
     report.faults += [_relative(fault, root) for fault in faults]
@@ -102,7 +114,9 @@ def _relative(fault: Fault, root: Path | None) -> Fault:
     if root is None:
         return fault
     path = Path(fault.file)
-    return Fault(str(path.relative_to(root)) if path.is_relative_to(root) else fault.file, fault.row, fault.column, fault.reason)
+    return Fault(
+        str(path.relative_to(root)) if path.is_relative_to(root) else fault.file, fault.row, fault.column, fault.reason
+    )
 
 
 def _sources_beside(path: Path) -> frozenset[str]:

@@ -11,11 +11,34 @@ from gpucost.types import Architecture
 
 Config = Mapping[str, Any]
 
-_HEAD_NORMS = ("qwen3", "gemma3", "apertus", "smollm3_qk", "glm4_moe_qk", "exaone4", "hunyuan_v1", "bailing_moe_v2", "ernie_qk", "lfm2")
+_HEAD_NORMS = (
+    "qwen3",
+    "gemma3",
+    "apertus",
+    "smollm3_qk",
+    "glm4_moe_qk",
+    "exaone4",
+    "hunyuan_v1",
+    "bailing_moe_v2",
+    "ernie_qk",
+    "lfm2",
+)
 _WIDE_NORMS = ("olmo2", "olmo3", "olmoe", "minimax_m2")  # norms over all heads together
 _SANDWICHED = ("gemma2", "gemma3", "glm4", "gemma3n")  # four norms a layer
 _ONE_NORM = ("gptj", "phi", "cohere", "codegen", "mpt_parallel")  # attention and feed-forward share one
-_CORRECTED = ("deepseek_v3", "deepseek_v32", "kimi_k2", "glm4_moe", "glm_moe_dsa", "minimax_m2", "bailing_moe_v2", "dots1", "ernie4_5_moe", "longcat", "mimo_v2")
+_CORRECTED = (
+    "deepseek_v3",
+    "deepseek_v32",
+    "kimi_k2",
+    "glm4_moe",
+    "glm_moe_dsa",
+    "minimax_m2",
+    "bailing_moe_v2",
+    "dots1",
+    "ernie4_5_moe",
+    "longcat",
+    "mimo_v2",
+)
 
 
 def extra_parameters(made: Architecture, text: Config, kind: str) -> int:
@@ -63,7 +86,7 @@ def _layer_norms(made: Architecture, text: Config, kind: str) -> int:
 
 
 def _shares_norm(text: Config) -> bool:
-    """Falcon's small models have one norm a layer; the larger ones have two."""
+    """Tell Falcon's small models, with one norm a layer, from the larger ones, with two."""
     return bool(text.get("parallel_attn", True)) and not text.get("new_decoder_architecture", False)
 
 
@@ -79,7 +102,10 @@ def _biases(made: Architecture, text: Config, kind: str) -> int:
         if kind in ("phimoe",) and made.experts:
             return head - 0
         return head - (0 if made.qkv_bias or not text.get("use_bias") else output)
-    if text.get("attention_out_bias") or (text.get("attention_bias") and kind in ("llama", "mistral", "gpt_oss", "ernie4_5", "smollm3", "granite", "seed_oss", "deepseek")):
+    if text.get("attention_out_bias") or (
+        text.get("attention_bias")
+        and kind in ("llama", "mistral", "gpt_oss", "ernie4_5", "smollm3", "granite", "seed_oss", "deepseek")
+    ):
         extra = output if text.get("attention_out_bias", True) else 0
         return extra + (made.layers * (2 * made.ffn_hidden + made.hidden) if text.get("mlp_bias") else 0)
     return made.layers * (2 * made.ffn_hidden + made.hidden) if text.get("mlp_bias") else 0
@@ -114,7 +140,7 @@ def _attention_extras(made: Architecture, text: Config, kind: str) -> int:
 
 
 def _linear_mixers(made: Architecture, text: Config) -> int:
-    """Replace the attention of linear layers, counted like any other's, by what they have: gated delta nets or Mamba."""
+    """Replace the attention of linear layers, counted like any other's, by what they have instead."""
     if not made.linear_layers:
         return 0
     attention = made.hidden * made.head_dim * 2 * (made.heads + made.kv_heads)
@@ -124,18 +150,23 @@ def _linear_mixers(made: Architecture, text: Config) -> int:
 
 
 def _gated_delta(made: Architecture, text: Config) -> int:
-    """Gated delta net: projections to queries, keys, values and gate, two scalars a head, a short convolution, output."""
+    """Count a gated delta net: queries, keys, values, gate, two scalars a head, a short convolution, output."""
     if not text.get("linear_num_value_heads"):
         return 0
     heads = int(text["linear_num_value_heads"])
     keys = int(text["linear_num_key_heads"]) * int(text["linear_key_head_dim"])
     values = heads * int(text["linear_value_head_dim"])
     projections = made.hidden * (2 * keys + 2 * values + 2 * heads) + values * made.hidden
-    return projections + (2 * keys + values) * int(text.get("linear_conv_kernel_dim") or 4) + 2 * heads + int(text["linear_value_head_dim"])
+    return (
+        projections
+        + (2 * keys + values) * int(text.get("linear_conv_kernel_dim") or 4)
+        + 2 * heads
+        + int(text["linear_value_head_dim"])
+    )
 
 
 def _mamba(made: Architecture, text: Config) -> int:
-    """Mamba-2: input projection to gate, values, states and step sizes, a short convolution, output projection."""
+    """Count a Mamba-2 mixer: gate, values, states and step sizes, a short convolution, output."""
     heads = int(text.get("mamba_n_heads") or text.get("mamba_num_heads") or 0)
     if not heads:
         return 0
@@ -144,4 +175,10 @@ def _mamba(made: Architecture, text: Config) -> int:
     states = groups * int(text.get("mamba_d_state") or text.get("ssm_state_size") or 128)
     kernel = int(text.get("mamba_d_conv") or text.get("conv_kernel") or 4)
     convolved = inner + 2 * states
-    return made.hidden * (2 * inner + 2 * states + heads) + convolved * (kernel + 1) + 3 * heads + inner + inner * made.hidden
+    return (
+        made.hidden * (2 * inner + 2 * states + heads)
+        + convolved * (kernel + 1)
+        + 3 * heads
+        + inner
+        + inner * made.hidden
+    )

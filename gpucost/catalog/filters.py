@@ -1,7 +1,7 @@
 """Filters on offers and rows: what a person typed, as the set of values that a column may have."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpucost.catalog import names
 from gpucost.errors import UnknownNameError
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from gpucost.catalog.core import Catalog
 
 Names = str | Sequence[str] | None
+Row = TypeVar("Row", bound=Mapping[str, Any])
 
 
 def listed(value: str | Sequence[str]) -> list[str]:
@@ -23,7 +24,9 @@ def listed(value: str | Sequence[str]) -> list[str]:
     return [part.strip() for part in parts if part.strip()]
 
 
-def offer_filter(catalog: "Catalog", gpu: Names, provider: Names, region: Names, option: Names) -> dict[str, set[str] | None]:
+def offer_filter(
+    catalog: "Catalog", gpu: Names, provider: Names, region: Names, option: Names
+) -> dict[str, set[str] | None]:
     """Turn the names of a filter into the sets of values that each column of an offer may have; None is any."""
     gpus = None if gpu is None else {found.id for name in listed(gpu) for found in catalog.accelerators(name)}
     return {
@@ -36,10 +39,12 @@ def offer_filter(catalog: "Catalog", gpu: Names, provider: Names, region: Names,
 
 def admits(wanted: Mapping[str, set[str] | None], row: Mapping[str, Any]) -> bool:
     """Tell whether a row passes a filter; a row with several candidate GPUs passes when one of them does."""
-    return all(allowed is None or not allowed.isdisjoint(str(row[field]).split("|")) for field, allowed in wanted.items())
+    return all(
+        allowed is None or not allowed.isdisjoint(str(row[field]).split("|")) for field, allowed in wanted.items()
+    )
 
 
-def chosen(rows: Sequence[Mapping[str, Any]], column: str, wanted: str | None) -> list[Mapping[str, Any]]:
+def chosen(rows: Sequence[Row], column: str, wanted: str | None) -> list[Row]:
     """Keep the rows whose column equals one of the wanted values, whatever the case; an unknown value is an error."""
     if wanted is None:
         return list(rows)

@@ -22,43 +22,93 @@ _NAMES = {
     "layers": ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers"),
     "hidden": ("hidden_size", "n_embd", "d_model", "dim"),
     "heads": ("num_attention_heads", "n_head", "n_heads", "num_heads"),
-    "kv_heads": ("num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads", "multi_query_group_num", "kv_n_heads", "num_query_groups"),
+    "kv_heads": (
+        "num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads", "multi_query_group_num", "kv_n_heads",
+        "num_query_groups",
+    ),
     "head_dim": ("head_dim", "kv_channels", "attention_head_dim", "d_kv"),
-    "ffn": ("intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "inner_hidden_size", "d_ff", "decoder_ffn_dim"),
+    "ffn": (
+        "intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "inner_hidden_size", "d_ff", "decoder_ffn_dim",
+    ),
     "vocab": ("vocab_size", "padded_vocab_size", "n_vocab"),
-    "sequence": ("max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len", "max_sequence_length", "model_max_length", "max_seq_length"),
-    "experts": ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts", "num_moe_experts", "n_experts"),
-    "experts_per_token": ("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_top_k", "moe_topk", "moe_k", "top_k_experts"),
-    "expert_ffn": ("moe_intermediate_size", "expert_intermediate_size", "moe_ffn_hidden_size", "expert_ffn_hidden_size"),
+    "sequence": (
+        "max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len", "max_sequence_length",
+        "model_max_length", "max_seq_length",
+    ),
+    "experts": (
+        "num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts", "num_moe_experts", "n_experts",
+    ),
+    "experts_per_token": (
+        "num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_top_k", "moe_topk", "moe_k",
+        "top_k_experts",
+    ),
+    "expert_ffn": (
+        "moe_intermediate_size", "expert_intermediate_size", "moe_ffn_hidden_size", "expert_ffn_hidden_size",
+    ),
     "shared_experts": ("n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts"),
-    "shared_ffn": ("shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size"),
+    "shared_ffn": (
+        "shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size",
+    ),
     "first_dense": ("first_k_dense_replace", "moe_layer_start_index", "first_dense_layers", "num_dense_layers"),
-    "moe_step": ("decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval", "moe_every_n_layers", "expert_layer_period", "moe_layer_freq"),
+    "moe_step": (
+        "decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval", "moe_every_n_layers",
+        "expert_layer_period", "moe_layer_freq",
+    ),
     "mtp": ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules", "mtp_num_layers", "num_mtp_layers"),
 }  # fmt: skip
 _NESTED = ("attn_config", "ffn_config", "attention_config", "moe_config")
 _TEXT_PARTS = ("text_config", "llm_config", "language_config", "language_model", "thinker_config", "decoder")
 
 _UNGATED = frozenset((
-    "gpt2", "gpt_neo", "gpt_neox", "gptj", "gpt_bigcode", "opt", "bloom", "falcon", "refinedweb", "refinedwebmodel", "mpt", "phi",
-    "starcoder2", "nemotron", "codegen", "bert", "roberta", "xglm", "persimmon", "galactica", "nemotron_h", "gpt_neox_japanese", "biogpt",
+    "gpt2", "gpt_neo", "gpt_neox", "gptj", "gpt_bigcode", "opt", "bloom", "falcon", "refinedweb", "refinedwebmodel",
+    "mpt", "phi",
+    "starcoder2", "nemotron", "codegen", "bert", "roberta", "xglm", "persimmon", "galactica", "nemotron_h",
+    "gpt_neox_japanese", "biogpt",
 ))  # fmt: skip
 _LAYER_NORM = frozenset((
-    "gpt2", "gpt_neo", "gpt_neox", "gptj", "gpt_bigcode", "opt", "bloom", "falcon", "refinedweb", "refinedwebmodel", "phi", "phimoe", "starcoder2",
+    "gpt2", "gpt_neo", "gpt_neox", "gptj", "gpt_bigcode", "opt", "bloom", "falcon", "refinedweb", "refinedwebmodel",
+    "phi", "phimoe", "starcoder2",
     "nemotron", "codegen", "bert", "roberta", "xglm", "persimmon", "stablelm", "gpt_neox_japanese", "biogpt",
 ))  # fmt: skip
 _WEIGHT_NORM = frozenset(("mpt", "dbrx", "cohere", "cohere2"))  # layer norm without a bias
 _BIASED = frozenset((
-    "gpt2", "gpt_neox", "gpt_bigcode", "opt", "bloom", "phi", "phimoe", "starcoder2", "codegen_bias", "bert", "roberta", "xglm",
-    "persimmon", "qwen2", "qwen2_moe", "qwen", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text", "chatglm", "biogpt",
+    "gpt2", "gpt_neox", "gpt_bigcode", "opt", "bloom", "phi", "phimoe", "starcoder2", "codegen_bias", "bert",
+    "roberta", "xglm",
+    "persimmon", "qwen2", "qwen2_moe", "qwen", "qwen2_vl", "qwen2_5_vl", "qwen2_vl_text", "qwen2_5_vl_text", "chatglm",
+    "biogpt",
 ))  # fmt: skip
 _TIED = frozenset((
-    "gpt2", "gpt_neo", "gpt_bigcode", "opt", "bloom", "falcon", "mpt", "gemma", "gemma2", "gemma3", "gemma3_text", "gemma3n", "gemma3n_text",
+    "gpt2", "gpt_neo", "gpt_bigcode", "opt", "bloom", "falcon", "mpt", "gemma", "gemma2", "gemma3", "gemma3_text",
+    "gemma3n", "gemma3n_text",
     "cohere", "cohere2", "bert", "roberta", "xglm", "starcoder2", "refinedweb", "refinedwebmodel", "biogpt",
 ))  # fmt: skip
-_LEARNED_POSITIONS = {"gpt2": 0, "gpt_neo": 0, "gpt_bigcode": 0, "opt": 2, "bert": 0, "roberta": 0, "biogpt": 2}  # type -> further rows
+_LEARNED_POSITIONS = {
+    "gpt2": 0,
+    "gpt_neo": 0,
+    "gpt_bigcode": 0,
+    "opt": 2,
+    "bert": 0,
+    "roberta": 0,
+    "biogpt": 2,
+}  # type -> further rows
 _NO_ATTENTION = frozenset(("mamba", "mamba2", "falcon_mamba", "rwkv", "rwkv5", "rwkv6", "rwkv7", "xlstm", "retnet"))
-_NOT_DECODERS = frozenset(("t5", "mt5", "umt5", "bart", "mbart", "whisper", "vit", "clip", "siglip", "wav2vec2", "pegasus", "m2m_100", "resnet"))
+_NOT_DECODERS = frozenset(
+    (
+        "t5",
+        "mt5",
+        "umt5",
+        "bart",
+        "mbart",
+        "whisper",
+        "vit",
+        "clip",
+        "siglip",
+        "wav2vec2",
+        "pegasus",
+        "m2m_100",
+        "resnet",
+    )
+)
 
 
 def read_config(path: str | Path) -> Architecture:
@@ -92,7 +142,9 @@ def text_part(config: Config) -> dict[str, Any]:
         inner = next((part[key] for key in _TEXT_PARTS if isinstance(part.get(key), dict) and part[key]), None)
         if inner is None:
             break
-        outer = {key: part[key] for key in ("tie_word_embeddings", "vocab_size", "model_type") if key in part}
+        outer: dict[str, Any] = {
+            key: part[key] for key in ("tie_word_embeddings", "vocab_size", "model_type") if key in part
+        }
         part = {**outer, **inner}
     for key in _NESTED:
         if isinstance(part.get(key), dict):
@@ -130,13 +182,17 @@ def architecture_of(config: Config, name: str, file: str = "config.json") -> Arc
     made = _with_latent(made, text, file)
     made = _with_experts(made, text, kind, file)
     kinds = layer_kinds(text, kind, made.layers, file)
-    made = replace(made, window_tokens=kinds.window_tokens, window_layers=kinds.window_layers, linear_layers=kinds.linear_layers)
+    made = replace(
+        made, window_tokens=kinds.window_tokens, window_layers=kinds.window_layers, linear_layers=kinds.linear_layers
+    )
     return replace(made, extra_parameters=extra_parameters(made, text, kind))
 
 
 def _refuse_strangers(kind: str, config: Config, file: str) -> None:
     if kind in _NO_ATTENTION:
-        raise DataError(f"model type {kind!r} has no attention; only transformers and their hybrids are understood", file=file)
+        raise DataError(
+            f"model type {kind!r} has no attention; only transformers and their hybrids are understood", file=file
+        )
     if kind in _NOT_DECODERS or config.get("is_encoder_decoder") is True:
         raise DataError(f"model type {kind!r} is no decoder-only language model", file=file)
 
@@ -169,7 +225,9 @@ def _first_set(*values: Any) -> Any:
 
 def _divided(hidden: int, heads: int, file: str) -> int:
     if hidden % heads:
-        raise DataError(f"hidden size {hidden} is not a multiple of {heads} heads, and head_dim is not given", file=file)
+        raise DataError(
+            f"hidden size {hidden} is not a multiple of {heads} heads, and head_dim is not given", file=file
+        )
     return hidden // heads
 
 
@@ -191,7 +249,9 @@ def _is_gated(text: Config, kind: str) -> bool:
         return kind == "dbrx"
     if kind in _UNGATED:
         return False
-    act = str(_first_set(text.get("hidden_act"), text.get("hidden_activation"), text.get("activation_function"), "silu"))
+    act = str(
+        _first_set(text.get("hidden_act"), text.get("hidden_activation"), text.get("activation_function"), "silu")
+    )
     return not act.startswith("relu")
 
 
@@ -204,7 +264,9 @@ def _norm(text: Config, kind: str) -> str:
 
 
 def _has_bias(text: Config, kind: str) -> bool:
-    said = _first_set(*(text.get(key) for key in ("attention_bias", "qkv_bias", "use_qkv_bias", "add_qkv_bias", "use_bias")))
+    said = _first_set(
+        *(text.get(key) for key in ("attention_bias", "qkv_bias", "use_qkv_bias", "add_qkv_bias", "use_bias"))
+    )
     if said is None and kind in ("falcon", "refinedweb", "refinedwebmodel"):
         said = text.get("bias", False)
     return bool(kind in _BIASED if said is None else said)
@@ -227,14 +289,21 @@ def _with_latent(made: Architecture, text: Config, file: str) -> Architecture:
     if not text.get("kv_lora_rank"):
         shared = made.heads // made.kv_heads
         return replace(made, attention="mha" if shared == 1 else "mqa" if made.kv_heads == 1 else "gqa")
-    ranks = {}
-    for ours, theirs in (("kv_lora_rank", "kv_lora_rank"), ("qk_nope_dim", "qk_nope_head_dim"), ("qk_rope_dim", "qk_rope_head_dim"), ("v_head_dim", "v_head_dim")):
+    ranks: dict[str, Any] = {}
+    for ours, theirs in (
+        ("kv_lora_rank", "kv_lora_rank"),
+        ("qk_nope_dim", "qk_nope_head_dim"),
+        ("qk_rope_dim", "qk_rope_head_dim"),
+        ("v_head_dim", "v_head_dim"),
+    ):
         value = text.get(theirs)
         if not isinstance(value, int) or value <= 0:
             raise DataError(f"multi-head latent attention needs {theirs}, found {value!r}", file=file)
         ranks[ours] = value
     head_dim = ranks["qk_nope_dim"] + ranks["qk_rope_dim"]
-    return replace(made, attention="mla", q_lora_rank=text.get("q_lora_rank") or 0, kv_heads=made.heads, head_dim=head_dim, **ranks)
+    return replace(
+        made, attention="mla", q_lora_rank=text.get("q_lora_rank") or 0, kv_heads=made.heads, head_dim=head_dim, **ranks
+    )
 
 
 def _with_experts(made: Architecture, text: Config, kind: str, file: str) -> Architecture:
@@ -248,9 +317,17 @@ def _with_experts(made: Architecture, text: Config, kind: str, file: str) -> Arc
     width = _number(text, "expert_ffn", file) or made.ffn_hidden
     shared, shared_width = _shared_experts(text, kind, width, file)
     first, step, moe_layers = _expert_layers(text, made.layers, file)
-    dense_width = int(_first_set(text.get("intermediate_size_mlp"), text.get("prefix_dense_intermediate_size"), text.get("dense_intermediate_size"), made.ffn_hidden))
+    dense_width = int(
+        _first_set(
+            text.get("intermediate_size_mlp"),
+            text.get("prefix_dense_intermediate_size"),
+            text.get("dense_intermediate_size"),
+            made.ffn_hidden,
+        )
+    )
     return replace(
-        made, experts=experts, experts_per_token=per_token, expert_ffn_hidden=width, shared_experts=shared, shared_ffn_hidden=shared_width,
+        made, experts=experts, experts_per_token=per_token, expert_ffn_hidden=width, shared_experts=shared,
+        shared_ffn_hidden=shared_width,
         first_dense_layers=first, moe_layer_step=step, ffn_hidden=dense_width if moe_layers < made.layers else 0,
     )  # fmt: skip
 

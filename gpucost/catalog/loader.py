@@ -1,7 +1,6 @@
 """Loading tables into DuckDB: one loader with explicit column types, two readers (CSV, and Parquet made from it)."""
 
 import json
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from hashlib import sha256
@@ -44,7 +43,9 @@ class Store:
         import duckdb
 
         self.root = root
-        self.connection: DuckDBPyConnection = duckdb.connect(":memory:", config={"threads": 1})  # small tables: threads cost more than they bring
+        self.connection: DuckDBPyConnection = duckdb.connect(
+            ":memory:", config={"threads": 1}
+        )  # small tables: threads cost more than they bring
         self._contents: dict[str, Contents] = {}
         self._loaded: set[str] = set()
         self._digests = _manifest(root)
@@ -98,7 +99,7 @@ class Store:
         return csv_reader(table, contents.files)
 
     def _create(self, name: str) -> None:
-        """Make the table; a cell that cannot be read is reported as file:row:column, which costs a good file nothing."""
+        """Make the table; a cell that cannot be read is reported as file:row:column."""
         import duckdb
 
         query = self._reader(name)
@@ -115,6 +116,8 @@ class Store:
     @contextmanager
     def _one_file(self, name: str, query: str) -> Iterator[str]:
         """Offer a reader of one temporary file for a table of many CSV files, where a temporary file can be written."""
+        import tempfile
+
         contents = self.contents(name)
         if not contents.joined or "read_csv" not in query:
             yield query

@@ -3,7 +3,6 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from gpucost.catalog.synthesise import size_of, synthesise
 from gpucost.errors import UsageError
 from gpucost.types import Architecture
 
@@ -20,7 +19,11 @@ def from_file_or_size(catalog: "Catalog", name: str) -> Architecture | None:
         from gpucost.catalog.huggingface import read_config
 
         return read_config(path)
+    if not name[:1].isdigit() or catalog.model_names.exact(name):
+        return None
+    from gpucost.catalog.synthesise import size_of, synthesise
+
     size = size_of(name)
-    if size is None or catalog.model_names.exact(name):
+    if size is None:
         return None
     return synthesise(name, size, catalog.presets)

@@ -4,7 +4,6 @@ A name is a set of tokens; it means every record whose own tokens include all of
 are one form factor here, and a memory size may be written 80gb, 80 GB or 80GiB.
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,9 +15,12 @@ from gpucost.errors import AmbiguousNameError, UnknownNameError
 _MEMORY = re.compile(r"\b(\d+)[\s_-]*(?:gib|gb|g)\b")
 _SXM = re.compile(r"\bsxm[2-6]?(?![a-z])")
 _SEPARATORS = re.compile(r"[^a-z0-9.+]+")
-_NOISE = frozenset(("gpu", "gpus", "tensor", "core", "nvidia", "amd", "google", "intel", "aws", "cloud", "the", "generation"))
+_NOISE = frozenset(
+    ("gpu", "gpus", "tensor", "core", "nvidia", "amd", "google", "intel", "aws", "cloud", "the", "generation")
+)
 _MODEL_SUFFIXES = re.compile(
-    r"([-_ ](instruct|chat|base|hf|it|pt|fp8|bf16|fp16|awq|gptq|int4|int8|nvfp4|mxfp4|gguf|thinking|preview|v0\.\d|2\d{3}))+$"
+    r"([-_ ](instruct|chat|base|hf|it|pt|thinking|preview"
+    r"|fp8|bf16|fp16|awq|gptq|int4|int8|nvfp4|mxfp4|gguf|v0\.\d|2\d{3}))+$"
 )
 _VARIANT = re.compile(r"\d+w")  # a power-limited variant is meant only when its power is named
 
@@ -35,7 +37,7 @@ def tokens_of(name: str) -> frozenset[str]:
 
 
 def squeezed(name: str) -> str:
-    """Reduce a name to its letters and digits (a decimal point counts: 1.1b is not 11b), so that `Llama 3.1-8B` equals `llama-3.1-8b`."""
+    """Reduce a name to its letters, digits and decimal points: `Llama 3.1-8B` is `llama-3.1-8b`, 1.1b is not 11b."""
     return re.sub(r"(?<!\d)\.|\.(?!\d)|[^a-z0-9.]", "", name.lower())
 
 
@@ -99,6 +101,8 @@ class NameIndex:
 
     def nearest(self, name: str) -> list[str]:
         """Return up to three known names that look like a name."""
+        import difflib
+
         text = squeezed(self._stem(name))
         near = difflib.get_close_matches(text, self._squeezed, n=6, cutoff=0.5)
         return list(dict.fromkeys(self._squeezed[key] for key in near))[:3]
@@ -106,7 +110,9 @@ class NameIndex:
     def unknown(self, name: str) -> str:
         """Raise: a name resolves to nothing."""
         command = {"accelerator": "gpus", "system": "systems", "model": "models"}.get(self.kind, "")
-        raise UnknownNameError(self.kind, name, self.nearest(name), f"`gpucost {command}` lists them." if command else "")
+        raise UnknownNameError(
+            self.kind, name, self.nearest(name), f"`gpucost {command}` lists them." if command else ""
+        )
 
     def _containing_about(self, wanted: frozenset[str]) -> list[str]:
         """Match with a memory size that is off by less than 7 %: 192 GB as marketed is 180 GB as sold."""
@@ -135,6 +141,8 @@ def _memory_of(token: str) -> float | None:
 
 def near(name: str, known: Iterable[str]) -> list[str]:
     """Return up to three of the known names that look like a name, whatever the case."""
+    import difflib
+
     lowered = {item.lower(): item for item in known}
     return [lowered[item] for item in difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.5)]
 
@@ -156,7 +164,11 @@ def _segments(text: str, vocabulary: Iterable[str]) -> list[str]:
         for start in range(end):
             before = best[start]
             word = words.get(text[start:end])
-            if before is not None and word is not None and (best[end] is None or len(before) + 1 < len(best[end] or ())):
+            if (
+                before is not None
+                and word is not None
+                and (best[end] is None or len(before) + 1 < len(best[end] or ()))
+            ):
                 best[end] = [*before, word]
     return best[len(text)] or []
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from gpucost.catalog.checks import OWN_SOURCE
+from gpucost.catalog.records import OWN_SOURCE
 from gpucost.errors import UsageError
 
 Row = dict[str, Any]
@@ -16,13 +16,20 @@ _COMMITTED = frozenset(("reserved", "savings_plan", "commitment", "capacity_bloc
 def offer_id(row: Mapping[str, Any]) -> str:
     """Build the canonical id: provider, product, gpus and gpu, region or its scope, option and tier, term and payment.
 
-    >>> offer_id({"provider": "aws", "instance_type": "p5.48xlarge", "gpu": "h100-sxm5-80gb", "gpus": 8, "region": "us-east-1",
-    ...           "region_scope": "region", "option": "reserved", "tier": None, "term_months": 12, "payment": "no_upfront"})
+    >>> offer_id({"provider": "aws", "instance_type": "p5.48xlarge", "gpu": "h100-sxm5-80gb", "gpus": 8,
+    ...           "region": "us-east-1", "region_scope": "region", "option": "reserved", "tier": None,
+    ...           "term_months": 12, "payment": "no_upfront"})
     'aws/p5.48xlarge/8xh100-sxm5-80gb/us-east-1/reserved/12mo/no_upfront'
     """
     option = f"{row['option']}.{row['tier']}" if row["tier"] and row["tier"] != row["option"] else str(row["option"])
     place = _slug(row["region"] or ("global" if row["region_scope"] == "any" else row["region_scope"]))
-    parts = [row["provider"], _slug(row["instance_type"]), f"{row['gpus']}x{str(row['gpu']).replace('|', '~')}", place, option]
+    parts = [
+        row["provider"],
+        _slug(row["instance_type"]),
+        f"{row['gpus']}x{str(row['gpu']).replace('|', '~')}",
+        place,
+        option,
+    ]
     if int(row["term_months"]):
         parts += [f"{row['term_months']}mo", row["payment"]]
     return "/".join(map(str, parts))
@@ -47,7 +54,13 @@ def complete_offer(values: Row, exchange_rates: Mapping[str, float]) -> Row:
     committed = int(float(row["term_months"])) > 0 or row["option"] in _COMMITTED
     row.setdefault("billing", "take_or_pay" if committed else "per_use")
     row.setdefault("payment", "no_upfront" if int(float(row["term_months"])) else "none")
-    constants = {"offer_kind": "offer", "gpu_assumed": 0, "date_precision": "day", "source_id": OWN_SOURCE, "confidence": "high"}
+    constants = {
+        "offer_kind": "offer",
+        "gpu_assumed": 0,
+        "date_precision": "day",
+        "source_id": OWN_SOURCE,
+        "confidence": "high",
+    }
     row = {**constants, **row}
     row.setdefault("offer_id", offer_id({"region": None, "tier": None, **row}))
     return row
@@ -57,13 +70,17 @@ def _fill_price(row: Row, exchange_rates: Mapping[str, float]) -> None:
     """Convert a price in another currency, and derive the price of a unit or of a GPU from the other."""
     currency = str(row.pop("currency", "USD")).upper()
     if currency != "USD" and currency not in exchange_rates:
-        raise UsageError(f"no exchange rate for {currency}. Add [exchange_rates] {currency} = <USD per {currency}> to the book.")
+        raise UsageError(
+            f"no exchange rate for {currency}. Add [exchange_rates] {currency} = <USD per {currency}> to the book."
+        )
     rate = 1.0 if currency == "USD" else exchange_rates[currency]
     for name in ("per_hour", "per_gpu_hour"):
         if name in row:
             row[f"usd_{name}"] = _amount(row.pop(name), name) * rate
     if currency != "USD":
-        row["notes"] = "; ".join(filter(None, (str(row.get("notes") or ""), f"converted from {currency} at {rate:g} USD")))
+        row["notes"] = "; ".join(
+            filter(None, (str(row.get("notes") or ""), f"converted from {currency} at {rate:g} USD"))
+        )
     if "usd_per_hour" not in row and "usd_per_gpu_hour" not in row:
         raise UsageError("a price needs usd_per_gpu_hour or usd_per_hour (or per_hour with a currency).")
     gpus = _amount(row["gpus"], "gpus")

@@ -30,7 +30,7 @@ def lay_over(catalog: "Catalog", folders: dict[str, Path]) -> list[Book]:
 
 
 def price_views(store: Store, books: list[Book]) -> bool:
-    """Make the view `book_offers` over every layer, and the table `book_discounts`; tell whether there are discounts."""
+    """Make the view `book_offers` over every layer and the table `book_discounts`; tell whether that holds any."""
     parts = ["SELECT *, 'shipped' AS book, 'list' AS price_kind FROM offers"]
     for book in books:
         if rows := book.rows.get("offers"):
@@ -85,10 +85,11 @@ def _parquet_part(store: Store, layer: str, file: Path) -> str:
             OR observed_on IS NULL OR recorded_on IS NULL"""
     )[0]
     if bad["rows_found"]:
-        reason = f"{bad['rows_found']} rows lack an id, a source, a date or a positive, finite price; this is the first (from 0)"
+        reason = f"{bad['rows_found']} rows lack an id, a source, a date or a positive, finite price; the first, from 0"
         raise DataError(reason, file=str(file), row=bad["first_row"])
     columns = ", ".join(
-        f'CAST({column.name if column.name in present else "NULL"} AS {DUCKDB_TYPES[column.kind]}) AS "{column.name}"' for column in OFFERS.columns
+        f'CAST({column.name if column.name in present else "NULL"} AS {DUCKDB_TYPES[column.kind]}) AS "{column.name}"'
+        for column in OFFERS.columns
     )
     kind = "coalesce(price_kind, 'contracted')" if "price_kind" in present else "'contracted'"
     return f"SELECT {columns}, '{layer}' AS book, {kind} AS price_kind FROM {source}"
@@ -96,8 +97,11 @@ def _parquet_part(store: Store, layer: str, file: Path) -> str:
 
 def _make_discounts(store: Store, discounts: list[dict[str, object]]) -> None:
     store.execute(
-        """CREATE OR REPLACE TABLE book_discounts (provider VARCHAR, gpu VARCHAR, region VARCHAR, option VARCHAR, instance_type VARCHAR,
+        """CREATE OR REPLACE TABLE book_discounts (provider VARCHAR, gpu VARCHAR, region VARCHAR, option VARCHAR,
+        instance_type VARCHAR,
         valid_from DATE, valid_until DATE, fraction DOUBLE)"""
     )
     for row in discounts:
-        store.execute("INSERT INTO book_discounts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [row.get(name) for name in _DISCOUNT_COLUMNS])
+        store.execute(
+            "INSERT INTO book_discounts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [row.get(name) for name in _DISCOUNT_COLUMNS]
+        )

@@ -13,15 +13,20 @@ if TYPE_CHECKING:
     from gpucost.catalog.core import Catalog
 
 KEYS = (
-    "offer_id", "offer_kind", "provider", "instance_type", "region", "region_scope", "option", "tier", "billing", "term_months", "payment",
-    "gpu", "gpu_assumed", "gpus", "system_id", "usd_per_hour", "usd_per_gpu_hour", "upfront_usd", "recurring_usd_per_hour", "minimum_hours",
-    "billing_increment_hours", "minimum_units", "maximum_units", "listed_as", "interconnect", "availability", "price_on", "valid_from", "observed_on", "recorded_on", "date_precision",
+    "offer_id", "offer_kind", "provider", "instance_type", "region", "region_scope", "option", "tier", "billing",
+    "term_months", "payment",
+    "gpu", "gpu_assumed", "gpus", "system_id", "usd_per_hour", "usd_per_gpu_hour", "upfront_usd",
+    "recurring_usd_per_hour", "minimum_hours",
+    "billing_increment_hours", "minimum_units", "maximum_units", "listed_as", "interconnect", "availability",
+    "price_on", "valid_from", "observed_on", "recorded_on", "date_precision",
     "age_days", "stale", "book", "price_kind", "confidence", "source_id", "notes",
 )  # fmt: skip
 
 
-def current(catalog: "Catalog", wanted: dict[str, set[str] | None], max_age_days: float | None) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return one row per offer, cheapest GPU-hour first, and warnings; what cannot be ranked comes last, with the reason."""
+def current(
+    catalog: "Catalog", wanted: dict[str, set[str] | None], max_age_days: float | None
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return one row per offer, the cheapest GPU-hour first and the unrankable last, with warnings."""
     found = [row for row in catalog.price_rows if filters.admits(wanted, row)]
     fresh = [row for row in found if max_age_days is None or row["age_days"] <= max_age_days]
     rows = [_described(row) for row in fresh]
@@ -40,11 +45,16 @@ def _described(row: dict[str, Any]) -> dict[str, Any]:
 def _warnings(rows: Sequence[dict[str, Any]], dropped: int, max_age_days: float | None) -> list[str]:
     warnings = []
     if stale := sum(row["stale"] for row in rows):
-        warnings.append(f"{stale} of {len(rows)} prices are old for their kind (spot over 7 days, marketplace over 30, list over 180).")
+        warnings.append(
+            f"{stale} of {len(rows)} prices are old for their kind "
+            "(spot over 7 days, marketplace over 30, list over 180)."
+        )
     if dropped:
         warnings.append(f"{dropped} prices older than {max_age_days:g} days were left out.")
     if unranked := sum(not row["rankable"] for row in rows):
-        warnings.append(f"{unranked} prices are not ranked, because their GPU is ambiguous or two prices contradict each other.")
+        warnings.append(
+            f"{unranked} prices are not ranked, because their GPU is ambiguous or two prices contradict each other."
+        )
     return warnings
 
 
@@ -54,10 +64,12 @@ def history(catalog: "Catalog", wanted: dict[str, set[str] | None]) -> list[dict
     query = """
         SELECT *, coalesce(valid_from, observed_on) AS price_on,
             usd_per_gpu_hour / lag(usd_per_gpu_hour) OVER (
-                PARTITION BY offer_id ORDER BY coalesce(valid_from, observed_on), recorded_on, observed_on, source_id) - 1 AS change_fraction
+                PARTITION BY offer_id ORDER BY coalesce(valid_from, observed_on), recorded_on, observed_on, source_id
+            ) - 1 AS change_fraction
         FROM book_offers
         WHERE observed_on IS NOT NULL AND coalesce(valid_from, observed_on) <= $on_day AND recorded_on <= $known_day
-        ORDER BY provider, instance_type, gpu, region, option, offer_id, price_on, recorded_on, observed_on, source_id"""
+        ORDER BY provider, instance_type, gpu, region, option, offer_id,
+            price_on, recorded_on, observed_on, source_id"""
     rows = catalog.query(query, parameters={"on_day": catalog.as_of, "known_day": catalog.known_as_of or FOREVER})
     keys = [key for key in KEYS if key not in ("age_days", "stale")]
     return [
@@ -67,7 +79,9 @@ def history(catalog: "Catalog", wanted: dict[str, set[str] | None]) -> list[dict
     ]
 
 
-def difference(catalog: "Catalog", first: date, second: date, wanted: dict[str, set[str] | None], everything: bool) -> list[dict[str, Any]]:
+def difference(
+    catalog: "Catalog", first: date, second: date, wanted: dict[str, set[str] | None], everything: bool
+) -> list[dict[str, Any]]:
     """Return the offers whose price differs between two days: old, new, change; `everything` keeps the unchanged."""
     if first > second:
         raise UsageError(f"the first day {first} lies after the second {second}. Give the earlier one first.")
@@ -79,7 +93,8 @@ def difference(catalog: "Catalog", first: date, second: date, wanted: dict[str, 
             n.usd_per_gpu_hour / o.usd_per_gpu_hour - 1 AS change_fraction,
             CASE WHEN o.offer_id IS NULL THEN 'new' WHEN o.usd_per_gpu_hour = n.usd_per_gpu_hour THEN 'same'
                 WHEN n.usd_per_gpu_hour < o.usd_per_gpu_hour THEN 'cheaper' ELSE 'dearer' END AS change,
-            o.observed_on AS old_observed_on, n.observed_on AS new_observed_on, o.source_id AS old_source_id, n.source_id AS new_source_id
+            o.observed_on AS old_observed_on, n.observed_on AS new_observed_on,
+            o.source_id AS old_source_id, n.source_id AS new_source_id
         FROM prices_on($second, $known) AS n LEFT JOIN prices_on($first, $known) AS o USING (offer_id)
         ORDER BY change, change_fraction, offer_id"""
     rows = catalog.query(query, parameters={"first": first, "second": second, "known": catalog.known_as_of or FOREVER})

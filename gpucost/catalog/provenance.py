@@ -10,7 +10,9 @@ if TYPE_CHECKING:
     from gpucost.catalog.core import Catalog
 
 SOURCE_TABLES = ("model_sources", "price_sources")
-_BOOKKEEPING = frozenset(("source_id", "second_source_id", "confidence", "notes", "status", "valid_from", "observed_on", "recorded_on"))
+_BOOKKEEPING = frozenset(
+    ("source_id", "second_source_id", "confidence", "notes", "status", "valid_from", "observed_on", "recorded_on")
+)
 
 
 def sourced_tables() -> list[Table]:
@@ -49,13 +51,15 @@ def facts_view() -> str:
 
 
 def _table_facts(table: Table) -> str:
-    fields = [column for column in table.columns if column.name not in _BOOKKEEPING and column.name not in table.key[:1]]
+    fields = [
+        column for column in table.columns if column.name not in _BOOKKEEPING and column.name not in table.key[:1]
+    ]
     known = ", ".join(_struct(column) for column in fields)
     status = "r.status" if has(table, "status") else "CASE WHEN r.source_id = 'user' THEN 'user' ELSE 'sourced' END"
     sources = "price_sources" if table.files.startswith("pricing") else "model_sources"
     day = "r.observed_on" if has(table, "observed_on") else "coalesce(s.published_on, s.accessed_on)"
-    return f"""SELECT '{table.name}' AS "table", CAST(r."{table.key[0]}" AS VARCHAR) AS entity, r.fact.field, r.fact.value,
-    r.fact.number, r.fact.unit, {status} AS status, r.source_id AS source, {day} AS date
+    return f"""SELECT '{table.name}' AS "table", CAST(r."{table.key[0]}" AS VARCHAR) AS entity,
+    r.fact.field, r.fact.value, r.fact.number, r.fact.unit, {status} AS status, r.source_id AS source, {day} AS date
 FROM (SELECT *, unnest([{known}]) AS fact FROM "{table.name}") AS r LEFT JOIN {sources} AS s USING (source_id)
 WHERE r.fact.value IS NOT NULL"""
 
@@ -63,4 +67,5 @@ WHERE r.fact.value IS NOT NULL"""
 def _struct(column: Column) -> str:
     number = f'CAST("{column.name}" AS DOUBLE)' if column.kind in ("number", "integer") else "NULL::DOUBLE"
     unit = unit_of(column.name) if column.kind in ("number", "integer") else ""
-    return f"""{{'field': '{column.name}', 'value': CAST("{column.name}" AS VARCHAR), 'number': {number}, 'unit': '{unit}'}}"""
+    value = f'CAST("{column.name}" AS VARCHAR)'
+    return f"{{'field': '{column.name}', 'value': {value}, 'number': {number}, 'unit': '{unit}'}}"

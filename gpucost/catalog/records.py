@@ -2,21 +2,29 @@
 
 import dataclasses
 from collections.abc import Mapping
-from functools import cache
 from typing import Any, TypeVar
 
 from gpucost.types import Accelerator, Architecture, Offer, System
 
+OWN_SOURCE = "user"  # source_id of the figures of a user's own book
+
 Record = TypeVar("Record", Accelerator, Architecture, System, Offer)
 
 
-@cache
+_DEFAULTS: dict[str, tuple[tuple[str, Any], ...]] = {}
+
+
 def _defaults(kind: type[Record]) -> tuple[tuple[str, Any], ...]:
     """Return a record's fields, each with what an empty cell becomes: the default, "" for text, None for a number."""
-    return tuple(
-        (field.name, ("" if field.type is str else None) if field.default is dataclasses.MISSING else field.default)
-        for field in dataclasses.fields(kind)
-    )
+    if kind.__name__ not in _DEFAULTS:
+        _DEFAULTS[kind.__name__] = tuple(_default(field) for field in dataclasses.fields(kind))
+    return _DEFAULTS[kind.__name__]
+
+
+def _default(field: "dataclasses.Field[Any]") -> tuple[str, Any]:
+    if field.default is not dataclasses.MISSING:
+        return field.name, field.default
+    return field.name, "" if field.type is str else None
 
 
 def record(kind: type[Record], row: Mapping[str, Any]) -> Record:

@@ -26,8 +26,10 @@ class Answer(NamedTuple):
     rows: list[dict[str, Any]]
 
 
-def run(catalog: "Catalog", query: str, *, time_limit_s: float = TIME_LIMIT_S, memory_limit_gb: float = MEMORY_LIMIT_GB) -> Answer:
-    """Run one SELECT or EXPLAIN over the catalog's tables and views; anything else is refused, anything endless stopped."""
+def run(
+    catalog: "Catalog", query: str, *, time_limit_s: float = TIME_LIMIT_S, memory_limit_gb: float = MEMORY_LIMIT_GB
+) -> Answer:
+    """Run one SELECT or EXPLAIN over the catalog; anything else is refused, anything endless is stopped."""
     import duckdb
 
     statement = only_select(query)
@@ -104,7 +106,7 @@ def _fetch(connection: "DuckDBPyConnection") -> list[tuple[Any, ...]]:
 
 
 def _unique(names: list[str]) -> list[str]:
-    """Number repeated column names, so that no column is lost."""
+    """Give repeated column names a number, so that no column is lost."""
     seen: dict[str, int] = {}
     unique = []
     for name in names:

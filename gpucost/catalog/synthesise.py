@@ -57,7 +57,9 @@ def count(made: Architecture) -> float:
 
 def _peers(parameters: float, presets: Sequence[Architecture]) -> list[Architecture]:
     """Return the modern dense presets nearest in size: gated, RMS norm."""
-    dense = [item for item in presets if not item.experts and item.gated and item.norm == "rms" and item.status == "sourced"]
+    dense = [
+        item for item in presets if not item.experts and item.gated and item.norm == "rms" and item.status == "sourced"
+    ]
     if not dense:
         raise UsageError("no dense presets to take a plausible architecture from; name a model or a config.json.")
     return sorted(dense, key=lambda item: abs(math.log(count(item) / parameters)))[:_NEIGHBOURS]
@@ -65,7 +67,9 @@ def _peers(parameters: float, presets: Sequence[Architecture]) -> list[Architect
 
 def _trend_width(parameters: float, peers: Sequence[Architecture]) -> float:
     """Return the usual width: hidden ∝ N^(1/3), since depth grows with width at a slowly changing ratio."""
-    return math.exp(median(math.log(item.hidden) + (math.log(parameters) - math.log(count(item))) / 3 for item in peers))
+    return math.exp(
+        median(math.log(item.hidden) + (math.log(parameters) - math.log(count(item))) / 3 for item in peers)
+    )
 
 
 def _candidates(parameters: float, width: float, ratio: float) -> Iterator[Architecture]:

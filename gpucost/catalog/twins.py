@@ -1,4 +1,4 @@
-"""Parquet twins of the CSV tables: made when a wheel is built, read in place of the CSV while both are of one content."""
+"""Parquet twins of the CSV tables: made when a wheel is built, read in place of CSV files of the same content."""
 
 import json
 from pathlib import Path
@@ -9,7 +9,7 @@ from gpucost.schemas import TABLES
 
 
 def write_twins(root: Path, target: Path) -> dict[str, Path]:
-    """Write a Parquet file per table that has CSV files, and the manifest; return where each belongs below a data root."""
+    """Write a Parquet file per table and the manifest; return where each belongs below a data root."""
     store = Store(root)
     made: dict[str, Path] = {}
     digests: dict[str, str] = {}

@@ -67,7 +67,14 @@ def check_file(table: Table, path: Path) -> tuple[list[dict[str, Any]], list[Fau
     header, rows = cells[0][1], []
     for number, line in cells[1:]:
         if len(line) != len(header):
-            faults.append(Fault(name, number, None, f"{len(line)} cells where the header has {len(header)}; quote cells that hold commas"))
+            faults.append(
+                Fault(
+                    name,
+                    number,
+                    None,
+                    f"{len(line)} cells where the header has {len(header)}; quote cells that hold commas",
+                )
+            )
             continue
         row = {column: cell for column, cell in zip(header, line, strict=True) if not column.startswith(_OWN_COLUMN)}
         typed, found = check_row(table, row, name, number)
@@ -78,7 +85,9 @@ def check_file(table: Table, path: Path) -> tuple[list[dict[str, Any]], list[Fau
     return [row for _, row in rows], faults
 
 
-def check_row(table: Table, row: Mapping[str, Any], name: str, number: int | None) -> tuple[dict[str, Any], list[Fault]]:
+def check_row(
+    table: Table, row: Mapping[str, Any], name: str, number: int | None
+) -> tuple[dict[str, Any], list[Fault]]:
     """Return one row typed, and what is wrong with its cells."""
     from pydantic import ValidationError
 
@@ -107,7 +116,14 @@ def duplicate_faults(table: Table, name: str, rows: Sequence[tuple[int, Mapping[
     for number, row in rows:
         key = tuple(row.get(column) for column in table.key)
         if key in seen:
-            faults.append(Fault(name, number, table.key[0], f"the same {', '.join(table.key)} as in row {seen[key]}; drop one of them"))
+            faults.append(
+                Fault(
+                    name,
+                    number,
+                    table.key[0],
+                    f"the same {', '.join(table.key)} as in row {seen[key]}; drop one of them",
+                )
+            )
         seen.setdefault(key, number)
     return faults
 
@@ -144,14 +160,23 @@ def _decoded(data: bytes, name: str) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         row = data.count(b"\n", 0, error.start) + 1
-        raise DataError(f"is not UTF-8 (byte 0x{data[error.start]:02x}). Save it as CSV in UTF-8.", file=name, row=row) from None
+        raise DataError(
+            f"is not UTF-8 (byte 0x{data[error.start]:02x}). Save it as CSV in UTF-8.", file=name, row=row
+        ) from None
 
 
 def _header_faults(table: Table, name: str, cells: list[tuple[int, list[str]]]) -> list[Fault]:
     header = cells[0][1]
     known = [column.name for column in table.columns]
     if len(header) == 1 and any(sign in header[0] for sign in ";\t"):
-        return [Fault(name, 1, None, "the columns are separated by something else than commas. Save it as comma-separated CSV.")]
+        return [
+            Fault(
+                name,
+                1,
+                None,
+                "the columns are separated by something else than commas. Save it as comma-separated CSV.",
+            )
+        ]
     faults = [
         Fault(name, 1, column.name, f"the column is missing; it holds: {column.description}")
         for column in table.columns
@@ -177,13 +202,18 @@ def _unknown_column(column: str, table: Table, known: Sequence[str]) -> str:
 
 def build_row_model(table: Table) -> "type[BaseModel]":
     """Build the pydantic model that judges a row of cells or of typed values."""
-    from pydantic import BeforeValidator, ConfigDict, create_model
+    from pydantic import ConfigDict, create_model
 
     fields: dict[str, Any] = {}
     for column in table.columns:
-        kind = Annotated[_python_type(column), BeforeValidator(_reader(column))]
-        fields[column.name] = (kind, ... if column.required else None)
+        fields[column.name] = (_judged(column), ... if column.required else None)
     return create_model(f"{table.name}_row", __config__=ConfigDict(extra="forbid"), **fields)
+
+
+def _judged(column: Column) -> Any:
+    from pydantic import BeforeValidator
+
+    return Annotated[_python_type(column), BeforeValidator(_reader(column))]
 
 
 def _python_type(column: Column) -> Any:
@@ -197,8 +227,7 @@ def _reader(column: Column) -> Any:
             if column.required:
                 raise ValueError("a value is required" + (": name its source" if column.name == "source_id" else ""))
             return None
-        value = _READERS[column.kind](cell.strip() if isinstance(cell, str) else cell, column)
-        return value
+        return _READERS[column.kind](cell.strip() if isinstance(cell, str) else cell, column)
 
     return read
 
@@ -287,4 +316,10 @@ def _read_date(cell: Any, column: Column) -> date:
     return value
 
 
-_READERS = {"text": _read_text, "number": _read_number, "integer": _read_integer, "flag": _read_flag, "date": _read_date}
+_READERS = {
+    "text": _read_text,
+    "number": _read_number,
+    "integer": _read_integer,
+    "flag": _read_flag,
+    "date": _read_date,
+}

@@ -6,6 +6,7 @@ import click
 
 from gpucost.cli.options import emit_rows, output_options
 
+
 @click.command(name="config")
 @output_options
 def command(format_: str, fields: str | None, output: str | None) -> None:
@@ -33,7 +34,13 @@ def command(format_: str, fields: str | None, output: str | None) -> None:
 
 
 def _row(kind: str, name: str, value: Any, speaker: str, note: str = "") -> dict[str, Any]:
-    return {"kind": kind, "setting": name, "value": None if value is None else str(value), "from": speaker, "note": note}
+    return {
+        "kind": kind,
+        "setting": name,
+        "value": None if value is None else str(value),
+        "from": speaker,
+        "note": note,
+    }
 
 
 def _places() -> list[dict[str, Any]]:
@@ -46,7 +53,12 @@ def _places() -> list[dict[str, Any]]:
     return [
         _row("place", "version", __version__, "package"),
         _row("place", "data folder", root, _speaker("data", "package")),
-        _row("place", "user file", own, "found" if own and own.is_file() else "no home folder" if own is None else "not there"),
+        _row(
+            "place",
+            "user file",
+            own,
+            "found" if own and own.is_file() else "no home folder" if own is None else "not there",
+        ),
         _row("place", "project file", project.resolve() if project else None, "found" if project else "not there"),
         _row("place", "book folder", book, _speaker("book", "found" if book and book.is_dir() else "not there")),
     ]
@@ -93,7 +105,10 @@ def _option_names() -> set[str]:
         if util.find_spec(module) is None:
             continue
         command_found = import_module(module).command
-        for parameter in [*command_found.params, *(p for sub in getattr(command_found, "commands", {}).values() for p in sub.params)]:
+        for parameter in [
+            *command_found.params,
+            *(p for sub in getattr(command_found, "commands", {}).values() for p in sub.params),
+        ]:
             for option in getattr(parameter, "opts", ()):
                 if option.startswith("--"):
                     plain = option[2:].replace("-", "_")

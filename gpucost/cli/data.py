@@ -17,7 +17,9 @@ def command() -> None:
 @click.option("--table", metavar="NAME", help="The table that FILE belongs to; found by name and header otherwise.")
 @click.option("--doubts", is_flag=True, help="Also list rows that are odd but may be true.")
 @output_options
-def check(file: str | None, table: str | None, doubts: bool, format_: str, fields: str | None, output: str | None) -> None:
+def check(
+    file: str | None, table: str | None, doubts: bool, format_: str, fields: str | None, output: str | None
+) -> None:
     """Check FILE, or all shipped data and your own book: each fault is named as file:row:column with its reason.
 
     Faults are malformed, duplicated, negative, zero, infinite, mis-united, misdated or unsourced rows, unknown
@@ -40,16 +42,40 @@ def check(file: str | None, table: str | None, doubts: bool, format_: str, field
         _ = catalog.books  # reading a book judges it
     else:
         report = check_one(catalog, Path(file), table)
-    found = [("fault", fault) for fault in sorted(report.faults)] + [("doubt", doubt) for doubt in sorted(report.doubts) if doubts]
-    rows = [{"kind": kind, "place": _place(fault), "reason": fault.reason, "file": fault.file, "row": fault.row, "column": fault.column} for kind, fault in found]
+    found = [("fault", fault) for fault in sorted(report.faults)] + [
+        ("doubt", doubt) for doubt in sorted(report.doubts) if doubts
+    ]
+    rows = [
+        {
+            "kind": kind,
+            "place": _place(fault),
+            "reason": fault.reason,
+            "file": fault.file,
+            "row": fault.row,
+            "column": fault.column,
+        }
+        for kind, fault in found
+    ]
     summary = f"{report.files} files, {report.rows} rows: {len(report.faults)} faults, {len(report.doubts)} doubts"
     click.echo(f"gpucost: {summary}{'' if doubts or not report.doubts else ' (--doubts lists them)'}", err=True)
     if rows or format_ != "table":
-        envelope = {"schema_version": SCHEMA_VERSION, "files": report.files, "rows_checked": report.rows, "ok": not report.faults, "warnings": []}
-        emit_rows(rows, columns=("kind", "place", "reason"), format_=format_, fields=fields, output=output, envelope=envelope)
+        envelope = {
+            "schema_version": SCHEMA_VERSION,
+            "files": report.files,
+            "rows_checked": report.rows,
+            "ok": not report.faults,
+            "warnings": [],
+        }
+        emit_rows(
+            rows, columns=("kind", "place", "reason"), format_=format_, fields=fields, output=output, envelope=envelope
+        )
     if report.faults:
         raise CheckFailedError(f"data check failed: {len(report.faults)} faults.")
 
 
 def _place(fault: object) -> str:
-    return ":".join(str(part) for part in (getattr(fault, "file", None), getattr(fault, "row", None), getattr(fault, "column", None)) if part is not None)
+    return ":".join(
+        str(part)
+        for part in (getattr(fault, "file", None), getattr(fault, "row", None), getattr(fault, "column", None))
+        if part is not None
+    )

@@ -5,8 +5,10 @@ import click
 from gpucost.cli.options import catalog_options, emit_rows, envelope, output_options
 
 COLUMNS = (
-    "id", "vendor:5", "form_factor:6", "year:7", "memory_gib=memory:1", "hbm_gb_per_s=bandwidth:2", "bf16_tflops=bf16", "fp8_tflops=fp8:4",
-    "fp4_tflops=fp4:6", "scaleup_gb_per_s=link:4", "scaleup_gpus=domain:6", "tdp_w=power:3", "confidence:5", "source_id:8",
+    "id", "vendor:5", "form_factor:6", "year:7", "memory_gib=memory:1", "hbm_gb_per_s=bandwidth:2", "bf16_tflops=bf16",
+    "fp8_tflops=fp8:4",
+    "fp4_tflops=fp4:6", "scaleup_gb_per_s=link:4", "scaleup_gpus=domain:6", "tdp_w=power:3", "confidence:5",
+    "source_id:8",
 )  # fmt: skip
 
 

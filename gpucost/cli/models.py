@@ -1,6 +1,6 @@
 """`gpucost models`: architectures, presets or not, and their parameters recounted."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from gpucost.types import Architecture
 
 COLUMNS = (
-    "id", "family:4", "parameters", "active_parameters=active", "layers", "hidden:1", "heads:2", "kv_heads:2", "experts:3", "attention:3",
+    "id", "family:4", "parameters", "active_parameters=active", "layers", "hidden:1", "heads:2", "kv_heads:2",
+    "experts:3", "attention:3",
     "vocab:4", "max_sequence_tokens=longest sequence:4", "status:5", "source_id:6",
 )  # fmt: skip
 
@@ -44,7 +45,7 @@ def command(
     emit_rows(rows, columns=COLUMNS, format_=format_, fields=fields, output=output, envelope=envelope(catalog))
 
 
-def described(catalog: "Catalog", architectures: "Sequence[Architecture]") -> list[Mapping[str, Any]]:
+def described(catalog: "Catalog", architectures: "Sequence[Architecture]") -> list[dict[str, Any]]:
     """Return rows of architectures with their recounted and published parameters."""
     from dataclasses import asdict
 

@@ -16,20 +16,33 @@ FORMATS = ("table", "json", "csv", "md")
 
 def output_options(function: Function) -> Function:
     """Add --format, --fields and -o/--output to a command."""
-    function = click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write to FILE instead of the terminal.")(function)
+    function = click.option(
+        "-o", "--output", type=click.Path(dir_okay=False), help="Write to FILE instead of the terminal."
+    )(function)
     function = click.option("--fields", help="Comma-separated columns to show, in this order.")(function)
-    return click.option("--format", "format_", type=click.Choice(FORMATS), default="table", show_default=True, help="How to write the answer.")(function)
+    return click.option(
+        "--format",
+        "format_",
+        type=click.Choice(FORMATS),
+        default="table",
+        show_default=True,
+        help="How to write the answer.",
+    )(function)
 
 
 def catalog_options(function: Function) -> Function:
     """Add --as-of and --known-as-of to a command."""
     function = click.option("--known-as-of", metavar="DATE", help="Hide what was recorded after this day.")(function)
-    return click.option("--as-of", metavar="DATE", help="The day that prices are asked for (YYYY-MM-DD; default today).")(function)
+    return click.option(
+        "--as-of", metavar="DATE", help="The day that prices are asked for (YYYY-MM-DD; default today)."
+    )(function)
 
 
 def price_filters(function: Function) -> Function:
-    """Add --gpu, --provider, --region, --option and --max-age to a command; each name filter takes a comma-separated list."""
-    function = click.option("--max-age", metavar="DURATION", help="Leave out prices older than this, such as 90d.")(function)
+    """Add --gpu, --provider, --region, --option and --max-age to a command; names may be a comma-separated list."""
+    function = click.option("--max-age", metavar="DURATION", help="Leave out prices older than this, such as 90d.")(
+        function
+    )
     function = click.option("--option", metavar="NAME", help="Purchase option: on_demand, spot, reserved …")(function)
     function = click.option("--region", metavar="NAME", help="Region as the provider names it.")(function)
     function = click.option("--provider", metavar="NAME", help="Who sells it.")(function)
@@ -77,4 +90,6 @@ def emit_rows(
     """
     from gpucost.render.rows import render_rows
 
-    emit_text(render_rows(rows, columns=columns, format_=format_, fields=fields, envelope=envelope, title=title), output)
+    emit_text(
+        render_rows(rows, columns=columns, format_=format_, fields=fields, envelope=envelope, title=title), output
+    )

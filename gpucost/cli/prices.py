@@ -7,11 +7,13 @@ import click
 from gpucost.cli.options import catalog_options, emit_rows, envelope, output_options, price_filters
 
 COLUMNS = (
-    "provider", "instance_type=instance:4", "region:5", "option:1", "term_months=term:6", "gpu", "gpus:2", "usd_per_gpu_hour",
+    "provider", "instance_type=instance:4", "region:5", "option:1", "term_months=term:6", "gpu", "gpus:2",
+    "usd_per_gpu_hour",
     "usd_per_hour:7", "observed_on=seen:3", "age_days=age:3", "price_on=holds from:8", "book:8", "source_id:9",
 )  # fmt: skip
 HISTORY_COLUMNS = (
-    "price_on=from", "provider", "instance_type=instance:2", "region:4", "option:3", "gpu:1", "gpus:5", "usd_per_gpu_hour",
+    "price_on=from", "provider", "instance_type=instance:2", "region:4", "option:3", "gpu:1", "gpus:5",
+    "usd_per_gpu_hour",
     "change_fraction=change:1", "observed_on=seen:6", "recorded_on=recorded:7", "source_id:8",
 )  # fmt: skip
 DIFF_COLUMNS = (
@@ -26,7 +28,16 @@ DIFF_COLUMNS = (
 @catalog_options
 @output_options
 @click.pass_context
-def command(ctx: click.Context, max_age: str | None, limit: int | None, format_: str, fields: str | None, output: str | None, **asked: Any) -> None:
+def command(
+    ctx: click.Context,
+    /,
+    max_age: str | None,
+    limit: int | None,
+    format_: str,
+    fields: str | None,
+    output: str | None,
+    **asked: Any,
+) -> None:
     """Prices that can be ordered, one per offer, as they held on a day; cheapest GPU-hour first.
 
     A price holds from the day its provider stated, else from the day it was seen, until a newer one is known.
@@ -45,7 +56,14 @@ def command(ctx: click.Context, max_age: str | None, limit: int | None, format_:
 
     catalog = open_catalog(asked["as_of"], asked["known_as_of"])
     rows, warnings = current(catalog, _wanted(catalog, asked), parse_days(max_age, "--max-age") if max_age else None)
-    emit_rows(rows[:limit], columns=COLUMNS, format_=format_, fields=fields, output=output, envelope=envelope(catalog, warnings))
+    emit_rows(
+        rows[:limit],
+        columns=COLUMNS,
+        format_=format_,
+        fields=fields,
+        output=output,
+        envelope=envelope(catalog, warnings),
+    )
 
 
 @command.command(name="history")
@@ -90,7 +108,14 @@ def diff(
     if max_age:
         days = parse_days(max_age, "--max-age")
         rows = [row for row in rows if (catalog.as_of - row["new_observed_on"]).days <= days]
-    emit_rows(rows, columns=DIFF_COLUMNS, format_=format_, fields=fields, output=output, envelope={**envelope(catalog), "first": first, "second": second})
+    emit_rows(
+        rows,
+        columns=DIFF_COLUMNS,
+        format_=format_,
+        fields=fields,
+        output=output,
+        envelope={**envelope(catalog), "first": first, "second": second},
+    )
 
 
 def _wanted(catalog: Any, asked: dict[str, Any]) -> dict[str, set[str] | None]:

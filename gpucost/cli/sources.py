@@ -4,7 +4,15 @@ import click
 
 from gpucost.cli.options import catalog_options, emit_rows, envelope, output_options
 
-COLUMNS = ("source_id", "publisher", "title:1", "locator:2", "published_on=published:3", "accessed_on=accessed:3", "rows")
+COLUMNS = (
+    "source_id",
+    "publisher",
+    "title:1",
+    "locator:2",
+    "published_on=published:3",
+    "accessed_on=accessed:3",
+    "rows",
+)
 
 
 @click.command(name="sources")

@@ -1,14 +1,24 @@
 """`gpucost sql`: ask the catalog in SQL, read-only."""
 
+import sys
+
 import click
 
-from gpucost.cli.options import catalog_options, emit_rows, envelope, output_options
+from gpucost.cli.options import catalog_options, emit_rows, emit_text, envelope, output_options
+
+_PLAN = ["explain_key", "explain_value"]  # the answer to EXPLAIN is a drawing, not a table
 
 
 @click.command(name="sql")
 @click.argument("query", required=False)
 @click.option("--file", "file", type=click.Path(exists=True, dir_okay=False), help="Read the query from FILE.")
-@click.option("--time-limit", type=click.FloatRange(min=0, min_open=True), default=20.0, show_default=True, help="Seconds after which the query is stopped.")
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    default=20.0,
+    show_default=True,
+    help="Seconds after which the query is stopped.",
+)
 @catalog_options
 @output_options
 def command(
@@ -20,7 +30,7 @@ def command(
     \b
     gpucost sql "show tables"
     gpucost sql "describe offers"
-    gpucost sql "select provider, min(usd_per_gpu_hour) from prices where gpu = 'h100-sxm5-80gb' group by all order by 2"
+    gpucost sql "select provider, min(usd_per_gpu_hour) from prices where gpu = 'l40s' group by all order by 2"
     gpucost sql "select * from prices_on('2025-09-01', '2025-12-31') where provider = 'aws'"
     gpucost sql "select * from facts where entity = 'h100-sxm5-80gb'"
     """
@@ -29,7 +39,12 @@ def command(
 
     catalog = open_catalog(as_of, known_as_of)
     answer = run(catalog, _text(query, file), time_limit_s=time_limit)
-    emit_rows(answer.rows, columns=answer.columns, format_=format_, fields=fields, output=output, envelope=envelope(catalog))
+    if format_ == "table" and answer.columns == _PLAN:
+        emit_text("\n".join(str(row["explain_value"]) for row in answer.rows), output)
+        return
+    emit_rows(
+        answer.rows, columns=answer.columns, format_=format_, fields=fields, output=output, envelope=envelope(catalog)
+    )
 
 
 def _text(query: str | None, file: str | None) -> str:
@@ -38,4 +53,4 @@ def _text(query: str | None, file: str | None) -> str:
     if file is not None:
         with click.open_file(file, encoding="utf-8") as stream:
             return str(stream.read())
-    return click.get_text_stream("stdin").read() if query == "-" else str(query)
+    return sys.stdin.read() if query == "-" else str(query)

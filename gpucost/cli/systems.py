@@ -5,7 +5,8 @@ import click
 from gpucost.cli.options import catalog_options, emit_rows, envelope, output_options
 
 COLUMNS = (
-    "id", "kind:3", "provider:4", "accelerator_id=accelerator", "gpus", "scaleup_gb_per_s=link", "scaleup_gpus=domain:2",
+    "id", "kind:3", "provider:4", "accelerator_id=accelerator", "gpus", "scaleup_gb_per_s=link",
+    "scaleup_gpus=domain:2",
     "scaleout_gb_per_s=network", "fabric:3", "max_power_kw=power:4", "confidence:5", "source_id:6",
 )  # fmt: skip
 

@@ -59,5 +59,9 @@ def _umask() -> int:
 
 def _refusal(target: Path, error: OSError) -> UsageError:
     if isinstance(error, FileNotFoundError):
-        return UsageError(f"cannot write {target}: the folder {target.parent} does not exist. Make it, or name another file.")
-    return UsageError(f"cannot write {target}: {error.strerror or error}. Name a file in a folder that you may write to.")
+        return UsageError(
+            f"cannot write {target}: the folder {target.parent} does not exist. Make it, or name another file."
+        )
+    return UsageError(
+        f"cannot write {target}: {error.strerror or error}. Name a file in a folder that you may write to."
+    )

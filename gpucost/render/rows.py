@@ -1,6 +1,5 @@
 """Flat rows, as the list commands give them: a terminal table, JSON in its envelope, CSV or Markdown."""
 
-import difflib
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -48,6 +47,8 @@ def pick_fields(fields: str, known: Sequence[str]) -> list[str]:
     names = list(dict.fromkeys(name.strip() for name in fields.split(",") if name.strip()))
     for name in names:
         if name not in known:
+            import difflib
+
             near = difflib.get_close_matches(name, known, n=3, cutoff=0.4)
             raise UnknownNameError("column", name, near, f"Columns: {', '.join(known)}.")
     return names

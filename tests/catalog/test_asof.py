@@ -35,7 +35,8 @@ def reference(rows, on_day, known_day):
     for offer_id in {row["offer_id"] for row in rows}:
         known = [
             row for row in rows
-            if row["offer_id"] == offer_id and row["kind"] == "offer" and row["recorded"] <= known_day and (row["valid"] or row["observed"]) <= on_day
+            if row["offer_id"] == offer_id and row["kind"] == "offer"
+            and row["recorded"] <= known_day and (row["valid"] or row["observed"]) <= on_day
         ]  # fmt: skip
         if not known:
             continue
@@ -54,7 +55,8 @@ def reference(rows, on_day, known_day):
 def test_the_view_agrees_with_the_reference(rows, on_day, known_day):
     offers = [
         offer(
-            row["offer_id"], row["usd"], row["observed"].isoformat(), recorded_on=row["recorded"].isoformat(), offer_kind=row["kind"],
+            row["offer_id"], row["usd"], row["observed"].isoformat(),
+            recorded_on=row["recorded"].isoformat(), offer_kind=row["kind"],
             valid_from=row["valid"].isoformat() if row["valid"] else "", confidence=row["confidence"],
         )
         for row in rows
@@ -93,13 +95,20 @@ def test_a_stated_start_reaches_back_before_the_observation(tmp_path):
 
 
 def test_an_ambiguous_gpu_is_shown_with_its_candidates_and_never_ranked(tmp_path):
-    catalog = open_catalog("2025-02-01", root=world(tmp_path, [offer("a", 1, "2025-01-01", gpu="h100-pcie-80gb|h100-sxm5-80gb"), offer("b", 2, "2025-01-01")]))
+    catalog = open_catalog(
+        "2025-02-01",
+        root=world(
+            tmp_path, [offer("a", 1, "2025-01-01", gpu="h100-pcie-80gb|h100-sxm5-80gb"), offer("b", 2, "2025-01-01")]
+        ),
+    )
     assert [row["gpu_ambiguous"] for row in catalog.price_rows] == [True, False]
     assert [item.offer_id for item in catalog.offers()] == ["b"]
 
 
 def test_two_prices_of_one_day_are_a_conflict_and_never_the_smaller_one(tmp_path):
-    root = world(tmp_path, [offer("a", 2, "2025-01-01"), offer("a", 3, "2025-01-01", source_id="t"), offer("b", 9, "2025-01-01")])
+    root = world(
+        tmp_path, [offer("a", 2, "2025-01-01"), offer("a", 3, "2025-01-01", source_id="t"), offer("b", 9, "2025-01-01")]
+    )
     assert [item.offer_id for item in open_catalog("2025-02-01", root=root).offers()] == ["b"]
 
 

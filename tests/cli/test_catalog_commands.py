@@ -10,16 +10,37 @@ import sys
 import pytest
 
 KEYS_OF_PRICES = {
-    "offer_id", "offer_kind", "provider", "instance_type", "region", "option", "tier", "billing", "term_months", "gpu", "gpus", "usd_per_hour",
+    "offer_id", "offer_kind", "provider", "instance_type", "region", "option", "tier", "billing", "term_months", "gpu",
+    "gpus", "usd_per_hour",
     "usd_per_gpu_hour", "valid_from", "observed_on", "recorded_on", "age_days", "source_id",
 }  # fmt: skip
-KEYS_OF_GPUS = {"id", "vendor", "memory_gib", "hbm_gb_per_s", "bf16_tflops", "fp8_tflops", "tdp_w", "confidence", "source_id"}
+KEYS_OF_GPUS = {
+    "id",
+    "vendor",
+    "memory_gib",
+    "hbm_gb_per_s",
+    "bf16_tflops",
+    "fp8_tflops",
+    "tdp_w",
+    "confidence",
+    "source_id",
+}
 
 
 def gpucost(*arguments, **environment):
     """Run the command as a process of its own, without a terminal."""
-    clean = {name: value for name, value in os.environ.items() if not name.startswith("GPUCOST_") and name not in ("NO_COLOR", "COLUMNS")}
-    return subprocess.run([sys.executable, "-m", "gpucost", *arguments], capture_output=True, text=True, env={**clean, **environment}, encoding="utf-8")
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith("GPUCOST_") and name not in ("NO_COLOR", "COLUMNS")
+    }
+    return subprocess.run(
+        [sys.executable, "-m", "gpucost", *arguments],
+        capture_output=True,
+        text=True,
+        env={**clean, **environment},
+        encoding="utf-8",
+    )
 
 
 def rows(*arguments):
@@ -28,7 +49,18 @@ def rows(*arguments):
     return json.loads(result.stdout)
 
 
-@pytest.mark.parametrize("command", [("gpus",), ("systems",), ("models",), ("prices",), ("sources",), ("prices", "history", "--provider", "lambda"), ("sql", "SELECT 1 AS one")])
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("gpus",),
+        ("systems",),
+        ("models",),
+        ("prices",),
+        ("sources",),
+        ("prices", "history", "--provider", "lambda"),
+        ("sql", "SELECT 1 AS one"),
+    ],
+)
 def test_every_list_comes_in_four_formats(command, tmp_path):
     answer = rows(*command)
     assert {"schema_version", "catalog_version", "as_of", "rows", "warnings"} <= set(answer)
@@ -61,7 +93,11 @@ def test_prices_of_aws_in_the_past_and_as_they_were_known():
     arguments = ("--provider", "aws", "--gpu", "H100 SXM5 80GB", "--region", "us-east-1", "--option", "on-demand")
 
     def price(*days):
-        return [row["usd_per_hour"] for row in rows("prices", *arguments, *days)["rows"] if row["instance_type"] == "p5.48xlarge"]
+        return [
+            row["usd_per_hour"]
+            for row in rows("prices", *arguments, *days)["rows"]
+            if row["instance_type"] == "p5.48xlarge"
+        ]
 
     assert price("--as-of", "2025-03-01") == [98.32]
     assert price("--as-of", "2025-09-01") == [55.04]
@@ -69,9 +105,18 @@ def test_prices_of_aws_in_the_past_and_as_they_were_known():
     assert price("--as-of", "2025-09-01", "--known-as-of", "2025-12-31") == [98.32]
     diff = rows("prices", "diff", "2025-03-01", "2025-09-01", *arguments)["rows"]
     change = next(row for row in diff if row["instance_type"] == "p5.48xlarge")
-    assert (change["old_usd_per_gpu_hour"], change["new_usd_per_gpu_hour"], change["change"]) == (12.29, 6.88, "cheaper")
+    assert (change["old_usd_per_gpu_hour"], change["new_usd_per_gpu_hour"], change["change"]) == (
+        12.29,
+        6.88,
+        "cheaper",
+    )
     history = rows("prices", "history", *arguments)["rows"]
-    assert [row["usd_per_hour"] for row in history if row["instance_type"] == "p5.48xlarge"] == [98.32, 98.32, 55.04, 55.04]
+    assert [row["usd_per_hour"] for row in history if row["instance_type"] == "p5.48xlarge"] == [
+        98.32,
+        98.32,
+        55.04,
+        55.04,
+    ]
 
 
 def test_max_age_leaves_old_prices_out_and_says_so():
@@ -83,7 +128,10 @@ def test_max_age_leaves_old_prices_out_and_says_so():
 
 
 def test_fields_pick_and_order_the_columns():
-    assert gpucost("gpus", "h100-sxm", "--fields", "bf16_tflops,id", "--format", "csv").stdout == "bf16_tflops,id\n989.4,h100-sxm5-80gb\n"
+    assert (
+        gpucost("gpus", "h100-sxm", "--fields", "bf16_tflops,id", "--format", "csv").stdout
+        == "bf16_tflops,id\n989.4,h100-sxm5-80gb\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -139,7 +187,13 @@ def test_narrow_terminals_and_no_color():
 
 
 def test_a_closed_pipe_is_no_error():
-    result = subprocess.run(f"{sys.executable} -m gpucost prices --format csv | head -n 1", shell=True, capture_output=True, text=True, encoding="utf-8")
+    result = subprocess.run(
+        f"{sys.executable} -m gpucost prices --format csv | head -n 1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+    )
     assert result.stdout.startswith("offer_id,")
     assert "Error" not in result.stderr
     assert "Traceback" not in result.stderr
@@ -147,7 +201,12 @@ def test_a_closed_pipe_is_no_error():
 
 def test_completion_offers_commands_and_options():
     words = {"_GPUCOST_COMPLETE": "bash_complete", "COMP_WORDS": "gpucost pri", "COMP_CWORD": "1"}
-    assert "prices" in subprocess.run([sys.executable, "-m", "gpucost"], capture_output=True, text=True, env={**os.environ, **words}).stdout
+    assert (
+        "prices"
+        in subprocess.run(
+            [sys.executable, "-m", "gpucost"], capture_output=True, text=True, env={**os.environ, **words}
+        ).stdout
+    )
     assert "_GPUCOST_COMPLETE=bash_source" in gpucost("config", "--help").stdout
 
 
@@ -155,7 +214,14 @@ def test_a_model_from_a_size_and_from_a_file(tmp_path):
     made = rows("models", "11b")["rows"][0]
     assert made["status"] == "synthesised"
     assert made["parameters"] == pytest.approx(11e9, rel=0.02)
-    config = {"model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32, "intermediate_size": 11008, "vocab_size": 32000}
+    config = {
+        "model_type": "llama",
+        "num_hidden_layers": 32,
+        "hidden_size": 4096,
+        "num_attention_heads": 32,
+        "intermediate_size": 11008,
+        "vocab_size": 32000,
+    }
     (tmp_path / "config.json").write_text(json.dumps(config))
     assert rows("models", str(tmp_path / "config.json"))["rows"][0]["parameters"] == 6_738_415_616  # Llama 7B
 
@@ -163,6 +229,11 @@ def test_a_model_from_a_size_and_from_a_file(tmp_path):
 def test_sql_answers_and_reads_a_query_from_a_file_and_from_stdin(tmp_path):
     (tmp_path / "q.sql").write_text("SELECT 2 AS two")
     assert rows("sql", "--file", str(tmp_path / "q.sql"))["rows"] == [{"two": 2}]
-    piped = subprocess.run([sys.executable, "-m", "gpucost", "sql", "-", "--format", "csv"], input="SELECT 3 AS three", capture_output=True, text=True)
+    piped = subprocess.run(
+        [sys.executable, "-m", "gpucost", "sql", "-", "--format", "csv"],
+        input="SELECT 3 AS three",
+        capture_output=True,
+        text=True,
+    )
     assert piped.stdout == "three\n3\n"
     assert "QUERY" in gpucost("sql").stderr or "give one query" in gpucost("sql").stderr

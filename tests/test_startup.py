@@ -1,0 +1,63 @@
+"""What stays unloaded: start-up is paid by everyone, heavy packages only by those who need them."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+HEAVY = (
+    "pandas",
+    "scipy",
+    "openpyxl",
+    "xlsxwriter",
+    "altair",
+    "vl_convert",
+    "matplotlib",
+    "rich",
+    "statistics",
+    "tomllib",
+    "difflib",
+)
+CODE = """
+import sys
+sys.argv = ["gpucost", *{arguments!r}]
+from gpucost.cli import main
+try:
+    main()
+except SystemExit:
+    pass
+print("LOADED", *sorted({{name.split(".")[0] for name in sys.modules}}), file=sys.stderr)
+"""
+
+
+def loaded_by(*arguments: str) -> set[str]:
+    clean = {name: value for name, value in os.environ.items() if not name.startswith("GPUCOST_")}
+    result = subprocess.run(
+        [sys.executable, "-c", CODE.format(arguments=arguments)],
+        capture_output=True,
+        text=True,
+        env=clean,
+        encoding="utf-8",
+    )
+    line = next(line for line in result.stderr.splitlines() if line.startswith("LOADED"))
+    return set(line.split()[1:])
+
+
+def test_help_loads_click_and_little_else():
+    assert not loaded_by("--help") & {*HEAVY, "numpy", "duckdb", "pydantic", "platformdirs", "pyxirr"}
+
+
+@pytest.mark.parametrize("arguments", [("prices", "--gpu", "h100-sxm"), ("gpus", "h100"), ("systems",)])
+def test_the_lists_need_no_arithmetic_and_no_validation(arguments):
+    assert not loaded_by(*arguments) & {*HEAVY, "numpy", "pydantic", "pyxirr"}
+
+
+def test_an_estimate_loads_no_frame_no_solver_and_no_writer():
+    assert not loaded_by("estimate", "--model", "8b", "--tokens", "100b") & {*HEAVY, "pydantic"}
+
+
+def test_importing_the_package_reads_nothing():
+    code = "import sys, gpucost; print(*sorted({name.split('.')[0] for name in sys.modules}))"
+    loaded = set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.split())
+    assert not loaded & {*HEAVY, "numpy", "duckdb", "pydantic", "click"}
