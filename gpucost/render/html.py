@@ -13,6 +13,7 @@ from gpucost.render.text import cell_text, head_text, is_numeric
 from gpucost.render.vega import COLORS, specification
 
 ROWS_SHOWN = 2000  # keeps a page far below 2 MB; the full list belongs into a workbook or CSV
+_LONG = 36  # characters from which a cell gets room to wrap well
 _CHART_ROWS = 200  # of the table that stands behind a chart
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; img-src data:"
 
@@ -179,7 +180,9 @@ class _Body:
         value = row.get(column.key)
         raw = f' class="number" data-value="{"" if value is None else repr(value)}"' if right else ""
         marks = self.marks([str(source_id) for source_id in _ids(row)]) if index == 0 else ""
-        return f"<td{raw}>{escape(cell_text(row, column))}{marks}</td>"
+        text = cell_text(row, column)
+        kind = raw or (' class="long"' if len(text) > _LONG else "")
+        return f"<td{kind}>{escape(text)}{marks}</td>"
 
     def chart(self, chart: Chart) -> str:
         name = f"chart-{len(self.scripts) + 1}"
@@ -211,7 +214,7 @@ class _Body:
             for name in ("source", "publisher", "title", "where", "published", "accessed")
         )
         return (
-            f'<section aria-labelledby="sources"><h2 id="sources">Sources</h2><div class="wide" role="region" tabindex="0" aria-label="Sources">'
+            f'<section aria-labelledby="sources"><h2 id="sources">Sources</h2><div class="wide" role="region" tabindex="0" aria-label="List of sources">'
             f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div></section>\n"
         )
 

@@ -1,6 +1,7 @@
 """Small plots in text: bars with ranges, and scatter or line plots on a character grid."""
 
 import math
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -23,8 +24,24 @@ def plot(chart: Chart, terminal: Terminal) -> Iterator[str]:
         yield from _tornado(chart, terminal) if chart.kind == "tornado" else _bars(chart, rows, terminal)
     elif chart.kind in ("line", "scatter", "roofline") and all(_finite(row.get(chart.x.key)) for row in rows):
         yield from _grid(chart, rows, terminal)
+    elif chart.kind == "stacked":
+        yield from _bars(chart, _parts(chart, rows), terminal)
     else:
-        yield chart.description
+        yield from textwrap.wrap(chart.description, terminal.width)
+
+
+def _parts(chart: Chart, rows: Sequence[Any]) -> list[dict[str, Any]]:
+    """Name the parts of stacked bars one by one, largest first within each bar."""
+    several = len({row[chart.x.key] for row in rows}) > 1
+    named = [
+        {**row, chart.x.key: f"{row[chart.x.key]}: {row[chart.series]}" if several else row[chart.series]}
+        for row in rows
+    ]
+    order = list(dict.fromkeys(row[chart.x.key] for row in rows))
+    pairs = sorted(
+        zip(rows, named, strict=True), key=lambda pair: (order.index(pair[0][chart.x.key]), -pair[0][chart.y.key])
+    )
+    return [row for _, row in pairs]
 
 
 def _finite(value: Any) -> bool:

@@ -22,6 +22,7 @@ from gpucost.units import HOURS_PER_MONTH, unit_of
 
 _KNOWN = {"cash_flows", "sensitivity", "assumptions", "by_year", "options", "scenarios", "lines", "scope", "two_way"}
 _STEPS = 20  # points of the break-even line
+_DRAWN = 6  # lines of the breakdown that have their own colour
 _BRIEF = 8  # inputs of the short sensitivity
 
 
@@ -113,16 +114,27 @@ def _lines(payload: Mapping[str, Any]) -> tuple[Any, ...]:
     if not rows:
         return ()
     shown = columns("side", "name", "description=what it is:2", "total_usd", "npv_usd", "levelised_usd_per_gpu_hour:1")
-    parts = [
-        {"side": row["side"], "line": row["description"], "npv_usd": row["npv_usd"]}
-        for row in rows
-        if (row.get("npv_usd") or 0) > 0
-    ]
+    parts = _largest(rows)
     words = "Present value of what each side pays, by line; proceeds of a resale are not drawn."
     picture = Chart(
         "stacked", "Cost breakdown of owning and renting", words, parts, Axis("side"), Axis("npv_usd"), series="line"
     )
     return (picture, Table(shown, rows, interactive=True)) if parts else (Table(shown, rows),)
+
+
+def _largest(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Keep the lines that a picture can tell apart; the others become one."""
+    costs = [row for row in rows if (row.get("npv_usd") or 0) > 0]
+    kept = {row["name"] for row in sorted(costs, key=lambda row: -float(row["npv_usd"]))[:_DRAWN]}
+    parts = [
+        {"side": row["side"], "line": row["description"], "npv_usd": row["npv_usd"]}
+        for row in costs
+        if row["name"] in kept
+    ]
+    for side in dict.fromkeys(row["side"] for row in costs):
+        rest = sum(float(row["npv_usd"]) for row in costs if row["side"] == side and row["name"] not in kept)
+        parts += [{"side": side, "line": "other", "npv_usd": rest}] if rest else []
+    return parts
 
 
 def _two_way(payload: Mapping[str, Any]) -> tuple[Any, ...]:
@@ -132,7 +144,7 @@ def _two_way(payload: Mapping[str, Any]) -> tuple[Any, ...]:
     x, y = str(grid["x"]), str(grid["y"])
     data = [
         {x: format_value(across, unit_of(x)), y: format_value(up, unit_of(y)), "saving_usd": saving}
-        for up, row in zip(grid["y_values"], grid["saving_usd"], strict=True)
+        for up, row in reversed(list(zip(grid["y_values"], grid["saving_usd"], strict=True)))
         for across, saving in zip(grid["x_values"], row, strict=True)
     ]
     words = f"Present value of what owning saves, by {heading_of(x)} and {heading_of(y)}; above zero buying wins."
@@ -178,8 +190,8 @@ def _breakeven_chart(payload: Mapping[str, Any]) -> Chart | None:
         "line", "Owning against renting by utilisation", words, data,
         Axis("utilisation_fraction", "allocated share of the owned hours"), Axis("usd_per_gpu_month", "cost of a GPU per month", "USD"), series="side",
         sliders=(
-            Slider("rent_price", "Rent, $ per GPU-hour", 0.2, max(8.0, round(rent * 2, 1)), 0.05, rent),
-            Slider("own_price", "Own, $ per owned GPU-hour", 0.2, max(6.0, round(owned * 2, 1)), 0.01, owned),
+            Slider("rent_price", "Rent, $ per GPU-hour", 0.2, max(8.0, round(rent * 2, 1)), 0.01, round(rent, 2)),
+            Slider("own_price", "Own, $ per owned GPU-hour", 0.2, max(6.0, round(owned * 2, 1)), 0.01, round(owned, 2)),
         ),
         formulas={"own": f"own_price * {HOURS_PER_MONTH:g}", "rent": f"rent_price * {HOURS_PER_MONTH:g} * datum.utilisation_fraction"},
         note=f"{words} Per-use rent; running costs that follow the use are held at the plan's utilisation. Move the sliders.",

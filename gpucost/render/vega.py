@@ -6,7 +6,7 @@ from typing import Any
 
 from gpucost.errors import UnknownNameError, UsageError
 from gpucost.render.document import Axis, Chart
-from gpucost.render.numbers import short_unit
+from gpucost.render.numbers import heading_of, short_unit
 from gpucost.render.text import with_heading
 
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
@@ -144,9 +144,12 @@ def _tornado(chart: Chart) -> dict[str, Any]:
 def _heat(chart: Chart) -> dict[str, Any]:
     across = {"field": chart.x.key, "type": "ordinal", "title": chart.x.label, "sort": None}
     up = {"field": chart.y.key, "type": "ordinal", "title": chart.y.label, "sort": None}
-    color = {"field": chart.value, "type": "quantitative", "scale": {"scheme": "blueorange", "domainMid": 0}}
+    title = heading_of(chart.value)
+    scale = {"scheme": "blueorange", "domainMid": 0}
+    color = {"field": chart.value, "type": "quantitative", "scale": scale, "title": title, "legend": {"format": "$~s"}}
     return {
         "mark": "rect",
+        "height": _PLAIN_HEIGHT,
         "encoding": {
             "x": across,
             "y": up,

@@ -76,7 +76,8 @@ def _fast_rows(book: Book, sheet: Sheet, columns: Sequence[str], rows: Sequence[
 
 def _head(key: str) -> str:
     unit = unit_of(key)
-    return f"{heading_of(key)} ({unit})" if unit and unit not in ("date",) else heading_of(key)
+    heading = heading_of(key)
+    return heading if unit in ("", "date") or heading.split()[-1] == unit else f"{heading} ({unit})"
 
 
 def write_options(book: Book, sheet: Sheet, parts: Parts) -> None:

@@ -1,0 +1,187 @@
+"""The same answer in every medium: the same numbers, readable at any width, safe to open."""
+
+import csv
+import html
+import io
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import openpyxl
+import pytest
+
+from gpucost.errors import UsageError
+from gpucost.render import html as page
+from gpucost.render import markdown, text
+from gpucost.render.build import BUILDERS, document
+from gpucost.render.document import Axis, Chart, Document, Fact, Facts, Paragraph, Section, Table, columns
+from gpucost.render.excel import write_workbook
+from gpucost.render.json import dumps
+from gpucost.render.numbers import format_named, format_value
+from gpucost.render.table_csv import rows_csv
+from gpucost.render.vega import specification
+from tests.render import answers
+
+
+def media(payload: dict[str, Any]) -> dict[str, str]:
+    made = document(payload)
+    plain = re.sub(r"<[^>]+>", " ", page.fragment(made))
+    return {
+        "text": text.write(made, width=240, color=False, unicode=True, all_sections=True),
+        "markdown": markdown.write(made).replace("\\", ""),
+        "html": html.unescape(plain),
+    }
+
+
+def test_every_medium_shows_the_same_figures() -> None:
+    # by hand: 1,000 h x $2 + 50 GB x $0.10 = $2,005; 0.8 and 1.25 times that are 1,604 and 2,506
+    shown = media(answers.by_hand())
+    for medium, body in shown.items():
+        for figure in ("2,005", "1,604", "2,506", "3,005", "2,404", "3,756", "5.25", "41.2%", "2026-11-01"):
+            assert figure in body, (medium, figure)
+
+
+def test_figures_of_pages_are_those_of_json_csv_and_workbook(tmp_path: Path) -> None:
+    payload = answers.training()
+    options = payload["options"]
+    saved = json.loads(dumps(payload))["options"]
+    rows = list(csv.DictReader(io.StringIO(rows_csv(payload))))
+    write_workbook(payload, str(tmp_path / "book.xlsx"))
+    sheet = openpyxl.load_workbook(tmp_path / "book.xlsx", data_only=True)["Offers"]
+    grid = [[cell.value for cell in row] for row in sheet.iter_rows(min_row=4)]
+    body = media(payload)
+    for number, option in enumerate(options):
+        cells = dict(zip(range(len(grid[0])), grid[number + 1], strict=True))
+        for key, heading in (("cost_usd", "cost (USD)"), ("days", "days"), ("gpu_hours", "GPU hours")):
+            value = option[key]
+            assert saved[number][key] == pytest.approx(value, rel=1e-11)
+            assert float(rows[number][key]) == pytest.approx(value, rel=1e-11)
+            assert cells[grid[0].index(heading)] == pytest.approx(value, rel=1e-15)
+        for medium in body.values():
+            assert format_value(option["cost_usd"], "USD") in medium
+
+
+def test_a_bill_in_long_form_adds_up() -> None:
+    rows = list(csv.DictReader(io.StringIO(rows_csv(answers.training(), lines=True))))
+    for option in answers.training()["options"]:
+        cents = sum(round(100 * float(row["cost_usd"])) for row in rows if row["rank"] == str(option["rank"]))
+        assert cents == round(100 * option["cost_usd"])
+
+
+def test_csv_never_starts_a_cell_like_a_formula() -> None:
+    payload = answers.by_hand()
+    for sign in "=+-@\t":
+        payload["options"][0]["provider"] = f"{sign}cmd|' /C calc'!A0"
+        assert next(csv.DictReader(io.StringIO(rows_csv(payload))))["provider"].startswith("'" + sign)
+    payload["options"][0]["days"] = -1.5
+    assert next(csv.DictReader(io.StringIO(rows_csv(payload))))["days"] == "-1.5"
+
+
+def test_missing_is_a_dash_and_an_empty_cell_never_zero() -> None:
+    payload = answers.by_hand()
+    payload["options"][1] |= {"cost_usd": None, "cost_low_usd": None, "cost_high_usd": float("nan"), "lines": []}
+    line = next(row for row in text.write(document(payload), width=200, color=False).splitlines() if "beta" in row)
+    assert line.count("–") == 3
+    assert list(csv.DictReader(io.StringIO(rows_csv(payload))))[1]["cost_usd"] == ""
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_no_line_is_wider_than_the_terminal(width: int) -> None:
+    for payload in (answers.by_hand(), answers.training(), answers.ownership()):
+        body = text.write(document(payload), width=width, color=False)
+        assert max(map(len, body.splitlines())) <= width
+
+
+def test_a_narrow_terminal_says_which_columns_it_left_out() -> None:
+    body = text.write(document(answers.by_hand()), width=60, color=False)
+    assert "Not shown for lack of width:" in body
+    assert "2,005" in body
+
+
+def test_colour_comes_only_where_it_is_welcome(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = document(answers.by_hand())
+    assert "\x1b[" in text.write(made, color=True)
+    assert "\x1b[" not in text.write(made)  # captured: no terminal
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True, raising=False)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[" not in text.write(made)
+
+
+def test_a_terminal_without_unicode_gets_ascii() -> None:
+    text.write(document(answers.ownership()), width=100, unicode=False).encode("ascii")
+
+
+def test_markdown_tables_survive_odd_text() -> None:
+    table = Table(columns("provider", "cost_usd"), [{"provider": "a|b\n<i>*x*</i>", "cost_usd": 5.0}])
+    lines = markdown.write(Document("t", (Section("s", (table,)),))).splitlines()
+    row = next(line for line in lines if line.startswith("| a"))
+    assert row == "| a\\|b &lt;i&gt;\\*x\\*&lt;/i&gt; | 5.00 |"
+
+
+def test_each_kind_has_a_builder_and_unknown_kinds_show_their_lists() -> None:
+    for module in BUILDERS.values():
+        __import__(module)
+    made = document({"kind": "other", "things": [{"name": "x", "cost_usd": 2.5}], "as_of": "2026-01-01"})
+    assert "2.50" in text.write(made, width=80)
+    with pytest.raises(UsageError, match="no `kind`"):
+        document({"rows": []})
+
+
+def test_numbers_are_written_by_their_unit() -> None:
+    assert format_named("npv_usd", -1234.4) == "-$1,234"
+    assert (
+        format_named("usd_per_gpu_hour", 2.345) == "$2.35/GPU-h"
+        or format_named("usd_per_gpu_hour", 2.345) == "$2.34/GPU-h"
+    )
+    assert format_named("tokens", 1.5e12) == "1.5T"
+    assert format_named("usd_per_mtok", 0.0123) == "$0.0123/Mtok"
+    assert format_named("irr_fraction", None) == "–"
+    assert format_value(float("inf")) == "∞"
+
+
+def test_a_plot_puts_points_where_they_belong() -> None:
+    chart = Chart(
+        "scatter",
+        "t",
+        "d",
+        [{"days": 1.0, "cost_usd": 10.0}, {"days": 3.0, "cost_usd": 30.0}],
+        Axis("days"),
+        Axis("cost_usd"),
+    )
+    body = text.write(Document("t", (Section("s", (chart,)),)), width=60, color=False).splitlines()
+    rows = [line.split("│")[1] for line in body if "│" in line]
+    assert rows[0].rstrip() == " " * 47 + "o"  # the dearest and longest, top right
+    assert rows[-1].rstrip() == "o"
+
+
+def test_bars_are_as_long_as_their_values() -> None:
+    chart = Chart(
+        "bar",
+        "t",
+        "d",
+        [{"name": "a", "cost_usd": 100.0}, {"name": "b", "cost_usd": 50.0}],
+        Axis("name"),
+        Axis("cost_usd"),
+    )
+    body = text.write(Document("t", (Section("s", (chart,)),)), width=60, color=False, unicode=True)
+    assert [line.count("█") for line in body.splitlines() if "█" in line] == [50, 25]
+
+
+@pytest.mark.parametrize("kind", ["training", "ownership"])
+def test_every_chart_is_a_valid_specification(kind: str) -> None:
+    altair = pytest.importorskip("altair")
+    made = document(getattr(answers, kind)())
+    charts = [block for section in made.sections for block in section.blocks if isinstance(block, Chart)]
+    assert len(charts) >= 4
+    for chart in charts:
+        altair.Chart.from_dict(specification(chart)).to_dict()
+        assert len(chart.description) > 30
+
+
+def test_sections_of_detail_wait_until_they_are_asked_for() -> None:
+    made = Document(
+        "t", (Section("short", (Paragraph("seen"),)), Section("long", (Facts((Fact("a", 1),)),), detail=True))
+    )
+    assert "long" not in text.write(made)
+    assert "long" in text.write(made, all_sections=True)

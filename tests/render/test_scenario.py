@@ -1,0 +1,150 @@
+"""Scenario files: read, checked, answered, written in every medium."""
+
+import json
+import tomllib
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from gpucost.api.report import report
+from gpucost.cli import cli
+from gpucost.errors import NothingFitsError, UsageError
+from gpucost.scenario import PARTS, example, json_schema, make_scenario, read_scenario
+
+SMALL = """
+name = "Two questions"
+[supply]
+gpu = "h100-sxm"
+[[training]]
+name = "Pretrain"
+model = "8b"
+tokens = "20b"
+gpus = 64
+top = 3
+[[ownership]]
+name = "Own"
+gpu = "h100-sxm"
+gpus = 64
+utilisation = "60%"
+years = 3
+rent = 2.4
+"""
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("scenario") / "small.toml"
+    path.write_text(SMALL, encoding="utf-8")
+    return path
+
+
+def test_the_example_is_valid_toml_and_a_valid_scenario() -> None:
+    scenario = make_scenario(tomllib.loads(example()))
+    assert [part.kind for part in scenario.parts] == ["training", "serving", "ownership"]
+
+
+def test_every_key_of_the_example_is_accepted_when_uncommented() -> None:
+    lines = [
+        line.removeprefix("# ") if line.startswith("# ") and (" = " in line or line.startswith("# [[")) else line
+        for line in example().splitlines()
+    ]
+    content = tomllib.loads("\n".join(lines))
+    assert {key: len(content[key][0]) for key in PARTS} == {key: len(fields) for key, fields in PARTS.items()}
+    make_scenario(content)
+
+
+def test_the_schema_accepts_the_example_and_refuses_a_misspelt_key() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    content = tomllib.loads(example())
+    jsonschema.validate(content, json_schema())
+    content["training"][0]["tokns"] = "1b"
+    with pytest.raises(jsonschema.ValidationError, match="tokns"):
+        jsonschema.validate(content, json_schema())
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (
+            '[[training]]\nname = "a"\nmodel = "8b"\ntokns = "1b"',
+            r"training\[1\].tokns: no such key. Did you mean tokens",
+        ),
+        ('[[training]]\nname = "a"\nmodel = "8b"', r"training\[1\].tokens: this key is required"),
+        ('[[training]]\nname = "a"\nmodel = 8\ntokens = "1b"', r"training\[1\].model: .*string.*found 8"),
+        ('[[trainig]]\nname = "a"', "trainig: no such key. Did you mean training"),
+        ("name = 'x'", "nothing to answer"),
+        ("name = ", "not valid TOML"),
+        ('[[training]]\nname = "a"\nmodel = "8b"\ntokens = "1b"\n' * 2, "two parts are called 'a'"),
+    ],
+)
+def test_a_bad_file_gets_one_sentence(tmp_path: Path, content: str, words: str) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(UsageError, match=words) as caught:
+        read_scenario(path)
+    assert str(path) in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_names_the_command_that_makes_one(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="gpucost init"):
+        read_scenario(tmp_path / "none.toml")
+
+
+def test_supply_filters_reach_the_parts_that_know_them_and_yield_to_their_own() -> None:
+    content = tomllib.loads(SMALL)
+    content["supply"]["provider"] = "lambda"
+    content["training"][0]["provider"] = "crusoe"
+    training, ownership = make_scenario(content).parts
+    assert (training.arguments["gpu"], training.arguments["provider"]) == ("h100-sxm", "crusoe")
+    assert ownership.arguments["provider"] == "lambda"
+    assert "gpu" not in content["training"][0]
+
+
+def test_paths_are_relative_to_the_scenario(tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text('[[training]]\nname = "a"\nmodel = "own/config.json"\ntokens = "1b"', encoding="utf-8")
+    assert read_scenario(path).parts[0].arguments["model"] == str(tmp_path / "own/config.json")
+
+
+def test_a_report_comes_in_every_format_and_is_the_same_again_from_json(small: Path) -> None:
+    runner = CliRunner()
+    for suffix in ("xlsx", "html", "md", "json", "txt"):
+        made = runner.invoke(cli, ["report", str(small), "-o", str(small.with_suffix(f".{suffix}"))])
+        assert made.exit_code == 0, made.output
+        assert small.with_suffix(f".{suffix}").stat().st_size > 1000
+    payload = json.loads(small.with_suffix(".json").read_text(encoding="utf-8"))
+    assert [part["name"] for part in payload["parts"]] == ["Pretrain", "Own"]
+    again = report(small.with_suffix(".json"))
+    assert again.to_markdown().splitlines()[:5] == small.with_suffix(".md").read_text(encoding="utf-8").splitlines()[:5]
+
+
+def test_a_part_that_cannot_be_answered_is_named(tmp_path: Path) -> None:
+    content = tomllib.loads(SMALL)
+    content["training"][0] |= {"model": "405b", "gpus": 1, "gpu": "rtx-4090"}
+    with pytest.raises(NothingFitsError, match="training part 'Pretrain'"):
+        report(content)
+
+
+def test_an_unknown_suffix_is_refused_before_any_work(small: Path) -> None:
+    made = CliRunner().invoke(cli, ["report", str(small), "-o", "report.docx"])
+    assert isinstance(made.exception, UsageError)
+    assert ".xlsx" in str(made.exception)
+
+
+def test_init_does_not_overwrite_what_is_there(tmp_path: Path) -> None:
+    path = tmp_path / "scenario.toml"
+    assert CliRunner().invoke(cli, ["init", str(path)]).exit_code == 0
+    path.write_text("mine", encoding="utf-8")
+    refused = CliRunner().invoke(cli, ["init", str(path)])
+    assert isinstance(refused.exception, UsageError)
+    assert path.read_text(encoding="utf-8") == "mine"
+
+
+def test_schema_prints_json_for_scenarios_and_tables() -> None:
+    for what in ("scenario", "offers"):
+        made = CliRunner().invoke(cli, ["schema", what])
+        assert json.loads(made.output)["type"] == "object"
+    unknown = CliRunner().invoke(cli, ["schema", "ofers"])
+    assert "offers" in str(unknown.exception)
