@@ -4,13 +4,13 @@ from typing import Any
 
 import click
 
-from gpucost.cli.options import catalog_options, emit_text, output_options, price_filters
+from gpucost.cli.options import FORMATS, catalog_options, emit_text, price_filters
 
 
 @click.command(name="inference")
 @click.option("--model", required=True, help="Preset, size such as 8b, or path to a config.json.")
-@click.option("--prompt", metavar="TOKENS", help="Mean prompt.  [default: 1024]")
-@click.option("--output-tokens", "output_tokens", metavar="TOKENS", help="Mean output.  [default: 256]")
+@click.option("--prompt", metavar="TOKENS", help="Mean prompt, or a length distribution.  [default: 1024]")
+@click.option("--output", metavar="TOKENS", help="Mean output, or a length distribution; files go to -o.  [default: 256]")
 @click.option("--lengths", "distribution", metavar="NAME|FILE", help="Named length distribution, or a CSV of prompt,output.")
 @click.option("--requests-per-s", metavar="N", help="Mean load in requests per second.")
 @click.option("--tokens-per-month", metavar="N", help="Load in tokens, prompt and output together.")
@@ -37,19 +37,21 @@ from gpucost.cli.options import catalog_options, emit_text, output_options, pric
 @click.option("--lines", is_flag=True, help="CSV: one row per line of each bill.")
 @price_filters
 @catalog_options
-@output_options
-def command(explain: bool, lines: bool, format_: str, fields: str | None, output: str | None, output_tokens: str | None, **wanted: Any) -> None:  # fmt: skip
+@click.option("--format", "format_", type=click.Choice(FORMATS), default="table", show_default=True, help="How to write the answer.")
+@click.option("--fields", help="Comma-separated columns to show, in this order.")
+@click.option("-o", "--output-file", "file", type=click.Path(dir_okay=False), help="Write to FILE instead of the terminal.")
+def command(explain: bool, lines: bool, format_: str, fields: str | None, file: str | None, **wanted: Any) -> None:  # fmt: skip
     """Rank real offers by the cost of a million tokens, with replicas, latency and range; beside hosted prices.
 
     \b
-    gpucost inference --model llama-3.1-70b --precision fp8 --prompt 2000 --output-tokens 300
+    gpucost inference --model llama-3.1-70b --precision fp8 --prompt 2000 --output 300
     gpucost inference --model 8b --requests-per-s 20 --profile office --autoscale --tpot 50ms
     gpucost inference --model gpt-oss-120b --lengths azure-conversation --tokens-per-month 20b --gpu h100
     """
     from gpucost.api.inference import inference
 
-    result = inference(output=output_tokens, **wanted)
-    emit_text(_written(result, format_, fields, explain, lines), output)
+    result = inference(**wanted)
+    emit_text(_written(result, format_, fields, explain, lines), file)
     for warning in result.payload["warnings"]:
         click.echo(f"gpucost: {warning}", err=True)
 

@@ -54,6 +54,7 @@ class Chip(Columns):
     hbm_gb_per_s: Floats
     half_tflops: Floats
     matrix_tflops: Floats  # peak at which quantised products run
+    fp32_tflops: Floats  # peak outside the matrix units
     memory_gb: Floats
     link_gb_per_s: Floats  # per accelerator and direction, over the slowest link of the tensor group
     host_gb_per_s: Floats
@@ -185,6 +186,12 @@ def seconds_to_read(values: Floats, bytes_each: Floats, case: Case, fraction: Fl
     return values * bytes_each / (case.chip.hbm_gb_per_s * GIGA * fraction)
 
 
+def quantised_read_s(values: Floats, case: Case, fraction: Floats) -> Floats:
+    """Return the time of reading quantised weights; where the chip must widen them, its plain arithmetic may bind."""
+    widening = values * case.rates.widen_flop / (case.chip.fp32_tflops * TERA)
+    return smooth_max(seconds_to_read(values, case.bytes.weights, case, fraction), widening)
+
+
 def linear_s(case: Case, tokens: Floats, scored: Floats) -> Floats:
     """Return the time of all products with weights, for `tokens` per replica of which `scored` reach the head.
 
@@ -201,12 +208,12 @@ def linear_s(case: Case, tokens: Floats, scored: Floats) -> Floats:
         2 * w.attention * local / p.tensor / np.where(plain, half, narrow),
     )
     dense = smooth_max(
-        seconds_to_read(w.dense / p.tensor, b.weights, case, r.weights), 2 * w.dense * local / p.tensor / narrow
+        quantised_read_s(w.dense / p.tensor, case, r.weights), 2 * w.dense * local / p.tensor / narrow
     )
     read = distinct_experts(w.expert_count, w.experts_per_token, np.maximum(tokens, 1.0) ** r.routing_exponent)
     uneven = np.where(p.expert > 1, r.imbalance, 1.0) / spread
     experts = smooth_max(
-        seconds_to_read(w.moe_layers * w.expert * read, b.weights, case, r.experts) * uneven,
+        quantised_read_s(w.moe_layers * w.expert * read, case, r.experts) * uneven,
         2 * w.moe_layers * w.experts_per_token * w.expert * tokens * uneven
         / (chip.matrix_tflops * TERA * r.matrix_experts),
     )  # fmt: skip

@@ -164,6 +164,7 @@ def build(
         hbm_gb_per_s=column([d.accelerator.hbm_gb_per_s for d in deployments]),
         half_tflops=column([half_tflops(d.accelerator, d.engine) for d in deployments]),
         matrix_tflops=column([peak for peak, _ in peaks]),
+        fp32_tflops=column([d.accelerator.fp32_tflops or half_tflops(d.accelerator, d.engine) / 8 for d in deployments]),
         memory_gb=column([d.accelerator.memory_gib * GIB / 1e9 for d in deployments]),
         link_gb_per_s=column([rate for rate, _ in links]),
         host_gb_per_s=column([d.accelerator.pcie_gb_per_s or PCIE_DEFAULT_GB_PER_S for d in deployments]),

@@ -43,8 +43,8 @@ MEMORIES = ("hbm", "gddr", "lpddr")
 FORMAT_CLASSES = ("half", "eight", "nvfp4", "mxfp4", "mxfp4_emulated", "int4", "gguf")
 LINKS = ("scaleup", "pcie", "network")
 
-_MATRIX = {"cdna3": 0.72, "cdna4": 0.85, "apple": 1.0, "xe": 0.7, "gaudi": 0.9, "trainium": 0.8, "other": 0.8}
-_ENGINE = {"tuned": 0.80, "wide": 0.9, "vllm-rocm": 1.2, "transformers": 1.2, "mlc": 0.85}
+_MATRIX = {"cdna3": 0.72, "cdna4": 0.85, "apple": 1.4, "xe": 0.7, "gaudi": 0.9, "trainium": 0.8, "other": 0.8}
+_ENGINE = {"tuned": 0.80, "wide": 0.9, "vllm-rocm": 1.4, "transformers": 1.2, "mlc": 0.85}
 _ENGINE_SPREAD = {"vllm-rocm": 0.2, "vllm-xpu": 0.2, "vllm-tpu": 0.2, "unknown": 0.2, "transformers": 0.3}
 _HOST = {"vllm-2025": 0.5, "vllm-rocm": 0.7, "transformers": 2.0, "plain": 0.02}
 _SATURATED = {"tuned": 1.3, "wide": 1.1}
@@ -64,9 +64,10 @@ PARAMETERS: tuple[Parameter, ...] = (
     _p("format_ratio.eight", 0.85, 0.12, "ratio", "bandwidth of 8-bit weights against 16-bit ones"),
     _p("format_ratio.nvfp4", 0.80, 0.15, "ratio", "the same for 4-bit floats with block scales"),
     _p("format_ratio.mxfp4", 0.95, 0.15, "ratio", "the same for MXFP4 on chips that multiply 4-bit floats"),
-    _p("format_ratio.mxfp4_emulated", 0.62, 0.15, "ratio", "the same for MXFP4 widened to 16 bits in the kernel"),
-    _p("format_ratio.int4", 0.80, 0.15, "ratio", "the same for 4-bit integers widened in the kernel"),
+    _p("format_ratio.mxfp4_emulated", 0.95, 0.10, "ratio", "the same for MXFP4 widened to 16 bits in the kernel"),
+    _p("format_ratio.int4", 0.90, 0.15, "ratio", "the same for 4-bit integers widened in the kernel"),
     _p("format_ratio.gguf", 0.85, 0.15, "ratio", "the same for the mixed formats of llama.cpp"),
+    _p("widen_flop", 13.0, 0.3, "flop", "arithmetic outside the matrix units to widen one 4-bit weight to 16 bits"),
     _p("experts_ratio", 0.85, 0.20, "ratio", "bandwidth of grouped expert products against plain ones"),
     _p("cache_ratio", 0.80, 0.15, "ratio", "bandwidth of reading the key-value cache against streaming weights"),
     _p("serial_key_ns", 11.0, 0.2, "ns", "time per cached token and layer of attention that does not split a sequence"),
@@ -76,12 +77,12 @@ PARAMETERS: tuple[Parameter, ...] = (
     _p("matrix_four_ratio", 0.65, 0.15, "ratio", "the same for the 4-bit peak"),
     _p("matrix_experts_ratio", 0.40, 0.25, "ratio", "peak of grouped expert products against plain ones"),
     _p("attention_ratio", 0.70, 0.20, "ratio", "peak of prefill attention against large products"),
-    _p("layer_us", 25.0, 0.25, "us", "fixed time of a layer's kernels under graphs"),
+    _p("layer_us", 33.0, 0.2, "us", "fixed time of a layer's kernels under graphs"),
     _p("local_layer_ratio", 1.6, 0.3, "ratio", "the same of local engines, against the others"),
     _p("expert_layer_us", 10.0, 0.4, "us", "what routing and grouping add to a layer with experts"),
     _p("latent_layer_us", 8.0, 0.4, "us", "what latent attention adds to a layer"),
     _p("linear_layer_us", 10.0, 0.5, "us", "what a linear mixer adds to a layer"),
-    _p("allreduce_us.scaleup", 6.0, 0.3, "us", "latency of an all-reduce of two in the scale-up domain"),
+    _p("allreduce_us.scaleup", 11.0, 0.25, "us", "latency of an all-reduce of two in the scale-up domain"),
     _p("allreduce_us.pcie", 40.0, 0.4, "us", "the same over PCI Express"),
     _p("allreduce_us.network", 40.0, 0.4, "us", "the same between nodes"),
     _p("allreduce_growth", 0.5, 0.4, "ratio", "what each further doubling of the ranks adds to that latency"),
@@ -133,6 +134,7 @@ class Rates(Columns):
     weights_half: Floats  # fractions of the memory bandwidth
     weights: Floats
     experts: Floats
+    widen_flop: Floats  # per weight, where the chip cannot multiply the format
     cache: Floats
     serial_key_ns: Floats  # 0 where the kernel splits long sequences
     matrix_half: Floats  # fractions of a dense peak
@@ -204,11 +206,13 @@ def resolve(values: Mapping[str, float], software: Software) -> Rates:
     narrow = np.where(four, values["matrix_four_ratio"], np.where(eight, values["matrix_eight_ratio"], 1.0))
     engine = lambda prefix: by(prefix, ENGINE_NAMES, s.engine)  # noqa: E731
     sglang = s.engine == ENGINE_NAMES.index("sglang")
+    widened = np.isin(s.format, [FORMAT_CLASSES.index("mxfp4_emulated"), FORMAT_CLASSES.index("int4")])
     unsplit = np.isin(s.engine, [ENGINE_NAMES.index(name) for name in ("plain", "transformers")])
     return Rates(
         weights_half=below_ceiling(stream),
         weights=below_ceiling(quantised),
         experts=below_ceiling(quantised * values["experts_ratio"]),
+        widen_flop=np.where(widened, values["widen_flop"], 0.0),
         cache=below_ceiling(stream * values["cache_ratio"]),
         serial_key_ns=np.where(unsplit, values["serial_key_ns"], 0.0),
         matrix_half=below_ceiling(matrix),

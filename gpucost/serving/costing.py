@@ -178,9 +178,19 @@ def best_per_offer(pairs: Pairs, goal: str, plans: Plans) -> Integers:
     return chosen
 
 
-def rank(pairs: Pairs, chosen: Integers, goal: str, plans: Plans, ids: list[str]) -> Integers:
-    """Order the chosen pairs by the goal, then cost, accelerators and the offer's id."""
+def rank(
+    pairs: Pairs, chosen: Integers, goal: str, plans: Plans, ids: list[str], interruptible: NDArray[np.bool_]
+) -> Integers:
+    """Order the chosen pairs by the goal, then cost, accelerators and the offer's id.
+
+    An offer that can be interrupted is never first: a service must not vanish with its capacity.
+    """
     plan = pairs.plan[chosen]
     wanted = {"cost": pairs.usd_per_mtok[chosen], "latency": plans.tpot_s[plan], "carbon": pairs.kgco2e[chosen] / pairs.tokens_per_month[chosen]}  # fmt: skip
     _, by_id = np.unique(np.array([ids[offer] for offer in pairs.offer[chosen]]), return_inverse=True)
-    return chosen[np.lexsort((by_id, pairs.gpus[chosen], pairs.usd_per_mtok[chosen], wanted[goal]))]
+    order = chosen[np.lexsort((by_id, pairs.gpus[chosen], pairs.usd_per_mtok[chosen], wanted[goal]))]
+    risky = interruptible[pairs.offer[order]]
+    if not len(order) or not risky[0] or risky.all():
+        return order
+    first = int(np.flatnonzero(~risky)[0])
+    return np.concatenate([order[first : first + 1], np.delete(order, first)])

@@ -114,6 +114,7 @@ def make_request(
     `lengths` holds the known distributions: name -> (mean prompt, mean output).
     """
     given = distribution_lengths(distribution, lengths or {})
+    prompt, output = length_or_number(prompt, lengths or {}, 0), length_or_number(output, lengths or {}, 1)
     utilisation_fraction = DEFAULT_UTILISATION if utilisation is None else parse_fraction(utilisation, "--utilisation")
     request = InferenceRequest(
         model=name_of(model),
@@ -168,6 +169,14 @@ def distribution_lengths(name: str | None, known: dict[str, tuple[float, float]]
     from gpucost.errors import UnknownNameError
 
     raise UnknownNameError("length distribution", name, sorted(known), "Or give a CSV file with columns prompt and output.")
+
+
+def length_or_number(value: str | float | None, known: dict[str, tuple[float, float]], column: int) -> str | float | None:
+    """Return a number as it is, or the mean of a distribution that is named instead."""
+    if not isinstance(value, str) or value.strip()[:1].isdigit() or value.strip()[:1] in ".+-":
+        return value
+    found = distribution_lengths(value.strip(), known)
+    return value if found is None else found[column]
 
 
 def own_lengths(path: str) -> tuple[float, float]:

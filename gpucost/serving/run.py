@@ -55,7 +55,7 @@ def infer(request: InferenceRequest, catalog: "Catalog") -> dict[str, Any]:
     pairs = costing.price_pairs(request, plans, market.supply, market.terms, offer, plan)
     chosen = costing.best_per_offer(pairs, request.optimize, plans)
     ids = [item.offer_id for item in market.facts.offers]
-    order = costing.rank(pairs, chosen, request.optimize, plans, ids)
+    order = costing.rank(pairs, chosen, request.optimize, plans, ids, market.terms.interruptible)
     check_budget(request, market, pairs, order)
     return payload(request, architecture, catalog, market, plans, pairs, order, offers)
 
@@ -160,11 +160,7 @@ def lead(request: InferenceRequest, architecture: Architecture, options: list[di
     """Return the answer in one sentence."""
     best = options[0]
     where = f"{best['gpus']} × {best['gpu']} at {best['provider']} ({best['instance_type']})"
-    load = (
-        f"{format_count(best['tokens_per_month'])} tokens a month"
-        if request.has_demand
-        else f"at saturation, {format_count(best['tokens_per_month'])} tokens a month"
-    )
+    load = f"{format_count(best['tokens_per_month'])} tokens a month" + ("" if request.has_demand else " at saturation")
     return (
         f"{architecture.name}: {best['usd_per_mtok']:.3g} USD per million tokens ({best['usd_per_mtok_low']:.3g} to "
         f"{best['usd_per_mtok_high']:.3g}) on {where}, {best['usd_per_month']:,.0f} USD a month for {load}."
