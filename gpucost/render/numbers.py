@@ -19,7 +19,7 @@ _HEADINGS = {
     "usd_per_gpu_hour": "price", "price_observed_on": "price of", "age_days": "age", "tokens_per_s": "tokens/s",
 }  # fmt: skip
 _SHORT_UNITS = {
-    "USD per GPU-hour": "$/GPU-h", "USD per hour": "$/h", "USD per million tokens": "$/Mtok", "USD": "$", "fraction of one": "%",
+    "USD per GPU-hour": "$/GPU-h", "USD per hour": "$/h", "USD per million tokens": "$/Mtok", "USD": "$", "USD per unit": "$", "fraction of one": "%",
     "USD per kWh": "$/kWh", "USD per kW-month": "$/kW-month", "USD per GB": "$/GB", "USD per GB-month": "$/GB-month",
     "USD per GiB-month": "$/GiB-month",
     "tokens per second per GPU": "", "tokens per second": "", "milliseconds": "ms", "microseconds": "µs", "seconds": "s", "date": "",

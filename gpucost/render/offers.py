@@ -37,7 +37,7 @@ def excluded_table(payload: Mapping[str, Any]) -> tuple[Table, ...]:
 
 def bill_table(option: Mapping[str, Any], total_usd: Any, title: str = "") -> Table:
     """Return an option's bill with its total."""
-    price = Column("unit_price_usd", "unit price", "USD per unit")
+    price = Column("unit_price_usd", "unit price", "USD per unit", priority=2)
     shown = (*columns("name=line", "quantity", "unit"), price, *columns("cost_usd", "note:3"))
     total = {"name": "total", "cost_usd": total_usd} if total_usd is not None else None
     return Table(shown, option["lines"], title=title, total=total)

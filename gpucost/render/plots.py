@@ -98,7 +98,8 @@ def _tornado(chart: Chart, terminal: Terminal) -> Iterator[str]:
         left = round(max(base - ends[0], 0) / reach * room)
         right = round(max(ends[1] - base, 0) / reach * room)
         text = f"{format_value(ends[0], chart.y.measure)} to {format_value(ends[1], chart.y.measure)}"
-        yield f"{name[:pad]:<{pad}}  {block * left:>{room}}|{block * right:<{room}}  {text}"
+        line = f"{name[:pad]:<{pad}}  {block * left:>{room}}|{block * right:<{room}}  {text}"
+        yield line if len(line) <= terminal.width else line[: pad + 3 + 2 * room].rstrip()
 
 
 def _grid(chart: Chart, rows: Sequence[Any], terminal: Terminal) -> Iterator[str]:
@@ -129,5 +130,7 @@ def _grid(chart: Chart, rows: Sequence[Any], terminal: Terminal) -> Iterator[str
 def _ends(axis: Axis, low: float, high: float, width: int) -> str:
     left, right = format_value(low, axis.measure), format_value(high, axis.measure)
     middle = with_heading(axis.label, short_unit(axis.measure)) + (", log" if axis.log else "")
+    room = max(width - len(left) - len(right) - 2, 0)
+    middle = middle if len(middle) <= room else middle[:room].rstrip()
     gap = max(width - len(left) - len(right) - len(middle), 2)
     return f"{left}{' ' * (gap // 2)}{middle}{' ' * (gap - gap // 2)}{right}"

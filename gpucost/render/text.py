@@ -11,6 +11,7 @@ from typing import Any
 from gpucost.render.document import Block, Chart, Column, Document, Fact, Facts, Paragraph, Table
 from gpucost.render.numbers import MISSING, format_value, short_unit, with_unit
 
+_NARROWEST = 8  # of a column whose text wraps
 WIDE = 150  # a pipe or a file has no width of its own
 
 
@@ -135,7 +136,11 @@ def table_lines(table: Table, terminal: Terminal) -> Iterator[str]:
         least = max(range(len(shown)), key=lambda index: (shown[index].priority, index))
         dropped.append(shown.pop(least))
         grid = _grid(table, shown)
-    yield from _lay_out(grid, shown, table, terminal)
+    widths = _shrunk(grid, [is_numeric(column, table.rows) for column in shown], terminal.width)
+    if sum(widths) + 2 * (len(widths) - 1) > terminal.width:
+        yield from _records(grid, terminal)
+    else:
+        yield from _lay_out(grid, widths, shown, table, terminal)
     if dropped:
         names = ", ".join(column.title for column in reversed(dropped))
         yield from _wrap(f"Not shown for lack of width: {names}.", terminal.width)
@@ -191,14 +196,31 @@ def _width(grid: list[list[str]]) -> int:
     return sum(max(len(row[index]) for row in grid) for index in range(len(grid[0]))) + 2 * (len(grid[0]) - 1)
 
 
-def _lay_out(grid: list[list[str]], shown: Sequence[Column], table: Table, terminal: Terminal) -> Iterator[str]:
-    widths = [max(len(row[index]) for row in grid) for index in range(len(shown))]
+def _shrunk(grid: list[list[str]], right: Sequence[bool], room: int) -> list[int]:
+    """Return column widths; where they do not fit, the widest columns of text are narrowed and wrap."""
+    widths = [max(len(row[index]) for row in grid) for index in range(len(grid[0]))]
+    for index in sorted((index for index in range(len(widths)) if not right[index]), key=lambda index: -widths[index]):
+        excess = sum(widths) + 2 * (len(widths) - 1) - room
+        if excess > 0:
+            widths[index] = max(widths[index] - excess, min(widths[index], _NARROWEST))
+    return widths
+
+
+def _records(grid: list[list[str]], terminal: Terminal) -> Iterator[str]:
+    """Write each row as lines of heading and value, where not even the chief columns fit beside each other."""
+    head, *rows = grid
+    pad = min(max(map(len, head)), terminal.width // 2)
+    for row in rows:
+        for name, text in zip(head, row, strict=True):
+            if text:
+                yield from _wrap(f"{name[:pad]:<{pad}}  {text}", terminal.width, " " * (pad + 2))
+        yield ""
+
+
+def _lay_out(
+    grid: list[list[str]], widths: list[int], shown: Sequence[Column], table: Table, terminal: Terminal
+) -> Iterator[str]:
     right = [is_numeric(column, table.rows) for column in shown]
-    excess = sum(widths) + 2 * (len(widths) - 1) - terminal.width
-    texts = [index for index in range(len(shown)) if not right[index]]
-    if excess > 0 and texts:  # shorten the widest text column by wrapping it
-        widest = max(texts, key=lambda index: widths[index])
-        widths[widest] = max(widths[widest] - excess, 8)
     for number, row in enumerate(grid):
         cells = [textwrap.wrap(text, widths[index]) or [""] for index, text in enumerate(row)]
         for level in range(max(map(len, cells))):

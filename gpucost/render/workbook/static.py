@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpucost.render.document import Document, Table
-from gpucost.render.numbers import heading_of
+from gpucost.render.numbers import heading_of, short_unit
 from gpucost.render.table_csv import flatten
 from gpucost.render.workbook.book import Book, Cell, Sheet, number_format
 from gpucost.render.workbook.live import LiveModel
@@ -75,9 +75,9 @@ def _fast_rows(book: Book, sheet: Sheet, columns: Sequence[str], rows: Sequence[
 
 
 def _head(key: str) -> str:
-    unit = unit_of(key)
-    heading = heading_of(key)
-    return heading if unit in ("", "date") or heading.split()[-1] == unit else f"{heading} ({unit})"
+    unit, heading = unit_of(key), heading_of(key)
+    unit = unit if unit.startswith("USD") else short_unit(unit)
+    return heading if not unit or heading.split()[-1] == unit or unit in heading else f"{heading} ({unit})"
 
 
 def write_options(book: Book, sheet: Sheet, parts: Parts) -> None:
