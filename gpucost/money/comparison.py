@@ -79,12 +79,15 @@ class Outcome:
 
 def columns(values: Mapping[str, Any]) -> dict[str, Any]:
     """Shape inputs for the formulas: numbers become columns over the cases, words stay."""
-    return {
-        name: value
-        if isinstance(value, str)
-        else np.asarray(np.nan if value is None else value, np.float64).reshape(-1, 1)
-        for name, value in values.items()
-    }
+    return {name: value if _is_shaped(value) else _column(value) for name, value in values.items()}
+
+
+def _is_shaped(value: Any) -> bool:
+    return isinstance(value, str) or (isinstance(value, np.ndarray) and value.ndim == 2)
+
+
+def _column(value: Any) -> Array:
+    return np.asarray(np.nan if value is None else value, np.float64).reshape(-1, 1)
 
 
 def evaluate_months(

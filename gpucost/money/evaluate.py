@@ -62,6 +62,15 @@ def _balance(rate: Array, periods: Array, present: Array, paid: Array) -> Array:
     return np.where(rate == 0, present - paid * periods, present * growth - paid * (growth - 1) / safe)
 
 
+def _power(base: Any, exponent: Any) -> Any:
+    """Raise a column over the cases to a row over the months, once for every distinct exponent."""
+    if np.ndim(exponent) != 2 or np.ndim(base) != 2 or exponent.shape[0] != 1 or base.shape[1] != 1 or base.min() <= 0:
+        return base**exponent
+    distinct, place = np.unique(exponent[0], return_inverse=True)
+    raised = np.exp(np.log(base) * distinct)
+    return raised if np.array_equal(distinct, exponent[0]) else raised[:, place]
+
+
 def _total(line: Array) -> Array:
     return np.asarray(np.sum(line, axis=-1, keepdims=np.ndim(line) == 2))
 
@@ -105,6 +114,7 @@ _FUNCTIONS: dict[str, Any] = {
     "interpolate": _interpolate,
     "payment": payment,
     "balance": _balance,
+    "power": _power,
     "total": _total,
     "sum_product": lambda line, other: _total(line * other),
     "internal_rate": _internal_rate,
@@ -128,6 +138,12 @@ class _Prepare(ast.NodeTransformer):
                 branch: ast.AST = self.visit(node.args[1 if word == wanted.value else 2])
                 return branch
         return self.generic_visit(node)
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.Pow) and not isinstance(node.right, ast.Constant):
+            return ast.Call(ast.Name("power", ast.Load()), [node.left, node.right], [])
+        return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.Call:
         self.generic_visit(node)

@@ -14,8 +14,9 @@ NARROW, LARGE = 1e-6, 1e-4  # a value above LARGE on an interval below NARROW (s
 def find(function: Callable[[Array], Array], low: Array, high: Array, rounds: int = 80) -> Array:
     """Return the root of each case between low and high; NaN where the function has one sign at both ends.
 
-    Regula falsi with the Illinois weight (Dowell & Jarratt 1971) and a bisection every third step: exact after one step
-    for a linear function, which most break-even questions are; for a function that jumps, the place of the jump.
+    Regula falsi with the Illinois weight (Dowell & Jarratt 1971), and a bisection where three steps did not halve the
+    interval: exact after one step for a linear function, which most break-even questions are; for a function that
+    jumps, the place of the jump.
 
     >>> find(lambda x: x**2 - np.array([2.0, 9.0]), np.zeros(2), np.full(2, 10.0)).round(9).tolist()
     [1.414213562, 3.0]
@@ -26,6 +27,7 @@ def find(function: Callable[[Array], Array], low: Array, high: Array, rounds: in
     scale = np.maximum(np.abs(fa), np.abs(fb))
     best, best_value = np.where(np.abs(fa) <= np.abs(fb), a, b), np.minimum(np.abs(fa), np.abs(fb))
     width = np.abs(b - a)
+    before = width
     for step in range(rounds):
         jump = (np.abs(b - a) < NARROW * width) & (best_value > LARGE * scale)
         unsolved = bracketed & (best_value > NEGLIGIBLE * scale) & ~jump
@@ -33,7 +35,9 @@ def find(function: Callable[[Array], Array], low: Array, high: Array, rounds: in
             break
         with np.errstate(divide="ignore", invalid="ignore"):
             x = b - fb * (b - a) / (fb - fa)
-        x = np.where((step % 3 == 2) | ~np.isfinite(x), (a + b) / 2, x)
+        stalled = (step % 3 == 2) & (np.abs(b - a) > 0.5 * before)
+        before = np.where(step % 3 == 2, np.abs(b - a), before)
+        x = np.where(stalled | ~np.isfinite(x), (a + b) / 2, x)
         x = np.where(unsolved, x, best)
         fx = function(x)
         better = np.abs(fx) < best_value

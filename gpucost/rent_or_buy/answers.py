@@ -20,7 +20,7 @@ RENT_SEARCH_USD = 1000.0
 
 def outcomes(case: Case, changes: Mapping[str, Any]) -> Outcome:
     """Evaluate the case with some inputs changed: numbers, words, or one value per case."""
-    return outcome({**case.values(), **changes}, case.tables)
+    return outcome({**case.columns(), **changes}, case.tables)
 
 
 def one_at_a_time(case: Case, names: Sequence[str], values: Array) -> Outcome:

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from gpucost.errors import PriceMissingError, UsageError
 from gpucost.money import rent_paths, residual, tax
+from gpucost.money.comparison import columns
 from gpucost.plan import (
     Assumption,
     Given,
@@ -54,9 +55,17 @@ class Case:
     rent_options: list[dict[str, Any]] = field(default_factory=list)
     special: dict[str, Any] = field(default_factory=dict)
 
+    shaped: dict[str, Any] = field(default_factory=dict)
+
     def values(self) -> dict[str, Any]:
         """Return the inputs by name."""
         return {name: assumption.value for name, assumption in self.assumptions.items()}
+
+    def columns(self) -> dict[str, Any]:
+        """Return the inputs as the formulas read them, shaped once; the case must not change any more."""
+        if not self.shaped:
+            self.shaped = columns(self.values())
+        return self.shaped
 
     @property
     def months(self) -> int:

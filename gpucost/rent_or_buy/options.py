@@ -28,7 +28,7 @@ def options(case: Case, base: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _evaluated(case: Case, changes: Mapping[str, Any]) -> dict[str, Any]:
-    return evaluate_months({**case.values(), **changes}, case.tables, case.months, _RENT_TARGETS)
+    return evaluate_months({**case.columns(), **changes}, case.tables, case.months, _RENT_TARGETS)
 
 
 _RENT_TARGETS = (
