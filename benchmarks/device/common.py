@@ -6,6 +6,7 @@ import os
 import time
 import traceback
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -70,7 +71,7 @@ def seconds(step: Callable[[], Any], *, warmup: int = 3, repeat: int = 10) -> fl
             step()
             mark.record()
         synchronize()
-        times = [a.elapsed_time(b) / 1e3 for a, b in zip(marks, marks[1:], strict=False)]
+        times = [a.elapsed_time(b) / 1e3 for a, b in pairwise(marks)]
     else:
         for _ in range(repeat):
             begin = time.perf_counter()

@@ -4,9 +4,8 @@
     torchrun --nproc-per-node 8 -m benchmarks.device.decode [--seconds 200]
 
 Each rank holds its shard (heads, feed-forward columns, vocabulary rows); two all-reduces per layer and one
-all-gather of the logits. Attention reads a dense KV cache of the stated context. Every second or fourth layer count would do for
-a shard that does not fit, so `layers` says how many were run and `step_s` is scaled to the whole model from runs
-with two layer counts.
+all-gather of the logits. Attention reads a dense KV cache of the stated context. `layers_run` says how many layers
+were run: all are alike, so that the step of the whole model is its layers × `layer_s` + `rest_s`.
 """
 
 import argparse
@@ -164,15 +163,41 @@ def measure(table: Table, name: str, shard: Shard, phase: str, batch: int, conte
                 time_s, rest_s = graph_seconds(layers, calls=2), graph_seconds(logits, calls=4)
             step_s = time_s / run * model.layers + rest_s
             tokens = batch if phase == "decode" else batch * context
-            table.add(model=name, phase=phase, tp=shard.tensor, weight_precision=shard.precision, mode=mode, batch=batch, context=context,
-                      layers_run=run, layer_s=time_s / run, rest_s=rest_s, step_s=step_s, tokens_per_s_per_gpu=tokens / step_s / shard.tensor)  # fmt: skip
+            table.add(
+                model=name,
+                phase=phase,
+                tp=shard.tensor,
+                weight_precision=shard.precision,
+                mode=mode,
+                batch=batch,
+                context=context,
+                layers_run=run,
+                layer_s=time_s / run,
+                rest_s=rest_s,
+                step_s=step_s,
+                tokens_per_s_per_gpu=tokens / step_s / shard.tensor,
+            )
 
 
 def grid(tiny: bool) -> list[tuple[str, int, int, bool]]:
     if tiny:
         return [("decode", 2, 32, True), ("prefill", 1, 32, False)]
-    decode = [("decode", b, c, b in (1, 64) and c == 1024) for b, c in
-              ((1, 1024), (8, 1024), (32, 1024), (64, 1024), (128, 1024), (256, 1024), (1, 16384), (8, 8192), (32, 4096), (64, 4096), (16, 16384))]  # fmt: skip
+    decode = [
+        ("decode", b, c, b in (1, 64) and c == 1024)
+        for b, c in (
+            (1, 1024),
+            (8, 1024),
+            (32, 1024),
+            (64, 1024),
+            (128, 1024),
+            (256, 1024),
+            (1, 16384),
+            (8, 8192),
+            (32, 4096),
+            (64, 4096),
+            (16, 16384),
+        )
+    ]
     return [
         *decode,
         ("prefill", 1, 512, False),
@@ -193,8 +218,15 @@ def plan(tiny: bool) -> list[tuple[str, int, str, int]]:
             ("llama3-8b", 1, "fp8", 16),
             ("llama3-70b", 1, "fp8", 12),
         ]
-    return [("llama3-70b", 8, "bf16", 20), ("llama3-8b", 8, "bf16", 16), ("llama3-70b", 4, "bf16", 20), ("llama3-8b", 2, "bf16", 16),
-            ("llama3-70b", 2, "bf16", 20), ("llama3-8b", 4, "bf16", 16), ("llama3-70b", 8, "fp8", 20)]  # fmt: skip
+    return [
+        ("llama3-70b", 8, "bf16", 20),
+        ("llama3-8b", 8, "bf16", 16),
+        ("llama3-70b", 4, "bf16", 20),
+        ("llama3-8b", 2, "bf16", 16),
+        ("llama3-70b", 2, "bf16", 20),
+        ("llama3-8b", 4, "bf16", 16),
+        ("llama3-70b", 8, "fp8", 20),
+    ]
 
 
 def main() -> None:

@@ -70,10 +70,16 @@ def build(case: Case) -> nn.Module:
 
     shape = SHAPES[case.model]
     config = (Qwen2Config if case.family == "qwen2" else LlamaConfig)(
-        vocab_size=shape.vocab, hidden_size=shape.hidden, intermediate_size=shape.ffn, num_hidden_layers=shape.layers,
-        num_attention_heads=shape.heads, num_key_value_heads=shape.kv_heads, max_position_embeddings=65536,
-        tie_word_embeddings=case.model in ("llama3.2-1b", "llama3.2-3b", "qwen2.5-1.5b"), use_cache=False,
-    )  # fmt: skip
+        vocab_size=shape.vocab,
+        hidden_size=shape.hidden,
+        intermediate_size=shape.ffn,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.kv_heads,
+        max_position_embeddings=65536,
+        tie_word_embeddings=case.model in ("llama3.2-1b", "llama3.2-3b", "qwen2.5-1.5b"),
+        use_cache=False,
+    )
     dtype = torch.float32 if case.recipe == "amp" else torch.bfloat16
     with torch.device(DEVICE):
         model = AutoModelForCausalLM.from_config(config, attn_implementation="sdpa", dtype=dtype)
@@ -118,14 +124,36 @@ def run(table: Table, case: Case) -> None:
         times.append(time.perf_counter() - begin)
     time_s, (peak, reserved) = sorted(times[1:])[1], peak_gb()
     table.add(
-        task=case.method, lora_rank=case.rank, family=case.family, model=case.model,
+        task=case.method,
+        lora_rank=case.rank,
+        family=case.family,
+        model=case.model,
         params_b=sum(p.numel() for p in model.parameters()) / 1e9,
-        n_layers=shape.layers, hidden=shape.hidden, n_heads=shape.heads, n_kv_heads=shape.kv_heads, ffn_hidden=shape.ffn,
-        vocab=shape.vocab, seq_len=case.seq, n_gpus=1, tp=1, dp=1, zero_stage=0, micro_batch=case.micro, accumulate=1,
-        activation_recompute=case.recompute, recipe=case.recipe, compiled=0, optimizer="fused", loss_chunk_tokens=0,
-        measured_iter_time_s=time_s, measured_tokens_per_s_per_gpu=case.micro * case.seq / time_s,
-        after_forward_gb=after_forward, before_step_gb=before_step, peak_memory_gb=peak, peak_reserved_gb=reserved,
-    )  # fmt: skip
+        n_layers=shape.layers,
+        hidden=shape.hidden,
+        n_heads=shape.heads,
+        n_kv_heads=shape.kv_heads,
+        ffn_hidden=shape.ffn,
+        vocab=shape.vocab,
+        seq_len=case.seq,
+        n_gpus=1,
+        tp=1,
+        dp=1,
+        zero_stage=0,
+        micro_batch=case.micro,
+        accumulate=1,
+        activation_recompute=case.recompute,
+        recipe=case.recipe,
+        compiled=0,
+        optimizer="fused",
+        loss_chunk_tokens=0,
+        measured_iter_time_s=time_s,
+        measured_tokens_per_s_per_gpu=case.micro * case.seq / time_s,
+        after_forward_gb=after_forward,
+        before_step_gb=before_step,
+        peak_memory_gb=peak,
+        peak_reserved_gb=reserved,
+    )
 
 
 CASES = [
@@ -155,7 +183,12 @@ def main() -> None:
     parser.add_argument("--tiny", action="store_true")
     options = parser.parse_args()
     box, table = TimeBox(options.seconds), Table(out("finetune.csv"), ["task", "lora_rank", "family", *COLUMNS])
-    tiny = [Case("tiny", 32, 1, r, m, 4, a, f) for r, m, a, f in (("none", "lora", "bf16", "llama"), ("full", "lora", "bf16", "qwen2"), ("none", "full", "amp", "llama"), ("full", "frozen4", "bf16", "llama"))]  # fmt: skip
+    tiny = [
+        Case("tiny", 32, 1, "none", "lora", 4),
+        Case("tiny", 32, 1, "full", "lora", 4, family="qwen2"),
+        Case("tiny", 32, 1, "none", "full", 4, recipe="amp"),
+        Case("tiny", 32, 1, "full", "frozen4", 4),
+    ]
     for case in tiny if options.tiny else CASES:
         if box.over():
             break

@@ -40,8 +40,16 @@ def matmul(table: Table, precision: str, m: int, k: int, n: int) -> None:
     flop = 2.0 * m * k * n
     calls = int(max(1, min(20, 2e-3 / max(flop / 6e14, width * k * n / 4e12) / copies)))
     time_s = graph_seconds(step, calls=calls) / copies
-    table.add(op="matmul", precision=precision, m=m, k=k, n=n, time_s=time_s, tflops=flop / time_s / 1e12,
-              gb_per_s=(width * (m * k + k * n) + 2 * m * n) / time_s / 1e9)  # fmt: skip
+    table.add(
+        op="matmul",
+        precision=precision,
+        m=m,
+        k=k,
+        n=n,
+        time_s=time_s,
+        tflops=flop / time_s / 1e12,
+        gb_per_s=(width * (m * k + k * n) + 2 * m * n) / time_s / 1e9,
+    )
 
 
 def attention(table: Table, batch: int, sequence: int, heads: int, kv_heads: int, head_dim: int) -> None:
@@ -88,8 +96,15 @@ def memory_bound(table: Table, tokens: int, hidden: int) -> None:
                 continue
             function = torch.compile(operation) if mode == "compiled" else operation
             time_s = seconds(lambda f=function: f(x), repeat=10)
-            table.add(op=name, precision="bf16", mode=mode, m=tokens, k=hidden, time_s=time_s,
-                      gb_per_s=bytes_per_element * x.numel() / time_s / 1e9)  # fmt: skip
+            table.add(
+                op=name,
+                precision="bf16",
+                mode=mode,
+                m=tokens,
+                k=hidden,
+                time_s=time_s,
+                gb_per_s=bytes_per_element * x.numel() / time_s / 1e9,
+            )
 
 
 def cross_entropy(table: Table, tokens: int, vocab: int) -> None:
@@ -108,8 +123,15 @@ def cross_entropy(table: Table, tokens: int, vocab: int) -> None:
         if mode == "compiled" and compiled_loss is None:
             continue
         time_s = seconds(step, repeat=5)
-        table.add(op="cross_entropy", precision="bf16", mode=mode, m=tokens, n=vocab, time_s=time_s,
-                  gb_per_s=6.0 * tokens * vocab / time_s / 1e9)  # fmt: skip
+        table.add(
+            op="cross_entropy",
+            precision="bf16",
+            mode=mode,
+            m=tokens,
+            n=vocab,
+            time_s=time_s,
+            gb_per_s=6.0 * tokens * vocab / time_s / 1e9,
+        )
 
 
 def optimizer(table: Table, parameters: int, dtype: torch.dtype, mode: str) -> None:
@@ -120,8 +142,14 @@ def optimizer(table: Table, parameters: int, dtype: torch.dtype, mode: str) -> N
     adamw = torch.optim.AdamW(weights, lr=1e-4, fused=mode == "fused", foreach=mode == "foreach")
     time_s = seconds(adamw.step, warmup=2, repeat=5)
     width = weights[0].element_size()
-    table.add(op="adamw", precision={4: "fp32", 2: "bf16"}[width], mode=mode, m=parameters, time_s=time_s,
-              gb_per_s=7.0 * width * parameters / time_s / 1e9)  # fmt: skip
+    table.add(
+        op="adamw",
+        precision={4: "fp32", 2: "bf16"}[width],
+        mode=mode,
+        m=parameters,
+        time_s=time_s,
+        gb_per_s=7.0 * width * parameters / time_s / 1e9,
+    )
 
 
 def matmul_cases(tiny: bool) -> list[tuple[str, int, int, int]]:
@@ -154,7 +182,7 @@ def attention_cases(tiny: bool) -> list[tuple[int, int, int, int, int]]:
         return [(1, 64, 4, 2, 16)]
     cases = [(max(1, 16384 // s), s, 32, 8, 128) for s in (512, 1024, 2048, 4096, 8192, 16384, 32768)]
     cases += [(max(1, 16384 // s), s, 12, 12, 64) for s in (1024, 4096, 16384)]
-    return cases + [(8, 2048, 8, 2, 128), (2, 8192, 64, 8, 128), (4, 4096, 16, 16, 256)]
+    return [*cases, (8, 2048, 8, 2, 128), (2, 8192, 64, 8, 128), (4, 4096, 16, 16, 256)]
 
 
 def main() -> None:

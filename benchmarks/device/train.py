@@ -20,11 +20,36 @@ from benchmarks.device.common import CUDA, DEVICE, WORLD, Table, TimeBox, clean,
 from benchmarks.device.model import SHAPES, Decoder, parameters_of
 
 COLUMNS = [
-    "model", "params_b", "n_layers", "hidden", "n_heads", "n_kv_heads", "ffn_hidden", "vocab", "seq_len", "n_gpus", "tp", "dp",
-    "zero_stage", "micro_batch", "accumulate", "activation_recompute", "recipe", "compiled", "optimizer", "loss_chunk_tokens",
-    "loss_chunk_recompute", "forward_backward_s", "optimizer_s", "measured_iter_time_s", "measured_tokens_per_s_per_gpu",
-    "after_forward_gb", "before_step_gb", "peak_memory_gb", "peak_reserved_gb",
-]  # fmt: skip
+    "model",
+    "params_b",
+    "n_layers",
+    "hidden",
+    "n_heads",
+    "n_kv_heads",
+    "ffn_hidden",
+    "vocab",
+    "seq_len",
+    "n_gpus",
+    "tp",
+    "dp",
+    "zero_stage",
+    "micro_batch",
+    "accumulate",
+    "activation_recompute",
+    "recipe",
+    "compiled",
+    "optimizer",
+    "loss_chunk_tokens",
+    "loss_chunk_recompute",
+    "forward_backward_s",
+    "optimizer_s",
+    "measured_iter_time_s",
+    "measured_tokens_per_s_per_gpu",
+    "after_forward_gb",
+    "before_step_gb",
+    "peak_memory_gb",
+    "peak_reserved_gb",
+]
 
 
 @dataclass(frozen=True)
@@ -132,13 +157,30 @@ def run(table: Table, case: Case) -> None:
     data_parallel = WORLD // case.tensor
     spread = {"n_gpus": WORLD, "tp": case.tensor, "dp": data_parallel, "zero_stage": case.zero}
     table.add(
-        model=case.model, params_b=parameters_of(model) / 1e9, n_layers=shape.layers, hidden=shape.hidden,
-        n_heads=shape.heads, n_kv_heads=shape.kv_heads, ffn_hidden=shape.ffn, vocab=shape.vocab, seq_len=case.seq, **spread,
-        micro_batch=case.micro, accumulate=case.accumulate, activation_recompute=case.recompute, recipe=case.recipe,
-        compiled=case.compiled, optimizer=case.optimizer, loss_chunk_tokens=case.chunk, loss_chunk_recompute=case.chunk_recompute,
-        measured_iter_time_s=time_s, peak_memory_gb=peak, peak_reserved_gb=reserved, **marks,
+        model=case.model,
+        params_b=parameters_of(model) / 1e9,
+        n_layers=shape.layers,
+        hidden=shape.hidden,
+        n_heads=shape.heads,
+        n_kv_heads=shape.kv_heads,
+        ffn_hidden=shape.ffn,
+        vocab=shape.vocab,
+        seq_len=case.seq,
+        **spread,
+        micro_batch=case.micro,
+        accumulate=case.accumulate,
+        activation_recompute=case.recompute,
+        recipe=case.recipe,
+        compiled=case.compiled,
+        optimizer=case.optimizer,
+        loss_chunk_tokens=case.chunk,
+        loss_chunk_recompute=case.chunk_recompute,
+        measured_iter_time_s=time_s,
+        peak_memory_gb=peak,
+        peak_reserved_gb=reserved,
+        **marks,
         measured_tokens_per_s_per_gpu=case.micro * case.accumulate * case.seq / case.tensor / time_s,
-    )  # fmt: skip
+    )
 
 
 SINGLE = [
@@ -187,6 +229,16 @@ NODE = [
 ]
 
 
+def tiny_cases() -> list[Case]:
+    """The kinds of case that a machine without a GPU can try, on a tiny model."""
+    found = set()
+    for case in SINGLE + NODE:
+        alone = WORLD == 1 and (case.zero > 0 or case.tensor > 1)
+        if not case.compiled and case.tensor <= WORLD and not alone:
+            found.add(dataclasses.replace(case, model="tiny", seq=32, micro=1, chunk=16 * bool(case.chunk)))
+    return sorted(found, key=str)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--set", choices=("single", "node", "tiny"), required=True)
@@ -196,7 +248,7 @@ def main() -> None:
         if CUDA:
             torch.cuda.set_device(DEVICE)
         dist.init_process_group("nccl" if CUDA else "gloo", device_id=DEVICE if CUDA else None)
-    cases = {"single": SINGLE, "node": NODE, "tiny": sorted({dataclasses.replace(c, model="tiny", seq=32, micro=1, chunk=16 * bool(c.chunk)) for c in SINGLE + NODE if not c.compiled and (WORLD > 1 or c.zero == 0) and c.tensor <= WORLD}, key=str)}[options.set]  # fmt: skip
+    cases = {"single": SINGLE, "node": NODE, "tiny": tiny_cases()}[options.set]
     box, table = TimeBox(options.seconds), Table(out(f"train-{options.set}.csv"), COLUMNS)
     clean()
     for case in cases:

@@ -7,28 +7,33 @@ import click
 from gpucost.cli.options import FORMATS, emit_text
 from gpucost.cli.training_options import COUNT
 
+METHODS = click.Choice(("full", "lora", "qlora"))
+RECOMPUTES = click.Choice(("auto", "none", "selective", "full"))
+OFFLOADS = click.Choice(("none", "states", "all"))
+SOFTWARE = "fused (default), compiled, eager, autocast, library (adapters' default), library_autocast."
+
 OPTIONS = (
     click.option("--model", required=True, metavar="NAME", help="Preset, alias, size such as 11b, or a config.json."),
     click.option("--gpu", required=True, metavar="NAME", help="One accelerator, such as h100-sxm."),
     click.option("--gpus", type=COUNT, metavar="N", help="How many; else the fewest that fit."),
     click.option("--system", metavar="NAME", help="Node and network; else the usual one of the accelerator."),
-    click.option("--method", type=click.Choice(("full", "lora", "qlora")), help="What is trained (default full)."),
+    click.option("--method", type=METHODS, help="What is trained (default full)."),
     click.option("--optimizer", metavar="NAME", help="adamw (default), adamw-bf16, adamw-8bit, adafactor, sgd, muon …"),
     click.option("--sequence", type=COUNT, metavar="TOKENS", help="Sequence; else the model's, at most 4,096."),
     click.option("--micro-batch", type=COUNT, metavar="N", help="Sequences per GPU and micro-step (default 1)."),
-    click.option("--recompute", type=click.Choice(("auto", "none", "selective", "full")), help="Activations to recompute (default auto: the least that fits)."),
+    click.option("--recompute", type=RECOMPUTES, help="Activations to recompute (default auto: the least that fits)."),
     click.option("--loss-chunk", type=COUNT, metavar="TOKENS", help="Tokens whose logits exist at a time; else all."),
-    click.option("--offload", type=click.Choice(("none", "states", "all")), help="What host memory takes (default none)."),
+    click.option("--offload", type=OFFLOADS, help="What host memory takes (default none)."),
     click.option("--lora-rank", type=COUNT, metavar="N", help="Rank of the adapters (default 16)."),
     click.option("--tensor", type=COUNT, metavar="N", help="Tensor-parallel degree; else searched."),
     click.option("--pipeline", type=COUNT, metavar="N", help="Pipeline stages; else searched."),
     click.option("--context", type=COUNT, metavar="N", help="Context-parallel degree (default 1)."),
     click.option("--expert", type=COUNT, metavar="N", help="Expert-parallel degree; else searched."),
-    click.option("--sharding", type=click.IntRange(0, 3), help="0 none, 1 optimizer, 2 and gradients, 3 and weights (FSDP); else searched."),
-    click.option("--software", metavar="STYLE", help="fused (default), compiled, eager, autocast, library, library_autocast."),
+    click.option("--sharding", type=click.IntRange(0, 3), help="0 none, 1 states, 2 gradients too, 3 weights too."),
+    click.option("--software", metavar="STYLE", help=SOFTWARE),
     click.option("--flash/--no-flash", default=None, help="Fused attention (default), or the scores in memory."),
     click.option("--as-of", metavar="DATE", help="The day that the catalog is seen from."),
-)  # fmt: skip
+)
 
 
 def fit_options(function: Any) -> Any:
@@ -53,8 +58,8 @@ def fit_options(function: Any) -> Any:
     "-o", "--output", type=click.Path(dir_okay=False), help="Write to FILE (also .html) instead of the terminal."
 )
 @click.pass_context
-def command(ctx: click.Context, explain: bool, format_: str, output: str | None, **wanted: Any) -> None:
-    """Memory of training on the fullest GPU, by component: does it fit, on how many, and what would help.
+def command(ctx: click.Context, /, explain: bool, format_: str, output: str | None, **wanted: Any) -> None:
+    r"""Memory of training on the fullest GPU, by component: does it fit, on how many, and what would help.
 
     Without --gpus the fewest GPUs that fit are found. Every change shown was tried, the gentlest that works first.
     The exit code is 6 where it does not fit.

@@ -8,7 +8,7 @@ from gpucost.catalog import Catalog
 from gpucost.errors import GpuCostError, NothingFitsError
 from gpucost.fitting import explain
 from gpucost.fitting.changes import ranked_changes
-from gpucost.fitting.job import Job, read_job
+from gpucost.fitting.job import ADAPTER_SOFTWARE, Job, read_job
 from gpucost.fitting.search import LARGEST_GPUS, Plan, best_plan
 from gpucost.physics.memory import CONTEXT_BYTES, FRAGMENTATION_RATIO, MOMENTS
 from gpucost.physics.transformer import stack, total_parameters
@@ -21,6 +21,7 @@ MOMENT_WORDS = {
     "backward": "when the backward pass of the layers begins",
     "end": "when the backward pass ends",
     "update": "during the optimizer's update",
+    "forward": "when the forward pass ends",
 }
 
 
@@ -118,7 +119,8 @@ def by_size(job: Job, catalog: Catalog) -> list[dict[str, Any]]:
             "weights_gb": 2 * total / GB,
         }
         for method in ("full", "lora", "qlora"):
-            plan = best_plan(replace(base, method=method))
+            software = job.software if method == "full" else ADAPTER_SOFTWARE
+            plan = best_plan(replace(base, method=method, software=software))
             fits = plan is not None and plan.fits
             row[f"{method}_gpus"] = plan.layout.gpus if plan is not None and fits else None
             row[f"{method}_gb"] = plan.needed_bytes / GB if plan is not None and fits else None

@@ -1,13 +1,16 @@
 """What would make a job fit, or fit on fewer GPUs: each change is tried, and the smallest that works comes first."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
 from gpucost.catalog import Catalog
-from gpucost.fitting.job import AUTO, Job
+from gpucost.fitting.job import ADAPTER_SOFTWARE, AUTO, Job
 from gpucost.fitting.search import Plan, best_plan
+from gpucost.physics.memory_recipe import OPTIMIZERS
+from gpucost.physics.transformer import stack, total_parameters
 from gpucost.units import GB
 
 # From the least to the greatest intrusion.
@@ -19,6 +22,8 @@ COSTS = (
     "another training",
 )
 CHUNK_TOKENS = 1024
+HOST_GB = 2000.0  # host memory that a node is taken to have: usual for 8-GPU nodes since 2023 (DGX H100: 2 TB)
+LARGER_CHIPS = 4  # more GPUs or larger chips that are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,19 +50,33 @@ def single_changes(job: Job) -> Iterator[Change]:
         yield Change("micro-batch 1", 1, replace(job, micro_batch=1))
     if job.recompute not in (AUTO, "full"):
         yield Change("recompute activations in full", 1, replace(job, recompute="full"))
-    if job.offload == "none":
-        yield Change("optimizer states in host memory", 1, replace(job, offload="states"))
-    if job.offload != "all":
-        yield Change("weights and states in host memory", 1, replace(job, offload="all"))
+    if job.method == "full":
+        yield from offload_changes(job)
     if job.method == "full":
         yield from optimizer_changes(job)
     if job.sequence_tokens >= 1024:
         half = job.sequence_tokens // 2
         yield Change(f"sequence {half}", 4, replace(job, sequence_tokens=half))
     if job.method == "full":
-        yield Change(f"LoRA, rank {job.lora_rank}", 4, replace(job, method="lora"))
+        yield Change(f"LoRA, rank {job.lora_rank}", 4, replace(job, method="lora", software=ADAPTER_SOFTWARE))
     if job.method != "qlora":
-        yield Change(f"QLoRA, rank {job.lora_rank}", 4, replace(job, method="qlora"))
+        yield Change(f"QLoRA, rank {job.lora_rank}", 4, replace(job, method="qlora", software=ADAPTER_SOFTWARE))
+
+
+def host_gb(job: Job) -> float:
+    """Return the host memory that all nodes together need for what a job moves there."""
+    kept, total = OPTIMIZERS[job.optimizer], float(total_parameters(stack([job.architecture]))[0])
+    states = kept.gradient_bytes + kept.state_bytes
+    each = {"none": 0.0, "states": states, "all": kept.weight_bytes + states}[job.offload]
+    return each * total / GB
+
+
+def offload_changes(job: Job) -> Iterator[Change]:
+    """Yield what host memory can take, with how much of it all nodes together need."""
+    for name, words in (("states", "optimizer states"), ("all", "weights and states")):
+        if job.offload not in (name, "all"):
+            moved = replace(job, offload=name)
+            yield Change(f"{words} in host memory ({host_gb(moved):,.0f} GB of it)", 1, moved)
 
 
 def optimizer_changes(job: Job) -> Iterator[Change]:
@@ -114,7 +133,7 @@ def hardware_changes(job: Job, catalog: Catalog) -> Iterator[Change]:
 def tried(change: Change, before: Plan | None) -> dict[str, Any] | None:
     """Try a change; return its row, or None where it brings nothing."""
     plan = best_plan(change.job)
-    if plan is None:
+    if plan is None or host_gb(change.job) > HOST_GB * math.ceil(plan.layout.gpus / change.job.system.gpus):
         return None
     worth = plan.fits and (before is None or not before.fits or plan.layout.gpus < before.layout.gpus)
     return {
@@ -130,14 +149,22 @@ def tried(change: Change, before: Plan | None) -> dict[str, Any] | None:
     }
 
 
+def first_of(rows: list[dict[str, Any]], cost: str, count: int) -> list[dict[str, Any]]:
+    """Keep the first rows of a cost that help, and all others."""
+    of_cost = [row for row in rows if row["cost"] == cost]
+    dropped = [id(row) for row in [r for r in of_cost if r["helps"]][count:] + [r for r in of_cost if not r["helps"]]]
+    return [row for row in rows if id(row) not in dropped]
+
+
 def ranked_changes(job: Job, catalog: Catalog, plan: Plan | None) -> list[dict[str, Any]]:
     """Try the changes, singles first and pairs where no single mild one helps; what helps most gently comes first."""
     rows = [tried(change, plan) for change in (*single_changes(job), *hardware_changes(job, catalog))]
     found = [row for row in rows if row is not None]
+    found = first_of(found, COSTS[2], LARGER_CHIPS)
     if not any(row["helps"] and row["rank"] in (0, 1, 3) for row in found):
         doubled = [tried(change, plan) for change in pairs(job)]
         found += [row for row in doubled if row is not None and row["helps"]]
-    found.sort(key=lambda row: (not row["helps"], row["rank"], row["gpus"], row["needed_gb"], row["change"]))
+    found.sort(key=lambda row: (not row["helps"], row["rank"]))  # stable: as they were proposed
     for place, row in enumerate(found, 1):
         row["rank"] = place
     return found

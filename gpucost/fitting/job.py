@@ -11,6 +11,7 @@ from gpucost.physics.memory_recipe import OFFLOADS, OPTIMIZERS, STYLES, MemoryRe
 from gpucost.types import Accelerator, Architecture, System
 
 AUTO = "auto"
+ADAPTER_SOFTWARE = "library"  # adapters are mostly trained with transformers and peft, which keep fp32 copies
 DEGREES = ("tensor", "pipeline", "context", "expert", "sharding")
 
 
@@ -75,7 +76,7 @@ def read_job(catalog: Catalog, model: Any, gpu: str, *, system: str | None = Non
             code_of(given[name], names, name)
     if given.get("recompute", AUTO) != AUTO:
         code_of(given["recompute"], RECOMPUTES, "recompute")
-    counts = {
+    counts: dict[str, Any] = {
         name: whole(given.pop(key), f"--{key.replace('_', '-')}")
         for key, name in (
             ("gpus", "gpus"), ("sequence", "sequence_tokens"), ("micro_batch", "micro_batch"),
@@ -84,6 +85,8 @@ def read_job(catalog: Catalog, model: Any, gpu: str, *, system: str | None = Non
         if key in given
     }  # fmt: skip
     counts.setdefault("sequence_tokens", min(architecture.max_sequence_tokens or 4096, 4096))
+    if given.get("method", "full") != "full":
+        given.setdefault("software", ADAPTER_SOFTWARE)
     degrees = {name: read_degree(name, given.pop(name)) for name in DEGREES if name in given}
     check_degrees(architecture, counts.get("gpus"), degrees)
     return Job(architecture, accelerator, node, degrees=degrees, **counts, **given)

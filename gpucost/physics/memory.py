@@ -1,11 +1,12 @@
 """Memory of training on the fullest GPU: weights, gradients, optimizer states, activations, logits, buffers.
 
-The allocator's peak is the largest of four moments of a step, each counted from what is alive then:
+The allocator's peak is the largest of five moments of a step, each counted from what is alive then:
 
     loss       weights + states + activations + logits and their gradient
     backward   weights + states + activations + one layer rebuilt and its temporaries
     end        weights + states + all gradients + one layer
     update     weights + states + all gradients + the update's temporaries
+    forward    weights + states + activations + logits + the 16-bit copies that autocast caches until the loss is there
 
 Between them gradients grow and activations shrink linearly, so that the ends are the extremes. The prediction is
 `torch.cuda.max_memory_allocated`; what the process and fragmentation take besides is in `usable_bytes`.
@@ -18,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from gpucost.physics.columns import Columns, Flags, Floats, Integers, LayoutColumns
 from gpucost.physics.memory_activations import LayerBytes, layer_bytes
-from gpucost.physics.memory_recipe import FUSED, LORA, QLORA, MemoryRecipe, memory_recipe
+from gpucost.physics.memory_recipe import AUTOCAST, FUSED, LORA, QLORA, MemoryRecipe, memory_recipe
 from gpucost.physics.training import Recipe
 from gpucost.physics.transformer import (
     Shape,
@@ -31,9 +32,11 @@ from gpucost.physics.transformer import (
 )
 from gpucost.units import GIB
 
-MOMENTS = ("loss", "backward", "end", "update")
+MOMENTS = ("loss", "backward", "end", "update", "forward")
 WORKSPACE_BYTES = 7e7  # two 32 MiB workspaces of the matrix library
-LOGIT_BYTES = np.array([8.0, 12.0, 12.0, 12.0, 12.0, 12.0])  # by style: fp32 softmax, its gradient (and a copy)
+# By style: fp32 softmax, its gradient and a copy; fused kernels work in place; a compiled loss stays in 16 bits.
+LOGIT_BYTES = np.array([8.0, 12.0, 4.0, 12.0, 12.0, 12.0, 12.0])
+FORWARD_LOGIT_BYTES = 8.0  # fp32 logits and their softmax, before anything flows back
 CONTEXT_BYTES = 1.3e9  # CUDA context, kernels and NCCL's channels, outside the allocator
 FRAGMENTATION_RATIO = 1.06  # reserved ÷ allocated that a run survives with: the allocator frees its cache when it must
 
@@ -183,6 +186,8 @@ class Passing(Columns):
 
     activations: Floats
     logits: Floats
+    forward_logits: Floats
+    cached_casts: Floats  # 16-bit copies that autocast holds to the end of the forward pass
     rebuilt: Floats  # the layer in its backward pass, beyond what is saved of it
     head_gradient: Floats
     casts: Floats
@@ -214,15 +219,15 @@ def passing(
     chunked = (recipe.loss_chunk_tokens > 0) & ~tuned
     sharded = (layout.sharding >= 3) & (layout.data * layout.context > 1)
     wire = np.where(sharded, 2.0, recipe.gradient_bytes)
-    casts = np.where(layout.sharding >= 2, 0.0, recipe.cast_bytes) * (
-        np.where(layout.recompute == 2, held.block, held.matrices) + head
-    )
+    cached = np.where(layout.sharding >= 2, 0.0, recipe.cast_bytes)
+    casts = cached * (np.where(layout.recompute == 2, held.block, held.matrices) + head)
     fetched = sharded | recipe.offload_weights
     unpacked = np.where(
         recipe.method == QLORA, 4 * shape.hidden * np.maximum(shape.ffn_hidden, shape.hidden) / layout.tensor, 0.0
     )
     return Passing(*np.broadcast_arrays(
-        activations, logits,
+        activations, logits, width * rows * np.minimum(FORWARD_LOGIT_BYTES, LOGIT_BYTES[recipe.style]),
+        np.where(tuned | (recipe.style < AUTOCAST), 0.0, cached * (held.matrices + head)),
         tokens * (layer.whole - layer.saved + layer.working) + unpacked,
         np.where(chunked, wire * head + 2 * shape.hidden * tokens, 0.0),
         np.where(tuned, 0.0, casts),
@@ -233,7 +238,7 @@ def passing(
 
 
 def stage_memory(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, first: Flags, last: Flags) -> MemoryColumns:
-    """Return the peak of one pipeline stage: the largest of the four moments, with its components."""
+    """Return the peak of one pipeline stage: the largest of the five moments, with its components."""
     held = holdings(shape, layout, recipe, first, last)
     kept, comes = lasting(layout, recipe, held), passing(shape, layout, recipe, held, first, last)
     none = np.zeros(len(held))
@@ -255,6 +260,7 @@ def stage_memory(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, firs
             comes.gathered_ends + comes.gathered_blocks + comes.block_reduction, comes.rebuilt,
         ),
         (kept.gradients, none, none, none, np.broadcast_to(update, len(held))),
+        (kept.kept_gradients, comes.activations, comes.forward_logits, comes.cached_casts, none),
     )  # fmt: skip
     table = np.stack([np.stack(np.broadcast_arrays(*rows)) for rows in moments])  # moment × component × case
     moment: Integers = np.argmax(table.sum(axis=1), axis=0)

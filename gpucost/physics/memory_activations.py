@@ -18,31 +18,28 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpucost.physics.columns import Columns, Floats, LayoutColumns
-from gpucost.physics.memory_recipe import (
-    AUTOCAST,
-    COMPILED,
-    EAGER,
-    FUSED,
-    LIBRARY,
-    LIBRARY_AUTOCAST,
-    LORA,
-    MemoryRecipe,
-)
+from gpucost.physics.memory_recipe import FUSED, LIBRARY, LORA, MemoryRecipe
 from gpucost.physics.transformer import Shape, moe_layers, output_width, query_width
 
-# Bytes per hidden value that both norms of a layer keep, with the inputs of the products behind them:
+# Columns: fused, compiled, compiled_model, eager, autocast, library, library_autocast.
+# Bytes per hidden value that both norms of a layer keep, with the inputs of the products behind them. RMS norm:
 #   fused, compiled, eager   input 2 + output 2, twice
 #   autocast                 fp32 input 4 + fp32 normalised 4 + 16-bit output 2, twice
 #   library                  fp32 input 4 + 16-bit normalised 2 + output 2, twice
 #   library_autocast         fp32 input 4 + fp32 normalised 4, twice; a cast of its own for q, k, v, gate and up: 5 × 2
-NORM_BYTES = np.array([8.0, 8.0, 8.0, 20.0, 16.0, 26.0])
+# Layer norm is one kernel everywhere: input 2 + output 2, twice; under autocast fp32 input 4 + 16-bit output 2.
+RMS_BYTES = np.array([8.0, 8.0, 8.0, 8.0, 20.0, 16.0, 26.0])
+LAYER_NORM_BYTES = np.array([8.0, 8.0, 8.0, 8.0, 12.0, 8.0, 12.0])
 # A fused QKV projection keeps queries and keys before the rotation as well; compiled code was seen with and without.
-ROTATION_COPIES = np.array([0.0, 1.0, 0.0, 0.0, 0.0, 0.0])
-GATED_BYTES = np.array([6.0, 6.0, 8.0, 8.0, 8.0, 8.0])
-PLAIN_BYTES = 4.0
-SCORE_BYTES = np.array([2.0, 2.0, 6.0, 6.0, 6.0, 6.0])  # softmax output; eager softmax in fp32 and its 16-bit copy
-CHECKPOINT_BYTES = np.array([2.0, 2.0, 2.0, 2.0, 2.0, 4.0])  # one layer input; fp32 residuals under library autocast
-assert (FUSED, COMPILED, EAGER, AUTOCAST, LIBRARY, LIBRARY_AUTOCAST) == tuple(range(6))
+ROTATION_COPIES = np.array([0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0])
+GATED_BYTES = np.array([6.0, 6.0, 6.0, 8.0, 8.0, 8.0, 8.0])
+# Not gated: before and after the activation. Libraries write GELU out: x, x/2, tanh, 1 + tanh and the product,
+# with the power and what follows it in fp32 under autocast.
+PLAIN_BYTES = np.array([4.0, 4.0, 4.0, 4.0, 4.0, 10.0, 16.0])
+SCORE_BYTES = np.array([2.0, 2.0, 2.0, 6.0, 6.0, 6.0, 6.0])  # softmax output; eager: in fp32, and its 16-bit copy
+CHECKPOINT_BYTES = np.array([2.0, 2.0, 2.0, 2.0, 2.0, 2.0, 4.0])  # one layer input; libraries' residuals are fp32
+LAYER_NORM_CHECKPOINT_BYTES = np.array([2.0, 2.0, 2.0, 2.0, 4.0, 2.0, 4.0])
+ATTENTION_ADAPTERS = 0.5  # below this share the adapters are taken to sit on queries and values alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +65,17 @@ def expert_width(shape: Shape) -> Floats:
     return shape.experts_per_token * shape.expert_ffn_hidden + shape.shared_experts * shape.shared_ffn_hidden
 
 
+def norm_bytes(shape: Shape, recipe: MemoryRecipe) -> Floats:
+    """Return the bytes per hidden value that the norms of a layer keep, by the kind of norm."""
+    return np.where(shape.norm_vectors == 1, RMS_BYTES[recipe.style], LAYER_NORM_BYTES[recipe.style])
+
+
+def checkpoint_bytes(shape: Shape, recipe: MemoryRecipe) -> Floats:
+    """Return the bytes per hidden value of a layer's input, all that full recomputation keeps."""
+    rms, layer = CHECKPOINT_BYTES[recipe.style], LAYER_NORM_CHECKPOINT_BYTES[recipe.style]
+    return np.where(shape.norm_vectors == 1, rms, layer)
+
+
 def feed_forward_bytes(shape: Shape, recipe: MemoryRecipe) -> Floats:
     """Return what the feed-forward of an average layer keeps per token, before tensor parallelism.
 
@@ -75,7 +83,7 @@ def feed_forward_bytes(shape: Shape, recipe: MemoryRecipe) -> Floats:
     and the router's fp32 scores: 4·k·h + 4·E.
     """
     share = moe_layers(shape) / shape.layers
-    each = np.where(shape.gated, GATED_BYTES[recipe.style], PLAIN_BYTES)
+    each = np.where(shape.gated, GATED_BYTES[recipe.style], PLAIN_BYTES[recipe.style])
     dispatch = 4 * shape.experts_per_token * shape.hidden + 4 * shape.experts
     return (1 - share) * each * shape.ffn_hidden + share * (each * expert_width(shape) + dispatch)
 
@@ -90,12 +98,15 @@ def score_bytes(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe) -> Fl
 def adapter_input_bytes(shape: Shape, recipe: MemoryRecipe) -> Floats:
     """Return what fp32 adapters keep per token: an fp32 copy of the input of each adapted matrix, and the rank values.
 
-    Five products read the hidden width (q, k, v, gate, up), one the attention output, one the feed-forward.
+    Five products read the hidden width (q, k, v, gate, up), one the attention output, one the feed-forward; where the
+    adapters sit on queries and values alone, two read the hidden width.
     """
     ffn = np.where(shape.experts > 0, expert_width(shape), shape.ffn_hidden)
     inputs = np.where(shape.gated, 5.0, 4.0) * shape.hidden + output_width(shape) + ffn
-    copies = np.where(recipe.adapter_bytes >= 4, 4.0, 0.0) * inputs
-    return recipe.adapter_share * (copies + 7 * recipe.adapter_bytes * recipe.adapter_rank)
+    attention = recipe.adapter_share < ATTENTION_ADAPTERS
+    copies = np.where(attention, 2 * shape.hidden, recipe.adapter_share * inputs)
+    ranks = np.where(attention, 2.0, 7 * recipe.adapter_share) * recipe.adapter_rank
+    return np.where(recipe.adapter_bytes >= 4, 4.0, 0.0) * copies + recipe.adapter_bytes * ranks
 
 
 def adapter_layer_bytes(shape: Shape, recipe: MemoryRecipe) -> tuple[Floats, Floats]:
@@ -134,7 +145,7 @@ def layer_bytes(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe) -> La
     h, style, tensor = shape.hidden, recipe.style, layout.tensor
     frozen = (recipe.method >= LORA) & (style != FUSED)
     adapter_norm, adapter_ffn = adapter_layer_bytes(shape, recipe)
-    norm = np.where(frozen, adapter_norm, NORM_BYTES[style] * h) + np.where(recipe.dropout, 2 * h, 0.0)
+    norm = np.where(frozen, adapter_norm, norm_bytes(shape, recipe) * h) + np.where(recipe.dropout, 2 * h, 0.0)
     ffn = np.where(frozen, adapter_ffn, feed_forward_bytes(shape, recipe))
     rotated = ROTATION_COPIES[style] * 2 * (query_width(shape) + shape.kv_heads * shape.head_dim)
     core = 2 * attention_width(shape) + np.where(shape.mla | frozen, 0.0, rotated)
@@ -144,7 +155,9 @@ def layer_bytes(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe) -> La
     rebuilt = np.where((style == FUSED) | frozen, 0.0, (norm - 4 * h) / split + (ffn - ffn * 2 / 3) / tensor)
     selective = np.where(layout.flash, whole - rebuilt, whole - scores / tensor)
     saved = np.where(
-        layout.recompute == 2, CHECKPOINT_BYTES[style] * h / split, np.where(layout.recompute == 1, selective, whole)
+        layout.recompute == 2,
+        checkpoint_bytes(shape, recipe) * h / split,
+        np.where(layout.recompute == 1, selective, whole),
     )
     widest = np.where(shape.experts > 0, np.maximum(expert_width(shape), shape.ffn_hidden), shape.ffn_hidden)
     working = 4 * h / split + 4 * widest / tensor

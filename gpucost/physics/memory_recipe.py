@@ -43,10 +43,11 @@ OPTIMIZERS: dict[str, Optimizer] = {
 # compiled:          torch.compile on each block, as its partitioner splits forward and backward
 # eager:             plain PyTorch in 16 bits, fused RMS norm
 # autocast:          plain PyTorch, fp32 weights under autocast
+# compiled_model:    torch.compile on the whole model with its loss, whose logits then stay in 16 bits
 # library:           Hugging Face transformers in 16 bits, eager
 # library_autocast:  the same with fp32 weights under autocast
-STYLES = ("fused", "compiled", "eager", "autocast", "library", "library_autocast")
-FUSED, COMPILED, EAGER, AUTOCAST, LIBRARY, LIBRARY_AUTOCAST = range(len(STYLES))
+STYLES = ("fused", "compiled", "compiled_model", "eager", "autocast", "library", "library_autocast")
+FUSED, COMPILED, COMPILED_MODEL, EAGER, AUTOCAST, LIBRARY, LIBRARY_AUTOCAST = range(len(STYLES))
 
 FLAGS = ("loss_chunk_kept", "vocabulary_split", "dropout", "gradient_views", "offload_states", "offload_weights")
 OFFLOADS = ("none", "states", "all")
@@ -111,6 +112,7 @@ def memory_recipe(
     optimizer: str = "adamw",
     fp32_weights: bool | None = None,
     state_bytes_per_parameter: float | None = None,
+    step_bytes: float | None = None,
     frozen_bytes: float | None = None,
     adapter_rank: ArrayLike = 16.0,
     adapter_share: ArrayLike = 1.0,
@@ -133,7 +135,7 @@ def memory_recipe(
         "weight_bytes": kept.weight_bytes,
         "gradient_bytes": kept.gradient_bytes,
         "state_bytes": kept.state_bytes,
-        "step_bytes": kept.step_bytes,
+        "step_bytes": kept.step_bytes if step_bytes is None else step_bytes,
         "cast_bytes": 2.0 if kept.weight_bytes == 4 else 0.0,
         "frozen_bytes": FROZEN_BYTES.get(method, 2.0) if frozen_bytes is None else frozen_bytes,
         "adapter_rank": adapter_rank,

@@ -103,5 +103,13 @@ def sizes(payload: Mapping[str, Any]) -> Section:
 
 def terms(payload: Mapping[str, Any]) -> Section:
     """Return each term with its formula and reference."""
-    table = Table(columns("component", "needed_gb=memory", "formula", "numbers", "reference"), payload["components"])
-    return Section("Each term", (table,), detail=True)
+    facts = tuple(
+        Fact(
+            row["component"],
+            row["needed_gb"],
+            "GB (1e9 bytes)",
+            note=f"{row['formula']}: {row['numbers']} [{row['reference']}]",
+        )
+        for row in payload["components"]
+    )
+    return Section("Each term", (Facts(facts),), detail=True)

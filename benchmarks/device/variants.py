@@ -1,0 +1,276 @@
+"""Training steps written as others write them: GPT-2 style scripts, other library models, default settings.
+
+    python -m benchmarks.device.variants [--seconds 200] [--tiny]
+    torchrun --nproc-per-node 2 -m benchmarks.device.variants [--seconds 200]
+
+They hold the memory model against software that it was not derived from.
+"""
+
+import argparse
+import contextlib
+import time
+from dataclasses import dataclass
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+
+from benchmarks.device.common import CUDA, DEVICE, WORLD, Table, TimeBox, clean, guarded, out, peak_gb, synchronize
+from benchmarks.device.model import Shape
+from benchmarks.device.train import COLUMNS
+
+SHAPES = {
+    "gpt2-124m": Shape(12, 768, 12, 12, 3072, 50304),
+    "gpt2-xl": Shape(48, 1600, 25, 25, 6400, 50304),
+    "llama3.2-1b": Shape(16, 2048, 32, 8, 8192, 128256),
+    "llama3-8b": Shape(32, 4096, 32, 8, 14336, 128256),
+    "qwen2.5-7b": Shape(28, 3584, 28, 4, 18944, 152064),
+    "gemma-2b": Shape(18, 2048, 8, 1, 16384, 256000, 256),
+    "mixtral-small": Shape(12, 1024, 16, 4, 3584, 32000),
+    "mistral-7b": Shape(32, 4096, 32, 8, 14336, 32000),
+    "tiny": Shape(2, 64, 4, 4, 256, 256),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    model: str
+    family: str  # gpt2-script | llama | qwen2 | gemma | mixtral | mistral | gpt2
+    seq: int
+    micro: int
+    recompute: str = "none"
+    recipe: str = "bf16"
+    compiled: int = 0
+    targets: str = ""  # of adapters
+    rank: int = 0
+    zero: int = 0
+    optimizer: str = "fused"
+    views: int = 0
+
+
+class Layer(nn.Module):
+    """A pre-norm layer of GPT-2: one projection for queries, keys and values, GELU, biases."""
+
+    def __init__(self, shape: Shape) -> None:
+        super().__init__()
+        d = shape.hidden
+        self.heads = shape.heads
+        self.norm1, self.norm2 = nn.LayerNorm(d), nn.LayerNorm(d)
+        self.qkv, self.o = nn.Linear(d, 3 * d), nn.Linear(d, d)
+        self.up, self.down = nn.Linear(d, shape.ffn), nn.Linear(shape.ffn, d)
+
+    def forward(self, x: Tensor) -> Tensor:
+        b, s, d = x.shape
+        q, k, v = self.qkv(self.norm1(x)).split(d, dim=2)
+        q, k, v = (t.view(b, s, self.heads, d // self.heads).transpose(1, 2) for t in (q, k, v))
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.o(y.transpose(1, 2).contiguous().view(b, s, d))
+        return x + self.down(F.gelu(self.up(self.norm2(x)), approximate="tanh"))
+
+
+class Script(nn.Module):
+    """A GPT-2 as small training scripts write it: learned positions, tied embeddings, the loss over all logits."""
+
+    def __init__(self, shape: Shape, seq: int, recompute: str) -> None:
+        super().__init__()
+        self.recompute = recompute
+        self.tokens, self.positions = nn.Embedding(shape.vocab, shape.hidden), nn.Embedding(seq, shape.hidden)
+        self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
+        self.norm, self.head = nn.LayerNorm(shape.hidden), nn.Linear(shape.hidden, shape.vocab, bias=False)
+        self.head.weight = self.tokens.weight
+
+    def forward(self, input_ids: Tensor, labels: Tensor) -> Tensor:
+        x = self.tokens(input_ids) + self.positions(torch.arange(input_ids.shape[1], device=input_ids.device))
+        for layer in self.layers:
+            x = checkpoint(layer, x, use_reentrant=False) if self.recompute == "full" else layer(x)
+        logits = self.head(self.norm(x))
+        return F.cross_entropy(logits.view(-1, logits.size(-1)), labels.view(-1))
+
+
+def library_config(case: Case):
+    import transformers as hf
+
+    shape = SHAPES[case.model]
+    if case.family == "gpt2":
+        return hf.GPT2Config(
+            vocab_size=shape.vocab,
+            n_positions=case.seq,
+            n_embd=shape.hidden,
+            n_layer=shape.layers,
+            n_head=shape.heads,
+            resid_pdrop=0.0,
+            embd_pdrop=0.0,
+            attn_pdrop=0.0,
+            use_cache=False,
+        )
+    kinds = {"llama": hf.LlamaConfig, "qwen2": hf.Qwen2Config, "gemma": hf.GemmaConfig, "mistral": hf.MistralConfig}
+    extra = {"num_local_experts": 8, "num_experts_per_tok": 2} if case.family == "mixtral" else {}
+    kind = hf.MixtralConfig if case.family == "mixtral" else kinds[case.family]
+    return kind(
+        vocab_size=shape.vocab,
+        hidden_size=shape.hidden,
+        intermediate_size=shape.ffn,
+        num_hidden_layers=shape.layers,
+        num_attention_heads=shape.heads,
+        num_key_value_heads=shape.kv_heads,
+        head_dim=shape.width,
+        use_cache=False,
+        tie_word_embeddings=case.model in ("llama3.2-1b", "gemma-2b"),
+        max_position_embeddings=65536,
+        **extra,
+    )
+
+
+def build(case: Case) -> nn.Module:
+    dtype = torch.float32 if case.recipe == "amp" else torch.bfloat16
+    if case.family == "gpt2-script":
+        model: nn.Module = Script(SHAPES[case.model], case.seq, case.recompute).to(DEVICE, dtype)
+        return torch.compile(model) if case.compiled else model
+    from transformers import AutoModelForCausalLM
+
+    with torch.device(DEVICE):
+        model = AutoModelForCausalLM.from_config(library_config(case), attn_implementation="sdpa", dtype=dtype)
+    if case.targets:
+        from peft import LoraConfig, get_peft_model
+
+        names = case.targets.split(",") if "," in case.targets else case.targets
+        model = get_peft_model(model, LoraConfig(r=case.rank, target_modules=names, lora_dropout=0.0))
+    if case.recompute == "full":
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        if case.targets:
+            model.enable_input_require_grads()
+    model.train()
+    return torch.compile(model) if case.compiled else model
+
+
+def spread(model: nn.Module, case: Case) -> nn.Module:
+    if WORLD == 1:
+        return model
+    if case.zero == 3:
+        from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
+
+        policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+        for layer in model.model.layers:
+            fully_shard(layer, mp_policy=policy)
+        fully_shard(model, mp_policy=policy)
+        return model
+    return nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=bool(case.views))
+
+
+def run(table: Table, case: Case) -> None:
+    model = spread(build(case), case)
+    clean()
+    shape = SHAPES[case.model]
+    trained = [p for p in model.parameters() if p.requires_grad]
+    options = {"fused": True} if case.optimizer == "fused" else {}
+    optimizer = torch.optim.AdamW(trained, lr=1e-5, **options)
+    tokens = torch.randint(shape.vocab, (case.micro, case.seq), device=DEVICE)
+    amp, times = case.recipe == "amp" and case.zero < 2, []
+    for index in range(5):
+        if index == 2 and CUDA:
+            torch.cuda.reset_peak_memory_stats()
+        synchronize()
+        begin = time.perf_counter()
+        with torch.autocast(DEVICE.type, torch.bfloat16) if amp else contextlib.nullcontext():
+            loss = model(input_ids=tokens, labels=tokens)
+            loss = loss if isinstance(loss, Tensor) else loss.loss
+        after_forward = torch.cuda.memory_allocated() / 1e9 if CUDA else float("nan")
+        loss.backward()
+        before_step = torch.cuda.memory_allocated() / 1e9 if CUDA else float("nan")
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        synchronize()
+        times.append(time.perf_counter() - begin)
+    time_s, (peak, reserved) = sorted(times[2:])[1], peak_gb()
+    table.add(
+        family=case.family,
+        targets=case.targets,
+        lora_rank=case.rank,
+        views=case.views,
+        model=case.model,
+        params_b=sum(p.numel() for p in model.parameters()) / 1e9,
+        n_layers=shape.layers,
+        hidden=shape.hidden,
+        n_heads=shape.heads,
+        n_kv_heads=shape.kv_heads,
+        ffn_hidden=shape.ffn,
+        vocab=shape.vocab,
+        seq_len=case.seq,
+        n_gpus=WORLD,
+        tp=1,
+        dp=WORLD,
+        zero_stage=case.zero,
+        micro_batch=case.micro,
+        accumulate=1,
+        activation_recompute=case.recompute,
+        recipe=case.recipe,
+        compiled=case.compiled,
+        optimizer=case.optimizer,
+        loss_chunk_tokens=0,
+        measured_iter_time_s=time_s,
+        measured_tokens_per_s_per_gpu=case.micro * case.seq / time_s,
+        after_forward_gb=after_forward,
+        before_step_gb=before_step,
+        peak_memory_gb=peak,
+        peak_reserved_gb=reserved,
+    )
+
+
+SINGLE = [
+    Case("gpt2-124m", "gpt2-script", 1024, 32, recipe="amp", compiled=1),
+    Case("gpt2-124m", "gpt2-script", 1024, 32, recipe="amp"),
+    Case("gpt2-xl", "gpt2-script", 1024, 8, "full", recipe="amp"),
+    Case("gpt2-xl", "gpt2-script", 1024, 4),
+    Case("gpt2-124m", "gpt2", 1024, 16, recipe="amp"),
+    Case("gpt2-xl", "gpt2", 1024, 4),
+    Case("llama3.2-1b", "llama", 4096, 2, compiled=1),
+    Case("qwen2.5-7b", "qwen2", 2048, 2, targets="q_proj,v_proj", rank=8),
+    Case("qwen2.5-7b", "qwen2", 4096, 2, "full"),
+    Case("gemma-2b", "gemma", 2048, 4),
+    Case("gemma-2b", "gemma", 4096, 2, "full", optimizer="default"),
+    Case("mixtral-small", "mixtral", 2048, 4),
+    Case("mixtral-small", "mixtral", 2048, 4, "full", recipe="amp"),
+    Case("mistral-7b", "mistral", 8192, 1, targets="all-linear", rank=32),
+    Case("mistral-7b", "mistral", 2048, 1, "full", optimizer="default"),
+    Case("llama3.2-1b", "llama", 2048, 1, optimizer="default", recipe="amp"),
+]
+PAIR = [
+    Case("llama3.2-1b", "llama", 2048, 4, recipe="amp"),
+    Case("llama3.2-1b", "llama", 2048, 4, recipe="amp", views=1),
+    Case("gpt2-124m", "gpt2-script", 1024, 32, recipe="amp", compiled=1),
+    Case("mistral-7b", "mistral", 4096, 1, recipe="amp", zero=3),
+    Case("mistral-7b", "mistral", 4096, 4, "full", recipe="amp", zero=3),
+    Case("qwen2.5-7b", "qwen2", 2048, 2, "full", recipe="amp", zero=3),
+    Case("llama3-8b", "llama", 2048, 2, targets="all-linear", rank=16, zero=0),
+]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=float, default=200)
+    parser.add_argument("--tiny", action="store_true")
+    options = parser.parse_args()
+    if WORLD > 1:
+        if CUDA:
+            torch.cuda.set_device(DEVICE)
+        dist.init_process_group("nccl" if CUDA else "gloo", device_id=DEVICE if CUDA else None)
+    cases = SINGLE if WORLD == 1 else PAIR
+    if options.tiny:
+        kinds = {(c.family, c.recompute, c.recipe, c.targets, c.zero, c.views) for c in cases if c.family != "gemma"}
+        cases = [Case("tiny", f, 32, 1, r, p, 0, t, 4, z, views=v) for f, r, p, t, z, v in sorted(kinds)]
+    box = TimeBox(options.seconds)
+    table = Table(out(f"variants-{WORLD}.csv"), ["family", "targets", "lora_rank", "views", *COLUMNS])
+    for case in cases:
+        if box.over():
+            break
+        guarded(lambda c=case: run(table, c), str(case))
+        torch._dynamo.reset()
+    if WORLD > 1:
+        dist.barrier()
+        dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
