@@ -80,7 +80,7 @@ def used_parameters(seen: Observations) -> Flags:
     return np.array([used(parameter.name) for parameter in PARAMETERS])
 
 
-def whitened(residual: Floats, source: Integers) -> Floats:
+def whitened(residual: Floats, source: Integers, between: float = BETWEEN_SOURCES) -> Floats:
     """Return residuals with the covariance of a common bias per source removed.
 
     Var = within²·I + between²·11ᵀ: deviations from the source's mean are divided by `within`, the mean by
@@ -91,7 +91,7 @@ def whitened(residual: Floats, source: Integers) -> Floats:
         rows = np.flatnonzero(source == code)
         n, mean = len(rows), residual[rows].mean()
         weight = min(1.0, np.sqrt(VOICES / n))
-        bias = mean / np.sqrt(BETWEEN_SOURCES**2 + WITHIN_SOURCE**2 / n) / np.sqrt(n)
+        bias = mean / np.sqrt(between**2 + WITHIN_SOURCE**2 / n) / np.sqrt(n)
         out[rows] = (residual[rows] - mean) / WITHIN_SOURCE * weight + bias
     return out
 
@@ -106,10 +106,16 @@ def pseudo_huber(residual: Floats) -> Floats:
     return grown
 
 
-def fit(seen: Observations, start: Mapping[str, float] = DEFAULTS, spread_ratio: float = 1.0) -> dict[str, float]:
+def fit(
+    seen: Observations,
+    start: Mapping[str, float] = DEFAULTS,
+    spread_ratio: float = 1.0,
+    between: float = BETWEEN_SOURCES,
+) -> dict[str, float]:
     """Return the parameters that balance the observations and the priors (maximum a posteriori, least squares).
 
     `start` is the prior's centre; `spread_ratio` scales the priors' spreads, below one for a fit on top of another.
+    `between` is the spread between sources: nothing for runs whose own habits are to be learned.
     """
     from scipy.optimize import least_squares
 
@@ -125,7 +131,7 @@ def fit(seen: Observations, start: Mapping[str, float] = DEFAULTS, spread_ratio:
 
     def cost(z: Floats) -> Floats:
         residual = log_predicted(seen, values(z)) - seen.log_measured
-        return np.concatenate([pseudo_huber(whitened(residual, seen.source)), z])
+        return np.concatenate([pseudo_huber(whitened(residual, seen.source, between)), z])
 
     solution = least_squares(cost, np.zeros(len(free)), bounds=(-4.0, 4.0), max_nfev=40)
     return values(solution.x)

@@ -13,7 +13,7 @@ from gpucost.validation import training
 
 SOURCE_ID = "gpucost-calibrate-training"
 OWN_SOURCE_ID = "own-runs"
-OWN_SPREAD_RATIO = 0.5  # a user's runs move parameters half as easily as the first fit did
+OWN_SPREAD_RATIO = 0.7  # a user's runs move parameters less easily than the first fit did
 OWN_RUNS_AT_LEAST = 3
 
 RANGE_MEANINGS = {
@@ -60,7 +60,7 @@ def fit_own(catalog: Catalog, rows: Sequence[Mapping[str, Any]]) -> tuple[cal.Ca
             + (f" Skipped: {reasons}." if reasons else "")
         )
     base = current(catalog)
-    values = cal.fit(training.observe(found), base.values, OWN_SPREAD_RATIO)
+    values = cal.fit(training.observe(found), base.values, OWN_SPREAD_RATIO, between=0.0)
     fitted = cal.Calibration(values, base.ranges)
     return fitted, table(fitted, len(found.rows), OWN_SOURCE_ID, base.values)
 

@@ -28,7 +28,7 @@ _COLUMNS = {
     "ttft_ms": "ttft_ms",
 }
 MS_PER_S = 1e3
-NOT_CORE_WEIGHT = 0.45  # what a row that is not suited to validation counts in a fit, against one that is
+NOT_CORE_WEIGHT = 0.25  # what a row that is not suited to validation counts in a fit, against one that is
 TRAITS = ("saturation", "unstated_layout", "unstated_lengths", "mixture_of_experts", "unusual_family", "unusual_engine", "host_bound", "first_token")  # fmt: skip
 DEFAULT_RANGES: dict[str, float] = {"base": 0.22, **dict.fromkeys(TRAITS, 1.2)}
 USUAL_FAMILIES = ("ampere", "ada", "hopper", "blackwell")

@@ -4,6 +4,7 @@ Nothing here looks at a measured column, an id or a source's name. What a row do
 software class does by default, and noted.
 """
 
+import difflib
 import math
 import re
 from collections.abc import Mapping
@@ -137,12 +138,18 @@ def nearest_accelerator(name: str, facts: Facts) -> Accelerator:
         own = words(f"{a.id} {a.name} {a.form_factor} {a.vendor} {round(a.memory_gib)}gb")
         model = a.id.split("-")[0]
         points = len(wanted & own) + (3 + len(model)) * (model in joined) + 3 * (squeezed(a.id) in joined)
+        points -= 0.2 * len(words(a.id) - wanted)  # what the name does not ask for
         return points, a.form_factor.upper().startswith(("SXM", "OAM")), a.memory_gib, a.id
 
-    ranked = sorted(facts.accelerators(), key=score, reverse=True)
-    if not ranked or score(ranked[0])[0] < 1 or not any(re.search(r"\d", word) for word in wanted):
+    known = facts.accelerators()
+    ranked = sorted(known, key=score, reverse=True)
+    if ranked and score(ranked[0])[0] >= 1 and re.search(r"\d", name):
+        return ranked[0]
+    heads = {a.id.split("-")[0]: a for a in sorted(known, key=lambda a: (a.year, a.memory_gib))}
+    alike = [head for word in wanted for head in difflib.get_close_matches(word, heads, n=1, cutoff=0.75)]
+    if not alike:
         raise UsageError(f"accelerator {name!r} resembles none that is known")
-    return ranked[0]
+    return heads[alike[0]]
 
 
 def squeezed(name: str) -> str:

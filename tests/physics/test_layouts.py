@@ -50,7 +50,9 @@ def test_the_best_is_the_fastest_of_all_when_each_is_timed_alone():
     gpus, batch = 16, 32
     found = best(LLAMA_8B, [gpus], sequence_tokens=4096, global_batch=batch, wide=True)
     fastest = 0.0
-    degrees = product((1, 2, 4, 8), (1, 2, 4, 8, 16), (1, 2), (1, 2, 4, 8, 16), (1, 4), (1, 3), ("none", "selective", "full"))
+    degrees = product(
+        (1, 2, 4, 8), (1, 2, 4, 8, 16), (1, 2), (1, 2, 4, 8, 16), (1, 4), (1, 3), ("none", "selective", "full")
+    )
     shape, recipe = stack([LLAMA_8B]), recipe_columns(1, 4096.0)
     capacity = usable_bytes(np.array([H100.memory_gib]))[0]
     for t, p, c, micro, v, s, recompute in degrees:

@@ -40,7 +40,9 @@ def test_active_parameters_of_mixtures():
     assert tf.active_parameters(mixtral)[0] == pytest.approx(12.9e9, rel=0.002)  # arXiv:2401.04088
     assert tf.total_parameters(deepseek)[0] == pytest.approx(671e9, rel=0.001)  # arXiv:2412.19437
     assert tf.active_parameters(deepseek)[0] == pytest.approx(37e9, rel=0.02)
-    assert tf.mtp_parameters(deepseek)[0] == pytest.approx(11.5e9, rel=0.02)  # README of DeepSeek-V3: 14 B with embeddings
+    assert tf.mtp_parameters(deepseek)[0] == pytest.approx(
+        11.5e9, rel=0.02
+    )  # README of DeepSeek-V3: 14 B with embeddings
 
 
 def test_every_preset_counts_to_what_its_publisher_states():

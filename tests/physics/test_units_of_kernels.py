@@ -84,7 +84,9 @@ def test_collectives_scale_in_time_and_are_unchanged_in_bytes():
         size = np.full(3, 1e9)
         for function in (net.ring_s, net.all_reduce_s, net.point_to_point_s):
             np.testing.assert_allclose(function(slow, size), function(group, size) * factor, rtol=1e-12)
-        experts = (net.expert_exchange_s(g, size, np.full(3, 8.0), link) for g, link in ((group, before), (slow, after)))
+        experts = (
+            net.expert_exchange_s(g, size, np.full(3, 8.0), link) for g, link in ((group, before), (slow, after))
+        )
         first, second = experts
         np.testing.assert_allclose(second, first * factor, rtol=1e-12)
 
@@ -103,7 +105,9 @@ def test_the_roofline_scales():
     works = [roofline.step_work(c, s) for c, s in zip((case, slow), steps, strict=True)]
     for name in works[0]:
         verdicts = [
-            roofline.judge(w[name], c.hardware.half_tflops, c.hardware.hbm_gb_per_s, c.hardware.scaleup_gb_per_s, np.zeros(3))
+            roofline.judge(
+                w[name], c.hardware.half_tflops, c.hardware.hbm_gb_per_s, c.hardware.scaleup_gb_per_s, np.zeros(3)
+            )
             for w, c in zip(works, (case, slow), strict=True)
         ]
         assert_scales(works[0][name], works[1][name])

@@ -1,0 +1,115 @@
+"""The fit: what moves, what stays, and what the ranges promise."""
+
+import numpy as np
+import pytest
+
+from gpucost.catalog import open_catalog
+from gpucost.physics import calibration as cal
+from gpucost.physics.efficiency import DEFAULTS, PARAMETERS
+from gpucost.validation import fitted, training
+
+
+@pytest.fixture(scope="module")
+def seen():
+    catalog = open_catalog()
+    found = training.gather([row for row in catalog.rows("training_measurements") if row["core"]], catalog)
+    return found, training.observe(found)
+
+
+def without(found, observations, source):
+    keep = np.flatnonzero([row.source != source for row in found.rows])
+    return observations.take(keep)
+
+
+def test_a_fit_lowers_the_error_and_stays_near_its_priors(seen):
+    _, observations = seen
+    values = cal.fit(observations)
+    before, after = (np.abs(cal.log_predicted(observations, v) - observations.log_measured) for v in (DEFAULTS, values))
+    assert np.median(after) < np.median(before)
+    moved = [abs(np.log(values[p.name] / p.prior)) / p.spread for p in PARAMETERS]
+    assert max(moved) <= 4.0
+
+
+def test_what_no_row_touches_stays_at_its_prior(seen):
+    _, observations = seen
+    values = cal.fit(observations)
+    for name in ("matrix_fraction.volta", "matrix_fraction.trainium", "matrix_fraction.cdna4"):
+        assert values[name] == pytest.approx(DEFAULTS[name], rel=1e-12)
+
+
+def test_removing_a_source_moves_what_it_spoke_of_and_little_else(seen):
+    found, observations = seen
+    values = cal.fit(observations)
+    less = cal.fit(without(found, observations, "llm.c run script"))  # the only rows of native code
+    assert less["quality.native"] == pytest.approx(DEFAULTS["quality.native"], rel=1e-9)
+    assert values["quality.native"] != pytest.approx(DEFAULTS["quality.native"], rel=1e-3)
+    for name in ("matrix_fraction.tpu", "quality.vendor", "quality.deepspeed", "host_us.deepspeed", "fp8_ratio"):
+        assert less[name] == pytest.approx(values[name], rel=0.03), name
+
+
+def test_the_order_of_the_rows_does_not_matter(seen):
+    _, observations = seen
+    some = observations.take(np.arange(0, len(observations), 5))
+    back = some.take(np.arange(len(some))[::-1])
+    forward, backward = cal.fit(some), cal.fit(back)
+    for name, value in forward.items():
+        assert backward[name] == pytest.approx(value, rel=1e-3), name
+
+
+def test_a_fit_recovers_a_planted_parameter(seen):
+    _, observations = seen
+    truth = DEFAULTS | {"matrix_fraction.hopper": 0.60, "fp8_ratio": 0.75}
+    planted = cal.Observations(
+        observations.case, observations.software, observations.software_year, observations.whole_run,
+        observations.source, cal.log_predicted(observations, truth),
+    )  # fmt: skip
+    values = cal.fit(planted)
+    assert values["matrix_fraction.hopper"] == pytest.approx(0.60, rel=0.05)
+    assert values["fp8_ratio"] == pytest.approx(0.75, rel=0.06)
+
+
+def test_whitening_by_hand():
+    # One source of four rows, all off by 0.3: the mean's deviation √(0.22² + 0.10²/4), shared over √4 rows.
+    out = cal.whitened(np.full(4, 0.3), np.zeros(4, dtype=np.int64))
+    assert out == pytest.approx(np.full(4, 0.3 / np.sqrt(0.22**2 + 0.0025) / 2))
+    # Deviations within the source count against 0.10.
+    out = cal.whitened(np.array([0.1, -0.1]), np.zeros(2, dtype=np.int64))
+    assert out == pytest.approx([1.0, -1.0])
+
+
+def test_ranges_hold_what_they_promise_on_synthetic_residuals():
+    rng = np.random.default_rng(7)
+    count = 4000
+    flag = rng.random(count) < 0.5
+    off = np.zeros(count, dtype=bool)
+    traits = cal.Traits(**{name: (flag if name == "mixture_of_experts" else off) for name in cal.TRAITS})
+    residual = rng.laplace(0, np.where(flag, 0.2, 0.1))
+    ranges = cal.fit_ranges(residual, traits, np.arange(count))
+    inside = np.abs(residual) <= cal.spread_of(traits, ranges)
+    assert np.mean(inside) == pytest.approx(0.80, abs=0.02)
+    assert np.mean(inside[flag]) == pytest.approx(0.80, abs=0.04)
+    assert ranges["mixture_of_experts"] == pytest.approx(2.0, rel=0.15)
+
+
+def test_the_shipped_table_is_the_fit_of_the_shipped_measurements():
+    catalog = open_catalog()
+    found = fitted.shipped_measurements(catalog)
+    observations = training.observe(found)
+    values = cal.fit(observations.take(np.flatnonzero(training.fit_rows(found))))
+    for name, value in fitted.current(catalog).values.items():
+        assert values[name] == pytest.approx(value, rel=0.01), name
+
+
+def test_own_runs_move_the_calibration_towards_them(tmp_path):
+    catalog = open_catalog()
+    row = {
+        "model": "llama-3-8b", "gpu": "h100-sxm", "n_gpus": 8, "framework": "torchtitan", "precision": "bf16", "tp": 1,
+        "pp": 1, "zero_stage": "3", "micro_batch": 2, "global_batch": 16, "seq_len": 8192, "activation_recompute": "none",
+    }  # fmt: skip
+    found = training.gather([row | {"id": "x", "measured_tokens_per_s_per_gpu": 1.0}], catalog)
+    usual = training.predict(found, fitted.current(catalog))[0].predicted
+    runs = [row | {"id": str(k), "measured_tokens_per_s_per_gpu": usual * 0.7, "seq_len": 8192 - k} for k in range(4)]
+    own, table = fitted.fit_own(catalog, runs)
+    closer = training.predict(found, own)[0].predicted
+    assert usual * 0.7 < closer < usual * 0.9
+    assert {entry["source_id"] for entry in table} == {"own-runs"}

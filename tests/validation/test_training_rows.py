@@ -1,0 +1,188 @@
+"""Reading measured rows: messy words, missing columns, unknown names, and nothing measured in a prediction."""
+
+import csv
+import random
+
+import numpy as np
+import pytest
+
+from gpucost.catalog import open_catalog
+from gpucost.errors import UsageError
+from gpucost.validation import fitted, runs, training
+from gpucost.validation.training_rows import find_accelerator, read_row, size_in_name
+
+MEASURED = (
+    "measured_tokens_per_s_per_gpu", "measured_tflops_per_gpu", "measured_mfu_pct", "measured_iter_time_s",
+    "measured_total_gpu_hours", "derived_tokens_per_s_per_gpu", "sanity", "peak_memory_gb",
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def catalog():
+    return open_catalog()
+
+
+@pytest.fixture(scope="module")
+def rows(catalog):
+    return catalog.rows("training_measurements")[::7]
+
+
+def predictions(catalog, rows):
+    found = training.gather(rows, catalog)
+    return {item.id: item.predicted for item in training.predict(found, fitted.current(catalog))}
+
+
+def test_predictions_see_no_measured_column_no_id_no_source_and_no_order(catalog, rows):
+    before = predictions(catalog, rows)
+    changed = []
+    for index, row in enumerate(rows):
+        new = dict(row) | {
+            "id": f"other-{index}",
+            "source_name": f"somebody {index % 3}",
+            "source_locator": "elsewhere",
+        }
+        # one measured figure is needed to compare with; it says nothing about the row
+        new |= dict.fromkeys(MEASURED) | {"measured_tokens_per_s_per_gpu": 1.0 + index}
+        changed.append((row["id"], new))
+    random.Random(0).shuffle(changed)
+    after = predictions(catalog, [new for _, new in changed])
+    names = {new["id"]: old for old, new in changed}
+    assert {names[name]: value for name, value in after.items()} == before
+
+
+def test_a_file_gives_what_the_catalog_gives(catalog, rows, tmp_path):
+    path = tmp_path / "rows.csv"
+    with open(path, "w", newline="") as handle:
+        writer = csv.DictWriter(handle, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(
+            {k: "" if v is None else int(v) if isinstance(v, bool) else v for k, v in row.items()} for row in rows
+        )
+    report = runs.validate_training(catalog, str(path))
+    assert {item["id"]: item["predicted"] for item in report["items"]} == predictions(catalog, rows)
+
+
+def test_the_report_has_the_promised_keys(catalog, rows):
+    found = training.gather(rows, catalog)
+    items = training.predict(found, fitted.current(catalog))
+    report = training.report_payload(found, items)
+    promised = {
+        "rows", "predicted", "skipped", "median_abs_error_fraction", "p90_abs_error_fraction",
+        "macro_median_abs_error_fraction", "interval_coverage_fraction", "by_source", "items",
+    }  # fmt: skip
+    assert promised <= set(report)
+    assert {"id", "metric", "measured", "predicted", "low", "high"} <= set(report["items"][0])
+    assert report["rows"] == report["predicted"] + len(report["skipped"]) == len(rows)
+    assert all(item["low"] <= item["predicted"] <= item["high"] for item in report["items"])
+
+
+MESSY = {
+    "model": "my-13b", "gpu": "NVIDIA H100 80GB HBM3", "framework": "torchtune", "precision": "bf16 mixed",
+    "seq_len": "4,096", "n_gpus": "", "tp": "", "pp": "n/a", "zero_stage": "3 (FSDP FULL_SHARD)",
+    "activation_recompute": "yes (block)", "flash_attention": "sdpa", "measured_tokens_per_s_per_gpu": "1000",
+}  # fmt: skip
+
+
+def test_a_row_with_messy_words_and_gaps_is_still_predicted(catalog):
+    read = read_row(MESSY, catalog)
+    assert read.accelerator.id == "h100-sxm5-80gb"
+    assert (read.layout.sharding, read.layout.recompute, read.sequence_tokens) == (3, "full", 4096)
+    assert len(predictions(catalog, [MESSY])) == 1
+
+
+def test_only_model_gpu_and_a_figure_are_needed(catalog):
+    bare = {"model": "llama-3-8b", "gpu": "A100", "measured_mfu_pct": "40"}
+    found = training.gather([bare], catalog)
+    assert found.measured[0].basis == "mfu"
+    assert len(found.rows) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("H100-80GB-SXM", "h100-sxm5-80gb"),
+        ("NVIDIA A100-SXM4-80GB", "a100-sxm4-80gb"),
+        ("h200", "h200-sxm-141gb"),
+        ("AMD Instinct MI300X OAM", "mi300x"),
+        ("TPU-v5p", "tpu-v5p"),
+        ("Gaudi2", "gaudi2"),
+        ("GB200", "gb200-nvl72-gpu"),
+        ("H100 SXM5 (engineering sample)", "h100-sxm5-80gb"),
+        ("MI400X", "mi300x"),
+        ("Trainium4", "trainium3"),
+    ],
+)
+def test_chips_resolve_in_many_spellings(catalog, name, expected):
+    assert find_accelerator(name, catalog, []).id == expected
+
+
+def test_an_unknown_chip_is_marked_and_nonsense_is_refused(catalog):
+    notes = []
+    find_accelerator("H100 SXM5 (engineering sample)", catalog, notes)
+    assert notes
+    with pytest.raises(UsageError, match="resembles none"):
+        find_accelerator("abacus", catalog, [])
+
+
+def test_what_cannot_be_computed_is_skipped_with_a_reason(catalog):
+    odd = [
+        {"id": "a", "model": "mystery", "gpu": "h100-sxm", "measured_tokens_per_s_per_gpu": 1},
+        {"id": "b", "model": "llama-3-8b", "gpu": "h100-sxm", "n_gpus": 8, "tp": 3, "measured_tokens_per_s_per_gpu": 1},
+        {"id": "c", "model": "llama-3-8b", "gpu": "h100-sxm", "n_gpus": 8},
+    ]
+    found = training.gather(odd, catalog)
+    reasons = {entry["id"]: entry["reason"] for entry in found.skipped}
+    assert set(reasons) == {"a", "b", "c"}
+    assert "neither dimensions nor a parameter count" in reasons["a"]
+    assert "does not divide 8" in reasons["b"]
+    assert "no measured" in reasons["c"]
+
+
+def test_speed_is_derived_from_time_hours_and_rates_by_hand(catalog):
+    base = {"model": "llama-2-7b", "gpu": "a100-80gb-sxm", "seq_len": 4096, "n_gpus": 8, "global_batch": 64}
+    timed = training.gather([base | {"measured_iter_time_s": 16.0}], catalog).measured[0]
+    assert timed.value == 64 * 4096 / 16 / 8
+    hours = training.gather([base | {"measured_total_gpu_hours": 1000.0, "total_tokens": 3.6e9}], catalog).measured[0]
+    assert hours.value == 1000
+    # 312 TFLOP/s at 50 %: 156e12 ÷ (6·6,607,343,616 + 6·32·4096·4096) FLOP per token, causal
+    rated = training.gather([base | {"measured_mfu_pct": 50.0}], catalog).measured[0]
+    assert rated.value == pytest.approx(156e12 / (6 * 6_607_343_616 + 6 * 32 * 4096 * 4096), rel=1e-9)
+
+
+def test_when_data_parallelism_exceeds_the_batch_the_rest_is_context(catalog):
+    row = {
+        "model": "llama-2-70b",
+        "gpu": "h100-sxm",
+        "n_gpus": 64,
+        "tp": 4,
+        "pp": 1,
+        "seq_len": 8192,
+        "global_batch": 8,
+    }
+    layout = read_row(row, catalog).layout
+    assert (layout.data, layout.context) == (8, 2)
+
+
+def test_unreadable_files_are_refused(tmp_path):
+    with pytest.raises(UsageError, match="cannot read"):
+        training.read_file(tmp_path / "none.csv")
+    path = tmp_path / "wrong.csv"
+    path.write_text("a,b\n1,2\n")
+    with pytest.raises(UsageError, match="lacks the column"):
+        training.read_file(path)
+
+
+def test_sizes_are_read_from_names():
+    assert [size_in_name(name) for name in ("Foo-70B-chat", "gpt2-124m", "x-1.5T", "plain")] == [70, 0.124, 1500, None]
+
+
+def test_the_rule_of_thumb_by_hand(catalog):
+    row = {
+        "model": "llama-2-7b",
+        "gpu": "a100-80gb-sxm",
+        "seq_len": 4096,
+        "n_gpus": 8,
+        "measured_tokens_per_s_per_gpu": 1,
+    }
+    found = training.gather([row], catalog)
+    assert np.exp(training.rule_of_thumb(found)[0]) == pytest.approx(0.4 * 312e12 / (6 * 6_738_415_616))
