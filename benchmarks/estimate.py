@@ -1,4 +1,7 @@
-"""Speed of `gpucost estimate`: cold against the bare imports, warm over every shipped offer. `python -m benchmarks.estimate [--json]`."""
+"""Speed of `gpucost estimate`: cold against the bare imports, warm over every shipped offer.
+
+Run it by `python -m benchmarks.estimate [--json]`.
+"""
 
 import json
 import statistics
@@ -28,7 +31,11 @@ def cold_ratio(pairs: int = 15) -> tuple[float, float, float]:
     cold = [sys.executable, "-m", "gpucost", "estimate", "--model", "8b", "--tokens", "100b"]
     times = [(seconds(bare), seconds(cold)) for _ in range(pairs)]
     ratios = [own / base for base, own in times]
-    return statistics.median(ratios), statistics.median(base for base, _ in times), statistics.median(own for _, own in times)
+    return (
+        statistics.median(ratios),
+        statistics.median(base for base, _ in times),
+        statistics.median(own for _, own in times),
+    )
 
 
 def warm_ms(runs: int = 30) -> float:
@@ -65,7 +72,9 @@ def main() -> None:
         "warm_budget_ms": WARM_BUDGET_MS,
         "sweep_ms_per_request": round(sweep_ms(), 1),
     }
-    print(json.dumps(found) if "--json" in sys.argv else "\n".join(f"{name:22} {value}" for name, value in found.items()))
+    print(
+        json.dumps(found) if "--json" in sys.argv else "\n".join(f"{name:22} {value}" for name, value in found.items())
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Write docs/published-runs.md: estimates of published training runs. `python -m benchmarks.published_runs [--check]`."""
+"""Write docs/published-runs.md, estimates of published runs: `python -m benchmarks.published_runs [--check]`."""
 
 import sys
 from pathlib import Path

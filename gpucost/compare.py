@@ -13,33 +13,72 @@ from gpucost.errors import UsageError
 # Groups of factors, replaced in this order: what is trained, how fast, where and on which terms, at which price.
 STEPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("tokens", "tokens", ("tokens",)),
-    ("throughput", "tokens_per_s_per_gpu", ("tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high")),
+    (
+        "throughput",
+        "tokens_per_s_per_gpu",
+        ("tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high"),
+    ),
     ("cluster size", "gpus", ("gpus", "nodes", "gpus_per_unit", "checkpoint_write_gb_per_s")),
     (
         "interruptions",
         "preemptions_per_node_hour",
         (
-            "preemptions_per_node_hour", "preemptions_per_node_hour_low", "preemptions_per_node_hour_high", "failures_per_gpu_year",
-            "failures_per_gpu_year_low", "failures_per_gpu_year_high", "wait_hours", "restart_hours", "checkpoint_gb",
+            "preemptions_per_node_hour",
+            "preemptions_per_node_hour_low",
+            "preemptions_per_node_hour_high",
+            "failures_per_gpu_year",
+            "failures_per_gpu_year_low",
+            "failures_per_gpu_year_high",
+            "wait_hours",
+            "restart_hours",
+            "checkpoint_gb",
         ),
     ),
-    ("evaluation, ramp, experiments", "evaluation_fraction", ("evaluation_fraction", "ramp_hours", "experiments_fraction")),
+    (
+        "evaluation, ramp, experiments",
+        "evaluation_fraction",
+        ("evaluation_fraction", "ramp_hours", "experiments_fraction"),
+    ),
     (
         "terms",
         "term_months",
         (
-            "term_months", "take_or_pay", "charge_commitment", "minimum_hours", "billing_increment_hours", "upfront_usd",
-            "recurring_usd_per_hour", "prepaid",
+            "term_months",
+            "take_or_pay",
+            "charge_commitment",
+            "minimum_hours",
+            "billing_increment_hours",
+            "upfront_usd",
+            "recurring_usd_per_hour",
+            "prepaid",
         ),
     ),
     ("price", "usd_per_gpu_hour", ("usd_per_gpu_hour", "price_low_ratio", "price_high_ratio")),
     ("storage", "storage_usd_per_gb_month", ("dataset_gb", "checkpoints_gb", "storage_usd_per_gb_month")),
     ("egress", "egress_usd_per_gb", ("egress_gb", "egress_usd_per_gb")),
     ("energy and grid", "grid_kgco2e_per_kwh", ("rated_power_w", "power_fraction", "pue_ratio", "grid_kgco2e_per_kwh")),
-)  # fmt: skip
+)
 
-_SHOWN = ("provider", "instance_type", "region", "option", "gpu", "gpus", "tokens_per_s_per_gpu", "mfu_fraction", "days", "gpu_hours",
-          "usd_per_gpu_hour", "cost_usd", "cost_low_usd", "cost_high_usd", "usd_per_mtok", "energy_kwh", "kgco2e", "price_observed_on")  # fmt: skip
+_SHOWN = (
+    "provider",
+    "instance_type",
+    "region",
+    "option",
+    "gpu",
+    "gpus",
+    "tokens_per_s_per_gpu",
+    "mfu_fraction",
+    "days",
+    "gpu_hours",
+    "usd_per_gpu_hour",
+    "cost_usd",
+    "cost_low_usd",
+    "cost_high_usd",
+    "usd_per_mtok",
+    "energy_kwh",
+    "kgco2e",
+    "price_observed_on",
+)
 
 
 def compare(first: Mapping[str, Any], second: Mapping[str, Any], rank: int = 1) -> dict[str, Any]:
@@ -107,8 +146,8 @@ def _sentence(before: Mapping[str, Any], after: Mapping[str, Any], changes: Sequ
     largest = max(changes, key=lambda row: abs(row["effect_usd"]))
     direction = "more" if difference > 0 else "less"
     return (
-        f"The second costs {abs(difference):,.2f} USD {direction} ({after['cost_usd']:,.2f} against {before['cost_usd']:,.2f}); "
-        f"the largest effect is {largest['factor']}, {largest['effect_usd']:+,.2f} USD."
+        f"The second costs {abs(difference):,.2f} USD {direction} ({after['cost_usd']:,.2f} against"
+        f" {before['cost_usd']:,.2f}); the largest effect is {largest['factor']}, {largest['effect_usd']:+,.2f} USD."
     )
 
 

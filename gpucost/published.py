@@ -14,6 +14,7 @@ import numpy as np
 from gpucost.engine.facts import make_market, make_offer, market_of, with_offers
 from gpucost.engine.request import make_request
 from gpucost.engine.run import answer_request, calibration_of
+from gpucost.types import Offer, System
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -26,27 +27,7 @@ def published_runs(catalog: "Catalog", software: str = "typical") -> list[dict[s
 
 def compare_run(row: Mapping[str, Any], catalog: "Catalog", software: str) -> dict[str, Any]:
     """Estimate one published run on an offer of its accelerator at one USD an hour."""
-    system = catalog.default_system(row["gpu"])
-    offer = make_offer(
-        {
-            "offer_id": "published",
-            "offer_kind": "offer",
-            "provider": "published",
-            "instance_type": system.id,
-            "gpu": row["gpu"],
-            "gpu_assumed": False,
-            "gpus": system.gpus,
-            "region_scope": "unknown",
-            "option": "on_demand",
-            "billing": "per_use",
-            "term_months": 0,
-            "payment": "none",
-            "usd_per_hour": float(system.gpus),
-            "usd_per_gpu_hour": 1.0,
-            "observed_on": date(2020, 1, 1),
-            "confidence": "high",
-        }
-    )
+    offer, system = _offer(row["gpu"], catalog)
     market = market_of(catalog)
     facts = with_offers(market.facts, [offer], [system])
     mask = np.arange(len(facts.offers)) == len(facts.offers) - 1
@@ -83,33 +64,78 @@ def compare_run(row: Mapping[str, Any], catalog: "Catalog", software: str) -> di
     }
 
 
+def _offer(gpu: str, catalog: "Catalog") -> tuple[Offer, System]:
+    """Return an offer of the accelerator's usual node at one USD an hour."""
+    system = catalog.default_system(gpu)
+    offer = make_offer(
+        {
+            "offer_id": "published",
+            "offer_kind": "offer",
+            "provider": "published",
+            "instance_type": system.id,
+            "gpu": gpu,
+            "gpu_assumed": False,
+            "gpus": system.gpus,
+            "region_scope": "unknown",
+            "option": "on_demand",
+            "billing": "per_use",
+            "term_months": 0,
+            "payment": "none",
+            "usd_per_hour": float(system.gpus),
+            "usd_per_gpu_hour": 1.0,
+            "observed_on": date(2020, 1, 1),
+            "confidence": "high",
+        }
+    )
+    return offer, system
+
+
 def as_markdown(rows: list[dict[str, Any]], native: Mapping[str, Any]) -> str:
     """Write the page of the documentation."""
     inside = sum(row["inside"] for row in rows)
     lines = [
         "# Published runs against estimates",
         "",
-        "Accelerator-hours of whole training runs as their publishers state them, beside what `gpucost estimate` says from the",
-        "model, the tokens, the sequence and the accelerator alone. Nothing of a run's own speed enters its estimate: software is",
-        "`typical`, the cluster is the published one or else the smallest that ends within 30 days. The overhead over the bare",
-        "training steps (evaluations, interruptions, restarts, checkpoints, start-up) is the engine's and stands in a column.",
+        (
+            "Accelerator-hours of whole training runs as their publishers state them, beside what `gpucost estimate`"
+            " says from the"
+        ),
+        (
+            "model, the tokens, the sequence and the accelerator alone. Nothing of a run's own speed enters its"
+            " estimate: software is"
+        ),
+        (
+            "`typical`, the cluster is the published one or else the smallest that ends within 30 days. The overhead"
+            " over the bare"
+        ),
+        (
+            "training steps (evaluations, interruptions, restarts, checkpoints, start-up) is the engine's and stands in"
+            " a column."
+        ),
         "This page is written by `python -m benchmarks.published_runs`.",
         "",
-        "| run | accelerator | precision | published hours | estimated | 80 % range | estimated ÷ published | MFU | overhead | inside |",
+        (
+            "| run | accelerator | precision | published hours | estimated | 80 % range | estimated ÷ published | MFU |"
+            " overhead | inside |"
+        ),
         "|---|---|---|--:|--:|--:|--:|--:|--:|---|",
     ]
     for row in rows:
         lines.append(
-            f"| {row['id']} | {row['gpus']:,} × {row['gpu']} | {row['precision']} | {_hours(row['published_gpu_hours'])} | {_hours(row['estimated_gpu_hours'])} | "
-            f"{_hours(row['low_gpu_hours'])} to {_hours(row['high_gpu_hours'])} | {row['estimated_ratio']:.2f} | {row['mfu_fraction']:.0%} | "
-            f"{row['overhead_fraction']:.1%} | {'yes' if row['inside'] else '**no**'} |"
+            f"| {row['id']} | {row['gpus']:,} × {row['gpu']} | {row['precision']} |"
+            f" {_hours(row['published_gpu_hours'])} | {_hours(row['estimated_gpu_hours'])} |"
+            f" {_hours(row['low_gpu_hours'])} to {_hours(row['high_gpu_hours'])} | {row['estimated_ratio']:.2f} |"
+            f" {row['mfu_fraction']:.0%} | {row['overhead_fraction']:.1%} | {'yes' if row['inside'] else '**no**'} |"
         )
     lines += ["", f"{inside} of {len(rows)} published figures lie inside the range.", "", "Findings:", ""]
     lines += [f"- **{row['id']}**: {row['notes']}." for row in rows if not row["inside"]]
     lines += [
         "",
-        f"With `--software native` the estimate of {native['id']} is {_hours(native['estimated_gpu_hours'])} hours "
-        f"({_hours(native['low_gpu_hours'])} to {_hours(native['high_gpu_hours'])}): the software class, not the chip, makes the difference.",
+        (
+            f"With `--software native` the estimate of {native['id']} is {_hours(native['estimated_gpu_hours'])} hours"
+            f" ({_hours(native['low_gpu_hours'])} to {_hours(native['high_gpu_hours'])}): the software class, not the"
+            " chip, makes the difference."
+        ),
         "",
     ]
     return "\n".join(lines)

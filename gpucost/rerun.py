@@ -35,7 +35,8 @@ def rerun(saved: Mapping[str, Any], calibration: Calibration) -> dict[str, Any]:
     """Compute a saved estimate again from its own facts: offers, hardware, model and assumptions as it embeds them."""
     if saved.get("kind") != "estimate" or "facts" not in saved:
         raise UsageError(
-            f"a saved {saved.get('kind', 'file')!s} holds no facts to rerun from; `rerun` takes estimates saved with --format json."
+            f"a saved {saved.get('kind', 'file')!s} holds no facts to rerun from; `rerun` takes estimates saved with"
+            " --format json."
         )
     try:
         facts = unembed(saved["facts"], saved["as_of"], saved["catalog_version"], saved["sources"])
@@ -43,7 +44,8 @@ def rerun(saved: Mapping[str, Any], calibration: Calibration) -> dict[str, Any]:
         request = from_dict(saved["request"])
     except (KeyError, TypeError, ValueError) as error:
         raise UsageError(
-            f"the saved facts cannot be read ({type(error).__name__}: {error}); the file was changed or is of another version."
+            f"the saved facts cannot be read ({type(error).__name__}: {error}); the file was changed or is of another"
+            " version."
         ) from None
     mask = np.ones(len(facts.offers), bool)
     answer = answer_request(request, architecture, make_market(facts), mask, calibration)
@@ -78,7 +80,8 @@ def verdict(saved: Mapping[str, Any], fresh: Mapping[str, Any]) -> dict[str, Any
     reasons = []
     if saved.get("gpucost_version") != __version__:
         reasons.append(
-            f"computed by version {saved.get('gpucost_version')}, now {__version__}: the model changed, the facts did not"
+            f"computed by version {saved.get('gpucost_version')}, now {__version__}: the model changed, the facts"
+            " did not"
         )
     if saved.get("calibration") != fresh.get("calibration"):
         reasons.append("the calibration of the physics changed")

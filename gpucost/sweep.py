@@ -19,10 +19,29 @@ if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 COLUMNS = (
-    "provider", "instance_type", "region", "option", "gpu", "gpus", "nodes", "tokens_per_s_per_gpu", "mfu_fraction", "days", "days_low",
-    "days_high", "gpu_hours", "usd_per_gpu_hour", "cost_usd", "cost_low_usd", "cost_high_usd", "usd_per_mtok", "energy_kwh", "kgco2e",
-    "price_observed_on", "age_days",
-)  # fmt: skip
+    "provider",
+    "instance_type",
+    "region",
+    "option",
+    "gpu",
+    "gpus",
+    "nodes",
+    "tokens_per_s_per_gpu",
+    "mfu_fraction",
+    "days",
+    "days_low",
+    "days_high",
+    "gpu_hours",
+    "usd_per_gpu_hour",
+    "cost_usd",
+    "cost_low_usd",
+    "cost_high_usd",
+    "usd_per_mtok",
+    "energy_kwh",
+    "kgco2e",
+    "price_observed_on",
+    "age_days",
+)
 
 
 def grid(**axes: Any) -> list[TrainingRequest]:

@@ -1,4 +1,4 @@
-"""`gpucost.audit(...)`: is a claim possible, and what would be true?"""
+"""`gpucost.audit(...)`: whether a claim is possible, and what would be true."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar

@@ -1,4 +1,4 @@
-"""Auditing claims: is what someone says about time, cost, memory, serving speed or payback possible, and what would be true?"""
+"""Auditing claims about time, cost, memory, serving speed and payback: what is possible, and what would be true."""
 
 from gpucost.claims.audit import Claim, audit, make_claim
 

@@ -1,5 +1,6 @@
 """From a claim to its verdict: read it, run the checks that it allows, say what would be true."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -44,63 +45,58 @@ class Claim:
     discount_fraction: float = 0.10
 
 
-def make_claim(
-    *,
-    days: str | float | None = None,
-    hours: str | float | None = None,
-    tokens: str | float | None = None,
-    gpus: str | float | None = None,
-    gpu_hours: str | float | None = None,
-    cost: str | float | None = None,
-    sequence: str | float | None = None,
-    weights_gb: str | float | None = None,
-    training_gb: str | float | None = None,
-    tokens_per_s: str | float | None = None,
-    batch: str | float = 1,
-    buy: str | float | None = None,
-    rent_monthly: str | float | None = None,
-    own_monthly: str | float | None = None,
-    payback_months: str | float | None = None,
-    hours_per_month: str | float | None = None,
-    discount: str | float = 0.10,
-    **rest: Any,
-) -> Claim:
-    """Read a claim from human quantities."""
+def make_claim(**said: Any) -> Claim:
+    """Read a claim from human quantities; takes the names of `READERS`, None stands for not said."""
+    given = {name: value for name, value in said.items() if value is not None}
+    unknown = sorted(set(given) - set(READERS))
+    if unknown:
+        raise UsageError(f"audit takes no {unknown[0]!r}. It takes {', '.join(sorted(READERS))}.")
+    return Claim(**{READERS[name][0]: READERS[name][1](value) for name, value in given.items()})
 
-    def count(value: str | float | None, flag: str) -> float | None:
-        return None if value is None else parse_count(value, flag)
 
-    def usd(value: str | float | None, flag: str) -> float | None:
-        return None if value is None else parse_usd(value, flag)
+def _fits(value: str) -> str:
+    if value not in FITS:
+        raise UsageError(f"--fits: unknown {value!r}. Choose one of {', '.join(FITS)}.")
+    return value
 
-    whole = count(gpus, "--gpus")
-    span = (
-        parse_days(days, "--days")
-        if days is not None
-        else None
-        if hours is None
-        else parse_count(hours, "--hours") / HOURS_PER_DAY
-    )
-    length = count(sequence, "--sequence")
-    return Claim(
-        tokens=count(tokens, "--tokens"),
-        gpus=None if whole is None else int(whole),
-        days=span,
-        gpu_hours=count(gpu_hours, "--gpu-hours"),
-        cost_usd=usd(cost, "--cost"),
-        sequence_tokens=None if length is None else int(length),
-        weights_gb=count(weights_gb, "--weights-gb"),
-        training_gb=count(training_gb, "--training-gb"),
-        decode_tokens_per_s=count(tokens_per_s, "--tokens-per-s"),
-        batch=int(parse_count(batch, "--batch")),
-        buy_usd=usd(buy, "--buy"),
-        rent_usd_per_month=usd(rent_monthly, "--rent-monthly"),
-        own_usd_per_month=usd(own_monthly, "--own-monthly"),
-        payback_months=count(payback_months, "--payback-months"),
-        gpu_hours_per_month=count(hours_per_month, "--hours-per-month"),
-        discount_fraction=parse_fraction(discount, "--discount"),
-        **rest,
-    )
+
+def _count(flag: str) -> Callable[[Any], float]:
+    return lambda value: parse_count(value, flag)
+
+
+def _whole(flag: str) -> Callable[[Any], int]:
+    return lambda value: int(parse_count(value, flag))
+
+
+def _usd(flag: str) -> Callable[[Any], float]:
+    return lambda value: parse_usd(value, flag)
+
+
+# argument -> field of the claim and how it is read
+READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "model": ("model", str),
+    "tokens": ("tokens", _count("--tokens")),
+    "gpu": ("gpu", str),
+    "gpus": ("gpus", _whole("--gpus")),
+    "days": ("days", lambda value: parse_days(value, "--days")),
+    "hours": ("days", lambda value: parse_count(value, "--hours") / HOURS_PER_DAY),
+    "gpu_hours": ("gpu_hours", _count("--gpu-hours")),
+    "cost": ("cost_usd", _usd("--cost")),
+    "precision": ("precision", str),
+    "method": ("method", str),
+    "sequence": ("sequence_tokens", _whole("--sequence")),
+    "fits": ("fits", _fits),
+    "weights_gb": ("weights_gb", _count("--weights-gb")),
+    "training_gb": ("training_gb", _count("--training-gb")),
+    "tokens_per_s": ("decode_tokens_per_s", _count("--tokens-per-s")),
+    "batch": ("batch", _whole("--batch")),
+    "buy": ("buy_usd", _usd("--buy")),
+    "rent_monthly": ("rent_usd_per_month", _usd("--rent-monthly")),
+    "own_monthly": ("own_usd_per_month", _usd("--own-monthly")),
+    "payback_months": ("payback_months", _count("--payback-months")),
+    "hours_per_month": ("gpu_hours_per_month", _count("--hours-per-month")),
+    "discount": ("discount_fraction", lambda value: parse_fraction(value, "--discount")),
+}
 
 
 def audit(claim: Claim, catalog: "Catalog") -> dict[str, Any]:
@@ -109,8 +105,8 @@ def audit(claim: Claim, catalog: "Catalog") -> dict[str, Any]:
     checks = [*_payback(claim), *(_physical(claim, catalog, notes) if claim.model else [])]
     if not checks:
         raise UsageError(
-            "nothing to audit: give --model, --gpu and --gpus with --tokens and --days or --cost, or --fits, --weights-gb, --tokens-per-s; "
-            "or --buy with --rent-monthly."
+            "nothing to audit: give --model, --gpu and --gpus with --tokens and --days or --cost, or --fits,"
+            " --weights-gb, --tokens-per-s; or --buy with --rent-monthly."
         )
     verdict = worst([check.verdict for check in checks])
     return {
@@ -191,7 +187,8 @@ def _physical(claim: Claim, catalog: "Catalog", notes: list[str]) -> list[Check]
     chip = training.most_favourable(candidates, precision)
     if len(candidates) > 1:
         notes.append(
-            f"{claim.gpu} may mean {', '.join(item.id for item in candidates)}; judged by {chip.id}, the most favourable."
+            f"{claim.gpu} may mean {', '.join(item.id for item in candidates)}; judged by {chip.id}, the most"
+            " favourable."
         )
     gpus = claim.gpus or 1
     if claim.fits == "training":

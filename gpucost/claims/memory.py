@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # Bytes per parameter of weights in each precision, without scales.
 WEIGHT_BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5, "int4": 0.5}
 
-# Mixed-precision AdamW: 16-bit weights and gradients, 32-bit master weights and two moments (arXiv:1910.02054, section 3.1).
+# Mixed-precision AdamW: 16-bit weights and gradients, 32-bit master and moments (arXiv:1910.02054, section 3.1).
 ADAM_BYTES = 16.0
 LEANEST_BYTES = 6.0  # 16-bit weights and gradients, 8-bit moments, no master copy
 FROZEN_BYTES = {"lora": 2.0, "qlora": 0.55}
@@ -53,7 +53,10 @@ def check_training_memory(claimed_gb: float, sizes: Sizes, method: str) -> Check
     """Judge a claimed total of training memory: states alone are 16 bytes per trained parameter, before activations."""
     true = state_bytes(sizes, method) / GB
     leanest = sizes.parameters * LEANEST_BYTES / GB if method == "full" else true
-    words = f"Weights, gradients and AdamW states take {true:,.0f} GB in mixed precision (16 bytes per trained parameter), before activations."
+    words = (
+        f"Weights, gradients and AdamW states take {true:,.0f} GB in mixed precision (16 bytes per trained parameter),"
+        " before activations."
+    )
     if claimed_gb < leanest:
         verdict = IMPOSSIBLE
     elif claimed_gb < true * (1 - _TOLERANCE):
@@ -77,7 +80,10 @@ def check_fits_training(
     have = gpus * accelerator.memory_gib * GIB / GB
     fitting = counts[speeds.fits]
     fewest = float(fitting[0]) if len(fitting) else None
-    words = f"{workload.method} training of {workload.architecture.name} needs {states:,.0f} GB of states and {gpus} × {accelerator.id} hold {have:,.0f} GB."
+    words = (
+        f"{workload.method} training of {workload.architecture.name} needs {states:,.0f} GB of states and {gpus} ×"
+        f" {accelerator.id} hold {have:,.0f} GB."
+    )
     if bool(speeds.fits[counts == gpus][0]):
         return Check("fits", POSSIBLE, float(gpus), fewest, fewest, None, "GPUs", f"{words} It fits.")
     if states <= have:

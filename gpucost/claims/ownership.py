@@ -60,7 +60,10 @@ def check_payback(claim: PaybackClaim) -> list[Check]:
 
 def _arithmetic(claim: PaybackClaim, true: float) -> Check:
     saved = claim.rent_usd_per_month - claim.own_usd_per_month
-    words = f"{claim.buy_usd:,.0f} USD ÷ ({claim.rent_usd_per_month:,.0f} − {claim.own_usd_per_month:,.0f}) USD a month is {true:,.1f} months."
+    words = (
+        f"{claim.buy_usd:,.0f} USD ÷ ({claim.rent_usd_per_month:,.0f} − {claim.own_usd_per_month:,.0f}) USD a month is"
+        f" {true:,.1f} months."
+    )
     if saved <= 0:
         words, verdict = "Owning costs as much each month as renting: it never pays back.", IMPOSSIBLE
     elif claim.payback_months is None:
@@ -77,7 +80,10 @@ def _utilisation(claim: PaybackClaim) -> Check:
     assert claim.gpu_hours_per_month is not None
     used = claim.gpu_hours_per_month / (claim.gpus * HOURS_PER_MONTH)
     enough = int(np.ceil(claim.gpu_hours_per_month / (HOURS_PER_MONTH * _BUSY_FRACTION) - 0.5))
-    words = f"{claim.gpu_hours_per_month:,.0f} of {claim.gpus * HOURS_PER_MONTH:,.0f} hours a month is {used:.0%}; about {max(enough, 1)} GPUs at 80 % do the same."
+    words = (
+        f"{claim.gpu_hours_per_month:,.0f} of {claim.gpus * HOURS_PER_MONTH:,.0f} hours a month is {used:.0%}; about"
+        f" {max(enough, 1)} GPUs at 80 % do the same."
+    )
     verdict = IMPOSSIBLE if used > 1 else POSSIBLE if used >= _BUSY_FRACTION / 2 else IMPLAUSIBLE
     return Check("utilisation", verdict, used, _BUSY_FRACTION / 2, _BUSY_FRACTION, 1.0, "fraction of one", words)
 
@@ -87,8 +93,8 @@ def _discounted(claim: PaybackClaim) -> Check:
     own = claim.buy_usd + present_value_usd(claim.own_usd_per_month, claim.months, claim.discount_fraction)
     better = "renting" if rent < own else "owning"
     words = (
-        f"At {claim.discount_fraction:.0%} a year over {claim.months:g} months, without resale, renting costs {rent:,.0f} USD and owning "
-        f"{own:,.0f} USD today: {better} is cheaper."
+        f"At {claim.discount_fraction:.0%} a year over {claim.months:g} months, without resale, renting costs"
+        f" {rent:,.0f} USD and owning {own:,.0f} USD today: {better} is cheaper."
     )
     verdict = POSSIBLE if own <= rent else IMPLAUSIBLE
     return Check("present value", verdict, own, None, rent, None, "USD", words)

@@ -26,7 +26,10 @@ def check_decode(
     compute_roof = gpus * peak * _TERA / (2 * sizes.active_parameters) if peak else bandwidth_roof
     roof = min(bandwidth_roof, compute_roof)
     what = "bandwidth" if bandwidth_roof <= compute_roof else "compute"
-    words = f"{gpus} × {accelerator.id} can decode at most {roof:,.0f} tokens/s at batch {batch} ({what} roof, {active_gb:,.1f} GB of weights per step)."
+    words = (
+        f"{gpus} × {accelerator.id} can decode at most {roof:,.0f} tokens/s at batch {batch} ({what} roof,"
+        f" {active_gb:,.1f} GB of weights per step)."
+    )
     verdict = (
         IMPOSSIBLE
         if claimed_tokens_per_s > roof

@@ -75,7 +75,10 @@ def check_time(
     if implied is None:
         words = f"{accelerator.id} has no {workload.precision} matrix units; name another --precision."
         return Check("duration", IMPOSSIBLE, days, low, typical, high, "days", words)
-    words = f"{flop:.3g} FLOP in {days:g} days on {gpus} × {accelerator.id} need {implied:.0%} of the dense {workload.precision} peak."
+    words = (
+        f"{flop:.3g} FLOP in {days:g} days on {gpus} × {accelerator.id} need {implied:.0%} of the dense"
+        f" {workload.precision} peak."
+    )
     verdict = POSSIBLE
     fastest = _fastest_precision(accelerator, workload.precision, given)
     at_best = implied_mfu(flop, accelerator, fastest, gpus, seconds) or implied
@@ -101,7 +104,7 @@ def check_time(
 
 
 def _fastest_precision(accelerator: Accelerator, precision: str, given: bool) -> str:
-    """Return the precision by which a claim is judged impossible: the one stated, else the chip's fastest for training."""
+    """Return the precision by which a claim is judged impossible: the stated one, else the chip's fastest."""
     if given:
         return precision
     return max(_TRAINING_PRECISIONS, key=lambda name: getattr(accelerator, f"{name}_tflops", None) or 0.0)

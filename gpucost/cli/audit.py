@@ -1,4 +1,4 @@
-"""`gpucost audit`: is a claim about time, cost, memory, serving speed or payback possible?"""
+"""`gpucost audit`: whether a claim about time, cost, memory, serving speed or payback is possible."""
 
 from typing import Any
 

@@ -23,13 +23,18 @@ _GOALS = ("cost", "time", "pareto", "carbon")
 @click.option("--method", default="full", show_default=True, help="full, lora or qlora.")
 @click.option("--rank", "lora_rank", default=16, show_default=True, help="Rank of the adapters.")
 @click.option(
-    "--targets", "lora_targets", default="all", show_default=True, help="Matrices with adapters: all or attention."
+    "--targets",
+    "lora_targets",
+    default="all",
+    show_default=True,
+    help="Matrices with adapters: all, attention or feed_forward.",
 )
 @click.option(
     "--software", default="typical", show_default=True, help="Training stack: typical, vendor, sharded, deepspeed …"
 )
 @click.option("--optimize", type=click.Choice(_GOALS), default="cost", show_default=True, help="What to rank by.")
 @click.option("--top", default=10, show_default=True, help="Options to show; 0 shows all.")
+@click.option("--all-regions", is_flag=True, help="A row for every region, not for the cheapest only.")
 @click.option("--strict-prices", is_flag=True, help="Leave out prices that are old for their kind.")
 @click.option(
     "--commitment", default="full", show_default=True, help="full: a run pays for its whole term; used: for its hours."

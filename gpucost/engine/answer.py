@@ -14,6 +14,7 @@ from gpucost.engine.facts import Facts
 from gpucost.engine.rank import exclusion
 from gpucost.physics.training import PARTS
 from gpucost.schemas import SCHEMA_VERSION
+from gpucost.types import Offer
 
 NOT_INCLUDED = (
     "data acquisition, cleaning and tokenisation",
@@ -32,42 +33,18 @@ def finite(value: Any) -> float | None:
 
 def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -> dict[str, Any]:
     """Return one option: who, where, how many, how fast, at what cost, with its bill and its factors."""
-    offer = problem.supply.offers[int(cases.offer[case])]
-    costs, speed = cases.costs, cases.speed
     lines = _lines(problem, cases, case)
+    offer = problem.supply.offers[int(cases.offer[case])]
     sources = dict.fromkeys([offer.source_id, *(line["source_id"] for line in lines)])
+    size = problem.sizes[int(cases.request[case])]
     return {
         "rank": rank,
-        "offer_id": offer.offer_id,
-        "provider": offer.provider,
-        "instance_type": offer.instance_type,
-        "region": offer.region or None,
-        "region_scope": offer.region_scope,
-        "option": offer.option,
-        "tier": offer.tier or None,
-        "term_months": offer.term_months,
-        "payment": offer.payment,
-        "gpu": offer.gpu,
+        **_seller(offer),
         "gpus": int(cases.gpus[case]),
         "nodes": int(cases.factors.nodes[case]),
-        "layout": asdict(speed.layout.layout(case)),
-        "memory_gb": finite(speed.memory_gb[case]),
-        "tokens_per_s_per_gpu": finite(speed.tokens_per_s_per_gpu[case]),
-        "tokens_per_s_per_gpu_low": finite(speed.tokens_per_s_per_gpu_low[case]),
-        "tokens_per_s_per_gpu_high": finite(speed.tokens_per_s_per_gpu_high[case]),
-        "mfu_fraction": finite(speed.mfu_fraction[case]),
-        "speed_confidence": str(speed.confidence[case]),
-        "days": finite(costs.calendar_days[case]),
-        "days_low": finite(costs.days_low[case]),
-        "days_high": finite(costs.days_high[case]),
-        "gpu_hours": finite(costs.gpu_hours[case]),
+        **_speed(cases, case),
+        **_outcome(cases, case),
         "usd_per_gpu_hour": offer.usd_per_gpu_hour,
-        "cost_usd": finite(costs.cost_usd[case]),
-        "cost_low_usd": finite(costs.cost_low_usd[case]),
-        "cost_high_usd": finite(costs.cost_high_usd[case]),
-        "usd_per_mtok": finite(costs.usd_per_mtok[case]),
-        "energy_kwh": finite(costs.energy_kwh[case]),
-        "kgco2e": finite(costs.kgco2e[case]),
         "price_observed_on": offer.observed_on.isoformat(),
         "age_days": offer.age_days,
         "price_stale": bool(problem.terms.stale[cases.offer[case]]),
@@ -80,10 +57,69 @@ def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -
         "source_ids": [name for name in sources if name],
         "lines": lines,
         "notes": notes(problem, cases, case),
-        "factors": {
-            **factors(cases, case),
-            "model_flop_per_token": problem.sizes[int(cases.request[case])].model_flop_per_token,
-        },
+        "factors": {**factors(cases, case), "model_flop_per_token": size.model_flop_per_token},
+    }
+
+
+def _seller(offer: Offer) -> dict[str, Any]:
+    return {
+        "offer_id": offer.offer_id,
+        "provider": offer.provider,
+        "instance_type": offer.instance_type,
+        "region": offer.region or None,
+        "region_scope": offer.region_scope,
+        "option": offer.option,
+        "tier": offer.tier or None,
+        "term_months": offer.term_months,
+        "payment": offer.payment,
+        "gpu": offer.gpu,
+    }
+
+
+def _speed(cases: Cases, case: int) -> dict[str, Any]:
+    speed = cases.speed
+    names = (
+        "memory_gb",
+        "tokens_per_s_per_gpu",
+        "tokens_per_s_per_gpu_low",
+        "tokens_per_s_per_gpu_high",
+        "mfu_fraction",
+    )
+    return {
+        "layout": asdict(speed.layout.layout(case)),
+        **{name: finite(getattr(speed, name)[case]) for name in names},
+        "speed_confidence": str(speed.confidence[case]),
+    }
+
+
+# key of an option -> column of the costs
+_OUTCOME = {
+    "days": "calendar_days",
+    "days_low": "days_low",
+    "days_high": "days_high",
+    "gpu_hours": "gpu_hours",
+    "cost_usd": "cost_usd",
+    "cost_low_usd": "cost_low_usd",
+    "cost_high_usd": "cost_high_usd",
+    "usd_per_mtok": "usd_per_mtok",
+    "energy_kwh": "energy_kwh",
+    "kgco2e": "kgco2e",
+}
+
+
+def _outcome(cases: Cases, case: int) -> dict[str, Any]:
+    return {key: finite(getattr(cases.costs, name)[case]) for key, name in _OUTCOME.items()}
+
+
+def elsewhere(problem: Problem, cases: Cases, case: int) -> dict[str, Any]:
+    """Return where else an option is sold, and for what."""
+    offer = problem.supply.offers[int(cases.offer[case])]
+    return {
+        "region": offer.region or None,
+        "offer_id": offer.offer_id,
+        "usd_per_gpu_hour": offer.usd_per_gpu_hour,
+        "cost_usd": finite(cases.costs.cost_usd[case]),
+        "age_days": offer.age_days,
     }
 
 
@@ -220,11 +256,18 @@ def assumption_rows(facts: Facts, problem: Problem) -> list[dict[str, Any]]:
     low, typical, high = problem.failures_per_gpu_year
     rows.append(
         {
-            "name": "failures_per_gpu_year", "value": typical, "low": low, "high": high, "unit": "per GPU-year", "status": "sourced",
-            "source_id": next((row["source_id"] for row in facts.assumptions if row["item"] == "job_interruptions_llama3"), None),
+            "name": "failures_per_gpu_year",
+            "value": typical,
+            "low": low,
+            "high": high,
+            "unit": "per GPU-year",
+            "status": "sourced",
+            "source_id": next(
+                (row["source_id"] for row in facts.assumptions if row["item"] == "job_interruptions_llama3"), None
+            ),
             "note": "unexpected interruptions by hardware and software faults",
         }
-    )  # fmt: skip
+    )
     return rows
 
 

@@ -233,6 +233,14 @@ def _cost_range(f: Factors, stops: _Interruptions, costs: Floats, total: Floats)
     return np.minimum(low, total), np.maximum(high, total)
 
 
+def _pace(f: Factors, stops: _Interruptions) -> tuple[Floats, Floats]:
+    """Return how much shorter and longer a run may be: shares of speed and interruptions, added in squares."""
+    speed = f.tokens_per_s_per_gpu
+    fast = np.hypot(np.log(f.tokens_per_s_per_gpu_high / speed), np.log(stops.paid_ratio / stops.low_ratio))
+    slow = np.hypot(np.log(speed / f.tokens_per_s_per_gpu_low), np.log(stops.high_ratio / stops.paid_ratio))
+    return np.exp(fast), np.exp(slow)
+
+
 def _root_sum_square(*parts: Floats) -> Floats:
     square: Floats = np.zeros_like(parts[0])
     for part in parts:
@@ -264,16 +272,7 @@ def price_runs(f: Factors) -> Costs:
         costs = bill.line_cost_usd(quantities, unit_prices)
         total = bill.total_usd(costs)
         low, high = _cost_range(f, stops, costs, total)
-        slow = np.exp(
-            np.hypot(
-                np.log(f.tokens_per_s_per_gpu / f.tokens_per_s_per_gpu_low), np.log(stops.high_ratio / stops.paid_ratio)
-            )
-        )
-        fast = np.exp(
-            np.hypot(
-                np.log(f.tokens_per_s_per_gpu_high / f.tokens_per_s_per_gpu), np.log(stops.paid_ratio / stops.low_ratio)
-            )
-        )
+        fast, slow = _pace(f, stops)
         gpu_hours = quantities[:_RUN_LINES].sum(axis=0)
         used_kwh = energy.energy_kwh(f.gpus * paid_hours, f.rated_power_w, f.power_fraction, f.pue_ratio)
     return Costs(

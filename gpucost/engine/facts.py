@@ -26,14 +26,29 @@ Record = TypeVar("Record", System, Accelerator)
 
 SERVICES = ("object_storage", "shared_file_system", "egress_internet")
 ITEMS = (
-    "job_interruptions_llama3", "node_failure_rate_a100", "tdp_fraction_gpu_server_training", "server_to_chip_power_ratio.h100",
-    "pue.hyperscaler", "pue.neocloud_or_colo", "rental_price_decline", "storage_rental_parallel_fs", "bandwidth_egress_cloud",
-)  # fmt: skip
+    "job_interruptions_llama3",
+    "node_failure_rate_a100",
+    "tdp_fraction_gpu_server_training",
+    "server_to_chip_power_ratio.h100",
+    "pue.hyperscaler",
+    "pue.neocloud_or_colo",
+    "rental_price_decline",
+    "storage_rental_parallel_fs",
+    "bandwidth_egress_cloud",
+)
 _SERVICE_COLUMNS = ("provider", "service", "usd_per_gb_month", "usd_per_gb", "typical", "source_id")
 _SPOT_COLUMNS = (
-    "provider", "instance_type", "region", "kind", "interruptions_per_instance_hour_low", "interruptions_per_instance_hour",
-    "interruptions_per_instance_hour_high", "availability_fraction", "observed_on", "source_id",
-)  # fmt: skip
+    "provider",
+    "instance_type",
+    "region",
+    "kind",
+    "interruptions_per_instance_hour_low",
+    "interruptions_per_instance_hour",
+    "interruptions_per_instance_hour_high",
+    "availability_fraction",
+    "observed_on",
+    "source_id",
+)
 _PROVIDER_COLUMNS = ("provider", "kind", "billing_increment_hours")
 _REGION_COLUMNS = ("provider", "region", "carbon_item")
 _ITEM_COLUMNS = ("item", "low", "typical", "high", "unit", "source_id")
@@ -144,10 +159,34 @@ def _terms(facts: Facts, supply: Supply, book: Book) -> Terms:
 
 # Fields of an offer and of a system that a costing reads; the others are not embedded.
 _OFFER_FIELDS = (
-    "offer_id", "provider", "instance_type", "gpu", "gpu_assumed", "gpus", "region", "region_scope", "option", "tier", "billing",
-    "term_months", "payment", "upfront_usd", "usd_per_hour", "usd_per_gpu_hour", "recurring_usd_per_hour", "minimum_hours",
-    "billing_increment_hours", "minimum_units", "maximum_units", "observed_on", "source_id", "confidence", "age_days", "book", "price_kind",
-)  # fmt: skip
+    "offer_id",
+    "provider",
+    "instance_type",
+    "gpu",
+    "gpu_assumed",
+    "gpus",
+    "region",
+    "region_scope",
+    "option",
+    "tier",
+    "billing",
+    "term_months",
+    "payment",
+    "upfront_usd",
+    "usd_per_hour",
+    "usd_per_gpu_hour",
+    "recurring_usd_per_hour",
+    "minimum_hours",
+    "billing_increment_hours",
+    "minimum_units",
+    "maximum_units",
+    "observed_on",
+    "source_id",
+    "confidence",
+    "age_days",
+    "book",
+    "price_kind",
+)
 _ACCELERATOR_FIELDS = tuple(field.name for field in fields(Accelerator))
 _SYSTEM_FIELDS = ("accelerator_id", "gpus", "scaleup_gb_per_s", "scaleup_gpus", "scaleout_gb_per_s", "max_power_kw")
 

@@ -33,9 +33,11 @@ def rank(problem: Problem, cases: Cases, number: int, judged: Indices) -> Rankin
     request = problem.requests[number]
     usable = judged[can_be_option(problem, cases, request, judged)]
     order = usable[np.lexsort(_keys(problem, cases, request, usable))]
-    if request.optimize == "pareto":
-        order = _front(cases, order)
     risky = unmeasured(problem, cases, order)
+    if request.optimize == "pareto":
+        best = np.concatenate([_front(cases, order[~risky]), _front(cases, order[risky])])
+        order = order[np.isin(order, best)]
+        risky = unmeasured(problem, cases, order)
     if not len(order) or not risky[0]:
         return Ranking(order, 1)
     if risky.all():
@@ -59,7 +61,10 @@ def _keys(problem: Problem, cases: Cases, request: TrainingRequest, index: Indic
 
 
 def _front(cases: Cases, order: Indices) -> Indices:
-    """Keep the options that no other one beats in both cost and days; `order` is by cost."""
+    """Keep the options that no other one beats in both cost and days; `order` is by cost.
+
+    Options with and without a measured rate of interruption are held apart: a guess never beats a measurement.
+    """
     days = cases.costs.calendar_days[order]
     best_before = np.concatenate([[np.inf], np.minimum.accumulate(days)[:-1]])
     return order[days < best_before]

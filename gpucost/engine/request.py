@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import date
 from typing import Any
@@ -13,18 +13,18 @@ from gpucost.units import parse_count, parse_days, parse_fraction, parse_usd
 
 GOALS = ("cost", "time", "pareto", "carbon")
 METHODS = ("full", "lora", "qlora")
+TARGETS = ("all", "attention", "feed_forward")
 COMMITMENTS = ("full", "used")
 PRECISIONS = ("bf16", "fp16", "fp8", "tf32", "fp32", "fp4")
 POOL_VIEWS = ("both", "loaded", "incremental")
 SOFTWARE = ("typical", "vendor", "megatron", "deepspeed", "sharded", "eager", "compiler", "native")
 DEFAULT_DEADLINE_DAYS = 30.0
 DEFAULT_TOP = 10
+DEFAULT_RANK = 16
+_OLDEST_STRICT_DAYS = 180
 LARGEST_TOKENS = 1e17
 LARGEST_GPUS = 1_000_000
 LARGEST_SEQUENCE = 16_777_216
-
-# What the command line calls an option, for messages.
-_FLAGS = {"max_age_days": "--max-age", "max_cost_usd": "--max-cost", "sequence_tokens": "--sequence"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class TrainingRequest:
     global_batch: int | None = None  # sequences per step
     precision: str = "bf16"
     method: str = "full"
-    lora_rank: int = 16
+    lora_rank: int = DEFAULT_RANK
     lora_targets: str = "all"
     as_of: str | None = None
     known_as_of: str | None = None
@@ -60,6 +60,7 @@ class TrainingRequest:
     experiments_fraction: float = 0.0
     pool: str | None = None
     pool_view: str = "both"
+    all_regions: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Return the request as JSON-able fields."""
@@ -77,73 +78,31 @@ def from_dict(values: Mapping[str, Any]) -> TrainingRequest:
     return TrainingRequest(**{name: value for name, value in values.items() if name in names})
 
 
-def make_request(
-    model: str,
-    tokens: str | float,
-    *,
-    epochs: str | float = 1,
-    gpus: str | float | None = None,
-    gpu: str | None = None,
-    provider: str | None = None,
-    region: str | None = None,
-    option: str | None = None,
-    deadline: str | float | date | None = None,
-    max_cost: str | float | None = None,
-    sequence: str | float | None = None,
-    global_batch: str | float | None = None,
-    precision: str = "bf16",
-    method: str = "full",
-    lora_rank: int = 16,
-    lora_targets: str = "all",
-    as_of: str | date | None = None,
-    known_as_of: str | date | None = None,
-    software: str = "typical",
-    optimize: str = "cost",
-    top: int = DEFAULT_TOP,
-    max_age: str | float | None = None,
-    strict_prices: bool = False,
-    commitment: str = "full",
-    evaluation: str | float = 0.02,
-    experiments: str | float = 0,
-    pool: str | None = None,
-    pool_view: str = "both",
-    today: date | None = None,
-) -> TrainingRequest:
-    """Read human quantities into a request; anything unusable is refused with what would work."""
-    day = _date(as_of, "--as-of")
-    limit, given = _deadline(deadline, gpus is not None, date.fromisoformat(day) if day else today or date.today())
+def make_request(model: str, tokens: str | float, *, today: date | None = None, **wanted: Any) -> TrainingRequest:
+    """Read human quantities into a request; anything unusable is refused with what would work.
+
+    `wanted` takes the names of `READERS` and as_of, known_as_of, deadline, gpus; None stands for the default.
+    """
+    given = {name: value for name, value in wanted.items() if value is not None}
+    unknown = sorted(set(given) - set(READERS) - {"as_of", "known_as_of", "deadline", "gpus"})
+    if unknown:
+        raise UsageError(f"estimate takes no {unknown[0]!r}. It takes {', '.join(sorted(READERS))}.")
+    day = _date(given.get("as_of"), "--as-of")
+    gpus = _whole(given["gpus"], "--gpus", LARGEST_GPUS) if "gpus" in given else None
+    start = date.fromisoformat(day) if day else today or date.today()
+    limit, limit_given = _deadline(given.get("deadline"), gpus is not None, start)
+    fields_given = {READERS[name][0]: READERS[name][1](value) for name, value in given.items() if name in READERS}
     request = TrainingRequest(
         model=_text(model, "--model"),
         tokens=_tokens(tokens),
-        epochs=_bounded(parse_count(epochs, "--epochs"), "--epochs", 10_000),
-        gpus=None if gpus is None else _whole(gpus, "--gpus", LARGEST_GPUS),
-        gpu=gpu,
-        provider=provider,
-        region=region,
-        option=None if option is None else _option(option),
+        gpus=gpus,
         deadline_days=limit,
-        deadline_given=given,
-        max_cost_usd=None if max_cost is None else parse_usd(max_cost, "--max-cost"),
-        sequence_tokens=None if sequence is None else _whole(sequence, "--sequence", LARGEST_SEQUENCE),
-        global_batch=None if global_batch is None else _whole(global_batch, "--global-batch", 10_000_000),
-        precision=_choice(precision, "--precision", PRECISIONS),
-        method=_choice(method, "--method", METHODS),
-        lora_rank=_whole(lora_rank, "--rank", 65_536),
-        lora_targets=lora_targets,
+        deadline_given=limit_given,
         as_of=day,
-        known_as_of=_date(known_as_of, "--known-as-of"),
-        software=_choice(software, "--software", SOFTWARE),
-        optimize=_choice(optimize, "--optimize", GOALS),
-        top=_top(top),
-        max_age_days=None if max_age is None else parse_days(max_age, "--max-age"),
-        strict_prices=bool(strict_prices),
-        commitment=_choice(commitment, "--commitment", COMMITMENTS),
-        evaluation_fraction=parse_fraction(evaluation, "--evaluation"),
-        experiments_fraction=_experiments(experiments),
-        pool=pool,
-        pool_view=_choice(pool_view, "--pool-cost", POOL_VIEWS),
+        known_as_of=_date(given.get("known_as_of"), "--known-as-of"),
+        **fields_given,
     )
-    _contradictions(request, deadline)
+    _contradictions(request)
     return request
 
 
@@ -186,15 +145,19 @@ def _choice(value: str, flag: str, choices: tuple[str, ...]) -> str:
     return found
 
 
-def _option(value: str) -> str:
+def _options(value: str) -> str:
+    """Check one purchase option or a comma-separated list of them."""
     from difflib import get_close_matches
 
-    found = value.strip().lower().replace("-", "_").replace(" ", "_")
-    if found not in OPTIONS:
-        near = get_close_matches(found, OPTIONS, n=1)
-        hint = f"Did you mean {near[0]!r}?" if near else f"Choose one of {', '.join(OPTIONS)}."
-        raise UsageError(f"--option: unknown {value!r}. {hint}")
-    return found
+    found = []
+    for part in value.split(","):
+        name = part.strip().lower().replace("-", "_").replace(" ", "_")
+        if name not in OPTIONS:
+            near = get_close_matches(name, OPTIONS, n=1)
+            hint = f"Did you mean {near[0]!r}?" if near else f"Choose one of {', '.join(OPTIONS)}."
+            raise UsageError(f"--option: unknown {part.strip()!r}. {hint}")
+        found.append(name)
+    return ",".join(found)
 
 
 def _top(value: int) -> int:
@@ -243,12 +206,43 @@ def _deadline(value: str | float | date | None, pinned: bool, today: date) -> tu
     return parse_days(value, "--deadline"), True
 
 
-def _contradictions(request: TrainingRequest, deadline: object) -> None:
-    if request.method == "full" and (request.lora_rank != 16 or request.lora_targets != "all"):
+def _contradictions(request: TrainingRequest) -> None:
+    if request.method == "full" and (request.lora_rank != DEFAULT_RANK or request.lora_targets != "all"):
         raise UsageError("--rank and --targets belong to --method lora or qlora; full training has no adapters.")
-    if request.strict_prices and request.max_age_days is not None and request.max_age_days > 180:
+    if request.strict_prices and request.max_age_days is not None and request.max_age_days > _OLDEST_STRICT_DAYS:
         raise UsageError(
-            "--strict-prices drops prices over 180 days old at the latest; --max-age beyond that contradicts it."
+            f"--strict-prices drops prices over {_OLDEST_STRICT_DAYS} days old at the latest; --max-age beyond that"
+            " contradicts it."
         )
-    if request.as_of and request.known_as_of and request.known_as_of < request.as_of:
-        return  # a price on a day, as known before that day, is a forecast from old knowledge: allowed
+
+
+def _one_of(flag: str, choices: tuple[str, ...]) -> Callable[[Any], str]:
+    return lambda value: _choice(value, flag, choices)
+
+
+# argument -> field of the request and how it is read
+READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
+    "epochs": ("epochs", lambda value: _bounded(parse_count(value, "--epochs"), "--epochs", 10_000)),
+    "gpu": ("gpu", str),
+    "provider": ("provider", str),
+    "region": ("region", str),
+    "option": ("option", _options),
+    "max_cost": ("max_cost_usd", lambda value: parse_usd(value, "--max-cost")),
+    "sequence": ("sequence_tokens", lambda value: _whole(value, "--sequence", LARGEST_SEQUENCE)),
+    "global_batch": ("global_batch", lambda value: _whole(value, "--global-batch", 10_000_000)),
+    "precision": ("precision", _one_of("--precision", PRECISIONS)),
+    "method": ("method", _one_of("--method", METHODS)),
+    "lora_rank": ("lora_rank", lambda value: _whole(value, "--rank", 65_536)),
+    "lora_targets": ("lora_targets", _one_of("--targets", TARGETS)),
+    "software": ("software", _one_of("--software", SOFTWARE)),
+    "optimize": ("optimize", _one_of("--optimize", GOALS)),
+    "top": ("top", _top),
+    "max_age": ("max_age_days", lambda value: parse_days(value, "--max-age")),
+    "strict_prices": ("strict_prices", bool),
+    "commitment": ("commitment", _one_of("--commitment", COMMITMENTS)),
+    "evaluation": ("evaluation_fraction", lambda value: parse_fraction(value, "--evaluation")),
+    "experiments": ("experiments_fraction", _experiments),
+    "pool": ("pool", str),
+    "pool_view": ("pool_view", _one_of("--pool-cost", POOL_VIEWS)),
+    "all_regions": ("all_regions", bool),
+}

@@ -22,6 +22,13 @@ from gpucost.units import format_count
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
+_SIZE_RULES = {
+    "cost": "the smallest cluster of each offer that meets it is chosen",
+    "carbon": "of each offer the size with the least carbon is chosen",
+    "time": "of each offer the fastest size is chosen",
+    "pareto": "sizes that no other one beats in both cost and time are shown",
+}
+
 _CALIBRATIONS: "WeakKeyDictionary[Any, Calibration]" = WeakKeyDictionary()
 
 Flags = NDArray[np.bool_]
@@ -68,7 +75,8 @@ def select(request: TrainingRequest, catalog: "Catalog") -> tuple[Market, Flags]
     if not mask.any():
         asked = ", ".join(f"--{name} {value}" for name, value in named.items()) or "the catalog"
         raise PriceMissingError(
-            f"no price can be ordered for {asked} as of {market.facts.as_of}. `gpucost prices` lists what is known; widen one of the filters."
+            f"no price can be ordered for {asked} as of {market.facts.as_of}. `gpucost prices` lists what is known;"
+            " widen one of the filters."
         )
     return market, mask
 
@@ -102,7 +110,8 @@ def answer_request(
     """Answer one request over a market; the same path serves a fresh estimate and a rerun."""
     problem = make_problem((request,), (architecture,), market, (mask,), calibration)
     cases, judged = search(problem)
-    ranking = rank(problem, cases, 0, judged)
+    pool_of = np.arange(len(cases)) if request.optimize == "pareto" else judged
+    ranking = rank(problem, cases, 0, pool_of)
     if not len(ranking.order):
         raise nothing(problem, cases, request, judged)
     return payload(problem, market, cases, judged, ranking, architecture)
@@ -113,9 +122,14 @@ def payload(
 ) -> dict[str, Any]:
     """Build the answer's payload."""
     request, facts, order = problem.requests[0], market.facts, ranking.order
-    shown = order[: request.top] if request.top else order
+    groups = fold(problem, cases, order)
+    shown = groups[: request.top] if request.top else groups
     options = [
-        answer.option(problem, facts, cases, int(case), ranking.first_rank + place) for place, case in enumerate(shown)
+        {
+            **answer.option(problem, facts, cases, group[0], ranking.first_rank + place),
+            "also_in": [answer.elsewhere(problem, cases, case) for case in group[1:]],
+        }
+        for place, group in enumerate(shown)
     ]
     allowed = can_be_option(problem, cases, request, judged)
     assumptions = answer.assumption_rows(facts, problem)
@@ -127,10 +141,11 @@ def payload(
     return {
         **answer.frame(request.to_dict(), facts),
         "calibration": calibration_digest(problem.calibration),
-        "summary": " ".join([*said(problem, request, architecture), lead(options[0], len(order))]),
+        "summary": " ".join([*said(problem, request, architecture), lead(options[0], len(groups))]),
         "workload": workload_row(problem, architecture),
         "options": options,
-        "options_found": len(order),
+        "options_found": len(groups),
+        "offers_found": len(order),
         "scaling": followups.scaling(problem, cases, int(order[0])),
         "alternatives": followups.alternatives(problem, cases, order),
         "drivers": followups.drivers(cases, int(order[0])),
@@ -140,6 +155,26 @@ def payload(
         "warnings": warnings(problem, cases, ranking),
         "sources": answer.sources(facts, ids),
     }
+
+
+def fold(problem: Problem, cases: Cases, order: Indices) -> list[list[int]]:
+    """Put offers that differ in their region only behind the first of them, unless all are asked for."""
+    groups: dict[Any, list[int]] = {}
+    for case in order:
+        offer = problem.supply.offers[int(cases.offer[case])]
+        place = int(case) if problem.requests[0].all_regions else int(cases.gpus[case])
+        name = (
+            place,
+            offer.provider,
+            offer.instance_type,
+            offer.gpu,
+            offer.option,
+            offer.tier,
+            offer.term_months,
+            offer.payment,
+        )
+        groups.setdefault(name, []).append(int(case))
+    return list(groups.values())
 
 
 def workload_row(problem: Problem, architecture: Architecture) -> dict[str, Any]:
@@ -165,9 +200,12 @@ def lead(best: Mapping[str, Any], count: int) -> str:
     """Say the answer in one sentence."""
     where = f" in {best['region']}" if best["region"] else ""
     option = best["option"].replace("_", " ")
+    time = f"{best['days']:.1f} days" if best["days"] >= 1 else f"{best['days'] * 24:.1f} hours"
+    digits = 0 if best["cost_usd"] >= 100 else 2
+    cost, low, high = (f"{best[name]:,.{digits}f}" for name in ("cost_usd", "cost_low_usd", "cost_high_usd"))
     return (
-        f"About {best['cost_usd']:,.0f} USD ({best['cost_low_usd']:,.0f} to {best['cost_high_usd']:,.0f}) and {best['days']:.1f} days "
-        f"on {best['gpus']} × {best['gpu']} at {best['provider']}{where}, {option}; {count} options found."
+        f"About {cost} USD ({low} to {high}) and {time} on {best['gpus']:,} × {best['gpu']} at"
+        f" {best['provider']}{where}, {option}; {count} options found."
     )
 
 
@@ -177,8 +215,9 @@ def said(problem: Problem, request: TrainingRequest, architecture: Architecture)
     name = architecture.name if architecture.name == request.model else f"{request.model} = {architecture.name}"
     made = ", synthesised from its size" if architecture.status == "synthesised" else ""
     lines = [
-        f"{name}: {format_count(size.parameters)} parameters{made}; {format_count(request.trained_tokens)} tokens, "
-        f"sequences of {workload.sequence_tokens:,}, {workload.global_batch:,} per step, {workload.precision}, {workload.method}."
+        f"{name}: {format_count(size.parameters)} parameters{made}; {format_count(request.trained_tokens)} tokens,"
+        f" sequences of {workload.sequence_tokens:,}, {workload.global_batch:,} per step, {workload.precision},"
+        f" {workload.method}."
     ]
     if request.deadline_days is None:
         lines.append(
@@ -186,12 +225,13 @@ def said(problem: Problem, request: TrainingRequest, architecture: Architecture)
         )
     else:
         asked = "asked for" if request.deadline_given else "assumed, change it with --deadline"
-        size_rule = (
-            "the smallest cluster of each offer that meets it is chosen"
-            if request.gpus is None
-            else f"on {request.gpus:,} accelerators"
-        )
-        lines.append(f"Deadline {request.deadline_days:g} days ({asked}); {size_rule}.")
+        rule = f"on {request.gpus:,} accelerators" if request.gpus is not None else _SIZE_RULES[request.optimize]
+        lines.append(f"Deadline {request.deadline_days:g} days ({asked}); {rule}.")
+    share = (
+        f"{request.evaluation_fraction:.0%} for evaluations, and for interruptions, restarts and start-up as the bill"
+        " says"
+    )
+    lines.append(f"Software {request.software}; end to end, with {share}.")
     return lines
 
 
@@ -205,7 +245,8 @@ def warnings(problem: Problem, cases: Cases, ranking: Ranking) -> list[str]:
         found.append("No option has a measured preemption rate, so that none is ranked first.")
     if problem.workloads[0].architecture.status == "synthesised":
         found.append(
-            f"{problem.workloads[0].architecture.name} is synthesised from its size alone; give a config.json for its true dimensions."
+            f"{problem.workloads[0].architecture.name} is synthesised from its size alone; give a config.json for its"
+            " true dimensions."
         )
     if cases.speed.confidence[first] == "low":
         found.append(
@@ -220,7 +261,8 @@ def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: In
     if not len(usable):
         newest = min(problem.supply.offers[int(offer)].age_days for offer in cases.offer[judged])
         return PriceMissingError(
-            f"every price is older than allowed; the newest is {newest} days old. Try --max-age {newest}d without --strict-prices."
+            f"every price is older than allowed; the newest is {newest} days old. Try --max-age {newest}d without"
+            " --strict-prices."
         )
     fitting = usable[cases.speed.fits[usable] & np.isfinite(cases.costs.cost_usd[usable])]
     if not len(fitting):
@@ -228,7 +270,8 @@ def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: In
         named = possible if len(possible) else usable
         reason = exclusion(problem, cases, request, int(named[np.argmax(cases.gpus[named])]))
         return NothingFitsError(
-            f"{problem.workloads[0].architecture.name}: no offer can host this run: {reason}. Try more or larger accelerators."
+            f"{problem.workloads[0].architecture.name}: no offer can host this run: {reason}. Try more or larger"
+            " accelerators."
         )
     if request.deadline_days is not None:
         timely = fitting[cases.costs.calendar_days[fitting] <= request.deadline_days]
@@ -236,15 +279,17 @@ def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: In
             fastest = int(fitting[np.argmin(cases.costs.calendar_days[fitting])])
             days = float(cases.costs.calendar_days[fastest])
             return NothingFitsError(
-                f"no offer meets {request.deadline_days:g} days; the fastest takes {days:,.1f} days on {int(cases.gpus[fastest])} × "
-                f"{problem.supply.offers[int(cases.offer[fastest])].gpu}. Try --deadline {int(np.ceil(days))}d or more accelerators."
+                f"no offer meets {request.deadline_days:g} days; the fastest takes {days:,.1f} days on"
+                f" {int(cases.gpus[fastest])} × {problem.supply.offers[int(cases.offer[fastest])].gpu}. Try --deadline"
+                f" {int(np.ceil(days))}d or more accelerators."
             )
         fitting = timely
     cheapest = int(fitting[np.argmin(cases.costs.cost_usd[fitting])])
     if request.max_cost_usd is not None and cases.costs.cost_usd[cheapest] > request.max_cost_usd:
         offer = problem.supply.offers[int(cases.offer[cheapest])]
         return OverBudgetError(
-            f"the cheapest of {len(fitting)} options costs {cases.costs.cost_usd[cheapest]:,.2f} USD ({offer.provider} {offer.instance_type}, "
-            f"{int(cases.gpus[cheapest])} × {offer.gpu}), over the budget of {request.max_cost_usd:,.2f} USD."
+            f"the cheapest of {len(fitting)} options costs {cases.costs.cost_usd[cheapest]:,.2f} USD ({offer.provider}"
+            f" {offer.instance_type}, {int(cases.gpus[cheapest])} × {offer.gpu}), over the budget of"
+            f" {request.max_cost_usd:,.2f} USD."
         )
     return NothingFitsError(f"no offer can be ordered for this run: {exclusion(problem, cases, request, cheapest)}.")

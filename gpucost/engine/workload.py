@@ -1,6 +1,6 @@
 """The physical side of a request: what is trained, in which batches, and how large its states are."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -61,8 +61,9 @@ def make_workload(request: TrainingRequest, architecture: Architecture) -> Workl
     if batch * sequence > request.trained_tokens:
         if request.global_batch is not None and batch > request.trained_tokens / sequence:
             raise UsageError(
-                f"--global-batch: one step of {batch:,} sequences × {sequence:,} tokens is more than all {request.trained_tokens:,.0f} tokens. "
-                f"Take at most {max(1, int(request.trained_tokens // sequence)):,}."
+                f"--global-batch: one step of {batch:,} sequences × {sequence:,} tokens is more than all"
+                f" {request.trained_tokens:,.0f} tokens. Take at most"
+                f" {max(1, int(request.trained_tokens // sequence)):,}."
             )
         batch = max(1, int(request.trained_tokens // sequence))
     return Workload(
@@ -111,16 +112,20 @@ def sizes(workload: Workload) -> Sizes:
 
 
 def adapter_parameters(workload: Workload) -> float:
-    """Return about how many parameters adapters train: rank × (in + out) over every matrix of the layers.
+    """Return about how many parameters adapters train: rank × (in + out) over the adapted matrices of the layers.
 
     For a square matrix of n² parameters the two adapters hold 2 r n, so that a layer's share is about 2 r ÷ width.
     """
     shape = transformer.stack([workload.architecture])
-    width = workload.architecture.hidden
-    share = min(1.0, 2 * workload.lora_rank / width)
-    return float(transformer.compute_parameters(shape)[0]) * share
+    share = min(1.0, 2 * workload.lora_rank / workload.architecture.hidden)
+    return float(transformer.compute_parameters(shape)[0]) * share * adapted_share(workload)
 
 
-def with_precision(workload: Workload, precision: str) -> Workload:
-    """Return the workload at another precision."""
-    return replace(workload, precision=precision)
+def adapted_share(workload: Workload) -> float:
+    """Return the share of the layers' matrices that carry adapters, by parameters."""
+    if workload.lora_targets == "all":
+        return 1.0
+    shape = transformer.stack([workload.architecture])
+    attention = float(transformer.attention_matrix_parameters(shape)[0]) * workload.architecture.layers
+    share = min(1.0, attention / float(transformer.compute_parameters(shape)[0]))
+    return share if workload.lora_targets == "attention" else 1 - share

@@ -1,4 +1,4 @@
-"""How an option's figures come about: the formula, the numbers and their sources, step by step, from the payload alone."""
+"""How an option's figures come about: formula, numbers and sources, step by step, from the payload alone."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,25 +34,33 @@ def explanation(payload: Mapping[str, Any], rank: int = 1) -> Document:
         option["lines"],
         total={"name": "total", "cost_usd": option["cost_usd"]},
     )
-    assumed = [row for row in payload.get("assumptions") or ()]
+    assumed = list(payload.get("assumptions") or ())
     sections = [
         Section("Step by step", (Paragraph("\n".join(map(_written, rows)), "code"),)),
         Section("The bill", (bill,)),
         Section(
             "What was assumed",
-            (Table(columns("name", "value", "low", "high", "unit", "status", "note:1", "source_id:2"), assumed),)
-            if assumed
-            else (),
+            (
+                (Table(columns("name", "value", "low", "high", "unit", "status", "note:1", "source_id:2"), assumed),)
+                if assumed
+                else ()
+            ),
         ),
         Section("What an option's notes say", tuple(Paragraph(note, "note") for note in option.get("notes") or ())),
     ]
-    where = f"option {option['rank']}: {option['gpus']} × {option['gpu']} at {option['provider']}, {option['option'].replace('_', ' ')}"
+    where = (
+        f"option {option['rank']}: {option['gpus']} × {option['gpu']} at {option['provider']},"
+        f" {option['option'].replace('_', ' ')}"
+    )
     return frame(payload, f"How {where} comes about", str(payload.get("summary") or ""), sections)
 
 
 def _written(row: Mapping[str, Any]) -> str:
     source = f"   [{row['source']}]" if row.get("source") else ""
-    return f"{row['step']:>2}. {row['what']}\n      = {row['formula']}\n      = {row['numbers']}\n      = {row['value']}{source}"
+    return (
+        f"{row['step']:>2}. {row['what']}\n      = {row['formula']}\n      = {row['numbers']}\n      ="
+        f" {row['value']}{source}"
+    )
 
 
 def _step(what: str, formula: str, numbers: str, value: str, source: str = "") -> dict[str, str]:
@@ -66,7 +74,8 @@ def _work(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[st
         _step(
             "FLOP per trained token",
             "6 × active parameters without the input embedding + causal attention",
-            f"{work.get('active_parameters', 0):,.0f} active parameters, sequences of {work.get('sequence_tokens', 0):,} tokens",
+            f"{work.get('active_parameters', 0):,.0f} active parameters, sequences of"
+            f" {work.get('sequence_tokens', 0):,} tokens",
             f"{per_token:.4g} FLOP",
         ),
         _step(
@@ -94,14 +103,16 @@ def _speed(option: Mapping[str, Any]) -> list[dict[str, str]]:
         _step(
             "Time of one step, on the fastest layout",
             "sum of its parts, those that are hidden left out",
-            f"{degrees}; sharding {layout['sharding']}, micro-batch {layout['micro_batch']}, recompute {layout['recompute']}: {shares}",
+            f"{degrees}; sharding {layout['sharding']}, micro-batch {layout['micro_batch']}, recompute"
+            f" {layout['recompute']}: {shares}",
             f"{whole:.4g} s for {layout['global_batch']:,} sequences",
         ),
         _step(
             "Tokens per second and accelerator",
             "sequences × sequence length ÷ step time ÷ accelerators",
             f"{layout['global_batch']:,} sequences ÷ {whole:.4g} s ÷ {option['gpus']}",
-            f"{speed:,.1f} ({option['tokens_per_s_per_gpu_low']:,.1f} to {option['tokens_per_s_per_gpu_high']:,.1f}; confidence {option['speed_confidence']})",
+            f"{speed:,.1f} ({option['tokens_per_s_per_gpu_low']:,.1f} to {option['tokens_per_s_per_gpu_high']:,.1f};"
+            f" confidence {option['speed_confidence']})",
         ),
     ]
     if peak:
@@ -134,13 +145,15 @@ def _interruptions(option: Mapping[str, Any]) -> list[dict[str, str]]:
         _step(
             "Interruptions per hour, λ",
             "preemptions per node × nodes + failures per accelerator-year × accelerators ÷ 8,760",
-            f"{f['preemptions_per_node_hour']:.4g} × {f['nodes']:g} + {f['failures_per_gpu_year']:.3g} × {f['gpus']:g} ÷ 8,760",
+            f"{f['preemptions_per_node_hour']:.4g} × {f['nodes']:g} + {f['failures_per_gpu_year']:.3g} × {f['gpus']:g}"
+            " ÷ 8,760",
             f"{rate:.4g}" + ("" if option["interruption_rate_measured"] else " (not measured for this offer)"),
         ),
         _step(
             "Hours between checkpoints, τ",
             "(1 + W(−exp(−λC − 1))) ÷ λ, at most the run; C = checkpoint ÷ write bandwidth",
-            f"C = {f['checkpoint_gb']:,.1f} GB ÷ {f['checkpoint_write_gb_per_s']:g} GB/s = {f['checkpoint_hours']:.4g} hours",
+            f"C = {f['checkpoint_gb']:,.1f} GB ÷ {f['checkpoint_write_gb_per_s']:g} GB/s = {f['checkpoint_hours']:.4g}"
+            " hours",
             f"{f['interval_hours']:.4g} hours",
         ),
         _step(
@@ -152,14 +165,18 @@ def _interruptions(option: Mapping[str, Any]) -> list[dict[str, str]]:
         _step(
             "Calendar days",
             "(hours of steps × (1 + evaluation) × paid stretch × (1 + λ × wait) + start-up) ÷ 24",
-            f"({work:,.2f} × {1 + f['evaluation_fraction']:g} × {option['stretch_calendar_ratio']:.5f} + {f['ramp_hours']:g}) ÷ {HOURS_PER_DAY:g}",
+            f"({work:,.2f} × {1 + f['evaluation_fraction']:g} × {option['stretch_calendar_ratio']:.5f} +"
+            f" {f['ramp_hours']:g}) ÷ {HOURS_PER_DAY:g}",
             f"{option['days']:.2f} days",
         ),
     ]
 
 
 def _money(option: Mapping[str, Any]) -> list[dict[str, str]]:
-    seen = f"{option['price_observed_on']}, {option['age_days']} days old, {option['price_book']} book, {option['price_kind']} price"
+    seen = (
+        f"{option['price_observed_on']}, {option['age_days']} days old, {option['price_book']} book,"
+        f" {option['price_kind']} price"
+    )
     hours = [line for line in option["lines"] if line["unit"] == "GPU-hour"]
     source = str(option["lines"][0]["source_id"])
     rows = [
@@ -179,7 +196,10 @@ def _money(option: Mapping[str, Any]) -> list[dict[str, str]]:
         ),
     ]
     if option.get("term_months"):
-        numbers = f"amortised {option['amortised_usd']:,.2f}, exposure {option['exposure_usd']:,.2f}, unused {option['unused_usd']:,.2f}"
+        numbers = (
+            f"amortised {option['amortised_usd']:,.2f}, exposure {option['exposure_usd']:,.2f}, unused"
+            f" {option['unused_usd']:,.2f}"
+        )
         rows.append(
             _step(
                 "Contract",
@@ -195,8 +215,9 @@ def _range(option: Mapping[str, Any]) -> list[dict[str, str]]:
     f = option["factors"]
     speed = f["tokens_per_s_per_gpu"]
     numbers = (
-        f"speed × {f['tokens_per_s_per_gpu_low'] / speed:.2f} to {f['tokens_per_s_per_gpu_high'] / speed:.2f}, price × {f['price_low_ratio']:.2f} to "
-        f"{f['price_high_ratio']:.2f}, stretch {f['stretch_low_ratio']:.3f} to {f['stretch_high_ratio']:.3f}, chance ± {f['stretch_spread_ratio']:.4f}"
+        f"speed × {f['tokens_per_s_per_gpu_low'] / speed:.2f} to {f['tokens_per_s_per_gpu_high'] / speed:.2f}, price ×"
+        f" {f['price_low_ratio']:.2f} to {f['price_high_ratio']:.2f}, stretch {f['stretch_low_ratio']:.3f} to"
+        f" {f['stretch_high_ratio']:.3f}, chance ± {f['stretch_spread_ratio']:.4f}"
     )
     value = f"{option['cost_low_usd']:,.2f} to {option['cost_high_usd']:,.2f} USD"
     return [

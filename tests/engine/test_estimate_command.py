@@ -196,7 +196,8 @@ def test_prices_of_the_past_give_the_bill_of_the_past():
 def test_a_pool_of_ones_own_enters_with_both_costs(tmp_path):
     file = tmp_path / "pool.toml"
     file.write_text(
-        '[[pool]]\nname = "ours"\ngpu = "h100-sxm"\ngpus = 8\navailable_gpus = 64\nincremental_usd_per_gpu_hour = 0.3\nloaded_usd_per_gpu_hour = 1.6\n'
+        '[[pool]]\nname = "ours"\ngpu = "h100-sxm"\ngpus = 8\navailable_gpus = 64\nincremental_usd_per_gpu_hour ='
+        " 0.3\nloaded_usd_per_gpu_hour = 1.6\n"
     )
     code, out, err = gpucost(*RUN, "--gpu", "h100-sxm", "--pool", str(file), "--top", "0", "--format", "json")
     assert code == 0, err

@@ -18,9 +18,17 @@ def bought(
     hours, *, term=0, bound=False, minimum=0, increment=0, upfront=0, recurring=0, prepaid=False, price=4.0, units=2
 ):
     return rates.purchase(
-        one(hours), one(units), one(price), term_months=one(term), take_or_pay=one(bound) > 0, minimum_hours=one(minimum),
-        increment_hours=one(increment), upfront_usd=one(upfront), recurring_usd_per_hour=one(recurring), prepaid=one(prepaid) > 0,
-    )  # fmt: skip
+        one(hours),
+        one(units),
+        one(price),
+        term_months=one(term),
+        take_or_pay=one(bound) > 0,
+        minimum_hours=one(minimum),
+        increment_hours=one(increment),
+        upfront_usd=one(upfront),
+        recurring_usd_per_hour=one(recurring),
+        prepaid=one(prepaid) > 0,
+    )
 
 
 def test_per_use_pays_for_the_hours_used():
