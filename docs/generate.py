@@ -1,4 +1,4 @@
-"""Write the generated pages: the command reference, the data dictionary and the list of sources.
+"""Write the generated pages: the command reference, the data dictionary, the list of sources and the example report.
 
 python docs/generate.py           writes them
 python docs/generate.py --check   says which ones are out of date, exit code 1
@@ -24,7 +24,13 @@ _SOURCE_TABLES = ("price_sources", "model_sources")
 
 def command_page() -> str:
     """Describe every command as its --help does."""
-    lines = [_MADE, "# Command reference", "", "Every command has `--help`. Answers go to standard output, talk to standard error.", ""]
+    lines = [
+        _MADE,
+        "# Command reference",
+        "",
+        "Every command has `--help`. Answers go to standard output, talk to standard error.",
+        "",
+    ]
     lines += ["```text", _help(cli, "gpucost"), "```", ""]
     for name, (module, _) in COMMANDS.items():
         command = import_module(module).command
@@ -73,16 +79,29 @@ def _limits(column: Column) -> str:
     if column.positive:
         parts.append("above 0")
     if column.low is not None or column.high is not None:
-        parts.append(f"{'' if column.low is None else f'{column.low:g}'} … {'' if column.high is None else f'{column.high:g}'}")
+        parts.append(
+            f"{'' if column.low is None else f'{column.low:g}'} … {'' if column.high is None else f'{column.high:g}'}"
+        )
     return "; ".join(parts)
 
 
 def sources_page() -> str:
     """List where every number comes from."""
-    lines = [_MADE, "# Sources", "", "Every row of data names one of these by its id. `gpucost sources` searches them.", ""]
+    lines = [
+        _MADE,
+        "# Sources",
+        "",
+        "Every row of data names one of these by its id. `gpucost sources` searches them.",
+        "",
+    ]
     for name in _SOURCE_TABLES:
         table = TABLES[name]
-        lines += [f"## {escape(table.description)}", "", "| id | publisher | title | where | published | accessed |", "|---|---|---|---|---|---|"]
+        lines += [
+            f"## {escape(table.description)}",
+            "",
+            "| id | publisher | title | where | published | accessed |",
+            "|---|---|---|---|---|---|",
+        ]
         with open(ROOT / table.files, encoding="utf-8", newline="") as file:
             for row in csv.DictReader(file):
                 keys = ("source_id", "publisher", "title", "locator", "published_on", "accessed_on")
@@ -91,7 +110,19 @@ def sources_page() -> str:
     return "\n".join(lines)
 
 
-PAGES = {"cli.md": command_page, "data-dictionary.md": dictionary_page, "sources.md": sources_page}
+def example_report() -> str:
+    """Answer the example scenario."""
+    from gpucost.api.report import report
+
+    return report(ROOT / "reports/examples/scenario.toml").to_markdown()
+
+
+PAGES = {
+    "cli.md": command_page,
+    "data-dictionary.md": dictionary_page,
+    "sources.md": sources_page,
+    "../reports/examples/report.md": example_report,
+}
 
 
 def main(check: bool) -> int:

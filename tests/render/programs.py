@@ -1,12 +1,8 @@
-"""LibreOffice and Chromium for tests: skipped where they are absent, required where the environment says so."""
+"""LibreOffice for tests, told to recalculate."""
 
-import os
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-
-import pytest
 
 # LibreOffice keeps the values stored in a workbook unless told otherwise: 0 recalculates always.
 _ALWAYS = """<?xml version="1.0" encoding="UTF-8"?>
@@ -16,20 +12,8 @@ _ALWAYS = """<?xml version="1.0" encoding="UTF-8"?>
 """
 
 
-def program(*names: str) -> str:
-    """Return the path of the first program that exists; a missing one fails where GPUCOST_REQUIRE_PROGRAMS is set."""
-    for name in names:
-        found = shutil.which(name)
-        if found:
-            return found
-    if os.environ.get("GPUCOST_REQUIRE_PROGRAMS"):
-        pytest.fail(f"{names[0]} is not installed")
-    pytest.skip(f"{names[0]} is not installed")
-
-
-def recalculate(books: Sequence[Path], folder: Path, to: str = "xlsx") -> list[Path]:
+def recalculate(soffice: str, books: Sequence[Path], folder: Path, to: str = "xlsx") -> list[Path]:
     """Let LibreOffice open the books, recalculate every formula, and save them into a folder."""
-    soffice = program("soffice", "libreoffice")
     profile = folder / "profile"
     (profile / "user").mkdir(parents=True, exist_ok=True)
     (profile / "user" / "registrymodifications.xcu").write_text(_ALWAYS, encoding="utf-8")

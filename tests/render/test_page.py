@@ -7,6 +7,7 @@ import subprocess
 from collections import Counter
 from html.parser import HTMLParser
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,7 +16,6 @@ from gpucost.render import html as writer
 from gpucost.render.build import document
 from gpucost.render.document import Axis, Chart, Document, Section, Table, columns
 from tests.render import answers
-from tests.render.programs import program
 
 pytest.importorskip("vl_convert")
 
@@ -45,11 +45,16 @@ def ownership_page() -> str:
     return writer.page(document(answers.ownership()))
 
 
-def chrome(page: str, folder: Path, *options: str) -> tuple[str, list[str]]:
+@pytest.fixture(scope="module")
+def chromium(require_program: Any) -> str:
+    return str(require_program("chromium", "chromium-browser", "google-chrome"))
+
+
+def chrome(program: str, page: str, folder: Path, *options: str) -> tuple[str, list[str]]:
     """Open a page in headless Chromium; return the document after its scripts ran, and every console line."""
     path = folder / "page.html"
     path.write_text(page, encoding="utf-8")
-    command = [program("chromium", "chromium-browser", "google-chrome"), "--headless", "--no-sandbox", "--disable-gpu"]
+    command = [program, "--headless", "--no-sandbox", "--disable-gpu"]
     command += ["--virtual-time-budget=8000", "--enable-logging=stderr", "--v=0", *options, "--dump-dom", path.as_uri()]
     run = subprocess.run(command, check=True, capture_output=True, timeout=180, text=True)
     return run.stdout, [line for line in run.stderr.splitlines() if "CONSOLE" in line]
@@ -73,8 +78,8 @@ def test_nothing_outside_the_file_is_referenced(page: str, ownership_page: str) 
         assert len(text.encode()) < 2_000_000
 
 
-def test_the_browser_draws_every_chart_without_a_word(ownership_page: str, tmp_path: Path) -> None:
-    dom, console = chrome(ownership_page, tmp_path)
+def test_the_browser_draws_every_chart_without_a_word(chromium: str, ownership_page: str, tmp_path: Path) -> None:
+    dom, console = chrome(chromium, ownership_page, tmp_path)
     assert console == []
     charts = dom.count('class="chart')
     assert charts >= 5
@@ -82,7 +87,7 @@ def test_the_browser_draws_every_chart_without_a_word(ownership_page: str, tmp_p
     assert len(re.findall(r'<input[^>]*type="range"', dom)) == 2
 
 
-def test_sorting_and_filtering_work(page: str, tmp_path: Path) -> None:
+def test_sorting_and_filtering_work(chromium: str, page: str, tmp_path: Path) -> None:
     steps = """
       const table = document.getElementById("table-1"), cost = [...table.tHead.rows[0].cells].findIndex((c) => c.textContent.startsWith("cost"));
       table.tHead.rows[0].cells[cost].querySelector("button").click();
@@ -93,7 +98,7 @@ def test_sorting_and_filtering_work(page: str, tmp_path: Path) -> None:
       const shown = [...table.tBodies[0].rows].filter((row) => !row.hidden).length;
       document.body.append(Object.assign(document.createElement("pre"), {id: "seen", textContent: JSON.stringify([first, shown, table.tHead.rows[0].cells[cost].getAttribute("aria-sort")])}));
     """
-    dom, console = chrome(with_script(page, steps), tmp_path)
+    dom, console = chrome(chromium, with_script(page, steps), tmp_path)
     assert console == []
     first, shown, order = json.loads(html.unescape(re.search(r'<pre id="seen">(.*?)</pre>', dom)[1]))  # type: ignore[index]
     assert "beta" in first  # 3,005 dollars, the highest, after a second click
@@ -101,9 +106,9 @@ def test_sorting_and_filtering_work(page: str, tmp_path: Path) -> None:
     assert order == "descending"
 
 
-def test_a_phone_does_not_scroll_sideways(ownership_page: str, tmp_path: Path) -> None:
+def test_a_phone_does_not_scroll_sideways(chromium: str, ownership_page: str, tmp_path: Path) -> None:
     measure = 'setTimeout(() => document.body.append(Object.assign(document.createElement("pre"), {id: "seen", textContent: document.documentElement.scrollWidth + " " + innerWidth})), 3000)'
-    dom, _ = chrome(with_script(ownership_page, measure), tmp_path, "--window-size=500,900")
+    dom, _ = chrome(chromium, with_script(ownership_page, measure), tmp_path, "--window-size=500,900")
     wide, window = map(int, re.search(r'<pre id="seen">(\d+) (\d+)</pre>', dom).groups())  # type: ignore[union-attr]
     assert wide <= window
 

@@ -91,7 +91,7 @@ def texts(path: Path, sheet: str) -> list[list[Any]]:
 
 
 @pytest.fixture(scope="module")
-def books(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def books(tmp_path_factory: pytest.TempPathFactory, require_program: Any) -> dict[str, Any]:
     """Write the two books and their changed copies, and recalculate them all in one run of LibreOffice."""
     folder = tmp_path_factory.mktemp("books")
     written = {"training": folder / "training.xlsx", "ownership": folder / "ownership.xlsx"}
@@ -108,7 +108,7 @@ def books(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     planted = folder / "planted.xlsx"
     plant(written["training"], planted)
     names = [*written.values(), *copies, planted]
-    made = recalculate(names, folder)
+    made = recalculate(require_program("soffice", "libreoffice"), names, folder)
     return {
         "written": written,
         "recalculated": dict(zip([path.stem for path in names], made, strict=True)),
