@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpucost.api.result import Result
@@ -78,7 +79,16 @@ def tco(
 
 
 def catalog_on(as_of: str | None) -> "Catalog":
-    """Open the catalog as of a day."""
+    """Open the catalog as of a day; the same one again while day, folder and settings stay."""
+    import os
+    from datetime import date
+
+    settings = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("GPUCOST_")))
+    return _opened(as_of, date.today().isoformat(), os.getcwd(), settings)
+
+
+@lru_cache(maxsize=4)
+def _opened(as_of: str | None, *_: Any) -> "Catalog":
     from gpucost.catalog import open_catalog
 
     return open_catalog(as_of)

@@ -38,7 +38,9 @@ V_ITEMS = (
     (28, "rental.h100_2025_trough"),
     (33, "rental.h100_2026_03"),
 )
-HGX_FAMILIES = ("hopper", "blackwell")
+# Servers of baseboards with eight accelerators cost less above their GPUs than servers of cards do: H100 HGX quotes, and
+# MI300X servers at 150,000 to 270,000 USD with GPUs at 15,000 to 26,000, are both near 1.25.
+BASEBOARD_FORMS, BASEBOARD_YEAR = ("SXM", "OAM"), 2022
 
 
 @dataclass(slots=True)
@@ -121,6 +123,7 @@ def assemble(catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], speci
     }
     case = Case(assumptions, {}, registry, accelerator, warnings, special=dict(special))
     case.scenarios, case.rent_options = plan.scenarios, plan.rent_options
+    _exchange_rate(catalog, case)
     _derive(case, given)
     case.tables = _tables(case, plan.folder)
     _rent(catalog, case, given)
@@ -149,7 +152,8 @@ def _hardware(
     catalog: "Catalog", registry: Registry, defaults: dict[str, Assumption], accelerator: Accelerator
 ) -> None:
     defaults.update(market.server_inputs(catalog, registry, accelerator))
-    if accelerator.family not in HGX_FAMILIES or not accelerator.form_factor.upper().startswith("SXM"):
+    baseboard = accelerator.form_factor.upper().startswith(BASEBOARD_FORMS) and accelerator.year >= BASEBOARD_YEAR
+    if not baseboard:
         defaults["server_overhead_ratio"] = registry.sourced("server_overhead_ratio", "server_cost_overhead.default")
     nodes_of_8 = float(defaults["gpus_per_node"].value or 8) / 8
     made = defaults["embodied_kgco2e_per_node"]
@@ -158,6 +162,21 @@ def _hardware(
             key: getattr(made, key) * nodes_of_8 for key in ("value", "low", "high") if getattr(made, key) is not None
         }
         defaults["embodied_kgco2e_per_node"] = replace(made, status="derived", **scaled)
+
+
+def _exchange_rate(catalog: "Catalog", case: Case) -> None:
+    """Take the newest shipped rate on or before the catalog's day, where a currency is asked for without one."""
+    code = str(case.special.get("currency") or "USD").upper()
+    if code == "USD" or case.special.get("usd_per_unit") is not None:
+        return
+    rows = [row for row in catalog.rows("exchange_rates") if row["currency"] == code and row["on"] <= catalog.as_of]
+    if rows:
+        newest = max(rows, key=lambda row: row["on"])
+        case.special |= {"usd_per_unit": newest["usd_per_unit"], "usd_per_unit_on": str(newest["on"])}
+        age = (catalog.as_of - newest["on"]).days
+        case.warnings.append(
+            f"{code}: the exchange rate is of {newest['on']}, {age} days old; give usd_per_unit for another"
+        )
 
 
 def _derive(case: Case, given: Mapping[str, Given]) -> None:

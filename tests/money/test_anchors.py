@@ -129,10 +129,19 @@ def test_epochs_amortised_cost_split():
             assert 0.47 - 0.03 < cost.hardware_usd * share < 0.67 + 0.04
 
 
-@pytest.mark.parametrize("published", [1.30, 1.69])
-def test_published_owner_costs_of_an_h100_hour_lie_within_the_range(published):
-    """SemiAnalysis's owner cost per GPU-hour; a large owner's cluster, every hour counted."""
-    payload = gpucost.tco("h100-sxm", 1024, utilisation=1.0, rent=2.35, catalog=catalog(), draws=0).payload
+OWNERS = [row for row in catalog().rows("ownership_anchors") if row["measure"].startswith("owner")]
+
+
+def test_the_h100_anchors_are_there():
+    assert {row["usd_per_gpu_hour"] for row in OWNERS if row["gpu"] == "h100-sxm5-80gb"} == {1.30, 1.69}
+
+
+@pytest.mark.parametrize("row", OWNERS, ids=lambda row: f"{row['gpu']}-{row['measure']}")
+def test_published_owner_costs_lie_within_the_range(row):
+    """SemiAnalysis's owner cost per GPU-hour of hyperscalers and neoclouds; a large cluster, every hour counted."""
+    published = row["usd_per_gpu_hour"]
+    gpus = 1024 if "nvl72" not in row["gpu"] else 1008
+    payload = gpucost.tco(row["gpu"], gpus, utilisation=1.0, rent=2.35, catalog=catalog(), draws=0).payload
     base, low, high = (row["levelised_usd_per_gpu_hour"] for row in payload["scenarios"][:3])
     assert low < published < high
     assert low < base < high
