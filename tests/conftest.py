@@ -48,7 +48,7 @@ def own_settings(monkeypatch, tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def require_program():
-    """Return a function that gives the path of a program; without it the test is skipped, or fails where CI demands it."""
+    """Return a function that finds a program; without it the test is skipped, or fails where CI demands it."""
 
     def require(*names):
         found = next((path for name in names if (path := shutil.which(name))), None)

@@ -62,7 +62,7 @@ def _listed(text: Config) -> list[str] | None:
     if isinstance(text.get("attn_type_list"), list):  # MiniMax: 0 is lightning attention, 1 full
         return ["full" if item else "linear" for item in text["attn_type_list"]]
     if isinstance(text.get("hybrid_override_pattern"), str):  # Nemotron-H: M is Mamba, * attention, - a feed-forward
-        return ["linear" if sign in "M-E" else "full" for sign in text["hybrid_override_pattern"]]
+        return ["linear" if sign == "M" else "full" for sign in text["hybrid_override_pattern"] if sign in "M*"]
     return None
 
 

@@ -82,9 +82,9 @@ def parquet_files(folder: Path | None) -> list[Path]:
     )
 
 
-def read_book(catalog: "Catalog", layer: str, folder: Path) -> Book:
-    """Read and judge every file of a book."""
-    files = book_files(folder)
+def read_book(catalog: "Catalog", layer: str, folder: Path, files: list[Path] | None = None) -> Book:
+    """Read and judge every file of a book, or the given ones."""
+    files = book_files(folder) if files is None else files
     digest = sha256(b"".join(file.name.encode() + b"\0" + file.read_bytes() for file in files)).hexdigest()
     book = Book(layer, folder, digest)
     drafts = [draft for file in files for draft in _drafts(file, book)]
@@ -249,7 +249,7 @@ def _complete_offer(catalog: "Catalog", book: Book, values: Row, extras: Row) ->
         raise UsageError(f"price_kind {extras['price_kind']!r} is none of list, contracted, effective.")
     if "gpu" in values:
         values["gpu"] = _accelerator_id(catalog, book, str(values["gpu"]))
-    return complete_offer(values, book.exchange_rates)
+    return complete_offer(values, {**catalog.exchange_rates, **book.exchange_rates})
 
 
 def _complete_accelerator(catalog: "Catalog", book: Book, values: Row, extras: Row) -> Row:

@@ -163,6 +163,14 @@ class Catalog:
         """Return the day that the catalog is seen from."""
         return self._asked_as_of or max(date.today(), self.dated)
 
+    @cached_property
+    def exchange_rates(self) -> dict[str, float]:
+        """Return the USD per unit of each currency, as last known on the catalog's day."""
+        self.store.ensure("exchange_rates")
+        query = """SELECT currency, arg_max(usd_per_unit, "on") AS rate
+            FROM exchange_rates WHERE "on" <= $day GROUP BY currency"""
+        return {row["currency"]: row["rate"] for row in self.store.fetch(query, {"day": self.as_of})}
+
     # --- provenance
 
     @cached_property

@@ -47,8 +47,15 @@ def check_shipped(catalog: "Catalog") -> Report:
 
 
 def check_one(catalog: "Catalog", path: Path, table_name: str | None) -> Report:
-    """Check one file against the shipped tables; its sources may stand in a sources.csv beside it or one folder up."""
+    """Check one file against the shipped tables; its sources may stand in a sources.csv beside it or one folder up.
+
+    A TOML file, or a CSV file of prices that lacks what can be derived, is judged as a part of the user's book.
+    """
+    if path.suffix == ".toml":
+        return _check_book_file(catalog, path)
     table = TABLES[table_name] if table_name else guess_table(path)
+    if table.name == "offers" and path.stem == "offers" and "offer_id" not in read_cells(path)[0][1]:
+        return _check_book_file(catalog, path)
     rows, faults = check_file(table, path)
     report = Report(1, len(rows), list(faults))
     if faults:
@@ -60,6 +67,26 @@ def check_one(catalog: "Catalog", path: Path, table_name: str | None) -> Report:
     for name in ("price_sources", "model_sources"):
         keys[name] = keys.get(name, frozenset()) | sources
     _judge(report, table, path, rows, known._replace(keys=keys), None)
+    return report
+
+
+def _check_book_file(catalog: "Catalog", path: Path) -> Report:
+    from gpucost.catalog.books import read_book
+
+    if not path.is_file():
+        raise UsageError(f"{path} cannot be read: no such file.")
+    try:
+        book = read_book(catalog, "user", path.parent, [path])
+    except DataError as error:
+        return Report(1, 0, [Fault(error.file, error.row, error.column, error.reason)])
+    report = Report(1, sum(map(len, book.rows.values())))
+    known = reference(catalog.rows, date.today())
+    for name, rows in book.rows.items():
+        keys = {**known.keys, name: known.keys.get(name, frozenset()) | book.ids(name)}
+        numbered = list(enumerate(rows, 1))
+        faults, doubts = as_faults(path, check_rows(TABLES[name], numbered, known._replace(keys=keys)))
+        report.faults += faults
+        report.doubts += doubts
     return report
 
 
@@ -87,12 +114,9 @@ def guess_table(path: Path) -> Table:
         header = set(read_cells(path)[0][1])
     except DataError as error:
         raise UsageError(str(error)) from None
-    scores = {
-        table.name: len(header & {column.name for column in table.columns}) / len(table.columns)
-        for table in TABLES.values()
-    }
-    best = max(scores, key=lambda name: scores[name])
-    if scores[best] < 0.3:
+    shared = {table.name: len(header & {column.name for column in table.columns}) for table in TABLES.values()}
+    best = max(shared, key=lambda name: (name == path.stem, shared[name]))
+    if shared[best] < len(header) / 2:
         raise UsageError(f"{path} fits no table. Name one: --table {' | '.join(TABLES)}.")
     return TABLES[best]
 

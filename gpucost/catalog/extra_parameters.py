@@ -7,6 +7,7 @@ norms of latent attention and the router. What a family has beyond that, or lack
 from collections.abc import Mapping
 from typing import Any
 
+from gpucost.catalog.linear_mixers import mixer_parameters
 from gpucost.types import Architecture
 
 Config = Mapping[str, Any]
@@ -49,7 +50,8 @@ def extra_parameters(made: Architecture, text: Config, kind: str) -> int:
         + _biases(made, text, kind)
         + _expert_extras(made, text, kind)
         + _attention_extras(made, text, kind)
-        + _linear_mixers(made, text)
+        + mixer_parameters(made, text, kind)
+        + _layer_embeddings(made, text)
     )
 
 
@@ -139,46 +141,10 @@ def _attention_extras(made: Architecture, text: Config, kind: str) -> int:
     return total
 
 
-def _linear_mixers(made: Architecture, text: Config) -> int:
-    """Replace the attention of linear layers, counted like any other's, by what they have instead."""
-    if not made.linear_layers:
+def _layer_embeddings(made: Architecture, text: Config) -> int:
+    """Count embeddings that every layer looks up for itself, and the projection that feeds them (Gemma 3n)."""
+    width = int(text.get("hidden_size_per_layer_input") or 0)
+    if not width:
         return 0
-    attention = made.hidden * made.head_dim * 2 * (made.heads + made.kv_heads)
-    attention += made.head_dim * (made.heads + 2 * made.kv_heads) if made.qkv_bias else 0
-    mixer = _gated_delta(made, text) or _mamba(made, text)
-    return made.linear_layers * (mixer - attention) if mixer else 0
-
-
-def _gated_delta(made: Architecture, text: Config) -> int:
-    """Count a gated delta net: queries, keys, values, gate, two scalars a head, a short convolution, output."""
-    if not text.get("linear_num_value_heads"):
-        return 0
-    heads = int(text["linear_num_value_heads"])
-    keys = int(text["linear_num_key_heads"]) * int(text["linear_key_head_dim"])
-    values = heads * int(text["linear_value_head_dim"])
-    projections = made.hidden * (2 * keys + 2 * values + 2 * heads) + values * made.hidden
-    return (
-        projections
-        + (2 * keys + values) * int(text.get("linear_conv_kernel_dim") or 4)
-        + 2 * heads
-        + int(text["linear_value_head_dim"])
-    )
-
-
-def _mamba(made: Architecture, text: Config) -> int:
-    """Count a Mamba-2 mixer: gate, values, states and step sizes, a short convolution, output."""
-    heads = int(text.get("mamba_n_heads") or text.get("mamba_num_heads") or 0)
-    if not heads:
-        return 0
-    inner = heads * int(text.get("mamba_d_head") or text.get("mamba_head_dim") or 64)
-    groups = int(text.get("mamba_n_groups") or text.get("n_groups") or 1)
-    states = groups * int(text.get("mamba_d_state") or text.get("ssm_state_size") or 128)
-    kernel = int(text.get("mamba_d_conv") or text.get("conv_kernel") or 4)
-    convolved = inner + 2 * states
-    return (
-        made.hidden * (2 * inner + 2 * states + heads)
-        + convolved * (kernel + 1)
-        + 3 * heads
-        + inner
-        + inner * made.hidden
-    )
+    vocab = int(text.get("vocab_size_per_layer_input") or made.vocab)
+    return made.layers * width * (vocab + made.hidden + 2 * made.hidden)

@@ -28,7 +28,8 @@ _NAMES = {
     ),
     "head_dim": ("head_dim", "kv_channels", "attention_head_dim", "d_kv"),
     "ffn": (
-        "intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "inner_hidden_size", "d_ff", "decoder_ffn_dim",
+        "intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "block_ff_dim", "inner_hidden_size", "d_ff",
+        "decoder_ffn_dim",
     ),
     "vocab": ("vocab_size", "padded_vocab_size", "n_vocab"),
     "sequence": (
@@ -62,7 +63,7 @@ _TEXT_PARTS = ("text_config", "llm_config", "language_config", "language_model",
 _UNGATED = frozenset((
     "gpt2", "gpt_neo", "gpt_neox", "gptj", "gpt_bigcode", "opt", "bloom", "falcon", "refinedweb", "refinedwebmodel",
     "mpt", "phi",
-    "starcoder2", "nemotron", "codegen", "bert", "roberta", "xglm", "persimmon", "galactica", "nemotron_h",
+    "starcoder2", "nemotron", "apertus", "codegen", "bert", "roberta", "xglm", "persimmon", "galactica", "nemotron_h",
     "gpt_neox_japanese", "biogpt",
 ))  # fmt: skip
 _LAYER_NORM = frozenset((
@@ -157,6 +158,7 @@ def architecture_of(config: Config, name: str, file: str = "config.json") -> Arc
     text = text_part(config)
     kind = str(text.get("model_type") or config.get("model_type") or "").lower()
     _refuse_strangers(kind, config, file)
+    text = _blocks_as_layers(text)
     layers, hidden, heads = (_required(text, dimension, file) for dimension in ("layers", "hidden", "heads"))
     vocab = _required(text, "vocab", file)
     made = Architecture(
@@ -167,7 +169,7 @@ def architecture_of(config: Config, name: str, file: str = "config.json") -> Arc
         heads=heads,
         kv_heads=_kv_heads(text, kind, heads, file),
         head_dim=_number(text, "head_dim", file) or _divided(hidden, heads, file),
-        ffn_hidden=_number(text, "ffn", file) or 4 * hidden,
+        ffn_hidden=_feed_forward(text, hidden, file),
         gated=_is_gated(text, kind),
         vocab=vocab,
         tied_embeddings=bool(_first_set(text.get("tie_word_embeddings"), kind in _TIED)),
@@ -188,10 +190,32 @@ def architecture_of(config: Config, name: str, file: str = "config.json") -> Arc
     return replace(made, extra_parameters=extra_parameters(made, text, kind))
 
 
+def _blocks_as_layers(text: dict[str, Any]) -> dict[str, Any]:
+    """Count layers by their mixers where every block is a mixer or a feed-forward, not both (Nemotron-H)."""
+    pattern = text.get("hybrid_override_pattern")
+    return {**text, "num_hidden_layers": sum(sign in "M*" for sign in pattern)} if isinstance(pattern, str) else text
+
+
+def _feed_forward(text: Config, hidden: int, file: str) -> int:
+    """Return the width of the feed-forward; LFM2 shrinks the stated one, Granite hybrids call theirs shared."""
+    width = _number(text, "ffn", file) or 4 * hidden
+    if text.get("block_auto_adjust_ff_dim"):
+        step = int(text.get("block_multiple_of") or 256)
+        shrunk = int(2 * width / 3 * float(text.get("block_ffn_dim_multiplier") or 1))
+        return -(-shrunk // step) * step
+    if not _number(text, "experts", file) and text.get("shared_intermediate_size"):
+        return int(text["shared_intermediate_size"])
+    return width
+
+
 def _refuse_strangers(kind: str, config: Config, file: str) -> None:
     if kind in _NO_ATTENTION:
         raise DataError(
             f"model type {kind!r} has no attention; only transformers and their hybrids are understood", file=file
+        )
+    if text_part(config).get("block_configs"):
+        raise DataError(
+            "has layers of different shapes (block_configs); one set of dimensions cannot hold them", file=file
         )
     if kind in _NOT_DECODERS or config.get("is_encoder_decoder") is True:
         raise DataError(f"model type {kind!r} is no decoder-only language model", file=file)

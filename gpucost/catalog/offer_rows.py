@@ -7,6 +7,7 @@ from typing import Any
 
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.errors import UsageError
+from gpucost.units import HOURS_PER_MONTH
 
 Row = dict[str, Any]
 
@@ -81,6 +82,7 @@ def _fill_price(row: Row, exchange_rates: Mapping[str, float]) -> None:
         row["notes"] = "; ".join(
             filter(None, (str(row.get("notes") or ""), f"converted from {currency} at {rate:g} USD"))
         )
+    _effective(row)
     if "usd_per_hour" not in row and "usd_per_gpu_hour" not in row:
         raise UsageError("a price needs usd_per_gpu_hour or usd_per_hour (or per_hour with a currency).")
     gpus = _amount(row["gpus"], "gpus")
@@ -90,6 +92,18 @@ def _fill_price(row: Row, exchange_rates: Mapping[str, float]) -> None:
         row["usd_per_hour"] = _amount(row["usd_per_gpu_hour"], "usd_per_gpu_hour") * gpus
     elif "usd_per_gpu_hour" not in row:
         row["usd_per_gpu_hour"] = _amount(row["usd_per_hour"], "usd_per_hour") / gpus
+
+
+def _effective(row: Row) -> None:
+    """Spread what is paid at the start over the term: effective = recurring + upfront ÷ hours of the term."""
+    if "upfront_usd" not in row or {"usd_per_hour", "usd_per_gpu_hour"} & set(row):
+        return
+    months = _amount(row.get("term_months", 0), "term_months")
+    if months <= 0:
+        raise UsageError("a price with upfront_usd needs term_months, over which it is spread.")
+    recurring = _amount(row.get("recurring_usd_per_hour", 0), "recurring_usd_per_hour")
+    row["usd_per_hour"] = recurring + _amount(row["upfront_usd"], "upfront_usd") / (months * HOURS_PER_MONTH)
+    row.setdefault("payment", "partial_upfront" if recurring else "all_upfront")
 
 
 def _amount(value: Any, name: str) -> float:

@@ -40,6 +40,11 @@ class Fault:
         """Return the fault as an error."""
         return DataError(self.reason, file=self.file, row=self.row, column=self.column)
 
+    @property
+    def place(self) -> str:
+        """Return file:row:column as far as it is known."""
+        return ":".join(str(part) for part in (self.file, self.row, self.column) if part is not None)
+
     def __str__(self) -> str:
         return str(self.error())
 

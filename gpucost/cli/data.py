@@ -1,10 +1,15 @@
 """`gpucost data check`: judge data files before they are used."""
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gpucost.cli.options import emit_rows, output_options
+
+if TYPE_CHECKING:
+    from gpucost.catalog.validation import Fault
 
 
 @click.group(name="data")
@@ -42,40 +47,23 @@ def check(
         _ = catalog.books  # reading a book judges it
     else:
         report = check_one(catalog, Path(file), table)
-    found = [("fault", fault) for fault in sorted(report.faults)] + [
-        ("doubt", doubt) for doubt in sorted(report.doubts) if doubts
-    ]
-    rows = [
-        {
-            "kind": kind,
-            "place": _place(fault),
-            "reason": fault.reason,
-            "file": fault.file,
-            "row": fault.row,
-            "column": fault.column,
-        }
-        for kind, fault in found
-    ]
     summary = f"{report.files} files, {report.rows} rows: {len(report.faults)} faults, {len(report.doubts)} doubts"
     click.echo(f"gpucost: {summary}{'' if doubts or not report.doubts else ' (--doubts lists them)'}", err=True)
+    rows = [*_rows("fault", report.faults), *(_rows("doubt", report.doubts) if doubts else [])]
     if rows or format_ != "table":
-        envelope = {
-            "schema_version": SCHEMA_VERSION,
-            "files": report.files,
-            "rows_checked": report.rows,
-            "ok": not report.faults,
-            "warnings": [],
-        }
-        emit_rows(
-            rows, columns=("kind", "place", "reason"), format_=format_, fields=fields, output=output, envelope=envelope
-        )
+        found = {"files": report.files, "rows_checked": report.rows, "ok": not report.faults, "warnings": []}
+        envelope = {"schema_version": SCHEMA_VERSION, **found}
+        shown = ("kind", "place", "reason")
+        emit_rows(rows, columns=shown, format_=format_, fields=fields, output=output, envelope=envelope)
     if report.faults:
         raise CheckFailedError(f"data check failed: {len(report.faults)} faults.")
 
 
-def _place(fault: object) -> str:
-    return ":".join(
-        str(part)
-        for part in (getattr(fault, "file", None), getattr(fault, "row", None), getattr(fault, "column", None))
-        if part is not None
-    )
+def _rows(kind: str, faults: "Sequence[Fault]") -> list[dict[str, Any]]:
+    return [
+        {
+            "kind": kind, "place": fault.place, "reason": fault.reason,
+            "file": fault.file, "row": fault.row, "column": fault.column,
+        }
+        for fault in sorted(faults, key=lambda item: (item.file, item.row or 0, item.column or ""))
+    ]  # fmt: skip

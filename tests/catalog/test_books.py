@@ -211,3 +211,46 @@ def test_a_parquet_book_with_a_price_of_zero_is_refused(opened, tmp_path):
     duckdb.execute(f"COPY (SELECT * REPLACE (0.0 AS usd_per_hour) FROM '{made}') TO '{spoilt}'")
     with pytest.raises(DataError, match="positive, finite price"):
         opened().offers()
+
+
+def test_upfront_payments_are_spread_over_the_term(opened):
+    text = """
+[[offer]]
+provider = "ours"
+gpu = "h100-sxm"
+gpus = 8
+option = "reserved"
+term_months = 12
+upfront_usd = 87600
+recurring_usd_per_hour = 10
+observed_on = 2025-06-30
+"""
+    found = opened(own_toml=text).offers(provider="ours")[0]
+    # by hand: 87,600 USD ÷ (12 × 730 h) = 10 USD an hour; with 10 recurring, 20 for 8 GPUs, 2.50 for one
+    assert (found.usd_per_hour, found.usd_per_gpu_hour, found.payment) == (20, 2.5, "partial_upfront")
+    assert found.billing == "take_or_pay"
+
+
+def test_an_offer_holds_every_column_of_its_table():
+    import dataclasses
+
+    from gpucost.schemas import OFFERS
+    from gpucost.types import Offer
+
+    names = [field.name for field in dataclasses.fields(Offer)]
+    assert {column.name for column in OFFERS.columns} == set(names) - {"age_days", "book", "price_kind"}
+
+
+def test_a_book_file_can_be_checked_before_it_is_used(tmp_path):
+    from gpucost.catalog.datacheck import check_one
+
+    good = '[[offer]]\nprovider = "ours"\ngpu = "h100-sxm"\nusd_per_gpu_hour = 2.0\nobserved_on = 2026-01-01\n'
+    (tmp_path / "own.toml").write_text(good)
+    assert check_one(open_catalog(), tmp_path / "own.toml", None).faults == []
+    (tmp_path / "own.toml").write_text(good.replace("2.0", "2000.0"))
+    assert any(
+        "check the unit" in fault.reason for fault in check_one(open_catalog(), tmp_path / "own.toml", None).faults
+    )
+    (tmp_path / "offers.csv").write_text("provider,gpu,usd_per_gpu_hour,observed_on\nours,h100-sxm,-2,2026-01-01\n")
+    found = check_one(open_catalog(), tmp_path / "offers.csv", None).faults
+    assert [(fault.row, "negative" in fault.reason) for fault in found] == [(2, True)]

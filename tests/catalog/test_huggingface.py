@@ -9,7 +9,7 @@ from gpucost.catalog.huggingface import read_config
 from gpucost.errors import DataError
 from gpucost.physics.transformer import active_parameters, stack, total_parameters
 
-# name -> a configuration as published, the parameters of its published weight files, and the tolerance of that figure
+# name -> a published configuration, and the parameters of its weight files (tolerance 0), or a stated round figure
 PUBLISHED = json.loads((Path(__file__).parent / "published_configs.json").read_text("utf-8"))
 CONFIG = {name: entry["config"] for name, entry in PUBLISHED.items()}
 LLAMA = CONFIG["llama-3.1-8b"]
@@ -77,6 +77,8 @@ def test_a_file_is_named_after_itself_its_folder_or_its_own_word(tmp_path):
         ({"model_type": "mamba", "hidden_size": 768, "num_hidden_layers": 24, "vocab_size": 50280}, "no attention"),
         ({"model_type": "t5", "d_model": 512}, "decoder-only"),
         ({**LLAMA, "kv_lora_rank": 512}, "qk_nope_head_dim"),
+        ({**LLAMA, "block_configs": [{"ffn": {}}]}, "different shapes"),
+        ({**LLAMA, "layer_types": ["full_attention"] * 3}, "names the kinds of 3 layers"),
         ([1, 2], "JSON object"),
     ],
 )
