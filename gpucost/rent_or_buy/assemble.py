@@ -38,8 +38,8 @@ V_ITEMS = (
     (28, "rental.h100_2025_trough"),
     (33, "rental.h100_2026_03"),
 )
-# Servers of baseboards with eight accelerators cost less above their GPUs than servers of cards do: H100 HGX quotes, and
-# MI300X servers at 150,000 to 270,000 USD with GPUs at 15,000 to 26,000, are both near 1.25.
+# Servers of baseboards with eight accelerators cost less above their GPUs than servers of cards do: H100 HGX quotes,
+# and MI300X servers at 150,000 to 270,000 USD with GPUs at 15,000 to 26,000, are both near 1.25.
 BASEBOARD_FORMS, BASEBOARD_YEAR = ("SXM", "OAM"), 2022
 
 
