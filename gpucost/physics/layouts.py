@@ -25,6 +25,7 @@ from gpucost.physics.training import Case, Recipe
 from gpucost.physics.transformer import Shape, compute_parameters, stack
 from gpucost.types import Accelerator, Architecture, System
 
+CONTEXT_TOKENS = 4096  # fewer to a rank of a context group than any published recipe leaves
 LEVELS = 32  # powers of two that a data-parallel degree may reach
 USUAL_AGE_YEARS = 2.5  # software against the chip's launch, where no date is given
 
@@ -132,14 +133,14 @@ def make_grid(architecture: Architecture, sequence_tokens: float, global_batch: 
     """Return the degrees that an architecture allows.
 
     Tensor degrees divide the heads; stages are at most the layers; expert degrees divide the experts; context
-    degrees leave 2,048 tokens to a rank. The wide grid takes every value, the narrow one those in common use.
+    degrees leave 4,096 tokens to a rank. The wide grid takes every value, the narrow one those in common use.
     """
     a = architecture
     tensor = [t for t in powers(64 if wide else 8) if a.heads % t == 0]
     divisors = [p for p in range(1, 65) if a.layers % p == 0]
     stages = sorted({*powers(64 if wide else 16), *(divisors if wide else [])})
     pipeline = [p for p in stages if p <= a.layers]
-    context = [c for c in powers(64 if wide else 8) if c == 1 or sequence_tokens / c >= (2048 if wide else 4096)]
+    context = [c for c in powers(64 if wide else 8) if c == 1 or sequence_tokens / c >= CONTEXT_TOKENS]
     expert = [e for e in powers(256 if wide else 64) if e == 1 or (a.experts and a.experts % e == 0)]
     if not wide and a.experts >= 8:
         expert = expert[3:]
