@@ -8,12 +8,12 @@ from gpucost.render.document import Axis, Chart, Column, Document, Fact, Facts, 
 from gpucost.render.numbers import format_named
 from gpucost.render.offers import bill_table, excluded_table, notes_of
 
-_KNOWN = {"options", "excluded", "api", "breakeven_curve", "not_included", "assumptions"}
+_KNOWN = {"options", "excluded", "api", "breakeven_curve", "not_included", "assumptions", "tradeoff"}
 _BARS = 15
 _OFFER_COLUMNS = columns(
     "rank", "provider", "instance_type=instance:6", "region:7", "option:3", "gpu", "gpus", "replicas:4", "ttft_ms:3", "tpot_ms:2", "tokens_per_s_per_gpu:5",
     Column("usd_per_mtok_input", "input", "USD per million tokens", 2), Column("usd_per_mtok_output", "output", "USD per million tokens", 2),
-    Column("usd_per_mtok", "blended", "USD per million tokens"), "usd_per_mtok_low=low:1", "usd_per_mtok_high=high:1",
+    Column("usd_per_mtok", "blended", "USD per million tokens"), Column("usd_per_mtok_low", "low", "USD per million tokens", 1), Column("usd_per_mtok_high", "high", "USD per million tokens", 1),
     Column("usd_per_month", "per month", "USD", 1), "price_observed_on:5", "age_days:5",
 )  # fmt: skip
 
@@ -21,11 +21,14 @@ _OFFER_COLUMNS = columns(
 def document(payload: Mapping[str, Any]) -> Document:
     """Build the document of a serving answer."""
     options: Sequence[Mapping[str, Any]] = payload.get("options") or []
+    said = tuple(Paragraph(str(line)) for line in payload.get("assumptions_said") or ())
     sections = [
+        Section("", said),
         Section("", _answer(payload, options), detail=True),
         Section("Offers, cheapest tokens first", _offers(payload, options)),
         Section("Self-host or API", _api(payload)),
         Section("The bill of the first offer", _bill(options)),
+        Section("Speed against cost", _tradeoff(payload)),
         Section("Pictures", _charts(options), detail=True),
         Section("Not possible, and why", excluded_table(payload), detail=True),
         *leftovers(payload, _KNOWN),
@@ -97,8 +100,10 @@ def _api(payload: Mapping[str, Any]) -> tuple[Any, ...]:
             "tokens_per_month": ("Break-even volume per month", "tokens"),
             "utilisation_fraction": ("Break-even utilisation", "fraction of one"),
         }
-        facts = tuple(Fact(label, point[key], unit) for key, (label, unit) in names.items() if key in point)
-        blocks.append(Facts(facts))
+        facts = tuple(
+            Fact(label, point[key], unit) for key, (label, unit) in names.items() if point.get(key) is not None
+        )
+        blocks += [Facts(facts)] if facts else []
         if point.get("note"):
             blocks.append(Paragraph(str(point["note"])))
     curve = payload.get("breakeven_curve") or []
@@ -125,6 +130,28 @@ def _api(payload: Mapping[str, Any]) -> tuple[Any, ...]:
 
 def _sides(row: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [(key, key.removesuffix("_usd").replace("_", " ")) for key in row if key.endswith("_usd")]
+
+
+def _tradeoff(payload: Mapping[str, Any]) -> tuple[Any, ...]:
+    rows = payload.get("tradeoff") or []
+    if len(rows) < 2:
+        return ()
+    words = "The first offer at other batch sizes: a larger batch makes tokens cheaper and each of them slower."
+    chart = Chart(
+        "line",
+        "Cost against time per token",
+        words,
+        rows,
+        Axis("tpot_ms"),
+        Axis("usd_per_mtok", log=True),
+        label="batch",
+    )
+    return chart, *_left_out(payload)
+
+
+def _left_out(payload: Mapping[str, Any]) -> tuple[Paragraph, ...]:
+    items = payload.get("not_included")
+    return (Paragraph("Not included: " + "; ".join(str(item).rstrip(".") for item in items) + "."),) if items else ()
 
 
 def _bill(options: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:

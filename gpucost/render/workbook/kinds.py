@@ -1,9 +1,10 @@
-"""Which live model an answer has: made here for training, read from the payload for serving and ownership."""
+"""Which live model an answer has: made here for training and serving, read from the payload for ownership."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
 from gpucost.render.workbook.live import LiveModel, from_block
+from gpucost.render.workbook.serving import serving_model
 from gpucost.render.workbook.training import training_model
 
 
@@ -14,13 +15,6 @@ def model_of(payload: Mapping[str, Any], title: str, number: int) -> LiveModel |
     if maker is None:
         return None
     return maker(payload, f"{_PREFIX[kind]}{number or ''}", title)
-
-
-def _serving(payload: Mapping[str, Any], key: str, title: str) -> LiveModel | None:
-    if not payload.get("model"):
-        return None
-    shown = [row["name"] for row in payload["model"].get("derived", ()) if row["name"].startswith("usd_per")]
-    return from_block(payload, key, title, _first(shown, "usd_per_mtok"), shown)
 
 
 def _ownership(payload: Mapping[str, Any], key: str, title: str) -> LiveModel | None:
@@ -36,7 +30,7 @@ def _first(names: list[str], wanted: str) -> str:
 
 _MAKERS: dict[str, Callable[[Mapping[str, Any], str, str], LiveModel | None]] = {
     "estimate": training_model,
-    "inference": _serving,
+    "inference": serving_model,
     "tco": _ownership,
 }
 _PREFIX = {"estimate": "train", "inference": "serve", "tco": "own"}

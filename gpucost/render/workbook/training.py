@@ -306,13 +306,16 @@ def _totals() -> list[LiveLine]:
 
     slow, fast = "log(1 / speed_low_ratio) ** 2", "log(speed_high_ratio) ** 2"
     chance = "log(1 + z90_ratio * stretch_spread_ratio / stretch_paid_ratio) ** 2"
+    moves = (
+        "where(bound * charge_commitment > 0, 0, 1)"  # a term that is owed in whole costs the same however long the run
+    )
     more, less = "log(stretch_high_ratio / stretch_paid_ratio) ** 2", "log(stretch_paid_ratio / stretch_low_ratio) ** 2"
     return _lines(
         "answers",
         ("cost_usd", total(tuple(_BILL), "cost_usd"), "the whole bill"),
         ("hours_cost_usd", total(_HOUR_LINES, "cost_usd"), "of which GPU-hours"),
-        ("range_up_ratio", f"exp(({slow} + log(price_high_ratio) ** 2 + {more} + {chance}) ** (1 / 2))", "independent shares, added in squares"),
-        ("range_down_ratio", f"exp(0 - ({fast} + log(price_low_ratio) ** 2 + {less} + {chance}) ** (1 / 2))", "independent shares, added in squares"),
+        ("range_up_ratio", f"exp((log(price_high_ratio) ** 2 + {moves} * ({slow} + {more} + {chance})) ** (1 / 2))", "independent shares, added in squares"),
+        ("range_down_ratio", f"exp(0 - (log(price_low_ratio) ** 2 + {moves} * ({fast} + {less} + {chance})) ** (1 / 2))", "independent shares, added in squares"),
         ("cost_low_usd", "min(round_cents(hours_cost_usd * range_down_ratio + cost_usd - hours_cost_usd), cost_usd)", "low end of the 80 % range"),
         ("cost_high_usd", "max(round_cents(hours_cost_usd * range_up_ratio + cost_usd - hours_cost_usd), cost_usd)", "high end of the 80 % range"),
         ("gpu_hours", total(_RUN_LINES, "quantity"), "GPU-hours of the run"),
