@@ -1,7 +1,5 @@
 """Can a layout exist at all: a reason code per case, and the sentence for a single one."""
 
-from collections.abc import Callable
-
 import numpy as np
 
 from gpucost.physics.columns import PRECISIONS, Floats, Integers, LayoutColumns
@@ -54,11 +52,15 @@ def reason_codes(shape: Shape, hardware: HardwareColumns, layout: LayoutColumns,
 
 def sentence(code: int, shape: Shape, layout: LayoutColumns, chip: str, row: int = 0) -> str:
     """Say what forbids one layout, with its numbers and what to try."""
-    v: Callable[[str], int] = lambda name: int(getattr(layout, name)[row])  # noqa: E731
+    if code == 1:
+        return "every degree, batch and size must be a positive, finite number."
+
+    def v(name: str) -> int:
+        return int(getattr(layout, name)[row])
+
     heads, layers, experts = int(shape.heads[0]), int(shape.layers[0]), int(shape.experts[0])
     parallel = v("tensor") * v("pipeline") * v("context")
     return {
-        1: "every degree, batch and size must be a positive, finite number.",
         2: (
             f"tensor {v('tensor')} × pipeline {v('pipeline')} × context {v('context')} × data {v('data')} is not the "
             f"{v('gpus')} GPUs given. Leave --data out, or use a multiple of {parallel} GPUs."

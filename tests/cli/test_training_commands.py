@@ -1,0 +1,189 @@
+"""The commands about step time: throughput, roofline, validate and calibrate, as a user meets them."""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import gpucost
+from gpucost.cli import cli
+from gpucost.errors import GpuCostError, NothingFitsError, UsageError
+
+
+def run(*arguments):
+    """Run the command line; an error of gpucost is returned, not raised."""
+    result = CliRunner().invoke(cli, [str(a) for a in arguments])
+    if result.exception and not isinstance(result.exception, SystemExit | GpuCostError):
+        raise result.exception
+    return result
+
+
+EXPLICIT = ("throughput", "--model", "llama-3-8b", "--gpu", "h100-sxm", "--gpus", 8)
+
+
+def test_a_layout_is_taken_as_given():
+    result = run(*EXPLICIT, "--sharding", 3, "--micro-batch", 2, "--global-batch", 32, "--format", "json")
+    answer = json.loads(result.stdout)
+    assert answer["kind"] == "throughput"
+    assert (answer["layout"]["data"], answer["layout"]["sharding"], answer["layout"]["micro_batch"]) == (8, 3, 2)
+    assert sum(part["time_s"] for part in answer["parts"]) == pytest.approx(answer["step_s"])
+    assert answer["tokens_per_s_per_gpu_low"] < answer["tokens_per_s_per_gpu"] < answer["tokens_per_s_per_gpu_high"]
+    assert answer["mfu_fraction"] == pytest.approx(
+        answer["tokens_per_s_per_gpu"] * answer["model_flop_per_token_flop"] / answer["peak_tflops"] / 1e12
+    )
+
+
+def test_without_degrees_the_fastest_layout_is_searched():
+    answer = json.loads(run(*EXPLICIT, "--format", "json").stdout)
+    speeds = [row["tokens_per_s_per_gpu"] for row in answer["alternatives"]]
+    assert speeds == sorted(speeds, reverse=True)
+    assert answer["tokens_per_s_per_gpu"] == pytest.approx(speeds[0])
+    assert answer["layouts_timed"] >= len(speeds)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--tensor", 3), "Leave --data out"),
+        (("--tensor", 8, "--gpus", 12), "is not the 12 GPUs given"),
+        (("--tensor", 2, "--global-batch", 7), "does not divide the global batch"),
+        (("--pipeline", 4, "--virtual-stages", 64, "--global-batch", 64), "exceeds the 32 layers"),
+        (("--expert", 8), "no mixture of experts"),
+        (("--tensor", 2, "--precision", "fp4"), "no known fp4 peak"),
+        (("--tensor", 2, "--precision", "fp7"), "Choose one of bf16"),
+        (("--tensor", "-2"), "cannot read"),
+        (("--tensor", 0), "is not a positive"),
+        (("--sequence", "nan", "--tensor", 2), "cannot read"),
+        (("--software", "magic", "--tensor", 2), "vendor"),
+    ],
+)
+def test_a_layout_that_cannot_exist_is_one_clear_sentence(options, words):
+    result = run(*EXPLICIT, *options)
+    text = str(result.exception) + result.output
+    assert isinstance(result.exception, UsageError) or result.exit_code == 2
+    assert words in text
+
+
+def test_a_model_that_fits_nowhere_says_what_to_try():
+    result = run("throughput", "--model", "llama-3.1-405b", "--gpu", "h100-sxm", "--gpus", 8)
+    assert isinstance(result.exception, NothingFitsError)
+    assert result.exception.exit_code == 6
+    assert "gpucost fit" in str(result.exception)
+
+
+def test_the_table_names_the_bounds(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    text = run(*EXPLICIT).stdout
+    assert "tokens/s per GPU (80 % range" in text
+    assert "memory bandwidth" in text
+    assert "\x1b[" not in text
+
+
+def test_columns_of_cases_answer_with_reasons():
+    table = gpucost.throughput("llama-3-8b", "h100-sxm", [8, 8, 16], tensor=[1, 3, 2], global_batch=64, micro_batch=1)
+    assert len(table) == 3
+    assert [table.reasons[code] for code in table["reason"]] == [
+        "ok", "tensor x pipeline x context x data is not the number of accelerators", "ok",
+    ]  # fmt: skip
+    assert np.isnan(table["tokens_per_s_per_gpu"][1])
+    alone = gpucost.throughput("llama-3-8b", "h100-sxm", 16, tensor=2, global_batch=64, micro_batch=1)
+    assert table["tokens_per_s_per_gpu"][2] == alone.tokens_per_s_per_gpu
+    assert table.to_frame()["reason"].tolist()[0] == "ok"
+
+
+def test_columns_may_mix_models_and_chips():
+    table = gpucost.throughput(["llama-3-8b", "llama-2-7b"], ["h100-sxm", "a100-80gb-sxm"], 8, sharding=1)
+    for row, (model, gpu) in enumerate((("llama-3-8b", "h100-sxm"), ("llama-2-7b", "a100-80gb-sxm"))):
+        batch = int(table["global_batch"][row])
+        sequence = float(table["sequence_tokens"][row])
+        alone = gpucost.throughput(model, gpu, 8, sharding=1, global_batch=batch, sequence=sequence)
+        assert table["tokens_per_s_per_gpu"][row] == alone.tokens_per_s_per_gpu
+
+
+def test_columns_of_different_lengths_are_refused():
+    with pytest.raises(UsageError, match="different lengths"):
+        gpucost.throughput("llama-3-8b", "h100-sxm", [8, 16], tensor=[1, 2, 4])
+
+
+def test_the_roofline_of_a_product_by_hand():
+    # 1024 × 8192 × 8192 in bf16: 2mnk FLOP over 2(mk + kn + mn) bytes
+    answer = json.loads(run("roofline", "--gpu", "h100-sxm", "--matmul", "1024x8192x8192", "--format", "json").stdout)
+    point = answer["points"][0]
+    flop, moved = 2 * 1024 * 8192**2, 2 * (2 * 1024 * 8192 + 8192**2)
+    assert (point["flop"], point["memory_bytes"]) == (flop, moved)
+    assert point["intensity_flop_per_byte"] == pytest.approx(flop / moved)
+    assert answer["ridge_flop_per_byte"] == pytest.approx(989.4e12 / 3350e9, rel=0.01)
+    assert point["bound"] == "compute"
+
+
+@pytest.mark.parametrize(
+    ("options", "bound"),
+    [
+        (("--matmul", "16x8192x8192"), "bandwidth"),
+        (("--copy", "1e9"), "bandwidth"),
+        (("--all-reduce", "1e9", "--gpus", "16"), "network"),
+        (("--matmul", "8x8x8"), "host"),
+        (("--attention", "8192x32x128"), "compute"),
+    ],
+)
+def test_each_roof_bounds_something(options, bound):
+    answer = json.loads(run("roofline", "--gpu", "h100-sxm", *options, "--format", "json").stdout)
+    assert answer["points"][0]["bound"] == bound
+
+
+def test_the_roofline_of_a_step_has_a_plot_and_a_page(tmp_path):
+    options = ("roofline", "--gpu", "h100-sxm", "--model", "llama-3-8b", "--gpus", 8)
+    text = run(*options).stdout
+    assert "Speed against intensity" in text
+    assert "ridge" in text.lower()
+    page = tmp_path / "roof.html"
+    run(*options, "-o", page)
+    assert "<svg" in page.read_text() or "vega" in page.read_text()
+
+
+def test_a_roofline_needs_something_to_draw():
+    assert "name an operation" in str(run("roofline", "--gpu", "h100-sxm").exception)
+    assert "one GPU has no communication" in str(run("roofline", "--gpu", "h100-sxm", "--all-reduce", "1e9").exception)
+    assert "has 2 sizes" in str(run("roofline", "--gpu", "h100-sxm", "--matmul", "8x8").exception)
+
+
+def test_validate_reports_by_source_and_fails_above_a_limit(tmp_path):
+    path = tmp_path / "rows.csv"
+    path.write_text(
+        "id,model,gpu,n_gpus,seq_len,tp,pp,micro_batch,global_batch,measured_tokens_per_s_per_gpu\n"
+        "a,llama-3-8b,h100-sxm,8,8192,1,1,1,64,10000\n"
+        "b,llama-3-8b,h100-sxm,8,8192,1,1,1,64,\n"
+    )
+    report = json.loads(run("validate", "--measurements", path, "--format", "json").stdout)
+    assert (report["rows"], report["predicted"]) == (2, 1)
+    assert report["skipped"] == [{"id": "b", "reason": "no measured speed, time, hours, TFLOPS or MFU"}]
+    failed = run("validate", "--measurements", path, "--max-error", "0.000001")
+    assert failed.exception.exit_code == 5
+    assert "macro-median" in str(failed.exception)
+    table = list(csv.DictReader(io.StringIO(run("validate", "--measurements", path, "--format", "csv").stdout)))
+    assert table[0]["id"] == "a"
+
+
+def test_calibrate_writes_a_table_that_the_catalog_reads(tmp_path):
+    path = tmp_path / "runs.csv"
+    head = "id,model,gpu,n_gpus,seq_len,tp,pp,zero_stage,micro_batch,global_batch,measured_tokens_per_s_per_gpu\n"
+    path.write_text(head + "".join(f"{k},llama-3-8b,h100-sxm,8,8192,1,1,3,{k},{8 * k},9000\n" for k in (1, 2, 4)))
+    out = tmp_path / "calibration.csv"
+    run("calibrate", "--measurements", path, "--format", "csv", "-o", out)
+    rows = list(csv.DictReader(out.open()))
+    assert {row["source_id"] for row in rows} == {"own-runs"}
+    assert all(float(row["value"]) > 0 for row in rows)
+    few = tmp_path / "few.csv"
+    few.write_text(head + "1,llama-3-8b,h100-sxm,8,8192,1,1,3,1,8,9000\n")
+    assert "too few to fit" in str(run("calibrate", "--measurements", few).exception)
+
+
+@pytest.mark.parametrize("value", [float("nan"), -4, 0, float("inf")])
+def test_numbers_that_are_none_are_refused_alone_and_marked_in_columns(value):
+    with pytest.raises(UsageError, match="positive, finite"):
+        gpucost.throughput("llama-3-8b", "h100-sxm", 8, tensor=2, micro_batch=value, global_batch=8)
+    table = gpucost.throughput("llama-3-8b", "h100-sxm", 8, tensor=2, micro_batch=[1, value], global_batch=8)
+    assert table["reason"].tolist() == [0, 1]
