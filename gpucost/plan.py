@@ -34,7 +34,8 @@ SPECIAL = (
     "rent_curve", "residual_curve", "residual_by_year", "assessed_by_year", "depreciation_by_year",
     "electricity_region", "grid_region", "currency", "usd_per_unit", "usd_per_unit_on", "currency_curve",
     "rent_residual_correlation", "draws", "seed", "start_on", "model", "tokens", "runs_per_year",
-    "tokens_per_month", "utilisation", "supply", "own", "budget_usd", "max_owned_gpus",
+    "tokens_per_month", "prompt_tokens", "output_tokens", "utilisation", "supply", "own", "budget_usd",
+    "max_owned_gpus",
 )  # fmt: skip
 MUST_COST = ("server_usd", "all_in_usd_per_gpu", "gpu_usd")  # nothing is free
 

@@ -74,7 +74,8 @@ def tco(
         request["plan"] = plan
     for name in ("gpus", "gpu"):
         if name not in request and (found := flags.get(name) or file.given.get(name) or file.special.get(name)):
-            request[name] = getattr(found, "value", found)
+            said = getattr(found, "value", found)
+            request[name] = int(said) if isinstance(said, float) else said
     return TcoResult(answer(catalog, file, flags, special, request))
 
 

@@ -37,7 +37,9 @@ from gpucost.cli.options import emit_text, output_options
 @click.option("--model", help="Model of the workload that sets utilisation and cost per token.")
 @click.option("--tokens", help="Tokens of one training run.")
 @click.option("--runs-per-year", type=float, help="Training runs a year.")
-@click.option("--tokens-per-month", help="Tokens to serve a month; needs --set tokens_per_s_per_gpu=….")
+@click.option("--tokens-per-month", help="Tokens to serve a month, prompt and reply together.")
+@click.option("--prompt-tokens", type=int, help="Prompt of a request, for a serving load.")
+@click.option("--output-tokens", type=int, help="Reply of a request, for a serving load.")
 @click.option(
     "--api", "api_price", metavar="USD", help="Price of a hosted API per million tokens, for the same tokens."
 )

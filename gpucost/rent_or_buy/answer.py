@@ -92,7 +92,9 @@ def conventions(case: Case) -> str:
         f"WACC {wacc:.2%} a year, {rate}; "
         "capital is paid at the start of a month, everything else in arrears; a month has 730 hours. "
         "Owned hours × utilisation = allocated hours; × goodput = productive hours. MFU never enters. "
-        "Levelised: constant price per hour whose discounted payments equal the present value of the costs."
+        "Levelised: constant price per hour whose discounted payments equal the present value of the costs. "
+        "Break-even months: the shortest comparison, with resale at its end, that owning wins; payback is later, when "
+        "running savings alone have repaid the purchase."
     )
 
 

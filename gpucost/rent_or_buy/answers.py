@@ -14,10 +14,6 @@ Array = NDArray[np.float64]
 
 MOST_NODES = 4096  # clusters that the search for a break-even size looks at
 RENT_RESIDUAL_CORRELATION = -0.5  # assumed: where rents fall fast, used hardware is worth less
-MONTHS_NOTE = (
-    "Months: the shortest comparison, with resale at its end, over which owning costs no more than renting. "
-    "Payback is later: the month from which running savings alone have repaid the purchase, without a sale."
-)
 UTILISATION_SEARCH = 5.0  # beyond 1 the root says how many times the hours would be needed
 RENT_SEARCH_USD = 1000.0
 
@@ -114,7 +110,6 @@ def break_even(case: Case) -> dict[str, Any]:
         "hours_per_gpu_month": None if utilisation is None else utilisation * case.number("hours_per_month"),
         "usd_per_gpu_hour": _number(price),
         "months": months,
-        "months_note": MONTHS_NOTE,
         "gpus": gpus,
         **{f"{name}_reason": text for name, text in {**reasons, **reasons_months, **reasons_gpus}.items()},
     }

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 ON_DEMAND = ("on_demand", "secure", "dedicated")
+INTERRUPTIBLE = ("spot", "interruptible")
+SPOT_STRETCH_RATIO = 1.25  # assumed: work lost to preemptions, where nobody measured the rate
 FEWEST_PROVIDERS = 5
 COMMITTED = ("reserved", "commitment", "savings_plan")
 
@@ -27,6 +29,7 @@ class RentChoice:
     billing: str = "per_use"
     term_months: int = 0
     upfront_fraction: float = 0.0
+    stretch_ratio: float = 1.0  # hours paid ÷ hours needed
     low: float | None = None
     high: float | None = None
     status: Status = "sourced"
@@ -45,6 +48,7 @@ class RentChoice:
             "rent_billing": self.billing,
             "rent_term_months": float(self.term_months),
             "rent_upfront_fraction": self.upfront_fraction,
+            "rent_stretch_ratio": self.stretch_ratio,
         }
 
 
@@ -54,14 +58,19 @@ def from_offer(offer: Offer, name: str = "") -> RentChoice:
     if offer.upfront_usd and offer.term_months:
         upfront = min(1.0, offer.upfront_usd / (offer.usd_per_hour * 730 * offer.term_months))
     place = f" in {offer.region}" if offer.region else ""
+    note = f"{offer.provider} {offer.instance_type}{place}, {offer.option}, seen {offer.observed_on}"
+    spot = offer.option in INTERRUPTIBLE
+    if spot:
+        note += f"; hours × {SPOT_STRETCH_RATIO:g} for preemptions (assumed), and it may not be there when needed"
     return RentChoice(
         name or f"{offer.option}_{offer.provider}",
         offer.usd_per_gpu_hour,
         offer.billing,
         offer.term_months,
         upfront,
+        SPOT_STRETCH_RATIO if spot else 1.0,
         source_id=offer.source_id,
-        note=f"{offer.provider} {offer.instance_type}{place}, {offer.option}, seen {offer.observed_on}",
+        note=note,
         provider=offer.provider,
         option=offer.option,
         offer_id=offer.offer_id,
@@ -128,7 +137,7 @@ def other_choices(catalog: "Catalog", gpu: str, gpus: int, node: int, provider: 
     for name, wanted in (
         ("reserved_1y", lambda o: o.option in COMMITTED and o.term_months == 12),
         ("reserved_3y", lambda o: o.option in COMMITTED and o.term_months == 36),
-        ("spot", lambda o: o.option in ("spot", "interruptible")),
+        ("spot", lambda o: o.option in INTERRUPTIBLE),
     ):
         matching = [offer for offer in offers if wanted(offer)]
         if matching:

@@ -15,7 +15,7 @@ COMPUTE = ("rent_compute_usd", "rent_upfront_usd", "rent_cancellation_usd")
 
 
 def options(case: Case, base: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the options, cheapest present value first."""
+    """Return the options, cheapest present value first; spot last, since its capacity is not promised."""
     rows = [_own(case, base), _rent(case, "rent", base, _base_terms(case))]
     for choice in case.choices:
         rows.append(_rent(case, choice.name, _evaluated(case, choice.changes()), _terms(choice)))
@@ -24,7 +24,7 @@ def options(case: Case, base: Mapping[str, Any]) -> list[dict[str, Any]]:
     hosted = _hosted(case, base)
     if hosted:
         rows.append(hosted)
-    return sorted(rows, key=lambda row: (row["npv_usd"], row["name"]))
+    return sorted(rows, key=lambda row: (row["name"].startswith("spot"), row["npv_usd"], row["name"]))
 
 
 def _evaluated(case: Case, changes: Mapping[str, Any]) -> dict[str, Any]:

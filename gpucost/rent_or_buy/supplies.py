@@ -84,6 +84,7 @@ def from_market(case: Case, spot_share: float, max_on_demand: float) -> list[Ren
                 max_share_fraction=spot_share if spot else 1.0,
                 unit_gpus=1.0 if spot else node,
                 upfront_fraction=choice.upfront_fraction,
+                stretch_ratio=choice.stretch_ratio,
                 note=choice.note,
                 source_id=choice.source_id,
             )

@@ -12,6 +12,7 @@ from gpucost.units import HOURS_PER_MONTH, HOURS_PER_YEAR, SECONDS_PER_HOUR, par
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
+USUAL_UTILISATION = 0.7  # what replicas are sized for where nothing is said
 MOST_NODES = 128  # clusters that are tried where none is given
 
 
@@ -23,7 +24,7 @@ def inputs_of(catalog: "Catalog", asked: Mapping[str, Any], given: Mapping[str, 
 
         goodput = float(registry_of(catalog).fact("goodput_fraction")["typical"])
     if asked.get("tokens_per_month") is not None:
-        return _served(asked, given, goodput)
+        return _served(catalog, asked, given, goodput)
     if not asked.get("tokens"):
         raise UsageError("a training workload needs --tokens and --runs-per-year beside --model.")
     return _trained(catalog, asked, given, goodput)
@@ -34,22 +35,45 @@ def _value(entry: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def _served(asked: Mapping[str, Any], given: Mapping[str, Any], goodput: float) -> dict[str, Given]:
-    """Serve so many tokens a month at a stated speed per GPU."""
-    speed, gpus = _value(given.get("tokens_per_s_per_gpu")), _value(given.get("gpus"))
-    if speed is None or gpus is None:
-        raise UsageError("a serving load needs tokens_per_s_per_gpu and gpus beside tokens_per_month.")
-    hours = parse_count(asked["tokens_per_month"], "tokens_per_month") / (speed * SECONDS_PER_HOUR) / goodput
-    share = hours / (gpus * HOURS_PER_MONTH)
-    if share > 1:
+def _served(catalog: "Catalog", asked: Mapping[str, Any], given: Mapping[str, Any], goodput: float) -> dict[str, Given]:
+    """Serve so many tokens a month: at a stated speed per GPU, else at the one that the serving physics finds."""
+    tokens = parse_count(asked["tokens_per_month"], "tokens_per_month")
+    found: dict[str, Given] = {}
+    step, speed = 1.0, _value(given.get("tokens_per_s_per_gpu"))
+    if speed is None:
+        found["tokens_per_s_per_gpu"], step = _serving_speed(catalog, asked)
+        speed = float(found["tokens_per_s_per_gpu"].value)
+    busy = tokens / (speed * SECONDS_PER_HOUR) / goodput / HOURS_PER_MONTH  # GPUs that work all the time
+    gpus = _value(given.get("gpus"))
+    if gpus is None:
+        wanted = _value(given.get("utilisation_fraction")) or USUAL_UTILISATION
+        gpus = float(np.ceil(busy / wanted / step) * step)
+        found["gpus"] = Given(
+            gpus, source=f"whole servers of {step:g} GPUs, at most {wanted:.0%} used", status="derived"
+        )
+    if busy > gpus:
         raise UsageError(
-            f"the load needs {share:.0%} of {gpus:g} GPUs: give at least {np.ceil(hours / HOURS_PER_MONTH):g}."
+            f"the load needs {busy / gpus:.0%} of {gpus:g} GPUs: give at least {np.ceil(busy / step) * step:g}."
         )
-    return {
-        "utilisation_fraction": Given(
-            share, source="tokens per month ÷ (tokens per second × goodput)", status="derived"
-        )
+    how = "tokens per month ÷ (tokens per second × goodput)"
+    return {**found, "utilisation_fraction": Given(busy / gpus, source=how, status="derived")}
+
+
+def _serving_speed(catalog: "Catalog", asked: Mapping[str, Any]) -> tuple[Given, float]:
+    """Return tokens per second and GPU (prompt and reply together) of the cheapest deployment, and GPUs per server."""
+    if not asked.get("model") or not asked.get("gpu"):
+        raise UsageError("a serving load needs --model and --gpu, or tokens_per_s_per_gpu, beside tokens_per_month.")
+    from gpucost.serving.run import infer, request_of
+
+    lengths = {
+        name: asked[key] for name, key in (("prompt", "prompt_tokens"), ("output", "output_tokens")) if key in asked
     }
+    best = infer(request_of(catalog, str(asked["model"]), gpu=str(asked["gpu"]), **lengths), catalog)["options"][0]
+    speed, factors = float(best["tokens_per_s_per_gpu"]), best["factors"]
+    text = f"{asked['model']} on {best['gpu']} × {factors['replica_gpus']:g}, {best['precision']}, {best['engine']}"
+    ends = (speed * factors["speed_low_ratio"], speed * factors["speed_high_ratio"])
+    server = catalog.default_system(catalog.accelerator(str(asked["gpu"])).id)
+    return Given(speed, *ends, text, "derived"), max(float(factors["replica_gpus"]), float(server.gpus))
 
 
 def _trained(

@@ -18,13 +18,30 @@ from tests.money.plans import catalog
 
 # The convention of the anchor: one figure per GPU, 730 h, running costs flat, people at scale, no other item.
 ANCHOR = {
-    "gpu": "h100-sxm", "gpus": 1000, "months": 48, "utilisation_fraction": 1.0, "server_price_basis": "all_in",
-    "all_in_usd_per_gpu": 35_000, "residual_fraction": 0.32, "residual_at_years": 4, "resale_fee_fraction": 0,
-    "wacc_fraction": 0.10, "wacc_convention": "nominal", "spares_basis": "none", "storage_basis": "none",
-    "insurance_fraction": 0, "property_tax_fraction": 0, "colocation_escalation_fraction": 0, "electricity_escalation_fraction": 0,
-    "staff_escalation_fraction": 0, "auxiliary_power_ratio": 0, "rent_usd_per_gpu_hour": 2.35, "rent_staff_ratio": 0,
-    "rent_control_plane_usd_per_month": 0, "draws": 0,
-}  # fmt: skip
+    "gpu": "h100-sxm",
+    "gpus": 1000,
+    "months": 48,
+    "utilisation_fraction": 1.0,
+    "server_price_basis": "all_in",
+    "all_in_usd_per_gpu": 35_000,
+    "residual_fraction": 0.32,
+    "residual_at_years": 4,
+    "resale_fee_fraction": 0,
+    "wacc_fraction": 0.10,
+    "wacc_convention": "nominal",
+    "spares_basis": "none",
+    "storage_basis": "none",
+    "insurance_fraction": 0,
+    "property_tax_fraction": 0,
+    "colocation_escalation_fraction": 0,
+    "electricity_escalation_fraction": 0,
+    "staff_escalation_fraction": 0,
+    "auxiliary_power_ratio": 0,
+    "rent_usd_per_gpu_hour": 2.35,
+    "rent_staff_ratio": 0,
+    "rent_control_plane_usd_per_month": 0,
+    "draws": 0,
+}
 
 
 def anchor(**changes):
@@ -40,7 +57,7 @@ def test_an_owned_h100_costs_about_1209_a_month_at_scale():
 
 @pytest.mark.parametrize(("rent", "hours"), [(1.70, 711), (2.35, 514), (2.99, 404), (6.88, 176)])
 def test_break_even_hours_of_an_owned_h100(rent, hours):
-    """The running costs are those of an allocated GPU: the energy falls a little when it stands idle, the rule ignores it."""
+    """The rule counts the running costs of an allocated GPU; that energy falls when it stands idle is ignored."""
     assert break_even_hours_per_month(1209.02, rent) == pytest.approx(hours, abs=0.6)
     point = anchor(rent_usd_per_gpu_hour=rent, power_fraction_idle=0.75)["breakeven"]
     assert point["hours_per_gpu_month"] == pytest.approx(hours, abs=0.6)
@@ -63,7 +80,7 @@ ENTERPRISE = {
 
 
 def test_the_enterprise_story():
-    """80 GPUs for USD 800k against 20k a month of rent: 53.3 months, not five years; 17 % used; renting wins at 10 %."""
+    """80 GPUs for USD 800k against 20k a month of rent: 53.3 months; 17 % used; renting wins at 10 %."""
     found = check_break_even_claim(**ENTERPRISE, payback_months=60, nominal=True, catalog=catalog())
     assert found["payback_months"] == pytest.approx(53.33, abs=0.01)
     assert found["utilisation_fraction"] == pytest.approx(0.171, abs=1e-3)
@@ -113,7 +130,7 @@ def test_a_claim_that_never_pays_back_says_so():
 
 
 def test_epochs_amortised_cost_split():
-    """Cottier et al. 2024: with 29-49 % for staff, servers without chips 15-22 %, interconnect 9-13 %, energy 2-6 % of all.
+    """Cottier et al. 2024: staff 29-49 %, servers without chips 15-22 %, interconnect 9-13 %, energy 2-6 %.
 
     A100 and H100 class: price of a chip 12-30k USD, server 1.64 times the chip, TDP 0.4-0.7 kW, 0.07-0.09 USD/kWh.
     """

@@ -67,8 +67,12 @@ def test_owning_that_never_pays_is_said_so():
 
 
 def test_flip_values_are_where_the_decision_turns():
-    payload = compare(wacc_fraction={"value": 0.1, "low": 0.02, "high": 0.3}, rent_usd_per_gpu_hour=2.9, rent_decline_fraction=0.0,
-                      server_usd={"value": 280_000, "low": 150_000, "high": 420_000})  # fmt: skip
+    payload = compare(
+        wacc_fraction={"value": 0.1, "low": 0.02, "high": 0.3},
+        rent_usd_per_gpu_hour=2.9,
+        rent_decline_fraction=0.0,
+        server_usd={"value": 280_000, "low": 150_000, "high": 420_000},
+    )
     rows = {row["name"]: row for row in payload["sensitivity"]}
     assert set(rows) == {"wacc_fraction", "server_usd"}
     for name, row in rows.items():
@@ -169,10 +173,15 @@ def test_one_uncertain_input_by_hand():
 
 
 def test_blends_and_terms_are_options_on_one_scope():
-    options = {"rent_options": [
-        {"name": "blend", "parts": [{"share": 0.25, "rent_usd_per_gpu_hour": 2.0}, {"share": 0.75, "rent_usd_per_gpu_hour": 3.0}]},
-        {"name": "mean", "rent_usd_per_gpu_hour": 2.75},
-    ]}  # fmt: skip
+    options = {
+        "rent_options": [
+            {
+                "name": "blend",
+                "parts": [{"share": 0.25, "rent_usd_per_gpu_hour": 2.0}, {"share": 0.75, "rent_usd_per_gpu_hour": 3.0}],
+            },
+            {"name": "mean", "rent_usd_per_gpu_hour": 2.75},
+        ]
+    }
     worth = compare(**options)["npv_usd"]
     assert worth["blend"] == pytest.approx(worth["mean"], rel=1e-12)
 
@@ -253,10 +262,30 @@ def test_the_reference_has_no_shipped_default_in_it():
         for entry in payload["assumptions"]
         if entry["counts"] and entry["value"] is not None and entry["status"] != "given"
     }
-    neutral = {"hours_per_month", "months_per_year", "lead_time_months", "refresh_month", "refresh_price_ratio", "power_cap_fraction",
-               "gpus_per_node", "residual_at_years", "depreciation_years", "network_1tier_limit_gpus", "network_2tier_limit_gpus", "network_2tier_usd_per_gpu", "network_3tier_usd_per_gpu",
-               "rent_term_months", "rent_upfront_fraction", "rent_stretch_ratio", "grid_kgco2e_per_kwh", "carbon_free_fraction",
-               "embodied_kgco2e_per_node", "embodied_life_years", "sunk_age_months", "import_tariff_fraction"}  # fmt: skip
+    neutral = {
+        "hours_per_month",
+        "months_per_year",
+        "lead_time_months",
+        "refresh_month",
+        "refresh_price_ratio",
+        "power_cap_fraction",
+        "gpus_per_node",
+        "residual_at_years",
+        "depreciation_years",
+        "network_1tier_limit_gpus",
+        "network_2tier_limit_gpus",
+        "network_2tier_usd_per_gpu",
+        "network_3tier_usd_per_gpu",
+        "rent_term_months",
+        "rent_upfront_fraction",
+        "rent_stretch_ratio",
+        "grid_kgco2e_per_kwh",
+        "carbon_free_fraction",
+        "embodied_kgco2e_per_node",
+        "embodied_life_years",
+        "sunk_age_months",
+        "import_tariff_fraction",
+    }
     words = {name for name in counted if registry_choice(name)}
     assert counted - words <= neutral
     assert set(REFERENCE) <= {entry["name"] for entry in payload["assumptions"]}

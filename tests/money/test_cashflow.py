@@ -54,8 +54,11 @@ def test_several_changes_of_sign_are_noticed():
 
 
 def test_macrs_shares_round_to_irs_publication_946_table_a1():
-    published = {3: [33.33, 44.45, 14.81, 7.41], 5: [20.00, 32.00, 19.20, 11.52, 11.52, 5.76],
-                 7: [14.29, 24.49, 17.49, 12.49, 8.93, 8.92, 8.93, 4.46]}  # fmt: skip
+    published = {
+        3: [33.33, 44.45, 14.81, 7.41],
+        5: [20.00, 32.00, 19.20, 11.52, 11.52, 5.76],
+        7: [14.29, 24.49, 17.49, 12.49, 8.93, 8.92, 8.93, 4.46],
+    }
     for years, shares in published.items():
         assert (100 * tax.declining_balance_half_year(years)) == pytest.approx(shares, abs=0.011)
 
@@ -74,10 +77,18 @@ def test_npv_irr_pmt_and_depreciation_equal_libreoffice(tmp_path, require_progra
         sheet = workbook.add_worksheet()
         sheet.write_column(0, 0, FLOWS.tolist())
         last = FLOWS.size
-        for row, text in enumerate((
-            f"=A1+NPV(1.1^(1/12)-1,A2:A{last})", f"=IRR(A1:A{last})", "=PMT(0.11/12,36,-1950000,0)", "=PMT(0.09/12,48,-1000000,100000)",
-            "=SLN(2400000,0,5)", "=-FV(0.11/12,12,-PMT(0.11/12,36,-1950000,0),1950000)", "=VDB(1,0,5,0,0.5,2)", "=VDB(1,0,5,0.5,1.5,2)",
-        )):  # fmt: skip
+        for row, text in enumerate(
+            (
+                f"=A1+NPV(1.1^(1/12)-1,A2:A{last})",
+                f"=IRR(A1:A{last})",
+                "=PMT(0.11/12,36,-1950000,0)",
+                "=PMT(0.09/12,48,-1000000,100000)",
+                "=SLN(2400000,0,5)",
+                "=-FV(0.11/12,12,-PMT(0.11/12,36,-1950000,0),1950000)",
+                "=VDB(1,0,5,0,0.5,2)",
+                "=VDB(1,0,5,0.5,1.5,2)",
+            )
+        ):
             sheet.write_formula(row, 2, text, None, 0)
     cells = openpyxl.load_workbook(
         recalculate(require_program("soffice", "libreoffice"), [book], tmp_path)[0], data_only=True
@@ -88,7 +99,13 @@ def test_npv_irr_pmt_and_depreciation_equal_libreoffice(tmp_path, require_progra
     owed = evaluate("balance(r, 12, 1950000, p)", {"r": np.array(0.11 / 12), "p": np.array(level)})
     macrs = tax.declining_balance_half_year(5)
     ours = [
-        cashflow.npv(1.1 ** (1 / 12) - 1, FLOWS), (1 + cashflow.irr(FLOWS)) ** (1 / 12) - 1, level, leased,
-        2_400_000 * tax.straight_line(5)[0], float(owed), macrs[0], macrs[1],
-    ]  # fmt: skip
+        cashflow.npv(1.1 ** (1 / 12) - 1, FLOWS),
+        (1 + cashflow.irr(FLOWS)) ** (1 / 12) - 1,
+        level,
+        leased,
+        2_400_000 * tax.straight_line(5)[0],
+        float(owed),
+        macrs[0],
+        macrs[1],
+    ]
     assert found == pytest.approx(ours, rel=1e-9)

@@ -17,11 +17,18 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGE, MARKS = DOCS / "tco-method.md", ("<!-- formulas -->\n", "<!-- /formulas -->\n")
 
 SECTIONS = (
-    ("Scalars", ownership.SCALARS), ("Months", ownership.TIMING), ("Owning: capital", ownership.CAPITAL), ("Owning: running costs", ownership.RUNNING),
-    ("Financing", (*financing.SCALARS, *financing.MONTHLY)), ("Renting: hours and prices", (*renting.SCALARS, *renting.PRICES)),
-    ("Renting: compute", renting.COMPUTE), ("Renting: services", renting.SERVICES), ("Tax", tax.MONTHLY), ("Break-even in the workbook", model.MOVING),
+    ("Scalars", ownership.SCALARS),
+    ("Months", ownership.TIMING),
+    ("Owning: capital", ownership.CAPITAL),
+    ("Owning: running costs", ownership.RUNNING),
+    ("Financing", (*financing.SCALARS, *financing.MONTHLY)),
+    ("Renting: hours and prices", (*renting.SCALARS, *renting.PRICES)),
+    ("Renting: compute", renting.COMPUTE),
+    ("Renting: services", renting.SERVICES),
+    ("Tax", tax.MONTHLY),
+    ("Break-even in the workbook", model.MOVING),
     ("Answers", model.ANSWERS),
-)  # fmt: skip
+)
 
 
 def formulas() -> str:

@@ -15,9 +15,22 @@ from tests.money.plans import catalog, compare
 from tests.render.programs import recalculate
 
 
-@pytest.mark.parametrize("text", [
-    "__import__('os')", "gpus.real", "[gpus]", "lambda: 1", "a if b else c", "open('x')", "a < b < c", "min(a)", "where(a, b)", "a @ b", "f'{a}'",
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "__import__('os')",
+        "gpus.real",
+        "[gpus]",
+        "lambda: 1",
+        "a if b else c",
+        "open('x')",
+        "a < b < c",
+        "min(a)",
+        "where(a, b)",
+        "a @ b",
+        "f'{a}'",
+    ],
+)
 def test_nothing_outside_the_language_is_evaluated(text):
     with pytest.raises(ValueError, match="formula"):
         evaluate(text, {"a": 1.0, "b": 2.0, "c": 3.0, "gpus": 1.0})
@@ -41,13 +54,22 @@ def test_a_choice_computes_only_its_branch():
 
 
 CASES = [
-    ("a ** b - -a", {"a": 1.7, "b": 3.0}), ("floor(a) + ceil(b)", {"a": 3.7, "b": 2.2}), ("interpolate(t, a)", {"a": 1.25}),
-    ("interpolate(t, a)", {"a": 9.0}), ("interpolate(t, a)", {"a": -1.0}), ("lookup(t, a)", {"a": 2.9}), ("lookup(t, a)", {"a": 11.0}),
-    ("payment(a, 36, 1000, 100)", {"a": 0.01}), ("balance(a, 12, 1000, 33.2)", {"a": 0.01}), ("payment(a, 36, 1000, 100)", {"a": 0.0}),
-    ("balance(a, 12, 1000, 33.2)", {"a": 0.0}), ("where(a > 1 and b < 5 or a == 0, log(b), exp(a))", {"a": 1.5, "b": 4.0}),
-    ("where(word == 'own', min(a, b), max(a, b))", {"a": 1.0, "b": 2.0, "word": "own"}), ("total(row) + sum_product(row, row)", {}),
+    ("a ** b - -a", {"a": 1.7, "b": 3.0}),
+    ("floor(a) + ceil(b)", {"a": 3.7, "b": 2.2}),
+    ("interpolate(t, a)", {"a": 1.25}),
+    ("interpolate(t, a)", {"a": 9.0}),
+    ("interpolate(t, a)", {"a": -1.0}),
+    ("lookup(t, a)", {"a": 2.9}),
+    ("lookup(t, a)", {"a": 11.0}),
+    ("payment(a, 36, 1000, 100)", {"a": 0.01}),
+    ("balance(a, 12, 1000, 33.2)", {"a": 0.01}),
+    ("payment(a, 36, 1000, 100)", {"a": 0.0}),
+    ("balance(a, 12, 1000, 33.2)", {"a": 0.0}),
+    ("where(a > 1 and b < 5 or a == 0, log(b), exp(a))", {"a": 1.5, "b": 4.0}),
+    ("where(word == 'own', min(a, b), max(a, b))", {"a": 1.0, "b": 2.0, "word": "own"}),
+    ("total(row) + sum_product(row, row)", {}),
     ("internal_rate(flow)", {}),
-]  # fmt: skip
+]
 
 
 def test_the_spreadsheet_computes_what_python_computes(tmp_path, require_program):
@@ -128,10 +150,16 @@ def test_the_model_in_the_payload_reproduces_the_answer():
     assert found["npv_rent_usd"] == pytest.approx(payload["npv_usd"]["rent"], rel=1e-12)
 
 
-@pytest.mark.parametrize("changes", [
-    {}, {"lead_time_months": 4.5, "rent_support_fraction": 0.05}, {"tax_basis": "after", "rent_upfront_fraction": 0.3, "rent_term_months": 12},
-    {"bridge_usd_per_gpu_hour": 5.0, "lead_time_months": 6}, {"power_cap_fraction": 0.5},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"lead_time_months": 4.5, "rent_support_fraction": 0.05},
+        {"tax_basis": "after", "rent_upfront_fraction": 0.3, "rent_term_months": 12},
+        {"bridge_usd_per_gpu_hour": 5.0, "lead_time_months": 6},
+        {"power_cap_fraction": 0.5},
+    ],
+)
 def test_closed_break_even_formulas_equal_the_searched_roots(changes):
     payload = compare(rent_usd_per_gpu_hour=2.8, **changes)
     answers = {line["name"]: line["value"] for line in payload["model"]["answers"]}

@@ -83,9 +83,14 @@ def use_cost(problem, units):
 
 @settings(max_examples=12, deadline=None)
 @given(
-    st.lists(st.integers(0, 5), min_size=4, max_size=4).filter(any), st.integers(20, 120), st.integers(0, 1),
-    st.integers(1, 4), st.integers(30, 90), st.sampled_from([INF, 2.0]), st.sampled_from([None, 300.0]),
-)  # fmt: skip
+    st.lists(st.integers(0, 5), min_size=4, max_size=4).filter(any),
+    st.integers(20, 120),
+    st.integers(0, 1),
+    st.integers(1, 4),
+    st.integers(30, 90),
+    st.sampled_from([INF, 2.0]),
+    st.sampled_from([None, 300.0]),
+)
 def test_the_mix_equals_brute_force_on_small_cases(demand, unit_usd, lead, term, price, limit, budget):
     supplies = (
         committed("own", unit_usd, 3, 2.0, term, lead, capital=100.0),
@@ -147,11 +152,14 @@ def test_demand_is_met_exactly_and_within_every_limit():
         assert row["own_gpus"] <= 32 + 1e-6
 
 
-@pytest.mark.parametrize(("change", "named"), [
-    ({"budget_usd": 1.0}, "budget"),
-    ({"max_owned_gpus": 8.0}, "limit of own"),
-    ({"lead_time_weeks": 20}, "lead time of own"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"budget_usd": 1.0}, "budget"),
+        ({"max_owned_gpus": 8.0}, "limit of own"),
+        ({"lead_time_weeks": 20}, "lead time of own"),
+    ],
+)
 def test_an_infeasible_mix_names_the_constraint(change, named):
     limits = {"max_on_demand": 4.0, "spot_share": 0.0, **change}
     with pytest.raises(NothingFitsError, match=named) as caught:
@@ -166,10 +174,12 @@ def test_the_plan_adds_up_to_the_cost():
 
 
 def test_own_supplies_of_a_plan_replace_the_catalog():
-    plan = {"supply": [
-        {"name": "contract", "kind": "reserved", "usd_per_gpu_hour": 1.9, "term_months": 6, "unit_gpus": 8},
-        {"name": "cloud", "kind": "on_demand", "usd_per_gpu_hour": 3.0},
-    ]}  # fmt: skip
+    plan = {
+        "supply": [
+            {"name": "contract", "kind": "reserved", "usd_per_gpu_hour": 1.9, "term_months": 6, "unit_gpus": 8},
+            {"name": "cloud", "kind": "on_demand", "usd_per_gpu_hour": 3.0},
+        ]
+    }
     payload = gpucost.mix(
         [32] * 12,
         gpu="h100-sxm",
@@ -184,10 +194,18 @@ def test_own_supplies_of_a_plan_replace_the_catalog():
     assert {row["option"] for row in payload["pure"]} == {"contract", "cloud"}
 
 
-@pytest.mark.parametrize(("text", "where"), [
-    ("month,gpus\n1,10\n3,12\n", "3:month"), ("month,gpus\n1,10\n2,\n", "3:gpus"), ("month,gpus\n1,-4\n", "2:gpus"),
-    ("month,gpus\n1,many\n", "2:gpus"), ("when,gpus\n1,2\n", ":1: the columns"), ("", ":1: the columns"), ("month,gpus\n", "no rows"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("text", "where"),
+    [
+        ("month,gpus\n1,10\n3,12\n", "3:month"),
+        ("month,gpus\n1,10\n2,\n", "3:gpus"),
+        ("month,gpus\n1,-4\n", "2:gpus"),
+        ("month,gpus\n1,many\n", "2:gpus"),
+        ("when,gpus\n1,2\n", ":1: the columns"),
+        ("", ":1: the columns"),
+        ("month,gpus\n", "no rows"),
+    ],
+)
 def test_a_faulty_demand_file_is_refused_with_its_place(tmp_path, text, where):
     file = tmp_path / "demand.csv"
     file.write_text(text)

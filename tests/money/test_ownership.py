@@ -53,8 +53,23 @@ def test_tax_by_hand_with_straight_line_depreciation():
     )
     before = compare()
     basis = capex(before)
-    running = [name for name in before["cash_flows"][0] if name.startswith("own_") and name[4:-4] in (
-        "colocation", "energy", "demand_charge", "staff", "support", "licence", "insurance", "property_tax", "egress")]  # fmt: skip
+    running = [
+        name
+        for name in before["cash_flows"][0]
+        if name.startswith("own_")
+        and name[4:-4]
+        in (
+            "colocation",
+            "energy",
+            "demand_charge",
+            "staff",
+            "support",
+            "licence",
+            "insurance",
+            "property_tax",
+            "egress",
+        )
+    ]
     month_30 = sum(flows(before, name)[30] for name in running) + basis / 60
     assert flows(payload, "own_tax_usd")[30] == pytest.approx(-0.25 * month_30)
     sale = -flows(before, "own_resale_usd")[48] - flows(before, "own_disposal_usd")[48]
@@ -86,8 +101,15 @@ def test_interest_and_lease_payments_are_deducted_once(financing):
 
 
 def test_a_refresh_trades_in_the_old_servers_and_sells_the_new_ones():
-    payload = compare(refresh_month=24, refresh_price_ratio=0.8, residual_basis="curve", residual_fraction=None, residual_at_years=None,
-                      residual_scale_ratio=1.0, residual_by_year=[0.7, 0.5, 0.4, 0.3])  # fmt: skip
+    payload = compare(
+        refresh_month=24,
+        refresh_price_ratio=0.8,
+        residual_basis="curve",
+        residual_fraction=None,
+        residual_at_years=None,
+        residual_scale_ratio=1.0,
+        residual_by_year=[0.7, 0.5, 0.4, 0.3],
+    )
     servers = 8 * 280_000 * 1.025
     assert flows(payload, "own_refresh_usd")[24] == pytest.approx(servers * 0.8 * (1 + 0.05 + 0.05))
     assert flows(payload, "own_trade_in_usd")[24] == pytest.approx(-servers * 0.5 * 0.94)
@@ -136,8 +158,18 @@ def test_goodput_sets_how_many_hours_must_be_rented():
 
 def _case(**changes):
     plan = PlanFile(given={}, special={})
-    flags = {**REFERENCE, "network_fraction": 0.2, "maintenance_fraction": 0.03, "retail_usd_per_kw_month": 250.0, "gpu_usd": 30_000.0,
-             "all_in_usd_per_gpu": 45_000.0, "facility_usd_per_mw": 1.2e7, "gpu_failures_per_gpu_year": 0.05, "residual_scale_ratio": 1.0, **changes}  # fmt: skip
+    flags = {
+        **REFERENCE,
+        "network_fraction": 0.2,
+        "maintenance_fraction": 0.03,
+        "retail_usd_per_kw_month": 250.0,
+        "gpu_usd": 30_000.0,
+        "all_in_usd_per_gpu": 45_000.0,
+        "facility_usd_per_mw": 1.2e7,
+        "gpu_failures_per_gpu_year": 0.05,
+        "residual_scale_ratio": 1.0,
+        **changes,
+    }
     for choice in (
         "server_price_basis",
         "network_basis",
@@ -152,11 +184,25 @@ def _case(**changes):
 
 
 GROUPS = {
-    "server_price_basis": {"quote": ("server_usd",), "gpu_share": ("gpu_usd", "server_overhead_ratio"), "all_in": ("all_in_usd_per_gpu",)},
+    "server_price_basis": {
+        "quote": ("server_usd",),
+        "gpu_share": ("gpu_usd", "server_overhead_ratio"),
+        "all_in": ("all_in_usd_per_gpu",),
+    },
     "network_basis": {"per_gpu": ("network_1tier_usd_per_gpu",), "fraction": ("network_fraction",), "none": ()},
-    "spares_basis": {"hot_spares": ("hot_spares_fraction",), "maintenance": ("maintenance_fraction",), "failures": ("gpu_failures_per_gpu_year",), "none": ()},
-    "facility_basis": {"colocation": ("colocation_usd_per_kw_month",), "retail": ("retail_usd_per_kw_month",), "own": ("facility_usd_per_mw",), "none": ()},
-}  # fmt: skip
+    "spares_basis": {
+        "hot_spares": ("hot_spares_fraction",),
+        "maintenance": ("maintenance_fraction",),
+        "failures": ("gpu_failures_per_gpu_year",),
+        "none": (),
+    },
+    "facility_basis": {
+        "colocation": ("colocation_usd_per_kw_month",),
+        "retail": ("retail_usd_per_kw_month",),
+        "own": ("facility_usd_per_mw",),
+        "none": (),
+    },
+}
 
 
 @pytest.mark.parametrize("group", GROUPS)

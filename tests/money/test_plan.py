@@ -81,7 +81,8 @@ def test_a_plan_reads_back_to_the_same_answer(tmp_path):
 def test_flags_win_over_the_plan_and_sections_are_for_the_reader(tmp_path):
     file = tmp_path / "plan.toml"
     file.write_text(
-        '[anything]\ngpus = 16\npue_ratio = {value = 1.2, low = 1.1, high = 1.3, source = "contract"}\nyears = 3\n[rent.deep]\nrent_usd_per_gpu_hour = "2.10"\n'
+        '[anything]\ngpus = 16\npue_ratio = {value = 1.2, low = 1.1, high = 1.3, source = "contract"}\nyears = 3\n'
+        '[rent.deep]\nrent_usd_per_gpu_hour = "2.10"\n'
     )
     payload = gpucost.tco("h100-sxm", plan=str(file), years=2, draws=0, catalog=catalog()).payload
     assert [value(payload, name)["value"] for name in ("gpus", "months", "rent_usd_per_gpu_hour", "pue_ratio")] == [
@@ -93,19 +94,38 @@ def test_flags_win_over_the_plan_and_sections_are_for_the_reader(tmp_path):
     assert value(payload, "pue_ratio")["note"] == "contract"
 
 
-@pytest.mark.parametrize(("plan", "words"), [
-    ({"utilisation_fraction": 1.2}, "utilisation_fraction"), ({"utilisation": "120%"}, "0 to 100"), ({"years": 0}, "positive"),
-    ({"months": 0}, "at least|1 to 240"), ({"facility_life_years": 0, "facility_basis": "own"}, "facility_life_years"),
-    ({"depreciation_years": 0}, "depreciation_years"), ({"depreciation_years": 2.5}, "whole number"), ({"server_usd": -1}, "server_usd"),
-    ({"rent_usd_per_gpu_hour": -2.35}, "rent_usd_per_gpu_hour"), ({"electricity_usd_per_kwh": "cheap"}, "not a number"),
-    ({"wacc_fraction": float("nan")}, "finite"), ({"financing": "gift"}, "cash, loan, lease"), ({"server_usd": 0}, "positive"),
-    ({"pue_ratio": 0.9}, "pue_ratio"), ({"pue_ratio": {"value": 1.3, "low": 1.4, "high": 1.5}}, "own range"),
-    ({"pue_ratio": {"value": 1.3, "lowest": 1.2}}, "lowest"), ({"residual_by_year": [1.2]}, "outside 0 to 1"), ({"residual_by_year": 3}, "list"),
-    ({"depreciation_by_year": [0.5, 0.4]}, "add up"), ({"rent_path": "zigzag"}, "zigzag"), ({"months": 36.5}, "whole number"),
-    ({"rent_options": [{"name": "x", "parts": [{"share": 0.4}]}]}, "add up"), ({"scenarios": {"s": {"pue_ratio": 0.1}}}, "pue_ratio"),
-    ({"facility_basis": "own", "facility_usd_per_mw": -5}, "facility_usd_per_mw"), ({"residual_basis": "given"}, "residual_fraction is needed"),
-    ({"server_price_basis": "all_in"}, "all_in_usd_per_gpu"), ({"goodput_fraction": 0}, "goodput_fraction"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("plan", "words"),
+    [
+        ({"utilisation_fraction": 1.2}, "utilisation_fraction"),
+        ({"utilisation": "120%"}, "0 to 100"),
+        ({"years": 0}, "positive"),
+        ({"months": 0}, "at least|1 to 240"),
+        ({"facility_life_years": 0, "facility_basis": "own"}, "facility_life_years"),
+        ({"depreciation_years": 0}, "depreciation_years"),
+        ({"depreciation_years": 2.5}, "whole number"),
+        ({"server_usd": -1}, "server_usd"),
+        ({"rent_usd_per_gpu_hour": -2.35}, "rent_usd_per_gpu_hour"),
+        ({"electricity_usd_per_kwh": "cheap"}, "not a number"),
+        ({"wacc_fraction": float("nan")}, "finite"),
+        ({"financing": "gift"}, "cash, loan, lease"),
+        ({"server_usd": 0}, "positive"),
+        ({"pue_ratio": 0.9}, "pue_ratio"),
+        ({"pue_ratio": {"value": 1.3, "low": 1.4, "high": 1.5}}, "own range"),
+        ({"pue_ratio": {"value": 1.3, "lowest": 1.2}}, "lowest"),
+        ({"residual_by_year": [1.2]}, "outside 0 to 1"),
+        ({"residual_by_year": 3}, "list"),
+        ({"depreciation_by_year": [0.5, 0.4]}, "add up"),
+        ({"rent_path": "zigzag"}, "zigzag"),
+        ({"months": 36.5}, "whole number"),
+        ({"rent_options": [{"name": "x", "parts": [{"share": 0.4}]}]}, "add up"),
+        ({"scenarios": {"s": {"pue_ratio": 0.1}}}, "pue_ratio"),
+        ({"facility_basis": "own", "facility_usd_per_mw": -5}, "facility_usd_per_mw"),
+        ({"residual_basis": "given"}, "residual_fraction is needed"),
+        ({"server_price_basis": "all_in"}, "all_in_usd_per_gpu"),
+        ({"goodput_fraction": 0}, "goodput_fraction"),
+    ],
+)
 def test_bad_input_is_refused_in_one_sentence(plan, words):
     with pytest.raises((UsageError, PriceMissingError), match=words):
         gpucost.tco("h100-sxm", 64, plan={"rent_usd_per_gpu_hour": 2.35, **plan}, catalog=catalog())
@@ -179,9 +199,37 @@ def test_a_serving_load_sets_utilisation_by_its_tokens():
     assert value(payload, "utilisation_fraction")["value"] == pytest.approx(80e9 / (1_000 * 3600 * 730 * 64))
 
 
-KEYS = {"npv_usd", "irr_fraction", "payback_months", "levelised_usd_per_gpu_hour", "levelised_usd_per_gpu_hour_owned",
-        "levelised_usd_per_gpu_hour_productive", "breakeven", "cash_flows", "sensitivity", "probability_buy_wins_fraction",
-        "assumptions", "warnings", "schema_version", "request", "as_of", "catalog_version", "sources"}  # fmt: skip
+def test_a_serving_load_of_a_model_takes_its_speed_from_the_serving_physics():
+    wanted = {"model": "llama-3.1-8b", "tokens_per_month": "50b", "prompt_tokens": 1000, "output_tokens": 300}
+    payload = gpucost.tco("h100-sxm", rent=2.35, draws=0, catalog=catalog(), **wanted).payload
+    speed, used, gpus, good = (
+        value(payload, name)["value"]
+        for name in ("tokens_per_s_per_gpu", "utilisation_fraction", "gpus", "goodput_fraction")
+    )
+    assert speed * 3600 * 730 * gpus * used * good == pytest.approx(50e9)
+    assert 0.2 < used <= 0.7
+    assert payload["levelised_usd_per_mtok"] > 0
+
+
+KEYS = {
+    "npv_usd",
+    "irr_fraction",
+    "payback_months",
+    "levelised_usd_per_gpu_hour",
+    "levelised_usd_per_gpu_hour_owned",
+    "levelised_usd_per_gpu_hour_productive",
+    "breakeven",
+    "cash_flows",
+    "sensitivity",
+    "probability_buy_wins_fraction",
+    "assumptions",
+    "warnings",
+    "schema_version",
+    "request",
+    "as_of",
+    "catalog_version",
+    "sources",
+}
 
 
 def test_the_command_writes_the_documented_keys(tmp_path):
