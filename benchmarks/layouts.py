@@ -1,4 +1,4 @@
-"""How fast the search is: every legal layout of one model, for powers of two and for all multiples of 8; a million cases.
+"""How fast the search is: all legal layouts for powers of two and multiples of 8 GPUs; a million explicit cases.
 
     python -m benchmarks.layouts [--json]
 

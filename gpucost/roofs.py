@@ -1,6 +1,7 @@
 """The roofline of one operation or of a whole step: the engine behind `gpucost roofline`."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,9 @@ from gpucost.physics import collectives as net
 from gpucost.physics import roofline, training
 from gpucost.physics.columns import PRECISIONS, code_of
 from gpucost.physics.hardware import HardwareColumns, hardware_columns, peak_tflops
+from gpucost.physics.transformer import stack
 from gpucost.units import parse_count
+from gpucost.validation.fitted import current
 
 VALUE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5, "tf32": 4.0, "fp32": 4.0}
 LAUNCH_S = 5e-6  # one kernel launch from the host, as measured on recent servers
@@ -28,7 +31,8 @@ def sizes(text: str, names: Sequence[str], what: str) -> list[float]:
     parts = text.lower().replace("×", "x").split("x")
     if len(parts) != len(names):
         raise UsageError(
-            f"{what}: {text!r} has {len(parts)} sizes. Write {'x'.join(names)}, such as {'x'.join(['8192'] * len(names))}."
+            f"{what}: {text!r} has {len(parts)} sizes. Write {'x'.join(names)}, "
+            f"such as {'x'.join(['8192'] * len(names))}."
         )
     return [parse_count(part, what) for part in parts]
 
@@ -146,14 +150,12 @@ def whole_step(catalog: Catalog, wanted: speed.Wanted) -> dict[str, Any]:
     answer = speed.single(catalog, wanted)
     layout = answer["layout"]
     given = {name: layout[name] for name in speed.DEGREES} | {"recompute": layout["recompute"]}
-    from dataclasses import replace
-
     exact = replace(wanted, **given, global_batch=layout["global_batch"], precision=layout["precision"])
     cases = speed.explicit_cases(catalog, exact)
     accelerator, node = cases.pairs[0]
     hardware = hardware_columns([accelerator], [node])
-    calibration = speed.current(catalog)
-    shape = speed.transformer.stack(cases.architectures)
+    calibration = current(catalog)
+    shape = stack(cases.architectures)
     case = speed.make_case(cases, calibration, shape, hardware, cases.layout, cases.sequence_tokens)
     step = training.step(case)
     low = chip_peak(hardware, layout["precision"], accelerator.id)

@@ -228,7 +228,7 @@ def complete_layout(
     chip: Accelerator,
     sequence: float,
 ) -> LayoutColumns:
-    """Fill in what a layout leaves open: degrees of one, data parallelism by division, the batch by the model's size."""
+    """Fill in what a layout leaves open: degrees of one, data parallelism by division, a batch usual for the model."""
 
     def column(name: str, default: ArrayLike = 1.0) -> Floats:
         return np.broadcast_to(given.get(name, np.asarray(default, dtype=np.float64)), (count,))
@@ -320,7 +320,8 @@ def no_layout(reason: int, cases: Cases) -> str:
     if reason == search.NO_PRECISION:
         return f"{accelerator.id} has no known {precision} peak. Try --precision bf16 or fp16."
     if reason == search.NO_BATCH:
-        return f"{gpus} GPUs are more than a batch of {int(cases.layout.global_batch[0])} sequences can use. Raise --global-batch."
+        batch = int(cases.layout.global_batch[0])
+        return f"{gpus} GPUs are more than a batch of {batch} sequences can use. Raise --global-batch."
     return (
         f"no layout of {architecture.name} fits the memory of {gpus} × {accelerator.id}. "
         f"Use more GPUs; `gpucost fit --model {architecture.name} --gpu {accelerator.id}` says how many."

@@ -34,7 +34,8 @@ KINDS = ("training", "memory", "serving")
 )
 @click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write to FILE instead of the terminal.")
 def command(
-    kind: str, measurements: str | None, leave_out: str | None, core: bool, max_error: float | None, format_: str, output: str | None
+    kind: str, measurements: str | None, leave_out: str | None, core: bool, max_error: float | None, format_: str,
+    output: str | None,
 ) -> None:  # fmt: skip
     """Predict every measured run from its description, and show the errors per source and in total.
 

@@ -27,7 +27,8 @@ COVERAGE = 0.80
 
 # What widens a range, each with the ratio by which it does.
 TRAITS = (
-    "unstated_layout", "unknown_software", "mixture_of_experts", "fine_tuning", "unusual_family", "whole_run", "host_bound",
+    "unstated_layout", "unknown_software", "mixture_of_experts", "fine_tuning", "unusual_family", "whole_run",
+    "host_bound",
 )  # fmt: skip
 
 
@@ -159,7 +160,7 @@ USUAL_FAMILIES = ("ampere", "hopper", "blackwell")
 def traits(
     case: Case, software: Integers, step: training.Step, *, stated_layout: Flags | bool, whole_run: Flags | bool = False
 ) -> Traits:
-    """Return the traits of cases; host-bound are those that wait for the host and fixed overheads for a tenth of the step."""
+    """Return the traits of cases; host-bound ones wait for the host and fixed overheads for a tenth of the step."""
     count = len(case)
 
     def flags(value: Any) -> Flags:

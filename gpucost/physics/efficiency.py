@@ -30,6 +30,10 @@ def _p(name: str, prior: float, spread: float, unit: str, meaning: str) -> Param
     return Parameter(name, prior, spread, unit, meaning)
 
 
+def _each(prefix: str, priors: Mapping[str, float], spread: float, unit: str, meaning: str) -> list[Parameter]:
+    return [_p(f"{prefix}.{name}", prior, spread, unit, meaning) for name, prior in priors.items()]
+
+
 # Large matrix products at 16 bits: share of the dense peak that a long, hot benchmark reaches.
 _MATRIX = {
     "volta": 0.62, "turing": 0.60, "pascal": 0.65, "ampere": 0.82, "ada": 0.72, "hopper": 0.74, "blackwell": 0.72,
@@ -46,7 +50,7 @@ _ELEMENTWISE = {
 }  # fmt: skip
 
 PARAMETERS: tuple[Parameter, ...] = (
-    *(_p(f"matrix_fraction.{f}", _MATRIX[f], 0.10, "fraction", "16-bit matrix peak reached by large products") for f in FAMILIES),
+    *_each("matrix_fraction", _MATRIX, 0.10, "fraction", "16-bit matrix peak reached by large products"),
     _p("fp8_ratio", 0.85, 0.10, "ratio", "share of the 8-bit peak that products reach ÷ the share at 16 bits"),
     _p("int8_ratio", 0.65, 0.15, "ratio", "the same for quantised 8-bit integers, scales and sums included"),
     _p("fp4_ratio", 0.60, 0.20, "ratio", "share of the 4-bit peak that products reach ÷ the share at 16 bits"),
@@ -56,30 +60,30 @@ PARAMETERS: tuple[Parameter, ...] = (
     _p("flash_fraction.plain", 0.44, 0.12, "fraction", "the same since Hopper, kernels written for older chips"),
     _p("flash_fraction.modern", 0.75, 0.15, "fraction", "the same since Hopper, kernels written for the chip"),
     _p("flash_tokens", 600.0, 0.4, "count", "sequence at which fused attention reaches half of that"),
-    _p("softmax_passes", 12.0, 0.4, "count", "times that unfused attention moves its score matrix, forward and backward"),
+    _p("softmax_passes", 12.0, 0.4, "count", "times that unfused attention moves its scores, forward and backward"),
     _p("loss_bytes.fused", 12.0, 0.3, "bytes", "moved per logit by the loss, forward and backward, fused kernels"),
     _p("loss_bytes.plain", 30.0, 0.3, "bytes", "the same, a kernel per operation in fp32"),
     _p("copy_fraction", 0.80, 0.08, "fraction", "memory bandwidth reached by element-wise kernels"),
     _p("elementwise_passes", 40.0, 0.3, "count", "times that a layer moves its residual stream, forward and backward"),
-    *(_p(f"elementwise_ratio.{c}", _ELEMENTWISE[c], 0.25, "ratio", "element-wise traffic against fused kernels") for c in CLASSES),
+    *_each("elementwise_ratio", _ELEMENTWISE, 0.25, "ratio", "element-wise traffic against fused kernels"),
     _p("scaleup_fraction", 0.75, 0.10, "fraction", "scale-up bandwidth reached by collectives"),
     _p("scaleout_fraction", 0.75, 0.15, "fraction", "scale-out bandwidth reached by collectives"),
     _p("scaleup_latency_us", 20.0, 0.4, "us", "latency of a collective in the scale-up domain, per doubling of ranks"),
     _p("scaleout_latency_us", 35.0, 0.4, "us", "latency of a collective across domains, per doubling of hops"),
-    _p("tensor_exposed.modern", 0.60, 0.25, "fraction", "share of tensor-parallel traffic that compute does not hide, vendor and compiler stacks"),
+    _p("tensor_exposed.modern", 0.60, 0.25, "fraction", "tensor-parallel traffic that tuned stacks do not hide"),
     _p("tensor_exposed.plain", 0.95, 0.10, "fraction", "the same, other stacks"),
-    _p("data_hidden", 0.75, 0.15, "fraction", "share of the backward pass that data-parallel traffic can hide behind"),
+    _p("data_hidden", 0.75, 0.15, "fraction", "share of the backward pass that can hide data-parallel traffic"),
     _p("interference", 0.12, 0.4, "fraction", "share of hidden traffic by which compute slows down"),
     _p("alltoall_exposed", 0.60, 0.3, "fraction", "share of the expert exchange that compute does not hide"),
     _p("expert_imbalance", 1.15, 0.10, "ratio", "load of the busiest expert rank ÷ the mean"),
     _p("expert_passes", 12.0, 0.4, "count", "times that routed tokens are moved by permutation, forward and backward"),
-    *(_p(f"host_us.{c}", _HOST_US[c], 0.5, "us", "host time per layer and micro-batch, forward and backward") for c in CLASSES),
+    *_each("host_us", _HOST_US, 0.5, "us", "host time per layer and micro-batch, forward and backward"),
     _p("host_group_ratio", 1.5, 0.3, "ratio", "host time with tensor, context or expert groups against without"),
-    _p("step_overhead_ms.modern", 5.0, 0.7, "ms", "fixed time per step: data, norms, logging; vendor, compiler, native"),
+    _p("step_overhead_ms.modern", 5.0, 0.7, "ms", "fixed time per step: data, norms, logging; tuned stacks"),
     _p("step_overhead_ms.plain", 20.0, 0.7, "ms", "the same, other stacks"),
     _p("optimizer_ratio", 1.3, 0.3, "ratio", "optimizer traffic against one fused pass"),
     _p("straggler", 0.006, 0.5, "fraction", "time lost per doubling of the nodes"),
-    *(_p(f"quality.{c}", 1.0, 0.12, "ratio", "kernel time against the physics, by software class") for c in CLASSES),
+    *_each("quality", dict.fromkeys(CLASSES, 1.0), 0.12, "ratio", "kernel time against the physics, by software"),
     _p("immaturity", 0.20, 0.5, "fraction", "extra kernel time of software as old as the chip"),
     _p("maturity_years", 1.5, 0.3, "years", "time in which that falls by e"),
     _p("adapter_passes.modern", 6.0, 0.4, "count", "times that adapters move their inputs and outputs; fused stacks"),
@@ -126,7 +130,8 @@ class Efficiencies(Columns):
 
 
 _PLAIN = {
-    "fp8_ratio": "fp8_ratio", "fp4_ratio": "fp4_ratio", "int8_ratio": "int8_ratio", "matrix_tokens": "matrix_tokens", "matrix_width": "matrix_width",
+    "fp8_ratio": "fp8_ratio", "fp4_ratio": "fp4_ratio", "int8_ratio": "int8_ratio", "matrix_tokens": "matrix_tokens",
+    "matrix_width": "matrix_width",
     "flash_tokens": "flash_tokens", "softmax_passes": "softmax_passes", "copy": "copy_fraction",
     "scaleup": "scaleup_fraction", "scaleout": "scaleout_fraction", "scaleup_latency_us": "scaleup_latency_us",
     "scaleout_latency_us": "scaleout_latency_us", "data_hidden": "data_hidden", "interference": "interference",

@@ -15,7 +15,15 @@ from numpy.typing import NDArray
 from gpucost.physics import training
 from gpucost.physics.cases import recipe_columns
 from gpucost.physics.columns import (
-    CHUNK, METHODS, PRECISIONS, RECOMPUTES, Columns, Flags, Floats, Integers, LayoutColumns, code_of,
+    CHUNK,
+    PRECISIONS,
+    RECOMPUTES,
+    Columns,
+    Flags,
+    Floats,
+    Integers,
+    LayoutColumns,
+    code_of,
 )  # fmt: skip
 from gpucost.physics.efficiency import resolve
 from gpucost.physics.hardware import HardwareColumns, hardware_columns, peak_tflops

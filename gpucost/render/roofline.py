@@ -70,7 +70,8 @@ def plot(payload: Mapping[str, Any]) -> tuple[Chart, ...]:
         for row in points
     ]
     words = "; ".join(
-        f"{row['operation']} at {row['intensity_flop_per_byte']:,.0f} FLOP per byte reaches {row['reached_tflops']:,.0f} TFLOP/s"
+        f"{row['operation']} at {row['intensity_flop_per_byte']:,.0f} FLOP per byte reaches "
+        f"{row['reached_tflops']:,.0f} TFLOP/s"
         for row in points
     )
     chart = Chart(
@@ -90,7 +91,13 @@ def table(payload: Mapping[str, Any]) -> Table:
     """Return each operation: the time each roof alone would need, and the time predicted."""
     rows = [{**row, "bound": BOUND_WORDS[row["bound"]]} for row in payload["points"]]
     heading = columns(
-        "operation", "time_s=time", "share_fraction=share:1", "bound=bound by", "intensity_flop_per_byte=FLOP per byte:1",
-        "compute_s=compute alone:2", "bandwidth_s=bandwidth alone:2", "network_s=network alone:2",
-    )  # fmt: skip
+        "operation",
+        "time_s=time",
+        "share_fraction=share:1",
+        "bound=bound by",
+        "intensity_flop_per_byte=FLOP per byte:1",
+        "compute_s=compute alone:2",
+        "bandwidth_s=bandwidth alone:2",
+        "network_s=network alone:2",
+    )
     return Table(heading, rows, note="'alone': the time at the nominal peak of that roof only.")

@@ -30,8 +30,9 @@ def lead(payload: Mapping[str, Any]) -> str:
         else "the layout as given"
     )
     return (
-        f"{payload['tokens_per_s_per_gpu']:,.0f} tokens/s per GPU (80 % range {payload['tokens_per_s_per_gpu_low']:,.0f} to "
-        f"{payload['tokens_per_s_per_gpu_high']:,.0f}), {payload['mfu_fraction']:.1%} MFU: {how}."
+        f"{payload['tokens_per_s_per_gpu']:,.0f} tokens/s per GPU (80 % range "
+        f"{payload['tokens_per_s_per_gpu_low']:,.0f} to {payload['tokens_per_s_per_gpu_high']:,.0f}), "
+        f"{payload['mfu_fraction']:.1%} MFU: {how}."
     )
 
 
@@ -40,14 +41,17 @@ def speed(payload: Mapping[str, Any]) -> Section:
     facts = (
         Fact("Tokens per second, all GPUs", payload["tokens_per_s"], "tokens per second"),
         Fact(
-            "Tokens per second and GPU", payload["tokens_per_s_per_gpu"], "tokens per second per GPU",
-            payload["tokens_per_s_per_gpu_low"], payload["tokens_per_s_per_gpu_high"],
+            "Tokens per second and GPU",
+            payload["tokens_per_s_per_gpu"],
+            "tokens per second per GPU",
+            payload["tokens_per_s_per_gpu_low"],
+            payload["tokens_per_s_per_gpu_high"],
         ),
         Fact("Step", payload["step_s"], "seconds"),
-        Fact("MFU", payload["mfu_fraction"], "fraction", note="model FLOP: 6·N without the input embedding + causal attention"),
+        Fact("MFU", payload["mfu_fraction"], "fraction", note="model FLOP: 6·N + causal attention, no input embedding"),
         Fact("HFU", payload["hfu_fraction"], "fraction", note="hardware FLOP: with what is recomputed"),
         Fact("Dense peak", payload["peak_tflops"], "TFLOP per second, dense"),
-    )  # fmt: skip
+    )
     return Section("Speed", (Facts(facts),))
 
 
@@ -84,7 +88,17 @@ def alternatives(payload: Mapping[str, Any]) -> Section:
     if not rows:
         return Section("Other layouts", ())
     heading = columns(
-        "tensor", "pipeline", "context", "expert:4", "data:1", "virtual_stages=virtual:3", "sharding:1", "micro_batch=micro:1",
-        "recompute:2", "tokens_per_s_per_gpu=tokens/s per GPU", "mfu_fraction=MFU:1", "memory_gib=memory:2",
-    )  # fmt: skip
+        "tensor",
+        "pipeline",
+        "context",
+        "expert:4",
+        "data:1",
+        "virtual_stages=virtual:3",
+        "sharding:1",
+        "micro_batch=micro:1",
+        "recompute:2",
+        "tokens_per_s_per_gpu=tokens/s per GPU",
+        "mfu_fraction=MFU:1",
+        "memory_gib=memory:2",
+    )
     return Section("Fastest layouts", (Table(heading, rows),))

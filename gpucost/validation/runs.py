@@ -1,6 +1,6 @@
 """The validations that the command and the library offer: one function per kind."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from gpucost.validation import fitted, report, training
 from gpucost.validation.training_rows import Row
 
 METHODS = {
-    None: "predicted with the shipped calibration, which was fitted to rows marked core (in-sample where they are among these)",
+    None: "predicted with the shipped calibration, fitted to rows marked core (in-sample for those)",
     "source": "each source predicted with a calibration fitted to the other sources",
     "family": "each accelerator family predicted with a calibration fitted to the others",
     "software": "each class of software predicted with a calibration fitted to the others",
@@ -57,7 +57,7 @@ def only_core(found: training.Measurements) -> training.Measurements:
     return training.Measurements(rows, measured, found.skipped, found.sources, len(rows) + len(found.skipped))
 
 
-def baselines(found: training.Measurements) -> dict[str, Mapping[str, Any]]:
+def baselines(found: training.Measurements) -> dict[str, Any]:
     """Return the figures of two rules that a model must beat, on the same rows."""
     if not found.rows:
         return {}
@@ -86,4 +86,4 @@ def validate_memory(
         if path
         else [*catalog.rows("training_measurements"), *catalog.rows("memory_measurements")]
     )
-    return memory.validate(rows, catalog, core=core)
+    return dict(memory.validate(rows, catalog, core=core))

@@ -137,7 +137,7 @@ def nearest_accelerator(name: str, facts: Facts) -> Accelerator:
     def score(a: Accelerator) -> tuple[float, bool, float, str]:
         own = words(f"{a.id} {a.name} {a.form_factor} {a.vendor} {round(a.memory_gib)}gb")
         model = a.id.split("-")[0]
-        points = len(wanted & own) + (3 + len(model)) * (model in joined) + 3 * (squeezed(a.id) in joined)
+        points: float = len(wanted & own) + (3 + len(model)) * (model in joined) + 3 * (squeezed(a.id) in joined)
         points -= 0.2 * len(words(a.id) - wanted)  # what the name does not ask for
         return points, a.form_factor.upper().startswith(("SXM", "OAM")), a.memory_gib, a.id
 
@@ -213,7 +213,8 @@ def from_columns(row: Row, name: str, layers: int | None, hidden: int, total: fl
     return Architecture(
         name=name, family="", layers=layers, hidden=hidden, heads=heads, kv_heads=kv_heads,
         head_dim=max(1, round(hidden / heads)), ffn_hidden=0 if experts else ffn, gated=gated, vocab=vocab,
-        tied_embeddings=not gated, experts=experts, experts_per_token=wording.count(row.get("moe_topk")) or min(2, experts),
+        tied_embeddings=not gated, experts=experts,
+        experts_per_token=wording.count(row.get("moe_topk")) or min(2, experts),
         expert_ffn_hidden=(wording.count(row.get("moe_ffn_hidden")) or ffn) if experts else 0,
         attention="mha" if kv_heads == heads else "gqa", norm="rms" if gated else "ln", status="given",
     )  # fmt: skip
@@ -235,10 +236,21 @@ def sized(name: str, parameters: float, active_b: float | None) -> Architecture:
     layers = max(2, round((used / (12 * 128**2)) ** (1 / 3)))
     hidden = max(128, 128 * round(math.sqrt(used / (12 * layers)) / 128))
     return Architecture(
-        name=name, family="", layers=layers, hidden=hidden, heads=max(1, hidden // 128), kv_heads=max(1, hidden // 128),
-        head_dim=128, ffn_hidden=4 * hidden, gated=False, vocab=51_200, tied_embeddings=True, attention="mha", norm="ln",
+        name=name,
+        family="",
+        layers=layers,
+        hidden=hidden,
+        heads=max(1, hidden // 128),
+        kv_heads=max(1, hidden // 128),
+        head_dim=128,
+        ffn_hidden=4 * hidden,
+        gated=False,
+        vocab=51_200,
+        tied_embeddings=True,
+        attention="mha",
+        norm="ln",
         status="synthesised",
-    )  # fmt: skip
+    )
 
 
 def find_system(row: Row, accelerator: Accelerator, facts: Facts) -> System:
@@ -277,7 +289,7 @@ def default_flash(software: str, year: float, accelerator: Accelerator) -> bool:
 
 
 def default_virtual(layers: int, pipeline: int, software: str) -> int:
-    """Return the virtual stages where a row states none: Megatron and what is built on it interleave, two layers each."""
+    """Return the virtual stages where a row states none: Megatron and its heirs interleave, two layers each."""
     if pipeline == 1 or software not in ("vendor", "megatron"):
         return 1
     return max(1, min(8, round(layers / pipeline / 2)))
@@ -289,8 +301,8 @@ def supported(precision: str, accelerator: Accelerator, notes: list[str]) -> str
     from gpucost.physics.hardware import peaks
 
     have: dict[str, float] = dict(zip(PRECISIONS, peaks(accelerator), strict=True))
-    wider = {"fp4": ("fp8",), "fp8": ("int8",), "int8": ("fp8",)}.get(precision, ())
-    for name in (precision, *wider, "bf16", "fp16", "fp32"):
+    wider: dict[str, tuple[str, ...]] = {"fp4": ("fp8",), "fp8": ("int8",), "int8": ("fp8",)}
+    for name in (precision, *wider.get(precision, ()), "bf16", "fp16", "fp32"):
         if not math.isnan(have.get(name, math.nan)):
             if name != precision:
                 notes.append(f"{precision} is not on {accelerator.id}: {name} taken")
@@ -331,6 +343,7 @@ def read_layout(row: Row, a: Architecture, gpus: int, sequence: float, software:
     return Layout(
         gpus=gpus, tensor=tensor, pipeline=pipeline, context=context,
         expert=min(expert, max(1, a.experts)) if a.experts else 1, data=data, sharding=stage, micro_batch=micro,
-        global_batch=batch, virtual_stages=wording.count(row.get("vp")) or default_virtual(a.layers, pipeline, software),
+        global_batch=batch,
+        virtual_stages=wording.count(row.get("vp")) or default_virtual(a.layers, pipeline, software),
         recompute=wording.recompute(row.get("activation_recompute")) or "none",
     )  # fmt: skip

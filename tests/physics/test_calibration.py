@@ -103,9 +103,19 @@ def test_the_shipped_table_is_the_fit_of_the_shipped_measurements():
 def test_own_runs_move_the_calibration_towards_them(tmp_path):
     catalog = open_catalog()
     row = {
-        "model": "llama-3-8b", "gpu": "h100-sxm", "n_gpus": 8, "framework": "torchtitan", "precision": "bf16", "tp": 1,
-        "pp": 1, "zero_stage": "3", "micro_batch": 2, "global_batch": 16, "seq_len": 8192, "activation_recompute": "none",
-    }  # fmt: skip
+        "model": "llama-3-8b",
+        "gpu": "h100-sxm",
+        "n_gpus": 8,
+        "framework": "torchtitan",
+        "precision": "bf16",
+        "tp": 1,
+        "pp": 1,
+        "zero_stage": "3",
+        "micro_batch": 2,
+        "global_batch": 16,
+        "seq_len": 8192,
+        "activation_recompute": "none",
+    }
     found = training.gather([row | {"id": "x", "measured_tokens_per_s_per_gpu": 1.0}], catalog)
     usual = training.predict(found, fitted.current(catalog))[0].predicted
     runs = [row | {"id": str(k), "measured_tokens_per_s_per_gpu": usual * 0.7, "seq_len": 8192 - k} for k in range(4)]

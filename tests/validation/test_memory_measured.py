@@ -1,0 +1,108 @@
+"""Predicted peaks beside measured ones: the H200 rows that are shipped."""
+
+import random
+
+import numpy as np
+import pytest
+
+from gpucost.catalog import open_catalog
+from gpucost.physics.transformer import stack, total_parameters
+from gpucost.validation import memory
+from gpucost.validation.training_rows import read_row
+
+MEASURED = ("peak_memory_gb", "peak_reserved_gb", "after_forward_gb", "before_step_gb", "optimizer_s")
+SPEEDS = ("measured_iter_time_s", "measured_tokens_per_s_per_gpu", "measured_tflops_per_gpu", "measured_mfu_pct")
+
+
+@pytest.fixture(scope="module")
+def catalog():
+    return open_catalog()
+
+
+@pytest.fixture(scope="module")
+def rows(catalog):
+    shipped = [*catalog.rows("training_measurements"), *catalog.rows("memory_measurements")]
+    return [dict(row) for row in shipped if row["peak_memory_gb"]]
+
+
+@pytest.fixture(scope="module")
+def report(catalog, rows):
+    return memory.validate(rows, catalog)
+
+
+def test_every_row_is_predicted(report, rows):
+    assert len(rows) >= 80
+    assert report["predicted"] == len(rows)
+    assert report["skipped"] == []
+
+
+@pytest.mark.parametrize("recompute", ["none", "recompute"])
+def test_the_median_is_within_ten_percent_with_and_without_recomputation(report, recompute):
+    figures = report["by_recompute"][recompute]
+    assert figures["predicted"] >= 25
+    assert figures["median_abs_error_fraction"] < 0.10
+
+
+def test_no_peak_is_predicted_low_by_more_than_fifteen_percent(report):
+    assert min(item["error_fraction"] for item in report["items"]) > -0.15
+
+
+def test_each_source_alone_is_within_ten_percent(report):
+    assert len(report["by_source"]) == 2
+    assert all(source["median_abs_error_fraction"] < 0.10 for source in report["by_source"])
+
+
+def test_predictions_look_at_no_measurement_id_or_source_and_not_at_the_order(catalog, rows):
+    expected, _ = memory.predict_peak_memory(rows, catalog)
+    order = list(range(len(rows)))
+    random.Random(3).shuffle(order)
+    blind = [
+        {name: value for name, value in rows[place].items() if name not in (*MEASURED, *SPEEDS)}
+        | {"id": f"x{place}", "source_name": "somebody", "source_id": "", "notes": ""}
+        for place in order
+    ]
+    found, _ = memory.predict_peak_memory(blind, catalog)
+    assert found.tolist() == expected[order].tolist()
+
+
+def test_a_row_that_cannot_be_read_gets_a_reason_and_the_others_their_figures(catalog, rows):
+    broken = {**rows[0], "id": "broken", "gpu": ""}
+    found, skipped = memory.predict_peak_memory([rows[1], broken], catalog)
+    assert np.isfinite(found[0])
+    assert np.isnan(found[1])
+    assert [entry["id"] for entry in skipped] == ["broken"]
+
+
+def test_rows_with_hardly_a_column_are_predicted(catalog):
+    row = {"model": "llama-3-8b", "gpu": "H100-80GB-SXM", "n_gpus": 8, "micro_batch": 1, "seq_len": 4096}
+    found, skipped = memory.predict_peak_memory([row], catalog)
+    assert not skipped
+    assert 16 * 8.03 / 8 < found[0] < 160  # at least the sharded states
+
+
+def test_the_rows_own_dimensions_and_tying_win_over_a_known_name(catalog):
+    row = {
+        "model": "llama3.2-3b", "params_b": 3.606752256, "n_layers": 28, "hidden": 3072, "n_heads": 24, "n_kv_heads": 8,
+        "ffn_hidden": 8192, "gated_mlp": "y", "vocab": 128256, "gpu": "H200-141GB-SXM", "n_gpus": 1,
+    }  # fmt: skip
+    architecture = memory.row_architecture(row, read_row(row, catalog).architecture)
+    assert not architecture.tied_embeddings
+    assert total_parameters(stack([architecture]))[0] / 1e9 == pytest.approx(3.6068, abs=2e-4)
+
+
+@pytest.mark.parametrize(
+    ("framework", "compiled", "sharding", "state_bytes", "style"),
+    [
+        ("Megatron-Core", None, 1, None, "fused"),
+        ("plain PyTorch, torch.compile per block", 1, 0, 16.0, "compiled"),
+        ("plain PyTorch, torch.compile", 1, 0, 16.0, "compiled_model"),
+        ("plain PyTorch eager", 0, 0, 16.0, "autocast"),
+        ("plain PyTorch eager", 0, 3, 16.0, "eager"),
+        ("plain PyTorch eager", 0, 0, 8.0, "eager"),
+        ("Hugging Face transformers, eager", 0, 0, 8.0, "library"),
+        ("Hugging Face transformers, eager", 0, 0, 16.0, "library_autocast"),
+    ],
+)
+def test_software_styles(framework, compiled, sharding, state_bytes, style):
+    row = {"framework": framework, "compiled": compiled}
+    assert memory.style_of(row, sharding, state_bytes, "full") == style
