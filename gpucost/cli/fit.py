@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from gpucost.cli.options import FORMATS, emit_text
-from gpucost.cli.training_options import COUNT
+from gpucost.cli.training_options import read_count
 
 METHODS = click.Choice(("full", "lora", "qlora"))
 RECOMPUTES = click.Choice(("auto", "none", "selective", "full"))
@@ -15,20 +15,26 @@ SOFTWARE = "fused (default), compiled, eager, autocast, library (adapters' defau
 OPTIONS = (
     click.option("--model", required=True, metavar="NAME", help="Preset, alias, size such as 11b, or a config.json."),
     click.option("--gpu", required=True, metavar="NAME", help="One accelerator, such as h100-sxm."),
-    click.option("--gpus", type=COUNT, metavar="N", help="How many; else the fewest that fit."),
+    click.option("--gpus", callback=read_count, metavar="N", help="How many; else the fewest that fit."),
     click.option("--system", metavar="NAME", help="Node and network; else the usual one of the accelerator."),
     click.option("--method", type=METHODS, help="What is trained (default full)."),
     click.option("--optimizer", metavar="NAME", help="adamw (default), adamw-bf16, adamw-8bit, adafactor, sgd, muon …"),
-    click.option("--sequence", type=COUNT, metavar="TOKENS", help="Sequence; else the model's, at most 4,096."),
-    click.option("--micro-batch", type=COUNT, metavar="N", help="Sequences per GPU and micro-step (default 1)."),
+    click.option(
+        "--sequence", callback=read_count, metavar="TOKENS", help="Sequence; else the model's, at most 4,096."
+    ),
+    click.option(
+        "--micro-batch", callback=read_count, metavar="N", help="Sequences per GPU and micro-step (default 1)."
+    ),
     click.option("--recompute", type=RECOMPUTES, help="Activations to recompute (default auto: the least that fits)."),
-    click.option("--loss-chunk", type=COUNT, metavar="TOKENS", help="Tokens whose logits exist at a time; else all."),
+    click.option(
+        "--loss-chunk", callback=read_count, metavar="TOKENS", help="Tokens whose logits exist at a time; else all."
+    ),
     click.option("--offload", type=OFFLOADS, help="What host memory takes (default none)."),
-    click.option("--lora-rank", type=COUNT, metavar="N", help="Rank of the adapters (default 16)."),
-    click.option("--tensor", type=COUNT, metavar="N", help="Tensor-parallel degree; else searched."),
-    click.option("--pipeline", type=COUNT, metavar="N", help="Pipeline stages; else searched."),
-    click.option("--context", type=COUNT, metavar="N", help="Context-parallel degree (default 1)."),
-    click.option("--expert", type=COUNT, metavar="N", help="Expert-parallel degree; else searched."),
+    click.option("--lora-rank", callback=read_count, metavar="N", help="Rank of the adapters (default 16)."),
+    click.option("--tensor", callback=read_count, metavar="N", help="Tensor-parallel degree; else searched."),
+    click.option("--pipeline", callback=read_count, metavar="N", help="Pipeline stages; else searched."),
+    click.option("--context", callback=read_count, metavar="N", help="Context-parallel degree (default 1)."),
+    click.option("--expert", callback=read_count, metavar="N", help="Expert-parallel degree; else searched."),
     click.option("--sharding", type=click.IntRange(0, 3), help="0 none, 1 states, 2 gradients too, 3 weights too."),
     click.option("--software", metavar="STYLE", help=SOFTWARE),
     click.option("--flash/--no-flash", default=None, help="Fused attention (default), or the scores in memory."),

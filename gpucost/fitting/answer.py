@@ -1,4 +1,4 @@
-"""The answer of `gpucost fit`: verdict, layout, components with their formulas, changes, and the table by model size."""
+"""The answer of `gpucost fit`: verdict, layout, components with their formulas, changes, the table by model size."""
 
 from collections.abc import Mapping
 from dataclasses import replace

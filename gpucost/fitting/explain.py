@@ -54,7 +54,7 @@ def formulas(job: Job, plan: Plan) -> dict[str, tuple[str, str, str]]:
         **states(recipe, plan, counts, ranks),
         **flowing(job, shape, recipe, plan),
         "buffers": (
-            "gathered shards of embedding, head and one or two layers, gradients on their way, 16-bit copies, workspaces",
+            "gathered shards of the ends and one or two layers, gradients on their way, 16-bit copies, workspaces",
             f"a layer holds {format_count(counts['block'])} parameters, the ends {format_count(counts['ends'])}",
             FSDP,
         ),
@@ -81,7 +81,8 @@ def states(recipe: MemoryRecipe, plan: Plan, counts: dict[str, float], ranks: in
     weights = f"{each:g} B × {trained}{shared(3)}"
     if tuned:
         frozen, ends = format_count(counts["frozen"]), format_count(counts["frozen_dense"])
-        weights = f"{float(recipe.frozen_bytes[0]):.3g} B × {frozen} frozen{shared(3)} + 2 B × {ends} ends + {weights} adapters"
+        base = f"{float(recipe.frozen_bytes[0]):.3g} B × {frozen} frozen{shared(3)}"
+        weights = f"{base} + 2 B × {ends} ends + {weights} adapters"
     reference = LORA_PAPER if tuned else ZERO
     return {
         "weights": ("bytes × parameters on the GPU ÷ ranks that shard them", weights, reference),

@@ -23,7 +23,6 @@ from gpucost.physics.memory_recipe import AUTOCAST, FUSED, LORA, QLORA, MemoryRe
 from gpucost.physics.training import Recipe
 from gpucost.physics.transformer import (
     Shape,
-    attention_matrix_parameters,
     ffn_matrices,
     moe_layers,
     mtp_parameters,

@@ -16,16 +16,13 @@ def document(payload: Mapping[str, Any]) -> Document:
 
 def lead(payload: Mapping[str, Any]) -> str:
     """Return the answer in one sentence."""
-    need = f"{payload['needed_gb']:.1f} of {payload['usable_gb']:.1f} GB usable on each of {payload['gpus']:,} {payload['gpu']}"
+    where = f"on each of {payload['gpus']:,} {payload['gpu']}" if payload["gpus"] > 1 else f"on one {payload['gpu']}"
+    need = f"{payload['needed_gb']:.1f} GB needed of {payload['usable_gb']:.1f} GB usable {where}"
     if payload["fits"]:
         return f"Fits: {need}, {payload['headroom_gb']:.1f} GB to spare."
     helps = next((row for row in payload["changes"] if row["helps"]), None)
-    hint = (
-        f" The smallest change that makes it fit: {helps['change']}."
-        if helps
-        else " No change that was tried makes it fit."
-    )
-    return f"Does not fit: {need} is needed, {-payload['headroom_gb']:.1f} GB too much.{hint}"
+    hint = f"The smallest change that makes it fit: {helps['change']}." if helps else "No change that was tried helps."
+    return f"Does not fit: {need}, {-payload['headroom_gb']:.1f} GB too much. {hint}"
 
 
 def verdict(payload: Mapping[str, Any]) -> Section:
@@ -91,11 +88,11 @@ def sizes(payload: Mapping[str, Any]) -> Section:
     if not payload["sizes"]:
         return Section("Sizes", ())
     table = Table(
-        columns("size", "model:2", "weights_gb=16-bit weights:1", "full_gpus=full", "lora_gpus=lora", "qlora_gpus=qlora"),
+        columns("size", "model:2", "weights_gb=weights:1", "full_gpus=full", "lora_gpus=lora", "qlora_gpus=qlora"),
         payload["sizes"],
         note=(
             f"Fewest {payload['gpu']} by method, micro-batch 1, sequences up to {payload['sequence_tokens']:,} tokens, "
-            "the least recomputation that fits."
+            "the least recomputation that fits; weights in 16 bits."
         ),
     )  # fmt: skip
     return Section(f"By model size, in {payload['gpu']}", (table,))

@@ -1,0 +1,178 @@
+"""`gpucost fit` as a user meets it, and the changes that it proposes, tried again one by one."""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+import gpucost
+from gpucost.catalog import open_catalog
+from gpucost.cli.fit import command
+from gpucost.errors import AmbiguousNameError, NothingFitsError, UnknownNameError, UsageError
+from gpucost.fitting.changes import COSTS
+
+
+@pytest.fixture(scope="module")
+def catalog():
+    return open_catalog()
+
+
+def fit(catalog, *arguments, **wanted):
+    return gpucost.fit(*arguments, catalog=catalog, **wanted)
+
+
+def run(*arguments):
+    return CliRunner().invoke(command, list(arguments))
+
+
+# What is known from elsewhere -----------------------------------------------------------------------------------
+
+
+def test_a_70b_model_needs_more_than_a_node_of_h100(catalog):
+    """16 bytes × 70.55 B = 1,129 GB of states exceed 8 × 80 GB and fit in 16 × 80 GB."""
+    found = fit(catalog, "llama-3-70b", "h100-sxm")
+    assert found.fits
+    assert found.gpus == 16
+
+
+def test_an_8b_model_does_not_fit_one_h100_with_adamw(catalog):
+    """Its states alone are 128 GB."""
+    found = fit(catalog, "llama-3-8b", "h100-sxm", 1)
+    assert not found.fits
+    assert found.needed_gb > 128
+    assert found.smallest_change["fits"]
+
+
+@pytest.mark.parametrize(("model", "gpu"), [("65b", "rtx-a6000"), ("33b", "rtx-4090")])
+def test_qlora_fits_where_its_paper_says(catalog, model, gpu):
+    """arXiv:2305.14314: 65B on one 48 GB GPU, 33B on one 24 GB GPU, at the paper's sequence of 512."""
+    assert fit(catalog, model, gpu, 1, method="qlora", sequence=512).fits
+
+
+def test_16_bit_lora_of_65b_does_not_fit_48_gb(catalog):
+    """arXiv:2305.14314, abstract: 16-bit fine-tuning of 65B needs far more than 48 GB; its weights alone are 130 GB."""
+    assert not fit(catalog, "65b", "rtx-a6000", 1, method="lora", sequence=512).fits
+
+
+# The answer ------------------------------------------------------------------------------------------------------
+
+
+def test_components_add_up_and_each_has_its_formula_and_reference(catalog):
+    payload = fit(catalog, "llama-3-8b", "h100-sxm", 8).payload
+    assert sum(row["needed_gb"] for row in payload["components"]) == pytest.approx(payload["needed_gb"], rel=1e-9)
+    assert sum(row["share_fraction"] for row in payload["components"]) == pytest.approx(1)
+    assert payload["headroom_gb"] == pytest.approx(payload["usable_gb"] - payload["needed_gb"])
+    for row in payload["components"]:
+        assert row["formula"]
+        assert row["reference"]
+    assert payload["sources"]
+
+
+def test_the_fewest_gpus_are_the_fewest(catalog):
+    found = fit(catalog, "llama-3-8b", "h100-sxm")
+    assert found.fits
+    assert not fit(catalog, "llama-3-8b", "h100-sxm", found.gpus // 2).fits
+
+
+@pytest.mark.parametrize(
+    ("change", "wanted"),
+    [
+        ("QLoRA, rank 16", {"method": "qlora"}),
+        ("LoRA, rank 16", {"method": "lora"}),
+        ("bf16 states without a master copy", {"optimizer": "adamw-bf16"}),
+        ("optimizer states in host memory", {"offload": "states"}),
+        ("more GPUs", {"gpus": None}),
+    ],
+)
+def test_a_proposed_change_does_what_it_says(catalog, change, wanted):
+    proposed = fit(catalog, "llama-3-8b", "h100-sxm", 1).payload["changes"]
+    row = next(row for row in proposed if row["change"].startswith(change))
+    again = fit(catalog, "llama-3-8b", "h100-sxm", **{"gpus": 1, **wanted})
+    assert row["helps"]
+    assert again.fits
+    assert again.needed_gb == pytest.approx(row["needed_gb"], rel=1e-9)
+    assert again.gpus == row["gpus"]
+
+
+def test_the_gentlest_change_comes_first(catalog):
+    explicit = fit(catalog, "llama-3-8b", "h100-sxm", 8, sharding=0, tensor=1, pipeline=1, recompute="none")
+    assert not explicit.fits
+    assert explicit.smallest_change["change"] == "shard weights too (FSDP)"
+    costs = [row["cost"] for row in explicit.payload["changes"] if row["helps"]]
+    assert costs == sorted(costs, key=COSTS.index)
+
+
+def test_host_memory_has_an_end(catalog):
+    """States of 671 B parameters are 9.4 TB: no proposal for one node with 2 TB of host memory."""
+    rows = fit(catalog, "deepseek-v3", "h200-sxm").payload["changes"]
+    assert not any("host memory" in row["change"] and row["gpus"] <= 8 for row in rows)
+
+
+def test_sizes_grow_with_the_model_and_adapters_need_no_more(catalog):
+    rows = fit(catalog, "llama-3-8b", "h100-sxm").payload["sizes"]
+    assert [row["size"] for row in rows] == ["7b", "13b", "34b", "70b", "180b", "405b", "671b", "1t"]
+    for method in ("full_gpus", "lora_gpus", "qlora_gpus"):
+        counts = [row[method] for row in rows]
+        assert counts == sorted(counts)
+    assert all(row["full_gpus"] >= row["lora_gpus"] >= row["qlora_gpus"] for row in rows)
+
+
+# The command -----------------------------------------------------------------------------------------------------
+
+
+def test_the_command_writes_every_format():
+    asked = ("--model", "llama-3-8b", "--gpu", "h100-sxm", "--gpus", "8")
+    for format_, sign in (("table", "Fits: "), ("md", "| component"), ("csv", "component,needed_gb")):
+        result = run(*asked, "--format", format_)
+        assert result.exit_code == 0, result.output
+        assert sign in result.output
+    payload = json.loads(run(*asked, "--format", "json").output)
+    assert payload["kind"] == "fit"
+    assert payload["fits"] is True
+    assert payload["gpus"] == 8
+
+
+def test_explain_shows_formulas_and_references():
+    plain = run("--model", "llama-3-8b", "--gpu", "h100-sxm", "--gpus", "8").output
+    explained = run("--model", "llama-3-8b", "--gpu", "h100-sxm", "--gpus", "8", "--explain").output
+    assert "arXiv:1910.02054" in explained
+    assert "arXiv:1910.02054" not in plain
+
+
+def test_what_does_not_fit_is_exit_code_6():
+    result = run("--model", "llama-3-70b", "--gpu", "h100-sxm", "--gpus", "1")
+    assert result.exit_code == 6
+    assert "Does not fit" in result.output
+    assert "smallest change" in result.output
+
+
+def test_a_model_that_fits_nowhere_says_so_in_one_sentence_with_a_way_out():
+    result = run(
+        "--model", "llama-3-70b", "--gpu", "a100-40gb-sxm", "--tensor", "1", "--pipeline", "1", "--sharding", "0"
+    )
+    assert isinstance(result.exception, NothingFitsError)
+    assert result.exception.exit_code == 6
+    assert "fits on no count up to 16384 × a100-sxm4-40gb" in str(result.exception)
+    assert "Try: shard weights too (FSDP)" in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("wanted", "error", "words"),
+    [
+        ({"gpu": "h100"}, AmbiguousNameError, "ambiguous"),
+        ({"gpu": "h1000-sxm"}, UnknownNameError, "Did you mean"),
+        ({"tensor": 3}, UsageError, "does not divide the 32 heads"),
+        ({"gpus": 6, "tensor": 4}, UsageError, "does not divide 6 GPUs"),
+        ({"pipeline": 64}, UsageError, "exceeds the 32 layers"),
+        ({"expert": 2}, UsageError, "needs a mixture of experts"),
+        ({"micro_batch": 0}, UsageError, "not a positive whole number"),
+        ({"sequence": float("nan")}, UsageError, "not a positive whole number"),
+        ({"optimizer": "adamx"}, UsageError, "Choose one of"),
+        ({"sharding": 4}, UsageError, "is not 0"),
+        ({"system": "dgx-a100-640"}, UsageError, "not h100"),
+    ],
+)
+def test_bad_input_gets_one_sentence(catalog, wanted, error, words):
+    given = {"model": "llama-3-8b", "gpu": "h100-sxm"} | wanted
+    with pytest.raises(error, match=words):
+        fit(catalog, given.pop("model"), given.pop("gpu"), **given)
