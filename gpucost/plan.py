@@ -30,8 +30,8 @@ TIERS = ("network_1tier_usd_per_gpu", "network_2tier_usd_per_gpu", "network_3tie
 
 # Names beside the inputs: what else a plan file may hold.
 SPECIAL = (
-    "gpu", "provider", "region", "option", "years", "lead_time_weeks", "network_usd_per_gpu", "rent_path",
-    "rent_curve", "residual_curve", "residual_by_year", "assessed_by_year", "depreciation_by_year",
+    "gpu", "provider", "region", "option", "years", "lead_time_weeks", "refresh_year", "network_usd_per_gpu",
+    "rent_path", "rent_curve", "residual_curve", "residual_by_year", "assessed_by_year", "depreciation_by_year",
     "electricity_region", "grid_region", "currency", "usd_per_unit", "usd_per_unit_on", "currency_curve",
     "rent_residual_correlation", "draws", "seed", "start_on", "model", "tokens", "runs_per_year",
     "tokens_per_month", "prompt_tokens", "output_tokens", "utilisation", "supply", "own", "budget_usd",
@@ -192,7 +192,7 @@ class Registry:
             entry["description"],
         )
 
-    def read(self, name: str, given: Given, where: str = "plan") -> Assumption:
+    def read(self, name: str, given: Given, where: str = "input") -> Assumption:
         """Return an input as given, checked; without a range of its own it is certain."""
         entry = self.inputs[name]
         parts = {key: self.number(name, getattr(given, key), where) for key in ("value", "low", "high")}
@@ -287,6 +287,8 @@ def special_inputs(special: Mapping[str, Any], where: str = "plan") -> dict[str,
         found["utilisation_fraction"] = Given(parse_fraction(special["utilisation"], f"{where}: utilisation"))
     if "lead_time_weeks" in special:
         found["lead_time_months"] = Given(_weeks(special["lead_time_weeks"], where) / WEEKS_PER_MONTH)
+    if "refresh_year" in special:
+        found["refresh_month"] = Given(_number("refresh_year", special["refresh_year"], where) * MONTHS_PER_YEAR)
     if "network_usd_per_gpu" in special:
         found.update({name: as_given(special["network_usd_per_gpu"]) for name in TIERS})
     return found

@@ -1,11 +1,14 @@
 """The whole answer to "rent or buy?" as a payload, with everything that a workbook or an explanation needs."""
 
+from calendar import monthrange
 from collections.abc import Mapping
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.errors import UsageError
 from gpucost.money import carbon, rent_paths
 from gpucost.money.comparison import OWN_LINES, RENT_LINES, evaluate_months
 from gpucost.plan import PlanFile
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 DRAWS, SEED = 1000, 1
+TAX_LINES = ("own_tax_usd", "rent_tax_usd", "depreciation_usd")
 
 
 def answer(
@@ -49,7 +53,7 @@ def answer(
         "monte_carlo": chance,
         "options": listed,
         "lines": lines(values),
-        "cash_flows": cash_flows(values),
+        "cash_flows": cash_flows(values, parse_start(case, catalog.as_of)),
         "by_year": by_year(values),
         "peak_cash_usd": {
             "own": listed_of(listed, "own", "peak_month_usd"),
@@ -144,11 +148,37 @@ def _shown(values: Mapping[str, Any]) -> dict[str, Array]:
     }  # fmt: skip
 
 
-def cash_flows(values: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return one row per month, with a column for each line of each side; month 0 is the start."""
+def cash_flows(values: Mapping[str, Any], start: date) -> list[dict[str, Any]]:
+    """Return one dated row per month, with a column for each line of each side; month 0 is the start."""
     columns = {name: flows.tolist() for name, flows in _shown(values).items()}
     months = values["m"].shape[1]
-    return [{"month": month, **{name: flows[month] for name, flows in columns.items()}} for month in range(months)]
+    return [
+        {
+            "month": month,
+            "on": str(months_after(start, month)),
+            **{name: flows[month] for name, flows in columns.items()},
+        }
+        for month in range(months)
+    ]
+
+
+def months_after(start: date, months: int) -> date:
+    """Return the day so many months later, the last of the month where there is no such day.
+
+    >>> months_after(date(2026, 1, 31), 1)
+    datetime.date(2026, 2, 28)
+    """
+    year, month = divmod(start.year * 12 + start.month - 1 + months, 12)
+    return date(year, month + 1, min(start.day, monthrange(year, month + 1)[1]))
+
+
+def parse_start(case: Case, today: date) -> date:
+    """Return the day of month 0: start_on of the plan, else the catalog's day."""
+    said = case.special.get("start_on")
+    try:
+        return said if isinstance(said, date) else date.fromisoformat(str(said)) if said else today
+    except ValueError:
+        raise UsageError(f"start_on = {said!r} is not a day. Write it as YYYY-MM-DD.") from None
 
 
 def by_year(values: Mapping[str, Any]) -> list[dict[str, Any]]:
@@ -172,7 +202,16 @@ def other_tax_view(case: Case) -> dict[str, Any]:
         "own_usd": float(result.own_usd[0]),
         "rent_usd": float(result.rent_usd[0]),
         "saving_usd": float(result.saving_usd[0]),
+        "by_year": tax_by_year(case),
     }
+
+
+def tax_by_year(case: Case) -> list[dict[str, Any]]:
+    """Return income tax (negative: saved) and depreciation by year, whichever view the headline takes."""
+    values = evaluate_months({**case.columns(), "tax_basis": "after"}, case.tables, case.months, TAX_LINES)
+    year = np.ceil(values["m"][0] / 12).astype(int)
+    sums = {name: np.bincount(year, weights=monthly(values, name)).tolist() for name in TAX_LINES}
+    return [{"year": index, **{name: total[index] for name, total in sums.items()}} for index in range(year.max() + 1)]
 
 
 def scope(case: Case, values: Mapping[str, Any]) -> list[dict[str, Any]]:

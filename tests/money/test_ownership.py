@@ -78,6 +78,14 @@ def test_tax_by_hand_with_straight_line_depreciation():
     assert flows(payload, "rent_tax_usd")[10] == pytest.approx(-0.25 * flows(before, "rent_total_usd")[10])
 
 
+def test_tax_by_year_is_shown_beside_a_view_before_tax():
+    before, after = compare(), compare(tax_basis="after")
+    rows = before["tax"]["by_year"]
+    assert [row["own_tax_usd"] for row in rows] == pytest.approx([row["own_tax_usd"] for row in after["by_year"]])
+    assert [row["depreciation_usd"] for row in rows[1:]] == pytest.approx([capex(before) / 5] * 4)
+    assert before["tax"]["own_usd"] == pytest.approx(after["npv_usd"]["own"])
+
+
 @pytest.mark.parametrize("method", ["straight_line", "macrs5", "bonus"])
 @pytest.mark.parametrize("refresh", [0, 24])
 def test_whatever_the_schedule_the_whole_purchase_is_deducted_once(method, refresh):
@@ -126,6 +134,11 @@ def test_demand_is_bridged_by_rent_until_the_cluster_arrives():
     assert flows(payload, "own_servers_usd")[:4] == [0.0, 0.0, 8 * 280_000.0, 0.0]
     full = flows(compare(), "own_energy_usd")
     assert flows(payload, "own_energy_usd")[1:5] == pytest.approx([0.0, 0.0, 0.5 * full[3], full[4]])
+
+
+def test_cash_flows_are_dated_from_the_start():
+    rows = compare(start_on="2026-12-31", lead_time_months=2)["cash_flows"]
+    assert [row["on"] for row in rows[:4]] == ["2026-12-31", "2027-01-31", "2027-02-28", "2027-03-31"]
 
 
 def test_take_or_pay_pays_every_hour_whole_terms_and_its_upfront_share():

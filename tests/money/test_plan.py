@@ -1,6 +1,8 @@
 """Plan files and flags: every input by name, refused clearly where it cannot be, and back again without loss."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 from click.testing import CliRunner
@@ -200,13 +202,13 @@ def test_a_serving_load_sets_utilisation_by_its_tokens():
 
 
 def test_a_serving_load_of_a_model_takes_its_speed_from_the_serving_physics():
-    wanted = {"model": "llama-3.1-8b", "tokens_per_month": "50b", "prompt_tokens": 1000, "output_tokens": 300}
+    wanted = {"model": "llama-3.1-8b", "tokens_per_month": "400b", "prompt_tokens": 1000, "output_tokens": 300}
     payload = gpucost.tco("h100-sxm", rent=2.35, draws=0, catalog=catalog(), **wanted).payload
     speed, used, gpus, good = (
         value(payload, name)["value"]
         for name in ("tokens_per_s_per_gpu", "utilisation_fraction", "gpus", "goodput_fraction")
     )
-    assert speed * 3600 * 730 * gpus * used * good == pytest.approx(50e9)
+    assert speed * 3600 * 730 * gpus * used * good == pytest.approx(400e9)
     assert 0.2 < used <= 0.7
     assert payload["levelised_usd_per_mtok"] > 0
 
@@ -272,3 +274,13 @@ def test_the_command_shows_each_form(arguments):
     run = CliRunner().invoke(command, ["--gpu", "h100-sxm", "--gpus", "8", "--rent", "2.35", *arguments])
     assert run.exit_code == 0, run.output
     assert "own_servers_usd" in run.output or "server" in run.output
+
+
+def test_the_command_loads_neither_pandas_nor_scipy():
+    code = (
+        "import sys, gpucost; gpucost.tco('h100-sxm', 8, rent=2.35); "
+        "heavy = ('pandas', 'scipy', 'openpyxl', 'xlsxwriter', 'pydantic', 'altair', 'rich'); "
+        "print([name for name in heavy if name in sys.modules])"
+    )
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "[]"
