@@ -52,9 +52,14 @@ def explanation(payload: Mapping[str, Any]) -> Any:
         Section("One decode step, by part", (Table(columns("part", "time_ms"), parts),)),
         Section("Memory of one accelerator, GB", (Table(columns("part", "value"), memory),)),
         Section("Numbers", (Table(columns("name", "value", "unit", "source_id:2"), block["inputs"]),)),
-        Section("Formulas", (Table(columns("name", "formula", "value", "unit"), block["derived"]), Paragraph(payload["split_rule"]))),
-    ]  # fmt: skip
-    return frame(payload, f"How {best['provider']} {best['instance_type']} comes to its price", payload["lead"], sections)
+        Section(
+            "Formulas",
+            (Table(columns("name", "formula", "value", "unit"), block["derived"]), Paragraph(payload["split_rule"])),
+        ),
+    ]
+    return frame(
+        payload, f"How {best['provider']} {best['instance_type']} comes to its price", payload["lead"], sections
+    )
 
 
 def inference(model: str, *, catalog: "Catalog | None" = None, **wanted: Any) -> InferenceResult:

@@ -207,9 +207,7 @@ def linear_s(case: Case, tokens: Floats, scored: Floats) -> Floats:
         seconds_to_read(w.attention / p.tensor, b.attention, case, np.where(plain, r.weights_half, r.weights)),
         2 * w.attention * local / p.tensor / np.where(plain, half, narrow),
     )
-    dense = smooth_max(
-        quantised_read_s(w.dense / p.tensor, case, r.weights), 2 * w.dense * local / p.tensor / narrow
-    )
+    dense = smooth_max(quantised_read_s(w.dense / p.tensor, case, r.weights), 2 * w.dense * local / p.tensor / narrow)
     read = distinct_experts(w.expert_count, w.experts_per_token, np.maximum(tokens, 1.0) ** r.routing_exponent)
     uneven = np.where(p.expert > 1, r.imbalance, 1.0) / spread
     experts = smooth_max(
@@ -313,7 +311,7 @@ def decode_step(case: Case, sequences: Floats, context: Floats, prompt_s: Floats
     attention = cache_read_s(case, held, context)
     latency, exchange = latency_s(case), exchange_s(case, scored)
     device = (linear + attention + latency + exchange) * r.engine * (1 + o.draft_tokens * o.draft_cost)
-    host = r.host_ms * MILLI + r.sequence_us * MICRO * held
+    host = r.host_ms * MILLI + (r.sequence_us * held / p.data + r.host_layer_us * case.work.layers) * MICRO
     step = np.where(r.overlapped, smooth_max(device, host, HOST_BEND), device + host)
     return StepParts(
         linear * r.engine, attention * r.engine, latency * r.engine, exchange * r.engine, step - device,
@@ -387,7 +385,7 @@ def free_memory_bytes(case: Case) -> Floats:
 
 
 def capacity_sequences(case: Case, prompt_tokens: Floats, output_tokens: Floats) -> Floats:
-    """Return the sequences whose cache fits at once, each on average half-way through its output; 0 if weights do not fit."""
+    """Return the sequences whose cache fits at once, each half-way through its output; 0 if weights do not fit."""
     each = cache_bytes_per_sequence(case, prompt_tokens + output_tokens / 2)
     return np.maximum(np.floor(free_memory_bytes(case) / np.maximum(each, 1.0)), 0.0)
 

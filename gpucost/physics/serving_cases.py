@@ -12,7 +12,14 @@ from gpucost.physics.columns import Floats
 from gpucost.physics.hardware import PCIE_DEFAULT_GB_PER_S, SCALEOUT_DEFAULT_GB_PER_S
 from gpucost.physics.serving import Bytes, Case, Chip, Options, Placement
 from gpucost.physics.serving_efficiency import (
-    ENGINE_NAMES, ENGINES, FORMAT_CLASSES, LINKS, MEMORIES, Software, family_code, resolve,
+    ENGINE_NAMES,
+    ENGINES,
+    FORMAT_CLASSES,
+    LINKS,
+    MEMORIES,
+    Software,
+    family_code,
+    resolve,
 )  # fmt: skip
 from gpucost.physics.transformer import stack
 from gpucost.types import Accelerator, Architecture, System
@@ -164,7 +171,9 @@ def build(
         hbm_gb_per_s=column([d.accelerator.hbm_gb_per_s for d in deployments]),
         half_tflops=column([half_tflops(d.accelerator, d.engine) for d in deployments]),
         matrix_tflops=column([peak for peak, _ in peaks]),
-        fp32_tflops=column([d.accelerator.fp32_tflops or half_tflops(d.accelerator, d.engine) / 8 for d in deployments]),
+        fp32_tflops=column(
+            [d.accelerator.fp32_tflops or half_tflops(d.accelerator, d.engine) / 8 for d in deployments]
+        ),
         memory_gb=column([d.accelerator.memory_gib * GIB / 1e9 for d in deployments]),
         link_gb_per_s=column([rate for rate, _ in links]),
         host_gb_per_s=column([d.accelerator.pcie_gb_per_s or PCIE_DEFAULT_GB_PER_S for d in deployments]),

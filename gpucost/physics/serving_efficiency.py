@@ -25,6 +25,7 @@ ENGINES: dict[str, str] = {
     "tuned": "modern",  # benchmark submissions, everything set by hand for one model on one chip
     "wide": "modern",  # disaggregated pools with experts over many nodes
     "plain": "modern",  # a decode step replayed as one graph, no scheduler
+    "eager": "modern",  # the same step, launched kernel by kernel
     "vllm-tpu": "modern",
     "vllm-xpu": "modern",
     "unknown": "modern",
@@ -45,8 +46,9 @@ LINKS = ("scaleup", "pcie", "network")
 
 _MATRIX = {"cdna3": 0.72, "cdna4": 0.85, "apple": 1.4, "xe": 0.7, "gaudi": 0.9, "trainium": 0.8, "other": 0.8}
 _ENGINE = {"tuned": 0.80, "wide": 0.9, "vllm-rocm": 1.4, "transformers": 1.2, "mlc": 0.85}
-_ENGINE_SPREAD = {"vllm-rocm": 0.2, "vllm-xpu": 0.2, "vllm-tpu": 0.2, "unknown": 0.2, "transformers": 0.3}
-_HOST = {"vllm-2025": 0.5, "vllm-rocm": 0.7, "transformers": 2.0, "plain": 0.02}
+_SPREAD = {"vllm-rocm": 0.2, "vllm-xpu": 0.2, "vllm-tpu": 0.2, "unknown": 0.2, "transformers": 0.3}
+_HOST = {"vllm-2025": 0.5, "vllm-rocm": 0.7, "transformers": 1.0, "plain": 0.02, "eager": 0.02}
+_SEQUENCE = {"plain": 0.02, "eager": 0.02}
 _SATURATED = {"tuned": 1.3, "wide": 1.1}
 _MEASURED_FAMILIES = ("volta", "turing", "ampere", "ada", "hopper", "blackwell", "cdna3", "apple", "xe", "tpu")
 
@@ -72,7 +74,7 @@ PARAMETERS: tuple[Parameter, ...] = (
     _p("cache_ratio", 0.80, 0.15, "ratio", "bandwidth of reading the key-value cache against streaming weights"),
     _p("serial_key_ns", 11.0, 0.2, "ns", "time per cached token and layer of attention that does not split a sequence"),
     _p("matrix_fraction", 0.60, 0.12, "fraction", "16-bit peak that large products reach"),
-    *(_p(f"matrix_ratio.{f}", _MATRIX.get(f, 1.0), 0.12, "ratio", "the same of a family against the common value") for f in FAMILIES),
+    *(_p(f"matrix_ratio.{f}", _MATRIX.get(f, 1.0), 0.12, "ratio", "the same of a family") for f in FAMILIES),
     _p("matrix_eight_ratio", 0.75, 0.15, "ratio", "share of the 8-bit peak against the share at 16 bits"),
     _p("matrix_four_ratio", 0.65, 0.15, "ratio", "the same for the 4-bit peak"),
     _p("matrix_experts_ratio", 0.40, 0.25, "ratio", "peak of grouped expert products against plain ones"),
@@ -82,10 +84,12 @@ PARAMETERS: tuple[Parameter, ...] = (
     _p("expert_layer_us", 10.0, 0.4, "us", "what routing and grouping add to a layer with experts"),
     _p("latent_layer_us", 8.0, 0.4, "us", "what latent attention adds to a layer"),
     _p("linear_layer_us", 10.0, 0.5, "us", "what a linear mixer adds to a layer"),
-    _p("allreduce_us.scaleup", 11.0, 0.25, "us", "latency of an all-reduce of two in the scale-up domain"),
+    _p("allreduce_us.scaleup", 11.0, 0.25, "us", "all-reduce of two in the scale-up domain"),
+    _p("custom_allreduce_ratio", 0.6, 0.25, "ratio", "the same of engines with their own all-reduce"),
+    _p("host_layer_us", 250.0, 0.3, "us", "host time of launching a layer's kernels one by one"),
     _p("allreduce_us.pcie", 40.0, 0.4, "us", "the same over PCI Express"),
     _p("allreduce_us.network", 40.0, 0.4, "us", "the same between nodes"),
-    _p("allreduce_growth", 0.5, 0.4, "ratio", "what each further doubling of the ranks adds to that latency"),
+    _p("allreduce_growth", 0.35, 0.3, "ratio", "what each further doubling of the ranks adds to that latency"),
     _p("link_fraction.scaleup", 0.55, 0.2, "fraction", "scale-up bandwidth reached"),
     _p("link_fraction.pcie", 0.60, 0.2, "fraction", "PCI Express bandwidth reached"),
     _p("link_fraction.network", 0.60, 0.2, "fraction", "network bandwidth reached"),
@@ -101,12 +105,12 @@ PARAMETERS: tuple[Parameter, ...] = (
     _p("prefill_ratio.modern", 0.70, 0.2, "ratio", "prefill time against the same products in a benchmark's loop"),
     _p("prefill_ratio.early", 1.1, 0.2, "ratio", "prefill time against the same products in a benchmark's loop"),
     _p("prefill_ratio.local", 1.2, 0.2, "ratio", "prefill time against the same products in a benchmark's loop"),
-    *(_p(f"engine_ratio.{e}", _ENGINE.get(e, 1.0), _ENGINE_SPREAD.get(e, 0.07), "ratio", "device time of a step in this engine") for e in ENGINES),
-    *(_p(f"host_ratio.{e}", _HOST.get(e, 1.0), 0.3, "ratio", "host time in this engine against its group") for e in ENGINES),
-    *(_p(f"sequence_ratio.{e}", _HOST.get(e, 1.0) if e == "plain" else 1.0, 0.25, "ratio", "host time per sequence against its group") for e in ENGINES),
-    *(_p(f"prefill_ratio.{e}", 1.0, 0.15, "ratio", "prefill time in this engine against its group") for e in ENGINES),
+    *(_p(f"engine_ratio.{e}", _ENGINE.get(e, 1.0), _SPREAD.get(e, 0.07), "ratio", "device time") for e in ENGINES),
+    *(_p(f"host_ratio.{e}", _HOST.get(e, 1.0), 0.3, "ratio", "host time against the group's") for e in ENGINES),
+    *(_p(f"sequence_ratio.{e}", _SEQUENCE.get(e, 1.0), 0.25, "ratio", "host time per sequence") for e in ENGINES),
+    *(_p(f"prefill_ratio.{e}", 1.0, 0.15, "ratio", "prefill time against the group's") for e in ENGINES),
     _p("saturation_ratio", 0.95, 0.12, "ratio", "throughput at saturation against full batches all the time"),
-    *(_p(f"saturation_ratio.{e}", _SATURATED.get(e, 1.0), 0.15, "ratio", "the same in this engine against the common value") for e in ENGINES),
+    *(_p(f"saturation_ratio.{e}", _SATURATED.get(e, 1.0), 0.15, "ratio", "the same in this engine") for e in ENGINES),
     _p("batch_limit", 1500.0, 0.4, "count", "sequences that an engine runs at once where memory allows more"),
     _p("burst_ratio", 0.60, 0.2, "ratio", "mean running batch of a burst of requests against its size"),
     _p("routing_exponent", 0.92, 0.05, "ratio", "independent draws of experts by T tokens, as a power of T"),
@@ -153,6 +157,7 @@ class Rates(Columns):
     stage_us: Floats
     engine: Floats
     host_ms: Floats
+    host_layer_us: Floats
     sequence_us: Floats
     prefill: Floats
     saturation: Floats
@@ -174,6 +179,12 @@ def below_ceiling(fraction: Floats) -> Floats:
     array([0.498, 0.969])
     """
     return fraction / (1 + (fraction / CEILING) ** 6) ** (1 / 6)
+
+
+def among(engine: Integers, *names: str) -> Flags:
+    """Return which cases run one of the named engines."""
+    found: Flags = np.isin(engine, [ENGINE_NAMES.index(name) for name in names])
+    return found
 
 
 def family_code(family: str) -> int:
@@ -207,7 +218,8 @@ def resolve(values: Mapping[str, float], software: Software) -> Rates:
     engine = lambda prefix: by(prefix, ENGINE_NAMES, s.engine)  # noqa: E731
     sglang = s.engine == ENGINE_NAMES.index("sglang")
     widened = np.isin(s.format, [FORMAT_CLASSES.index("mxfp4_emulated"), FORMAT_CLASSES.index("int4")])
-    unsplit = np.isin(s.engine, [ENGINE_NAMES.index(name) for name in ("plain", "transformers")])
+    unsplit, launched = among(s.engine, "plain", "eager", "transformers"), among(s.engine, "eager", "transformers")
+    custom = modern & ~among(s.engine, "plain", "eager") & (s.link == LINKS.index("scaleup"))
     return Rates(
         weights_half=below_ceiling(stream),
         weights=below_ceiling(quantised),
@@ -220,10 +232,11 @@ def resolve(values: Mapping[str, float], software: Software) -> Rates:
         matrix_experts=below_ceiling(matrix * narrow * values["matrix_experts_ratio"]),
         attention=below_ceiling(matrix * values["attention_ratio"]),
         layer_us=values["layer_us"] * np.where(local, values["local_layer_ratio"], 1.0),
-        allreduce_us=by("allreduce_us", LINKS, s.link),
+        allreduce_us=by("allreduce_us", LINKS, s.link) * np.where(custom, values["custom_allreduce_ratio"], 1.0),
         link=below_ceiling(by("link_fraction", LINKS, s.link)),
         engine=engine("engine_ratio"),
         host_ms=by("host_ms", GROUPS, group) * engine("host_ratio"),
+        host_layer_us=np.where(launched, values["host_layer_us"], 0.0),
         sequence_us=by("sequence_us", GROUPS, group) * engine("sequence_ratio"),
         prefill=by("prefill_ratio", GROUPS, group) * engine("prefill_ratio"),
         saturation=values["saturation_ratio"] * engine("saturation_ratio"),

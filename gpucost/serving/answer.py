@@ -41,7 +41,9 @@ def number(value: Any) -> float | None:
     return found if np.isfinite(found) else None
 
 
-def option(request: InferenceRequest, market: Market, plans: Plans, pairs: Pairs, row: int, rank: int) -> dict[str, Any]:
+def option(
+    request: InferenceRequest, market: Market, plans: Plans, pairs: Pairs, row: int, rank: int
+) -> dict[str, Any]:
     """Return one option: who, where, how many, how fast, at what cost, with its bill."""
     offer, plan = market.facts.offers[int(pairs.offer[row])], int(pairs.plan[row])
     lines = bill(pairs, row, offer)
@@ -78,11 +80,13 @@ def seller(offer: Offer, market: Market, pairs: Pairs, row: int) -> dict[str, An
     """Return who sells it, on which terms, and how old the price is."""
     return {
         "offer_id": offer.offer_id, "provider": offer.provider, "instance_type": offer.instance_type,
-        "region": offer.region or None, "region_scope": offer.region_scope, "option": offer.option, "tier": offer.tier or None,
+        "region": offer.region or None, "region_scope": offer.region_scope, "option": offer.option,
+        "tier": offer.tier or None,
         "term_months": offer.term_months, "payment": offer.payment, "gpu": offer.gpu, "gpus": int(pairs.gpus[row]),
         "units": int(pairs.units[row]), "replicas": int(pairs.replicas[row]),
         "price_observed_on": offer.observed_on.isoformat(), "age_days": offer.age_days,
-        "price_stale": bool(market.terms.stale[pairs.offer[row]]), "price_book": offer.book, "price_kind": offer.price_kind,
+        "price_stale": bool(market.terms.stale[pairs.offer[row]]), "price_book": offer.book,
+        "price_kind": offer.price_kind,
         "price_confidence": offer.confidence,
     }  # fmt: skip
 
@@ -133,7 +137,8 @@ def bottleneck(plans: Plans, plan: int) -> str:
     case = plans.case.take([plan])
     one = serving.linear_s(case, np.ones(1), np.ones(1))[0]
     held = np.maximum(plans.sequences[[plan]] / case.placement.pipeline, 1.0)
-    return "memory bandwidth (weights)" if serving.linear_s(case, held, held)[0] < 2 * one or parts[name] < 2 * one else "arithmetic (products)"  # fmt: skip
+    read = serving.linear_s(case, held, held)[0] < 2 * one
+    return "memory bandwidth (weights)" if read else "arithmetic (products)"
 
 
 def memory(plans: Plans, plan: int, request: InferenceRequest) -> dict[str, float]:
@@ -227,7 +232,9 @@ FORMULAS = (
     ("prompt_share", "fraction of one", "prompt_tokens / (prompt_tokens + output_tokens)"),
     ("usd_per_mtok_input", "USD per million tokens", "usd_per_mtok * prompt_time_fraction / prompt_share"),
     ("usd_per_mtok_output", "USD per million tokens", "usd_per_mtok * (1 - prompt_time_fraction) / (1 - prompt_share)"),
-    ("energy_kwh", "kWh", "(busy_gpu_hours * power_fraction + (gpu_hours - busy_gpu_hours) * idle_power_fraction) * rated_power_w * pue_ratio / 1000"),
+    ("idle_power_gpu_hours", "GPU-hours", "max(gpu_hours - busy_gpu_hours, 0) * idle_power_fraction"),
+    ("power_gpu_hours", "GPU-hours", "busy_gpu_hours * power_fraction + idle_power_gpu_hours"),
+    ("energy_kwh", "kWh", "power_gpu_hours * rated_power_w * pue_ratio / 1000"),
     ("kgco2e", "kgCO2e", "energy_kwh * grid_kgco2e_per_kwh"),
 )  # fmt: skip
 _INPUTS = {
@@ -247,13 +254,21 @@ def model_block(row: dict[str, Any]) -> dict[str, Any]:
     inputs = [
         {
             "name": name, "value": known[name], "unit": unit, "low": None, "high": None, "group": group,
-            "source_id": row["source_ids"][0] if name == "usd_per_gpu_hour" else "", "status": "derived" if group != "price" else "sourced",
+            "source_id": row["source_ids"][0] if group == "price" else "",
+            "status": "sourced" if group == "price" else "derived",
             "description": name.replace("_", " "),
         }
         for name, (unit, group) in _INPUTS.items()
     ]  # fmt: skip
     derived = [{"name": name, "unit": unit, "formula": text, "value": values[name]} for name, unit, text in FORMULAS]
-    return {"option_rank": row["rank"], "inputs": inputs, "tables": {}, "derived": derived, "monthly": [], "answers": []}
+    return {
+        "option_rank": row["rank"],
+        "inputs": inputs,
+        "tables": {},
+        "derived": derived,
+        "monthly": [],
+        "answers": [],
+    }
 
 
 def recompute(known: dict[str, Any], **changes: float) -> dict[str, Any]:
@@ -266,7 +281,9 @@ def recompute(known: dict[str, Any], **changes: float) -> dict[str, Any]:
     return {name: number(values[name]) for name, _, _ in FORMULAS}
 
 
-def at_batches(plans: Plans, plan: int, request: InferenceRequest, usd_per_gpu_hour: float, ladder: Floats) -> list[dict[str, Any]]:
+def at_batches(
+    plans: Plans, plan: int, request: InferenceRequest, usd_per_gpu_hour: float, ladder: Floats
+) -> list[dict[str, Any]]:
     """Return how time per token and cost trade off with the batch on one plan."""
     most = float(min(plans.capacity[plan], plans.case.rates.batch_limit[plan] * plans.case.placement.data[plan]))
     batches = np.unique(np.minimum(ladder, max(most, 1.0)))
@@ -276,6 +293,9 @@ def at_batches(plans: Plans, plan: int, request: InferenceRequest, usd_per_gpu_h
     per_s = at.output_tokens_per_s * request.tokens_per_request / request.output_tokens
     cost = plans.gpus[plan] * usd_per_gpu_hour / 3600 / per_s * 1e6
     return [
-        {"batch": int(b), "tpot_ms": float(t) * MS_PER_S, "tokens_per_s_per_gpu": float(s / plans.gpus[plan]), "usd_per_mtok": float(c)}
+        {
+            "batch": int(b), "tpot_ms": float(t) * MS_PER_S, "tokens_per_s_per_gpu": float(s / plans.gpus[plan]),
+            "usd_per_mtok": float(c),
+        }
         for b, t, s, c in zip(batches, at.tpot_s, per_s, cost, strict=True)
     ]  # fmt: skip

@@ -83,7 +83,9 @@ def price_pairs(
     """Return the bill of every pair: the point, and its range from the speed's and the price's."""
     speed, width = plans.output_tokens_per_s[plan], plans.width[plan]
     middle = hours(request, plans, supply, offer, plan, speed)
-    slow, fast = (hours(request, plans, supply, offer, plan, speed * ratio) for ratio in (np.exp(-width), np.exp(width)))
+    slow, fast = (
+        hours(request, plans, supply, offer, plan, speed * ratio) for ratio in (np.exp(-width), np.exp(width))
+    )
     rate = terms.usd_per_gpu_hour[offer]
     month = middle.gpu_hours * rate
     cheap = np.minimum(fast.gpu_hours * rate * terms.price_low_ratio[offer] / fast.tokens, month / middle.tokens)
@@ -96,11 +98,28 @@ def price_pairs(
     used = energy_kwh(middle.busy, terms.rated_power_w[offer], power[0], terms.pue_ratio[offer])
     used = used + energy_kwh(idle, terms.rated_power_w[offer], power[1], terms.pue_ratio[offer])
     return Pairs(
-        offer, plan, middle.replicas, middle.units, middle.units * supply.unit_gpus[offer], middle.gpu_hours, middle.busy,
-        middle.spare, middle.tokens, middle.load, middle.peak_load, month, cheap * middle.tokens, dear * middle.tokens,
-        cost_per_token * MTOK, cheap * MTOK, dear * MTOK, cost_per_token * MTOK * prompts / share_in,
-        cost_per_token * MTOK * (1 - prompts) / (1 - share_in), used, carbon_kgco2e(used, terms.grid_kgco2e_per_kwh[offer]),
-    )  # fmt: skip
+        offer,
+        plan,
+        middle.replicas,
+        middle.units,
+        middle.units * supply.unit_gpus[offer],
+        middle.gpu_hours,
+        middle.busy,
+        middle.spare,
+        middle.tokens,
+        middle.load,
+        middle.peak_load,
+        month,
+        cheap * middle.tokens,
+        dear * middle.tokens,
+        cost_per_token * MTOK,
+        cheap * MTOK,
+        dear * MTOK,
+        cost_per_token * MTOK * prompts / share_in,
+        cost_per_token * MTOK * (1 - prompts) / (1 - share_in),
+        used,
+        carbon_kgco2e(used, terms.grid_kgco2e_per_kwh[offer]),
+    )
 
 
 @dataclass(frozen=True)
@@ -120,7 +139,7 @@ class Hours:
 def hours(
     request: InferenceRequest, plans: Plans, supply: Supply, offer: Integers, plan: Integers, speed: Floats
 ) -> Hours:
-    """Return what a month of the demand takes; without a demand, one unit (or the given replicas) at its utilisation."""
+    """Return what a month of the demand takes; without a demand, one unit (or the given replicas) at a utilisation."""
     unit, replica = supply.unit_gpus[offer].astype(np.float64), plans.gpus[plan]
     least = np.ceil(supply.minimum_gpus[offer] / unit)
     requests = speed / request.output_tokens  # per second and replica, at saturation
@@ -148,9 +167,11 @@ def hours(
 
 
 def saturated(request: InferenceRequest, unit: Floats, replica: Floats, least: Floats, requests: Floats) -> Hours:
-    """Return a month of a full unit, or of the given replicas, at the stated utilisation (all of the time by default)."""
+    """Return a month of a full unit, or of the given replicas, at the stated utilisation (always by default)."""
     share = request.utilisation_fraction if request.utilisation_given else 1.0
-    working = np.full_like(unit, float(request.replicas)) if request.replicas else np.maximum(np.floor(unit / replica), 1.0)
+    working = (
+        np.full_like(unit, float(request.replicas)) if request.replicas else np.maximum(np.floor(unit / replica), 1.0)
+    )
     working = working * np.where(request.replicas is None, least, 1.0)
     on = working + request.redundancy
     units = units_for(on, replica, unit, least)
@@ -171,7 +192,11 @@ def mean_rate(request: InferenceRequest) -> float:
 
 def best_per_offer(pairs: Pairs, goal: str, plans: Plans) -> Integers:
     """Return the best pair of each offer: by the goal, then cost, then accelerators, then the smaller layout."""
-    wanted = {"cost": pairs.usd_per_mtok, "latency": plans.tpot_s[pairs.plan], "carbon": pairs.kgco2e / pairs.tokens_per_month}
+    wanted = {
+        "cost": pairs.usd_per_mtok,
+        "latency": plans.tpot_s[pairs.plan],
+        "carbon": pairs.kgco2e / pairs.tokens_per_month,
+    }
     order = np.lexsort((pairs.plan, pairs.gpus, pairs.usd_per_mtok, wanted[goal], pairs.offer))
     _, first = np.unique(pairs.offer[order], return_index=True)
     chosen: Integers = order[first]
@@ -186,7 +211,11 @@ def rank(
     An offer that can be interrupted is never first: a service must not vanish with its capacity.
     """
     plan = pairs.plan[chosen]
-    wanted = {"cost": pairs.usd_per_mtok[chosen], "latency": plans.tpot_s[plan], "carbon": pairs.kgco2e[chosen] / pairs.tokens_per_month[chosen]}  # fmt: skip
+    wanted = {
+        "cost": pairs.usd_per_mtok[chosen],
+        "latency": plans.tpot_s[plan],
+        "carbon": pairs.kgco2e[chosen] / pairs.tokens_per_month[chosen],
+    }
     _, by_id = np.unique(np.array([ids[offer] for offer in pairs.offer[chosen]]), return_inverse=True)
     order = chosen[np.lexsort((by_id, pairs.gpus[chosen], pairs.usd_per_mtok[chosen], wanted[goal]))]
     risky = interruptible[pairs.offer[order]]

@@ -29,7 +29,8 @@ def profile_of(name: str) -> Floats:
     (1.0, 24)
     """
     weights = np.array(PROFILES[name] if name in PROFILES else read_profile(name), dtype=np.float64)
-    return weights / weights.mean()
+    shares: Floats = weights / weights.mean()
+    return shares
 
 
 def read_profile(path: str) -> list[float]:

@@ -1,4 +1,4 @@
-"""Beside the prices of hosted models: the same or a comparable one, and the volume at which self-hosting breaks even."""
+"""Beside the prices of hosted models: the same or a comparable one, and the volume at which self-hosting pays."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,12 +40,16 @@ def hosted_prices(
     return sorted(found, key=lambda entry: (not entry["same_model"], entry["usd_per_mtok"], entry["provider"]))
 
 
-def hosted_price(row: Mapping[str, Any], architecture: Architecture, request: InferenceRequest, as_of: date) -> dict[str, Any]:
+def hosted_price(
+    row: Mapping[str, Any], architecture: Architecture, request: InferenceRequest, as_of: date
+) -> dict[str, Any]:
     """Return one hosted price with its blend at the request's mix; cached input at its own price where there is one."""
     hit = request.prefix_hit_fraction
     cached = row["cached_input_usd_per_mtok"]
     prompt = row["input_usd_per_mtok"] * (1 - hit) + (cached if cached is not None else row["input_usd_per_mtok"]) * hit
-    blend = (prompt * request.prompt_tokens + row["output_usd_per_mtok"] * request.output_tokens) / request.tokens_per_request
+    blend = (
+        prompt * request.prompt_tokens + row["output_usd_per_mtok"] * request.output_tokens
+    ) / request.tokens_per_request
     age = (as_of - row["observed_on"]).days
     same = row["model_id"] == architecture.name
     return {
@@ -75,13 +79,13 @@ def break_even(
     gain = price * capacity - usd_per_hour
     if gain <= 0:
         own = usd_per_hour / capacity * MTOK
-        note = f"Never: even full groups cost {own:.3g} USD per million tokens, the hosted price is {api_usd_per_mtok:.3g}."
+        note = f"Never: even full groups cost {own:.3g} USD per million tokens, the API {api_usd_per_mtok:.3g}."
         return {"tokens_per_month": None, "utilisation_fraction": None, "groups": None, "note": note}
     groups = max(1, math.ceil(redundant_usd_per_hour / gain - 1e-9))
     hourly = groups * usd_per_hour + redundant_usd_per_hour
     volume = hourly * HOURS_PER_MONTH / price
     share = volume / (groups * capacity * HOURS_PER_MONTH)
-    note = f"Below {volume / 1e9:,.3g} thousand million tokens a month the hosted model is cheaper; idle hours are paid for."
+    note = f"Below {volume / 1e9:,.3g} thousand million tokens a month the API is cheaper; idle hours are paid for."
     return {"tokens_per_month": volume, "utilisation_fraction": share, "groups": groups, "note": note}
 
 

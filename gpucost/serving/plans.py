@@ -1,7 +1,7 @@
 """How a model can be spread over each kind of node, and how fast each way is: physics only, no prices.
 
-For every distinct accelerator and node, the layouts of one replica are listed, each is tried at a ladder of batches, and
-the best batch within memory and the latency targets is kept. What cannot be is kept too, with its reason.
+For every distinct accelerator and node, the layouts of one replica are listed, each is tried at a ladder of batches,
+and the best batch within memory and the latency targets is kept. What cannot be is kept too, with its reason.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,6 +22,7 @@ from gpucost.types import Architecture
 # Batches tried: 1, 1.41, 2 … 4,096, and what memory holds.
 LADDER = np.unique(np.round(2.0 ** np.arange(0, 12.5, 0.5)))
 WIDE_RANKS = (16, 32, 64)
+NODE_GPUS = 8  # experts spread over nodes of at least so many
 MS_PER_S = 1e3
 REASONS = ("", "memory", "ttft", "tpot")
 
@@ -66,7 +67,8 @@ class Plans:
     @property
     def serves(self) -> Flags:
         """Whether the model fits and meets the targets."""
-        return self.reason == 0
+        served: Flags = self.reason == 0
+        return served
 
 
 def layouts(architecture: Architecture, key: Key, largest: int) -> list[tuple[int, int, int]]:
@@ -79,7 +81,8 @@ def layouts(architecture: Architecture, key: Key, largest: int) -> list[tuple[in
     degrees = [t for t in (1, 2, 4, 8, *WIDE_RANKS) if t <= min(node, largest)]
     found = [(t, 1, 1) for t in degrees if architecture.heads % t == 0 and t <= 16]
     if architecture.experts:
-        found += [(1, d, 1) for d in degrees if d > 1]
+        wide = WIDE_RANKS if key.system.scaleout_gb_per_s and largest > node >= NODE_GPUS else ()
+        found += [(1, d, 1) for d in sorted({*degrees, *(w for w in wide if w <= largest)}) if d > 1]
     if key.system.scaleout_gb_per_s and largest > node:
         whole = max((t for t in degrees if architecture.heads % t == 0 and t <= 8), default=1)
         found += [(whole, 1, p) for p in (2, 4) if whole * p <= largest and whole >= min(node, 8)]
@@ -134,13 +137,12 @@ def evaluate(
     capacity = serving.capacity_sequences(case, prompt, output)
     limit = np.minimum(capacity, case.rates.batch_limit * case.placement.data)
     best, meets = climb(case, limit, request, prompt, output)
-    rows = np.arange(len(deployments))
     at = serving.steady(case, np.maximum(best, 1.0), prompt, output)
     first_ok = at.ttft_s * MS_PER_S <= (request.ttft_ms or np.inf)
     reason = np.where(capacity < 1, 1, np.where(~first_ok, 2, np.where(~meets, 3, 0)))
     return Plans(
-        deployments, case, of[rows] if len(rows) else of, case.placement.gpus, reason.astype(np.int64), np.maximum(best, 1.0),
-        capacity, at.output_tokens_per_s * case.rates.saturation, at.tpot_s, at.ttft_s, at.prompt_time_fraction, at.step,
+        deployments, case, of, case.placement.gpus, reason.astype(np.int64), np.maximum(best, 1.0), capacity,
+        at.output_tokens_per_s * case.rates.saturation, at.tpot_s, at.ttft_s, at.prompt_time_fraction, at.step,
         widths(deployments, at, ranges),
     )  # fmt: skip
 
@@ -159,11 +161,13 @@ def climb(
     meets = (at.tpot_s * MS_PER_S <= (request.tpot_ms or np.inf)).reshape(count, steps)
     speed = np.where(meets, at.output_tokens_per_s.reshape(count, steps), -1.0)
     best = np.argmax(speed, axis=1)
-    return batch.reshape(count, steps)[np.arange(count), best], meets.any(axis=1)
+    chosen: Floats = batch.reshape(count, steps)[np.arange(count), best]
+    any_meets: Flags = np.any(meets, axis=1)
+    return chosen, any_meets
 
 
 def widths(deployments: Sequence[Deployment], at: serving.Steady, ranges: Mapping[str, float]) -> Floats:
-    """Return half the logarithmic width of each plan's 80 % range, from the traits that the validation found to matter."""
+    """Return half the logarithmic width of each plan's 80 % range, by the traits that validation found to matter."""
     known = {name: float(np.log(ratio)) for name, ratio in ranges.items() if name != "base"}
     width = np.full(len(deployments), np.log(ranges["base"])) + known["saturation"]
     host = np.maximum(at.step.host_s, 0.0) / at.step.total_s

@@ -129,9 +129,9 @@ def make_request(
         cache=choice(cache, "--cache", ("auto", *CACHE_BYTES)),
         engine=choice(engine, "--engine", ENGINE_NAMES),
         gpu=gpu, provider=provider, region=region,
-        option=None if option is None else training_request._option(option),
-        as_of=training_request._date(as_of, "--as-of"),
-        known_as_of=training_request._date(known_as_of, "--known-as-of"),
+        option=None if option is None else training_request.read_options(option),
+        as_of=training_request.read_date(as_of, "--as-of"),
+        known_as_of=training_request.read_date(known_as_of, "--known-as-of"),
         utilisation_fraction=utilisation_fraction, utilisation_given=utilisation is not None,
         profile=profile, autoscale=bool(autoscale), floor_replicas=whole(floor, "--floor", 0),
         replicas=None if replicas is None else whole(replicas, "--replicas", 1),
@@ -168,10 +168,14 @@ def distribution_lengths(name: str | None, known: dict[str, tuple[float, float]]
         return own_lengths(name)
     from gpucost.errors import UnknownNameError
 
-    raise UnknownNameError("length distribution", name, sorted(known), "Or give a CSV file with columns prompt and output.")
+    raise UnknownNameError(
+        "length distribution", name, sorted(known), "Or give a CSV file with columns prompt and output."
+    )
 
 
-def length_or_number(value: str | float | None, known: dict[str, tuple[float, float]], column: int) -> str | float | None:
+def length_or_number(
+    value: str | float | None, known: dict[str, tuple[float, float]], column: int
+) -> str | float | None:
     """Return a number as it is, or the mean of a distribution that is named instead."""
     if not isinstance(value, str) or value.strip()[:1].isdigit() or value.strip()[:1] in ".+-":
         return value
@@ -185,7 +189,8 @@ def own_lengths(path: str) -> tuple[float, float]:
 
     from gpucost.errors import DataError
 
-    prompts, outputs = [], []
+    prompts: list[float] = []
+    outputs: list[float] = []
     with open(path, encoding="utf-8-sig", newline="") as handle:
         for number, row in enumerate(csv.DictReader(handle), start=2):
             for column, into in (("prompt", prompts), ("output", outputs)):
@@ -234,7 +239,9 @@ def milliseconds(value: str | float, flag: str) -> float:
     try:
         number = float(text) * scale
     except ValueError:
-        raise UsageError(f"{flag}: cannot read {value!r}. Write milliseconds or seconds, such as 200ms or 1.5s.") from None
+        raise UsageError(
+            f"{flag}: cannot read {value!r}. Write milliseconds or seconds, such as 200ms or 1.5s."
+        ) from None
     if not 0 < number < 1e9:
         raise UsageError(f"{flag}: {value!r} is not a positive latency.")
     return number
@@ -270,7 +277,9 @@ def contradictions(request: InferenceRequest) -> None:
     if request.utilisation_fraction == 0:
         raise UsageError("--utilisation: at 0 % no token is served. Write 70% or 0.7.")
     if request.draft_tokens and not request.acceptance_fraction:
-        raise UsageError("--draft-tokens needs --acceptance, the probability that a proposed token is kept, such as 0.7.")
+        raise UsageError(
+            "--draft-tokens needs --acceptance, the probability that a proposed token is kept, such as 0.7."
+        )
     if request.acceptance_fraction and not request.draft_tokens:
         raise UsageError("--acceptance belongs to --draft-tokens; say how many tokens are proposed per step.")
     if request.replicas is not None and request.autoscale:

@@ -71,14 +71,17 @@ def select(request: InferenceRequest, catalog: "Catalog", market: Market) -> Int
     if not mask.any():
         asked = ", ".join(f"--{name} {value}" for name, value in named.items()) or "the catalog"
         raise PriceMissingError(
-            f"no price can be ordered for {asked} as of {market.facts.as_of}. `gpucost prices` lists what is known; widen one of the filters."
+            f"no price can be ordered for {asked} as of {market.facts.as_of}. "
+            "`gpucost prices` lists what is known; widen one of the filters."
         )
     if request.strict_prices:
         mask &= ~market.terms.stale
     if request.max_age_days is not None:
         mask &= market.terms.age_days <= request.max_age_days
     if not mask.any():
-        raise PriceMissingError("every price is older than allowed. Try a larger --max-age, or leave --strict-prices out.")
+        raise PriceMissingError(
+            "every price is older than allowed. Try a larger --max-age, or leave --strict-prices out."
+        )
     return np.flatnonzero(mask)
 
 
@@ -101,8 +104,9 @@ def check_budget(request: InferenceRequest, market: Market, pairs: Pairs, order:
     if request.max_cost_usd is not None and cost > request.max_cost_usd:
         offer = market.facts.offers[int(pairs.offer[cheapest])]
         raise OverBudgetError(
-            f"the cheapest of {len(order)} offers costs {cost:,.2f} USD a month ({offer.provider} {offer.instance_type}, "
-            f"{int(pairs.gpus[cheapest])} × {offer.gpu}), over the budget of {request.max_cost_usd:,.2f} USD."
+            f"the cheapest of {len(order)} offers costs {cost:,.2f} USD a month ({offer.provider} "
+            f"{offer.instance_type}, {int(pairs.gpus[cheapest])} × {offer.gpu}), "
+            f"over the budget of {request.max_cost_usd:,.2f} USD."
         )
 
 
@@ -114,27 +118,35 @@ def nothing(
     if not fits.any():
         need = min((float(d.gpus) for d in plans.deployments), default=0.0)
         return NothingFitsError(
-            f"{architecture.name} in {plans.deployments[0].format if plans.deployments else request.precision} fits no replica of these offers "
+            f"{architecture.name} in {plans.deployments[0].format} fits no replica of these offers "
             f"(largest tried: {max((d.gpus for d in plans.deployments), default=0)} accelerators, smallest {need:g}). "
             "Try a narrower --precision, larger accelerators, or --offload."
         )
     best_tpot, best_ttft = float(plans.tpot_s[fits].min()) * MS_PER_S, float(plans.ttft_s[fits].min()) * MS_PER_S
     return NothingFitsError(
-        f"no offer meets the latency targets: at a batch that they allow the fastest answers its first token in {best_ttft:.0f} ms "
+        f"no offer meets the latency targets: the fastest gives its first token in {best_ttft:.0f} ms "
         f"and a token every {best_tpot:.1f} ms or more. Loosen --ttft or --tpot, or allow faster accelerators."
     )
 
 
 def payload(
-    request: InferenceRequest, architecture: Architecture, catalog: "Catalog", market: Market, plans: Plans, pairs: Pairs,
-    order: Integers, offers: Integers,
-) -> dict[str, Any]:  # fmt: skip
+    request: InferenceRequest,
+    architecture: Architecture,
+    catalog: "Catalog",
+    market: Market,
+    plans: Plans,
+    pairs: Pairs,
+    order: Integers,
+    offers: Integers,
+) -> dict[str, Any]:
     """Build the answer's payload."""
     shown = order if request.top == 0 else order[: request.top]
     options = [answer.option(request, market, plans, pairs, int(row), rank) for rank, row in enumerate(shown, start=1)]
     best = int(order[0])
     beside = beside_apis(request, architecture, catalog, market, plans, pairs, best)
-    sources = {entry["source_id"] for entry in beside.get("api", [])} | {s for row in options for s in row["source_ids"]}
+    sources = {entry["source_id"] for entry in beside.get("api", [])} | {
+        s for row in options for s in row["source_ids"]
+    }
     return {
         "kind": "inference",
         "schema_version": SCHEMA_VERSION,
@@ -178,7 +190,8 @@ def said(request: InferenceRequest, architecture: Architecture) -> list[str]:
         rate = costing.mean_rate(request)
         lines.append(
             f"{rate:,.3g} requests/s on average, profile {request.profile}; replicas are loaded to "
-            f"{request.utilisation_fraction:.0%} at the busiest hour" + (", scaled by the hour." if request.autoscale else ".")
+            f"{request.utilisation_fraction:.0%} at the busiest hour"
+            + (", scaled by the hour." if request.autoscale else ".")
         )
     else:
         share = request.utilisation_fraction if request.utilisation_given else 1.0
@@ -187,12 +200,18 @@ def said(request: InferenceRequest, architecture: Architecture) -> list[str]:
 
 
 def warnings(
-    request: InferenceRequest, architecture: Architecture, market: Market, options: list[dict[str, Any]], beside: Mapping[str, Any]
-) -> list[str]:  # fmt: skip
+    request: InferenceRequest,
+    architecture: Architecture,
+    market: Market,
+    options: list[dict[str, Any]],
+    beside: Mapping[str, Any],
+) -> list[str]:
     """Return what a reader must know of the whole answer."""
     found = [answer.QUEUE_CAVEAT]
     if architecture.status == "synthesised":
-        found.append(f"{architecture.name} is synthesised from its size alone; give a config.json for its true dimensions.")
+        found.append(
+            f"{architecture.name} is synthesised from its size alone; give a config.json for its true dimensions."
+        )
     if options[0]["price_stale"]:
         found.append("The first option's price is old; its range is widened. --strict-prices leaves old prices out.")
     limit = architecture.max_sequence_tokens
@@ -204,8 +223,14 @@ def warnings(
 
 
 def beside_apis(
-    request: InferenceRequest, architecture: Architecture, catalog: "Catalog", market: Market, plans: Plans, pairs: Pairs, best: int
-) -> dict[str, Any]:  # fmt: skip
+    request: InferenceRequest,
+    architecture: Architecture,
+    catalog: "Catalog",
+    market: Market,
+    plans: Plans,
+    pairs: Pairs,
+    best: int,
+) -> dict[str, Any]:
     """Return hosted prices of the model and the break-even against the cheapest of them."""
     comparable = hosted.comparable_models(architecture, catalog.architectures())
     api = hosted.hosted_prices(catalog.rows("hosted_tokens"), architecture, comparable, request, market.facts.as_of)
@@ -217,20 +242,24 @@ def beside_apis(
     per_unit = max(np.floor(unit / replica), 1.0)
     gpus = unit if unit >= replica else float(np.ceil(replica / unit)) * unit
     share = request.utilisation_fraction if request.has_demand or request.utilisation_given else 1.0
-    speed = float(plans.output_tokens_per_s[plan]) * per_unit * request.tokens_per_request / request.output_tokens * share
+    speed = (
+        float(plans.output_tokens_per_s[plan]) * per_unit * request.tokens_per_request / request.output_tokens * share
+    )
     hourly = gpus * offer.usd_per_gpu_hour
     spare = np.ceil(request.redundancy / per_unit) * hourly
     against = api[0]
     point = hosted.break_even(hourly, speed, float(spare), against["usd_per_mtok"])
     middle = point["tokens_per_month"] or speed * SECONDS_PER_HOUR * HOURS_PER_MONTH
     line = hosted.curve(hourly, speed, float(spare), against["usd_per_mtok"], middle)
-    named = {"against_provider": against["provider"], "against_model": against["model"], "against_usd_per_mtok": against["usd_per_mtok"]}
+    named = {
+        "against_provider": against["provider"],
+        "against_model": against["model"],
+        "against_usd_per_mtok": against["usd_per_mtok"],
+    }
     return {"api": api, "breakeven": {**point, **named}, "breakeven_curve": line}
 
 
-def excluded(
-    market: Market, plans: Plans, offers: Integers, order: Integers, pairs: Pairs
-) -> list[dict[str, Any]]:
+def excluded(market: Market, plans: Plans, offers: Integers, order: Integers, pairs: Pairs) -> list[dict[str, Any]]:
     """Return the offers that serve nothing, each with the reason; equal reasons of one product are one entry."""
     served = {int(pairs.offer[row]) for row in order}
     found: dict[tuple[str, ...], dict[str, Any]] = {}
@@ -240,9 +269,21 @@ def excluded(
             continue
         offer = market.facts.offers[int(number)]
         reason = reasons.get(int(market.supply.key[number]), "memory")
-        text = EXPLAIN[reason].format(gpus=int(market.supply.largest_gpus[number]), why=market.supply.cap_reasons[int(number)])
+        text = EXPLAIN[reason].format(
+            gpus=int(market.supply.largest_gpus[number]), why=market.supply.cap_reasons[int(number)]
+        )
         name = (offer.provider, offer.instance_type, offer.option, offer.gpu, text)
-        entry = found.setdefault(name, {"provider": offer.provider, "instance_type": offer.instance_type, "option": offer.option, "gpu": offer.gpu, "reason": text, "regions": []})  # fmt: skip
+        entry = found.setdefault(
+            name,
+            {
+                "provider": offer.provider,
+                "instance_type": offer.instance_type,
+                "option": offer.option,
+                "gpu": offer.gpu,
+                "reason": text,
+                "regions": [],
+            },
+        )
         if offer.region and offer.region not in entry["regions"]:
             entry["regions"].append(offer.region)
     return list(found.values())[:EXCLUDED_SHOWN]
@@ -265,5 +306,3 @@ def key_reasons(plans: Plans) -> dict[int, str]:
         if int(key) not in found or rank[name] < rank[found[int(key)]]:
             found[int(key)] = name
     return found
-
-

@@ -29,7 +29,16 @@ _COLUMNS = {
 }
 MS_PER_S = 1e3
 NOT_CORE_WEIGHT = 0.25  # what a row that is not suited to validation counts in a fit, against one that is
-TRAITS = ("saturation", "unstated_layout", "unstated_lengths", "mixture_of_experts", "unusual_family", "unusual_engine", "host_bound", "first_token")  # fmt: skip
+TRAITS = (
+    "saturation",
+    "unstated_layout",
+    "unstated_lengths",
+    "mixture_of_experts",
+    "unusual_family",
+    "unusual_engine",
+    "host_bound",
+    "first_token",
+)
 DEFAULT_RANGES: dict[str, float] = {"base": 0.22, **dict.fromkeys(TRAITS, 1.2)}
 USUAL_FAMILIES = ("ampere", "ada", "hopper", "blackwell")
 USUAL_ENGINES = ("vllm", "sglang", "trtllm", "llama.cpp")
@@ -103,9 +112,11 @@ def measured(row: Row, read: ServingRow, index: int) -> tuple[list[Measured], li
 def predicted(figures: Sequence[Measured], shown: Printed) -> Floats:
     """Return the predictions of figures, in their units."""
     by_metric = {
-        "output_tokens_per_s": shown.output_tokens_per_s, "total_tokens_per_s": shown.total_tokens_per_s,
-        "tpot_ms": shown.tpot_s * MS_PER_S, "ttft_ms": shown.ttft_s * MS_PER_S,
-    }  # fmt: skip
+        "output_tokens_per_s": shown.output_tokens_per_s,
+        "total_tokens_per_s": shown.total_tokens_per_s,
+        "tpot_ms": shown.tpot_s * MS_PER_S,
+        "ttft_ms": shown.ttft_s * MS_PER_S,
+    }
     return np.array([by_metric[figure.metric][figure.row] for figure in figures], dtype=np.float64)
 
 
@@ -120,11 +131,16 @@ def traits_of(found: Measurements, figures: Sequence[Measured], shown: Printed) 
         d = row.deployment
         table.append(
             (
-                row.group == "saturation", not row.stated_layout and d.gpus > 1, not row.stated_lengths,
-                d.architecture.experts > 0, d.accelerator.family not in USUAL_FAMILIES, d.engine not in USUAL_ENGINES,
-                bool(shown.host_share[figure.row] > 0.3), figure.metric == "ttft_ms" or row.scenario == "prompt",
+                row.group == "saturation",
+                not row.stated_layout and d.gpus > 1,
+                not row.stated_lengths,
+                d.architecture.experts > 0,
+                d.accelerator.family not in USUAL_FAMILIES,
+                d.engine not in USUAL_ENGINES,
+                bool(shown.host_share[figure.row] > 0.3),
+                figure.metric == "ttft_ms" or row.scenario == "prompt",
             )
-        )  # fmt: skip
+        )
     return np.array(table, dtype=np.bool_).reshape(len(figures), len(TRAITS))
 
 
@@ -182,9 +198,14 @@ def observe(found: Measurements) -> Observations:
     rows = [found.rows[figure.row] for figure in found.figures]
     values = np.array([figure.value for figure in found.figures])
     return Observations(
-        loads_of(found.rows, DEFAULTS), found.figures, np.log(values), np.array([row.source for row in rows]),
-        np.array([row.group for row in rows]), np.array([row.core for row in rows]), np.array([usable(row) for row in rows]),
-    )  # fmt: skip
+        loads_of(found.rows, DEFAULTS),
+        found.figures,
+        np.log(values),
+        np.array([row.source for row in rows]),
+        np.array([row.group for row in rows]),
+        np.array([row.core for row in rows]),
+        np.array([usable(row) for row in rows]),
+    )
 
 
 def usable(row: ServingRow) -> bool:
@@ -210,19 +231,28 @@ def used(seen: Observations) -> Flags:
     return np.array([parameter.name.partition(".")[2] not in members for parameter in PARAMETERS])
 
 
-def fit(seen: Observations, chosen: Flags, start: Mapping[str, float] = DEFAULTS, rounds: int = 8) -> dict[str, float]:
-    """Return the parameters that balance the chosen figures and the priors: robust least squares, maximum a posteriori."""
+def fit(
+    seen: Observations,
+    chosen: Flags,
+    start: Mapping[str, float] = DEFAULTS,
+    rounds: int = 8,
+    centre: Mapping[str, float] = DEFAULTS,
+) -> dict[str, float]:
+    """Return the parameters that balance the chosen figures and the priors: robust least squares, maximum a posteriori.
+
+    `centre` is the middle of the priors; `start` is only where the search begins.
+    """
     from scipy.optimize import least_squares
 
     names = [parameter.name for parameter in PARAMETERS]
-    centre = np.log([DEFAULTS[name] for name in names])
+    middle = np.log([centre[name] for name in names])
     spread = np.array([parameter.spread for parameter in PARAMETERS])
     free = np.flatnonzero(used(seen))
     weight = voice(seen, chosen)
     rows = np.flatnonzero(weight > 0)
 
     def values(z: Floats) -> dict[str, float]:
-        logs = centre.copy()
+        logs = middle.copy()
         logs[free] += z * spread[free]
         return dict(zip(names, np.exp(logs).tolist(), strict=True))
 
@@ -230,7 +260,7 @@ def fit(seen: Observations, chosen: Flags, start: Mapping[str, float] = DEFAULTS
         logged = np.log(np.maximum(predicted(seen.figures, printed(seen.loads, values(z))), 1e-12))
         return np.concatenate([((logged - seen.log_measured) / WITHIN_SOURCE * weight)[rows], z])
 
-    first = ((np.log([start[name] for name in names]) - centre) / spread)[free]
+    first = ((np.log([start[name] for name in names]) - middle) / spread)[free]
     solution = least_squares(cost, np.clip(first, -4.9, 4.9), bounds=(-5.0, 5.0), loss="soft_l1", max_nfev=rounds)
     return values(solution.x)
 
@@ -245,7 +275,10 @@ GROUPINGS = {
 def leave_one_out(
     found: Measurements, seen: Observations, grouping: str = "source", start: Mapping[str, float] = DEFAULTS
 ) -> Floats:
-    """Predict each group with a calibration fitted to the others; return log predictions. Groups without core rows share one fit."""
+    """Predict each group with a calibration fitted to the others; groups without core rows share one fit.
+
+    Returns log predictions.
+    """
     groups = np.array([GROUPINGS[grouping](found.rows[figure.row]) for figure in found.figures])
     logged = np.full(len(groups), np.nan)
     whole: dict[str, float] | None = None
@@ -266,18 +299,32 @@ def own_steps(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     for number, row in enumerate(rows):
         decode, eager = row["phase"] == "decode", row["mode"] == "eager"
         tokens = float(row["batch"]) * float(row["context"])
-        speed = {"tpot_ms": float(row["step_s"]) * MS_PER_S} if decode else {
-            "measured_total_tokens_per_s": tokens / float(row["step_s"])
-        }  # fmt: skip
+        speed = (
+            {"tpot_ms": float(row["step_s"]) * MS_PER_S}
+            if decode
+            else {"measured_total_tokens_per_s": tokens / float(row["step_s"])}
+        )
         answer.append(
             {
-                "id": f"own-{number}", "source_name": "own device runs", "model": OWN_MODELS.get(row["model"], row["model"]),
-                "gpu": row["gpu"], "n_gpus": row["tp"], "tp": row["tp"], "pp": 1, "weight_precision": row["weight_precision"],
-                "engine": "transformers" if eager and decode else "plain", "kv_precision": "bf16",
-                "scenario": "fixed-batch" if decode else "prefill-only", "isl": row["context"], "osl": 1,
-                "batch_or_concurrency": row["batch"], "notes": "decode only", "core": 1, **speed,
+                "id": f"own-{number}",
+                "source_name": "own device runs",
+                "model": OWN_MODELS.get(row["model"], row["model"]),
+                "gpu": row["gpu"],
+                "n_gpus": row["tp"],
+                "tp": row["tp"],
+                "pp": 1,
+                "weight_precision": row["weight_precision"],
+                "engine": "eager" if eager and decode else "plain",
+                "kv_precision": "bf16",
+                "scenario": "fixed-batch" if decode else "prefill-only",
+                "isl": row["context"],
+                "osl": 1,
+                "batch_or_concurrency": row["batch"],
+                "notes": "decode only",
+                "core": 1,
+                **speed,
             }
-        )  # fmt: skip
+        )
     return answer
 
 
@@ -304,7 +351,11 @@ def items_of(found: Measurements, figures: Sequence[Measured], middle: Floats, w
     for figure, value, wide in zip(figures, middle.tolist(), width.tolist(), strict=True):
         row = found.rows[figure.row]
         low, high = value * np.exp(-wide), value * np.exp(wide)
-        items.append(report.Item(row.id, row.source, figure.metric, figure.value, value, float(low), float(high), row.group, row.notes))  # fmt: skip
+        items.append(
+            report.Item(
+                row.id, row.source, figure.metric, figure.value, value, float(low), float(high), row.group, row.notes
+            )
+        )
     return items
 
 
@@ -321,7 +372,7 @@ def predict(found: Measurements, calibration: Calibration) -> tuple[list[report.
 
 
 def load(rows: Sequence[Mapping[str, Any]]) -> Calibration:
-    """Read the rows of the serving calibration; later rows override earlier ones, so that a user's own book may follow."""
+    """Read the rows of the serving calibration; later rows override earlier ones."""
     values, ranges = dict(DEFAULTS), dict(DEFAULT_RANGES)
     for row in rows:
         target = ranges if row["kind"] == "range" else values
@@ -361,7 +412,10 @@ def validate(
     return held_out_payload(found, calibration, leave_out)
 
 
-IN_SAMPLE = "predicted with the shipped calibration, which was fitted to the shipped rows (in-sample where they are among these)"  # fmt: skip
+IN_SAMPLE = (
+    "predicted with the shipped calibration, which was fitted to the shipped rows "
+    "(in-sample where they are among these)"
+)
 
 
 def only_core(found: Measurements) -> Measurements:
@@ -373,7 +427,9 @@ def only_core(found: Measurements) -> Measurements:
         return [Measured(new[f.row], f.metric, f.value) for f in figures if f.row in new]
 
     rows = [found.rows[index] for index in kept]
-    return Measurements(rows, moved(found.figures), moved(found.loaded), found.skipped, found.sources, len(kept) + len(found.skipped))  # fmt: skip
+    return Measurements(
+        rows, moved(found.figures), moved(found.loaded), found.skipped, found.sources, len(kept) + len(found.skipped)
+    )
 
 
 def held_out_payload(found: Measurements, calibration: Calibration, grouping: str) -> dict[str, Any]:
@@ -384,7 +440,9 @@ def held_out_payload(found: Measurements, calibration: Calibration, grouping: st
     width = width_of(traits_of(found, found.figures, shown), calibration.ranges)
     items = items_of(found, found.figures, np.exp(logged), width)
     method = f"each {grouping} predicted with a calibration fitted to the others"
-    answer = report.payload(found.total, items, found.skipped, found.sources, kind="validation", validated="serving", method=method)  # fmt: skip
+    answer = report.payload(
+        found.total, items, found.skipped, found.sources, kind="validation", validated="serving", method=method
+    )
     for group in ("stated", "saturation"):
         answer[group] = report.statistics([item for item in items if item.group == group])
     return answer

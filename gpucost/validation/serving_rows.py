@@ -83,17 +83,35 @@ def read_row(row: Row, facts: Facts) -> ServingRow:
     if spread.tensor * spread.data * spread.pipeline * spread.replicas != gpus and not spread.decode_workers:
         notes.append("stated degrees name the same accelerators twice: read as one group")
     deployment = Deployment(
-        architecture, accelerator, system_of(facts, accelerator, spread), engine,
-        serving_wording.weight_format(row.get("weight_precision")), serving_wording.cache_format(row.get("kv_precision")),
-        spread.tensor, spread.data, spread.pipeline, spread.expert,
-    )  # fmt: skip
+        architecture,
+        accelerator,
+        system_of(facts, accelerator, spread),
+        engine,
+        serving_wording.weight_format(row.get("weight_precision")),
+        serving_wording.cache_format(row.get("kv_precision")),
+        spread.tensor,
+        spread.data,
+        spread.pipeline,
+        spread.expert,
+    )
     return ServingRow(
-        id=str(row.get("id") or ""), source=str(row.get("source_name") or ""), deployment=deployment, scenario=kind,
-        prompt_tokens=max(prompt, 0.0), output_tokens=max(output, 1.0), batch=batch, rate=rate, replicas=spread.replicas,
-        prompt_workers=spread.prompt_workers, decode_workers=spread.decode_workers,
-        decode_only="decode only" in words.lower(), stated_lengths=stated, stated_layout=spread.stated,
-        core=wording.flag(row.get("core")) is not False, notes=tuple(notes),
-    )  # fmt: skip
+        id=str(row.get("id") or ""),
+        source=str(row.get("source_name") or ""),
+        deployment=deployment,
+        scenario=kind,
+        prompt_tokens=max(prompt, 0.0),
+        output_tokens=max(output, 1.0),
+        batch=batch,
+        rate=rate,
+        replicas=spread.replicas,
+        prompt_workers=spread.prompt_workers,
+        decode_workers=spread.decode_workers,
+        decode_only="decode only" in words.lower(),
+        stated_lengths=stated,
+        stated_layout=spread.stated,
+        core=wording.flag(row.get("core")) is not False,
+        notes=tuple(notes),
+    )
 
 
 def system_of(facts: Facts, accelerator: Accelerator, spread: serving_wording.Spread) -> System:
@@ -143,7 +161,13 @@ def from_columns(row: Row, name: str, total_b: float | None, active_b: float | N
     With f the width of an expert, one expert in every layer has 3·h·f·layers parameters; what the total holds beyond
     attention and embeddings ÷ that is the number of experts, and the same of the active parameters those per token.
     """
-    dense = training_rows.from_columns({**row, "gated_mlp": "y"}, name, wording.count(row.get("n_layers")), wording.count(row.get("hidden")) or 1, total_b)  # fmt: skip
+    dense = training_rows.from_columns(
+        {**row, "gated_mlp": "y"},
+        name,
+        wording.count(row.get("n_layers")),
+        wording.count(row.get("hidden")) or 1,
+        total_b,
+    )
     dense = replace(dense, head_dim=wording.count(row.get("head_dim")) or dense.head_dim, tied_embeddings=False)
     if not total_b or not active_b or active_b > 0.85 * total_b:
         return dense

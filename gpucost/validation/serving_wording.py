@@ -1,4 +1,4 @@
-"""Reading the words of published serving tables: engines and their age, weight formats, scenarios, data sets, layouts."""
+"""Reading the words of published serving tables: engines and their age, formats, scenarios, data sets, layouts."""
 
 import re
 from dataclasses import dataclass
@@ -19,7 +19,8 @@ _EARLY_SIGNS = ("fastgen", "deepspeed", "lightllm", "tgi", "text-generation-infe
 
 _FORMAT_SIGNS = (
     ("mxfp4", "mxfp4"), ("nvfp4", "nvfp4"), ("fp4", "nvfp4"), ("w8a8", "int8"), ("w8a16", "w8a16"), ("w4a", "int4"),
-    ("gguf", "gguf"), ("q4_", "gguf"), ("q4k", "gguf"), ("int4", "int4"), ("awq", "int4"), ("gptq", "int4"), ("4bit", "int4"),
+    ("gguf", "gguf"), ("q4_", "gguf"), ("q4k", "gguf"), ("int4", "int4"), ("awq", "int4"), ("gptq", "int4"),
+    ("4bit", "int4"),
     ("fp8", "fp8"), ("float8", "fp8"), ("e4m3", "fp8"), ("int8", "int8"), ("8bit", "int8"), ("q8", "int8"),
     ("bf16", "bf16"), ("bfloat16", "bf16"), ("fp16", "fp16"), ("half", "fp16"), ("float16", "fp16"),
 )  # fmt: skip
@@ -27,7 +28,8 @@ _FORMAT_SIGNS = (
 # Mean prompt and output of known request sets, in tokens, where a row names the set but states no lengths.
 # ShareGPT as vLLM's benchmark filters it; MLPerf Inference's data sets as its rules list them.
 DATASETS = (
-    ("sharegpt", 220.0, 200.0), ("open-orca", 294.0, 294.0), ("llama2-70b", 294.0, 294.0), ("mixtral-8x7b", 300.0, 145.0),
+    ("sharegpt", 220.0, 200.0), ("open-orca", 294.0, 294.0), ("llama2-70b", 294.0, 294.0),
+    ("mixtral-8x7b", 300.0, 145.0),
     ("llama3.1-405b", 9400.0, 680.0), ("llama3.1-8b", 778.0, 73.0), ("deepseek-r1", 800.0, 3880.0),
     ("gpt-j", 778.0, 73.0), ("cnn", 778.0, 73.0), ("burstgpt", 620.0, 235.0), ("alpaca", 20.0, 60.0),
 )  # fmt: skip
@@ -56,6 +58,8 @@ def engine(text: object, year: float) -> str:
         return "transformers"
     if any(sign in word for sign in _EARLY_SIGNS):
         return "vllm-2024"
+    if "eager" in word:
+        return "eager"
     return "plain" if any(sign in word for sign in _PLAIN_SIGNS) else "unknown"
 
 

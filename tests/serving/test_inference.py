@@ -1,0 +1,283 @@
+"""`gpucost inference` as a user meets it: bills that add up, monotone answers, anchors from outside, clear refusals."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gpucost
+from gpucost.catalog import open_catalog
+from gpucost.cli.inference import command
+from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, UsageError
+from gpucost.physics import serving
+from gpucost.physics.serving_cases import Deployment, build
+from gpucost.serving import answer, costing, hosted
+from gpucost.serving.demand import profile_of, replicas_by_hour
+from gpucost.serving.fit import mig_key, serving_fit_payload
+from gpucost.serving.run import calibration_of
+
+CATALOG = open_catalog()
+
+
+def ask(model="llama-3.1-8b", **wanted):
+    return gpucost.inference(model, catalog=CATALOG, **wanted)
+
+
+def test_lines_add_up_to_the_month_and_the_month_to_the_price_of_tokens():
+    for wanted in (
+        {},
+        {"requests_per_s": 7.5, "redundancy": 1, "profile": "office"},
+        {"tokens_per_month": "3b", "autoscale": True},
+    ):
+        for option in ask(**wanted).options:
+            cents = sum(round(line["cost_usd"] * 100) for line in option["lines"])
+            assert cents == round(option["usd_per_month"] * 100)
+            assert option["usd_per_mtok"] == pytest.approx(option["usd_per_month"] / option["tokens_per_month"] * 1e6)
+            for line in option["lines"]:
+                assert line["cost_usd"] == pytest.approx(line["quantity"] * line["unit_price_usd"], abs=0.0051)
+
+
+def test_input_and_output_prices_mix_to_the_blend():
+    """700 prompt and 300 output tokens: 0.7 · input + 0.3 · output is the blended price."""
+    best = ask(prompt=700, output=300).best
+    assert 0.7 * best["usd_per_mtok_input"] + 0.3 * best["usd_per_mtok_output"] == pytest.approx(best["usd_per_mtok"])
+
+
+def test_ranges_contain_their_points():
+    for option in ask(top=0).options:
+        assert option["usd_per_mtok_low"] <= option["usd_per_mtok"] <= option["usd_per_mtok_high"]
+        assert option["usd_per_month_low"] <= option["usd_per_month"] <= option["usd_per_month_high"]
+        assert option["tpot_ms_low"] < option["tpot_ms"] < option["tpot_ms_high"]
+
+
+def test_replicas_by_hand():
+    """12 requests/s on replicas that take 5 each at 100 %: three; at 70 %, four (12 ÷ 3.5 = 3.43)."""
+    flat = np.array([1.0])
+    assert replicas_by_hour(np.array([12.0]), np.array([5.0]), flat, 1).tolist() == [[3.0]]
+    assert replicas_by_hour(np.array([12.0]), np.array([3.5]), flat, 1).tolist() == [[4.0]]
+
+
+def test_redundancy_is_paid_and_serves_nothing():
+    plain, safe = (ask(requests_per_s=5, redundancy=n, gpu="l40s").best for n in (0, 1))
+    assert safe["usd_per_month"] > plain["usd_per_month"]
+    assert safe["tokens_per_month"] == plain["tokens_per_month"]
+
+
+def test_scaling_by_the_hour_never_costs_more_than_peak_capacity():
+    fixed, scaled = (ask(requests_per_s=40, profile="consumer", autoscale=a, gpu="l40s").best for a in (False, True))
+    assert scaled["usd_per_month"] < fixed["usd_per_month"]
+    assert profile_of("consumer").mean() == pytest.approx(1.0)
+
+
+def test_fixed_replicas_that_are_too_few_are_said_to_be():
+    best = ask(requests_per_s=500, replicas=1, gpu="l4", top=1).best
+    assert best["replicas"] == 1
+    assert any("too few" in note for note in best["notes"])
+
+
+prompts = st.integers(64, 20_000)
+
+
+@settings(max_examples=25, deadline=None)
+@given(prompts, st.integers(1, 20_000))
+def test_longer_prompts_are_never_cheaper_per_request(prompt, more):
+    short, long = (ask(prompt=p, output=200, gpu="h100-sxm", top=1).best for p in (prompt, min(prompt + more, 30_000)))
+    assert long["usd_per_mtok"] * (min(prompt + more, 30_000) + 200) >= short["usd_per_mtok"] * (prompt + 200) * (
+        1 - 1e-6
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.floats(8, 200), st.floats(1.0, 5.0))
+def test_tighter_latency_is_never_cheaper(tpot, ratio):
+    tight, loose = (
+        ask("llama-3.1-70b", precision="fp8", tpot=t, gpu="h200", top=1).best for t in (tpot * 2, tpot * 2 * ratio)
+    )
+    assert tight["usd_per_mtok"] >= loose["usd_per_mtok"] * (1 - 1e-9)
+
+
+def test_targets_are_met():
+    for option in ask("llama-3.1-70b", precision="fp8", tpot="40ms", ttft="800ms", top=0).options:
+        assert option["tpot_ms"] <= 40
+        assert option["ttft_ms"] <= 800
+
+
+def test_an_interruptible_offer_is_never_first():
+    assert ask().best["option"] not in ("spot", "interruptible")
+
+
+def test_every_offer_is_an_option_or_excluded_with_a_reason():
+    payload = ask("llama-3.1-405b", precision="bf16", top=0).payload
+    assert payload["excluded"]
+    assert all(entry["reason"] for entry in payload["excluded"])
+
+
+def test_doubling_a_price_doubles_the_cost():
+    best = ask(gpu="l40s").best
+    twice = answer.recompute(best["factors"], usd_per_gpu_hour=2 * best["usd_per_gpu_hour"])
+    assert twice["usd_per_month"] == pytest.approx(2 * best["usd_per_month"], abs=0.02)
+
+
+def test_the_live_formulas_give_what_the_answer_says():
+    result = ask(requests_per_s=3, redundancy=1)
+    derived = {row["name"]: row["value"] for row in result.payload["model"]["derived"]}
+    for name in ("usd_per_month", "usd_per_mtok", "usd_per_mtok_input", "usd_per_mtok_output", "energy_kwh", "kgco2e"):
+        assert derived[name] == pytest.approx(result.best[name], rel=1e-9)
+
+
+def test_units_by_hand():
+    assert costing.units_for(np.array([9.0]), np.array([2.0]), np.array([8.0]), np.array([1.0])).tolist() == [3.0]
+
+
+def test_break_even_by_hand():
+    """10 USD/h against 1 USD per million tokens: 10 million tokens an hour, 7.3 thousand million a month."""
+    found = hosted.break_even(10.0, 10_000.0, 0.0, 1.0)
+    assert found["tokens_per_month"] == pytest.approx(7.3e9)
+    assert hosted.break_even(100.0, 1_000.0, 0.0, 1.0)["tokens_per_month"] is None
+
+
+def test_the_break_even_lies_where_both_curves_meet():
+    payload = ask("llama-3.1-70b", precision="fp8").payload
+    point, line = payload["breakeven"]["tokens_per_month"], payload["breakeven_curve"]
+    below = [row for row in line if row["tokens_per_month"] < point * 0.99]
+    assert all(row["self_host_usd"] > row["api_usd"] for row in below)
+    assert payload["api"][0]["source_id"] in payload["sources"]
+
+
+def test_a_mig_instance_is_a_share_of_its_chip():
+    """3g.40gb of an A100 80GB: half the memory and bandwidth, three sevenths of the arithmetic (MIG user guide)."""
+    chip = CATALOG.accelerator("a100-sxm4-80gb")
+    part = mig_key(chip, 3, 4).accelerator
+    assert part.memory_gib == chip.memory_gib / 2
+    assert part.hbm_gb_per_s == chip.hbm_gb_per_s / 2
+    assert part.bf16_tflops == pytest.approx(312 * 3 / 7)
+
+
+def test_selection_finds_the_small_cards_for_a_small_model():
+    found = serving_fit_payload(CATALOG, "llama-3.1-8b", tpot="60ms", precision="int4")
+    one = {row["gpu"] for row in found["options"] if row["gpus"] == 1}
+    assert {"l4", "a10g", "l40s", "h100-sxm5-80gb"} <= one
+    assert any("mig" in name for name in one)
+    with pytest.raises(NothingFitsError):
+        serving_fit_payload(CATALOG, "llama-3.1-405b", "t4")
+
+
+# Anchors: what DeepSeek and LMSYS published ---------------------------------------------------------------------------
+
+
+def pool(gpu, ranks, hit=0.0, cache="auto"):
+    """A pool of `ranks` accelerators with the experts of DeepSeek-V3 spread over all of them."""
+    a = CATALOG.accelerator(gpu)
+    d = Deployment(
+        CATALOG.architecture("deepseek-v3"), a, CATALOG.default_system(gpu), "wide", "fp8", cache, 1, ranks, 1, ranks
+    )
+    options = dataclasses.replace(serving.plain_options(1), prefix_hit=np.array([hit]))
+    return build([d], calibration_of(CATALOG).values, options)[0]
+
+
+def seconds_per_request(gpu, prompt, output, hit, prompt_ranks, decode_ranks, cache="auto"):
+    """GPU-seconds of prompts and of output per request, pools always full."""
+    p, o = np.array([float(prompt)]), np.array([float(output)])
+    prompts = np.array([16_384.0 * prompt_ranks / prompt])
+    reading = serving.prompt_s(pool(gpu, prompt_ranks, hit, cache), p, prompts)[0] * prompt_ranks / prompts[0]
+    case = pool(gpu, decode_ranks, 0.0, cache)
+    batch = np.minimum(serving.capacity_sequences(case, p, o), 256.0 * decode_ranks)
+    speed = serving.steady(case, batch, p, o, mixed=False).output_tokens_per_s[0] * case.rates.saturation[0]
+    return reading, output * decode_ranks / speed
+
+
+def ratio():
+    ranges = calibration_of(CATALOG).ranges
+    width = ranges["base"] * ranges["saturation"] * ranges["mixture_of_experts"] * ranges["unusual_engine"]
+    return float(np.exp(width))
+
+
+def test_deepseek_in_production_lies_in_the_range():
+    """USD 0.112 per million tokens, in and out: 87,072 USD a day at 2 USD per GPU-hour ÷ 776 thousand million tokens.
+
+    Stated: H800, prompts on 32 and decoding on 144 accelerators, 56.3 % of prompts cached, 608 to 168 in and out, 4,989
+    cached tokens per output token on average (so 4,384 in, 1,211 out).
+    """
+    reading, writing = seconds_per_request("h800-sxm5-80gb", 4384, 1211, 0.563, 32, 144, "bf16")
+    cost = (reading + writing) * 2.0 / 3600 / (4384 + 1211) * 1e6
+    assert pytest.approx(0.112, abs=0.001) == 87_072 / 776_000
+    assert cost / ratio() <= 0.112 <= cost * ratio()
+
+
+def test_lmsys_large_scale_expert_parallelism_lies_in_the_range():
+    """USD 0.20 per million output tokens: 22,300 tokens/s per node of 8 H100 at 2 USD per GPU-hour; 9 nodes decode."""
+    _, writing = seconds_per_request("h100-sxm5-80gb", 2000, 100, 0.0, 32, 72)
+    cost = writing / 100 * 2.0 / 3600 * 1e6
+    assert pytest.approx(0.20, abs=0.005) == 16 / (22_300 * 3600) * 1e6
+    assert cost / ratio() <= 0.20 <= cost * ratio()
+
+
+# Refusals -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"prompt": "0"}, "--prompt"),
+        ({"prompt": "12abc"}, "--prompt"),
+        ({"output": -3}, "--output"),
+        ({"tpot": "fast"}, "--tpot"),
+        ({"precision": "fp7"}, "--precision"),
+        ({"requests_per_s": 1, "tokens_per_month": 1e9}, "--tokens-per-month"),
+        ({"requests_per_s": "nan"}, "--requests-per-s"),
+        ({"utilisation": 0}, "--utilisation"),
+        ({"utilisation": "170%"}, "--utilisation"),
+        ({"replicas": 2, "autoscale": True, "requests_per_s": 1}, "--autoscale"),
+        ({"profile": "weekend", "requests_per_s": 1}, "--profile"),
+        ({"draft_tokens": 3}, "--acceptance"),
+        ({"distribution": "azure-chat"}, "azure-conversation"),
+        ({"engine": "vlm"}, "vllm"),
+        ({"as_of": "tomorrow"}, "--as-of"),
+        ({"gpu": "h1000"}, "h100"),
+    ],
+)
+def test_bad_input_is_refused_in_one_sentence_that_names_it(wanted, said):
+    with pytest.raises(GpuCostError) as caught:
+        ask(**wanted)
+    assert caught.value.exit_code in (2, 4)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_what_cannot_be_served_says_why_and_what_would():
+    with pytest.raises(NothingFitsError, match="fits no replica"):
+        ask("llama-3.1-405b", gpu="t4")
+    with pytest.raises(NothingFitsError, match="--tpot"):
+        ask("llama-3.1-405b", precision="fp8", tpot=1)
+    with pytest.raises(OverBudgetError, match="over the budget"):
+        ask(requests_per_s=1, max_cost=5)
+    with pytest.raises(UsageError):
+        ask("")
+
+
+def test_own_profile_and_own_lengths(tmp_path):
+    hours = tmp_path / "day.csv"
+    hours.write_text("\n".join(["1"] * 12 + ["3"] * 12))
+    trace = tmp_path / "trace.csv"
+    trace.write_text("prompt,output\n100,10\n300,30\n")
+    payload = ask(distribution=str(trace), requests_per_s=20, profile=str(hours), gpu="l40s").payload
+    assert (payload["request"]["prompt_tokens"], payload["request"]["output_tokens"]) == (200, 20)
+    hours.write_text("1,2,3")
+    with pytest.raises(UsageError, match="24"):
+        ask(requests_per_s=1, profile=str(hours))
+
+
+def test_the_command_writes_json_csv_and_a_table(tmp_path):
+    runner, flags = CliRunner(), ["--model", "llama-3.1-8b", "--prompt", "500", "--output", "100", "--gpu", "l40s"]
+    payload = json.loads(runner.invoke(command, [*flags, "--format", "json"]).stdout)
+    assert {"options", "excluded", "warnings", "sources", "as_of", "catalog_version"} <= set(payload)
+    table = runner.invoke(command, flags).stdout
+    assert "l40s" in table
+    file = tmp_path / "answer.csv"
+    assert runner.invoke(command, [*flags, "--format", "csv", "-o", str(file)]).exit_code == 0
+    assert file.read_text().startswith("rank,")
+    assert "usd_per_mtok" in runner.invoke(command, [*flags, "--explain"]).stdout
