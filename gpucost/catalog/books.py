@@ -9,7 +9,7 @@ say `like = "<id>"` and then states only what differs. Every row is judged like 
 import csv
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from hashlib import sha256
+from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -85,7 +85,8 @@ def parquet_files(folder: Path | None) -> list[Path]:
 def read_book(catalog: "Catalog", layer: str, folder: Path, files: list[Path] | None = None) -> Book:
     """Read and judge every file of a book, or the given ones."""
     files = book_files(folder) if files is None else files
-    digest = sha256(b"".join(file.name.encode() + b"\0" + file.read_bytes() for file in files)).hexdigest()
+    joined = b"".join(file.name.encode() + b"\0" + file.read_bytes() for file in files)
+    digest = blake2b(joined, digest_size=16).hexdigest()
     book = Book(layer, folder, digest)
     drafts = [draft for file in files for draft in _drafts(file, book)]
     order = ("price_sources", "accelerators", "systems", "llms", "offers")

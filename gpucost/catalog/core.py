@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 Marked = TypeVar("Marked", Accelerator, System, Architecture)
 
+_ON_DAY = "SELECT * FROM prices_on($on_day, $known_day)"
 _INDEX = {"accelerators": names.index_accelerators, "systems": names.index_systems, "llms": names.index_models}
 _KIND = {"accelerators": "accelerator", "systems": "system", "llms": "model"}
 
@@ -309,7 +310,11 @@ class Catalog:
     def query_prices(self, sql: str) -> list[dict[str, Any]]:
         """Run the library's own query over `prices_on($on_day, $known_day)` with this catalog's days."""
         self.prepare_prices()
-        return self.store.fetch(sql, {"on_day": self.as_of, "known_day": self.known_as_of or asof.FOREVER})
+        return self.store.fetch(sql, self._days)
+
+    @property
+    def _days(self) -> dict[str, date]:
+        return {"on_day": self.as_of, "known_day": self.known_as_of or asof.FOREVER}
 
     def offer_values(self, column: str) -> list[Any]:
         """Return the distinct values of a column over every recorded offer."""
@@ -324,12 +329,17 @@ class Catalog:
     @cached_property
     def price_rows(self) -> list[dict[str, Any]]:
         """Return one row per offer as of the catalog's day, those in conflict or of an ambiguous GPU marked."""
-        return self.query_prices("SELECT * FROM prices_on($on_day, $known_day) ORDER BY usd_per_gpu_hour, offer_id")
+        rows = self.query_prices(_ON_DAY)  # sorting wide rows is quicker here than there
+        return sorted(rows, key=lambda row: (row["usd_per_gpu_hour"], row["offer_id"]))
 
     @cached_property
     def _offers(self) -> list[Offer]:
-        usable = (row for row in self.price_rows if not row["conflict"] and not row["gpu_ambiguous"])
-        return [records.record(Offer, row) for row in usable]
+        self.prepare_prices()
+        cursor = self.store.execute(_ON_DAY, self._days)
+        names = [column[0] for column in cursor.description or ()]
+        conflict, ambiguous = names.index("conflict"), names.index("gpu_ambiguous")
+        usable = [row for row in cursor.fetchall() if not row[conflict] and not row[ambiguous]]
+        return sorted(records.records(Offer, names, usable), key=lambda offer: (offer.usd_per_gpu_hour, offer.offer_id))
 
     def offers(
         self,

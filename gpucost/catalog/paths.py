@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from hashlib import sha256
+from hashlib import blake2b
 from pathlib import Path
 
 from gpucost.errors import DataError
@@ -46,7 +46,7 @@ class Contents:
 
 def read_contents(root: Path, table: Table) -> Contents:
     """Hash a table's files and read their headers, each file once."""
-    digest = sha256(table.name.encode())
+    digest = blake2b(table.name.encode(), digest_size=16)
     headers: dict[Path, tuple[str, ...]] = {}
     bodies: list[bytes] = []
     files = table_files(root, table)
@@ -56,9 +56,10 @@ def read_contents(root: Path, table: Table) -> Contents:
         except OSError as error:
             raise DataError(f"cannot be read: {error.strerror}", file=str(file)) from None
         digest.update(file.relative_to(root).as_posix().encode() + b"\0" + data)
-        head, _, body = data.partition(b"\n")
-        headers[file] = tuple(head.strip().decode("utf-8", "replace").split(","))
-        bodies += [head + b"\n"] if not bodies else []
-        bodies.append(body if body.endswith(b"\n") or not body else body + b"\n")
-    joined = b"".join(bodies).replace(b"\r\n", b"\n") if len(files) > 1 else b""
+        end = data.find(b"\n") + 1 or len(data)
+        headers[file] = tuple(data[:end].strip().decode("utf-8", "replace").split(","))
+        if len(files) > 1:
+            bodies.append(data[end if bodies else 0 :])
+            bodies += [] if data.endswith(b"\n") else [b"\n"]
+    joined = b"".join(bodies).replace(b"\r\n", b"\n")
     return Contents(tuple(files), headers, digest.hexdigest(), joined)

@@ -1,7 +1,7 @@
 """Rows of the catalog as the frozen records that travel between the floors."""
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from gpucost.types import Accelerator, Architecture, Offer, System
@@ -34,6 +34,15 @@ def record(kind: type[Record], row: Mapping[str, Any]) -> Record:
         value = row.get(name)
         values[name] = default if value is None else value
     return kind(**values)
+
+
+def records(kind: type[Record], names: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[Record]:
+    """Build many records from rows of cells in the order of the named columns."""
+    places = [(names.index(name) if name in names else -1, default) for name, default in _defaults(kind)]
+    return [
+        kind(*(default if place < 0 or (cell := row[place]) is None else cell for place, default in places))
+        for row in rows
+    ]
 
 
 def accelerator(row: Mapping[str, Any]) -> Accelerator:
