@@ -122,6 +122,7 @@ def explain_change(before: Mapping[str, float], after: Mapping[str, float]) -> l
     for factor, shown, names in STEPS:
         if all(current.get(name) == after.get(name) for name in names):
             continue
+        shown = shown if current.get(shown) != after.get(shown) else _changed(current, after, names)
         current |= {name: after[name] for name in names}
         outcome = recompute(current)
         rows.append(
@@ -137,6 +138,11 @@ def explain_change(before: Mapping[str, float], after: Mapping[str, float]) -> l
         )
         cost = outcome["cost_usd"]
     return rows
+
+
+def _changed(before: Mapping[str, float], after: Mapping[str, float], names: Sequence[str]) -> str:
+    """Return the first of some factors that differs."""
+    return next(name for name in names if before.get(name) != after.get(name))
 
 
 def _sentence(before: Mapping[str, Any], after: Mapping[str, Any], changes: Sequence[Mapping[str, Any]]) -> str:

@@ -14,6 +14,7 @@ from gpucost.money import bill, energy, rates, spot
 from gpucost.units import HOURS_PER_MONTH, SECONDS_PER_HOUR
 
 Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
 
 P90_SIGMA = 1.2816  # standard deviations between the middle and the end of an 80 % range
 
@@ -212,22 +213,17 @@ def _quantities(
     )
 
 
-def _cost_range(f: Factors, stops: _Interruptions, costs: Floats, total: Floats) -> tuple[Floats, Floats]:
-    """Return low and high: independent shares of speed, price age, interruption rate and chance, added in squares."""
+def _cost_range(f: Factors, stops: _Interruptions, owed: Flags, costs: Floats, total: Floats) -> tuple[Floats, Floats]:
+    """Return low and high: independent shares of speed, price age, interruption rate and chance, added in squares.
+
+    A term that is owed in whole costs the same however long the run takes: only its price is uncertain.
+    """
     hours_usd = bill.total_usd(costs[:_GPU_HOUR_LINES])
-    chance = P90_SIGMA * stops.spread_ratio / stops.paid_ratio
-    up = _root_sum_square(
-        np.log(f.tokens_per_s_per_gpu / f.tokens_per_s_per_gpu_low),
-        np.log(f.price_high_ratio),
-        np.log(stops.high_ratio / stops.paid_ratio),
-        np.log1p(chance),
-    )
-    down = _root_sum_square(
-        np.log(f.tokens_per_s_per_gpu_high / f.tokens_per_s_per_gpu),
-        np.log(f.price_low_ratio),
-        np.log(stops.paid_ratio / stops.low_ratio),
-        np.log1p(chance),
-    )
+    fast, slow = _pace(f, stops)
+    chance = np.log1p(P90_SIGMA * stops.spread_ratio / stops.paid_ratio)
+    moves = np.where(owed, 0.0, 1.0)
+    up = np.sqrt(np.log(f.price_high_ratio) ** 2 + moves * (np.log(slow) ** 2 + chance**2))
+    down = np.sqrt(np.log(f.price_low_ratio) ** 2 + moves * (np.log(fast) ** 2 + chance**2))
     rest = total - hours_usd
     low, high = bill.round_cents(hours_usd * np.exp(-down) + rest), bill.round_cents(hours_usd * np.exp(up) + rest)
     return np.minimum(low, total), np.maximum(high, total)
@@ -239,13 +235,6 @@ def _pace(f: Factors, stops: _Interruptions) -> tuple[Floats, Floats]:
     fast = np.hypot(np.log(f.tokens_per_s_per_gpu_high / speed), np.log(stops.paid_ratio / stops.low_ratio))
     slow = np.hypot(np.log(speed / f.tokens_per_s_per_gpu_low), np.log(stops.high_ratio / stops.paid_ratio))
     return np.exp(fast), np.exp(slow)
-
-
-def _root_sum_square(*parts: Floats) -> Floats:
-    square: Floats = np.zeros_like(parts[0])
-    for part in parts:
-        square = square + part * part
-    return np.sqrt(square)
 
 
 def _unit_prices(f: Factors) -> Floats:
@@ -271,7 +260,8 @@ def price_runs(f: Factors) -> Costs:
         unit_prices = _unit_prices(f)
         costs = bill.line_cost_usd(quantities, unit_prices)
         total = bill.total_usd(costs)
-        low, high = _cost_range(f, stops, costs, total)
+        owed = (f.take_or_pay > 0) & (bought.terms > 0) & (f.charge_commitment > 0)
+        low, high = _cost_range(f, stops, owed, costs, total)
         fast, slow = _pace(f, stops)
         gpu_hours = quantities[:_RUN_LINES].sum(axis=0)
         used_kwh = energy.energy_kwh(f.gpus * paid_hours, f.rated_power_w, f.power_fraction, f.pue_ratio)

@@ -87,7 +87,7 @@ def make_request(model: str, tokens: str | float, *, today: date | None = None, 
     unknown = sorted(set(given) - set(READERS) - {"as_of", "known_as_of", "deadline", "gpus"})
     if unknown:
         raise UsageError(f"estimate takes no {unknown[0]!r}. It takes {', '.join(sorted(READERS))}.")
-    day = _date(given.get("as_of"), "--as-of")
+    day = read_date(given.get("as_of"), "--as-of")
     gpus = _whole(given["gpus"], "--gpus", LARGEST_GPUS) if "gpus" in given else None
     start = date.fromisoformat(day) if day else today or date.today()
     limit, limit_given = _deadline(given.get("deadline"), gpus is not None, start)
@@ -99,7 +99,7 @@ def make_request(model: str, tokens: str | float, *, today: date | None = None, 
         deadline_days=limit,
         deadline_given=limit_given,
         as_of=day,
-        known_as_of=_date(given.get("known_as_of"), "--known-as-of"),
+        known_as_of=read_date(given.get("known_as_of"), "--known-as-of"),
         **fields_given,
     )
     _contradictions(request)
@@ -145,7 +145,7 @@ def _choice(value: str, flag: str, choices: tuple[str, ...]) -> str:
     return found
 
 
-def _options(value: str) -> str:
+def read_options(value: str) -> str:
     """Check one purchase option or a comma-separated list of them."""
     from difflib import get_close_matches
 
@@ -181,7 +181,8 @@ def _experiments(value: str | float) -> float:
     return share
 
 
-def _date(value: str | date | None, flag: str) -> str | None:
+def read_date(value: str | date | None, flag: str) -> str | None:
+    """Read a day as YYYY-MM-DD."""
     if value is None or isinstance(value, date):
         return None if value is None else value.isoformat()
     try:
@@ -197,7 +198,7 @@ def _deadline(value: str | float | date | None, pinned: bool, today: date) -> tu
     if isinstance(value, str) and value.strip().lower() == "none":
         return None, True
     if isinstance(value, str) and re.fullmatch(r"\d{4}-\d{2}-\d{2}", value.strip()):
-        value = date.fromisoformat(_date(value, "--deadline") or "")
+        value = date.fromisoformat(read_date(value, "--deadline") or "")
     if isinstance(value, date):
         days = (value - today).days
         if days <= 0:
@@ -226,7 +227,7 @@ READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "gpu": ("gpu", str),
     "provider": ("provider", str),
     "region": ("region", str),
-    "option": ("option", _options),
+    "option": ("option", read_options),
     "max_cost": ("max_cost_usd", lambda value: parse_usd(value, "--max-cost")),
     "sequence": ("sequence_tokens", lambda value: _whole(value, "--sequence", LARGEST_SEQUENCE)),
     "global_batch": ("global_batch", lambda value: _whole(value, "--global-batch", 10_000_000)),
