@@ -11,9 +11,13 @@ from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics import collectives as net
 from gpucost.physics import roofline, training
+from gpucost.physics.cases import software_codes
 from gpucost.physics.columns import PRECISIONS, code_of
+from gpucost.physics.efficiency import Efficiencies, resolve
 from gpucost.physics.hardware import HardwareColumns, hardware_columns, peak_tflops
+from gpucost.physics.layouts import USUAL_AGE_YEARS
 from gpucost.physics.transformer import stack
+from gpucost.speed_answers import single
 from gpucost.units import parse_count
 from gpucost.validation.fitted import current
 
@@ -83,8 +87,30 @@ def one_operation(
     label, work = operation(gpus=gpus, value_bytes=VALUE_BYTES[name], **wanted)
     link = group_gb_per_s(hardware, gpus)
     verdict = roofline.judge(work, peak, hardware.hbm_gb_per_s, link, np.full(1, LAUNCH_S))
-    points = [point(label, work, verdict, float(verdict.floor_s[0]), 1.0)]
+    time = expected_s(catalog, hardware, name, work, gpus, bool(wanted["attention"]))
+    points = [point(label, work, verdict, max(time, LAUNCH_S), 1.0)]
     return {"subject": label, **roof(accelerator.id, node.id, name, hardware, float(peak[0])), "points": points}
+
+
+def expected_s(
+    catalog: Catalog, hardware: HardwareColumns, precision: str, work: roofline.Operation, gpus: float, attention: bool
+) -> float:
+    """Return the time expected with the calibrated efficiencies of a tuned stack: the slowest roof that they allow."""
+    values, year = current(catalog).values, hardware.year + USUAL_AGE_YEARS
+    e = resolve(values, hardware.family, software_codes([speed.PLAN_SOFTWARE]), year, hardware.year)
+    ratio = {"fp8": e.fp8_ratio, "int8": e.int8_ratio, "fp4": e.fp4_ratio}.get(precision, np.ones(1))
+    share = e.flash if attention else e.matrix * ratio
+    group = net.tier(links_of(hardware, e), np.full(1, max(gpus, 1.0)), np.ones(1))
+    peak = peak_tflops(hardware, np.array([code_of(precision, PRECISIONS, "precision")]))
+    compute = work.flop / (peak * training.TERA * share)
+    memory = work.memory_bytes / (hardware.hbm_gb_per_s * net.GB * e.copy)
+    wire = np.where(work.link_bytes > 0, work.link_bytes / (group.gb_per_s * net.GB) + 2 * group.latency_s, 0.0)
+    return float(np.maximum(np.hypot(compute, memory), wire)[0])
+
+
+def links_of(hardware: HardwareColumns, e: Efficiencies) -> net.Links:
+    """Return the links at the fractions that collectives reach."""
+    return net.links(hardware, e.scaleup, e.scaleout, e.scaleup_latency_us, e.scaleout_latency_us)
 
 
 def group_gb_per_s(hardware: HardwareColumns, gpus: float) -> Any:
@@ -147,7 +173,7 @@ def point(
 
 def whole_step(catalog: Catalog, wanted: speed.Wanted) -> dict[str, Any]:
     """Answer for a step of training: each part under its roofs, with the time that the model predicts for it."""
-    answer = speed.single(catalog, wanted)
+    answer = single(catalog, wanted)
     layout = answer["layout"]
     given = {name: layout[name] for name in speed.DEGREES} | {"recompute": layout["recompute"]}
     exact = replace(wanted, **given, global_batch=layout["global_batch"], precision=layout["precision"])

@@ -130,9 +130,17 @@ def payload(catalog: "Catalog", wanted: Any) -> dict[str, Any]:
     """Return the answer to one question with what every answer carries."""
     from dataclasses import asdict
 
-    from gpucost import speed
+    from gpucost.speed_answers import single
 
-    return enveloped(catalog, "throughput", asdict(wanted), speed.single(catalog, wanted))
+    return enveloped(catalog, "throughput", asdict(wanted), single(catalog, wanted))
+
+
+def warnings_of(answer: Mapping[str, Any]) -> list[str]:
+    """Return what a reader must be told: a layout that does not fit is timed all the same."""
+    if answer.get("fits", True):
+        return []
+    need, usable = answer["memory_gib"], answer["usable_memory_gib"]
+    return [f"this layout needs {need:,.1f} GiB per GPU and {usable:,.1f} GiB are usable: it would run out of memory."]
 
 
 def enveloped(catalog: "Catalog", kind: str, request: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
@@ -146,6 +154,6 @@ def enveloped(catalog: "Catalog", kind: str, request: Mapping[str, Any], answer:
         "as_of": catalog.as_of.isoformat(),
         "catalog_version": catalog.version,
         **answer,
-        "warnings": [],
+        "warnings": warnings_of(answer),
         "sources": {},
     }

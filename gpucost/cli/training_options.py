@@ -1,7 +1,5 @@
 """Options that describe a training job and its layout, shared by the commands about step time."""
 
-from typing import Any
-
 import click
 
 
@@ -30,9 +28,7 @@ OPTIONS = (
     click.option(
         "--global-batch", callback=read_count, metavar="N", help="Sequences per step; else usual for the model's size."
     ),
-    click.option(
-        "--sequence", callback=read_count, metavar="TOKENS", help="Sequence; else the model's, at most 8,192."
-    ),
+    click.option("--sequence", callback=read_count, metavar="TOKENS", help="Else the model's, at most 8,192."),
     click.option("--recompute", type=click.Choice(("none", "selective", "full")), help="Activations to recompute."),
     click.option("--precision", metavar="NAME", help="bf16, fp16, fp8, fp4, tf32, fp32 or int8."),
     click.option(

@@ -13,6 +13,7 @@ from gpucost.physics import collectives as net
 from gpucost.physics import training
 from gpucost.physics import transformer as tf
 from gpucost.physics.columns import Columns, Floats, Integers
+from gpucost.physics.hardware import peak_tflops
 from gpucost.physics.training import FULL, HALF_BYTES, LORA, TERA, Case, Step
 
 BOUNDS = ("compute", "bandwidth", "network", "host")
@@ -159,9 +160,11 @@ def part_bounds(case: Case, step: Step) -> dict[str, Integers]:
     """Return for each part of a step what bounds it, as codes into BOUNDS."""
     ones = np.ones(len(case))
     peak = np.where(np.isnan(case.hardware.half_tflops), 1.0, case.hardware.half_tflops) * ones
+    low = peak_tflops(case.hardware, case.layout.precision) * ones
     bounds = {}
     for name, work in step_work(case, step).items():
-        verdict = judge(work, peak, case.hardware.hbm_gb_per_s * ones, case.hardware.scaleup_gb_per_s * ones, 0 * ones)
+        roof = np.where(np.isnan(low), peak, low) if name == "matrix_s" else peak
+        verdict = judge(work, roof, case.hardware.hbm_gb_per_s * ones, case.hardware.scaleup_gb_per_s * ones, 0 * ones)
         bounds[name] = verdict.bound
     for name in ("host_s", "overhead_s"):
         bounds[name] = np.full(len(case), BOUNDS.index("host"))

@@ -51,8 +51,15 @@ def speed(payload: Mapping[str, Any]) -> Section:
         Fact("MFU", payload["mfu_fraction"], "fraction", note="model FLOP: 6·N + causal attention, no input embedding"),
         Fact("HFU", payload["hfu_fraction"], "fraction", note="hardware FLOP: with what is recomputed"),
         Fact("Dense peak", payload["peak_tflops"], "TFLOP per second, dense"),
+        Fact("Peak memory per GPU", payload["memory_gib"], "GiB (2^30 bytes)", note=room(payload)),
     )
     return Section("Speed", (Facts(facts),))
+
+
+def room(payload: Mapping[str, Any]) -> str:
+    """Say whether the memory suffices."""
+    usable = f"{payload['usable_memory_gib']:.1f} GiB usable"
+    return f"fits: {usable}" if payload["fits"] else f"DOES NOT FIT: {usable}"
 
 
 def layout(payload: Mapping[str, Any]) -> Section:
