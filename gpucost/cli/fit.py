@@ -14,7 +14,7 @@ SOFTWARE = "fused (default), compiled, eager, autocast, library (adapters' defau
 
 OPTIONS = (
     click.option("--model", required=True, metavar="NAME", help="Preset, alias, size such as 11b, or a config.json."),
-    click.option("--gpu", required=True, metavar="NAME", help="One accelerator, such as h100-sxm."),
+    click.option("--gpu", metavar="NAME", help="One accelerator, such as h100-sxm; with --serving all of them else."),
     click.option("--gpus", callback=read_count, metavar="N", help="How many; else the fewest that fit."),
     click.option("--system", metavar="NAME", help="Node and network; else the usual one of the accelerator."),
     click.option("--method", type=METHODS, help="What is trained (default full)."),
@@ -42,9 +42,23 @@ OPTIONS = (
 )
 
 
+SERVING_OPTIONS = (
+    click.option("--serving", is_flag=True, help="Serve the model instead of training it."),
+    click.option("--prompt", metavar="TOKENS", help="Serving: mean prompt, or a length distribution."),
+    click.option("--output-tokens", metavar="TOKENS", help="Serving: mean output, or a length distribution."),
+    click.option("--ttft", metavar="MS", help="Serving: longest time to the first token without a queue."),
+    click.option("--tpot", metavar="MS", help="Serving: longest time per output token."),
+    click.option("--precision", metavar="NAME", help="Serving: precision of the weights."),
+    click.option("--cache", metavar="NAME", help="Serving: precision of the key-value cache."),
+    click.option("--engine", metavar="NAME", help="Serving: vllm, sglang, trtllm, llama.cpp …"),
+)
+COMMON_NAMES = ("model", "gpu", "as_of")
+SERVING_NAMES = ("prompt", "output_tokens", "ttft", "tpot", "precision", "cache", "engine")
+
+
 def fit_options(function: Any) -> Any:
     """Add the options that describe what is to fit."""
-    for option in reversed(OPTIONS):
+    for option in reversed((*OPTIONS, *SERVING_OPTIONS)):
         function = option(function)
     return function
 
@@ -73,11 +87,20 @@ def command(ctx: click.Context, /, explain: bool, format_: str, output: str | No
     \b
     gpucost fit --model llama-3-70b --gpu h100-sxm
     gpucost fit --model 8b --gpu rtx-4090 --gpus 1 --method qlora --sequence 2048 --explain
+    gpucost fit --model 70b --serving --prompt 2k --output-tokens 256 --tpot 50ms
     """
     from gpucost.api.fit import fit
+    from gpucost.errors import UsageError
 
     given = {name: value for name, value in wanted.items() if value is not None}
-    result = fit(given.pop("model"), given.pop("gpu"), given.pop("gpus", None), **given)
+    serving = given.pop("serving")
+    foreign = sorted(name for name in given if (name in SERVING_NAMES) != serving and name not in COMMON_NAMES)
+    if foreign:
+        flags = ", ".join("--" + name.replace("_", "-") for name in foreign)
+        raise UsageError(f"{flags}: only {'without' if serving else 'with'} --serving.")
+    if "output_tokens" in given:
+        given["output"] = given.pop("output_tokens")
+    result = fit(given.pop("model"), given.pop("gpu", None), given.pop("gpus", None), serving=serving, **given)
     show(result, format_, output, explain)
     if not result.fits:
         ctx.exit(6)

@@ -22,6 +22,7 @@ BUILDERS = {
     "validation": "gpucost.render.validation",
     "throughput": "gpucost.render.throughput",
     "fit": "gpucost.render.fit",
+    "serving_fit": "gpucost.render.serving_fit",
     "roofline": "gpucost.render.roofline",
 }
 _NEVER_SHOWN = ("sources", "warnings", "request", "facts", "model")

@@ -176,3 +176,22 @@ def test_bad_input_gets_one_sentence(catalog, wanted, error, words):
     given = {"model": "llama-3-8b", "gpu": "h100-sxm"} | wanted
     with pytest.raises(error, match=words):
         fit(catalog, given.pop("model"), given.pop("gpu"), **given)
+
+
+# Serving ---------------------------------------------------------------------------------------------------------
+
+
+def test_serving_answers_for_every_accelerator_and_names_the_cheapest():
+    payload = json.loads(run("--model", "70b", "--serving", "--prompt", "2048", "--format", "json").output)
+    assert payload["kind"] == "serving_fit"
+    assert len(payload["options"]) > 10
+    for row in payload["options"]:
+        assert row["gpus"] * row["memory_gb"] > 141  # 70.55 B parameters in bf16
+    priced = [row["usd_per_hour"] for row in payload["options"] if row["usd_per_hour"] is not None]
+    assert payload["cheapest"]["usd_per_hour"] == min(priced)
+
+
+def test_training_and_serving_options_do_not_mix():
+    for asked in (("--gpu", "h100-sxm", "--tpot", "30"), ("--serving", "--optimizer", "sgd"), ()):
+        result = run("--model", "8b", *asked)
+        assert isinstance(result.exception, UsageError)
