@@ -172,8 +172,8 @@ class Offer:
 
     @property
     def is_stale(self) -> bool:
-        """Tell whether the price is older than its kind allows."""
-        return self.age_days > stale_after_days(self.option, self.tier)
+        """Tell whether the price is older than its kind allows; a contracted price holds."""
+        return self.price_kind != "contracted" and self.age_days > stale_after_days(self.option, self.tier)
 
 
 def stale_after_days(option: str, tier: str | None) -> int:

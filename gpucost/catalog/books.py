@@ -250,6 +250,9 @@ def _complete_offer(catalog: "Catalog", book: Book, values: Row, extras: Row) ->
         raise UsageError(f"price_kind {extras['price_kind']!r} is none of list, contracted, effective.")
     if "gpu" in values:
         values["gpu"] = _accelerator_id(catalog, book, str(values["gpu"]))
+    if "system" in values:
+        name = str(values.pop("system"))
+        values["system_id"] = name if name in book.ids("systems") else catalog.canonical("systems", name)
     return complete_offer(values, {**catalog.exchange_rates, **book.exchange_rates})
 
 

@@ -55,7 +55,8 @@ def read_contents(root: Path, table: Table) -> Contents:
             data = file.read_bytes()
         except OSError as error:
             raise DataError(f"cannot be read: {error.strerror}", file=str(file)) from None
-        digest.update(file.relative_to(root).as_posix().encode() + b"\0" + data)
+        digest.update(file.relative_to(root).as_posix().encode() + b"\0")
+        digest.update(data)
         end = data.find(b"\n") + 1 or len(data)
         headers[file] = tuple(data[:end].strip().decode("utf-8", "replace").split(","))
         if len(files) > 1:

@@ -37,7 +37,7 @@ def current(
 def _described(row: dict[str, Any]) -> dict[str, Any]:
     candidates = row["gpu"].split("|")
     reason = "two prices on one day" if row["conflict"] else "which GPU is not stated" if len(candidates) > 1 else ""
-    stale = row["age_days"] > stale_after_days(row["option"], row["tier"])
+    stale = row["price_kind"] != "contracted" and row["age_days"] > stale_after_days(row["option"], row["tier"])
     kept = {key: stale if key == "stale" else row[key] for key in KEYS}
     return {**kept, "rankable": not reason, "not_ranked_because": reason or None, "gpu_candidates": candidates}
 

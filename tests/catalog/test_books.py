@@ -254,3 +254,28 @@ def test_a_book_file_can_be_checked_before_it_is_used(tmp_path):
     (tmp_path / "offers.csv").write_text("provider,gpu,usd_per_gpu_hour,observed_on\nours,h100-sxm,-2,2026-01-01\n")
     found = check_one(open_catalog(), tmp_path / "offers.csv", None).faults
     assert [(fault.row, "negative" in fault.reason) for fault in found] == [(2, True)]
+
+
+def test_the_book_of_the_documentation_works(tmp_path):
+    import re
+    import shutil
+    from pathlib import Path
+
+    here = Path(__file__).resolve().parent
+    prices, hardware = re.findall(
+        r"```toml\n(.*?)```", (here.parents[1] / "docs/books.md").read_text("utf-8"), re.DOTALL
+    )
+    (tmp_path / "prices.toml").write_text(prices)
+    (tmp_path / "hardware.toml").write_text(hardware)
+    shutil.copy(here / "llama.config.json", tmp_path / "our-moe.config.json")
+    catalog = open_catalog("2026-11-01", book=tmp_path)
+    by_hand = {"h100-sxm5-80gb": 1.75, "h200-sxm-141gb": 2.5}  # as stated; 87,600 ÷ 8,760 h + 10, for 8 GPUs
+    assert {item.gpu: item.usd_per_gpu_hour for item in catalog.offers(provider="our-colo")} == by_hand
+    assert catalog.system_for(catalog.offers(provider="our-colo")[0]).id == "dgx-h100"
+    assert catalog.offers(provider="hoster")[0].usd_per_gpu_hour == pytest.approx(0.95 * 1.12)
+    aws = catalog.offers(provider="aws", gpu="h100-sxm", region="us-east-1", option="on_demand")
+    assert [item.usd_per_hour for item in aws if item.instance_type == "p5.48xlarge"] == [41.28]
+    assert {item.price_kind for item in catalog.offers(provider="gcp", option="on_demand")} == {"effective"}
+    assert not catalog.offers(provider="our-colo")[0].is_stale
+    assert catalog.architecture("our-13b").layers == 40
+    assert catalog.system("our-node").accelerator_id == "next-gpu"
