@@ -59,7 +59,7 @@ class Accelerator:
     id: str
     vendor: str
     name: str
-    family: str  # micro-architecture family that calibration falls back to: volta, ampere, ada, hopper, blackwell, cdna3, tpu …
+    family: str  # what calibration falls back to: volta, ampere, ada, hopper, blackwell, cdna3, tpu …
     form_factor: str
     year: int
     memory_gib: float  # as the device reports it
@@ -108,7 +108,7 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a training job is spread over GPUs. tensor × pipeline × context × data = gpus; expert divides data × context × tensor."""
+    """How a training job is spread: tensor × pipeline × context × data = gpus; expert divides data × context × tensor."""
 
     gpus: int
     tensor: int = 1
@@ -126,7 +126,7 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """One price that can be ordered, as it held on a day: who, what, where, on which terms. None is unknown, never zero."""
+    """One price that can be ordered, as it held on a day: who, what, where, on which terms. None is unknown."""
 
     offer_id: str
     offer_kind: str
