@@ -22,6 +22,14 @@ _ANSWERS = {
     "ownership": ("gpucost.api.tco", "tco"),
     "mix": ("gpucost.api.mix", "mix"),
 }
+# on-demand prices of one GPU by the month in which they were seen
+_HISTORY = """
+    SELECT strftime(observed_on, '%Y-%m-01') AS month, median(usd_per_gpu_hour) AS usd_per_gpu_hour,
+        min(usd_per_gpu_hour) AS low_usd_per_gpu_hour, max(usd_per_gpu_hour) AS high_usd_per_gpu_hour, count(*) AS prices
+    FROM offers
+    WHERE gpu = $gpu AND option = 'on_demand' AND offer_kind = 'offer' AND observed_on <= CAST($day AS DATE)
+    GROUP BY month
+    ORDER BY month"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,4 +112,18 @@ def _ask(part: "Part") -> dict[str, Any]:
     except GpuCostError as error:
         error.args = (f"{part.kind} part {part.name!r}: {error}",)
         raise
-    return result.to_dict()
+    payload = result.to_dict()
+    return _with_background(payload) if part.kind == "training" else payload
+
+
+def _with_background(payload: dict[str, Any]) -> dict[str, Any]:
+    """Add what a report shows beside a training answer: how the price came about, and what bounds the speed."""
+    from gpucost.api.throughput import roofline
+    from gpucost.catalog import open_catalog
+
+    best, request = payload["options"][0], payload["request"]
+    catalog = open_catalog(payload["as_of"], request.get("known_as_of"))
+    history = catalog.query(_HISTORY, "offers", parameters={"gpu": best["gpu"], "day": payload["as_of"]})
+    layout = {key: best["layout"][key] for key in ("tensor", "pipeline", "context", "micro_batch", "global_batch")}
+    found = roofline(best["gpu"], model=payload["workload"]["model"], gpus=best["gpus"], catalog=catalog, **layout)
+    return {**payload, "price_history": [dict(row) for row in history], "roofline": found.to_dict()}

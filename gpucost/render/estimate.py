@@ -3,13 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpucost.render.build import document as build
 from gpucost.render.build import frame, leftovers
 from gpucost.render.document import Axis, Chart, Column, Document, Fact, Facts, Paragraph, Section, Table, columns
 from gpucost.render.numbers import format_named, format_value, with_unit
 from gpucost.render.offers import bill_table, excluded_table, notes_of
 from gpucost.units import format_count
 
-_KNOWN = {"options", "excluded", "scaling", "alternatives", "drivers", "not_included", "assumptions"}
+_KNOWN = {"options", "excluded", "scaling", "alternatives", "drivers", "not_included", "assumptions", "price_history"}
 _BARS = 15
 
 _OFFER_COLUMNS = columns(
@@ -30,6 +31,8 @@ def document(payload: Mapping[str, Any]) -> Document:
         Section("The bill of the first offer", _bill(options)),
         Section("How the first offer runs", _layout(options), detail=True),
         Section("Pictures", _charts(options), detail=True),
+        Section("How the price came about", _history(payload, options), detail=True),
+        Section("What bounds the speed", _roofline(payload), detail=True),
         Section("Not possible, and why", excluded_table(payload), detail=True),
         *leftovers(payload, _KNOWN),
     ]
@@ -184,3 +187,24 @@ def _charts(options: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
         Chart("bar", "Cost by offer, with ranges", f"{cheapest} Lines show the range that holds 80 % of outcomes.", bars, Axis("offer"), Axis("cost_usd"), low="cost_low_usd", high="cost_high_usd"),
         Chart("scatter", "Cost against time, all offers", f"Each point is an offer, coloured by its GPU. {cheapest}", dots, Axis("days", log=True), Axis("cost_usd", log=True), series="gpu", label="provider"),
     )  # fmt: skip
+
+
+def _history(payload: Mapping[str, Any], options: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
+    rows = payload.get("price_history") or []
+    if len(rows) < 2:
+        return ()
+    words = (
+        f"On-demand prices of {options[0]['gpu']} by the month in which they were seen: the median, and a line from the "
+        "lowest to the highest. Which providers were seen differs from month to month."
+    )
+    price = Axis("usd_per_gpu_hour", "median price", "USD per GPU-hour")
+    low, high = "low_usd_per_gpu_hour", "high_usd_per_gpu_hour"
+    return (Chart("line", "Price history", words, rows, Axis("month"), price, label="prices", low=low, high=high),)
+
+
+def _roofline(payload: Mapping[str, Any]) -> tuple[Any, ...]:
+    if not payload.get("roofline"):
+        return ()
+    made = build(payload["roofline"])
+    kept = [block for section in made.sections for block in section.blocks if isinstance(block, (Chart, Table))]
+    return (*((Paragraph(made.lead),) if made.lead else ()), *kept)

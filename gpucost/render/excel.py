@@ -143,12 +143,12 @@ class _Workbook:
         cover.write_checks(
             self.book, self.book.sheet(cover.CHECKS, (70, 16, 50, 18)), self.models, self.values, dict.fromkeys(budgets)
         )
-        cases = self.book.sheet(sensitivity.CASES, (30, 18, 3))
+        cases = self.book.sheet(sensitivity.CASES, (30, 18, 3, *(16,) * 21))
         cases.title("The whole calculation, case by case")
         for block in self.cases:
             block.write(cases)
         if self.flows:
-            sheet = self.book.sheet(sensitivity.FLOWS, (30, 14))
+            sheet = self.book.sheet(sensitivity.FLOWS, (30, 14, *(12,) * 120))
             sheet.title("Monthly lines, case by case")
             for block in self.cases:
                 block.write_flows(sheet)

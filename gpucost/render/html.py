@@ -13,7 +13,7 @@ from gpucost.render.text import cell_text, head_text, is_numeric
 from gpucost.render.vega import COLORS, specification
 
 ROWS_SHOWN = 2000  # keeps a page far below 2 MB; the full list belongs into a workbook or CSV
-_LONG = 36  # characters from which a cell gets room to wrap well
+_LONG = 28  # characters from which a cell gets room to wrap well
 _CHART_ROWS = 200  # of the table that stands behind a chart
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline' 'unsafe-eval'; img-src data:"
 

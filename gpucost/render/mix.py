@@ -36,7 +36,10 @@ def _months(payload: Mapping[str, Any]) -> tuple[Any, ...]:
     if not rows:
         return ()
     keys = [key for key in rows[0] if not isinstance(rows[0][key], (dict, list))]
-    parts = [key for key in keys if key.endswith("_gpus") and not key.startswith(("demand", "unmet", "idle"))]
+    used = {key for key in keys if any(row.get(key) for row in rows)}
+    parts = [
+        key for key in keys if key in used and key.endswith("_gpus") and not key.startswith(("demand", "unmet", "idle"))
+    ]
     lines = [
         {"month": row["month"], "capacity": heading_of(key).removesuffix(" GPUs"), "gpus": row[key] or 0}
         for row in rows

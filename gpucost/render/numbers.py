@@ -19,7 +19,7 @@ _HEADINGS = {
     "usd_per_gpu_hour": "price", "price_observed_on": "price of", "age_days": "age", "tokens_per_s": "tokens/s",
 }  # fmt: skip
 _SHORT_UNITS = {
-    "USD per GPU-hour": "$/GPU-h", "USD per hour": "$/h", "USD per million tokens": "$/Mtok", "USD": "$", "USD per unit": "$", "fraction of one": "%",
+    "USD per GPU-hour": "$/GPU-h", "USD per hour": "$/h", "USD per million tokens": "$/Mtok", "USD": "$", "USD per unit": "$", "USD per GPU-month": "$/GPU-month", "fraction of one": "%",
     "USD per kWh": "$/kWh", "USD per kW-month": "$/kW-month", "USD per GB": "$/GB", "USD per GB-month": "$/GB-month",
     "USD per GiB-month": "$/GiB-month",
     "tokens per second per GPU": "", "tokens per second": "", "milliseconds": "ms", "microseconds": "µs", "seconds": "s", "date": "",
@@ -37,6 +37,8 @@ def heading_of(key: str) -> str:
     """
     if key in _HEADINGS:
         return _HEADINGS[key]
+    if key in SUFFIX_UNITS and key.startswith("usd"):
+        return "cost"
     words = key
     for suffix in sorted(SUFFIX_UNITS, key=len, reverse=True):
         if key.endswith("_" + suffix) and suffix not in ("hours", "days", "months", "years", "tokens", "on", "from"):

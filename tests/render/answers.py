@@ -18,6 +18,17 @@ def ownership() -> dict[str, Any]:
     return gpucost.tco(gpu="h100-sxm", gpus=64, utilisation="70%", years=4, rent=2.35, draws=200).to_dict()
 
 
+@cache
+def serving() -> dict[str, Any]:
+    """A 70B model in fp8 for 5 billion tokens a month on H100 on demand."""
+    return gpucost.inference(**SERVING).to_dict()
+
+
+SERVING: dict[str, Any] = {
+    "model": "70b", "prompt": 1000, "output": 250, "tokens_per_month": "5b", "precision": "fp8", "gpu": "h100-sxm", "option": "on_demand", "top": 5,
+}  # fmt: skip
+
+
 def by_hand() -> dict[str, Any]:
     """Two offers in round figures: 1,000 GPU-hours at 2 and at 3 dollars, plus 50 GB of egress at 10 cents."""
     options = []

@@ -11,6 +11,9 @@ BANNER = 'IF(inputs_changed>0,"Static, and out of date: inputs were changed sinc
 _BANNER_VALUE = "Static: computed by Python for the inputs as delivered."
 
 
+_LINE_HEIGHT = 15  # points
+
+
 @dataclass(frozen=True, slots=True)
 class Formula:
     """A live cell: its text without "=", and the value that Python found for it."""
@@ -37,6 +40,7 @@ _STYLES: dict[str, dict[str, Any]] = {
     "shade": {"font_color": "#666666"},
     "answer": {"bold": True, "top": 1, "bottom": 1},
     "wrap": {"text_wrap": True, "valign": "top"},
+    "unit": {"font_color": "#666666", "indent": 1},
     "note": {"italic": True, "font_color": "#666666"},
 }
 
@@ -136,6 +140,13 @@ class Sheet:
     def heading(self, *texts: str) -> int:
         """Write a table's heading row."""
         return self.row(*(Cell(text, "head") for text in texts))
+
+    def paragraph(self, text: str, last_column: int, characters: int, style: str = "wrap") -> None:
+        """Write running text over several columns, in a row that is high enough for it."""
+        lines = sum(max(1, -(-len(line) // characters)) for line in text.splitlines() or [""])
+        self.page.set_row(self.next_row, _LINE_HEIGHT * lines)
+        self.page.merge_range(self.next_row, 0, self.next_row, last_column, text, self.book.format(style, ""))
+        self.next_row += 1
 
     def skip(self, rows: int = 1) -> None:
         """Leave rows empty."""

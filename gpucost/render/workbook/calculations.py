@@ -11,6 +11,7 @@ from gpucost.render.workbook.live import LiveLine, LiveModel
 NAME, FLOWS, TABLES = "Calculations", "Cash flows", "Tables"
 _VALUE = 3
 COLUMN = "\x01"  # stands for the column of the month until the row is copied across
+_PAGES_ACROSS = 6  # a sheet of months is printed in parts that can be read
 FIRST_MONTH = 5  # column of month 0 on the Cash flows sheet
 Rows = dict[tuple[str, str], int]  # (model, monthly line) -> row on the Cash flows sheet
 
@@ -34,7 +35,7 @@ def write(
             )
             style = "answer" if line.name in model.shown else "plain"
             live = Cell(Formula(text, value), style, line.unit)
-            row = sheet.row(line.name, line.description, line.unit, live, line.text)
+            row = sheet.row(line.name, line.description, line.unit, live, Cell(line.text, "wrap"))
             book.define(model.cell_name(line.name), NAME, row, _VALUE)
 
 
@@ -82,6 +83,8 @@ def write_flows(
     """Write one row per line and one column per month; each row holds one formula, copied across."""
     sheet.title("Cash flows by month")
     sheet.page.freeze_panes(0, FIRST_MONTH)
+    sheet.page.fit_to_pages(_PAGES_ACROSS, 0)
+    sheet.page.repeat_columns(0, FIRST_MONTH - 1)
     for model in models:
         if not model.monthly:
             continue

@@ -39,6 +39,7 @@ def write_cover(sheet: Sheet, title: str, payload: Mapping[str, Any], version: s
     sheet.skip()
     sheet.row(Cell("How to use this workbook", "heading"))
     for number, text in enumerate(_HOW, 1):
+        sheet.page.set_row(sheet.next_row, 15 * -(-len(text) // 115))
         sheet.row(str(number), Cell(text, "wrap"))
     warnings = payload.get("warnings") or ()
     if warnings:
@@ -55,7 +56,7 @@ def write_summary(
     sheet.title("Summary")
     for title, lead in leads:
         sheet.row(Cell(title, "heading"))
-        sheet.row(Cell(lead, "wrap"))
+        sheet.paragraph(lead, 5, 130)
     if leads:
         sheet.row(
             Cell(
@@ -80,14 +81,14 @@ def write_summary(
             sheet.row(
                 name,
                 Cell(Formula(model.cell_name(name), value), "answer", line.unit),
-                line.unit,
+                Cell(line.unit, "unit"),
                 Cell(value, "shade", line.unit),
                 Cell(
                     Formula(f'IF(ISNUMBER({now}),IF({then}=0,0,ROUND({now}/{then}-1,9)),"")', 0.0),
                     "plain",
                     "fraction of one",
                 ),
-                line.description,
+                Cell(line.description, "unit"),
             )
 
 

@@ -99,7 +99,9 @@ def _input(
         Cell(Formula(active, 0.0 if entry.value is None else entry.value), "plain", entry.unit),
         Cell(entry.value, "shade", entry.unit),
         Formula(f"IF({base}={address(row, _DELIVERED)},0,1)", 0),
-        ", ".join(str(source[key]) for key in ("publisher", "title") if source.get(key)) or entry.source_id,
+        Cell(
+            ", ".join(str(source[key]) for key in ("publisher", "title") if source.get(key)) or entry.source_id, "unit"
+        ),
         str(source.get("published_on") or source.get("accessed_on") or ""),
         entry.status if live else "pinned",
     )

@@ -15,6 +15,12 @@ _OFFER_COLUMNS = (
     "part", "rank", "provider", "instance_type", "region", "option", "gpu", "gpus", "nodes", "days", "gpu_hours", "usd_per_gpu_hour",
     "cost_usd", "cost_low_usd", "cost_high_usd", "usd_per_mtok", "mfu_fraction", "price_observed_on", "source_ids",
 )  # fmt: skip
+# The comparison that a buyer makes: what, at which price, bound for how long, what it costs and what is at stake.
+_FIRST = (
+    "rank", "provider", "instance_type", "region", "option", "tier", "term_months", "payment", "gpu", "gpus", "nodes", "replicas",
+    "usd_per_gpu_hour", "cost_usd", "cost_low_usd", "cost_high_usd", "usd_per_month", "usd_per_mtok", "days", "days_low", "days_high",
+    "exposure_usd", "cash_usd", "amortised_usd", "unused_usd", "gpu_hours", "price_observed_on", "age_days",
+)  # fmt: skip
 _SIDE_BY_SIDE = 6
 _HIDDEN = {"factors", "lines", "notes", "source_ids", "layout", "components", "model"}
 Parts = Sequence[tuple[str, Mapping[str, Any]]]  # (title, payload)
@@ -92,7 +98,8 @@ def write_options(book: Book, sheet: Sheet, parts: Parts) -> None:
         sheet.skip()
         sheet.row(Cell(title, "heading"))
         first = sheet.next_row
-        for key in dict.fromkeys(name for row in flat for name in row):
+        present = dict.fromkeys(name for row in flat for name in row)
+        for key in sorted(present, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST)):
             if any(row.get(key) not in (None, "") for row in flat):
                 unit = unit_of(key.rsplit(".", 1)[-1])
                 sheet.row(heading_of(key.replace(".", " ")), unit, *(Cell(row.get(key), "plain", unit) for row in flat))

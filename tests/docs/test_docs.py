@@ -1,0 +1,128 @@
+"""The documentation says what the product does: blocks run, generated pages are current, links lead somewhere."""
+
+import importlib.util
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from gpucost.catalog import open_catalog
+from tests.docs.blocks import Block, blocks_of
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
+INSTALLS = {"test-command", "first-command"}  # run whole by .ci/run, in environments of their own
+SHELL = [
+    block
+    for page in PAGES
+    for block in blocks_of(page)
+    if block.language in ("bash", "sh", "console") and block.marker not in INSTALLS
+]
+
+
+def identity(block: Block) -> str:
+    return f"{block.file}:{block.line}"
+
+
+def generator() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate", DOCS / "generate.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", ["cli.md", "data-dictionary.md", "sources.md"])
+def test_generated_pages_are_current(name: str) -> None:
+    made = generator().PAGES[name]().rstrip() + "\n"
+    assert (DOCS / name).read_text(encoding="utf-8") == made, "run: python docs/generate.py"
+
+
+def test_the_example_report_has_the_parts_that_the_example_scenario_gives() -> None:
+    def headings(text: str) -> list[str]:
+        return [line for line in text.splitlines() if line.startswith("#")]
+
+    stored = (ROOT / "reports/examples/report.md").read_text(encoding="utf-8")
+    assert headings(stored) == headings(generator().example_report()), "run: python docs/generate.py"
+
+
+def test_there_are_blocks_to_run() -> None:
+    assert len(SHELL) > 10
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("block", SHELL, ids=identity)
+def test_a_shell_block_runs(block: Block, tmp_path: Path) -> None:
+    lines = [line.removeprefix("$ ") for line in block.text.splitlines()]
+    if any(re.match(r"\s*(pip|uv|git|python -m venv|apt|docker|cd|\.ci/run)\b", line) for line in lines):
+        pytest.skip("installs something")
+    for name in ("before.json", "after.json"):
+        answer = ROOT / "tests" / "docs" / "answer.json"
+        if answer.exists():
+            (tmp_path / name).write_bytes(answer.read_bytes())
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    run = subprocess.run(
+        ["bash", "-uo", "pipefail", "-c", "\n".join(lines)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert run.returncode == 0 or "audit" in block.text, run.stderr
+    assert "internal error" not in run.stderr
+    assert "Traceback" not in run.stderr
+    assert "no such option" not in run.stderr.lower()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_python_blocks_run_one_after_the_other(page: Path) -> None:
+    names: dict[str, Any] = {}
+    for block in blocks_of(page):
+        if block.language == "python" and block.marker not in INSTALLS:
+            exec(compile(block.text, f"{block.file}:{block.line}", "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_local_links_lead_somewhere(page: Path) -> None:
+    body = re.sub(r"```.*?```|`[^`]*`", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)\s]+)\)", body):
+        if re.match(r"[a-z]+:", target):
+            continue
+        path, _, anchor = target.partition("#")
+        other = (page.parent / path).resolve() if path else page
+        assert other.exists(), target
+        if anchor and other.suffix == ".md":
+            headings = re.findall(r"^#+ (.*)$", other.read_text(encoding="utf-8"), flags=re.MULTILINE)
+            assert anchor in {re.sub(r"[^a-z0-9 _-]", "", heading.lower()).replace(" ", "-") for heading in headings}, (
+                target
+            )
+
+
+@pytest.mark.parametrize("path", sorted((DOCS / "notebooks").glob("*.ipynb")), ids=lambda path: path.stem)
+def test_notebooks_are_stored_executed_and_without_errors(path: Path) -> None:
+    cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+    code = [cell for cell in cells if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    assert sum(bool(cell["outputs"]) for cell in code) >= 3
+    assert not [output for cell in code for output in cell["outputs"] if output["output_type"] == "error"]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "reports/questions").glob("*.sql")), ids=lambda path: path.stem)
+def test_ready_made_questions_have_answers(path: Path) -> None:
+    answer = open_catalog().sql(path.read_text(encoding="utf-8"))
+    rows = answer.rows if hasattr(answer, "rows") else answer
+    assert len(rows) > 3
+
+
+def test_the_navigation_names_every_page() -> None:
+    listed = set(re.findall(r": ([a-z-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE))
+    assert listed == {page.name for page in DOCS.glob("*.md")}
