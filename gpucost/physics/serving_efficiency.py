@@ -49,7 +49,6 @@ _ENGINE = {"tuned": 0.80, "wide": 0.9, "vllm-rocm": 1.4, "transformers": 1.2, "m
 _SPREAD = {"vllm-rocm": 0.2, "vllm-xpu": 0.2, "vllm-tpu": 0.2, "unknown": 0.2, "transformers": 0.3}
 _HOST = {"vllm-2025": 0.5, "vllm-rocm": 0.7, "transformers": 1.0, "plain": 0.02, "eager": 0.02}
 _SEQUENCE = {"plain": 0.02, "eager": 0.02}
-_SATURATED = {"tuned": 1.3, "wide": 1.1}
 _MEASURED_FAMILIES = ("volta", "turing", "ampere", "ada", "hopper", "blackwell", "cdna3", "apple", "xe", "tpu")
 
 
@@ -110,7 +109,7 @@ PARAMETERS: tuple[Parameter, ...] = (
     *(_p(f"sequence_ratio.{e}", _SEQUENCE.get(e, 1.0), 0.25, "ratio", "host time per sequence") for e in ENGINES),
     *(_p(f"prefill_ratio.{e}", 1.0, 0.15, "ratio", "prefill time against the group's") for e in ENGINES),
     _p("saturation_ratio", 0.95, 0.12, "ratio", "throughput at saturation against full batches all the time"),
-    *(_p(f"saturation_ratio.{e}", _SATURATED.get(e, 1.0), 0.15, "ratio", "the same in this engine") for e in ENGINES),
+    *(_p(f"saturation_ratio.{e}", 1.0, 0.15, "ratio", "the same in this engine") for e in ENGINES),
     _p("batch_limit", 1500.0, 0.4, "count", "sequences that an engine runs at once where memory allows more"),
     _p("burst_ratio", 0.60, 0.2, "ratio", "mean running batch of a burst of requests against its size"),
     _p("routing_exponent", 0.92, 0.05, "ratio", "independent draws of experts by T tokens, as a power of T"),

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpucost.serving.request import InferenceRequest
 from gpucost.types import Architecture
-from gpucost.units import HOURS_PER_MONTH, SECONDS_PER_HOUR
+from gpucost.units import HOURS_PER_MONTH, SECONDS_PER_HOUR, format_count
 
 MTOK = 1e6
 SAME_SIZE = 0.03  # parameters within this share count as comparable
@@ -85,7 +85,7 @@ def break_even(
     hourly = groups * usd_per_hour + redundant_usd_per_hour
     volume = hourly * HOURS_PER_MONTH / price
     share = volume / (groups * capacity * HOURS_PER_MONTH)
-    note = f"Below {volume / 1e9:,.3g} thousand million tokens a month the API is cheaper; idle hours are paid for."
+    note = f"Below {format_count(volume)} tokens a month the API is cheaper; idle hours are paid for."
     return {"tokens_per_month": volume, "utilisation_fraction": share, "groups": groups, "note": note}
 
 

@@ -190,7 +190,6 @@ class Observations:
     source: NDArray[Any]
     group: NDArray[Any]
     core: Flags
-    usable: Flags  # physically possible as stated
 
 
 def observe(found: Measurements) -> Observations:
@@ -204,13 +203,7 @@ def observe(found: Measurements) -> Observations:
         np.array([row.source for row in rows]),
         np.array([row.group for row in rows]),
         np.array([row.core for row in rows]),
-        np.array([usable(row) for row in rows]),
     )
-
-
-def usable(row: ServingRow) -> bool:
-    """Return whether a row may teach: submissions state the reference's 16 bits where they ran 8."""
-    return not (row.deployment.engine == "tuned" and row.deployment.format in ("fp16", "bf16"))
 
 
 def voice(seen: Observations, chosen: Flags) -> Floats:
@@ -220,7 +213,7 @@ def voice(seen: Observations, chosen: Flags) -> Floats:
     weight = np.zeros(len(keys))
     count = counts[inverse].astype(np.float64)
     weight[chosen] = np.sqrt(np.minimum(count, VOICE_ROWS) / count)
-    return weight * np.where(seen.core, 1.0, NOT_CORE_WEIGHT) * seen.usable
+    return weight * np.where(seen.core, 1.0, NOT_CORE_WEIGHT)
 
 
 def used(seen: Observations) -> Flags:
@@ -338,7 +331,7 @@ def calibrate(found: Measurements) -> tuple[Calibration, Floats]:
     held_out = leave_one_out(found, seen, start=values)
     traits = traits_of(found, found.figures, printed(seen.loads, values))
     _, inverse, counts = np.unique(seen.source, return_inverse=True, return_counts=True)
-    ranges = fit_ranges(held_out - seen.log_measured, traits, seen.usable / np.sqrt(counts[inverse]))
+    ranges = fit_ranges(held_out - seen.log_measured, traits, 1 / np.sqrt(counts[inverse]))
     return Calibration(values, ranges), held_out
 
 

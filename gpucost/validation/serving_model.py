@@ -58,7 +58,8 @@ class Loads:
 
 def loads_of(rows: Sequence[ServingRow], values: Mapping[str, float]) -> Loads:
     """Turn read rows into arrays."""
-    case, software = build([row.deployment for row in rows], values)
+    options = replace(serving.plain_options(len(rows)), prefix_hit=np.array([row.prefix_hit for row in rows]))
+    case, software = build([row.deployment for row in rows], values, options)
 
     def column(numbers: Sequence[float | None]) -> Floats:
         return np.array([np.nan if number is None else number for number in numbers], dtype=np.float64)

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from gpucost.errors import UsageError
-from gpucost.physics.serving_cases import Deployment
+from gpucost.physics.serving_cases import Deployment, format_of
 from gpucost.physics.software import decimal_year
 from gpucost.types import Accelerator, Architecture, System
+from gpucost.units import GIB
 from gpucost.validation import serving_wording, training_rows, wording
 
 Row = Mapping[str, Any]
@@ -46,6 +47,7 @@ class ServingRow:
     replicas: int
     prompt_workers: int
     decode_workers: int
+    prefix_hit: float  # share of prompt tokens found in a cache, where the notes state it
     decode_only: bool  # stated throughput is that of decode steps alone
     stated_lengths: bool
     stated_layout: bool
@@ -67,7 +69,9 @@ def read_row(row: Row, facts: Facts) -> ServingRow:
     gpus = wording.count(row.get("n_gpus")) or wording.count(row.get("tp")) or 1
     year = decimal_year(row.get("as_of"), max(accelerator.year + 1.5, 2025.0))
     engine = serving_wording.engine(row.get("engine"), year)
-    if engine == "unknown":
+    if engine == "unknown" and serving_wording.is_bare_step(row.get("scenario"), words, row.get("engine")):
+        engine = "plain"
+    elif engine == "unknown":
         notes.append(f"engine {row.get('engine')!r} is not known: taken as a modern one")
     batch, rate = wording.number(row.get("batch_or_concurrency")), wording.number(row.get("request_rate"))
     batch = batch if batch is not None and batch > 0 else None
@@ -78,8 +82,11 @@ def read_row(row: Row, facts: Facts) -> ServingRow:
     if not stated:
         notes.append(f"lengths assumed: {prompt:g} in, {output:g} out")
     spread = serving_wording.spread(dict(row), gpus, architecture.heads, architecture.experts > 0, words)
+    form = weight_format(row, engine, accelerator, notes)
     if not spread.stated and gpus > 1:
-        notes.append(f"tensor parallel assumed {spread.tensor}")
+        if batch is None:
+            spread = replicated(spread, gpus, architecture, accelerator, form)
+        notes.append(f"tensor parallel assumed {spread.tensor}, replicas {spread.replicas}")
     if spread.tensor * spread.data * spread.pipeline * spread.replicas != gpus and not spread.decode_workers:
         notes.append("stated degrees name the same accelerators twice: read as one group")
     deployment = Deployment(
@@ -87,7 +94,7 @@ def read_row(row: Row, facts: Facts) -> ServingRow:
         accelerator,
         system_of(facts, accelerator, spread),
         engine,
-        serving_wording.weight_format(row.get("weight_precision")),
+        form,
         serving_wording.cache_format(row.get("kv_precision")),
         spread.tensor,
         spread.data,
@@ -106,12 +113,39 @@ def read_row(row: Row, facts: Facts) -> ServingRow:
         replicas=spread.replicas,
         prompt_workers=spread.prompt_workers,
         decode_workers=spread.decode_workers,
+        prefix_hit=serving_wording.prefix_hit(words),
         decode_only="decode only" in words.lower(),
         stated_lengths=stated,
         stated_layout=spread.stated,
         core=wording.flag(row.get("core")) is not False,
         notes=tuple(notes),
     )
+
+
+def weight_format(row: Row, engine: str, accelerator: Accelerator, notes: list[str]) -> str:
+    """Return the weights' format; submissions name the reference's 16 bits where they ran the 8 bits of the chip."""
+    form = serving_wording.weight_format(row.get("weight_precision"))
+    if engine == "tuned" and form in ("bf16", "fp16") and accelerator.fp8_tflops:
+        notes.append(f"{form} is the reference's precision: taken as fp8, which tuned submissions run")
+        return "fp8"
+    return form
+
+
+def replicated(
+    spread: serving_wording.Spread, gpus: int, architecture: Architecture, accelerator: Accelerator, form: str
+) -> serving_wording.Spread:
+    """Return as many replicas as fit where a throughput is stated and no layout: whoever maximises it does so.
+
+    A replica takes the fewest accelerators whose memory holds the weights one and a half times.
+    """
+    from gpucost.physics import transformer
+
+    total = float(transformer.total_parameters(transformer.stack([architecture]))[0])
+    needed = 1.5 * total * format_of(form).weight_bytes / (accelerator.memory_gib * GIB)
+    fits = [t for t in (1, 2, 4, 8) if gpus % t == 0 and t >= needed and architecture.heads % t == 0]
+    if not fits:
+        return spread
+    return replace(spread, tensor=fits[0], data=1, expert=1, replicas=gpus // fits[0])
 
 
 def system_of(facts: Facts, accelerator: Accelerator, spread: serving_wording.Spread) -> System:
@@ -131,7 +165,8 @@ def find_architecture(row: Row, facts: Facts, notes: list[str]) -> Architecture:
             found = facts.architecture(candidate)
         except UsageError:
             continue
-        if found.status != "synthesised":
+        layers, hidden = wording.count(row.get("n_layers")), wording.count(row.get("hidden"))
+        if found.status != "synthesised" and layers in (None, found.layers) and hidden in (None, found.hidden):
             return found
     total = wording.number(row.get("params_b")) or training_rows.size_in_name(name)
     active = wording.number(row.get("active_params_b")) or active_in_name(name)

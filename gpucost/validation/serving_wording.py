@@ -63,6 +63,16 @@ def engine(text: object, year: float) -> str:
     return "plain" if any(sign in word for sign in _PLAIN_SIGNS) else "unknown"
 
 
+def is_bare_step(*texts: object) -> bool:
+    """Tell whether words describe a decode step on its own rather than an engine that serves requests.
+
+    >>> is_bare_step("decode-step", ""), is_bare_step("fixed-concurrency", "arch from public config")
+    (True, False)
+    """
+    word = " ".join(str(text or "") for text in texts).lower()
+    return re.search(r"decode[- _]?steps?|random weights|micro-?benchmark|bare step|cuda ?graph", word) is not None
+
+
 def vllm_era(word: str, year: float) -> str:
     """Read the era of vLLM: 0.8 made the new scheduler the default; 0.6 and 0.7 hide part of the host's work."""
     match = re.search(r"vllm[-_ /]*(?:tpu|xpu|rocm)?[-_ ]*v?(\d+)\.(\d+)", word)
@@ -115,7 +125,7 @@ def scenario(text: object, batch: float | None, rate: float | None, notes: str) 
     word = str(text or "").lower()
     if "prefill" in word:
         return "prompt"
-    if "pool" in word or "decode-only" in word:
+    if "pool" in word or ("decode" in word and "disagg" not in word):
         return "pool"
     if "single" in word or (batch == 1 and "server" not in word and "offline" not in word):
         return "single"
@@ -134,8 +144,20 @@ def lengths(prompt: float | None, output: float | None, kind: str, notes: str) -
     known = next(((p, o) for sign, p, o in DATASETS if sign in word), (DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS))
     if kind == "single":
         known = (SINGLE_PROMPT_TOKENS, known[1])
+    if kind == "pool":
+        known = (known[0], 1.0)  # the stated prompt is what the cache holds
     stated = prompt is not None and (output is not None or kind == "prompt")
     return known[0] if prompt is None else prompt, known[1] if output is None else output, stated
+
+
+def prefix_hit(notes: str) -> float:
+    """Read the share of prompt tokens that a cache held: "incl. 56.3% on-disk KV cache hits".
+
+    >>> prefix_hit("INPUT tokens incl. 56.3% on-disk KV cache hits"), prefix_hit("no cache hits")
+    (0.563, 0.0)
+    """
+    match = re.search(r"(\d+(?:\.\d+)?)\s*%[^;,.]{0,30}cache hit", notes)
+    return min(float(match[1]) / 100, 0.99) if match else 0.0
 
 
 @dataclass(frozen=True)
