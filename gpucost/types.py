@@ -108,7 +108,7 @@ class System:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """How a training job is spread: tensor × pipeline × context × data = gpus; expert divides data × context × tensor."""
+    """How a job is spread: tensor × pipeline × context × data = gpus; expert divides data × context × tensor."""
 
     gpus: int
     tensor: int = 1

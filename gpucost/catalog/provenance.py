@@ -14,6 +14,9 @@ _BOOKKEEPING = frozenset(
     ("source_id", "second_source_id", "confidence", "notes", "status", "valid_from", "observed_on", "recorded_on")
 )
 
+# a figure of the user's own, an estimate of ours, or one that somebody published
+_STATUS = "CASE WHEN r.source_id = 'user' THEN 'user' WHEN s.publisher = 'gpucost' THEN 'assumed' ELSE 'sourced' END"
+
 
 def sourced_tables() -> list[Table]:
     """Return the tables whose rows name their source."""
@@ -55,7 +58,7 @@ def _table_facts(table: Table) -> str:
         column for column in table.columns if column.name not in _BOOKKEEPING and column.name not in table.key[:1]
     ]
     known = ", ".join(_struct(column) for column in fields)
-    status = "r.status" if has(table, "status") else "CASE WHEN r.source_id = 'user' THEN 'user' ELSE 'sourced' END"
+    status = "r.status" if has(table, "status") else _STATUS
     sources = "price_sources" if table.files.startswith("pricing") else "model_sources"
     day = "r.observed_on" if has(table, "observed_on") else "coalesce(s.published_on, s.accessed_on)"
     return f"""SELECT '{table.name}' AS "table", CAST(r."{table.key[0]}" AS VARCHAR) AS entity,

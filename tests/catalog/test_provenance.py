@@ -60,3 +60,10 @@ def test_the_long_view_says_field_value_unit_status_source_and_date():
         "SELECT count(*) AS n, count(date) AS dated FROM facts WHERE \"table\" = 'offers' AND field = 'usd_per_hour'"
     )[0]
     assert prices["n"] == prices["dated"] == len(catalog.rows("offers"))
+
+
+def test_our_own_estimates_are_marked_as_assumptions():
+    catalog = open_catalog()
+    join = "facts AS f JOIN price_sources AS s ON s.source_id = f.source"
+    query = f"SELECT DISTINCT f.status FROM {join} WHERE s.publisher = 'gpucost'"
+    assert [row["status"] for row in catalog.sql(query)] == ["assumed"]
