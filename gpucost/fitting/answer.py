@@ -11,6 +11,7 @@ from gpucost.fitting.changes import ranked_changes
 from gpucost.fitting.job import ADAPTER_SOFTWARE, Job, read_job
 from gpucost.fitting.search import LARGEST_GPUS, Plan, best_plan
 from gpucost.physics.memory import CONTEXT_BYTES, FRAGMENTATION_RATIO, MOMENTS
+from gpucost.physics.memory_recipe import RANGE_RATIOS
 from gpucost.physics.transformer import stack, total_parameters
 from gpucost.schemas import SCHEMA_VERSION
 from gpucost.units import GB
@@ -82,6 +83,8 @@ def verdict(job: Job, plan: Plan) -> dict[str, Any]:
         "sequence_tokens": job.sequence_tokens,
         "fits": plan.fits,
         "needed_gb": plan.needed_bytes / GB,
+        "needed_low_gb": plan.needed_bytes / GB / RANGE_RATIOS[job.software],
+        "needed_high_gb": plan.needed_bytes / GB * RANGE_RATIOS[job.software],
         "usable_gb": plan.usable_bytes / GB,
         "headroom_gb": (plan.usable_bytes - plan.needed_bytes) / GB,
         "device_memory_gib": job.accelerator.memory_gib,

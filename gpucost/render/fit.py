@@ -38,6 +38,10 @@ def verdict(payload: Mapping[str, Any]) -> Section:
         Fact("Recomputation", layout["recompute"]),
         Fact("Peak", payload["peak"], note=f"{payload['stage']} stage" if layout["pipeline"] > 1 else ""),
         Fact(
+            "Needed", payload["needed_gb"], "GB (1e9 bytes)", payload["needed_low_gb"], payload["needed_high_gb"],
+            note=closeness(payload),
+        ),
+        Fact(
             "Usable memory", payload["usable_gb"], "GB (1e9 bytes)",
             note=(
                 f"({payload['device_memory_gib']:.1f} GiB − {payload['context_gb']:.1f} GB of the process) ÷ "
@@ -46,6 +50,15 @@ def verdict(payload: Mapping[str, Any]) -> Section:
         ),
     )  # fmt: skip
     return Section("Verdict", (Facts(facts),))
+
+
+def closeness(payload: Mapping[str, Any]) -> str:
+    """Say when the verdict could turn within the range."""
+    if payload["fits"] and payload["needed_high_gb"] > payload["usable_gb"]:
+        return "close: software that keeps more would not fit"
+    if not payload["fits"] and payload["needed_low_gb"] <= payload["usable_gb"]:
+        return "close: software that keeps less would fit"
+    return ""
 
 
 def parts(payload: Mapping[str, Any]) -> Section:

@@ -13,7 +13,7 @@ import numpy as np
 from gpucost.errors import UsageError
 from gpucost.physics.columns import Floats, layout_columns
 from gpucost.physics.memory import training_memory
-from gpucost.physics.memory_recipe import MemoryRecipe, memory_recipe
+from gpucost.physics.memory_recipe import RANGE_RATIOS, STYLES, MemoryRecipe, memory_recipe
 from gpucost.physics.transformer import stack, total_parameters
 from gpucost.types import Architecture
 from gpucost.units import GB
@@ -21,10 +21,11 @@ from gpucost.validation import report, wording
 from gpucost.validation.training_rows import Facts, Row, TrainingRow, from_columns, read_row
 
 METRIC = "peak_memory_gb"
-RANGE_RATIO = 1.15  # 18 of 23 runs of software that the laws had not seen lay inside
 LIBRARIES = re.compile(r"transformers|hugging ?face|\bhf\b|peft|\btrl\b|axolotl|llama-?factory|unsloth|accelerate")
 PER_BLOCK = re.compile(r"block|layer|fsdp|titan")
-FUSED_KERNELS = re.compile(r"megatron|nemo|transformer ?engine|maxtext|pax|\bjax\b|xla|llm\.c|primus|neox")
+FUSED_KERNELS = re.compile(
+    r"megatron|nemo|llm-?foundry|composer|transformer ?engine|maxtext|pax|\bjax\b|xla|llm\.c|primus|neox"
+)
 
 
 def style_of(row: Row, sharding: int, state_bytes: float | None, method: str) -> str:
@@ -102,7 +103,13 @@ def row_recipe(row: Row, read: TrainingRow) -> MemoryRecipe:
 
 def predict_peak_memory(rows: Sequence[Row], facts: Facts) -> tuple[Floats, list[dict[str, str]]]:
     """Return the predicted peak of each row in units of 1e9 bytes (NaN where it cannot be read) and the reasons."""
-    peaks = np.full(len(rows), np.nan)
+    peaks, _, skipped = predict_with_range(rows, facts)
+    return peaks, skipped
+
+
+def predict_with_range(rows: Sequence[Row], facts: Facts) -> tuple[Floats, Floats, list[dict[str, str]]]:
+    """Return the predicted peaks, the factor within which each is expected, and why rows were skipped."""
+    peaks, ratios = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
     readable: list[tuple[int, TrainingRow, Row]] = []
     skipped = []
     for place, row in enumerate(rows):
@@ -120,8 +127,10 @@ def predict_peak_memory(rows: Sequence[Row], facts: Facts) -> tuple[Floats, list
             ),
         )
         recipe = MemoryRecipe.concatenate([row_recipe(row, read) for _, read, row in readable])
-        peaks[[place for place, _, _ in readable]] = training_memory(shape, layout, recipe).total_bytes / GB
-    return peaks, skipped
+        places = [place for place, _, _ in readable]
+        peaks[places] = training_memory(shape, layout, recipe).total_bytes / GB
+        ratios[places] = [RANGE_RATIOS[STYLES[code]] for code in recipe.style.tolist()]
+    return peaks, ratios, skipped
 
 
 def validate(rows: Sequence[Row], facts: Facts, *, core: bool = False) -> Mapping[str, Any] | dict[str, Any]:
@@ -132,15 +141,15 @@ def validate(rows: Sequence[Row], facts: Facts, *, core: bool = False) -> Mappin
         for row, value in measured
         if value is not None and value > 0 and (not core or wording.flag(row.get("core")) is not False)
     ]
-    peaks, skipped = predict_peak_memory([row for row, _ in chosen], facts)
+    peaks, ratios, skipped = predict_with_range([row for row, _ in chosen], facts)
     items = []
-    for (row, value), peak in zip(chosen, peaks.tolist(), strict=True):
+    for (row, value), peak, ratio in zip(chosen, peaks.tolist(), ratios.tolist(), strict=True):
         if value is not None and np.isfinite(peak):
             group = (
                 "recompute" if wording.recompute(row.get("activation_recompute")) in ("full", "selective") else "none"
             )
             name, source = str(row.get("id") or ""), str(row.get("source_name") or "")
-            items.append(report.Item(name, source, METRIC, value, peak, peak / RANGE_RATIO, peak * RANGE_RATIO, group))
+            items.append(report.Item(name, source, METRIC, value, peak, peak / ratio, peak * ratio, group))
     sources = {str(row.get("id") or ""): str(row.get("source_name") or "") for row, _ in chosen}
     return report.payload(
         len(chosen), items, skipped, sources, kind="validation", validated="memory",

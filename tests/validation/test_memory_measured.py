@@ -106,3 +106,18 @@ def test_the_rows_own_dimensions_and_tying_win_over_a_known_name(catalog):
 def test_software_styles(framework, compiled, sharding, state_bytes, style):
     row = {"framework": framework, "compiled": compiled}
     assert memory.style_of(row, sharding, state_bytes, "full") == style
+
+
+def test_published_runs_that_filled_their_gpus_are_predicted_to_fit(catalog):
+    """LLM Foundry's tables raise the micro-batch until memory is full: no run may need more than its GPU has."""
+    tuned = [
+        row
+        for row in catalog.rows("training_measurements")
+        if "Foundry" in str(row["framework"]) and row["micro_batch"] and row["activation_recompute"]
+    ]
+    peaks, skipped = memory.predict_peak_memory(tuned, catalog)
+    capacity = np.array([read_row(row, catalog).accelerator.memory_gib * 1.073741824 for row in tuned])
+    assert len(tuned) > 200
+    assert not skipped
+    assert np.max(peaks / capacity) < 1.05
+    assert np.median(peaks / capacity) > 0.6
