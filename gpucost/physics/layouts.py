@@ -245,7 +245,7 @@ def expand(grid: Grid, keys: Keys, global_batch: float) -> tuple[Integers, Integ
     domain = np.maximum(keys.hardware.scaleup_gpus, keys.hardware.node_gpus)[keys.pair]
     parallel = grid.model_parallel
     found = []
-    for size in np.unique(parallel):
+    for size in sorted(set(parallel.tolist())):  # np.unique alone would load numpy.ma
         combos = np.flatnonzero(parallel == size)
         rows = np.flatnonzero(keys.gpus % size == 0)
         data = (keys.gpus[rows] / size)[:, None]
