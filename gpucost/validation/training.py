@@ -77,25 +77,41 @@ def gather(rows: Sequence[Row], facts: Facts) -> Measurements:
         except UsageError as error:
             skipped.append({"id": name, "reason": str(error)})
             continue
+        except (ValueError, TypeError, ArithmeticError) as error:
+            skipped.append({"id": name, "reason": f"its numbers contradict each other: {error}"})
+            continue
         kept.append(read)
         values.append(value)
-    return Measurements(kept, values, skipped, sources, len(rows))
+    return computable(Measurements(kept, values, skipped, sources, len(rows)))
+
+
+def computable(found: Measurements) -> Measurements:
+    """Keep the rows whose step has a finite time; the others' numbers say something impossible."""
+    if not found.rows:
+        return found
+    with np.errstate(all="ignore"):
+        finite = np.isfinite(cal.log_predicted(observe(found), DEFAULTS)).tolist()
+    reason = "its numbers describe no possible step"
+    odd = [{"id": row.id, "reason": reason} for row, good in zip(found.rows, finite, strict=True) if not good]
+    rows = [row for row, good in zip(found.rows, finite, strict=True) if good]
+    measured = [value for value, good in zip(found.measured, finite, strict=True) if good]
+    return Measurements(rows, measured, [*found.skipped, *odd], found.sources, found.total)
 
 
 def measured_speed(row: Row, read: TrainingRow) -> Measured:
     """Return the measured tokens/s per accelerator: stated, else derived from time, GPU-hours, TFLOPS or MFU."""
-    if value := wording.number(row.get("measured_tokens_per_s_per_gpu")):
+    if value := wording.positive(row.get("measured_tokens_per_s_per_gpu")):
         return Measured(value, "tokens_per_s")
-    batch, gpus = wording.number(row.get("global_batch")), wording.number(row.get("n_gpus"))
-    if (time := wording.number(row.get("measured_iter_time_s"))) and batch and gpus:
+    batch, gpus = wording.positive(row.get("global_batch")), wording.positive(row.get("n_gpus"))
+    if (time := wording.positive(row.get("measured_iter_time_s"))) and batch and gpus:
         return Measured(batch * read.sequence_tokens / time / gpus, "iteration_time")
-    tokens = wording.number(row.get("total_tokens"))
-    if (hours := wording.number(row.get("measured_total_gpu_hours"))) and tokens:
+    tokens = wording.positive(row.get("total_tokens"))
+    if (hours := wording.positive(row.get("measured_total_gpu_hours"))) and tokens:
         return Measured(tokens / hours / 3600, "gpu_hours")
     flop = flop_by_convention(row, read)
-    if tflops := wording.number(row.get("measured_tflops_per_gpu")):
+    if tflops := wording.positive(row.get("measured_tflops_per_gpu")):
         return Measured(tflops * 1e12 / flop, "tflops")
-    if mfu := wording.number(row.get("measured_mfu_pct")):
+    if mfu := wording.positive(row.get("measured_mfu_pct")):
         hardware = hardware_columns([read.accelerator], [read.system])
         peak = float(peak_tflops(hardware, layout_columns([read.layout]).precision)[0])
         return Measured(mfu / 100 * peak * 1e12 / flop, "mfu")

@@ -63,7 +63,7 @@ def read_row(row: Row, facts: Facts) -> TrainingRow:
     software = software_class(framework, wording.flag(row.get("compiled")))
     accelerator = find_accelerator(str(row.get("gpu") or ""), facts, notes)
     architecture = find_architecture(row, facts, notes)
-    sequence = wording.number(row.get("seq_len")) or default_sequence(architecture, notes)
+    sequence = wording.positive(row.get("seq_len")) or default_sequence(architecture, notes)
     gpus = wording.count(row.get("n_gpus")) or default_gpus(architecture, notes)
     system = find_system(row, accelerator, facts)
     year = decimal_year(row.get("as_of"), accelerator.year + 1.5)
@@ -84,10 +84,10 @@ def read_row(row: Row, facts: Facts) -> TrainingRow:
         method=method,
         software=software,
         software_year=year,
-        adapter_rank=wording.number(row.get("lora_rank")) or 16.0,
+        adapter_rank=wording.positive(row.get("lora_rank")) or 16.0,
         adapter_share=1.0 if "all" in targets or "mlp" in targets or "gate" in targets else 0.35,
-        state_bytes=wording.number(row.get("state_bytes_per_param")) or 16.0,
-        loss_chunk_tokens=wording.number(row.get("loss_chunk_tokens")) or 0.0,
+        state_bytes=wording.positive(row.get("state_bytes_per_param")) or 16.0,
+        loss_chunk_tokens=wording.positive(row.get("loss_chunk_tokens")) or 0.0,
         stated_layout=all(wording.count(row.get(name)) for name in ("tp", "pp")),
         stated_recompute=wording.recompute(row.get("activation_recompute")) is not None,
         end_to_end=str(row.get("value_basis") or "").strip() in ("gpu_hours", "time-to-train"),
@@ -167,12 +167,12 @@ def find_architecture(row: Row, facts: Facts, notes: list[str]) -> Architecture:
             return as_stated(row, known)
     except UsageError:
         pass
-    total = wording.number(row.get("params_b")) or size_in_name(name)
+    total = wording.positive(row.get("params_b")) or size_in_name(name)
     if hidden is None and total is None:
         raise UsageError(f"model {name!r}: neither dimensions nor a parameter count")
     if hidden is None or (layers is None and total is None):
         notes.append(f"model {name!r} synthesised from its size")
-        return sized(name, (total or 1.0) * 1e9, wording.number(row.get("active_params_b")))
+        return sized(name, (total or 1.0) * 1e9, wording.positive(row.get("active_params_b")))
     return from_columns(row, name, layers, hidden, total)
 
 
@@ -189,8 +189,8 @@ def as_stated(row: Row, known: Architecture) -> Architecture:
     same = all(value is None or value == getattr(known, name) for name, value in counts.items())
     layers, hidden = counts["layers"], counts["hidden"]
     if not (same and gated in (None, known.gated)) and not known.experts and layers and hidden:
-        known = from_columns(row, known.name, layers, hidden, wording.number(row.get("params_b")))
-    stated = wording.number(row.get("params_b"))
+        known = from_columns(row, known.name, layers, hidden, wording.positive(row.get("params_b")))
+    stated = wording.positive(row.get("params_b"))
     if stated is None:
         return known
     choices = [replace(known, tied_embeddings=tied) for tied in (known.tied_embeddings, not known.tied_embeddings)]
@@ -322,11 +322,10 @@ def read_layout(row: Row, a: Architecture, gpus: int, sequence: float, software:
         stage = {"compiler": 3, "sharded": 3, "vendor": 1, "deepspeed": 0, "megatron": 0}.get(software, 1)
     model = tensor * pipeline * context
     if gpus % model:
-        raise UsageError(
-            f"tensor {tensor} × pipeline {pipeline} × context {context} does not divide {gpus} accelerators"
-        )
-    data = wording.count(row.get("dp")) or gpus // model
-    data = gpus // model if data * model != gpus else data
+        copies = wording.count(row.get("dp")) or max(1, round(gpus / model))
+        notes.append(f"{gpus} accelerators do not divide by {model}, the degrees' product: {model * copies} taken")
+        gpus = model * copies
+    data = gpus // model
     micro = wording.count(row.get("micro_batch"))
     batch = wording.count(row.get("global_batch"))
     if batch is not None and data > batch:

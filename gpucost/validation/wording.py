@@ -38,10 +38,20 @@ def number(text: object) -> float | None:
     return value if math.isfinite(value) else None
 
 
-def count(text: object) -> int | None:
-    """Read a positive whole number, or None."""
+def positive(text: object) -> float | None:
+    """Read a positive number, or None.
+
+    >>> positive("8.03"), positive("0"), positive(-1)
+    (8.03, None, None)
+    """
     value = number(text)
-    return round(value) if value is not None and value >= 1 else None
+    return value if value is not None and value > 0 else None
+
+
+def count(text: object) -> int | None:
+    """Read a positive whole number below a billion, or None."""
+    value = number(text)
+    return round(value) if value is not None and 1 <= value < 1e9 else None
 
 
 def flag(text: object) -> bool | None:

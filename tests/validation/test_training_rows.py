@@ -127,14 +127,14 @@ def test_an_unknown_chip_is_marked_and_nonsense_is_refused(catalog):
 def test_what_cannot_be_computed_is_skipped_with_a_reason(catalog):
     odd = [
         {"id": "a", "model": "mystery", "gpu": "h100-sxm", "measured_tokens_per_s_per_gpu": 1},
-        {"id": "b", "model": "llama-3-8b", "gpu": "h100-sxm", "n_gpus": 8, "tp": 3, "measured_tokens_per_s_per_gpu": 1},
+        {"id": "b", "model": "llama-3-8b", "gpu": "abacus", "n_gpus": 8, "measured_tokens_per_s_per_gpu": 1},
         {"id": "c", "model": "llama-3-8b", "gpu": "h100-sxm", "n_gpus": 8},
     ]
     found = training.gather(odd, catalog)
     reasons = {entry["id"]: entry["reason"] for entry in found.skipped}
     assert set(reasons) == {"a", "b", "c"}
     assert "neither dimensions nor a parameter count" in reasons["a"]
-    assert "does not divide 8" in reasons["b"]
+    assert "resembles none" in reasons["b"]
     assert "no measured" in reasons["c"]
 
 
@@ -186,3 +186,26 @@ def test_the_rule_of_thumb_by_hand(catalog):
     }
     found = training.gather([row], catalog)
     assert np.exp(training.rule_of_thumb(found)[0]) == pytest.approx(0.4 * 312e12 / (6 * 6_738_415_616))
+
+
+def test_degrees_that_do_not_multiply_out_are_mended_and_marked(catalog):
+    read = read_row({"model": "llama-3-8b", "gpu": "h100-sxm", "n_gpus": 10, "tp": 4, "dp": 3}, catalog)
+    assert (read.layout.gpus, read.layout.data) == (12, 3)
+    assert any("do not divide" in note for note in read.notes)
+
+
+JUNK = ("", "n/a", "nan", "-1", "0", "1e30", "abc", "none", "7", "64", "inf", "—", "1,024", "y", "FSDP", None, "3")
+
+
+def test_junk_in_any_column_ends_in_a_figure_or_a_reason(catalog, rows):
+    rng = random.Random(3)
+    odd = []
+    for index in range(400):
+        row = dict(rng.choice(rows)) | {"id": f"odd-{index}", "measured_tokens_per_s_per_gpu": 100.0}
+        for name in rng.sample([name for name in row if not name.startswith("measured") and name != "id"], 5):
+            row[name] = rng.choice(JUNK)
+        odd.append(row)
+    found = training.gather(odd, catalog)
+    items = training.predict(found, fitted.current(catalog))
+    assert len(items) + len(found.skipped) == len(odd)
+    assert all(0 < item.low <= item.predicted <= item.high < float("inf") for item in items)
