@@ -164,14 +164,21 @@ def step_parts(cases: Cases, case: int) -> dict[str, float]:
 
 
 def _lines(problem: Problem, cases: Cases, case: int) -> list[dict[str, Any]]:
-    offer = int(cases.offer[case])
+    """Return the bill with the source of each unit price and whether the seller states it."""
+    offer, terms = int(cases.offer[case]), problem.terms
     origin = {
-        "offer": problem.supply.offers[offer].source_id,
-        "storage": problem.terms.storage_source_ids[offer],
-        "egress": problem.terms.egress_source_ids[offer],
+        "offer": (problem.supply.offers[offer].source_id, True),
+        "storage": (terms.storage_source_ids[offer], bool(terms.storage_stated[offer])),
+        "egress": (terms.egress_source_ids[offer], bool(terms.egress_stated[offer])),
     }
-    sources = {name: origin[kind] for name, _, kind, _ in LINES}
-    return [{**line, "source_id": sources[line["name"]]} for line in cases.costs.bill(case)]
+    kinds = {name: kind for name, _, kind, _ in LINES}
+    rows = []
+    for line in cases.costs.bill(case):
+        source, stated = origin[kinds[line["name"]]]
+        note = line["note"] if stated else f"{line['note']}; typical price, the provider states none"
+        status = "sourced" if stated else "assumed"
+        rows.append({**line, "note": note, "source_id": source, "status": status})
+    return rows
 
 
 def notes(problem: Problem, cases: Cases, case: int) -> list[str]:

@@ -53,6 +53,8 @@ class Terms(NamedTuple):
     power_fraction: Floats
     pue_ratio: Floats
     grid_kgco2e_per_kwh: Floats
+    storage_stated: Flags  # the provider states a price; else it is the market's typical one
+    egress_stated: Flags
     storage_source_ids: tuple[str, ...]
     egress_source_ids: tuple[str, ...]
     spot_source_ids: tuple[str, ...]
@@ -245,6 +247,8 @@ def _services(offers: Sequence[Offer], rows: Sequence[Row], book: Book) -> dict[
     ]
     return {
         "storage_usd_per_gb_month": _column([price for price, _ in kept]),
+        "storage_stated": np.array([_company(offer.provider) in storage for offer in offers], bool),
+        "egress_stated": np.array([_company(offer.provider) in egress for offer in offers], bool),
         "storage_source_ids": tuple(source for _, source in kept),
         "egress_usd_per_gb": _column([price for price, _ in out]),
         "egress_source_ids": tuple(source for _, source in out),

@@ -1,0 +1,89 @@
+"""The library's face: `gpucost.estimate(...)` over the shipped catalog."""
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import gpucost
+from gpucost.errors import UsageError
+
+
+@pytest.fixture(scope="module")
+def result():
+    return gpucost.estimate(model="llama-3-8b", tokens="100b", gpu="h100-sxm", option="on_demand,spot", top=5)
+
+
+def test_best_and_lines(result):
+    assert result.best["rank"] == 1
+    assert result.best == result.options[0]
+    assert sum(round(line["cost_usd"] * 100) for line in result.lines) == round(result.best["cost_usd"] * 100)
+    assert {line["status"] for line in result.lines} <= {"sourced", "assumed"}
+    assert all(line["source_id"] for line in result.lines)
+
+
+def test_it_becomes_a_frame_text_json_and_a_page(result):
+    frame = result.to_frame()
+    assert list(frame["rank"]) == [1, 2, 3, 4, 5]
+    assert frame["cost_usd"].notna().all()
+    assert "llama-3-8b" in result.to_text()
+    assert json.loads(result.to_json())["kind"] == "estimate"
+    assert "<table" in result._repr_html_()
+
+
+def test_every_option_can_be_explained(result):
+    for option in result.options:
+        assert f"option {option['rank']}" in result.explain(option["rank"])
+    with pytest.raises(UsageError, match="no option 99"):
+        result.explain(99)
+
+
+def test_a_result_is_frozen_and_a_catalog_is_reused(result):
+    with pytest.raises(AttributeError):
+        result.payload = {}
+    catalog = gpucost.open_catalog()
+    first, second = (gpucost.estimate("8b", "10b", catalog=catalog).to_json() for _ in range(2))
+    assert first == second
+
+
+def test_an_unknown_argument_is_named():
+    with pytest.raises(UsageError, match="takes no 'gpuz'"):
+        gpucost.estimate("8b", "10b", gpuz=3)
+
+
+def test_the_command_and_the_library_say_the_same(result):
+    from click.testing import CliRunner
+
+    from gpucost.cli.estimate import command
+
+    args = [
+        "--model",
+        "llama-3-8b",
+        "--tokens",
+        "100b",
+        "--gpu",
+        "h100-sxm",
+        "--option",
+        "on_demand,spot",
+        "--top",
+        "5",
+    ]
+    shown = CliRunner().invoke(command, [*args, "--format", "json"])
+    assert shown.exit_code == 0
+    assert json.loads(shown.stdout)["options"] == json.loads(result.to_json())["options"]
+
+
+HEAVY = ("pandas", "scipy", "pydantic", "openpyxl", "xlsxwriter", "altair", "rich", "numpy.ma")
+
+
+def test_the_hot_path_leaves_heavy_packages_unloaded(tmp_path):
+    code = f"""
+import atexit, sys
+atexit.register(lambda: print([name for name in {HEAVY} if name in sys.modules]))
+sys.argv = ["gpucost", "estimate", "--model", "8b", "--tokens", "100b", "-o", {str(tmp_path / "out.txt")!r}]
+import gpucost.cli
+gpucost.cli.main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
