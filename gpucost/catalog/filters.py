@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpucost.catalog import names
-from gpucost.errors import UnknownNameError
+from gpucost.errors import UnknownNameError, UsageError
 from gpucost.schemas import OPTIONS
 
 if TYPE_CHECKING:
@@ -21,7 +21,10 @@ def listed(value: str | Sequence[str]) -> list[str]:
     (['aws', 'gcp'], ['aws', 'gcp'])
     """
     parts = value.split(",") if isinstance(value, str) else [part for text in value for part in text.split(",")]
-    return [part.strip() for part in parts if part.strip()]
+    found = [part.strip() for part in parts if part.strip()]
+    if not found:
+        raise UsageError("a name to filter by is empty. Leave the filter out, or name something.")
+    return found
 
 
 def offer_filter(

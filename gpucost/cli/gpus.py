@@ -35,8 +35,9 @@ def command(
 
     catalog = open_catalog(as_of, known_as_of)
     rows = catalog.rows("accelerators")
-    if name or gpu:
-        wanted = {found.id for part in listed(name or gpu or "") for found in catalog.accelerators(part)}
+    asked = name if name is not None else gpu
+    if asked is not None:
+        wanted = {found.id for part in listed(asked) for found in catalog.accelerators(part)}
         rows = [row for row in rows if row["id"] in wanted]
     rows = chosen(rows, "vendor", vendor)
     emit_rows(rows, columns=COLUMNS, format_=format_, fields=fields, output=output, envelope=envelope(catalog))

@@ -34,10 +34,10 @@ def command(
 
     catalog = open_catalog(as_of, known_as_of)
     rows = catalog.rows("systems")
-    if name:
+    if name is not None:
         wanted = {found.id for part in listed(name) for found in catalog.systems(part)}
         rows = [row for row in rows if row["id"] in wanted]
-    if gpu:
+    if gpu is not None:
         gpus = {found.id for part in listed(gpu) for found in catalog.accelerators(part)}
         rows = [row for row in rows if row["accelerator_id"] in gpus]
     rows = chosen(rows, "provider", provider)

@@ -152,6 +152,11 @@ def test_fields_pick_and_order_the_columns():
         (("gpus", "-o", "/"), ("is a directory",)),
         (("sql", "DROP TABLE offers"), ("DROP is refused",)),
         (("sources", "--table", "nothing"), ("unknown table",)),
+        (("prices", "--gpu", ""), ("is empty",)),
+        (("gpus", ""), ("is empty",)),
+        (("prices", "--limit", "0"), ("--limit",)),
+        (("sql",), ("give one query",)),
+        (("data", "check", "/nonexistent.csv"), ("cannot be read",)),
     ],
 )
 def test_a_mistake_gets_one_sentence_and_exit_code_2(arguments, words):
