@@ -152,7 +152,7 @@ def make_scenario(content: Mapping[str, Any], where: str = "scenario", folder: P
         model().model_validate(plain)
     except ValidationError as error:
         raise UsageError(f"{where}: {_sentence(error)}") from None
-    supply = {key: value for key, value in plain.get("supply", {}).items()}
+    supply = dict(plain.get("supply", {}))
     as_of = {"as_of": plain["as_of"]} if plain.get("as_of") else {}
     parts = []
     for kind, fields in PARTS.items():
@@ -217,8 +217,14 @@ def _fields(fields: Sequence[Field]) -> dict[str, Any]:
     from pydantic import Field as pydantic_field
 
     kinds: dict[str, Any] = {
-        "text": str, "quantity": str | int | float, "integer": int, "number": int | float, "flag": bool, "table": dict[str, Any], "texts": list[str],
-    }  # fmt: skip
+        "text": str,
+        "quantity": str | int | float,
+        "integer": int,
+        "number": int | float,
+        "flag": bool,
+        "table": dict[str, Any],
+        "texts": list[str],
+    }
     made = {}
     for field in fields:
         kind = kinds[field.kind] if field.required else kinds[field.kind] | None

@@ -25,7 +25,8 @@ _ANSWERS = {
 # on-demand prices of one GPU by the month in which they were seen
 _HISTORY = """
     SELECT strftime(observed_on, '%Y-%m-01') AS month, median(usd_per_gpu_hour) AS usd_per_gpu_hour,
-        min(usd_per_gpu_hour) AS low_usd_per_gpu_hour, max(usd_per_gpu_hour) AS high_usd_per_gpu_hour, count(*) AS prices
+        min(usd_per_gpu_hour) AS low_usd_per_gpu_hour, max(usd_per_gpu_hour) AS high_usd_per_gpu_hour,
+        count(*) AS prices
     FROM offers
     WHERE gpu = $gpu AND option = 'on_demand' AND offer_kind = 'offer' AND observed_on <= CAST($day AS DATE)
     GROUP BY month

@@ -16,7 +16,10 @@ def document(payload: Mapping[str, Any]) -> Document:
     named = [row for row in rows if isinstance(row.get("effect_usd"), (int, float))]
     if named:
         largest = max(named, key=lambda row: abs(row["effect_usd"]))
-        words = f"The largest part is {largest.get('factor') or largest.get('name')}, {format_named('effect_usd', largest['effect_usd'])}."
+        words = (
+            f"The largest part is {largest.get('factor') or largest.get('name')}, "
+            f"{format_named('effect_usd', largest['effect_usd'])}."
+        )
         name = "factor" if "factor" in named[0] else "name"
         blocks += (
             Chart("bar", "What explains the difference", words, named, Axis(name), Axis("effect_usd", "effect", "USD")),

@@ -14,10 +14,24 @@ _KNOWN = {"options", "excluded", "scaling", "alternatives", "drivers", "not_incl
 _BARS = 15
 
 _OFFER_COLUMNS = columns(
-    "rank", "provider", "instance_type=instance:5", "region:6", "option:2", "gpu", "gpus", "days", "mfu_fraction:3", "tokens_per_s_per_gpu:7",
-    "cost_usd", Column("cost_low_usd", "low", priority=1), Column("cost_high_usd", "high", priority=1), "usd_per_mtok:5", "kgco2e:8",
-    "price_observed_on:4", "age_days=age:4",
-)  # fmt: skip
+    "rank",
+    "provider",
+    "instance_type=instance:5",
+    "region:6",
+    "option:2",
+    "gpu",
+    "gpus",
+    "days",
+    "mfu_fraction:3",
+    "tokens_per_s_per_gpu:7",
+    "cost_usd",
+    Column("cost_low_usd", "low", priority=1),
+    Column("cost_high_usd", "high", priority=1),
+    "usd_per_mtok:5",
+    "kgco2e:8",
+    "price_observed_on:4",
+    "age_days=age:4",
+)
 
 
 def document(payload: Mapping[str, Any]) -> Document:
@@ -101,7 +115,10 @@ def _scaling(payload: Mapping[str, Any]) -> tuple[Any, ...]:
         Chart(
             "scatter",
             "Cost against time by cluster size",
-            "Each point is one cluster size: a larger cluster ends sooner and costs more where communication eats into its speed.",
+            (
+                "Each point is one cluster size: a larger cluster ends sooner and costs more where "
+                "communication eats into its speed."
+            ),
             rows,
             Axis("days", log=True),
             Axis("cost_usd"),
@@ -165,7 +182,10 @@ def _layout(options: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
     ]
     if rows:
         slowest = max(rows, key=lambda row: float(row["time_s"]))
-        words = f"The longest part of a step is {slowest['part']}, {with_unit(format_value(slowest['time_s'], 'seconds'), 'seconds')}."
+        words = (
+            f"The longest part of a step is {slowest['part']}, "
+            f"{with_unit(format_value(slowest['time_s'], 'seconds'), 'seconds')}."
+        )
         blocks.append(
             Chart("bar", "Where the time of a step goes", words, rows, Axis("part"), Axis("time_s", "time", "seconds"))
         )
@@ -184,9 +204,27 @@ def _charts(options: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
     dots = [{key: row.get(key) for key in keys} for row in options]
     cheapest = f"The cheapest is {rows[0]['offer']}, {format_named('cost_usd', rows[0]['cost_usd'])}."
     return (
-        Chart("bar", "Cost by offer, with ranges", f"{cheapest} Lines show the range that holds 80 % of outcomes.", bars, Axis("offer"), Axis("cost_usd"), low="cost_low_usd", high="cost_high_usd"),
-        Chart("scatter", "Cost against time, all offers", f"Each point is an offer, coloured by its GPU. {cheapest}", dots, Axis("days", log=True), Axis("cost_usd", log=True), series="gpu", label="provider"),
-    )  # fmt: skip
+        Chart(
+            "bar",
+            "Cost by offer, with ranges",
+            (f"{cheapest} Lines show the range that holds 80 % of outcomes."),
+            bars,
+            Axis("offer"),
+            Axis("cost_usd"),
+            low="cost_low_usd",
+            high="cost_high_usd",
+        ),
+        Chart(
+            "scatter",
+            "Cost against time, all offers",
+            (f"Each point is an offer, coloured by its GPU. {cheapest}"),
+            dots,
+            Axis("days", log=True),
+            Axis("cost_usd", log=True),
+            series="gpu",
+            label="provider",
+        ),
+    )
 
 
 def _history(payload: Mapping[str, Any], options: Sequence[Mapping[str, Any]]) -> tuple[Any, ...]:
@@ -194,8 +232,8 @@ def _history(payload: Mapping[str, Any], options: Sequence[Mapping[str, Any]]) -
     if len(rows) < 2:
         return ()
     words = (
-        f"On-demand prices of {options[0]['gpu']} by the month in which they were seen: the median, and a line from the "
-        "lowest to the highest. Which providers were seen differs from month to month."
+        f"On-demand prices of {options[0]['gpu']} by the month in which they were seen: the median, and a line from "
+        "the lowest to the highest. Which providers were seen differs from month to month."
     )
     price = Axis("usd_per_gpu_hour", "median price", "USD per GPU-hour")
     low, high = "low_usd_per_gpu_hour", "high_usd_per_gpu_hour"

@@ -155,7 +155,7 @@ class _Workbook:
 
 
 def sheet_name(title: str, number: int) -> str:
-    """Make a legal sheet name: at most 31 characters, none of []:*?/\\.
+    r"""Make a legal sheet name: at most 31 characters, none of []:*?/\.
 
     >>> sheet_name("mix: 2027/28", 1)
     '1 mix 2027 28'

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files
+from string import Template
 from typing import Any
 
 from gpucost.errors import UsageError
@@ -29,15 +30,17 @@ def page(document: Document) -> str:
     """Return the whole page: charts drawn by an embedded Vega-Lite, no request to anywhere."""
     body = _Body(document)
     sections = "".join(body.section(section, f"part-{number}") for number, section in enumerate(document.sections, 1))
-    charts = "".join(body.scripts)
-    return (
-        f'<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n<title>{escape(document.title)}</title>\n'
-        f'<link rel="icon" href="data:,">\n<style>\n{_asset("page.css")}</style>\n</head>\n<body>\n'
-        f'<a class="skip" href="#answer">Skip to the answer</a>\n{body.header()}\n<main id="answer">\n{body.warnings()}{sections}{body.sources()}</main>\n'
-        f"{body.footer()}\n{charts}"
-        f'<script type="application/json" id="colors">{_json(COLORS)}</script>\n<script>{_library() if body.scripts else "window.vegaEmbed=()=>{};"}</script>\n'
-        f"<script>\n{_asset('page.js')}</script>\n</body>\n</html>\n"
+    return Template(_asset("page.html")).substitute(
+        policy=_POLICY,
+        title=escape(document.title),
+        style=_asset("page.css"),
+        header=body.header(),
+        body=body.warnings() + sections + body.sources(),
+        footer=body.footer(),
+        charts="".join(body.scripts),
+        colors=_json(COLORS),
+        library=_library() if body.scripts else "window.vegaEmbed = () => {};",
+        script=_asset("page.js"),
     )
 
 
@@ -87,13 +90,18 @@ class _Body:
         stamp = f"Prices as of {self.document.as_of}. " if self.document.as_of else ""
         stamp += f"Catalog {self.document.catalog_version}." if self.document.catalog_version else ""
         return (
-            f'<header><button class="theme" type="button">Light or dark</button><h1>{escape(self.document.title)}</h1>{lead}'
-            f'<p class="stamp">{escape(stamp)}</p><nav aria-label="Parts of this report"><ul>{links}</ul></nav></header>'
+            '<header><button class="theme" type="button">Light or dark</button>'
+            f"<h1>{escape(self.document.title)}</h1>{lead}"
+            f'<p class="stamp">{escape(stamp)}</p>'
+            f'<nav aria-label="Parts of this report"><ul>{links}</ul></nav></header>'
         )
 
     def footer(self) -> str:
         request = escape(_json(dict(self.document.request)))
-        return f"<footer><details><summary>The request behind this report</summary><pre>{request}</pre></details><p>Made by gpucost, offline, from dated facts with sources.</p></footer>"
+        return (
+            f"<footer><details><summary>The request behind this report</summary><pre>{request}</pre></details>"
+            "<p>Made by gpucost, offline, from dated facts with sources.</p></footer>"
+        )
 
     def warnings(self) -> str:
         if not self.document.warnings:
@@ -115,7 +123,10 @@ class _Body:
             kind = f' class="{block.style}"' if block.style in ("lead", "note") else ""
             yield f"<{tag}{kind}>{escape(block.text)}{self.marks(block.source_ids)}</{tag}>"
         elif isinstance(block, Facts):
-            yield f'{f"<h3>{escape(block.title)}</h3>" if block.title else ""}<dl class="facts">{"".join(map(self.fact, block.items))}</dl>'
+            yield (
+                f"{f'<h3>{escape(block.title)}</h3>' if block.title else ''}<dl "
+                f'class="facts">{"".join(map(self.fact, block.items))}</dl>'
+            )
         elif isinstance(block, Table):
             yield self.table(block)
         elif isinstance(block, Chart) and self.charts:
@@ -130,7 +141,8 @@ class _Body:
             title = ", ".join(str(row[key]) for key in ("publisher", "title", "published_on") if row.get(key))
             number = self.numbers[source_id]
             made.append(
-                f'<a href="#source-{number}" title="{escape(title)}" aria-label="Source {number}: {escape(title)}">[{number}]</a>'
+                f'<a href="#source-{number}" title="{escape(title)}" aria-label="Source {number}: '
+                f'{escape(title)}">[{number}]</a>'
             )
         return f"<sup>{''.join(made)}</sup>" if made and self.charts else ""
 
@@ -154,18 +166,17 @@ class _Body:
         caption = f"<caption>{escape(table.title)}</caption>" if table.title else ""
         right = {column.key: is_numeric(column, rows) for column in table.columns}
         heads = "".join(_head(column, right[column.key], live) for column in table.columns)
-        body = "".join(
-            f"<tr>{''.join(self.cell(row, column, right[column.key], index) for index, column in enumerate(table.columns))}</tr>"
-            for row in rows
-        )
-        foot = (
-            f"<tfoot><tr>{''.join(_total(table.total, column, right[column.key]) for column in table.columns)}</tr></tfoot>"
-            if table.total
-            else ""
-        )
+        body = "".join(f"<tr>{self.cells(row, table.columns, right)}</tr>" for row in rows)
+        foot = ""
+        if table.total:
+            totals = "".join(_total(table.total, column, right[column.key]) for column in table.columns)
+            foot = f"<tfoot><tr>{totals}</tr></tfoot>"
         note = "".join(f'<p class="note">{escape(line)}</p>' for line in table.note.splitlines())
         if len(table.rows) > len(rows):
-            note += f'<p class="note">The first {len(rows):,} of {len(table.rows):,} rows; the workbook and CSV hold all.</p>'
+            note += (
+                f'<p class="note">The first {len(rows):,} of {len(table.rows):,} rows; the workbook '
+                f"and CSV hold all.</p>"
+            )
         controls = _filter(name, len(rows)) if live else ""
         label = escape(table.title or "Table")
         shell = (
@@ -174,7 +185,13 @@ class _Body:
             else "<div>"
         )
         kind = ' class="sortable"' if live else ""
-        return f'{controls}{shell}<table id="{name}"{kind}>{caption}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody>{foot}</table></div>{note}'
+        return (
+            f"{controls}{shell}<table "
+            f'id="{name}"{kind}>{caption}<thead><tr>{heads}</tr></thead><tbody>{body}</tbody>{foot}</table></div>{note}'
+        )
+
+    def cells(self, row: Mapping[str, Any], shown: Sequence[Column], right: Mapping[str, bool]) -> str:
+        return "".join(self.cell(row, column, right[column.key], index) for index, column in enumerate(shown))
 
     def cell(self, row: Mapping[str, Any], column: Column, right: bool, index: int) -> str:
         value = row.get(column.key)
@@ -193,8 +210,10 @@ class _Body:
             else ""
         )
         return (
-            f'<figure aria-label="{escape(chart.title)}"><figcaption>{escape(chart.title)}<small>{escape(chart.note or chart.description)}</small></figcaption>'
-            f'<div class="chart" role="img" aria-label="{escape(chart.description)}" data-spec="{name}"></div>{controls}'
+            f'<figure aria-label="{escape(chart.title)}">'
+            f"<figcaption>{escape(chart.title)}<small>{escape(chart.note or chart.description)}</small></figcaption>"
+            f'<div class="chart" role="img" aria-label="{escape(chart.description)}" data-spec="{name}"></div>'
+            f"{controls}"
             f"<details><summary>The figures of this chart</summary>{self.table(_chart_table(chart))}</details></figure>"
         )
 
@@ -214,7 +233,8 @@ class _Body:
             for name in ("source", "publisher", "title", "where", "published", "accessed")
         )
         return (
-            f'<section aria-labelledby="sources"><h2 id="sources">Sources</h2><div class="wide" role="region" tabindex="0" aria-label="List of sources">'
+            '<section aria-labelledby="sources"><h2 id="sources">Sources</h2>'
+            '<div class="wide" role="region" tabindex="0" aria-label="List of sources">'
             f"<table><thead><tr>{heads}</tr></thead><tbody>{''.join(rows)}</tbody></table></div></section>\n"
         )
 
@@ -237,7 +257,8 @@ def _total(total: Mapping[str, Any], column: Column, right: bool) -> str:
 
 def _filter(name: str, rows: int) -> str:
     return (
-        f'<div class="filter"><label for="{name}-filter">Filter</label><input id="{name}-filter" type="search" placeholder="words, such as h100 spot">'
+        f'<div class="filter"><label for="{name}-filter">Filter</label>'
+        f'<input id="{name}-filter" type="search" placeholder="words, such as h100 spot">'
         f'<span id="{name}-count" role="status">{rows} of {rows} rows</span></div>'
     )
 

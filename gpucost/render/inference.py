@@ -11,11 +11,26 @@ from gpucost.render.offers import bill_table, excluded_table, notes_of
 _KNOWN = {"options", "excluded", "api", "breakeven_curve", "not_included", "assumptions", "tradeoff"}
 _BARS = 15
 _OFFER_COLUMNS = columns(
-    "rank", "provider", "instance_type=instance:6", "region:7", "option:3", "gpu", "gpus", "replicas:4", "ttft_ms:3", "tpot_ms:2", "tokens_per_s_per_gpu:5",
-    Column("usd_per_mtok_input", "input", "USD per million tokens", 2), Column("usd_per_mtok_output", "output", "USD per million tokens", 2),
-    Column("usd_per_mtok", "blended", "USD per million tokens"), Column("usd_per_mtok_low", "low", "USD per million tokens", 1), Column("usd_per_mtok_high", "high", "USD per million tokens", 1),
-    Column("usd_per_month", "per month", "USD", 1), "price_observed_on:5", "age_days:5",
-)  # fmt: skip
+    "rank",
+    "provider",
+    "instance_type=instance:6",
+    "region:7",
+    "option:3",
+    "gpu",
+    "gpus",
+    "replicas:4",
+    "ttft_ms:3",
+    "tpot_ms:2",
+    "tokens_per_s_per_gpu:5",
+    Column("usd_per_mtok_input", "input", "USD per million tokens", 2),
+    Column("usd_per_mtok_output", "output", "USD per million tokens", 2),
+    Column("usd_per_mtok", "blended", "USD per million tokens"),
+    Column("usd_per_mtok_low", "low", "USD per million tokens", 1),
+    Column("usd_per_mtok_high", "high", "USD per million tokens", 1),
+    Column("usd_per_month", "per month", "USD", 1),
+    "price_observed_on:5",
+    "age_days:5",
+)
 
 
 def document(payload: Mapping[str, Any]) -> Document:
@@ -44,7 +59,8 @@ def _lead(options: Sequence[Mapping[str, Any]]) -> str:
         return "No offer serves this within the targets; the reasons stand below."
     best = options[0]
     return (
-        f"{format_named('usd_per_mtok', best.get('usd_per_mtok'))} blended on {best.get('gpus')} × {best.get('gpu')} at {best.get('provider')}, "
+        f"{format_named('usd_per_mtok', best.get('usd_per_mtok'))} blended "
+        f"on {best.get('gpus')} × {best.get('gpu')} at {best.get('provider')}, "
         f"price of {best.get('price_observed_on') or 'unknown date'}."
     )
 
@@ -89,10 +105,13 @@ def _api(payload: Mapping[str, Any]) -> tuple[Any, ...]:
     blocks: list[Any] = []
     if payload.get("api"):
         shown = columns(
-            "provider", "model",
-            Column("usd_per_mtok_input", "input", "USD per million tokens"), Column("usd_per_mtok_output", "output", "USD per million tokens"),
-            Column("usd_per_mtok", "blended", "USD per million tokens"), "observed_on=price of:1",
-        )  # fmt: skip
+            "provider",
+            "model",
+            Column("usd_per_mtok_input", "input", "USD per million tokens"),
+            Column("usd_per_mtok_output", "output", "USD per million tokens"),
+            Column("usd_per_mtok", "blended", "USD per million tokens"),
+            "observed_on=price of:1",
+        )
         blocks.append(Table(shown, payload["api"], title="Hosted prices"))
     point = payload.get("breakeven")
     if isinstance(point, Mapping):
@@ -113,7 +132,10 @@ def _api(payload: Mapping[str, Any]) -> tuple[Any, ...]:
             for row in curve
             for key, side in _sides(row)
         ]
-        words = "Self-hosting costs nearly the same at any volume until another replica is needed; an API costs in proportion to the volume."
+        words = (
+            "Self-hosting costs nearly the same at any volume until another replica is needed; an "
+            "API costs in proportion to the volume."
+        )
         blocks.append(
             Chart(
                 "line",

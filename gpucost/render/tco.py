@@ -17,7 +17,7 @@ from gpucost.render.document import (
     Table,
     columns,
 )
-from gpucost.render.numbers import format_value, heading_of, with_unit
+from gpucost.render.numbers import format_named, format_value, heading_of, with_unit
 from gpucost.units import HOURS_PER_MONTH, unit_of
 
 _KNOWN = {"cash_flows", "sensitivity", "assumptions", "by_year", "options", "scenarios", "lines", "scope", "two_way"}
@@ -183,19 +183,31 @@ def _breakeven_chart(payload: Mapping[str, Any]) -> Chart | None:
             {"side": "rent", "utilisation_fraction": share, "usd_per_gpu_month": rent * HOURS_PER_MONTH * share}
         )
     words = (
-        f"Owning costs {with_unit(format_value(owned * HOURS_PER_MONTH, 'USD'), 'USD')} per GPU and month whatever the use; renting at "
-        f"{with_unit(format_value(rent, 'USD per GPU-hour'), 'USD per GPU-hour')} rises with it. The lines cross at break-even."
+        f"Owning costs {with_unit(format_value(owned * HOURS_PER_MONTH, 'USD'), 'USD')} per GPU and month "
+        f"whatever the use; renting at {format_named('usd_per_gpu_hour', rent)} rises with it. "
+        "The lines cross at break-even."
     )
     return Chart(
-        "line", "Owning against renting by utilisation", words, data,
-        Axis("utilisation_fraction", "allocated share of the owned hours"), Axis("usd_per_gpu_month", "cost of a GPU per month", "USD"), series="side",
+        "line",
+        "Owning against renting by utilisation",
+        words,
+        data,
+        Axis("utilisation_fraction", "allocated share of the owned hours"),
+        Axis("usd_per_gpu_month", "cost of a GPU per month", "USD"),
+        series="side",
         sliders=(
             Slider("rent_price", "Rent, $ per GPU-hour", 0.2, max(8.0, round(rent * 2, 1)), 0.01, round(rent, 2)),
             Slider("own_price", "Own, $ per owned GPU-hour", 0.2, max(6.0, round(owned * 2, 1)), 0.01, round(owned, 2)),
         ),
-        formulas={"own": f"own_price * {HOURS_PER_MONTH:g}", "rent": f"rent_price * {HOURS_PER_MONTH:g} * datum.utilisation_fraction"},
-        note=f"{words} Per-use rent; running costs that follow the use are held at the plan's utilisation. Move the sliders.",
-    )  # fmt: skip
+        formulas={
+            "own": f"own_price * {HOURS_PER_MONTH:g}",
+            "rent": (f"rent_price * {HOURS_PER_MONTH:g} * datum.utilisation_fraction"),
+        },
+        note=(
+            f"{words} Per-use rent; running costs that follow the use are held at the plan's "
+            f"utilisation. Move the sliders."
+        ),
+    )
 
 
 def _sensitivity(payload: Mapping[str, Any], limit: int | None) -> tuple[Any, ...]:
@@ -296,7 +308,10 @@ def _months(payload: Mapping[str, Any]) -> tuple[Any, ...]:
     table = Table(columns(*keys), rows)
     if not lines:
         return (table,)
-    words = "What has been paid since the start: owning begins with the purchase and ends with the resale, renting grows month by month."
+    words = (
+        "What has been paid since the start: owning begins with the purchase and ends with the "
+        "resale, renting grows month by month."
+    )
     return Chart("line", "Cash paid so far", words, lines, Axis("month"), Axis("paid_usd"), series="side"), table
 
 

@@ -108,7 +108,10 @@ def fact_text(fact: Fact) -> str:
     """Write a key figure with its range and note."""
     text = with_unit(format_value(fact.value, fact.unit), fact.unit)
     if fact.low is not None and fact.high is not None:
-        text += f" ({with_unit(format_value(fact.low, fact.unit), fact.unit)} to {with_unit(format_value(fact.high, fact.unit), fact.unit)})"
+        text += (
+            f" ({with_unit(format_value(fact.low, fact.unit), fact.unit)} to "
+            f"{with_unit(format_value(fact.high, fact.unit), fact.unit)})"
+        )
     return f"{text}  {fact.note}" if fact.note else text
 
 

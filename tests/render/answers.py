@@ -1,4 +1,4 @@
-"""Answers for the tests: real ones from the shipped catalog, and a hand-made one whose figures can be checked by eye."""
+"""Answers for the tests: real ones from the shipped catalog, and a hand-made one that can be checked by eye."""
 
 from functools import cache
 from typing import Any
@@ -25,8 +25,15 @@ def serving() -> dict[str, Any]:
 
 
 SERVING: dict[str, Any] = {
-    "model": "70b", "prompt": 1000, "output": 250, "tokens_per_month": "5b", "precision": "fp8", "gpu": "h100-sxm", "option": "on_demand", "top": 5,
-}  # fmt: skip
+    "model": "70b",
+    "prompt": 1000,
+    "output": 250,
+    "tokens_per_month": "5b",
+    "precision": "fp8",
+    "gpu": "h100-sxm",
+    "option": "on_demand",
+    "top": 5,
+}
 
 
 def by_hand() -> dict[str, Any]:
@@ -45,21 +52,59 @@ def by_hand() -> dict[str, Any]:
             {"name": "egress", "quantity": 50.0, "unit": "GB", "unit_price_usd": 0.1, "cost_usd": 5.0, "note": ""},
         ]
         cost = 1000 * price + 5
-        options.append({
-            "rank": rank, "provider": provider, "instance_type": "8x", "region": "us", "option": "on_demand", "gpu": "h100-sxm5-80gb", "gpus": 8,
-            "nodes": 1, "layout": {"data": 8}, "tokens_per_s_per_gpu": 10_000.0, "mfu_fraction": 0.4125, "days": 5.25, "gpu_hours": 1000.0,
-            "usd_per_gpu_hour": price, "cost_usd": cost, "cost_low_usd": cost * 0.8, "cost_high_usd": cost * 1.25, "usd_per_mtok": cost / 36_000,
-            "energy_kwh": 1051.875, "kgco2e": 386.0, "price_observed_on": "2026-11-01", "age_days": 19, "source_ids": [f"{provider}-list"],
-            "lines": lines, "notes": [],
-        })  # fmt: skip
+        options.append(
+            {
+                "rank": rank,
+                "provider": provider,
+                "instance_type": "8x",
+                "region": "us",
+                "option": "on_demand",
+                "gpu": "h100-sxm5-80gb",
+                "gpus": 8,
+                "nodes": 1,
+                "layout": {"data": 8},
+                "tokens_per_s_per_gpu": 10_000.0,
+                "mfu_fraction": 0.4125,
+                "days": 5.25,
+                "gpu_hours": 1000.0,
+                "usd_per_gpu_hour": price,
+                "cost_usd": cost,
+                "cost_low_usd": cost * 0.8,
+                "cost_high_usd": cost * 1.25,
+                "usd_per_mtok": cost / 36_000,
+                "energy_kwh": 1051.875,
+                "kgco2e": 386.0,
+                "price_observed_on": "2026-11-01",
+                "age_days": 19,
+                "source_ids": [f"{provider}-list"],
+                "lines": lines,
+                "notes": [],
+            }
+        )
     sources = {
-        f"{name}-list": {"publisher": name.title(), "title": "Price list", "locator": f"https://{name}.example/prices", "published_on": "2026-11-01", "accessed_on": "2026-11-02"}
+        f"{name}-list": {
+            "publisher": name.title(),
+            "title": "Price list",
+            "locator": f"https://{name}.example/prices",
+            "published_on": "2026-11-01",
+            "accessed_on": "2026-11-02",
+        }
         for name in ("alpha", "beta")
-    }  # fmt: skip
+    }
     return {
-        "kind": "estimate", "schema_version": 1, "request": {"model": "8b", "tokens": 36e9}, "as_of": "2026-11-20", "catalog_version": "test",
-        "summary": "About 2,005 USD.", "options": options, "excluded": [{"provider": "gamma", "instance_type": "1x", "reason": "no named fabric"}],
-        "warnings": ["Prices of beta are old."], "sources": sources,
+        "kind": "estimate",
+        "schema_version": 1,
+        "request": {"model": "8b", "tokens": 36e9},
+        "as_of": "2026-11-20",
+        "catalog_version": "test",
+        "summary": "About 2,005 USD.",
+        "options": options,
+        "excluded": [{"provider": "gamma", "instance_type": "1x", "reason": "no named fabric"}],
+        "warnings": ["Prices of beta are old."],
+        "sources": sources,
         "scaling": [{"gpus": count, "days": 42 / count, "cost_usd": 2000.0 + count} for count in (4, 8, 16)],
-        "alternatives": [], "drivers": [], "not_included": ["taxes"], "assumptions": [],
-    }  # fmt: skip
+        "alternatives": [],
+        "drivers": [],
+        "not_included": ["taxes"],
+        "assumptions": [],
+    }

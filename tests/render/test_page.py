@@ -89,14 +89,16 @@ def test_the_browser_draws_every_chart_without_a_word(chromium: str, ownership_p
 
 def test_sorting_and_filtering_work(chromium: str, page: str, tmp_path: Path) -> None:
     steps = """
-      const table = document.getElementById("table-1"), cost = [...table.tHead.rows[0].cells].findIndex((c) => c.textContent.startsWith("cost"));
+      const table = document.getElementById("table-1"), heads = [...table.tHead.rows[0].cells];
+      const cost = heads.findIndex((head) => head.textContent.startsWith("cost"));
       table.tHead.rows[0].cells[cost].querySelector("button").click();
       table.tHead.rows[0].cells[cost].querySelector("button").click();
       const first = table.tBodies[0].rows[0].textContent;
       const input = document.getElementById("table-1-filter");
       input.value = "alpha"; input.dispatchEvent(new Event("input"));
       const shown = [...table.tBodies[0].rows].filter((row) => !row.hidden).length;
-      document.body.append(Object.assign(document.createElement("pre"), {id: "seen", textContent: JSON.stringify([first, shown, table.tHead.rows[0].cells[cost].getAttribute("aria-sort")])}));
+      const seen = JSON.stringify([first, shown, heads[cost].getAttribute("aria-sort")]);
+      document.body.append(Object.assign(document.createElement("pre"), {id: "seen", textContent: seen}));
     """
     dom, console = chrome(chromium, with_script(page, steps), tmp_path)
     assert console == []
@@ -107,7 +109,10 @@ def test_sorting_and_filtering_work(chromium: str, page: str, tmp_path: Path) ->
 
 
 def test_a_phone_does_not_scroll_sideways(chromium: str, ownership_page: str, tmp_path: Path) -> None:
-    measure = 'setTimeout(() => document.body.append(Object.assign(document.createElement("pre"), {id: "seen", textContent: document.documentElement.scrollWidth + " " + innerWidth})), 3000)'
+    measure = (
+        'setTimeout(() => document.body.append(Object.assign(document.createElement("pre"), {id: '
+        '"seen", textContent: document.documentElement.scrollWidth + " " + innerWidth})), 3000)'
+    )
     dom, _ = chrome(chromium, with_script(ownership_page, measure), tmp_path, "--window-size=500,900")
     wide, window = map(int, re.search(r'<pre id="seen">(\d+) (\d+)</pre>', dom).groups())  # type: ignore[union-attr]
     assert wide <= window

@@ -28,13 +28,18 @@ TRAINING_CHANGES: list[dict[str, float]] = [
     {"experiments_fraction": 0.25},
     {"ramp_hours": 6.0},
     {"failures_per_gpu_year": 1.5, "failures_per_gpu_year_high": 3.0},
-    {"preemptions_per_node_hour": 0.02, "preemptions_per_node_hour_low": 0.01, "preemptions_per_node_hour_high": 0.05, "wait_hours": 1.5},
+    {
+        "preemptions_per_node_hour": 0.02,
+        "preemptions_per_node_hour_low": 0.01,
+        "preemptions_per_node_hour_high": 0.05,
+        "wait_hours": 1.5,
+    },
     {"term_months": 12.0, "take_or_pay": 1.0, "upfront_usd": 9000.0, "recurring_usd_per_hour": 14.0},
     {"billing_increment_hours": 24.0, "minimum_hours": 24.0},
     {"storage_usd_per_gb_month": 0.2, "egress_gb": 5000.0, "egress_usd_per_gb": 0.09},
     {"pue_ratio": 1.56, "power_fraction": 0.6, "grid_kgco2e_per_kwh": 0.05},
     {"mfu_fraction": 0.5, "usd_per_gpu_hour": 1.7, "tokens": 7e10, "restart_hours": 1.0},
-]  # fmt: skip
+]
 OWNERSHIP_CHANGES: list[dict[str, Any]] = [
     {"utilisation_fraction": 0.45},
     {"rent_usd_per_gpu_hour": 3.4},

@@ -7,8 +7,9 @@ from typing import Any
 
 from gpucost.render.numbers import MISSING
 
-BANNER = 'IF(inputs_changed>0,"Static, and out of date: inputs were changed since Python computed this.","Static: computed by Python for the inputs as delivered.")'
-_BANNER_VALUE = "Static: computed by Python for the inputs as delivered."
+_FRESH = "Static: computed by Python for the inputs as delivered."
+_STALE = "Static, and out of date: inputs were changed since Python computed this."
+BANNER = f'IF(inputs_changed>0,"{_STALE}","{_FRESH}")'
 
 
 _LINE_HEIGHT = 15  # points
@@ -154,7 +155,7 @@ class Sheet:
 
     def static_banner(self) -> None:
         """Say that what follows is static; the words change when an input does."""
-        self.row(Cell(Formula(BANNER, _BANNER_VALUE), "note"))
+        self.row(Cell(Formula(BANNER, _FRESH), "note"))
 
     def red_when_stale(self, first_row: int, last_column: int) -> None:
         """Turn static figures red once an input was changed."""

@@ -36,7 +36,8 @@ def _model(book: Book, sheet: Sheet, model: LiveModel, values: Mapping[str, Any]
     sheet.skip()
     sheet.row(Cell(model.title, "heading"))
     sheet.row(
-        "The answer's range holds 80 % of outcomes: its high end is taken as P90 of a lognormal distribution, from which P80 follows."
+        "The answer's range holds 80 % of outcomes: its high end is taken as P90 of a lognormal "
+        "distribution, from which P80 follows."
     )
     per_month = _setting(book, sheet, model, "days_per_month", DAYS_PER_YEAR / MONTHS_PER_YEAR, "days in a month")
     z80 = _setting(book, sheet, model, "z80_ratio", _Z80, "standard deviations up to the 80th percentile")

@@ -80,7 +80,7 @@ class Gallery:
             self.add(points, "Cost against time", "days", "USD")
 
     def tornado(self, model: LiveModel, first: int, last: int) -> None:
-        """What each input does to the answer, around the base."""
+        """Draw what each input does to the answer, around the base."""
         chart = self.book.file.add_chart({"type": "bar", "subtype": "stacked"})
         for name, column, color in (("at low", 7, _BLUE), ("at high", 8, _ORANGE)):
             chart.add_series(

@@ -12,10 +12,19 @@ _TOLERANCE = "check_tolerance"
 
 _HOW = (
     "Change only cells with blue figures on pale yellow (sheet Inputs). Everything that can be live follows at once.",
-    "Live: Summary, Calculations, Cash flows, Budget, Sensitivity, Checks. The GPU count and the layout are pinned: another cluster needs a new search in Python.",
-    "Static: Offers, Options and other tables come from searches that a workbook cannot repeat; they turn red once an input was changed.",
+    (
+        "Live: Summary, Calculations, Cash flows, Budget, Sensitivity, Checks. The GPU count and the layout "
+        "are pinned: another cluster needs a new search in Python."
+    ),
+    (
+        "Static: Offers, Options and other tables come from searches that a workbook cannot repeat; they "
+        "turn red once an input was changed."
+    ),
     "The scenario selector on the sheet Inputs sets every input to its base, its favourable or its adverse end.",
-    "The column 'as delivered' keeps what Python computed; the sheet Checks says whether the book still agrees with it.",
+    (
+        "The column 'as delivered' keeps what Python computed; the sheet Checks says whether the book still "
+        "agrees with it."
+    ),
     "Every price and assumption has its source and date on the sheets Inputs, Assumptions and Sources.",
 )
 
@@ -26,7 +35,10 @@ def write_cover(sheet: Sheet, title: str, payload: Mapping[str, Any], version: s
     facts = [
         (
             "Purpose",
-            "What a workload costs, on which GPUs, and whether to rent, reserve or buy; for people who must be able to change an assumption.",
+            (
+                "What a workload costs, on which GPUs, and whether to rent, reserve or buy; for people who "
+                "must be able to change an assumption."
+            ),
         ),
         ("Made by", f"gpucost {version}"),
         ("Prices as of", str(payload.get("as_of") or "")),
@@ -61,7 +73,8 @@ def write_summary(
         sheet.row(
             Cell(
                 Formula(
-                    'IF(inputs_changed>0,"The sentences above are as delivered; the figures below follow the inputs.","")',
+                    'IF(inputs_changed>0,"The sentences above are as delivered; the figures below follow the '
+                    'inputs.","")',
                     "",
                 ),
                 "note",

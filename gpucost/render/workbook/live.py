@@ -82,6 +82,17 @@ class LiveModel:
         return next(line for line in (*self.scalars, *self.monthly) if line.name == name)
 
 
+def lines_of(group: str, text: str, units: Mapping[str, str] | None = None) -> list[LiveLine]:
+    """Read a block of formulas (`name: description`, the formula indented below it); units follow from the names."""
+    from gpucost.money.evaluate import read_lines
+
+    given = units or {}
+    return [
+        LiveLine(line.name, line.text, given.get(line.name) or unit_of(line.name), line.description, group=group)
+        for line in read_lines("\n".join(row for row in text.splitlines() if row.strip()))
+    ]
+
+
 def compute(model: LiveModel, changes: Mapping[str, Value] | None = None) -> dict[str, Any]:
     """Evaluate every line, with some inputs changed; a monthly line becomes an array over the months."""
     import numpy as np

@@ -174,7 +174,8 @@ def write(book: Book, sheet: Sheet, blocks: list[Cases]) -> dict[str, tuple[int,
     """Write the Sensitivity sheet; return for each model the first and last row of its table, for the chart."""
     sheet.title("Sensitivity")
     sheet.row(
-        "Each input alone at its low and high end; all cells are recomputed live (sheet Cases). Ends are those of the inputs' sources as delivered."
+        "Each input alone at its low and high end; all cells are recomputed live (sheet Cases). Ends are "
+        "those of the inputs' sources as delivered."
     )
     places = {}
     for block in blocks:

@@ -1,4 +1,4 @@
-"""The live model of serving: from tokens or utilisation, speed and price to the bill of a month and the price of tokens.
+"""The live model of serving: from tokens or utilisation, speed and price to the month's bill and the price of tokens.
 
 Replicas, their layout and the paid GPU-hours are pinned: another load may need another fleet, which Python sizes.
 """
@@ -6,12 +6,14 @@ Replicas, their layout and the paid GPU-hours are pinned: another load may need 
 from collections.abc import Mapping
 from typing import Any
 
-from gpucost.render.workbook.live import LiveInput, LiveLine, LiveModel
+from gpucost.render.workbook.live import LiveInput, LiveModel, lines_of
 from gpucost.units import HOURS_PER_MONTH, SECONDS_PER_HOUR, unit_of
 
 SHOWN = (
-    "usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high", "usd_per_mtok_input", "usd_per_mtok_output", "usd_per_month", "carried_tokens",
-    "utilisation_of_paid_fraction", "api_usd_per_month", "saving_usd_per_month", "breakeven_tokens", "energy_kwh", "kgco2e",
+    "usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high", "usd_per_mtok_input", "usd_per_mtok_output",
+    "usd_per_month", "carried_tokens",
+    "utilisation_of_paid_fraction", "api_usd_per_month", "saving_usd_per_month", "breakeven_tokens", "energy_kwh",
+    "kgco2e",
 )  # fmt: skip
 
 # name -> (group, description)
@@ -44,36 +46,64 @@ _INPUTS = {
 _UNITS = {"tokens_per_month": "tokens", "replica_output_tokens_per_s": "tokens per second", "gpu_hours": "GPU-hours"}
 _PINNED = ("replica_gpus", "serving_replicas", "gpu_hours", "spare_gpu_hours")
 
-_LINES: dict[str, tuple[tuple[str, str, str, str], ...]] = {
-    "load": (
-        ("output_share_fraction", "output_tokens / (prompt_tokens + output_tokens)", "fraction of one", "share of the tokens that is output"),
-        ("capacity_tokens", "replica_output_tokens_per_s / output_share_fraction * serving_replicas * seconds_per_hour * hours_per_month", "tokens", "what the replicas serve in a month at most"),
-        ("demanded_tokens", "where(demand_basis == 'tokens', tokens_per_month, utilisation_fraction * capacity_tokens)", "tokens", "what is asked for"),
-        ("carried_tokens", "min(demanded_tokens, capacity_tokens)", "tokens", "what is served in a month"),
-        ("busy_gpu_hours", "carried_tokens * output_share_fraction / (replica_output_tokens_per_s * seconds_per_hour) * replica_gpus", "GPU-hours", "hours at work"),
-        ("idle_gpu_hours", "max(gpu_hours - busy_gpu_hours - spare_gpu_hours, 0)", "GPU-hours", "hours paid and not used"),
-        ("utilisation_of_paid_fraction", "busy_gpu_hours / gpu_hours", "fraction of one", "busy share of the paid hours"),
-    ),
-    "bill of a month": (
-        ("serving_usd", "round_cents(busy_gpu_hours * usd_per_gpu_hour)", "USD", "serving requests"),
-        ("idle_usd", "round_cents(idle_gpu_hours * usd_per_gpu_hour)", "USD", "idle capacity"),
-        ("redundant_usd", "round_cents(spare_gpu_hours * usd_per_gpu_hour)", "USD", "redundant replicas"),
-        ("usd_per_month", "serving_usd + idle_usd + redundant_usd", "USD", "the whole bill"),
-    ),
-    "answers": (
-        ("usd_per_mtok", "usd_per_month / carried_tokens * tokens_per_mtok", "USD per million tokens", "blended"),
-        ("usd_per_mtok_low", "usd_per_mtok * low_ratio", "USD per million tokens", "low end of the 80 % range"),
-        ("usd_per_mtok_high", "usd_per_mtok * high_ratio", "USD per million tokens", "high end of the 80 % range"),
-        ("usd_per_mtok_input", "usd_per_mtok * prompt_time_fraction / (1 - output_share_fraction)", "USD per million tokens", "input tokens, by the time that prompts take"),
-        ("usd_per_mtok_output", "usd_per_mtok * (1 - prompt_time_fraction) / output_share_fraction", "USD per million tokens", "output tokens, by the time that they take"),
-        ("api_usd_per_month", "carried_tokens / tokens_per_mtok * api_usd_per_mtok", "USD", "the same tokens from the API"),
-        ("saving_usd_per_month", "api_usd_per_month - usd_per_month", "USD", "what self-hosting saves in a month"),
-        ("breakeven_tokens", "usd_per_month / api_usd_per_mtok * tokens_per_mtok", "tokens", "tokens of a month at which this fleet costs what the API costs"),
-        ("breakeven_fraction", "breakeven_tokens / capacity_tokens", "fraction of one", "the same as a share of the capacity; above 1 is never"),
-        ("energy_kwh", "(busy_gpu_hours * power_fraction + (gpu_hours - busy_gpu_hours) * idle_power_fraction) * rated_power_w * pue_ratio / w_per_kw", "kWh", "of a month, at the meter of the building"),
-        ("kgco2e", "energy_kwh * grid_kgco2e_per_kwh", "kgCO2e", "of a month, location-based"),
-    ),
-}  # fmt: skip
+_LINES = {
+    "load": """
+output_share_fraction: share of the tokens that is output
+    output_tokens / (prompt_tokens + output_tokens)
+capacity_tokens: what the replicas serve in a month at most
+    replica_output_tokens_per_s / output_share_fraction * serving_replicas * seconds_per_hour *
+        hours_per_month
+demanded_tokens: what is asked for
+    where(demand_basis == 'tokens', tokens_per_month, utilisation_fraction * capacity_tokens)
+carried_tokens: what is served in a month
+    min(demanded_tokens, capacity_tokens)
+busy_gpu_hours: hours at work
+    carried_tokens * output_share_fraction / (replica_output_tokens_per_s * seconds_per_hour) * replica_gpus
+idle_gpu_hours: hours paid and not used
+    max(gpu_hours - busy_gpu_hours - spare_gpu_hours, 0)
+utilisation_of_paid_fraction: busy share of the paid hours
+    busy_gpu_hours / gpu_hours
+""",
+    "bill of a month": """
+serving_usd: serving requests
+    round_cents(busy_gpu_hours * usd_per_gpu_hour)
+idle_usd: idle capacity
+    round_cents(idle_gpu_hours * usd_per_gpu_hour)
+redundant_usd: redundant replicas
+    round_cents(spare_gpu_hours * usd_per_gpu_hour)
+usd_per_month: the whole bill
+    serving_usd + idle_usd + redundant_usd
+""",
+    "answers": """
+usd_per_mtok: blended
+    usd_per_month / carried_tokens * tokens_per_mtok
+usd_per_mtok_low: low end of the 80 % range
+    usd_per_mtok * low_ratio
+usd_per_mtok_high: high end of the 80 % range
+    usd_per_mtok * high_ratio
+usd_per_mtok_input: input tokens, by the time that prompts take
+    usd_per_mtok * prompt_time_fraction / (1 - output_share_fraction)
+usd_per_mtok_output: output tokens, by the time that they take
+    usd_per_mtok * (1 - prompt_time_fraction) / output_share_fraction
+api_usd_per_month: the same tokens from the API
+    carried_tokens / tokens_per_mtok * api_usd_per_mtok
+saving_usd_per_month: what self-hosting saves in a month
+    api_usd_per_month - usd_per_month
+breakeven_tokens: tokens of a month at which this fleet costs what the API costs
+    usd_per_month / api_usd_per_mtok * tokens_per_mtok
+breakeven_fraction: the same as a share of the capacity; above 1 is never
+    breakeven_tokens / capacity_tokens
+energy_kwh: of a month, at the meter of the building
+    (busy_gpu_hours * power_fraction + (gpu_hours - busy_gpu_hours) * idle_power_fraction) * rated_power_w *
+        pue_ratio / w_per_kw
+kgco2e: of a month, location-based
+    energy_kwh * grid_kgco2e_per_kwh
+""",
+}
+_PER_MTOK = dict.fromkeys(
+    ("usd_per_mtok_low", "usd_per_mtok_high", "usd_per_mtok_input", "usd_per_mtok_output"), "USD per million tokens"
+)
+_PER_MONTH = dict.fromkeys(("usd_per_month", "api_usd_per_month", "saving_usd_per_month"), "USD per month")
 
 
 def serving_model(payload: Mapping[str, Any], key: str, title: str) -> LiveModel | None:
@@ -83,11 +113,7 @@ def serving_model(payload: Mapping[str, Any], key: str, title: str) -> LiveModel
         return None
     option = options[0]
     values = _values(payload, option, option["factors"])
-    lines = [
-        LiveLine(name, text, unit, words, group=group)
-        for group, rows in _LINES.items()
-        for name, text, unit, words in rows
-    ]
+    lines = [line for group, text in _LINES.items() for line in lines_of(group, text, {**_PER_MTOK, **_PER_MONTH})]
     known = {line.name: option.get(line.name) for line in lines}
     if not values["api_usd_per_mtok"]:
         api = {"api_usd_per_month", "saving_usd_per_month", "breakeven_tokens", "breakeven_fraction"}

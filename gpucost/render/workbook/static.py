@@ -12,13 +12,16 @@ from gpucost.units import unit_of
 
 OFFERS, OPTIONS, ASSUMPTIONS, SOURCES = "Offers", "Options", "Assumptions", "Sources"
 _OFFER_COLUMNS = (
-    "part", "rank", "provider", "instance_type", "region", "option", "gpu", "gpus", "nodes", "days", "gpu_hours", "usd_per_gpu_hour",
+    "part", "rank", "provider", "instance_type", "region", "option", "gpu", "gpus", "nodes", "days", "gpu_hours",
+    "usd_per_gpu_hour",
     "cost_usd", "cost_low_usd", "cost_high_usd", "usd_per_mtok", "mfu_fraction", "price_observed_on", "source_ids",
 )  # fmt: skip
 # The comparison that a buyer makes: what, at which price, bound for how long, what it costs and what is at stake.
 _FIRST = (
-    "rank", "provider", "instance_type", "region", "option", "tier", "term_months", "payment", "gpu", "gpus", "nodes", "replicas",
-    "usd_per_gpu_hour", "cost_usd", "cost_low_usd", "cost_high_usd", "usd_per_month", "usd_per_mtok", "days", "days_low", "days_high",
+    "rank", "provider", "instance_type", "region", "option", "tier", "term_months", "payment", "gpu", "gpus",
+    "nodes", "replicas",
+    "usd_per_gpu_hour", "cost_usd", "cost_low_usd", "cost_high_usd", "usd_per_month", "usd_per_mtok", "days",
+    "days_low", "days_high",
     "exposure_usd", "cash_usd", "amortised_usd", "unused_usd", "gpu_hours", "price_observed_on", "age_days",
 )  # fmt: skip
 _SIDE_BY_SIDE = 6

@@ -6,7 +6,7 @@ The formulas are those of the engine's bill, with the GPU count and the layout p
 from collections.abc import Mapping
 from typing import Any
 
-from gpucost.render.workbook.live import LiveInput, LiveLine, LiveModel
+from gpucost.render.workbook.live import LiveInput, LiveLine, LiveModel, lines_of
 from gpucost.units import HOURS_PER_DAY, HOURS_PER_MONTH, HOURS_PER_YEAR, SECONDS_PER_HOUR, unit_of
 
 _NEWTON_STEPS = 6  # from the right of the root; each doubles the correct digits
@@ -152,115 +152,160 @@ def _constants() -> list[LiveInput]:
     ]
 
 
+_TIME = """
+tokens_per_s_per_gpu: speed of one GPU
+    mfu_fraction * peak_tflops * flop_per_tflop / model_flop_per_token
+work_hours: training steps alone
+    tokens / (tokens_per_s_per_gpu * gpus) / seconds_per_hour
+productive_hours: with evaluations
+    work_hours * (1 + evaluation_fraction)
+checkpoint_hours: writing one checkpoint
+    checkpoint_gb / checkpoint_write_gb_per_s / seconds_per_hour
+longest_interval_hours: no interval is longer than the run
+    max(work_hours, checkpoint_hours)
+"""
+# Daly's stretch at one of three rates (END is nothing, _low or _high); the best interval by Newton's method on
+# ln(1 - x) + x + rate * save = 0, from the right of the root.
+_STRETCH_HEAD = """
+stopsEND_per_hour: interruptions of the whole job
+    preemptions_per_node_hourEND * nodes + failures_per_gpu_yearEND * gpus / hours_per_year
+stopsEND_per_checkpoint_ratio: interruptions while one checkpoint is written
+    stopsEND_per_hour * checkpoint_hours
+intervalEND_x0: first guess of rate × best interval
+    min((2 * stopsEND_per_checkpoint_ratio) ** (1 / 2), 1 - exp(-1 - stopsEND_per_checkpoint_ratio))
+"""
+_STRETCH_STEP = """
+intervalEND_xNEW: Newton's step NEW
+    where(intervalEND_xOLD > tiny_ratio, intervalEND_xOLD + (log(1 - max(intervalEND_xOLD, tiny_ratio)) +
+        max(intervalEND_xOLD, tiny_ratio) + stopsEND_per_checkpoint_ratio) * (1 - max(intervalEND_xOLD,
+        tiny_ratio)) / max(intervalEND_xOLD, tiny_ratio), intervalEND_xOLD)
+"""
+_STRETCH_TAIL = """
+intervalEND_hours: work between two checkpoints
+    where(stopsEND_per_hour > 0, min(intervalEND_x6 / max(stopsEND_per_hour, tiny_ratio * tiny_ratio),
+        longest_interval_hours), longest_interval_hours)
+raw_stretchEND_ratio: hours paid ÷ hours of work
+    where(stopsEND_per_hour > tiny_ratio, exp(stopsEND_per_hour * restart_hours) * expm1(stopsEND_per_hour
+        * (intervalEND_hours + checkpoint_hours)) / max(stopsEND_per_hour * intervalEND_hours, tiny_ratio *
+        tiny_ratio), (intervalEND_hours + checkpoint_hours) / intervalEND_hours)
+"""
+_STRETCHED = """
+stretch_paid_ratio: hours paid ÷ hours of work
+    raw_stretch_ratio
+stretch_low_ratio: at the low rates
+    min(raw_stretch_low_ratio, stretch_paid_ratio)
+stretch_high_ratio: at the high rates
+    max(raw_stretch_high_ratio, stretch_paid_ratio)
+paid_hours: hours paid
+    productive_hours * stretch_paid_ratio + ramp_hours
+stretch_calendar_ratio: calendar hours ÷ hours of work
+    stretch_paid_ratio * (1 + stops_per_hour * wait_hours)
+calendar_hours: from start to end
+    productive_hours * stretch_calendar_ratio + ramp_hours
+days: from start to end
+    calendar_hours / hours_per_day
+calendar_months: for storage
+    calendar_hours / hours_per_month
+"""
+# Chance alone: the standard deviation of the hours paid, from the second moments of one segment.
+_SPREAD = """
+segment_hours: work and its checkpoint
+    interval_hours + checkpoint_hours
+segment_stops_ratio: interruptions per segment
+    stops_per_hour * segment_hours
+restart_stops_ratio: interruptions per restart
+    stops_per_hour * restart_hours
+segment_odds_ratio: failures per success
+    expm1(segment_stops_ratio)
+lost_hours: lost by a failure, mean (series where the closed form cancels)
+    segment_hours * where(segment_stops_ratio < series_limit_ratio, 1 / 2 - segment_stops_ratio / 12 +
+        segment_stops_ratio ** 3 / 720, 1 / max(segment_stops_ratio, tiny_ratio) - 1 /
+        expm1(max(segment_stops_ratio, tiny_ratio)))
+lost_square: and mean square, hours²
+    segment_hours ** 2 * where(segment_stops_ratio < series_limit_ratio, 1 / 3 - segment_stops_ratio / 12 +
+        segment_stops_ratio ** 2 / 360 + segment_stops_ratio ** 3 / 720 - segment_stops_ratio ** 4 / 15120, 2
+        / max(segment_stops_ratio, tiny_ratio) ** 2 - (1 + 2 / max(segment_stops_ratio, tiny_ratio)) /
+        expm1(max(segment_stops_ratio, tiny_ratio)))
+again_hours: lost to failed restarts, mean
+    restart_hours * where(restart_stops_ratio > tiny_ratio, expm1(restart_stops_ratio) /
+        max(restart_stops_ratio, tiny_ratio), 1)
+again_square: and mean square, hours²
+    restart_hours ** 2 * where(restart_stops_ratio < series_limit_ratio, restart_stops_ratio / 3 +
+        restart_stops_ratio ** 2 / 3 + restart_stops_ratio ** 3 * 11 / 60 + restart_stops_ratio ** 4 * 13 /
+        180, (exp(2 * restart_stops_ratio) - 1 - 2 * restart_stops_ratio * exp(restart_stops_ratio)) /
+        max(restart_stops_ratio, tiny_ratio) ** 2) + again_hours ** 2
+segment_mean_hours: one segment, mean
+    segment_hours + segment_odds_ratio * (lost_hours + again_hours)
+segment_square: and mean square, hours²
+    segment_hours ** 2 + segment_odds_ratio * (lost_square + 2 * lost_hours * again_hours + again_square + 2 *
+        (lost_hours + again_hours) * segment_mean_hours)
+stretch_spread_ratio: standard deviation ÷ hours of work
+    where(stops_per_hour > tiny_ratio, max(segment_square - segment_mean_hours ** 2, 0) ** (1 / 2) *
+        (work_hours / interval_hours) ** (1 / 2) / work_hours, 0)
+"""
+_PURCHASE = """
+term_hours: hours of one term
+    term_months * hours_per_month
+terms: consecutive contracts
+    where(term_hours > 0, ceil(paid_hours / where(term_hours > 0, term_hours, 1) - slack_ratio), 0)
+bound: 1 where whole terms are owed
+    where(take_or_pay > 0, where(terms > 0, 1, 0), 0)
+rounded_hours: rounded up to what can be bought
+    max(where(billing_increment_hours > 0, ceil(paid_hours / where(billing_increment_hours > 0,
+        billing_increment_hours, 1) - slack_ratio) * where(billing_increment_hours > 0,
+        billing_increment_hours, 1), paid_hours), minimum_hours)
+billed_hours: hours owed per unit
+    where(bound > 0, terms * term_hours, rounded_hours)
+beyond_hours: owed and not used
+    max(billed_hours - paid_hours, 0)
+exposure_usd: everything that the contract obliges to pay
+    gpus * billed_hours * usd_per_gpu_hour
+months_due: instalments due by the end of the run
+    min(ceil(paid_hours / hours_per_month - slack_ratio), terms * term_months)
+cash_usd: paid by the end of the run
+    where(bound > 0, where(prepaid > 0, exposure_usd, gpus / gpus_per_unit * (terms * upfront_usd + months_due
+        * hours_per_month * recurring_usd_per_hour)), exposure_usd)
+amortised_usd: hours used × effective price
+    gpus * paid_hours * usd_per_gpu_hour
+unused_usd: commitment that the run leaves idle
+    exposure_usd - amortised_usd
+"""
+_TOTALS = """
+range_up_ratio: independent shares, added in squares
+    exp((log(price_high_ratio) ** 2 + where(bound * charge_commitment > 0, 0, 1) * (log(1 / speed_low_ratio)
+        ** 2 + log(stretch_high_ratio / stretch_paid_ratio) ** 2 + log(1 + z90_ratio * stretch_spread_ratio /
+        stretch_paid_ratio) ** 2)) ** (1 / 2))
+range_down_ratio: independent shares, added in squares
+    exp(0 - (log(price_low_ratio) ** 2 + where(bound * charge_commitment > 0, 0, 1) * (log(speed_high_ratio)
+        ** 2 + log(stretch_paid_ratio / stretch_low_ratio) ** 2 + log(1 + z90_ratio * stretch_spread_ratio /
+        stretch_paid_ratio) ** 2)) ** (1 / 2))
+cost_low_usd: low end of the 80 % range
+    min(round_cents(hours_cost_usd * range_down_ratio + cost_usd - hours_cost_usd), cost_usd)
+cost_high_usd: high end of the 80 % range
+    max(round_cents(hours_cost_usd * range_up_ratio + cost_usd - hours_cost_usd), cost_usd)
+gpu_hours: GPU-hours of the run
+    compute_quantity + evaluation_quantity + failed_work_quantity + idle_quantity
+usd_per_mtok: per million trained tokens
+    cost_usd / (tokens / tokens_per_mtok)
+energy_kwh: at the meter of the building
+    gpus * paid_hours * rated_power_w * power_fraction * pue_ratio / w_per_kw
+kgco2e: location-based
+    energy_kwh * grid_kgco2e_per_kwh
+"""
+
+
 def _derived() -> list[LiveLine]:
-    return [*_time(), *_stretches(), *_purchase(), *_bill(), *_totals()]
-
-
-def _lines(group: str, *rows: tuple[str, str, str]) -> list[LiveLine]:
-    return [LiveLine(name, text, unit_of(name), description, group=group) for name, text, description in rows]
-
-
-def _time() -> list[LiveLine]:
-    return _lines(
-        "time",
-        (
-            "tokens_per_s_per_gpu",
-            "mfu_fraction * peak_tflops * flop_per_tflop / model_flop_per_token",
-            "speed of one GPU",
-        ),
-        ("work_hours", "tokens / (tokens_per_s_per_gpu * gpus) / seconds_per_hour", "training steps alone"),
-        ("productive_hours", "work_hours * (1 + evaluation_fraction)", "with evaluations"),
-        ("checkpoint_hours", "checkpoint_gb / checkpoint_write_gb_per_s / seconds_per_hour", "writing one checkpoint"),
-        ("longest_interval_hours", "max(work_hours, checkpoint_hours)", "no interval is longer than the run"),
-    )
-
-
-def _stretches() -> list[LiveLine]:
-    lines = []
-    for end in ("", "_low", "_high"):
-        lines += _stretch(end)
-    return [
-        *lines,
-        *_lines(
-            "interruptions",
-            ("stretch_paid_ratio", "raw_stretch_ratio", "hours paid ÷ hours of work"),
-            ("stretch_low_ratio", "min(raw_stretch_low_ratio, stretch_paid_ratio)", "at the low rates"),
-            ("stretch_high_ratio", "max(raw_stretch_high_ratio, stretch_paid_ratio)", "at the high rates"),
-            ("paid_hours", "productive_hours * stretch_paid_ratio + ramp_hours", "hours paid"),
-            (
-                "stretch_calendar_ratio",
-                "stretch_paid_ratio * (1 + stops_per_hour * wait_hours)",
-                "calendar hours ÷ hours of work",
-            ),
-            ("calendar_hours", "productive_hours * stretch_calendar_ratio + ramp_hours", "from start to end"),
-            ("days", "calendar_hours / hours_per_day", "from start to end"),
-            ("calendar_months", "calendar_hours / hours_per_month", "for storage"),
-            *_spread(),
-        ),
-    ]
+    stretches = [line for end in ("", "_low", "_high") for line in _stretch(end)]
+    purchase = lines_of("purchase", _PURCHASE)
+    interruptions = [*stretches, *lines_of("interruptions", _STRETCHED + _SPREAD)]
+    return [*lines_of("time", _TIME), *interruptions, *purchase, *_bill(), *_sums(), *lines_of("answers", _TOTALS)]
 
 
 def _stretch(end: str) -> list[LiveLine]:
-    """Daly's stretch at one of three rates; the best interval by Newton's method on ln(1-x) + x + rate*save = 0."""
-    rate, load = f"stops{end}_per_hour", f"stops{end}_per_checkpoint_ratio"
-    x = f"interval{end}_x"
-    rows = [
-        (
-            rate,
-            f"preemptions_per_node_hour{end} * nodes + failures_per_gpu_year{end} * gpus / hours_per_year",
-            "interruptions of the whole job",
-        ),
-        (load, f"{rate} * checkpoint_hours", "interruptions while one checkpoint is written"),
-        (f"{x}0", f"min((2 * {load}) ** (1 / 2), 1 - exp(-1 - {load}))", "first guess of rate × best interval"),
+    steps = [
+        _STRETCH_STEP.replace("NEW", str(step)).replace("OLD", str(step - 1)) for step in range(1, _NEWTON_STEPS + 1)
     ]
-    for step in range(1, _NEWTON_STEPS + 1):
-        old = f"{x}{step - 1}"
-        safe = f"max({old}, {_TINY})"
-        update = f"{old} + (log(1 - {safe}) + {safe} + {load}) * (1 - {safe}) / {safe}"
-        rows.append((f"{x}{step}", f"where({old} > {_TINY}, {update}, {old})", f"Newton's step {step}"))
-    best = f"{x}{_NEWTON_STEPS}"
-    tau = f"interval{end}_hours"
-    rows += [
-        (tau, f"where({rate} > 0, min({best} / max({rate}, {_TINY} * {_TINY}), longest_interval_hours), longest_interval_hours)", "work between two checkpoints"),
-        (f"raw_stretch{end}_ratio", f"where({rate} > {_TINY}, exp({rate} * restart_hours) * expm1({rate} * ({tau} + checkpoint_hours)) / max({rate} * {tau}, {_TINY} * {_TINY}), ({tau} + checkpoint_hours) / {tau})", "hours paid ÷ hours of work"),
-    ]  # fmt: skip
-    return _lines("interruptions", *rows)
-
-
-def _spread() -> list[tuple[str, str, str]]:
-    """Chance alone: the standard deviation of the hours paid, from the second moments of one segment."""
-    u, v = "segment_stops_ratio", "restart_stops_ratio"
-    return [
-        ("segment_hours", "interval_hours + checkpoint_hours", "work and its checkpoint"),
-        (u, "stops_per_hour * segment_hours", "interruptions per segment"),
-        (v, "stops_per_hour * restart_hours", "interruptions per restart"),
-        ("segment_odds_ratio", f"expm1({u})", "failures per success"),
-        ("lost_hours", f"segment_hours * where({u} < series_limit_ratio, 1 / 2 - {u} / 12 + {u} ** 3 / 720, 1 / max({u}, tiny_ratio) - 1 / expm1(max({u}, tiny_ratio)))", "lost by a failure, mean (series where the closed form cancels)"),
-        ("lost_square", f"segment_hours ** 2 * where({u} < series_limit_ratio, 1 / 3 - {u} / 12 + {u} ** 2 / 360 + {u} ** 3 / 720 - {u} ** 4 / 15120, 2 / max({u}, tiny_ratio) ** 2 - (1 + 2 / max({u}, tiny_ratio)) / expm1(max({u}, tiny_ratio)))", "and mean square, hours²"),
-        ("again_hours", f"restart_hours * where({v} > tiny_ratio, expm1({v}) / max({v}, tiny_ratio), 1)", "lost to failed restarts, mean"),
-        ("again_square", f"restart_hours ** 2 * where({v} < series_limit_ratio, {v} / 3 + {v} ** 2 / 3 + {v} ** 3 * 11 / 60 + {v} ** 4 * 13 / 180, (exp(2 * {v}) - 1 - 2 * {v} * exp({v})) / max({v}, tiny_ratio) ** 2) + again_hours ** 2", "and mean square, hours²"),
-        ("segment_mean_hours", "segment_hours + segment_odds_ratio * (lost_hours + again_hours)", "one segment, mean"),
-        ("segment_square", "segment_hours ** 2 + segment_odds_ratio * (lost_square + 2 * lost_hours * again_hours + again_square + 2 * (lost_hours + again_hours) * segment_mean_hours)", "and mean square, hours²"),
-        ("stretch_spread_ratio", "where(stops_per_hour > tiny_ratio, max(segment_square - segment_mean_hours ** 2, 0) ** (1 / 2) * (work_hours / interval_hours) ** (1 / 2) / work_hours, 0)", "standard deviation ÷ hours of work"),
-    ]  # fmt: skip
-
-
-def _purchase() -> list[LiveLine]:
-    step = "where(billing_increment_hours > 0, billing_increment_hours, 1)"
-    return _lines(
-        "purchase",
-        ("term_hours", "term_months * hours_per_month", "hours of one term"),
-        ("terms", "where(term_hours > 0, ceil(paid_hours / where(term_hours > 0, term_hours, 1) - slack_ratio), 0)", "consecutive contracts"),
-        ("bound", "where(take_or_pay > 0, where(terms > 0, 1, 0), 0)", "1 where whole terms are owed"),
-        ("rounded_hours", f"max(where(billing_increment_hours > 0, ceil(paid_hours / {step} - slack_ratio) * {step}, paid_hours), minimum_hours)", "rounded up to what can be bought"),
-        ("billed_hours", "where(bound > 0, terms * term_hours, rounded_hours)", "hours owed per unit"),
-        ("beyond_hours", "max(billed_hours - paid_hours, 0)", "owed and not used"),
-        ("exposure_usd", "gpus * billed_hours * usd_per_gpu_hour", "everything that the contract obliges to pay"),
-        ("months_due", "min(ceil(paid_hours / hours_per_month - slack_ratio), terms * term_months)", "instalments due by the end of the run"),
-        ("cash_usd", "where(bound > 0, where(prepaid > 0, exposure_usd, gpus / gpus_per_unit * (terms * upfront_usd + months_due * hours_per_month * recurring_usd_per_hour)), exposure_usd)", "paid by the end of the run"),
-        ("amortised_usd", "gpus * paid_hours * usd_per_gpu_hour", "hours used × effective price"),
-        ("unused_usd", "exposure_usd - amortised_usd", "commitment that the run leaves idle"),
-    )  # fmt: skip
+    return lines_of("interruptions", "".join((_STRETCH_HEAD, *steps, _STRETCH_TAIL)).replace("END", end))
 
 
 # line of the bill -> (quantity, unit, price)
@@ -300,26 +345,11 @@ def _bill() -> list[LiveLine]:
     return lines
 
 
-def _totals() -> list[LiveLine]:
+def _sums() -> list[LiveLine]:
     def total(names: tuple[str, ...], what: str) -> str:
         return " + ".join(f"{name}_{what}" for name in names)
 
-    slow, fast = "log(1 / speed_low_ratio) ** 2", "log(speed_high_ratio) ** 2"
-    chance = "log(1 + z90_ratio * stretch_spread_ratio / stretch_paid_ratio) ** 2"
-    moves = (
-        "where(bound * charge_commitment > 0, 0, 1)"  # a term that is owed in whole costs the same however long the run
-    )
-    more, less = "log(stretch_high_ratio / stretch_paid_ratio) ** 2", "log(stretch_paid_ratio / stretch_low_ratio) ** 2"
-    return _lines(
-        "answers",
-        ("cost_usd", total(tuple(_BILL), "cost_usd"), "the whole bill"),
-        ("hours_cost_usd", total(_HOUR_LINES, "cost_usd"), "of which GPU-hours"),
-        ("range_up_ratio", f"exp((log(price_high_ratio) ** 2 + {moves} * ({slow} + {more} + {chance})) ** (1 / 2))", "independent shares, added in squares"),
-        ("range_down_ratio", f"exp(0 - (log(price_low_ratio) ** 2 + {moves} * ({fast} + {less} + {chance})) ** (1 / 2))", "independent shares, added in squares"),
-        ("cost_low_usd", "min(round_cents(hours_cost_usd * range_down_ratio + cost_usd - hours_cost_usd), cost_usd)", "low end of the 80 % range"),
-        ("cost_high_usd", "max(round_cents(hours_cost_usd * range_up_ratio + cost_usd - hours_cost_usd), cost_usd)", "high end of the 80 % range"),
-        ("gpu_hours", total(_RUN_LINES, "quantity"), "GPU-hours of the run"),
-        ("usd_per_mtok", "cost_usd / (tokens / tokens_per_mtok)", "per million trained tokens"),
-        ("energy_kwh", "gpus * paid_hours * rated_power_w * power_fraction * pue_ratio / w_per_kw", "at the meter of the building"),
-        ("kgco2e", "energy_kwh * grid_kgco2e_per_kwh", "location-based"),
-    )  # fmt: skip
+    return [
+        LiveLine("cost_usd", total(tuple(_BILL), "cost_usd"), "USD", "the whole bill", group="answers"),
+        LiveLine("hours_cost_usd", total(_HOUR_LINES, "cost_usd"), "USD", "of which GPU-hours", group="answers"),
+    ]
