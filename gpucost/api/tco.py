@@ -40,7 +40,7 @@ class TcoResult(Result):
         """Return the effective inputs as a plan file; reading it back gives the same answer."""
         from gpucost.rent_or_buy.plan_text import write_plan
 
-        return write_plan(self.payload["assumptions"], self.payload["request"], self.payload["model"]["tables"])
+        return write_plan(self.payload["assumptions"], self.payload["settings"], self.payload["model"]["tables"])
 
 
 def tco(

@@ -42,6 +42,7 @@ def answer(
         "kind": "tco",
         "schema_version": SCHEMA_VERSION,
         "request": dict(request),
+        "settings": settings(case),
         "as_of": str(catalog.as_of),
         "catalog_version": catalog.version,
         "conventions": conventions(case),
@@ -74,6 +75,12 @@ def answer(
         "sources": sources(catalog, case, listed),
     }
     return {**payload, "lead": lead(case, payload)}
+
+
+def settings(case: Case) -> dict[str, Any]:
+    """Return what the plan and the command said beside the inputs, JSON-able; with them a plan can be written again."""
+    said = {name: str(value) if isinstance(value, date) else value for name, value in case.special.items()}
+    return {**said, "scenarios": case.scenarios, "rent_options": case.rent_options}
 
 
 def listed_of(rows: list[dict[str, Any]], name: str, key: str) -> Any:

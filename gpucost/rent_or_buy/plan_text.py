@@ -3,16 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpucost.plan import SPECIAL
-
 _KEPT = (
     "gpu", "provider", "region", "option", "rent_path", "rent_curve", "currency", "usd_per_unit",
-    "usd_per_unit_on", "currency_curve", "seed", "draws", "electricity_region", "grid_region",
+    "usd_per_unit_on", "currency_curve", "seed", "draws", "electricity_region", "grid_region", "start_on",
+    "rent_residual_correlation", "depreciation_by_year",
 )  # fmt: skip
 
 
 def write_plan(
-    assumptions: Sequence[Mapping[str, Any]], request: Mapping[str, Any], tables: Mapping[str, Sequence[float]]
+    assumptions: Sequence[Mapping[str, Any]], settings: Mapping[str, Any], tables: Mapping[str, Sequence[float]]
 ) -> str:
     """Write every input with its value, range, unit and source; what does not count is a comment."""
     lines = [
@@ -20,7 +19,7 @@ def write_plan(
         '#   pue_ratio = {value = 1.25, low = 1.2, high = 1.4, source = "our contract"}',
         "",
     ]
-    lines += [f"{name} = {_value(request[name])}" for name in _KEPT if name in request and name in SPECIAL]
+    lines += [f"{name} = {_value(settings[name])}" for name in _KEPT if settings.get(name) is not None]
     resale = [round(value, 6) for value in tables["residual_by_year"][1:]]
     while resale and resale[-1] == 0:
         resale.pop()
@@ -32,6 +31,10 @@ def write_plan(
     lines += [f"assessed_by_year = {list(tables['assessed_by_year'])}"]
     for group in dict.fromkeys(entry["group"] for entry in assumptions):
         lines += ["", f"[{group}]", *(_line(entry) for entry in assumptions if entry["group"] == group)]
+    for name, entries in settings["scenarios"].items():
+        lines += ["", f"[scenarios.{_value(name)}]", *(f"{key} = {_value(value)}" for key, value in entries.items())]
+    for option in settings["rent_options"]:
+        lines += ["", "[[rent_options]]", *(f"{key} = {_value(value)}" for key, value in option.items())]
     return "\n".join(lines) + "\n"
 
 
@@ -49,6 +52,10 @@ def _line(entry: Mapping[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_value, value))}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{key} = {_value(entry)}' for key, entry in value.items())}}}"
     if isinstance(value, str):
         return '"' + value.replace("\\", "\\\\").replace('"', '\\"') + '"'
     number = float(value)

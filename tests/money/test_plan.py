@@ -65,12 +65,19 @@ def test_a_plan_reads_back_to_the_same_answer(tmp_path):
         utilisation="70%",
         rent=2.35,
         catalog=catalog(),
-        plan={"financing": "loan", "residual_by_year": [0.7, 0.5]},
+        plan={
+            "financing": "loan",
+            "residual_by_year": [0.7, 0.5],
+            "scenarios": {"dear power": {"electricity_usd_per_kwh": 0.3}},
+            "rent_options": [{"name": "blend", "parts": [{"share": 1.0, "rent_usd_per_gpu_hour": 2.0}]}],
+            "currency": "EUR",
+            "start_on": "2027-01-01",
+        },
     )
     file = tmp_path / "plan.toml"
     file.write_text(first.to_plan())
     second = gpucost.tco(plan=str(file), catalog=catalog())
-    for key in ("npv_usd", "breakeven", "monte_carlo", "scenarios", "irr_fraction"):
+    for key in ("npv_usd", "breakeven", "monte_carlo", "scenarios", "irr_fraction", "cash_flows", "currency"):
         assert first.payload[key] == second.payload[key], key
     kept = [
         (a["status"], b["status"])
