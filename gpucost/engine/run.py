@@ -16,6 +16,7 @@ from gpucost.engine.request import TrainingRequest
 from gpucost.engine.workload import make_workload, sizes
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.physics.calibration import Calibration, load
+from gpucost.physics.layouts import NO_PRECISION
 from gpucost.types import Architecture
 from gpucost.units import format_count
 
@@ -248,6 +249,9 @@ def warnings(problem: Problem, cases: Cases, ranking: Ranking) -> list[str]:
             f"{problem.workloads[0].architecture.name} is synthesised from its size alone; give a config.json for its"
             " true dimensions."
         )
+    longest = problem.workloads[0].architecture.max_sequence_tokens
+    if longest and problem.workloads[0].sequence_tokens > longest:
+        found.append(f"Sequences are longer than the {longest:,} tokens that the model is published for.")
     if cases.speed.confidence[first] == "low":
         found.append(
             "The first option's accelerator is little measured; its speed rests on its data sheet and has a wide range."
@@ -263,6 +267,10 @@ def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: In
         return PriceMissingError(
             f"every price is older than allowed; the newest is {newest} days old. Try --max-age {newest}d without"
             " --strict-prices."
+        )
+    if (cases.speed.reason[usable] == NO_PRECISION).all():
+        return NothingFitsError(
+            f"none of the accelerators asked for has {request.precision} matrix units. Try --precision bf16 or fp16."
         )
     fitting = usable[cases.speed.fits[usable] & np.isfinite(cases.costs.cost_usd[usable])]
     if not len(fitting):

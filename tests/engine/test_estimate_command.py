@@ -132,6 +132,7 @@ def test_the_explanation_shows_formula_numbers_and_source(answer):
         (["--model", "llama-3.1-405b", "--tokens", "15t", "--gpu", "l40s", "--gpus", "8"], 6, "does not fit"),
         (["--tokens", "100t", "--gpus", "8", "--deadline", "1d"], 6, "--deadline"),
         (["--gpus", "-8"], 2, "gpus"),
+        (["--gpu", "a100", "--precision", "fp4"], 6, "--precision bf16"),
     ],
 )
 def test_bad_input_is_one_sentence_with_its_exit_code(args, code, words):
