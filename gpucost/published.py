@@ -129,13 +129,11 @@ def as_markdown(rows: list[dict[str, Any]], native: Mapping[str, Any]) -> str:
         )
     lines += ["", f"{inside} of {len(rows)} published figures lie inside the range.", "", "Findings:", ""]
     lines += [f"- **{row['id']}**: {row['notes']}." for row in rows if not row["inside"]]
+    steps = native["estimated_gpu_hours"] / (1 + native["overhead_fraction"])
     lines += [
         "",
-        (
-            f"With `--software native` the estimate of {native['id']} is {_hours(native['estimated_gpu_hours'])} hours"
-            f" ({_hours(native['low_gpu_hours'])} to {_hours(native['high_gpu_hours'])}): the software class, not the"
-            " chip, makes the difference."
-        ),
+        f"With `--software native` the estimate of {native['id']} is {_hours(native['estimated_gpu_hours'])} hours, of which"
+        f" {_hours(steps)} are steps and the rest is start-up and evaluation of a run of 90 minutes.",
         "",
     ]
     return "\n".join(lines)
