@@ -24,6 +24,7 @@ from gpucost.schemas.columns import (
 from gpucost.schemas.device import (
     COLLECTIVE_MEASUREMENTS,
     KERNEL_MEASUREMENTS,
+    LIMIT_MEASUREMENTS,
     MEMORY_MEASUREMENTS,
     STEP_MEASUREMENTS,
 )
@@ -52,7 +53,6 @@ from gpucost.schemas.prices import (
     SPOT,
     UNDATED,
 )
-
 from gpucost.schemas.serving import LENGTH_DISTRIBUTIONS, SERVING_CALIBRATION, SERVING_MEASUREMENTS
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ __all__ = [
     "HOSTED_TOKENS",
     "KERNEL_MEASUREMENTS",
     "LENGTH_DISTRIBUTIONS",
+    "LIMIT_MEASUREMENTS",
     "LLMS",
     "MARKET_STATISTICS",
     "MEMORY_MEASUREMENTS",
@@ -145,6 +146,7 @@ TABLES: dict[str, Table] = {
         MEMORY_MEASUREMENTS,
         KERNEL_MEASUREMENTS,
         COLLECTIVE_MEASUREMENTS,
+        LIMIT_MEASUREMENTS,
         STEP_MEASUREMENTS,
         SERVING_MEASUREMENTS,
         SERVING_CALIBRATION,

@@ -66,6 +66,27 @@ MEMORY_MEASUREMENTS = Table(
     ("id",),
 )  # fmt: skip
 
+LIMIT_MEASUREMENTS = Table(
+    "limit_measurements",
+    "models/measurements/limits.csv",
+    "Where memory ends on an H200: the micro-batch raised until the allocator gives up.",
+    (
+        text("model", "name of the shape, as in memory_measurements", required=True),
+        integer("seq_len", "sequence in tokens", required=True, positive=True),
+        text("recipe", "amp (fp32 weights under autocast) or bf16", required=True, choices=("amp", "bf16")),
+        flag("compiled", "blocks compiled by torch.compile", required=True),
+        integer("loss_chunk_tokens", "tokens per chunk of the loss; empty where it is whole", positive=True),
+        integer("micro_batch", "sequences", required=True, positive=True),
+        flag("ran", "three steps ran; else memory ran out", required=True),
+        number("peak_memory_gb", "allocator's peak, in 1e9 bytes", positive=True),
+        number("peak_reserved_gb", "peak that the allocator reserved", positive=True),
+        number("process_gb", "memory of the device that was taken in all", positive=True),
+        number("device_gb", "memory that CUDA reports", positive=True),
+        *_WHERE,
+    ),
+    ("gpu", "model", "seq_len", "recipe", "compiled", "micro_batch", "source_id"),
+)
+
 KERNEL_MEASUREMENTS = Table(
     "kernel_measurements",
     "models/measurements/kernels.csv",

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from gpucost.catalog import open_catalog
+from gpucost.physics.memory import usable_bytes
 from gpucost.physics.transformer import stack, total_parameters
 from gpucost.validation import memory
 from gpucost.validation.training_rows import read_row
@@ -121,3 +122,24 @@ def test_published_runs_that_filled_their_gpus_are_predicted_to_fit(catalog):
     assert not skipped
     assert np.max(peaks / capacity) < 1.05
     assert np.median(peaks / capacity) > 0.6
+
+
+def test_verdicts_agree_with_where_memory_really_ends(catalog):
+    """Nothing that failed on the card is called fitting; at most a tenth of what ran is called too large."""
+    steps = {row["model"]: row for row in catalog.rows("memory_measurements")}
+    climbed = catalog.rows("limit_measurements")
+    rows = [
+        {**steps[row["model"]], "zero_stage": "0", "n_gpus": 1, "dp": 1, "global_batch": row["micro_batch"],
+         "task": "pretrain", "activation_recompute": "none", "loss_chunk_recompute": None, "lora_rank": None, "optimizer": "adamw",
+         "framework": "plain PyTorch, torch.compile per block" if row["compiled"] else "plain PyTorch eager",
+         "state_bytes_per_param": 16.0 if row["recipe"] == "amp" else 8.0, "params_b": None}
+        | {name: row[name] for name in ("seq_len", "compiled", "loss_chunk_tokens", "micro_batch")}
+        for row in climbed
+    ]  # fmt: skip
+    peaks, skipped = memory.predict_peak_memory(rows, catalog)
+    fits = peaks * 1e9 <= usable_bytes(np.array([140.4]))
+    ran = np.array([bool(row["ran"]) for row in climbed])
+    assert not skipped
+    assert len(rows) >= 30
+    assert not np.any(fits & ~ran)
+    assert np.mean(fits[ran]) >= 0.9
