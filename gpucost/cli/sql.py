@@ -12,6 +12,7 @@ _PLAN = ["explain_key", "explain_value"]  # the answer to EXPLAIN is a drawing, 
 @click.command(name="sql")
 @click.argument("query", required=False)
 @click.option("--file", "file", type=click.Path(exists=True, dir_okay=False), help="Read the query from FILE.")
+@click.option("--question", metavar="NAME", help="Ask a ready-made question; `--question list` names them.")
 @click.option(
     "--time-limit",
     type=click.FloatRange(min=0, min_open=True),
@@ -22,12 +23,13 @@ _PLAN = ["explain_key", "explain_value"]  # the answer to EXPLAIN is a drawing, 
 @catalog_options
 @output_options
 def command(
-    query: str | None, file: str | None, time_limit: float, as_of: str | None, known_as_of: str | None,
-    format_: str, fields: str | None, output: str | None,
+    query: str | None, file: str | None, question: str | None, time_limit: float, as_of: str | None,
+    known_as_of: str | None, format_: str, fields: str | None, output: str | None,
 ) -> None:  # fmt: skip
     """One SELECT in DuckDB's SQL over the catalog: no writing, no files, no network. `-` reads the query from stdin.
 
     \b
+    gpucost sql --question cheapest-on-demand
     gpucost sql "show tables"
     gpucost sql "describe offers"
     gpucost sql "select provider, min(usd_per_gpu_hour) from prices where gpu = 'l40s' group by all order by 2"
@@ -38,7 +40,7 @@ def command(
     from gpucost.catalog.sandbox import run
 
     catalog = open_catalog(as_of, known_as_of)
-    answer = run(catalog, _text(query, file), time_limit_s=time_limit)
+    answer = run(catalog, _text(query, file, question), time_limit_s=time_limit)
     if format_ == "table" and answer.columns == _PLAN:
         emit_text("\n".join(str(row["explain_value"]) for row in answer.rows), output)
         return
@@ -47,10 +49,26 @@ def command(
     )
 
 
-def _text(query: str | None, file: str | None) -> str:
-    if (query is None) == (file is None):
-        raise click.UsageError('give one query, such as gpucost sql "show tables", or --file FILE.')
+def _text(query: str | None, file: str | None, question: str | None) -> str:
+    if sum(given is not None for given in (query, file, question)) != 1:
+        raise click.UsageError('give one query, such as gpucost sql "show tables", or --file FILE, or --question NAME.')
+    if question is not None:
+        return _question(question)
     if file is not None:
         with click.open_file(file, encoding="utf-8") as stream:
             return str(stream.read())
     return sys.stdin.read() if query == "-" else str(query)
+
+
+def _question(name: str) -> str:
+    """Return a ready-made question; `list` is the question which ones there are."""
+    from gpucost.catalog.names import near
+    from gpucost.catalog.paths import shipped_root
+    from gpucost.errors import UnknownNameError
+
+    files = {file.stem: file for file in sorted((shipped_root() / "reports" / "questions").glob("*.sql"))}
+    if name == "list":
+        return "SELECT unnest([" + ", ".join(f"'{stem}'" for stem in files) + "]) AS question"
+    if name not in files:
+        raise UnknownNameError("question", name, near(name, files), f"Questions: {', '.join(files)}.")
+    return files[name].read_text("utf-8")

@@ -156,6 +156,7 @@ def test_fields_pick_and_order_the_columns():
         (("gpus", ""), ("is empty",)),
         (("prices", "--limit", "0"), ("--limit",)),
         (("sql",), ("give one query",)),
+        (("sql", "--question", "cheapest"), ("unknown question", "'cheapest-on-demand'")),
         (("data", "check", "/nonexistent.csv"), ("cannot be read",)),
     ],
 )
@@ -234,6 +235,8 @@ def test_a_model_from_a_size_and_from_a_file(tmp_path):
 def test_sql_answers_and_reads_a_query_from_a_file_and_from_stdin(tmp_path):
     (tmp_path / "q.sql").write_text("SELECT 2 AS two")
     assert rows("sql", "--file", str(tmp_path / "q.sql"))["rows"] == [{"two": 2}]
+    questions = [row["question"] for row in rows("sql", "--question", "list")["rows"]]
+    assert all(rows("sql", "--question", question)["rows"] for question in questions)
     piped = subprocess.run(
         [sys.executable, "-m", "gpucost", "sql", "-", "--format", "csv"],
         input="SELECT 3 AS three",
