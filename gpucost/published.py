@@ -132,8 +132,8 @@ def as_markdown(rows: list[dict[str, Any]], native: Mapping[str, Any]) -> str:
     steps = native["estimated_gpu_hours"] / (1 + native["overhead_fraction"])
     lines += [
         "",
-        f"With `--software native` the estimate of {native['id']} is {_hours(native['estimated_gpu_hours'])} hours, of which"
-        f" {_hours(steps)} are steps and the rest is start-up and evaluation of a run of 90 minutes.",
+        f"With `--software native` the estimate of {native['id']} is {_hours(native['estimated_gpu_hours'])} hours,"
+        f" of which {_hours(steps)} are steps and the rest is start-up and evaluation of a run of 90 minutes.",
         "",
     ]
     return "\n".join(lines)
