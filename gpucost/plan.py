@@ -37,7 +37,7 @@ SPECIAL = (
     "tokens_per_month", "prompt_tokens", "output_tokens", "utilisation", "supply", "own", "budget_usd",
     "max_owned_gpus",
 )  # fmt: skip
-MUST_COST = ("server_usd", "all_in_usd_per_gpu", "gpu_usd")  # nothing is free
+MUST_COST = ("server_usd", "all_in_usd_per_gpu", "gpu_usd", "rent_usd_per_gpu_hour")  # nothing is free
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,7 +127,8 @@ def _sort(content: Mapping[str, Any], known: set[str], plan: PlanFile, where: st
 
 def unknown_input(name: str, known: Iterable[str], where: str) -> UnknownNameError:
     """Return the error for a name that is no input."""
-    near = get_close_matches(name, [*known, *SPECIAL], n=3, cutoff=0.6)
+    listed = [*known, *SPECIAL]
+    near = [entry for entry in listed if name and name in entry] or get_close_matches(name, listed, n=3, cutoff=0.6)
     return UnknownNameError("input", name, near, f"{where}: `gpucost tco --print-plan` lists every name.")
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gpucost.errors import UsageError
 from gpucost.money import carbon, rent_paths
 from gpucost.money.comparison import OWN_LINES, RENT_LINES, evaluate_months
-from gpucost.plan import PlanFile
+from gpucost.plan import WEEKS_PER_MONTH, PlanFile
 from gpucost.rent_or_buy import answers, currency, model
 from gpucost.rent_or_buy.assemble import Case, assemble, observed_v
 from gpucost.rent_or_buy.options import SECONDS_PER_HOUR, discounted_hours, monthly, options, present, scalar
@@ -325,9 +325,24 @@ def emissions(case: Case, values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def waiting(case: Case, saving_usd: float) -> list[str]:
+    """Say what the usual wait for delivery would change, where none was given."""
+    if case.number("lead_time_months") or case.assumptions["lead_time_months"].status == "given":
+        return []
+    blackwell = case.accelerator is not None and case.accelerator.family == "blackwell"
+    row = case.registry.fact("lead_time.b200_dgx" if blackwell else "lead_time.h100_reseller")
+    later = answers.outcomes(case, {"lead_time_months": row["typical"] / WEEKS_PER_MONTH}).saving_usd[0]
+    moved = later - saving_usd
+    return [
+        f"the cluster is taken to work from the start; orders have waited {row['low']:g} to {row['high']:g} weeks: "
+        f"--lead-time {row['typical']:g}w, bridged by rent, makes owning ${abs(moved):,.0f} "
+        f"{'better' if moved > 0 else 'worse'} against renting"
+    ]
+
+
 def warnings(case: Case, values: Mapping[str, Any], judged: Mapping[str, Any]) -> list[str]:
     """Collect what a reader must know."""
-    found = list(case.warnings)
+    found = [*case.warnings, *waiting(case, judged["npv_usd"])]
     found += [f"unequal scope: only one side pays for {row['item']}" for row in scope(case, values) if row["unequal"]]
     if judged["irr_may_not_be_unique"] and judged["irr_fraction"] is not None:
         found.append("the saving changes its sign more than once: the IRR may not be the only one, judge by NPV")

@@ -336,5 +336,3 @@ def _check(case: Case) -> None:
             f"{gpus:g} GPUs are not whole servers of {node:g}: "
             f"priced in proportion, while buying means {-(-gpus // node) * node:g}"
         )
-    if case.number("lead_time_months") == 0:
-        case.warnings.append("the cluster is taken to work from the start; --lead-time 36w bridges the wait by rent")

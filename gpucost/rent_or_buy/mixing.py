@@ -88,7 +88,7 @@ def answer(
         "gap_fraction": solved.gap_fraction,
         "supplies": [_supply_row(rent) for rent in rents],
         "assumptions": [entry.as_dict() for entry in case.assumptions.values()],
-        "warnings": [text for text in case.warnings if "taken to work" not in text and "whole servers" not in text],
+        "warnings": [text for text in case.warnings if "whole servers" not in text],
         "sources": sources(catalog, case, [_supply_row(rent) for rent in rents]),
     }
     return {**payload, "lead": lead(problem, payload), "said": [EXPLAINED]}

@@ -193,6 +193,15 @@ def test_a_hosted_api_is_priced_for_the_same_tokens():
     assert payload["levelised_usd_per_mtok"] == pytest.approx(payload["npv_usd"]["own"] / mtok)
 
 
+def test_the_usual_wait_for_delivery_is_priced_in_a_warning():
+    payload = gpucost.tco("h100-sxm", 64, rent=2.35, draws=0, catalog=catalog()).payload
+    later = gpucost.tco("h100-sxm", 64, rent=2.35, draws=0, lead_time_weeks=36, catalog=catalog()).payload
+    moved = later["npv_usd"]["saving"] - payload["npv_usd"]["saving"]
+    words = f"--lead-time 36w, bridged by rent, makes owning ${abs(moved):,.0f} worse"
+    assert any(words in text for text in payload["warnings"])
+    assert not any("--lead-time" in text for text in later["warnings"])
+
+
 def test_unequal_scope_is_flagged():
     payload = compare(storage_basis="none", storage_usd_per_gpu=None)
     assert not any("storage" in text for text in payload["warnings"])
