@@ -128,14 +128,21 @@ def test_verdicts_agree_with_where_memory_really_ends(catalog):
     """Nothing that failed on the card is called fitting; at most a tenth of what ran is called too large."""
     steps = {row["model"]: row for row in catalog.rows("memory_measurements")}
     climbed = catalog.rows("limit_measurements")
+    fixed = {
+        "zero_stage": "0", "n_gpus": 1, "dp": 1, "task": "pretrain", "activation_recompute": "none",
+        "optimizer": "adamw", "loss_chunk_recompute": None, "lora_rank": None, "params_b": None,
+    }  # fmt: skip
     rows = [
-        {**steps[row["model"]], "zero_stage": "0", "n_gpus": 1, "dp": 1, "global_batch": row["micro_batch"],
-         "task": "pretrain", "activation_recompute": "none", "loss_chunk_recompute": None, "lora_rank": None, "optimizer": "adamw",
-         "framework": "plain PyTorch, torch.compile per block" if row["compiled"] else "plain PyTorch eager",
-         "state_bytes_per_param": 16.0 if row["recipe"] == "amp" else 8.0, "params_b": None}
+        steps[row["model"]]
+        | fixed
         | {name: row[name] for name in ("seq_len", "compiled", "loss_chunk_tokens", "micro_batch")}
+        | {
+            "global_batch": row["micro_batch"],
+            "framework": "plain PyTorch, torch.compile per block" if row["compiled"] else "plain PyTorch eager",
+            "state_bytes_per_param": 16.0 if row["recipe"] == "amp" else 8.0,
+        }
         for row in climbed
-    ]  # fmt: skip
+    ]
     peaks, skipped = memory.predict_peak_memory(rows, catalog)
     fits = peaks * 1e9 <= usable_bytes(np.array([140.4]))
     ran = np.array([bool(row["ran"]) for row in climbed])
