@@ -20,6 +20,8 @@ from gpucost.errors import NothingFitsError
 Array = NDArray[np.float64]
 
 TOLERANCE = 1e-6
+INFEASIBLE = 2  # milp's status
+PATIENCE = 8  # a search that found no plan at all in its time gets this many times more
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,21 +196,26 @@ def signed_in(supply: Supply, month: int) -> range:
     return range(max(0, month - supply.lead_months - supply.term_months + 1), month - supply.lead_months + 1)
 
 
-def solve(problem: Problem, time_limit_s: float = 4.0, gap_fraction: float = 1e-6) -> Solution:
+def solve(problem: Problem, time_limit_s: float = 3.0, gap_fraction: float = 1e-6) -> Solution:
     """Return the cheapest mix; an impossible one raises an error that names what stands in the way."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     program = _Program(problem)
-    found = milp(
-        program.cost,
-        constraints=LinearConstraint(program.matrix(), program.rows.low, program.rows.high),
-        bounds=Bounds(np.zeros(program.count), program.upper),
-        integrality=program.whole.astype(np.int64),
-        options={"time_limit": time_limit_s, "mip_rel_gap": gap_fraction},
-    )
-    if found.x is None:
-        raise NothingFitsError(explain_infeasible(problem))
-    return _solution(program, found)
+    constraints = LinearConstraint(program.matrix(), program.rows.low, program.rows.high)
+    bounds = Bounds(np.zeros(program.count), program.upper)
+    for limit_s in (time_limit_s, PATIENCE * time_limit_s):
+        found = milp(
+            program.cost,
+            constraints=constraints,
+            bounds=bounds,
+            integrality=program.whole.astype(np.int64),
+            options={"time_limit": limit_s, "mip_rel_gap": gap_fraction},
+        )
+        if found.x is not None:
+            return _solution(program, found)
+        if found.status == INFEASIBLE:
+            break
+    raise NothingFitsError(explain_infeasible(problem))
 
 
 def _solution(program: _Program, found: Any) -> Solution:
@@ -278,7 +285,7 @@ def _marginals(program: _Program, linear: Any) -> dict[str, Array | float]:
     return found
 
 
-def pure_costs(problem: Problem, time_limit_s: float = 2.0) -> dict[str, float | None]:
+def pure_costs(problem: Problem, time_limit_s: float = 1.0) -> dict[str, float | None]:
     """Return what the whole demand costs with one supply alone; None where it cannot carry it."""
     found: dict[str, float | None] = {}
     for supply in problem.supplies:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 MOST_MONTHS = 120
+PROVEN_GAP_FRACTION = 1e-4
 
 
 def demand_of(source: str | Path | None, constant: float | None, growth: float | str | None, months: int) -> Array:
@@ -88,7 +89,7 @@ def answer(
         "gap_fraction": solved.gap_fraction,
         "supplies": [_supply_row(rent) for rent in rents],
         "assumptions": [entry.as_dict() for entry in case.assumptions.values()],
-        "warnings": [text for text in case.warnings if "whole servers" not in text],
+        "warnings": [text for text in case.warnings if "whole servers" not in text] + _unproven(solved),
         "sources": sources(catalog, case, [_supply_row(rent) for rent in rents]),
     }
     return {**payload, "lead": lead(problem, payload), "said": [EXPLAINED]}
@@ -99,6 +100,12 @@ EXPLAINED = (
     "with the whole numbers fixed at the optimum: what one more GPU of demand costs, or one more GPU of capacity "
     "saves, in that month, without signing other units."
 )
+
+
+def _unproven(solved: program.Solution) -> list[str]:
+    if solved.gap_fraction <= PROVEN_GAP_FRACTION:
+        return []
+    return [f"the search stopped at its time limit: a cheaper mix may exist, by at most {solved.gap_fraction:.2%}"]
 
 
 def nominal(case: Case) -> bool:
