@@ -8,13 +8,15 @@ import statistics
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 
 from gpucost.catalog import open_catalog
 from gpucost.engine.request import make_request
 from gpucost.engine.run import estimate
 from gpucost.sweep import grid, sweep
 
-BARE = "import click, numpy, duckdb; from pydantic import BaseModel; duckdb.connect()"
+BARE = [sys.executable, "-c", "import click, numpy, duckdb; from pydantic import BaseModel; duckdb.connect()"]
+COLD = [sys.executable, "-m", "gpucost", "estimate", "--model", "8b", "--tokens", "100b"]
 COLD_BUDGET_RATIO = 1.4
 WARM_BUDGET_MS = 50.0
 
@@ -27,9 +29,7 @@ def seconds(command: list[str]) -> float:
 
 def cold_ratio(pairs: int = 15) -> tuple[float, float, float]:
     """Median of paired ratios: a cold estimate ÷ the bare imports, run side by side."""
-    bare = [sys.executable, "-c", BARE]
-    cold = [sys.executable, "-m", "gpucost", "estimate", "--model", "8b", "--tokens", "100b"]
-    times = [(seconds(bare), seconds(cold)) for _ in range(pairs)]
+    times = [(seconds(BARE), seconds(COLD)) for _ in range(pairs)]
     ratios = [own / base for base, own in times]
     return (
         statistics.median(ratios),
@@ -38,16 +38,29 @@ def cold_ratio(pairs: int = 15) -> tuple[float, float, float]:
     )
 
 
-def warm_ms(runs: int = 30) -> float:
+def cold_cpu_ratio(pairs: int = 9) -> float:
+    """The same in processor time, which a busy machine disturbs less."""
+    import resource
+
+    def spent(command: list[str]) -> float:
+        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        seconds(command)
+        after = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+    return statistics.median(spent(COLD) / spent(BARE) for _ in range(pairs))
+
+
+def warm_ms(clock: Callable[[], float] = time.perf_counter, runs: int = 30) -> float:
     """Median of warm estimates over every offer, another token count each time."""
     catalog = open_catalog()
     estimate(make_request("8b", "100b"), catalog)
     times = []
     for number in range(runs):
         request = make_request("8b", 100e9 + number * 1e9)
-        start = time.perf_counter()
+        start = clock()
         estimate(request, catalog)
-        times.append(time.perf_counter() - start)
+        times.append(clock() - start)
     return statistics.median(times) * 1e3
 
 
@@ -68,7 +81,9 @@ def main() -> None:
         "cold_budget_ratio": COLD_BUDGET_RATIO,
         "bare_imports_s": round(base, 3),
         "cold_estimate_s": round(own, 3),
+        "cold_cpu_ratio": round(cold_cpu_ratio(), 3),
         "warm_estimate_ms": round(warm_ms(), 1),
+        "warm_cpu_ms": round(warm_ms(time.process_time), 1),
         "warm_budget_ms": WARM_BUDGET_MS,
         "sweep_ms_per_request": round(sweep_ms(), 1),
     }
