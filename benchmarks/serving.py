@@ -34,7 +34,9 @@ def million_cases_s() -> float:
     catalog = open_catalog()
     chips = [catalog.accelerator(name) for name in ("a100-sxm4-80gb", "h100-sxm5-80gb", "h200-sxm-141gb", "b200-sxm")]
     model = catalog.architecture("llama-3.1-70b")
-    rows = [Deployment(model, a, catalog.default_system(a.id), format="fp8", tensor=t) for a in chips for t in (1, 2, 4, 8)]
+    rows = [
+        Deployment(model, a, catalog.default_system(a.id), format="fp8", tensor=t) for a in chips for t in (1, 2, 4, 8)
+    ]
     case, _ = build(rows, calibration_of(catalog).values)
     dice = np.random.default_rng(0)
     which, batch = dice.integers(0, len(rows), CASES), dice.integers(1, 512, CASES).astype(float)

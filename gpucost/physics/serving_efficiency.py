@@ -175,7 +175,7 @@ def below_ceiling(fraction: Floats) -> Floats:
     """Return a fraction that bends smoothly under CEILING: f ÷ (1 + (f/c)^6)^(1/6).
 
     >>> below_ceiling(np.array([0.5, 2.0])).round(3)
-    array([0.498, 0.969])
+    array([0.498, 0.968])
     """
     return fraction / (1 + (fraction / CEILING) ** 6) ** (1 / 6)
 

@@ -128,12 +128,13 @@ def printed(loads: Loads, values: Mapping[str, float]) -> Printed:
         sequences[rows] = by_littles_law(loads.take(rows), case.take(rows), sequences[rows])
     alone = loads.is_("single", "prompt", "batch", "burst", "pool") | (loads.decode_workers > 0)
     at = serving.steady(case, sequences, prompt, output, mixed=~alone)
-    mixing = serving.steady(case, sequences, prompt, output) if loads.is_("burst").any() else at
     tpot, first = at.tpot_s, at.ttft_s
     reading = np.where(prompt > 0, first, 0.0)
     drained = sequences * output / (sequences * reading + output * tpot)
     speed = np.where(loads.is_("single", "batch"), drained, at.output_tokens_per_s)
-    speed = np.where(loads.is_("burst"), mixing.output_tokens_per_s, speed)
+    if len(bursts := np.flatnonzero(loads.is_("burst"))):
+        mixing = serving.steady(case.take(bursts), sequences[bursts], prompt[bursts], output[bursts])
+        speed[bursts] = mixing.output_tokens_per_s
     speed = np.where(loads.decode_only | loads.is_("pool"), sequences / tpot, speed) * loads.replicas
     pools = np.minimum(sequences / tpot * loads.decode_workers, output * loads.prompt_workers / first)
     speed = np.where(loads.decode_workers > 0, pools, speed)
