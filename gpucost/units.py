@@ -20,6 +20,8 @@ BITS_PER_BYTE = 8.0
 # Longest suffix first, so that `usd_per_gpu_hour` is not read as `hour`.
 SUFFIX_UNITS = {
     "usd_per_gpu_hour": "USD per GPU-hour",
+    "usd_per_gpu_hour_owned": "USD per GPU-hour",
+    "usd_per_gpu_hour_productive": "USD per GPU-hour",
     "usd_per_kw_month": "USD per kW-month",
     "usd_per_gib_month": "USD per GiB-month",
     "usd_per_gb_month": "USD per GB-month",
