@@ -33,7 +33,9 @@ OPTIONS = (
     click.option("--lora-rank", callback=read_count, metavar="N", help="Rank of the adapters (default 16)."),
     click.option("--tensor", callback=read_count, metavar="N", help="Tensor-parallel degree; else searched."),
     click.option("--pipeline", callback=read_count, metavar="N", help="Pipeline stages; else searched."),
-    click.option("--context", callback=read_count, metavar="N", help="Context-parallel degree (default 1)."),
+    click.option(
+        "--context", callback=read_count, metavar="N", help="Context-parallel degree; else searched for long sequences."
+    ),
     click.option("--expert", callback=read_count, metavar="N", help="Expert-parallel degree; else searched."),
     click.option("--sharding", type=click.IntRange(0, 3), help="0 none, 1 states, 2 gradients too, 3 weights too."),
     click.option("--software", metavar="STYLE", help=SOFTWARE),

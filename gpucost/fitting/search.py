@@ -15,6 +15,7 @@ from gpucost.types import Layout
 
 LARGEST_GPUS = 16_384
 STEPS = (1, 2, 3, 4, 6)  # nodes, then these times powers of two
+CONTEXT_TOKENS = 16_384  # context parallelism is tried where it leaves each GPU at least so many tokens
 BF16 = 0
 
 
@@ -68,13 +69,15 @@ def combinations(job: Job, gpus: int) -> list[dict[str, int]]:
     tensors = [t for t in powers(min(domain, gpus, a.heads)) if a.heads % t == 0]
     pipelines = powers(min(gpus, a.layers, 64))
     experts = [e for e in powers(min(gpus, a.experts)) if a.experts % e == 0] if a.experts else [1]
+    long = job.sequence_tokens // CONTEXT_TOKENS
+    contexts = [fixed["context"]] if "context" in fixed else powers(min(gpus, long)) if long > 1 else [1]
     found = []
-    for tensor, pipeline, expert in product(
+    for tensor, pipeline, expert, context in product(
         [fixed["tensor"]] if "tensor" in fixed else tensors,
         [fixed["pipeline"]] if "pipeline" in fixed else pipelines,
         [fixed["expert"]] if "expert" in fixed else experts,
+        contexts,
     ):
-        context = fixed.get("context", 1)
         if gpus % (tensor * pipeline * context) or (gpus // pipeline) % expert:
             continue
         data = gpus // (tensor * pipeline * context)
@@ -118,8 +121,8 @@ def candidates(job: Job, counts: Sequence[int]) -> LayoutColumns:
 def best_plan(job: Job) -> Plan | None:
     """Return the simplest layout that fits on the fewest GPUs; where none fits, the one that needs least.
 
-    Simplest: fewest pipeline stages, then least recomputation, then fewest tensor and expert ranks, then least
-    sharding. None where no combination multiplies out.
+    Simplest: fewest pipeline stages and context ranks, then least recomputation, then fewest tensor and expert ranks,
+    then least sharding. None where no combination multiplies out.
     """
     layout = candidates(job, gpu_counts(job))
     if len(layout) == 0:
@@ -128,9 +131,8 @@ def best_plan(job: Job) -> Plan | None:
     usable = float(usable_bytes(job.accelerator.memory_gib))
     fits: Flags = memory.total_bytes <= usable
     if fits.any():
-        order = np.lexsort(
-            (layout.sharding, layout.expert, layout.tensor, layout.recompute, layout.pipeline, layout.gpus, ~fits)
-        )
+        keys = ("sharding", "expert", "tensor", "recompute", "context", "pipeline", "gpus")  # the last one rules
+        order = np.lexsort((*(getattr(layout, name) for name in keys), ~fits))
         row = int(order[0])
     else:
         row = int(np.argmin(memory.total_bytes))

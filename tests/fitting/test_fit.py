@@ -117,6 +117,14 @@ def test_sizes_grow_with_the_model_and_adapters_need_no_more(catalog):
     assert all(row["full_gpus"] >= row["lora_gpus"] >= row["qlora_gpus"] for row in rows)
 
 
+def test_a_million_tokens_are_spread_over_context_ranks(catalog):
+    """The layers' inputs alone, 2^20 tokens × 8,192 bytes × 32 ÷ 8 tensor ranks, are 34 GB; then come the logits."""
+    found = fit(catalog, "llama-3-8b", "h100-sxm", sequence=2**20)
+    assert found.payload["layout"]["context"] > 1
+    assert found.fits
+    assert not fit(catalog, "llama-3-8b", "h100-sxm", found.gpus, sequence=2**20, context=1, pipeline=1).fits
+
+
 # The command -----------------------------------------------------------------------------------------------------
 
 
