@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 
 from gpucost.errors import UsageError
 from gpucost.physics import calibration as training_calibration
-from gpucost.physics.columns import Flags, Floats
-from gpucost.physics.serving_efficiency import DEFAULTS, ENGINES, FAMILIES, PARAMETERS
+from gpucost.physics.columns import Floats
+from gpucost.physics.serving_efficiency import DEFAULTS
 from gpucost.validation import report, wording
-from gpucost.validation.serving_model import Loads, Printed, loads_of, printed
+from gpucost.validation.serving_model import Printed, loads_of, printed
 from gpucost.validation.serving_rows import Facts, Row, ServingRow, read_row
 
 METRICS = ("output_tokens_per_s", "total_tokens_per_s", "tpot_ms", "ttft_ms")
@@ -28,7 +28,6 @@ _COLUMNS = {
     "ttft_ms": "ttft_ms",
 }
 MS_PER_S = 1e3
-NOT_CORE_WEIGHT = 0.25  # what a row that is not suited to validation counts in a fit, against one that is
 TRAITS = (
     "saturation",
     "unstated_layout",
@@ -174,217 +173,6 @@ def fit_ranges(residual: Floats, traits: NDArray[np.bool_], voices: Floats) -> d
     return {"base": base, **{name: float(np.exp(value)) for name, value in zip(TRAITS, x[1:], strict=True)}}
 
 
-# Fitting -------------------------------------------------------------------------------------------------------------
-
-WITHIN_SOURCE = 0.25  # standard deviation of a residual's logarithm at which it counts in full
-VOICE_ROWS = 60  # figures of one source beyond which more of them add only as their root
-
-
-@dataclass(frozen=True)
-class Observations:
-    """Figures as arrays, ready for a fit."""
-
-    loads: Loads
-    figures: list[Measured]
-    log_measured: Floats
-    source: NDArray[Any]
-    group: NDArray[Any]
-    core: Flags
-
-
-def observe(found: Measurements) -> Observations:
-    """Turn measurements into arrays."""
-    rows = [found.rows[figure.row] for figure in found.figures]
-    values = np.array([figure.value for figure in found.figures])
-    return Observations(
-        loads_of(found.rows, DEFAULTS),
-        found.figures,
-        np.log(values),
-        np.array([row.source for row in rows]),
-        np.array([row.group for row in rows]),
-        np.array([row.core for row in rows]),
-    )
-
-
-def voice(seen: Observations, chosen: Flags) -> Floats:
-    """Return the weight of each figure: a source counts as √rows once it has many, and less where it is not core."""
-    keys = np.char.add(np.char.add(seen.source.astype(str), "|"), seen.group.astype(str))
-    _, inverse, counts = np.unique(keys[chosen], return_inverse=True, return_counts=True)
-    weight = np.zeros(len(keys))
-    count = counts[inverse].astype(np.float64)
-    weight[chosen] = np.sqrt(np.minimum(count, VOICE_ROWS) / count)
-    return weight * np.where(seen.core, 1.0, NOT_CORE_WEIGHT)
-
-
-def used(seen: Observations) -> Flags:
-    """Return which parameters the observations can say anything about."""
-    families = {FAMILIES[code] for code in np.unique(seen.loads.software.family)}
-    engines = {list(ENGINES)[code] for code in np.unique(seen.loads.software.engine)}
-    members = {*FAMILIES, *ENGINES} - families - engines
-    return np.array([parameter.name.partition(".")[2] not in members for parameter in PARAMETERS])
-
-
-def fit(
-    seen: Observations,
-    chosen: Flags,
-    start: Mapping[str, float] = DEFAULTS,
-    rounds: int = 6,
-    centre: Mapping[str, float] = DEFAULTS,
-) -> dict[str, float]:
-    """Return the parameters that balance the chosen figures and the priors: robust least squares, maximum a posteriori.
-
-    `centre` is the middle of the priors; `start` is only where the search begins.
-    """
-    from scipy.optimize import least_squares
-
-    names = [parameter.name for parameter in PARAMETERS]
-    middle = np.log([centre[name] for name in names])
-    spread = np.array([parameter.spread for parameter in PARAMETERS])
-    free = np.flatnonzero(used(seen))
-    weight = voice(seen, chosen)
-    rows = np.flatnonzero(weight > 0)
-
-    def values(z: Floats) -> dict[str, float]:
-        logs = middle.copy()
-        logs[free] += z * spread[free]
-        return dict(zip(names, np.exp(logs).tolist(), strict=True))
-
-    def logged(z: Floats, loads: Loads) -> Printed:
-        return printed(loads, values(z))
-
-    touched = rows_touched(seen, [names[index] for index in free])
-    figure_row = np.array([figure.row for figure in seen.figures])
-
-    def residual(shown: Printed, figures: NDArray[Any]) -> Floats:
-        value = predicted([seen.figures[index] for index in figures], shown)
-        return (np.log(np.maximum(value, 1e-12)) - seen.log_measured[figures]) / WITHIN_SOURCE * weight[figures]
-
-    def cost(z: Floats) -> Floats:
-        return np.concatenate([residual(logged(z, seen.loads), rows), z])
-
-    def slopes(z: Floats) -> Floats:
-        """Return the derivatives; a parameter of one engine or family moves its own rows only."""
-        base = cost(z)
-        table = np.zeros((len(base), len(z)))
-        table[len(rows) :] = np.eye(len(z))
-        for column, mine in enumerate(touched):
-            ahead = z.copy()
-            ahead[column] += STEP
-            part = np.flatnonzero(mine[figure_row[rows]])
-            if not len(part):
-                continue
-            kept = np.unique(figure_row[rows[part]])
-            shown = logged(ahead, seen.loads.take(kept))
-            moved = [
-                Measured(int(np.searchsorted(kept, seen.figures[k].row)), seen.figures[k].metric, 0.0)
-                for k in rows[part]
-            ]
-            value = np.log(np.maximum(predicted(moved, shown), 1e-12))
-            now = (value - seen.log_measured[rows[part]]) / WITHIN_SOURCE * weight[rows[part]]
-            table[part, column] = (now - base[part]) / STEP
-        return table
-
-    first = ((np.log([start[name] for name in names]) - middle) / spread)[free]
-    first = np.clip(first, -4.9, 4.9)
-    solution = least_squares(cost, first, jac=slopes, bounds=(-5.0, 5.0), loss="soft_l1", max_nfev=rounds)
-    return values(solution.x)
-
-
-STEP = 1e-4  # of a derivative, in standard deviations of the prior
-
-
-def rows_touched(seen: Observations, names: Sequence[str]) -> list[Flags]:
-    """Return, per parameter, the rows that it can move: those of its engine or family, else all."""
-    everything = np.ones(len(seen.loads), dtype=np.bool_)
-    found = []
-    for name in names:
-        member = name.partition(".")[2]
-        if member in ENGINES:
-            found.append(seen.loads.software.engine == list(ENGINES).index(member))
-        elif member in FAMILIES:
-            found.append(seen.loads.software.family == FAMILIES.index(member))
-        else:
-            found.append(everything)
-    return found
-
-
-GROUPINGS = {
-    "source": lambda row: row.source,
-    "model": lambda row: row.deployment.architecture.name,
-    "gpu": lambda row: row.deployment.accelerator.id,
-}
-
-
-def leave_one_out(
-    found: Measurements, seen: Observations, grouping: str = "source", start: Mapping[str, float] = DEFAULTS
-) -> Floats:
-    """Predict each group with a calibration fitted to the others; groups without core rows share one fit.
-
-    Returns log predictions.
-    """
-    groups = np.array([GROUPINGS[grouping](found.rows[figure.row]) for figure in found.figures])
-    logged = np.full(len(groups), np.nan)
-    whole: dict[str, float] | None = None
-    for name in np.unique(groups):
-        mine = groups == name
-        if seen.core[mine].any():
-            values = fit(seen, ~mine, start)
-        else:
-            whole = whole or fit(seen, np.ones(len(groups), dtype=np.bool_), start)
-            values = whole
-        logged[mine] = np.log(predicted(seen.figures, printed(seen.loads, values)))[mine]
-    return logged
-
-
-def own_steps(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return this project's own decode and prefill steps as rows of serving measurements, for the fit."""
-    answer = []
-    for number, row in enumerate(rows):
-        decode, eager = row["phase"] == "decode", row["mode"] == "eager"
-        tokens = float(row["batch"]) * float(row["context"])
-        speed = (
-            {"tpot_ms": float(row["step_s"]) * MS_PER_S}
-            if decode
-            else {"measured_total_tokens_per_s": tokens / float(row["step_s"])}
-        )
-        answer.append(
-            {
-                "id": f"own-{number}",
-                "source_name": "own device runs",
-                "model": OWN_MODELS.get(row["model"], row["model"]),
-                "gpu": row["gpu"],
-                "n_gpus": row["tp"],
-                "tp": row["tp"],
-                "pp": 1,
-                "weight_precision": row["weight_precision"],
-                "engine": "eager" if eager and decode else "plain",
-                "kv_precision": "bf16",
-                "scenario": "fixed-batch" if decode else "prefill-only",
-                "isl": row["context"],
-                "osl": 1,
-                "batch_or_concurrency": row["batch"],
-                "notes": "decode only",
-                "core": 1,
-                **speed,
-            }
-        )
-    return answer
-
-
-OWN_MODELS = {"llama3-8b": "llama-3-8b", "llama3-70b": "llama-3-70b", "llama3.2-1b": "llama-3.2-1b"}
-
-
-def calibrate(found: Measurements) -> tuple[Calibration, Floats]:
-    """Fit the parameters to all figures, the ranges to held-out sources; return also the held-out log predictions."""
-    seen = observe(found)
-    values = fit(seen, np.ones(len(seen.figures), dtype=np.bool_), rounds=30)
-    held_out = leave_one_out(found, seen, start=values)
-    traits = traits_of(found, found.figures, printed(seen.loads, values))
-    _, inverse, counts = np.unique(seen.source, return_inverse=True, return_counts=True)
-    ranges = fit_ranges(held_out - seen.log_measured, traits, 1 / np.sqrt(counts[inverse]))
-    return Calibration(values, ranges), held_out
-
-
 # Report --------------------------------------------------------------------------------------------------------------
 
 
@@ -450,6 +238,8 @@ def validate(
         found = only_core(found)
     if leave_out is None:
         return report_payload(found, calibration, kind="validation", validated="serving", method=IN_SAMPLE)
+    from gpucost.validation.serving_fit import GROUPINGS
+
     if leave_out not in GROUPINGS:
         raise UsageError(f"serving cannot leave out {leave_out!r}. Choose one of {', '.join(GROUPINGS)}.")
     return held_out_payload(found, calibration, leave_out)
@@ -477,6 +267,8 @@ def only_core(found: Measurements) -> Measurements:
 
 def held_out_payload(found: Measurements, calibration: Calibration, grouping: str) -> dict[str, Any]:
     """Return the report of predictions, each made with a calibration fitted to the other groups."""
+    from gpucost.validation.serving_fit import leave_one_out, observe
+
     seen = observe(found)
     logged = leave_one_out(found, seen, grouping, calibration.values)
     shown = printed(seen.loads, calibration.values)

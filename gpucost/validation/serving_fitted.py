@@ -8,7 +8,7 @@ import numpy as np
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics.serving_efficiency import PARAMETERS
-from gpucost.validation import serving
+from gpucost.validation import serving, serving_fit
 from gpucost.validation.fitted import OWN_RUNS_AT_LEAST, OWN_SOURCE_ID, rounded
 
 SOURCE_ID = "gpucost-calibrate-serving"
@@ -27,14 +27,14 @@ RANGE_MEANINGS = {
 
 def measurements(catalog: Catalog) -> serving.Measurements:
     """Return what the shipped calibration is fitted to: published runs, and this project's own steps."""
-    own = serving.own_steps(catalog.rows("step_measurements"))
+    own = serving_fit.own_steps(catalog.rows("step_measurements"))
     return serving.gather([*catalog.rows("serving_measurements"), *own], catalog)
 
 
 def fit_shipped(catalog: Catalog) -> tuple[serving.Calibration, list[dict[str, Any]]]:
     """Fit parameters and ranges to the shipped measurements; return them and their table."""
     found = measurements(catalog)
-    calibration, _ = serving.calibrate(found)
+    calibration, _ = serving_fit.calibrate(found)
     return calibration, table(calibration, len(found.figures), SOURCE_ID)
 
 
@@ -48,8 +48,8 @@ def fit_own(catalog: Catalog, rows: Sequence[Mapping[str, Any]]) -> tuple[servin
             f"{len(found.figures)} usable figures are too few to fit: at least {OWN_RUNS_AT_LEAST} are needed.{said}"
         )
     base = serving.load(catalog.rows("serving_calibration"))
-    seen = serving.observe(found)
-    values = serving.fit(seen, np.ones(len(seen.figures), dtype=np.bool_), base.values, centre=base.values)
+    seen = serving_fit.observe(found)
+    values = serving_fit.fit(seen, np.ones(len(seen.figures), dtype=np.bool_), base.values, centre=base.values)
     fitted = serving.Calibration(values, base.ranges)
     return fitted, table(fitted, len(found.figures), OWN_SOURCE_ID, base.values)
 

@@ -76,6 +76,8 @@ def read_row(row: Row, facts: Facts) -> ServingRow:
     batch, rate = wording.number(row.get("batch_or_concurrency")), wording.number(row.get("request_rate"))
     batch = batch if batch is not None and batch > 0 else None
     kind = serving_wording.scenario(row.get("scenario"), batch, rate, words)
+    if kind == "rated" and engine == "tuned":
+        kind = "saturated"  # a submission's server scenario is the highest rate that still meets its latency
     prompt, output, stated = serving_wording.lengths(
         wording.number(row.get("isl")), wording.number(row.get("osl")), kind, words
     )

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from gpucost.catalog import open_catalog
 from gpucost.cli.validate import command
-from gpucost.validation import serving
+from gpucost.validation import serving, serving_fit
 
 CATALOG = open_catalog()
 ROWS = CATALOG.rows("serving_measurements")
@@ -89,11 +89,11 @@ def test_removing_a_source_moves_only_what_it_speaks_of():
     found = serving.gather(
         [row for row in ROWS if row["engine"] and "llama" in str(row["engine"]).lower()][:60], CATALOG
     )
-    seen = serving.observe(found)
-    values = serving.fit(seen, np.ones(len(seen.figures), dtype=bool), rounds=3)
+    seen = serving_fit.observe(found)
+    values = serving_fit.fit(seen, np.ones(len(seen.figures), dtype=bool), rounds=3)
     untouched = [name for name in values if name.endswith((".tpu", ".sglang", ".trtllm", ".cdna3"))]
     assert untouched
-    assert all(values[name] == pytest.approx(serving.DEFAULTS[name], rel=1e-12) for name in untouched)
+    assert all(values[name] == pytest.approx(serving_fit.DEFAULTS[name], rel=1e-12) for name in untouched)
 
 
 def test_the_command_prints_the_agreed_keys(tmp_path):
