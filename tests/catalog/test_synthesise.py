@@ -1,7 +1,7 @@
 """Sizes without a preset."""
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpucost.catalog import open_catalog
@@ -12,6 +12,7 @@ from gpucost.physics.transformer import stack, total_parameters
 PRESETS = open_catalog().presets
 
 
+@settings(max_examples=40, deadline=None)
 @given(st.floats(2e7, 1e13))
 def test_the_parameters_come_out_as_asked(parameters):
     made = synthesise("x", parameters, PRESETS)
