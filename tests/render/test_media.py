@@ -187,3 +187,9 @@ def test_sections_of_detail_wait_until_they_are_asked_for() -> None:
     )
     assert "long" not in text.write(made)
     assert "long" in text.write(made, all_sections=True)
+
+
+def test_the_terminal_shows_what_the_golden_file_shows() -> None:
+    golden = Path(__file__).parents[1] / "golden" / "document.txt"
+    body = text.write(document(answers.by_hand()), width=100, color=False, unicode=True)
+    assert body == golden.read_text(encoding="utf-8")
