@@ -102,7 +102,11 @@ class Shard:
 
 def decode_step(shard: Shard, batch: int, context: int):
     hd, kv, group = shard.model.head_dim, shard.kv_heads, shard.q_heads // shard.kv_heads
-    cache_of = lambda: torch.randn(batch, context, kv, hd, device=DEVICE, dtype=torch.bfloat16).transpose(1, 2)  # noqa: E731
+
+    def cache_of() -> Tensor:
+        whole = torch.randn(batch, context, kv, hd, device=DEVICE, dtype=torch.bfloat16)
+        return whole.transpose(1, 2)
+
     caches = [(cache_of(), cache_of()) for _ in shard.layers]
     x = torch.randn(
         max(batch, 16) if shard.precision == "fp8" else batch, shard.model.hidden, device=DEVICE, dtype=torch.bfloat16
