@@ -217,6 +217,7 @@ def report_payload(found: Measurements, calibration: Calibration, **more: Any) -
     answer = report.payload(found.total, items, found.skipped, found.sources, **more)
     for group in ("stated", "saturation"):
         answer[group] = report.statistics([item for item in items if item.group == group])
+    answer["predicted"], answer["figures"] = len({figure.row for figure in found.figures}), len(items)
     answer["by_metric"] = {name: report.statistics([item for item in items if item.metric == name]) for name in METRICS}
     answer["loaded_ttft"] = [report.as_row(item) for item in loaded]
     answer["caveat"] = (
@@ -234,15 +235,14 @@ def validate(
     rows = read_file(path) if path else catalog.rows("serving_measurements")
     found = gather(rows, catalog)
     calibration = load(catalog.rows("serving_calibration"))
-    if core:
-        found = only_core(found)
     if leave_out is None:
+        found = only_core(found) if core else found
         return report_payload(found, calibration, kind="validation", validated="serving", method=IN_SAMPLE)
     from gpucost.validation.serving_fit import GROUPINGS
 
     if leave_out not in GROUPINGS:
         raise UsageError(f"serving cannot leave out {leave_out!r}. Choose one of {', '.join(GROUPINGS)}.")
-    return held_out_payload(found, calibration, leave_out)
+    return held_out_payload(found, calibration, leave_out, core)
 
 
 IN_SAMPLE = (
@@ -265,7 +265,7 @@ def only_core(found: Measurements) -> Measurements:
     )
 
 
-def held_out_payload(found: Measurements, calibration: Calibration, grouping: str) -> dict[str, Any]:
+def held_out_payload(found: Measurements, calibration: Calibration, grouping: str, core: bool) -> dict[str, Any]:
     """Return the report of predictions, each made with a calibration fitted to the other groups."""
     from gpucost.validation.serving_fit import leave_one_out, observe
 
@@ -274,6 +274,8 @@ def held_out_payload(found: Measurements, calibration: Calibration, grouping: st
     shown = printed(seen.loads, calibration.values)
     width = width_of(traits_of(found, found.figures, shown), calibration.ranges)
     items = items_of(found, found.figures, np.exp(logged), width)
+    if core:
+        items = [item for item, figure in zip(items, found.figures, strict=True) if found.rows[figure.row].core]
     method = f"each {grouping} predicted with a calibration fitted to the others"
     answer = report.payload(
         found.total, items, found.skipped, found.sources, kind="validation", validated="serving", method=method
