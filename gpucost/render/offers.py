@@ -17,10 +17,19 @@ def notes_of(options: Options, excluded: Sequence[Any]) -> str:
             ranks.setdefault(str(note), []).append(str(row.get("rank", "")))
     lines = [f"{_listed(found)}: {note}" for note, found in list(ranks.items())[:_NOTES]]
     if len(ranks) > _NOTES:
-        lines.append(f"{len(ranks) - _NOTES} more notes stand with the offers (--format json).")
+        lines.append(f"{counted(len(ranks) - _NOTES, 'more note')} with the offers (--format json).")
     if excluded:
-        lines.append(f"{len(excluded)} offers were left out, each with its reason (--format json, or a report).")
+        lines.append(f"{counted(len(excluded), 'offer')} left out, each with its reason (--format json, or a report).")
     return "\n".join(lines)
+
+
+def counted(count: int, noun: str) -> str:
+    """Write a count with its noun.
+
+    >>> counted(1, "offer"), counted(2, "offer")
+    ('1 offer', '2 offers')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _listed(ranks: Sequence[str]) -> str:

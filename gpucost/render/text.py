@@ -246,7 +246,7 @@ def _foot(document: Document, terminal: Terminal) -> list[str]:
         f"catalog {document.catalog_version}" if document.catalog_version else "",
     ]
     if document.sources:
-        stamp.append(f"{len(document.sources)} sources (all in --format json, md and reports)")
+        stamp.append(f"sources: {len(document.sources)} (all in --format json, md and reports)")
     if any(stamp):
         lines += [
             terminal.paint(line, "2") for line in _wrap(" · ".join(part for part in stamp if part), terminal.width)

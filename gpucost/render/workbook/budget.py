@@ -39,15 +39,8 @@ def _model(book: Book, sheet: Sheet, model: LiveModel, values: Mapping[str, Any]
         "The answer's range holds 80 % of outcomes: its high end is taken as P90 of a lognormal "
         "distribution, from which P80 follows."
     )
-    per_month = _setting(book, sheet, model, "days_per_month", DAYS_PER_YEAR / MONTHS_PER_YEAR, "days in a month")
-    z80 = _setting(book, sheet, model, "z80_ratio", _Z80, "standard deviations up to the 80th percentile")
-    z90 = _setting(book, sheet, model, "z90_budget_ratio", _Z90, "standard deviations up to the 90th percentile")
     ratio = (high / cost) ** (_Z80 / _Z90) if cost > 0 else 1.0
-    row = sheet.row(
-        "P80 ÷ P50", None, "ratio", Formula(f"({names['cost_high_usd']}/{names['cost_usd']})^({z80}/{z90})", ratio)
-    )
-    p80 = model.cell_name("p80_ratio")
-    book.define(p80, NAME, row, 3)
+    per_month, p80 = _settings(book, sheet, model, ratio)
     sheet.heading("month", "starts", "share of the run", "P50, USD", "P80, USD", "contingency, USD", "P80 so far, USD")
     first = sheet.next_row
     length = DAYS_PER_YEAR / MONTHS_PER_YEAR
@@ -84,6 +77,18 @@ def _model(book: Book, sheet: Sheet, model: LiveModel, values: Mapping[str, Any]
     )
     book.define(model.cell_name("budget_share"), NAME, total_row, 2)
     return first, last
+
+
+def _settings(book: Book, sheet: Sheet, model: LiveModel, ratio: float) -> tuple[str, str]:
+    """Write what the table below rests on; return the names of the days in a month and of P80 ÷ P50."""
+    per_month = _setting(book, sheet, model, "days_per_month", DAYS_PER_YEAR / MONTHS_PER_YEAR, "days in a month")
+    z80 = _setting(book, sheet, model, "z80_ratio", _Z80, "standard deviations up to the 80th percentile")
+    z90 = _setting(book, sheet, model, "z90_budget_ratio", _Z90, "standard deviations up to the 90th percentile")
+    high, cost = model.cell_name("cost_high_usd"), model.cell_name("cost_usd")
+    row = sheet.row("P80 ÷ P50", None, "ratio", Formula(f"({high}/{cost})^({z80}/{z90})", ratio))
+    p80 = model.cell_name("p80_ratio")
+    book.define(p80, NAME, row, 3)
+    return per_month, p80
 
 
 def _setting(book: Book, sheet: Sheet, model: LiveModel, name: str, value: float, words: str) -> str:

@@ -35,7 +35,7 @@ def write(
             )
             style = "answer" if line.name in model.shown else "plain"
             live = Cell(Formula(text, value), style, line.unit)
-            row = sheet.row(line.name, line.description, line.unit, live, Cell(line.text, "wrap"))
+            row = sheet.row(line.name, line.description, line.unit, live, line.text)
             book.define(model.cell_name(line.name), NAME, row, _VALUE)
 
 

@@ -68,7 +68,7 @@ def write_summary(
     sheet.title("Summary")
     for title, lead in leads:
         sheet.row(Cell(title, "heading"))
-        sheet.paragraph(lead, 5, 130)
+        sheet.paragraph(lead, 5, 100)
     if leads:
         sheet.row(
             Cell(
