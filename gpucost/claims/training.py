@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpucost.claims.checks import IMPLAUSIBLE, IMPOSSIBLE, POSSIBLE, Check
+from gpucost.engine.assumptions import EVALUATION_FRACTION
 from gpucost.engine.run import calibration_of
 from gpucost.engine.speeds import Speeds, search_layouts
 from gpucost.engine.supply import Key
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 _TERA = 1e12
 _TRAINING_PRECISIONS = ("fp8", "bf16", "fp16")
 _CHEAPEST_PLAUSIBLE, _DEAREST_PLAUSIBLE = 0.7, 1.5  # of the lowest and highest known price
-END_TO_END_HOURS_RATIO = 1.05  # evaluations, restarts and start-up on top of the steps
+END_TO_END_HOURS_RATIO = 1 + EVALUATION_FRACTION.value  # hours of whole runs ÷ those of their steps
 
 
 def most_favourable(candidates: list[Accelerator], precision: str) -> Accelerator:

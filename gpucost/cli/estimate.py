@@ -39,7 +39,14 @@ _GOALS = ("cost", "time", "pareto", "carbon")
 @click.option(
     "--commitment", default="full", show_default=True, help="full: a run pays for its whole term; used: for its hours."
 )
-@click.option("--evaluation", default="2%", show_default=True, help="Evaluations, as a share of the training steps.")
+@click.option(
+    "--overhead",
+    "--evaluation",
+    "evaluation",
+    default="20%",
+    show_default=True,
+    help="Hours beside the steps (evaluations, stalls, slower phases), as a share of them.",
+)
 @click.option("--experiments", default="0", show_default=True, help="Trial runs before the run, as a share of it.")
 @click.option("--pool", metavar="FILE", help="TOML with your own accelerators; they enter as offers.")
 @click.option("--pool-cost", "pool_view", default="both", show_default=True, help="loaded, incremental or both.")

@@ -31,7 +31,9 @@ STATE_BYTES_PER_PARAMETER = Assumed(
     14.0, 12.0, 18.0, "bytes", "16-bit weights, 32-bit master weights and two AdamW moments"
 )
 WEIGHT_BYTES_PER_PARAMETER = Assumed(2.0, 2.0, 4.0, "bytes", "the final weights in 16 bits")
-EVALUATION_FRACTION = Assumed(0.02, 0.0, 0.05, "fraction", "evaluations on held-out data during the run")
+EVALUATION_FRACTION = Assumed(
+    0.20, 0.02, 0.40, "fraction", "hours of whole runs beside their steps: evaluations, data stalls, slower phases"
+)
 
 # Monthly share of interrupted instances where the offer has no measurement: the lowest bucket that a provider
 # publishes, and a loss in ten available hours, as the calmest zone of the published traces shows.

@@ -79,7 +79,7 @@ class Factors(NamedTuple):
 # name, unit, source of the unit price, what it is
 LINES = (
     ("compute", "GPU-hour", "offer", "training steps"),
-    ("evaluation", "GPU-hour", "offer", "evaluations during the run"),
+    ("evaluation", "GPU-hour", "offer", "evaluations, data stalls and slower phases beside the steps"),
     ("failed and repeated work", "GPU-hour", "offer", "work lost to interruptions, restarts and checkpoint writes"),
     ("idle and ramp", "GPU-hour", "offer", "start-up, and hours rounded up to what can be bought"),
     ("unused commitment", "GPU-hour", "offer", "hours owed under the term and not used"),

@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from datetime import date
 from typing import Any
 
+from gpucost.engine.assumptions import EVALUATION_FRACTION
 from gpucost.errors import UsageError
 from gpucost.schemas import OPTIONS
 from gpucost.units import parse_count, parse_days, parse_fraction, parse_usd
@@ -56,7 +57,7 @@ class TrainingRequest:
     max_age_days: float | None = None
     strict_prices: bool = False
     commitment: str = "full"
-    evaluation_fraction: float = 0.02
+    evaluation_fraction: float = EVALUATION_FRACTION.value
     experiments_fraction: float = 0.0
     pool: str | None = None
     pool_view: str = "both"
@@ -241,7 +242,7 @@ READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "max_age": ("max_age_days", lambda value: parse_days(value, "--max-age")),
     "strict_prices": ("strict_prices", bool),
     "commitment": ("commitment", _one_of("--commitment", COMMITMENTS)),
-    "evaluation": ("evaluation_fraction", lambda value: parse_fraction(value, "--evaluation")),
+    "evaluation": ("evaluation_fraction", lambda value: parse_fraction(value, "--overhead")),
     "experiments": ("experiments_fraction", _experiments),
     "pool": ("pool", str),
     "pool_view": ("pool_view", _one_of("--pool-cost", POOL_VIEWS)),

@@ -228,11 +228,8 @@ def said(problem: Problem, request: TrainingRequest, architecture: Architecture)
         asked = "asked for" if request.deadline_given else "assumed, change it with --deadline"
         rule = f"on {request.gpus:,} accelerators" if request.gpus is not None else _SIZE_RULES[request.optimize]
         lines.append(f"Deadline {request.deadline_days:g} days ({asked}); {rule}.")
-    share = (
-        f"{request.evaluation_fraction:.0%} for evaluations, and for interruptions, restarts and start-up as the bill"
-        " says"
-    )
-    lines.append(f"Software {request.software}; end to end, with {share}.")
+    beside = f"{request.evaluation_fraction:.0%} beside the steps (--overhead)"
+    lines.append(f"Software {request.software}; end to end: {beside}, interruptions, restarts and start-up.")
     return lines
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.engine.supply import Key
-from gpucost.engine.workload import TYPICAL, Workload
+from gpucost.engine.workload import TYPICAL, Workload, adapted_share
 from gpucost.physics.calibration import USUAL_FAMILIES, Calibration, Traits, interval
 from gpucost.physics.columns import LayoutColumns
 from gpucost.physics.layouts import BestLayouts, best_layouts
@@ -94,6 +94,7 @@ def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, calib
         precision=workload.precision,
         method=workload.method,
         lora_rank=workload.lora_rank,
+        adapter_share=adapted_share(workload),
         software=workload.software,
     )
     step = best.step

@@ -340,12 +340,15 @@ def make_job(
     software: str,
     software_year: float | None,
     values: Mapping[str, float],
+    adapter_share: float = 1.0,
 ) -> Job:
     """Describe a training job for the search."""
     batch = global_batch or default_global_batch(architecture, sequence_tokens)
     return Job(
         shape=stack([architecture]),
-        recipe=recipe_columns(1, sequence_tokens, method=method, adapter_rank=float(lora_rank)),
+        recipe=recipe_columns(
+            1, sequence_tokens, method=method, adapter_rank=float(lora_rank), adapter_share=adapter_share
+        ),
         sequence_tokens=sequence_tokens,
         global_batch=batch,
         precision=code_of(precision, PRECISIONS, "precision"),
@@ -385,6 +388,7 @@ def best_layouts(
     precision: str = "bf16",
     method: str = "full",
     lora_rank: int = 16,
+    adapter_share: float = 1.0,
     software: str = "vendor",
     software_year: float | None = None,
     wide: bool = False,
@@ -396,7 +400,7 @@ def best_layouts(
     """
     job = make_job(
         architecture, sequence_tokens=sequence_tokens, global_batch=global_batch, precision=precision, method=method,
-        lora_rank=lora_rank, software=software, software_year=software_year, values=values,
+        lora_rank=lora_rank, software=software, software_year=software_year, values=values, adapter_share=adapter_share,
     )  # fmt: skip
     grid = make_grid(architecture, sequence_tokens, job.global_batch, wide=wide)
     keys = make_keys(accelerators, systems, list(gpus))

@@ -26,7 +26,7 @@ def test_hours_and_days_follow_from_tokens_and_speed():
     assert compute["name"] == "compute"
     assert compute["quantity"] == pytest.approx(STEP_HOURS * 8)
     stretch = best["stretch_calendar_ratio"]
-    assert best["days"] == pytest.approx((STEP_HOURS * 1.02 * stretch + 0.5) / 24)
+    assert best["days"] == pytest.approx((STEP_HOURS * 1.2 * stretch + 0.5) / 24)
     assert best["cost_low_usd"] <= best["cost_usd"] <= best["cost_high_usd"]
     assert best["days_low"] <= best["days"] <= best["days_high"]
 
@@ -101,8 +101,8 @@ def test_without_a_deadline_the_cheapest_size_wins():
 def test_for_time_the_largest_cluster_within_the_budget_wins():
     everything = answer([offer(2.0)], optimize="time", deadline="none")["options"][0]
     assert everything["days"] < answer([offer(2.0)])["options"][0]["days"]
-    tight = answer([offer(2.0)], optimize="time", deadline="none", max_cost=6000)["options"][0]
-    assert tight["cost_usd"] <= 6000
+    tight = answer([offer(2.0)], optimize="time", deadline="none", max_cost=8000)["options"][0]
+    assert tight["cost_usd"] <= 8000
 
 
 def test_pareto_options_beat_each_other_in_one_thing():

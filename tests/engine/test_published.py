@@ -32,7 +32,7 @@ def test_published_runs_lie_inside_their_ranges(runs):
 
 def test_the_overhead_over_the_steps_is_stated_and_moderate(runs):
     for name, row in runs.items():
-        assert 0.02 <= row["overhead_fraction"] < 0.20, name
+        assert 0.20 <= row["overhead_fraction"] < 0.45, name
 
 
 def test_an_8b_run_on_8_a100_takes_45_to_75_days():
