@@ -28,6 +28,7 @@ _COLUMNS = {
     "ttft_ms": "ttft_ms",
 }
 MS_PER_S = 1e3
+OWN_SOURCE = "own device runs"
 TRAITS = (
     "saturation",
     "unstated_layout",
@@ -238,10 +239,12 @@ def validate(
     if leave_out is None:
         found = only_core(found) if core else found
         return report_payload(found, calibration, kind="validation", validated="serving", method=IN_SAMPLE)
-    from gpucost.validation.serving_fit import GROUPINGS
+    from gpucost.validation.serving_fit import GROUPINGS, own_steps
 
     if leave_out not in GROUPINGS:
         raise UsageError(f"serving cannot leave out {leave_out!r}. Choose one of {', '.join(GROUPINGS)}.")
+    if path is None:  # this project's own steps teach the fit, as in the shipped calibration; they are not reported
+        found = gather([*rows, *own_steps(catalog.rows("step_measurements"))], catalog)
     return held_out_payload(found, calibration, leave_out, core)
 
 
@@ -274,12 +277,12 @@ def held_out_payload(found: Measurements, calibration: Calibration, grouping: st
     shown = printed(seen.loads, calibration.values)
     width = width_of(traits_of(found, found.figures, shown), calibration.ranges)
     items = items_of(found, found.figures, np.exp(logged), width)
-    if core:
-        items = [item for item, figure in zip(items, found.figures, strict=True) if found.rows[figure.row].core]
+    chosen = [found.rows[figure.row].core or not core for figure in found.figures]
+    items = [item for item, keep in zip(items, chosen, strict=True) if keep and item.source != OWN_SOURCE]
     method = f"each {grouping} predicted with a calibration fitted to the others"
-    answer = report.payload(
-        found.total, items, found.skipped, found.sources, kind="validation", validated="serving", method=method
-    )
+    rows = found.total - sum(row.source == OWN_SOURCE for row in found.rows)
+    more = {"kind": "validation", "validated": "serving", "method": method}
+    answer = report.payload(rows, items, found.skipped, found.sources, **more)
     for group in ("stated", "saturation"):
         answer[group] = report.statistics([item for item in items if item.group == group])
     return answer

@@ -15,6 +15,7 @@ from gpucost.physics.columns import Flags, Floats
 from gpucost.physics.serving_efficiency import DEFAULTS, ENGINES, FAMILIES, PARAMETERS
 from gpucost.validation.serving import (
     MS_PER_S,
+    OWN_SOURCE,
     Calibration,
     Measured,
     Measurements,
@@ -208,7 +209,7 @@ def own_steps(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         answer.append(
             {
                 "id": f"own-{number}",
-                "source_name": "own device runs",
+                "source_name": OWN_SOURCE,
                 "model": OWN_MODELS.get(row["model"], row["model"]),
                 "gpu": row["gpu"],
                 "n_gpus": row["tp"],
