@@ -7,10 +7,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from gpucost.answer_schemas import answer_schema
 from gpucost.api.report import report
 from gpucost.cli import cli
 from gpucost.errors import NothingFitsError, UsageError
+from gpucost.render.json import dumps
 from gpucost.scenario import PARTS, example, json_schema, make_scenario, read_scenario
+from tests.render import answers
 
 SMALL = """
 name = "Two questions"
@@ -143,8 +146,25 @@ def test_init_does_not_overwrite_what_is_there(tmp_path: Path) -> None:
 
 
 def test_schema_prints_json_for_scenarios_and_tables() -> None:
-    for what in ("scenario", "offers"):
+    for what in ("scenario", "estimate", "report", "offers"):
         made = CliRunner().invoke(cli, ["schema", what])
         assert json.loads(made.output)["type"] == "object"
     unknown = CliRunner().invoke(cli, ["schema", "ofers"])
     assert "offers" in str(unknown.exception)
+
+
+@pytest.mark.parametrize("kind", ["estimate", "inference", "tco"])
+def test_answers_are_what_their_schema_says(kind: str) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    made = {"estimate": answers.training, "inference": answers.serving, "tco": answers.ownership}[kind]()
+    saved = json.loads(dumps(made))
+    schema = answer_schema(kind)
+    jsonschema.validate(saved, schema)
+    for key in schema["required"]:
+        with pytest.raises(jsonschema.ValidationError):
+            jsonschema.validate({name: value for name, value in saved.items() if name != key}, schema)
+
+
+def test_a_report_is_what_its_schema_says(small: Path) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.validate(json.loads(dumps(report(small).to_dict())), answer_schema("report"))
