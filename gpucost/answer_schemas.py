@@ -14,7 +14,8 @@ ANSWERS: dict[str, dict[str, str]] = {
         "": _FRAME,
         "options": "rank integer, provider text, instance_type text, region text?, option text, gpu text, "
         "gpus integer, nodes integer, layout object, tokens_per_s_per_gpu number, mfu_fraction number, days number, "
-        "gpu_hours number, cost_usd number, cost_low_usd number, cost_high_usd number, usd_per_mtok number, energy_kwh number?, "
+        "gpu_hours number, cost_usd number, cost_low_usd number, cost_high_usd number, usd_per_mtok number, "
+        "energy_kwh number?, "
         "kgco2e number?, price_observed_on text, source_ids [text], lines [object], notes [text]",
         "options.lines": _LINES,
         "excluded": "provider text, instance_type text, reason text",
