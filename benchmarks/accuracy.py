@@ -40,7 +40,7 @@ def training_items(catalog: Catalog) -> tuple[training.Measurements, dict[str, l
     seen = training.observe(found)
     width = training.cal.spread_of(training.row_traits(seen, found, calibration.values), calibration.ranges)
     answers = {"nothing (in-sample)": training.predict(found, calibration)}
-    for grouping in ("source", "family", "software", "model"):
+    for grouping in ("source", "family", "software"):
         logged, _ = training.leave_one_out(found, grouping)
         answers[grouping] = training.items_of(found, logged, width)
     for name, rule in (("6·N·D at 40 %", training.rule_of_thumb), ("constant MFU", training.constant_mfu)):

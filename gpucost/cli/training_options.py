@@ -42,7 +42,7 @@ OPTIONS = (
     click.option(
         "--software",
         metavar="CLASS",
-        help="vendor (default), megatron, deepspeed, sharded, eager, compiler, native or unknown.",
+        help="unknown (default), vendor, megatron, deepspeed, sharded, eager, compiler, or native.",
     ),
     click.option("--software-year", type=float, metavar="YEAR", help="Age of the software, such as 2024.5."),
 )

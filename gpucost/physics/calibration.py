@@ -19,7 +19,7 @@ from gpucost.physics.hardware import FAMILIES
 from gpucost.physics.software import CLASSES
 from gpucost.physics.training import Case
 
-BETWEEN_SOURCES = 0.22  # standard deviation of log(predicted ÷ measured) between the sources' means
+BETWEEN_SOURCES = 0.12  # standard deviation of log(predicted ÷ measured) between the sources' means
 WITHIN_SOURCE = 0.10  # and within a source
 VOICES = 25  # rows of one source beyond which more of them add nothing
 OUTLIER = 2.0  # standard deviations at which a residual stops counting in full (pseudo-Huber)

@@ -42,11 +42,11 @@ _MATRIX = {
 }  # fmt: skip
 _HOST_US = {
     "vendor": 250.0, "megatron": 500.0, "deepspeed": 900.0, "sharded": 500.0, "eager": 900.0,
-    "compiler": 100.0, "native": 60.0, "unknown": 500.0,
+    "compiler": 100.0, "native": 60.0,
 }  # fmt: skip
 _ELEMENTWISE = {
     "vendor": 1.0, "megatron": 1.2, "deepspeed": 1.3, "sharded": 1.2, "eager": 2.0,
-    "compiler": 1.0, "native": 1.0, "unknown": 1.3,
+    "compiler": 1.0, "native": 1.0,
 }  # fmt: skip
 
 PARAMETERS: tuple[Parameter, ...] = (
@@ -83,7 +83,7 @@ PARAMETERS: tuple[Parameter, ...] = (
     _p("step_overhead_ms.plain", 20.0, 0.7, "ms", "the same, other stacks"),
     _p("optimizer_ratio", 1.3, 0.3, "ratio", "optimizer traffic against one fused pass"),
     _p("straggler", 0.006, 0.5, "fraction", "time lost per doubling of the nodes"),
-    *_each("quality", dict.fromkeys(CLASSES, 1.0), 0.12, "ratio", "kernel time against the physics, by software"),
+    *_each("quality", dict.fromkeys(_HOST_US, 1.0), 0.12, "ratio", "kernel time against the physics, by software"),
     _p("immaturity", 0.20, 0.5, "fraction", "extra kernel time of software as old as the chip"),
     _p("maturity_years", 1.5, 0.3, "years", "time in which that falls by e"),
     _p("adapter_passes.modern", 6.0, 0.4, "count", "times that adapters move their inputs and outputs; fused stacks"),
@@ -145,6 +145,21 @@ RECENT = ("hopper", "blackwell", "rubin", "cdna3", "cdna4", "cdna5")
 KERNELS_CAUGHT_UP_YEAR = 2025.0  # general frameworks ship kernels written for Hopper
 
 
+SHARDED = CLASSES.index("sharded")
+TYPICAL = ("vendor", "sharded")  # what an unknown stack of today is taken as: halfway between these two
+# Share of each class that is tuned: kernels and overlap written by those who know the chip.
+TUNED_SHARE = np.array(
+    [{"vendor": 1.0, "compiler": 1.0, "native": 1.0, "unknown": 0.5}.get(name, 0.0) for name in CLASSES]
+)
+
+
+def class_value(values: Mapping[str, float], prefix: str, name: str) -> float:
+    """Return a parameter of a family or class; an unknown class takes the geometric mean of the typical ones."""
+    if name != "unknown":
+        return values[f"{prefix}.{name}"]
+    return float(np.prod([values[f"{prefix}.{typical}"] for typical in TYPICAL]) ** (1 / len(TYPICAL)))
+
+
 def resolve(
     values: Mapping[str, float], family: Integers, software: Integers, software_year: Floats, launch_year: Floats
 ) -> Efficiencies:
@@ -154,13 +169,17 @@ def resolve(
     """
 
     def by(prefix: str, names: tuple[str, ...], codes: Integers) -> Floats:
-        looked_up: Floats = np.array([values[f"{prefix}.{name}"] for name in names])[codes]
+        looked_up: Floats = np.array([class_value(values, prefix, name) for name in names])[codes]
         return looked_up
 
+    def between(prefix: str, low: str, high: str, share: Floats) -> Floats:
+        mixed: Floats = values[f"{prefix}.{low}"] ** (1 - share) * values[f"{prefix}.{high}"] ** share
+        return mixed
+
     count = len(family)
-    tuned = np.isin(software, [CLASSES.index(name) for name in ("vendor", "compiler", "native")])
+    tuned = TUNED_SHARE[software]
     recent = np.isin(family, [FAMILIES.index(name) for name in RECENT])
-    written_for_chip = tuned | (software_year >= KERNELS_CAUGHT_UP_YEAR)
+    written_for_chip = np.where(software_year >= KERNELS_CAUGHT_UP_YEAR, 1.0, tuned)
     youth = np.exp(-np.maximum(software_year - launch_year, 0.0) / values["maturity_years"])
     return Efficiencies(
         **{field: np.broadcast_to(np.float64(values[name]), (count,)) for field, name in _PLAIN.items()},
@@ -168,15 +187,13 @@ def resolve(
         elementwise_passes=values["elementwise_passes"] * by("elementwise_ratio", CLASSES, software),
         flash=np.where(
             recent,
-            np.where(written_for_chip, values["flash_fraction.modern"], values["flash_fraction.plain"]),
+            between("flash_fraction", "plain", "modern", written_for_chip),
             values["flash_fraction.old"],
         ),
-        loss_bytes=np.where(
-            tuned | (software == CLASSES.index("sharded")), values["loss_bytes.fused"], values["loss_bytes.plain"]
-        ),
-        adapter_passes=np.where(tuned, values["adapter_passes.modern"], values["adapter_passes.plain"]),
-        tensor_exposed=np.where(tuned, values["tensor_exposed.modern"], values["tensor_exposed.plain"]),
-        step_overhead_ms=np.where(tuned, values["step_overhead_ms.modern"], values["step_overhead_ms.plain"]),
+        loss_bytes=between("loss_bytes", "plain", "fused", np.where(software == SHARDED, 1.0, tuned)),
+        adapter_passes=between("adapter_passes", "plain", "modern", tuned),
+        tensor_exposed=between("tensor_exposed", "plain", "modern", tuned),
+        step_overhead_ms=between("step_overhead_ms", "plain", "modern", tuned),
         host_us=by("host_us", CLASSES, software),
         kernel_ratio=by("quality", CLASSES, software) * (1 + values["immaturity"] * youth),
     )

@@ -34,6 +34,7 @@ from gpucost.physics.transformer import Shape, compute_parameters, stack
 from gpucost.types import Accelerator, Architecture, System
 
 CONTEXT_TOKENS = 4096  # fewer to a rank of a context group than any published recipe leaves
+SMALL_HIDDEN = 2048  # width up to which micro-batches beyond a few sequences are usual
 LEVELS = 32  # powers of two that a data-parallel degree may reach
 USUAL_AGE_YEARS = 2.5  # software against the chip's launch, where no date is given
 
@@ -137,26 +138,44 @@ def powers(limit: float) -> list[int]:
     return [2**k for k in range(int(np.log2(max(limit, 1))) + 1)]
 
 
-def make_grid(architecture: Architecture, sequence_tokens: float, global_batch: int, *, wide: bool) -> Grid:
-    """Return the degrees that an architecture allows.
+def axis_values(architecture: Architecture, sequence_tokens: float, global_batch: int, *, wide: bool) -> dict[str, Any]:
+    """Return the values that each degree may take.
 
     Tensor degrees divide the heads; stages are at most the layers; expert degrees divide the experts; context
-    degrees leave 4,096 tokens to a rank. The wide grid takes every value, the narrow one those in common use.
+    degrees leave 4,096 tokens to a rank. The wide grid takes every value, the narrow one those in common use: small
+    models take larger micro-batches.
     """
     a = architecture
-    tensor = [t for t in powers(64 if wide else 8) if a.heads % t == 0]
     divisors = [p for p in range(1, 65) if a.layers % p == 0]
     stages = sorted({*powers(64 if wide else 16), *(divisors if wide else [])})
-    pipeline = [p for p in stages if p <= a.layers]
-    context = [c for c in powers(64 if wide else 8) if c == 1 or sequence_tokens / c >= CONTEXT_TOKENS]
     expert = [e for e in powers(256 if wide else 64) if e == 1 or (a.experts and a.experts % e == 0)]
-    if not wide and a.experts >= 8:
-        expert = expert[3:]
-    micro = [b for b in powers(16 if wide else 4) if b <= global_batch]
-    axes = np.meshgrid(tensor, pipeline, context, expert, micro, [0, 1], [1, 3], indexing="ij")
+    small = a.hidden <= SMALL_HIDDEN
+    return {
+        "tensor": [t for t in powers(64 if wide else 2 if small else 8) if a.heads % t == 0],
+        "pipeline": [p for p in stages if p <= a.layers],
+        "context": [c for c in powers(64 if wide else 8) if c == 1 or sequence_tokens / c >= CONTEXT_TOKENS],
+        "expert": expert[3:] if not wide and a.experts >= 8 else expert,
+        "micro_batch": [b for b in powers(64 if small else 16 if wide else 4) if b <= global_batch],
+        "sharding": [1, 3],
+    }
+
+
+def make_grid(
+    architecture: Architecture,
+    sequence_tokens: float,
+    global_batch: int,
+    *,
+    wide: bool,
+    fixed: Mapping[str, Sequence[int]] | None = None,
+) -> Grid:
+    """Return the combinations of degrees that an architecture allows; `fixed` replaces the values of some."""
+    a = architecture
+    axis = axis_values(a, sequence_tokens, global_batch, wide=wide) | dict(fixed or {})
+    order = [axis[name] for name in ("tensor", "pipeline", "context", "expert", "micro_batch")]
+    axes = np.meshgrid(*order, [0, 1], axis["sharding"], indexing="ij")
     t, p, c, e, b, interleaved, sharding = (axis.ravel() for axis in axes)
     virtual = np.where(interleaved == 1, np.clip(a.layers // p, 1, 4), 1)
-    legal = ((interleaved == 0) | ((p > 1) & (virtual > 1))) & ((sharding == 1) | (p == 1))
+    legal = ((interleaved == 0) | ((p > 1) & (virtual > 1))) & ((sharding < 3) | (p == 1))
     if not wide:  # interleaving costs little and shortens the bubble: where it is possible, nothing else is tried
         legal &= (interleaved == 1) | (p == 1) | (a.layers // p < 2)
     names = ("tensor", "pipeline", "context", "expert", "micro_batch", "virtual_stages")

@@ -5,7 +5,7 @@ A prediction is made from what a row says about the run; measured columns are re
 
 import csv
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +176,8 @@ def row_traits(seen: cal.Observations, found: Measurements, values: Mapping[str,
     """Return what makes each row's prediction less certain."""
     case = cal.with_values(seen, values)
     stated = np.array([row.stated_layout for row in found.rows])
-    return cal.traits(case, seen.software, training.step(case), stated_layout=stated, whole_run=seen.whole_run)
+    found_traits = cal.traits(case, seen.software, training.step(case), stated_layout=stated, whole_run=seen.whole_run)
+    return replace(found_traits, unknown_software=np.array([not row.software_named for row in found.rows]))
 
 
 def items_of(found: Measurements, log_speed: Floats, width: Floats) -> list[report.Item]:
@@ -210,8 +211,12 @@ GROUPINGS: dict[str, Grouping] = {
 
 
 def fit_rows(found: Measurements) -> Flags:
-    """Return the rows that a fit may use: those marked as suited to it."""
-    return np.array([row.core for row in found.rows])
+    """Return the rows that a fit may use: those marked as suited to it, without GPU-hours of whole runs.
+
+    Hours on model cards carry restarts, evaluation and idle time that no step explains.
+    """
+    pairs = zip(found.rows, found.measured, strict=True)
+    return np.array([row.core and value.basis != "gpu_hours" for row, value in pairs])
 
 
 def leave_one_out(

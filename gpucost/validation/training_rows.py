@@ -16,6 +16,7 @@ from gpucost.physics.software import decimal_year, software_class
 from gpucost.physics.transformer import stack, total_parameters
 from gpucost.types import Accelerator, Architecture, Layout, System
 from gpucost.validation import wording
+from gpucost.validation.open_layouts import is_open, searched
 
 Row = Mapping[str, Any]
 
@@ -27,6 +28,9 @@ class Facts(Protocol):
     def accelerators(self, name: str | None = None) -> list[Accelerator]: ...  # noqa: D102
     def default_system(self, accelerator_id: str) -> System: ...  # noqa: D102
     def architecture(self, name: str) -> Architecture: ...  # noqa: D102
+
+
+LARGE_RUN_GPUS = 256  # a run of this size is somebody's whole business, and its software is tuned
 
 
 @dataclass(frozen=True)
@@ -43,6 +47,7 @@ class TrainingRow:
     sequence_tokens: float
     method: str
     software: str
+    software_named: bool  # by the row; else inferred from what it runs
     software_year: float
     adapter_rank: float
     adapter_share: float
@@ -61,6 +66,7 @@ def read_row(row: Row, facts: Facts) -> TrainingRow:
     framework = str(row.get("framework") or "")
     framework = "" if framework == "nan" else framework
     software = software_class(framework, wording.flag(row.get("compiled")))
+    named = software != "unknown"
     accelerator = find_accelerator(str(row.get("gpu") or ""), facts, notes)
     architecture = find_architecture(row, facts, notes)
     sequence = wording.positive(row.get("seq_len")) or default_sequence(architecture, notes)
@@ -70,7 +76,16 @@ def read_row(row: Row, facts: Facts) -> TrainingRow:
     method = wording.method(row.get("task"), row.get("base_precision"))
     precision = supported(wording.precision(row.get("precision")), accelerator, notes)
     flash = wording.flag(row.get("flash_attention"))
-    layout = read_layout(row, architecture, gpus, sequence, software, notes)
+    if not framework.strip():
+        software = likely_software(accelerator, precision, gpus)
+    layout = replace(read_layout(row, architecture, gpus, sequence, software, notes), precision=precision)
+    if is_open(row, software):
+        good = searched(
+            row, architecture, accelerator, system, layout, sequence_tokens=sequence, method=method, software=software,
+            software_year=year,
+        )  # fmt: skip
+        notes.append("layout searched" if good else "no layout fits: data parallelism assumed")
+        layout = good or layout
     targets = str(row.get("lora_targets") or "").lower()
     return TrainingRow(
         id=str(row.get("id") or ""),
@@ -78,11 +93,12 @@ def read_row(row: Row, facts: Facts) -> TrainingRow:
         architecture=architecture,
         accelerator=accelerator,
         system=system,
-        layout=replace(layout, precision=precision),
+        layout=layout,
         flash=flash if flash is not None else default_flash(software, year, accelerator),
         sequence_tokens=sequence,
         method=method,
         software=software,
+        software_named=named,
         software_year=year,
         adapter_rank=wording.positive(row.get("lora_rank")) or 16.0,
         adapter_share=1.0 if "all" in targets or "mlp" in targets or "gate" in targets else 0.35,
@@ -279,6 +295,13 @@ def default_gpus(architecture: Architecture, notes: list[str]) -> int:
     gpus = 1 << round(math.log2(min(max(weights / 3e7, 64), 16_384)))
     notes.append(f"accelerators assumed {gpus}")
     return gpus
+
+
+def likely_software(accelerator: Accelerator, precision: str, gpus: int) -> str:
+    """Return the software class of a run that names none: XLA on TPUs; tuned where it is large or in 8 bits."""
+    if accelerator.family == "tpu":
+        return "compiler"
+    return "vendor" if gpus >= LARGE_RUN_GPUS or precision in ("fp8", "fp4", "int8") else "unknown"
 
 
 def default_flash(software: str, year: float, accelerator: Accelerator) -> bool:

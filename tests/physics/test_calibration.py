@@ -69,9 +69,9 @@ def test_a_fit_recovers_a_planted_parameter(seen):
 
 
 def test_whitening_by_hand():
-    # One source of four rows, all off by 0.3: the mean's deviation √(0.22² + 0.10²/4), shared over √4 rows.
+    # One source of four rows, all off by 0.3: the mean's deviation √(0.12² + 0.10²/4), shared over √4 rows.
     out = cal.whitened(np.full(4, 0.3), np.zeros(4, dtype=np.int64))
-    assert out == pytest.approx(np.full(4, 0.3 / np.sqrt(0.22**2 + 0.0025) / 2))
+    assert out == pytest.approx(np.full(4, 0.3 / np.sqrt(0.12**2 + 0.0025) / 2))
     # Deviations within the source count against 0.10.
     out = cal.whitened(np.array([0.1, -0.1]), np.zeros(2, dtype=np.int64))
     assert out == pytest.approx([1.0, -1.0])
