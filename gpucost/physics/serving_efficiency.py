@@ -198,8 +198,8 @@ def resolve(values: Mapping[str, float], software: Software) -> Rates:
         found: Floats = np.array([values.get(f"{prefix}.{name}", 1.0) for name in names])[codes]
         return found
 
-    def every(name: str) -> Floats:
-        return np.full(len(software), values[name])
+    def engine(prefix: str) -> Floats:
+        return by(prefix, ENGINE_NAMES, software.engine)
 
     s = software
     group = np.array([GROUPS.index(ENGINES[name]) for name in ENGINE_NAMES])[s.engine]
@@ -214,7 +214,6 @@ def resolve(values: Mapping[str, float], software: Software) -> Rates:
     eight = np.isin(s.format, [FORMAT_CLASSES.index("eight"), FORMAT_CLASSES.index("mxfp4")])
     four = s.format == FORMAT_CLASSES.index("nvfp4")
     narrow = np.where(four, values["matrix_four_ratio"], np.where(eight, values["matrix_eight_ratio"], 1.0))
-    engine = lambda prefix: by(prefix, ENGINE_NAMES, s.engine)  # noqa: E731
     sglang = s.engine == ENGINE_NAMES.index("sglang")
     widened = np.isin(s.format, [FORMAT_CLASSES.index("mxfp4_emulated"), FORMAT_CLASSES.index("int4")])
     unsplit, launched = among(s.engine, "plain", "eager", "transformers"), among(s.engine, "eager", "transformers")
@@ -239,15 +238,13 @@ def resolve(values: Mapping[str, float], software: Software) -> Rates:
         sequence_us=by("sequence_us", GROUPS, group) * engine("sequence_ratio"),
         prefill=by("prefill_ratio", GROUPS, group) * engine("prefill_ratio"),
         saturation=values["saturation_ratio"] * engine("saturation_ratio"),
-        imbalance=every("expert_imbalance"),
-        burst=every("burst_ratio"),
         overlapped=modern,
         fused=modern & ~sglang,
-        **{name: every(name) for name in _PLAIN},
+        **{field: np.full(len(software), values[name]) for field, name in _PLAIN.items()},
     )
 
 
-_PLAIN = (
-    "expert_layer_us", "latent_layer_us", "linear_layer_us", "allreduce_growth", "exchange_us", "exchange_exposed",
-    "stage_us", "batch_limit", "routing_exponent",
-)  # fmt: skip
+_PLAIN = {name: name for name in (
+    "expert_layer_us", "latent_layer_us", "linear_layer_us", "allreduce_growth", "exchange_us",
+    "exchange_exposed", "stage_us", "batch_limit", "routing_exponent",
+)} | {"imbalance": "expert_imbalance", "burst": "burst_ratio"}  # fmt: skip

@@ -18,7 +18,8 @@ def waiting_s(load: Floats, places: Floats, service_s: Floats) -> Floats:
     array([10.])
     """
     rho = np.clip(load, 0.0, 0.999)
-    return service_s * rho ** (np.sqrt(2 * (places + 1)) - 1) / (places * (1 - rho))
+    wait: Floats = service_s * rho ** (np.sqrt(2 * (places + 1)) - 1) / (places * (1 - rho))
+    return wait
 
 
 def prompt_wait_s(load: Floats, prompt_time_fraction: Floats, prompt_s: Floats) -> Floats:

@@ -1,7 +1,7 @@
 """What is asked of serving: a model, its load, targets, and where; read from human quantities and checked."""
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from datetime import date
 from typing import Any
 
 from gpucost.engine import request as training_request
@@ -72,79 +72,35 @@ class InferenceRequest:
         return self.requests_per_s is not None or self.tokens_per_month is not None
 
 
-def make_request(
-    model: str,
-    *,
-    prompt: str | float | None = None,
-    output: str | float | None = None,
-    distribution: str | None = None,
-    lengths: dict[str, tuple[float, float]] | None = None,
-    requests_per_s: str | float | None = None,
-    tokens_per_month: str | float | None = None,
-    ttft: str | float | None = None,
-    tpot: str | float | None = None,
-    precision: str = "auto",
-    cache: str = "auto",
-    engine: str = "vllm",
-    gpu: str | None = None,
-    provider: str | None = None,
-    region: str | None = None,
-    option: str | None = None,
-    as_of: str | date | None = None,
-    known_as_of: str | date | None = None,
-    utilisation: str | float | None = None,
-    profile: str = "flat",
-    autoscale: bool = False,
-    floor: str | float = 1,
-    replicas: str | float | None = None,
-    redundancy: str | float = 0,
-    prefix_hit: str | float = 0,
-    draft_tokens: str | float = 0,
-    acceptance: str | float = 0,
-    draft_cost: str | float = 0.05,
-    offload: str | float = 0,
-    optimize: str = "cost",
-    top: int = DEFAULT_TOP,
-    max_age: str | float | None = None,
-    strict_prices: bool = False,
-    max_cost: str | float | None = None,
-) -> InferenceRequest:
+Lengths = dict[str, tuple[float, float]]
+
+
+def make_request(model: str, *, lengths: Lengths | None = None, **wanted: Any) -> InferenceRequest:
     """Read human quantities into a request; anything unusable is refused with what would work.
 
-    `lengths` holds the known distributions: name -> (mean prompt, mean output).
+    `wanted` holds what the command takes (READERS, and prompt, output, distribution, utilisation);
+    None means not asked for. `lengths`: known distributions, name -> (mean prompt, mean output).
     """
-    given = distribution_lengths(distribution, lengths or {})
-    prompt, output = length_or_number(prompt, lengths or {}, 0), length_or_number(output, lengths or {}, 1)
-    utilisation_fraction = DEFAULT_UTILISATION if utilisation is None else parse_fraction(utilisation, "--utilisation")
+    known = lengths or {}
+    given = {name: value for name, value in wanted.items() if value is not None}
+    if unknown := sorted(set(given) - set(READERS) - {"prompt", "output", "distribution", "utilisation"}):
+        raise UsageError(f"inference takes no {', '.join(unknown)}. It takes what `gpucost inference --help` lists.")
+    fields: dict[str, Any] = {}
+    for name, value in given.items():
+        if name in READERS:
+            field, read = READERS[name]
+            fields[field] = read(value, "--" + name.replace("_", "-"))
+    means = distribution_lengths(given.get("distribution"), known) or (DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS)
+    if "utilisation" in given:
+        fields["utilisation_fraction"] = parse_fraction(given["utilisation"], "--utilisation")
+        fields["utilisation_given"] = True
     request = InferenceRequest(
         model=name_of(model),
-        prompt_tokens=tokens(prompt, "--prompt", given[0] if given else DEFAULT_PROMPT_TOKENS),
-        output_tokens=tokens(output, "--output", given[1] if given else DEFAULT_OUTPUT_TOKENS),
-        distribution=distribution,
-        requests_per_s=None if requests_per_s is None else bounded(requests_per_s, "--requests-per-s", LARGEST_RATE),
-        tokens_per_month=None if tokens_per_month is None else bounded(tokens_per_month, "--tokens-per-month", 1e18),
-        ttft_ms=None if ttft is None else milliseconds(ttft, "--ttft"),
-        tpot_ms=None if tpot is None else milliseconds(tpot, "--tpot"),
-        precision=choice(precision, "--precision", ("auto", *FORMATS)),
-        cache=choice(cache, "--cache", ("auto", *CACHE_BYTES)),
-        engine=choice(engine, "--engine", ENGINE_NAMES),
-        gpu=gpu, provider=provider, region=region,
-        option=None if option is None else training_request.read_options(option),
-        as_of=training_request.read_date(as_of, "--as-of"),
-        known_as_of=training_request.read_date(known_as_of, "--known-as-of"),
-        utilisation_fraction=utilisation_fraction, utilisation_given=utilisation is not None,
-        profile=profile, autoscale=bool(autoscale), floor_replicas=whole(floor, "--floor", 0),
-        replicas=None if replicas is None else whole(replicas, "--replicas", 1),
-        redundancy=whole(redundancy, "--redundancy", 0),
-        prefix_hit_fraction=parse_fraction(prefix_hit, "--prefix-hit"),
-        draft_tokens=whole(draft_tokens, "--draft-tokens", 0),
-        acceptance_fraction=parse_fraction(acceptance, "--acceptance"),
-        draft_cost_fraction=parse_fraction(draft_cost, "--draft-cost"),
-        offload_fraction=parse_fraction(offload, "--offload"),
-        optimize=choice(optimize, "--optimize", GOALS), top=whole(top, "--top", 0),
-        max_age_days=None if max_age is None else parse_days(max_age, "--max-age"),
-        strict_prices=bool(strict_prices), max_cost_usd=None if max_cost is None else parse_usd(max_cost, "--max-cost"),
-    )  # fmt: skip
+        prompt_tokens=tokens(length_or_number(given.get("prompt"), known, 0), "--prompt", means[0]),
+        output_tokens=tokens(length_or_number(given.get("output"), known, 1), "--output", means[1]),
+        distribution=given.get("distribution"),
+        **fields,
+    )
     contradictions(request)
     return request
 
@@ -268,6 +224,57 @@ def choice(value: str, flag: str, choices: tuple[str, ...]) -> str:
         hint = f"Did you mean {near[0]!r}?" if near else f"Choose one of {', '.join(choices)}."
         raise UsageError(f"{flag}: unknown {value!r}. {hint}")
     return found
+
+
+Reader = Callable[[Any, str], Any]
+
+
+def as_given(value: Any, flag: str) -> Any:
+    """Return a value as it is: names that the catalog resolves, switches."""
+    return value
+
+
+def up_to(highest: float) -> Reader:
+    """Return a reader of positive numbers up to a bound."""
+    return lambda value, flag: bounded(value, flag, highest)
+
+
+def at_least(lowest: int) -> Reader:
+    """Return a reader of whole numbers from a bound."""
+    return lambda value, flag: whole(value, flag, lowest)
+
+
+def one_of(*choices: str) -> Reader:
+    """Return a reader of one of a closed list."""
+    return lambda value, flag: choice(value, flag, choices)
+
+
+# argument -> field of the request, and how it is read
+READERS: dict[str, tuple[str, Reader]] = {
+    **{name: (name, as_given) for name in ("gpu", "provider", "region", "profile", "autoscale", "strict_prices")},
+    "requests_per_s": ("requests_per_s", up_to(LARGEST_RATE)),
+    "tokens_per_month": ("tokens_per_month", up_to(1e18)),
+    "ttft": ("ttft_ms", milliseconds),
+    "tpot": ("tpot_ms", milliseconds),
+    "precision": ("precision", one_of("auto", *FORMATS)),
+    "cache": ("cache", one_of("auto", *CACHE_BYTES)),
+    "engine": ("engine", one_of(*ENGINE_NAMES)),
+    "option": ("option", lambda value, flag: training_request.read_options(value)),
+    "as_of": ("as_of", training_request.read_date),
+    "known_as_of": ("known_as_of", training_request.read_date),
+    "floor": ("floor_replicas", at_least(0)),
+    "replicas": ("replicas", at_least(1)),
+    "redundancy": ("redundancy", at_least(0)),
+    "prefix_hit": ("prefix_hit_fraction", parse_fraction),
+    "draft_tokens": ("draft_tokens", at_least(0)),
+    "acceptance": ("acceptance_fraction", parse_fraction),
+    "draft_cost": ("draft_cost_fraction", parse_fraction),
+    "offload": ("offload_fraction", parse_fraction),
+    "optimize": ("optimize", one_of(*GOALS)),
+    "top": ("top", at_least(0)),
+    "max_age": ("max_age_days", parse_days),
+    "max_cost": ("max_cost_usd", parse_usd),
+}
 
 
 def contradictions(request: InferenceRequest) -> None:

@@ -60,37 +60,52 @@ class ServingRow:
         return "stated" if self.batch is not None else "saturation"
 
 
+def read_engine(row: Row, accelerator: Accelerator, notes: list[str]) -> str:
+    """Return the engine; one that is not known is a modern one, unless the row describes a bare step."""
+    year = decimal_year(row.get("as_of"), max(accelerator.year + 1.5, 2025.0))
+    engine = serving_wording.engine(row.get("engine"), year)
+    if engine != "unknown":
+        return engine
+    if serving_wording.is_bare_step(row.get("scenario"), row.get("notes"), row.get("engine")):
+        return "plain"
+    notes.append(f"engine {row.get('engine')!r} is not known: taken as a modern one")
+    return engine
+
+
+def read_spread(
+    row: Row, architecture: Architecture, accelerator: Accelerator, form: str, known_batch: bool, notes: list[str]
+) -> serving_wording.Spread:
+    """Return the layout, repaired where it names accelerators twice, chosen where none is stated."""
+    gpus = wording.count(row.get("n_gpus")) or wording.count(row.get("tp")) or 1
+    moe = architecture.experts > 0
+    spread = serving_wording.spread(dict(row), gpus, architecture.heads, moe, str(row.get("notes") or ""))
+    if not spread.stated and gpus > 1:
+        if not known_batch:
+            spread = replicated(spread, gpus, architecture, accelerator, form)
+        notes.append(f"tensor parallel assumed {spread.tensor}, replicas {spread.replicas}")
+    if spread.tensor * spread.data * spread.pipeline * spread.replicas != gpus and not spread.decode_workers:
+        notes.append("stated degrees name the same accelerators twice: read as one group")
+    return spread
+
+
 def read_row(row: Row, facts: Facts) -> ServingRow:
     """Read one row; raise UsageError with the reason where it cannot be computed."""
     notes: list[str] = []
     words = str(row.get("notes") or "")
     accelerator = training_rows.find_accelerator(str(row.get("gpu") or ""), facts, notes)
     architecture = find_architecture(row, facts, notes)
-    gpus = wording.count(row.get("n_gpus")) or wording.count(row.get("tp")) or 1
-    year = decimal_year(row.get("as_of"), max(accelerator.year + 1.5, 2025.0))
-    engine = serving_wording.engine(row.get("engine"), year)
-    if engine == "unknown" and serving_wording.is_bare_step(row.get("scenario"), words, row.get("engine")):
-        engine = "plain"
-    elif engine == "unknown":
-        notes.append(f"engine {row.get('engine')!r} is not known: taken as a modern one")
+    engine = read_engine(row, accelerator, notes)
     batch, rate = wording.number(row.get("batch_or_concurrency")), wording.number(row.get("request_rate"))
     batch = batch if batch is not None and batch > 0 else None
     kind = serving_wording.scenario(row.get("scenario"), batch, rate, words)
     if kind == "rated" and engine == "tuned":
         kind = "saturated"  # a submission's server scenario is the highest rate that still meets its latency
-    prompt, output, stated = serving_wording.lengths(
-        wording.number(row.get("isl")), wording.number(row.get("osl")), kind, words
-    )
+    stated_lengths = wording.number(row.get("isl")), wording.number(row.get("osl"))
+    prompt, output, stated = serving_wording.lengths(*stated_lengths, kind, words)
     if not stated:
         notes.append(f"lengths assumed: {prompt:g} in, {output:g} out")
-    spread = serving_wording.spread(dict(row), gpus, architecture.heads, architecture.experts > 0, words)
     form = weight_format(row, engine, accelerator, notes)
-    if not spread.stated and gpus > 1:
-        if batch is None:
-            spread = replicated(spread, gpus, architecture, accelerator, form)
-        notes.append(f"tensor parallel assumed {spread.tensor}, replicas {spread.replicas}")
-    if spread.tensor * spread.data * spread.pipeline * spread.replicas != gpus and not spread.decode_workers:
-        notes.append("stated degrees name the same accelerators twice: read as one group")
+    spread = read_spread(row, architecture, accelerator, form, batch is not None, notes)
     deployment = Deployment(
         architecture,
         accelerator,
