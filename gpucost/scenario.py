@@ -53,7 +53,7 @@ TRAINING = (
     Field("precision", "text", "bf16, fp16, fp8 …", "bf16"),
     Field("method", "text", "full, lora or qlora.", "full"),
     Field("lora_rank", "integer", "Rank of the adapters.", 16),
-    Field("evaluation", "quantity", "Evaluations, as a share of the training steps.", "2%"),
+    Field("evaluation", "quantity", "Hours beside the steps (evaluations, stalls), as a share of them.", "20%"),
     Field("experiments", "quantity", "Trial runs before the run, as a share of it.", "0%"),
     Field("optimize", "text", "What to rank by: cost, time, pareto, carbon.", "cost"),
     Field("commitment", "text", "full: a run pays for its whole term; used: for its hours.", "full"),

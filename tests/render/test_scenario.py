@@ -1,5 +1,6 @@
 """Scenario files: read, checked, answered, written in every medium."""
 
+import inspect
 import json
 import tomllib
 from pathlib import Path
@@ -168,3 +169,14 @@ def test_answers_are_what_their_schema_says(kind: str) -> None:
 def test_a_report_is_what_its_schema_says(small: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
     jsonschema.validate(json.loads(dumps(report(small).to_dict())), answer_schema("report"))
+
+
+@pytest.mark.parametrize("kind", ["training", "serving"])
+def test_the_functions_take_every_key_that_a_scenario_may_hold(kind: str) -> None:
+    from gpucost.engine.request import READERS
+    from gpucost.serving.request import make_request
+
+    taken = {*READERS, "model", "tokens", "gpus", "deadline"}
+    if kind == "serving":
+        taken = set(inspect.signature(make_request).parameters)
+    assert {field.name for field in PARTS[kind]} - {"name"} <= taken

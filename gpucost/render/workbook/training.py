@@ -26,7 +26,7 @@ _INPUTS: dict[str, tuple[str, str]] = {
     "usd_per_gpu_hour": ("price", "price of one GPU for an hour"),
     "price_low_ratio": ("price", "low end ÷ price; below 1 where the price is old"),
     "price_high_ratio": ("price", "high end ÷ price; above 1 where the price is old"),
-    "evaluation_fraction": ("run", "evaluations during the run, as a share of the training steps"),
+    "evaluation_fraction": ("run", "hours beside the steps (evaluations, stalls, slower phases), as a share of them"),
     "experiments_fraction": ("run", "trial runs before the run, as a share of it; off by default"),
     "ramp_hours": ("run", "start-up before the first step"),
     "restart_hours": ("interruptions", "from an interruption back to work, once capacity is there"),
@@ -157,7 +157,7 @@ tokens_per_s_per_gpu: speed of one GPU
     mfu_fraction * peak_tflops * flop_per_tflop / model_flop_per_token
 work_hours: training steps alone
     tokens / (tokens_per_s_per_gpu * gpus) / seconds_per_hour
-productive_hours: with evaluations
+productive_hours: with the hours beside the steps
     work_hours * (1 + evaluation_fraction)
 checkpoint_hours: writing one checkpoint
     checkpoint_gb / checkpoint_write_gb_per_s / seconds_per_hour
