@@ -1,0 +1,60 @@
+"""The published accuracy table: it can only be changed knowingly."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import accuracy
+from gpucost.catalog import open_catalog
+from gpucost.physics import calibration as cal
+from gpucost.validation import fitted, report, training
+
+HELD_OUT = ("Korthikanti et al. 2022 Table 5", "MLPerf Training v3.0 results")
+
+
+@pytest.fixture(scope="module")
+def table():
+    return {(row["part"], row["held_out"]): row for row in csv.DictReader(accuracy.TABLE.open())}
+
+
+@pytest.fixture(scope="module")
+def measured():
+    catalog = open_catalog()
+    return fitted.shipped_measurements(catalog), fitted.current(catalog)
+
+
+@pytest.mark.parametrize("source", HELD_OUT)
+def test_a_held_out_source_errs_as_the_page_says(table, measured, source):
+    found, _ = measured
+    seen, usable = training.observe(found), training.fit_rows(found)
+    mine = np.array([row.source == source for row in found.rows])
+    values = cal.fit(seen.take(np.flatnonzero(usable & ~mine)))
+    predicted = np.exp(cal.log_predicted(seen.take(np.flatnonzero(mine)), values))
+    actual = np.exp(seen.log_measured[mine])
+    stated = float(table[f"training source: {source}", "source"]["median_abs_error_fraction"])
+    assert np.median(np.abs(predicted / actual - 1)) == pytest.approx(stated, abs=0.005)
+
+
+def test_the_in_sample_figures_are_those_of_the_shipped_calibration(table, measured):
+    found, calibration = measured
+    items = [item for item in training.predict(found, calibration) if item.group not in training.FLOP_BASES]
+    stated = table["training: all rows", "nothing (in-sample)"]
+    figures = report.statistics(items)
+    assert int(stated["rows"]) == figures["predicted"]
+    for name in ("median_abs_error_fraction", "p90_abs_error_fraction", "macro_median_abs_error_fraction"):
+        assert figures[name] == pytest.approx(float(stated[name]), abs=0.003), name
+
+
+def test_the_model_beats_both_rules(table):
+    held = table["training: core rows with a stated layout", "source"]
+    for rule in ("6·N·D at 40 %", "constant MFU"):
+        other = table["training: core rows with a stated layout", rule]
+        for name in ("macro_median_abs_error_fraction", "p90_abs_error_fraction"):
+            assert float(held[name]) < 0.7 * float(other[name]), (rule, name)
+
+
+def test_the_page_shows_the_table(table):
+    text = Path(accuracy.PAGE).read_text("utf-8")
+    assert text == accuracy.page(Path(accuracy.TABLE).read_text("utf-8"))
