@@ -22,7 +22,7 @@ from gpucost.physics.hardware import HardwareColumns, hardware_columns
 from gpucost.types import Accelerator, Architecture, System
 from gpucost.validation.fitted import current
 
-PLAN_SOFTWARE = "unknown"  # halfway between a vendor's stack and sharded PyTorch; the range says what others reach
+PLAN_SOFTWARE = "unknown"  # the mean of typical stacks; the range says what others reach
 
 
 @dataclass(frozen=True, slots=True)

@@ -207,11 +207,19 @@ def fit_ranges(residual: Floats, traits_: Traits, source: Integers) -> dict[str,
 
     bounds = [(-5.0, 1.0)] + [(0.0, np.log(2.5))] * len(TRAITS)
     x = minimize(loss, np.array([np.log(0.1)] + [0.2] * len(TRAITS)), bounds=bounds, method="L-BFGS-B").x
-    scaled = size / np.exp(x[1:] @ active)
-    order = np.argsort(scaled)
-    below = np.cumsum(weight[order]) / np.sum(weight)
-    base = float(scaled[order][np.searchsorted(below, COVERAGE)])
+    base = weighted_quantile(size / np.exp(x[1:] @ active), weight, COVERAGE)
     return {"base": base, **{name: float(np.exp(value)) for name, value in zip(TRAITS, x[1:], strict=True)}}
+
+
+def weighted_quantile(values: Floats, weight: Floats, share: float) -> float:
+    """Return the smallest value below which `share` of the weight lies.
+
+    >>> weighted_quantile(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 2.0]), 0.5)
+    2.0
+    """
+    order = np.argsort(values)
+    below = np.cumsum(weight[order]) / np.sum(weight)
+    return float(values[order][np.searchsorted(below, share)])
 
 
 # The table -----------------------------------------------------------------------------------------------------------

@@ -146,10 +146,10 @@ KERNELS_CAUGHT_UP_YEAR = 2025.0  # general frameworks ship kernels written for H
 
 
 SHARDED = CLASSES.index("sharded")
-TYPICAL = ("vendor", "sharded")  # what an unknown stack of today is taken as: halfway between these two
+TYPICAL = ("vendor", "sharded", "eager")  # what an unknown stack of today is taken as: the mean of these
 # Share of each class that is tuned: kernels and overlap written by those who know the chip.
 TUNED_SHARE = np.array(
-    [{"vendor": 1.0, "compiler": 1.0, "native": 1.0, "unknown": 0.5}.get(name, 0.0) for name in CLASSES]
+    [{"vendor": 1.0, "compiler": 1.0, "native": 1.0, "unknown": 1 / len(TYPICAL)}.get(name, 0.0) for name in CLASSES]
 )
 
 

@@ -1,7 +1,7 @@
 """Software as a covariate: which class of training stack a framework's name stands for, and how old it was.
 
-Classes share host overheads, fusion and overlap. A name that is not known is "unknown": halfway between a
-vendor's stack and sharded PyTorch, with a wider range. Names of sources or rows are never looked at.
+Classes share host overheads, fusion and overlap. A name that is not known is "unknown": the mean of
+a vendor's stack, sharded PyTorch and eager scripts, with a wider range. Names of sources or rows are never looked at.
 """
 
 import re

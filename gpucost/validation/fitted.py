@@ -48,6 +48,7 @@ def fit_shipped(catalog: Catalog) -> tuple[cal.Calibration, list[dict[str, Any]]
     """Fit parameters and ranges to the shipped measurements; return them and their table."""
     found = shipped_measurements(catalog)
     fitted, _ = training.calibrate(found)
+    fitted = training.widen_for_the_unstated(catalog.rows("training_measurements"), catalog, fitted)
     used = int(training.fit_rows(found).sum())
     return fitted, table(fitted, used, SOURCE_ID)
 
