@@ -93,7 +93,8 @@ class Catalog:
 
     def rows(self, table: str) -> list[dict[str, Any]]:
         """Return every row of a table as dictionaries; an empty cell is None."""
-        return self.query(f'SELECT * FROM "{table}"', table)
+        _ = self.books
+        return self.store.rows(table)
 
     def shipped_like(self, table: str, name: str) -> list[dict[str, Any]]:
         """Return the shipped rows of the id that a name means."""
@@ -112,8 +113,7 @@ class Catalog:
         return found[0] if len(found) == 1 else name
 
     def _shipped_rows(self, table: str) -> list[dict[str, Any]]:
-        self.store.ensure(table)
-        return self.store.fetch(f'SELECT * FROM "{table}"')
+        return self.store.rows(table)
 
     @cached_property
     def shipped_accelerator_names(self) -> names.NameIndex:

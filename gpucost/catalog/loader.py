@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpucost.catalog.paths import Contents, parquet_file, read_contents
+from gpucost.catalog.plain import plain_rows
 from gpucost.errors import DataError, UsageError
 from gpucost.schemas import DUCKDB_TYPES, TABLES, Table
 
@@ -58,11 +59,22 @@ class Store:
     def ensure(self, *names: str) -> None:
         """Load the named tables that are not loaded yet."""
         for name in names:
-            if name not in TABLES:
-                raise UsageError(f"no table {name!r}. Tables: {', '.join(TABLES)}.")
+            self._require(name)
             if name not in self._loaded:
                 self._create(name)
                 self._loaded.add(name)
+
+    def _require(self, name: str) -> None:
+        if name not in TABLES:
+            raise UsageError(f"no table {name!r}. Tables: {', '.join(TABLES)}.")
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """Return every row of a table; the database is spared a table that nothing has yet asked it for."""
+        self._require(name)
+        if name not in self._loaded and (rows := plain_rows(TABLES[name], self.contents(name))) is not None:
+            return rows
+        self.ensure(name)
+        return self.fetch(f'SELECT * FROM "{name}"')
 
     def ensure_all(self) -> None:
         """Load every table."""
@@ -119,7 +131,7 @@ class Store:
         import tempfile
 
         contents = self.contents(name)
-        if not contents.joined or "read_csv" not in query:
+        if len(contents.files) < 2 or "read_csv" not in query:
             yield query
             return
         try:

@@ -20,7 +20,10 @@ def shipped_root() -> Path:
 
 def table_files(root: Path, table: Table) -> list[Path]:
     """Return the CSV files of a table below a data root, in a fixed order."""
-    return sorted(root.glob(table.files))
+    if "*" in table.files:
+        return sorted(root.glob(table.files))
+    file = root / table.files
+    return [file] if file.is_file() else []
 
 
 def parquet_file(root: Path, table: Table) -> Path:
@@ -41,7 +44,7 @@ class Contents:
     files: tuple[Path, ...]
     headers: Mapping[Path, tuple[str, ...]]
     digest: str
-    joined: bytes  # all files under one header, for a table of several files: one reading is far faster than many
+    joined: bytes  # all files under one header: one reading of a table of several files is far faster than many
 
 
 def read_contents(root: Path, table: Table) -> Contents:
@@ -59,8 +62,9 @@ def read_contents(root: Path, table: Table) -> Contents:
         digest.update(data)
         end = data.find(b"\n") + 1 or len(data)
         headers[file] = tuple(data[:end].strip().decode("utf-8", "replace").split(","))
-        if len(files) > 1:
-            bodies.append(data[end if bodies else 0 :])
-            bodies += [] if data.endswith(b"\n") else [b"\n"]
-    joined = b"".join(bodies).replace(b"\r\n", b"\n")
+        bodies.append(data[end if bodies else 0 :])
+        bodies += [] if data.endswith(b"\n") else [b"\n"]
+    joined = b"".join(bodies)
+    if b"\r" in joined:
+        joined = joined.replace(b"\r\n", b"\n")
     return Contents(tuple(files), headers, digest.hexdigest(), joined)
