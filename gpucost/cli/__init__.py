@@ -64,7 +64,8 @@ class LazyGroup(click.Group):
 
             near = difflib.get_close_matches(args[0], COMMANDS, n=2, cutoff=0.5)
             if near and "Did you mean" not in error.message:
-                error.message += f" Did you mean {' or '.join(map(repr, near))}?"
+                hint = f" Did you mean {' or '.join(map(repr, near))}?"
+                raise click.UsageError(error.message + hint, ctx) from None
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -41,7 +41,8 @@ def total_usd(costs_usd: Floats) -> Floats:
     >>> total_usd(np.array([[0.1], [0.2]])).tolist()
     [0.3]
     """
-    return np.rint(costs_usd * CENTS_PER_USD).sum(axis=0) / CENTS_PER_USD
+    total: Floats = np.rint(costs_usd * CENTS_PER_USD).sum(axis=0) / CENTS_PER_USD
+    return total
 
 
 @dataclass(frozen=True, slots=True)
