@@ -1,6 +1,6 @@
 """`python -m gpucost`."""
 
-from gpucost.cli import main
+from gpucost.cli import run
 
 if __name__ == "__main__":
-    main()
+    run()

@@ -115,5 +115,17 @@ def main() -> None:
             raise
         click.echo(f"gpucost: internal error: {type(error).__name__}: {error}. Run again with --debug and report it.", err=True)
         sys.exit(1)
-    finally:
-        gc.freeze()  # the process ends here: it need not search what it is about to give back
+
+
+def run() -> None:
+    """Run the command line as a program: the process ends at once, for taking everything apart first takes longer."""
+    try:
+        main()
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except OSError:  # nobody reads any more
+        code = code or 1
+    os._exit(code)
