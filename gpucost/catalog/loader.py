@@ -48,6 +48,7 @@ class Store:
         )  # small tables: threads cost more than they bring
         self._contents: dict[str, Contents] = {}
         self._loaded: set[str] = set()
+        self._plain: dict[str, list[dict[str, Any]] | None] = {}
         self._digests = _manifest(root)
 
     def contents(self, name: str) -> Contents:
@@ -71,8 +72,11 @@ class Store:
     def rows(self, name: str) -> list[dict[str, Any]]:
         """Return every row of a table; the database is spared a table that nothing has yet asked it for."""
         self._require(name)
-        if name not in self._loaded and (rows := plain_rows(TABLES[name], self.contents(name))) is not None:
-            return rows
+        if name not in self._loaded:
+            if name not in self._plain:
+                self._plain[name] = plain_rows(TABLES[name], self.contents(name))
+            if (rows := self._plain[name]) is not None:
+                return [row.copy() for row in rows]
         self.ensure(name)
         return self.fetch(f'SELECT * FROM "{name}"')
 

@@ -220,12 +220,17 @@ def _records(grid: list[list[str]], terminal: Terminal) -> Iterator[str]:
         yield ""
 
 
+def _cell_lines(text: str, width: int) -> list[str]:
+    """Wrap a cell; most fit on one line, which is quicker seen than wrapped."""
+    return [text] if len(text) <= width and text.isprintable() else textwrap.wrap(text, width) or [""]
+
+
 def _lay_out(
     grid: list[list[str]], widths: list[int], shown: Sequence[Column], table: Table, terminal: Terminal
 ) -> Iterator[str]:
     right = [is_numeric(column, table.rows) for column in shown]
     for number, row in enumerate(grid):
-        cells = [textwrap.wrap(text, widths[index]) or [""] for index, text in enumerate(row)]
+        cells = [_cell_lines(text, widths[index]) for index, text in enumerate(row)]
         for level in range(max(map(len, cells))):
             parts = [cell[level] if level < len(cell) else "" for cell in cells]
             line = "  ".join(
