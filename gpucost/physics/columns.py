@@ -5,6 +5,7 @@ A single case is an array of length one; there is no scalar path. `take` and `re
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
@@ -40,12 +41,13 @@ class Columns:
     """A frozen struct whose fields are arrays of one length."""
 
     @classmethod
+    @cache
     def names(cls) -> tuple[str, ...]:
         """Return the names of the columns."""
         return tuple(field.name for field in fields(cls))
 
     def __len__(self) -> int:
-        return len(getattr(self, fields(self)[0].name))
+        return len(getattr(self, self.names()[0]))
 
     def take(self, indices: Any) -> Self:
         """Return the rows that `indices` (integers, a mask or a slice) names, in that order."""
