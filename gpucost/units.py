@@ -106,7 +106,7 @@ def parse_count(text: str | float, what: str = "a count") -> float:
     else:
         match = _QUANTITY.fullmatch(text.strip())
         if match is None or match[2].lower() not in _MULTIPLIERS:
-            raise UsageError(f"{what}: cannot read {text!r}. Write a number with k, M, B or T, such as 100b or 1.5T.")
+            raise UsageError(f"{what}: cannot read {text!r}. Write a positive number, such as 64, 100b or 1.5T.")
         value = float(match[1].replace("_", "").replace(",", "")) * _MULTIPLIERS[match[2].lower()]
     if not math.isfinite(value) or value <= 0:
         raise UsageError(f"{what}: {text!r} is not a positive, finite number.")
@@ -126,7 +126,8 @@ def parse_days(text: str | float, what: str = "a duration") -> float:
         unit = match[2].lower() or "d" if match else ""
         if match is None or unit not in _DURATION_DAYS:
             raise UsageError(
-                f"{what}: cannot read {text!r}. Write days, hours, weeks, months or years, such as 30d, 36h, 6w, 3mo, 1y."
+                f"{what}: cannot read {text!r}. Write days, hours, weeks, months or years,"
+                " such as 30d, 36h, 6w, 3mo, 1y."
             )
         value = float(match[1].replace("_", "").replace(",", "")) * _DURATION_DAYS[unit]
     if not math.isfinite(value) or value <= 0:
@@ -141,10 +142,8 @@ def parse_fraction(text: str | float, what: str = "a fraction") -> float:
     0.7
     """
     try:
-        if isinstance(text, str) and text.strip().endswith("%"):
-            value = float(text.strip()[:-1]) / 100
-        else:
-            value = float(text)
+        percent = isinstance(text, str) and text.strip().endswith("%")
+        value = float(str(text).strip()[:-1]) / 100 if percent else float(text)
     except ValueError:
         raise UsageError(f"{what}: cannot read {text!r}. Write 70% or 0.7.") from None
     if not 0 <= value <= 1:

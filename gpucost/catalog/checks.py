@@ -144,7 +144,7 @@ def _judge_level(row: Mapping[str, Any], usual: float | None) -> Iterator[tuple[
     elif ratio > _IMPOSSIBLE_RATIO or ratio < 1 / _IMPOSSIBLE_RATIO:
         yield "usd_per_hour", f"{stated}: check the unit, the GPU count and the currency"
     elif ratio > _FAR_RATIO and any(abs(ratio / count - 1) < _NEAR for count in (8, 16)):
-        yield "gpus", f"{stated}: is it the price of a whole node?", True
+        yield "gpus", f"{stated}: is it the price of a whole node? Write it in usd_per_hour, beside its gpus"
     elif ratio > _FAR_RATIO or ratio < 1 / _FAR_RATIO:
         yield "usd_per_hour", f"{stated}", True
 

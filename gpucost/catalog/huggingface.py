@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucost.catalog.attention_layers import layer_kinds
+from gpucost.catalog.config_defaults import with_defaults
 from gpucost.catalog.extra_parameters import extra_parameters
 from gpucost.errors import DataError
 from gpucost.types import Architecture
@@ -146,7 +147,7 @@ def text_part(config: Config) -> dict[str, Any]:
         outer: dict[str, Any] = {
             key: part[key] for key in ("tie_word_embeddings", "vocab_size", "model_type") if key in part
         }
-        part = {**outer, **inner}
+        part = with_defaults({**outer, **inner})
     for key in _NESTED:
         if isinstance(part.get(key), dict):
             part = {**part[key], **part}

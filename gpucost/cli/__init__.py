@@ -21,7 +21,10 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "mix": ("gpucost.cli.mix", "The cheapest mix of owned, reserved, on-demand and spot capacity for a demand curve."),
     "fit": ("gpucost.cli.fit", "Does a model fit a GPU, on how many, and what is the smallest change that helps."),
     "throughput": ("gpucost.cli.throughput", "Step time, tokens per second and MFU of a layout, or the best layouts."),
-    "roofline": ("gpucost.cli.roofline", "What bounds one operation or a whole step: compute, bandwidth, network or host."),
+    "roofline": (
+        "gpucost.cli.roofline",
+        "What bounds one operation or a whole step: compute, bandwidth, network or host.",
+    ),
     "audit": ("gpucost.cli.audit", "Is a claim about time, cost, memory or break-even possible?"),
     "compare": ("gpucost.cli.compare", "Explain the difference between two saved results."),
     "rerun": ("gpucost.cli.rerun", "Reproduce a saved result from the facts that it embeds."),
@@ -45,9 +48,11 @@ class LazyGroup(click.Group):
     """A group that knows its commands' names and help without importing their modules."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of their table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import the module of one command."""
         if cmd_name not in COMMANDS:
             return None
         loaded = import_module(COMMANDS[cmd_name][0]).command
@@ -57,6 +62,7 @@ class LazyGroup(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command that was asked for; an unknown one gets the nearest names."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -69,6 +75,7 @@ class LazyGroup(click.Group):
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the list of commands from their table alone."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
@@ -113,7 +120,9 @@ def main() -> None:
     except Exception as error:
         if debug:
             raise
-        click.echo(f"gpucost: internal error: {type(error).__name__}: {error}. Run again with --debug and report it.", err=True)
+        click.echo(
+            f"gpucost: internal error: {type(error).__name__}: {error}. Run again with --debug and report it.", err=True
+        )
         sys.exit(1)
 
 

@@ -20,7 +20,7 @@ def command() -> None:
 @command.command(name="check")
 @click.argument("file", required=False, type=click.Path())
 @click.option("--table", metavar="NAME", help="The table that FILE belongs to; found by name and header otherwise.")
-@click.option("--doubts", is_flag=True, help="Also list rows that are odd but may be true.")
+@click.option("--doubts", is_flag=True, help="Also list rows that are odd but may be true (always with FILE).")
 @output_options
 def check(
     file: str | None, table: str | None, doubts: bool, format_: str, fields: str | None, output: str | None
@@ -47,6 +47,7 @@ def check(
         _ = catalog.books  # reading a book judges it
     else:
         report = check_one(catalog, Path(file), table)
+    doubts = doubts or file is not None  # who checks a file of their own wants to know
     summary = f"{report.files} files, {report.rows} rows: {len(report.faults)} faults, {len(report.doubts)} doubts"
     click.echo(f"gpucost: {summary}{'' if doubts or not report.doubts else ' (--doubts lists them)'}", err=True)
     rows = [*_rows("fault", report.faults), *(_rows("doubt", report.doubts) if doubts else [])]

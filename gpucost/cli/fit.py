@@ -81,7 +81,7 @@ def fit_options(function: Any) -> Any:
 )
 @click.pass_context
 def command(ctx: click.Context, /, explain: bool, format_: str, output: str | None, **wanted: Any) -> None:
-    r"""Memory of training on the fullest GPU, by component: does it fit, on how many, and what would help.
+    """Memory of training on the fullest GPU, by component: does it fit, on how many, and what would help.
 
     Without --gpus the fewest GPUs that fit are found. Every change shown was tried, the gentlest that works first.
     The exit code is 6 where it does not fit.

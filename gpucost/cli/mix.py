@@ -28,7 +28,7 @@ from gpucost.cli.options import emit_text, output_options
 @click.option("--as-of", metavar="DATE", help="Prices as they held on this day.")
 @output_options
 def command(format_: str, fields: str | None, output: str | None, settings: tuple[str, ...], **wanted: Any) -> None:
-    r"""Find the cheapest combination of capacity for a demand by month (a CSV with the columns month and gpus).
+    """Find the cheapest combination of capacity for a demand by month (a CSV with the columns month and gpus).
 
     \b
     gpucost mix demand.csv --gpu h100-sxm --lead-time 36w

@@ -55,7 +55,7 @@ from gpucost.cli.options import emit_text, output_options
 def command(
     format_: str, fields: str | None, output: str | None, print_plan: bool, explain: bool, **wanted: Any
 ) -> None:
-    r"""Own a cluster or rent the same productive hours: cash flows, NPV, break-even, risk.
+    """Own a cluster or rent the same productive hours: cash flows, NPV, break-even, risk.
 
     \b
     gpucost tco --gpu h100-sxm --gpus 64 --utilisation 70% --years 4 --rent 2.35

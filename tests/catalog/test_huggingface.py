@@ -67,6 +67,36 @@ def test_a_file_is_named_after_itself_its_folder_or_its_own_word(tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("config", "parameters"),
+    [
+        # as published: the nested part says only what differs from the defaults of its class
+        (
+            {
+                "model_type": "gemma3",
+                "text_config": {
+                    "model_type": "gemma3_text",
+                    "hidden_size": 2560,
+                    "intermediate_size": 10240,
+                    "num_hidden_layers": 34,
+                    "sliding_window": 1024,
+                },
+            },
+            4_300_079_472 - 416_866_032 - (1152 * 2560 + 1152),  # Gemma 3 4B less its vision tower and projector
+        ),
+        (
+            {
+                "model_type": "llava",
+                "text_config": {"model_type": "llama", "vocab_size": 32064, "max_position_embeddings": 4096},
+            },
+            6_738_415_616 + 2 * 64 * 4096,  # Vicuna 7B's weights, and 64 further rows of both embeddings
+        ),
+    ],
+)
+def test_what_a_wrapped_configuration_leaves_unsaid_is_the_default_of_its_class(tmp_path, config, parameters):
+    assert total_parameters(stack([read(tmp_path, config)]))[0] == pytest.approx(parameters, rel=1e-9)
+
+
+@pytest.mark.parametrize(
     ("config", "reason"),
     [
         ({"model_type": "llama"}, "num_hidden_layers"),

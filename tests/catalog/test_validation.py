@@ -79,10 +79,10 @@ def test_known_slips_of_units_are_refused(root, usd, gpus, word):
     assert any(word in line for line in found), found
 
 
-def test_a_node_price_given_for_one_gpu_is_doubted(root):
+def test_a_node_price_given_for_one_gpu_is_refused(root):
     found, doubts = faults(root, offer("new", 2.3 * 8, "2025-01-01"))
-    assert not found
-    assert any("whole node" in doubt for doubt in doubts)
+    assert not doubts
+    assert any("whole node" in fault for fault in found)
 
 
 def test_a_spot_price_that_is_no_lower_than_on_demand_is_refused(root):
