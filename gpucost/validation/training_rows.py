@@ -70,7 +70,7 @@ def read_row(row: Row, facts: Facts) -> TrainingRow:
     accelerator = find_accelerator(str(row.get("gpu") or ""), facts, notes)
     architecture = find_architecture(row, facts, notes)
     sequence = wording.positive(row.get("seq_len")) or default_sequence(architecture, notes)
-    gpus = wording.count(row.get("n_gpus")) or default_gpus(architecture, notes)
+    gpus = wording.count(row.get("n_gpus")) or degrees_product(row, notes) or default_gpus(architecture, notes)
     system = find_system(row, accelerator, facts)
     year = decimal_year(row.get("as_of"), accelerator.year + 1.5)
     method = wording.method(row.get("task"), row.get("base_precision"))
@@ -121,8 +121,9 @@ def find_accelerator(name: str, facts: Facts, notes: list[str]) -> Accelerator:
 
     if not name.strip() or name == "nan":
         raise UsageError("no accelerator is named")
+    bare = re.sub(r"^(nvidia|amd|intel|google|aws)[\s_-]+", "", name.strip(), flags=re.IGNORECASE)
     try:
-        return facts.accelerator(name)
+        return facts.accelerator(bare)
     except AmbiguousNameError as error:
         found = [facts.accelerator(candidate) for candidate in error.candidates]
         chosen = sorted(
@@ -153,7 +154,9 @@ def nearest_accelerator(name: str, facts: Facts) -> Accelerator:
     def score(a: Accelerator) -> tuple[float, bool, float, str]:
         own = words(f"{a.id} {a.name} {a.form_factor} {a.vendor} {round(a.memory_gib)}gb")
         model = a.id.split("-")[0]
-        points: float = len(wanted & own) + (3 + len(model)) * (model in joined) + 3 * (squeezed(a.id) in joined)
+        points: float = len(wanted & own)
+        if names_chip(name, model):
+            points += 3 + len(model) + 3 * (squeezed(a.id) in joined)
         points -= 0.2 * len(words(a.id) - wanted)  # what the name does not ask for
         return points, a.form_factor.upper().startswith(("SXM", "OAM")), a.memory_gib, a.id
 
@@ -166,6 +169,16 @@ def nearest_accelerator(name: str, facts: Facts) -> Accelerator:
     if not alike:
         raise UsageError(f"accelerator {name!r} resembles none that is known")
     return heads[alike[0]]
+
+
+def names_chip(name: str, model: str) -> bool:
+    """Whether a name holds a chip's model as a word of its own, not as a part of another's.
+
+    >>> names_chip("NVIDIA GH200 480GB", "gh200"), names_chip("NVIDIA GH200 480GB", "h20")
+    (True, False)
+    """
+    end = r"(?!\d)" if model[-1:].isdigit() else ""
+    return re.search(rf"(?<![a-z]){re.escape(model)}{end}", name.lower()) is not None
 
 
 def squeezed(name: str) -> str:
@@ -287,6 +300,16 @@ def default_sequence(architecture: Architecture, notes: list[str]) -> float:
     tokens = float(min(architecture.max_sequence_tokens or 2048, 8192))
     notes.append(f"sequence assumed {tokens:.0f}")
     return tokens
+
+
+def degrees_product(row: Row, notes: list[str]) -> int:
+    """Return the accelerators that a stated data-parallel degree and the others multiply to; 0 where none is stated."""
+    data = wording.count(row.get("dp"))
+    if not data:
+        return 0
+    gpus = data * math.prod(wording.count(row.get(name)) or 1 for name in ("tp", "pp", "cp"))
+    notes.append(f"accelerators taken as {gpus}, the degrees' product")
+    return gpus
 
 
 def default_gpus(architecture: Architecture, notes: list[str]) -> int:

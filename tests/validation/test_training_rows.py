@@ -109,11 +109,20 @@ def test_only_model_gpu_and_a_figure_are_needed(catalog):
         ("GB200", "gb200-nvl72-gpu"),
         ("H100 SXM5 (engineering sample)", "h100-sxm5-80gb"),
         ("MI400X", "mi300x"),
+        ("NVIDIA GH200 480GB", "gh200-96gb"),  # the host's memory names the part with 96 GB of HBM3
+        ("Grace Hopper GH200", "gh200-96gb"),
+        ("GH200 superchip sample", "gh200-144gb"),  # and no H20, which hides in its letters
         ("Trainium4", "trainium3"),
     ],
 )
 def test_chips_resolve_in_many_spellings(catalog, name, expected):
     assert find_accelerator(name, catalog, []).id == expected
+
+
+def test_accelerators_left_out_follow_from_the_degrees_where_all_are_stated(catalog):
+    bare = {"model": "llama-3-8b", "gpu": "A100", "tp": "4", "pp": "2", "cp": "1", "measured_mfu_pct": "40"}
+    assert read_row({**bare, "dp": "8"}, catalog).layout.gpus == 64
+    assert read_row({**bare, "dp": "8", "n_gpus": "128"}, catalog).layout.gpus == 128
 
 
 def test_an_unknown_chip_is_marked_and_nonsense_is_refused(catalog):
