@@ -1,36 +1,19 @@
 """`gpucost.estimate(...)`: what a training run costs, on every offer."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gpucost.api.result import Result
+from gpucost.api.result import OptionsResult
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)
-class EstimateResult(Result):
+class EstimateResult(OptionsResult):
     """Ranked options of a training run, with their bills."""
 
     kind: ClassVar[str] = "estimate"
-    rows_key: ClassVar[str] = "options"
-
-    @property
-    def best(self) -> Mapping[str, Any]:
-        """The first option."""
-        return dict(self.payload["options"][0])
-
-    @property
-    def options(self) -> list[Mapping[str, Any]]:
-        """The options, best first."""
-        return list(self.payload["options"])
-
-    @property
-    def lines(self) -> list[Mapping[str, Any]]:
-        """The bill of the first option; its rounded lines add up to its cost."""
-        return list(self.payload["options"][0]["lines"])
 
     def explain(self, rank: int = 1) -> str:
         """Return how an option's figures come about, step by step, with formulas, numbers and sources."""

@@ -4,33 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from gpucost.api.result import Result
+from gpucost.api.result import OptionsResult
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True)
-class InferenceResult(Result):
+class InferenceResult(OptionsResult):
     """Ranked options of a deployment, with latency, cost per token and bills."""
 
     kind: ClassVar[str] = "inference"
-    rows_key: ClassVar[str] = "options"
-
-    @property
-    def best(self) -> Mapping[str, Any]:
-        """The first option."""
-        return dict(self.payload["options"][0])
-
-    @property
-    def options(self) -> list[Mapping[str, Any]]:
-        """The options, best first."""
-        return list(self.payload["options"])
-
-    @property
-    def lines(self) -> list[Mapping[str, Any]]:
-        """The monthly bill of the first option; its rounded lines add up to its cost."""
-        return list(self.payload["options"][0]["lines"])
 
     def explain(self) -> str:
         """Return how the first option's figures come about: formulas, numbers, sources."""

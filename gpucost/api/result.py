@@ -91,3 +91,25 @@ class Result:
 
     def __str__(self) -> str:
         return self.to_text()
+
+
+@dataclass(frozen=True, slots=True)
+class OptionsResult(Result):
+    """An answer that ranks options, each with its bill."""
+
+    rows_key: ClassVar[str] = "options"
+
+    @property
+    def best(self) -> Mapping[str, Any]:
+        """The first option."""
+        return dict(self.payload["options"][0])
+
+    @property
+    def options(self) -> list[Mapping[str, Any]]:
+        """The options, best first."""
+        return list(self.payload["options"])
+
+    @property
+    def lines(self) -> list[Mapping[str, Any]]:
+        """The bill of the first option; its rounded lines add up to its cost."""
+        return list(self.payload["options"][0]["lines"])
