@@ -1,5 +1,6 @@
 """What stays unloaded: start-up is paid by everyone, heavy packages only by those who need them."""
 
+import json
 import os
 import subprocess
 import sys
@@ -61,3 +62,22 @@ def test_importing_the_package_reads_nothing():
     code = "import sys, gpucost; print(*sorted({name.split('.')[0] for name in sys.modules}))"
     loaded = set(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.split())
     assert not loaded & {*HEAVY, "numpy", "duckdb", "pydantic", "click"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("models", "--format", "json"), 0),
+        (("estimate", "--model", "nosuch", "--tokens", "1b"), 2),
+        (("--bad",), 2),
+        (("fit", "--model", "405b", "--gpu", "h100-sxm", "--gpus", "1"), 6),
+    ],
+)
+def test_the_process_ends_with_all_its_output_and_the_right_code(arguments, code):
+    ended = subprocess.run([sys.executable, "-m", "gpucost", *arguments], capture_output=True, encoding="utf-8")
+    assert ended.returncode == code
+    if code == 0:
+        assert len(json.loads(ended.stdout)["rows"]) > 100
+        assert ended.stderr == ""
+    else:
+        assert (ended.stderr + ended.stdout).endswith("\n")

@@ -10,7 +10,7 @@ import click
 from gpucost import __version__
 from gpucost.errors import GpuCostError
 
-# A command builds what it needs and ends: looking for garbage cycles every 700 objects is a tenth of a short one.
+# A command builds what it needs and ends: a search for garbage cycles after every 700 objects only delays it.
 COLLECT_AFTER = (100_000, 20, 50)
 
 # command -> (module with an attribute `command`, one line of help)
@@ -117,6 +117,12 @@ def main() -> None:
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
+    except OSError as error:  # a full disk, a file that vanished: the user's to mend
+        if debug:
+            raise
+        place = f" {error.filename}" if error.filename else ""
+        click.echo(f"gpucost: cannot read or write{place}: {error.strerror or error}.", err=True)
+        sys.exit(2)
     except Exception as error:
         if debug:
             raise
