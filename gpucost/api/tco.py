@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpucost.api.result import Result
+from gpucost.errors import UsageError
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -123,6 +124,8 @@ def workload_flags(
     """Turn a workload (model, tokens, runs per year) into inputs, where one was given."""
     asked = {**plan.special, **special}
     if not asked.get("model") and asked.get("tokens_per_month") is None:
+        if lonely := [name for name in ("tokens", "runs_per_year") if asked.get(name) is not None]:
+            raise UsageError(f"{' and '.join(lonely)}: say of which model, such as --model 8b.")
         return {}
     from gpucost.rent_or_buy.workload import inputs_of
 

@@ -41,6 +41,7 @@ class Supply:
     largest_gpus: Indices  # largest job that the offer can host
     cap_reasons: tuple[str, ...]  # why it can host no more
     network_known: NDArray[np.bool_]  # the node names a scale-out network
+    node_w_per_gpu: Floats  # the host's stated power; NaN where it states none. Nodes of one speed may differ in it
 
 
 def sold_nodes(offers: Sequence[Offer]) -> dict[tuple[str, str], int]:
@@ -74,8 +75,9 @@ def build_supply(
             keys[name] = len(found)
             found.append(Key(accelerator, host))
         minimum = offer.gpus * (offer.minimum_units or 1)
-        rows.append((keys[name], offer.gpus, minimum, largest, reason, host.scaleout_gb_per_s is not None))
-    columns = list(zip(*rows, strict=True)) if rows else [()] * 6
+        power = host.max_power_kw * 1000 / host.gpus if host.max_power_kw else np.nan
+        rows.append((keys[name], offer.gpus, minimum, largest, reason, host.scaleout_gb_per_s is not None, power))
+    columns = list(zip(*rows, strict=True)) if rows else [()] * 7
     return Supply(
         offers=tuple(offers),
         keys=tuple(found),
@@ -85,6 +87,7 @@ def build_supply(
         largest_gpus=np.array(columns[3], np.int64),
         cap_reasons=tuple(columns[4]),
         network_known=np.array(columns[5], bool),
+        node_w_per_gpu=np.array(columns[6], np.float64),
     )
 
 

@@ -143,16 +143,13 @@ def _contracts(offers: Sequence[Offer], providers: Providers) -> dict[str, Any]:
 def _power(supply: Supply, book: Book, providers: Providers, regions: Sequence[Row]) -> dict[str, Any]:
     offers = supply.offers
     hosts = [supply.keys[key] for key in supply.key]
-    node = _column(
-        [None if not host.system.max_power_kw else host.system.max_power_kw * 1000 / host.system.gpus for host in hosts]
-    )
     tdp = _column([host.accelerator.tdp_w for host in hosts])
     ratio = np.full(len(offers), book.typical("server_to_chip_power_ratio.h100"))
     items = grid_items(regions)
     found = (grid_of(items, offer.provider, offer.region) for offer in offers)
     grids = tuple(item if book.has(item) else WORLD for item in found)
     return {
-        "rated_power_w": server_power_per_gpu_w(tdp, ratio, node),
+        "rated_power_w": server_power_per_gpu_w(tdp, ratio, supply.node_w_per_gpu),
         "power_fraction": np.full(len(offers), book.typical("tdp_fraction_gpu_server_training")),
         "pue_ratio": _column([book.typical(providers.pue_item(offer.provider)) for offer in offers]),
         "grid_kgco2e_per_kwh": _column([book.typical(grid) for grid in grids]),

@@ -74,7 +74,8 @@ class Outcome:
     @property
     def own_usd_per_gpu_hour(self) -> Array:
         """Return the levelised price of an allocated GPU-hour when owning."""
-        return self.own_usd / self.hours
+        with np.errstate(divide="ignore", invalid="ignore"):  # nothing used has no price per hour of use
+            return self.own_usd / np.where(self.hours > 0, self.hours, np.nan)
 
 
 def columns(values: Mapping[str, Any]) -> dict[str, Any]:

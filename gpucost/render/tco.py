@@ -43,9 +43,15 @@ def document(payload: Mapping[str, Any]) -> Document:
         Section("Assumptions", _assumptions(payload), detail=True),
         *leftovers(payload, _KNOWN),
     ]
-    request = payload.get("request") or {}
+    request = {"gpus": _gpus(payload), **(payload.get("request") or {})}
     title = " ".join(f"Rent or buy {request.get('gpus') or ''} × {request.get('gpu') or 'GPUs'}".split())
     return frame(payload, title, str(payload.get("lead") or payload.get("summary") or ""), sections)
+
+
+def _gpus(payload: Mapping[str, Any]) -> int | None:
+    """Return how many GPUs were compared, where the request leaves it to the default."""
+    found = (row["value"] for row in payload.get("assumptions") or () if row["name"] == "gpus")
+    return int(value) if (value := next(found, None)) else None
 
 
 def _facts(mapping: Mapping[str, Any], title: str, unit: str = "") -> Facts:

@@ -29,6 +29,8 @@ PROVEN_GAP_FRACTION = 1e-4
 
 def demand_of(source: str | Path | None, constant: float | None, growth: float | str | None, months: int) -> Array:
     """Return the GPUs that are in use on average in each month: from a CSV, or a level that grows by a share a year."""
+    if source is not None and constant is not None:
+        raise UsageError(f"the demand is given twice: by {source} and as constant {constant:g}. Give one of them.")
     if source is not None:
         values = read_months(source, "gpus", zero_allowed=True)
     elif constant is not None:
@@ -242,5 +244,7 @@ def lead(problem: program.Problem, payload: Mapping[str, Any]) -> str:
     signed = ", ".join(f"{gpus:g} GPUs of {name} in all" for name, gpus in parts.items()) or "nothing committed"
     text = f"The cheapest mix for {problem.months} months costs ${payload['cost_usd']:,.0f} (present value): {signed}."
     if payload["saving_usd"] is not None:
-        text += f" That is ${payload['saving_usd']:,.0f} less than the best single option."
+        saving = payload["saving_usd"]
+        text += f" That is ${saving:,.0f} less than" if saving >= 0.5 else " That equals"
+        text += " the best single option."
     return text

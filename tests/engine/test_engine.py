@@ -2,6 +2,7 @@
 
 import json
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -77,6 +78,15 @@ def test_an_offer_does_not_change_another_ones_figures():
     )
     for key in ("cost_usd", "days", "tokens_per_s_per_gpu", "cost_low_usd", "kgco2e"):
         assert alone[key] == among[key]
+
+
+def test_nodes_of_one_speed_keep_their_own_power():
+    offers = [offer(2.0), offer(3.0, provider="other")]
+    thirsty, frugal = node(FAST), replace(node(FAST), max_power_kw=6.5)
+    both = answer(offers, systems=[thirsty, frugal], gpus=8, top=0)["options"]
+    alone = answer(offers[1:], systems=[frugal], gpus=8)["options"][0]
+    assert both[1]["factors"]["rated_power_w"] == 812.5  # 6.5 kW over 8
+    assert both[1]["energy_kwh"] == alone["energy_kwh"] < both[0]["energy_kwh"]
 
 
 def test_the_smallest_cluster_that_meets_the_deadline_is_taken():

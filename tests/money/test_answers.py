@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpucost
+from gpucost.errors import UsageError
 from gpucost.money import montecarlo, roots
 from tests.money.plans import REFERENCE, catalog, compare, flows
 
@@ -191,6 +192,21 @@ def test_a_hosted_api_is_priced_for_the_same_tokens():
     mtok = 64 * 730 * 48 * 0.7 * 0.9 * 2_000 * 3600 / 1e6
     assert payload["npv_usd"]["api"] == pytest.approx(mtok * 0.4)
     assert payload["levelised_usd_per_mtok"] == pytest.approx(payload["npv_usd"]["own"] / mtok)
+
+
+def test_nothing_used_has_no_price_per_hour_and_no_warning_of_arithmetic(recwarn):
+    found = gpucost.tco("h100-sxm", 8, utilisation=0, catalog=catalog()).payload
+    assert found["levelised_usd_per_gpu_hour"] is None
+    assert not [warning for warning in recwarn if issubclass(warning.category, RuntimeWarning)]
+
+
+def test_tokens_without_a_model_are_refused():
+    with pytest.raises(UsageError, match="of which model"):
+        gpucost.tco("h100-sxm", 8, tokens="100b", catalog=catalog())
+
+
+def test_the_title_names_the_gpus_that_were_compared():
+    assert "Rent or buy 8 × h100-sxm" in gpucost.tco("h100-sxm", catalog=catalog()).to_text()
 
 
 def test_the_usual_wait_for_delivery_is_priced_in_a_warning():

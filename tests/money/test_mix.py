@@ -173,6 +173,13 @@ def test_the_plan_adds_up_to_the_cost():
     assert payload["cost_usd"] <= payload["best_pure_usd"] * (1 + 1e-6)
 
 
+def test_a_demand_given_twice_is_refused(tmp_path):
+    path = tmp_path / "demand.csv"
+    path.write_text("month,gpus\n1,8\n2,16\n")
+    with pytest.raises(UsageError, match="given twice"):
+        gpucost.mix(str(path), constant=64, gpu="h100-sxm", catalog=catalog())
+
+
 def test_own_supplies_of_a_plan_replace_the_catalog():
     plan = {
         "supply": [
