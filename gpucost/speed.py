@@ -188,6 +188,8 @@ def explicit_cases(catalog: Catalog, wanted: Wanted) -> Cases:
     words = [wanted.model, wanted.gpu, wanted.recompute or "none", wanted.precision or ""]
     lengths = {len(value) for value in given.values()} | {len(w) for w in words if not isinstance(w, str)}
     count = max(lengths, default=1)
+    if 0 in lengths:
+        raise UsageError("a column is empty. Give at least one case.")
     if lengths - {1, count}:
         raise UsageError(
             f"columns of different lengths: {', '.join(map(str, sorted(lengths)))}. Give one length, or single values."

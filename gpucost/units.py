@@ -104,7 +104,7 @@ def parse_count(text: str | float, what: str = "a count") -> float:
     if isinstance(text, (int, float)):
         value = float(text)
     else:
-        match = _QUANTITY.fullmatch(text.strip())
+        match = _QUANTITY.fullmatch(text.strip()) if isinstance(text, str) else None
         if match is None or match[2].lower() not in _MULTIPLIERS:
             raise UsageError(f"{what}: cannot read {text!r}. Write a positive number, such as 64, 100b or 1.5T.")
         value = float(match[1].replace("_", "").replace(",", "")) * _MULTIPLIERS[match[2].lower()]
@@ -122,7 +122,7 @@ def parse_days(text: str | float, what: str = "a duration") -> float:
     if isinstance(text, (int, float)):
         value = float(text)
     else:
-        match = _QUANTITY.fullmatch(text.strip())
+        match = _QUANTITY.fullmatch(text.strip()) if isinstance(text, str) else None
         unit = match[2].lower() or "d" if match else ""
         if match is None or unit not in _DURATION_DAYS:
             raise UsageError(

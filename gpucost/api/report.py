@@ -13,7 +13,7 @@ from gpucost.errors import GpuCostError, UsageError
 if TYPE_CHECKING:
     from gpucost.scenario import Part, Scenario
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = "1"
 SUFFIXES = (".xlsx", ".html", ".md", ".json", ".txt")
 # kind of a part -> (module, function) that answers it
 _ANSWERS = {

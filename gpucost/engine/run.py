@@ -268,7 +268,8 @@ def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: In
     if (cases.speed.reason[usable] == NO_PRECISION).all():
         others = " or ".join(name for name in ("bf16", "fp16", "fp32") if name != request.precision)
         return NothingFitsError(
-            f"none of the accelerators on offer that day has {request.precision} matrix units. Try --precision {others}."
+            f"none of the accelerators on offer that day has {request.precision} matrix units. Try --precision"
+            f" {others}."
         )
     fitting = usable[cases.speed.fits[usable] & np.isfinite(cases.costs.cost_usd[usable])]
     if not len(fitting):

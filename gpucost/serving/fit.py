@@ -12,6 +12,7 @@ import numpy as np
 from gpucost.engine.facts import Market, market_of
 from gpucost.engine.supply import Key
 from gpucost.errors import NothingFitsError
+from gpucost.schemas import SCHEMA_VERSION
 from gpucost.serving import answer
 from gpucost.serving.plans import MS_PER_S, REASONS, Plans, evaluate, format_note
 from gpucost.serving.request import InferenceRequest
@@ -52,7 +53,7 @@ def serving_fit_payload(catalog: "Catalog", model: str, gpu: str | None = None, 
     fewest = min(options, key=lambda row: (row["memory_gb"] * row["gpus"], row["gpus"], row["gpu"]), default=None)
     return {
         "kind": "serving_fit",
-        "schema_version": 1,
+        "schema_version": SCHEMA_VERSION,
         "request": request.to_dict(),
         "as_of": catalog.as_of.isoformat(),
         "catalog_version": catalog.version,

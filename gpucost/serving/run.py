@@ -9,6 +9,7 @@ import numpy as np
 from gpucost.engine.facts import Market, market_of
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.physics.columns import Integers
+from gpucost.schemas import SCHEMA_VERSION
 from gpucost.serving import answer, costing, hosted
 from gpucost.serving.costing import Pairs
 from gpucost.serving.plans import LADDER, MS_PER_S, REASONS, Plans, evaluate, format_note
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 _CALIBRATIONS: "WeakKeyDictionary[Any, Calibration]" = WeakKeyDictionary()
-SCHEMA_VERSION = 1
 EXCLUDED_SHOWN = 400
 
 

@@ -87,3 +87,25 @@ gpucost.cli.main()
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize("wanted", [{"tokens": None}, {"tokens": "1b", "gpus": [8, 16]}, {"tokens": ["1b"]}])
+def test_values_of_a_wrong_type_are_refused_in_a_sentence(wanted):
+    with pytest.raises(UsageError, match="cannot read"):
+        gpucost.estimate("8b", **wanted)
+
+
+def test_an_empty_column_of_cases_is_refused():
+    with pytest.raises(UsageError, match="empty"):
+        gpucost.throughput("llama-3-8b", "h100-sxm", [], tensor=[])
+
+
+def test_every_kind_of_answer_states_one_version_of_the_schema():
+    answers = [
+        gpucost.estimate("8b", "1b", top=1),
+        gpucost.inference("8b", top=1),
+        gpucost.fit("8b", "h100-sxm"),
+        gpucost.throughput("8b", "h100-sxm", 8),
+        gpucost.tco("h100-sxm", 8),
+    ]
+    assert {answer.payload["schema_version"] for answer in answers} == {"1"}
