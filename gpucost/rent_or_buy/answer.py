@@ -25,6 +25,8 @@ Array = NDArray[np.float64]
 DRAWS, SEED = 1000, 1
 TAX_LINES = ("own_tax_usd", "rent_tax_usd", "depreciation_usd")
 
+RENTED_OUT_ONLY = frozenset({"Google", "AWS"})  # makers whose accelerators are used in their own cloud
+
 
 def answer(
     catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], special: Mapping[str, Any], request: Mapping[str, Any]
@@ -340,9 +342,17 @@ def waiting(case: Case, saving_usd: float) -> list[str]:
     ]
 
 
+def not_sold(case: Case) -> list[str]:
+    """Say where an accelerator is only rented out by its maker."""
+    chip = case.accelerator
+    if chip is None or chip.vendor not in RENTED_OUT_ONLY:
+        return []
+    return [f"{chip.vendor} rents {chip.id} out and does not sell it: what owning it costs is hypothetical"]
+
+
 def warnings(case: Case, values: Mapping[str, Any], judged: Mapping[str, Any]) -> list[str]:
     """Collect what a reader must know."""
-    found = [*case.warnings, *waiting(case, judged["npv_usd"])]
+    found = [*case.warnings, *not_sold(case), *waiting(case, judged["npv_usd"])]
     found += [f"unequal scope: only one side pays for {row['item']}" for row in scope(case, values) if row["unequal"]]
     if judged["irr_may_not_be_unique"] and judged["irr_fraction"] is not None:
         found.append("the saving changes its sign more than once: the IRR may not be the only one, judge by NPV")

@@ -209,6 +209,14 @@ def test_the_title_names_the_gpus_that_were_compared():
     assert "Rent or buy 8 × h100-sxm" in gpucost.tco("h100-sxm", catalog=catalog()).to_text()
 
 
+def test_owning_what_is_never_sold_is_called_hypothetical():
+    def said(gpu):
+        return any("does not sell" in text for text in gpucost.tco(gpu, 64, catalog=catalog()).payload["warnings"])
+
+    assert said("tpu-v5p")
+    assert not said("h100-sxm")
+
+
 def test_the_usual_wait_for_delivery_is_priced_in_a_warning():
     payload = gpucost.tco("h100-sxm", 64, rent=2.35, draws=0, catalog=catalog()).payload
     later = gpucost.tco("h100-sxm", 64, rent=2.35, draws=0, lead_time_weeks=36, catalog=catalog()).payload
