@@ -42,13 +42,13 @@ def rerun(saved: Mapping[str, Any], calibration: Calibration) -> dict[str, Any]:
         facts = unembed(saved["facts"], saved["as_of"], saved["catalog_version"], saved["sources"])
         architecture = Architecture(**saved["facts"]["architecture"])
         request = from_dict(saved["request"])
-    except (KeyError, TypeError, ValueError) as error:
+        mask = np.ones(len(facts.offers), bool)
+        answer = answer_request(request, architecture, make_market(facts), mask, calibration)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise UsageError(
             f"the saved facts cannot be read ({type(error).__name__}: {error}); the file was changed or is of another"
             " version."
         ) from None
-    mask = np.ones(len(facts.offers), bool)
-    answer = answer_request(request, architecture, make_market(facts), mask, calibration)
     return answer | {"facts": embed(facts, mask, architecture)}
 
 

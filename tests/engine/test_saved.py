@@ -56,6 +56,13 @@ def test_a_changed_price_in_the_facts_is_found_and_explained():
     assert found["differences"]
 
 
+def test_a_request_changed_to_nonsense_is_refused_in_a_sentence():
+    first = saved()
+    first["request"]["tokens"] = "many"
+    with pytest.raises(UsageError, match="the file was changed"):
+        rerun(first, CALIBRATION)
+
+
 def test_differences_name_the_place():
     assert differences({"a": [{"b": 1}]}, {"a": [{"b": 2}]}) == [{"where": "a[0].b", "saved": 1, "now": 2}]
     assert differences({"a": 1}, {"a": 1.0}) == [{"where": "a", "saved": 1, "now": 1.0}]
