@@ -29,7 +29,7 @@ def test_help_shows_examples_on_lines_of_their_own(path):
         "gpucost",
         *path,
         "--help",
-    ]  # a process of its own: click keeps a command's help option
+    ]  # a process of its own: click keeps help options
     text = subprocess.run(run, capture_output=True, text=True, check=True).stdout
     assert "Usage:" in text
     assert "\\b" not in text
