@@ -47,7 +47,8 @@ def _command(command: click.Command, path: str) -> list[str]:
 
 
 def _help(command: click.Command, path: str) -> str:
-    context = click.Context(command, info_name=path, terminal_width=100, max_content_width=100)
+    names = cli.context_settings["help_option_names"]
+    context = click.Context(command, info_name=path, terminal_width=100, max_content_width=100, help_option_names=names)
     return "\n".join(line.rstrip() for line in command.get_help(context).splitlines())
 
 
