@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from gpucost.cli.options import FORMATS, emit_text
+from gpucost.cli.options import emit_text, format_option
 from gpucost.cli.training_options import read_count
 
 METHODS = click.Choice(("full", "lora", "qlora"))
@@ -68,14 +68,7 @@ def fit_options(function: Any) -> Any:
 @click.command(name="fit")
 @fit_options
 @click.option("--explain", is_flag=True, help="Show each term with its formula, its numbers and its reference.")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(FORMATS),
-    default="table",
-    show_default=True,
-    help="How to write the answer.",
-)
+@format_option
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False), help="Write to FILE (also .html) instead of the terminal."
 )

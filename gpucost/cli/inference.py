@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from gpucost.cli.options import FORMATS, catalog_options, emit_text, price_filters
+from gpucost.cli.options import catalog_options, emit_text, format_option, price_filters
 
 
 @click.command(name="inference")
@@ -61,14 +61,7 @@ from gpucost.cli.options import FORMATS, catalog_options, emit_text, price_filte
 @click.option("--lines", is_flag=True, help="CSV: one row per line of each bill.")
 @price_filters
 @catalog_options
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(FORMATS),
-    default="table",
-    show_default=True,
-    help="How to write the answer.",
-)
+@format_option
 @click.option("--fields", help="Comma-separated columns to show, in this order.")
 @click.option(
     "-o", "--output-file", "file", type=click.Path(dir_okay=False), help="Write to FILE instead of the terminal."

@@ -14,12 +14,8 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 FORMATS = ("table", "json", "csv", "md")
 
 
-def output_options(function: Function) -> Function:
-    """Add --format, --fields and -o/--output to a command."""
-    function = click.option(
-        "-o", "--output", type=click.Path(dir_okay=False), help="Write to FILE instead of the terminal."
-    )(function)
-    function = click.option("--fields", help="Comma-separated columns to show, in this order.")(function)
+def format_option(function: Function) -> Function:
+    """Add --format to a command."""
     return click.option(
         "--format",
         "format_",
@@ -28,6 +24,15 @@ def output_options(function: Function) -> Function:
         show_default=True,
         help="How to write the answer.",
     )(function)
+
+
+def output_options(function: Function) -> Function:
+    """Add --format, --fields and -o/--output to a command."""
+    function = click.option(
+        "-o", "--output", type=click.Path(dir_okay=False), help="Write to FILE instead of the terminal."
+    )(function)
+    function = click.option("--fields", help="Comma-separated columns to show, in this order.")(function)
+    return format_option(function)
 
 
 def catalog_options(function: Function) -> Function:

@@ -4,7 +4,8 @@ from typing import Any
 
 import click
 
-from gpucost.cli.throughput import FORMATS, show
+from gpucost.cli.options import format_option
+from gpucost.cli.throughput import show
 from gpucost.cli.training_options import OPTIONS
 
 STEP_OPTIONS = OPTIONS[2:]  # all but --model and --gpu, which differ here
@@ -26,14 +27,7 @@ def step_options(function: Any) -> Any:
 @click.option("--model", metavar="NAME", help="A whole training step of this model.")
 @step_options
 @click.option("--as-of", metavar="DATE", help="The day that the catalog is seen from.")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(FORMATS),
-    default="table",
-    show_default=True,
-    help="How to write the answer.",
-)
+@format_option
 @click.option(
     "-o",
     "--output",

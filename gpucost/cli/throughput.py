@@ -4,9 +4,7 @@ from typing import Any
 
 import click
 
-from gpucost.cli.options import emit_text
-
-FORMATS = ("table", "json", "csv", "md")
+from gpucost.cli.options import emit_text, format_option
 
 
 def layout_options(function: Any) -> Any:
@@ -21,14 +19,7 @@ def layout_options(function: Any) -> Any:
 @click.command(name="throughput")
 @layout_options
 @click.option("--as-of", metavar="DATE", help="The day that the catalog is seen from.")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(FORMATS),
-    default="table",
-    show_default=True,
-    help="How to write the answer.",
-)
+@format_option
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False), help="Write to FILE (also .html) instead of the terminal."
 )

@@ -168,9 +168,7 @@ def fit_ranges(residual: Floats, traits: NDArray[np.bool_], voices: Floats) -> d
     bounds = [(-5.0, 1.0)] + [(0.0, np.log(2.5))] * len(TRAITS)
     x = minimize(loss, np.array([np.log(0.15)] + [0.15] * len(TRAITS)), bounds=bounds, method="L-BFGS-B").x
     scaled = size / np.exp(x[1:] @ active)
-    order = np.argsort(scaled)
-    below = np.cumsum(voices[order]) / np.sum(voices)
-    base = float(scaled[order][np.searchsorted(below, training_calibration.COVERAGE)])
+    base = training_calibration.weighted_quantile(scaled, voices, training_calibration.COVERAGE)
     return {"base": base, **{name: float(np.exp(value)) for name, value in zip(TRAITS, x[1:], strict=True)}}
 
 

@@ -22,13 +22,9 @@ _SUFFIXES = re.compile(
 )
 
 
-class Facts(Protocol):
+class Facts(training_rows.Facts, Protocol):
     """What is needed of the catalog."""
 
-    def accelerator(self, name: str) -> Accelerator: ...  # noqa: D102
-    def accelerators(self, name: str | None = None) -> list[Accelerator]: ...  # noqa: D102
-    def default_system(self, accelerator_id: str) -> System: ...  # noqa: D102
-    def architecture(self, name: str) -> Architecture: ...  # noqa: D102
     def architectures(self, name: str | None = None) -> list[Architecture]: ...  # noqa: D102
 
 
