@@ -11,9 +11,9 @@ import time
 from collections.abc import Callable
 
 from gpucost.catalog import open_catalog
-from gpucost.engine.request import make_request
-from gpucost.engine.run import estimate
-from gpucost.sweep import grid, sweep
+from gpucost.training.request import make_request
+from gpucost.training.run import estimate
+from gpucost.training.sweep import grid, sweep
 
 BARE = [sys.executable, "-c", "import click, numpy, duckdb; from pydantic import BaseModel; duckdb.connect()"]
 COLD = [sys.executable, "-m", "gpucost", "estimate", "--model", "8b", "--tokens", "100b"]

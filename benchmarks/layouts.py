@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from gpucost.catalog import Catalog, open_catalog
-from gpucost.physics import layouts
-from gpucost.speed import Wanted, columns_answer
+from gpucost.physics.training import layouts
+from gpucost.speed.workload import Wanted, columns_answer
 from gpucost.validation.fitted import current
 
 MODEL, GPU = "llama-3-70b", "h100-sxm"

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from gpucost.catalog import open_catalog
-from gpucost.published import as_markdown, compare_run, published_runs
+from gpucost.validation.published_runs import as_markdown, compare_run, published_runs
 
 PAGE = Path(__file__).parent.parent / "docs" / "published-runs.md"
 

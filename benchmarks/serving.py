@@ -12,9 +12,9 @@ import numpy as np
 
 import gpucost
 from gpucost.catalog import open_catalog
-from gpucost.physics import serving
 from gpucost.physics.columns import CHUNK
-from gpucost.physics.serving_cases import Deployment, build
+from gpucost.physics.serving import steps as serving
+from gpucost.physics.serving.cases import Deployment, build
 from gpucost.serving.run import calibration_of
 
 CASES = 1_000_000

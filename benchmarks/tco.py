@@ -12,9 +12,9 @@ from typing import Any
 
 import gpucost
 from gpucost.catalog import open_catalog
-from gpucost.plan import PlanFile
-from gpucost.rent_or_buy import answers
-from gpucost.rent_or_buy.assemble import assemble
+from gpucost.ownership import answers
+from gpucost.ownership.assemble import assemble
+from gpucost.ownership.plan import PlanFile
 
 BUDGET_S = {"comparison": 0.050, "monte_carlo_10k_x_60": 1.0, "mix_60_x_6": 5.0}
 SUPPLIES = [

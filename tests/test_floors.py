@@ -17,10 +17,11 @@ MAY_IMPORT = {
     "errors": GROUND,
     "formula": GROUND,
     "types": SHARED,
-    "schemas": SHARED | {"catalog"},  # the model of a row is built by the catalog, when it is asked for
+    "schemas": SHARED,
+    "architectures": SHARED | {"architectures"},
     "physics": SHARED | {"physics"},
     "money": SHARED | {"money"},
-    "catalog": SHARED | {"catalog", "physics"},
+    "catalog": SHARED | {"catalog", "physics", "architectures"},
     "render": SHARED | {"render"},
 }
 EVERYWHERE_BELOW_THE_FACES = JOINTS - FACES

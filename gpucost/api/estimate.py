@@ -33,8 +33,8 @@ def estimate(
     strict_prices, commitment, evaluation, experiments, pool, pool_view. A catalog that is already open is reused.
     `with_facts` embeds the facts that `gpucost rerun` needs.
     """
-    from gpucost.engine.request import make_request
-    from gpucost.engine.run import estimate as run
+    from gpucost.training.request import make_request
+    from gpucost.training.run import estimate as run
 
     request = make_request(model, tokens, **wanted)
     if catalog is None:

@@ -41,7 +41,7 @@ def mix(
 
     from gpucost.api.tco import asked, catalog_on, read
     from gpucost.errors import UsageError
-    from gpucost.rent_or_buy.mixing import answer, demand_of
+    from gpucost.ownership.mixing import answer, demand_of
 
     catalog = catalog or catalog_on(as_of)
     if demand is None or isinstance(demand, str):

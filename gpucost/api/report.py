@@ -11,7 +11,7 @@ from gpucost.api.result import Result
 from gpucost.errors import GpuCostError, UsageError
 
 if TYPE_CHECKING:
-    from gpucost.scenario import Part, Scenario
+    from gpucost.api.scenario import Part, Scenario
 
 SCHEMA_VERSION = "1"
 SUFFIXES = (".xlsx", ".html", ".md", ".json", ".txt")
@@ -64,7 +64,7 @@ def check_suffix(path: str) -> str:
 
 def report(source: str | Path | Mapping[str, Any]) -> ReportResult:
     """Answer a scenario (a TOML file or its content), or load a saved answer (a JSON file) to render it again."""
-    from gpucost.scenario import make_scenario, read_scenario
+    from gpucost.api.scenario import make_scenario, read_scenario
 
     if isinstance(source, Mapping):
         return ReportResult(_answer(make_scenario(source)))

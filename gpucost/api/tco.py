@@ -10,7 +10,7 @@ from gpucost.errors import UsageError
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
-    from gpucost.plan import PlanFile
+    from gpucost.ownership.plan import PlanFile
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class TcoResult(Result):
 
     def to_plan(self) -> str:
         """Return the effective inputs as a plan file; reading it back gives the same answer."""
-        from gpucost.rent_or_buy.plan_text import write_plan
+        from gpucost.ownership.plan_text import write_plan
 
         return write_plan(self.payload["assumptions"], self.payload["settings"], self.payload["model"]["tables"])
 
@@ -63,7 +63,7 @@ def tco(
     `plan` is a TOML file or a mapping; any input of the plan may also be given by name (`tco(..., pue_ratio=1.2)`), and
     so may region, option, rent_path, rent_curve, draws, seed, currency … A catalog that is already open is reused.
     """
-    from gpucost.rent_or_buy.answer import answer
+    from gpucost.ownership.answer import answer
 
     catalog = catalog or catalog_on(as_of)
     special, flags, request = asked(
@@ -98,7 +98,7 @@ def _opened(as_of: str | None, *_: Any) -> "Catalog":
 
 def asked(**wanted: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
     """Sort what was asked into special names and inputs; the request keeps both as they were given."""
-    from gpucost.plan import SPECIAL
+    from gpucost.ownership.plan import SPECIAL
 
     request = {name: value for name, value in wanted.items() if value is not None}
     renamed = {"rent": "rent_usd_per_gpu_hour", "wacc": "wacc_fraction", "utilisation": "utilisation_fraction"}
@@ -109,8 +109,8 @@ def asked(**wanted: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]
 
 def read(catalog: "Catalog", plan: "str | Mapping[str, Any] | None") -> "PlanFile":
     """Read a plan from a file or a mapping."""
-    from gpucost.plan import PlanFile, plan_from_mapping, read_plan
-    from gpucost.rent_or_buy.assemble import registry_of
+    from gpucost.ownership.assemble import registry_of
+    from gpucost.ownership.plan import PlanFile, plan_from_mapping, read_plan
 
     if plan is None:
         return PlanFile()
@@ -127,6 +127,6 @@ def workload_flags(
         if lonely := [name for name in ("tokens", "runs_per_year") if asked.get(name) is not None]:
             raise UsageError(f"{' and '.join(lonely)}: say of which model, such as --model 8b.")
         return {}
-    from gpucost.rent_or_buy.workload import inputs_of
+    from gpucost.ownership.workload import inputs_of
 
     return inputs_of(catalog, asked, {**{name: entry.value for name, entry in plan.given.items()}, **flags})

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     import pandas
 
     from gpucost.catalog import Catalog
-    from gpucost.speed import Cases, Speeds
+    from gpucost.speed.workload import Cases, Speeds
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class ThroughputTable:
     @property
     def reasons(self) -> tuple[str, ...]:
         """What the codes in `reason` mean."""
-        from gpucost.physics.legality import REASONS
+        from gpucost.physics.training.legality import REASONS
 
         return REASONS
 
@@ -84,7 +84,7 @@ def throughput(
     Takes what the command takes: tensor, pipeline, context, expert, data, sharding, micro_batch, virtual_stages,
     global_batch, sequence, recompute, precision, method, lora_rank, software, software_year, system, flash.
     """
-    from gpucost import speed
+    from gpucost.speed import workload as speed
 
     if catalog is None:
         from gpucost.catalog import open_catalog
@@ -110,7 +110,8 @@ def roofline(
     catalog: "Catalog | None" = None, as_of: str | None = None, **layout: Any,
 ) -> RooflineResult:  # fmt: skip
     """Return what bounds one operation (matmul, attention, copy, all_reduce) or each part of a step of `model`."""
-    from gpucost import roofs, speed
+    from gpucost.speed import roofline as roofs
+    from gpucost.speed import workload as speed
 
     if catalog is None:
         from gpucost.catalog import open_catalog
@@ -130,7 +131,7 @@ def payload(catalog: "Catalog", wanted: Any) -> dict[str, Any]:
     """Return the answer to one question with what every answer carries."""
     from dataclasses import asdict
 
-    from gpucost.speed_answers import single
+    from gpucost.speed.answer import single
 
     return enveloped(catalog, "throughput", asdict(wanted), single(catalog, wanted))
 

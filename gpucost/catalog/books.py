@@ -116,7 +116,7 @@ def _drafts(file: Path, book: Book) -> Iterator[Draft]:
     if stem not in _TABLE_OF:
         names = ", ".join(f"{name}.csv" for name in ("offers", "accelerators", "systems", "models", "sources"))
         raise DataError(f"a book's CSV files are called {names}", file=str(file))
-    from gpucost.catalog.validation import read_cells
+    from gpucost.schemas.validation import read_cells
 
     (_, header), *lines = read_cells(file)
     for number, line in lines:
@@ -171,7 +171,7 @@ def _discount(item: Mapping[str, Any], file: Path) -> Row:
 
 def _judged(catalog: "Catalog", book: Book, draft: Draft) -> Row:
     """Complete a draft and judge it; the first fault is an error that names file, row and column."""
-    from gpucost.catalog.validation import check_row
+    from gpucost.schemas.validation import check_row
 
     values = _like(catalog, book, draft)
     if draft.table == "llms" and "config" in values:
@@ -233,7 +233,7 @@ _NEVER_INHERITED = (
 
 
 def _from_config(config: Any, draft: Draft) -> Row:
-    from gpucost.catalog.huggingface import read_config
+    from gpucost.architectures.reader import read_config
 
     path = Path(str(config)).expanduser()
     made = asdict(read_config(path if path.is_absolute() else draft.file.parent / path))

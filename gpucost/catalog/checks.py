@@ -11,8 +11,8 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from gpucost.catalog.records import OWN_SOURCE
-from gpucost.catalog.validation import Fault
 from gpucost.schemas import TABLES, Table
+from gpucost.schemas.validation import Fault
 from gpucost.units import HOURS_PER_MONTH
 
 Rows = Sequence[Mapping[str, Any]]

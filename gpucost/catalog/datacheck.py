@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from gpucost.catalog.checks import Reference, as_faults, check_rows, reference
 from gpucost.catalog.paths import table_files
 from gpucost.catalog.records import OWN_SOURCE
-from gpucost.catalog.validation import Fault, check_file, read_cells
 from gpucost.errors import DataError, UsageError
 from gpucost.schemas import TABLES, Table
+from gpucost.schemas.validation import Fault, check_file, read_cells
 
 if TYPE_CHECKING:
     from gpucost.catalog.core import Catalog

@@ -123,7 +123,7 @@ class Store:
             with self._one_file(name, query) as faster:
                 self.execute(f'CREATE TABLE "{name}" AS {faster}')
         except duckdb.Error as error:
-            from gpucost.catalog.validation import read_valid
+            from gpucost.schemas.validation import read_valid
 
             for file in self.contents(name).files:
                 read_valid(TABLES[name], file)

@@ -16,12 +16,12 @@ def from_file_or_size(catalog: "Catalog", name: str) -> Architecture | None:
         raise UsageError("the model's name is empty. Name a preset, a size such as 8b, or a config.json.")
     path = Path(name).expanduser()
     if name.endswith(".json") or (path / "config.json").is_file():
-        from gpucost.catalog.huggingface import read_config
+        from gpucost.architectures.reader import read_config
 
         return read_config(path)
     if not name[:1].isdigit() or catalog.model_names.exact(name):
         return None
-    from gpucost.catalog.synthesise import size_of, synthesise
+    from gpucost.architectures.synthesise import size_of, synthesise
 
     size = size_of(name)
     if size is None:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from gpucost.claims import memory, ownership, serving, training
 from gpucost.claims.checks import IMPOSSIBLE, Check, worst
-from gpucost.engine.request import make_request
-from gpucost.engine.workload import make_workload, sizes
 from gpucost.errors import UsageError
 from gpucost.schemas import SCHEMA_VERSION
+from gpucost.training.request import make_request
+from gpucost.training.workload import make_workload, sizes
 from gpucost.units import HOURS_PER_DAY, parse_count, parse_days, parse_fraction, parse_usd
 
 if TYPE_CHECKING:

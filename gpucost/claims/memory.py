@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpucost.claims.checks import IMPLAUSIBLE, IMPOSSIBLE, POSSIBLE, Check
-from gpucost.engine.run import calibration_of
-from gpucost.engine.speeds import search_layouts
-from gpucost.engine.supply import Key
-from gpucost.engine.workload import Sizes, Workload
+from gpucost.market.supply import Key
+from gpucost.training.run import calibration_of
+from gpucost.training.speeds import search_layouts
+from gpucost.training.workload import Sizes, Workload
 from gpucost.types import Accelerator
 from gpucost.units import GB, GIB
 

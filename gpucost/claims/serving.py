@@ -3,7 +3,7 @@
 from gpucost.claims.checks import IMPLAUSIBLE, IMPOSSIBLE, POSSIBLE, Check
 from gpucost.claims.memory import WEIGHT_BYTES
 from gpucost.claims.training import peak_tflops
-from gpucost.engine.workload import Sizes
+from gpucost.training.workload import Sizes
 from gpucost.types import Accelerator
 from gpucost.units import GB
 

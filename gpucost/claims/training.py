@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpucost.claims.checks import IMPLAUSIBLE, IMPOSSIBLE, POSSIBLE, Check
-from gpucost.engine.assumptions import EVALUATION_FRACTION
-from gpucost.engine.run import calibration_of
-from gpucost.engine.speeds import Speeds, search_layouts
-from gpucost.engine.supply import Key
-from gpucost.engine.workload import Sizes, Workload
+from gpucost.market.assumptions import EVALUATION_FRACTION
+from gpucost.market.supply import Key
+from gpucost.training.run import calibration_of
+from gpucost.training.speeds import Speeds, search_layouts
+from gpucost.training.workload import Sizes, Workload
 from gpucost.types import Accelerator
 from gpucost.units import HOURS_PER_DAY, SECONDS_PER_DAY
 

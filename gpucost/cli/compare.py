@@ -13,7 +13,7 @@ from gpucost.cli.options import emit_text, output_options
 def command(first: str, second: str, rank: int, format_: str, fields: str | None, output: str | None) -> None:
     """Explain why two saved estimates differ: price, throughput, hours and the rest, with effects that add up."""
     from gpucost.api.saved import written
-    from gpucost.compare import compare
-    from gpucost.rerun import read_answer
+    from gpucost.saved.compare import compare
+    from gpucost.saved.rerun import read_answer
 
     emit_text(written(compare(read_answer(first), read_answer(second), rank), format_, fields, "changes"), output)

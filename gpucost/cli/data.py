@@ -9,7 +9,7 @@ import click
 from gpucost.cli.options import emit_rows, output_options
 
 if TYPE_CHECKING:
-    from gpucost.catalog.validation import Fault
+    from gpucost.schemas.validation import Fault
 
 
 @click.group(name="data")

@@ -17,8 +17,8 @@ def command(path: str, force: bool) -> None:
     gpucost init
     gpucost init plans/2027.toml
     """
+    from gpucost.api.scenario import example
     from gpucost.render.files import write_text
-    from gpucost.scenario import example
 
     if path == "-":
         click.echo(example().rstrip("\n"))

@@ -21,8 +21,8 @@ def command(path: str, explain: bool, format_: str, fields: str | None, output: 
     """
     from gpucost.api.saved import reproduced, written
     from gpucost.catalog import open_catalog
-    from gpucost.engine.run import calibration_of
-    from gpucost.rerun import read_answer, rerun, verdict
+    from gpucost.saved.rerun import read_answer, rerun, verdict
+    from gpucost.training.run import calibration_of
 
     saved = read_answer(path)
     fresh = reproduced(rerun(saved, calibration_of(open_catalog())))

@@ -23,7 +23,7 @@ def command(what: str) -> None:
 
 def _schema(what: str) -> dict[str, Any]:
     if what == "scenario":
-        from gpucost.scenario import json_schema
+        from gpucost.api.scenario import json_schema
 
         return json_schema()
     from gpucost.answer_schemas import ANSWERS, answer_schema

@@ -10,8 +10,8 @@ from gpucost.fitting import explain
 from gpucost.fitting.changes import ranked_changes
 from gpucost.fitting.job import ADAPTER_SOFTWARE, Job, read_job
 from gpucost.fitting.search import LARGEST_GPUS, Plan, best_plan
-from gpucost.physics.memory import CONTEXT_BYTES, FRAGMENTATION_RATIO, MOMENTS
-from gpucost.physics.memory_recipe import RANGE_RATIOS
+from gpucost.physics.training.memory import CONTEXT_BYTES, FRAGMENTATION_RATIO, MOMENTS
+from gpucost.physics.training.memory_recipe import RANGE_RATIOS
 from gpucost.physics.transformer import stack, total_parameters
 from gpucost.schemas import SCHEMA_VERSION
 from gpucost.units import GB

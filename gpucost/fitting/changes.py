@@ -9,7 +9,7 @@ from typing import Any
 from gpucost.catalog import Catalog
 from gpucost.fitting.job import ADAPTER_SOFTWARE, AUTO, Job
 from gpucost.fitting.search import Plan, best_plan
-from gpucost.physics.memory_recipe import OPTIMIZERS
+from gpucost.physics.training.memory_recipe import OPTIMIZERS
 from gpucost.physics.transformer import stack, total_parameters
 from gpucost.units import GB
 

@@ -7,9 +7,9 @@ import numpy as np
 from gpucost.fitting.job import Job
 from gpucost.fitting.search import Plan
 from gpucost.physics.columns import layout_columns
-from gpucost.physics.memory import LOGIT_BYTES, holdings, in_flight
-from gpucost.physics.memory_activations import layer_bytes
-from gpucost.physics.memory_recipe import LORA, MemoryRecipe
+from gpucost.physics.training.memory import LOGIT_BYTES, holdings, in_flight
+from gpucost.physics.training.memory_activations import layer_bytes
+from gpucost.physics.training.memory_recipe import LORA, MemoryRecipe
 from gpucost.physics.transformer import Shape, stack
 from gpucost.units import GB, format_count
 

@@ -7,7 +7,7 @@ from typing import Any
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics.columns import METHODS, RECOMPUTES, code_of
-from gpucost.physics.memory_recipe import OFFLOADS, OPTIMIZERS, STYLES, MemoryRecipe, memory_recipe
+from gpucost.physics.training.memory_recipe import OFFLOADS, OPTIMIZERS, STYLES, MemoryRecipe, memory_recipe
 from gpucost.types import Accelerator, Architecture, System
 
 AUTO = "auto"

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpucost.fitting.job import AUTO, Job
 from gpucost.physics.columns import RECOMPUTES, Flags, LayoutColumns
-from gpucost.physics.memory import MemoryColumns, training_memory, usable_bytes
+from gpucost.physics.training.memory import MemoryColumns, training_memory, usable_bytes
 from gpucost.physics.transformer import stack
 from gpucost.types import Layout
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpucost.physics import collectives as net
-from gpucost.physics import training
 from gpucost.physics import transformer as tf
 from gpucost.physics.columns import Columns, Floats, Integers
 from gpucost.physics.hardware import peak_tflops
-from gpucost.physics.training import FULL, HALF_BYTES, LORA, TERA, Case, Step
+from gpucost.physics.training import steps as training
+from gpucost.physics.training.steps import FULL, HALF_BYTES, LORA, TERA, Case, Step
 
 BOUNDS = ("compute", "bandwidth", "network", "host")
 

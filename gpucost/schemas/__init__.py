@@ -158,6 +158,6 @@ TABLES: dict[str, Table] = {
 @cache
 def row_model(name: str) -> type["BaseModel"]:
     """Build the pydantic model that judges one row of the table called `name`."""
-    from gpucost.catalog.validation import build_row_model
+    from gpucost.schemas.validation import build_row_model
 
     return build_row_model(TABLES[name])

@@ -4,11 +4,11 @@ from typing import Any
 
 import numpy as np
 
-from gpucost.engine.facts import Market
+from gpucost.market.facts import Market
 from gpucost.money.bill import Line, line_cost_usd, total_usd
-from gpucost.physics import serving
 from gpucost.physics.columns import Floats
-from gpucost.physics.serving_queue import prompt_wait_s, waiting_s
+from gpucost.physics.serving import steps as serving
+from gpucost.physics.serving.queue import prompt_wait_s, waiting_s
 from gpucost.serving.costing import IDLE_POWER_FRACTION, Pairs
 from gpucost.serving.plans import MS_PER_S, Plans, emulated
 from gpucost.serving.request import InferenceRequest

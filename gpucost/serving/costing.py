@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpucost.engine.supply import Supply
-from gpucost.engine.terms import Terms
+from gpucost.market.supply import Supply
+from gpucost.market.terms import Terms
 from gpucost.money.energy import carbon_kgco2e, energy_kwh
 from gpucost.physics.columns import Floats, Integers
 from gpucost.serving.demand import profile_of, replicas_by_hour

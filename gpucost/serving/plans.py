@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from gpucost.engine.supply import Key
-from gpucost.physics import serving
+from gpucost.market.supply import Key
 from gpucost.physics.columns import Flags, Floats, Integers
-from gpucost.physics.serving import Case, Options
-from gpucost.physics.serving_cases import FORMATS, Deployment, build
-from gpucost.physics.serving_efficiency import ENGINES
+from gpucost.physics.serving import steps as serving
+from gpucost.physics.serving.cases import FORMATS, Deployment, build
+from gpucost.physics.serving.efficiency import ENGINES
+from gpucost.physics.serving.steps import Case, Options
 from gpucost.serving.request import InferenceRequest
 from gpucost.types import Architecture
 

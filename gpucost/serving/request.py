@@ -4,10 +4,10 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from gpucost.engine import request as training_request
 from gpucost.errors import UsageError
-from gpucost.physics.serving_cases import CACHE_BYTES, FORMATS
-from gpucost.physics.serving_efficiency import ENGINE_NAMES
+from gpucost.physics.serving.cases import CACHE_BYTES, FORMATS
+from gpucost.physics.serving.efficiency import ENGINE_NAMES
+from gpucost.training import request as training_request
 from gpucost.units import parse_count, parse_days, parse_fraction, parse_usd
 
 GOALS = ("cost", "latency", "carbon")

@@ -6,8 +6,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from gpucost.engine.facts import Market, market_of
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
+from gpucost.market.facts import Market, market_of
 from gpucost.physics.columns import Integers
 from gpucost.schemas import SCHEMA_VERSION
 from gpucost.serving import answer, costing, hosted

@@ -7,8 +7,8 @@ from typing import Any
 
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
-from gpucost.physics import calibration as cal
-from gpucost.physics.efficiency import PARAMETERS
+from gpucost.physics.training import calibration as cal
+from gpucost.physics.training.efficiency import PARAMETERS
 from gpucost.validation import training
 
 SOURCE_ID = "gpucost-calibrate-training"

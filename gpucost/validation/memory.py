@@ -12,8 +12,8 @@ import numpy as np
 
 from gpucost.errors import UsageError
 from gpucost.physics.columns import Floats, layout_columns
-from gpucost.physics.memory import training_memory
-from gpucost.physics.memory_recipe import RANGE_RATIOS, STYLES, MemoryRecipe, memory_recipe
+from gpucost.physics.training.memory import training_memory
+from gpucost.physics.training.memory_recipe import RANGE_RATIOS, STYLES, MemoryRecipe, memory_recipe
 from gpucost.physics.transformer import stack, total_parameters
 from gpucost.types import Architecture
 from gpucost.units import GB

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from gpucost.physics import layouts as search
 from gpucost.physics.columns import RECOMPUTES
-from gpucost.physics.efficiency import DEFAULTS
+from gpucost.physics.training import layouts as search
+from gpucost.physics.training.efficiency import DEFAULTS
 from gpucost.types import Accelerator, Architecture, Layout, System
 from gpucost.validation import wording
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from gpucost.catalog import Catalog
-from gpucost.physics import calibration as cal
+from gpucost.physics.training import calibration as cal
 from gpucost.validation import fitted, report, training
 from gpucost.validation.training_rows import Row
 

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.errors import UsageError
-from gpucost.physics import calibration as training_calibration
 from gpucost.physics.columns import Floats
-from gpucost.physics.serving_efficiency import DEFAULTS
+from gpucost.physics.serving.efficiency import DEFAULTS
+from gpucost.physics.training import calibration as training_calibration
 from gpucost.validation import report, wording
 from gpucost.validation.serving_model import Printed, loads_of, printed
 from gpucost.validation.serving_rows import Facts, Row, ServingRow, read_row

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.physics.columns import Flags, Floats
-from gpucost.physics.serving_efficiency import DEFAULTS, ENGINES, FAMILIES, PARAMETERS
+from gpucost.physics.serving.efficiency import DEFAULTS, ENGINES, FAMILIES, PARAMETERS
 from gpucost.validation.serving import (
     MS_PER_S,
     OWN_SOURCE,

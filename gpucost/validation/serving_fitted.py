@@ -7,7 +7,7 @@ import numpy as np
 
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
-from gpucost.physics.serving_efficiency import PARAMETERS
+from gpucost.physics.serving.efficiency import PARAMETERS
 from gpucost.validation import serving, serving_fit
 from gpucost.validation.fitted import OWN_RUNS_AT_LEAST, OWN_SOURCE_ID, rounded
 

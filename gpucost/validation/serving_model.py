@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy as np
 
-from gpucost.physics import serving
 from gpucost.physics.columns import Flags, Floats
-from gpucost.physics.serving import Case
-from gpucost.physics.serving_cases import build
-from gpucost.physics.serving_efficiency import ENGINE_NAMES, Software, resolve
+from gpucost.physics.serving import steps as serving
+from gpucost.physics.serving.cases import build
+from gpucost.physics.serving.efficiency import ENGINE_NAMES, Software, resolve
+from gpucost.physics.serving.steps import Case
 from gpucost.validation.serving_rows import ServingRow
 from gpucost.validation.serving_wording import SCENARIOS
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from gpucost.errors import UsageError
-from gpucost.physics.serving_cases import Deployment, format_of
+from gpucost.physics.serving.cases import Deployment, format_of
 from gpucost.physics.software import decimal_year
 from gpucost.types import Accelerator, Architecture, System
 from gpucost.units import GIB

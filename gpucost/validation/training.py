@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.errors import DataError, UsageError
-from gpucost.physics import calibration as cal
-from gpucost.physics import training, transformer
-from gpucost.physics.cases import build_case, recipe_columns, software_codes
+from gpucost.physics import transformer
 from gpucost.physics.columns import Flags, Floats, layout_columns
-from gpucost.physics.efficiency import DEFAULTS
 from gpucost.physics.hardware import hardware_columns, peak_tflops
+from gpucost.physics.training import calibration as cal
+from gpucost.physics.training import steps as training
+from gpucost.physics.training.cases import build_case, recipe_columns, software_codes
+from gpucost.physics.training.efficiency import DEFAULTS
 from gpucost.validation import report, wording
 from gpucost.validation.training_rows import Facts, Row, TrainingRow, read_row
 

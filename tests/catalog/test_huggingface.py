@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from gpucost.catalog.huggingface import read_config
+from gpucost.architectures.reader import read_config
 from gpucost.errors import DataError
 from gpucost.physics.transformer import active_parameters, stack, total_parameters
 

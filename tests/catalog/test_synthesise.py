@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpucost.architectures.synthesise import synthesise
 from gpucost.catalog import open_catalog
-from gpucost.catalog.synthesise import synthesise
 from gpucost.errors import UsageError
 from gpucost.physics.transformer import stack, total_parameters
 

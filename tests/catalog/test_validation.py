@@ -8,10 +8,10 @@ from click.testing import CliRunner
 from gpucost.catalog import open_catalog
 from gpucost.catalog.checks import reference
 from gpucost.catalog.datacheck import check_one, check_shipped
-from gpucost.catalog.validation import check_file, read_valid
 from gpucost.cli import cli
 from gpucost.errors import DataError
 from gpucost.schemas import TABLES
+from gpucost.schemas.validation import check_file, read_valid
 from tests.catalog.world import offer, world, write
 
 

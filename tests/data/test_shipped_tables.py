@@ -2,8 +2,8 @@
 
 import pytest
 
-from gpucost.catalog.validation import check_file
 from gpucost.schemas import OPTIONS, TABLES, Table
+from gpucost.schemas.validation import check_file
 
 from .tables import ROOT, files, lines, rows
 

@@ -8,7 +8,7 @@ import pytest
 
 import gpucost
 from gpucost.money.published import epoch_chip_hour
-from gpucost.rent_or_buy.claims import (
+from gpucost.ownership.claims import (
     break_even_hours_per_month,
     check_break_even_claim,
     owned_usd_per_gpu_month,

@@ -10,7 +10,7 @@ from pathlib import Path
 import gpucost
 from gpucost.money import comparison, financing, ownership, renting, tax
 from gpucost.money.published import epoch_chip_hour
-from gpucost.rent_or_buy import model
+from gpucost.ownership import model
 from tests.money.plans import catalog
 
 DOCS = Path(__file__).parents[2] / "docs"

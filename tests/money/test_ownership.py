@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gpucost.errors import UsageError
 from gpucost.money.comparison import OWN_LINES, RENT_LINES, outcome
-from gpucost.plan import PlanFile
-from gpucost.rent_or_buy.assemble import assemble, registry_of
+from gpucost.ownership.assemble import assemble, registry_of
+from gpucost.ownership.plan import PlanFile
 from tests.money.plans import REFERENCE, catalog, compare, flows
 
 CAPEX_LINES = ("servers", "network", "storage", "spares", "control_plane", "installation", "purchase_tax")

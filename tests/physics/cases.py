@@ -4,11 +4,11 @@ from dataclasses import fields, replace
 
 import numpy as np
 
-from gpucost.physics import training
-from gpucost.physics.cases import build_case, recipe_columns, software_codes
 from gpucost.physics.columns import layout_columns
-from gpucost.physics.efficiency import DEFAULTS
 from gpucost.physics.hardware import hardware_columns
+from gpucost.physics.training import steps as training
+from gpucost.physics.training.cases import build_case, recipe_columns, software_codes
+from gpucost.physics.training.efficiency import DEFAULTS
 from gpucost.physics.transformer import stack
 from gpucost.types import Accelerator, Architecture, Layout, System
 

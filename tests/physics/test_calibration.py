@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from gpucost.catalog import open_catalog
-from gpucost.physics import calibration as cal
-from gpucost.physics.efficiency import DEFAULTS, PARAMETERS
+from gpucost.physics.training import calibration as cal
+from gpucost.physics.training.efficiency import DEFAULTS, PARAMETERS
 from gpucost.validation import fitted, training
 
 

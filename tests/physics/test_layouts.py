@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpucost.errors import UsageError
-from gpucost.physics import layouts as search
-from gpucost.physics import legality, training
-from gpucost.physics.cases import recipe_columns
 from gpucost.physics.columns import layout_columns
-from gpucost.physics.efficiency import DEFAULTS
 from gpucost.physics.hardware import hardware_columns
-from gpucost.physics.memory import training_memory, usable_bytes
+from gpucost.physics.training import layouts as search
+from gpucost.physics.training import legality
+from gpucost.physics.training import steps as training
+from gpucost.physics.training.cases import recipe_columns
+from gpucost.physics.training.efficiency import DEFAULTS
+from gpucost.physics.training.memory import training_memory, usable_bytes
 from gpucost.physics.transformer import stack
 from gpucost.types import Layout
 

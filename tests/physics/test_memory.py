@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 from gpucost.errors import UsageError
 from gpucost.physics.columns import layout_columns
-from gpucost.physics.memory import MemoryColumns, adapter_parameters, in_flight, training_memory, usable_bytes
-from gpucost.physics.memory_activations import layer_bytes
-from gpucost.physics.memory_recipe import OPTIMIZERS, STYLES, memory_recipe, optimizer_bytes
+from gpucost.physics.training.memory import MemoryColumns, adapter_parameters, in_flight, training_memory, usable_bytes
+from gpucost.physics.training.memory_activations import layer_bytes
+from gpucost.physics.training.memory_recipe import OPTIMIZERS, STYLES, memory_recipe, optimizer_bytes
 from gpucost.physics.transformer import stack, total_parameters
 from gpucost.types import Architecture, Layout
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gpucost.physics import training
 from gpucost.physics import transformer as tf
 from gpucost.physics.columns import layout_columns
-from gpucost.physics.efficiency import DEFAULTS
+from gpucost.physics.training import steps as training
+from gpucost.physics.training.efficiency import DEFAULTS
 from gpucost.physics.transformer import stack
 from gpucost.types import Layout
 

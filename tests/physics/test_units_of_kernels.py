@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from gpucost.physics import collectives as net
-from gpucost.physics import layouts, roofline, training
+from gpucost.physics import roofline
 from gpucost.physics.columns import Columns
-from gpucost.physics.efficiency import DEFAULTS
+from gpucost.physics.training import layouts
+from gpucost.physics.training import steps as training
+from gpucost.physics.training.efficiency import DEFAULTS
 from gpucost.types import Layout
 
 from .cases import H100, LLAMA_8B, MIXTRAL, NODE, column_names, make_case

@@ -9,10 +9,10 @@ from click.testing import CliRunner
 
 from gpucost.answer_schemas import answer_schema
 from gpucost.api.report import report
+from gpucost.api.scenario import PARTS, example, json_schema, make_scenario, read_scenario
 from gpucost.cli import cli
 from gpucost.errors import NothingFitsError, UsageError
 from gpucost.render.json import dumps
-from gpucost.scenario import PARTS, example, json_schema, make_scenario, read_scenario
 from tests.render import answers
 
 SMALL = """
@@ -172,8 +172,8 @@ def test_a_report_is_what_its_schema_says(small: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["training", "serving"])
 def test_the_functions_take_every_key_that_a_scenario_may_hold(kind: str) -> None:
-    from gpucost.engine.request import READERS as TRAINING
     from gpucost.serving.request import READERS as SERVING
+    from gpucost.training.request import READERS as TRAINING
 
     plain = {"training": {"tokens", "gpus", "deadline"}, "serving": {"prompt", "output", "utilisation"}}
     taken = {"model", *plain[kind], *(TRAINING if kind == "training" else SERVING)}

@@ -11,8 +11,8 @@ import openpyxl
 import pytest
 
 import gpucost
-from gpucost.engine.costing import recompute
 from gpucost.render.excel import write_workbook
+from gpucost.training.costing import recompute
 from tests.render import answers
 from tests.render.programs import recalculate
 from tests.render.sheets import change_inputs, live_cells

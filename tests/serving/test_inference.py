@@ -13,11 +13,11 @@ import gpucost
 from gpucost.catalog import open_catalog
 from gpucost.cli.inference import command
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, UsageError
-from gpucost.physics import serving
-from gpucost.physics.serving_cases import Deployment, build
+from gpucost.fitting.serving import mig_key, serving_fit_payload
+from gpucost.physics.serving import steps as serving
+from gpucost.physics.serving.cases import Deployment, build
 from gpucost.serving import answer, costing, hosted
 from gpucost.serving.demand import profile_of, replicas_by_hour
-from gpucost.serving.fit import mig_key, serving_fit_payload
 from gpucost.serving.run import calibration_of
 
 CATALOG = open_catalog()

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gpucost.catalog import open_catalog
-from gpucost.physics import serving, serving_queue
-from gpucost.physics.serving_cases import FORMATS, Deployment, build
-from gpucost.physics.serving_efficiency import DEFAULTS, ENGINES
+from gpucost.physics.serving import queue as serving_queue
+from gpucost.physics.serving import steps as serving
+from gpucost.physics.serving.cases import FORMATS, Deployment, build
+from gpucost.physics.serving.efficiency import DEFAULTS, ENGINES
 
 CATALOG = open_catalog()
 

@@ -8,7 +8,7 @@ import pytest
 
 from benchmarks import accuracy
 from gpucost.catalog import open_catalog
-from gpucost.physics import calibration as cal
+from gpucost.physics.training import calibration as cal
 from gpucost.validation import fitted, report, training
 
 HELD_OUT = ("Korthikanti et al. 2022 Table 5", "MLPerf Training v3.0 results")

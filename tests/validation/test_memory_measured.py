@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gpucost.catalog import open_catalog
-from gpucost.physics.memory import usable_bytes
+from gpucost.physics.training.memory import usable_bytes
 from gpucost.physics.transformer import stack, total_parameters
 from gpucost.validation import memory
 from gpucost.validation.training_rows import read_row

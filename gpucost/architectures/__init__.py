@@ -1,0 +1,1 @@
+"""Configurations of models read into architectures."""

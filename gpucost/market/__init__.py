@@ -1,0 +1,1 @@
+"""What every question shares: facts met by supply, terms, places and pools."""

@@ -1,0 +1,116 @@
+"""The user's own accelerators as offers: owned or committed pools, incremental or fully loaded."""
+
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpucost.errors import DataError, UsageError
+from gpucost.market.facts import make_offer
+from gpucost.types import Offer, System
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+
+VIEWS = ("incremental", "loaded")
+_PRICE_KEYS = tuple(f"{view}_usd_per_gpu_hour" for view in VIEWS)
+_KEYS = {
+    "name",
+    "gpu",
+    "gpus",
+    "system",
+    "available_gpus",
+    "incremental_usd_per_gpu_hour",
+    "loaded_usd_per_gpu_hour",
+    "region",
+    "observed_on",
+}
+
+
+def read_pool(path: str, catalog: "Catalog", as_of: date, view: str) -> tuple[list[Offer], list[System]]:
+    """Read pools from a TOML file with [[pool]] tables.
+
+    Each names a gpu, the gpus per node, available_gpus, and what a GPU-hour costs: incremental_usd_per_gpu_hour (power
+    and upkeep of capacity that is paid for anyway) and loaded_usd_per_gpu_hour (with capital, space and staff).
+    """
+    import tomllib
+
+    try:
+        text = Path(path).read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"--pool: cannot read {path!r}: {error}.") from None
+    try:
+        tables = tomllib.loads(text).get("pool", [])
+    except tomllib.TOMLDecodeError as error:
+        raise DataError(str(error), file=path) from None
+    if not isinstance(tables, list) or not tables:
+        raise DataError(
+            "no [[pool]] table; each pool needs gpu, gpus, available_gpus and a price per GPU-hour", file=path
+        )
+    pairs = []
+    for number, table in enumerate(tables, 1):
+        unknown = sorted(set(table) - _KEYS)
+        if unknown:
+            raise DataError(f"unknown key {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}", file=path, row=number)
+        views = [name for name in VIEWS if view in ("both", name) and f"{name}_usd_per_gpu_hour" in table]
+        if not views:
+            raise DataError(f"no price: give {' or '.join(_PRICE_KEYS)}", file=path, row=number)
+        pairs += [_offer(table, number, path, catalog, as_of, name) for name in views]
+    return [offer for offer, _ in pairs], [system for _, system in pairs]
+
+
+def _offer(
+    table: dict[str, Any], number: int, path: str, catalog: "Catalog", as_of: date, view: str
+) -> tuple[Offer, System]:
+    system = (
+        catalog.system(table["system"])
+        if "system" in table
+        else catalog.default_system(catalog.accelerator(_text(table, "gpu", number, path)).id)
+    )
+    gpus = int(_positive(table, "gpus", number, path, system.gpus))
+    available = int(_positive(table, "available_gpus", number, path, gpus))
+    key = f"{view}_usd_per_gpu_hour"
+    price = _positive(table, key, number, path, None)
+    name = str(table.get("name") or f"pool-{number}")
+    seen = table.get("observed_on", as_of)
+    known = {
+        "offer_id": f"own/{name}/{view}",
+        "offer_kind": "offer",
+        "provider": "own",
+        "instance_type": f"{name} ({view})",
+        "tier": view,
+        "gpu": system.accelerator_id,
+        "gpu_assumed": False,
+        "gpus": gpus,
+        "system_id": system.id,
+        "region": str(table.get("region", "")),
+        "region_scope": "unknown",
+        "option": "on_demand",
+        "billing": "per_use",
+        "term_months": 0,
+        "payment": "none",
+        "usd_per_hour": price * gpus,
+        "usd_per_gpu_hour": price,
+        "maximum_units": max(1, available // gpus),
+        "availability": f"{available} accelerators",
+        "observed_on": seen,
+        "confidence": "high",
+        "notes": f"{view} cost of capacity of your own",
+        "age_days": max(0, (as_of - seen).days),
+        "book": "user",
+        "price_kind": "effective",
+    }
+    offer = make_offer(known)
+    return offer, system
+
+
+def _text(table: dict[str, Any], key: str, number: int, path: str) -> str:
+    if not isinstance(table.get(key), str):
+        raise DataError("a name is needed, such as h100-sxm", file=path, row=number, column=key)
+    return str(table[key])
+
+
+def _positive(table: dict[str, Any], key: str, number: int, path: str, default: float | None) -> float:
+    value = table.get(key, default)
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
+        raise DataError(f"a positive number is needed, not {value!r}", file=path, row=number, column=key)
+    return float(value)

@@ -1,0 +1,265 @@
+"""The money side of offers as columns: price and its age, terms, interruptions, services, power and grid."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.market import assumptions as assume
+from gpucost.market.assumptions import Book
+from gpucost.market.places import WORLD, Providers, grid_items, grid_of
+from gpucost.market.supply import Supply
+from gpucost.money import rates, spot
+from gpucost.money.energy import server_power_per_gpu_w
+from gpucost.types import Offer
+from gpucost.units import DAYS_PER_YEAR, GB, GIB
+
+Floats = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+Row = Mapping[str, Any]
+Triple = tuple[float, float, float]
+
+INTERRUPTIBLE = frozenset({"spot", "interruptible"})
+
+
+class Terms(NamedTuple):
+    """Money columns, one element per offer of a supply."""
+
+    usd_per_gpu_hour: Floats
+    price_low_ratio: Floats
+    price_high_ratio: Floats
+    age_days: Floats
+    age_limit_days: Floats
+    stale: Flags
+    interruptible: Flags
+    measured: Flags  # the preemption rate was measured for this accelerator, region and size
+    preemptions_per_node_hour: Floats
+    preemptions_per_node_hour_low: Floats
+    preemptions_per_node_hour_high: Floats
+    wait_hours: Floats
+    term_months: Floats
+    take_or_pay: Floats
+    prepaid: Floats
+    minimum_hours: Floats
+    billing_increment_hours: Floats
+    longest_hours: Floats
+    upfront_usd: Floats
+    recurring_usd_per_hour: Floats
+    storage_usd_per_gb_month: Floats
+    egress_usd_per_gb: Floats
+    rated_power_w: Floats
+    power_fraction: Floats
+    pue_ratio: Floats
+    grid_kgco2e_per_kwh: Floats
+    storage_stated: Flags  # the provider states a price; else it is the market's typical one
+    egress_stated: Flags
+    storage_source_ids: tuple[str, ...]
+    egress_source_ids: tuple[str, ...]
+    spot_source_ids: tuple[str, ...]
+    grids: tuple[str, ...]
+
+
+def build_terms(
+    supply: Supply,
+    book: Book,
+    providers: Providers,
+    *,
+    services: Sequence[Row],
+    spot_rows: Sequence[Row],
+    regions: Sequence[Row],
+) -> Terms:
+    """Turn the offers of a supply into money columns."""
+    offers = supply.offers
+    columns = {**_prices(offers, book, providers), **_contracts(offers, providers)}
+    columns |= _power(supply, book, providers, regions)
+    columns |= _interruptions(offers, spot_rows)
+    columns |= _services(offers, services, book)
+    return Terms(**columns)
+
+
+def _column(values: Sequence[float | None]) -> Floats:
+    return np.array([np.nan if value is None else value for value in values], np.float64)
+
+
+def age_limit_days(offer: Offer, providers: Providers) -> int:
+    """Return the age beyond which a price is old: 7 days for spot, 30 on markets, 180 for lists."""
+    if offer.option in INTERRUPTIBLE:
+        return assume.SPOT_LIMIT_DAYS
+    return assume.MARKET_LIMIT_DAYS if providers.is_market(offer.provider, offer.option) else assume.LIST_LIMIT_DAYS
+
+
+def _prices(offers: Sequence[Offer], book: Book, providers: Providers) -> dict[str, Any]:
+    """Widen the range of old prices by the yearly drift of rental prices over the age beyond the limit."""
+    age = _column([offer.age_days for offer in offers])
+    limit = _column([age_limit_days(offer, providers) for offer in offers])
+    rise, _, fall = book.three("rental_price_decline")  # a negative decline is a rise
+    years = np.maximum(age - limit, 0.0) / DAYS_PER_YEAR
+    return {
+        "usd_per_gpu_hour": _column([offer.usd_per_gpu_hour for offer in offers]),
+        "price_low_ratio": (1 - fall) ** years,
+        "price_high_ratio": (1 - rise) ** years,
+        "age_days": age,
+        "age_limit_days": limit,
+        "stale": age > limit,
+    }
+
+
+def _contracts(offers: Sequence[Offer], providers: Providers) -> dict[str, Any]:
+    rules = [rates.OPTION_RULES[offer.option] for offer in offers]
+
+    def stated(values: Sequence[float | None], rule_values: Sequence[float]) -> Floats:
+        return _column([rule if value is None else value for value, rule in zip(values, rule_values, strict=True)])
+
+    price = _column([offer.usd_per_hour for offer in offers])
+    term = _column([offer.term_months for offer in offers])
+    upfront, recurring = rates.payment_split(
+        price,
+        term,
+        _column([offer.upfront_usd for offer in offers]),
+        _column([offer.recurring_usd_per_hour for offer in offers]),
+        np.array([offer.payment == "all_upfront" for offer in offers], bool),
+        np.array([offer.payment == "partial_upfront" for offer in offers], bool),
+    )
+    return {
+        "term_months": term,
+        "take_or_pay": _column([float(offer.billing == "take_or_pay") for offer in offers]),
+        "prepaid": _column([float(rule.prepaid) for rule in rules]),
+        "minimum_hours": stated([offer.minimum_hours for offer in offers], [rule.minimum_hours for rule in rules]),
+        "billing_increment_hours": stated(
+            [offer.billing_increment_hours for offer in offers],
+            [
+                rule.increment_hours or providers.increment_hours(offer.provider)
+                for offer, rule in zip(offers, rules, strict=True)
+            ],
+        ),
+        "longest_hours": _column([rule.longest_hours for rule in rules]),
+        "upfront_usd": upfront,
+        "recurring_usd_per_hour": recurring,
+    }
+
+
+def _power(supply: Supply, book: Book, providers: Providers, regions: Sequence[Row]) -> dict[str, Any]:
+    offers = supply.offers
+    hosts = [supply.keys[key] for key in supply.key]
+    tdp = _column([host.accelerator.tdp_w for host in hosts])
+    ratio = np.full(len(offers), book.typical("server_to_chip_power_ratio.h100"))
+    items = grid_items(regions)
+    found = (grid_of(items, offer.provider, offer.region) for offer in offers)
+    grids = tuple(item if book.has(item) else WORLD for item in found)
+    return {
+        "rated_power_w": server_power_per_gpu_w(tdp, ratio, supply.node_w_per_gpu),
+        "power_fraction": np.full(len(offers), book.typical("tdp_fraction_gpu_server_training")),
+        "pue_ratio": _column([book.typical(providers.pue_item(offer.provider)) for offer in offers]),
+        "grid_kgco2e_per_kwh": _column([book.typical(grid) for grid in grids]),
+        "grids": grids,
+    }
+
+
+def _interruptions(offers: Sequence[Offer], rows: Sequence[Row]) -> dict[str, Any]:
+    """Look up measured preemption rates; without one, the range spans the calmest bucket and the calmest trace."""
+    known = _measured(rows)
+    wait = typical_wait_hours(rows)
+    columns: list[tuple[Triple, bool, float, str]] = []
+    for offer in offers:
+        if offer.option not in INTERRUPTIBLE:
+            columns.append(((0.0, 0.0, 0.0), True, 0.0, ""))
+            continue
+        found = known.get((offer.provider, offer.instance_type, offer.region), [])
+        columns.append((_rates(found), bool(found), wait, str(found[0]["source_id"]) if found else ""))
+    three = np.array([column[0] for column in columns], np.float64).reshape(len(columns), 3)
+    return {
+        "interruptible": np.array([offer.option in INTERRUPTIBLE for offer in offers], bool),
+        "measured": np.array([column[1] for column in columns], bool),
+        "preemptions_per_node_hour_low": three[:, 0],
+        "preemptions_per_node_hour": three[:, 1],
+        "preemptions_per_node_hour_high": three[:, 2],
+        "wait_hours": _column([column[2] for column in columns]),
+        "spot_source_ids": tuple(column[3] for column in columns),
+    }
+
+
+def _rates(rows: Sequence[Row]) -> Triple:
+    """Return low, typical and high preemptions per node-hour; the typical one is the geometric middle."""
+    if not rows:
+        low, high = _from_monthly(assume.UNMEASURED_MONTHLY_LOW), assume.UNMEASURED_HIGH_PER_HOUR
+    else:
+        ends = [_ends(row) for row in rows]
+        low, high = min(end[0] for end in ends), max(end[1] for end in ends)
+    return low, (low * high) ** 0.5, high
+
+
+def _ends(row: Row) -> tuple[float, float]:
+    """Return the ends of a published bucket, or a measured rate; a bucket from zero starts at a tenth of its end."""
+    if row["kind"] != "bucket":
+        return float(row["interruptions_per_instance_hour"]), float(row["interruptions_per_instance_hour"])
+    high = row["interruptions_per_instance_hour_high"]
+    end = _from_monthly(assume.OPEN_BUCKET_MONTHLY_HIGH) if high is None else float(high)
+    return float(row["interruptions_per_instance_hour_low"] or 0.0) or end / 10, end
+
+
+def _from_monthly(fraction: float) -> float:
+    return float(spot.rate_from_monthly_fraction(np.array([fraction]))[0])
+
+
+def _measured(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
+    """Return per provider, instance and region the newest published bucket, then the traces of held instances."""
+    found: dict[tuple[str, str, str], list[Row]] = {}
+    for row in sorted(rows, key=lambda row: (row["kind"] != "bucket", row["observed_on"]), reverse=True):
+        name = (row["provider"], row["instance_type"], row["region"])
+        if row["kind"] == "bucket" and all(other["kind"] != "bucket" for other in found.get(name, [])):
+            found.setdefault(name, []).insert(0, row)
+        elif row["kind"] == "trace":
+            found.setdefault(name, []).append(row)
+    return found
+
+
+def typical_wait_hours(rows: Sequence[Row]) -> float:
+    """Return the median wait for capacity over the published traces; an hour where there is none."""
+    both = [
+        row
+        for row in rows
+        if row["kind"] != "bucket" and row["availability_fraction"] and row["interruptions_per_instance_hour"]
+    ]
+    if not both:
+        return 1.0
+    rate = _column([row["interruptions_per_instance_hour"] for row in both])
+    waits = spot.wait_hours_per_interruption(_column([row["availability_fraction"] for row in both]), 1 / rate)
+    ordered: list[float] = sorted(waits.tolist())  # np.median would load numpy.ma
+    middle = len(ordered) // 2
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+
+
+def _services(offers: Sequence[Offer], rows: Sequence[Row], book: Book) -> dict[str, Any]:
+    """Return storage and egress prices by provider; a provider that states none gets the market's typical price."""
+    shared = _by_provider(rows, "shared_file_system", "usd_per_gb_month")
+    storage = {**shared, **_by_provider(rows, "object_storage", "usd_per_gb_month")}
+    egress = _by_provider(rows, "egress_internet", "usd_per_gb")
+    item, egress_item = "storage_rental_parallel_fs", "bandwidth_egress_cloud"
+    fallback = (book.typical(item) * GB / GIB, book.source(item))  # the item is per GiB
+    kept = [storage.get(_company(offer.provider), fallback) for offer in offers]
+    out = [
+        egress.get(_company(offer.provider), (book.typical(egress_item), book.source(egress_item))) for offer in offers
+    ]
+    return {
+        "storage_usd_per_gb_month": _column([price for price, _ in kept]),
+        "storage_stated": np.array([_company(offer.provider) in storage for offer in offers], bool),
+        "egress_stated": np.array([_company(offer.provider) in egress for offer in offers], bool),
+        "storage_source_ids": tuple(source for _, source in kept),
+        "egress_usd_per_gb": _column([price for price, _ in out]),
+        "egress_source_ids": tuple(source for _, source in out),
+    }
+
+
+def _company(provider: str) -> str:
+    return provider.removesuffix("-sagemaker")
+
+
+def _by_provider(rows: Sequence[Row], service: str, price: str) -> dict[str, tuple[float, str]]:
+    """Return the typical price of a service per provider, with its source."""
+    return {
+        str(row["provider"]): (float(row[price]), str(row["source_id"]))
+        for row in rows
+        if row["service"] == service and row["typical"] and row[price] is not None
+    }

@@ -1,0 +1,338 @@
+"""From a question, a plan and the catalog's facts to the inputs and tables of a comparison."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.errors import PriceMissingError, UsageError
+from gpucost.money import rent_paths, residual, tax
+from gpucost.money.comparison import columns
+from gpucost.ownership import market
+from gpucost.ownership.plan import (
+    Assumption,
+    Given,
+    PlanFile,
+    Registry,
+    as_given,
+    mark_counting,
+    resolve_choices,
+    special_inputs,
+    unknown_input,
+)
+from gpucost.types import Accelerator
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+
+Array = NDArray[np.float64]
+
+PATH_MONTHS = 480  # tables by month are this long; the last price holds
+RENT_PATHS = ("flat", "decline", "observed_v", "curve")
+V_ITEMS = (
+    (0, "rental.h100_2023"),
+    (16, "rental.h100_2024"),
+    (28, "rental.h100_2025_trough"),
+    (33, "rental.h100_2026_03"),
+)
+# Servers of baseboards with eight accelerators cost less above their GPUs than servers of cards do: H100 HGX quotes,
+# and MI300X servers at 150,000 to 270,000 USD with GPUs at 15,000 to 26,000, are both near 1.25.
+BASEBOARD_FORMS, BASEBOARD_YEAR = ("SXM", "OAM"), 2022
+
+
+@dataclass(slots=True)
+class Case:
+    """Everything that one comparison reads."""
+
+    assumptions: dict[str, Assumption]
+    tables: dict[str, Array]
+    registry: Registry
+    accelerator: Accelerator | None = None
+    warnings: list[str] = field(default_factory=list)
+    choices: list[market.RentChoice] = field(default_factory=list)
+    scenarios: dict[str, dict[str, Any]] = field(default_factory=dict)
+    rent_options: list[dict[str, Any]] = field(default_factory=list)
+    special: dict[str, Any] = field(default_factory=dict)
+
+    shaped: dict[str, Any] = field(default_factory=dict)
+
+    def values(self) -> dict[str, Any]:
+        """Return the inputs by name."""
+        return {name: assumption.value for name, assumption in self.assumptions.items()}
+
+    def columns(self) -> dict[str, Any]:
+        """Return the inputs as the formulas read them, shaped once; the case must not change any more."""
+        if not self.shaped:
+            self.shaped = columns(self.values())
+        return self.shaped
+
+    @property
+    def months(self) -> int:
+        """Return the length of the comparison."""
+        return int(self.number("months"))
+
+    def number(self, name: str) -> float:
+        """Return a numeric input."""
+        value = self.assumptions[name].value
+        assert isinstance(value, (int, float)), name
+        return float(value)
+
+    def ranges(self) -> dict[str, tuple[float, float, float]]:
+        """Return low, value and high of every input that counts and is uncertain."""
+        found = {}
+        for name, entry in self.assumptions.items():
+            if (
+                entry.counts
+                and entry.low is not None
+                and entry.high is not None
+                and isinstance(entry.value, (int, float))
+            ):
+                low, high = min(entry.low, entry.value), max(entry.high, entry.value)
+                if high > low:
+                    found[name] = (low, float(entry.value), high)
+        return found
+
+
+def registry_of(catalog: "Catalog") -> Registry:
+    """Return the inputs with the catalog's facts."""
+    return Registry(catalog.rows("plan_inputs"), [*catalog.rows("ownership"), *catalog.rows("energy")])
+
+
+def assemble(catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], special: Mapping[str, Any]) -> Case:
+    """Join defaults, facts, the plan and the flags (which win) into one case; every input is checked on the way."""
+    registry = registry_of(catalog)
+    asked = {name: value for name, value in special.items() if value is not None}
+    given = {**special_inputs(plan.special), **plan.given, **special_inputs(asked, "the command line")}
+    special = {**plan.special, **asked}
+    given.update({name: as_given(value) for name, value in flags.items() if value is not None})
+    for name in given:
+        if name not in registry.inputs:
+            raise unknown_input(name, registry.names, "the request")
+    given, warnings = resolve_choices(registry, given)
+    accelerator = catalog.accelerator(special["gpu"]) if special.get("gpu") else None
+    defaults = {name: registry.default(name) for name in registry.names}
+    _regional(registry, defaults, special)
+    if accelerator is not None:
+        _hardware(catalog, registry, defaults, accelerator)
+    assumptions = {
+        name: _given_or(registry.read(name, given[name]), entry) if name in given else entry
+        for name, entry in defaults.items()
+    }
+    case = Case(assumptions, {}, registry, accelerator, warnings, special=dict(special))
+    case.scenarios, case.rent_options = plan.scenarios, plan.rent_options
+    _exchange_rate(catalog, case)
+    _derive(case, given)
+    case.tables = _tables(case, plan.folder)
+    _rent(catalog, case, given)
+    _residual_range(case, given)
+    mark_counting(registry, case.assumptions)
+    _check(case)
+    return case
+
+
+def _given_or(given: Assumption, default: Assumption) -> Assumption:
+    """Keep the source of a value that a plan merely repeats."""
+    same = (given.value, given.low, given.high) == (default.value, default.low, default.high)
+    return default if same and not given.note and default.status == "sourced" else given
+
+
+def _regional(registry: Registry, defaults: dict[str, Assumption], special: Mapping[str, Any]) -> None:
+    for key, name, prefix in (
+        ("electricity_region", "electricity_usd_per_kwh", "electricity"),
+        ("grid_region", "grid_kgco2e_per_kwh", "grid_carbon"),
+    ):
+        if special.get(key):
+            defaults[name] = registry.sourced(name, f"{prefix}.{special[key]}")
+
+
+def _hardware(
+    catalog: "Catalog", registry: Registry, defaults: dict[str, Assumption], accelerator: Accelerator
+) -> None:
+    defaults.update(market.server_inputs(catalog, registry, accelerator))
+    baseboard = accelerator.form_factor.upper().startswith(BASEBOARD_FORMS) and accelerator.year >= BASEBOARD_YEAR
+    if not baseboard:
+        defaults["server_overhead_ratio"] = registry.sourced("server_overhead_ratio", "server_cost_overhead.default")
+    nodes_of_8 = float(defaults["gpus_per_node"].value or 8) / 8
+    made = defaults["embodied_kgco2e_per_node"]
+    if nodes_of_8 != 1 and isinstance(made.value, (int, float)):
+        scaled = {
+            key: getattr(made, key) * nodes_of_8 for key in ("value", "low", "high") if getattr(made, key) is not None
+        }
+        defaults["embodied_kgco2e_per_node"] = replace(made, status="derived", **scaled)
+
+
+def _exchange_rate(catalog: "Catalog", case: Case) -> None:
+    """Take the newest shipped rate on or before the catalog's day, where a currency is asked for without one."""
+    code = str(case.special.get("currency") or "USD").upper()
+    if code == "USD" or case.special.get("usd_per_unit") is not None:
+        return
+    rows = [row for row in catalog.rows("exchange_rates") if row["currency"] == code and row["on"] <= catalog.as_of]
+    if rows:
+        newest = max(rows, key=lambda row: row["on"])
+        case.special |= {"usd_per_unit": newest["usd_per_unit"], "usd_per_unit_on": str(newest["on"])}
+        age = (catalog.as_of - newest["on"]).days
+        case.warnings.append(
+            f"{code}: the exchange rate is of {newest['on']}, {age} days old; give usd_per_unit for another"
+        )
+
+
+def _derive(case: Case, given: Mapping[str, Given]) -> None:
+    """Fill what follows from other inputs unless it was given."""
+    months = case.number("months")
+    if months != int(months):
+        raise UsageError(f"months = {months:g} is not a whole number of months. Write years = 4 or months = 48.")
+    lead = min(case.number("lead_time_months"), months)
+    term = float(min(36, max(1, months - int(lead))))
+    for name, value in (("residual_at_years", months / 12), ("loan_term_months", term), ("lease_term_months", term)):
+        if name not in given:
+            case.assumptions[name] = replace(case.assumptions[name], value=value, status="derived", low=None, high=None)
+
+
+def _tables(case: Case, folder: Path) -> dict[str, Array]:
+    special, registry = case.special, case.registry
+    anchors = special.get("residual_by_year") or special.get("residual_curve")
+    if anchors is None:
+        anchors = [registry.fact(f"residual_value.year_{year}")["typical"] for year in range(1, 7)]
+    assessed = special.get("assessed_by_year") or [0.5, 0.4, 0.3, 0.2, 0.1]
+    return {
+        "residual_by_year": residual.curve(_shares("residual_by_year", anchors)),
+        "assessed_by_year": np.array(_shares("assessed_by_year", assessed)),
+        "depreciated_by_year": _depreciated(case),
+        "rent_path_by_month": _path(case, folder),
+    }
+
+
+def _shares(name: str, values: Any) -> list[float]:
+    if not isinstance(values, Sequence) or isinstance(values, str) or not values:
+        raise UsageError(f"{name}: a list of fractions by year is expected, such as [0.75, 0.58, 0.44, 0.32].")
+    numbers = [float(value) for value in values]
+    if any(not 0 <= value <= 1 for value in numbers):
+        raise UsageError(f"{name}: {values} holds a fraction outside 0 to 1.")
+    return numbers[: residual.TABLE_YEARS]
+
+
+def _depreciated(case: Case) -> Array:
+    method = str(case.assumptions["depreciation_method"].value)
+    macrs = [case.registry.fact(f"macrs5_halfyear.year_{year}")["typical"] for year in range(1, 7)]
+    if case.special.get("depreciation_by_year"):
+        shares = np.array(_shares("depreciation_by_year", case.special["depreciation_by_year"]))
+        if abs(shares.sum() - 1) > 1e-6:
+            raise UsageError(f"depreciation_by_year: the shares add up to {shares.sum():g}, not to 1.")
+    elif method == "straight_line":
+        shares = tax.straight_line(case.number("depreciation_years"))
+    else:
+        shares = np.array(macrs) if method == "macrs5" else tax.bonus(case.number("bonus_fraction"), macrs)
+    booked = tax.depreciated_by_year(shares)
+    return np.concatenate((booked, np.ones(max(2, 21 - booked.size))))
+
+
+def _path(case: Case, folder: Path) -> Array:
+    special = case.special
+    kind = special.get("rent_path") or ("curve" if special.get("rent_curve") else "flat")
+    if kind not in RENT_PATHS:
+        raise UsageError(f"rent_path = {kind!r} is none of {', '.join(RENT_PATHS)}.")
+    if kind == "curve":
+        if not special.get("rent_curve"):
+            raise UsageError("rent_path = 'curve' needs rent_curve, a CSV with the columns month and usd_per_gpu_hour.")
+        prices = rent_paths.read_curve(folder / str(special["rent_curve"]), PATH_MONTHS)
+        entry = case.assumptions["rent_usd_per_gpu_hour"]
+        case.assumptions["rent_usd_per_gpu_hour"] = replace(
+            entry, value=float(prices[0]), status="given", note="first month of the curve"
+        )
+        return np.asarray(prices / prices[0])
+    if kind == "observed_v":
+        return observed_v(case.registry)
+    if kind == "decline" and case.number("rent_decline_fraction") == 0:
+        row = case.registry.fact("rental_price_decline")
+        entry = case.assumptions["rent_decline_fraction"]
+        case.assumptions["rent_decline_fraction"] = replace(
+            entry, value=row["typical"], low=row["low"], high=row["high"], status="sourced", source_id=row["source_id"]
+        )
+    return rent_paths.flat(PATH_MONTHS)
+
+
+def observed_v(registry: Registry) -> Array:
+    """Return the shape of H100 rental prices from mid-2023 (month 0) to early 2026, as if it came again."""
+    months = [float(month) for month, _ in V_ITEMS]
+    return rent_paths.through(months, [registry.fact(item)["typical"] for _, item in V_ITEMS], PATH_MONTHS)
+
+
+def _rent(catalog: "Catalog", case: Case, given: Mapping[str, Given]) -> None:
+    """Choose the rental price: as given, of the provider named, else the market's median."""
+    special, gpu = case.special, case.accelerator
+    provider, gpus, node = special.get("provider"), int(case.number("gpus")), int(case.number("gpus_per_node"))
+    priced = "rent_usd_per_gpu_hour" in given or case.assumptions["rent_usd_per_gpu_hour"].value is not None
+    if gpu is None:
+        if not priced:
+            raise PriceMissingError("no rental price: give --rent 2.35, or name the accelerator with --gpu.")
+        return
+    if provider:
+        case.choices = market.other_choices(catalog, gpu.id, gpus, node, provider)
+    elif not priced:
+        case.choices = market.other_choices(catalog, gpu.id, gpus, node, None)
+    if priced:
+        return
+    if provider:
+        choice = market.rent_of_provider(
+            catalog, gpu.id, provider, special.get("region"), special.get("option"), gpus, node
+        )
+    else:
+        choice = market.market_rent(catalog, gpu.id)
+    entry = case.assumptions["rent_usd_per_gpu_hour"]
+    case.assumptions["rent_usd_per_gpu_hour"] = replace(
+        entry, value=choice.usd_per_gpu_hour, low=choice.low, high=choice.high, status=choice.status,
+        source_id=choice.source_id, note=choice.note,
+    )  # fmt: skip
+    for name, value in choice.changes().items():
+        if name != "rent_usd_per_gpu_hour" and name not in given:
+            case.assumptions[name] = replace(
+                case.assumptions[name], value=value, status="sourced", source_id=choice.source_id
+            )
+    if choice.age_days is not None and choice.age_days > 180:
+        case.warnings.append(f"rent: the price is {choice.age_days} days old ({choice.note})")
+
+
+def _residual_range(case: Case, given: Mapping[str, Given]) -> None:
+    """Scale the shipped range of resale values at the end into a range of the scale."""
+    if "residual_scale_ratio" in given or case.special.get("residual_by_year") or case.special.get("residual_curve"):
+        return
+    years = (case.months - case.number("lead_time_months")) / 12
+    rows = [case.registry.fact(f"residual_value.year_{year}") for year in range(1, 7)]
+    low, middle, high = (
+        residual.value_at(residual.curve([row[key] for row in rows]), years) for key in ("low", "typical", "high")
+    )
+    if middle > 0:
+        case.assumptions["residual_scale_ratio"] = replace(
+            case.assumptions["residual_scale_ratio"], value=1.0, low=low / middle, high=high / middle, status="sourced",
+            source_id=rows[0]["source_id"],
+            note=f"resale at {years:.3g} years: {low:.2f}, {middle:.2f}, {high:.2f} of the price",
+        )  # fmt: skip
+
+
+def _check(case: Case) -> None:
+    """Refuse what cannot be priced, and say what looks odd."""
+    basis = str(case.assumptions["server_price_basis"].value)
+    needed = {"quote": "server_usd", "gpu_share": "gpu_usd", "all_in": "all_in_usd_per_gpu"}[basis]
+    for name, flag in ((needed, "--set " + needed + "=280000"), ("server_max_kw", "--set server_max_kw=10.2")):
+        if case.assumptions[name].value is None:
+            raise PriceMissingError(f"{name} is not known for this accelerator. Give it: {flag}, or in the plan file.")
+    for name, entry in case.assumptions.items():
+        if (
+            entry.counts
+            and entry.value is None
+            and case.registry.inputs[name]["counts_when"]
+            and name not in ("rent_committed_gpus", "gpu_replacement_usd")
+        ):
+            raise UsageError(
+                f"{name} is needed with {case.registry.inputs[name]['counts_when']}. "
+                "Give it in the plan file or with --set."
+            )
+    gpus, node = case.number("gpus"), case.number("gpus_per_node")
+    if gpus % node and basis != "all_in":
+        case.warnings.append(
+            f"{gpus:g} GPUs are not whole servers of {node:g}: "
+            f"priced in proportion, while buying means {-(-gpus // node) * node:g}"
+        )

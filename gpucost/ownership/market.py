@@ -1,0 +1,233 @@
+"""What the catalog knows of prices: servers to buy, GPU-hours to rent, and how each was chosen."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpucost.errors import PriceMissingError
+from gpucost.ownership.plan import Assumption, Registry
+from gpucost.types import Accelerator, Offer, Status, System
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+
+ON_DEMAND = ("on_demand", "secure", "dedicated")
+INTERRUPTIBLE = ("spot", "interruptible")
+SPOT_STRETCH_RATIO = 1.25  # assumed: work lost to preemptions, where nobody measured the rate
+FEWEST_PROVIDERS = 5
+COMMITTED = ("reserved", "commitment", "savings_plan")
+
+
+@dataclass(frozen=True, slots=True)
+class RentChoice:
+    """A rental price and its terms, with where it comes from."""
+
+    name: str
+    usd_per_gpu_hour: float
+    billing: str = "per_use"
+    term_months: int = 0
+    upfront_fraction: float = 0.0
+    stretch_ratio: float = 1.0  # hours paid ÷ hours needed
+    low: float | None = None
+    high: float | None = None
+    status: Status = "sourced"
+    source_id: str = ""
+    note: str = ""
+    provider: str = ""
+    option: str = "on_demand"
+    offer_id: str = ""
+    observed_on: str = ""
+    age_days: int | None = None
+
+    def changes(self) -> dict[str, Any]:
+        """Return the inputs that this choice sets."""
+        return {
+            "rent_usd_per_gpu_hour": self.usd_per_gpu_hour,
+            "rent_billing": self.billing,
+            "rent_term_months": float(self.term_months),
+            "rent_upfront_fraction": self.upfront_fraction,
+            "rent_stretch_ratio": self.stretch_ratio,
+        }
+
+
+def from_offer(offer: Offer, name: str = "") -> RentChoice:
+    """Return an offer of the catalog as a choice to rent."""
+    upfront = 0.0
+    if offer.upfront_usd and offer.term_months:
+        upfront = min(1.0, offer.upfront_usd / (offer.usd_per_hour * 730 * offer.term_months))
+    place = f" in {offer.region}" if offer.region else ""
+    note = f"{offer.provider} {offer.instance_type}{place}, {offer.option}, seen {offer.observed_on}"
+    spot = offer.option in INTERRUPTIBLE
+    if spot:
+        note += f"; hours × {SPOT_STRETCH_RATIO:g} for preemptions (assumed), and it may not be there when needed"
+    return RentChoice(
+        name or f"{offer.option}_{offer.provider}",
+        offer.usd_per_gpu_hour,
+        offer.billing,
+        offer.term_months,
+        upfront,
+        SPOT_STRETCH_RATIO if spot else 1.0,
+        source_id=offer.source_id,
+        note=note,
+        provider=offer.provider,
+        option=offer.option,
+        offer_id=offer.offer_id,
+        observed_on=str(offer.observed_on),
+        age_days=offer.age_days,
+    )
+
+
+def large_enough(offers: Sequence[Offer], gpus: int, node_gpus: int) -> list[Offer]:
+    """Keep the offers of whole nodes where more than a node is needed; all of them where none is sold so."""
+    if gpus < node_gpus:
+        return list(offers)
+    whole = [offer for offer in offers if offer.gpus >= min(8, node_gpus)]
+    return whole or list(offers)
+
+
+def rent_of_provider(
+    catalog: "Catalog", gpu: str, provider: str, region: str | None, option: str | None, gpus: int, node: int
+) -> RentChoice:
+    """Return a provider's price: on demand unless an option is named, the cheapest of its regions and tiers."""
+    offers = catalog.offers(gpu=gpu, provider=provider, region=region, option=option)
+    if option is None:
+        offers = [offer for offer in offers if offer.option in ON_DEMAND] or offers
+    offers = large_enough(offers, gpus, node)
+    if not offers:
+        raise PriceMissingError(
+            f"{provider} has no price of {gpu}{f' as {option}' if option else ''} in the catalog. "
+            "Give one with --rent 2.35, or list what there is: gpucost prices --gpu " + gpu
+        )
+    return from_offer(min(offers, key=lambda offer: (offer.usd_per_gpu_hour, offer.offer_id)), "rent")
+
+
+def market_rent(catalog: "Catalog", gpu: str) -> RentChoice:
+    """Return the median over providers of each one's cheapest on-demand price, with the 10th and 90th percentile.
+
+    A statistic of the market, not an offer: whether a provider can deliver a whole cluster is not looked at. Prices
+    that are old for their kind are left out while five providers remain.
+    """
+    offers = [offer for offer in catalog.offers(gpu=gpu) if offer.option in ON_DEMAND and offer.billing == "per_use"]
+    fresh = [offer for offer in offers if not offer.is_stale]
+    used = fresh if len({offer.provider for offer in fresh}) >= FEWEST_PROVIDERS else offers
+    cheapest: dict[str, Offer] = {}
+    for offer in used:
+        if offer.provider not in cheapest or offer.usd_per_gpu_hour < cheapest[offer.provider].usd_per_gpu_hour:
+            cheapest[offer.provider] = offer
+    if not cheapest:
+        raise PriceMissingError(f"no rental price of {gpu} in the catalog. Give one with --rent 2.35.")
+    prices = np.array([offer.usd_per_gpu_hour for offer in cheapest.values()])
+    low, middle, high = np.percentile(prices, (10, 50, 90))
+    oldest = max(offer.age_days for offer in cheapest.values())
+    note = (
+        f"median of {len(cheapest)} providers' cheapest on-demand price, none older than {oldest} days; "
+        "range: 10th to 90th percentile; name an offer with --provider"
+    )
+    return RentChoice(
+        "rent", float(middle), low=float(low), high=float(high), status="derived", age_days=oldest, note=note
+    )
+
+
+def other_choices(catalog: "Catalog", gpu: str, gpus: int, node: int, provider: str | None) -> list[RentChoice]:
+    """Return the cheapest offer for one year, for three years and as spot, of one provider or of all."""
+    offers = large_enough(catalog.offers(gpu=gpu, provider=provider), gpus, node)
+    found = []
+    for name, wanted in (
+        ("reserved_1y", lambda o: o.option in COMMITTED and o.term_months == 12),
+        ("reserved_3y", lambda o: o.option in COMMITTED and o.term_months == 36),
+        ("spot", lambda o: o.option in INTERRUPTIBLE),
+    ):
+        matching = [offer for offer in offers if wanted(offer)]
+        if matching:
+            found.append(from_offer(min(matching, key=lambda o: (o.usd_per_gpu_hour, o.offer_id)), name))
+    return found
+
+
+def server_of(catalog: "Catalog", accelerator: Accelerator) -> tuple[System, dict[str, Any] | None]:
+    """Return the node that is priced and the row with its price: the newest quote, the cheaper one on a tie."""
+    default = catalog.default_system(accelerator.id)
+    rows = [row for row in catalog.rows("systems") if row["accelerator_id"] == accelerator.id and row["price_low_usd"]]
+    if not rows:
+        return default, None
+    newest = max(str(row["price_observed"] or "")[-4:] for row in rows)
+    recent = [row for row in rows if str(row["price_observed"] or "")[-4:] == newest]
+    return default, min(recent, key=lambda row: (row["price_low_usd"], row["id"]))
+
+
+def server_inputs(catalog: "Catalog", registry: Registry, accelerator: Accelerator) -> dict[str, Assumption]:
+    """Return price, size and power of a server with this accelerator, each with its source."""
+    system, quote = server_of(catalog, accelerator)
+    found: dict[str, Assumption] = {}
+
+    def put(
+        name: str,
+        value: float | str | None,
+        status: Status,
+        source: str = "",
+        low: float | None = None,
+        high: float | None = None,
+        note: str = "",
+    ) -> None:
+        base = registry.default(name)
+        found[name] = Assumption(
+            name,
+            value,
+            base.unit,
+            low,
+            high,
+            status,
+            source,
+            base.group,
+            base.description,
+            note=note,
+        )
+
+    gpus = quote["gpus"] if quote else system.gpus
+    put(
+        "gpus_per_node",
+        float(gpus),
+        "sourced" if system.status == "sourced" else "assumed",
+        system.source_id,
+        note=system.id,
+    )
+    if quote:
+        low, high = quote["price_low_usd"], quote["price_high_usd"] or quote["price_low_usd"]
+        note = f"middle of {low:,.0f} to {high:,.0f} for {quote['id']}, seen {quote['price_observed']}"
+        put("server_usd", (low + high) / 2, "sourced", quote["source_id"], low, high, note)
+    row = next(row for row in catalog.rows("accelerators") if row["id"] == accelerator.id)
+    low, high = row["street_low_usd"] or row["launch_usd"], row["street_high_usd"] or row["launch_usd"]
+    if low:
+        put(
+            "gpu_usd",
+            (low + high) / 2,
+            "sourced",
+            row["source_id"],
+            low,
+            high,
+            f"street price, {row['street_observed'] or 'at launch'}",
+        )
+    put("server_price_basis", "quote" if quote else "gpu_share", "derived")
+    put("server_max_kw", *_power(catalog, registry, accelerator, int(gpus)))
+    return found
+
+
+def _power(
+    catalog: "Catalog", registry: Registry, accelerator: Accelerator, gpus: int
+) -> tuple[float | None, Status, str]:
+    """Return the rated power of a whole server: the largest rating of a node, else TDP × the server's share."""
+    ratio = float(registry.fact("server_to_chip_power_ratio.h100")["typical"])
+    rated = [
+        (system.max_power_kw * gpus / system.gpus, system.source_id)
+        for system in catalog.systems()
+        if system.accelerator_id == accelerator.id
+        and system.max_power_kw
+        and system.kind in ("node", "rack", "baseboard")
+    ]
+    chips_kw = gpus * (accelerator.tdp_w or 0.0) / 1000
+    whole = [entry for entry in rated if entry[0] > 1.2 * chips_kw]
+    if whole:
+        power, source = max(whole)
+        return power, "sourced", source
+    return (chips_kw * ratio, "derived", accelerator.source_id) if chips_kw else (None, "assumed", "")

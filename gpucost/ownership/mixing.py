@@ -1,0 +1,250 @@
+"""The cheapest mix for a demand by month, as a payload."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.errors import UsageError
+from gpucost.money import mix as program
+from gpucost.money.cashflow import monthly_rate
+from gpucost.money.rent_paths import read_months
+from gpucost.ownership import supplies
+from gpucost.ownership.answer import sources
+from gpucost.ownership.assemble import Case, assemble
+from gpucost.ownership.plan import PlanFile
+from gpucost.schemas import SCHEMA_VERSION
+from gpucost.units import parse_fraction
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+
+Array = NDArray[np.float64]
+
+MOST_MONTHS = 120
+PROVEN_GAP_FRACTION = 1e-4
+
+
+def demand_of(source: str | Path | None, constant: float | None, growth: float | str | None, months: int) -> Array:
+    """Return the GPUs that are in use on average in each month: from a CSV, or a level that grows by a share a year."""
+    if source is not None and constant is not None:
+        raise UsageError(f"the demand is given twice: by {source} and as constant {constant:g}. Give one of them.")
+    if source is not None:
+        values = read_months(source, "gpus", zero_allowed=True)
+    elif constant is not None:
+        try:
+            yearly = (
+                float(str(growth).strip().rstrip("%")) / (100 if str(growth).strip().endswith("%") else 1)
+                if growth
+                else 0.0
+            )
+        except ValueError:
+            raise UsageError(f"growth: cannot read {growth!r}. Write 20% or 0.2.") from None
+        if yearly <= -1 or constant < 0:
+            raise UsageError("a demand cannot be negative: give constant of at least 0 and growth above -100%.")
+        values = constant * (1 + yearly) ** (np.arange(months) / 12)
+    else:
+        raise UsageError("no demand: give a CSV with the columns month and gpus, or --constant 64 (and --growth 20%).")
+    if values.size > MOST_MONTHS:
+        raise UsageError(f"the demand covers {values.size} months; at most {MOST_MONTHS} can be planned at once.")
+    if values.max() <= 0:
+        raise UsageError("the demand is zero in every month: nothing to plan.")
+    return values
+
+
+def answer(
+    catalog: "Catalog",
+    plan: PlanFile,
+    flags: Mapping[str, Any],
+    special: Mapping[str, Any],
+    demand: Array,
+    limits: Mapping[str, Any],
+    request: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Find the cheapest mix and explain it."""
+    peak = float(np.ceil(max(demand.max(), 1.0)))
+    case = assemble(catalog, plan, {"gpus": peak, **flags, "months": float(demand.size)}, special)
+    problem, rents = problem_of(case, demand, limits)
+    solved = program.solve(problem)
+    pure = program.pure_costs(problem)
+    best = min((cost for cost in pure.values() if cost is not None), default=None)
+    payload = {
+        "kind": "mix",
+        "schema_version": SCHEMA_VERSION,
+        "request": dict(request),
+        "as_of": str(catalog.as_of),
+        "catalog_version": catalog.version,
+        "cost_usd": solved.cost_usd,
+        "plan": plan_rows(problem, solved),
+        "pure": [
+            {"option": name, "cost_usd": cost, "note": "" if cost is not None else _cannot(problem, name)}
+            for name, cost in pure.items()
+        ],
+        "best_pure_usd": best,
+        "saving_usd": None if best is None else best - solved.cost_usd,
+        "months": month_rows(
+            problem, solved, monthly_rate(np.array(case.number("wacc_fraction")), nominal(case)).item()
+        ),
+        "marginal_values": marginal_rows(problem, solved),
+        "gap_fraction": solved.gap_fraction,
+        "supplies": [_supply_row(rent) for rent in rents],
+        "assumptions": [entry.as_dict() for entry in case.assumptions.values()],
+        "warnings": [text for text in case.warnings if "whole servers" not in text] + _unproven(solved),
+        "sources": sources(catalog, case, [_supply_row(rent) for rent in rents]),
+    }
+    return {**payload, "lead": lead(problem, payload), "said": [EXPLAINED]}
+
+
+EXPLAINED = (
+    "Present values; whole units are optimal within the stated gap. Marginal values are those of the linear program "
+    "with the whole numbers fixed at the optimum: what one more GPU of demand costs, or one more GPU of capacity "
+    "saves, in that month, without signing other units."
+)
+
+
+def _unproven(solved: program.Solution) -> list[str]:
+    if solved.gap_fraction <= PROVEN_GAP_FRACTION:
+        return []
+    return [f"the search stopped at its time limit: a cheaper mix may exist, by at most {solved.gap_fraction:.2%}"]
+
+
+def nominal(case: Case) -> bool:
+    """Tell whether the WACC is counted as a nominal rate."""
+    return case.assumptions["wacc_convention"].value == "nominal"
+
+
+def problem_of(case: Case, demand: Array, limits: Mapping[str, Any]) -> tuple[program.Problem, list[supplies.Rent]]:
+    """Turn a case and a demand into the program."""
+    rate = monthly_rate(np.array(case.number("wacc_fraction")), nominal(case)).item()
+    given = case.special.get("supply")
+    asked_share = limits.get("spot_share")
+    share = parse_fraction(supplies.SPOT_SHARE if asked_share is None else asked_share, "spot share")
+    most = limits.get("max_on_demand")
+    rents = (
+        [supplies.read_entry(entry) for entry in given]
+        if given
+        else supplies.from_market(case, share, np.inf if most is None else float(most))
+    )
+    found = [supplies.rented(case, rent, demand, rate) for rent in rents]
+    team = None
+    if limits.get("own", case.special.get("own", True)):
+        most_owned = limits.get("max_owned_gpus", case.special.get("max_owned_gpus"))
+        life = int(limits.get("life_months") or 60)
+        supply, team = supplies.owned(case, demand, rate, life, np.inf if most_owned is None else float(most_owned))
+        found.insert(0, supply)
+    budget = limits.get("budget_usd", case.special.get("budget_usd"))
+    if budget is not None and float(budget) < 0:
+        raise UsageError(f"budget_usd = {budget!r} must not be negative.")
+    return program.Problem(demand, tuple(found), None if budget is None else float(budget), team), rents
+
+
+def plan_rows(problem: program.Problem, solved: program.Solution) -> list[dict[str, Any]]:
+    """Return what to sign, and when: one row per signing, one per supply for its use, one for the people."""
+    rows: list[dict[str, Any]] = []
+    people = sum(solved.fixed_usd.values())
+    for supply in problem.supplies:
+        if supply.committed:
+            signed = solved.units[supply.name]
+            rows += [_signing(problem, supply, k, float(signed[k])) for k in np.nonzero(signed)[0].tolist()]
+            people -= float(np.dot(supply.unit_usd, signed))
+        used = solved.used_gpus[supply.name] > program.TOLERANCE
+        if used.any():
+            name = f"use of {supply.name}" if supply.committed else supply.name
+            peak, first = float(solved.used_gpus[supply.name].max()), int(np.argmax(used)) + 1
+            rows.append(_row(name, solved.use_usd[supply.name], gpus=peak, from_month=first, months=int(used.sum())))
+    if people > program.TOLERANCE:
+        rows.append(_row("people who run the owned servers", people))
+    return rows
+
+
+def _signing(problem: program.Problem, supply: program.Supply, k: int, units: float) -> dict[str, Any]:
+    return _row(
+        supply.name,
+        units * float(supply.unit_usd[k]),
+        gpus=units * supply.unit_gpus,
+        from_month=k + 1 + supply.lead_months,
+        signed_in_month=k + 1,
+        months=min(supply.term_months, problem.months - k - supply.lead_months),
+        capital_usd=units * float(supply.unit_capital_usd[k]),
+    )
+
+
+def _row(option: str, cost_usd: float, **more: Any) -> dict[str, Any]:
+    empty = dict.fromkeys(("gpus", "from_month", "signed_in_month", "months"))
+    return {"option": option, **empty, "cost_usd": cost_usd, "capital_usd": 0.0, **more}
+
+
+def month_rows(problem: program.Problem, solved: program.Solution, rate: float) -> list[dict[str, Any]]:
+    """Return demand, use and idle commitments by month, and what one more GPU of demand would cost then."""
+    demand_value = solved.marginal["demand"]
+    rows = []
+    for month in range(problem.months):
+        used = {f"{s.name}_gpus": float(solved.used_gpus[s.name][month]) for s in problem.supplies}
+        idle = sum(
+            float(solved.capacity_gpus[name][month] - solved.used_gpus[name][month]) for name in solved.capacity_gpus
+        )
+        value = float(np.asarray(demand_value)[month]) * (1 + rate) ** (month + 1)
+        rows.append(
+            {
+                "month": month + 1,
+                "demand_gpus": float(problem.demand_gpus[month]),
+                **used,
+                "idle_gpus": idle,
+                "marginal_usd_per_gpu_month": value,
+            }
+        )
+    return rows
+
+
+def marginal_rows(problem: program.Problem, solved: program.Solution) -> list[dict[str, Any]]:
+    """Return the constraints that bind, with the largest value of each and where it stands."""
+    notes = {
+        "demand": "one more GPU of demand costs at most, in month {}",
+        "capacity": "one more GPU would save at most, in month {}",
+        "limit": "one GPU more would save at most, in month {}",
+    }
+    rows = []
+    for name, values in solved.marginal.items():
+        series = np.asarray(values)
+        if series.size and float(series.max()) > program.TOLERANCE:
+            at = int(series.argmax()) + 1
+            kind = name.split()[-1]
+            rows.append(
+                {
+                    "constraint": name,
+                    "usd_per_gpu_month": float(series.max()),
+                    "months_binding": int((series > program.TOLERANCE).sum()),
+                    "note": notes[kind].format(at),
+                }
+            )
+    return rows
+
+
+def _cannot(problem: program.Problem, name: str) -> str:
+    supply = next(entry for entry in problem.supplies if entry.name == name)
+    if supply.lead_months:
+        return f"cannot carry the demand alone: nothing works before month {supply.lead_months + 1}"
+    return "cannot carry the demand alone: its limit is below the demand, or the budget too small"
+
+
+def _supply_row(rent: supplies.Rent) -> dict[str, Any]:
+    row = {name: getattr(rent, name) for name in rent.__slots__}
+    row["max_gpus"] = None if np.isinf(rent.max_gpus) else rent.max_gpus
+    return row
+
+
+def lead(problem: program.Problem, payload: Mapping[str, Any]) -> str:
+    """Say the plan in one or two sentences."""
+    parts: dict[str, float] = {}
+    for row in payload["plan"]:
+        if row["signed_in_month"] is not None:
+            parts[row["option"]] = parts.get(row["option"], 0.0) + row["gpus"]
+    signed = ", ".join(f"{gpus:g} GPUs of {name} in all" for name, gpus in parts.items()) or "nothing committed"
+    text = f"The cheapest mix for {problem.months} months costs ${payload['cost_usd']:,.0f} (present value): {signed}."
+    if payload["saving_usd"] is not None:
+        saving = payload["saving_usd"]
+        text += f" That is ${saving:,.0f} less than" if saving >= 0.5 else " That equals"
+        text += " the best single option."
+    return text

@@ -1,0 +1,164 @@
+"""Every option of a comparison on one scope: own, rent as asked, other terms, the plan's blends, a hosted API."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gpucost.errors import UsageError
+from gpucost.money.comparison import evaluate_months
+from gpucost.ownership.assemble import Case
+from gpucost.ownership.market import RentChoice
+
+SECONDS_PER_HOUR = 3600.0
+COMPUTE = ("rent_compute_usd", "rent_upfront_usd", "rent_cancellation_usd")
+
+
+def options(case: Case, base: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the options, cheapest present value first; spot last, since its capacity is not promised."""
+    rows = [_own(case, base), _rent(case, "rent", base, _base_terms(case))]
+    for choice in case.choices:
+        rows.append(_rent(case, choice.name, _evaluated(case, choice.changes()), _terms(choice)))
+    for entry in case.rent_options:
+        rows.append(_planned(case, dict(entry)))
+    hosted = _hosted(case, base)
+    if hosted:
+        rows.append(hosted)
+    return sorted(rows, key=lambda row: (row["name"].startswith("spot"), row["npv_usd"], row["name"]))
+
+
+def _evaluated(case: Case, changes: Mapping[str, Any]) -> dict[str, Any]:
+    return evaluate_months({**case.columns(), **changes}, case.tables, case.months, _RENT_TARGETS)
+
+
+_RENT_TARGETS = (
+    "rent_total_usd", "discount_ratio", "in_horizon", "rent_gpu_hours", "rent_price_ratio", "rent_tax_usd",
+    "allocated_gpu_hours_per_month", *COMPUTE,
+)  # fmt: skip
+
+
+def monthly(values: Mapping[str, Any], name: str) -> np.ndarray:
+    """Return a monthly line of the first case."""
+    wide = np.broadcast_to(values[name], np.broadcast_shapes(np.shape(values[name]), values["m"].shape))
+    return np.array(wide[0])
+
+
+def scalar(values: Mapping[str, Any], name: str) -> float:
+    """Return a number of the first case."""
+    return float(np.ravel(values[name])[0])
+
+
+def present(values: Mapping[str, Any], name: str) -> float:
+    """Return the present value of a monthly line."""
+    return float(np.sum(monthly(values, name) * monthly(values, "discount_ratio")))
+
+
+def discounted_hours(values: Mapping[str, Any]) -> float:
+    """Return the discounted allocated GPU-hours."""
+    return scalar(values, "allocated_gpu_hours_per_month") * present(values, "in_horizon")
+
+
+def _summary(name: str, values: Mapping[str, Any], total: str, exposure: float) -> dict[str, Any]:
+    flows = monthly(values, total)
+    worth = present(values, total)
+    hours = discounted_hours(values)
+    return {
+        "name": name,
+        "npv_usd": worth,
+        "levelised_usd_per_gpu_hour": worth / hours if hours else None,
+        "cash_usd": float(flows.sum()),
+        "peak_month_usd": float(flows.max()),
+        "contract_exposure_usd": exposure,
+    }
+
+
+def _own(case: Case, values: Mapping[str, Any]) -> dict[str, Any]:
+    owed = scalar(values, "loan_payment_usd") * case.number("loan_term_months")
+    leased = scalar(values, "lease_payment_usd") * case.number("lease_term_months")
+    bound = {"cash": scalar(values, "capex_usd"), "loan": owed, "lease": leased}[
+        str(case.assumptions["financing"].value)
+    ]
+    down = scalar(values, "capex_usd") - scalar(values, "loan_usd") if owed else 0.0
+    row = _summary("own", values, "own_total_usd", bound + down)
+    return {**row, "terms": f"purchase, {case.assumptions['financing'].value}, resale after {case.months} months"}
+
+
+def _base_terms(case: Case) -> dict[str, Any]:
+    entry = case.assumptions["rent_usd_per_gpu_hour"]
+    return {
+        "usd_per_gpu_hour": entry.value,
+        "source_id": entry.source_id,
+        "terms": _words(case.values()),
+        "note": entry.note,
+    }
+
+
+def _terms(choice: RentChoice) -> dict[str, Any]:
+    return {
+        "usd_per_gpu_hour": choice.usd_per_gpu_hour,
+        "provider": choice.provider,
+        "offer_id": choice.offer_id,
+        "price_observed_on": choice.observed_on,
+        "age_days": choice.age_days,
+        "source_id": choice.source_id,
+        "terms": _words(choice.changes()),
+        "note": choice.note,
+    }
+
+
+def _words(values: Mapping[str, Any]) -> str:
+    term = values["rent_term_months"]
+    billing = "take-or-pay" if values["rent_billing"] == "take_or_pay" else "per use"
+    upfront = f", {values['rent_upfront_fraction']:.0%} upfront" if values["rent_upfront_fraction"] else ""
+    return f"{billing}, {f'{term:g}-month term' if term else 'no term'}{upfront}"
+
+
+def _rent(case: Case, name: str, values: Mapping[str, Any], terms: Mapping[str, Any]) -> dict[str, Any]:
+    """Summarise a way to rent; the exposure is what a first term obliges to pay, used or not."""
+    row = _summary(name, values, "rent_total_usd", _exposure(values))
+    return {**row, **terms}
+
+
+def _exposure(values: Mapping[str, Any]) -> float:
+    if values["rent_billing"] != "take_or_pay":
+        return 0.0
+    term = scalar(values, "rent_term_months") or 1.0
+    return scalar(values, "rent_gpu_hours") * scalar(values, "rent_usd_per_gpu_hour") * term
+
+
+def _planned(case: Case, entry: dict[str, Any]) -> dict[str, Any]:
+    """Summarise a rent option of the plan: inputs of its own, or parts with shares that make up a blend."""
+    name = str(entry.pop("name", "rent option"))
+    parts = entry.pop("parts", None) or [{"share": 1.0}]
+    shares = [float(part.get("share", 0)) for part in parts]
+    if any(share < 0 for share in shares) or abs(sum(shares) - 1) > 1e-9:
+        raise UsageError(f"rent option {name!r}: the shares of its parts add up to {sum(shares):g}, not to 1.")
+    done: dict[str, Any] = {}
+    exposure = 0.0
+    for part, share in zip(parts, shares, strict=True):
+        changes = {**entry, **{key: value for key, value in part.items() if key != "share"}}
+        unknown = sorted(set(changes) - set(case.registry.inputs))
+        if unknown:
+            raise UsageError(f"rent option {name!r}: {unknown[0]} is no input. See gpucost tco --print-plan.")
+        checked = {key: case.registry.number(key, value, f"rent option {name}") for key, value in changes.items()}
+        values = _evaluated(case, checked)
+        exposure += share * _exposure(values)
+        flows = share * monthly(values, "rent_total_usd")
+        done = {**values, "rent_total_usd": flows[None, :] + (done["rent_total_usd"] if done else 0.0)}
+    row = _summary(name, done, "rent_total_usd", exposure)
+    return {**row, "terms": " + ".join(f"{share:.0%}" for share in shares) if len(shares) > 1 else _words(done)}
+
+
+def _hosted(case: Case, values: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Price the same tokens at a hosted API, where both the price and the tokens per second are known."""
+    price, speed = case.assumptions["api_usd_per_mtok"].value, case.assumptions["tokens_per_s_per_gpu"].value
+    if price is None or speed is None:
+        return None
+    mtok = scalar(values, "productive_gpu_hours_per_month") * float(speed) * SECONDS_PER_HOUR / 1e6
+    active = monthly(values, "in_horizon")
+    done = {**values, "api_usd": (mtok * float(price) * active)[None, :]}
+    return {
+        **_summary("api", done, "api_usd", 0.0),
+        "terms": f"{price:g} USD per million tokens",
+        "usd_per_mtok": float(price),
+    }

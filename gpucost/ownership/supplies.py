@@ -1,0 +1,196 @@
+"""What capacity can be had, as supplies of the mix: owned servers from the plan, and rent by its terms."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.errors import UsageError
+from gpucost.money.comparison import evaluate_months
+from gpucost.money.mix import Supply, Team
+from gpucost.ownership.answers import outcomes
+from gpucost.ownership.assemble import Case
+from gpucost.ownership.options import scalar
+
+Array = NDArray[np.float64]
+
+KINDS = ("reserved", "on_demand", "spot")
+SHORTEST_OWNERSHIP_MONTHS = 12  # assumed: nobody buys servers to resell them within a year
+SPOT_SHARE = 0.3  # assumed: of each month's demand, what spot may carry
+ENTRY_KEYS = ("name", "kind", "usd_per_gpu_hour", "term_months", "max_gpus", "max_share_fraction", "unit_gpus",
+              "lead_time_months", "upfront_fraction", "stretch_ratio", "note", "source_id")  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Rent:
+    """One way to rent, as given or as found in the catalog."""
+
+    name: str
+    kind: str
+    usd_per_gpu_hour: float
+    term_months: int = 0
+    max_gpus: float = np.inf
+    max_share_fraction: float = 1.0
+    unit_gpus: float = 1.0
+    lead_time_months: int = 0
+    upfront_fraction: float = 0.0
+    stretch_ratio: float = 1.0
+    note: str = ""
+    source_id: str = ""
+
+
+def read_entry(entry: Mapping[str, Any]) -> Rent:
+    """Read one supply of a plan, checked."""
+    name = str(entry.get("name", entry.get("kind", "supply")))
+    unknown = sorted(set(entry) - set(ENTRY_KEYS))
+    if unknown:
+        raise UsageError(f"supply {name!r}: {unknown[0]} is not known. It takes {', '.join(ENTRY_KEYS)}.")
+    if entry.get("kind") not in KINDS or "usd_per_gpu_hour" not in entry:
+        raise UsageError(f"supply {name!r} needs kind ({' | '.join(KINDS)}) and usd_per_gpu_hour.")
+    rent = Rent(**{**entry, "name": name})
+    if rent.usd_per_gpu_hour <= 0 or rent.max_gpus < 0 or rent.unit_gpus <= 0 or rent.stretch_ratio < 1:
+        raise UsageError(
+            f"supply {name!r}: prices and units must be positive, limits not negative, stretch_ratio at least 1."
+        )
+    if rent.kind == "reserved" and rent.term_months < 1:
+        raise UsageError(f"supply {name!r}: a reservation needs term_months of at least 1.")
+    return rent
+
+
+def from_market(case: Case, spot_share: float, max_on_demand: float) -> list[Rent]:
+    """Return the rental price of the case as on demand, and the catalog's other terms."""
+    node = case.number("gpus_per_node")
+    base = case.assumptions["rent_usd_per_gpu_hour"]
+    rents = [
+        Rent(
+            "on_demand",
+            "on_demand",
+            case.number("rent_usd_per_gpu_hour"),
+            max_gpus=max_on_demand,
+            note=base.note,
+            source_id=base.source_id,
+        )
+    ]
+    for choice in case.choices:
+        spot = choice.name == "spot"
+        rents.append(
+            Rent(
+                choice.name,
+                "spot" if spot else "reserved",
+                choice.usd_per_gpu_hour,
+                choice.term_months,
+                max_share_fraction=spot_share if spot else 1.0,
+                unit_gpus=1.0 if spot else node,
+                upfront_fraction=choice.upfront_fraction,
+                stretch_ratio=choice.stretch_ratio,
+                note=choice.note,
+                source_id=choice.source_id,
+            )
+        )
+    return rents
+
+
+def services_usd(case: Case) -> float:
+    """Return what a rented GPU needs a month beside its price: storage, data leaving, licences, people."""
+    values = case.number
+    storage = (
+        0.0
+        if case.assumptions["storage_basis"].value == "none"
+        else values("storage_gib_per_gpu") * values("storage_usd_per_gib_month")
+    )
+    people = (
+        values("rent_staff_ratio") * values("staff_fte_per_1000_gpus") / 1000 * values("staff_usd_per_fte_year") / 12
+    )
+    return (
+        storage
+        + values("egress_gb_per_gpu_month") * values("rent_egress_usd_per_gb")
+        + values("licence_usd_per_gpu_year") / 12
+        + people
+    )
+
+
+def rented(case: Case, rent: Rent, demand: Array, rate: float) -> Supply:
+    """Return a way to rent as a supply; prices follow the case's path, a reservation keeps its price for the term."""
+    months = demand.size
+    month = np.arange(months)
+    path = case.tables["rent_path_by_month"][:months] * (1 - case.number("rent_decline_fraction")) ** (month / 12)
+    discount = (1 + rate) ** -(month + 1.0)
+    share = rent.max_share_fraction * demand if rent.max_share_fraction < 1 else np.full(months, np.inf)
+    limit = np.minimum(float(rent.max_gpus), share).astype(np.float64)
+    hourly: Array = rent.usd_per_gpu_hour * case.number("hours_per_month") * path
+    extra: Array = np.asarray(services_usd(case) * discount, dtype=np.float64)
+    if rent.kind != "reserved":
+        return Supply(rent.name, False, hourly * rent.stretch_ratio * discount + extra, limit)
+    unit = np.array([_reservation(case, rent, hourly[k] * rent.unit_gpus, k, months, rate) for k in range(months)])
+    return Supply(
+        rent.name,
+        True,
+        extra,
+        limit,
+        rent.unit_gpus,
+        unit,
+        np.zeros(months),
+        int(rent.lead_time_months),
+        int(rent.term_months),
+    )
+
+
+def _reservation(case: Case, rent: Rent, monthly_usd: float, signed: int, months: int, rate: float) -> float:
+    """Return the present value of one reservation; what runs beyond the horizon is due at its end."""
+    start = signed + int(rent.lead_time_months)
+    inside = max(0, min(rent.term_months, months - start))
+    paid = ((1 + rate) ** -(start + 1.0 + np.arange(inside))).sum() * monthly_usd * (1 - rent.upfront_fraction)
+    upfront = rent.upfront_fraction * monthly_usd * rent.term_months * (1 + rate) ** -start
+    beyond = (
+        (rent.term_months - inside)
+        * monthly_usd
+        * (1 - rent.upfront_fraction)
+        * case.number("rent_cancellation_fraction")
+    )
+    return float(paid + upfront + beyond * (1 + rate) ** -months)
+
+
+def owned(case: Case, demand: Array, rate: float, life_months: int, max_gpus: float) -> tuple[Supply, Team]:
+    """Return owned servers as a supply: purchase, fixed costs and resale per server; energy by use; people apart.
+
+    Costs of a server come from the case's own formulas, for a cluster of the size of the largest demand, idle and
+    without people; yearly rises count from the purchase.
+    """
+    months, node = demand.size, case.number("gpus_per_node")
+    lead = int(np.ceil(case.number("lead_time_months")))
+    size = float(np.ceil(max(demand.max(), 1) / node) * node)
+    bare = {
+        "gpus": size,
+        "utilisation_fraction": 0.0,
+        "staff_minimum_fte": 0.0,
+        "staff_fte_per_1000_gpus": 0.0,
+        "lead_time_months": 0.0,
+        "refresh_month": 0.0,
+    }
+    served = np.arange(1, min(life_months, months) + 1, dtype=np.float64)
+    worth = outcomes(case, {**bare, "months": served}).own_usd / size * node
+    years = [min(life_months, max(1, months - k - lead)) for k in range(months)]
+    unit = np.array([worth[min(y, worth.size) - 1] * (1 + rate) ** -(k + lead) for k, y in enumerate(years)])
+    one = evaluate_months({**case.values(), **bare, "utilisation_fraction": 1.0, "months": 1.0}, case.tables, 1)
+    idle = evaluate_months({**case.values(), **bare, "months": 1.0}, case.tables, 1)
+    energy = (
+        (scalar(one, "energy_kwh_per_month") - scalar(idle, "energy_kwh_per_month"))
+        / size
+        * scalar(one, "metered_ratio")
+    )
+    month = np.arange(months)
+    discount = (1 + rate) ** -(month + 1.0)
+    rises = (1 + case.number("electricity_escalation_fraction")) ** (month // 12)
+    use = energy * case.number("electricity_usd_per_kwh") * rises * discount
+    capital = np.full(months, scalar(one, "capex_usd") / size * node)
+    fewest = min(SHORTEST_OWNERSHIP_MONTHS, max(1, months - lead))
+    supply = Supply("own", True, use, np.full(months, max_gpus), node, unit, capital, lead, life_months, fewest)
+    pay = (
+        case.number("staff_usd_per_fte_year")
+        / 12
+        * (1 + case.number("staff_escalation_fraction")) ** (month // 12)
+        * discount
+    )
+    return supply, Team("own", case.number("staff_minimum_fte"), case.number("staff_fte_per_1000_gpus") / 1000, pay)

@@ -1,0 +1,134 @@
+"""From a workload to utilisation and tokens per second: the one place where this comparison meets the physics."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gpucost.errors import NothingFitsError, UsageError
+from gpucost.ownership.plan import Given, as_given
+from gpucost.units import HOURS_PER_MONTH, HOURS_PER_YEAR, SECONDS_PER_HOUR, parse_count
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+
+USUAL_UTILISATION = 0.7  # what replicas are sized for where nothing is said
+MOST_NODES = 128  # clusters that are tried where none is given
+
+
+def inputs_of(catalog: "Catalog", asked: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Given]:
+    """Turn a workload into inputs: runs of training (model, tokens, runs_per_year), or tokens to serve per month."""
+    goodput = _value(given.get("goodput_fraction"))
+    if goodput is None:
+        from gpucost.ownership.assemble import registry_of
+
+        goodput = float(registry_of(catalog).fact("goodput_fraction")["typical"])
+    if asked.get("tokens_per_month") is not None:
+        return _served(catalog, asked, given, goodput)
+    if not asked.get("tokens"):
+        raise UsageError("a training workload needs --tokens and --runs-per-year beside --model.")
+    return _trained(catalog, asked, given, goodput)
+
+
+def _value(entry: Any) -> float | None:
+    value = as_given(entry).value
+    return None if value is None else float(value)
+
+
+def _served(catalog: "Catalog", asked: Mapping[str, Any], given: Mapping[str, Any], goodput: float) -> dict[str, Given]:
+    """Serve so many tokens a month: at a stated speed per GPU, else at the one that the serving physics finds."""
+    tokens = parse_count(asked["tokens_per_month"], "tokens_per_month")
+    found: dict[str, Given] = {}
+    step, speed = 1.0, _value(given.get("tokens_per_s_per_gpu"))
+    if speed is None:
+        found["tokens_per_s_per_gpu"], step = _serving_speed(catalog, asked)
+        speed = float(found["tokens_per_s_per_gpu"].value)
+    busy = tokens / (speed * SECONDS_PER_HOUR) / goodput / HOURS_PER_MONTH  # GPUs that work all the time
+    gpus = _value(given.get("gpus"))
+    if gpus is None:
+        wanted = _value(given.get("utilisation_fraction")) or USUAL_UTILISATION
+        gpus = float(np.ceil(busy / wanted / step) * step)
+        found["gpus"] = Given(
+            gpus, source=f"whole servers of {step:g} GPUs, at most {wanted:.0%} used", status="derived"
+        )
+    if busy > gpus:
+        raise UsageError(
+            f"the load needs {busy / gpus:.0%} of {gpus:g} GPUs: give at least {np.ceil(busy / step) * step:g}."
+        )
+    how = "tokens per month ÷ (tokens per second × goodput)"
+    return {**found, "utilisation_fraction": Given(busy / gpus, source=how, status="derived")}
+
+
+def _serving_speed(catalog: "Catalog", asked: Mapping[str, Any]) -> tuple[Given, float]:
+    """Return tokens per second and GPU (prompt and reply together) of the cheapest deployment, and GPUs per server."""
+    if not asked.get("model") or not asked.get("gpu"):
+        raise UsageError("a serving load needs --model and --gpu, or tokens_per_s_per_gpu, beside tokens_per_month.")
+    from gpucost.serving.run import infer, request_of
+
+    lengths = {
+        name: asked[key] for name, key in (("prompt", "prompt_tokens"), ("output", "output_tokens")) if key in asked
+    }
+    best = infer(request_of(catalog, str(asked["model"]), gpu=str(asked["gpu"]), **lengths), catalog)["options"][0]
+    speed, factors = float(best["tokens_per_s_per_gpu"]), best["factors"]
+    text = f"{asked['model']} on {best['gpu']} × {factors['replica_gpus']:g}, {best['precision']}, {best['engine']}"
+    ends = (speed * factors["speed_low_ratio"], speed * factors["speed_high_ratio"])
+    server = catalog.default_system(catalog.accelerator(str(asked["gpu"])).id)
+    return Given(speed, *ends, text, "derived"), max(float(factors["replica_gpus"]), float(server.gpus))
+
+
+def _trained(
+    catalog: "Catalog", asked: Mapping[str, Any], given: Mapping[str, Any], goodput: float
+) -> dict[str, Given]:
+    """Train so often a year: GPU-hours from the physics of the best layout, an open stack, end to end."""
+    if not asked.get("gpu"):
+        raise UsageError("a workload needs the accelerator: --gpu h100-sxm.")
+    runs = float(asked.get("runs_per_year") or 1.0)
+    if runs <= 0:
+        raise UsageError(f"runs_per_year = {runs:g} must be positive.")
+    system = catalog.default_system(catalog.accelerator(str(asked["gpu"])).id)
+    fixed = _value(given.get("gpus"))
+    counts = np.array([fixed]) if fixed else system.gpus * np.arange(1.0, MOST_NODES + 1)
+    typical, low, high = _speeds(catalog, asked, counts.astype(np.int64))
+    tokens = parse_count(asked["tokens"], "--tokens")
+    hours = runs * tokens / (typical * SECONDS_PER_HOUR) / goodput
+    share = hours / (counts * HOURS_PER_YEAR)
+    wanted = _value(given.get("utilisation_fraction")) or 1.0
+    fitting = np.nonzero(np.isfinite(share) & (share <= (1.0 if fixed else wanted)))[0]
+    if not fitting.size:
+        raise _too_small(share, counts, wanted)
+    i = int(fitting[0])
+    ends = sorted(float(np.clip(share[i] * typical[i] / speed[i], 1e-9, 1.0)) for speed in (low, high))
+    text = f"{runs:g} runs a year of {asked['model']} on {asked['tokens']} tokens"
+    return {
+        "gpus": Given(float(counts[i]), source="given" if fixed else f"smallest cluster for {text}", status="derived"),
+        "utilisation_fraction": Given(float(share[i]), ends[0], ends[1], text, "derived"),
+        "tokens_per_s_per_gpu": Given(float(typical[i]), float(low[i]), float(high[i]), text, "derived"),
+    }
+
+
+def _speeds(catalog: "Catalog", asked: Mapping[str, Any], counts: Any) -> tuple[Any, Any, Any]:
+    from gpucost.market.supply import Key
+    from gpucost.training.request import make_request
+    from gpucost.training.run import calibration_of
+    from gpucost.training.speeds import search_layouts
+    from gpucost.training.workload import make_workload
+
+    architecture = catalog.architecture(str(asked["model"]))
+    workload = make_workload(make_request(str(asked["model"]), asked["tokens"]), architecture)
+    accelerator = catalog.accelerator(str(asked["gpu"]))
+    key = Key(accelerator, catalog.default_system(accelerator.id))
+    speeds = search_layouts(workload, [key] * counts.size, counts, calibration_of(catalog))
+    return speeds.tokens_per_s_per_gpu, speeds.tokens_per_s_per_gpu_low, speeds.tokens_per_s_per_gpu_high
+
+
+def _too_small(share: Any, counts: Any, wanted: float) -> Exception:
+    finite = np.nonzero(np.isfinite(share))[0]
+    if not finite.size:
+        return NothingFitsError(f"the model fits none of {counts[0]:g} to {counts[-1]:g} GPUs. Take a larger --gpus.")
+    least, at = float(share[finite].min()), float(counts[finite[int(np.argmin(share[finite]))]])
+    if counts.size == 1:
+        return UsageError(
+            f"the runs need {least:.0%} of the hours of {at:g} GPUs: "
+            f"give at least {np.ceil(at * least):g}, or fewer runs."
+        )
+    return UsageError(f"even {at:g} GPUs would be {least:.0%} used (asked: at most {wanted:.0%}). Give --gpus.")

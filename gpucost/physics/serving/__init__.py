@@ -1,0 +1,1 @@
+"""The physics of serving: prefill, decode, queues."""

@@ -1,0 +1,194 @@
+"""From records to serving cases: weight formats, the peaks at which they run, links of a replica, kinds of memory."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from gpucost.errors import UsageError
+from gpucost.physics.columns import Floats
+from gpucost.physics.hardware import PCIE_DEFAULT_GB_PER_S, SCALEOUT_DEFAULT_GB_PER_S
+from gpucost.physics.serving import steps as serving
+from gpucost.physics.serving.efficiency import (
+    ENGINE_NAMES,
+    ENGINES,
+    FORMAT_CLASSES,
+    LINKS,
+    MEMORIES,
+    Software,
+    family_code,
+    resolve,
+)
+from gpucost.physics.serving.steps import Bytes, Case, Chip, Options, Placement
+from gpucost.physics.transformer import stack
+from gpucost.types import Accelerator, Architecture, System
+from gpucost.units import GIB
+
+
+class Format(NamedTuple):
+    """How weights are stored: bytes each, what they multiply at, and the class of their kernels."""
+
+    weight_bytes: float  # with the scales of their blocks
+    multiply: str  # half | fp8 | int8 | fp4
+    kernels: str  # into FORMAT_CLASSES
+
+
+FORMATS: dict[str, Format] = {
+    "bf16": Format(2.0, "half", "half"),
+    "fp16": Format(2.0, "half", "half"),
+    "fp8": Format(1.0, "fp8", "eight"),
+    "int8": Format(1.0, "int8", "eight"),
+    "w8a16": Format(1.0, "half", "eight"),
+    "nvfp4": Format(0.5625, "fp4", "nvfp4"),  # 4 bits and an 8-bit scale per 16 values
+    "mxfp4": Format(0.53125, "mxfp4", "mxfp4"),  # 4 bits and an 8-bit scale per 32 values
+    "int4": Format(0.5625, "half", "int4"),  # 4 bits, a 16-bit scale and zero per 128 values, some layers wider
+    "gguf": Format(0.61, "half", "gguf"),  # Q4_K_M: 4.85 bits on average
+}
+CACHE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "nvfp4": 0.5625, "fp4": 0.5625, "int4": 0.5625}
+EIGHT_BIT_CACHE_ENGINES = ("trtllm", "tuned", "wide")  # whose quantised checkpoints come with an 8-bit cache
+LOCAL_BYTES = 1.0625  # what llama.cpp keeps at 16 bits elsewhere: 8 bits and a 16-bit scale per 32 values
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """One model on one kind of accelerator by one engine, and how a replica is spread."""
+
+    architecture: Architecture
+    accelerator: Accelerator
+    system: System
+    engine: str = "vllm"
+    format: str = "bf16"
+    cache: str = "auto"  # precision of the key-value cache
+    tensor: int = 1
+    data: int = 1
+    pipeline: int = 1
+    expert: int = 1
+
+    @property
+    def gpus(self) -> int:
+        """Accelerators of a replica."""
+        return self.tensor * self.data * self.pipeline
+
+
+def format_of(name: str) -> Format:
+    """Return a weight format by name, or say which names there are."""
+    if name not in FORMATS:
+        raise UsageError(f"unknown precision {name!r}. Choose one of {', '.join(FORMATS)}.")
+    return FORMATS[name]
+
+
+def half_tflops(accelerator: Accelerator, engine: str) -> float:
+    """Return the 16-bit peak; local engines accumulate in 16 bits, at which consumer cards are twice as fast.
+
+    Their 8-bit peak is four times the 32-bit-accumulate one (NVIDIA Ada GPU architecture, appendix A), so half of it.
+    """
+    half = accelerator.bf16_tflops or accelerator.fp16_tflops or accelerator.fp32_tflops or 1.0
+    if accelerator.family in ("pascal", "volta", "turing"):
+        half = accelerator.fp16_tflops or half
+    return max(half, (accelerator.int8_tflops or 0.0) / 2) if ENGINES[engine] == "local" else half
+
+
+def matrix_peak(accelerator: Accelerator, engine: str, form: Format) -> tuple[float, str]:
+    """Return the peak at which a format multiplies on a chip, and the class of its kernels there.
+
+    A chip without the precision widens the weights and multiplies at 16 bits.
+    """
+    half, fp4 = half_tflops(accelerator, engine), accelerator.fp4_tflops or 0.0
+    if ENGINES[engine] == "local" and form.multiply in ("mxfp4", "fp4"):
+        return half, "gguf"
+    if form.multiply == "mxfp4":
+        native = fp4 > 0
+        return (accelerator.fp8_tflops or half, "mxfp4") if native else (half, "mxfp4_emulated")
+    if form.multiply == "fp4":
+        return (fp4, "nvfp4") if fp4 > 0 else (half, "int4")
+    if form.multiply in ("fp8", "int8"):
+        stated = accelerator.fp8_tflops if form.multiply == "fp8" else accelerator.int8_tflops
+        return (stated, "eight") if stated and stated > half else (half, "eight")
+    return half, form.kernels
+
+
+def link(accelerator: Accelerator, system: System, ranks: int) -> tuple[float, str]:
+    """Return the slowest link that a group of ranks crosses, in GB/s one direction, and its kind."""
+    if system.scaleup_gb_per_s > 0 and ranks <= system.scaleup_gpus:
+        return system.scaleup_gb_per_s, "scaleup"
+    if ranks <= max(system.gpus, 1):
+        return accelerator.pcie_gb_per_s or PCIE_DEFAULT_GB_PER_S, "pcie"
+    return system.scaleout_gb_per_s or SCALEOUT_DEFAULT_GB_PER_S, "network"
+
+
+def value_bytes(d: Deployment) -> tuple[float, float, float, float]:
+    """Return the bytes of weights, attention, head and cache.
+
+    MXFP4 checkpoints keep attention at 16 bits (gpt-oss model card, arXiv:2508.10925), as do 4-bit floats on latent
+    attention; local formats store these at 8 bits. The head stays at 16 bits.
+    """
+    form = format_of(d.format)
+    local, quantised = ENGINES[d.engine] == "local", form.weight_bytes < 2
+    kept_wide = (d.format == "mxfp4" and d.architecture.experts > 0) or (
+        d.format == "nvfp4" and d.architecture.attention == "mla"
+    )
+    wide = LOCAL_BYTES if local and quantised else 2.0
+    attention = wide if kept_wide else form.weight_bytes
+    if d.cache == "auto":
+        narrow = d.engine in EIGHT_BIT_CACHE_ENGINES and d.format in ("fp8", "nvfp4", "int8")
+        cache = 1.0 if narrow else 2.0
+    elif d.cache in CACHE_BYTES:
+        cache = CACHE_BYTES[d.cache]
+    else:
+        raise UsageError(f"unknown precision of the cache {d.cache!r}. Choose one of auto, {', '.join(CACHE_BYTES)}.")
+    return form.weight_bytes, attention, wide, cache
+
+
+def memory_kind(accelerator: Accelerator) -> str:
+    """Return the kind of device memory: hbm, gddr or lpddr."""
+    name = accelerator.memory_type.lower()
+    return "hbm" if name.startswith("hbm") or not name else "lpddr" if name.startswith("lp") else "gddr"
+
+
+def build(
+    deployments: Sequence[Deployment], values: Mapping[str, float], options: Options | None = None
+) -> tuple[Case, Software]:
+    """Turn deployments into arrays: the cases, and the codes by which their efficiencies were looked up."""
+    peaks = [matrix_peak(d.accelerator, d.engine, format_of(d.format)) for d in deployments]
+    links = [link(d.accelerator, d.system, d.tensor * d.data) for d in deployments]
+    sizes = np.array([value_bytes(d) for d in deployments], dtype=np.float64).reshape(len(deployments), 4)
+
+    def column(numbers: Sequence[float]) -> Floats:
+        return np.array(numbers, dtype=np.float64)
+
+    def codes(names: Sequence[str], table: tuple[str, ...]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+        return np.array([table.index(name) for name in names], dtype=np.int64)
+
+    software = Software(
+        engine=codes([d.engine for d in deployments], ENGINE_NAMES),
+        family=np.array([family_code(d.accelerator.family) for d in deployments], dtype=np.int64),
+        memory=codes([memory_kind(d.accelerator) for d in deployments], MEMORIES),
+        link=codes([kind for _, kind in links], LINKS),
+        format=codes([kernels for _, kernels in peaks], FORMAT_CLASSES),
+    )
+    chip = Chip(
+        hbm_gb_per_s=column([d.accelerator.hbm_gb_per_s for d in deployments]),
+        half_tflops=column([half_tflops(d.accelerator, d.engine) for d in deployments]),
+        matrix_tflops=column([peak for peak, _ in peaks]),
+        fp32_tflops=column(
+            [d.accelerator.fp32_tflops or half_tflops(d.accelerator, d.engine) / 8 for d in deployments]
+        ),
+        memory_gb=column([d.accelerator.memory_gib * GIB / 1e9 for d in deployments]),
+        link_gb_per_s=column([rate for rate, _ in links]),
+        host_gb_per_s=column([d.accelerator.pcie_gb_per_s or PCIE_DEFAULT_GB_PER_S for d in deployments]),
+    )
+    placement = Placement(
+        tensor=column([d.tensor for d in deployments]),
+        data=column([d.data for d in deployments]),
+        pipeline=column([d.pipeline for d in deployments]),
+        expert=column([d.expert for d in deployments]),
+    )
+    unique = {d.architecture.name: d.architecture for d in deployments}
+    order = {name: index for index, name in enumerate(unique)}
+    work = serving.work_of(stack(list(unique.values()))).take([order[d.architecture.name] for d in deployments])
+    case = Case(
+        work, chip, Bytes(sizes[:, 0], sizes[:, 1], sizes[:, 2], sizes[:, 3]), placement,
+        options or serving.plain_options(len(deployments)), resolve(values, software),
+    )  # fmt: skip
+    return case, software

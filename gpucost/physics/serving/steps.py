@@ -1,0 +1,426 @@
+"""Serving a transformer: the time of one forward pass, of a decode step, of a prompt, and the cache that fits.
+
+A pass reads the weights that its tokens need and multiplies by them; products of few tokens are bound by the reading,
+products of many by the multiplying. Attention reads the cache. Layers cost a fixed time each, ranks exchange twice per
+layer, the host adds its own. All kernels take and return arrays, one element per case; `replica` is the set of
+accelerators that hold one copy of the model, and every count of sequences is per replica.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpucost.physics import transformer
+from gpucost.physics.columns import Columns, Flags, Floats
+from gpucost.physics.serving.efficiency import Rates
+from gpucost.physics.transformer import Shape
+
+BEND = 2.5  # exponent of the smooth maximum of reading and multiplying
+HOST_BEND = 3.0  # exponent of the smooth maximum of device and host
+USABLE_MEMORY = 0.90  # share of the device memory that engines take by default
+RESERVED_GB = 3.0  # workspace, graphs and buffers per accelerator
+PROMPT_CHUNK_TOKENS = 512.0  # tokens of a prompt that follow each other through pipeline stages
+TERA, GIGA, MICRO, MILLI = 1e12, 1e9, 1e-6, 1e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Work(Columns):
+    """What a model asks for: parameters by part, cached values, FLOP of attention."""
+
+    layers: Floats
+    hidden: Floats
+    attention: Floats  # parameters of the projections, all layers
+    dense: Floats  # feed-forward parameters that every token meets: dense, shared, router, others
+    expert: Floats  # parameters of one routed expert
+    moe_layers: Floats
+    expert_count: Floats
+    experts_per_token: Floats
+    head: Floats  # output projection
+    latent: Floats  # 1 for multi-head latent attention
+    cached_values: Floats  # per token and attending layer
+    cache_heads: Floats  # ranks over which the cache can be divided
+    full_layers: Floats
+    window_layers: Floats
+    window_tokens: Floats
+    linear_layers: Floats
+    prompt_flop_per_pair: Floats  # per query, key and layer
+    decode_flop_per_key: Floats  # per key and layer
+
+
+@dataclass(frozen=True, slots=True)
+class Chip(Columns):
+    """What an accelerator offers to a replica in its system."""
+
+    hbm_gb_per_s: Floats
+    half_tflops: Floats
+    matrix_tflops: Floats  # peak at which quantised products run
+    fp32_tflops: Floats  # peak outside the matrix units
+    memory_gb: Floats
+    link_gb_per_s: Floats  # per accelerator and direction, over the slowest link of the tensor group
+    host_gb_per_s: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes(Columns):
+    """Bytes per value of each kind."""
+
+    weights: Floats
+    attention: Floats
+    head: Floats
+    cache: Floats
+
+
+@dataclass(frozen=True, slots=True)
+class Placement(Columns):
+    """How a replica is spread: tensor × data × pipeline accelerators; experts over tensor × data of them."""
+
+    tensor: Floats
+    data: Floats  # attention data parallel: each rank holds whole attention weights and its own sequences
+    pipeline: Floats
+    expert: Floats  # 1 where experts are split by tensor, more where ranks hold whole experts
+
+    @property
+    def gpus(self) -> Floats:
+        """Accelerators of a replica."""
+        return self.tensor * self.data * self.pipeline
+
+
+@dataclass(frozen=True, slots=True)
+class Options(Columns):
+    """What a deployment adds: cached prefixes, drafted tokens, weights left in host memory."""
+
+    prefix_hit: Floats  # share of prompt tokens found in the prefix cache
+    draft_tokens: Floats  # tokens proposed per step; 0 without speculation
+    acceptance: Floats  # probability that a proposed token is kept
+    draft_cost: Floats  # time of proposing one token, as a share of a step
+    offloaded: Floats  # share of the weights read from host memory at each step
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """Models on chips, their placement, formats, options and the efficiencies that hold there."""
+
+    work: Work
+    chip: Chip
+    bytes: Bytes
+    placement: Placement
+    options: Options
+    rates: Rates
+
+    def __len__(self) -> int:
+        return len(self.work)
+
+    def take(self, rows: object) -> "Case":
+        """Return the cases that `rows` names."""
+        return Case(
+            self.work.take(rows), self.chip.take(rows), self.bytes.take(rows), self.placement.take(rows),
+            self.options.take(rows), self.rates.take(rows),
+        )  # fmt: skip
+
+
+def plain_options(count: int) -> Options:
+    """Return options without caching, speculation or offload."""
+    zero = np.zeros(count)
+    return Options(zero, zero, zero, zero, zero)
+
+
+def work_of(shape: Shape) -> Work:
+    """Count what serving needs of a model.
+
+    Latent attention decodes in the compressed space: per key 2·heads·(2·rank + rope) FLOP (DeepSeek-V2,
+    arXiv:2405.04434, section 2.1.2); its cache is one latent per token, which no rank can divide.
+    """
+    parts, moe = transformer.parameter_parts(shape), transformer.moe_layers(shape)
+    heads_wide = transformer.query_width(shape) + transformer.output_width(shape)
+    per_pair = 2 * heads_wide
+    latent = 2 * shape.heads * (2 * shape.kv_lora_rank + shape.qk_rope_dim)
+    routed = np.where(shape.experts > 0, parts.routed_experts / np.maximum(moe * shape.experts, 1), 0.0)
+    return Work(
+        layers=shape.layers,
+        hidden=shape.hidden,
+        attention=parts.attention,
+        dense=parts.dense_ffn + parts.shared_experts + parts.router + np.maximum(parts.extra, 0.0),
+        expert=routed,
+        moe_layers=moe,
+        expert_count=shape.experts,
+        experts_per_token=shape.experts_per_token,
+        head=shape.vocab * shape.hidden,
+        latent=shape.mla.astype(np.float64),
+        cached_values=transformer.kv_values_per_token(shape),
+        cache_heads=np.where(shape.mla, 1.0, np.maximum(shape.kv_heads, 1)),
+        full_layers=np.maximum(shape.layers - shape.window_layers - shape.linear_layers, 0),
+        window_layers=shape.window_layers,
+        window_tokens=shape.window_tokens,
+        linear_layers=shape.linear_layers,
+        prompt_flop_per_pair=per_pair,
+        decode_flop_per_key=np.where(shape.mla, latent, per_pair),
+    )
+
+
+def smooth_max(first: Floats, second: Floats, bend: float = BEND) -> Floats:
+    """Return (a^p + b^p)^(1/p): the larger of two times where they differ, a little more where they meet.
+
+    >>> smooth_max(np.array([1.0]), np.array([0.0]))
+    array([1.])
+    """
+    largest = np.maximum(np.maximum(first, second), 1e-30)
+    smaller = np.minimum(first, second) / largest
+    return largest * (1 + smaller**bend) ** (1 / bend)
+
+
+def distinct_experts(experts: Floats, per_token: Floats, tokens: Floats) -> Floats:
+    """Return the experts of a layer that a pass of T independent tokens reads: E·(1 − (1 − k/E)^T).
+
+    One token of Mixtral meets 2 of 8; 64 tokens meet nearly all.
+
+    >>> distinct_experts(np.array([8.0, 8.0]), np.array([2.0, 2.0]), np.array([1.0, 64.0])).round(3)
+    array([2., 8.])
+    """
+    count = np.maximum(experts, 1)
+    miss = np.clip(1 - per_token / count, 0.0, 1 - 1e-12)
+    return experts * -np.expm1(tokens * np.log(miss))
+
+
+def seconds_to_read(values: Floats, bytes_each: Floats, case: Case, fraction: Floats) -> Floats:
+    """Return the time of streaming values from device memory."""
+    return values * bytes_each / (case.chip.hbm_gb_per_s * GIGA * fraction)
+
+
+def quantised_read_s(values: Floats, case: Case, fraction: Floats) -> Floats:
+    """Return the time of reading quantised weights; where the chip must widen them, its plain arithmetic may bind."""
+    widening = values * case.rates.widen_flop / (case.chip.fp32_tflops * TERA)
+    return smooth_max(seconds_to_read(values, case.bytes.weights, case, fraction), widening)
+
+
+def linear_s(case: Case, tokens: Floats, scored: Floats) -> Floats:
+    """Return the time of all products with weights, for `tokens` per replica of which `scored` reach the head.
+
+    Attention and shared weights are divided over the tensor group and repeated over the data group; experts are
+    divided over both. 8-bit and 4-bit peaks hold for quantised weights only; the head stays at 16 bits.
+    """
+    w, p, b, r, chip = case.work, case.placement, case.bytes, case.rates, case.chip
+    local = np.maximum(tokens / p.data, np.minimum(tokens, 1.0))
+    spread = p.tensor * p.data
+    plain = b.attention >= 2.0
+    half, narrow = chip.half_tflops * TERA * r.matrix_half, chip.matrix_tflops * TERA * r.matrix
+    attention = smooth_max(
+        seconds_to_read(w.attention / p.tensor, b.attention, case, np.where(plain, r.weights_half, r.weights)),
+        2 * w.attention * local / p.tensor / np.where(plain, half, narrow),
+    )
+    dense = smooth_max(quantised_read_s(w.dense / p.tensor, case, r.weights), 2 * w.dense * local / p.tensor / narrow)
+    read = distinct_experts(w.expert_count, w.experts_per_token, np.maximum(tokens, 1.0) ** r.routing_exponent)
+    uneven = np.where(p.expert > 1, r.imbalance, 1.0) / spread
+    experts = smooth_max(
+        quantised_read_s(w.moe_layers * w.expert * read, case, r.experts) * uneven,
+        2 * w.moe_layers * w.experts_per_token * w.expert * tokens * uneven
+        / (chip.matrix_tflops * TERA * r.matrix_experts),
+    )  # fmt: skip
+    head = smooth_max(
+        seconds_to_read(w.head / p.tensor, b.head, case, r.weights_half), 2 * w.head * scored / p.data / p.tensor / half
+    )
+    host = offloaded_s(case)
+    return np.maximum(attention + dense + np.where(w.expert_count > 0, experts, 0.0) + head, host)
+
+
+def offloaded_s(case: Case) -> Floats:
+    """Return the time of reading the offloaded share of the weights over the host link, once per pass."""
+    share = case.options.offloaded * weight_bytes(case) / case.placement.gpus
+    return share / (case.chip.host_gb_per_s * GIGA)
+
+
+def keys_per_layer(work: Work, context: Floats) -> Floats:
+    """Return the cached tokens that one new token reads, summed over the layers; windows cap theirs."""
+    window = np.minimum(context, np.maximum(work.window_tokens, 1.0))
+    return work.full_layers * context + work.window_layers * window
+
+
+def cache_read_s(case: Case, sequences: Floats, context: Floats) -> Floats:
+    """Return the time in which a step's attention reads the cache of all running sequences."""
+    w, p, r = case.work, case.placement, case.rates
+    per_rank = sequences / p.data * keys_per_layer(w, context)
+    divided = np.minimum(p.tensor, w.cache_heads)
+    reading = seconds_to_read(per_rank * w.cached_values / divided, case.bytes.cache, case, r.cache)
+    flop = per_rank * w.decode_flop_per_key / p.tensor
+    bound = smooth_max(reading, flop / (case.chip.half_tflops * TERA * r.matrix_half))
+    return np.maximum(bound, keys_per_layer(w, context) * r.serial_key_ns * 1e-9)
+
+
+def prompt_attention_s(case: Case, prompts: Floats, prompt_tokens: Floats) -> Floats:
+    """Return the time of attention within prompts: causal pairs of the tokens that no prefix cache holds."""
+    w, p = case.work, case.placement
+    fresh = prompt_tokens * (1 - case.options.prefix_hit)
+    pairs = w.full_layers * fresh * (prompt_tokens - fresh / 2)
+    pairs = pairs + w.window_layers * fresh * np.minimum(prompt_tokens, np.maximum(w.window_tokens, 1.0))
+    flop = prompts / p.data * pairs * w.prompt_flop_per_pair / p.tensor
+    return flop / (case.chip.half_tflops * TERA * case.rates.attention)
+
+
+def latency_s(case: Case) -> Floats:
+    """Return the fixed time of a pass: kernels of every layer, routing, latent and linear mixers, stages."""
+    w, r = case.work, case.rates
+    layers = w.layers * (r.layer_us + w.latent * r.latent_layer_us) + w.linear_layers * r.linear_layer_us
+    routed = w.moe_layers * r.expert_layer_us
+    return (layers + routed + (case.placement.pipeline - 1) * r.stage_us) * MICRO
+
+
+def exchange_s(case: Case, tokens: Floats) -> Floats:
+    """Return the time of a pass's collectives: two all-reduces per layer, or two exchanges per layer of experts.
+
+    All-reduce: latency·(1 + growth·(log2 n − 1)) + 2·(n−1)/n · message ÷ bandwidth (Thakur et al. 2005).
+    Attention data parallel sends each token to the ranks of its experts and back instead.
+    """
+    w, p, r, chip = case.work, case.placement, case.rates, case.chip
+    local = np.maximum(tokens / p.data, np.minimum(tokens, 1.0))
+    message = local * w.hidden * 2.0
+    rate = chip.link_gb_per_s * GIGA * r.link
+    doublings = np.log2(np.maximum(p.tensor, 2.0))
+    ring = (
+        r.allreduce_us * MICRO * (1 + r.allreduce_growth * (doublings - 1))
+        + 2 * (p.tensor - 1) / p.tensor * message / rate
+    )
+    reduced = np.where(p.tensor > 1, 2 * w.layers * ring, 0.0)
+    ranks = p.tensor * p.data
+    copies = np.minimum(w.experts_per_token, ranks) * (ranks - 1) / np.maximum(ranks, 1)
+    swap = r.exchange_us * MICRO + r.exchange_exposed * copies * message / rate
+    return reduced + np.where((p.data > 1) & (w.expert_count > 0), 2 * w.moe_layers * swap, 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class StepParts(Columns):
+    """Seconds of one decode step by what they go to; `total_s` is what a sequence waits for its next token."""
+
+    linear_s: Floats
+    attention_s: Floats
+    latency_s: Floats
+    exchange_s: Floats
+    host_s: Floats
+    prompt_s: Floats
+    total_s: Floats
+
+
+def decode_step(case: Case, sequences: Floats, context: Floats, prompt_s: Floats | float = 0.0) -> StepParts:
+    """Return the time of one decode step of `sequences` with `context` cached tokens each.
+
+    With pipeline stages each holds its part of the sequences, and a token passes all stages. Speculation scores
+    draft + 1 tokens per sequence in one step. Host work hides behind the device in modern engines.
+    """
+    p, r, o = case.placement, case.rates, case.options
+    held = np.maximum(sequences / p.pipeline, np.minimum(sequences, 1.0))
+    scored = held * (1 + o.draft_tokens)
+    linear = linear_s(case, scored, scored)
+    attention = cache_read_s(case, held, context)
+    latency, exchange = latency_s(case), exchange_s(case, scored)
+    device = (linear + attention + latency + exchange) * r.engine * (1 + o.draft_tokens * o.draft_cost)
+    host = r.host_ms * MILLI + (r.sequence_us * held / p.data + r.host_layer_us * case.work.layers) * MICRO
+    step = np.where(r.overlapped, smooth_max(device, host, HOST_BEND), device + host)
+    return StepParts(
+        linear * r.engine, attention * r.engine, latency * r.engine, exchange * r.engine, step - device,
+        np.broadcast_to(np.asarray(prompt_s, dtype=np.float64), step.shape), step + prompt_s,
+    )  # fmt: skip
+
+
+def tokens_per_step(options: Options) -> Floats:
+    """Return the tokens that a step yields per sequence with d drafted tokens kept with probability a each.
+
+    (1 − a^(d+1)) ÷ (1 − a): Leviathan et al. 2023, arXiv:2211.17192, eq. 1.
+    """
+    kept = np.clip(options.acceptance, 0.0, 1 - 1e-9)
+    return (1 - kept ** (options.draft_tokens + 1)) / (1 - kept)
+
+
+def prompt_s(case: Case, prompt_tokens: Floats, prompts: Floats | float = 1.0) -> Floats:
+    """Return the time to read prompts that nobody else delays: the time to the first token, without a queue.
+
+    Chunks of a prompt follow each other through pipeline stages: (stages − 1 + chunks) ÷ (stages · chunks).
+    """
+    p, r = case.placement, case.rates
+    fresh = np.maximum(prompt_tokens * (1 - case.options.prefix_hit), 1.0)
+    count = np.broadcast_to(np.asarray(prompts, dtype=np.float64), fresh.shape)
+    tokens = count * fresh
+    work = linear_s(case, tokens, count) + prompt_attention_s(case, count, prompt_tokens) + exchange_s(case, tokens)
+    chunks = np.maximum(tokens / PROMPT_CHUNK_TOKENS, 1.0)
+    staged = work * (p.pipeline - 1 + chunks) / (p.pipeline * chunks) if np.any(p.pipeline > 1) else work
+    return (staged + latency_s(case)) * r.prefill * r.engine + r.host_ms * MILLI
+
+
+def prompts_share_s(
+    case: Case, sequences: Floats, context: Floats, prompt_tokens: Floats, output_tokens: Floats
+) -> Floats:
+    """Return the time that prompts add to a decode step at a steady state: sequences ÷ output prompts start per step.
+
+    Engines that fuse both phases pay for what the prompt's tokens add to the step's products; others stop decoding
+    while they read it. A sequence does not wait for its own prompt.
+    """
+    starting = sequences / output_tokens
+    together = np.maximum(starting, 1.0)
+    separate = prompt_s(case, prompt_tokens, together)
+    fresh = np.maximum(prompt_tokens * (1 - case.options.prefix_hit), 1.0) * together
+    held = np.maximum(sequences / case.placement.pipeline, np.minimum(sequences, 1.0))
+    products = linear_s(case, held + fresh, held + together) - linear_s(case, held, held)
+    sent = exchange_s(case, held + fresh) - exchange_s(case, held)
+    pairs = prompt_attention_s(case, together, prompt_tokens)
+    joined = (np.maximum(products, 0) + np.maximum(sent, 0) + pairs) * case.rates.prefill * case.rates.engine
+    added = np.where(case.rates.fused, joined / case.placement.pipeline, separate) * (starting / together)
+    return np.where(prompt_tokens > 0, added, 0.0)
+
+
+def weight_bytes(case: Case) -> Floats:
+    """Return the bytes of the weights of one replica, repeated over the data group where attention is."""
+    w, b, p = case.work, case.bytes, case.placement
+    shared = (w.attention * b.attention + w.dense * b.weights + 2 * w.head * b.head) * p.data
+    return shared + w.moe_layers * w.expert_count * w.expert * b.weights
+
+
+def cache_bytes_per_sequence(case: Case, context: Floats) -> Floats:
+    """Return the cache of one sequence over all ranks; heads fewer than ranks are repeated."""
+    repeated = np.maximum(case.placement.tensor / case.work.cache_heads, 1.0)
+    return keys_per_layer(case.work, context) * case.work.cached_values * case.bytes.cache * repeated
+
+
+def free_memory_bytes(case: Case) -> Floats:
+    """Return what weights and workspace leave for the cache in one replica; negative where the weights do not fit."""
+    gpus = case.placement.gpus
+    resident = weight_bytes(case) * (1 - case.options.offloaded)
+    return gpus * (case.chip.memory_gb * GIGA * USABLE_MEMORY - RESERVED_GB * GIGA) - resident
+
+
+def capacity_sequences(case: Case, prompt_tokens: Floats, output_tokens: Floats) -> Floats:
+    """Return the sequences whose cache fits at once, each half-way through its output; 0 if weights do not fit."""
+    each = cache_bytes_per_sequence(case, prompt_tokens + output_tokens / 2)
+    return np.maximum(np.floor(free_memory_bytes(case) / np.maximum(each, 1.0)), 0.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Steady(Columns):
+    """A replica under a steady load: per sequence, per replica, and where the time goes."""
+
+    sequences: Floats
+    tpot_s: Floats  # what a user waits between two tokens, prompts of others included
+    ttft_s: Floats  # without a queue
+    output_tokens_per_s: Floats
+    prompt_time_fraction: Floats  # share of the time that goes to prompts
+    step: StepParts
+
+
+def steady(
+    case: Case, sequences: Floats, prompt_tokens: Floats, output_tokens: Floats, *, mixed: Flags | bool = True
+) -> Steady:
+    """Return the speed of a replica that always runs `sequences`, each replaced by a new one when it ends.
+
+    Per token a sequence waits for a step and for the prompts of the others; the replica also spends the own prompts.
+    """
+    context = prompt_tokens + output_tokens / 2
+    per_step = tokens_per_step(case.options)
+    share = prompts_share_s(case, sequences, context, prompt_tokens, output_tokens / per_step)
+    share = np.where(mixed, share, 0.0)
+    others = np.maximum(sequences - 1, 0.0) / np.maximum(sequences, 1.0)
+    step = decode_step(case, sequences, context, share * others)
+    whole = step.total_s - step.prompt_s + share
+    return Steady(
+        sequences=sequences,
+        tpot_s=step.total_s / per_step,
+        ttft_s=prompt_s(case, prompt_tokens),
+        output_tokens_per_s=sequences * per_step / whole,
+        prompt_time_fraction=share / whole,
+        step=step,
+    )

@@ -1,0 +1,68 @@
+"""Building cases: records and words on one side, structs of arrays on the other."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gpucost.physics.columns import METHODS, Floats, Integers, LayoutColumns, code_of
+from gpucost.physics.hardware import HardwareColumns
+from gpucost.physics.software import CLASSES
+from gpucost.physics.training.efficiency import resolve
+from gpucost.physics.training.steps import Case, Recipe
+from gpucost.physics.transformer import Shape
+
+
+def recipe_columns(
+    count: int,
+    sequence_tokens: ArrayLike,
+    *,
+    method: str | Sequence[str] = "full",
+    adapter_rank: ArrayLike = 16.0,
+    adapter_share: ArrayLike = 1.0,
+    state_bytes: ArrayLike = 16.0,
+    gradient_bytes: ArrayLike = 4.0,
+    cast_bytes: ArrayLike = 0.0,
+    causal: ArrayLike = True,
+) -> Recipe:
+    """Return the recipe of `count` cases; what is a single value holds for all.
+
+    An AdamW update with `state_bytes` per parameter reads and writes about twice those (fp32 states: gradient,
+    master, two moments read, three written, weights written, norm and reset: 34 bytes).
+    """
+
+    def floats(value: ArrayLike) -> Floats:
+        return np.broadcast_to(np.asarray(value, dtype=np.float64), (count,))
+
+    methods = [method] if isinstance(method, str) else list(method)
+    codes = np.array([code_of(name, METHODS, "method") for name in methods], dtype=np.int64)
+    return Recipe(
+        sequence_tokens=floats(sequence_tokens),
+        method=np.broadcast_to(codes, (count,)),
+        causal=np.broadcast_to(np.asarray(causal, dtype=np.bool_), (count,)),
+        optimizer_bytes=2 * floats(state_bytes) + 2,
+        gradient_bytes=floats(gradient_bytes),
+        cast_bytes=floats(cast_bytes),
+        adapter_rank=floats(adapter_rank),
+        adapter_share=floats(adapter_share),
+    )
+
+
+def software_codes(names: Sequence[str]) -> Integers:
+    """Return the codes of software classes."""
+    return np.array([code_of(name, CLASSES, "software class") for name in names], dtype=np.int64)
+
+
+def build_case(
+    shape: Shape,
+    hardware: HardwareColumns,
+    layout: LayoutColumns,
+    recipe: Recipe,
+    values: Mapping[str, float],
+    *,
+    software: Integers,
+    software_year: Floats,
+) -> Case:
+    """Join the parts of a case and look its efficiencies up in the calibration's values."""
+    efficiency = resolve(values, hardware.family, software, software_year, hardware.year)
+    return Case(shape, hardware, layout, recipe, efficiency)

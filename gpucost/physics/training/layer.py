@@ -1,0 +1,218 @@
+"""What one layer costs for one micro-batch on one accelerator: products, attention, traffic, and exchanges.
+
+Each function takes a case and the tokens of a micro-batch and returns seconds; nothing here knows the schedule.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpucost.physics import collectives as net
+from gpucost.physics import transformer as tf
+from gpucost.physics.columns import Columns, Floats
+from gpucost.physics.hardware import peak_tflops
+from gpucost.physics.training.efficiency import Efficiencies
+from gpucost.physics.training.structs import FP4, FP8, FULL, HALF_BYTES, INT8, LORA, QLORA, TERA, Case
+
+FLASH_HEAD_DIM = 48.0  # head dimension at which fused attention reaches half of its long-head speed
+ACTIVATION_SHARE = 0.15  # traffic of one feed-forward value against that of one residual value
+
+# Products ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Rates(Columns):
+    """Reachable rates: FLOP/s of products at the layout's precision and at 16 bits, bytes/s of the memory."""
+
+    matrix_flop_per_s: Floats
+    half_flop_per_s: Floats
+    flash_flop_per_s: Floats
+    bytes_per_s: Floats
+    value_bytes: Floats  # bytes per value that products read
+
+
+def rates(case: Case) -> Rates:
+    """Return the reachable rates: dense peak × the fitted share, for the layout's precision and for 16 bits."""
+    e, precision = case.efficiency, case.layout.precision
+    eight = (precision == FP8) | (precision == INT8)
+    ratio = np.ones(len(case))
+    for code, share in ((FP8, e.fp8_ratio), (INT8, e.int8_ratio), (FP4, e.fp4_ratio)):
+        ratio = np.where(precision == code, share, ratio)
+    half = case.hardware.half_tflops * TERA
+    return Rates(
+        matrix_flop_per_s=peak_tflops(case.hardware, precision) * TERA * e.matrix * ratio,
+        half_flop_per_s=half * e.matrix,
+        flash_flop_per_s=half * e.flash,
+        bytes_per_s=case.hardware.hbm_gb_per_s * net.GB * e.copy,
+        value_bytes=np.where(eight, 1.0, np.where(precision == FP4, 0.5, HALF_BYTES)),
+    )
+
+
+def product_s(
+    rows: Floats,
+    columns: Floats,
+    depth: Floats,
+    flop_per_s: Floats,
+    rate: Rates,
+    e: Efficiencies,
+    groups: Floats | float = 1.0,
+) -> Floats:
+    """Return the time of a product rows × depth × columns, in `groups` with weights of their own.
+
+    Compute, 2·(m + g·m0)·(n + w0)·(k + w0) ÷ rate, and memory traffic, combined as √(a² + b²): tiles and waves round
+    each dimension up (m0 per group, w0), and a narrow product is bound by its bytes.
+    """
+    compute = 2 * (rows + groups * e.matrix_tokens) * (columns + e.matrix_width) * (depth + e.matrix_width) / flop_per_s
+    values = rows * (depth + columns) + groups * depth * columns
+    moved = values * HALF_BYTES / rate.bytes_per_s
+    both: Floats = np.hypot(compute, moved)
+    return both
+
+
+def layer_products_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
+    """Return the time of one mean layer's products in one pass over a micro-batch."""
+    s, e, t = case.shape, case.efficiency, case.layout.tensor
+    h, peak = s.hidden, rate.matrix_flop_per_s
+    wide = np.where(s.gated, 2.0, 1.0)
+    attention = 2 * product_s(tokens, tf.attention_matrix_parameters(s) / (2 * h * t), h, peak, rate, e)
+    width = s.ffn_hidden / t
+    dense = np.where(
+        s.ffn_hidden > 0,
+        product_s(tokens, wide * width, h, peak, rate, e) + product_s(tokens, h, width, peak, rate, e),
+        0.0,
+    )
+    moe = tf.moe_layers(s) / s.layers
+    if not np.any(moe > 0):
+        return attention + dense
+    return attention + (1 - moe) * dense + moe * expert_products_s(case, rate, tokens)
+
+
+def expert_products_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
+    """Return the time of one mixture of experts' products in one pass: routed on the busiest rank, and shared.
+
+    With expert parallelism a rank keeps experts ÷ expert of them whole and receives its share of the tokens; without
+    it, every rank keeps a tensor slice of all experts.
+    """
+    s, e, layout = case.shape, case.efficiency, case.layout
+    h, peak, wide = s.hidden, rate.matrix_flop_per_s, np.where(s.gated, 2.0, 1.0)
+    spread = layout.expert > 1
+    rows = tokens * s.experts_per_token / np.where(spread, layout.tensor, 1.0)
+    width = s.expert_ffn_hidden / np.where(spread, 1.0, layout.tensor)
+    local = np.maximum(s.experts / layout.expert, 1.0)
+    routed = product_s(rows, wide * width, h, peak, rate, e, local) + product_s(rows, h, width, peak, rate, e, local)
+    shared_width = s.shared_experts * s.shared_ffn_hidden / layout.tensor
+    shared = product_s(tokens, wide * shared_width, h, peak, rate, e) + product_s(
+        tokens, h, shared_width, peak, rate, e
+    )
+    return routed * np.where(spread, e.expert_imbalance, 1.0) + np.where(s.shared_experts > 0, shared, 0.0)
+
+
+def layer_attention_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
+    """Return the time of one mean layer's attention core, forward and backward, with what is repeated.
+
+    Fused: half the square under the causal mask, 1 forward and 2.5 backward (arXiv:2307.08691, section 3.1.2), at a
+    rate that grows with sequence and head dimension. Unfused: the whole square, three passes, and the score matrix
+    moved through memory again and again.
+    """
+    s, e, layout, recipe = case.shape, case.efficiency, case.layout, case.recipe
+    sequence, head = recipe.sequence_tokens, np.maximum(tf.query_width(s) / s.heads, 1.0)
+    full, some = layout.recompute == FULL, layout.recompute > 0
+    share = tokens / layout.tensor / s.layers
+    reach = sequence / (sequence + e.flash_tokens) * head / (head + FLASH_HEAD_DIM)
+    fused = tf.attention_flop(s, sequence, recipe.causal) * share * np.where(full, 4.5, 3.5)
+    fused_s = fused / (rate.flash_flop_per_s * reach)
+    if np.all(layout.flash):
+        return fused_s
+    square = tf.attention_flop(s, sequence, False) * share * np.where(some, 4.0, 3.0)
+    scores = s.heads / layout.tensor * tokens * sequence * HALF_BYTES * e.softmax_passes * np.where(some, 4 / 3, 1.0)
+    unfused_s = square * (1 + e.matrix_width / head) / rate.half_flop_per_s + scores / rate.bytes_per_s
+    return np.where(layout.flash, fused_s, unfused_s)
+
+
+def layer_elementwise_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
+    """Return the time of one mean layer's norms, activations, rotations and residuals, forward and backward.
+
+    Traffic: passes · 2 bytes · (residual width + 0.15 · feed-forward values). Without sequence parallelism half of
+    the residual's traffic (norms, dropout) is repeated on every tensor rank (arXiv:2205.05198, section 4.2).
+    """
+    s, e, layout = case.shape, case.efficiency, case.layout
+    moe = tf.moe_layers(s) / s.layers
+    active = s.experts_per_token * s.expert_ffn_hidden + s.shared_experts * s.shared_ffn_hidden
+    ffn = ((1 - moe) * s.ffn_hidden + moe * active) * np.where(s.gated, 1.5, 1.0) / layout.tensor
+    residual = s.hidden * np.where(layout.sequence_parallel, 1 / layout.tensor, 0.5 + 0.5 / layout.tensor)
+    values = e.elementwise_passes * (residual + ACTIVATION_SHARE * ffn)
+    routed = moe * e.expert_passes * s.experts_per_token * s.hidden / layout.tensor
+    again = np.where(layout.recompute == FULL, 4 / 3, 1.0)
+    return tokens * HALF_BYTES * (values + routed) * again / rate.bytes_per_s
+
+
+def logits_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
+    """Return the time of the output projection and the loss of one micro-batch, forward and backward, at 16 bits."""
+    s, e, layout = case.shape, case.efficiency, case.layout
+    share = s.vocab / layout.tensor
+    passes = np.where(case.recipe.method >= LORA, 2.0, 3.0)
+    product = product_s(tokens, share, s.hidden, rate.half_flop_per_s, rate, e) * passes
+    return product + tokens * share * e.loss_bytes / rate.bytes_per_s
+
+
+def layer_adapter_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
+    """Return the time of one layer's adapters: two skinny products per target and pass, bound by their traffic.
+
+    QLoRA unpacks the frozen weights in every pass: half a byte read, two written and read again.
+    """
+    s, e, layout, recipe = case.shape, case.efficiency, case.layout, case.recipe
+    tuned = recipe.method >= LORA
+    if not np.any(tuned):
+        return np.zeros(len(case))
+    weights = tf.layers_linear_flop(s) / 2 / s.layers / layout.tensor
+    ends = recipe.adapter_share * 2 * weights / s.hidden  # inputs and outputs of the adapted matrices
+    traffic = tokens * HALF_BYTES * e.adapter_passes * ends
+    flop = 6 * tokens * ends * recipe.adapter_rank
+    passes = np.where(layout.recompute == FULL, 3.0, 2.0)
+    unpacked = np.where(recipe.method == QLORA, weights * 4.5 * passes, 0.0)
+    time = (traffic + unpacked) / rate.bytes_per_s + flop / (0.25 * rate.half_flop_per_s)
+    return np.where(tuned, time, 0.0)
+
+
+# Exchanges ---------------------------------------------------------------------------------------------------------
+
+
+def case_links(case: Case) -> net.Links:
+    """Return the links at the fractions that collectives reach."""
+    e = case.efficiency
+    return net.links(case.hardware, e.scaleup, e.scaleout, e.scaleup_latency_us, e.scaleout_latency_us)
+
+
+def layer_tensor_s(case: Case, link: net.Links, tokens: Floats) -> Floats:
+    """Return the exposed time of one layer's tensor-parallel exchanges: two all-reduces each way, two more repeated.
+
+    With sequence parallelism each is an all-gather and a reduce-scatter of the same volume (arXiv:2205.05198).
+    """
+    group = net.tier(link, case.layout.tensor, np.ones(len(case)))
+    count = np.where(case.layout.recompute == FULL, 6.0, 4.0)
+    return case.efficiency.tensor_exposed * count * net.all_reduce_s(group, tokens * case.shape.hidden * HALF_BYTES)
+
+
+def layer_context_s(case: Case, link: net.Links, tokens: Floats, attention_s: Floats) -> Floats:
+    """Return the exposed time of one layer's context-parallel ring: keys and values forward, twice that backward.
+
+    The ring hides behind the attention that it feeds (arXiv:2310.01889, section 3); what is longer is exposed.
+    """
+    layout, s = case.layout, case.shape
+    group = net.tier(link, layout.context, layout.tensor)
+    message = layout.context * tokens * tf.kv_values_per_token(s) * HALF_BYTES / np.minimum(layout.tensor, s.kv_heads)
+    return exposed_s(3 * net.ring_s(group, message), attention_s, case.efficiency.interference)
+
+
+def layer_expert_s(case: Case, link: net.Links, tokens: Floats) -> Floats:
+    """Return the exposed time of one mean layer's expert exchange: dispatch and combine, forward and backward."""
+    layout, s = case.layout, case.shape
+    group = net.tier(link, layout.expert, np.ones(len(case)))
+    row = tokens / layout.tensor * s.hidden * HALF_BYTES
+    count = np.where(layout.recompute == FULL, 6.0, 4.0) * tf.moe_layers(s) / s.layers
+    return case.efficiency.alltoall_exposed * count * net.expert_exchange_s(group, row, s.experts_per_token, link)
+
+
+def exposed_s(exchange: Floats, compute: Floats, interference: Floats) -> Floats:
+    """Return what an exchange adds to the compute it overlaps: the excess, and a slow-down while both run."""
+    return np.maximum(exchange - compute, 0.0) + interference * np.minimum(exchange, compute)

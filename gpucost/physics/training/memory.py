@@ -1,0 +1,326 @@
+"""Memory of training on the fullest GPU: weights, gradients, optimizer states, activations, logits, buffers.
+
+The allocator's peak is the largest of five moments of a step, each counted from what is alive then:
+
+    loss       weights + states + activations + logits and their gradient
+    backward   weights + states + activations + one layer rebuilt and its temporaries
+    end        weights + states + all gradients + one layer
+    update     weights + states + all gradients + the update's temporaries
+    forward    weights + states + activations + logits + the 16-bit copies that autocast caches until the loss is there
+
+Between them gradients grow and activations shrink linearly, so that the ends are the extremes. The prediction is
+`torch.cuda.max_memory_allocated`; what the process and fragmentation take besides is in `usable_bytes`.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from gpucost.physics.columns import Columns, Flags, Floats, Integers, LayoutColumns
+from gpucost.physics.training.memory_activations import LayerBytes, layer_bytes
+from gpucost.physics.training.memory_recipe import AUTOCAST, FUSED, LORA, QLORA, MemoryRecipe, memory_recipe
+from gpucost.physics.training.steps import Recipe
+from gpucost.physics.transformer import (
+    Shape,
+    ffn_matrices,
+    moe_layers,
+    mtp_parameters,
+    parameter_parts,
+    total_parameters,
+)
+from gpucost.units import GIB
+
+MOMENTS = ("loss", "backward", "end", "update", "forward")
+WORKSPACE_BYTES = 7e7  # two 32 MiB workspaces of the matrix library
+# By style: fp32 softmax, its gradient and a copy; fused kernels work in place; a compiled loss stays in 16 bits.
+LOGIT_BYTES = np.array([8.0, 12.0, 4.0, 12.0, 12.0, 12.0, 12.0])
+FORWARD_LOGIT_BYTES = 8.0  # fp32 logits and their softmax, before anything flows back
+# Measured on H200 (models/measurements/limits.csv): the driver keeps 0.64 GB and the process 0.81 GB outside the
+# allocator, which gave up with 0.5 to 6 % more reserved than its peak.
+CONTEXT_BYTES = 1.5e9
+FRAGMENTATION_RATIO = 1.06
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryColumns(Columns):
+    """Bytes on the fullest GPU at the moment of the peak, by component."""
+
+    weights_bytes: Floats
+    gradients_bytes: Floats
+    optimizer_bytes: Floats
+    activations_bytes: Floats
+    logits_bytes: Floats
+    buffers_bytes: Floats  # gathered shards, reduction buckets, 16-bit copies, workspaces
+    temporary_bytes: Floats  # one layer's rebuilt activations and backward temporaries, the update's
+    total_bytes: Floats
+    moment: Integers  # code into MOMENTS
+    first_stage: Flags  # the fullest GPU holds the first pipeline stage
+
+
+@dataclass(frozen=True, slots=True)
+class Holdings(Columns):
+    """Parameters that one GPU of a pipeline stage holds, before sharding over data-parallel ranks."""
+
+    trained: Floats
+    trained_shard: Floats  # trained ÷ the ranks that shard them
+    frozen: Floats  # in frozen_bytes
+    frozen_shard: Floats
+    frozen_dense: Floats  # embeddings and head that stay in 16 bits
+    block: Floats  # matrices of one layer
+    matrices: Floats  # of all layers of the stage
+    ends: Floats  # embedding and head
+
+
+def adapter_parameters(shape: Shape, rank: ArrayLike, share: ArrayLike = 1.0) -> Floats:
+    """Return the parameters of low-rank adapters on every matrix of the layers: r·(inputs + outputs).
+
+    LoRA (Hu et al. 2021, arXiv:2106.09685, section 4.1). Llama 3 8B at rank 16 by hand: per layer
+    16·(8192 + 5120 + 5120 + 8192 + 3·18432) = 1,310,720; 32 layers: 41,943,040.
+
+    >>> from gpucost.physics.transformer import stack
+    >>> from gpucost.types import Architecture
+    >>> llama = stack([Architecture("llama-3-8b", "", 32, 4096, 32, 8, 128, 14336, True, 128256, False)])
+    >>> adapter_parameters(llama, 16)
+    array([41943040.])
+    """
+    h, q, kv = shape.hidden, shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
+    latent = shape.kv_lora_rank + shape.qk_rope_dim
+    per_head = shape.qk_nope_dim + shape.v_head_dim
+    queries = np.where(shape.q_lora_rank > 0, h + 2 * shape.q_lora_rank, h) + shape.heads * (
+        shape.qk_nope_dim + shape.qk_rope_dim
+    )
+    mla = queries + h + latent + shape.kv_lora_rank + shape.heads * per_head + shape.heads * shape.v_head_dim + h
+    attention = np.where(shape.mla, mla, 2 * (h + q) + 2 * (h + kv))
+    moe, matrices = moe_layers(shape), ffn_matrices(shape)
+    dense = (shape.layers - moe) * matrices * (h + shape.ffn_hidden)
+    routed = shape.experts * (h + shape.expert_ffn_hidden) + shape.shared_experts * (h + shape.shared_ffn_hidden)
+    ends = shape.layers * attention + dense + moe * matrices * routed
+    return np.asarray(rank, dtype=np.float64) * np.asarray(share, dtype=np.float64) * ends
+
+
+def holdings(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, first: Flags, last: Flags) -> Holdings:
+    """Return what one GPU of a stage holds. `first` and `last` say which ends of the model the stage has.
+
+    Routed experts are divided by the expert-parallel degree (by the tensor degree where that is 1), the rest by the
+    tensor degree; data-parallel ranks that hold the same parameters share their states.
+    """
+    parts, split = parameter_parts(shape), layout.tensor
+    layers = np.ceil(shape.layers / layout.pipeline) / shape.layers
+    embedding = parts.input_embedding * first
+    head = np.where(shape.tied_embeddings & first, 0.0, shape.vocab * shape.hidden) * last
+    ends = (embedding + head) / np.where(recipe.vocabulary_split, split, 1.0)
+    spread = np.where(layout.expert > 1, layout.expert, layout.tensor)
+    routed = parts.routed_experts / spread
+    both = parts.input_embedding + parts.output_embedding + parts.routed_experts
+    dense = (total_parameters(shape) - both) / split
+    extra = mtp_parameters(shape) / split * last
+    ranks = layout.data * layout.context
+    expert_ranks = np.where(layout.expert > 1, np.maximum(ranks * layout.tensor / layout.expert, 1.0), ranks)
+    tuned = recipe.method >= LORA
+    adapters = adapter_parameters(shape, recipe.adapter_rank, recipe.adapter_share) * layers / split
+    full = (dense + routed) * layers + ends + extra
+    sharded = ((dense * layers) + ends + extra) / ranks + routed * layers / expert_ranks
+    base = (dense + routed) * layers
+    return Holdings(*np.broadcast_arrays(
+        np.where(tuned, adapters, full), np.where(tuned, adapters / ranks, sharded),
+        np.where(tuned, base, 0.0), np.where(tuned, dense * layers / ranks + routed * layers / expert_ranks, 0.0),
+        np.where(tuned, ends, 0.0), (dense + routed) / shape.layers, base, ends,
+    ))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Lasting(Columns):
+    """What stays through the whole step."""
+
+    weights: Floats
+    optimizer: Floats
+    gradients: Floats  # all of them, once they are there
+    kept_gradients: Floats  # those that are there already when the last forward pass begins
+
+
+def lasting(layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings) -> Lasting:
+    """Return weights, states and gradients on one GPU (ZeRO, arXiv:1910.02054, figure 1).
+
+    Stage 1 shares the states over the ranks, 2 the gradients too, 3 the weights too. Fused frameworks keep a
+    gradient buffer through the step, plain ones after the first micro-batch; plain all-reduce keeps buckets beside
+    the gradients unless these live in them. Under autocast (fp32 weights) stage 2 gathers 16-bit copies.
+    """
+    tuned = recipe.method >= LORA
+    sharding = np.where(layout.data * layout.context > 1, layout.sharding, 0)
+    states = np.where(sharding >= 1, held.trained_shard, held.trained) * np.where(
+        tuned, 2 * recipe.adapter_bytes, recipe.state_bytes
+    )
+    trained = np.where(sharding >= 3, held.trained_shard, held.trained)
+    each = np.where(tuned, recipe.adapter_bytes, recipe.weight_bytes)
+    gathered = (sharding == 2) & (each == 4) & ~tuned
+    weights = np.where(gathered, 4 * held.trained_shard + 2 * held.trained, each * trained)
+    frozen = np.where(sharding >= 3, held.frozen_shard, held.frozen)
+    dense = np.where(sharding >= 3, held.frozen_dense / (layout.data * layout.context), held.frozen_dense)
+    weights = weights + recipe.frozen_bytes * frozen + 2 * dense
+    gradient = np.where(tuned, recipe.adapter_bytes, recipe.gradient_bytes)
+    plain = (layout.data * layout.context > 1) & (sharding <= 1) & (recipe.style != FUSED)
+    gradients = gradient * np.where(sharding >= 2, held.trained_shard, held.trained)
+    doubled = np.where(plain & ~recipe.gradient_views, 2.0, 1.0)
+    kept = np.where((recipe.style == FUSED) & ~tuned | plain, 1.0, 0.0)
+    kept = np.where(layout.micro_batches > 1, doubled, kept)
+    offloaded = recipe.offload_states
+    return Lasting(*np.broadcast_arrays(
+        np.where(recipe.offload_weights, 0.0, weights), np.where(offloaded, 0.0, states),
+        np.where(offloaded, 0.0, gradients * doubled), np.where(offloaded, 0.0, gradients * kept),
+    ))  # fmt: skip
+
+
+def in_flight(layout: LayoutColumns, first: Flags) -> Floats:
+    """Return the micro-batches whose activations a stage holds under 1F1B: p on the first, one on the last.
+
+    Interleaving adds (p − 1)/(p·v) on the first stage (arXiv:2205.05198, section 4.2.3).
+    """
+    p, v = layout.pipeline, layout.virtual_stages
+    several = np.minimum(p, layout.micro_batches) * np.where(v > 1, 1 + (p - 1) / (p * v), 1.0)
+    return np.where(first, several, 1.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Passing(Columns):
+    """What comes and goes within a step."""
+
+    activations: Floats
+    logits: Floats
+    forward_logits: Floats
+    cached_casts: Floats  # 16-bit copies that autocast holds to the end of the forward pass
+    rebuilt: Floats  # the layer in its backward pass, beyond what is saved of it
+    head_gradient: Floats
+    casts: Floats
+    gathered_ends: Floats  # embedding and head gathered from their shards
+    gathered_blocks: Floats
+    block_reduction: Floats  # gradients of one block on their way to the shards
+
+
+def passing(
+    shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings, first: Flags, last: Flags
+) -> Passing:
+    """Return the activations, logits and buffers of a stage."""
+    tokens = layout.micro_batch * recipe.sequence_tokens / layout.context
+    layer: LayerBytes = layer_bytes(shape, layout, recipe)
+    layers = np.ceil(shape.layers / layout.pipeline)
+    rows = np.where(recipe.loss_chunk_tokens > 0, np.minimum(tokens, recipe.loss_chunk_tokens), tokens)
+    final = (
+        np.where(recipe.method >= LORA, 8.0, 4.0)
+        * shape.hidden
+        * tokens
+        / np.where(layout.sequence_parallel, layout.tensor, 1.0)
+    )
+    activations = tokens * layer.saved * layers * in_flight(layout, first) + final * last
+    width = shape.vocab / np.where(recipe.vocabulary_split, layout.tensor, 1.0) * last
+    softmax = np.where(recipe.loss_chunk_kept, 4 * (tokens - rows), 0.0)
+    logits = width * (rows * LOGIT_BYTES[recipe.style] + softmax)
+    tuned = recipe.method >= LORA
+    head = shape.hidden * width
+    chunked = (recipe.loss_chunk_tokens > 0) & ~tuned
+    sharded = (layout.sharding >= 3) & (layout.data * layout.context > 1)
+    wire = np.where(sharded, 2.0, recipe.gradient_bytes)
+    cached = np.where(layout.sharding >= 2, 0.0, recipe.cast_bytes)
+    casts = cached * (np.where(layout.recompute == 2, held.block, held.matrices) + head)
+    fetched = sharded | recipe.offload_weights
+    unpacked = np.where(
+        recipe.method == QLORA, 4 * shape.hidden * np.maximum(shape.ffn_hidden, shape.hidden) / layout.tensor, 0.0
+    )
+    return Passing(*np.broadcast_arrays(
+        activations, logits, width * rows * np.minimum(FORWARD_LOGIT_BYTES, LOGIT_BYTES[recipe.style]),
+        np.where(tuned | (recipe.style < AUTOCAST), 0.0, cached * (held.matrices + head)),
+        tokens * (layer.whole - layer.saved + layer.working) + unpacked,
+        np.where(chunked, wire * head + 2 * shape.hidden * tokens, 0.0),
+        np.where(tuned, 0.0, casts),
+        np.where(fetched, 2 * held.ends, 0.0),
+        np.where(fetched, 2 * np.where(tuned, recipe.frozen_bytes / 2, 1.0) * held.block, 0.0),
+        np.where(sharded & ~tuned, (2 + 4) * held.block, 0.0),
+    ))  # fmt: skip
+
+
+def stage_memory(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, first: Flags, last: Flags) -> MemoryColumns:
+    """Return the peak of one pipeline stage: the largest of the five moments, with its components."""
+    held = holdings(shape, layout, recipe, first, last)
+    kept, comes = lasting(layout, recipe, held), passing(shape, layout, recipe, held, first, last)
+    none = np.zeros(len(held))
+    layers = np.ceil(shape.layers / layout.pipeline)
+    one = comes.activations / np.maximum(layers * in_flight(layout, first), 1)
+    head = np.minimum(comes.head_gradient, np.maximum(kept.gradients, comes.head_gradient))
+    started = kept.kept_gradients + np.where(kept.kept_gradients > 0, 0.0, head)
+    update = recipe.step_bytes * np.where(layout.sharding >= 1, held.trained_shard, held.trained)
+    update = np.where(recipe.offload_states, 0.0, update)
+    # rows: gradients, activations, logits, buffers, temporary
+    moments = (
+        (started, comes.activations, comes.logits, comes.casts + comes.gathered_ends + comes.gathered_blocks, none),
+        (
+            started, comes.activations, none,
+            comes.casts + comes.gathered_ends + 2 * comes.gathered_blocks + comes.block_reduction, comes.rebuilt,
+        ),
+        (
+            kept.gradients, one, none,
+            comes.gathered_ends + comes.gathered_blocks + comes.block_reduction, comes.rebuilt,
+        ),
+        (kept.gradients, none, none, none, np.broadcast_to(update, len(held))),
+        (kept.kept_gradients, comes.activations, comes.forward_logits, comes.cached_casts, none),
+    )  # fmt: skip
+    table = np.stack([np.stack(np.broadcast_arrays(*rows)) for rows in moments])  # moment × component × case
+    moment: Integers = np.argmax(table.sum(axis=1), axis=0)
+    gradients, activations, logits, buffers, temporary = np.take_along_axis(table, moment[None, None, :], axis=0)[0]
+    buffers = buffers + WORKSPACE_BYTES
+    total = kept.weights + kept.optimizer + gradients + activations + logits + buffers + temporary
+    return MemoryColumns(
+        kept.weights, gradients, kept.optimizer, activations, logits, buffers, temporary, total, moment,
+        np.broadcast_to(first, len(held)),
+    )  # fmt: skip
+
+
+def training_memory(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe | Recipe) -> MemoryColumns:
+    """Return the memory of training on the fullest GPU, by component; shape and recipe of length one hold for all.
+
+    Fullest is the larger of the first stage (embedding, most micro-batches in flight) and the last (head, logits).
+
+    >>> from gpucost.physics.columns import layout_columns
+    >>> from gpucost.physics.transformer import stack
+    >>> from gpucost.types import Architecture, Layout
+    >>> llama = stack([Architecture("llama-2-7b", "", 32, 4096, 32, 32, 128, 11008, True, 32000, False)])
+    >>> memory = training_memory(llama, layout_columns([Layout(gpus=1)]), memory_recipe(4096))
+    >>> states = memory.weights_bytes + memory.gradients_bytes + memory.optimizer_bytes
+    >>> print(float((states / 1e9).round(1)[0]))  # 16 bytes × 6.74 B
+    107.8
+    """
+    wanted = recipe if isinstance(recipe, MemoryRecipe) else from_training(recipe)
+    count = max(len(shape), len(layout), len(wanted))
+    if len(layout) < count:
+        layout = layout.take(np.zeros(count, dtype=np.int64))
+    single = layout.pipeline <= 1
+    everywhere = np.ones(count, dtype=np.bool_)
+    first = stage_memory(shape, layout, wanted, everywhere, single)
+    if bool(np.all(single)):
+        return first
+    last = stage_memory(shape, layout, wanted, single, everywhere)
+    fuller = last.total_bytes > first.total_bytes
+    return MemoryColumns(
+        **{name: np.where(fuller, getattr(last, name), getattr(first, name)) for name in MemoryColumns.names()}
+    )
+
+
+def from_training(recipe: Recipe) -> MemoryRecipe:
+    """Return the memory side of a timing recipe: fused kernels, AdamW in mixed precision, adapters as stated."""
+    base = memory_recipe(np.asarray(recipe.sequence_tokens, dtype=np.float64))
+    values = {name: getattr(base, name) for name in MemoryRecipe.names()}
+    values["method"] = np.broadcast_to(recipe.method, base.sequence_tokens.shape)
+    values["frozen_bytes"] = np.where(values["method"] == QLORA, 0.516, 2.0)
+    values["adapter_rank"] = np.broadcast_to(recipe.adapter_rank, base.sequence_tokens.shape)
+    values["adapter_share"] = np.broadcast_to(recipe.adapter_share, base.sequence_tokens.shape)
+    return MemoryRecipe(**values)
+
+
+def usable_bytes(memory_gib: ArrayLike) -> Floats:
+    """Return what the allocator's peak may reach: the device's memory less the process's own, less fragmentation.
+
+    (memory − 1.5 GB) ÷ 1.06. H100 80 GB (79.65 GiB by nvidia-smi): (85.52 − 1.5) ÷ 1.06 = 79.3 GB.
+
+    >>> usable_bytes(np.array([79.65])).round(-8) / 1e9
+    array([79.3])
+    """
+    return np.maximum(np.asarray(memory_gib, dtype=np.float64) * GIB - CONTEXT_BYTES, 0.0) / FRAGMENTATION_RATIO

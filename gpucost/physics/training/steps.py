@@ -1,0 +1,191 @@
+"""Step time of training: what each part of a step costs, what hides behind what, and the tokens per second.
+
+One micro-batch on one pipeline stage is timed first (`micro_step`), layer by layer (physics/layer.py): matrix
+products, attention, element-wise traffic, exchanges of the tensor, context and expert groups, and the host. `step`
+then adds the schedule: micro-batches, bubble, data-parallel traffic, optimizer and what the scale loses. All per
+accelerator.
+"""
+
+import numpy as np
+
+from gpucost.physics import collectives as net
+from gpucost.physics import transformer as tf
+from gpucost.physics.columns import Floats, LayoutColumns
+from gpucost.physics.hardware import peak_tflops
+from gpucost.physics.training.layer import (
+    case_links,
+    exposed_s,
+    layer_adapter_s,
+    layer_attention_s,
+    layer_context_s,
+    layer_elementwise_s,
+    layer_expert_s,
+    layer_products_s,
+    layer_tensor_s,
+    logits_s,
+    rates,
+)
+from gpucost.physics.training.structs import FULL, HALF_BYTES, LORA, PARTS, TERA, Case, MicroStep, Recipe, Step
+from gpucost.physics.transformer import Shape
+
+__all__ = (
+    "FULL", "HALF_BYTES", "LORA", "PARTS", "TERA", "Case", "MicroStep", "Recipe", "Step", "assemble", "case_links",
+    "data_s", "gpu_parameters", "hand_over_s", "micro_step", "optimizer_s", "rates", "stage_layers", "step",
+)  # fmt: skip
+
+
+def micro_step(case: Case) -> MicroStep:
+    """Time one micro-batch on the slowest pipeline stage.
+
+    Layers need not divide by the stages: an inner stage carries ⌈L/p⌉ of them, the last ⌊L/p⌋ and the logits.
+    """
+    layout, s, e = case.layout, case.shape, case.efficiency
+    tokens = layout.micro_batch * case.recipe.sequence_tokens / layout.context
+    rate, link = rates(case), case_links(case)
+    passes = np.where(case.recipe.method >= LORA, 2.0, 3.0) + (layout.recompute == FULL)
+    matrix = layer_products_s(case, rate, tokens) * passes * e.kernel_ratio
+    attention = layer_attention_s(case, rate, tokens) * e.kernel_ratio
+    elementwise = layer_elementwise_s(case, rate, tokens) * e.kernel_ratio
+    adapter = layer_adapter_s(case, rate, tokens) * e.kernel_ratio
+    tensor = layer_tensor_s(case, link, tokens)
+    context = layer_context_s(case, link, tokens, attention)
+    expert = layer_expert_s(case, link, tokens)
+    busy = matrix + attention + elementwise + adapter + tensor + context + expert
+    grouped = np.maximum(np.maximum(layout.tensor, layout.context), layout.expert) > 1
+    host = (
+        e.host_us * net.US * np.where(layout.recompute == FULL, 4 / 3, 1.0) * np.where(grouped, e.host_group_ratio, 1.0)
+    )
+    idle = np.maximum(host - busy, 0.0)
+    logits = logits_s(case, rate, tokens) * e.kernel_ratio
+    layers, ends = stage_layers(s, layout, logits / (busy + idle))
+    return MicroStep(
+        matrix_s=layers * matrix, attention_s=layers * attention, elementwise_s=layers * elementwise,
+        logits_s=ends * logits, adapter_s=layers * adapter, tensor_s=layers * tensor, context_s=layers * context,
+        expert_s=layers * expert, host_s=layers * idle,
+    )  # fmt: skip
+
+
+def stage_layers(shape: Shape, layout: LayoutColumns, logits_layers: Floats) -> tuple[Floats, Floats]:
+    """Return the layers and the logits of the slowest stage; the logits' time is given in layers.
+
+    Layers that divide by the stages are spread evenly, and the last stage carries the logits on top. Layers that do
+    not are placed so that the last stage, with the logits and any prediction modules, is no slower than the others.
+    126 layers on 16 stages, logits of one layer: fourteen stages have 8, and the last has 7 and the logits.
+
+    >>> from gpucost.physics.columns import layout_columns
+    >>> from gpucost.physics.transformer import stack
+    >>> from gpucost.types import Architecture, Layout
+    >>> llama = stack([Architecture("llama-3.1-405b", "", 126, 16384, 128, 8, 128, 53248, True, 128256, False)])
+    >>> stage_layers(llama, layout_columns([Layout(gpus=16, pipeline=16)]), np.array([0.9]))
+    (array([8.]), array([0.]))
+    """
+    p, heads = layout.pipeline, 1.0 + shape.mtp_layers
+    ends = heads * logits_layers + shape.mtp_layers
+    even = shape.layers / p
+    spare = np.maximum(np.floor(even - ends * (p - 1) / p), 0.0)
+    last = np.where(shape.layers % p == 0, even, spare)
+    inner = np.ceil((shape.layers - last) / np.maximum(p - 1, 1))
+    slow_end = (last + ends >= inner) | (p == 1)
+    return np.where(slow_end, last + shape.mtp_layers, inner), np.where(slow_end, heads, 0.0)
+
+
+def gpu_parameters(case: Case) -> tuple[Floats, Floats]:
+    """Return the parameters that one accelerator holds before sharding: (dense, expert).
+
+    Dense parts divide by tensor × pipeline; routed experts by expert × pipeline, or by tensor without expert
+    parallelism.
+    """
+    s, layout = case.shape, case.layout
+    routed = tf.parameter_parts(s).routed_experts
+    dense = (tf.total_parameters(s) + tf.mtp_parameters(s) - routed) / (layout.tensor * layout.pipeline)
+    spread = np.where(layout.expert > 1, layout.expert, layout.tensor)
+    return dense, routed / (spread * layout.pipeline)
+
+
+def data_s(case: Case, compute: Floats, dense: Floats, expert: Floats) -> Floats:
+    """Return the exposed time per step of the data-parallel exchange.
+
+    Plain and ZeRO 1-2: once per step, gradients reduced (and, sharded, weights gathered), behind the backward pass of
+    the last micro-batch. ZeRO 3 and FSDP: weights gathered twice and gradients reduced in every micro-batch, layer by
+    layer, behind its compute (arXiv:1910.02054, section 7).
+    """
+    layout, e, link = case.layout, case.efficiency, case_links(case)
+    ranks = layout.data * layout.context
+    group = net.tier(link, ranks, layout.tensor)
+    few = net.tier(link, np.maximum(ranks * layout.tensor / layout.expert, 1.0), layout.expert)
+    expert_group = net.Tier(*(np.where(layout.expert > 1, getattr(few, n), getattr(group, n)) for n in few.names()))
+    tuned = case.recipe.method >= LORA
+    gradient = np.where(tuned, 0.0, case.recipe.gradient_bytes)
+    sharded = layout.sharding >= 3
+    moved = np.where(sharded, 2 * HALF_BYTES, np.where(layout.sharding > 0, HALF_BYTES, gradient)) + gradient
+    moved = np.where(tuned & ~sharded, 0.0, moved)
+    exchange = net.ring_s(group, moved * dense) + net.ring_s(expert_group, moved * expert)
+    chunks = 1 + (layout.pipeline - 1) * (1 - 1 / layout.virtual_stages)  # interleaving ends its chunks one by one
+    once = exposed_s(exchange, e.data_hidden * compute * chunks * 2 / 3, e.interference)
+    each = exposed_s(exchange, e.data_hidden * compute, e.interference) * layout.micro_batches
+    ends = exchange / np.maximum(case.shape.layers, 1.0)  # the first gather and the last reduction hide behind nothing
+    return np.where(ranks > 1, np.where(sharded, each, once) + ends, 0.0)
+
+
+def optimizer_s(case: Case, dense: Floats, expert: Floats) -> Floats:
+    """Return the time of the update: bytes per parameter · parameters of this rank ÷ bandwidth.
+
+    Where fp32 weights are kept whole on every rank, casting them in each micro-batch comes on top.
+    """
+    layout, e, recipe = case.layout, case.efficiency, case.recipe
+    ranks = np.where(layout.sharding > 0, layout.data * layout.context, 1.0)
+    spread = np.where(layout.expert > 1, np.maximum(ranks * layout.tensor / layout.expert, 1.0), ranks)
+    spread = np.where(layout.sharding > 0, spread, 1.0)
+    updated = (dense / ranks + expert / spread) * recipe.optimizer_bytes * e.optimizer_ratio
+    cast = np.where(layout.sharding < 3, dense + expert, 0.0) * recipe.cast_bytes * layout.micro_batches
+    moved = np.where(recipe.method >= LORA, 0.0, updated + cast)
+    return moved / (case.hardware.hbm_gb_per_s * net.GB * e.copy)
+
+
+def hand_over_s(case: Case) -> Floats:
+    """Return the exposed time in which a stage passes one micro-batch on and takes its gradient back.
+
+    Each tensor rank sends its share, gathered again over the scale-up link (arXiv:2104.04473, section 4.1).
+    """
+    layout = case.layout
+    tokens = layout.micro_batch * case.recipe.sequence_tokens / layout.context
+    hop = net.tier(case_links(case), layout.pipeline, layout.gpus / layout.pipeline)
+    message = tokens * case.shape.hidden * HALF_BYTES / layout.tensor
+    return 2 * layout.virtual_stages * net.point_to_point_s(hop, message) * case.efficiency.tensor_exposed
+
+
+def step(case: Case) -> Step:
+    """Time one optimizer step by part.
+
+    T = (m + (p − 1)/v) · t_stage + exposed data traffic + optimizer + fixed overhead, times the stragglers' share;
+    the bubble is that of 1F1B and its interleaved form (arXiv:2104.04473, section 2.2).
+    """
+    return assemble(case, micro_step(case))
+
+
+def assemble(case: Case, micro: MicroStep) -> Step:
+    """Add the schedule to the time of one micro-batch."""
+    layout, e, recipe = case.layout, case.efficiency, case.recipe
+    m = layout.micro_batches
+    parts = {name: getattr(micro, name) * m for name in micro.names()}
+    dense, expert = gpu_parameters(case)
+    busy, hand_over = micro.total_s, hand_over_s(case)
+    parts["pipeline_s"] = hand_over * m
+    parts["bubble_s"] = (busy + hand_over) * (layout.pipeline - 1) / layout.virtual_stages
+    parts["data_s"] = data_s(case, busy, dense, expert)
+    parts["optimizer_s"] = optimizer_s(case, dense, expert)
+    parts["overhead_s"] = np.broadcast_to(e.step_overhead_ms * 1e-3, (len(case),))
+    subtotal = sum(parts.values(), np.zeros(len(case)))
+    nodes = np.maximum(layout.gpus / case.hardware.node_gpus, 1.0)
+    parts["straggler_s"] = subtotal * e.straggler * np.log2(nodes)
+    total = subtotal + parts["straggler_s"]
+    tokens = layout.global_batch * recipe.sequence_tokens
+    speed = tokens / total / layout.gpus
+    tflops = speed * tf.model_flop(case.shape, recipe.sequence_tokens, recipe.causal) / TERA
+    return Step(
+        **parts,
+        total_s=total,
+        tokens_per_s_per_gpu=speed,
+        model_tflops=tflops,
+        mfu_fraction=tflops / peak_tflops(case.hardware, layout.precision),
+    )

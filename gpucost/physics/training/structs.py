@@ -1,0 +1,103 @@
+"""The structs of a training step: what a case is, and the seconds of a micro-batch and of a step by part."""
+
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+
+from gpucost.physics.columns import METHODS, PRECISIONS, Columns, Flags, Floats, Integers, LayoutColumns
+from gpucost.physics.hardware import HardwareColumns
+from gpucost.physics.training.efficiency import Efficiencies
+from gpucost.physics.transformer import Shape
+
+Part = TypeVar("Part", bound=Columns)
+
+TERA = 1e12
+HALF_BYTES = 2.0
+LORA, QLORA = METHODS.index("lora"), METHODS.index("qlora")
+FP8, FP4, INT8 = PRECISIONS.index("fp8"), PRECISIONS.index("fp4"), PRECISIONS.index("int8")
+FULL = 2  # recompute code
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe(Columns):
+    """What is trained and how, beyond the layout."""
+
+    sequence_tokens: Floats
+    method: Integers  # code into METHODS
+    causal: Flags
+    optimizer_bytes: Floats  # moved per parameter in an update: 30 for AdamW with fp32 states and 16-bit weights
+    gradient_bytes: Floats  # per parameter in the data-parallel exchange
+    cast_bytes: Floats  # per parameter and micro-batch: 6 where fp32 weights are cast to 16 bits each time
+    adapter_rank: Floats
+    adapter_share: Floats  # share of the layers' matrices that carry adapters
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """All that a step depends on: structs of arrays of one length; one that all cases share may have length one."""
+
+    shape: Shape
+    hardware: HardwareColumns
+    layout: LayoutColumns
+    recipe: Recipe
+    efficiency: Efficiencies
+
+    def __len__(self) -> int:
+        return len(self.layout)
+
+    def take(self, indices: Any) -> "Case":
+        """Return the cases that `indices` names."""
+
+        def of(part: Part) -> Part:
+            return part if len(part) == 1 else part.take(indices)
+
+        return Case(of(self.shape), of(self.hardware), of(self.layout), of(self.recipe), of(self.efficiency))
+
+
+@dataclass(frozen=True, slots=True)
+class MicroStep(Columns):
+    """Seconds of one micro-batch on the slowest pipeline stage, by part."""
+
+    matrix_s: Floats
+    attention_s: Floats
+    elementwise_s: Floats
+    logits_s: Floats
+    adapter_s: Floats
+    tensor_s: Floats
+    context_s: Floats
+    expert_s: Floats
+    host_s: Floats  # what the host adds beyond the accelerator's own time
+
+    @property
+    def total_s(self) -> Floats:
+        """Sum of the parts."""
+        return sum((getattr(self, name) for name in self.names()), np.zeros(len(self)))
+
+
+@dataclass(frozen=True, slots=True)
+class Step(Columns):
+    """Seconds of one optimizer step by part, and what follows from their sum."""
+
+    matrix_s: Floats
+    attention_s: Floats
+    elementwise_s: Floats
+    logits_s: Floats
+    adapter_s: Floats
+    tensor_s: Floats
+    context_s: Floats
+    expert_s: Floats
+    pipeline_s: Floats
+    host_s: Floats
+    bubble_s: Floats
+    data_s: Floats
+    optimizer_s: Floats
+    straggler_s: Floats
+    overhead_s: Floats
+    total_s: Floats
+    tokens_per_s_per_gpu: Floats
+    model_tflops: Floats
+    mfu_fraction: Floats
+
+
+PARTS = tuple(name for name in Step.names() if name.endswith("_s") and name != "total_s")

@@ -1,0 +1,1 @@
+"""Saved answers: compared, and run again."""

@@ -1,0 +1,1 @@
+"""How fast a layout runs, and why: throughput and rooflines."""

@@ -1,0 +1,217 @@
+"""The roofline of one operation or of a whole step: the engine behind `gpucost roofline`."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gpucost.catalog import Catalog
+from gpucost.errors import UsageError
+from gpucost.physics import collectives as net
+from gpucost.physics import roofline
+from gpucost.physics.columns import PRECISIONS, code_of
+from gpucost.physics.hardware import HardwareColumns, hardware_columns, peak_tflops
+from gpucost.physics.training import steps as training
+from gpucost.physics.training.cases import software_codes
+from gpucost.physics.training.efficiency import Efficiencies, resolve
+from gpucost.physics.training.layouts import USUAL_AGE_YEARS
+from gpucost.physics.transformer import stack
+from gpucost.speed import workload as speed
+from gpucost.speed.answer import single
+from gpucost.units import parse_count
+from gpucost.validation.fitted import current
+
+VALUE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5, "tf32": 4.0, "fp32": 4.0}
+LAUNCH_S = 5e-6  # one kernel launch from the host, as measured on recent servers
+CURVE = np.logspace(0, 4.5, 55)
+
+
+def sizes(text: str, names: Sequence[str], what: str) -> list[float]:
+    """Read sizes such as 8192x8192x8192.
+
+    >>> sizes("8kx4096x1M", ("m", "n", "k"), "--matmul")
+    [8000.0, 4096.0, 1000000.0]
+    """
+    parts = text.lower().replace("×", "x").split("x")
+    if len(parts) != len(names):
+        raise UsageError(
+            f"{what}: {text!r} has {len(parts)} sizes. Write {'x'.join(names)}, "
+            f"such as {'x'.join(['8192'] * len(names))}."
+        )
+    return [parse_count(part, what) for part in parts]
+
+
+def operation(
+    *,
+    matmul: str | None,
+    attention: str | None,
+    copy: str | None,
+    all_reduce: str | None,
+    gpus: float,
+    value_bytes: float,
+) -> tuple[str, roofline.Operation]:
+    """Return the operation asked for: its name and its work."""
+    one, zero = np.ones(1), np.zeros(1)
+    if matmul:
+        m, n, k = sizes(matmul, ("m", "n", "k"), "--matmul")
+        return f"product {matmul}", roofline.product(m * one, n * one, k * one, value_bytes * one)
+    if attention:
+        tokens, heads, dim = sizes(attention, ("tokens", "heads", "dimension"), "--attention")
+        flop = 4 * tokens**2 / 2 * heads * dim
+        return f"causal attention {attention}", roofline.Operation(
+            flop * one, 4 * tokens * heads * dim * value_bytes * one, zero
+        )
+    if copy:
+        return f"element-wise pass over {copy} bytes", roofline.Operation(
+            zero, 2 * parse_count(copy, "--copy") * one, zero
+        )
+    if all_reduce:
+        size = parse_count(all_reduce, "--all-reduce")
+        moved = 2 * (gpus - 1) / gpus * size
+        return f"all-reduce of {all_reduce} bytes over {gpus:.0f} GPUs", roofline.Operation(
+            zero, 2 * moved * one, moved * one
+        )
+    raise UsageError("name an operation (--matmul, --attention, --copy or --all-reduce) or a whole step (--model).")
+
+
+def one_operation(
+    catalog: Catalog, gpu: str, system: str | None, gpus: float, precision: str | None, **wanted: Any
+) -> dict[str, Any]:
+    """Answer for one operation: its intensity against the ridge, and what bounds it."""
+    accelerator, node = speed.resolve_system(catalog, gpu, system)
+    name = speed.default_precision(accelerator, precision)
+    hardware = hardware_columns([accelerator], [node])
+    peak = chip_peak(hardware, name, accelerator.id)
+    if wanted["all_reduce"] and gpus < 2:
+        raise UsageError("--all-reduce needs --gpus of at least 2: one GPU has no communication.")
+    label, work = operation(gpus=gpus, value_bytes=VALUE_BYTES[name], **wanted)
+    link = group_gb_per_s(hardware, gpus)
+    verdict = roofline.judge(work, peak, hardware.hbm_gb_per_s, link, np.full(1, LAUNCH_S))
+    time = expected_s(catalog, hardware, name, work, gpus, bool(wanted["attention"]))
+    points = [point(label, work, verdict, max(time, LAUNCH_S), 1.0)]
+    return {"subject": label, **roof(accelerator.id, node.id, name, hardware, float(peak[0])), "points": points}
+
+
+def expected_s(
+    catalog: Catalog, hardware: HardwareColumns, precision: str, work: roofline.Operation, gpus: float, attention: bool
+) -> float:
+    """Return the time expected with the calibrated efficiencies of a tuned stack: the slowest roof that they allow."""
+    values, year = current(catalog).values, hardware.year + USUAL_AGE_YEARS
+    e = resolve(values, hardware.family, software_codes([speed.PLAN_SOFTWARE]), year, hardware.year)
+    ratio = {"fp8": e.fp8_ratio, "int8": e.int8_ratio, "fp4": e.fp4_ratio}.get(precision, np.ones(1))
+    share = e.flash if attention else e.matrix * ratio
+    group = net.tier(links_of(hardware, e), np.full(1, max(gpus, 1.0)), np.ones(1))
+    peak = peak_tflops(hardware, np.array([code_of(precision, PRECISIONS, "precision")]))
+    compute = work.flop / (peak * training.TERA * share)
+    memory = work.memory_bytes / (hardware.hbm_gb_per_s * net.GB * e.copy)
+    wire = np.where(work.link_bytes > 0, work.link_bytes / (group.gb_per_s * net.GB) + 2 * group.latency_s, 0.0)
+    return float(np.maximum(np.hypot(compute, memory), wire)[0])
+
+
+def links_of(hardware: HardwareColumns, e: Efficiencies) -> net.Links:
+    """Return the links at the fractions that collectives reach."""
+    return net.links(hardware, e.scaleup, e.scaleout, e.scaleup_latency_us, e.scaleout_latency_us)
+
+
+def group_gb_per_s(hardware: HardwareColumns, gpus: float) -> Any:
+    """Return the nominal bandwidth that a group of the first so many GPUs sees."""
+    link = net.links(hardware, np.ones(1), np.ones(1), np.zeros(1), np.zeros(1))
+    return net.tier(link, np.full(1, max(gpus, 1.0)), np.ones(1)).gb_per_s
+
+
+def chip_peak(hardware: HardwareColumns, precision: str, chip: str) -> Any:
+    """Return the dense peak at a precision, or say that the chip lacks it."""
+    peak = peak_tflops(hardware, np.array([code_of(precision, PRECISIONS, "precision")]))
+    if np.isnan(peak[0]):
+        raise UsageError(f"{chip} has no known {precision} peak. `gpucost gpus` lists what it has.")
+    return peak
+
+
+def roof(chip: str, system: str, precision: str, hardware: HardwareColumns, peak: float) -> dict[str, Any]:
+    """Return the roof of a chip: its peak, bandwidth, ridge, and the curve to draw."""
+    bandwidth = float(hardware.hbm_gb_per_s[0])
+    attainable = np.minimum(peak, CURVE * bandwidth * net.GB / training.TERA)
+    return {
+        "gpu": chip,
+        "system": system,
+        "precision": precision,
+        "peak_tflops": peak,
+        "hbm_gb_per_s": bandwidth,
+        "scaleup_gb_per_s": float(hardware.scaleup_gb_per_s[0]),
+        "scaleout_gb_per_s": float(hardware.scaleout_gb_per_s[0]),
+        "ridge_flop_per_byte": peak * training.TERA / (bandwidth * net.GB),
+        "roof": [
+            {"intensity_flop_per_byte": float(x), "attainable_tflops": float(y)}
+            for x, y in zip(CURVE, attainable, strict=True)
+        ],
+    }
+
+
+def point(
+    name: str, work: roofline.Operation, verdict: roofline.Verdict, time_s: float, share: float
+) -> dict[str, Any]:
+    """Return one operation as a row: where it stands and what bounds it."""
+    intensity = float(verdict.intensity_flop_per_byte[0])
+    flop = float(work.flop[0])
+    return {
+        "operation": name,
+        "flop": flop,
+        "memory_bytes": float(work.memory_bytes[0]),
+        "link_bytes": float(work.link_bytes[0]),
+        "intensity_flop_per_byte": intensity if np.isfinite(intensity) and flop > 0 else None,
+        "ridge_flop_per_byte": float(verdict.ridge_flop_per_byte[0]),
+        "compute_s": float(verdict.compute_s[0]),
+        "bandwidth_s": float(verdict.bandwidth_s[0]),
+        "network_s": float(verdict.network_s[0]),
+        "host_s": float(verdict.host_s[0]),
+        "time_s": time_s,
+        "share_fraction": share,
+        "reached_tflops": flop / time_s / training.TERA if time_s > 0 and flop > 0 else None,
+        "bound": roofline.BOUNDS[int(verdict.bound[0])],
+    }
+
+
+def whole_step(catalog: Catalog, wanted: speed.Wanted) -> dict[str, Any]:
+    """Answer for a step of training: each part under its roofs, with the time that the model predicts for it."""
+    answer = single(catalog, wanted)
+    layout = answer["layout"]
+    given = {name: layout[name] for name in speed.DEGREES} | {"recompute": layout["recompute"]}
+    exact = replace(wanted, **given, global_batch=layout["global_batch"], precision=layout["precision"])
+    cases = speed.explicit_cases(catalog, exact)
+    accelerator, node = cases.pairs[0]
+    hardware = hardware_columns([accelerator], [node])
+    calibration = current(catalog)
+    shape = stack(cases.architectures)
+    case = speed.make_case(cases, calibration, shape, hardware, cases.layout, cases.sequence_tokens)
+    step = training.step(case)
+    low = chip_peak(hardware, layout["precision"], accelerator.id)
+    points = []
+    for name, work in roofline.step_work(case, step).items():
+        time = float(getattr(step, name)[0])
+        if time <= 0:
+            continue
+        peak = low if name == "matrix_s" else hardware.half_tflops
+        verdict = roofline.judge(work, peak, hardware.hbm_gb_per_s, hardware.scaleup_gb_per_s, np.zeros(1))
+        points.append(point(name.removesuffix("_s"), work, verdict, time, time / float(step.total_s[0])))
+    waits = host_points(step)
+    return {
+        "subject": f"a step of {answer['model']} on {layout['gpus']} × {accelerator.id}",
+        **roof(accelerator.id, node.id, layout["precision"], hardware, float(low[0])),
+        "points": sorted(points + waits, key=lambda row: -row["time_s"]),
+        "layout": layout,
+        "step_s": answer["step_s"],
+        "mfu_fraction": answer["mfu_fraction"],
+    }
+
+
+def host_points(step: training.Step) -> list[dict[str, Any]]:
+    """Return the parts that no roof of the chip explains: the host, fixed overheads, the schedule."""
+    rows = []
+    bounds = {"host_s": "host", "overhead_s": "host", "bubble_s": "schedule", "straggler_s": "schedule"}
+    for name, bound in bounds.items():
+        time = float(getattr(step, name)[0])
+        if time > 0:
+            share = time / float(step.total_s[0])
+            rows.append({"operation": name.removesuffix("_s"), "time_s": time, "share_fraction": share, "bound": bound})
+    return rows

@@ -1,0 +1,306 @@
+"""The answer of a training estimate as a JSON-able payload; rendering needs nothing else."""
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from gpucost import __version__
+from gpucost.market import assumptions as assume
+from gpucost.market.facts import Facts
+from gpucost.physics.training.steps import PARTS
+from gpucost.schemas import SCHEMA_VERSION
+from gpucost.training.cases import Cases, Problem
+from gpucost.training.costing import LINES
+from gpucost.training.rank import exclusion
+from gpucost.types import Offer
+
+NOT_INCLUDED = (
+    "data acquisition, cleaning and tokenisation",
+    "staff, support plans and software licences",
+    "trial runs and failed experiments (--experiments adds them as a share of the run)",
+    "reading the dataset in from elsewhere, and traffic between regions",
+    "taxes, and discounts that you negotiated (a price book holds those)",
+)
+
+
+def finite(value: Any) -> float | None:
+    """Return a number that JSON can hold; what is not known is None, never zero."""
+    number = float(value)
+    return number if np.isfinite(number) else None
+
+
+def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -> dict[str, Any]:
+    """Return one option: who, where, how many, how fast, at what cost, with its bill and its factors."""
+    lines = _lines(problem, cases, case)
+    offer = problem.supply.offers[int(cases.offer[case])]
+    sources = dict.fromkeys([offer.source_id, *(line["source_id"] for line in lines)])
+    size = problem.sizes[int(cases.request[case])]
+    return {
+        "rank": rank,
+        **_seller(offer),
+        "gpus": int(cases.gpus[case]),
+        "nodes": int(cases.factors.nodes[case]),
+        **_speed(cases, case),
+        **_outcome(cases, case),
+        "usd_per_gpu_hour": offer.usd_per_gpu_hour,
+        "price_observed_on": offer.observed_on.isoformat(),
+        "age_days": offer.age_days,
+        "price_stale": bool(problem.terms.stale[cases.offer[case]]),
+        "price_book": offer.book,
+        "price_kind": offer.price_kind,
+        "price_confidence": offer.confidence,
+        **contract(cases, case),
+        **interruptions(problem, cases, case),
+        "components": step_parts(cases, case),
+        "source_ids": [name for name in sources if name],
+        "lines": lines,
+        "notes": notes(problem, cases, case),
+        "factors": {**factors(cases, case), "model_flop_per_token": size.model_flop_per_token},
+    }
+
+
+def _seller(offer: Offer) -> dict[str, Any]:
+    return {
+        "offer_id": offer.offer_id,
+        "provider": offer.provider,
+        "instance_type": offer.instance_type,
+        "region": offer.region or None,
+        "region_scope": offer.region_scope,
+        "option": offer.option,
+        "tier": offer.tier or None,
+        "term_months": offer.term_months,
+        "payment": offer.payment,
+        "gpu": offer.gpu,
+    }
+
+
+def _speed(cases: Cases, case: int) -> dict[str, Any]:
+    speed = cases.speed
+    names = (
+        "memory_gb",
+        "tokens_per_s_per_gpu",
+        "tokens_per_s_per_gpu_low",
+        "tokens_per_s_per_gpu_high",
+        "mfu_fraction",
+    )
+    return {
+        "layout": asdict(speed.layout.layout(case)),
+        **{name: finite(getattr(speed, name)[case]) for name in names},
+        "speed_confidence": str(speed.confidence[case]),
+    }
+
+
+# key of an option -> column of the costs
+_OUTCOME = {
+    "days": "calendar_days",
+    "days_low": "days_low",
+    "days_high": "days_high",
+    "gpu_hours": "gpu_hours",
+    "cost_usd": "cost_usd",
+    "cost_low_usd": "cost_low_usd",
+    "cost_high_usd": "cost_high_usd",
+    "usd_per_mtok": "usd_per_mtok",
+    "energy_kwh": "energy_kwh",
+    "kgco2e": "kgco2e",
+}
+
+
+def _outcome(cases: Cases, case: int) -> dict[str, Any]:
+    return {key: finite(getattr(cases.costs, name)[case]) for key, name in _OUTCOME.items()}
+
+
+def elsewhere(problem: Problem, cases: Cases, case: int) -> dict[str, Any]:
+    """Return where else an option is sold, and for what."""
+    offer = problem.supply.offers[int(cases.offer[case])]
+    return {
+        "region": offer.region or None,
+        "offer_id": offer.offer_id,
+        "usd_per_gpu_hour": offer.usd_per_gpu_hour,
+        "cost_usd": finite(cases.costs.cost_usd[case]),
+        "age_days": offer.age_days,
+    }
+
+
+def factors(cases: Cases, case: int) -> dict[str, float | None]:
+    """Return every number that the bill follows from, with the speed's own factors."""
+    row: dict[str, float | None] = {name: finite(value) for name, value in cases.factors.row(case).items()}
+    row["mfu_fraction"] = finite(cases.speed.mfu_fraction[case])
+    row["peak_tflops"] = finite(cases.speed.peak_tflops[case])
+    for name in ("checkpoint_hours", "interval_hours", "stretch_paid_ratio", "stretch_calendar_ratio"):
+        row[name] = finite(getattr(cases.costs, name)[case])
+    for name in ("stretch_low_ratio", "stretch_high_ratio", "stretch_spread_ratio"):
+        row[name] = finite(getattr(cases.costs, name)[case])
+    return row
+
+
+def contract(cases: Cases, case: int) -> dict[str, float | None]:
+    """Return the four views of the purchase apart."""
+    names = ("cash_usd", "amortised_usd", "exposure_usd", "unused_usd")
+    return {name: finite(getattr(cases.costs, name)[case]) for name in names}
+
+
+def interruptions(problem: Problem, cases: Cases, case: int) -> dict[str, Any]:
+    """Return how interruptions lengthen the run: hours paid and calendar days apart, goodput, checkpoints."""
+    costs, offer = cases.costs, int(cases.offer[case])
+    return {
+        "interruptions": finite(costs.interruptions[case]),
+        "interruption_rate_measured": bool(problem.terms.measured[offer]),
+        "checkpoint_interval_hours": finite(costs.interval_hours[case]),
+        "stretch_paid_ratio": finite(costs.stretch_paid_ratio[case]),
+        "stretch_paid_low_ratio": finite(costs.stretch_low_ratio[case]),
+        "stretch_paid_high_ratio": finite(costs.stretch_high_ratio[case]),
+        "stretch_calendar_ratio": finite(costs.stretch_calendar_ratio[case]),
+        "stretch_spread_ratio": finite(costs.stretch_spread_ratio[case]),
+        "goodput_fraction": finite(costs.goodput_fraction[case]),
+    }
+
+
+def step_parts(cases: Cases, case: int) -> dict[str, float]:
+    """Return the seconds of one training step by part."""
+    values = cases.speed.parts_s[case]
+    return {name: float(value) for name, value in zip(PARTS, values, strict=True) if value > 0}
+
+
+def _lines(problem: Problem, cases: Cases, case: int) -> list[dict[str, Any]]:
+    """Return the bill with the source of each unit price and whether the seller states it."""
+    offer, terms = int(cases.offer[case]), problem.terms
+    origin = {
+        "offer": (problem.supply.offers[offer].source_id, True),
+        "storage": (terms.storage_source_ids[offer], bool(terms.storage_stated[offer])),
+        "egress": (terms.egress_source_ids[offer], bool(terms.egress_stated[offer])),
+    }
+    kinds = {name: kind for name, _, kind, _ in LINES}
+    rows = []
+    for line in cases.costs.bill(case):
+        source, stated = origin[kinds[line["name"]]]
+        note = line["note"] if stated else f"{line['note']}; typical price, the provider states none"
+        status = "sourced" if stated else "assumed"
+        rows.append({**line, "note": note, "source_id": source, "status": status})
+    return rows
+
+
+def notes(problem: Problem, cases: Cases, case: int) -> list[str]:
+    """Return what a reader must know of one option."""
+    terms, number = problem.terms, int(cases.offer[case])
+    offer = problem.supply.offers[number]
+    found = []
+    if terms.stale[number]:
+        found.append(f"price is {offer.age_days} days old (limit {terms.age_limit_days[number]:g}): range widened")
+    if terms.interruptible[number] and not terms.measured[number]:
+        found.append(
+            "no measured preemption rate for this accelerator, region and size: shown with a range, never ranked first"
+        )
+    if offer.gpu_assumed:
+        found.append("the form factor of the accelerator is assumed, the source does not state it")
+    if offer.term_months and cases.factors.charge_commitment[case] > 0 and cases.costs.unused_usd[case] > 0:
+        found.append(
+            f"pays for the whole term of {offer.term_months} months; --commitment used counts the hours of the run only"
+        )
+    if cases.factors.nodes[case] > 1:
+        if offer.maximum_units is None:
+            found.append("the largest order is not stated: confirm the capacity")
+        if not problem.supply.keys[int(problem.supply.key[number])].system.scaleout_gb_per_s:
+            found.append("several instances within one scale-up domain")
+    if offer.option == "flex_start" and cases.costs.paid_hours[case] > terms.longest_hours[number]:
+        renewals = int(np.ceil(cases.costs.paid_hours[case] / terms.longest_hours[number]))
+        found.append(f"runs for 7 days at a time: {renewals} starts, each of which may wait")
+    if offer.option == "community":
+        found.append("hosts of third parties: reliability is not measured")
+    if offer.confidence == "low":
+        found.append("low confidence in the price: see its source")
+    return found
+
+
+def excluded(problem: Problem, cases: Cases, number: int, left: Any) -> list[dict[str, Any]]:
+    """Return the offers that are no option, each with the reason; equal reasons of one product are one entry."""
+    request = problem.requests[number]
+    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    for case in left:
+        offer = problem.supply.offers[int(cases.offer[case])]
+        reason = exclusion(problem, cases, request, int(case))
+        key = (offer.provider, offer.instance_type, offer.option, offer.gpu, reason)
+        entry = found.setdefault(
+            key,
+            {
+                "provider": offer.provider,
+                "instance_type": offer.instance_type,
+                "option": offer.option,
+                "gpu": offer.gpu,
+                "reason": reason,
+                "regions": [],
+            },
+        )
+        if offer.region and offer.region not in entry["regions"]:
+            entry["regions"].append(offer.region)
+    return list(found.values())
+
+
+def assumption_rows(facts: Facts, problem: Problem) -> list[dict[str, Any]]:
+    """Return what was assumed about the run beside its steps, each with its range and where it comes from."""
+    own = {
+        "ramp_hours": assume.RAMP_HOURS,
+        "restart_hours": assume.RESTART_HOURS,
+        "checkpoint_write_gb_per_s_per_node": assume.WRITE_GB_PER_S_PER_NODE,
+        "checkpoints_kept": assume.CHECKPOINTS_KEPT,
+        "state_bytes_per_parameter": assume.STATE_BYTES_PER_PARAMETER,
+        "evaluation_fraction": assume.EVALUATION_FRACTION._replace(value=problem.requests[0].evaluation_fraction),
+    }
+    rows = [
+        {
+            "name": name,
+            "value": item.value,
+            "low": item.low,
+            "high": item.high,
+            "unit": item.unit,
+            "status": "assumed",
+            "source_id": None,
+            "note": item.reason,
+        }
+        for name, item in own.items()
+    ]
+    low, typical, high = problem.failures_per_gpu_year
+    rows.append(
+        {
+            "name": "failures_per_gpu_year",
+            "value": typical,
+            "low": low,
+            "high": high,
+            "unit": "per GPU-year",
+            "status": "sourced",
+            "source_id": next(
+                (row["source_id"] for row in facts.assumptions if row["item"] == "job_interruptions_llama3"), None
+            ),
+            "note": "unexpected interruptions by hardware and software faults",
+        }
+    )
+    return rows
+
+
+def frame(request: Mapping[str, Any], facts: Facts, kind: str = "estimate") -> dict[str, Any]:
+    """Return the keys that every answer starts with."""
+    return {
+        "kind": kind,
+        "schema_version": SCHEMA_VERSION,
+        "gpucost_version": __version__,
+        "request": dict(request),
+        "as_of": facts.as_of.isoformat(),
+        "catalog_version": facts.catalog_version,
+    }
+
+
+def sources(facts: Facts, ids: Any) -> dict[str, dict[str, Any]]:
+    """Return the rows of the sources that an answer leans on."""
+    found = {}
+    for name in dict.fromkeys(item for item in ids if item):
+        try:
+            row = facts.sources[name]
+        except KeyError:
+            continue
+        found[name] = {
+            key: value.isoformat() if hasattr(value, "isoformat") else value
+            for key, value in row.items()
+            if key in ("publisher", "title", "locator", "published_on", "accessed_on")
+        }
+    return found

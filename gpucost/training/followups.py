@@ -1,0 +1,142 @@
+"""What a person asks next: other cluster sizes, other ways to buy, what dominates the cost."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.physics.training.steps import PARTS
+from gpucost.training.answer import finite
+from gpucost.training.cases import Cases, Problem, evaluate
+from gpucost.training.rank import unmeasured
+
+Indices = NDArray[np.int64]
+
+_SIZES_BELOW, _SIZES_ABOVE = 2, 4
+_SMALLEST_SHARE = 0.01
+
+# What each part of a training step is, for a reader of the bill.
+PART_NOTES = {
+    "matrix": "matrix products, on the matrix units",
+    "attention": "attention over the sequence",
+    "elementwise": "norms, activations and residuals, bound by memory bandwidth",
+    "logits": "output vocabulary and loss",
+    "adapter": "low-rank adapters",
+    "tensor": "tensor-parallel exchanges that are not hidden",
+    "context": "context-parallel exchanges that are not hidden",
+    "expert": "expert exchanges that are not hidden",
+    "pipeline": "pipeline exchanges that are not hidden",
+    "host": "the host keeps the accelerator waiting",
+    "bubble": "idle stages of the pipeline",
+    "data": "gradient and weight exchanges that are not hidden",
+    "optimizer": "the update of the weights",
+    "straggler": "waiting for the slowest of many nodes",
+    "overhead": "fixed work per step",
+}
+
+
+def scaling(problem: Problem, cases: Cases, best: int) -> list[dict[str, Any]]:
+    """Return how cost and time trade off with the size of the cluster, on the offer of one case."""
+    request, offer, chosen = int(cases.request[best]), int(cases.offer[best]), int(cases.gpus[best])
+    supply = problem.supply
+    unit, largest = int(supply.unit_gpus[offer]), int(supply.largest_gpus[offer])
+    low = max(int(supply.minimum_gpus[offer]), unit)
+    counts = [chosen * 2**j if j >= 0 else chosen // 2**-j for j in range(-_SIZES_BELOW, _SIZES_ABOVE + 1)]
+    counts = sorted({count for count in counts if low <= count <= largest and count % unit == 0})
+    known = {int(cases.gpus[row]): row for row in np.flatnonzero((cases.request == request) & (cases.offer == offer))}
+    missing = [count for count in counts if count not in known]
+    rows = {count: _size(cases, int(row), count == chosen) for count, row in known.items() if count in counts}
+    if missing:
+        many = len(missing)
+        tried = evaluate(problem, np.full(many, request), np.full(many, offer), np.array(missing, np.int64))
+        rows |= {count: _size(tried, row, False) for row, count in enumerate(missing)}
+    return [rows[count] for count in counts if rows[count]["cost_usd"] is not None]
+
+
+def _size(cases: Cases, case: int, chosen: bool) -> dict[str, Any]:
+    """Return one size of cluster: what it costs, how long it takes, how well it runs."""
+    fits = bool(cases.speed.fits[case])
+    return {
+        "gpus": int(cases.gpus[case]),
+        "nodes": int(cases.factors.nodes[case]),
+        "days": finite(cases.costs.calendar_days[case]),
+        "cost_usd": finite(cases.costs.cost_usd[case]) if fits else None,
+        "cost_low_usd": finite(cases.costs.cost_low_usd[case]),
+        "cost_high_usd": finite(cases.costs.cost_high_usd[case]),
+        "mfu_fraction": finite(cases.speed.mfu_fraction[case]),
+        "tokens_per_s_per_gpu": finite(cases.speed.tokens_per_s_per_gpu[case]),
+        "chosen": chosen,
+    }
+
+
+def alternatives(problem: Problem, cases: Cases, order: Indices) -> list[dict[str, Any]]:
+    """Return the cheapest option of each way to buy the accelerator of the first option, and what it saves.
+
+    Savings are against the cheapest on-demand option of the same accelerator; the amortised cost is that of the
+    hours used, which a commitment reaches only if its other hours are used as well.
+    """
+    gpu = problem.supply.offers[int(cases.offer[order[0]])].gpu
+    found: dict[tuple[Any, ...], int] = {}
+    for case in order:
+        offer = problem.supply.offers[int(cases.offer[case])]
+        if offer.gpu == gpu:
+            name = (offer.option, offer.term_months, offer.payment)
+            if name not in found or cases.costs.cost_usd[case] < cases.costs.cost_usd[found[name]]:
+                found[name] = int(case)
+    plain = [case for name, case in found.items() if name[0] in ("on_demand", "secure", "community")]
+    base = min((float(cases.costs.cost_usd[case]) for case in plain), default=None)
+    rows = [_alternative(problem, cases, case, base) for case in found.values()]
+    return sorted(rows, key=lambda row: row["cost_usd"])
+
+
+def _alternative(problem: Problem, cases: Cases, case: int, base: float | None) -> dict[str, Any]:
+    offer, costs = problem.supply.offers[int(cases.offer[case])], cases.costs
+    cost, amortised = float(costs.cost_usd[case]), float(costs.amortised_usd[case])
+    return {
+        "option": offer.option,
+        "term_months": offer.term_months,
+        "payment": offer.payment,
+        "provider": offer.provider,
+        "instance_type": offer.instance_type,
+        "region": offer.region or None,
+        "gpu": offer.gpu,
+        "gpus": int(cases.gpus[case]),
+        "days": finite(costs.calendar_days[case]),
+        "cost_usd": cost,
+        "cost_low_usd": finite(costs.cost_low_usd[case]),
+        "cost_high_usd": finite(costs.cost_high_usd[case]),
+        "saving_usd": None if base is None else base - cost,
+        "saving_fraction": None if base is None else 1 - cost / base,
+        "amortised_usd": amortised,
+        "exposure_usd": finite(costs.exposure_usd[case]),
+        "note": _alternative_note(problem, cases, case),
+    }
+
+
+def _alternative_note(problem: Problem, cases: Cases, case: int) -> str:
+    offer = problem.supply.offers[int(cases.offer[case])]
+    if unmeasured(problem, cases, np.array([case]))[0]:
+        return "preemption rate not measured here"
+    if offer.term_months:
+        return f"owes {offer.term_months} months; {cases.costs.amortised_usd[case]:,.0f} USD for the hours used"
+    return ""
+
+
+def drivers(cases: Cases, best: int) -> list[dict[str, Any]]:
+    """Return what dominates the cost: the lines of the bill, the steps' hours split by the parts of a step."""
+    total = float(cases.costs.cost_usd[best])
+    seconds = cases.speed.parts_s[best] / cases.speed.parts_s[best].sum()
+    rows = []
+    for line in cases.costs.bill(best):
+        share = line["cost_usd"] / total
+        if line["name"] != "compute":
+            rows.append({"name": line["name"], "share_fraction": share, "note": line["note"]})
+            continue
+        for name, part in zip(PARTS, seconds, strict=True):
+            if part > 0:
+                what = name.removesuffix("_s").replace("_", " ")
+                rows.append(
+                    {"name": f"steps: {what}", "share_fraction": share * float(part), "note": PART_NOTES.get(what, "")}
+                )
+    rows.sort(key=lambda row: -row["share_fraction"])
+    return [row for row in rows if row["share_fraction"] >= _SMALLEST_SHARE]

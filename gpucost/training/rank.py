@@ -1,0 +1,144 @@
+"""From cases to answers: which cases are options and in what order, which offers are excluded and why."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.physics.training.layouts import REASONS
+from gpucost.training.cases import Cases, Problem
+from gpucost.training.request import TrainingRequest
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+_HOURS_PER_DAY = 24.0
+
+
+@dataclass(frozen=True, slots=True)
+class Ranking:
+    """Options in their order, as indices of cases; `first_rank` is 2 where nothing deserves the first place."""
+
+    order: Indices
+    first_rank: int
+
+
+def rank(problem: Problem, cases: Cases, number: int, judged: Indices) -> Ranking:
+    """Order the judged cases of one request that can be options.
+
+    By the goal, then cost, days, accelerators and the offer's id. An interruptible offer whose rate nobody measured
+    is never first: the best other one goes before it.
+    """
+    request = problem.requests[number]
+    usable = judged[can_be_option(problem, cases, request, judged)]
+    order = usable[np.lexsort(_keys(problem, cases, request, usable))]
+    risky = unmeasured(problem, cases, order)
+    if request.optimize == "pareto":
+        best = np.concatenate([_front(cases, order[~risky]), _front(cases, order[risky])])
+        order = order[np.isin(order, best)]
+        risky = unmeasured(problem, cases, order)
+    if not len(order) or not risky[0]:
+        return Ranking(order, 1)
+    if risky.all():
+        return Ranking(order, 2)
+    first = int(np.flatnonzero(~risky)[0])
+    return Ranking(np.concatenate([order[first : first + 1], np.delete(order, first)]), 1)
+
+
+def _keys(problem: Problem, cases: Cases, request: TrainingRequest, index: Indices) -> tuple[NDArray[np.generic], ...]:
+    """Return the sort keys, last one first."""
+    costs = cases.costs
+    goal = {
+        "cost": costs.cost_usd,
+        "time": costs.calendar_days,
+        "carbon": np.nan_to_num(costs.kgco2e, nan=np.inf),
+        "pareto": costs.cost_usd,
+    }[request.optimize]
+    ids = np.array([problem.supply.offers[offer].offer_id for offer in cases.offer[index]], dtype=object)
+    _, by_id = np.unique(ids.astype(str), return_inverse=True)
+    return by_id, cases.gpus[index], costs.calendar_days[index], costs.cost_usd[index], goal[index]
+
+
+def _front(cases: Cases, order: Indices) -> Indices:
+    """Keep the options that no other one beats in both cost and days; `order` is by cost.
+
+    Options with and without a measured rate of interruption are held apart: a guess never beats a measurement.
+    """
+    days = cases.costs.calendar_days[order]
+    best_before = np.concatenate([[np.inf], np.minimum.accumulate(days)[:-1]])
+    return order[days < best_before]
+
+
+def unmeasured(problem: Problem, cases: Cases, index: Indices) -> Flags:
+    """Tell which cases may be interrupted at a rate that nobody measured."""
+    offer = cases.offer[index]
+    return problem.terms.interruptible[offer] & ~problem.terms.measured[offer]
+
+
+def can_be_option(problem: Problem, cases: Cases, request: TrainingRequest, index: Indices) -> Flags:
+    """Tell which cases fit, can be ordered, meet the deadline and have a price that may be used."""
+    ok = cases.speed.fits[index] & np.isfinite(cases.costs.cost_usd[index])
+    ok &= orderable(problem, cases, index)
+    ok &= ~too_old(problem, cases, request, index)
+    if request.deadline_days is not None:
+        ok &= cases.costs.calendar_days[index] <= request.deadline_days
+    if request.max_cost_usd is not None:
+        ok &= cases.costs.cost_usd[index] <= request.max_cost_usd
+    return ok
+
+
+def orderable(problem: Problem, cases: Cases, index: Indices) -> Flags:
+    """Tell which counts can be ordered: whole units, within the smallest and largest order and the longest purchase."""
+    supply, offer, gpus = problem.supply, cases.offer[index], cases.gpus[index]
+    whole = gpus % supply.unit_gpus[offer] == 0
+    within = (gpus >= supply.minimum_gpus[offer]) & (gpus <= supply.largest_gpus[offer])
+    one_purchase = problem.terms.prepaid[offer] + problem.terms.take_or_pay[offer] > 0
+    long = cases.costs.paid_hours[index] > problem.terms.longest_hours[offer]
+    allowed: Flags = whole & within & ~(one_purchase & long)
+    return allowed
+
+
+def too_old(problem: Problem, cases: Cases, request: TrainingRequest, index: Indices) -> Flags:
+    """Tell which prices are older than the request allows."""
+    offer = cases.offer[index]
+    old = np.zeros(len(index), bool)
+    if request.max_age_days is not None:
+        old |= problem.terms.age_days[offer] > request.max_age_days
+    if request.strict_prices:
+        old |= problem.terms.stale[offer]
+    return old
+
+
+def exclusion(problem: Problem, cases: Cases, request: TrainingRequest, case: int) -> str:
+    """Say why a case is no option, in one sentence that names what would change it."""
+    index = np.array([case])
+    offer = int(cases.offer[case])
+    row, gpus, unit = problem.supply.offers[offer], int(cases.gpus[case]), int(problem.supply.unit_gpus[offer])
+    cap = problem.supply.cap_reasons[offer]
+    if too_old(problem, cases, request, index)[0]:
+        return f"price is {row.age_days} days old, over the limit of {_age_limit(problem, request, offer):g} days"
+    if gpus % unit:
+        return f"sold in units of {unit} accelerators; {gpus} is no multiple"
+    if gpus < problem.supply.minimum_gpus[offer]:
+        return f"the smallest order is {problem.supply.minimum_gpus[offer]} accelerators"
+    if gpus > problem.supply.largest_gpus[offer]:
+        return f"{gpus} accelerators are more than this offer can host: {cap}"
+    if not cases.speed.fits[case]:
+        return f"{REASONS[cases.speed.reason[case]]} on {gpus} ({cap})"
+    days = float(cases.costs.calendar_days[case])
+    if not np.isfinite(cases.costs.cost_usd[case]) or not np.isfinite(days):
+        return f"interrupted so often on {gpus} accelerators that the run would never end"
+    if request.deadline_days is not None and days > request.deadline_days:
+        return f"{days:,.0f} days on {gpus} accelerators, over the deadline of {request.deadline_days:g} days; {cap}"
+    if not orderable(problem, cases, index)[0]:
+        longest = problem.terms.longest_hours[offer] / _HOURS_PER_DAY
+        return f"the run takes {days:,.0f} days; the longest purchase of this kind is {longest:g} days"
+    return f"{cases.costs.cost_usd[case]:,.2f} USD, over the budget of {request.max_cost_usd or 0:,.2f} USD"
+
+
+def _age_limit(problem: Problem, request: TrainingRequest, offer: int) -> float:
+    limits = [] if request.max_age_days is None else [request.max_age_days]
+    if request.strict_prices:
+        limits.append(float(problem.terms.age_limit_days[offer]))
+    return min(limits)

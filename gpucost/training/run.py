@@ -1,0 +1,303 @@
+"""From a request to its answer: facts, cases, ranking, follow-ups, payload."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
+from gpucost.market import pool
+from gpucost.market.assumptions import failures_per_gpu_year
+from gpucost.market.facts import Market, embed, make_market, market_of, with_offers
+from gpucost.physics.training.calibration import Calibration, load
+from gpucost.physics.training.layouts import NO_PRECISION
+from gpucost.training import answer, followups
+from gpucost.training.cases import Cases, Problem, search
+from gpucost.training.rank import Ranking, can_be_option, exclusion, orderable, rank, too_old
+from gpucost.training.request import TrainingRequest
+from gpucost.training.workload import make_workload, sizes
+from gpucost.types import Architecture
+from gpucost.units import format_count
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+
+_SIZE_RULES = {
+    "cost": "the smallest cluster of each offer that meets it is chosen",
+    "carbon": "of each offer the size with the least carbon is chosen",
+    "time": "of each offer the fastest size is chosen",
+    "pareto": "sizes that no other one beats in both cost and time are shown",
+}
+
+_CALIBRATIONS: "WeakKeyDictionary[Any, Calibration]" = WeakKeyDictionary()
+
+Flags = NDArray[np.bool_]
+Indices = NDArray[np.int64]
+
+
+def estimate(request: TrainingRequest, catalog: "Catalog", *, with_facts: bool = True) -> dict[str, Any]:
+    """Answer a training request from a catalog; `with_facts` embeds what a rerun needs."""
+    architecture = catalog.architecture(request.model)
+    market, mask = select(request, catalog)
+    found = answer_request(request, architecture, market, mask, calibration_of(catalog))
+    return found | {"facts": embed(market.facts, mask, architecture)} if with_facts else found
+
+
+def calibration_of(catalog: "Catalog") -> Calibration:
+    """Return the efficiencies and ranges that the physics runs with, read once per catalog."""
+    if catalog not in _CALIBRATIONS:
+        _CALIBRATIONS[catalog] = load(catalog.rows("calibration"))
+    return _CALIBRATIONS[catalog]
+
+
+def calibration_digest(calibration: Calibration) -> str:
+    """Return a short hash of a calibration, so that a saved answer knows which one it was computed with."""
+    from hashlib import sha256
+
+    pairs = sorted([*calibration.values.items(), *calibration.ranges.items()])
+    return sha256(";".join(f"{name}={value!r}" for name, value in pairs).encode()).hexdigest()[:12]
+
+
+def select(request: TrainingRequest, catalog: "Catalog") -> tuple[Market, Flags]:
+    """Return the market and the offers in it that a request looks at; the user's pools come on top."""
+    market = market_of(catalog)
+    filters = {"gpu": request.gpu, "provider": request.provider, "region": request.region, "option": request.option}
+    named = {name: value for name, value in filters.items() if value}
+    if named:
+        wanted = {id(offer) for offer in catalog.offers(request.gpu, request.provider, request.region, request.option)}
+        mask = np.array([id(offer) in wanted for offer in market.facts.offers], bool)
+    else:
+        mask = np.ones(len(market.facts.offers), bool)
+    if request.pool:
+        offers, systems = pool.read_pool(request.pool, catalog, market.facts.as_of, request.pool_view)
+        market = make_market(with_offers(market.facts, offers, systems))
+        mask = np.concatenate([mask, np.ones(len(offers), bool)])
+    if not mask.any():
+        asked = ", ".join(f"--{name} {value}" for name, value in named.items()) or "the catalog"
+        raise PriceMissingError(
+            f"no price can be ordered for {asked} as of {market.facts.as_of}. `gpucost prices` lists what is known;"
+            " widen one of the filters."
+        )
+    return market, mask
+
+
+def make_problem(
+    requests: tuple[TrainingRequest, ...],
+    architectures: tuple[Architecture, ...],
+    market: Market,
+    masks: tuple[Flags, ...],
+    calibration: Calibration,
+) -> Problem:
+    """Join requests with a market."""
+    workloads = tuple(
+        make_workload(request, architecture) for request, architecture in zip(requests, architectures, strict=True)
+    )
+    return Problem(
+        requests=requests,
+        workloads=workloads,
+        sizes=tuple(sizes(workload) for workload in workloads),
+        supply=market.supply,
+        terms=market.terms,
+        failures_per_gpu_year=failures_per_gpu_year(market.book),
+        masks=masks,
+        calibration=calibration,
+    )
+
+
+def answer_request(
+    request: TrainingRequest, architecture: Architecture, market: Market, mask: Flags, calibration: Calibration
+) -> dict[str, Any]:
+    """Answer one request over a market; the same path serves a fresh estimate and a rerun."""
+    problem = make_problem((request,), (architecture,), market, (mask,), calibration)
+    cases, judged = search(problem)
+    pool_of = np.arange(len(cases)) if request.optimize == "pareto" else judged
+    ranking = rank(problem, cases, 0, pool_of)
+    if not len(ranking.order):
+        raise nothing(problem, cases, request, judged)
+    return payload(problem, market, cases, judged, ranking, architecture)
+
+
+def payload(
+    problem: Problem, market: Market, cases: Cases, judged: Indices, ranking: Ranking, architecture: Architecture
+) -> dict[str, Any]:
+    """Build the answer's payload."""
+    request, facts, order = problem.requests[0], market.facts, ranking.order
+    groups = fold(problem, cases, order)
+    shown = groups[: request.top] if request.top else groups
+    options = [
+        {
+            **answer.option(problem, facts, cases, group[0], ranking.first_rank + place),
+            "also_in": [answer.elsewhere(problem, cases, case) for case in group[1:]],
+        }
+        for place, group in enumerate(shown)
+    ]
+    allowed = can_be_option(problem, cases, request, judged)
+    assumptions = answer.assumption_rows(facts, problem)
+    ids = (
+        [name for option in options for name in option["source_ids"]]
+        + [row["source_id"] for row in assumptions]
+        + [architecture.source_id]
+    )
+    return {
+        **answer.frame(request.to_dict(), facts),
+        "calibration": calibration_digest(problem.calibration),
+        "summary": " ".join([*said(problem, request, architecture), lead(options[0], len(groups))]),
+        "workload": workload_row(problem, architecture),
+        "options": options,
+        "options_found": len(groups),
+        "offers_found": len(order),
+        "scaling": followups.scaling(problem, cases, int(order[0])),
+        "alternatives": followups.alternatives(problem, cases, order),
+        "drivers": followups.drivers(cases, int(order[0])),
+        "excluded": answer.excluded(problem, cases, 0, judged[~allowed]),
+        "assumptions": assumptions,
+        "not_included": list(answer.NOT_INCLUDED),
+        "warnings": warnings(problem, cases, ranking),
+        "sources": answer.sources(facts, ids),
+    }
+
+
+def fold(problem: Problem, cases: Cases, order: Indices) -> list[list[int]]:
+    """Put offers that differ in their region only behind the first of them, unless all are asked for."""
+    groups: dict[Any, list[int]] = {}
+    for case in order:
+        offer = problem.supply.offers[int(cases.offer[case])]
+        place = int(case) if problem.requests[0].all_regions else int(cases.gpus[case])
+        name = (
+            place,
+            offer.provider,
+            offer.instance_type,
+            offer.gpu,
+            offer.option,
+            offer.tier,
+            offer.term_months,
+            offer.payment,
+        )
+        groups.setdefault(name, []).append(int(case))
+    return list(groups.values())
+
+
+def workload_row(problem: Problem, architecture: Architecture) -> dict[str, Any]:
+    """Return what is trained, in numbers."""
+    workload, size, request = problem.workloads[0], problem.sizes[0], problem.requests[0]
+    return {
+        "model": architecture.name,
+        "model_status": architecture.status,
+        "parameters": size.parameters,
+        "active_parameters": size.active_parameters,
+        "trained_parameters": size.trained_parameters,
+        "trained_tokens": request.trained_tokens,
+        "sequence_tokens": workload.sequence_tokens,
+        "global_batch": workload.global_batch,
+        "precision": workload.precision,
+        "method": workload.method,
+        "model_flop_per_token": size.model_flop_per_token,
+        "model_flop": size.model_flop_per_token * request.trained_tokens,
+    }
+
+
+def lead(best: Mapping[str, Any], count: int) -> str:
+    """Say the answer in one sentence."""
+    where = f" in {best['region']}" if best["region"] else ""
+    option = best["option"].replace("_", " ")
+    time = f"{best['days']:.1f} days" if best["days"] >= 1 else f"{best['days'] * 24:.1f} hours"
+    digits = 0 if best["cost_usd"] >= 100 else 2
+    cost, low, high = (f"{best[name]:,.{digits}f}" for name in ("cost_usd", "cost_low_usd", "cost_high_usd"))
+    return (
+        f"About {cost} USD ({low} to {high}) and {time} on {best['gpus']:,} × {best['gpu']} at"
+        f" {best['provider']}{where}, {option}; {count} options found."
+    )
+
+
+def said(problem: Problem, request: TrainingRequest, architecture: Architecture) -> list[str]:
+    """Say aloud what the request left open."""
+    workload, size = problem.workloads[0], problem.sizes[0]
+    name = architecture.name if architecture.name == request.model else f"{request.model} = {architecture.name}"
+    made = ", synthesised from its size" if architecture.status == "synthesised" else ""
+    lines = [
+        f"{name}: {format_count(size.parameters)} parameters{made}; {format_count(request.trained_tokens)} tokens,"
+        f" sequences of {workload.sequence_tokens:,}, {workload.global_batch:,} per step, {workload.precision},"
+        f" {workload.method}."
+    ]
+    if request.deadline_days is None:
+        lines.append(
+            "No deadline." if request.gpus is None else f"{request.gpus:,} accelerators as asked; no deadline."
+        )
+    else:
+        asked = "asked for" if request.deadline_given else "assumed, change it with --deadline"
+        rule = f"on {request.gpus:,} accelerators" if request.gpus is not None else _SIZE_RULES[request.optimize]
+        lines.append(f"Deadline {request.deadline_days:g} days ({asked}); {rule}.")
+    beside = f"{request.evaluation_fraction:.0%} beside the steps (--overhead)"
+    lines.append(f"Software {request.software}; end to end: {beside}, interruptions, restarts and start-up.")
+    return lines
+
+
+def warnings(problem: Problem, cases: Cases, ranking: Ranking) -> list[str]:
+    """Return what a reader must know of the whole answer."""
+    found = []
+    first = int(ranking.order[0])
+    if problem.terms.stale[cases.offer[first]]:
+        found.append("The first option's price is old; its range is widened. --strict-prices leaves old prices out.")
+    if ranking.first_rank > 1:
+        found.append("No option has a measured preemption rate, so that none is ranked first.")
+    if problem.workloads[0].architecture.status == "synthesised":
+        found.append(
+            f"{problem.workloads[0].architecture.name} is synthesised from its size alone; give a config.json for its"
+            " true dimensions."
+        )
+    longest = problem.workloads[0].architecture.max_sequence_tokens
+    if longest and problem.workloads[0].sequence_tokens > longest:
+        found.append(f"Sequences are longer than the {longest:,} tokens that the model is published for.")
+    if cases.speed.confidence[first] == "low":
+        found.append(
+            "The first option's accelerator is little measured; its speed rests on its data sheet and has a wide range."
+        )
+    return found
+
+
+def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: Indices) -> GpuCostError:
+    """Return the error that says why no offer will do and what would."""
+    usable = judged[~too_old(problem, cases, request, judged)]
+    if not len(usable):
+        newest = min(problem.supply.offers[int(offer)].age_days for offer in cases.offer[judged])
+        return PriceMissingError(
+            f"every price is older than allowed; the newest is {newest} days old. Try --max-age {newest}d without"
+            " --strict-prices."
+        )
+    if (cases.speed.reason[usable] == NO_PRECISION).all():
+        others = " or ".join(name for name in ("bf16", "fp16", "fp32") if name != request.precision)
+        return NothingFitsError(
+            f"none of the accelerators on offer that day has {request.precision} matrix units. Try --precision"
+            f" {others}."
+        )
+    fitting = usable[cases.speed.fits[usable] & np.isfinite(cases.costs.cost_usd[usable])]
+    if not len(fitting):
+        possible = usable[orderable(problem, cases, usable)]
+        named = possible if len(possible) else usable
+        reason = exclusion(problem, cases, request, int(named[np.argmax(cases.gpus[named])]))
+        return NothingFitsError(
+            f"{problem.workloads[0].architecture.name}: no offer can host this run: {reason}. Try more or larger"
+            " accelerators."
+        )
+    if request.deadline_days is not None:
+        timely = fitting[cases.costs.calendar_days[fitting] <= request.deadline_days]
+        if not len(timely):
+            fastest = int(fitting[np.argmin(cases.costs.calendar_days[fitting])])
+            days = float(cases.costs.calendar_days[fastest])
+            return NothingFitsError(
+                f"no offer meets {request.deadline_days:g} days; the fastest takes {days:,.1f} days on"
+                f" {int(cases.gpus[fastest])} × {problem.supply.offers[int(cases.offer[fastest])].gpu}. Try --deadline"
+                f" {int(np.ceil(days))}d or more accelerators."
+            )
+        fitting = timely
+    cheapest = int(fitting[np.argmin(cases.costs.cost_usd[fitting])])
+    if request.max_cost_usd is not None and cases.costs.cost_usd[cheapest] > request.max_cost_usd:
+        offer = problem.supply.offers[int(cases.offer[cheapest])]
+        return OverBudgetError(
+            f"the cheapest of {len(fitting)} options costs {cases.costs.cost_usd[cheapest]:,.2f} USD ({offer.provider}"
+            f" {offer.instance_type}, {int(cases.gpus[cheapest])} × {offer.gpu}), over the budget of"
+            f" {request.max_cost_usd:,.2f} USD."
+        )
+    return NothingFitsError(f"no offer can be ordered for this run: {exclusion(problem, cases, request, cheapest)}.")

@@ -1,0 +1,149 @@
+"""Saved answers: rerun to equal bytes, differences explained, comparisons that add up, sweeps equal to singles."""
+
+import json
+
+import numpy as np
+import pytest
+from tests.training.market import BUCKET, CALIBRATION, MODEL, answer, ask, facts, offer
+
+from gpucost.errors import DataError, UsageError
+from gpucost.market.facts import make_market
+from gpucost.render.json import dumps
+from gpucost.saved.compare import compare, explain_change
+from gpucost.saved.rerun import differences, read_answer, rerun, verdict
+from gpucost.training import cases as engine_cases
+from gpucost.training.answer import option as option_row
+from gpucost.training.cases import search
+from gpucost.training.rank import rank
+from gpucost.training.run import make_problem
+
+pytestmark = pytest.mark.usefixtures("round_speeds")
+
+OFFERS = (
+    offer(2.0),
+    offer(1.1, "slow"),
+    offer(0.9, option="spot"),
+    offer(1.2, option="reserved", term_months=12, billing="take_or_pay", payment="partial_upfront"),
+    offer(0.7, gpus=1, provider="pods"),
+    offer(1.7, gpus=3, minimum_units=2, maximum_units=9, minimum_hours=5.5, billing_increment_hours=1.0),
+)
+
+
+def saved(**wanted):
+    return json.loads(dumps(answer(list(OFFERS), spot=[BUCKET], **wanted)))
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [{}, {"gpus": 24}, {"optimize": "pareto", "top": 0}, {"strict_prices": True, "tokens": "1.5t", "deadline": "none"}],
+)
+def test_a_rerun_gives_equal_bytes(wanted):
+    first = saved(**wanted)
+    assert dumps(rerun(first, CALIBRATION)) == dumps(first)
+    assert verdict(first, json.loads(dumps(rerun(first, CALIBRATION))))["equal"]
+
+
+def test_a_changed_price_in_the_facts_is_found_and_explained():
+    first = saved()
+    line = next(number for number, text in enumerate(first["facts"]["offers"]) if "acme/fast/8/on_demand/2.0" in text)
+    first["facts"]["offers"][line] = (
+        first["facts"]["offers"][line].replace(",2.0,", ",3.0,").replace(",16.0,", ",24.0,")
+    )
+    fresh = json.loads(dumps(rerun(first, CALIBRATION)))
+    found = verdict(first, fresh)
+    assert not found["equal"]
+    assert found["reasons"]
+    assert found["differences"]
+
+
+def test_a_request_changed_to_nonsense_is_refused_in_a_sentence():
+    first = saved()
+    first["request"]["tokens"] = "many"
+    with pytest.raises(UsageError, match="the file was changed"):
+        rerun(first, CALIBRATION)
+
+
+def test_differences_name_the_place():
+    assert differences({"a": [{"b": 1}]}, {"a": [{"b": 2}]}) == [{"where": "a[0].b", "saved": 1, "now": 2}]
+    assert differences({"a": 1}, {"a": 1.0}) == [{"where": "a", "saved": 1, "now": 1.0}]
+    assert differences({"a": [1]}, {"a": [1, 2]})[0]["where"] == "a[1]"
+
+
+def test_effects_of_a_comparison_add_up():
+    before, after = saved(), saved(tokens="150b", gpu=None, gpus=16, evaluation="5%")
+    found = compare(before, after)
+    total = sum(row["effect_usd"] for row in found["changes"])
+    assert total == pytest.approx(found["difference_usd"], abs=0.005)
+    assert found["difference_usd"] == pytest.approx(after["options"][0]["cost_usd"] - before["options"][0]["cost_usd"])
+    assert {row["name"] for row in found["request_changes"]} >= {"tokens", "gpus"}
+
+
+def test_a_dearer_price_alone_is_explained_by_price_alone():
+    factors = saved()["options"][0]["factors"]
+    rows = explain_change(factors, {**factors, "usd_per_gpu_hour": factors["usd_per_gpu_hour"] * 2})
+    assert [row["factor"] for row in rows] == ["price"]
+
+
+def test_comparing_an_answer_with_itself_finds_nothing():
+    found = compare(saved(), saved())
+    assert found["changes"] == []
+    assert found["difference_usd"] == 0
+
+
+def test_files_that_are_no_answer_are_refused(tmp_path):
+    (tmp_path / "list.json").write_text("[1]")
+    (tmp_path / "broken.json").write_text('{"kind": ')
+    with pytest.raises(UsageError, match="no saved answer"):
+        read_answer(str(tmp_path / "list.json"))
+    with pytest.raises(DataError, match="not JSON"):
+        read_answer(str(tmp_path / "broken.json"))
+    with pytest.raises(UsageError, match="cannot read"):
+        read_answer(str(tmp_path / "missing.json"))
+    with pytest.raises(UsageError, match="holds no facts"):
+        rerun({"kind": "tco"}, CALIBRATION)
+    with pytest.raises(UsageError, match="two saved estimates"):
+        compare({"kind": "tco"}, {"kind": "tco"})
+
+
+def test_a_row_of_a_sweep_equals_the_single_estimate_exactly():
+    asked = [
+        ask(tokens=tokens, gpus=gpus, precision=precision)
+        for tokens in ("10b", "77b", "1t")
+        for gpus in (None, 8, 64)
+        for precision in ("bf16", "fp8")
+    ]
+    market = make_market(facts(list(OFFERS), spot=[BUCKET]))
+    mask = np.ones(len(OFFERS), bool)
+
+    def firsts(requests):
+        problem = make_problem(tuple(requests), (MODEL,) * len(requests), market, (mask,) * len(requests), CALIBRATION)
+        found, judged = search(problem)
+        rows = []
+        for number in range(len(requests)):
+            ranking = rank(problem, found, number, judged[found.request[judged] == number])
+            rows.append(
+                option_row(problem, market.facts, found, int(ranking.order[0]), 1) if len(ranking.order) else None
+            )
+        return rows
+
+    together = firsts(asked)
+    for request, row in zip(asked, together, strict=True):
+        assert row == firsts([request])[0]
+
+
+def test_physics_runs_once_per_distinct_key(monkeypatch):
+    from gpucost.training import speeds
+
+    seen = []
+    plain = speeds.search_layouts
+
+    def counted(workload, keys, gpus, calibration):
+        seen.extend((key.accelerator.id, int(count)) for key, count in zip(keys, gpus, strict=True))
+        return plain(workload, keys, gpus, calibration)
+
+    monkeypatch.setattr(speeds, "search_layouts", counted)
+    market = make_market(facts([offer(price) for price in np.linspace(1, 3, 50)]))
+    problem = make_problem((ask(gpus=8),), (MODEL,), market, (np.ones(50, bool),), CALIBRATION)
+    found, _ = engine_cases.search(problem)
+    assert len(found) == 50
+    assert seen == [("fast", 8)]
