@@ -13,7 +13,7 @@ import time
 from pathlib import Path
 from statistics import median
 
-from gpucost.schemas import DUCKDB_TYPES, OFFERS
+from gpucost.schemas import DUCKDB_TYPES, TABLES
 
 DAY = "2026-06-30"
 
@@ -47,7 +47,7 @@ def write_book(folder: Path, rows: int, offers: int) -> None:
     }
     columns = ", ".join(
         f'CAST({given.get(column.name, "NULL")} AS {DUCKDB_TYPES[column.kind]}) AS "{column.name}"'
-        for column in OFFERS.columns
+        for column in TABLES["offers"].columns
     )
     with duckdb.connect() as connection:
         connection.execute(

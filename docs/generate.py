@@ -14,7 +14,6 @@ import click
 from gpucost.cli import COMMANDS, cli
 from gpucost.render.markdown import escape
 from gpucost.schemas import TABLES, Column, Table
-from gpucost.units import unit_of
 
 DOCS = Path(__file__).parent
 ROOT = DOCS.parent
@@ -66,7 +65,7 @@ def _table(table: Table) -> list[str]:
     lines += [f"Files: `{table.files}`. Key: {', '.join(f'`{name}`' for name in table.key)}.", ""]
     lines += ["| column | kind | unit | what it means | may hold |", "|---|---|---|---|---|"]
     for column in table.columns:
-        cells = (f"`{column.name}`", column.kind, unit_of(column.name), column.description, _limits(column))
+        cells = (f"`{column.name}`", column.kind, column.unit, column.description, _limits(column))
         lines.append(f"| {cells[0]} | {' | '.join(escape(cell) for cell in cells[1:])} |")
     return [*lines, ""]
 

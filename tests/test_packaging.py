@@ -42,6 +42,7 @@ def test_the_wheel_holds_code_data_and_parquet_twins(wheel):
     names = set(zipfile.ZipFile(wheel).namelist())
     assert {
         "gpucost/py.typed",
+        "gpucost/schemas/columns.csv",
         "gpucost/_data/models/accelerators.csv",
         "gpucost/_data/pricing/offers/aws.csv",
     } <= names

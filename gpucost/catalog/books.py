@@ -237,7 +237,7 @@ def _from_config(config: Any, draft: Draft) -> Row:
 
     path = Path(str(config)).expanduser()
     made = asdict(read_config(path if path.is_absolute() else draft.file.parent / path))
-    columns = {column.name for column in TABLES["llms"].columns}
+    columns = set(TABLES["llms"].names)
     return {name: value for name, value in made.items() if name in columns and name != "notes" and value != ""}
 
 
@@ -328,7 +328,7 @@ def as_csv(table: str, rows: list[Row], further: tuple[str, ...] = ()) -> str:
     import io
 
     out = io.StringIO()
-    names = [column.name for column in TABLES[table].columns] + list(further)
+    names = (*TABLES[table].names, *further)
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(names)
     writer.writerows([_cell(row.get(name)) for name in names] for row in rows)

@@ -93,7 +93,7 @@ def _check_book_file(catalog: "Catalog", path: Path) -> Report:
 def order_faults(table: Table, path: Path) -> list[Fault]:
     """Shipped files hold the schema's columns in the schema's order, so that they load without being sniffed."""
     header = read_cells(path)[0][1]
-    expected = [column.name for column in table.columns]
+    expected = list(table.names)
     if header == expected or set(header) != set(expected):
         return (
             []
@@ -114,7 +114,7 @@ def guess_table(path: Path) -> Table:
         header = set(read_cells(path)[0][1])
     except DataError as error:
         raise UsageError(str(error)) from None
-    shared = {table.name: len(header & {column.name for column in table.columns}) for table in TABLES.values()}
+    shared = {table.name: len(header & set(table.names)) for table in TABLES.values()}
     best = max(shared, key=lambda name: (name == path.stem, shared[name]))
     if shared[best] < len(header) / 2:
         raise UsageError(f"{path} fits no table. Name one: --table {' | '.join(TABLES)}.")

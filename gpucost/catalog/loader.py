@@ -1,6 +1,6 @@
 """Loading tables into DuckDB: one loader with explicit column types, two readers (CSV, and Parquet made from it)."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gpucost.catalog.paths import Contents, parquet_file, read_contents
 from gpucost.catalog.plain import plain_rows
 from gpucost.errors import DataError, UsageError
-from gpucost.schemas import DUCKDB_TYPES, TABLES, Table
+from gpucost.schemas import DUCKDB_TYPES, TABLES, Column, Table
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -22,12 +22,12 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def csv_reader(table: Table, files: tuple[Path, ...]) -> str:
+def csv_reader(columns: Sequence[Column], files: Sequence[Path]) -> str:
     """Return the SQL that reads CSV files with the schema's types; nothing is sniffed."""
     names = ", ".join(quoted(str(file)) for file in files)
-    columns = ", ".join(f"{quoted(column.name)}: '{DUCKDB_TYPES[column.kind]}'" for column in table.columns)
+    types = ", ".join(f"{quoted(column.name)}: '{DUCKDB_TYPES[column.kind]}'" for column in columns)
     options = "auto_detect=false, header=true, delim=',', quote='\"', escape='\"', nullstr=''"
-    return f"SELECT * FROM read_csv([{names}], {options}, columns={{{columns}}})"
+    return f"SELECT * FROM read_csv([{names}], {options}, columns={{{types}}})"
 
 
 def empty_reader(table: Table) -> str:
@@ -108,11 +108,11 @@ class Store:
             return f"SELECT * FROM read_parquet({quoted(str(parquet))})"
         if not contents.files:
             return empty_reader(table)
-        expected = tuple(column.name for column in table.columns)
+        expected = table.names
         for file, header in contents.headers.items():
             if header != expected:
                 raise DataError(_header_fault(header, expected), file=str(file), row=1)
-        return csv_reader(table, contents.files)
+        return csv_reader(table.columns, contents.files)
 
     def _create(self, name: str) -> None:
         """Make the table; a cell that cannot be read is reported as file:row:column."""
@@ -146,7 +146,7 @@ class Store:
         with folder as place:
             file = Path(place) / "joined.csv"
             file.write_bytes(contents.joined)
-            yield csv_reader(TABLES[name], (file,))
+            yield csv_reader(TABLES[name].columns, [file])
 
 
 def _header_fault(header: tuple[str, ...], expected: tuple[str, ...]) -> str:

@@ -2,18 +2,19 @@
 
 import os
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpucost.catalog.books import Book, as_csv, parquet_files, read_book
 from gpucost.catalog.loader import Store, csv_reader, quoted
 from gpucost.errors import DataError
-from gpucost.schemas import DUCKDB_TYPES, OFFERS, TABLES, Table, text
+from gpucost.schemas import DUCKDB_TYPES, TABLES, Column
 
 if TYPE_CHECKING:
     from gpucost.catalog.core import Catalog
 
-PRICE_KIND = text("price_kind", "list, contracted or effective")
+_PRICE_KIND = Column("price_kind", "text", "list, contracted or effective")
 _DISCOUNT_COLUMNS = ("provider", "gpu", "region", "option", "instance_type", "valid_from", "valid_until", "fraction")
 
 
@@ -24,7 +25,7 @@ def lay_over(catalog: "Catalog", folders: dict[str, Path]) -> list[Book]:
         book = read_book(catalog, layer, folder)
         for name, rows in book.rows.items():
             if name != "offers":
-                _replace_rows(catalog.store, TABLES[name], rows)
+                _replace_rows(catalog.store, name, rows)
         books.append(book)
     return books
 
@@ -34,8 +35,8 @@ def price_views(store: Store, books: list[Book]) -> bool:
     parts = ["SELECT *, 'shipped' AS book, 'list' AS price_kind FROM offers"]
     for book in books:
         if rows := book.rows.get("offers"):
-            wide = Table(f"{book.layer}_offers", "", "", (*OFFERS.columns, PRICE_KIND), OFFERS.key)
-            _load(store, wide, as_csv("offers", rows, ("price_kind",)))
+            columns = (*TABLES["offers"].columns, _PRICE_KIND)
+            _load(store, f"{book.layer}_offers", columns, as_csv("offers", rows, ("price_kind",)))
             parts.append(f"SELECT *, '{book.layer}' AS book FROM {book.layer}_offers")
         if parquet_files(book.folder):
             store.execute(f"SET threads = {os.cpu_count() or 1}")  # a large file is worth every core
@@ -47,22 +48,21 @@ def price_views(store: Store, books: list[Book]) -> bool:
     return bool(discounts)
 
 
-def _replace_rows(store: Store, table: Table, rows: list[dict[str, object]]) -> None:
-    store.ensure(table.name)
-    own = Table(f"own_{table.name}", "", "", table.columns, table.key)
-    _load(store, own, as_csv(table.name, rows))
-    key = table.key[0]
-    store.execute(f'DELETE FROM "{table.name}" WHERE "{key}" IN (SELECT "{key}" FROM "{own.name}")')
-    store.execute(f'INSERT INTO "{table.name}" SELECT * FROM "{own.name}"')
-    store.execute(f'DROP TABLE "{own.name}"')
+def _replace_rows(store: Store, name: str, rows: list[dict[str, object]]) -> None:
+    store.ensure(name)
+    own, key = f"own_{name}", TABLES[name].key[0]
+    _load(store, own, TABLES[name].columns, as_csv(name, rows))
+    store.execute(f'DELETE FROM "{name}" WHERE "{key}" IN (SELECT "{key}" FROM "{own}")')
+    store.execute(f'INSERT INTO "{name}" SELECT * FROM "{own}"')
+    store.execute(f'DROP TABLE "{own}"')
 
 
-def _load(store: Store, table: Table, content: str) -> None:
+def _load(store: Store, name: str, columns: Sequence[Column], content: str) -> None:
     """Read rows that were judged already, through the one loader."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rows.csv"
         file.write_text(content, "utf-8")
-        store.execute(f'CREATE OR REPLACE TABLE "{table.name}" AS {csv_reader(table, (file,))}')
+        store.execute(f'CREATE OR REPLACE TABLE "{name}" AS {csv_reader(columns, [file])}')
 
 
 def _parquet_part(store: Store, layer: str, file: Path) -> str:
@@ -74,7 +74,7 @@ def _parquet_part(store: Store, layer: str, file: Path) -> str:
         present = {row["column_name"] for row in store.fetch(f"DESCRIBE SELECT * FROM {source}")}
     except duckdb.Error as error:
         raise DataError(str(error).splitlines()[0], file=str(file)) from None
-    missing = [column.name for column in OFFERS.columns if column.required and column.name not in present]
+    missing = [column.name for column in TABLES["offers"].columns if column.required and column.name not in present]
     if missing:
         raise DataError(f"columns missing: {', '.join(missing)}", file=str(file))
     bad = store.fetch(
@@ -89,7 +89,7 @@ def _parquet_part(store: Store, layer: str, file: Path) -> str:
         raise DataError(reason, file=str(file), row=bad["first_row"])
     columns = ", ".join(
         f'CAST({column.name if column.name in present else "NULL"} AS {DUCKDB_TYPES[column.kind]}) AS "{column.name}"'
-        for column in OFFERS.columns
+        for column in TABLES["offers"].columns
     )
     kind = "coalesce(price_kind, 'contracted')" if "price_kind" in present else "'contracted'"
     return f"SELECT {columns}, '{layer}' AS book, {kind} AS price_kind FROM {source}"

@@ -23,7 +23,7 @@ def plain_rows(table: Table, contents: Contents) -> list[dict[str, Any]] | None:
     """Return a table's rows, an empty cell as None; None where anything is unusual, for the database to judge."""
     if len(contents.files) != 1:
         return None
-    names = tuple(column.name for column in table.columns)
+    names = table.names
     try:
         lines = csv.reader(StringIO(contents.joined.decode("utf-8"), newline=""), strict=True)
         if tuple(next(lines)) != names:

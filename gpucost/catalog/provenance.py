@@ -4,7 +4,6 @@ from typing import TYPE_CHECKING, Any
 
 from gpucost.errors import UnknownNameError
 from gpucost.schemas import TABLES, Column, Table
-from gpucost.units import unit_of
 
 if TYPE_CHECKING:
     from gpucost.catalog.core import Catalog
@@ -20,12 +19,7 @@ _STATUS = "CASE WHEN r.source_id = 'user' THEN 'user' WHEN s.publisher = 'gpucos
 
 def sourced_tables() -> list[Table]:
     """Return the tables whose rows name their source."""
-    return [table for table in TABLES.values() if table.name not in SOURCE_TABLES and has(table, "source_id")]
-
-
-def has(table: Table, name: str) -> bool:
-    """Tell whether a table has a column of that name."""
-    return any(column.name == name for column in table.columns)
+    return [table for table in TABLES.values() if table.name not in SOURCE_TABLES and "source_id" in table.names]
 
 
 def source_rows(catalog: "Catalog", table: str | None = None) -> list[dict[str, Any]]:
@@ -58,9 +52,9 @@ def _table_facts(table: Table) -> str:
         column for column in table.columns if column.name not in _BOOKKEEPING and column.name not in table.key[:1]
     ]
     known = ", ".join(_struct(column) for column in fields)
-    status = "r.status" if has(table, "status") else _STATUS
+    status = "r.status" if "status" in table.names else _STATUS
     sources = "price_sources" if table.files.startswith("pricing") else "model_sources"
-    day = "r.observed_on" if has(table, "observed_on") else "coalesce(s.published_on, s.accessed_on)"
+    day = "r.observed_on" if "observed_on" in table.names else "coalesce(s.published_on, s.accessed_on)"
     return f"""SELECT '{table.name}' AS "table", CAST(r."{table.key[0]}" AS VARCHAR) AS entity,
     r.fact.field, r.fact.value, r.fact.number, r.fact.unit, {status} AS status, r.source_id AS source, {day} AS date
 FROM (SELECT *, unnest([{known}]) AS fact FROM "{table.name}") AS r LEFT JOIN {sources} AS s USING (source_id)
@@ -69,6 +63,5 @@ WHERE r.fact.value IS NOT NULL"""
 
 def _struct(column: Column) -> str:
     number = f'CAST("{column.name}" AS DOUBLE)' if column.kind in ("number", "integer") else "NULL::DOUBLE"
-    unit = unit_of(column.name) if column.kind in ("number", "integer") else ""
     value = f'CAST("{column.name}" AS VARCHAR)'
-    return f"{{'field': '{column.name}', 'value': {value}, 'number': {number}, 'unit': '{unit}'}}"
+    return f"{{'field': '{column.name}', 'value': {value}, 'number': {number}, 'unit': '{column.unit}'}}"

@@ -172,7 +172,7 @@ def _decoded(data: bytes, name: str) -> str:
 
 def _header_faults(table: Table, name: str, cells: list[tuple[int, list[str]]]) -> list[Fault]:
     header = cells[0][1]
-    known = [column.name for column in table.columns]
+    known = list(table.names)
     if len(header) == 1 and any(sign in header[0] for sign in ";\t"):
         return [
             Fault(

@@ -1,0 +1,107 @@
+"""The data dictionary: tables.csv names the tables, columns.csv their columns; each is read when first asked for."""
+
+import csv
+from collections.abc import Iterator, Mapping
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Literal, NamedTuple, cast
+
+Kind = Literal["text", "integer", "number", "date", "flag"]
+
+DUCKDB_TYPES: dict[str, str] = {
+    "text": "VARCHAR",
+    "integer": "BIGINT",
+    "number": "DOUBLE",
+    "date": "DATE",
+    "flag": "BOOLEAN",
+}
+
+OPTIONS = (
+    "on_demand",
+    "spot",
+    "interruptible",
+    "reserved",
+    "savings_plan",
+    "commitment",
+    "capacity_block",
+    "flex_start",
+    "calendar",
+    "community",
+    "secure",
+    "dedicated",
+)
+
+_LISTS = {"{options}": OPTIONS}  # closed lists that have a home of their own
+
+
+class Column(NamedTuple):
+    """One column: its kind, what it means, and what a cell may hold."""
+
+    name: str
+    kind: Kind
+    description: str
+    unit: str = ""
+    required: bool = False
+    low: float | None = None  # smallest value allowed
+    high: float | None = None  # largest value allowed
+    positive: bool = False  # zero is refused: a missing number is an empty cell
+    choices: tuple[str, ...] = ()
+    refers_to: str = ""  # table whose key this column holds
+
+
+class Table:
+    """One table: where its CSV files are (a glob below the data root), its key and its columns."""
+
+    def __init__(self, name: str, files: str, key: tuple[str, ...], description: str) -> None:
+        self.name, self.files, self.key, self.description = name, files, key, description
+
+    @cached_property
+    def columns(self) -> tuple[Column, ...]:
+        """Return the columns in the order in which shipped files hold them."""
+        return tuple(_column(cells) for cells in _lines("columns") if cells[0] == self.name)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the columns in their order."""
+        return tuple(column.name for column in self.columns)
+
+    def column(self, name: str) -> Column:
+        """Return the column of that name."""
+        return next(column for column in self.columns if column.name == name)
+
+
+class Tables(Mapping[str, Table]):
+    """Every table by its name, in the dictionary's order."""
+
+    @cached_property
+    def _tables(self) -> dict[str, Table]:
+        return {name: Table(name, files, tuple(key.split()), text) for name, files, key, text in _lines("tables")}
+
+    def __getitem__(self, name: str) -> Table:
+        return self._tables[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tables)
+
+    def __len__(self) -> int:
+        return len(self._tables)
+
+
+@cache
+def _lines(name: str) -> list[list[str]]:
+    with open(Path(__file__).with_name(f"{name}.csv"), encoding="utf-8", newline="") as file:
+        return list(csv.reader(file, strict=True))[1:]
+
+
+def _column(cells: list[str]) -> Column:
+    _, name, kind, unit, bounds, required, values, refers_to, description = cells
+    limits = dict(bound.split() for bound in bounds.split(", ")) if bounds else {}
+    choices = tuple(one for word in values.split(" | ") for one in _LISTS.get(word, (word,))) if values else ()
+    return Column(
+        name, cast(Kind, kind), description, unit, required == "required",
+        _number(limits, ">="), _number(limits, "<="), limits.get(">") == "0", choices, refers_to,
+    )  # fmt: skip
+
+
+def _number(limits: Mapping[str, str], sign: str) -> float | None:
+    return float(limits[sign]) if sign in limits else None
