@@ -9,9 +9,9 @@ from pathlib import Path
 
 import gpucost
 from gpucost.money import comparison, financing, ownership, renting, tax
-from gpucost.money.published import epoch_chip_hour
 from gpucost.ownership import model
 from tests.money.plans import catalog
+from tests.money.published import epoch_chip_hour
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE, MARKS = DOCS / "tco-method.md", ("<!-- formulas -->\n", "<!-- /formulas -->\n")
