@@ -10,18 +10,18 @@ from gpucost.catalog import asof, filters, hardware, models, names, records
 from gpucost.catalog.loader import Store
 from gpucost.catalog.paths import shipped_root
 from gpucost.catalog.records import OWN_SOURCE
+from gpucost.catalog.settings import book_layers, setting
+from gpucost.catalog.shipped import Shipped
 from gpucost.errors import UnknownNameError, UsageError
-from gpucost.schemas import TABLES
 from gpucost.types import Accelerator, Architecture, Offer, System
 
 if TYPE_CHECKING:
     from gpucost.catalog.books import Book
+    from gpucost.catalog.sandbox import Answer
 
 Marked = TypeVar("Marked", Accelerator, System, Architecture)
 
 _ON_DAY = "SELECT * FROM prices_on($on_day, $known_day)"
-_INDEX = {"accelerators": names.index_accelerators, "systems": names.index_systems, "llms": names.index_models}
-_KIND = {"accelerators": "accelerator", "systems": "system", "llms": "model"}
 
 
 def open_catalog(
@@ -37,8 +37,6 @@ def open_catalog(
     hides what was recorded later. `root` replaces the shipped data by another folder of the same layout; `book` is
     the folder of the user's own facts, the setting `book` unless given.
     """
-    from gpucost.catalog.settings import book_layers, setting
-
     day = parse_date(as_of if as_of is not None else setting("as_of"), "--as-of")
     known_day = parse_date(known_as_of if known_as_of is not None else setting("known_as_of"), "--known-as-of")
     return Catalog(day, known_day, Path(root) if root else data_root(), book_layers(book))
@@ -46,8 +44,6 @@ def open_catalog(
 
 def data_root() -> Path:
     """Return the folder of the facts: the setting `data`, else the shipped ones."""
-    from gpucost.catalog.settings import setting
-
     named = setting("data")
     if not named:
         return shipped_root()
@@ -71,12 +67,11 @@ def parse_date(value: date | str | None, what: str) -> date | None:
         ) from None
 
 
-class Catalog:
-    """Facts with their sources and dates, seen from one day."""
+class Catalog(Shipped):
+    """Facts with their sources and dates, seen from one day, the user's own over the shipped ones."""
 
     def __init__(self, as_of: date | None, known_as_of: date | None, root: Path, layers: dict[str, Path]) -> None:
-        self._asked_as_of, self.known_as_of = as_of, known_as_of
-        self.store = Store(root)
+        super().__init__(root, as_of, known_as_of)
         self._layers = layers
         self._prices_ready = False
 
@@ -91,67 +86,42 @@ class Catalog:
 
         return lay_over(self, self._layers)
 
+    @property
+    def laid(self) -> Store:
+        """Return the store with the books laid over the shipped tables."""
+        _ = self.books
+        return self.store
+
     def rows(self, table: str) -> list[dict[str, Any]]:
         """Return every row of a table as dictionaries; an empty cell is None."""
-        _ = self.books
-        return self.store.rows(table)
-
-    def shipped_like(self, table: str, name: str) -> list[dict[str, Any]]:
-        """Return the shipped rows of the id that a name means."""
-        self.store.ensure(table)
-        key = TABLES[table].key[0]
-        return self.store.fetch(
-            f'SELECT * FROM "{table}" WHERE "{key}" = $id ORDER BY ALL DESC', {"id": self.canonical(table, name)}
-        )
-
-    def canonical(self, table: str, name: str) -> str:
-        """Return the shipped id that a name means in a table; any other name is returned as it is."""
-        if table not in ("accelerators", "systems", "llms"):
-            return name
-        index = _INDEX[table](self._shipped_rows(table), self._aliases.get(_KIND[table], {}))
-        found = index.matches(name)
-        return found[0] if len(found) == 1 else name
-
-    def _shipped_rows(self, table: str) -> list[dict[str, Any]]:
-        return self.store.rows(table)
-
-    @cached_property
-    def shipped_accelerator_names(self) -> names.NameIndex:
-        """Return the index of the shipped accelerators' names."""
-        return names.index_accelerators(self._shipped_rows("accelerators"), self._aliases.get("accelerator", {}))
-
-    def sql(self, query: str) -> list[dict[str, Any]]:
-        """Run one SELECT over every table and view: read-only, without files or network, limited in time and memory."""
-        from gpucost.catalog.sandbox import run
-
-        return run(self, query).rows
-
-    def reopened(self) -> "Catalog":
-        """Return a catalog seen from the same days with a database of its own."""
-        return Catalog(self.as_of, self.known_as_of, self.store.root, self._layers)
-
-    def prepare_everything(self) -> None:
-        """Load every table and make every view: `facts`, `book_offers`, `prices` and `prices_on(day, known_day)`."""
-        from gpucost.catalog.provenance import facts_view
-
-        _ = self.books
-        self.store.ensure_all()
-        self.prepare_prices()
-        self.store.execute(facts_view())
-        self.store.execute(asof.prices_view(self.as_of, self.known_as_of or asof.FOREVER))
+        return self.laid.rows(table)
 
     def query(self, sql: str, *tables: str, parameters: Any = None) -> list[dict[str, Any]]:
         """Run the library's own query over the named tables, which are loaded if need be."""
-        _ = self.books
-        self.store.ensure(*tables)
+        self.laid.ensure(*tables)
         return self.store.fetch(sql, parameters)
 
-    @cached_property
-    def dated(self) -> date:
-        """Return the day of the newest price that the catalog has recorded."""
-        self.store.ensure("offers")
-        newest = self.store.fetch("SELECT max(recorded_on) AS newest FROM offers")[0]["newest"]
-        return newest or date(1970, 1, 1)
+    def sql(self, query: str) -> list[dict[str, Any]]:
+        """Run one SELECT over every table and view: read-only, without files or network, limited in time and memory."""
+        return self.ask(query).rows
+
+    def ask(self, query: str, **limits: float) -> "Answer":
+        """Run one SELECT as `sql` does, with limits of its own; return its columns, too."""
+        from gpucost.catalog.sandbox import only_select, run
+
+        only_select(query)
+        return run(self.copied(), query, **limits)
+
+    def copied(self) -> Store:
+        """Return a store of its own with every table and view, such as `facts`, `prices`, `prices_on(day, known)`."""
+        from gpucost.catalog.provenance import facts_view
+
+        copy = Catalog(self.as_of, self.known_as_of, self.store.root, self._layers)
+        copy.laid.ensure_all()
+        copy.prepare_prices()
+        copy.store.execute(facts_view())
+        copy.store.execute(asof.prices_view(self.as_of, self.known_as_of or asof.FOREVER))
+        return copy.store
 
     @cached_property
     def version(self) -> str:
@@ -159,30 +129,13 @@ class Catalog:
         own = "".join(f"+{book.layer}-{book.digest[:8]}" for book in self.books)
         return f"{self.dated.isoformat()}+{self.store.digest()[:12]}{own}"
 
-    @cached_property
-    def as_of(self) -> date:
-        """Return the day that the catalog is seen from."""
-        return self._asked_as_of or max(date.today(), self.dated)
-
-    @cached_property
-    def exchange_rates(self) -> dict[str, float]:
-        """Return the USD per unit of each currency, as last known on the catalog's day."""
-        self.store.ensure("exchange_rates")
-        query = """SELECT currency, arg_max(usd_per_unit, "on") AS rate
-            FROM exchange_rates WHERE "on" <= $day GROUP BY currency"""
-        return {row["currency"]: row["rate"] for row in self.store.fetch(query, {"day": self.as_of})}
-
     # --- provenance
 
     @cached_property
     def _sources(self) -> dict[str, dict[str, Any]]:
-        own = {
-            "source_id": OWN_SOURCE,
-            "publisher": "the user",
-            "title": "the user's own book",
-            "locator": "the book folder",
-        }
-        found = {OWN_SOURCE: own | dict.fromkeys(("published_on", "accessed_on", "note"))}
+        own = {"publisher": "the user", "title": "the user's own book", "locator": "the book folder"}
+        blank = dict.fromkeys(("published_on", "accessed_on", "note"))
+        found = {OWN_SOURCE: {"source_id": OWN_SOURCE, **own, **blank}}
         return found | {
             row["source_id"]: row for table in ("model_sources", "price_sources") for row in self.rows(table)
         }
@@ -195,22 +148,17 @@ class Catalog:
 
     # --- names
 
-    @cached_property
-    def _aliases(self) -> dict[str, dict[str, str]]:
-        found: dict[str, dict[str, str]] = {}
-        for row in self._shipped_rows("aliases"):
-            found.setdefault(row["kind"], {})[row["alias"]] = row["id"]
-        return found
+    def _index(self, table: str) -> names.NameIndex:
+        _ = self.books
+        return self.index(table)
 
-    def alias(self, kind: str, name: str) -> str:
-        """Return what an alias of a provider or region stands for, else the name itself."""
-        return self._aliases.get(kind, {}).get(name.strip().lower(), name.strip())
+    @cached_property
+    def _own_ids(self) -> frozenset[str]:
+        return frozenset().union(*(book.all_ids for book in self.books))
 
     def _marked(self, found: Marked) -> Marked:
         """Mark what comes from the user's own book, or from an assumption of ours."""
-        own = found.source_id == OWN_SOURCE or any(
-            getattr(found, "id", found.name) in book.all_ids for book in self.books
-        )
+        own = found.source_id == OWN_SOURCE or getattr(found, "id", found.name) in self._own_ids
         return replace(found, status="user") if own else found
 
     @cached_property
@@ -220,7 +168,7 @@ class Catalog:
     @cached_property
     def accelerator_names(self) -> names.NameIndex:
         """Return the index of accelerator names."""
-        return names.index_accelerators(self.rows("accelerators"), self._aliases.get("accelerator", {}))
+        return self._index("accelerators")
 
     @cached_property
     def _systems(self) -> dict[str, System]:
@@ -229,7 +177,7 @@ class Catalog:
     @cached_property
     def system_names(self) -> names.NameIndex:
         """Return the index of system names."""
-        return names.index_systems(self.rows("systems"), self._aliases.get("system", {}))
+        return self._index("systems")
 
     @property
     def presets(self) -> list[Architecture]:
@@ -243,7 +191,7 @@ class Catalog:
     @cached_property
     def model_names(self) -> names.NameIndex:
         """Return the index of model names."""
-        return names.index_models(self.rows("llms"), self._aliases.get("model", {}))
+        return self._index("llms")
 
     # --- records
 
@@ -281,12 +229,12 @@ class Catalog:
 
     def architecture(self, name: str) -> Architecture:
         """Return an architecture: a preset, an alias, the path of a config.json, or a size such as "11b"."""
-        made = models.from_file_or_size(self, name)
+        made = models.from_file_or_size(name, self.model_names, lambda: self.presets)
         return made or self._architectures[self.model_names.one(name)]
 
     def architectures(self, name: str | None = None) -> list[Architecture]:
         """Return every architecture that a name means; all presets without a name."""
-        if name is not None and (made := models.from_file_or_size(self, name)):
+        if name is not None and (made := models.from_file_or_size(name, self.model_names, lambda: self.presets)):
             return [made]
         ids = list(self._architectures) if name is None else self.model_names.several(name)
         return [self._architectures[id_] for id_ in ids]
@@ -350,9 +298,27 @@ class Catalog:
         max_age_days: float | None = None,
     ) -> list[Offer]:
         """Return the prices that can be ordered, cheapest GPU-hour first; each filter takes one name or several."""
-        wanted = filters.offer_filter(self, gpu, provider, region, option)
+        wanted = self.offer_filter(gpu, provider, region, option)
         return [
             offer for offer in self._offers
             if (max_age_days is None or offer.age_days <= max_age_days)
             and all(allowed is None or getattr(offer, field) in allowed for field, allowed in wanted.items())
         ]  # fmt: skip
+
+    def offer_filter(
+        self, gpu: filters.Names, provider: filters.Names, region: filters.Names, option: filters.Names
+    ) -> dict[str, set[str] | None]:
+        """Turn the names of a filter into the sets of values that each column of an offer may have; None is any."""
+        gpus = None if gpu is None else {one.id for name in filters.listed(gpu) for one in self.accelerators(name)}
+        return {
+            "gpu": gpus,
+            "provider": self._recorded("provider", provider),
+            "region": self._recorded("region", region),
+            "option": filters.options(option),
+        }
+
+    def _recorded(self, column: str, wanted: filters.Names) -> set[str] | None:
+        if wanted is None:
+            return None
+        asked = [self.alias(column, name) for name in filters.listed(wanted)]
+        return filters.matching(column, asked, {str(value) for value in self.offer_values(column)})

@@ -49,9 +49,9 @@ def check_shipped(catalog: "Catalog") -> Report:
 def check_one(catalog: "Catalog", path: Path, table_name: str | None) -> Report:
     """Check one file against the shipped tables; its sources may stand in a sources.csv beside it or one folder up.
 
-    A TOML file, or a CSV file of prices that lacks what can be derived, is judged as a part of the user's book.
+    A TOML file, a workbook, or a CSV file of prices that lacks what can be derived, is judged as a part of a book.
     """
-    if path.suffix == ".toml":
+    if path.suffix.lower() in (".toml", ".xlsx"):
         return _check_book_file(catalog, path)
     table = TABLES[table_name] if table_name else guess_table(path)
     if table.name == "offers" and path.stem == "offers" and "offer_id" not in read_cells(path)[0][1]:

@@ -6,7 +6,7 @@ from datetime import date
 from typing import Any
 
 from gpucost.catalog.records import OWN_SOURCE
-from gpucost.errors import UsageError
+from gpucost.errors import DataError, UsageError
 from gpucost.units import HOURS_PER_MONTH
 
 Row = dict[str, Any]
@@ -110,7 +110,7 @@ def _amount(value: Any, name: str) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise UsageError(f"{name}: cannot read {value!r} as a number.") from None
+        raise DataError(f"cannot read {value!r} as a number", file="", column=name) from None
 
 
 def _fill_dates(row: Row) -> None:

@@ -2,45 +2,41 @@
 
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from gpucost.catalog.books import Book, as_csv, parquet_files, read_book
+from gpucost.catalog.books import DISCOUNT_COLUMNS, Book, as_csv, read_book
+from gpucost.catalog.drafts import Row, parquet_files
 from gpucost.catalog.loader import Store, csv_reader, quoted
+from gpucost.catalog.shipped import Shipped
 from gpucost.errors import DataError
 from gpucost.schemas import DUCKDB_TYPES, TABLES, Column
 
-if TYPE_CHECKING:
-    from gpucost.catalog.core import Catalog
-
 _PRICE_KIND = Column("price_kind", "text", "list, contracted or effective")
-_DISCOUNT_COLUMNS = ("provider", "gpu", "region", "option", "instance_type", "valid_from", "valid_until", "fraction")
 
 
-def lay_over(catalog: "Catalog", folders: dict[str, Path]) -> list[Book]:
-    """Read each layer's folder, put its rows over the shipped tables, and return the books."""
+def lay_over(shipped: Shipped, folders: Mapping[str, Path]) -> list[Book]:
+    """Read each layer's folder or file, put its rows over the shipped tables, and return the books."""
     books = []
     for layer, folder in folders.items():
-        book = read_book(catalog, layer, folder)
+        book = read_book(shipped, layer, folder)
         for name, rows in book.rows.items():
             if name != "offers":
-                _replace_rows(catalog.store, name, rows)
+                _replace_rows(shipped.store, name, rows)
         books.append(book)
     return books
 
 
-def price_views(store: Store, books: list[Book]) -> bool:
+def price_views(store: Store, books: Sequence[Book]) -> bool:
     """Make the view `book_offers` over every layer and the table `book_discounts`; tell whether that holds any."""
     parts = ["SELECT *, 'shipped' AS book, 'list' AS price_kind FROM offers"]
     for book in books:
         if rows := book.rows.get("offers"):
-            columns = (*TABLES["offers"].columns, _PRICE_KIND)
-            _load(store, f"{book.layer}_offers", columns, as_csv("offers", rows, ("price_kind",)))
+            _load(store, f"{book.layer}_offers", (*TABLES["offers"].columns, _PRICE_KIND), rows)
             parts.append(f"SELECT *, '{book.layer}' AS book FROM {book.layer}_offers")
-        if parquet_files(book.folder):
+        if files := parquet_files(book.folder):
             store.execute(f"SET threads = {os.cpu_count() or 1}")  # a large file is worth every core
-        parts += [_parquet_part(store, book.layer, file) for file in parquet_files(book.folder)]
+            parts += [_parquet_part(store, book.layer, file) for file in files]
     store.execute("CREATE OR REPLACE VIEW book_offers AS " + " UNION ALL BY NAME ".join(parts))
     discounts = [row for book in books for row in book.discounts]
     if discounts:
@@ -48,20 +44,21 @@ def price_views(store: Store, books: list[Book]) -> bool:
     return bool(discounts)
 
 
-def _replace_rows(store: Store, name: str, rows: list[dict[str, object]]) -> None:
+def _replace_rows(store: Store, name: str, rows: Sequence[Row]) -> None:
     store.ensure(name)
-    own, key = f"own_{name}", TABLES[name].key[0]
-    _load(store, own, TABLES[name].columns, as_csv(name, rows))
-    store.execute(f'DELETE FROM "{name}" WHERE "{key}" IN (SELECT "{key}" FROM "{own}")')
+    own, key = f"own_{name}", TABLES[name].key
+    _load(store, own, TABLES[name].columns, rows)
+    same = " AND ".join(f'o."{column}" IS NOT DISTINCT FROM t."{column}"' for column in key)
+    store.execute(f'DELETE FROM "{name}" AS t WHERE EXISTS (SELECT 1 FROM "{own}" AS o WHERE {same})')
     store.execute(f'INSERT INTO "{name}" SELECT * FROM "{own}"')
     store.execute(f'DROP TABLE "{own}"')
 
 
-def _load(store: Store, name: str, columns: Sequence[Column], content: str) -> None:
+def _load(store: Store, name: str, columns: Sequence[Column], rows: Sequence[Row]) -> None:
     """Read rows that were judged already, through the one loader."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rows.csv"
-        file.write_text(content, "utf-8")
+        file.write_text(as_csv([column.name for column in columns], rows), "utf-8")
         store.execute(f'CREATE OR REPLACE TABLE "{name}" AS {csv_reader(columns, [file])}')
 
 
@@ -95,13 +92,10 @@ def _parquet_part(store: Store, layer: str, file: Path) -> str:
     return f"SELECT {columns}, '{layer}' AS book, {kind} AS price_kind FROM {source}"
 
 
-def _make_discounts(store: Store, discounts: list[dict[str, object]]) -> None:
-    store.execute(
-        """CREATE OR REPLACE TABLE book_discounts (provider VARCHAR, gpu VARCHAR, region VARCHAR, option VARCHAR,
-        instance_type VARCHAR,
-        valid_from DATE, valid_until DATE, fraction DOUBLE)"""
-    )
+def _make_discounts(store: Store, discounts: Sequence[Row]) -> None:
+    kinds = {"valid_from": "DATE", "valid_until": "DATE", "fraction": "DOUBLE"}
+    columns = ", ".join(f"{name} {kinds.get(name, 'VARCHAR')}" for name in DISCOUNT_COLUMNS)
+    store.execute(f"CREATE OR REPLACE TABLE book_discounts ({columns})")
+    marks = ", ".join("?" * len(DISCOUNT_COLUMNS))
     for row in discounts:
-        store.execute(
-            "INSERT INTO book_discounts VALUES (?, ?, ?, ?, ?, ?, ?, ?)", [row.get(name) for name in _DISCOUNT_COLUMNS]
-        )
+        store.execute(f"INSERT INTO book_discounts VALUES ({marks})", [row.get(name) for name in DISCOUNT_COLUMNS])

@@ -2,15 +2,13 @@
 
 from collections.abc import Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpucost.catalog import filters
 from gpucost.catalog.asof import FOREVER
+from gpucost.catalog.core import Catalog
 from gpucost.errors import UsageError
 from gpucost.types import stale_after_days
-
-if TYPE_CHECKING:
-    from gpucost.catalog.core import Catalog
 
 KEYS = (
     "offer_id", "offer_kind", "provider", "instance_type", "region", "region_scope", "option", "tier", "billing",
@@ -24,7 +22,7 @@ KEYS = (
 
 
 def current(
-    catalog: "Catalog", wanted: dict[str, set[str] | None], max_age_days: float | None
+    catalog: Catalog, wanted: dict[str, set[str] | None], max_age_days: float | None
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return one row per offer, the cheapest GPU-hour first and the unrankable last, with warnings."""
     found = [row for row in catalog.price_rows if filters.admits(wanted, row)]
@@ -58,7 +56,7 @@ def _warnings(rows: Sequence[dict[str, Any]], dropped: int, max_age_days: float 
     return warnings
 
 
-def history(catalog: "Catalog", wanted: dict[str, set[str] | None]) -> list[dict[str, Any]]:
+def history(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[dict[str, Any]]:
     """Return every recorded price of every offer in the order of the days from which it holds, with its change."""
     catalog.prepare_prices()
     query = """
@@ -80,7 +78,7 @@ def history(catalog: "Catalog", wanted: dict[str, set[str] | None]) -> list[dict
 
 
 def difference(
-    catalog: "Catalog", first: date, second: date, wanted: dict[str, set[str] | None], everything: bool
+    catalog: Catalog, first: date, second: date, wanted: dict[str, set[str] | None], everything: bool
 ) -> list[dict[str, Any]]:
     """Return the offers whose price differs between two days: old, new, change; `everything` keeps the unchanged."""
     if first > second:

@@ -1,12 +1,10 @@
 """Where numbers come from: sources with the rows that lean on them, and every fact of every table in one long view."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gpucost.catalog.loader import Store
 from gpucost.errors import UnknownNameError
 from gpucost.schemas import TABLES, Column, Table
-
-if TYPE_CHECKING:
-    from gpucost.catalog.core import Catalog
 
 SOURCE_TABLES = ("model_sources", "price_sources")
 _BOOKKEEPING = frozenset(
@@ -22,7 +20,7 @@ def sourced_tables() -> list[Table]:
     return [table for table in TABLES.values() if table.name not in SOURCE_TABLES and "source_id" in table.names]
 
 
-def source_rows(catalog: "Catalog", table: str | None = None) -> list[dict[str, Any]]:
+def source_rows(store: Store, table: str | None = None) -> list[dict[str, Any]]:
     """Return the sources, each with the tables and the number of rows that lean on it."""
     tables = sourced_tables()
     if table is not None:
@@ -31,12 +29,13 @@ def source_rows(catalog: "Catalog", table: str | None = None) -> list[dict[str, 
             raise UnknownNameError("table", table, [], f"Tables: {', '.join(item.name for item in sourced_tables())}.")
     used: dict[str, dict[str, int]] = {}
     for item in tables:
-        for row in catalog.query(f'SELECT source_id, count(*) AS n FROM "{item.name}" GROUP BY source_id', item.name):
+        store.ensure(item.name)
+        for row in store.fetch(f'SELECT source_id, count(*) AS n FROM "{item.name}" GROUP BY source_id'):
             used.setdefault(row["source_id"], {})[item.name] = row["n"]
     rows = [
         {**row, "tables": sorted(used.get(row["source_id"], ())), "rows": sum(used.get(row["source_id"], {}).values())}
         for name in SOURCE_TABLES
-        for row in catalog.rows(name)
+        for row in store.rows(name)
     ]
     return [row for row in rows if row["rows"]] if table else rows
 

@@ -4,12 +4,11 @@ import re
 import threading
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from gpucost.catalog.loader import Store
 from gpucost.errors import UsageError
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-
-    from gpucost.catalog.core import Catalog
 
 TIME_LIMIT_S = 20.0
 MEMORY_LIMIT_GB = 2.0
@@ -27,13 +26,13 @@ class Answer(NamedTuple):
 
 
 def run(
-    catalog: "Catalog", query: str, *, time_limit_s: float = TIME_LIMIT_S, memory_limit_gb: float = MEMORY_LIMIT_GB
+    store: Store, query: str, *, time_limit_s: float = TIME_LIMIT_S, memory_limit_gb: float = MEMORY_LIMIT_GB
 ) -> Answer:
-    """Run one SELECT or EXPLAIN over the catalog; anything else is refused, anything endless is stopped."""
+    """Lock a store and run one SELECT or EXPLAIN over it; anything else is refused, anything endless is stopped."""
     import duckdb
 
     statement = only_select(query)
-    connection = _locked(catalog, memory_limit_gb)
+    connection = _locked(store, memory_limit_gb)
     timer = threading.Timer(time_limit_s, connection.interrupt)
     timer.start()
     try:
@@ -80,18 +79,16 @@ def _explained(query: str) -> str:
     return inner
 
 
-def _locked(catalog: "Catalog", memory_limit_gb: float) -> "DuckDBPyConnection":
-    """Load a catalog of its own and lock its database: no files, no network, no settings, no writing."""
-    own = catalog.reopened()
-    own.prepare_everything()
+def _locked(store: Store, memory_limit_gb: float) -> "DuckDBPyConnection":
+    """Lock a store's database for good: no files, no network, no settings, no writing."""
     for statement in (
         f"SET memory_limit = '{memory_limit_gb:g}GB'",
         "SET temp_directory = ''",
         "SET enable_external_access = false",
         "SET lock_configuration = true",
     ):
-        own.store.execute(statement)
-    connection = own.store.connection.cursor()
+        store.execute(statement)
+    connection = store.connection.cursor()
     connection.execute("BEGIN TRANSACTION READ ONLY")
     return connection
 

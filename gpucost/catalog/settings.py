@@ -17,7 +17,7 @@ PREFIX = "GPUCOST_"
 NOT_SETTINGS = frozenset(("REQUIRE_PROGRAMS", "COMPLETE"))
 # settings that belong to no single option: what each is for, and its default
 GENERAL = {
-    "book": ("folder of your own price book, hardware and models", "book/ beside the user file"),
+    "book": ("folder or file of your own price book, hardware and models", "book/ beside the user file"),
     "data": ("folder with pricing/ and models/ that replaces the shipped facts", "the package's own"),
     "as_of": ("day that prices are asked for", "today"),
     "known_as_of": ("hide what was recorded after this day", "everything known"),
@@ -128,7 +128,11 @@ def book_layers(book: str | Path | None = None) -> dict[str, Path]:
     folder = user_folder()
     named = book if book is not None else setting("book")
     own = Path(named).expanduser() if named else folder / "book" if folder else None
-    if named and (own is None or not own.is_dir()):
-        raise UsageError(f"the book folder {own} does not exist. Make it, or change the setting `book`.")
+    if named and (own is None or not own.exists()):
+        raise UsageError(f"the book {own} does not exist. Make it, or change the setting `book`.")
     layers = {"refreshed": folder / "refreshed" if folder else None, "user": own}
-    return {layer: path for layer, path in layers.items() if path is not None and path.is_dir() and any(path.iterdir())}
+    return {layer: path for layer, path in layers.items() if path is not None and _holds_something(path)}
+
+
+def _holds_something(path: Path) -> bool:
+    return path.is_file() or (path.is_dir() and any(path.iterdir()))

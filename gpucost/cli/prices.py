@@ -119,6 +119,7 @@ def diff(
 
 
 def _wanted(catalog: Any, asked: dict[str, Any]) -> dict[str, set[str] | None]:
-    from gpucost.catalog.filters import offer_filter
-
-    return offer_filter(catalog, asked["gpu"], asked["provider"], asked["region"], asked["option"])
+    wanted: dict[str, set[str] | None] = catalog.offer_filter(
+        asked["gpu"], asked["provider"], asked["region"], asked["option"]
+    )
+    return wanted

@@ -34,7 +34,7 @@ def command(
     from gpucost.catalog.provenance import source_rows
 
     catalog = open_catalog(as_of, known_as_of)
-    rows = source_rows(catalog, table)
+    rows = source_rows(catalog.laid, table)
     if source_id:
         catalog.source(source_id)
         rows = [row for row in rows if row["source_id"] == source_id]

@@ -37,10 +37,9 @@ def command(
     gpucost sql "select * from facts where entity = 'h100-sxm5-80gb'"
     """
     from gpucost.catalog import open_catalog
-    from gpucost.catalog.sandbox import run
 
     catalog = open_catalog(as_of, known_as_of)
-    answer = run(catalog, _text(query, file, question), time_limit_s=time_limit)
+    answer = catalog.ask(_text(query, file, question), time_limit_s=time_limit)
     if format_ == "table" and answer.columns == _PLAN:
         emit_text("\n".join(str(row["explain_value"]) for row in answer.rows), output)
         return

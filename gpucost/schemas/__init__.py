@@ -1,13 +1,11 @@
 """One definition per table. Validation, the column dictionary of the docs and the DuckDB table are made from it.
 
-The definitions are the CSV files beside this one: tables.csv and columns.csv. The pydantic model of a table, which
-judges data that is not trusted, is built on first use by `row_model`.
+The definitions are the CSV files beside this one: tables.csv and columns.csv.
 """
 
-from functools import cache
 from typing import TYPE_CHECKING
 
-from gpucost.schemas.dictionary import DUCKDB_TYPES, OPTIONS, Column, Kind, Table, Tables
+from gpucost.schemas.dictionary import DUCKDB_TYPES, OPTIONS, TABLES, Column, Kind, Table
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -16,12 +14,9 @@ __all__ = ["DUCKDB_TYPES", "OPTIONS", "SCHEMA_VERSION", "TABLES", "Column", "Kin
 
 SCHEMA_VERSION = "1"  # of every JSON answer: a key that changes its meaning raises it
 
-TABLES = Tables()
 
-
-@cache
 def row_model(name: str) -> type["BaseModel"]:
-    """Build the pydantic model that judges one row of the table called `name`."""
-    from gpucost.schemas.validation import build_row_model
+    """Return the pydantic model that judges one row of the table called `name`."""
+    from gpucost.schemas import rows
 
-    return build_row_model(TABLES[name])
+    return rows.row_model(name)

@@ -70,7 +70,7 @@ class Table:
         return next(column for column in self.columns if column.name == name)
 
 
-class Tables(Mapping[str, Table]):
+class _Tables(Mapping[str, Table]):
     """Every table by its name, in the dictionary's order."""
 
     @cached_property
@@ -105,3 +105,6 @@ def _column(cells: list[str]) -> Column:
 
 def _number(limits: Mapping[str, str], sign: str) -> float | None:
     return float(limits[sign]) if sign in limits else None
+
+
+TABLES: Mapping[str, Table] = _Tables()

@@ -5,26 +5,16 @@ Rows are the lines of the file: the header is row 1.
 
 import csv
 import io
-import math
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Any
 
 from gpucost.errors import DataError
-from gpucost.schemas import Column, Table, row_model
+from gpucost.schemas.dictionary import Table
+from gpucost.schemas.rows import row_model
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel
-
-FIRST_DAY = date(1990, 1, 1)  # nothing that is kept here is older
 _OWN_COLUMN = "x_"  # columns that begin so are the user's own remarks
-_FORMULA = re.compile(r"[=@]|[+-][^0-9.]")
-_THOUSANDS = re.compile(r"[+-]?\d{1,3}([,' \u00a0\u202f]\d{3})+(\.\d+)?")
-_DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
-_FLAGS = {"1": True, "0": False, "true": True, "false": False}
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -102,16 +92,19 @@ def check_row(
         faults = []
         for item in error.errors(include_url=False):
             column = str(item["loc"][0]) if item["loc"] else None
-            faults.append(Fault(name, number, column, _reason(item, row.get(column) if column else None)))
+            faults.append(Fault(name, number, column, _reason(table, item, row)))
         return {}, faults
 
 
-def _reason(item: Mapping[str, Any], cell: Any) -> str:
+def _reason(table: Table, item: Mapping[str, Any], row: Mapping[str, Any]) -> str:
+    column = str(item["loc"][0]) if item["loc"] else ""
+    if item["type"] == "extra_forbidden":
+        return _unknown_column(column, table)
     if item["type"] == "value_error":
         return str(item["ctx"]["error"])
     if item["type"] == "missing":
         return "a value is required"
-    return f"{item['msg']}; found {cell!r}"
+    return f"{item['msg']}; found {row.get(column)!r}"
 
 
 def duplicate_faults(table: Table, name: str, rows: Sequence[tuple[int, Mapping[str, Any]]]) -> list[Fault]:
@@ -189,142 +182,14 @@ def _header_faults(table: Table, name: str, cells: list[tuple[int, list[str]]]) 
     ]
     for column in header:
         if column not in known and not column.startswith(_OWN_COLUMN):
-            faults.append(Fault(name, 1, column or None, _unknown_column(column, table, known)))
+            faults.append(Fault(name, 1, column or None, _unknown_column(column, table)))
     repeated = {column for column in header if header.count(column) > 1}
     return faults + [Fault(name, 1, column, "the column appears twice") for column in sorted(repeated)]
 
 
-def _unknown_column(column: str, table: Table, known: Sequence[str]) -> str:
+def _unknown_column(column: str, table: Table) -> str:
     import difflib
 
-    near = difflib.get_close_matches(column.strip().lower(), known, n=2, cutoff=0.5)
+    near = difflib.get_close_matches(column.strip().lower(), table.names, n=2, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"a column of your own must begin with {_OWN_COLUMN}"
     return f"table {table.name} has no such column; {hint}"
-
-
-# --- the pydantic model of a row
-
-
-def build_row_model(table: Table) -> "type[BaseModel]":
-    """Build the pydantic model that judges a row of cells or of typed values."""
-    from pydantic import ConfigDict, create_model
-
-    fields: dict[str, Any] = {}
-    for column in table.columns:
-        fields[column.name] = (_judged(column), ... if column.required else None)
-    return create_model(f"{table.name}_row", __config__=ConfigDict(extra="forbid"), **fields)
-
-
-def _judged(column: Column) -> Any:
-    from pydantic import BeforeValidator
-
-    return Annotated[_python_type(column), BeforeValidator(_reader(column))]
-
-
-def _python_type(column: Column) -> Any:
-    kind = {"text": str, "integer": int, "number": float, "date": date, "flag": bool}[column.kind]
-    return kind if column.required else kind | None
-
-
-def _reader(column: Column) -> Any:
-    def read(cell: Any) -> Any:
-        if cell is None or (isinstance(cell, str) and not cell.strip()):
-            if column.required:
-                raise ValueError("a value is required" + (": name its source" if column.name == "source_id" else ""))
-            return None
-        return _READERS[column.kind](cell.strip() if isinstance(cell, str) else cell, column)
-
-    return read
-
-
-def _read_text(cell: Any, column: Column) -> str:
-    if not isinstance(cell, str):
-        raise ValueError(f"expected text, found {cell!r}")
-    if column.choices and cell not in column.choices:
-        raise ValueError(f"{cell!r} is none of: {', '.join(column.choices)}")
-    if re.match(r"=[A-Za-z(\"+-]", cell):
-        raise ValueError(f"{cell!r} is a spreadsheet formula; write its value")
-    return cell
-
-
-def _read_number(cell: Any, column: Column) -> float:
-    if isinstance(cell, bool):
-        raise ValueError(f"expected a number, found {cell!r}")
-    if isinstance(cell, str):
-        _refuse_disguises(cell)
-    try:
-        value = float(cell)
-    except (TypeError, ValueError):
-        raise ValueError(f"expected a number, found {cell!r}") from None
-    if not math.isfinite(value):
-        raise ValueError(f"{cell!r} is not a finite number; leave the cell empty if it is unknown")
-    _check_range(value, cell, column)
-    return value
-
-
-def _refuse_disguises(cell: str) -> None:
-    if _FORMULA.match(cell):
-        raise ValueError(f"{cell!r} is a spreadsheet formula; write its value")
-    if _THOUSANDS.fullmatch(cell):
-        raise ValueError(f"{cell!r} has thousands separators; write {re.sub(r'[^0-9.+-]', '', cell)}")
-    if _DECIMAL_COMMA.fullmatch(cell):
-        raise ValueError(f"{cell!r} has a decimal comma; write {cell.replace(',', '.')}")
-    if cell[:1] in "$€£":
-        raise ValueError(f"{cell!r} has a currency sign; write the number in the unit that the column names")
-    if cell.endswith("%"):
-        raise ValueError(f"{cell!r} is a percentage; write a fraction of one")
-    if "_" in cell:
-        raise ValueError(f"expected a number, found {cell!r}")
-
-
-def _check_range(value: float, cell: Any, column: Column) -> None:
-    if column.positive and value == 0:
-        raise ValueError("zero stands for a missing value; leave the cell empty")
-    if (column.positive or column.low == 0) and value < 0:
-        raise ValueError(f"{cell} is negative")
-    if column.low is not None and value < column.low:
-        raise ValueError(f"{cell} lies below {column.low:g}, the smallest value that makes sense in this unit")
-    if column.high is not None and value > column.high:
-        raise ValueError(f"{cell} lies above {column.high:g}, the largest value that makes sense in this unit")
-    if column.name.endswith("_fraction") and not 0 <= value <= 1:
-        raise ValueError(f"{cell} is no fraction of one; 70 % is written 0.7")
-
-
-def _read_integer(cell: Any, column: Column) -> int:
-    value = _read_number(cell, column)
-    if value != int(value):
-        raise ValueError(f"expected a whole number, found {cell!r}")
-    return int(cell) if isinstance(cell, (int, str)) and str(cell).lstrip("+-").isdigit() else int(value)
-
-
-def _read_flag(cell: Any, column: Column) -> bool:
-    if isinstance(cell, bool):
-        return cell
-    if str(cell).lower() not in _FLAGS:
-        raise ValueError(f"expected 1 or 0, found {cell!r}")
-    return _FLAGS[str(cell).lower()]
-
-
-def _read_date(cell: Any, column: Column) -> date:
-    value = cell
-    if isinstance(cell, str):
-        if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", cell):
-            raise ValueError(f"{cell!r} is no day; write YYYY-MM-DD")
-        try:
-            value = date.fromisoformat(cell)
-        except ValueError as error:
-            raise ValueError(f"{cell!r} is no day: {error}") from None
-    if not isinstance(value, date):
-        raise ValueError(f"{cell!r} is no day; write YYYY-MM-DD")
-    if value < FIRST_DAY:
-        raise ValueError(f"{cell} lies before {FIRST_DAY}; is the year right?")
-    return value
-
-
-_READERS = {
-    "text": _read_text,
-    "number": _read_number,
-    "integer": _read_integer,
-    "flag": _read_flag,
-    "date": _read_date,
-}

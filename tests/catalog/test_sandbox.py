@@ -5,7 +5,6 @@ import time
 import pytest
 
 from gpucost.catalog import open_catalog
-from gpucost.catalog.sandbox import run
 from gpucost.errors import UsageError
 
 
@@ -30,7 +29,7 @@ def catalog():
     ],
 )
 def test_reading_is_answered(catalog, query):
-    assert run(catalog, query).rows
+    assert catalog.ask(query).rows
 
 
 @pytest.mark.parametrize(
@@ -69,7 +68,7 @@ def test_reading_is_answered(catalog, query):
 )
 def test_everything_else_is_refused_in_one_sentence(catalog, query, tmp_path):
     with pytest.raises(UsageError) as error:
-        run(catalog, query.format(folder=tmp_path))
+        catalog.ask(query.format(folder=tmp_path))
     assert error.value.exit_code == 2
     assert "\n" not in str(error.value)
     assert list(tmp_path.iterdir()) == []
@@ -86,16 +85,16 @@ def test_everything_else_is_refused_in_one_sentence(catalog, query, tmp_path):
 def test_what_never_ends_is_stopped(catalog, query):
     start = time.perf_counter()
     with pytest.raises(UsageError, match=r"stopped after 0\.5 s|memory"):
-        run(catalog, query, time_limit_s=0.5)
+        catalog.ask(query, time_limit_s=0.5)
     assert time.perf_counter() - start < 20
 
 
 def test_too_many_rows_and_too_much_memory_are_refused(catalog):
     with pytest.raises(UsageError, match="rows"):
-        run(catalog, "SELECT * FROM range(3000000)")
+        catalog.ask("SELECT * FROM range(3000000)")
     with pytest.raises(UsageError, match="memory"):
-        run(catalog, "SELECT list(i) FROM range(100000000) AS t(i)", memory_limit_gb=0.1)
+        catalog.ask("SELECT list(i) FROM range(100000000) AS t(i)", memory_limit_gb=0.1)
 
 
 def test_columns_of_one_name_are_all_kept(catalog):
-    assert run(catalog, "SELECT 1 AS a, 2 AS a").rows == [{"a": 1, "a_2": 2}]
+    assert catalog.ask("SELECT 1 AS a, 2 AS a").rows == [{"a": 1, "a_2": 2}]

@@ -1,0 +1,154 @@
+"""From a row as the user wrote it to a row as the tables hold it: what follows is filled in, then it is judged."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from gpucost.catalog.drafts import Draft, Row
+from gpucost.catalog.names import NameIndex
+from gpucost.catalog.offer_rows import complete_offer
+from gpucost.catalog.records import OWN_SOURCE
+from gpucost.catalog.shipped import Shipped
+from gpucost.errors import DataError, UsageError
+from gpucost.schemas import TABLES
+
+PRICE_KINDS = ("list", "contracted", "effective")
+_DEFAULTS: dict[str, Row] = {
+    "accelerators": {
+        "vendor": "own", "architecture": "own", "family": "own", "form_factor": "PCIe", "sparse_ratio": 1,
+        "scaleup_link": "none", "scaleup_gb_per_s": 0, "scaleup_gpus": 1, "memory_type": "unknown",
+        "source_id": OWN_SOURCE, "confidence": "medium",
+    },
+    "systems": {"kind": "node", "source_id": OWN_SOURCE, "confidence": "medium"},
+    "llms": {
+        "family": "own", "gated": 1, "tied_embeddings": 0, "attention": "gqa", "norm": "rms", "qkv_bias": 0,
+        "moe_layer_step": 1, "source_id": OWN_SOURCE, "confidence": "medium",
+    },
+}  # fmt: skip
+_PROVENANCE = frozenset(("source_id", "second_source_id", "notes", "confidence"))
+_OF_ONE_PRICE = frozenset(
+    ("usd_per_hour", "usd_per_gpu_hour", "valid_from", "observed_on", "recorded_on", "upfront_usd",
+     "recurring_usd_per_hour")
+)  # fmt: skip
+
+
+class Completion:
+    """What is needed to complete the rows of one book: the shipped facts, its own rows so far, its exchange rates."""
+
+    def __init__(self, shipped: Shipped, own: Mapping[str, Sequence[Row]], rates: Mapping[str, float]) -> None:
+        self.shipped, self.own = shipped, own
+        self.rates = {**shipped.exchange_rates, **rates}
+
+    def row(self, draft: Draft) -> Row:
+        """Complete a draft and judge it; the first fault is an error that names file, row and column."""
+        from gpucost.schemas.validation import check_row
+
+        values = self._like(draft)
+        if draft.table == "llms" and "config" in values:
+            values = {**_from_config(values.pop("config"), draft), **values}
+        values = {**_DEFAULTS.get(draft.table, {}), **values}
+        extras: Row = {}
+        if draft.table == "offers":
+            extras["price_kind"] = str(values.pop("price_kind", "contracted"))
+        try:
+            complete = _COMPLETE.get(draft.table)
+            values = complete(self, values) if complete else values
+            if extras and extras["price_kind"] not in PRICE_KINDS:
+                raise UsageError(f"price_kind {extras['price_kind']!r} is none of {', '.join(PRICE_KINDS)}.")
+        except DataError as error:
+            raise error if error.file else draft.error(error.reason, error.column) from None
+        except UsageError as error:
+            raise draft.error(str(error)) from None
+        if draft.table == "price_sources":
+            values = {"title": values.get("source_id", ""), "locator": str(draft.file.parent), **values}
+        row, faults = check_row(TABLES[draft.table], values, draft.place, draft.row)
+        if faults:
+            raise next((fault for fault in faults if fault.column in draft.values), faults[0]).error()
+        return {**row, **extras}
+
+    def _like(self, draft: Draft) -> Row:
+        """Start from the row that `like` names, the user's own or a shipped one."""
+        values = dict(draft.values)
+        model = values.pop("like", None)
+        key = TABLES[draft.table].key[0]
+        if model is None and draft.table == "offers":
+            model = values.get(key)
+        if model is None:
+            return values
+        rows = [*self.own.get(draft.table, ()), *self.shipped.rows_like(draft.table, str(model))]
+        base = next((row for row in rows if str(row[key]) == self.shipped.canonical(draft.table, str(model))), None)
+        if base is None:
+            if "like" not in draft.values:
+                return values
+            raise draft.error(f"like = {model!r} names no row of {draft.table}", "like")
+        left_out = _PROVENANCE | _OF_ONE_PRICE if draft.table == "offers" else _PROVENANCE
+        inherited = {name: value for name, value in base.items() if value is not None and name not in left_out}
+        return {**inherited, "source_id": OWN_SOURCE, **values}
+
+    def has(self, table: str, name: str) -> bool:
+        """Tell whether the book itself has a row of that key."""
+        return any(str(row[TABLES[table].key[0]]) == name for row in self.own.get(table, ()))
+
+    @cached_property
+    def _accelerators(self) -> NameIndex:
+        return self.shipped.index("accelerators")
+
+    def accelerator(self, name: str) -> str:
+        """Return the id of the accelerator that a name means, the book's own first."""
+        return name if self.has("accelerators", name) else self._accelerators.one(name)
+
+    def offer(self, values: Row) -> Row:
+        """Complete a price: the accelerator and the node by name, then what follows from the rest."""
+        if "gpu" in values:
+            values["gpu"] = self.accelerator(str(values["gpu"]))
+        if "system" in values:
+            name = str(values.pop("system"))
+            values["system_id"] = name if self.has("systems", name) else self.shipped.canonical("systems", name)
+        return complete_offer(values, self.rates)
+
+    def chip(self, values: Row) -> Row:
+        """Complete an accelerator: its name, its year and either size of its memory."""
+        for name, other in (("memory_gib", "memory_marketed_gb"), ("memory_marketed_gb", "memory_gib")):
+            if other in values:
+                values.setdefault(name, values[other])
+        return {"name": values.get("id", ""), "year": self.shipped.as_of.year, **values}
+
+    def system(self, values: Row) -> Row:
+        """Complete a node: the links between its accelerators are theirs."""
+        name = values.pop("gpu", None) or values.get("accelerator_id")
+        if name is None:
+            raise UsageError("a system needs accelerator_id.")
+        values["accelerator_id"] = self.accelerator(str(name))
+        rows = [*self.own.get("accelerators", ()), *self.shipped.rows_like("accelerators", values["accelerator_id"])]
+        chip: Row = next((row for row in rows if row["id"] == values["accelerator_id"]), {})
+        links = {"scaleup_gb_per_s": chip.get("scaleup_gb_per_s", 0), "scaleup_gpus": chip.get("scaleup_gpus", 1)}
+        return {"name": values.get("id", ""), **links, **values}
+
+    def model(self, values: Row) -> Row:
+        """Complete an architecture: dimensions that it lacks are zero, heads and their width follow."""
+        for column in TABLES["llms"].columns:
+            if column.kind == "integer" and column.required and not column.positive:
+                values.setdefault(column.name, 0)
+        values.setdefault("kv_heads", values.get("heads"))
+        if not values.get("head_dim") and values.get("hidden") and values.get("heads"):
+            values["head_dim"] = int(values["hidden"]) // int(values["heads"])
+        return values
+
+
+_COMPLETE: dict[str, Callable[[Completion, Row], Row]] = {
+    "offers": Completion.offer,
+    "accelerators": Completion.chip,
+    "systems": Completion.system,
+    "llms": Completion.model,
+}
+
+
+def _from_config(config: Any, draft: Draft) -> Row:
+    from gpucost.architectures.reader import read_config
+
+    path = Path(str(config)).expanduser()
+    made = asdict(read_config(path if path.is_absolute() else draft.file.parent / path))
+    columns = set(TABLES["llms"].names) - {"notes"}
+    return {name: value for name, value in made.items() if name in columns and value != ""}

@@ -1,0 +1,114 @@
+"""Rows as a user wrote them down, and where: the CSV, TOML and .xlsx files of a book, each row with its table."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gpucost.errors import DataError
+from gpucost.schemas import TABLES
+
+Row = dict[str, Any]
+
+DISCOUNTS, RATES = "discount", "exchange_rate"  # what a book holds beside the rows of tables
+_TABLE_OF = {
+    "offer": "offers", "accelerator": "accelerators", "gpu": "accelerators", "gpus": "accelerators",
+    "system": "systems", "model": "llms", "models": "llms", "source": "price_sources", "sources": "price_sources",
+    "discount": DISCOUNTS, "discounts": DISCOUNTS, "exchange_rate": RATES, "exchange_rates": RATES,
+}  # fmt: skip
+_NAMES = ("offers", "accelerators", "systems", "models", "sources", "discounts", "exchange_rates")
+_PATTERNS = ("*.csv", "offers/*.csv", "*.toml", "*.xlsx", "offers/*.xlsx")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A row as the user wrote it, and where: the file, its sheet if it has any, the row."""
+
+    table: str
+    file: Path
+    place: str
+    row: int | None
+    values: Row
+
+    def error(self, reason: str, column: str | None = None) -> DataError:
+        """Return what is wrong with the row as an error that names its place."""
+        return DataError(reason, file=self.place, row=self.row, column=column)
+
+
+def book_files(book: Path) -> list[Path]:
+    """Return the CSV, TOML and .xlsx files of a book, in a fixed order; a book may be one file."""
+    if book.is_file():
+        return [book] if book.suffix != ".parquet" else []
+    found = {path for pattern in _PATTERNS for path in book.glob(pattern)}
+    return sorted(path for path in found if not path.name.startswith(("~$", ".")))
+
+
+def parquet_files(book: Path) -> list[Path]:
+    """Return a book's price files in Parquet, with the columns of the table `offers`: they are read where they lie."""
+    if book.is_file():
+        return [book] if book.suffix == ".parquet" else []
+    return sorted([*book.glob("offers.parquet"), *book.glob("offers/*.parquet")])
+
+
+def table_named(name: str) -> str | None:
+    """Return the table that a file, a sheet or a TOML part is named after; None where there is none.
+
+    >>> table_named("Models"), table_named("offers"), table_named("Sheet1")
+    ('llms', 'offers', None)
+    """
+    word = name.strip().lower().replace(" ", "_")
+    return _TABLE_OF.get(word, word if word in TABLES else None)
+
+
+def drafts_of(file: Path) -> Iterator[Draft]:
+    """Yield the rows that a file of a book holds."""
+    kind = {".toml": _toml, ".xlsx": _workbook}.get(file.suffix.lower(), _csv)
+    yield from kind(file)
+
+
+def _csv(file: Path) -> Iterator[Draft]:
+    from gpucost.schemas.validation import read_cells
+
+    table = "offers" if file.parent.name == "offers" else table_named(file.stem)
+    if table is None:
+        known = ", ".join(f"{name}.csv" for name in _NAMES)
+        raise DataError(f"a book's CSV files are called {known}", file=str(file))
+    (_, header), *lines = read_cells(file)
+    for number, line in lines:
+        draft = Draft(table, file, str(file), number, _own_left_out(header, line))
+        if len(line) != len(header):
+            raise draft.error(f"{len(line)} cells where the header has {len(header)}; quote cells that hold commas")
+        yield draft
+
+
+def _own_left_out(header: Sequence[str], cells: Sequence[Any]) -> Row:
+    pairs = zip(header, cells, strict=False)
+    return {name: cell for name, cell in pairs if str(cell).strip() and not name.startswith("x_")}
+
+
+def _workbook(file: Path) -> Iterator[Draft]:
+    from gpucost.catalog.spreadsheet import read_sheets
+
+    sheets = read_sheets(file)
+    for sheet in sheets:
+        table = table_named(sheet.title)
+        if table is None and len(sheets) == 1:
+            table = "offers" if file.parent.name == "offers" else table_named(file.stem) or "offers"
+        if table is None:
+            known = f"{', '.join(_NAMES)}; a sheet of your own begins with x_"
+            raise DataError(f"has a sheet called {sheet.title!r}. Sheets are called {known}.", file=str(file))
+        for number, cells in sheet.rows:
+            yield Draft(table, file, f"{file}[{sheet.title}]", number, _own_left_out(sheet.header, cells))
+
+
+def _toml(file: Path) -> Iterator[Draft]:
+    from gpucost.catalog.settings import read_toml
+
+    for name, content in read_toml(file).items():
+        table = table_named(name)
+        if table == RATES and isinstance(content, Mapping):
+            content = [{"currency": currency, "usd_per_unit": rate} for currency, rate in content.items()]
+        if table is None or not isinstance(content, list):
+            known = "[[offer]], [[accelerator]], [[system]], [[model]], [[source]], [[discount]], [exchange_rates]"
+            raise DataError(f"has no part called {name!r}. Parts: {known}.", file=str(file))
+        yield from (Draft(table, file, str(file), None, dict(item)) for item in content)
