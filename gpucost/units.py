@@ -15,6 +15,7 @@ SECONDS_PER_DAY = 86400.0
 MONTHS_PER_YEAR = 12
 GB = 1e9
 GIB = 2.0**30
+TERA, GIGA, MILLI, MICRO, NANO = 1e12, 1e9, 1e-3, 1e-6, 1e-9
 BITS_PER_BYTE = 8.0
 
 # Longest suffix first, so that `usd_per_gpu_hour` is not read as `hour`.

@@ -12,9 +12,7 @@ import numpy as np
 
 from gpucost.physics.columns import Columns, Floats
 from gpucost.physics.hardware import HardwareColumns
-
-US = 1e-6
-GB = 1e9
+from gpucost.units import GB, MICRO
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +51,8 @@ def links(
         pcie_gb_per_s=hardware.pcie_gb_per_s * scaleup,
         scaleout_gb_per_s=hardware.scaleout_gb_per_s * scaleout,
         node_gpus=hardware.node_gpus,
-        scaleup_latency_s=scaleup_latency_us * US,
-        scaleout_latency_s=scaleout_latency_us * US,
+        scaleup_latency_s=scaleup_latency_us * MICRO,
+        scaleout_latency_s=scaleout_latency_us * MICRO,
     )
 
 

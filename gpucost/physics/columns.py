@@ -3,10 +3,11 @@
 A single case is an array of length one; there is no scalar path. `take` and `repeat` build batches.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
-from functools import cache
-from typing import Any, Self
+from functools import cache, wraps
+from math import prod
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,7 +52,9 @@ class Columns:
 
     def take(self, indices: Any) -> Self:
         """Return the rows that `indices` (integers, a mask or a slice) names, in that order."""
-        return type(self)(**{name: getattr(self, name)[indices] for name in self.names()})
+        if isinstance(indices, np.ndarray) and indices.dtype.kind == "i":  # twice as fast as indexing
+            return type(self)(*(getattr(self, name).take(indices, 0) for name in self.names()))
+        return type(self)(*(getattr(self, name)[indices] for name in self.names()))
 
     def chunks(self, size: int = CHUNK) -> Iterator[slice]:
         """Yield the slices that cut the rows into pieces which stay in cache."""
@@ -62,6 +65,73 @@ class Columns:
     def concatenate(cls, parts: Sequence[Self]) -> Self:
         """Join structs end to end."""
         return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in cls.names()})
+
+
+class Packing:
+    """Several small codes as one integer, each below its size.
+
+    >>> packing = Packing(pair=3, combo=10)
+    >>> packing.pack(pair=np.array([2]), combo=np.array([7]))
+    array([27])
+    >>> packing.unpack(np.array([27]))
+    {'pair': array([2]), 'combo': array([7])}
+    """
+
+    def __init__(self, **sizes: int) -> None:
+        self.sizes = sizes
+        self.size = prod(sizes.values())
+
+    def pack(self, **codes: Integers) -> Integers:
+        """Return one integer per row."""
+        number = np.zeros(1, dtype=np.int64)
+        for name, size in self.sizes.items():
+            number = number * size + codes[name]
+        return number
+
+    def unpack(self, number: Integers) -> dict[str, Integers]:
+        """Return the codes that were packed."""
+        codes = {}
+        for name, size in reversed(self.sizes.items()):
+            number, codes[name] = np.divmod(number, size)
+        return {name: codes[name] for name in self.sizes}
+
+
+def distinct(numbers: Integers, size: int) -> tuple[Integers, Integers]:
+    """Return the distinct numbers below `size` in order, and each number's position among them, without sorting.
+
+    >>> distinct(np.array([5, 2, 5]), 8)
+    (array([2, 5]), array([1, 0, 1]))
+    """
+    present = np.zeros(size, dtype=np.bool_)
+    present[numbers] = True
+    found = np.flatnonzero(present)
+    place = np.zeros(size, dtype=np.int64)
+    place[found] = np.arange(len(found))
+    return found, place[numbers]
+
+
+Struct = TypeVar("Struct")
+Counted = TypeVar("Counted")
+
+
+def remembered(count: Callable[[Struct], Counted]) -> Callable[[Struct], Counted]:
+    """Keep the answer for the struct that was asked about last: kernels count the same model again and again.
+
+    >>> remembered(len)([1, 2])
+    2
+    """
+    last: list[tuple[Struct, Counted]] = []
+
+    @wraps(count)
+    def ask(struct: Struct) -> Counted:
+        known = last[:]
+        if known and known[0][0] is struct:
+            return known[0][1]
+        answer = count(struct)
+        last[:] = [(struct, answer)]
+        return answer
+
+    return ask
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gpucost.physics import collectives as net
 from gpucost.physics import transformer as tf
 from gpucost.physics.columns import Columns, Floats, Integers
 from gpucost.physics.hardware import peak_tflops
 from gpucost.physics.training import steps as training
-from gpucost.physics.training.steps import FULL, HALF_BYTES, LORA, TERA, Case, Step
+from gpucost.physics.training.steps import FULL, HALF_BYTES, LORA, Case, Step
+from gpucost.units import GB, TERA
 
 BOUNDS = ("compute", "bandwidth", "network", "host")
 
@@ -63,15 +63,15 @@ def judge(work: Operation, peak_tflops: Floats, hbm_gb_per_s: Floats, link_gb_pe
     times = np.stack(
         [
             work.flop / (peak_tflops * TERA),
-            work.memory_bytes / (hbm_gb_per_s * net.GB),
-            work.link_bytes / (np.maximum(link_gb_per_s, 1e-300) * net.GB),
+            work.memory_bytes / (hbm_gb_per_s * GB),
+            work.link_bytes / (np.maximum(link_gb_per_s, 1e-300) * GB),
             np.broadcast_to(host_s, work.flop.shape),
         ]
     )
     return Verdict(
         intensity_flop_per_byte=np.where(work.memory_bytes > 0, intensity, np.nan),
-        ridge_flop_per_byte=peak_tflops * TERA / (hbm_gb_per_s * net.GB),
-        attainable_tflops=np.minimum(peak_tflops, intensity * hbm_gb_per_s * net.GB / TERA),
+        ridge_flop_per_byte=peak_tflops * TERA / (hbm_gb_per_s * GB),
+        attainable_tflops=np.minimum(peak_tflops, intensity * hbm_gb_per_s * GB / TERA),
         compute_s=times[0],
         bandwidth_s=times[1],
         network_s=times[2],
@@ -107,9 +107,9 @@ def step_work(case: Case, step: Step) -> dict[str, Operation]:
         4 * (tf.query_width(s) + tf.kv_values_per_token(s)) * tokens * layers / layout.tensor * HALF_BYTES,
         s.heads / layout.tensor * tokens * recipe.sequence_tokens * HALF_BYTES * e.softmax_passes * layers,
     )
-    traffic = step.elementwise_s * case.hardware.hbm_gb_per_s * net.GB * e.copy / e.kernel_ratio
+    traffic = step.elementwise_s * case.hardware.hbm_gb_per_s * GB * e.copy / e.kernel_ratio
     vocabulary = s.vocab / layout.tensor / layout.pipeline
-    update = step.optimizer_s * case.hardware.hbm_gb_per_s * net.GB * e.copy
+    update = step.optimizer_s * case.hardware.hbm_gb_per_s * GB * e.copy
     return {
         "matrix_s": Operation(
             linear * tokens * layers * passes, (weights * rounds + values * passes) * HALF_BYTES, zero

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpucost.physics.columns import Columns, Flags, Floats
+from gpucost.physics.columns import Columns, Flags, Floats, remembered
 from gpucost.types import Architecture
 
 NORM_VECTORS = {"rms": 1.0, "ln": 2.0, "ln_w": 1.0, "ln_np": 0.0}
@@ -87,6 +87,7 @@ class Parts(Columns):
     extra: Floats
 
 
+@remembered
 def moe_layers(shape: Shape) -> Floats:
     """Return the layers that are a mixture of experts: every n-th after the leading dense ones.
 
@@ -100,21 +101,25 @@ def moe_layers(shape: Shape) -> Floats:
     return np.where(shape.experts > 0, after, 0.0)
 
 
+@remembered
 def ffn_matrices(shape: Shape) -> Floats:
     """Return the matrices of one feed-forward block: three where it is gated, else two."""
     return np.where(shape.gated, 3.0, 2.0)
 
 
+@remembered
 def query_width(shape: Shape) -> Floats:
     """Return the joint width of all query heads."""
     return np.where(shape.mla, shape.heads * (shape.qk_nope_dim + shape.qk_rope_dim), shape.heads * shape.head_dim)
 
 
+@remembered
 def output_width(shape: Shape) -> Floats:
     """Return the joint width of all value heads, the input of the output projection."""
     return np.where(shape.mla, shape.heads * shape.v_head_dim, shape.heads * shape.head_dim)
 
 
+@remembered
 def attention_matrix_parameters(shape: Shape) -> Floats:
     """Return the weights of one layer's attention projections, without biases and norms.
 
@@ -129,6 +134,7 @@ def attention_matrix_parameters(shape: Shape) -> Floats:
     return np.where(shape.mla, queries + latent + expanded + output_width(shape) * h, plain)
 
 
+@remembered
 def parameter_parts(shape: Shape) -> Parts:
     """Count the parameters by part: exact integers, held in float64.
 
@@ -159,6 +165,7 @@ def parameter_parts(shape: Shape) -> Parts:
     )
 
 
+@remembered
 def total_parameters(shape: Shape) -> Floats:
     """Return all parameters of the model as published, without multi-token prediction modules."""
     parts = parameter_parts(shape)
@@ -176,6 +183,7 @@ def active_parameters(shape: Shape) -> Floats:
     return total_parameters(shape) - idle_expert_parameters(shape)
 
 
+@remembered
 def compute_parameters(shape: Shape) -> Floats:
     """Return the active parameters without the input embedding, whose look-up multiplies nothing.
 
@@ -185,6 +193,7 @@ def compute_parameters(shape: Shape) -> Floats:
     return active_parameters(shape) - lookup - shape.position_parameters
 
 
+@remembered
 def mtp_parameters(shape: Shape) -> Floats:
     """Return the parameters of multi-token prediction: per module one layer and a 2h → h projection with its norms.
 
@@ -218,6 +227,7 @@ def expert_ffn_flop(shape: Shape) -> Floats:
     return 2 * shape.hidden * (ffn_matrices(shape) * (routed + shared) + shape.experts)
 
 
+@remembered
 def layers_linear_flop(shape: Shape) -> Floats:
     """Return the FLOP per token of all layers' matrices, forward, without logits."""
     moe = moe_layers(shape)
@@ -307,6 +317,7 @@ def hardware_flop(
 # Bytes -----------------------------------------------------------------------------------------------------------
 
 
+@remembered
 def kv_values_per_token(shape: Shape) -> Floats:
     """Return the cached values per token and attending layer: 2·kv·d, or the MLA latent with its rotary key."""
     return np.where(shape.mla, shape.kv_lora_rank + shape.qk_rope_dim, 2 * shape.kv_heads * shape.head_dim)

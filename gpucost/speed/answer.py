@@ -14,10 +14,11 @@ from gpucost.physics.training import calibration as cal
 from gpucost.physics.training import layouts as search
 from gpucost.physics.training import legality
 from gpucost.physics.training import steps as training
+from gpucost.physics.training.grid import make_grid
 from gpucost.physics.training.memory import training_memory, usable_bytes
 from gpucost.speed.workload import Cases, Wanted, explicit_cases, make_case, software_of
 from gpucost.types import Layout
-from gpucost.units import GIB
+from gpucost.units import GIB, TERA
 from gpucost.validation.fitted import current
 
 SHOWN = 20  # layouts behind the best in an answer
@@ -53,14 +54,14 @@ def searched_answer(catalog: Catalog, wanted: Wanted) -> dict[str, Any]:
         software=cases.software, software_year=cases.software_year, values=calibration.values,
     )  # fmt: skip
     keys = search.make_keys([accelerator], [system], [float(cases.layout.gpus[0])])
-    grid = search.make_grid(architecture, job.sequence_tokens, job.global_batch, wide=True)
+    grid = make_grid(architecture, float(cases.sequence_tokens[0]), job.global_batch, wide=True)
     found = search.search(grid, job, keys)
     if len(found.key) == 0:
         best = search.reduce_best(found, job, keys)
         raise NothingFitsError(no_layout(int(best.reason[0]), cases))
     order = np.argsort(-found.tokens_per_s_per_gpu, kind="stable")
     shown = found.take(order[:SHOWN])
-    steps = search.steps_of(shown, job, keys)
+    steps = search.steps_of(shown, keys)
     chosen = Cases(
         cases.architectures, cases.pairs, cases.model[:1], cases.pair[:1], found.layout.take(order[:1]),
         cases.sequence_tokens[:1], cases.method, cases.lora_rank, cases.software, cases.software_year,
@@ -150,7 +151,7 @@ def described(cases: Cases, case: training.Case, calibration: cal.Calibration) -
         "tokens_per_s": speed * float(layout.gpus[0]),
         "step_s": float(step.total_s[0]),
         "mfu_fraction": float(step.mfu_fraction[0]),
-        "hfu_fraction": hardware_flop * speed / training.TERA / peak,
+        "hfu_fraction": hardware_flop * speed / TERA / peak,
         "model_tflops": float(step.model_tflops[0]),
         "peak_tflops": peak,
         "model_flop_per_token_flop": float(transformer.model_flop(case.shape, sequence)[0]),

@@ -19,7 +19,7 @@ from gpucost.physics.training.layouts import USUAL_AGE_YEARS
 from gpucost.physics.transformer import stack
 from gpucost.speed import workload as speed
 from gpucost.speed.answer import single
-from gpucost.units import parse_count
+from gpucost.units import GB, TERA, parse_count
 from gpucost.validation.fitted import current
 
 VALUE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5, "tf32": 4.0, "fp32": 4.0}
@@ -103,9 +103,9 @@ def expected_s(
     share = e.flash if attention else e.matrix * ratio
     group = net.tier(links_of(hardware, e), np.full(1, max(gpus, 1.0)), np.ones(1))
     peak = peak_tflops(hardware, np.array([code_of(precision, PRECISIONS, "precision")]))
-    compute = work.flop / (peak * training.TERA * share)
-    memory = work.memory_bytes / (hardware.hbm_gb_per_s * net.GB * e.copy)
-    wire = np.where(work.link_bytes > 0, work.link_bytes / (group.gb_per_s * net.GB) + 2 * group.latency_s, 0.0)
+    compute = work.flop / (peak * TERA * share)
+    memory = work.memory_bytes / (hardware.hbm_gb_per_s * GB * e.copy)
+    wire = np.where(work.link_bytes > 0, work.link_bytes / (group.gb_per_s * GB) + 2 * group.latency_s, 0.0)
     return float(np.maximum(np.hypot(compute, memory), wire)[0])
 
 
@@ -131,7 +131,7 @@ def chip_peak(hardware: HardwareColumns, precision: str, chip: str) -> Any:
 def roof(chip: str, system: str, precision: str, hardware: HardwareColumns, peak: float) -> dict[str, Any]:
     """Return the roof of a chip: its peak, bandwidth, ridge, and the curve to draw."""
     bandwidth = float(hardware.hbm_gb_per_s[0])
-    attainable = np.minimum(peak, CURVE * bandwidth * net.GB / training.TERA)
+    attainable = np.minimum(peak, CURVE * bandwidth * GB / TERA)
     return {
         "gpu": chip,
         "system": system,
@@ -140,7 +140,7 @@ def roof(chip: str, system: str, precision: str, hardware: HardwareColumns, peak
         "hbm_gb_per_s": bandwidth,
         "scaleup_gb_per_s": float(hardware.scaleup_gb_per_s[0]),
         "scaleout_gb_per_s": float(hardware.scaleout_gb_per_s[0]),
-        "ridge_flop_per_byte": peak * training.TERA / (bandwidth * net.GB),
+        "ridge_flop_per_byte": peak * TERA / (bandwidth * GB),
         "roof": [
             {"intensity_flop_per_byte": float(x), "attainable_tflops": float(y)}
             for x, y in zip(CURVE, attainable, strict=True)
@@ -167,7 +167,7 @@ def point(
         "host_s": float(verdict.host_s[0]),
         "time_s": time_s,
         "share_fraction": share,
-        "reached_tflops": flop / time_s / training.TERA if time_s > 0 and flop > 0 else None,
+        "reached_tflops": flop / time_s / TERA if time_s > 0 and flop > 0 else None,
         "bound": roofline.BOUNDS[int(verdict.bound[0])],
     }
 

@@ -21,6 +21,7 @@ from gpucost.physics.training import layouts as search
 from gpucost.physics.training import legality
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import build_case, recipe_columns, software_codes
+from gpucost.physics.training.grid import default_global_batch
 from gpucost.types import Accelerator, Architecture, System
 from gpucost.validation.fitted import current
 
@@ -239,7 +240,7 @@ def complete_layout(
     with np.errstate(divide="ignore", invalid="ignore"):
         rest = np.floor(column("gpus") / (tensor * pipeline * context))
     data, micro = column("data", rest), column("micro_batch")
-    usual = search.default_global_batch(architecture, sequence)
+    usual = default_global_batch(architecture, sequence)
     with np.errstate(invalid="ignore"):
         batch = np.ceil(usual / np.maximum(data * micro, 1)) * data * micro
     recompute = texts(wanted.recompute or "none", count)

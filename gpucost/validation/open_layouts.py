@@ -12,6 +12,7 @@ import numpy as np
 from gpucost.physics.columns import RECOMPUTES
 from gpucost.physics.training import layouts as search
 from gpucost.physics.training.efficiency import DEFAULTS
+from gpucost.physics.training.grid import default_global_batch, make_grid
 from gpucost.types import Accelerator, Architecture, Layout, System
 from gpucost.validation import wording
 
@@ -38,7 +39,7 @@ def searched(
     software_year: float,
 ) -> Layout | None:
     """Return a good layout that agrees with the row, or None where none fits."""
-    batch = wording.count(row.get("global_batch")) or search.default_global_batch(architecture, sequence_tokens)
+    batch = wording.count(row.get("global_batch")) or default_global_batch(architecture, sequence_tokens)
     job = search.make_job(
         architecture, sequence_tokens=sequence_tokens, global_batch=batch, precision=default.precision, method=method,
         lora_rank=16, software=software, software_year=software_year, values=DEFAULTS,
@@ -47,7 +48,7 @@ def searched(
     fixed = {name: [value] for name, column in stated.items() if (value := wording.count(row.get(column)))}
     if (stage := wording.sharding(row.get("zero_stage"))) is not None:
         fixed["sharding"] = [stage]
-    grid = search.make_grid(architecture, sequence_tokens, batch, wide=True, fixed=fixed)
+    grid = make_grid(architecture, sequence_tokens, batch, wide=True, fixed=fixed)
     keys = search.make_keys([accelerator], [system], [float(default.gpus)])
     found = search.search(grid, job, keys)
     if recompute := wording.recompute(row.get("activation_recompute")):

@@ -14,8 +14,9 @@ from gpucost.physics.hardware import hardware_columns
 from gpucost.physics.training import layouts as search
 from gpucost.physics.training import legality
 from gpucost.physics.training import steps as training
-from gpucost.physics.training.cases import recipe_columns
+from gpucost.physics.training.cases import build_case, recipe_columns
 from gpucost.physics.training.efficiency import DEFAULTS
+from gpucost.physics.training.grid import Grid, make_grid
 from gpucost.physics.training.memory import training_memory, usable_bytes
 from gpucost.physics.transformer import stack
 from gpucost.types import Layout
@@ -126,3 +127,52 @@ def test_nan_is_a_reason_not_a_figure():
 def test_a_recompute_that_does_not_exist_is_named():
     with pytest.raises(UsageError, match="none, selective, full"):
         layout_columns([Layout(gpus=8, recompute="half")])
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_search_agrees_with_timing_and_weighing_each_candidate_on_its_own(seed):
+    """The search evaluates shared parts once and skips what cannot fit; the plain kernels know no such thing."""
+    dice = np.random.default_rng(seed)
+    model = [LLAMA_8B, GPT3, LLAMA_405B, MIXTRAL][dice.integers(4)]
+    method = ("full", "lora", "qlora")[dice.integers(3)]
+    sizes = (40.0, 79.6, 141.0)
+    chips = [replace(H100, id=f"h{size}", memory_gib=size) for size in sizes]
+    gpus, batch = [float(8 * n) for n in dice.integers(1, 40, 3)], int(dice.choice([64, 512]))
+    wanted = {"sequence_tokens": 8192.0, "global_batch": batch, "precision": "bf16", "method": method, "lora_rank": 16}
+    job = search.make_job(model, **wanted, software="vendor", software_year=2025.0, values=DEFAULTS)
+    grid = make_grid(model, 8192.0, batch, wide=True)
+    keys = search.make_keys(chips, [NODE] * 3, gpus)
+    found = search.search(grid, job, keys)
+    shape, recipe = stack([model]), recipe_columns(1, 8192.0, method=method)
+    capacity = np.repeat(usable_bytes(np.array(sizes)), len(grid))
+    every = np.concatenate([np.full(len(grid), float(n)) for n in gpus])
+    many = Grid.concatenate([grid] * 3)
+    data = every / many.model_parallel
+    legal = (data == np.floor(data)) & (data * many.micro_batch <= batch) & (many.tensor <= 8)
+    legal &= (data * many.tensor * many.context) % many.expert == 0
+    rows = many.take(legal)
+    lower = np.exp2(np.floor(np.log2(data[legal])))
+    need = np.array(
+        [
+            training_memory(shape, search.grid_layouts(rows, job, lower, np.full(len(rows), code)), recipe).total_bytes
+            for code in range(3)
+        ]
+    )
+    fits = need <= capacity[legal]
+    timed = np.flatnonzero(fits.any(axis=0))
+    least = np.argmax(fits[:, timed], axis=0)
+    layout = search.grid_layouts(rows.take(timed), job, data[legal][timed], least)
+    case = build_case(
+        shape, hardware_columns(chips[:1] * len(timed), [NODE] * len(timed)), layout, recipe, DEFAULTS,
+        software=np.full(len(timed), job.software), software_year=np.full(len(timed), 2025.0),
+    )  # fmt: skip
+    plain = np.array([layout.gpus, least, training.step(case).tokens_per_s_per_gpu, need[least, timed]])
+    quick = np.array([found.layout.gpus, found.layout.recompute, found.tokens_per_s_per_gpu, found.memory_bytes])
+    assert plain.shape == quick.shape
+    for one, other in zip(ordered(plain), ordered(quick), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11)
+
+
+def ordered(table):
+    """Return the columns sorted by GPUs, recomputation, and speed without its last digits."""
+    return table[:, np.lexsort((table[3].round(-4), table[2].round(7), table[1], table[0]))]

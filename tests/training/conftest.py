@@ -1,9 +1,9 @@
 """Engine tests run on a physics of round numbers unless they ask for the real one."""
 
 import pytest
-from tests.training.market import round_physics
 
 from gpucost.training import speeds
+from tests.training.market import round_physics
 
 
 @pytest.fixture

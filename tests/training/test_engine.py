@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.training.market import BUCKET, FAST, SLOW, answer, node, offer
 
 from gpucost.errors import NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.training.costing import recompute
+from tests.training.market import BUCKET, FAST, SLOW, answer, node, offer
 
 pytestmark = pytest.mark.usefixtures("round_speeds")
 

@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 
 import pytest
-from tests.training.market import BUCKET, answer, offer
 
 from gpucost.render import build, text
 from gpucost.render.explain import explanation
 from gpucost.saved.compare import compare
+from tests.training.market import BUCKET, answer, offer
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 WIDTH = 100

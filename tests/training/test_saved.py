@@ -4,7 +4,6 @@ import json
 
 import numpy as np
 import pytest
-from tests.training.market import BUCKET, CALIBRATION, MODEL, answer, ask, facts, offer
 
 from gpucost.errors import DataError, UsageError
 from gpucost.market.facts import make_market
@@ -16,6 +15,7 @@ from gpucost.training.answer import option as option_row
 from gpucost.training.cases import search
 from gpucost.training.rank import rank
 from gpucost.training.run import make_problem
+from tests.training.market import BUCKET, CALIBRATION, MODEL, answer, ask, facts, offer
 
 pytestmark = pytest.mark.usefixtures("round_speeds")
 

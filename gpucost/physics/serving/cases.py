@@ -23,7 +23,7 @@ from gpucost.physics.serving.efficiency import (
 from gpucost.physics.serving.steps import Bytes, Case, Chip, Options, Placement
 from gpucost.physics.transformer import stack
 from gpucost.types import Accelerator, Architecture, System
-from gpucost.units import GIB
+from gpucost.units import GB, GIB
 
 
 class Format(NamedTuple):
@@ -174,7 +174,7 @@ def build(
         fp32_tflops=column(
             [d.accelerator.fp32_tflops or half_tflops(d.accelerator, d.engine) / 8 for d in deployments]
         ),
-        memory_gb=column([d.accelerator.memory_gib * GIB / 1e9 for d in deployments]),
+        memory_gb=column([d.accelerator.memory_gib * GIB / GB for d in deployments]),
         link_gb_per_s=column([rate for rate, _ in links]),
         host_gb_per_s=column([d.accelerator.pcie_gb_per_s or PCIE_DEFAULT_GB_PER_S for d in deployments]),
     )

@@ -14,13 +14,13 @@ from gpucost.physics import transformer
 from gpucost.physics.columns import Columns, Flags, Floats
 from gpucost.physics.serving.efficiency import Rates
 from gpucost.physics.transformer import Shape
+from gpucost.units import GIGA, MICRO, MILLI, NANO, TERA
 
 BEND = 2.5  # exponent of the smooth maximum of reading and multiplying
 HOST_BEND = 3.0  # exponent of the smooth maximum of device and host
 USABLE_MEMORY = 0.90  # share of the device memory that engines take by default
 RESERVED_GB = 3.0  # workspace, graphs and buffers per accelerator
 PROMPT_CHUNK_TOKENS = 512.0  # tokens of a prompt that follow each other through pipeline stages
-TERA, GIGA, MICRO, MILLI = 1e12, 1e9, 1e-6, 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,7 @@ def cache_read_s(case: Case, sequences: Floats, context: Floats) -> Floats:
     reading = seconds_to_read(per_rank * w.cached_values / divided, case.bytes.cache, case, r.cache)
     flop = per_rank * w.decode_flop_per_key / p.tensor
     bound = smooth_max(reading, flop / (case.chip.half_tflops * TERA * r.matrix_half))
-    return np.maximum(bound, keys_per_layer(w, context) * r.serial_key_ns * 1e-9)
+    return np.maximum(bound, keys_per_layer(w, context) * r.serial_key_ns * NANO)
 
 
 def prompt_attention_s(case: Case, prompts: Floats, prompt_tokens: Floats) -> Floats:

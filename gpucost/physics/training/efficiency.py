@@ -178,11 +178,11 @@ def resolve(
 
     count = len(family)
     tuned = TUNED_SHARE[software]
-    recent = np.isin(family, [FAMILIES.index(name) for name in RECENT])
+    recent = np.array([name in RECENT for name in FAMILIES])[family]
     written_for_chip = np.where(software_year >= KERNELS_CAUGHT_UP_YEAR, 1.0, tuned)
     youth = np.exp(-np.maximum(software_year - launch_year, 0.0) / values["maturity_years"])
     return Efficiencies(
-        **{field: np.broadcast_to(np.float64(values[name]), (count,)) for field, name in _PLAIN.items()},
+        **{field: np.full(count, values[name]) for field, name in _PLAIN.items()},
         matrix=by("matrix_fraction", FAMILIES, family),
         elementwise_passes=values["elementwise_passes"] * by("elementwise_ratio", CLASSES, software),
         flash=np.where(

@@ -12,7 +12,8 @@ from gpucost.physics import transformer as tf
 from gpucost.physics.columns import Columns, Floats
 from gpucost.physics.hardware import peak_tflops
 from gpucost.physics.training.efficiency import Efficiencies
-from gpucost.physics.training.structs import FP4, FP8, FULL, HALF_BYTES, INT8, LORA, QLORA, TERA, Case
+from gpucost.physics.training.structs import FP4, FP8, FULL, HALF_BYTES, INT8, LORA, QLORA, Case
+from gpucost.units import GB, TERA
 
 FLASH_HEAD_DIM = 48.0  # head dimension at which fused attention reaches half of its long-head speed
 ACTIVATION_SHARE = 0.15  # traffic of one feed-forward value against that of one residual value
@@ -43,7 +44,7 @@ def rates(case: Case) -> Rates:
         matrix_flop_per_s=peak_tflops(case.hardware, precision) * TERA * e.matrix * ratio,
         half_flop_per_s=half * e.matrix,
         flash_flop_per_s=half * e.flash,
-        bytes_per_s=case.hardware.hbm_gb_per_s * net.GB * e.copy,
+        bytes_per_s=case.hardware.hbm_gb_per_s * GB * e.copy,
         value_bytes=np.where(eight, 1.0, np.where(precision == FP4, 0.5, HALF_BYTES)),
     )
 

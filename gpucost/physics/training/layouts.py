@@ -1,8 +1,8 @@
 """All legal layouts for given numbers of accelerators as arrays, evaluated at once; the best by time.
 
-A grid of degrees (tensor, pipeline, context, expert, micro-batch, virtual stages, sharding) is laid over every key,
-a key being an accelerator in a system and a number of them. Data parallelism takes what the others leave. Each
-candidate recomputes as little as its memory allows, so that only the fastest recomputation is timed.
+A grid of degrees (physics/training/grid.py) is laid over every key, a key being an accelerator in a system and a number
+of them. Data parallelism takes what the others leave. Each candidate recomputes as little as its memory allows, so that
+only the fastest recomputation is timed; what several candidates share is evaluated once.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,25 +16,27 @@ from gpucost.physics.columns import (
     CHUNK,
     PRECISIONS,
     RECOMPUTES,
-    Columns,
     Flags,
     Floats,
     Integers,
     LayoutColumns,
+    Packing,
     code_of,
+    distinct,
 )
 from gpucost.physics.hardware import HardwareColumns, hardware_columns, peak_tflops
 from gpucost.physics.software import CLASSES
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import recipe_columns
-from gpucost.physics.training.efficiency import resolve
-from gpucost.physics.training.memory import training_memory, usable_bytes
+from gpucost.physics.training.efficiency import Efficiencies, resolve
+from gpucost.physics.training.grid import Grid, default_global_batch, make_grid
+from gpucost.physics.training.memory import from_training, stages_of, usable_bytes
+from gpucost.physics.training.memory_activations import LayerBytes, layer_bytes
+from gpucost.physics.training.memory_recipe import MemoryRecipe
 from gpucost.physics.training.steps import Case, Recipe
-from gpucost.physics.transformer import Shape, compute_parameters, stack
+from gpucost.physics.transformer import Shape, stack
 from gpucost.types import Accelerator, Architecture, System
 
-CONTEXT_TOKENS = 4096  # fewer to a rank of a context group than any published recipe leaves
-SMALL_HIDDEN = 2048  # width up to which micro-batches beyond a few sequences are usual
 LEVELS = 32  # powers of two that a data-parallel degree may reach
 USUAL_AGE_YEARS = 2.5  # software against the chip's launch, where no date is given
 
@@ -44,30 +46,12 @@ FITS, NO_MEMORY, NO_PRECISION, NO_BATCH = range(4)
 
 
 @dataclass(frozen=True, slots=True)
-class Grid(Columns):
-    """Combinations of degrees, without data parallelism."""
-
-    tensor: Floats
-    pipeline: Floats
-    context: Floats
-    expert: Floats
-    micro_batch: Floats
-    virtual_stages: Floats
-    sharding: Integers
-
-    @property
-    def model_parallel(self) -> Floats:
-        """Accelerators that hold one copy of the model."""
-        return self.tensor * self.pipeline * self.context
-
-
-@dataclass(frozen=True, slots=True)
 class Job:
     """What is trained: one architecture and recipe, the batch, and the software that runs it."""
 
     shape: Shape
     recipe: Recipe
-    sequence_tokens: float
+    kept: MemoryRecipe  # what the recipe keeps in memory
     global_batch: int
     precision: int
     software: int
@@ -85,22 +69,23 @@ class Keys:
 
 
 @dataclass(frozen=True, slots=True)
-class Candidates(Columns):
-    """Layouts that were timed: the key each belongs to, the layout, its speed and its memory."""
+class Candidates:
+    """Layouts that were timed: the key each belongs to, the layout, its speed, memory and micro-batch."""
 
     key: Integers
     layout: LayoutColumns
     tokens_per_s_per_gpu: Floats
     memory_bytes: Floats
+    micro: Integers  # index into `micro_steps`
+    micro_steps: training.MicroStep  # the distinct micro-batches of the search
+    setting: "Setting"
 
     def take(self, indices: Any) -> "Candidates":
         """Return the candidates that `indices` names."""
         return Candidates(
-            self.key[indices],
-            self.layout.take(indices),
-            self.tokens_per_s_per_gpu[indices],
-            self.memory_bytes[indices],
-        )
+            self.key[indices], self.layout.take(indices), self.tokens_per_s_per_gpu[indices],
+            self.memory_bytes[indices], self.micro[indices], self.micro_steps, self.setting,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,72 +105,10 @@ class BestLayouts:
         return found
 
 
-def default_global_batch(architecture: Architecture, sequence_tokens: float) -> int:
-    """Return a batch in sequences such as published runs of that size used, in powers of two tokens.
-
-    0.5 M tokens for 125 M parameters, 4 M from 7 B (GPT-3, Llama 2, Llama 3), 16 M from 200 B (Llama 3.1).
-    """
-    parameters = float(compute_parameters(stack([architecture]))[0])
-    tokens = 2**19 if parameters < 7e8 else 2**20 if parameters < 3e9 else 2**22 if parameters < 2e11 else 2**24
-    return max(1, int(tokens // sequence_tokens))
-
-
-# The grid ----------------------------------------------------------------------------------------------------------
-
-
-def powers(limit: float) -> list[int]:
-    """Return the powers of two up to a limit, at least 1."""
-    return [2**k for k in range(int(np.log2(max(limit, 1))) + 1)]
-
-
-def axis_values(architecture: Architecture, sequence_tokens: float, global_batch: int, *, wide: bool) -> dict[str, Any]:
-    """Return the values that each degree may take.
-
-    Tensor degrees divide the heads; stages are at most the layers; expert degrees divide the experts; context
-    degrees leave 4,096 tokens to a rank. The wide grid takes every value, the narrow one those in common use: small
-    models take larger micro-batches.
-    """
-    a = architecture
-    divisors = [p for p in range(1, 65) if a.layers % p == 0]
-    stages = sorted({*powers(64 if wide else 16), *(divisors if wide else [])})
-    expert = [e for e in powers(256 if wide else 64) if e == 1 or (a.experts and a.experts % e == 0)]
-    small = a.hidden <= SMALL_HIDDEN
-    return {
-        "tensor": [t for t in powers(64 if wide else 2 if small else 8) if a.heads % t == 0],
-        "pipeline": [p for p in stages if p <= a.layers],
-        "context": [c for c in powers(64 if wide else 8) if c == 1 or sequence_tokens / c >= CONTEXT_TOKENS],
-        "expert": expert[3:] if not wide and a.experts >= 8 else expert,
-        "micro_batch": [b for b in powers(64 if small else 16 if wide else 4) if b <= global_batch],
-        "sharding": [1, 3],
-    }
-
-
-def make_grid(
-    architecture: Architecture,
-    sequence_tokens: float,
-    global_batch: int,
-    *,
-    wide: bool,
-    fixed: Mapping[str, Sequence[int]] | None = None,
-) -> Grid:
-    """Return the combinations of degrees that an architecture allows; `fixed` replaces the values of some."""
-    a = architecture
-    axis = axis_values(a, sequence_tokens, global_batch, wide=wide) | dict(fixed or {})
-    order = [axis[name] for name in ("tensor", "pipeline", "context", "expert", "micro_batch")]
-    axes = np.meshgrid(*order, [0, 1], axis["sharding"], indexing="ij")
-    t, p, c, e, b, interleaved, sharding = (axis.ravel() for axis in axes)
-    virtual = np.where(interleaved == 1, np.clip(a.layers // p, 1, 4), 1)
-    legal = ((interleaved == 0) | ((p > 1) & (virtual > 1))) & ((sharding < 3) | (p == 1))
-    if not wide:  # interleaving costs little and shortens the bubble: where it is possible, nothing else is tried
-        legal &= (interleaved == 1) | (p == 1) | (a.layers // p < 2)
-    names = ("tensor", "pipeline", "context", "expert", "micro_batch", "virtual_stages")
-    columns: dict[str, Any] = {n: x.astype(np.float64) for n, x in zip(names, (t, p, c, e, b, virtual), strict=True)}
-    return Grid(**columns, sharding=sharding.astype(np.int64)).take(legal)
-
-
 def grid_layouts(grid: Grid, job: Job, data: Floats, recompute: Integers) -> LayoutColumns:
     """Turn combinations and their data-parallel degrees into layouts."""
     count = len(grid)
+    always = np.ones(count, dtype=np.bool_)
     return LayoutColumns(
         gpus=grid.model_parallel * data,
         tensor=grid.tensor,
@@ -199,33 +122,54 @@ def grid_layouts(grid: Grid, job: Job, data: Floats, recompute: Integers) -> Lay
         virtual_stages=grid.virtual_stages,
         recompute=recompute,
         precision=np.full(count, job.precision, dtype=np.int64),
-        flash=np.ones(count, dtype=np.bool_),
-        sequence_parallel=np.ones(count, dtype=np.bool_),
+        flash=always,
+        sequence_parallel=always,
     )
+
+
+def expand(grid: Grid, keys: Keys, able: Flags, global_batch: float) -> tuple[Integers, Integers, Floats]:
+    """Return every pair of able key and combination that multiplies out: (key, combination, data-parallel degree).
+
+    A tensor group stays within one node or scale-up domain; data × micro-batch is at most the global batch; experts
+    divide what tensor, context and data leave.
+    """
+    domain = np.maximum(keys.hardware.scaleup_gpus, keys.hardware.node_gpus)[keys.pair]
+    parallel, spread = grid.model_parallel, bool(np.any(grid.expert > 1))
+    narrow = float(np.min(domain, initial=np.inf)) < np.max(grid.tensor, initial=0.0)
+    found = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
+    for size in sorted(set(parallel.tolist())):  # np.unique alone would load numpy.ma
+        combos = np.flatnonzero(parallel == size)
+        rows = np.flatnonzero(able & (keys.gpus % size == 0))
+        data = (keys.gpus[rows] / size)[:, None]
+        legal = data * grid.micro_batch[combos] <= global_batch
+        if narrow:
+            legal &= grid.tensor[combos] <= domain[rows][:, None]
+        if spread:
+            legal &= (data * grid.tensor[combos] * grid.context[combos]) % grid.expert[combos] == 0
+        row, column = np.nonzero(legal)
+        found.append((rows[row], combos[column], data[row, 0]))
+    keys_found, combos_found, data_found = (np.concatenate(part) for part in zip(*found, strict=True))
+    return keys_found, combos_found, data_found
 
 
 # Memory ------------------------------------------------------------------------------------------------------------
 
 
-def distinct(numbers: Integers, size: int) -> tuple[Integers, Integers]:
-    """Return the distinct numbers below `size` in order, and each number's position among them, without sorting.
+def lighter_recomputes(grid: Grid, job: Job) -> dict[int, LayerBytes]:
+    """Return what a layer keeps, per power of two of tensor degrees, by recomputation in the order of their time.
 
-    >>> distinct(np.array([5, 2, 5]), 8)
-    (array([2, 5]), array([1, 0, 1]))
+    One that keeps as much as another before it is left out: with a fused attention kernel the selective one of fused
+    frameworks drops nothing that is not dropped anyway.
     """
-    present = np.zeros(size, dtype=np.bool_)
-    present[numbers] = True
-    found = np.flatnonzero(present)
-    place = np.zeros(size, dtype=np.int64)
-    place[found] = np.arange(len(found))
-    return found, place[numbers]
-
-
-def memory_bytes(job: Job, layout: LayoutColumns) -> Floats:
-    """Return the peak memory of layouts, in chunks."""
-    parts = [training_memory(job.shape, layout.take(rows), job.recipe).total_bytes for rows in layout.chunks(CHUNK)]
-    joined: Floats = np.concatenate(parts) if parts else np.zeros(0)
-    return joined
+    tensors = np.exp2(np.arange(1 + int(np.log2(np.max(grid.tensor, initial=1.0)))))
+    one = np.ones(len(tensors))
+    degrees = Grid(**{**dict.fromkeys(Grid.names(), one), "tensor": tensors})
+    useful: dict[int, LayerBytes] = {}
+    for code in range(len(RECOMPUTES)):
+        layer = layer_bytes(job.shape, grid_layouts(degrees, job, one, np.full(len(one), code)), job.kept)
+        if not useful or np.any(layer.saved < min(useful.items())[1].saved):
+            useful[code] = layer
+    return useful
 
 
 def least_recompute(
@@ -235,75 +179,94 @@ def least_recompute(
 
     Memory falls with the data-parallel degree, so that it is counted once for each power of two, at its lower end.
     """
-    level = np.log2(data).astype(np.int64)
-    number, where = distinct(combo * LEVELS + level, len(grid) * LEVELS)
-    own, ranks = grid.take(number // LEVELS), np.exp2(number % LEVELS)
-    tightest = np.full(len(number), np.inf)
+    packing = Packing(combo=len(grid), level=LEVELS)
+    number, where = distinct(packing.pack(combo=combo, level=np.log2(data).astype(np.int64)), packing.size)
+    part = packing.unpack(number)
+    tightest, roomiest = np.full(len(number), np.inf), np.zeros(len(number))
     np.minimum.at(tightest, where, capacity_bytes)
+    np.maximum.at(roomiest, where, capacity_bytes)
+    layout = grid_layouts(grid.take(part["combo"]), job, np.exp2(part["level"]), np.zeros(len(number), dtype=np.int64))
     need = np.full((len(RECOMPUTES), len(number)), np.inf)
-    open_rows = np.arange(len(number))
-    for code in range(len(RECOMPUTES)):
-        rows = own.take(open_rows)
-        layout = grid_layouts(rows, job, ranks[open_rows], np.full(len(open_rows), code, dtype=np.int64))
-        need[code, open_rows] = memory_bytes(job, layout)
-        open_rows = open_rows[need[code, open_rows] > tightest[open_rows]]
-    fits = need[:, where] <= capacity_bytes
-    chosen: Integers = np.argmax(fits, axis=0)
-    return chosen, np.where(np.any(fits, axis=0), need[chosen, where], np.inf)
+    layers = lighter_recomputes(grid, job)
+    for rows in layout.chunks(CHUNK):
+        need[:, rows] = needs_of(job, layout.take(rows), tightest[rows], roomiest[rows], layers)
+    chosen, least = np.zeros(len(where), dtype=np.int64), np.full(len(where), np.inf)
+    for code in reversed(layers):
+        own = need[code].take(where)
+        fits = own <= capacity_bytes
+        chosen[fits] = code
+        np.copyto(least, own, where=fits)
+    return chosen, least
+
+
+def needs_of(
+    job: Job, layout: LayoutColumns, tightest: Floats, roomiest: Floats, layers: Mapping[int, LayerBytes]
+) -> Floats:
+    """Return the peak with each recomputation, infinite where one before fits the tightest or none the roomiest."""
+    need = np.full((len(RECOMPUTES), len(layout)), np.inf)
+    stages = stages_of(job.shape, layout, job.kept)
+    rows = np.flatnonzero(stages.least_bytes <= roomiest)
+    stages = stages.take(rows)
+    for code, layer in layers.items():
+        stages.layout.recompute[:] = code
+        own = layer.take(np.log2(stages.layout.tensor).astype(np.int64))
+        peak = stages.peak_bytes(job.shape, job.kept, own)
+        need[code, rows] = peak
+        still = np.flatnonzero(peak > tightest[rows])
+        rows, stages = rows[still], stages.take(still)
+    return need
 
 
 # The search --------------------------------------------------------------------------------------------------------
 
 
-def expand(grid: Grid, keys: Keys, global_batch: float) -> tuple[Integers, Integers, Floats]:
-    """Return every pair of key and combination that multiplies out: (key, combination, data-parallel degree).
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """A job on the pairs of the search: hardware and efficiencies, one element per pair."""
 
-    A tensor group stays within one node or scale-up domain; data × micro-batch is at most the global batch; experts
-    divide what tensor, context and data leave.
-    """
-    domain = np.maximum(keys.hardware.scaleup_gpus, keys.hardware.node_gpus)[keys.pair]
-    parallel = grid.model_parallel
-    found = []
-    for size in sorted(set(parallel.tolist())):  # np.unique alone would load numpy.ma
-        combos = np.flatnonzero(parallel == size)
-        rows = np.flatnonzero(keys.gpus % size == 0)
-        data = (keys.gpus[rows] / size)[:, None]
-        legal = (data * grid.micro_batch[combos] <= global_batch) & (grid.tensor[combos] <= domain[rows][:, None])
-        if np.any(grid.expert[combos] > 1):
-            legal &= (data * grid.tensor[combos] * grid.context[combos]) % grid.expert[combos] == 0
-        row, column = np.nonzero(legal)
-        found.append((rows[row], combos[column], data[row, 0]))
-    if not found:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0)
-    keys_found, combos_found, data_found = (np.concatenate(part) for part in zip(*found, strict=True))
-    return keys_found, combos_found, data_found
+    job: Job
+    hardware: HardwareColumns
+    efficiency: Efficiencies
+
+    def case(self, layout: LayoutColumns, pair: Integers) -> Case:
+        """Join layouts and their hardware with the job; a single pair is shared by all, not repeated."""
+        hardware, efficiency = self.hardware, self.efficiency
+        if len(hardware) > 1:
+            hardware, efficiency = hardware.take(pair), efficiency.take(pair)
+        return Case(self.job.shape, hardware, layout, self.job.recipe, efficiency)
+
+
+def setting_of(job: Job, hardware: HardwareColumns) -> Setting:
+    """Look the efficiencies of a job up for each pair."""
+    count = len(hardware)
+    year = hardware.year + USUAL_AGE_YEARS if job.software_year is None else np.full(count, job.software_year)
+    software = np.full(count, job.software, dtype=np.int64)
+    return Setting(job, hardware, resolve(job.values, hardware.family, software, year, hardware.year))
 
 
 def search(grid: Grid, job: Job, keys: Keys) -> Candidates:
     """Time every candidate that fits, for every key."""
-    key, combo, data = expand(grid, keys, job.global_batch)
-    able = ~np.isnan(pair_peaks(job, keys.hardware))[keys.pair][key]
-    key, combo, data = key[able], combo[able], data[able]
+    setting = setting_of(job, keys.hardware)
+    able = ~np.isnan(pair_peaks(job, keys.hardware))[keys.pair]
+    key, combo, data = expand(grid, keys, able, job.global_batch)
     capacity = usable_bytes(keys.hardware.memory_gib)[keys.pair]
     recompute, need = least_recompute(grid, job, combo, data, capacity[key])
-    fits = np.isfinite(need)
+    fits = np.flatnonzero(np.isfinite(need))
     key, combo, data, recompute, need = key[fits], combo[fits], data[fits], recompute[fits], need[fits]
     layout = grid_layouts(grid.take(combo), job, data, recompute)
     pair = keys.pair[key]
-    micro, where = micro_steps(grid, job, keys.hardware, pair, combo, recompute)
-    speed = np.empty(len(key))
-    for start in range(0, len(key), CHUNK):
-        rows = slice(start, start + CHUNK)
-        case = make_case(job, keys.hardware, layout.take(rows), pair[rows])
-        speed[rows] = training.assemble(case, micro.take(where[rows])).tokens_per_s_per_gpu
-    return Candidates(key=key, layout=layout, tokens_per_s_per_gpu=speed, memory_bytes=need)
+    micro, where = micro_steps(grid, setting, pair, combo, recompute)
+    speed, busy = np.empty(len(key)), micro.total_s.take(where)
+    for rows in layout.chunks(CHUNK):
+        case = setting.case(layout.take(rows), pair[rows])
+        speed[rows] = training.speed_of(case, training.scheduled(case, busy[rows])["total_s"])
+    return Candidates(key, layout, speed, need, where, micro, setting)
 
 
-def steps_of(found: Candidates, job: Job, keys: Keys) -> training.Step:
+def steps_of(found: Candidates, keys: Keys) -> training.Step:
     """Return the whole step of candidates, by part."""
-    if not len(found.key):
-        return training.Step(*(np.zeros(0) for _ in training.Step.names()))
-    return training.step(make_case(job, keys.hardware, found.layout, keys.pair[found.key]))
+    case = found.setting.case(found.layout, keys.pair[found.key])
+    return training.assemble(case, found.micro_steps.take(found.micro))
 
 
 def pair_peaks(job: Job, hardware: HardwareColumns) -> Floats:
@@ -311,38 +274,18 @@ def pair_peaks(job: Job, hardware: HardwareColumns) -> Floats:
     return peak_tflops(hardware, np.full(len(hardware), job.precision, dtype=np.int64))
 
 
-def make_case(job: Job, hardware: HardwareColumns, layout: LayoutColumns, pair: Integers) -> Case:
-    """Join layouts and their hardware with the job; a single pair is shared by all, not repeated."""
-    count = len(hardware)
-    year = hardware.year + USUAL_AGE_YEARS if job.software_year is None else np.full(count, job.software_year)
-    software = np.full(count, job.software, dtype=np.int64)
-    efficiency = resolve(job.values, hardware.family, software, year, hardware.year)
-    if count > 1:
-        hardware, efficiency = hardware.take(pair), efficiency.take(pair)
-    return Case(job.shape, hardware, layout, job.recipe, efficiency)
-
-
 def micro_steps(
-    grid: Grid, job: Job, hardware: HardwareColumns, pair: Integers, combo: Integers, recompute: Integers
+    grid: Grid, setting: Setting, pair: Integers, combo: Integers, recompute: Integers
 ) -> tuple[training.MicroStep, Integers]:
     """Time each distinct micro-batch once: it does not depend on how many copies of the model there are."""
-    number = (pair * len(RECOMPUTES) + recompute) * len(grid) + combo
-    own_number, where = distinct(number, len(hardware) * len(RECOMPUTES) * len(grid))
-    rest, own_combo = np.divmod(own_number, len(grid))
-    own_pair, own_recompute = np.divmod(rest, len(RECOMPUTES))
-    own = grid.take(own_combo)
-    layout = grid_layouts(own, job, np.ones(len(own)), own_recompute)
-    pieces = []
+    packing = Packing(pair=len(setting.hardware), recompute=len(RECOMPUTES), combo=len(grid))
+    number, where = distinct(packing.pack(pair=pair, recompute=recompute, combo=combo), packing.size)
+    own = packing.unpack(number)
+    layout = grid_layouts(grid.take(own["combo"]), setting.job, np.ones(len(number)), own["recompute"])
+    pieces = [training.MicroStep(*(np.zeros(0) for _ in training.MicroStep.names()))]
     for rows in layout.chunks(CHUNK):
-        case = make_case(job, hardware, layout.take(rows), own_pair[rows])
-        pieces.append(training.micro_step(case))
-    micro = training.MicroStep.concatenate(pieces) if pieces else empty_micro()
-    return micro, where
-
-
-def empty_micro() -> training.MicroStep:
-    """Return a micro-step of no rows."""
-    return training.MicroStep(*(np.zeros(0) for _ in training.MicroStep.names()))
+        pieces.append(training.micro_step(setting.case(layout.take(rows), own["pair"][rows])))
+    return training.MicroStep.concatenate(pieces), where
 
 
 # Public ------------------------------------------------------------------------------------------------------------
@@ -363,12 +306,13 @@ def make_job(
 ) -> Job:
     """Describe a training job for the search."""
     batch = global_batch or default_global_batch(architecture, sequence_tokens)
+    recipe = recipe_columns(
+        1, sequence_tokens, method=method, adapter_rank=float(lora_rank), adapter_share=adapter_share
+    )
     return Job(
         shape=stack([architecture]),
-        recipe=recipe_columns(
-            1, sequence_tokens, method=method, adapter_rank=float(lora_rank), adapter_share=adapter_share
-        ),
-        sequence_tokens=sequence_tokens,
+        recipe=recipe,
+        kept=from_training(recipe),
         global_batch=batch,
         precision=code_of(precision, PRECISIONS, "precision"),
         software=code_of(software, CLASSES, "software class"),
@@ -446,7 +390,7 @@ def reduce_best(found: Candidates, job: Job, keys: Keys) -> BestLayouts:
     return BestLayouts(
         reason=reason,
         layout=spread(chosen.layout, place),
-        step=spread(steps_of(chosen, job, keys), place),
+        step=spread(steps_of(chosen, keys), place),
         memory_bytes=np.append(chosen.memory_bytes, np.nan)[place],
         candidates=candidates,
     )

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from gpucost.physics.columns import Columns, Flags, Floats, Integers, LayoutColumns
 from gpucost.physics.training.memory_activations import LayerBytes, layer_bytes
 from gpucost.physics.training.memory_recipe import AUTOCAST, FUSED, LORA, QLORA, MemoryRecipe, memory_recipe
-from gpucost.physics.training.steps import Recipe
+from gpucost.physics.training.steps import FULL, Recipe
 from gpucost.physics.transformer import (
     Shape,
     ffn_matrices,
@@ -107,26 +107,26 @@ def holdings(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, first: F
     """
     parts, split = parameter_parts(shape), layout.tensor
     layers = np.ceil(shape.layers / layout.pipeline) / shape.layers
-    embedding = parts.input_embedding * first
-    head = np.where(shape.tied_embeddings & first, 0.0, shape.vocab * shape.hidden) * last
-    ends = (embedding + head) / np.where(recipe.vocabulary_split, split, 1.0)
+    head = shape.vocab * shape.hidden * last * (1 - shape.tied_embeddings * first)  # a tied one is the embedding
+    ends = (parts.input_embedding * first + head) / np.where(recipe.vocabulary_split, split, 1.0)
     spread = np.where(layout.expert > 1, layout.expert, layout.tensor)
-    routed = parts.routed_experts / spread
     both = parts.input_embedding + parts.output_embedding + parts.routed_experts
-    dense = (total_parameters(shape) - both) / split
-    extra = mtp_parameters(shape) / split * last
+    dense, routed = (total_parameters(shape) - both) / split, parts.routed_experts / spread
+    beside = ends + mtp_parameters(shape) / split * last
     ranks = layout.data * layout.context
     expert_ranks = np.where(layout.expert > 1, np.maximum(ranks * layout.tensor / layout.expert, 1.0), ranks)
+    full, of_layers = dense + routed, dense * layers
+    base, shard = full * layers, of_layers / ranks + routed * layers / expert_ranks
     tuned = recipe.method >= LORA
+    if not np.any(tuned):
+        none = np.zeros_like(base)
+        return Holdings(base + beside, shard + beside / ranks, none, none, none, full / shape.layers, base, ends)
     adapters = adapter_parameters(shape, recipe.adapter_rank, recipe.adapter_share) * layers / split
-    full = (dense + routed) * layers + ends + extra
-    sharded = ((dense * layers) + ends + extra) / ranks + routed * layers / expert_ranks
-    base = (dense + routed) * layers
-    return Holdings(*np.broadcast_arrays(
-        np.where(tuned, adapters, full), np.where(tuned, adapters / ranks, sharded),
-        np.where(tuned, base, 0.0), np.where(tuned, dense * layers / ranks + routed * layers / expert_ranks, 0.0),
-        np.where(tuned, ends, 0.0), (dense + routed) / shape.layers, base, ends,
-    ))  # fmt: skip
+    return Holdings(
+        np.where(tuned, adapters, base + beside), np.where(tuned, adapters / ranks, shard + beside / ranks),
+        np.where(tuned, base, 0.0), np.where(tuned, shard, 0.0), np.where(tuned, ends, 0.0), full / shape.layers, base,
+        ends,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,10 +165,10 @@ def lasting(layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings) -> Last
     kept = np.where((recipe.style == FUSED) & ~tuned | plain, 1.0, 0.0)
     kept = np.where(layout.micro_batches > 1, doubled, kept)
     offloaded = recipe.offload_states
-    return Lasting(*np.broadcast_arrays(
+    return Lasting(
         np.where(recipe.offload_weights, 0.0, weights), np.where(offloaded, 0.0, states),
         np.where(offloaded, 0.0, gradients * doubled), np.where(offloaded, 0.0, gradients * kept),
-    ))  # fmt: skip
+    )  # fmt: skip
 
 
 def in_flight(layout: LayoutColumns, first: Flags) -> Floats:
@@ -198,80 +198,142 @@ class Passing(Columns):
 
 
 def passing(
-    shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings, first: Flags, last: Flags
-) -> Passing:
-    """Return the activations, logits and buffers of a stage."""
+    shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings, last: Flags, layer: LayerBytes,
+    flight: Floats,
+) -> Passing:  # fmt: skip
+    """Return the activations, logits and buffers of a stage, `flight` micro-batches of its layers being alive."""
     tokens = layout.micro_batch * recipe.sequence_tokens / layout.context
-    layer: LayerBytes = layer_bytes(shape, layout, recipe)
-    layers = np.ceil(shape.layers / layout.pipeline)
     rows = np.where(recipe.loss_chunk_tokens > 0, np.minimum(tokens, recipe.loss_chunk_tokens), tokens)
-    final = (
-        np.where(recipe.method >= LORA, 8.0, 4.0)
-        * shape.hidden
-        * tokens
-        / np.where(layout.sequence_parallel, layout.tensor, 1.0)
-    )
-    activations = tokens * layer.saved * layers * in_flight(layout, first) + final * last
+    tuned = recipe.method >= LORA
+    whole = np.where(tuned, 0.0, 1.0)
+    final = np.where(tuned, 8.0, 4.0) * shape.hidden * tokens / np.where(layout.sequence_parallel, layout.tensor, 1.0)
     width = shape.vocab / np.where(recipe.vocabulary_split, layout.tensor, 1.0) * last
     softmax = np.where(recipe.loss_chunk_kept, 4 * (tokens - rows), 0.0)
-    logits = width * (rows * LOGIT_BYTES[recipe.style] + softmax)
-    tuned = recipe.method >= LORA
     head = shape.hidden * width
-    chunked = (recipe.loss_chunk_tokens > 0) & ~tuned
     sharded = (layout.sharding >= 3) & (layout.data * layout.context > 1)
     wire = np.where(sharded, 2.0, recipe.gradient_bytes)
-    cached = np.where(layout.sharding >= 2, 0.0, recipe.cast_bytes)
-    casts = cached * (np.where(layout.recompute == 2, held.block, held.matrices) + head)
-    fetched = sharded | recipe.offload_weights
+    cached = recipe.cast_bytes * (layout.sharding < 2) * whole
+    fetched = 2.0 * (sharded | recipe.offload_weights)
     unpacked = np.where(
         recipe.method == QLORA, 4 * shape.hidden * np.maximum(shape.ffn_hidden, shape.hidden) / layout.tensor, 0.0
     )
-    return Passing(*np.broadcast_arrays(
-        activations, logits, width * rows * np.minimum(FORWARD_LOGIT_BYTES, LOGIT_BYTES[recipe.style]),
-        np.where(tuned | (recipe.style < AUTOCAST), 0.0, cached * (held.matrices + head)),
-        tokens * (layer.whole - layer.saved + layer.working) + unpacked,
-        np.where(chunked, wire * head + 2 * shape.hidden * tokens, 0.0),
-        np.where(tuned, 0.0, casts),
-        np.where(fetched, 2 * held.ends, 0.0),
-        np.where(fetched, 2 * np.where(tuned, recipe.frozen_bytes / 2, 1.0) * held.block, 0.0),
-        np.where(sharded & ~tuned, (2 + 4) * held.block, 0.0),
-    ))  # fmt: skip
+    return Passing(
+        activations=tokens * layer.saved * flight + final * last,
+        logits=width * (rows * LOGIT_BYTES[recipe.style] + softmax),
+        forward_logits=width * rows * np.minimum(FORWARD_LOGIT_BYTES, LOGIT_BYTES[recipe.style]),
+        cached_casts=cached * (recipe.style >= AUTOCAST) * (held.matrices + head),
+        rebuilt=tokens * (layer.whole - layer.saved + layer.working) + unpacked,
+        head_gradient=whole * (recipe.loss_chunk_tokens > 0) * (wire * head + 2 * shape.hidden * tokens),
+        casts=cached * (np.where(layout.recompute == FULL, held.block, held.matrices) + head),
+        gathered_ends=fetched * held.ends,
+        gathered_blocks=fetched * np.where(tuned, recipe.frozen_bytes / 2, 1.0) * held.block,
+        block_reduction=(2 + 4) * whole * sharded * held.block,
+    )
 
 
-def stage_memory(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, first: Flags, last: Flags) -> MemoryColumns:
-    """Return the peak of one pipeline stage: the largest of the five moments, with its components."""
-    held = holdings(shape, layout, recipe, first, last)
-    kept, comes = lasting(layout, recipe, held), passing(shape, layout, recipe, held, first, last)
-    none = np.zeros(len(held))
-    layers = np.ceil(shape.layers / layout.pipeline)
-    one = comes.activations / np.maximum(layers * in_flight(layout, first), 1)
+def moments_of(
+    layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings, kept: Lasting, comes: Passing, layers: Floats
+) -> tuple[tuple[Floats | float, ...], ...]:
+    """Return what is alive at each of the five moments: gradients, activations, logits, buffers, temporary."""
+    one = comes.activations / np.maximum(layers, 1)
     head = np.minimum(comes.head_gradient, np.maximum(kept.gradients, comes.head_gradient))
     started = kept.kept_gradients + np.where(kept.kept_gradients > 0, 0.0, head)
     update = recipe.step_bytes * np.where(layout.sharding >= 1, held.trained_shard, held.trained)
     update = np.where(recipe.offload_states, 0.0, update)
-    # rows: gradients, activations, logits, buffers, temporary
-    moments = (
-        (started, comes.activations, comes.logits, comes.casts + comes.gathered_ends + comes.gathered_blocks, none),
-        (
-            started, comes.activations, none,
-            comes.casts + comes.gathered_ends + 2 * comes.gathered_blocks + comes.block_reduction, comes.rebuilt,
-        ),
-        (
-            kept.gradients, one, none,
-            comes.gathered_ends + comes.gathered_blocks + comes.block_reduction, comes.rebuilt,
-        ),
-        (kept.gradients, none, none, none, np.broadcast_to(update, len(held))),
-        (kept.kept_gradients, comes.activations, comes.forward_logits, comes.cached_casts, none),
-    )  # fmt: skip
-    table = np.stack([np.stack(np.broadcast_arrays(*rows)) for rows in moments])  # moment × component × case
+    gathered = comes.gathered_ends + comes.gathered_blocks
+    reducing = gathered + comes.block_reduction
+    return (
+        (started, comes.activations, comes.logits, comes.casts + gathered, 0.0),
+        (started, comes.activations, 0.0, comes.casts + reducing + comes.gathered_blocks, comes.rebuilt),
+        (kept.gradients, one, 0.0, reducing, comes.rebuilt),
+        (kept.gradients, 0.0, 0.0, 0.0, update),
+        (kept.kept_gradients, comes.activations, comes.forward_logits, comes.cached_casts, 0.0),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """Pipeline stages of layouts, with what they hold: rows of `layout`, each its first stage or its last."""
+
+    row: Integers  # the layout that a stage belongs to
+    layout: LayoutColumns
+    first: Flags
+    last: Flags
+    held: Holdings
+    kept: Lasting
+    rows: int  # layouts
+
+    def take(self, rows: Integers) -> "Stages":
+        """Return the stages of the layouts that `rows` names, in increasing order."""
+        place = np.full(self.rows, -1)
+        place[rows] = np.arange(len(rows))
+        mine = np.flatnonzero(place[self.row] >= 0)
+        return Stages(
+            place[self.row[mine]], self.layout.take(mine), self.first[mine], self.last[mine], self.held.take(mine),
+            self.kept.take(mine), len(rows),
+        )  # fmt: skip
+
+    def moments(self, shape: Shape, recipe: MemoryRecipe, layer: LayerBytes) -> tuple[tuple[Floats | float, ...], ...]:
+        """Return what is alive at each of the five moments beside what lasts."""
+        flight = np.ceil(shape.layers / self.layout.pipeline) * in_flight(self.layout, self.first)
+        comes = passing(shape, self.layout, recipe, self.held, self.last, layer, flight)
+        return moments_of(self.layout, recipe, self.held, self.kept, comes, flight)
+
+    def fullest(self, stage_bytes: Floats) -> Floats:
+        """Return the largest value among the stages of each layout."""
+        most = np.zeros(self.rows)
+        np.maximum.at(most, self.row, stage_bytes)
+        return most
+
+    @property
+    def least_bytes(self) -> Floats:
+        """Weights, states and all gradients: what no recomputation lowers."""
+        return self.fullest(self.kept.weights + self.kept.optimizer + self.kept.gradients)
+
+    def peak_bytes(self, shape: Shape, recipe: MemoryRecipe, layer: LayerBytes) -> Floats:
+        """Return the peak on the fullest stage: `training_memory(...).total_bytes` alone."""
+        most = np.zeros(len(self.row))
+        for gradients, activations, logits, buffers, temporary in self.moments(shape, recipe, layer):
+            most = np.maximum(most, gradients + activations + logits + buffers + temporary)
+        return self.fullest(self.kept.weights + self.kept.optimizer + most + WORKSPACE_BYTES)
+
+
+def stages_of(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe) -> Stages:
+    """Return the first stage of every layout and the last one where there are several."""
+    single = layout.pipeline <= 1
+    row = np.concatenate([np.arange(len(layout)), np.flatnonzero(~single)])
+    first = np.arange(len(row)) < len(layout)
+    last = single[row] | ~first
+    own = layout.take(row)
+    held = holdings(shape, own, recipe, first, last)
+    return Stages(row, own, first, last, held, lasting(own, recipe, held), len(layout))
+
+
+def stage_memory(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, first: Flags, last: Flags) -> MemoryColumns:
+    """Return the peak of one pipeline stage: the largest of the five moments, with its components."""
+    count = len(first)
+    held = holdings(shape, layout, recipe, first, last)
+    kept = lasting(layout, recipe, held)
+    stage = Stages(np.arange(count), layout, first, last, held, kept, count)
+    moments = stage.moments(shape, recipe, layer_bytes(shape, layout, recipe))
+    table = np.array([[np.broadcast_to(x, count) for x in row] for row in moments])
     moment: Integers = np.argmax(table.sum(axis=1), axis=0)
     gradients, activations, logits, buffers, temporary = np.take_along_axis(table, moment[None, None, :], axis=0)[0]
     buffers = buffers + WORKSPACE_BYTES
     total = kept.weights + kept.optimizer + gradients + activations + logits + buffers + temporary
+    weights, states = np.broadcast_to(kept.weights, count), np.broadcast_to(kept.optimizer, count)
     return MemoryColumns(
-        kept.weights, gradients, kept.optimizer, activations, logits, buffers, temporary, total, moment,
-        np.broadcast_to(first, len(held)),
-    )  # fmt: skip
+        weights,
+        gradients,
+        states,
+        activations,
+        logits,
+        buffers,
+        temporary,
+        total,
+        moment,
+        np.broadcast_to(first, count),
+    )
 
 
 def training_memory(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe | Recipe) -> MemoryColumns:

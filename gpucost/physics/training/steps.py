@@ -25,12 +25,14 @@ from gpucost.physics.training.layer import (
     logits_s,
     rates,
 )
-from gpucost.physics.training.structs import FULL, HALF_BYTES, LORA, PARTS, TERA, Case, MicroStep, Recipe, Step
+from gpucost.physics.training.structs import FULL, HALF_BYTES, LORA, PARTS, Case, MicroStep, Recipe, Step
 from gpucost.physics.transformer import Shape
+from gpucost.units import GB, MICRO, MILLI, TERA
 
 __all__ = (
-    "FULL", "HALF_BYTES", "LORA", "PARTS", "TERA", "Case", "MicroStep", "Recipe", "Step", "assemble", "case_links",
-    "data_s", "gpu_parameters", "hand_over_s", "micro_step", "optimizer_s", "rates", "stage_layers", "step",
+    "FULL", "HALF_BYTES", "LORA", "PARTS", "Case", "MicroStep", "Recipe", "Step", "assemble", "case_links",
+    "data_s", "gpu_parameters", "hand_over_s", "micro_step", "optimizer_s", "rates", "scheduled",
+    "speed_of", "stage_layers", "step",
 )  # fmt: skip
 
 
@@ -53,7 +55,7 @@ def micro_step(case: Case) -> MicroStep:
     busy = matrix + attention + elementwise + adapter + tensor + context + expert
     grouped = np.maximum(np.maximum(layout.tensor, layout.context), layout.expert) > 1
     host = (
-        e.host_us * net.US * np.where(layout.recompute == FULL, 4 / 3, 1.0) * np.where(grouped, e.host_group_ratio, 1.0)
+        e.host_us * MICRO * np.where(layout.recompute == FULL, 4 / 3, 1.0) * np.where(grouped, e.host_group_ratio, 1.0)
     )
     idle = np.maximum(host - busy, 0.0)
     logits = logits_s(case, rate, tokens) * e.kernel_ratio
@@ -111,15 +113,17 @@ def data_s(case: Case, compute: Floats, dense: Floats, expert: Floats) -> Floats
     """
     layout, e, link = case.layout, case.efficiency, case_links(case)
     ranks = layout.data * layout.context
-    group = net.tier(link, ranks, layout.tensor)
-    few = net.tier(link, np.maximum(ranks * layout.tensor / layout.expert, 1.0), layout.expert)
-    expert_group = net.Tier(*(np.where(layout.expert > 1, getattr(few, n), getattr(group, n)) for n in few.names()))
+    spread = layout.expert > 1
+    group = few = net.tier(link, ranks, layout.tensor)
+    if np.any(spread):
+        own = np.where(spread, np.maximum(ranks * layout.tensor / layout.expert, 1.0), ranks)
+        few = net.tier(link, own, np.where(spread, layout.expert, layout.tensor))
     tuned = case.recipe.method >= LORA
     gradient = np.where(tuned, 0.0, case.recipe.gradient_bytes)
     sharded = layout.sharding >= 3
     moved = np.where(sharded, 2 * HALF_BYTES, np.where(layout.sharding > 0, HALF_BYTES, gradient)) + gradient
     moved = np.where(tuned & ~sharded, 0.0, moved)
-    exchange = net.ring_s(group, moved * dense) + net.ring_s(expert_group, moved * expert)
+    exchange = net.ring_s(group, moved * dense) + net.ring_s(few, moved * expert)
     chunks = 1 + (layout.pipeline - 1) * (1 - 1 / layout.virtual_stages)  # interleaving ends its chunks one by one
     once = exposed_s(exchange, e.data_hidden * compute * chunks * 2 / 3, e.interference)
     each = exposed_s(exchange, e.data_hidden * compute, e.interference) * layout.micro_batches
@@ -139,7 +143,7 @@ def optimizer_s(case: Case, dense: Floats, expert: Floats) -> Floats:
     updated = (dense / ranks + expert / spread) * recipe.optimizer_bytes * e.optimizer_ratio
     cast = np.where(layout.sharding < 3, dense + expert, 0.0) * recipe.cast_bytes * layout.micro_batches
     moved = np.where(recipe.method >= LORA, 0.0, updated + cast)
-    return moved / (case.hardware.hbm_gb_per_s * net.GB * e.copy)
+    return moved / (case.hardware.hbm_gb_per_s * GB * e.copy)
 
 
 def hand_over_s(case: Case) -> Floats:
@@ -163,29 +167,39 @@ def step(case: Case) -> Step:
     return assemble(case, micro_step(case))
 
 
+def scheduled(case: Case, busy: Floats) -> dict[str, Floats]:
+    """Return what the schedule adds to micro-batches of `busy` seconds, and the total with what the scale loses."""
+    layout, e, m = case.layout, case.efficiency, case.layout.micro_batches
+    dense, expert = gpu_parameters(case)
+    hand_over = hand_over_s(case)
+    parts = {
+        "pipeline_s": hand_over * m,
+        "bubble_s": (busy + hand_over) * (layout.pipeline - 1) / layout.virtual_stages,
+        "data_s": data_s(case, busy, dense, expert),
+        "optimizer_s": optimizer_s(case, dense, expert),
+        "overhead_s": np.broadcast_to(e.step_overhead_ms * MILLI, (len(case),)),
+    }
+    subtotal = sum(parts.values(), busy * m)
+    nodes = np.maximum(layout.gpus / case.hardware.node_gpus, 1.0)
+    lost = subtotal * e.straggler * np.log2(nodes)
+    return parts | {"straggler_s": lost, "total_s": subtotal + lost}
+
+
+def speed_of(case: Case, step_s: Floats) -> Floats:
+    """Return the tokens per second and accelerator of a step of that time."""
+    return case.layout.global_batch * case.recipe.sequence_tokens / step_s / case.layout.gpus
+
+
 def assemble(case: Case, micro: MicroStep) -> Step:
     """Add the schedule to the time of one micro-batch."""
-    layout, e, recipe = case.layout, case.efficiency, case.recipe
-    m = layout.micro_batches
-    parts = {name: getattr(micro, name) * m for name in micro.names()}
-    dense, expert = gpu_parameters(case)
-    busy, hand_over = micro.total_s, hand_over_s(case)
-    parts["pipeline_s"] = hand_over * m
-    parts["bubble_s"] = (busy + hand_over) * (layout.pipeline - 1) / layout.virtual_stages
-    parts["data_s"] = data_s(case, busy, dense, expert)
-    parts["optimizer_s"] = optimizer_s(case, dense, expert)
-    parts["overhead_s"] = np.broadcast_to(e.step_overhead_ms * 1e-3, (len(case),))
-    subtotal = sum(parts.values(), np.zeros(len(case)))
-    nodes = np.maximum(layout.gpus / case.hardware.node_gpus, 1.0)
-    parts["straggler_s"] = subtotal * e.straggler * np.log2(nodes)
-    total = subtotal + parts["straggler_s"]
-    tokens = layout.global_batch * recipe.sequence_tokens
-    speed = tokens / total / layout.gpus
+    m, recipe = case.layout.micro_batches, case.recipe
+    schedule = scheduled(case, micro.total_s)
+    speed = speed_of(case, schedule["total_s"])
     tflops = speed * tf.model_flop(case.shape, recipe.sequence_tokens, recipe.causal) / TERA
     return Step(
-        **parts,
-        total_s=total,
+        **{name: getattr(micro, name) * m for name in micro.names()},
+        **schedule,
         tokens_per_s_per_gpu=speed,
         model_tflops=tflops,
-        mfu_fraction=tflops / peak_tflops(case.hardware, layout.precision),
+        mfu_fraction=tflops / peak_tflops(case.hardware, case.layout.precision),
     )

@@ -12,7 +12,6 @@ from gpucost.physics.transformer import Shape
 
 Part = TypeVar("Part", bound=Columns)
 
-TERA = 1e12
 HALF_BYTES = 2.0
 LORA, QLORA = METHODS.index("lora"), METHODS.index("qlora")
 FP8, FP4, INT8 = PRECISIONS.index("fp8"), PRECISIONS.index("fp4"), PRECISIONS.index("int8")

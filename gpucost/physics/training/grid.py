@@ -1,0 +1,92 @@
+"""The grid of degrees that a search lays over a model: what each degree may be, and which combinations are legal."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gpucost.physics.columns import Columns, Floats, Integers
+from gpucost.physics.transformer import compute_parameters, stack
+from gpucost.types import Architecture
+
+CONTEXT_TOKENS = 4096  # fewer to a rank of a context group than any published recipe leaves
+SMALL_HIDDEN = 2048  # width up to which micro-batches beyond a few sequences are usual
+
+
+@dataclass(frozen=True, slots=True)
+class Grid(Columns):
+    """Combinations of degrees, without data parallelism."""
+
+    tensor: Floats
+    pipeline: Floats
+    context: Floats
+    expert: Floats
+    micro_batch: Floats
+    virtual_stages: Floats
+    sharding: Integers
+
+    @property
+    def model_parallel(self) -> Floats:
+        """Accelerators that hold one copy of the model."""
+        return self.tensor * self.pipeline * self.context
+
+
+def default_global_batch(architecture: Architecture, sequence_tokens: float) -> int:
+    """Return a batch in sequences such as published runs of that size used, in powers of two tokens.
+
+    0.5 M tokens for 125 M parameters, 4 M from 7 B (GPT-3, Llama 2, Llama 3), 16 M from 200 B (Llama 3.1).
+    """
+    parameters = float(compute_parameters(stack([architecture]))[0])
+    tokens = 2**19 if parameters < 7e8 else 2**20 if parameters < 3e9 else 2**22 if parameters < 2e11 else 2**24
+    return max(1, int(tokens // sequence_tokens))
+
+
+def powers(limit: float) -> list[int]:
+    """Return the powers of two up to a limit, at least 1."""
+    return [2**k for k in range(int(np.log2(max(limit, 1))) + 1)]
+
+
+def axis_values(architecture: Architecture, sequence_tokens: float, global_batch: int, *, wide: bool) -> dict[str, Any]:
+    """Return the values that each degree may take.
+
+    Tensor degrees divide the heads; stages are at most the layers; expert degrees divide the experts; context
+    degrees leave 4,096 tokens to a rank. The wide grid takes every value, the narrow one those in common use: small
+    models take larger micro-batches.
+    """
+    a = architecture
+    divisors = [p for p in range(1, 65) if a.layers % p == 0]
+    stages = sorted({*powers(64 if wide else 16), *(divisors if wide else [])})
+    expert = [e for e in powers(256 if wide else 64) if e == 1 or (a.experts and a.experts % e == 0)]
+    small = a.hidden <= SMALL_HIDDEN
+    return {
+        "tensor": [t for t in powers(64 if wide else 2 if small else 8) if a.heads % t == 0],
+        "pipeline": [p for p in stages if p <= a.layers],
+        "context": [c for c in powers(64 if wide else 8) if c == 1 or sequence_tokens / c >= CONTEXT_TOKENS],
+        "expert": expert[3:] if not wide and a.experts >= 8 else expert,
+        "micro_batch": [b for b in powers(64 if small else 16 if wide else 4) if b <= global_batch],
+        "sharding": [1, 3],
+    }
+
+
+def make_grid(
+    architecture: Architecture,
+    sequence_tokens: float,
+    global_batch: int,
+    *,
+    wide: bool,
+    fixed: Mapping[str, Sequence[int]] | None = None,
+) -> Grid:
+    """Return the combinations of degrees that an architecture allows; `fixed` replaces the values of some."""
+    a = architecture
+    axis = axis_values(a, sequence_tokens, global_batch, wide=wide) | dict(fixed or {})
+    order = [axis[name] for name in ("tensor", "pipeline", "context", "expert", "micro_batch")]
+    axes = np.meshgrid(*order, [0, 1], axis["sharding"], indexing="ij")
+    t, p, c, e, b, interleaved, sharding = (axis.ravel() for axis in axes)
+    virtual = np.where(interleaved == 1, np.clip(a.layers // p, 1, 4), 1)
+    legal = ((interleaved == 0) | ((p > 1) & (virtual > 1))) & ((sharding < 3) | (p == 1))
+    if not wide:  # interleaving costs little and shortens the bubble: where it is possible, nothing else is tried
+        legal &= (interleaved == 1) | (p == 1) | (a.layers // p < 2)
+    names = ("tensor", "pipeline", "context", "expert", "micro_batch", "virtual_stages")
+    columns: dict[str, Any] = {n: x.astype(np.float64) for n, x in zip(names, (t, p, c, e, b, virtual), strict=True)}
+    return Grid(**columns, sharding=sharding.astype(np.int64)).take(legal)
