@@ -7,7 +7,7 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parent.parent / "gpucost"
 GROUND = {"units", "errors", "formula", "__init__"}
-RECORDS = {"types", "schemas"}
+RECORDS = {"types", "schemas", "answers"}
 SHARED = GROUND | RECORDS
 JOINTS = {path.stem for path in PACKAGE.glob("*.py")} | {path.parent.name for path in PACKAGE.glob("*/__init__.py")}
 EVALUATOR = "gpucost.money.evaluate"  # the evaluator of the formula language knows no money
@@ -17,6 +17,7 @@ MAY_IMPORT = {
     "errors": GROUND,
     "formula": GROUND,
     "types": SHARED,
+    "answers": GROUND | {"answers"},
     "schemas": SHARED,
     "architectures": SHARED | {"architectures"},
     "physics": SHARED | {"physics"},

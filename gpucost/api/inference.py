@@ -32,7 +32,7 @@ def explanation(payload: Mapping[str, Any]) -> Any:
     parts = [{"part": name.removesuffix("_s"), "time_ms": 1e3 * value} for name, value in best["components"].items()]
     memory = [{"part": name, "value": value} for name, value in best["memory"].items()]
     sections = [
-        Section("What was assumed", tuple(Paragraph(text) for text in payload["assumptions_said"])),
+        Section("What was assumed", tuple(Paragraph(text) for text in payload["said"])),
         Section("One decode step, by part", (Table(columns("part", "time_ms"), parts),)),
         Section("Memory of one accelerator, GB", (Table(columns("part", "value"), memory),)),
         Section("Numbers", (Table(columns("name", "value", "unit", "source_id:2"), block["inputs"]),)),

@@ -1,6 +1,5 @@
 """`gpucost.report(...)`: the answers of a scenario file, as one result that becomes a workbook, a page or a text."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import import_module
@@ -11,9 +10,9 @@ from gpucost.api.result import Result
 from gpucost.errors import GpuCostError, UsageError
 
 if TYPE_CHECKING:
+    from gpucost.answers.scenario import Scenario as Answer
     from gpucost.api.scenario import Part, Scenario
 
-SCHEMA_VERSION = "1"
 SUFFIXES = (".xlsx", ".html", ".md", ".json", ".txt")
 # kind of a part -> (module, function) that answers it
 _ANSWERS = {
@@ -69,36 +68,29 @@ def report(source: str | Path | Mapping[str, Any]) -> ReportResult:
     if isinstance(source, Mapping):
         return ReportResult(_answer(make_scenario(source)))
     if str(source).lower().endswith(".json"):
-        return ReportResult(_saved(Path(source)))
+        from gpucost.saved.read import read_answer
+
+        return ReportResult(read_answer(source))
     return ReportResult(_answer(read_scenario(source)))
 
 
-def _saved(path: Path) -> dict[str, Any]:
-    try:
-        payload = json.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}.") from None
-    except (json.JSONDecodeError, UnicodeDecodeError):
-        raise UsageError(f"{path} is not JSON. Save an answer with --format json -o {path.name}.") from None
-    if not isinstance(payload, dict) or not isinstance(payload.get("kind"), str):
-        raise UsageError(f"{path} is not a gpucost answer: it has no `kind`. Save one with --format json.")
-    return payload
+def _answer(scenario: "Scenario") -> "Answer":
+    from gpucost.answers import SCHEMA_VERSION
 
-
-def _answer(scenario: "Scenario") -> dict[str, Any]:
     answers = [(part, _ask(part)) for part in scenario.parts]
     first = answers[0][1]
     sources: dict[str, Any] = {}
     for _, payload in answers:
-        sources |= payload.get("sources") or {}
+        sources |= payload["sources"]
     return {
         "kind": "scenario",
         "schema_version": SCHEMA_VERSION,
+        "lead": "",
         "name": scenario.name,
         "description": scenario.description,
         "request": dict(scenario.request),
-        "as_of": first.get("as_of"),
-        "catalog_version": first.get("catalog_version"),
+        "as_of": first["as_of"],
+        "catalog_version": first["catalog_version"],
         "parts": [{"name": part.name, "part": part.kind, "payload": payload} for part, payload in answers],
         "warnings": [],
         "sources": sources,

@@ -2,16 +2,18 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from gpucost.api.result import Result
 
+Answered = TypeVar("Answered", bound=Mapping[str, Any])
 
-def reproduced(payload: Mapping[str, Any]) -> dict[str, Any]:
+
+def reproduced(payload: Answered) -> Answered:
     """Return a payload as it reads after it was saved: numbers with the digits that JSON carries."""
     from gpucost.render.json import dumps
 
-    read: dict[str, Any] = json.loads(dumps(payload))
+    read: Answered = json.loads(dumps(payload))
     return read
 
 

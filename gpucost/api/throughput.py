@@ -9,6 +9,8 @@ from gpucost.api.result import Result
 if TYPE_CHECKING:
     import pandas
 
+    from gpucost.answers.common import Frame
+    from gpucost.answers.speed import Throughput, Timed
     from gpucost.catalog import Catalog
     from gpucost.speed.workload import Cases, Speeds
 
@@ -124,37 +126,31 @@ def roofline(
     else:
         wanted = speed.Wanted(model=model, gpu=gpu, gpus=gpus, system=system, precision=precision, **layout)
         answer = roofs.whole_step(catalog, wanted)
-    return RooflineResult(enveloped(catalog, "roofline", request, answer))
+    frame = framed(catalog, request)
+    return RooflineResult({"kind": "roofline", **frame, **answer, "warnings": [], "sources": {}})
 
 
-def payload(catalog: "Catalog", wanted: Any) -> dict[str, Any]:
+def payload(catalog: "Catalog", wanted: Any) -> "Throughput":
     """Return the answer to one question with what every answer carries."""
     from dataclasses import asdict
 
     from gpucost.speed.answer import single
 
-    return enveloped(catalog, "throughput", asdict(wanted), single(catalog, wanted))
+    answer = single(catalog, wanted)
+    frame = framed(catalog, asdict(wanted))
+    return {"kind": "throughput", **frame, **answer, "warnings": warnings_of(answer), "sources": {}}
 
 
-def warnings_of(answer: Mapping[str, Any]) -> list[str]:
+def warnings_of(answer: "Timed") -> list[str]:
     """Return what a reader must be told: a layout that does not fit is timed all the same."""
-    if answer.get("fits", True):
+    if answer["fits"]:
         return []
     need, usable = answer["memory_gib"], answer["usable_memory_gib"]
     return [f"this layout needs {need:,.1f} GiB per GPU and {usable:,.1f} GiB are usable: it would run out of memory."]
 
 
-def enveloped(catalog: "Catalog", kind: str, request: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Put what every answer carries around an answer."""
-    from gpucost.schemas import SCHEMA_VERSION
+def framed(catalog: "Catalog", request: Mapping[str, Any]) -> "Frame":
+    """Return the keys that every answer starts with."""
+    from gpucost.answers.common import frame
 
-    return {
-        "kind": kind,
-        "schema_version": SCHEMA_VERSION,
-        "request": {key: value for key, value in request.items() if value is not None},
-        "as_of": catalog.as_of.isoformat(),
-        "catalog_version": catalog.version,
-        **answer,
-        "warnings": warnings_of(answer),
-        "sources": {},
-    }
+    return frame({key: value for key, value in request.items() if value is not None}, catalog.as_of, catalog.version)

@@ -4,10 +4,11 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from gpucost.answers.checks import Audit
+from gpucost.answers.common import frame
 from gpucost.claims import memory, ownership, serving, training
 from gpucost.claims.checks import IMPOSSIBLE, Check, worst
 from gpucost.errors import UsageError
-from gpucost.schemas import SCHEMA_VERSION
 from gpucost.training.request import make_request
 from gpucost.training.workload import make_workload, sizes
 from gpucost.units import HOURS_PER_DAY, parse_count, parse_days, parse_fraction, parse_usd
@@ -99,7 +100,7 @@ READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
 }
 
 
-def audit(claim: Claim, catalog: "Catalog") -> dict[str, Any]:
+def audit(claim: Claim, catalog: "Catalog") -> Audit:
     """Run every check that a claim allows and return the verdict with what would be true."""
     notes: list[str] = []
     checks = [*_payback(claim), *(_physical(claim, catalog, notes) if claim.model else [])]
@@ -111,11 +112,10 @@ def audit(claim: Claim, catalog: "Catalog") -> dict[str, Any]:
     verdict = worst([check.verdict for check in checks])
     return {
         "kind": "audit",
-        "schema_version": SCHEMA_VERSION,
-        "request": {name: value for name, value in asdict(claim).items() if value is not None},
-        "as_of": catalog.as_of.isoformat(),
-        "catalog_version": catalog.version,
-        "summary": _sentence(verdict, checks),
+        **frame(
+            {name: value for name, value in asdict(claim).items() if value is not None}, catalog.as_of, catalog.version
+        ),
+        "lead": _sentence(verdict, checks),
         "verdict": verdict,
         "checks": [check.as_dict() for check in checks],
         "notes": notes,
@@ -229,6 +229,6 @@ def _run(claim: Claim, catalog: "Catalog", workload: Any, size: Any, chip: Any, 
     return checks
 
 
-def is_impossible(payload: dict[str, Any]) -> bool:
+def is_impossible(payload: Audit) -> bool:
     """Tell whether a verdict calls for the exit code of a failed check."""
-    return bool(payload["verdict"] == IMPOSSIBLE)
+    return payload["verdict"] == IMPOSSIBLE

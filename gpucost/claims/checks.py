@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import cast
+
+from gpucost.answers.checks import CheckRow
 
 POSSIBLE, IMPLAUSIBLE, IMPOSSIBLE, UNKNOWN = "possible", "implausible", "impossible", "unknown"
 _ORDER = (POSSIBLE, UNKNOWN, IMPLAUSIBLE, IMPOSSIBLE)
@@ -21,9 +23,9 @@ class Check:
     unit: str
     explanation: str
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> CheckRow:
         """Return the check as JSON-able fields."""
-        return asdict(self)
+        return cast(CheckRow, asdict(self))
 
 
 def worst(verdicts: Sequence[str]) -> str:

@@ -14,6 +14,6 @@ def command(first: str, second: str, rank: int, format_: str, fields: str | None
     """Explain why two saved estimates differ: price, throughput, hours and the rest, with effects that add up."""
     from gpucost.api.saved import written
     from gpucost.saved.compare import compare
-    from gpucost.saved.rerun import read_answer
+    from gpucost.saved.read import read_estimate
 
-    emit_text(written(compare(read_answer(first), read_answer(second), rank), format_, fields, "changes"), output)
+    emit_text(written(compare(read_estimate(first), read_estimate(second), rank), format_, fields, "changes"), output)

@@ -34,10 +34,11 @@ def check(
     gpucost data check
     gpucost data check my-prices.csv --table offers
     """
+    from gpucost.answers import SCHEMA_VERSION
     from gpucost.catalog import open_catalog
     from gpucost.catalog.datacheck import check_one, check_shipped
     from gpucost.errors import CheckFailedError, UnknownNameError
-    from gpucost.schemas import SCHEMA_VERSION, TABLES
+    from gpucost.schemas import TABLES
 
     if table is not None and table not in TABLES:
         raise UnknownNameError("table", table, [], f"Tables: {', '.join(TABLES)}.")

@@ -56,7 +56,7 @@ def price_filters(function: Function) -> Function:
 
 def envelope(catalog: "Catalog", warnings: Sequence[str] = ()) -> dict[str, Any]:
     """Return what every JSON list carries beside its rows; the warnings are also said on stderr."""
-    from gpucost.schemas import SCHEMA_VERSION
+    from gpucost.answers import SCHEMA_VERSION
 
     for warning in warnings:
         click.echo(f"gpucost: {warning}", err=True)

@@ -21,11 +21,12 @@ def command(path: str, explain: bool, format_: str, fields: str | None, output: 
     """
     from gpucost.api.saved import reproduced, written
     from gpucost.catalog import open_catalog
-    from gpucost.saved.rerun import read_answer, rerun, verdict
+    from gpucost.saved.read import read_estimate
+    from gpucost.saved.rerun import rerun, verdict
     from gpucost.training.run import calibration_of
 
-    saved = read_answer(path)
+    saved = read_estimate(path)
     fresh = reproduced(rerun(saved, calibration_of(open_catalog())))
     found = verdict(saved, fresh)
-    click.echo(f"gpucost: {found['summary']}", err=True)
+    click.echo(f"gpucost: {found['lead']}", err=True)
     emit_text(written(found if explain else fresh, format_, fields, "differences" if explain else "options"), output)

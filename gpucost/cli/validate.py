@@ -1,10 +1,13 @@
 """`gpucost validate`: hold predictions against measurements."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import emit_text, envelope
+from gpucost.cli.options import emit_text
+
+if TYPE_CHECKING:
+    from gpucost.answers.checks import Report, Validation
 
 KINDS = ("training", "memory", "serving")
 
@@ -49,18 +52,19 @@ def command(
     """
     from gpucost.catalog import open_catalog
     from gpucost.errors import CheckFailedError
+    from gpucost.validation.report import answer
 
     catalog = open_catalog()
-    answer = validation(catalog, kind, measurements, leave_out, core)
-    payload = {**envelope(catalog), **answer}
-    emit_text(rendered(payload, format_), output)
-    macro = answer["macro_median_abs_error_fraction"]
+    request = {"kind": kind, "measurements": measurements, "leave_out": leave_out, "core": core}
+    found = answer(validation(catalog, kind, measurements, leave_out, core), request, catalog.as_of, catalog.version)
+    emit_text(rendered(found, format_), output)
+    macro = found["macro_median_abs_error_fraction"]
     if max_error is not None and (macro is None or macro > max_error):
         said = "nothing was predicted" if macro is None else f"the macro-median error is {macro:.1%}"
         raise CheckFailedError(f"{said}; {max_error:.1%} was asked for.")
 
 
-def validation(catalog: Any, kind: str, path: str | None, leave_out: str | None, core: bool) -> dict[str, Any]:
+def validation(catalog: Any, kind: str, path: str | None, leave_out: str | None, core: bool) -> "Report":
     """Run the validation of one kind."""
     if kind == "serving":
         from gpucost.validation import serving
@@ -72,7 +76,7 @@ def validation(catalog: Any, kind: str, path: str | None, leave_out: str | None,
     return run(catalog, path, leave_out=leave_out, core=core)
 
 
-def rendered(payload: dict[str, Any], format_: str) -> str:
+def rendered(payload: "Validation", format_: str) -> str:
     """Write the report in a format."""
     if format_ == "json":
         from gpucost.render.json import dumps

@@ -1,9 +1,10 @@
 """The answer of `gpucost fit`: verdict, layout, components with their formulas, changes, the table by model size."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
+from gpucost.answers.common import Source, cited, frame
+from gpucost.answers.memory import Change, Fit, SizeRow, Verdict
 from gpucost.catalog import Catalog
 from gpucost.errors import GpuCostError, NothingFitsError
 from gpucost.fitting import explain
@@ -13,7 +14,6 @@ from gpucost.fitting.search import LARGEST_GPUS, Plan, best_plan
 from gpucost.physics.training.memory import CONTEXT_BYTES, FRAGMENTATION_RATIO, MOMENTS
 from gpucost.physics.training.memory_recipe import RANGE_RATIOS
 from gpucost.physics.transformer import stack, total_parameters
-from gpucost.schemas import SCHEMA_VERSION
 from gpucost.units import GB
 
 SIZES = ("7b", "13b", "34b", "70b", "180b", "405b", "671b", "1t")
@@ -26,7 +26,7 @@ MOMENT_WORDS = {
 }
 
 
-def answer(catalog: Catalog, model: Any, gpu: str, *, sizes: bool = True, **wanted: Any) -> dict[str, Any]:
+def answer(catalog: Catalog, model: Any, gpu: str, *, sizes: bool = True, **wanted: Any) -> Fit:
     """Return the payload: does it fit, on how many, where the memory goes, and what would help."""
     job = read_job(catalog, model, gpu, **wanted)
     plan = best_plan(job)
@@ -41,13 +41,12 @@ def answer(catalog: Catalog, model: Any, gpu: str, *, sizes: bool = True, **want
     request = {"model": str(getattr(model, "name", model)), "gpu": gpu} | {
         name: value for name, value in wanted.items() if value is not None
     }
+    figures = verdict(job, plan)
     return {
         "kind": "fit",
-        "schema_version": SCHEMA_VERSION,
-        "request": request,
-        "as_of": str(catalog.as_of),
-        "catalog_version": str(catalog.version),
-        **verdict(job, plan),
+        **frame(request, catalog.as_of, catalog.version),
+        "lead": lead(figures, changes),
+        **figures,
         "components": explain.components(job, plan),
         "changes": changes,
         "sizes": by_size(job, catalog) if sizes else [],
@@ -56,7 +55,19 @@ def answer(catalog: Catalog, model: Any, gpu: str, *, sizes: bool = True, **want
     }
 
 
-def nowhere(job: Job, plan: Plan, changes: list[dict[str, Any]]) -> str:
+def lead(figures: Verdict, changes: list[Change]) -> str:
+    """Return the answer in one sentence."""
+    gpus, gpu, spare = figures["gpus"], figures["gpu"], figures["headroom_gb"]
+    where = f"on each of {gpus:,} {gpu}" if gpus > 1 else f"on one {gpu}"
+    need = f"{figures['needed_gb']:.1f} GB needed of {figures['usable_gb']:.1f} GB usable {where}"
+    if figures["fits"]:
+        return f"Fits: {need}, {spare:.1f} GB to spare."
+    helps = next((row for row in changes if row["helps"]), None)
+    hint = f"The smallest change that makes it fit: {helps['change']}." if helps else "No change that was tried helps."
+    return f"Does not fit: {need}, {-spare:.1f} GB too much. {hint}"
+
+
+def nowhere(job: Job, plan: Plan, changes: list[Change]) -> str:
     """Say that no count fits, and the change that would help."""
     limit = LARGEST_GPUS if job.system.scaleout_gb_per_s else plan.layout.gpus
     helps = next((row for row in changes if row["helps"]), None)
@@ -68,10 +79,9 @@ def nowhere(job: Job, plan: Plan, changes: list[dict[str, Any]]) -> str:
     )
 
 
-def verdict(job: Job, plan: Plan) -> dict[str, Any]:
+def verdict(job: Job, plan: Plan) -> Verdict:
     """Return the main figures."""
     layout = plan.layout
-    names = ("tensor", "pipeline", "context", "expert", "data", "sharding", "micro_batch", "recompute")
     return {
         "model": job.architecture.name,
         "parameters": float(total_parameters(stack([job.architecture]))[0]),
@@ -90,15 +100,24 @@ def verdict(job: Job, plan: Plan) -> dict[str, Any]:
         "device_memory_gib": job.accelerator.memory_gib,
         "context_gb": CONTEXT_BYTES / GB,
         "fragmentation_ratio": FRAGMENTATION_RATIO,
-        "layout": {name: getattr(layout, name) for name in names},
+        "layout": {
+            "tensor": layout.tensor,
+            "pipeline": layout.pipeline,
+            "context": layout.context,
+            "expert": layout.expert,
+            "data": layout.data,
+            "sharding": layout.sharding,
+            "micro_batch": layout.micro_batch,
+            "recompute": layout.recompute,
+        },
         "peak": MOMENT_WORDS[MOMENTS[int(plan.memory.moment[0])]],
         "stage": "first" if bool(plan.memory.first_stage[0]) else "last",
     }
 
 
-def by_size(job: Job, catalog: Catalog) -> list[dict[str, Any]]:
+def by_size(job: Job, catalog: Catalog) -> list[SizeRow]:
     """Return the fewest GPUs of this kind for models of the usual sizes: full training, LoRA and QLoRA."""
-    rows = []
+    rows: list[SizeRow] = []
     for size in SIZES:
         try:
             architecture = catalog.architecture(size)
@@ -115,20 +134,28 @@ def by_size(job: Job, catalog: Catalog) -> list[dict[str, Any]]:
             recompute="auto",
         )
         total = float(total_parameters(stack([architecture]))[0])
-        row: dict[str, Any] = {
-            "size": size,
-            "model": architecture.name,
-            "parameters": total,
-            "weights_gb": 2 * total / GB,
-        }
-        for method in ("full", "lora", "qlora"):
-            software = job.software if method == "full" else ADAPTER_SOFTWARE
-            plan = best_plan(replace(base, method=method, software=software))
-            fits = plan is not None and plan.fits
-            row[f"{method}_gpus"] = plan.layout.gpus if plan is not None and fits else None
-            row[f"{method}_gb"] = plan.needed_bytes / GB if plan is not None and fits else None
-        rows.append(row)
+        fewest = {method: _fewest(base, method) for method in ("full", "lora", "qlora")}
+        rows.append(
+            {
+                "size": size,
+                "model": architecture.name,
+                "parameters": total,
+                "weights_gb": 2 * total / GB,
+                "full_gpus": fewest["full"][0],
+                "full_gb": fewest["full"][1],
+                "lora_gpus": fewest["lora"][0],
+                "lora_gb": fewest["lora"][1],
+                "qlora_gpus": fewest["qlora"][0],
+                "qlora_gb": fewest["qlora"][1],
+            }
+        )
     return rows
+
+
+def _fewest(base: Job, method: str) -> tuple[int | None, float | None]:
+    """Return the fewest GPUs on which a method fits, and what each of them needs."""
+    plan = best_plan(replace(base, method=method, software=base.software if method == "full" else ADAPTER_SOFTWARE))
+    return (plan.layout.gpus, plan.needed_bytes / GB) if plan is not None and plan.fits else (None, None)
 
 
 def warnings(job: Job) -> list[str]:
@@ -145,7 +172,7 @@ def warnings(job: Job) -> list[str]:
     return found
 
 
-def sources(catalog: Catalog, job: Job) -> dict[str, Mapping[str, Any]]:
+def sources(catalog: Catalog, job: Job) -> dict[str, Source]:
     """Return the rows of sources.csv that the answer leans on."""
     ids = {job.architecture.source_id, job.accelerator.source_id, job.system.source_id} - {""}
-    return {key: dict(catalog.source(key)) for key in sorted(ids)}
+    return cited({key: catalog.source(key) for key in ids}, sorted(ids))

@@ -4,8 +4,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
 
+from gpucost.answers import memory as answers
 from gpucost.catalog import Catalog
 from gpucost.fitting.job import ADAPTER_SOFTWARE, AUTO, Job
 from gpucost.fitting.search import Plan, best_plan
@@ -130,7 +130,7 @@ def hardware_changes(job: Job, catalog: Catalog) -> Iterator[Change]:
             yield Change(f"{chip.id}", 2, replace(job, accelerator=chip, system=catalog.default_system(chip.id)))
 
 
-def tried(change: Change, before: Plan | None) -> dict[str, Any] | None:
+def tried(change: Change, before: Plan | None) -> answers.Change | None:
     """Try a change; return its row, or None where it brings nothing."""
     plan = best_plan(change.job)
     if plan is None or host_gb(change.job) > HOST_GB * math.ceil(plan.layout.gpus / change.job.system.gpus):
@@ -149,14 +149,14 @@ def tried(change: Change, before: Plan | None) -> dict[str, Any] | None:
     }
 
 
-def first_of(rows: list[dict[str, Any]], cost: str, count: int) -> list[dict[str, Any]]:
+def first_of(rows: list[answers.Change], cost: str, count: int) -> list[answers.Change]:
     """Keep the first rows of a cost that help, and all others."""
     of_cost = [row for row in rows if row["cost"] == cost]
     dropped = [id(row) for row in [r for r in of_cost if r["helps"]][count:] + [r for r in of_cost if not r["helps"]]]
     return [row for row in rows if id(row) not in dropped]
 
 
-def ranked_changes(job: Job, catalog: Catalog, plan: Plan | None) -> list[dict[str, Any]]:
+def ranked_changes(job: Job, catalog: Catalog, plan: Plan | None) -> list[answers.Change]:
     """Try the changes, singles first and pairs where no single mild one helps; what helps most gently comes first."""
     rows = [tried(change, plan) for change in (*single_changes(job), *hardware_changes(job, catalog))]
     found = [row for row in rows if row is not None]

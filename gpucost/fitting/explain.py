@@ -1,9 +1,8 @@
 """The components of a footprint with their formulas, the numbers in them, and the references."""
 
-from typing import Any
-
 import numpy as np
 
+from gpucost.answers.memory import Component
 from gpucost.fitting.job import Job
 from gpucost.fitting.search import Plan
 from gpucost.physics.columns import layout_columns
@@ -20,11 +19,11 @@ FSDP = "PyTorch FSDP, arXiv:2304.11277, section 4"
 COUNTED = "counted from the tensors that are alive; held against the measured rows of models/measurements/memory.csv"
 
 
-def components(job: Job, plan: Plan) -> list[dict[str, Any]]:
+def components(job: Job, plan: Plan) -> list[Component]:
     """Return one row per component, largest term first in the order of the formula."""
     memory, total = plan.memory, plan.needed_bytes
     texts = formulas(job, plan)
-    rows = []
+    rows: list[Component] = []
     for name in ("weights", "gradients", "optimizer", "activations", "logits", "buffers", "temporary"):
         value = float(getattr(memory, f"{name}_bytes")[0])
         formula, numbers, reference = texts[name]

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpucost.answers.common import frame
+from gpucost.answers.serving import Serves, ServesNot, ServingFit
 from gpucost.errors import NothingFitsError
 from gpucost.market.facts import Market, market_of
 from gpucost.market.supply import Key
-from gpucost.schemas import SCHEMA_VERSION
 from gpucost.serving import answer
 from gpucost.serving.plans import MS_PER_S, REASONS, Plans, evaluate, format_note
 from gpucost.serving.request import InferenceRequest
@@ -28,7 +29,7 @@ COMPUTE_SLICES, MEMORY_SLICES = 7, 8
 SMALLEST_MIG_GPU = 7  # instances of the chips that have these profiles
 
 
-def serving_fit_payload(catalog: "Catalog", model: str, gpu: str | None = None, **wanted: Any) -> dict[str, Any]:
+def serving_fit_payload(catalog: "Catalog", model: str, gpu: str | None = None, **wanted: Any) -> ServingFit:
     """Return which accelerators serve a model within the targets, with memory, latency, speed and price.
 
     `wanted` holds what `gpucost inference` takes: prompt, output, ttft, tpot, precision, cache, engine, prefix_hit …
@@ -40,36 +41,34 @@ def serving_fit_payload(catalog: "Catalog", model: str, gpu: str | None = None, 
     calibration = calibration_of(catalog)
     largest = {index: max(key.system.gpus, key.system.scaleup_gpus) for index, key in enumerate(keys)}
     plans = evaluate(architecture, keys, largest, request, calibration.values, calibration.ranges)
-    rows = [entry(request, market, plans, index, key) for index, key in enumerate(keys)]
+    found = [entry(request, market, plans, index, key) for index, key in enumerate(keys)]
+    excluded = [row[1] for row in found if row[1] is not None]
     options = sorted(
-        (row for row in rows if row["fits"]),
+        (row[0] for row in found if row[0] is not None),
         key=lambda row: (row["usd_per_hour"] is None, row["usd_per_hour"] or 0.0, row["gpus"], row["gpu"]),
     )
     if gpu is not None and not options:
         raise NothingFitsError(
-            f"{architecture.name}: {rows[0]['gpu']}: {rows[0]['reason']}. "
+            f"{architecture.name}: {excluded[0]['gpu']}: {excluded[0]['reason']}. "
             "Try a narrower --precision, more accelerators, or looser targets."
         )
     fewest = min(options, key=lambda row: (row["memory_gb"] * row["gpus"], row["gpus"], row["gpu"]), default=None)
     return {
         "kind": "serving_fit",
-        "schema_version": SCHEMA_VERSION,
-        "request": request.to_dict(),
-        "as_of": catalog.as_of.isoformat(),
-        "catalog_version": catalog.version,
+        **frame(request.to_dict(), catalog.as_of, catalog.version),
         "fits": bool(options),
         "lead": lead(architecture.name, options, fewest),
-        "assumptions_said": [f"{architecture.name}, {format_note(architecture, request)}; engine {request.engine}."],
+        "said": [f"{architecture.name}, {format_note(architecture, request)}; engine {request.engine}."],
         "smallest": fewest,
         "cheapest": next((row for row in options if row["usd_per_hour"] is not None), None),
         "options": options,
-        "excluded": [{"gpu": row["gpu"], "reason": row["reason"]} for row in rows if not row["fits"]],
+        "excluded": excluded,
         "warnings": [],
         "sources": {},
     }
 
 
-def lead(model: str, options: Sequence[dict[str, Any]], fewest: dict[str, Any] | None) -> str:
+def lead(model: str, options: Sequence[Serves], fewest: Serves | None) -> str:
     """Return the answer in one sentence."""
     if not options or fewest is None:
         return f"{model}: nothing serves this; the reasons stand below."
@@ -116,24 +115,23 @@ def mig_key(a: Accelerator, compute: int, memory: int) -> Key:
     return Key(instance, System(f"{name}-alone", name, "synthesised", name, 1, 0.0, 1, None, status="synthesised"))
 
 
-def entry(request: InferenceRequest, market: Market, plans: Plans, index: int, key: Key) -> dict[str, Any]:
+def entry(
+    request: InferenceRequest, market: Market, plans: Plans, index: int, key: Key
+) -> tuple[Serves, None] | tuple[None, ServesNot]:
     """Return what one accelerator can do: its smallest replica that serves, or why none does."""
     mine = np.flatnonzero(plans.key == index)
     serving = mine[plans.serves[mine]]
-    base = {
-        "gpu": key.accelerator.id,
-        "memory_gb": key.accelerator.memory_gib * 1.073741824,
-        "fits": bool(len(serving)),
-    }
     if not len(serving):
         codes = sorted({int(code) for code in plans.reason[mine]}, reverse=True)
-        return {**base, "reason": WORDS[REASONS[codes[0]] if codes else "memory"]}
+        return None, ServesNot(gpu=key.accelerator.id, reason=WORDS[REASONS[codes[0]] if codes else "memory"])
     plan = int(serving[np.lexsort((-plans.output_tokens_per_s[serving], plans.gpus[serving]))[0]])
     d = plans.deployments[plan]
     price, offer = cheapest(market, key.accelerator.id, d.gpus)
     speed = float(plans.output_tokens_per_s[plan])
-    return {
-        **base,
+    row: Serves = {
+        "gpu": key.accelerator.id,
+        "memory_gb": key.accelerator.memory_gib * 1.073741824,
+        "fits": True,
         "gpus": d.gpus,
         "layout": {"tensor": d.tensor, "data": d.data, "pipeline": d.pipeline},
         "precision": d.format,
@@ -149,6 +147,7 @@ def entry(request: InferenceRequest, market: Market, plans: Plans, index: int, k
         "usd_per_hour": price,
         "offer": offer,
     }
+    return row, None
 
 
 WORDS = {

@@ -5,10 +5,11 @@ Whole cents are added as integers, so that the total equals the sum of the print
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from gpucost.answers.common import BillLine
 
 Floats = NDArray[np.float64]
 
@@ -58,7 +59,7 @@ class Line:
     status: str = "derived"  # given | sourced | assumed | derived
     note: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> BillLine:
         """Return the line as JSON-able fields."""
         return {
             "name": self.name,

@@ -1,21 +1,23 @@
 """The whole answer to "rent or buy?" as a payload, with everything that a workbook or an explanation needs."""
 
 from calendar import monthrange
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.answers import ownership as shape
+from gpucost.answers.common import Source, cited, frame
 from gpucost.errors import UsageError
 from gpucost.money import carbon, rent_paths
 from gpucost.money.comparison import OWN_LINES, RENT_LINES, evaluate_months
+from gpucost.money.evaluate import Line
 from gpucost.ownership import answers, currency, model
 from gpucost.ownership.assemble import Case, assemble, observed_v
 from gpucost.ownership.options import SECONDS_PER_HOUR, discounted_hours, monthly, options, present, scalar
 from gpucost.ownership.plan import WEEKS_PER_MONTH, PlanFile
-from gpucost.schemas import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -30,7 +32,7 @@ RENTED_OUT_ONLY = frozenset({"Google", "AWS"})  # makers whose accelerators are 
 
 def answer(
     catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], special: Mapping[str, Any], request: Mapping[str, Any]
-) -> dict[str, Any]:
+) -> shape.Tco:
     """Compare owning with renting and return the payload."""
     case = assemble(catalog, plan, flags, special)
     values = evaluate_months(case.values(), case.tables, case.months)
@@ -40,18 +42,19 @@ def answer(
     rate = scalar(values, "monthly_rate_fraction")
     judged = answers.investment(monthly(values, "saving_usd"), rate)
     listed = options(case, values)
-    payload = {
+    point = answers.break_even(case)
+    return {
         "kind": "tco",
-        "schema_version": SCHEMA_VERSION,
-        "request": dict(request),
+        **frame(request, catalog.as_of, catalog.version),
+        "lead": lead(case, judged["npv_usd"], point),
         "settings": settings(case),
-        "as_of": str(catalog.as_of),
-        "catalog_version": catalog.version,
         "conventions": conventions(case),
         "npv_usd": _npv(listed, judged["npv_usd"]),
-        **{key: judged[key] for key in ("irr_fraction", "payback_months", "discounted_payback_months")},
+        "irr_fraction": judged["irr_fraction"],
+        "payback_months": judged["payback_months"],
+        "discounted_payback_months": judged["discounted_payback_months"],
         **levels(case, values),
-        "breakeven": answers.break_even(case),
+        "breakeven": point,
         "probability_buy_wins_fraction": chance["probability_buy_wins_fraction"] if chance else None,
         "monte_carlo": chance,
         "options": listed,
@@ -59,8 +62,8 @@ def answer(
         "cash_flows": cash_flows(values, parse_start(case, catalog.as_of)),
         "by_year": by_year(values),
         "peak_cash_usd": {
-            "own": listed_of(listed, "own", "peak_month_usd"),
-            "rent": listed_of(listed, "rent", "peak_month_usd"),
+            "own": option_called("own", listed)["peak_month_usd"],
+            "rent": option_called("rent", listed)["peak_month_usd"],
             "funding_until_payback": judged["peak_funding_usd"],
         },
         "tax": other_tax_view(case),
@@ -76,7 +79,6 @@ def answer(
         "warnings": warnings(case, values, judged),
         "sources": sources(catalog, case, listed),
     }
-    return {**payload, "lead": lead(case, payload)}
 
 
 def settings(case: Case) -> dict[str, Any]:
@@ -85,14 +87,15 @@ def settings(case: Case) -> dict[str, Any]:
     return {**said, "scenarios": case.scenarios, "rent_options": case.rent_options}
 
 
-def listed_of(rows: list[dict[str, Any]], name: str, key: str) -> Any:
-    """Return one figure of the option called `name`."""
-    return next(row[key] for row in rows if row["name"] == name)
+def option_called(name: str, rows: list[shape.Option]) -> shape.Option:
+    """Return the option called `name`."""
+    return next(row for row in rows if row["name"] == name)
 
 
-def _npv(rows: list[dict[str, Any]], saving: float) -> dict[str, float]:
-    first = {name: listed_of(rows, name, "npv_usd") for name in ("own", "rent")}
-    return {**first, "saving": saving, **{row["name"]: row["npv_usd"] for row in rows if row["name"] not in first}}
+def _npv(rows: list[shape.Option], saving: float) -> shape.Worth:
+    worth = {row["name"]: row["npv_usd"] for row in rows}
+    first = {"own": worth.pop("own"), "rent": worth.pop("rent"), "saving": saving}
+    return cast(shape.Worth, first | worth)
 
 
 def conventions(case: Case) -> str:
@@ -111,7 +114,7 @@ def conventions(case: Case) -> str:
     )
 
 
-def levels(case: Case, values: Mapping[str, Any]) -> dict[str, Any]:
+def levels(case: Case, values: Mapping[str, Any]) -> shape.Levels:
     """Return levelised prices of owning and renting per allocated, owned and productive GPU-hour, and per tokens."""
     hours = discounted_hours(values)
     used, good = case.number("utilisation_fraction"), scalar(values, "goodput_fraction")
@@ -127,14 +130,15 @@ def levels(case: Case, values: Mapping[str, Any]) -> dict[str, Any]:
         found[f"{key}_usd_per_mtok"] = (
             None if not mtok_per_hour or allocated is None else allocated / good / mtok_per_hour
         )
-    return found
+    return cast(shape.Levels, found)
 
 
-def lines(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+def lines(values: Mapping[str, Any]) -> list[shape.CostLine]:
     """Return every line that is not nothing: total, present value and its share of a levelised GPU-hour."""
     hours = discounted_hours(values)
-    rows = []
-    for side, members in (("own", OWN_LINES), ("rent", RENT_LINES)):
+    rows: list[shape.CostLine] = []
+    sides: tuple[tuple[Literal["own", "rent"], Sequence[Line]], ...] = (("own", OWN_LINES), ("rent", RENT_LINES))
+    for side, members in sides:
         for line in members:
             total, worth = float(monthly(values, line.name).sum()), present(values, line.name)
             if total or worth:
@@ -157,18 +161,16 @@ def _shown(values: Mapping[str, Any]) -> dict[str, Array]:
     }  # fmt: skip
 
 
-def cash_flows(values: Mapping[str, Any], start: date) -> list[dict[str, Any]]:
+def cash_flows(values: Mapping[str, Any], start: date) -> list[shape.CashMonth]:
     """Return one dated row per month, with a column for each line of each side; month 0 is the start."""
     columns = {name: flows.tolist() for name, flows in _shown(values).items()}
     months = values["m"].shape[1]
-    return [
-        {
-            "month": month,
-            "on": str(months_after(start, month)),
-            **{name: flows[month] for name, flows in columns.items()},
-        }
-        for month in range(months)
-    ]
+    dated = [{"month": month, "on": str(months_after(start, month))} for month in range(months)]
+    return [cast(shape.CashMonth, {**row, **_at(columns, month)}) for month, row in enumerate(dated)]
+
+
+def _at(columns: Mapping[str, list[float]], index: int) -> dict[str, float]:
+    return {name: flows[index] for name, flows in columns.items()}
 
 
 def months_after(start: date, months: int) -> date:
@@ -190,24 +192,22 @@ def parse_start(case: Case, today: date) -> date:
         raise UsageError(f"start_on = {said!r} is not a day. Write it as YYYY-MM-DD.") from None
 
 
-def by_year(values: Mapping[str, Any]) -> list[dict[str, Any]]:
+def by_year(values: Mapping[str, Any]) -> list[shape.CashYear]:
     """Return cash by year; year 0 is the start, year 1 the months 1 to 12."""
     shown = {name: flows for name, flows in _shown(values).items() if name != "saving_cumulative_usd"}
     year = np.ceil(values["m"][0] / 12).astype(int)
     sums = {name: np.bincount(year, weights=flows).tolist() for name, flows in shown.items()}
-    return [
-        {"year": index, **{name: total[index] for name, total in sums.items()}} for index in range(int(year.max()) + 1)
-    ]
+    return [cast(shape.CashYear, {"year": index, **_at(sums, index)}) for index in range(int(year.max()) + 1)]
 
 
-def other_tax_view(case: Case) -> dict[str, Any]:
+def other_tax_view(case: Case) -> shape.TaxView:
     """Return the comparison on the other side of income tax."""
     after = case.assumptions["tax_basis"].value == "after"
     result = answers.outcomes(case, {"tax_basis": "before" if after else "after"})
     return {
         "view": "before income tax" if after else "after income tax",
         "tax_rate_fraction": case.number("tax_rate_fraction"),
-        "depreciation": case.assumptions["depreciation_method"].value,
+        "depreciation": str(case.assumptions["depreciation_method"].value),
         "own_usd": float(result.own_usd[0]),
         "rent_usd": float(result.rent_usd[0]),
         "saving_usd": float(result.saving_usd[0]),
@@ -215,15 +215,15 @@ def other_tax_view(case: Case) -> dict[str, Any]:
     }
 
 
-def tax_by_year(case: Case) -> list[dict[str, Any]]:
+def tax_by_year(case: Case) -> list[shape.TaxYear]:
     """Return income tax (negative: saved) and depreciation by year, whichever view the headline takes."""
     values = evaluate_months({**case.columns(), "tax_basis": "after"}, case.tables, case.months, TAX_LINES)
     year = np.ceil(values["m"][0] / 12).astype(int)
     sums = {name: np.bincount(year, weights=monthly(values, name)).tolist() for name in TAX_LINES}
-    return [{"year": index, **{name: total[index] for name, total in sums.items()}} for index in range(year.max() + 1)]
+    return [cast(shape.TaxYear, {"year": index, **_at(sums, index)}) for index in range(int(year.max()) + 1)]
 
 
-def scope(case: Case, values: Mapping[str, Any]) -> list[dict[str, Any]]:
+def scope(case: Case, values: Mapping[str, Any]) -> list[shape.ScopeRow]:
     """Return what each side includes, and flag what only one of them pays for."""
 
     def paid(*names: str) -> float:
@@ -239,7 +239,7 @@ def scope(case: Case, values: Mapping[str, Any]) -> list[dict[str, Any]]:
         ("operations staff", paid("own_staff_usd") > 0, paid("rent_staff_usd") > 0, ""),
         ("software licences", paid("own_licence_usd") > 0, paid("rent_licence_usd") > 0, ""),
     ]
-    listed = [
+    listed: list[shape.ScopeRow] = [
         {"item": item, "own": own, "rent": rent, "unequal": own != rent, "note": note} for item, own, rent, note in rows
     ]
     good, rented = scalar(values, "goodput_fraction"), scalar(values, "rent_goodput_used_fraction")
@@ -255,7 +255,7 @@ def scope(case: Case, values: Mapping[str, Any]) -> list[dict[str, Any]]:
     return listed
 
 
-def sunk_views(case: Case, values: Mapping[str, Any]) -> dict[str, Any]:
+def sunk_views(case: Case, values: Mapping[str, Any]) -> shape.Sunk:
     """Return what an allocated GPU-hour of capacity costs that is owned already: loaded, avoidable and incremental.
 
     Loaded: everything. Avoidable: what stops when the cluster is sold today (running costs, and resale forgone).
@@ -292,7 +292,7 @@ def sunk_views(case: Case, values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def price_paths(case: Case) -> list[dict[str, Any]]:
+def price_paths(case: Case) -> list[shape.ScenarioRow]:
     """Return the comparison under other futures of the rental price."""
     decline = case.registry.fact("rental_price_decline")["typical"]
     flat = rent_paths.flat(case.tables["rent_path_by_month"].size)
@@ -307,7 +307,7 @@ def price_paths(case: Case) -> list[dict[str, Any]]:
     return rows
 
 
-def emissions(case: Case, values: Mapping[str, Any]) -> dict[str, Any]:
+def emissions(case: Case, values: Mapping[str, Any]) -> shape.Carbon:
     """Return the carbon of owning over the comparison, and of renting the same hours on the same grid."""
     energy = scalar(values, "energy_kwh_per_month") * float(monthly(values, "in_service").sum())
     grid, free = case.number("grid_kgco2e_per_kwh"), case.number("carbon_free_fraction")
@@ -362,23 +362,15 @@ def warnings(case: Case, values: Mapping[str, Any], judged: Mapping[str, Any]) -
     return found
 
 
-def sources(catalog: "Catalog", case: Case, rows: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+def sources(catalog: "Catalog", case: Case, rows: list[shape.Option]) -> dict[str, Source]:
     """Return the sources that the inputs and options lean on."""
     ids = {entry.source_id for entry in case.assumptions.values() if entry.source_id}
-    ids |= {str(row["source_id"]) for row in rows if row.get("source_id")}
-    found = {}
-    for source_id in sorted(ids):
-        row = catalog.source(source_id)
-        found[source_id] = {
-            key: str(row[key]) if row.get(key) is not None else None
-            for key in ("publisher", "title", "locator", "published_on", "accessed_on")
-        }
-    return found
+    ids |= {row["source_id"] for row in rows if row.get("source_id")}
+    return cited({source_id: catalog.source(source_id) for source_id in ids}, sorted(ids))
 
 
-def lead(case: Case, payload: Mapping[str, Any]) -> str:
+def lead(case: Case, saving: float, point: shape.BreakEven) -> str:
     """Say the verdict in one or two sentences."""
-    saving, point = payload["npv_usd"]["saving"], payload["breakeven"]
     years = f"{case.months / 12:g} years"
     verdict = "Buying" if saving > 0 else "Renting"
     size = f"{case.number('gpus'):g} GPUs, {case.number('utilisation_fraction'):.0%} allocated"

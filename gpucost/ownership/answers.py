@@ -1,11 +1,12 @@
 """Answers from a case: break-even, what flips the decision, tornado, grids, scenarios, Monte Carlo."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.answers import ownership as shape
 from gpucost.money import cashflow, montecarlo, roots
 from gpucost.money.comparison import Outcome, outcome
 from gpucost.ownership.assemble import Case
@@ -42,7 +43,7 @@ def solve(case: Case, names: Sequence[str], low: Sequence[float], high: Sequence
     return roots.find(lambda x: one_at_a_time(case, names, x).saving_usd, np.array(low, float), np.array(high, float))
 
 
-def tornado(case: Case) -> list[dict[str, Any]]:
+def tornado(case: Case) -> list[shape.Sensitivity]:
     """Move every uncertain input to its low and its high, alone, and tell what flips the decision, and where."""
     ranges = case.ranges()
     names = list(ranges)
@@ -58,7 +59,7 @@ def tornado(case: Case) -> list[dict[str, Any]]:
     start = [ranges[names[i]][1] for i in flipping]
     ends = [lows[i] if np.sign(at_low[i]) != np.sign(base) else highs[i] for i in flipping]
     points = dict(zip(flipping, solve(case, [names[i] for i in flipping], start, ends), strict=True))
-    rows = [
+    rows: list[shape.Sensitivity] = [
         {
             "name": name,
             "unit": case.assumptions[name].unit,
@@ -83,7 +84,7 @@ def _number(value: Any) -> float | None:
     return None if value is None or not np.isfinite(value) else float(value)
 
 
-def break_even(case: Case) -> dict[str, Any]:
+def break_even(case: Case) -> shape.BreakEven:
     """Return where owning and renting cost the same: in utilisation, rental price, months and GPUs; with reasons."""
     reasons: dict[str, str] = {}
     take_or_pay = case.assumptions["rent_billing"].value == "take_or_pay"
@@ -105,14 +106,15 @@ def break_even(case: Case) -> dict[str, Any]:
     months, reasons_months = break_even_months(case)
     gpus, reasons_gpus = break_even_gpus(case)
     utilisation = _number(used)
-    return {
+    found: shape.BreakEven = {
         "utilisation_fraction": utilisation,
         "hours_per_gpu_month": None if utilisation is None else utilisation * case.number("hours_per_month"),
         "usd_per_gpu_hour": _number(price),
         "months": months,
         "gpus": gpus,
-        **{f"{name}_reason": text for name, text in {**reasons, **reasons_months, **reasons_gpus}.items()},
     }
+    why = {f"{name}_reason": text for name, text in {**reasons, **reasons_months, **reasons_gpus}.items()}
+    return cast(shape.BreakEven, {**found, **why})
 
 
 def _always(case: Case, name: str, ends: tuple[float, float]) -> str:
@@ -143,7 +145,7 @@ def break_even_gpus(case: Case) -> tuple[int | None, dict[str, str]]:
 
 def two_way(
     case: Case, names: tuple[str, str] = ("utilisation_fraction", "rent_usd_per_gpu_hour"), steps: int = 9
-) -> dict[str, Any]:
+) -> shape.TwoWay:
     """Return what owning saves over a grid of two inputs."""
     axes = [np.array(_axis(case, name, steps)) for name in names]
     grid = np.meshgrid(*axes, indexing="ij")
@@ -166,18 +168,17 @@ def _axis(case: Case, name: str, steps: int) -> list[float]:
     return [float(entry) for entry in np.linspace(low, high, steps)]
 
 
-def scenarios(case: Case, sensitivity: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def scenarios(case: Case, sensitivity: Sequence[shape.Sensitivity]) -> list[shape.ScenarioRow]:
     """Return the base, both extremes, and the plan's own scenarios.
 
     Low and high put every uncertain input at the end that makes owning cheap or dear, all at once.
     """
     cheap, dear = {}, {}
     for row in sensitivity:
-        ends = sorted(
-            (("own_at_low_usd_per_gpu_hour", "low"), ("own_at_high_usd_per_gpu_hour", "high")), key=lambda e: row[e[0]]
-        )
-        if abs(row["own_at_low_usd_per_gpu_hour"] - row["own_at_high_usd_per_gpu_hour"]) > 1e-12:
-            cheap[row["name"]], dear[row["name"]] = row[ends[0][1]], row[ends[1][1]]
+        at_low, at_high = row["own_at_low_usd_per_gpu_hour"], row["own_at_high_usd_per_gpu_hour"]
+        if abs(at_low - at_high) > 1e-12:
+            ends = (row["low"], row["high"]) if at_low <= at_high else (row["high"], row["low"])
+            cheap[row["name"]], dear[row["name"]] = ends
     sets: list[tuple[str, str, dict[str, Any]]] = [
         ("base", "every input at its value", {}),
         ("low", "every uncertain input at the end that makes owning cheap", cheap),
@@ -191,7 +192,7 @@ def scenarios(case: Case, sensitivity: Sequence[Mapping[str, Any]]) -> list[dict
     return [scenario(case, name, text, changes) for name, text, changes in sets]
 
 
-def scenario(case: Case, name: str, text: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+def scenario(case: Case, name: str, text: str, changes: Mapping[str, Any]) -> shape.ScenarioRow:
     """Return the comparison with some inputs changed, under a name."""
     result = outcomes(case, changes)
     return {
@@ -206,7 +207,7 @@ def scenario(case: Case, name: str, text: str, changes: Mapping[str, Any]) -> di
     }
 
 
-def monte_carlo(case: Case, draws: int, seed: int) -> dict[str, Any]:
+def monte_carlo(case: Case, draws: int, seed: int) -> shape.MonteCarlo:
     """Draw every uncertain input from its range and return the spread of both sides and how often buying wins."""
     correlation = float(case.special.get("rent_residual_correlation", RENT_RESIDUAL_CORRELATION))
     pairs = {("rent_decline_fraction", "residual_scale_ratio"): correlation}
@@ -225,10 +226,22 @@ def monte_carlo(case: Case, draws: int, seed: int) -> dict[str, Any]:
         for share, value in montecarlo.percentiles(values).items()
     }
     wins = float(np.mean(saving > 0))
-    return {"draws": draws, "seed": seed, "inputs": len(sample), **found, "probability_buy_wins_fraction": wins}
+    counts = {"draws": draws, "seed": seed, "inputs": len(sample)}
+    return cast(shape.MonteCarlo, {**counts, **found, "probability_buy_wins_fraction": wins})
 
 
-def investment(saving: Array, monthly_rate: float) -> dict[str, Any]:
+class Investment(TypedDict):
+    """Owning instead of renting, judged on what it saves each month."""
+
+    npv_usd: float
+    irr_fraction: float | None
+    irr_may_not_be_unique: bool
+    payback_months: float | None
+    discounted_payback_months: float | None
+    peak_funding_usd: float
+
+
+def investment(saving: Array, monthly_rate: float) -> Investment:
     """Judge owning instead of renting as an investment, on what it saves each month."""
     discounted = saving * cashflow.discount(np.array([monthly_rate]), saving.size - 1)[0]
     running = np.cumsum(saving)

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from gpucost.answers.ownership import Currency
 from gpucost.errors import PriceMissingError, UsageError
 from gpucost.money import rent_paths
 from gpucost.ownership.assemble import Case
 from gpucost.ownership.options import monthly
 
 
-def converted(case: Case, values: Mapping[str, Any]) -> dict[str, Any] | None:
+def converted(case: Case, values: Mapping[str, Any]) -> Currency | None:
     """Return cash and present values in the currency asked for; None where USD is.
 
     Cash of month m is divided by the rate of month m (USD per unit) and discounted at the same WACC. Without a curve

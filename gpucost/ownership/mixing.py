@@ -2,20 +2,20 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.answers import ownership as shape
+from gpucost.answers.common import cited, frame
 from gpucost.errors import UsageError
 from gpucost.money import mix as program
 from gpucost.money.cashflow import monthly_rate
 from gpucost.money.rent_paths import read_months
 from gpucost.ownership import supplies
-from gpucost.ownership.answer import sources
 from gpucost.ownership.assemble import Case, assemble
 from gpucost.ownership.plan import PlanFile
-from gpucost.schemas import SCHEMA_VERSION
 from gpucost.units import parse_fraction
 
 if TYPE_CHECKING:
@@ -62,28 +62,30 @@ def answer(
     demand: Array,
     limits: Mapping[str, Any],
     request: Mapping[str, Any],
-) -> dict[str, Any]:
+) -> shape.Mix:
     """Find the cheapest mix and explain it."""
     peak = float(np.ceil(max(demand.max(), 1.0)))
     case = assemble(catalog, plan, {"gpus": peak, **flags, "months": float(demand.size)}, special)
     problem, rents = problem_of(case, demand, limits)
     solved = program.solve(problem)
     pure = program.pure_costs(problem)
+    ids = {entry.source_id for entry in case.assumptions.values()} | {rent.source_id for rent in rents}
     best = min((cost for cost in pure.values() if cost is not None), default=None)
-    payload = {
+    plan_ = plan_rows(problem, solved)
+    saving = None if best is None else best - solved.cost_usd
+    return {
         "kind": "mix",
-        "schema_version": SCHEMA_VERSION,
-        "request": dict(request),
-        "as_of": str(catalog.as_of),
-        "catalog_version": catalog.version,
+        **frame(request, catalog.as_of, catalog.version),
+        "lead": lead(problem, solved.cost_usd, plan_, saving),
+        "said": [EXPLAINED],
         "cost_usd": solved.cost_usd,
-        "plan": plan_rows(problem, solved),
+        "plan": plan_,
         "pure": [
             {"option": name, "cost_usd": cost, "note": "" if cost is not None else _cannot(problem, name)}
             for name, cost in pure.items()
         ],
         "best_pure_usd": best,
-        "saving_usd": None if best is None else best - solved.cost_usd,
+        "saving_usd": saving,
         "months": month_rows(
             problem, solved, monthly_rate(np.array(case.number("wacc_fraction")), nominal(case)).item()
         ),
@@ -92,9 +94,8 @@ def answer(
         "supplies": [_supply_row(rent) for rent in rents],
         "assumptions": [entry.as_dict() for entry in case.assumptions.values()],
         "warnings": [text for text in case.warnings if "whole servers" not in text] + _unproven(solved),
-        "sources": sources(catalog, case, [_supply_row(rent) for rent in rents]),
+        "sources": cited({name: catalog.source(name) for name in ids if name}, sorted(ids)),
     }
-    return {**payload, "lead": lead(problem, payload), "said": [EXPLAINED]}
 
 
 EXPLAINED = (
@@ -140,9 +141,9 @@ def problem_of(case: Case, demand: Array, limits: Mapping[str, Any]) -> tuple[pr
     return program.Problem(demand, tuple(found), None if budget is None else float(budget), team), rents
 
 
-def plan_rows(problem: program.Problem, solved: program.Solution) -> list[dict[str, Any]]:
+def plan_rows(problem: program.Problem, solved: program.Solution) -> list[shape.PlanRow]:
     """Return what to sign, and when: one row per signing, one per supply for its use, one for the people."""
-    rows: list[dict[str, Any]] = []
+    rows: list[shape.PlanRow] = []
     people = sum(solved.fixed_usd.values())
     for supply in problem.supplies:
         if supply.committed:
@@ -159,7 +160,7 @@ def plan_rows(problem: program.Problem, solved: program.Solution) -> list[dict[s
     return rows
 
 
-def _signing(problem: program.Problem, supply: program.Supply, k: int, units: float) -> dict[str, Any]:
+def _signing(problem: program.Problem, supply: program.Supply, k: int, units: float) -> shape.PlanRow:
     return _row(
         supply.name,
         units * float(supply.unit_usd[k]),
@@ -171,12 +172,28 @@ def _signing(problem: program.Problem, supply: program.Supply, k: int, units: fl
     )
 
 
-def _row(option: str, cost_usd: float, **more: Any) -> dict[str, Any]:
-    empty = dict.fromkeys(("gpus", "from_month", "signed_in_month", "months"))
-    return {"option": option, **empty, "cost_usd": cost_usd, "capital_usd": 0.0, **more}
+def _row(
+    option: str,
+    cost_usd: float,
+    *,
+    gpus: float | None = None,
+    from_month: int | None = None,
+    signed_in_month: int | None = None,
+    months: int | None = None,
+    capital_usd: float = 0.0,
+) -> shape.PlanRow:
+    return {
+        "option": option,
+        "gpus": gpus,
+        "from_month": from_month,
+        "signed_in_month": signed_in_month,
+        "months": months,
+        "cost_usd": cost_usd,
+        "capital_usd": capital_usd,
+    }
 
 
-def month_rows(problem: program.Problem, solved: program.Solution, rate: float) -> list[dict[str, Any]]:
+def month_rows(problem: program.Problem, solved: program.Solution, rate: float) -> list[shape.MixMonth]:
     """Return demand, use and idle commitments by month, and what one more GPU of demand would cost then."""
     demand_value = solved.marginal["demand"]
     rows = []
@@ -186,26 +203,19 @@ def month_rows(problem: program.Problem, solved: program.Solution, rate: float) 
             float(solved.capacity_gpus[name][month] - solved.used_gpus[name][month]) for name in solved.capacity_gpus
         )
         value = float(np.asarray(demand_value)[month]) * (1 + rate) ** (month + 1)
-        rows.append(
-            {
-                "month": month + 1,
-                "demand_gpus": float(problem.demand_gpus[month]),
-                **used,
-                "idle_gpus": idle,
-                "marginal_usd_per_gpu_month": value,
-            }
-        )
+        row = {"month": month + 1, "demand_gpus": float(problem.demand_gpus[month]), **used}
+        rows.append(cast(shape.MixMonth, row | {"idle_gpus": idle, "marginal_usd_per_gpu_month": value}))
     return rows
 
 
-def marginal_rows(problem: program.Problem, solved: program.Solution) -> list[dict[str, Any]]:
+def marginal_rows(problem: program.Problem, solved: program.Solution) -> list[shape.Marginal]:
     """Return the constraints that bind, with the largest value of each and where it stands."""
     notes = {
         "demand": "one more GPU of demand costs at most, in month {}",
         "capacity": "one more GPU would save at most, in month {}",
         "limit": "one GPU more would save at most, in month {}",
     }
-    rows = []
+    rows: list[shape.Marginal] = []
     for name, values in solved.marginal.items():
         series = np.asarray(values)
         if series.size and float(series.max()) > program.TOLERANCE:
@@ -229,22 +239,21 @@ def _cannot(problem: program.Problem, name: str) -> str:
     return "cannot carry the demand alone: its limit is below the demand, or the budget too small"
 
 
-def _supply_row(rent: supplies.Rent) -> dict[str, Any]:
-    row = {name: getattr(rent, name) for name in rent.__slots__}
+def _supply_row(rent: supplies.Rent) -> shape.Supply:
+    row = cast(shape.Supply, {name: getattr(rent, name) for name in rent.__slots__})
     row["max_gpus"] = None if np.isinf(rent.max_gpus) else rent.max_gpus
     return row
 
 
-def lead(problem: program.Problem, payload: Mapping[str, Any]) -> str:
+def lead(problem: program.Problem, cost_usd: float, plan: list[shape.PlanRow], saving: float | None) -> str:
     """Say the plan in one or two sentences."""
     parts: dict[str, float] = {}
-    for row in payload["plan"]:
-        if row["signed_in_month"] is not None:
+    for row in plan:
+        if row["signed_in_month"] is not None and row["gpus"] is not None:
             parts[row["option"]] = parts.get(row["option"], 0.0) + row["gpus"]
     signed = ", ".join(f"{gpus:g} GPUs of {name} in all" for name, gpus in parts.items()) or "nothing committed"
-    text = f"The cheapest mix for {problem.months} months costs ${payload['cost_usd']:,.0f} (present value): {signed}."
-    if payload["saving_usd"] is not None:
-        saving = payload["saving_usd"]
+    text = f"The cheapest mix for {problem.months} months costs ${cost_usd:,.0f} (present value): {signed}."
+    if saving is not None:
         text += f" That is ${saving:,.0f} less than" if saving >= 0.5 else " That equals"
         text += " the best single option."
     return text

@@ -1,9 +1,10 @@
 """The comparison as inputs and formulas, for a workbook that stays alive and for an explanation."""
 
-from typing import Any
+from typing import Any, TypedDict
 
 import numpy as np
 
+from gpucost.answers.ownership import CashModel, DescribedLine, ModelInput
 from gpucost.money.comparison import MONTHLY, OWN_LINES, RENT_LINES, SCALARS, TABLES, evaluate_months
 from gpucost.money.evaluate import Line, evaluate_all, read_lines
 from gpucost.ownership.assemble import Case
@@ -52,12 +53,12 @@ moves_with_use_usd: part of the saving that is proportional to the utilisation
 """)
 
 
-def block(case: Case) -> dict[str, Any]:
+def block(case: Case) -> CashModel:
     """Return the inputs, tables, formulas and values of a case."""
     months = max(WORKBOOK_MONTHS, case.months)
     values = evaluate_months(case.values(), case.tables, months)
     evaluate_all((*MOVING, *ANSWERS), values)
-    sides = {line.name: "own" for line in OWN_LINES} | {line.name: "rent" for line in RENT_LINES}
+    sides: dict[str, str] = {line.name: "own" for line in OWN_LINES} | {line.name: "rent" for line in RENT_LINES}
     return {
         "months": months,
         "inputs": [_input(case, entry) for entry in case.assumptions.values()],
@@ -71,17 +72,26 @@ def block(case: Case) -> dict[str, Any]:
     }
 
 
-def _input(case: Case, entry: Assumption) -> dict[str, Any]:
+def _input(case: Case, entry: Assumption) -> ModelInput:
     row = case.registry.inputs[entry.name]
-    limits = {"choices": (row["choices"] or "").split("|"), "minimum": row["minimum"], "maximum": row["maximum"]}
-    return {**entry.as_dict(), **limits}
+    choices = (row["choices"] or "").split("|")
+    return {**entry.as_dict(), "choices": choices, "minimum": row["minimum"], "maximum": row["maximum"]}
 
 
-def _text(line: Line) -> dict[str, Any]:
+class LineText(TypedDict):
+    """A formula in words."""
+
+    name: str
+    unit: str
+    formula: str
+    description: str
+
+
+def _text(line: Line) -> LineText:
     return {"name": line.name, "unit": unit_of(line.name), "formula": line.text, "description": line.description}
 
 
-def _scalar(line: Line, values: dict[str, Any]) -> dict[str, Any]:
+def _scalar(line: Line, values: dict[str, Any]) -> DescribedLine:
     number = float(np.ravel(values[line.name])[0])
     return {**_text(line), "value": number if np.isfinite(number) else None}
 

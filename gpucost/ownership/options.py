@@ -1,10 +1,11 @@
 """Every option of a comparison on one scope: own, rent as asked, other terms, the plan's blends, a hosted API."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from gpucost.answers.ownership import Option
 from gpucost.errors import UsageError
 from gpucost.money.comparison import evaluate_months
 from gpucost.ownership.assemble import Case
@@ -14,7 +15,7 @@ SECONDS_PER_HOUR = 3600.0
 COMPUTE = ("rent_compute_usd", "rent_upfront_usd", "rent_cancellation_usd")
 
 
-def options(case: Case, base: Mapping[str, Any]) -> list[dict[str, Any]]:
+def options(case: Case, base: Mapping[str, Any]) -> list[Option]:
     """Return the options, cheapest present value first; spot last, since its capacity is not promised."""
     rows = [_own(case, base), _rent(case, "rent", base, _base_terms(case))]
     for choice in case.choices:
@@ -58,7 +59,7 @@ def discounted_hours(values: Mapping[str, Any]) -> float:
     return scalar(values, "allocated_gpu_hours_per_month") * present(values, "in_horizon")
 
 
-def _summary(name: str, values: Mapping[str, Any], total: str, exposure: float) -> dict[str, Any]:
+def _summary(name: str, values: Mapping[str, Any], total: str, exposure: float, terms: str) -> Option:
     flows = monthly(values, total)
     worth = present(values, total)
     hours = discounted_hours(values)
@@ -69,18 +70,19 @@ def _summary(name: str, values: Mapping[str, Any], total: str, exposure: float) 
         "cash_usd": float(flows.sum()),
         "peak_month_usd": float(flows.max()),
         "contract_exposure_usd": exposure,
+        "terms": terms,
     }
 
 
-def _own(case: Case, values: Mapping[str, Any]) -> dict[str, Any]:
+def _own(case: Case, values: Mapping[str, Any]) -> Option:
     owed = scalar(values, "loan_payment_usd") * case.number("loan_term_months")
     leased = scalar(values, "lease_payment_usd") * case.number("lease_term_months")
     bound = {"cash": scalar(values, "capex_usd"), "loan": owed, "lease": leased}[
         str(case.assumptions["financing"].value)
     ]
     down = scalar(values, "capex_usd") - scalar(values, "loan_usd") if owed else 0.0
-    row = _summary("own", values, "own_total_usd", bound + down)
-    return {**row, "terms": f"purchase, {case.assumptions['financing'].value}, resale after {case.months} months"}
+    terms = f"purchase, {case.assumptions['financing'].value}, resale after {case.months} months"
+    return _summary("own", values, "own_total_usd", bound + down, terms)
 
 
 def _base_terms(case: Case) -> dict[str, Any]:
@@ -113,10 +115,10 @@ def _words(values: Mapping[str, Any]) -> str:
     return f"{billing}, {f'{term:g}-month term' if term else 'no term'}{upfront}"
 
 
-def _rent(case: Case, name: str, values: Mapping[str, Any], terms: Mapping[str, Any]) -> dict[str, Any]:
+def _rent(case: Case, name: str, values: Mapping[str, Any], terms: Mapping[str, Any]) -> Option:
     """Summarise a way to rent; the exposure is what a first term obliges to pay, used or not."""
-    row = _summary(name, values, "rent_total_usd", _exposure(values))
-    return {**row, **terms}
+    row = _summary(name, values, "rent_total_usd", _exposure(values), "")
+    return cast(Option, {**row, **terms})
 
 
 def _exposure(values: Mapping[str, Any]) -> float:
@@ -126,7 +128,7 @@ def _exposure(values: Mapping[str, Any]) -> float:
     return scalar(values, "rent_gpu_hours") * scalar(values, "rent_usd_per_gpu_hour") * term
 
 
-def _planned(case: Case, entry: dict[str, Any]) -> dict[str, Any]:
+def _planned(case: Case, entry: dict[str, Any]) -> Option:
     """Summarise a rent option of the plan: inputs of its own, or parts with shares that make up a blend."""
     name = str(entry.pop("name", "rent option"))
     parts = entry.pop("parts", None) or [{"share": 1.0}]
@@ -145,11 +147,11 @@ def _planned(case: Case, entry: dict[str, Any]) -> dict[str, Any]:
         exposure += share * _exposure(values)
         flows = share * monthly(values, "rent_total_usd")
         done = {**values, "rent_total_usd": flows[None, :] + (done["rent_total_usd"] if done else 0.0)}
-    row = _summary(name, done, "rent_total_usd", exposure)
-    return {**row, "terms": " + ".join(f"{share:.0%}" for share in shares) if len(shares) > 1 else _words(done)}
+    terms = " + ".join(f"{share:.0%}" for share in shares) if len(shares) > 1 else _words(done)
+    return _summary(name, done, "rent_total_usd", exposure, terms)
 
 
-def _hosted(case: Case, values: Mapping[str, Any]) -> dict[str, Any] | None:
+def _hosted(case: Case, values: Mapping[str, Any]) -> Option | None:
     """Price the same tokens at a hosted API, where both the price and the tokens per second are known."""
     price, speed = case.assumptions["api_usd_per_mtok"].value, case.assumptions["tokens_per_s_per_gpu"].value
     if price is None or speed is None:
@@ -158,7 +160,6 @@ def _hosted(case: Case, values: Mapping[str, Any]) -> dict[str, Any] | None:
     active = monthly(values, "in_horizon")
     done = {**values, "api_usd": (mtok * float(price) * active)[None, :]}
     return {
-        **_summary("api", done, "api_usd", 0.0),
-        "terms": f"{price:g} USD per million tokens",
+        **_summary("api", done, "api_usd", 0.0, f"{price:g} USD per million tokens"),
         "usd_per_mtok": float(price),
     }

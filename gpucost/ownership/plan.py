@@ -13,11 +13,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.answers.ownership import Assumption as AssumptionRow
 from gpucost.errors import DataError, UnknownNameError, UsageError
 from gpucost.types import Status
 from gpucost.units import parse_count, parse_days, parse_fraction
@@ -56,9 +57,9 @@ class Assumption:
     counts: bool = True  # False where an alternative of the same group counts instead
     note: str = ""
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> AssumptionRow:
         """Return the assumption as JSON-able fields."""
-        return {name: getattr(self, name) for name in self.__slots__}
+        return cast(AssumptionRow, {name: getattr(self, name) for name in self.__slots__})
 
 
 @dataclass(frozen=True, slots=True)

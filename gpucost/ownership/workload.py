@@ -1,7 +1,7 @@
 """From a workload to utilisation and tokens per second: the one place where this comparison meets the physics."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -69,7 +69,7 @@ def _serving_speed(catalog: "Catalog", asked: Mapping[str, Any]) -> tuple[Given,
         name: asked[key] for name, key in (("prompt", "prompt_tokens"), ("output", "output_tokens")) if key in asked
     }
     best = infer(request_of(catalog, str(asked["model"]), gpu=str(asked["gpu"]), **lengths), catalog)["options"][0]
-    speed, factors = float(best["tokens_per_s_per_gpu"]), best["factors"]
+    speed, factors = float(best["tokens_per_s_per_gpu"]), cast(dict[str, float], best["factors"])
     text = f"{asked['model']} on {best['gpu']} × {factors['replica_gpus']:g}, {best['precision']}, {best['engine']}"
     ends = (speed * factors["speed_low_ratio"], speed * factors["speed_high_ratio"])
     server = catalog.default_system(catalog.accelerator(str(asked["gpu"])).id)

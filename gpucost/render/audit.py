@@ -23,4 +23,4 @@ def document(payload: Mapping[str, Any]) -> Document:
     words = tuple(Paragraph(f"{row['name']}: {row['explanation']}") for row in checks)
     notes = tuple(Paragraph(str(note), "note") for note in payload.get("notes") or ())
     sections = [Section("Checks", (Table(_COLUMNS, checks), *words)), Section("Read as", notes)]
-    return frame(payload, "Is the claim possible?", str(payload.get("summary") or ""), sections)
+    return frame(payload, "Is the claim possible?", str(payload.get("lead") or ""), sections)

@@ -25,4 +25,4 @@ def document(payload: Mapping[str, Any]) -> Document:
             Chart("bar", "What explains the difference", words, named, Axis(name), Axis("effect_usd", "effect", "USD")),
         )
     sections = [Section("What changed", blocks), *leftovers(payload, {"changes"})]
-    return frame(payload, "Two results compared", str(payload.get("summary") or ""), sections)
+    return frame(payload, "Two results compared", str(payload.get("lead") or ""), sections)

@@ -53,7 +53,7 @@ def document(payload: Mapping[str, Any]) -> Document:
     return frame(
         payload,
         _title(payload),
-        str(payload.get("summary") or "No offer can do this run; the reasons stand below."),
+        str(payload.get("lead") or "No offer can do this run; the reasons stand below."),
         sections,
     )
 

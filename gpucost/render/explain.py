@@ -52,7 +52,7 @@ def explanation(payload: Mapping[str, Any], rank: int = 1) -> Document:
         f"option {option['rank']}: {option['gpus']} × {option['gpu']} at {option['provider']},"
         f" {option['option'].replace('_', ' ')}"
     )
-    return frame(payload, f"How {where} comes about", str(payload.get("summary") or ""), sections)
+    return frame(payload, f"How {where} comes about", str(payload.get("lead") or ""), sections)
 
 
 def _written(row: Mapping[str, Any]) -> str:

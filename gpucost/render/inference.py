@@ -36,7 +36,7 @@ _OFFER_COLUMNS = columns(
 def document(payload: Mapping[str, Any]) -> Document:
     """Build the document of a serving answer."""
     options: Sequence[Mapping[str, Any]] = payload.get("options") or []
-    said = tuple(Paragraph(str(line)) for line in payload.get("assumptions_said") or ())
+    said = tuple(Paragraph(str(line)) for line in payload.get("said") or ())
     sections = [
         Section("", said),
         Section("", _answer(payload, options), detail=True),

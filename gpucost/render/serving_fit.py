@@ -27,7 +27,7 @@ def options(payload: Mapping[str, Any]) -> Section:
         "output_tokens_per_s=tokens per second:1", "usd_per_hour=price", "bottleneck:4",
     )  # fmt: skip
     more = f" {len(rows) - SHOWN} more in --format json." if len(rows) > SHOWN else ""
-    said = " ".join(str(text) for text in payload.get("assumptions_said", ()))
+    said = " ".join(str(text) for text in payload.get("said", ()))
     table = Table(
         shown, rows[:SHOWN], note=f"The cheapest first; speed at saturation within the targets.{more} {said}".strip()
     )

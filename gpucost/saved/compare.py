@@ -5,8 +5,11 @@ one at a time in a fixed order, so that the effects add up to the whole differen
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import cast, get_type_hints
 
+from gpucost.answers import SCHEMA_VERSION
+from gpucost.answers.common import Request
+from gpucost.answers.training import Change, Comparison, Estimate, RankedOption, RequestChange, Side
 from gpucost.errors import UsageError
 from gpucost.training.costing import recompute
 
@@ -59,66 +62,54 @@ STEPS: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("energy and grid", "grid_kgco2e_per_kwh", ("rated_power_w", "power_fraction", "pue_ratio", "grid_kgco2e_per_kwh")),
 )
 
-_SHOWN = (
-    "provider",
-    "instance_type",
-    "region",
-    "option",
-    "gpu",
-    "gpus",
-    "tokens_per_s_per_gpu",
-    "mfu_fraction",
-    "days",
-    "gpu_hours",
-    "usd_per_gpu_hour",
-    "cost_usd",
-    "cost_low_usd",
-    "cost_high_usd",
-    "usd_per_mtok",
-    "energy_kwh",
-    "kgco2e",
-    "price_observed_on",
-)
 
-
-def compare(first: Mapping[str, Any], second: Mapping[str, Any], rank: int = 1) -> dict[str, Any]:
+def compare(first: Estimate, second: Estimate, rank: int = 1) -> Comparison:
     """Return what explains the difference between the leading options of two estimates."""
     before, after = _option(first, rank, "first"), _option(second, rank, "second")
-    changes = explain_change(before["factors"], after["factors"])
+    changes = explain_change(known(before), known(after))
     difference = after["cost_usd"] - before["cost_usd"]
     return {
         "kind": "comparison",
-        "schema_version": first.get("schema_version"),
-        "request": {"first": first.get("request"), "second": second.get("request")},
-        "as_of": second.get("as_of"),
-        "catalog_version": second.get("catalog_version"),
-        "summary": _sentence(before, after, changes),
-        "before": {name: before.get(name) for name in _SHOWN},
-        "after": {name: after.get(name) for name in _SHOWN},
+        "schema_version": SCHEMA_VERSION,
+        "request": {"first": first["request"], "second": second["request"]},
+        "as_of": second["as_of"],
+        "catalog_version": second["catalog_version"],
+        "lead": _sentence(before, after, changes),
+        "before": _side(before),
+        "after": _side(after),
         "difference_usd": difference,
         "changes": changes,
-        "request_changes": _request_changes(first.get("request") or {}, second.get("request") or {}),
+        "request_changes": _request_changes(first["request"], second["request"]),
         "warnings": _warnings(first, second),
-        "sources": {**(first.get("sources") or {}), **(second.get("sources") or {})},
+        "sources": {**first["sources"], **second["sources"]},
     }
 
 
-def _option(payload: Mapping[str, Any], rank: int, which: str) -> Mapping[str, Any]:
-    if payload.get("kind") != "estimate":
+def _side(option: RankedOption) -> Side:
+    return cast(Side, {name: option[name] for name in get_type_hints(Side)})  # type: ignore[literal-required]
+
+
+def _option(payload: Estimate, rank: int, which: str) -> RankedOption:
+    if payload["kind"] != "estimate":
         raise UsageError(
-            f"the {which} file holds a {payload.get('kind')}, not an estimate; compare takes two saved estimates."
+            f"the {which} file holds a {payload['kind']}, not an estimate; compare takes two saved estimates."
         )
-    options: Sequence[Mapping[str, Any]] = payload.get("options") or []
+    options = payload["options"]
     if len(options) < rank:
         raise UsageError(f"the {which} file has {len(options)} options; there is no option {rank}.")
     return options[rank - 1]
 
 
-def explain_change(before: Mapping[str, float], after: Mapping[str, float]) -> list[dict[str, Any]]:
+def known(option: RankedOption) -> Mapping[str, float]:
+    """Return the factors of an option; what a grid or a rated power leaves open stays None."""
+    return cast(Mapping[str, float], option["factors"])
+
+
+def explain_change(before: Mapping[str, float], after: Mapping[str, float]) -> list[Change]:
     """Replace groups of factors one after the other and return the effect of each; effects add up to the difference."""
     current = dict(before)
     cost = recompute(current)["cost_usd"]
-    rows = []
+    rows: list[Change] = []
     for factor, shown, names in STEPS:
         if all(current.get(name) == after.get(name) for name in names):
             continue
@@ -145,7 +136,7 @@ def _changed(before: Mapping[str, float], after: Mapping[str, float], names: Seq
     return next(name for name in names if before.get(name) != after.get(name))
 
 
-def _sentence(before: Mapping[str, Any], after: Mapping[str, Any], changes: Sequence[Mapping[str, Any]]) -> str:
+def _sentence(before: RankedOption, after: RankedOption, changes: Sequence[Change]) -> str:
     difference = after["cost_usd"] - before["cost_usd"]
     if not changes:
         return f"Both cost {before['cost_usd']:,.2f} USD; no factor of the bill differs."
@@ -157,7 +148,7 @@ def _sentence(before: Mapping[str, Any], after: Mapping[str, Any], changes: Sequ
     )
 
 
-def _request_changes(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[dict[str, Any]]:
+def _request_changes(first: Request, second: Request) -> list[RequestChange]:
     names = dict.fromkeys([*first, *second])
     return [
         {"name": name, "before": first.get(name), "after": second.get(name)}
@@ -166,12 +157,10 @@ def _request_changes(first: Mapping[str, Any], second: Mapping[str, Any]) -> lis
     ]
 
 
-def _warnings(first: Mapping[str, Any], second: Mapping[str, Any]) -> list[str]:
+def _warnings(first: Estimate, second: Estimate) -> list[str]:
     found = []
-    if first.get("catalog_version") != second.get("catalog_version"):
-        found.append(f"Different catalogs: {first.get('catalog_version')} and {second.get('catalog_version')}.")
-    if first.get("gpucost_version") != second.get("gpucost_version"):
-        found.append(
-            f"Different versions of gpucost: {first.get('gpucost_version')} and {second.get('gpucost_version')}."
-        )
+    if first["catalog_version"] != second["catalog_version"]:
+        found.append(f"Different catalogs: {first['catalog_version']} and {second['catalog_version']}.")
+    if first["gpucost_version"] != second["gpucost_version"]:
+        found.append(f"Different versions of gpucost: {first['gpucost_version']} and {second['gpucost_version']}.")
     return found

@@ -1,14 +1,14 @@
 """Reproduce a saved estimate from the facts that it embeds, and explain what differs under another version."""
 
-import json
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gpucost import __version__
-from gpucost.errors import DataError, UsageError
+from gpucost.answers import SCHEMA_VERSION
+from gpucost.answers.training import Difference, Estimate, Rerun
+from gpucost.errors import UsageError
 from gpucost.market.facts import embed, make_market, unembed
 from gpucost.physics.training.calibration import Calibration
 from gpucost.training.request import from_dict
@@ -18,20 +18,7 @@ from gpucost.types import Architecture
 _REPORTED = 20  # differences named one by one
 
 
-def read_answer(path: str) -> dict[str, Any]:
-    """Read a saved answer."""
-    try:
-        payload = json.loads(Path(path).read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {path!r}: {error}. Save an answer with --format json -o FILE.") from None
-    except json.JSONDecodeError as error:
-        raise DataError(f"not JSON: {error.msg}", file=path, row=error.lineno, column=str(error.colno)) from None
-    if not isinstance(payload, dict) or "kind" not in payload:
-        raise UsageError(f"{path!r} is no saved answer: it has no `kind`. Save one with --format json -o FILE.")
-    return payload
-
-
-def rerun(saved: Mapping[str, Any], calibration: Calibration) -> dict[str, Any]:
+def rerun(saved: Estimate, calibration: Calibration) -> Estimate:
     """Compute a saved estimate again from its own facts: offers, hardware, model and assumptions as it embeds them."""
     if saved.get("kind") != "estimate" or "facts" not in saved:
         raise UsageError(
@@ -49,17 +36,17 @@ def rerun(saved: Mapping[str, Any], calibration: Calibration) -> dict[str, Any]:
             f"the saved facts cannot be read ({type(error).__name__}: {error}); the file was changed or is of another"
             " version."
         ) from None
-    return answer | {"facts": embed(facts, mask, architecture)}
+    return {**answer, "facts": embed(facts, mask, architecture)}
 
 
-def differences(saved: Any, fresh: Any, place: str = "") -> list[dict[str, Any]]:
+def differences(saved: Any, fresh: Any, place: str = "") -> list[Difference]:
     """Return where two answers differ, key by key.
 
     >>> differences({"a": 1, "b": [1, 2]}, {"a": 1, "b": [1, 3]})
     [{'where': 'b[1]', 'saved': 2, 'now': 3}]
     """
     if isinstance(saved, Mapping) and isinstance(fresh, Mapping):
-        found = []
+        found: list[Difference] = []
         for key in dict.fromkeys([*saved, *fresh]):
             found += differences(saved.get(key), fresh.get(key), f"{place}.{key}" if place else str(key))
         return found
@@ -72,7 +59,7 @@ def differences(saved: Any, fresh: Any, place: str = "") -> list[dict[str, Any]]
     return [] if saved == fresh and type(saved) is type(fresh) else [{"where": place, "saved": saved, "now": fresh}]
 
 
-def verdict(saved: Mapping[str, Any], fresh: Mapping[str, Any]) -> dict[str, Any]:
+def verdict(saved: Estimate, fresh: Estimate) -> Rerun:
     """Return whether a rerun gave the same, and if not, what differs and why."""
     from gpucost.saved.compare import compare
 
@@ -90,12 +77,13 @@ def verdict(saved: Mapping[str, Any], fresh: Mapping[str, Any]) -> dict[str, Any
     comparison = compare(saved, fresh) if changed else None
     return {
         "kind": "rerun",
-        "schema_version": saved.get("schema_version"),
+        "schema_version": SCHEMA_VERSION,
         "gpucost_version": __version__,
-        "as_of": saved.get("as_of"),
-        "catalog_version": saved.get("catalog_version"),
+        "request": saved["request"],
+        "as_of": saved["as_of"],
+        "catalog_version": saved["catalog_version"],
         "equal": not changed,
-        "summary": _sentence(changed, reasons),
+        "lead": _sentence(changed, reasons),
         "reasons": reasons,
         "differences_found": len(changed),
         "differences": changed[:_REPORTED],
@@ -105,7 +93,7 @@ def verdict(saved: Mapping[str, Any], fresh: Mapping[str, Any]) -> dict[str, Any
     }
 
 
-def _sentence(changed: list[dict[str, Any]], reasons: list[str]) -> str:
+def _sentence(changed: list[Difference], reasons: list[str]) -> str:
     if not changed:
         return "Reproduced: every figure equals the saved one."
     return f"{len(changed)} figures differ: {'; '.join(reasons)}."

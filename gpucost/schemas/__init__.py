@@ -10,9 +10,7 @@ from gpucost.schemas.dictionary import DUCKDB_TYPES, OPTIONS, TABLES, Column, Ki
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["DUCKDB_TYPES", "OPTIONS", "SCHEMA_VERSION", "TABLES", "Column", "Kind", "Table", "row_model"]
-
-SCHEMA_VERSION = "1"  # of every JSON answer: a key that changes its meaning raises it
+__all__ = ["DUCKDB_TYPES", "OPTIONS", "TABLES", "Column", "Kind", "Table", "row_model"]
 
 
 def row_model(name: str) -> type["BaseModel"]:

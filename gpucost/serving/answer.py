@@ -4,6 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from gpucost.answers.common import FormulaLine
+from gpucost.answers.serving import Batch, BillInput, BillModel, EngineSide, Factors, Fleet, MemoryParts, Option
 from gpucost.market.facts import Market
 from gpucost.money.bill import Line, line_cost_usd, total_usd
 from gpucost.physics.columns import Floats
@@ -41,9 +43,7 @@ def number(value: Any) -> float | None:
     return found if np.isfinite(found) else None
 
 
-def option(
-    request: InferenceRequest, market: Market, plans: Plans, pairs: Pairs, row: int, rank: int
-) -> dict[str, Any]:
+def option(request: InferenceRequest, market: Market, plans: Plans, pairs: Pairs, row: int, rank: int) -> Option:
     """Return one option: who, where, how many, how fast, at what cost, with its bill."""
     offer, plan = market.facts.offers[int(pairs.offer[row])], int(pairs.plan[row])
     lines = bill(pairs, row, offer)
@@ -76,7 +76,7 @@ def option(
     }
 
 
-def seller(offer: Offer, market: Market, pairs: Pairs, row: int) -> dict[str, Any]:
+def seller(offer: Offer, market: Market, pairs: Pairs, row: int) -> Fleet:
     """Return who sells it, on which terms, and how old the price is."""
     return {
         "offer_id": offer.offer_id, "provider": offer.provider, "instance_type": offer.instance_type,
@@ -91,7 +91,7 @@ def seller(offer: Offer, market: Market, pairs: Pairs, row: int) -> dict[str, An
     }  # fmt: skip
 
 
-def engine_side(plans: Plans, plan: int, pairs: Pairs, row: int, request: InferenceRequest) -> dict[str, Any]:
+def engine_side(plans: Plans, plan: int, pairs: Pairs, row: int, request: InferenceRequest) -> EngineSide:
     """Return what the physics says of a plan: layout, latency, speed, memory, bottleneck."""
     d = plans.deployments[plan]
     speed = float(plans.output_tokens_per_s[plan])
@@ -141,7 +141,7 @@ def bottleneck(plans: Plans, plan: int) -> str:
     return "memory bandwidth (weights)" if read else "arithmetic (products)"
 
 
-def memory(plans: Plans, plan: int, request: InferenceRequest) -> dict[str, float]:
+def memory(plans: Plans, plan: int, request: InferenceRequest) -> MemoryParts:
     """Return what fills an accelerator's memory, in GB."""
     case = plans.case.take([plan])
     gpus = float(plans.gpus[plan])
@@ -190,9 +190,7 @@ def notes(market: Market, plans: Plans, pairs: Pairs, row: int, offer: Offer) ->
     return found
 
 
-def factors(
-    request: InferenceRequest, plans: Plans, pairs: Pairs, row: int, offer: Offer, market: Market
-) -> dict[str, float | None]:
+def factors(request: InferenceRequest, plans: Plans, pairs: Pairs, row: int, offer: Offer, market: Market) -> Factors:
     """Return every number from which replicas, hours, cost and carbon of the option follow."""
     index, plan = int(pairs.offer[row]), int(pairs.plan[row])
     terms = market.terms
@@ -247,11 +245,11 @@ _INPUTS = {
 }  # fmt: skip
 
 
-def model_block(row: dict[str, Any]) -> dict[str, Any]:
+def model_block(row: Option) -> BillModel:
     """Return the bill of an option as inputs and formulas, for live workbooks; values are those of the payload."""
     values = recompute(row["factors"])
     known = row["factors"]
-    inputs = [
+    inputs: list[BillInput] = [
         {
             "name": name, "value": known[name], "unit": unit, "low": None, "high": None, "group": group,
             "source_id": row["source_ids"][0] if group == "price" else "",
@@ -260,7 +258,9 @@ def model_block(row: dict[str, Any]) -> dict[str, Any]:
         }
         for name, (unit, group) in _INPUTS.items()
     ]  # fmt: skip
-    derived = [{"name": name, "unit": unit, "formula": text, "value": values[name]} for name, unit, text in FORMULAS]
+    derived: list[FormulaLine] = [
+        {"name": name, "unit": unit, "formula": text, "value": values[name]} for name, unit, text in FORMULAS
+    ]
     return {
         "option_rank": row["rank"],
         "inputs": inputs,
@@ -271,7 +271,7 @@ def model_block(row: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def recompute(known: dict[str, Any], **changes: float) -> dict[str, Any]:
+def recompute(known: Factors, **changes: float) -> Factors:
     """Return the money side of an option again from its factors, some of them changed; layout and speed stay."""
     from gpucost.money.evaluate import evaluate
 
@@ -283,7 +283,7 @@ def recompute(known: dict[str, Any], **changes: float) -> dict[str, Any]:
 
 def at_batches(
     plans: Plans, plan: int, request: InferenceRequest, usd_per_gpu_hour: float, ladder: Floats
-) -> list[dict[str, Any]]:
+) -> list[Batch]:
     """Return how time per token and cost trade off with the batch on one plan."""
     most = float(min(plans.capacity[plan], plans.case.rates.batch_limit[plan] * plans.case.placement.data[plan]))
     batches = np.unique(np.minimum(ladder, max(most, 1.0)))

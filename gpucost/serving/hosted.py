@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any
 
+from gpucost.answers.serving import Crossing, Hosted, Volume
 from gpucost.serving.request import InferenceRequest
 from gpucost.types import Architecture
 from gpucost.units import HOURS_PER_MONTH, SECONDS_PER_HOUR, format_count
@@ -22,7 +23,7 @@ def hosted_prices(
     comparable: Mapping[str, float],
     request: InferenceRequest,
     as_of: date,
-) -> list[dict[str, Any]]:
+) -> list[Hosted]:
     """Return the newest price of each listing of the model, cheapest blend first.
 
     `comparable` maps other architectures of about the same size and kind to their parameter ratio; they come marked.
@@ -40,9 +41,7 @@ def hosted_prices(
     return sorted(found, key=lambda entry: (not entry["same_model"], entry["usd_per_mtok"], entry["provider"]))
 
 
-def hosted_price(
-    row: Mapping[str, Any], architecture: Architecture, request: InferenceRequest, as_of: date
-) -> dict[str, Any]:
+def hosted_price(row: Mapping[str, Any], architecture: Architecture, request: InferenceRequest, as_of: date) -> Hosted:
     """Return one hosted price with its blend at the request's mix; cached input at its own price where there is one."""
     hit = request.prefix_hit_fraction
     cached = row["cached_input_usd_per_mtok"]
@@ -63,7 +62,7 @@ def hosted_price(
 
 def break_even(
     usd_per_hour: float, tokens_per_s: float, redundant_usd_per_hour: float, api_usd_per_mtok: float
-) -> dict[str, Any]:
+) -> Crossing:
     """Return the volume at which own replicas cost what an API does, idle hours included.
 
     `usd_per_hour` and `tokens_per_s` are those of the smallest group that can be bought, `redundant_usd_per_hour` what
@@ -91,10 +90,10 @@ def break_even(
 
 def curve(
     usd_per_hour: float, tokens_per_s: float, redundant_usd_per_hour: float, api_usd_per_mtok: float, middle: float
-) -> list[dict[str, float]]:
+) -> list[Volume]:
     """Return the cost per month of both sides over volumes around `middle`: steps against a straight line."""
     capacity = tokens_per_s * SECONDS_PER_HOUR * HOURS_PER_MONTH
-    points = []
+    points: list[Volume] = []
     for index in range(CURVE_POINTS):
         volume = middle * CURVE_SPAN ** (2 * index / (CURVE_POINTS - 1) - 1)
         groups = max(1, math.ceil(volume / capacity - 1e-9))

@@ -1,15 +1,15 @@
 """From a request to its answer: offers, plans, prices, hosted models, payload."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from gpucost.answers.common import Excluded, cited, frame
+from gpucost.answers.serving import Beside, Inference, Option
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.market.facts import Market, market_of
 from gpucost.physics.columns import Integers
-from gpucost.schemas import SCHEMA_VERSION
 from gpucost.serving import answer, costing, hosted
 from gpucost.serving.costing import Pairs
 from gpucost.serving.plans import LADDER, MS_PER_S, REASONS, Plans, evaluate, format_note
@@ -43,7 +43,7 @@ def request_of(catalog: "Catalog", model: str, **wanted: Any) -> InferenceReques
     return make_request(model, lengths=lengths_of(catalog), **wanted)
 
 
-def infer(request: InferenceRequest, catalog: "Catalog") -> dict[str, Any]:
+def infer(request: InferenceRequest, catalog: "Catalog") -> Inference:
     """Answer a serving request from a catalog."""
     architecture = catalog.architecture(request.model)
     market = market_of(catalog)
@@ -138,23 +138,18 @@ def payload(
     pairs: Pairs,
     order: Integers,
     offers: Integers,
-) -> dict[str, Any]:
+) -> Inference:
     """Build the answer's payload."""
     shown = order if request.top == 0 else order[: request.top]
     options = [answer.option(request, market, plans, pairs, int(row), rank) for rank, row in enumerate(shown, start=1)]
     best = int(order[0])
     beside = beside_apis(request, architecture, catalog, market, plans, pairs, best)
-    sources = {entry["source_id"] for entry in beside.get("api", [])} | {
-        s for row in options for s in row["source_ids"]
-    }
+    sources = {entry["source_id"] for entry in beside["api"]} | {name for row in options for name in row["source_ids"]}
     return {
         "kind": "inference",
-        "schema_version": SCHEMA_VERSION,
-        "request": request.to_dict(),
-        "as_of": market.facts.as_of.isoformat(),
-        "catalog_version": market.facts.catalog_version,
+        **frame(request.to_dict(), market.facts.as_of, market.facts.catalog_version),
         "lead": lead(request, architecture, options),
-        "assumptions_said": said(request, architecture),
+        "said": said(request, architecture),
         "options": options,
         "offers_ranked": len(order),
         "split_rule": answer.SPLIT_RULE,
@@ -164,11 +159,11 @@ def payload(
         "not_included": list(answer.NOT_INCLUDED),
         "warnings": warnings(request, architecture, market, options, beside),
         "model": answer.model_block(options[0]),
-        "sources": {name: dict(market.facts.sources[name]) for name in sorted(sources) if name},
+        "sources": cited(market.facts.sources, sorted(sources)),
     }
 
 
-def lead(request: InferenceRequest, architecture: Architecture, options: list[dict[str, Any]]) -> str:
+def lead(request: InferenceRequest, architecture: Architecture, options: list[Option]) -> str:
     """Return the answer in one sentence."""
     best = options[0]
     where = f"{best['gpus']} × {best['gpu']} at {best['provider']} ({best['instance_type']})"
@@ -203,8 +198,8 @@ def warnings(
     request: InferenceRequest,
     architecture: Architecture,
     market: Market,
-    options: list[dict[str, Any]],
-    beside: Mapping[str, Any],
+    options: list[Option],
+    beside: Beside,
 ) -> list[str]:
     """Return what a reader must know of the whole answer."""
     found = [answer.QUEUE_CAVEAT]
@@ -217,7 +212,7 @@ def warnings(
     limit = architecture.max_sequence_tokens
     if limit and request.tokens_per_request > limit:
         found.append(f"{request.tokens_per_request:,.0f} tokens per request exceed the {limit:,} that the model takes.")
-    if any(entry["stale"] for entry in beside.get("api", [])):
+    if any(entry["stale"] for entry in beside["api"]):
         found.append("Some hosted prices are more than 180 days old.")
     return found
 
@@ -230,7 +225,7 @@ def beside_apis(
     plans: Plans,
     pairs: Pairs,
     best: int,
-) -> dict[str, Any]:
+) -> Beside:
     """Return hosted prices of the model and the break-even against the cheapest of them."""
     comparable = hosted.comparable_models(architecture, catalog.architectures())
     api = hosted.hosted_prices(catalog.rows("hosted_tokens"), architecture, comparable, request, market.facts.as_of)
@@ -251,18 +246,22 @@ def beside_apis(
     point = hosted.break_even(hourly, speed, float(spare), against["usd_per_mtok"])
     middle = point["tokens_per_month"] or speed * SECONDS_PER_HOUR * HOURS_PER_MONTH
     line = hosted.curve(hourly, speed, float(spare), against["usd_per_mtok"], middle)
-    named = {
-        "against_provider": against["provider"],
-        "against_model": against["model"],
-        "against_usd_per_mtok": against["usd_per_mtok"],
+    return {
+        "api": api,
+        "breakeven": {
+            **point,
+            "against_provider": against["provider"],
+            "against_model": against["model"],
+            "against_usd_per_mtok": against["usd_per_mtok"],
+        },
+        "breakeven_curve": line,
     }
-    return {"api": api, "breakeven": {**point, **named}, "breakeven_curve": line}
 
 
-def excluded(market: Market, plans: Plans, offers: Integers, order: Integers, pairs: Pairs) -> list[dict[str, Any]]:
+def excluded(market: Market, plans: Plans, offers: Integers, order: Integers, pairs: Pairs) -> list[Excluded]:
     """Return the offers that serve nothing, each with the reason; equal reasons of one product are one entry."""
     served = {int(pairs.offer[row]) for row in order}
-    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    found: dict[tuple[str, ...], Excluded] = {}
     reasons = key_reasons(plans)
     for number in offers:
         if int(number) in served:

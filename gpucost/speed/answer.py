@@ -1,10 +1,12 @@
 """Answers about one layout or the fastest one, as payloads: what `gpucost throughput` shows."""
 
-from dataclasses import fields
-from typing import Any
+from dataclasses import asdict
+from typing import cast
 
 import numpy as np
 
+from gpucost.answers import speed as shape
+from gpucost.answers.common import LayoutRow
 from gpucost.catalog import Catalog
 from gpucost.errors import NothingFitsError, UsageError
 from gpucost.physics import roofline, transformer
@@ -24,12 +26,12 @@ from gpucost.validation.fitted import current
 SHOWN = 20  # layouts behind the best in an answer
 
 
-def single(catalog: Catalog, wanted: Wanted) -> dict[str, Any]:
+def single(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     """Answer one question: the layout given, else the fastest found, with the step by part and what bounds each."""
     return explicit_answer(catalog, wanted) if wanted.explicit else searched_answer(catalog, wanted)
 
 
-def explicit_answer(catalog: Catalog, wanted: Wanted) -> dict[str, Any]:
+def explicit_answer(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     """Answer for the layout as given, or raise with the reason why it cannot exist."""
     cases = explicit_cases(catalog, wanted)
     calibration = current(catalog)
@@ -42,7 +44,7 @@ def explicit_answer(catalog: Catalog, wanted: Wanted) -> dict[str, Any]:
     return described(cases, case, calibration)
 
 
-def searched_answer(catalog: Catalog, wanted: Wanted) -> dict[str, Any]:
+def searched_answer(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     """Answer with the fastest layout, and the candidates behind it."""
     cases = explicit_cases(catalog, wanted)
     calibration = current(catalog)
@@ -72,6 +74,7 @@ def searched_answer(catalog: Catalog, wanted: Wanted) -> dict[str, Any]:
     )
     answer = described(chosen, case, calibration)
     answer["layouts_timed"] = len(found.key)
+    answer["lead"] = lead(answer, f"the fastest of {len(found.key):,} layouts that fit")
     answer["alternatives"] = [candidate(shown, steps, row) for row in range(len(shown.key))]
     return answer
 
@@ -91,7 +94,7 @@ def no_layout(reason: int, cases: Cases) -> str:
     )
 
 
-def candidate(found: search.Candidates, step: training.Step, row: int) -> dict[str, Any]:
+def candidate(found: search.Candidates, step: training.Step, row: int) -> shape.Candidate:
     """Return one candidate as a flat row."""
     return {
         **layout_row(found.layout.layout(row)),
@@ -102,12 +105,12 @@ def candidate(found: search.Candidates, step: training.Step, row: int) -> dict[s
     }
 
 
-def layout_row(layout: Layout) -> dict[str, Any]:
+def layout_row(layout: Layout) -> LayoutRow:
     """Return a layout as a mapping."""
-    return {field.name: getattr(layout, field.name) for field in fields(Layout)}
+    return cast(LayoutRow, asdict(layout))
 
 
-def part_rows(case: training.Case, step: training.Step) -> list[dict[str, Any]]:
+def part_rows(case: training.Case, step: training.Step) -> list[shape.Part]:
     """Return the parts of one step: seconds, share, and what bounds each."""
     bounds = roofline.part_bounds(case, step)
     total = float(step.total_s[0])
@@ -122,14 +125,14 @@ def part_rows(case: training.Case, step: training.Step) -> list[dict[str, Any]]:
     ]
 
 
-def memory_of(case: training.Case) -> dict[str, Any]:
+def memory_of(case: training.Case) -> shape.Memory:
     """Return the peak memory of one case against what the accelerator can use."""
     need = float(training_memory(case.shape, case.layout, case.recipe).total_bytes[0])
     usable = float(usable_bytes(case.hardware.memory_gib)[0])
     return {"memory_gib": need / GIB, "usable_memory_gib": usable / GIB, "fits": need <= usable}
 
 
-def described(cases: Cases, case: training.Case, calibration: cal.Calibration) -> dict[str, Any]:
+def described(cases: Cases, case: training.Case, calibration: cal.Calibration) -> shape.Timed:
     """Describe one timed case: speed with its range, MFU and HFU, the parts of the step and their bounds."""
     step = training.step(case)
     traits = cal.traits(case, software_of(cases, 1), step, stated_layout=True)
@@ -138,7 +141,8 @@ def described(cases: Cases, case: training.Case, calibration: cal.Calibration) -
     sequence, layout = case.recipe.sequence_tokens, case.layout
     hardware_flop = float(transformer.hardware_flop(case.shape, sequence, layout.recompute, layout.flash)[0])
     speed, peak = float(step.tokens_per_s_per_gpu[0]), float(step.model_tflops[0] / step.mfu_fraction[0])
-    return {
+    answer: shape.Timed = {
+        "lead": "",
         "model": architecture.name,
         "gpu": accelerator.id,
         "system": system.id,
@@ -159,3 +163,14 @@ def described(cases: Cases, case: training.Case, calibration: cal.Calibration) -
         **memory_of(case),
         "parts": part_rows(case, step),
     }
+    answer["lead"] = lead(answer, "the layout as given")
+    return answer
+
+
+def lead(answer: shape.Timed, how: str) -> str:
+    """Return the answer in one sentence."""
+    return (
+        f"{answer['tokens_per_s_per_gpu']:,.0f} tokens/s per GPU (80 % range "
+        f"{answer['tokens_per_s_per_gpu_low']:,.0f} to {answer['tokens_per_s_per_gpu_high']:,.0f}), "
+        f"{answer['mfu_fraction']:.1%} MFU: {how}."
+    )

@@ -2,10 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
+from gpucost.answers.speed import BOUND_WORDS, Point, Roof, UnderRoofs
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics import collectives as net
@@ -77,7 +78,7 @@ def operation(
 
 def one_operation(
     catalog: Catalog, gpu: str, system: str | None, gpus: float, precision: str | None, **wanted: Any
-) -> dict[str, Any]:
+) -> UnderRoofs:
     """Answer for one operation: its intensity against the ridge, and what bounds it."""
     accelerator, node = speed.resolve_system(catalog, gpu, system)
     name = speed.default_precision(accelerator, precision)
@@ -90,7 +91,8 @@ def one_operation(
     verdict = roofline.judge(work, peak, hardware.hbm_gb_per_s, link, np.full(1, LAUNCH_S))
     time = expected_s(catalog, hardware, name, work, gpus, bool(wanted["attention"]))
     points = [point(label, work, verdict, max(time, LAUNCH_S), 1.0)]
-    return {"subject": label, **roof(accelerator.id, node.id, name, hardware, float(peak[0])), "points": points}
+    bounds = roof(accelerator.id, node.id, name, hardware, float(peak[0]))
+    return {"lead": one_lead(points[0], bounds["ridge_flop_per_byte"]), "subject": label, **bounds, "points": points}
 
 
 def expected_s(
@@ -128,7 +130,7 @@ def chip_peak(hardware: HardwareColumns, precision: str, chip: str) -> Any:
     return peak
 
 
-def roof(chip: str, system: str, precision: str, hardware: HardwareColumns, peak: float) -> dict[str, Any]:
+def roof(chip: str, system: str, precision: str, hardware: HardwareColumns, peak: float) -> Roof:
     """Return the roof of a chip: its peak, bandwidth, ridge, and the curve to draw."""
     bandwidth = float(hardware.hbm_gb_per_s[0])
     attainable = np.minimum(peak, CURVE * bandwidth * GB / TERA)
@@ -148,9 +150,7 @@ def roof(chip: str, system: str, precision: str, hardware: HardwareColumns, peak
     }
 
 
-def point(
-    name: str, work: roofline.Operation, verdict: roofline.Verdict, time_s: float, share: float
-) -> dict[str, Any]:
+def point(name: str, work: roofline.Operation, verdict: roofline.Verdict, time_s: float, share: float) -> Point:
     """Return one operation as a row: where it stands and what bounds it."""
     intensity = float(verdict.intensity_flop_per_byte[0])
     flop = float(work.flop[0])
@@ -172,11 +172,11 @@ def point(
     }
 
 
-def whole_step(catalog: Catalog, wanted: speed.Wanted) -> dict[str, Any]:
+def whole_step(catalog: Catalog, wanted: speed.Wanted) -> UnderRoofs:
     """Answer for a step of training: each part under its roofs, with the time that the model predicts for it."""
     answer = single(catalog, wanted)
     layout = answer["layout"]
-    given = {name: layout[name] for name in speed.DEGREES} | {"recompute": layout["recompute"]}
+    given: dict[str, Any] = {name: value for name, value in layout.items() if name in (*speed.DEGREES, "recompute")}
     exact = replace(wanted, **given, global_batch=layout["global_batch"], precision=layout["precision"])
     cases = speed.explicit_cases(catalog, exact)
     accelerator, node = cases.pairs[0]
@@ -194,24 +194,45 @@ def whole_step(catalog: Catalog, wanted: speed.Wanted) -> dict[str, Any]:
         peak = low if name == "matrix_s" else hardware.half_tflops
         verdict = roofline.judge(work, peak, hardware.hbm_gb_per_s, hardware.scaleup_gb_per_s, np.zeros(1))
         points.append(point(name.removesuffix("_s"), work, verdict, time, time / float(step.total_s[0])))
-    waits = host_points(step)
+    points = sorted(points + host_points(step), key=lambda row: -row["time_s"])
     return {
+        "lead": step_lead(points),
         "subject": f"a step of {answer['model']} on {layout['gpus']} × {accelerator.id}",
         **roof(accelerator.id, node.id, layout["precision"], hardware, float(low[0])),
-        "points": sorted(points + waits, key=lambda row: -row["time_s"]),
+        "points": points,
         "layout": layout,
         "step_s": answer["step_s"],
         "mfu_fraction": answer["mfu_fraction"],
     }
 
 
-def host_points(step: training.Step) -> list[dict[str, Any]]:
+def host_points(step: training.Step) -> list[Point]:
     """Return the parts that no roof of the chip explains: the host, fixed overheads, the schedule."""
-    rows = []
+    rows: list[Point] = []
     bounds = {"host_s": "host", "overhead_s": "host", "bubble_s": "schedule", "straggler_s": "schedule"}
     for name, bound in bounds.items():
         time = float(getattr(step, name)[0])
         if time > 0:
             share = time / float(step.total_s[0])
-            rows.append({"operation": name.removesuffix("_s"), "time_s": time, "share_fraction": share, "bound": bound})
+            row = {"operation": name.removesuffix("_s"), "time_s": time, "share_fraction": share, "bound": bound}
+            rows.append(cast(Point, dict.fromkeys(Point.__annotations__) | row))
     return rows
+
+
+def one_lead(row: Point, ridge: float) -> str:
+    """Return the verdict on one operation in one sentence."""
+    words, intensity = BOUND_WORDS[row["bound"]], row["intensity_flop_per_byte"]
+    if intensity is None:
+        return f"Bound by {words}: it multiplies nothing."
+    side = "above" if intensity > ridge else "below"
+    return f"Bound by {words}: {intensity:,.0f} FLOP per byte, {side} the ridge of {ridge:,.0f}."
+
+
+def step_lead(rows: Sequence[Point]) -> str:
+    """Return the verdict on a step in one sentence."""
+    shares: dict[str, float] = {}
+    for row in rows:
+        shares[row["bound"]] = shares.get(row["bound"], 0.0) + row["share_fraction"]
+    ranked = sorted(shares.items(), key=lambda item: -item[1])
+    parts = [f"{share:.0%} is bound by {BOUND_WORDS[name]}" for name, share in ranked]
+    return f"Of the step's time, {', '.join(parts)}."

@@ -1,16 +1,15 @@
 """The answer of a training estimate as a JSON-able payload; rendering needs nothing else."""
 
-from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Literal, cast
 
 import numpy as np
 
-from gpucost import __version__
+from gpucost.answers.common import Assumed, BillLine, Excluded, LayoutRow, Seller
+from gpucost.answers.training import Contract, Elsewhere, Factors, Interruptions, Option, Outcome, Speed
 from gpucost.market import assumptions as assume
 from gpucost.market.facts import Facts
 from gpucost.physics.training.steps import PARTS
-from gpucost.schemas import SCHEMA_VERSION
 from gpucost.training.cases import Cases, Problem
 from gpucost.training.costing import LINES
 from gpucost.training.rank import exclusion
@@ -31,7 +30,7 @@ def finite(value: Any) -> float | None:
     return number if np.isfinite(number) else None
 
 
-def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -> dict[str, Any]:
+def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -> Option:
     """Return one option: who, where, how many, how fast, at what cost, with its bill and its factors."""
     lines = _lines(problem, cases, case)
     offer = problem.supply.offers[int(cases.offer[case])]
@@ -61,7 +60,7 @@ def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -
     }
 
 
-def _seller(offer: Offer) -> dict[str, Any]:
+def _seller(offer: Offer) -> Seller:
     return {
         "offer_id": offer.offer_id,
         "provider": offer.provider,
@@ -76,56 +75,50 @@ def _seller(offer: Offer) -> dict[str, Any]:
     }
 
 
-def _speed(cases: Cases, case: int) -> dict[str, Any]:
+def _speed(cases: Cases, case: int) -> Speed:
     speed = cases.speed
-    names = (
-        "memory_gb",
-        "tokens_per_s_per_gpu",
-        "tokens_per_s_per_gpu_low",
-        "tokens_per_s_per_gpu_high",
-        "mfu_fraction",
-    )
     return {
-        "layout": asdict(speed.layout.layout(case)),
-        **{name: finite(getattr(speed, name)[case]) for name in names},
+        "layout": cast(LayoutRow, asdict(speed.layout.layout(case))),
+        "memory_gb": float(speed.memory_gb[case]),
+        "tokens_per_s_per_gpu": float(speed.tokens_per_s_per_gpu[case]),
+        "tokens_per_s_per_gpu_low": float(speed.tokens_per_s_per_gpu_low[case]),
+        "tokens_per_s_per_gpu_high": float(speed.tokens_per_s_per_gpu_high[case]),
+        "mfu_fraction": float(speed.mfu_fraction[case]),
         "speed_confidence": str(speed.confidence[case]),
     }
 
 
-# key of an option -> column of the costs
-_OUTCOME = {
-    "days": "calendar_days",
-    "days_low": "days_low",
-    "days_high": "days_high",
-    "gpu_hours": "gpu_hours",
-    "cost_usd": "cost_usd",
-    "cost_low_usd": "cost_low_usd",
-    "cost_high_usd": "cost_high_usd",
-    "usd_per_mtok": "usd_per_mtok",
-    "energy_kwh": "energy_kwh",
-    "kgco2e": "kgco2e",
-}
+def _outcome(cases: Cases, case: int) -> Outcome:
+    costs = cases.costs
+    return {
+        "days": float(costs.calendar_days[case]),
+        "days_low": float(costs.days_low[case]),
+        "days_high": float(costs.days_high[case]),
+        "gpu_hours": float(costs.gpu_hours[case]),
+        "cost_usd": float(costs.cost_usd[case]),
+        "cost_low_usd": float(costs.cost_low_usd[case]),
+        "cost_high_usd": float(costs.cost_high_usd[case]),
+        "usd_per_mtok": float(costs.usd_per_mtok[case]),
+        "energy_kwh": finite(costs.energy_kwh[case]),
+        "kgco2e": finite(costs.kgco2e[case]),
+    }
 
 
-def _outcome(cases: Cases, case: int) -> dict[str, Any]:
-    return {key: finite(getattr(cases.costs, name)[case]) for key, name in _OUTCOME.items()}
-
-
-def elsewhere(problem: Problem, cases: Cases, case: int) -> dict[str, Any]:
+def elsewhere(problem: Problem, cases: Cases, case: int) -> Elsewhere:
     """Return where else an option is sold, and for what."""
     offer = problem.supply.offers[int(cases.offer[case])]
     return {
         "region": offer.region or None,
         "offer_id": offer.offer_id,
         "usd_per_gpu_hour": offer.usd_per_gpu_hour,
-        "cost_usd": finite(cases.costs.cost_usd[case]),
+        "cost_usd": float(cases.costs.cost_usd[case]),
         "age_days": offer.age_days,
     }
 
 
-def factors(cases: Cases, case: int) -> dict[str, float | None]:
+def factors(cases: Cases, case: int) -> Factors:
     """Return every number that the bill follows from, with the speed's own factors."""
-    row: dict[str, float | None] = {name: finite(value) for name, value in cases.factors.row(case).items()}
+    row: Factors = {name: finite(value) for name, value in cases.factors.row(case).items()}
     row["mfu_fraction"] = finite(cases.speed.mfu_fraction[case])
     row["peak_tflops"] = finite(cases.speed.peak_tflops[case])
     for name in ("checkpoint_hours", "interval_hours", "stretch_paid_ratio", "stretch_calendar_ratio"):
@@ -135,25 +128,30 @@ def factors(cases: Cases, case: int) -> dict[str, float | None]:
     return row
 
 
-def contract(cases: Cases, case: int) -> dict[str, float | None]:
+def contract(cases: Cases, case: int) -> Contract:
     """Return the four views of the purchase apart."""
-    names = ("cash_usd", "amortised_usd", "exposure_usd", "unused_usd")
-    return {name: finite(getattr(cases.costs, name)[case]) for name in names}
+    costs = cases.costs
+    return {
+        "cash_usd": float(costs.cash_usd[case]),
+        "amortised_usd": float(costs.amortised_usd[case]),
+        "exposure_usd": float(costs.exposure_usd[case]),
+        "unused_usd": float(costs.unused_usd[case]),
+    }
 
 
-def interruptions(problem: Problem, cases: Cases, case: int) -> dict[str, Any]:
+def interruptions(problem: Problem, cases: Cases, case: int) -> Interruptions:
     """Return how interruptions lengthen the run: hours paid and calendar days apart, goodput, checkpoints."""
     costs, offer = cases.costs, int(cases.offer[case])
     return {
-        "interruptions": finite(costs.interruptions[case]),
+        "interruptions": float(costs.interruptions[case]),
         "interruption_rate_measured": bool(problem.terms.measured[offer]),
         "checkpoint_interval_hours": finite(costs.interval_hours[case]),
-        "stretch_paid_ratio": finite(costs.stretch_paid_ratio[case]),
-        "stretch_paid_low_ratio": finite(costs.stretch_low_ratio[case]),
-        "stretch_paid_high_ratio": finite(costs.stretch_high_ratio[case]),
-        "stretch_calendar_ratio": finite(costs.stretch_calendar_ratio[case]),
-        "stretch_spread_ratio": finite(costs.stretch_spread_ratio[case]),
-        "goodput_fraction": finite(costs.goodput_fraction[case]),
+        "stretch_paid_ratio": float(costs.stretch_paid_ratio[case]),
+        "stretch_paid_low_ratio": float(costs.stretch_low_ratio[case]),
+        "stretch_paid_high_ratio": float(costs.stretch_high_ratio[case]),
+        "stretch_calendar_ratio": float(costs.stretch_calendar_ratio[case]),
+        "stretch_spread_ratio": float(costs.stretch_spread_ratio[case]),
+        "goodput_fraction": float(costs.goodput_fraction[case]),
     }
 
 
@@ -163,7 +161,7 @@ def step_parts(cases: Cases, case: int) -> dict[str, float]:
     return {name: float(value) for name, value in zip(PARTS, values, strict=True) if value > 0}
 
 
-def _lines(problem: Problem, cases: Cases, case: int) -> list[dict[str, Any]]:
+def _lines(problem: Problem, cases: Cases, case: int) -> list[BillLine]:
     """Return the bill with the source of each unit price and whether the seller states it."""
     offer, terms = int(cases.offer[case]), problem.terms
     origin = {
@@ -172,12 +170,23 @@ def _lines(problem: Problem, cases: Cases, case: int) -> list[dict[str, Any]]:
         "egress": (terms.egress_source_ids[offer], bool(terms.egress_stated[offer])),
     }
     kinds = {name: kind for name, _, kind, _ in LINES}
-    rows = []
+    rows: list[BillLine] = []
     for line in cases.costs.bill(case):
         source, stated = origin[kinds[line["name"]]]
         note = line["note"] if stated else f"{line['note']}; typical price, the provider states none"
-        status = "sourced" if stated else "assumed"
-        rows.append({**line, "note": note, "source_id": source, "status": status})
+        status: Literal["sourced", "assumed"] = "sourced" if stated else "assumed"
+        rows.append(
+            {
+                "name": line["name"],
+                "quantity": line["quantity"],
+                "unit": line["unit"],
+                "unit_price_usd": line["unit_price_usd"],
+                "cost_usd": line["cost_usd"],
+                "note": note,
+                "source_id": source,
+                "status": status,
+            }
+        )
     return rows
 
 
@@ -213,10 +222,10 @@ def notes(problem: Problem, cases: Cases, case: int) -> list[str]:
     return found
 
 
-def excluded(problem: Problem, cases: Cases, number: int, left: Any) -> list[dict[str, Any]]:
+def excluded(problem: Problem, cases: Cases, number: int, left: Any) -> list[Excluded]:
     """Return the offers that are no option, each with the reason; equal reasons of one product are one entry."""
     request = problem.requests[number]
-    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    found: dict[tuple[str, ...], Excluded] = {}
     for case in left:
         offer = problem.supply.offers[int(cases.offer[case])]
         reason = exclusion(problem, cases, request, int(case))
@@ -237,7 +246,7 @@ def excluded(problem: Problem, cases: Cases, number: int, left: Any) -> list[dic
     return list(found.values())
 
 
-def assumption_rows(facts: Facts, problem: Problem) -> list[dict[str, Any]]:
+def assumption_rows(facts: Facts, problem: Problem) -> list[Assumed]:
     """Return what was assumed about the run beside its steps, each with its range and where it comes from."""
     own = {
         "ramp_hours": assume.RAMP_HOURS,
@@ -247,7 +256,7 @@ def assumption_rows(facts: Facts, problem: Problem) -> list[dict[str, Any]]:
         "state_bytes_per_parameter": assume.STATE_BYTES_PER_PARAMETER,
         "evaluation_fraction": assume.EVALUATION_FRACTION._replace(value=problem.requests[0].evaluation_fraction),
     }
-    rows = [
+    rows: list[Assumed] = [
         {
             "name": name,
             "value": item.value,
@@ -276,31 +285,3 @@ def assumption_rows(facts: Facts, problem: Problem) -> list[dict[str, Any]]:
         }
     )
     return rows
-
-
-def frame(request: Mapping[str, Any], facts: Facts, kind: str = "estimate") -> dict[str, Any]:
-    """Return the keys that every answer starts with."""
-    return {
-        "kind": kind,
-        "schema_version": SCHEMA_VERSION,
-        "gpucost_version": __version__,
-        "request": dict(request),
-        "as_of": facts.as_of.isoformat(),
-        "catalog_version": facts.catalog_version,
-    }
-
-
-def sources(facts: Facts, ids: Any) -> dict[str, dict[str, Any]]:
-    """Return the rows of the sources that an answer leans on."""
-    found = {}
-    for name in dict.fromkeys(item for item in ids if item):
-        try:
-            row = facts.sources[name]
-        except KeyError:
-            continue
-        found[name] = {
-            key: value.isoformat() if hasattr(value, "isoformat") else value
-            for key, value in row.items()
-            if key in ("publisher", "title", "locator", "published_on", "accessed_on")
-        }
-    return found

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.answers.training import Alternative, Driver, Size
 from gpucost.physics.training.steps import PARTS
 from gpucost.training.answer import finite
 from gpucost.training.cases import Cases, Problem, evaluate
@@ -35,7 +36,7 @@ PART_NOTES = {
 }
 
 
-def scaling(problem: Problem, cases: Cases, best: int) -> list[dict[str, Any]]:
+def scaling(problem: Problem, cases: Cases, best: int) -> list[Size]:
     """Return how cost and time trade off with the size of the cluster, on the offer of one case."""
     request, offer, chosen = int(cases.request[best]), int(cases.offer[best]), int(cases.gpus[best])
     supply = problem.supply
@@ -53,7 +54,7 @@ def scaling(problem: Problem, cases: Cases, best: int) -> list[dict[str, Any]]:
     return [rows[count] for count in counts if rows[count]["cost_usd"] is not None]
 
 
-def _size(cases: Cases, case: int, chosen: bool) -> dict[str, Any]:
+def _size(cases: Cases, case: int, chosen: bool) -> Size:
     """Return one size of cluster: what it costs, how long it takes, how well it runs."""
     fits = bool(cases.speed.fits[case])
     return {
@@ -69,7 +70,7 @@ def _size(cases: Cases, case: int, chosen: bool) -> dict[str, Any]:
     }
 
 
-def alternatives(problem: Problem, cases: Cases, order: Indices) -> list[dict[str, Any]]:
+def alternatives(problem: Problem, cases: Cases, order: Indices) -> list[Alternative]:
     """Return the cheapest option of each way to buy the accelerator of the first option, and what it saves.
 
     Savings are against the cheapest on-demand option of the same accelerator; the amortised cost is that of the
@@ -89,7 +90,7 @@ def alternatives(problem: Problem, cases: Cases, order: Indices) -> list[dict[st
     return sorted(rows, key=lambda row: row["cost_usd"])
 
 
-def _alternative(problem: Problem, cases: Cases, case: int, base: float | None) -> dict[str, Any]:
+def _alternative(problem: Problem, cases: Cases, case: int, base: float | None) -> Alternative:
     offer, costs = problem.supply.offers[int(cases.offer[case])], cases.costs
     cost, amortised = float(costs.cost_usd[case]), float(costs.amortised_usd[case])
     return {
@@ -101,14 +102,14 @@ def _alternative(problem: Problem, cases: Cases, case: int, base: float | None) 
         "region": offer.region or None,
         "gpu": offer.gpu,
         "gpus": int(cases.gpus[case]),
-        "days": finite(costs.calendar_days[case]),
+        "days": float(costs.calendar_days[case]),
         "cost_usd": cost,
-        "cost_low_usd": finite(costs.cost_low_usd[case]),
-        "cost_high_usd": finite(costs.cost_high_usd[case]),
+        "cost_low_usd": float(costs.cost_low_usd[case]),
+        "cost_high_usd": float(costs.cost_high_usd[case]),
         "saving_usd": None if base is None else base - cost,
         "saving_fraction": None if base is None else 1 - cost / base,
         "amortised_usd": amortised,
-        "exposure_usd": finite(costs.exposure_usd[case]),
+        "exposure_usd": float(costs.exposure_usd[case]),
         "note": _alternative_note(problem, cases, case),
     }
 
@@ -122,11 +123,11 @@ def _alternative_note(problem: Problem, cases: Cases, case: int) -> str:
     return ""
 
 
-def drivers(cases: Cases, best: int) -> list[dict[str, Any]]:
+def drivers(cases: Cases, best: int) -> list[Driver]:
     """Return what dominates the cost: the lines of the bill, the steps' hours split by the parts of a step."""
     total = float(cases.costs.cost_usd[best])
     seconds = cases.speed.parts_s[best] / cases.speed.parts_s[best].sum()
-    rows = []
+    rows: list[Driver] = []
     for line in cases.costs.bill(best):
         share = line["cost_usd"] / total
         if line["name"] != "compute":

@@ -1,12 +1,15 @@
 """From a request to its answer: facts, cases, ranking, follow-ups, payload."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost import __version__
+from gpucost.answers.common import cited, frame
+from gpucost.answers.training import Estimate, RankedOption
+from gpucost.answers.training import Workload as WorkloadRow
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.market import pool
 from gpucost.market.assumptions import failures_per_gpu_year
@@ -37,12 +40,12 @@ Flags = NDArray[np.bool_]
 Indices = NDArray[np.int64]
 
 
-def estimate(request: TrainingRequest, catalog: "Catalog", *, with_facts: bool = True) -> dict[str, Any]:
+def estimate(request: TrainingRequest, catalog: "Catalog", *, with_facts: bool = True) -> Estimate:
     """Answer a training request from a catalog; `with_facts` embeds what a rerun needs."""
     architecture = catalog.architecture(request.model)
     market, mask = select(request, catalog)
     found = answer_request(request, architecture, market, mask, calibration_of(catalog))
-    return found | {"facts": embed(market.facts, mask, architecture)} if with_facts else found
+    return {**found, "facts": embed(market.facts, mask, architecture)} if with_facts else found
 
 
 def calibration_of(catalog: "Catalog") -> Calibration:
@@ -108,7 +111,7 @@ def make_problem(
 
 def answer_request(
     request: TrainingRequest, architecture: Architecture, market: Market, mask: Flags, calibration: Calibration
-) -> dict[str, Any]:
+) -> Estimate:
     """Answer one request over a market; the same path serves a fresh estimate and a rerun."""
     problem = make_problem((request,), (architecture,), market, (mask,), calibration)
     cases, judged = search(problem)
@@ -121,12 +124,12 @@ def answer_request(
 
 def payload(
     problem: Problem, market: Market, cases: Cases, judged: Indices, ranking: Ranking, architecture: Architecture
-) -> dict[str, Any]:
+) -> Estimate:
     """Build the answer's payload."""
     request, facts, order = problem.requests[0], market.facts, ranking.order
     groups = fold(problem, cases, order)
     shown = groups[: request.top] if request.top else groups
-    options = [
+    options: list[RankedOption] = [
         {
             **answer.option(problem, facts, cases, group[0], ranking.first_rank + place),
             "also_in": [answer.elsewhere(problem, cases, case) for case in group[1:]],
@@ -141,9 +144,11 @@ def payload(
         + [architecture.source_id]
     )
     return {
-        **answer.frame(request.to_dict(), facts),
+        "kind": "estimate",
+        "gpucost_version": __version__,
+        **frame(request.to_dict(), facts.as_of, facts.catalog_version),
         "calibration": calibration_digest(problem.calibration),
-        "summary": " ".join([*said(problem, request, architecture), lead(options[0], len(groups))]),
+        "lead": " ".join([*said(problem, request, architecture), lead(options[0], len(groups))]),
         "workload": workload_row(problem, architecture),
         "options": options,
         "options_found": len(groups),
@@ -155,7 +160,7 @@ def payload(
         "assumptions": assumptions,
         "not_included": list(answer.NOT_INCLUDED),
         "warnings": warnings(problem, cases, ranking),
-        "sources": answer.sources(facts, ids),
+        "sources": cited(facts.sources, ids),
     }
 
 
@@ -179,7 +184,7 @@ def fold(problem: Problem, cases: Cases, order: Indices) -> list[list[int]]:
     return list(groups.values())
 
 
-def workload_row(problem: Problem, architecture: Architecture) -> dict[str, Any]:
+def workload_row(problem: Problem, architecture: Architecture) -> WorkloadRow:
     """Return what is trained, in numbers."""
     workload, size, request = problem.workloads[0], problem.sizes[0], problem.requests[0]
     return {
@@ -198,7 +203,7 @@ def workload_row(problem: Problem, architecture: Architecture) -> dict[str, Any]
     }
 
 
-def lead(best: Mapping[str, Any], count: int) -> str:
+def lead(best: RankedOption, count: int) -> str:
     """Say the answer in one sentence."""
     where = f" in {best['region']}" if best["region"] else ""
     option = best["option"].replace("_", " ")

@@ -6,8 +6,11 @@ on another.
 
 from collections.abc import Mapping, Sequence
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
+from gpucost import __version__
+from gpucost.answers.common import frame
+from gpucost.answers.training import Sweep, SweepRow
 from gpucost.errors import UsageError
 from gpucost.training import answer
 from gpucost.training.cases import search
@@ -54,7 +57,7 @@ def grid(**axes: Any) -> list[TrainingRequest]:
     return [make_request(**dict(zip(lists, values, strict=True))) for values in product(*lists.values())]
 
 
-def sweep(requests: Sequence[TrainingRequest], catalog: "Catalog") -> dict[str, Any]:
+def sweep(requests: Sequence[TrainingRequest], catalog: "Catalog") -> Sweep:
     """Return the first option of every request, or the reason why there is none."""
     if not requests:
         raise UsageError("a sweep needs at least one request.")
@@ -67,19 +70,23 @@ def sweep(requests: Sequence[TrainingRequest], catalog: "Catalog") -> dict[str, 
         tuple(requests), architectures, market, tuple(mask for _, mask in chosen), calibration_of(catalog)
     )
     cases, judged = search(problem)
-    rows = []
+    rows: list[SweepRow] = []
     for number, request in enumerate(requests):
         own = judged[cases.request[judged] == number]
         ranking = rank(problem, cases, number, own)
         found: Mapping[str, Any]
         if len(ranking.order):
             best = answer.option(problem, market.facts, cases, int(ranking.order[0]), ranking.first_rank)
-            found = {**{name: best[name] for name in COLUMNS}, "reason": None}
+            found = {**{name: value for name, value in best.items() if name in COLUMNS}, "reason": None}
         else:
             found = {**dict.fromkeys(COLUMNS), "reason": str(nothing(problem, cases, request, own))}
-        rows.append({"model": request.model, "tokens": request.tokens, **_asked(request), **found})
+        asked = {"model": request.model, "tokens": request.tokens, **_asked(request)}
+        rows.append(cast(SweepRow, {**asked, **found}))
     return {
-        **answer.frame({"requests": len(requests)}, market.facts, "sweep"),
+        "kind": "sweep",
+        "gpucost_version": __version__,
+        **frame({"requests": len(requests)}, market.facts.as_of, market.facts.catalog_version),
+        "lead": f"{len(rows):,} cases.",
         "rows": rows,
         "warnings": [],
         "sources": {},

@@ -4,12 +4,12 @@ A prediction looks at the layout, the recipe and the software's name, never at a
 """
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
+from gpucost.answers.checks import Report, Skipped
 from gpucost.errors import UsageError
 from gpucost.physics.columns import Floats, layout_columns
 from gpucost.physics.training.memory import training_memory
@@ -101,17 +101,17 @@ def row_recipe(row: Row, read: TrainingRow) -> MemoryRecipe:
     )
 
 
-def predict_peak_memory(rows: Sequence[Row], facts: Facts) -> tuple[Floats, list[dict[str, str]]]:
+def predict_peak_memory(rows: Sequence[Row], facts: Facts) -> tuple[Floats, list[Skipped]]:
     """Return the predicted peak of each row in units of 1e9 bytes (NaN where it cannot be read) and the reasons."""
     peaks, _, skipped = predict_with_range(rows, facts)
     return peaks, skipped
 
 
-def predict_with_range(rows: Sequence[Row], facts: Facts) -> tuple[Floats, Floats, list[dict[str, str]]]:
+def predict_with_range(rows: Sequence[Row], facts: Facts) -> tuple[Floats, Floats, list[Skipped]]:
     """Return the predicted peaks, the factor within which each is expected, and why rows were skipped."""
     peaks, ratios = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
     readable: list[tuple[int, TrainingRow, Row]] = []
-    skipped = []
+    skipped: list[Skipped] = []
     for place, row in enumerate(rows):
         try:
             readable.append((place, read_row(row, facts), row))
@@ -133,7 +133,7 @@ def predict_with_range(rows: Sequence[Row], facts: Facts) -> tuple[Floats, Float
     return peaks, ratios, skipped
 
 
-def validate(rows: Sequence[Row], facts: Facts, *, core: bool = False) -> Mapping[str, Any] | dict[str, Any]:
+def validate(rows: Sequence[Row], facts: Facts, *, core: bool = False) -> Report:
     """Return the report over the rows that carry a measured peak."""
     measured = [(row, wording.number(row.get(METRIC))) for row in rows]
     chosen = [

@@ -6,9 +6,13 @@ one: a source is one voice, however many rows it publishes.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from datetime import date
+from typing import Any, cast
 
 import numpy as np
+
+from gpucost.answers import checks as shape
+from gpucost.answers.common import frame
 
 SMALL_SOURCE_ROWS = 5
 POOLED = "sources with fewer than five rows"
@@ -53,7 +57,7 @@ def pooled_sources(items: Sequence[Item]) -> list[str]:
     return [item.source if counts[item.source] >= SMALL_SOURCE_ROWS else POOLED for item in items]
 
 
-def statistics(items: Sequence[Item]) -> dict[str, Any]:
+def statistics(items: Sequence[Item]) -> shape.Errors:
     """Return the figures of a set of predictions; None where there are none.
 
     >>> rows = [Item(str(k), "a", "m", 100.0, p, p - 15, p + 15) for k, p in enumerate((90.0, 110.0, 120.0))]
@@ -62,7 +66,7 @@ def statistics(items: Sequence[Item]) -> dict[str, Any]:
     (0.1, 0.667)
     """
     if not items:
-        return {"predicted": 0, **dict.fromkeys(FIGURES)}
+        return cast(shape.Errors, {"predicted": 0, **dict.fromkeys(FIGURES)})
     error = np.array([item.error_fraction for item in items])
     size = np.abs(error)
     sources = np.array(pooled_sources(items))
@@ -85,8 +89,8 @@ def statistics(items: Sequence[Item]) -> dict[str, Any]:
 
 
 def by_source(
-    items: Sequence[Item], skipped: Sequence[Mapping[str, str]], sources: Mapping[str, str]
-) -> list[dict[str, Any]]:
+    items: Sequence[Item], skipped: Sequence[shape.Skipped], sources: Mapping[str, str]
+) -> list[shape.SourceErrors]:
     """Return the figures of each source, and how many of its rows were skipped."""
     found: dict[str, list[Item]] = {}
     for item in items:
@@ -95,40 +99,62 @@ def by_source(
     for entry in skipped:
         name = sources.get(entry["id"], "")
         lost[name] = lost.get(name, 0) + 1
-    kept = (
-        "predicted",
-        "median_abs_error_fraction",
-        "p90_abs_error_fraction",
-        "bias_fraction",
-        "interval_coverage_fraction",
-    )
-    rows = []
+    rows: list[shape.SourceErrors] = []
     for name in sorted({*found, *lost}):
         figures = statistics(found.get(name, []))
         rows.append(
-            {"source": name, "rows": len(found.get(name, [])) + lost.get(name, 0), "skipped": lost.get(name, 0)}
-            | {key: figures[key] for key in kept}
+            {
+                "source": name,
+                "rows": len(found.get(name, [])) + lost.get(name, 0),
+                "skipped": lost.get(name, 0),
+                "predicted": figures["predicted"],
+                "median_abs_error_fraction": figures["median_abs_error_fraction"],
+                "p90_abs_error_fraction": figures["p90_abs_error_fraction"],
+                "bias_fraction": figures["bias_fraction"],
+                "interval_coverage_fraction": figures["interval_coverage_fraction"],
+            }
         )
     return rows
 
 
 def payload(
-    rows: int, items: Sequence[Item], skipped: Sequence[Mapping[str, str]], sources: Mapping[str, str], **more: Any
-) -> dict[str, Any]:
+    rows: int, items: Sequence[Item], skipped: Sequence[shape.Skipped], sources: Mapping[str, str], **more: Any
+) -> shape.Report:
     """Return the whole report as a JSON-able mapping."""
     ranked = sorted(items, key=lambda item: (-abs(np.log(item.predicted / item.measured)), item.id))
-    return {
+    found = {
         "rows": rows,
         "skipped": list(skipped),
         **statistics(items),
         "by_source": by_source(items, skipped, sources),
         "worst": [item.id for item in ranked[:WORST]],
         "items": [as_row(item) for item in items],
-        **more,
+    }
+    return cast(shape.Report, found | more)
+
+
+def answer(found: shape.Report, request: Mapping[str, Any], as_of: date, catalog_version: str) -> shape.Validation:
+    """Return a report as an answer."""
+    return {
+        **found,
+        **frame(request, as_of, catalog_version),
+        "lead": lead(found),
+        "warnings": [],
+        "sources": {},
     }
 
 
-def as_row(item: Item) -> dict[str, Any]:
+def lead(found: shape.Report) -> str:
+    """Return the answer in one sentence."""
+    macro, median = found["macro_median_abs_error_fraction"], found["median_abs_error_fraction"]
+    if macro is None or median is None:
+        return f"None of {found['rows']} rows could be predicted."
+    return (
+        f"{found['predicted']} of {found['rows']} rows predicted: the median error is {macro:.1%} as the mean over "
+        f"sources, {median:.1%} over rows; {found['method']}."
+    )
+
+
+def as_row(item: Item) -> shape.Item:
     """Return an item as a mapping."""
-    row = asdict(item)
-    return row | {"notes": list(item.notes), "error_fraction": item.error_fraction}
+    return cast(shape.Item, asdict(item) | {"notes": list(item.notes), "error_fraction": item.error_fraction})

@@ -1,10 +1,10 @@
 """The validations that the command and the library offer: one function per kind."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
+from gpucost.answers.checks import Baseline, Report
 from gpucost.catalog import Catalog
 from gpucost.physics.training import calibration as cal
 from gpucost.validation import fitted, report, training
@@ -31,7 +31,7 @@ def rows_of(catalog: Catalog, path: str | None) -> Sequence[Row]:
 
 def validate_training(
     catalog: Catalog, path: str | None = None, *, leave_out: str | None = None, core: bool = False
-) -> dict[str, Any]:
+) -> Report:
     """Predict training runs; `leave_out` names what is held out of the fit, `core` keeps the rows well suited."""
     found = measurements_of(catalog, path)
     calibration = fitted.current(catalog)
@@ -57,7 +57,7 @@ def only_core(found: training.Measurements) -> training.Measurements:
     return training.Measurements(rows, measured, found.skipped, found.sources, len(rows) + len(found.skipped))
 
 
-def baselines(found: training.Measurements) -> dict[str, Any]:
+def baselines(found: training.Measurements) -> dict[str, Baseline]:
     """Return the figures of two rules that a model must beat, on the same rows."""
     if not found.rows:
         return {}
@@ -66,18 +66,22 @@ def baselines(found: training.Measurements) -> dict[str, Any]:
         "constant_mfu": training.constant_mfu(found),
         "six_n_d_at_40_percent": training.rule_of_thumb(found),
     }
-    kept = ("predicted", "median_abs_error_fraction", "p90_abs_error_fraction", "macro_median_abs_error_fraction")
-    answer = {}
+    answer: dict[str, Baseline] = {}
     for name, logged in rules.items():
         timed = [item for item in training.items_of(found, logged, width) if item.group not in training.FLOP_BASES]
         figures = report.statistics(timed)
-        answer[name] = {key: figures[key] for key in kept}
+        answer[name] = {
+            "predicted": figures["predicted"],
+            "median_abs_error_fraction": figures["median_abs_error_fraction"],
+            "p90_abs_error_fraction": figures["p90_abs_error_fraction"],
+            "macro_median_abs_error_fraction": figures["macro_median_abs_error_fraction"],
+        }
     return answer
 
 
 def validate_memory(
     catalog: Catalog, path: str | None = None, *, leave_out: str | None = None, core: bool = False
-) -> dict[str, Any]:
+) -> Report:
     """Predict the peak memory of rows that carry one; there is no calibration to leave anything out of."""
     from gpucost.validation import memory
 
@@ -86,4 +90,4 @@ def validate_memory(
         if path
         else [*catalog.rows("training_measurements"), *catalog.rows("memory_measurements")]
     )
-    return dict(memory.validate(rows, catalog, core=core))
+    return memory.validate(rows, catalog, core=core)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.answers.checks import Report, Skipped
 from gpucost.errors import UsageError
 from gpucost.physics.columns import Floats
 from gpucost.physics.serving.efficiency import DEFAULTS
@@ -60,7 +61,7 @@ class Measurements:
     rows: list[ServingRow]
     figures: list[Measured]
     loaded: list[Measured]  # time to the first token under load
-    skipped: list[dict[str, str]]
+    skipped: list[Skipped]
     sources: dict[str, str]
     total: int
 
@@ -210,12 +211,12 @@ def load(rows: Sequence[Mapping[str, Any]]) -> Calibration:
     return Calibration(values, ranges)
 
 
-def report_payload(found: Measurements, calibration: Calibration, **more: Any) -> dict[str, Any]:
+def report_payload(found: Measurements, calibration: Calibration, **more: Any) -> Report:
     """Return the report: all items, the two groups apart, and times under load apart from both."""
     items, loaded = predict(found, calibration)
     answer = report.payload(found.total, items, found.skipped, found.sources, **more)
-    for group in ("stated", "saturation"):
-        answer[group] = report.statistics([item for item in items if item.group == group])
+    answer["stated"] = report.statistics([item for item in items if item.group == "stated"])
+    answer["saturation"] = report.statistics([item for item in items if item.group == "saturation"])
     answer["predicted"], answer["figures"] = len({figure.row for figure in found.figures}), len(items)
     answer["by_metric"] = {name: report.statistics([item for item in items if item.metric == name]) for name in METRICS}
     answer["loaded_ttft"] = [report.as_row(item) for item in loaded]
@@ -225,9 +226,7 @@ def report_payload(found: Measurements, calibration: Calibration, **more: Any) -
     return answer
 
 
-def validate(
-    catalog: Any, path: str | None = None, *, leave_out: str | None = None, core: bool = False
-) -> dict[str, Any]:
+def validate(catalog: Any, path: str | None = None, *, leave_out: str | None = None, core: bool = False) -> Report:
     """Predict serving runs; `leave_out` names what is held out of the fit, `core` keeps the rows well suited."""
     from gpucost.validation.training import read_file
 
@@ -266,7 +265,7 @@ def only_core(found: Measurements) -> Measurements:
     )
 
 
-def held_out_payload(found: Measurements, calibration: Calibration, grouping: str, core: bool) -> dict[str, Any]:
+def held_out_payload(found: Measurements, calibration: Calibration, grouping: str, core: bool) -> Report:
     """Return the report of predictions, each made with a calibration fitted to the other groups."""
     from gpucost.validation.serving_fit import leave_one_out, observe
 
@@ -281,6 +280,6 @@ def held_out_payload(found: Measurements, calibration: Calibration, grouping: st
     rows = found.total - sum(row.source == OWN_SOURCE for row in found.rows)
     more = {"kind": "validation", "validated": "serving", "method": method}
     answer = report.payload(rows, items, found.skipped, found.sources, **more)
-    for group in ("stated", "saturation"):
-        answer[group] = report.statistics([item for item in items if item.group == group])
+    answer["stated"] = report.statistics([item for item in items if item.group == "stated"])
+    answer["saturation"] = report.statistics([item for item in items if item.group == "saturation"])
     return answer

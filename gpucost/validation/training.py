@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.answers.checks import Report, Skipped
 from gpucost.errors import DataError, UsageError
 from gpucost.physics import transformer
 from gpucost.physics.columns import Flags, Floats, layout_columns
@@ -43,7 +44,7 @@ class Measurements:
 
     rows: list[TrainingRow]
     measured: list[Measured]
-    skipped: list[dict[str, str]]
+    skipped: list[Skipped]
     sources: dict[str, str]  # id -> source
     total: int
 
@@ -67,7 +68,7 @@ def gather(rows: Sequence[Row], facts: Facts) -> Measurements:
     """Read every row; what cannot be computed or compared is skipped with its reason."""
     kept: list[TrainingRow] = []
     values: list[Measured] = []
-    skipped: list[dict[str, str]] = []
+    skipped: list[Skipped] = []
     sources: dict[str, str] = {}
     for index, row in enumerate(rows):
         name = str(row.get("id") or f"row {index + 2}")
@@ -93,7 +94,7 @@ def computable(found: Measurements) -> Measurements:
     with np.errstate(all="ignore"):
         finite = np.isfinite(cal.log_predicted(observe(found), DEFAULTS)).tolist()
     reason = "its numbers describe no possible step"
-    odd = [{"id": row.id, "reason": reason} for row, good in zip(found.rows, finite, strict=True) if not good]
+    odd: list[Skipped] = [{"id": row.id, "reason": reason} for row, good in zip(found.rows, finite, strict=True) if not good]
     rows = [row for row, good in zip(found.rows, finite, strict=True) if good]
     measured = [value for value, good in zip(found.measured, finite, strict=True) if good]
     return Measurements(rows, measured, [*found.skipped, *odd], found.sources, found.total)
@@ -319,7 +320,7 @@ def constant_mfu(found: Measurements) -> Floats:
     return logged
 
 
-def report_payload(found: Measurements, items: Sequence[report.Item], **more: Any) -> dict[str, Any]:
+def report_payload(found: Measurements, items: Sequence[report.Item], **more: Any) -> Report:
     """Return the report: figures over rows with a stated speed, time or hours; those from FLOP rates apart."""
     timed = [item for item in items if item.group not in FLOP_BASES]
     rated = [item for item in items if item.group in FLOP_BASES]

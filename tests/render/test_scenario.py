@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gpucost.answer_schemas import answer_schema
+from gpucost.answers.schema import answer_schema
 from gpucost.api.report import report
 from gpucost.api.scenario import PARTS, example, json_schema, make_scenario, read_scenario
 from gpucost.cli import cli
@@ -167,7 +167,7 @@ def test_answers_are_what_their_schema_says(kind: str) -> None:
 
 def test_a_report_is_what_its_schema_says(small: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    jsonschema.validate(json.loads(dumps(report(small).to_dict())), answer_schema("report"))
+    jsonschema.validate(json.loads(dumps(report(small).to_dict())), answer_schema("scenario"))
 
 
 @pytest.mark.parametrize("kind", ["training", "serving"])

@@ -99,7 +99,7 @@ def test_a_7b_model_trains_on_eight(catalog):
 def test_weights_said_in_the_wrong_precision(catalog, model, precision, claimed_gb, really):
     found = gpucost.audit(model=model, precision=precision, weights_gb=claimed_gb, catalog=catalog)
     assert found.verdict == "impossible"
-    assert f"their size in {really}" in found.payload["summary"]
+    assert f"their size in {really}" in found.payload["lead"]
 
 
 def test_right_claims_about_weights_pass(catalog):
@@ -189,7 +189,7 @@ def test_two_consumer_cards_at_full_use(catalog):
 def test_owning_that_costs_as_much_as_renting_never_pays_back(catalog):
     found = gpucost.audit(buy="100k", rent_monthly="1k", own_monthly="2k", catalog=catalog)
     assert found.verdict == "impossible"
-    assert "never pays back" in found.payload["summary"]
+    assert "never pays back" in found.payload["lead"]
 
 
 def test_present_value_of_an_annuity():

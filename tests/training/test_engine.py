@@ -318,7 +318,7 @@ def test_the_answer_names_what_people_ask_next():
     assert {row["option"] for row in found["alternatives"]} == {"on_demand", "spot", "reserved"}
     assert sum(row["share_fraction"] for row in found["drivers"]) == pytest.approx(1, abs=0.05)
     assert found["not_included"]
-    assert "30 days (assumed" in found["summary"]
+    assert "30 days (assumed" in found["lead"]
 
 
 def test_energy_and_carbon_by_hand():

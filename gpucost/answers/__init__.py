@@ -1,0 +1,48 @@
+"""The typed answer of every question, from which JSON schemas, the columns of CSV and the renderers' keys follow.
+
+One module per room: what an answer holds, key by key. Producers are annotated with these types and renderers take
+them, so that the type checker proves every key on both sides; a test holds real answers against their schemas.
+
+A type in `Annotated[Row, float]` is a row that holds further keys beside its own, each of that type.
+"""
+
+from importlib import import_module
+
+SCHEMA_VERSION = "2"  # of every JSON answer: a key that changes its meaning or its name raises it
+
+# kind of answer -> the type in this package, and the key of its main list: what CSV and data frames hold
+KINDS = {
+    "estimate": ("training:Estimate", "options"),
+    "sweep": ("training:Sweep", "rows"),
+    "comparison": ("training:Comparison", "changes"),
+    "rerun": ("training:Rerun", "differences"),
+    "inference": ("serving:Inference", "options"),
+    "serving_fit": ("serving:ServingFit", "options"),
+    "tco": ("ownership:Tco", "cash_flows"),
+    "mix": ("ownership:Mix", "months"),
+    "throughput": ("speed:Throughput", "parts"),
+    "roofline": ("speed:Roofline", "points"),
+    "fit": ("memory:Fit", "components"),
+    "audit": ("checks:Audit", "checks"),
+    "validation": ("checks:Validation", "items"),
+    "scenario": ("scenario:Scenario", "parts"),
+}
+
+
+def answer_type(kind: str) -> type:
+    """Return the type of a kind of answer.
+
+    >>> answer_type("tco").__name__
+    'Tco'
+    """
+    module, _, name = KINDS[kind][0].partition(":")
+    found: type = getattr(import_module(f"gpucost.answers.{module}"), name)
+    return found
+
+
+def main_list(kind: str) -> str:
+    """Return the key of an answer's main list."""
+    return KINDS[kind][1] if kind in KINDS else "rows"
+
+
+__all__ = ["KINDS", "SCHEMA_VERSION", "answer_type", "main_list"]

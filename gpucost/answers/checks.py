@@ -1,0 +1,110 @@
+"""Answers that hold something against something: a claim against facts, predictions against runs."""
+
+from typing import Literal, NotRequired, TypedDict
+
+from gpucost.answers.common import Answer
+
+
+class CheckRow(TypedDict):
+    """One check: `value` is what the claim says or implies, `low`, `typical` and `high` what would be true."""
+
+    name: str
+    verdict: str
+    value: float | None
+    low: float | None
+    typical: float | None
+    high: float | None
+    unit: str
+    explanation: str
+
+
+class Audit(Answer):
+    """Whether a claim is possible."""
+
+    kind: Literal["audit"]
+    verdict: str
+    checks: list[CheckRow]
+    notes: list[str]
+
+
+class Baseline(TypedDict):
+    """The errors of a rule to beat."""
+
+    predicted: int
+    median_abs_error_fraction: float | None
+    p90_abs_error_fraction: float | None
+    macro_median_abs_error_fraction: float | None
+
+
+class Errors(Baseline):
+    """The errors of a set of predictions."""
+
+    interval_coverage_fraction: float | None
+    median_high_low_ratio: float | None
+    bias_fraction: float | None
+    source_bias_sd_fraction: float | None
+    within_source_fraction: float | None
+
+
+class SourceErrors(TypedDict):
+    """The errors of one source."""
+
+    source: str
+    rows: int
+    skipped: int
+    predicted: int
+    median_abs_error_fraction: float | None
+    p90_abs_error_fraction: float | None
+    bias_fraction: float | None
+    interval_coverage_fraction: float | None
+
+
+class Item(TypedDict):
+    """One prediction beside its measurement."""
+
+    id: str
+    source: str
+    metric: str
+    measured: float
+    predicted: float
+    low: float
+    high: float
+    group: str
+    notes: list[str]
+    error_fraction: float
+
+
+class Skipped(TypedDict):
+    """A row that could not be predicted, and why."""
+
+    id: str
+    reason: str
+
+
+class Report(Errors):
+    """The errors of all predictions, by source, and one by one."""
+
+    kind: Literal["validation"]
+    validated: Literal["training", "memory", "serving"]
+    method: str
+    rows: int
+    skipped: list[Skipped]
+    by_source: list[SourceErrors]
+    worst: list[str]
+    items: list[Item]
+    # training
+    baselines: NotRequired[dict[str, Baseline]]
+    from_flop_rates: NotRequired[Errors]
+    # memory
+    by_recompute: NotRequired[dict[str, Errors]]
+    # serving
+    stated: NotRequired[Errors]
+    saturation: NotRequired[Errors]
+    figures: NotRequired[int]
+    by_metric: NotRequired[dict[str, Errors]]
+    loaded_ttft: NotRequired[list[Item]]
+    caveat: NotRequired[str]
+
+
+class Validation(Answer, Report):
+    """Predictions against measurements."""

@@ -1,0 +1,162 @@
+"""What answers share: the frame around each of them, the lines of a bill, assumptions, and what was left out."""
+
+from collections.abc import Iterable, Mapping
+from datetime import date
+from typing import Any, TypedDict
+
+from gpucost.answers import SCHEMA_VERSION
+
+Request = Mapping[str, Any]  # what was asked, by the names of the arguments
+
+
+class Source(TypedDict):
+    """Where a number comes from: a row of sources.csv."""
+
+    publisher: str | None
+    title: str | None
+    locator: str | None
+    published_on: str | None
+    accessed_on: str | None
+
+
+class Frame(TypedDict):
+    """The keys that every answer has."""
+
+    schema_version: str
+    request: Request
+    as_of: str
+    catalog_version: str
+
+
+class Answer(Frame):
+    """The keys around what was asked for; `lead` is the answer in its first sentences."""
+
+    lead: str
+    warnings: list[str]
+    sources: dict[str, Source]
+
+
+class BillLine(TypedDict):
+    """One line of a bill: quantity × unit price, rounded to cents."""
+
+    name: str
+    quantity: float
+    unit: str
+    unit_price_usd: float
+    cost_usd: float
+    source_id: str
+    status: str
+    note: str
+
+
+class Assumed(TypedDict):
+    """A value that an answer rests on, with its range, and where it comes from."""
+
+    name: str
+    value: float | str | None
+    unit: str
+    low: float | None
+    high: float | None
+    status: str
+    source_id: str | None
+    note: str
+
+
+class Excluded(TypedDict):
+    """An offer that is no option, with the reason; `regions` lists where it is sold."""
+
+    provider: str
+    instance_type: str
+    option: str
+    gpu: str
+    reason: str
+    regions: list[str]
+
+
+class Seller(TypedDict):
+    """Who sells an offer, where, on which terms."""
+
+    offer_id: str
+    provider: str
+    instance_type: str
+    region: str | None
+    region_scope: str
+    option: str
+    tier: str | None
+    term_months: int
+    payment: str
+    gpu: str
+
+
+class Seen(TypedDict):
+    """How old a price is and how far to trust it."""
+
+    price_observed_on: str
+    age_days: int
+    price_stale: bool
+    price_book: str
+    price_kind: str
+    price_confidence: str
+
+
+class LayoutRow(TypedDict):
+    """How a training job is spread (`gpucost.types.Layout`)."""
+
+    gpus: int
+    tensor: int
+    pipeline: int
+    context: int
+    expert: int
+    data: int
+    sharding: int
+    micro_batch: int
+    global_batch: int
+    virtual_stages: int
+    recompute: str
+    precision: str
+
+
+class FormulaLine(TypedDict):
+    """A derived number: its formula over the names before it, and its value."""
+
+    name: str
+    unit: str
+    formula: str
+    value: float | None
+
+
+def frame(request: Request, as_of: date, catalog_version: str) -> Frame:
+    """Return the keys that every answer starts with."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "request": dict(request),
+        "as_of": as_of.isoformat(),
+        "catalog_version": catalog_version,
+    }
+
+
+def cited(known: Mapping[str, Mapping[str, Any]], ids: Iterable[str | None]) -> dict[str, Source]:
+    """Return the sources that an answer leans on, by their ids; ids without a source are left out.
+
+    >>> cited({"a": {"publisher": "A", "title": "T", "published_on": date(2026, 1, 2), "note": ""}}, ["a", None, "a"])
+    {'a': {'publisher': 'A', 'title': 'T', 'locator': None, 'published_on': '2026-01-02', 'accessed_on': None}}
+    """
+    found: dict[str, Source] = {}
+    for name in dict.fromkeys(ids):
+        try:
+            row = known[name] if name else None
+        except KeyError:
+            continue
+        if row is not None and name is not None:
+            found[name] = {
+                "publisher": row.get("publisher"),
+                "title": row.get("title"),
+                "locator": row.get("locator"),
+                "published_on": _day(row.get("published_on")),
+                "accessed_on": _day(row.get("accessed_on")),
+            }
+    return found
+
+
+def _day(value: Any) -> str | None:
+    return None if value is None else str(value)

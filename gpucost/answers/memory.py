@@ -1,0 +1,92 @@
+"""The answer about the memory of training: does it fit, where it goes, and what would help."""
+
+from typing import Literal, TypedDict
+
+from gpucost.answers.common import Answer
+
+
+class FitLayout(TypedDict):
+    """How the job is spread."""
+
+    tensor: int
+    pipeline: int
+    context: int
+    expert: int
+    data: int
+    sharding: int
+    micro_batch: int
+    recompute: str
+
+
+class Component(TypedDict):
+    """A part of the footprint: its size, its formula with the numbers in it, and the reference."""
+
+    component: str
+    needed_gb: float
+    share_fraction: float
+    formula: str
+    numbers: str
+    reference: str
+
+
+class Change(TypedDict):
+    """A change that was tried, what it costs, and whether it helps."""
+
+    change: str
+    cost: str
+    fits: bool
+    helps: bool
+    gpus: int
+    needed_gb: float
+    usable_gb: float
+    headroom_gb: float
+    rank: int
+
+
+class SizeRow(TypedDict):
+    """The fewest accelerators for a model of a usual size; None where no count fits."""
+
+    size: str
+    model: str
+    parameters: float
+    weights_gb: float
+    full_gpus: int | None
+    full_gb: float | None
+    lora_gpus: int | None
+    lora_gb: float | None
+    qlora_gpus: int | None
+    qlora_gb: float | None
+
+
+class Verdict(TypedDict):
+    """The main figures, per accelerator."""
+
+    model: str
+    parameters: float
+    gpu: str
+    gpus: int
+    method: str
+    optimizer: str
+    software: str
+    sequence_tokens: int
+    fits: bool
+    needed_gb: float
+    needed_low_gb: float
+    needed_high_gb: float
+    usable_gb: float
+    headroom_gb: float
+    device_memory_gib: float
+    context_gb: float
+    fragmentation_ratio: float
+    layout: FitLayout
+    peak: str
+    stage: Literal["first", "last"]
+
+
+class Fit(Answer, Verdict):
+    """Whether training fits."""
+
+    kind: Literal["fit"]
+    components: list[Component]
+    changes: list[Change]
+    sizes: list[SizeRow]

@@ -1,0 +1,374 @@
+"""Answers about owning: rent or buy, and the cheapest mix of capacity."""
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, NotRequired, TypedDict
+
+from gpucost.answers.common import Answer, Assumed, FormulaLine
+
+
+class Worth(TypedDict):
+    """Present values: of owning, of renting, of the difference, and of each further option by its name."""
+
+    own: float
+    rent: float
+    saving: float
+
+
+class Levels(TypedDict):
+    """Levelised prices: the constant price whose discounted payments equal the present value of the costs."""
+
+    levelised_usd_per_gpu_hour: float | None
+    levelised_usd_per_gpu_hour_owned: float | None
+    levelised_usd_per_gpu_hour_productive: float | None
+    levelised_usd_per_mtok: float | None
+    levelised_rent_usd_per_gpu_hour: float | None
+    levelised_rent_usd_per_gpu_hour_owned: float | None
+    levelised_rent_usd_per_gpu_hour_productive: float | None
+    levelised_rent_usd_per_mtok: float | None
+
+
+class BreakEven(TypedDict):
+    """Where owning and renting cost the same; a figure that does not exist has its reason."""
+
+    utilisation_fraction: float | None
+    hours_per_gpu_month: float | None
+    usd_per_gpu_hour: float | None
+    months: int | None
+    gpus: int | None
+    utilisation_fraction_reason: NotRequired[str]
+    usd_per_gpu_hour_reason: NotRequired[str]
+    months_reason: NotRequired[str]
+    gpus_reason: NotRequired[str]
+
+
+class MonteCarlo(TypedDict):
+    """The spread of both sides over draws of every uncertain input."""
+
+    draws: int
+    seed: int
+    inputs: int
+    saving_p5_usd: float
+    saving_p50_usd: float
+    saving_p95_usd: float
+    own_p5_usd: float
+    own_p50_usd: float
+    own_p95_usd: float
+    rent_p5_usd: float
+    rent_p50_usd: float
+    rent_p95_usd: float
+    levelised_p5_usd_per_gpu_hour: float
+    levelised_p50_usd_per_gpu_hour: float
+    levelised_p95_usd_per_gpu_hour: float
+    probability_buy_wins_fraction: float
+
+
+class Option(TypedDict):
+    """A way to get the hours: own, rent as asked, other terms, a blend of the plan, a hosted API."""
+
+    name: str
+    npv_usd: float
+    levelised_usd_per_gpu_hour: float | None
+    cash_usd: float
+    peak_month_usd: float
+    contract_exposure_usd: float
+    terms: str
+    usd_per_gpu_hour: NotRequired[float]
+    provider: NotRequired[str]
+    offer_id: NotRequired[str]
+    price_observed_on: NotRequired[str]
+    age_days: NotRequired[int]
+    source_id: NotRequired[str]
+    note: NotRequired[str]
+    usd_per_mtok: NotRequired[float]
+
+
+class CostLine(TypedDict):
+    """One line of a side, over the whole comparison."""
+
+    side: Literal["own", "rent"]
+    name: str
+    description: str
+    total_usd: float
+    npv_usd: float
+    levelised_usd_per_gpu_hour: float | None
+
+
+class Flows(TypedDict):
+    """Cash of a period; the lines of both sides stand beside these by their names."""
+
+    own_total_usd: float
+    rent_total_usd: float
+    saving_usd: float
+
+
+class CashMonth(Flows):
+    """Cash of a month; month 0 is the start."""
+
+    month: int
+    on: str
+    saving_cumulative_usd: float
+
+
+class CashYear(Flows):
+    """Cash of a year; year 0 is the start."""
+
+    year: int
+
+
+class PeakCash(TypedDict):
+    """The most that is paid in one month, and the most that is out before owning has paid back."""
+
+    own: float
+    rent: float
+    funding_until_payback: float
+
+
+class TaxYear(TypedDict):
+    """Income tax (negative: saved) and depreciation of a year."""
+
+    year: int
+    own_tax_usd: float
+    rent_tax_usd: float
+    depreciation_usd: float
+
+
+class TaxView(TypedDict):
+    """The comparison on the other side of income tax."""
+
+    view: str
+    tax_rate_fraction: float
+    depreciation: str
+    own_usd: float
+    rent_usd: float
+    saving_usd: float
+    by_year: list[TaxYear]
+
+
+class ScopeRow(TypedDict):
+    """What each side includes."""
+
+    item: str
+    own: bool | float
+    rent: bool | float
+    unequal: bool
+    note: str
+
+
+class Sunk(TypedDict):
+    """What an allocated hour of capacity costs that is owned already."""
+
+    age_months: float
+    sale_today_usd: float
+    loaded_usd_per_gpu_hour: float | None
+    avoidable_usd_per_gpu_hour: float | None
+    incremental_usd_per_gpu_hour: float
+
+
+class ScenarioRow(TypedDict):
+    """The comparison with some inputs changed."""
+
+    name: str
+    description: str
+    npv_own_usd: float
+    npv_rent_usd: float
+    saving_usd: float
+    levelised_usd_per_gpu_hour: float
+    buy_wins: bool
+    changes: dict[str, Any]
+
+
+class Sensitivity(TypedDict):
+    """One input moved to its ends, alone."""
+
+    name: str
+    unit: str
+    low: float
+    value: float
+    high: float
+    saving_at_low_usd: float
+    saving_at_high_usd: float
+    swing_usd: float
+    own_at_low_usd_per_gpu_hour: float
+    own_at_high_usd_per_gpu_hour: float
+    flips: bool
+    flip_value: float | None
+
+
+class TwoWay(TypedDict):
+    """What owning saves over a grid of two inputs."""
+
+    x: str
+    y: str
+    x_values: list[float]
+    y_values: list[float]
+    saving_usd: list[list[float]]
+
+
+class Carbon(TypedDict):
+    """The carbon of owning over the comparison."""
+
+    energy_kwh: float
+    operational_location_kgco2e: float
+    operational_market_kgco2e: float
+    embodied_kgco2e: float
+    total_location_kgco2e: float
+    rented_energy_kwh: float
+
+
+class Currency(TypedDict):
+    """Cash and present values in another currency."""
+
+    currency: str
+    usd_per_unit: float
+    usd_per_unit_on: str
+    forward: str
+    npv_own: float
+    npv_rent: float
+    cash_own: list[float]
+    cash_rent: list[float]
+
+
+class Assumption(Assumed):
+    """An input of the comparison; `counts` is False where an alternative of the same group counts instead."""
+
+    group: str
+    description: str
+    counts: bool
+
+
+class ModelInput(Assumption):
+    """An input and what it may be."""
+
+    choices: list[str]
+    minimum: float | None
+    maximum: float | None
+
+
+class DescribedLine(FormulaLine):
+    """A derived number in words."""
+
+    description: str
+
+
+class MonthlyLine(TypedDict):
+    """A line by month."""
+
+    name: str
+    unit: str
+    formula: str
+    description: str
+    side: str
+    values: list[float]
+
+
+class CashModel(TypedDict):
+    """The comparison as inputs and formulas."""
+
+    months: int
+    inputs: list[ModelInput]
+    tables: dict[str, list[float]]
+    derived: list[DescribedLine]
+    monthly: list[MonthlyLine]
+    answers: list[DescribedLine]
+
+
+class Tco(Answer, Levels):
+    """Own or rent."""
+
+    kind: Literal["tco"]
+    settings: Mapping[str, Any]
+    conventions: str
+    npv_usd: Annotated[Worth, float]
+    irr_fraction: float | None
+    payback_months: float | None
+    discounted_payback_months: float | None
+    breakeven: BreakEven
+    probability_buy_wins_fraction: float | None
+    monte_carlo: MonteCarlo | None
+    options: list[Option]
+    lines: list[CostLine]
+    cash_flows: list[Annotated[CashMonth, float]]
+    by_year: list[Annotated[CashYear, float]]
+    peak_cash_usd: PeakCash
+    tax: TaxView
+    scope: list[ScopeRow]
+    sunk: Sunk
+    scenarios: list[ScenarioRow]
+    sensitivity: list[Sensitivity]
+    two_way: TwoWay
+    carbon: Carbon
+    currency: Currency | None
+    assumptions: list[Assumption]
+    model: CashModel
+
+
+class PlanRow(TypedDict):
+    """What to sign or use, and when."""
+
+    option: str
+    gpus: float | None
+    from_month: int | None
+    signed_in_month: int | None
+    months: int | None
+    cost_usd: float
+    capital_usd: float
+
+
+class Pure(TypedDict):
+    """One option alone; None where it cannot carry the demand, `note` says why."""
+
+    option: str
+    cost_usd: float | None
+    note: str
+
+
+class MixMonth(TypedDict):
+    """A month's demand and idle commitments; the GPUs of each supply stand beside these as `<supply>_gpus`."""
+
+    month: int
+    demand_gpus: float
+    idle_gpus: float
+    marginal_usd_per_gpu_month: float
+
+
+class Marginal(TypedDict):
+    """A constraint that binds."""
+
+    constraint: str
+    usd_per_gpu_month: float
+    months_binding: int
+    note: str
+
+
+class Supply(TypedDict):
+    """A way to rent, as the program saw it."""
+
+    name: str
+    kind: str
+    usd_per_gpu_hour: float
+    term_months: int
+    max_gpus: float | None
+    max_share_fraction: float
+    unit_gpus: float
+    lead_time_months: int
+    upfront_fraction: float
+    stretch_ratio: float
+    note: str
+    source_id: str
+
+
+class Mix(Answer):
+    """The cheapest mix of owned, reserved, on-demand and spot capacity."""
+
+    kind: Literal["mix"]
+    said: list[str]
+    cost_usd: float
+    plan: list[PlanRow]
+    pure: list[Pure]
+    best_pure_usd: float | None
+    saving_usd: float | None
+    months: list[Annotated[MixMonth, float]]
+    marginal_values: list[Marginal]
+    gap_fraction: float
+    supplies: list[Supply]
+    assumptions: list[Assumption]

@@ -1,0 +1,131 @@
+"""Answers about speed: a timed layout, and a roofline."""
+
+from typing import Literal, NotRequired, TypedDict
+
+from gpucost.answers.common import Answer, LayoutRow
+
+# what bounds a part of a step, as it is written
+BOUND_WORDS = {
+    "compute": "compute",
+    "bandwidth": "memory bandwidth",
+    "network": "network",
+    "host": "host",
+    "schedule": "schedule",
+}
+
+
+class Part(TypedDict):
+    """A part of a training step and what bounds it."""
+
+    part: str
+    time_s: float
+    share_fraction: float
+    bound: str
+
+
+class Candidate(LayoutRow):
+    """A layout and how fast it is."""
+
+    step_s: float
+    tokens_per_s_per_gpu: float
+    mfu_fraction: float
+    memory_gib: float
+
+
+class Memory(TypedDict):
+    """The peak memory of a layout against what the accelerator can use."""
+
+    memory_gib: float
+    usable_memory_gib: float
+    fits: bool
+
+
+class Timed(Memory):
+    """One layout, timed."""
+
+    lead: str
+    model: str
+    gpu: str
+    system: str
+    layout: LayoutRow
+    sequence_tokens: float
+    software: str
+    tokens_per_s_per_gpu: float
+    tokens_per_s_per_gpu_low: float
+    tokens_per_s_per_gpu_high: float
+    tokens_per_s: float
+    step_s: float
+    mfu_fraction: float
+    hfu_fraction: float
+    model_tflops: float
+    peak_tflops: float
+    model_flop_per_token_flop: float
+    hardware_flop_per_token_flop: float
+    parts: list[Part]
+    # where the layout was searched
+    layouts_timed: NotRequired[int]
+    alternatives: NotRequired[list[Candidate]]
+
+
+class Throughput(Answer, Timed):
+    """How fast a model trains on one layout, or on the fastest."""
+
+    kind: Literal["throughput"]
+
+
+class RoofPoint(TypedDict):
+    """The roof at one intensity."""
+
+    intensity_flop_per_byte: float
+    attainable_tflops: float
+
+
+class Point(TypedDict):
+    """An operation under its roofs; None where no roof of the chip explains it."""
+
+    operation: str
+    flop: float | None
+    memory_bytes: float | None
+    link_bytes: float | None
+    intensity_flop_per_byte: float | None
+    ridge_flop_per_byte: float | None
+    compute_s: float | None
+    bandwidth_s: float | None
+    network_s: float | None
+    host_s: float | None
+    time_s: float
+    share_fraction: float
+    reached_tflops: float | None
+    bound: str
+
+
+class Roof(TypedDict):
+    """The roofs of a chip in its system."""
+
+    gpu: str
+    system: str
+    precision: str
+    peak_tflops: float
+    hbm_gb_per_s: float
+    scaleup_gb_per_s: float
+    scaleout_gb_per_s: float | None
+    ridge_flop_per_byte: float
+    roof: list[RoofPoint]
+
+
+class UnderRoofs(Roof):
+    """What stands under the roofs."""
+
+    lead: str
+    subject: str
+    points: list[Point]
+    # of a whole step
+    layout: NotRequired[LayoutRow]
+    step_s: NotRequired[float]
+    mfu_fraction: NotRequired[float]
+
+
+class Roofline(Answer, UnderRoofs):
+    """What bounds an operation, or each part of a step."""
+
+    kind: Literal["roofline"]

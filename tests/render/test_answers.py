@@ -1,0 +1,101 @@
+"""Typed answers: every question's real answer is what its type says, no key more and none less."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gpucost.answers import KINDS
+from gpucost.answers.schema import answer_schema, misfits
+from gpucost.errors import UsageError
+from gpucost.render.json import dumps
+from gpucost.saved.read import read_answer
+from tests.render import answers
+
+READERS = ("render", "api", "cli", "saved")
+# Keys that people do not see on any page: programs read them from JSON or CSV.
+FOR_PROGRAMS = {
+    "against_model", "also_in", "api_note", "api_usd", "batch_that_fits", "best_pure_usd", "by_metric",
+    "by_recompute", "cash_own", "cash_rent", "caveat", "checkpoint_interval_hours", "discounted_payback_months",
+    "flop", "forward", "full_gb", "gap_fraction", "hardware_flop_per_token_flop", "host_s",
+    "levelised_rent_usd_per_gpu_hour_owned", "levelised_rent_usd_per_gpu_hour_productive",
+    "levelised_rent_usd_per_mtok", "levelised_usd_per_gpu_hour_productive", "levelised_usd_per_mtok", "link_bytes",
+    "listing", "loaded_ttft", "lora_gb", "memory_bytes", "memory_gb", "model_flop", "model_flop_per_token_flop",
+    "model_status", "model_tflops", "npv_own", "npv_rent", "offers_found", "offers_ranked", "option_rank",
+    "options_found", "output_tokens_per_s_high", "output_tokens_per_s_low", "output_tokens_per_s_per_gpu",
+    "own_at_high_usd_per_gpu_hour", "own_at_low_usd_per_gpu_hour", "own_tax_usd", "price_confidence", "price_stale",
+    "qlora_gb", "region_scope", "rent_tax_usd", "same_model", "self_host_usd", "stale", "stretch_paid_high_ratio",
+    "stretch_paid_low_ratio", "supplies", "swing_usd", "tpot_ms_high", "tpot_ms_low", "trained_parameters",
+    "trained_tokens", "ttft_loaded_ms", "usd_per_gpu_hour_reason", "usd_per_mtok_cached_input", "usd_per_unit_on",
+    "utilisation_fraction_reason",
+}  # fmt: skip
+
+
+def saved(payload: Any) -> Any:
+    return json.loads(dumps(payload))
+
+
+@pytest.mark.parametrize("question", answers.QUESTIONS)
+def test_a_real_answer_is_what_its_type_says(question: str) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    payload = saved(answers.QUESTIONS[question]())
+    schema = answer_schema(payload["kind"], closed=True)
+    jsonschema.validate(payload, schema)
+    assert list(misfits(payload, schema)) == []
+
+
+def test_every_kind_has_a_real_answer_here() -> None:
+    assert {make()["kind"] for make in answers.QUESTIONS.values()} == set(KINDS)
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [(("lead",), None), (("options", 0, "days"), "5"), (("options", 0, "gpus"), True), (("kind",), "tco")],
+)
+def test_a_value_of_another_type_is_refused(place: tuple[Any, ...], value: Any) -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    payload = saved(answers.by_hand())
+    holder = payload
+    for step in place[:-1]:
+        holder = holder[step]
+    holder[place[-1]] = value
+    schema = answer_schema("estimate", closed=True)
+    assert list(misfits(payload, schema))
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(payload, schema)
+
+
+def test_a_key_more_or_less_is_refused() -> None:
+    schema = answer_schema("estimate", closed=True)
+    payload = saved(answers.by_hand())
+    assert list(misfits(payload | {"extra": 1}, schema)) == ["extra is not known"]
+    payload["options"][0].pop("days")
+    assert list(misfits(payload, schema)) == ["options[0].days is missing"]
+
+
+def test_every_key_is_read_by_somebody_or_said_to_be_for_programs() -> None:
+    package = Path(__file__).parents[2] / "gpucost"
+    text = "".join(path.read_text("utf-8") for name in READERS for path in (package / name).rglob("*.py"))
+    shown = {key for make in answers.QUESTIONS.values() for key in answers.shown_keys(make())}
+    read = {*re.findall(r"\w+", text), *shown}
+    keys = {key for kind in KINDS for key in answers.keys_of(answer_schema(kind))}
+    assert keys - read == FOR_PROGRAMS
+
+
+def test_a_file_of_another_shape_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    payload = saved(answers.by_hand())
+    payload["options"][0].pop("cost_usd")
+    path.write_text(json.dumps(payload), encoding="utf-8")
+    with pytest.raises(UsageError, match=r"options\[0\].cost_usd is missing.*Ask again"):
+        read_answer(path)
+
+
+def test_names_of_the_first_schema_version_are_still_read(tmp_path: Path) -> None:
+    path = tmp_path / "run.json"
+    payload = saved(answers.by_hand())
+    payload["summary"] = payload.pop("lead")
+    path.write_text(json.dumps(payload), encoding="utf-8")
+    assert read_answer(path)["lead"] == answers.by_hand()["lead"]
