@@ -93,9 +93,11 @@ def computable(found: Measurements) -> Measurements:
         return found
     with np.errstate(all="ignore"):
         finite = np.isfinite(cal.log_predicted(observe(found), DEFAULTS)).tolist()
-    reason = "its numbers describe no possible step"
-    odd: list[Skipped] = [{"id": row.id, "reason": reason} for row, good in zip(found.rows, finite, strict=True) if not good]
-    rows = [row for row, good in zip(found.rows, finite, strict=True) if good]
+    pairs = list(zip(found.rows, finite, strict=True))
+    odd: list[Skipped] = [
+        {"id": row.id, "reason": "its numbers describe no possible step"} for row, good in pairs if not good
+    ]
+    rows = [row for row, good in pairs if good]
     measured = [value for value, good in zip(found.measured, finite, strict=True) if good]
     return Measurements(rows, measured, [*found.skipped, *odd], found.sources, found.total)
 
