@@ -9,7 +9,8 @@ from gpucost.errors import DataError, UsageError
 from gpucost.market.facts import make_market
 from gpucost.render.json import dumps
 from gpucost.saved.compare import compare, explain_change
-from gpucost.saved.rerun import differences, read_answer, rerun, verdict
+from gpucost.saved.read import read_answer
+from gpucost.saved.rerun import differences, rerun, verdict
 from gpucost.training import cases as engine_cases
 from gpucost.training.answer import option as option_row
 from gpucost.training.cases import search
