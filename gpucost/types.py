@@ -169,19 +169,3 @@ class Offer:
     age_days: int = 0  # from observed_on to the day asked about
     book: str = "shipped"  # price book that spoke: shipped | refreshed | user
     price_kind: str = "list"  # list | contracted | effective
-
-    @property
-    def is_stale(self) -> bool:
-        """Tell whether the price is older than its kind allows; a contracted price holds."""
-        return self.price_kind != "contracted" and self.age_days > stale_after_days(self.option, self.tier)
-
-
-def stale_after_days(option: str, tier: str | None) -> int:
-    """Return the age from which a price counts as old: spot 7 days, marketplaces 30, lists 180.
-
-    >>> stale_after_days("spot", ""), stale_after_days("on_demand", "community"), stale_after_days("on_demand", "")
-    (7, 30, 180)
-    """
-    if option in ("spot", "interruptible"):
-        return 7
-    return 30 if "community" in (option, tier) or tier == "marketplace" else 180

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpucost.api.result import Result
 from gpucost.errors import GpuCostError, UsageError
+from gpucost.options import OPTIONS, is_plain
 
 if TYPE_CHECKING:
     from gpucost.answers.scenario import Scenario as Answer
@@ -21,13 +22,13 @@ _ANSWERS = {
     "ownership": ("gpucost.api.tco", "tco"),
     "mix": ("gpucost.api.mix", "mix"),
 }
-# on-demand prices of one GPU by the month in which they were seen
+# list prices of one GPU by the month in which they were seen
 _HISTORY = """
     SELECT strftime(observed_on, '%Y-%m-01') AS month, median(usd_per_gpu_hour) AS usd_per_gpu_hour,
         min(usd_per_gpu_hour) AS low_usd_per_gpu_hour, max(usd_per_gpu_hour) AS high_usd_per_gpu_hour,
         count(*) AS prices
     FROM offers
-    WHERE gpu = $gpu AND option = 'on_demand' AND offer_kind = 'offer' AND observed_on <= CAST($day AS DATE)
+    WHERE gpu = $gpu AND list_contains($plain, option) AND offer_kind = 'offer' AND observed_on <= CAST($day AS DATE)
     GROUP BY month
     ORDER BY month"""
 
@@ -116,7 +117,8 @@ def _with_background(payload: dict[str, Any]) -> dict[str, Any]:
 
     best, request = payload["options"][0], payload["request"]
     catalog = open_catalog(payload["as_of"], request.get("known_as_of"))
-    history = catalog.query(_HISTORY, "offers", parameters={"gpu": best["gpu"], "day": payload["as_of"]})
+    asked = {"gpu": best["gpu"], "day": payload["as_of"], "plain": [name for name in OPTIONS if is_plain(name)]}
+    history = catalog.query(_HISTORY, "offers", parameters=asked)
     layout = {key: best["layout"][key] for key in ("tensor", "pipeline", "context", "micro_batch", "global_batch")}
     found = roofline(best["gpu"], model=payload["workload"]["model"], gpus=best["gpus"], catalog=catalog, **layout)
     return {**payload, "price_history": [dict(row) for row in history], "roofline": found.to_dict()}

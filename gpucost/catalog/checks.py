@@ -11,6 +11,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from gpucost.catalog.records import OWN_SOURCE
+from gpucost.options import OPTIONS
 from gpucost.schemas import TABLES, Table
 from gpucost.schemas.validation import Fault
 from gpucost.units import HOURS_PER_MONTH
@@ -18,7 +19,6 @@ from gpucost.units import HOURS_PER_MONTH
 Rows = Sequence[Mapping[str, Any]]
 
 ANNOUNCED_DAYS = 400  # a price may be announced this long before it holds
-SPOT_OPTIONS = frozenset(("spot", "interruptible"))
 _FAR_RATIO, _IMPOSSIBLE_RATIO = 5.0, 20.0
 _NEAR = 0.35  # a ratio within this share of 730 or of a node's GPUs is taken for a slip of units
 _AROUND_DAYS, _ENOUGH = 365, 5  # a median is taken over this many prices at least, seen within a year
@@ -52,11 +52,13 @@ def reference(rows_of: Callable[[str], Rows], today: date) -> Reference:
     }
     prices: dict[tuple[str, bool], list[tuple[date, float]]] = {}
     for row in rows_of("offers"):
-        prices.setdefault((row["gpu"], row["option"] in SPOT_OPTIONS), []).append(
-            (row["observed_on"], row["usd_per_gpu_hour"])
-        )
+        prices.setdefault((row["gpu"], _is_spot(row)), []).append((row["observed_on"], row["usd_per_gpu_hour"]))
     newest = max((row["recorded_on"] for row in rows_of("offers")), default=today)
     return Reference(keys, {row["id"]: row for row in rows_of("accelerators")}, prices, max(today, newest))
+
+
+def _is_spot(row: Mapping[str, Any]) -> bool:
+    return OPTIONS[row["option"]].family == "spot"
 
 
 def usual_price(known: Reference, gpu: str, spot: bool, day: date) -> float | None:
@@ -125,10 +127,10 @@ def _judge_offer(row: Mapping[str, Any], known: Reference) -> Iterator[tuple[str
     for gpu in gpus:
         if gpu not in known.accelerators:
             yield "gpu", f"{gpu!r} is not in models/accelerators.csv; `gpucost gpus` lists the ids"
-    if row["term_months"] == 0 and row["option"] in ("reserved", "savings_plan", "commitment"):
+    if row["term_months"] == 0 and OPTIONS[row["option"]].family == "committed":
         yield "term_months", f"a {row['option']} price needs the length of its term"
     if len(gpus) == 1:
-        yield from _judge_level(row, usual_price(known, gpus[0], row["option"] in SPOT_OPTIONS, row["observed_on"]))
+        yield from _judge_level(row, usual_price(known, gpus[0], _is_spot(row), row["observed_on"]))
 
 
 def _judge_level(row: Mapping[str, Any], usual: float | None) -> Iterator[tuple[str, str] | tuple[str, str, bool]]:
@@ -158,7 +160,7 @@ def _spot_above_demand(rows: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterato
             demand[place] = min(row["usd_per_gpu_hour"], demand.get(place, row["usd_per_gpu_hour"]))
     for number, row in rows:
         price = demand.get(_place(row))
-        if row["option"] in SPOT_OPTIONS and price is not None and row["usd_per_gpu_hour"] >= price:
+        if _is_spot(row) and price is not None and row["usd_per_gpu_hour"] >= price:
             word = "equal to" if row["usd_per_gpu_hour"] == price else "above"
             yield Finding(
                 number,

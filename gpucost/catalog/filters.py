@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from gpucost.catalog import names
 from gpucost.errors import UnknownNameError, UsageError
-from gpucost.schemas import OPTIONS
+from gpucost.options import OPTIONS
 
 Names = str | Sequence[str] | None
 Row = TypeVar("Row", bound=Mapping[str, Any])

@@ -7,11 +7,10 @@ from typing import Any
 
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.errors import DataError, UsageError
+from gpucost.options import OPTIONS
 from gpucost.units import HOURS_PER_MONTH
 
 Row = dict[str, Any]
-
-_COMMITTED = frozenset(("reserved", "savings_plan", "commitment", "capacity_block", "calendar"))
 
 
 def offer_id(row: Mapping[str, Any]) -> str:
@@ -40,6 +39,10 @@ def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", str(text).lower()).strip("-")
 
 
+def _owed(option: Any) -> bool:
+    return option in OPTIONS and OPTIONS[option].take_or_pay  # an unknown option is judged with the other cells
+
+
 def complete_offer(values: Row, exchange_rates: Mapping[str, float]) -> Row:
     """Fill in what follows: rates from one another, scope from region, billing from option, dates, and the id."""
     row: Row = {"option": "on_demand", "gpus": 1, **values}
@@ -52,7 +55,7 @@ def complete_offer(values: Row, exchange_rates: Mapping[str, float]) -> Row:
     row.setdefault("instance_type", f"{gpus}x {row['gpu']}")
     row.setdefault("region_scope", "region" if row.get("region") else "any")
     row.setdefault("term_months", 0)
-    committed = int(float(row["term_months"])) > 0 or row["option"] in _COMMITTED
+    committed = int(float(row["term_months"])) > 0 or _owed(row["option"])
     row.setdefault("billing", "take_or_pay" if committed else "per_use")
     row.setdefault("payment", "no_upfront" if int(float(row["term_months"])) else "none")
     constants = {

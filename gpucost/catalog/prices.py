@@ -8,7 +8,7 @@ from gpucost.catalog import filters
 from gpucost.catalog.asof import FOREVER
 from gpucost.catalog.core import Catalog
 from gpucost.errors import UsageError
-from gpucost.types import stale_after_days
+from gpucost.options import MARKET_LIMIT_DAYS, OPTIONS, age_limit_days
 
 KEYS = (
     "offer_id", "offer_kind", "provider", "instance_type", "region", "region_scope", "option", "tier", "billing",
@@ -26,16 +26,21 @@ def current(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Return one row per offer, the cheapest GPU-hour first and the unrankable last, with warnings."""
     found = [row for row in catalog.price_rows if filters.admits(wanted, row)]
-    fresh = [row for row in found if max_age_days is None or row["age_days"] <= max_age_days]
-    rows = [_described(row) for row in fresh]
+    sellers = {row["provider"]: row["kind"] for row in catalog.rows("providers")}
+    fresh = [row for row in found if max_age_days is None or _age_days(row) <= max_age_days]
+    rows = [_described(row, sellers.get(row["provider"])) for row in fresh]
     rows.sort(key=lambda row: (not row["rankable"], row["usd_per_gpu_hour"], row["offer_id"]))
     return rows, _warnings(rows, len(found) - len(fresh), max_age_days)
 
 
-def _described(row: dict[str, Any]) -> dict[str, Any]:
+def _age_days(row: dict[str, Any]) -> float:
+    return 0 if row["price_kind"] == "contracted" else float(row["age_days"])  # a contract holds until it ends
+
+
+def _described(row: dict[str, Any], seller: str | None) -> dict[str, Any]:
     candidates = row["gpu"].split("|")
     reason = "two prices on one day" if row["conflict"] else "which GPU is not stated" if len(candidates) > 1 else ""
-    stale = row["price_kind"] != "contracted" and row["age_days"] > stale_after_days(row["option"], row["tier"])
+    stale = row["age_days"] > age_limit_days(row["option"], row["price_kind"], (row["tier"], seller))
     kept = {key: stale if key == "stale" else row[key] for key in KEYS}
     return {**kept, "rankable": not reason, "not_ranked_because": reason or None, "gpu_candidates": candidates}
 
@@ -44,8 +49,8 @@ def _warnings(rows: Sequence[dict[str, Any]], dropped: int, max_age_days: float 
     warnings = []
     if stale := sum(row["stale"] for row in rows):
         warnings.append(
-            f"{stale} of {len(rows)} prices are old for their kind "
-            "(spot over 7 days, marketplace over 30, list over 180)."
+            f"{stale} of {len(rows)} prices are old for their kind (spot over {OPTIONS['spot'].age_limit_days} days, "
+            f"marketplace over {MARKET_LIMIT_DAYS}, list over {OPTIONS['on_demand'].age_limit_days})."
         )
     if dropped:
         warnings.append(f"{dropped} prices older than {max_age_days:g} days were left out.")

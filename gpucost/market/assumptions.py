@@ -41,10 +41,6 @@ UNMEASURED_MONTHLY_LOW = 0.05
 UNMEASURED_HIGH_PER_HOUR = 0.1
 OPEN_BUCKET_MONTHLY_HIGH = 0.5  # upper end of a bucket published as "more than 20 %"
 
-LIST_LIMIT_DAYS = 180
-MARKET_LIMIT_DAYS = 30
-SPOT_LIMIT_DAYS = 7
-
 
 @dataclass(frozen=True, slots=True)
 class Book:

@@ -3,6 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from gpucost.options import age_limit_days
+from gpucost.types import Offer
+
 WORLD = "grid_carbon.world"
 _ANY = "any"
 
@@ -45,9 +48,9 @@ class Providers:
         """Return the name of the assumption on the overhead of the provider's buildings."""
         return "pue.hyperscaler" if self.kind(provider) == "hyperscaler" else "pue.neocloud_or_colo"
 
-    def is_market(self, provider: str, option: str) -> bool:
-        """Tell whether an offer is sold on a market of third-party hosts, where prices move within weeks."""
-        return self.kind(provider) == "marketplace" or option == "community"
+    def age_limit_days(self, offer: Offer) -> float:
+        """Return the age beyond which the price of an offer is old."""
+        return age_limit_days(offer.option, offer.price_kind, (offer.tier, self.kind(offer.provider)))
 
     def increment_hours(self, provider: str) -> float:
         """Return what the provider rounds purchases up to; 0 where it is not known."""

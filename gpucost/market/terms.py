@@ -12,6 +12,7 @@ from gpucost.market.places import WORLD, Providers, grid_items, grid_of
 from gpucost.market.supply import Supply
 from gpucost.money import rates, spot
 from gpucost.money.energy import server_power_per_gpu_w
+from gpucost.options import OPTIONS
 from gpucost.types import Offer
 from gpucost.units import DAYS_PER_YEAR, GB, GIB
 
@@ -21,8 +22,6 @@ Flags = NDArray[np.bool_]
 Row = Mapping[str, Any]
 Triple = tuple[float, float, float]
 
-INTERRUPTIBLE = frozenset({"spot", "interruptible"})
-
 
 class Terms(NamedTuple):
     """Money columns, one element per offer of a supply."""
@@ -30,7 +29,7 @@ class Terms(NamedTuple):
     usd_per_gpu_hour: Floats
     price_low_ratio: Floats
     price_high_ratio: Floats
-    age_days: Floats
+    age_days: Floats  # 0 for a contract, which holds until it ends
     age_limit_days: Floats
     stale: Flags
     interruptible: Flags
@@ -44,7 +43,7 @@ class Terms(NamedTuple):
     prepaid: Floats
     minimum_hours: Floats
     billing_increment_hours: Floats
-    longest_hours: Floats
+    longest_hours: Floats  # within which a run must end; infinite where it may be interrupted anyway
     upfront_usd: Floats
     recurring_usd_per_hour: Floats
     storage_usd_per_gb_month: Floats
@@ -83,17 +82,10 @@ def _column(values: Sequence[float | None]) -> Floats:
     return np.array([np.nan if value is None else value for value in values], np.float64)
 
 
-def age_limit_days(offer: Offer, providers: Providers) -> int:
-    """Return the age beyond which a price is old: 7 days for spot, 30 on markets, 180 for lists."""
-    if offer.option in INTERRUPTIBLE:
-        return assume.SPOT_LIMIT_DAYS
-    return assume.MARKET_LIMIT_DAYS if providers.is_market(offer.provider, offer.option) else assume.LIST_LIMIT_DAYS
-
-
 def _prices(offers: Sequence[Offer], book: Book, providers: Providers) -> dict[str, Any]:
     """Widen the range of old prices by the yearly drift of rental prices over the age beyond the limit."""
-    age = _column([offer.age_days for offer in offers])
-    limit = _column([age_limit_days(offer, providers) for offer in offers])
+    age = _column([0 if offer.price_kind == "contracted" else offer.age_days for offer in offers])
+    limit = _column([providers.age_limit_days(offer) for offer in offers])
     rise, _, fall = book.three("rental_price_decline")  # a negative decline is a rise
     years = np.maximum(age - limit, 0.0) / DAYS_PER_YEAR
     return {
@@ -107,7 +99,7 @@ def _prices(offers: Sequence[Offer], book: Book, providers: Providers) -> dict[s
 
 
 def _contracts(offers: Sequence[Offer], providers: Providers) -> dict[str, Any]:
-    rules = [rates.OPTION_RULES[offer.option] for offer in offers]
+    rules = [OPTIONS[offer.option] for offer in offers]
 
     def stated(values: Sequence[float | None], rule_values: Sequence[float]) -> Floats:
         return _column([rule if value is None else value for value, rule in zip(values, rule_values, strict=True)])
@@ -134,7 +126,7 @@ def _contracts(offers: Sequence[Offer], providers: Providers) -> dict[str, Any]:
                 for offer, rule in zip(offers, rules, strict=True)
             ],
         ),
-        "longest_hours": _column([rule.longest_hours for rule in rules]),
+        "longest_hours": _column([np.inf if rule.interruptible else rule.longest_hours for rule in rules]),
         "upfront_usd": upfront,
         "recurring_usd_per_hour": recurring,
     }
@@ -158,19 +150,24 @@ def _power(supply: Supply, book: Book, providers: Providers, regions: Sequence[R
 
 
 def _interruptions(offers: Sequence[Offer], rows: Sequence[Row]) -> dict[str, Any]:
-    """Look up measured preemption rates; without one, the range spans the calmest bucket and the calmest trace."""
+    """Look up measured preemption rates; without one, the range spans the calmest bucket and the calmest trace.
+
+    Capacity that may be held for so long only is lost at that age too.
+    """
     known = _measured(rows)
     wait = typical_wait_hours(rows)
-    columns: list[tuple[Triple, bool, float, str]] = []
+    columns: list[tuple[tuple[float, ...], bool, float, str]] = []
     for offer in offers:
-        if offer.option not in INTERRUPTIBLE:
+        rule = OPTIONS[offer.option]
+        if not rule.interruptible:
             columns.append(((0.0, 0.0, 0.0), True, 0.0, ""))
             continue
         found = known.get((offer.provider, offer.instance_type, offer.region), [])
-        columns.append((_rates(found), bool(found), wait, str(found[0]["source_id"]) if found else ""))
+        ends = tuple(rate + 1 / rule.longest_hours for rate in _rates(found))
+        columns.append((ends, bool(found), wait, str(found[0]["source_id"]) if found else ""))
     three = np.array([column[0] for column in columns], np.float64).reshape(len(columns), 3)
     return {
-        "interruptible": np.array([offer.option in INTERRUPTIBLE for offer in offers], bool),
+        "interruptible": np.array([OPTIONS[offer.option].interruptible for offer in offers], bool),
         "measured": np.array([column[1] for column in columns], bool),
         "preemptions_per_node_hour_low": three[:, 0],
         "preemptions_per_node_hour": three[:, 1],

@@ -1,4 +1,4 @@
-"""Purchase options: what a run pays, when, and what it binds to.
+"""What a run pays for a purchase, when, and what it binds to.
 
 Four views of one purchase, which must not be mixed:
 - amortised: hours used × effective hourly price, what the run consumes;
@@ -18,77 +18,6 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 _SLACK = 1e-9  # a run of 24.000000001 hours is one day, not two
-
-
-class OptionRule(NamedTuple):
-    """What a purchase option implies where the offer itself does not say."""
-
-    label: str
-    minimum_hours: float  # shortest purchase
-    increment_hours: float  # purchases are rounded up to this; 0 is by the second
-    longest_hours: float  # longest single purchase; infinite where there is no limit
-    take_or_pay: bool
-    prepaid: bool
-    interruptible: bool
-    reference: str
-
-
-_UNLIMITED = float("inf")
-
-OPTION_RULES: dict[str, OptionRule] = {
-    "on_demand": OptionRule("on demand", 0, 0, _UNLIMITED, False, False, False, "billed by the second or minute"),
-    "secure": OptionRule(
-        "on demand, secure tier", 0, 0, _UNLIMITED, False, False, False, "billed by the second or minute"
-    ),
-    "community": OptionRule(
-        "community tier",
-        0,
-        0,
-        _UNLIMITED,
-        False,
-        False,
-        True,
-        "hosts of third parties may leave; no capacity guarantee",
-    ),
-    "dedicated": OptionRule(
-        "dedicated tenancy", 0, 0, _UNLIMITED, False, False, False, "billed by the second or minute"
-    ),
-    "spot": OptionRule("spot", 0, 0, _UNLIMITED, False, False, True, "may be reclaimed at any time"),
-    "interruptible": OptionRule("interruptible", 0, 0, _UNLIMITED, False, False, True, "may be reclaimed at any time"),
-    "reserved": OptionRule("reserved", 0, 0, _UNLIMITED, True, False, False, "the whole term is owed"),
-    "commitment": OptionRule("committed use", 0, 0, _UNLIMITED, True, False, False, "the whole term is owed"),
-    "savings_plan": OptionRule("savings plan", 0, 0, _UNLIMITED, True, False, False, "the whole term is owed"),
-    "capacity_block": OptionRule(
-        "capacity block",
-        24,
-        24,
-        182 * 24.0,
-        True,
-        True,
-        False,
-        "whole days, up to 182 days, prepaid (EC2 Capacity Blocks for ML)",
-    ),
-    "flex_start": OptionRule(
-        "flex start",
-        0,
-        0,
-        7 * 24.0,
-        False,
-        False,
-        False,
-        "starts when capacity is free, runs up to 7 days (Dynamic Workload Scheduler)",
-    ),
-    "calendar": OptionRule(
-        "calendar reservation",
-        24,
-        24,
-        90 * 24.0,
-        True,
-        False,
-        False,
-        "whole days, up to 90 days (Dynamic Workload Scheduler)",
-    ),
-}
 
 
 class Purchase(NamedTuple):

@@ -291,7 +291,7 @@ def _rent(catalog: "Catalog", case: Case, given: Mapping[str, Given]) -> None:
             case.assumptions[name] = replace(
                 case.assumptions[name], value=value, status="sourced", source_id=choice.source_id
             )
-    if choice.age_days is not None and choice.age_days > 180:
+    if choice.stale:
         case.warnings.append(f"rent: the price is {choice.age_days} days old ({choice.note})")
 
 

@@ -1,23 +1,23 @@
 """What the catalog knows of prices: servers to buy, GPU-hours to rent, and how each was chosen."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpucost.errors import PriceMissingError
+from gpucost.market.places import Providers
+from gpucost.options import OPTIONS, is_plain
 from gpucost.ownership.plan import Assumption, Registry
 from gpucost.types import Accelerator, Offer, Status, System
+from gpucost.units import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
-ON_DEMAND = ("on_demand", "secure", "dedicated")
-INTERRUPTIBLE = ("spot", "interruptible")
 SPOT_STRETCH_RATIO = 1.25  # assumed: work lost to preemptions, where nobody measured the rate
 FEWEST_PROVIDERS = 5
-COMMITTED = ("reserved", "commitment", "savings_plan")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +40,7 @@ class RentChoice:
     offer_id: str = ""
     observed_on: str = ""
     age_days: int | None = None
+    stale: bool = False  # older than its kind of price allows
 
     def changes(self) -> dict[str, Any]:
         """Return the inputs that this choice sets."""
@@ -56,10 +57,10 @@ def from_offer(offer: Offer, name: str = "") -> RentChoice:
     """Return an offer of the catalog as a choice to rent."""
     upfront = 0.0
     if offer.upfront_usd and offer.term_months:
-        upfront = min(1.0, offer.upfront_usd / (offer.usd_per_hour * 730 * offer.term_months))
+        upfront = min(1.0, offer.upfront_usd / (offer.usd_per_hour * HOURS_PER_MONTH * offer.term_months))
     place = f" in {offer.region}" if offer.region else ""
-    note = f"{offer.provider} {offer.instance_type}{place}, {offer.option}, seen {offer.observed_on}"
-    spot = offer.option in INTERRUPTIBLE
+    note = f"{offer.provider} {offer.instance_type}{place}, {OPTIONS[offer.option].label}, seen {offer.observed_on}"
+    spot = OPTIONS[offer.option].interruptible
     if spot:
         note += f"; hours × {SPOT_STRETCH_RATIO:g} for preemptions (assumed), and it may not be there when needed"
     return RentChoice(
@@ -93,14 +94,16 @@ def rent_of_provider(
     """Return a provider's price: on demand unless an option is named, the cheapest of its regions and tiers."""
     offers = catalog.offers(gpu=gpu, provider=provider, region=region, option=option)
     if option is None:
-        offers = [offer for offer in offers if offer.option in ON_DEMAND] or offers
+        offers = [offer for offer in offers if is_plain(offer.option)] or offers
     offers = large_enough(offers, gpus, node)
     if not offers:
         raise PriceMissingError(
             f"{provider} has no price of {gpu}{f' as {option}' if option else ''} in the catalog. "
             "Give one with --rent 2.35, or list what there is: gpucost prices --gpu " + gpu
         )
-    return from_offer(min(offers, key=lambda offer: (offer.usd_per_gpu_hour, offer.offer_id)), "rent")
+    cheapest = min(offers, key=lambda offer: (offer.usd_per_gpu_hour, offer.offer_id))
+    limit = Providers(catalog.rows("providers")).age_limit_days(cheapest)
+    return replace(from_offer(cheapest, "rent"), stale=cheapest.age_days > limit)
 
 
 def market_rent(catalog: "Catalog", gpu: str) -> RentChoice:
@@ -109,8 +112,9 @@ def market_rent(catalog: "Catalog", gpu: str) -> RentChoice:
     A statistic of the market, not an offer: whether a provider can deliver a whole cluster is not looked at. Prices
     that are old for their kind are left out while five providers remain.
     """
-    offers = [offer for offer in catalog.offers(gpu=gpu) if offer.option in ON_DEMAND and offer.billing == "per_use"]
-    fresh = [offer for offer in offers if not offer.is_stale]
+    offers = [offer for offer in catalog.offers(gpu=gpu) if is_plain(offer.option) and offer.billing == "per_use"]
+    sellers = Providers(catalog.rows("providers"))
+    fresh = [offer for offer in offers if offer.age_days <= sellers.age_limit_days(offer)]
     used = fresh if len({offer.provider for offer in fresh}) >= FEWEST_PROVIDERS else offers
     cheapest: dict[str, Offer] = {}
     for offer in used:
@@ -126,7 +130,14 @@ def market_rent(catalog: "Catalog", gpu: str) -> RentChoice:
         "range: 10th to 90th percentile; name an offer with --provider"
     )
     return RentChoice(
-        "rent", float(middle), low=float(low), high=float(high), status="derived", age_days=oldest, note=note
+        "rent",
+        float(middle),
+        low=float(low),
+        high=float(high),
+        status="derived",
+        age_days=oldest,
+        stale=len(used) > len(fresh),
+        note=note,
     )
 
 
@@ -135,9 +146,9 @@ def other_choices(catalog: "Catalog", gpu: str, gpus: int, node: int, provider: 
     offers = large_enough(catalog.offers(gpu=gpu, provider=provider), gpus, node)
     found = []
     for name, wanted in (
-        ("reserved_1y", lambda o: o.option in COMMITTED and o.term_months == 12),
-        ("reserved_3y", lambda o: o.option in COMMITTED and o.term_months == 36),
-        ("spot", lambda o: o.option in INTERRUPTIBLE),
+        ("reserved_1y", lambda o: OPTIONS[o.option].family == "committed" and o.term_months == 12),
+        ("reserved_3y", lambda o: OPTIONS[o.option].family == "committed" and o.term_months == 36),
+        ("spot", lambda o: OPTIONS[o.option].interruptible),
     ):
         matching = [offer for offer in offers if wanted(offer)]
         if matching:

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from gpucost.errors import UsageError
 from gpucost.money.comparison import evaluate_months
 from gpucost.money.mix import Supply, Team
+from gpucost.options import OPTIONS
 from gpucost.ownership.answers import outcomes
 from gpucost.ownership.assemble import Case
 from gpucost.ownership.options import scalar
 
 Array = NDArray[np.float64]
 
-KINDS = ("reserved", "on_demand", "spot")
 SHORTEST_OWNERSHIP_MONTHS = 12  # assumed: nobody buys servers to resell them within a year
 SPOT_SHARE = 0.3  # assumed: of each month's demand, what spot may carry
 ENTRY_KEYS = ("name", "kind", "usd_per_gpu_hour", "term_months", "max_gpus", "max_share_fraction", "unit_gpus",
@@ -47,15 +47,15 @@ def read_entry(entry: Mapping[str, Any]) -> Rent:
     unknown = sorted(set(entry) - set(ENTRY_KEYS))
     if unknown:
         raise UsageError(f"supply {name!r}: {unknown[0]} is not known. It takes {', '.join(ENTRY_KEYS)}.")
-    if entry.get("kind") not in KINDS or "usd_per_gpu_hour" not in entry:
-        raise UsageError(f"supply {name!r} needs kind ({' | '.join(KINDS)}) and usd_per_gpu_hour.")
+    if entry.get("kind") not in OPTIONS or "usd_per_gpu_hour" not in entry:
+        raise UsageError(f"supply {name!r} needs kind ({' | '.join(OPTIONS)}) and usd_per_gpu_hour.")
     rent = Rent(**{**entry, "name": name})
     if rent.usd_per_gpu_hour <= 0 or rent.max_gpus < 0 or rent.unit_gpus <= 0 or rent.stretch_ratio < 1:
         raise UsageError(
             f"supply {name!r}: prices and units must be positive, limits not negative, stretch_ratio at least 1."
         )
-    if rent.kind == "reserved" and rent.term_months < 1:
-        raise UsageError(f"supply {name!r}: a reservation needs term_months of at least 1.")
+    if OPTIONS[rent.kind].take_or_pay and rent.term_months < 1:
+        raise UsageError(f"supply {name!r}: {OPTIONS[rent.kind].label} needs term_months of at least 1.")
     return rent
 
 
@@ -74,11 +74,11 @@ def from_market(case: Case, spot_share: float, max_on_demand: float) -> list[Ren
         )
     ]
     for choice in case.choices:
-        spot = choice.name == "spot"
+        spot = OPTIONS[choice.option].interruptible
         rents.append(
             Rent(
                 choice.name,
-                "spot" if spot else "reserved",
+                choice.option,
                 choice.usd_per_gpu_hour,
                 choice.term_months,
                 max_share_fraction=spot_share if spot else 1.0,
@@ -121,7 +121,7 @@ def rented(case: Case, rent: Rent, demand: Array, rate: float) -> Supply:
     limit = np.minimum(float(rent.max_gpus), share).astype(np.float64)
     hourly: Array = rent.usd_per_gpu_hour * case.number("hours_per_month") * path
     extra: Array = np.asarray(services_usd(case) * discount, dtype=np.float64)
-    if rent.kind != "reserved":
+    if not OPTIONS[rent.kind].take_or_pay:
         return Supply(rent.name, False, hourly * rent.stretch_ratio * discount + extra, limit)
     unit = np.array([_reservation(case, rent, hourly[k] * rent.unit_gpus, k, months, rate) for k in range(months)])
     return Supply(

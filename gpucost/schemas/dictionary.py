@@ -6,6 +6,8 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple, cast
 
+from gpucost.options import OPTIONS
+
 Kind = Literal["text", "integer", "number", "date", "flag"]
 
 DUCKDB_TYPES: dict[str, str] = {
@@ -15,21 +17,6 @@ DUCKDB_TYPES: dict[str, str] = {
     "date": "DATE",
     "flag": "BOOLEAN",
 }
-
-OPTIONS = (
-    "on_demand",
-    "spot",
-    "interruptible",
-    "reserved",
-    "savings_plan",
-    "commitment",
-    "capacity_block",
-    "flex_start",
-    "calendar",
-    "community",
-    "secure",
-    "dedicated",
-)
 
 _LISTS = {"{options}": OPTIONS}  # closed lists that have a home of their own
 

@@ -6,6 +6,7 @@ from datetime import date
 from typing import Any
 
 from gpucost.answers.serving import Crossing, Hosted, Volume
+from gpucost.options import OPTIONS
 from gpucost.serving.request import InferenceRequest
 from gpucost.types import Architecture
 from gpucost.units import HOURS_PER_MONTH, SECONDS_PER_HOUR, format_count
@@ -14,7 +15,7 @@ MTOK = 1e6
 SAME_SIZE = 0.03  # parameters within this share count as comparable
 CURVE_POINTS = 41
 CURVE_SPAN = 100.0
-STALE_DAYS = 180
+STALE_DAYS = OPTIONS["on_demand"].age_limit_days
 
 
 def hosted_prices(

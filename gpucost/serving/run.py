@@ -9,6 +9,7 @@ from gpucost.answers.common import Excluded, cited, frame
 from gpucost.answers.serving import Beside, Inference, Option
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.market.facts import Market, market_of
+from gpucost.options import OPTIONS, OptionRule
 from gpucost.physics.columns import Integers
 from gpucost.serving import answer, costing, hosted
 from gpucost.serving.costing import Pairs
@@ -48,8 +49,8 @@ def infer(request: InferenceRequest, catalog: "Catalog") -> Inference:
     architecture = catalog.architecture(request.model)
     market = market_of(catalog)
     offers = select(request, catalog, market)
-    plans = plan_for(request, architecture, market, offers, calibration_of(catalog))
-    offer, plan = costing.pair_up(market.supply, plans, offers)
+    plans = plan_for(request, architecture, market, lasting(market, offers), calibration_of(catalog))
+    offer, plan = costing.pair_up(market.supply, plans, lasting(market, offers))
     if not len(offer):
         raise nothing(request, architecture, market, plans, offers)
     pairs = costing.price_pairs(request, plans, market.supply, market.terms, offer, plan)
@@ -85,6 +86,16 @@ def select(request: InferenceRequest, catalog: "Catalog", market: Market) -> Int
     return np.flatnonzero(mask)
 
 
+def lasting(market: Market, offers: Integers) -> Integers:
+    """Keep the offers that can be held for a month at least: a service does not end."""
+    return offers[market.terms.longest_hours[offers] >= HOURS_PER_MONTH]
+
+
+def too_short(rule: OptionRule) -> str:
+    """Say why an option cannot carry a service."""
+    return f"a service does not end; the longest {rule.label} is {rule.longest_hours / 24:g} days ({rule.reference})"
+
+
 def plan_for(
     request: InferenceRequest, architecture: Architecture, market: Market, offers: Integers, calibration: Calibration
 ) -> Plans:
@@ -114,6 +125,9 @@ def nothing(
     request: InferenceRequest, architecture: Architecture, market: Market, plans: Plans, offers: Integers
 ) -> GpuCostError:
     """Return the error that says why no offer serves this and what would."""
+    if not len(plans):
+        rule = OPTIONS[market.facts.offers[int(offers[0])].option]
+        raise NothingFitsError(f"{too_short(rule)}. Widen --option.")
     fits = plans.reason != REASONS.index("memory")
     if not fits.any():
         need = min((float(d.gpus) for d in plans.deployments), default=0.0)
@@ -213,7 +227,7 @@ def warnings(
     if limit and request.tokens_per_request > limit:
         found.append(f"{request.tokens_per_request:,.0f} tokens per request exceed the {limit:,} that the model takes.")
     if any(entry["stale"] for entry in beside["api"]):
-        found.append("Some hosted prices are more than 180 days old.")
+        found.append(f"Some hosted prices are more than {hosted.STALE_DAYS} days old.")
     return found
 
 
@@ -271,6 +285,8 @@ def excluded(market: Market, plans: Plans, offers: Integers, order: Integers, pa
         text = EXPLAIN[reason].format(
             gpus=int(market.supply.largest_gpus[number]), why=market.supply.cap_reasons[int(number)]
         )
+        if number not in lasting(market, offers):
+            text = too_short(OPTIONS[offer.option])
         name = (offer.provider, offer.instance_type, offer.option, offer.gpu, text)
         entry = found.setdefault(
             name,

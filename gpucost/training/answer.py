@@ -9,6 +9,7 @@ from gpucost.answers.common import Assumed, BillLine, Excluded, LayoutRow, Selle
 from gpucost.answers.training import Contract, Elsewhere, Factors, Interruptions, Option, Outcome, Speed
 from gpucost.market import assumptions as assume
 from gpucost.market.facts import Facts
+from gpucost.options import OPTIONS
 from gpucost.physics.training.steps import PARTS
 from gpucost.training.cases import Cases, Problem
 from gpucost.training.costing import LINES
@@ -212,11 +213,9 @@ def notes(problem: Problem, cases: Cases, case: int) -> list[str]:
             found.append("the largest order is not stated: confirm the capacity")
         if not problem.supply.keys[int(problem.supply.key[number])].system.scaleout_gb_per_s:
             found.append("several instances within one scale-up domain")
-    if offer.option == "flex_start" and cases.costs.paid_hours[case] > terms.longest_hours[number]:
-        renewals = int(np.ceil(cases.costs.paid_hours[case] / terms.longest_hours[number]))
-        found.append(f"runs for 7 days at a time: {renewals} starts, each of which may wait")
-    if offer.option == "community":
-        found.append("hosts of third parties: reliability is not measured")
+    rule = OPTIONS[offer.option]
+    if rule.family == "scheduled" or (rule.family == "on demand" and rule.interruptible):
+        found.append(f"{rule.label}: {rule.reference}")
     if offer.confidence == "low":
         found.append("low confidence in the price: see its source")
     return found

@@ -188,6 +188,7 @@ def _meets(problem: Problem, cases: Cases) -> Flags:
         cases.request
     ]
     met: Flags = cases.speed.fits & (cases.costs.calendar_days <= limit) & np.isfinite(cases.costs.cost_usd)
+    met &= ~(cases.costs.paid_hours > problem.terms.longest_hours[cases.offer])
     return met
 
 

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.answers.training import Alternative, Driver, Size
+from gpucost.options import is_plain
 from gpucost.physics.training.steps import PARTS
 from gpucost.training.answer import finite
 from gpucost.training.cases import Cases, Problem, evaluate
@@ -84,7 +85,7 @@ def alternatives(problem: Problem, cases: Cases, order: Indices) -> list[Alterna
             name = (offer.option, offer.term_months, offer.payment)
             if name not in found or cases.costs.cost_usd[case] < cases.costs.cost_usd[found[name]]:
                 found[name] = int(case)
-    plain = [case for name, case in found.items() if name[0] in ("on_demand", "secure", "community")]
+    plain = [case for name, case in found.items() if is_plain(name[0])]
     base = min((float(cases.costs.cost_usd[case]) for case in plain), default=None)
     rows = [_alternative(problem, cases, case, base) for case in found.values()]
     return sorted(rows, key=lambda row: row["cost_usd"])

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.options import OPTIONS
 from gpucost.physics.training.layouts import REASONS
 from gpucost.training.cases import Cases, Problem
 from gpucost.training.request import TrainingRequest
@@ -93,9 +94,7 @@ def orderable(problem: Problem, cases: Cases, index: Indices) -> Flags:
     supply, offer, gpus = problem.supply, cases.offer[index], cases.gpus[index]
     whole = gpus % supply.unit_gpus[offer] == 0
     within = (gpus >= supply.minimum_gpus[offer]) & (gpus <= supply.largest_gpus[offer])
-    one_purchase = problem.terms.prepaid[offer] + problem.terms.take_or_pay[offer] > 0
-    long = cases.costs.paid_hours[index] > problem.terms.longest_hours[offer]
-    allowed: Flags = whole & within & ~(one_purchase & long)
+    allowed: Flags = whole & within & ~(cases.costs.paid_hours[index] > problem.terms.longest_hours[offer])
     return allowed
 
 
@@ -132,8 +131,11 @@ def exclusion(problem: Problem, cases: Cases, request: TrainingRequest, case: in
     if request.deadline_days is not None and days > request.deadline_days:
         return f"{days:,.0f} days on {gpus} accelerators, over the deadline of {request.deadline_days:g} days; {cap}"
     if not orderable(problem, cases, index)[0]:
-        longest = problem.terms.longest_hours[offer] / _HOURS_PER_DAY
-        return f"the run takes {days:,.0f} days; the longest purchase of this kind is {longest:g} days"
+        longest, rule = problem.terms.longest_hours[offer] / _HOURS_PER_DAY, OPTIONS[row.option]
+        return (
+            f"the run takes {days:,.1f} days on {gpus} accelerators; the longest {rule.label} is {longest:g} days"
+            f" ({rule.reference}); {cap}"
+        )
     return f"{cases.costs.cost_usd[case]:,.2f} USD, over the budget of {request.max_cost_usd or 0:,.2f} USD"
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from gpucost.errors import UsageError
 from gpucost.market.assumptions import EVALUATION_FRACTION
-from gpucost.schemas import OPTIONS
+from gpucost.options import OPTIONS
 from gpucost.units import parse_count, parse_days, parse_fraction, parse_usd
 
 GOALS = ("cost", "time", "pareto", "carbon")
@@ -22,7 +22,7 @@ SOFTWARE = ("typical", "vendor", "megatron", "deepspeed", "sharded", "eager", "c
 DEFAULT_DEADLINE_DAYS = 30.0
 DEFAULT_TOP = 10
 DEFAULT_RANK = 16
-_OLDEST_STRICT_DAYS = 180
+_OLDEST_STRICT_DAYS = max(rule.age_limit_days for rule in OPTIONS.values())
 LARGEST_TOKENS = 1e17
 LARGEST_GPUS = 1_000_000
 LARGEST_SEQUENCE = 16_777_216

@@ -14,6 +14,7 @@ from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, Pric
 from gpucost.market import pool
 from gpucost.market.assumptions import failures_per_gpu_year
 from gpucost.market.facts import Market, embed, make_market, market_of, with_offers
+from gpucost.options import OPTIONS
 from gpucost.physics.training.calibration import Calibration, load
 from gpucost.physics.training.layouts import NO_PRECISION
 from gpucost.training import answer, followups
@@ -206,7 +207,7 @@ def workload_row(problem: Problem, architecture: Architecture) -> WorkloadRow:
 def lead(best: RankedOption, count: int) -> str:
     """Say the answer in one sentence."""
     where = f" in {best['region']}" if best["region"] else ""
-    option = best["option"].replace("_", " ")
+    option = OPTIONS[best["option"]].label
     time = f"{best['days']:.1f} days" if best["days"] >= 1 else f"{best['days'] * 24:.1f} hours"
     digits = 0 if best["cost_usd"] >= 100 else 2
     cost, low, high = (f"{best[name]:,.{digits}f}" for name in ("cost_usd", "cost_low_usd", "cost_high_usd"))

@@ -73,12 +73,6 @@ def test_nothing_is_owed_less_than_it_is_used(hours, term, bound, increment):
     assert found.unused_usd[0] == pytest.approx(found.exposure_usd[0] - found.amortised_usd[0])
 
 
-def test_every_option_has_a_rule():
-    from gpucost.schemas import OPTIONS
-
-    assert set(rates.OPTION_RULES) == set(OPTIONS)
-
-
 def test_cents_round_half_up_in_spite_of_binary():
     assert bill.round_cents(np.array([1.005, 2.675, 0.125, 0.0049])).tolist() == [1.01, 2.68, 0.13, 0.0]
 

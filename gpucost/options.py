@@ -1,0 +1,92 @@
+"""Purchase options: one row each, from which everything that depends on how a price is bought derives.
+
+A new option is one row of `OPTIONS`. What an offer states itself (its minimum, its term, its billing) goes before what
+its option implies here.
+
+A run longer than the longest single purchase: an interruptible one loses its capacity at that age and restarts, which
+counts as one more interruption per node; any other must end within one purchase, so that a cluster is chosen which is
+fast enough, or the offer is refused with the reason.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+Family = Literal["on demand", "spot", "committed", "scheduled"]
+
+MARKET_LIMIT_DAYS = 30  # prices on markets of third-party hosts move within weeks
+_MARKETS = ("marketplace", "community")
+_UNLIMITED = float("inf")
+
+
+@dataclass(frozen=True, slots=True)
+class OptionRule:
+    """What a purchase option implies where the offer itself does not say."""
+
+    label: str  # in sentences
+    family: Family  # what it is compared with: list prices, prices below them, terms that are owed, booked windows
+    reference: str  # what sellers say of it
+    minimum_hours: float = 0.0  # shortest purchase
+    increment_hours: float = 0.0  # purchases are rounded up to this; 0 is by the second
+    longest_hours: float = _UNLIMITED  # longest single purchase
+    age_limit_days: int = 180  # older prices are marked and widen the range
+    interruptible: bool = False  # the capacity may be taken away
+    take_or_pay: bool = False  # the whole purchase is owed, used or not
+    prepaid: bool = False  # and paid at its start
+
+
+OPTIONS: dict[str, OptionRule] = {
+    "on_demand": OptionRule("on demand", "on demand", "billed by the second or minute"),
+    "spot": OptionRule("spot", "spot", "may be reclaimed at any time", age_limit_days=7, interruptible=True),
+    "interruptible": OptionRule(
+        "interruptible", "spot", "may be reclaimed at any time", age_limit_days=7, interruptible=True
+    ),
+    "reserved": OptionRule("reserved", "committed", "the whole term is owed", take_or_pay=True),
+    "savings_plan": OptionRule("savings plan", "committed", "the whole term is owed", take_or_pay=True),
+    "commitment": OptionRule("committed use", "committed", "the whole term is owed", take_or_pay=True),
+    "capacity_block": OptionRule(
+        "capacity block", "scheduled", "whole days, up to 182 days, prepaid (EC2 Capacity Blocks for ML)",
+        minimum_hours=24, increment_hours=24, longest_hours=182 * 24, take_or_pay=True, prepaid=True,
+    ),
+    "flex_start": OptionRule(
+        "flex start", "scheduled", "starts when capacity is free, runs up to 7 days (Dynamic Workload Scheduler)",
+        longest_hours=7 * 24,
+    ),
+    "calendar": OptionRule(
+        "calendar reservation", "scheduled", "whole days, up to 90 days (Dynamic Workload Scheduler)",
+        minimum_hours=24, increment_hours=24, longest_hours=90 * 24, take_or_pay=True,
+    ),
+    "community": OptionRule(
+        "community tier", "on demand", "hosts of third parties may leave; no capacity guarantee",
+        age_limit_days=MARKET_LIMIT_DAYS, interruptible=True,
+    ),
+    "secure": OptionRule("on demand, secure tier", "on demand", "billed by the second or minute"),
+    "dedicated": OptionRule("dedicated tenancy", "on demand", "billed by the second or minute"),
+}  # fmt: skip
+
+
+def is_plain(option: str) -> bool:
+    """Tell whether an option is capacity at its list price, there until it is given back.
+
+    >>> is_plain("secure"), is_plain("community"), is_plain("reserved")
+    (True, False, False)
+    """
+    rule = OPTIONS[option]
+    return rule.family == "on demand" and not rule.interruptible
+
+
+def age_limit_days(option: str, price_kind: str = "list", sellers: Iterable[str | None] = ()) -> float:
+    """Return the age beyond which a price is old; `sellers` are the offer's tier and the kind of its provider.
+
+    A contract holds to its end, however long ago it was signed; a price on a market of hosts is old after a month at
+    most, whatever the option.
+
+    >>> age_limit_days("spot"), age_limit_days("on_demand", sellers=["marketplace"]), age_limit_days("on_demand")
+    (7, 30, 180)
+    >>> age_limit_days("on_demand", "contracted")
+    inf
+    """
+    if price_kind == "contracted":
+        return _UNLIMITED
+    limit = OPTIONS[option].age_limit_days
+    return min(limit, MARKET_LIMIT_DAYS) if any(seller in _MARKETS for seller in sellers) else limit

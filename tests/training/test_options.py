@@ -1,0 +1,155 @@
+"""Purchase options: every field of the table has an effect, and a new row works everywhere at once."""
+
+from dataclasses import fields, replace
+from datetime import date
+
+import numpy as np
+import pytest
+
+from gpucost.catalog import checks
+from gpucost.catalog.offer_rows import complete_offer
+from gpucost.market.facts import make_market
+from gpucost.options import OPTIONS, OptionRule, age_limit_days, is_plain
+from gpucost.ownership import market as ownership_market
+from gpucost.ownership import supplies
+from gpucost.schemas import TABLES
+from tests.training.market import BUCKET, TODAY, answer, facts, offer
+
+pytestmark = pytest.mark.usefixtures("round_speeds")
+
+BURST = OptionRule(
+    "burst", "spot", "given for a day, then taken", longest_hours=24, age_limit_days=7, interruptible=True
+)
+
+
+def first(**more):
+    wanted = {name: more.pop(name) for name in ("tokens", "deadline") if name in more}
+    return answer([offer(2.0, **more)], **wanted)["options"][0]
+
+
+def line(found, name):
+    return next((row["quantity"] for row in found["lines"] if row["name"] == name), 0.0)
+
+
+def reasons(**more):
+    """Return why an offer that cannot be had for so long is left out; another offer is the answer."""
+    found = answer([offer(2.0, **more), offer(9.0, provider="other")], gpus=8)
+    return [row["reason"] for row in found["excluded"]]
+
+
+def needs_a_term():
+    row = {"usd_per_hour": 2.0, "usd_per_gpu_hour": 2.0, "gpus": 1, "gpu": "x", "option": "on_demand", "term_months": 0}
+    row["observed_on"] = TODAY
+    known = checks.Reference({}, {"x": {}}, {}, TODAY)
+    return [column for column, *_ in checks._judge_offer(row, known)]
+
+
+def billing():
+    values = {"provider": "p", "gpu": "x", "usd_per_gpu_hour": 1.0, "observed_on": "2026-01-01"}
+    return complete_offer(values, {})["billing"]
+
+
+def terms(**more):
+    return make_market(facts([offer(2.0, **more)])).terms
+
+
+# field -> another value of it, and what a user meets that must change with it
+EFFECTS = {
+    "label": ("rented by the hour", lambda: answer([offer(2.0, provider="other")])["lead"]),
+    "family": ("committed", needs_a_term),
+    "reference": (
+        "a new sentence",
+        lambda: [*reasons(option="calendar"), *first(option="flex_start", gpus=32)["notes"]],
+    ),
+    "minimum_hours": (1000.0, lambda: first(tokens="1b")["cost_usd"]),
+    "increment_hours": (100.0, lambda: line(first(tokens="1b"), "idle and ramp")),
+    "longest_hours": (24.0, lambda: first()["gpus"]),
+    "age_limit_days": (3, lambda: first(observed_on=date(2026, 5, 20), age_days=12)["notes"]),
+    "interruptible": (True, lambda: first()["interruptions"]),
+    "take_or_pay": (True, billing),
+    "prepaid": (
+        True,
+        lambda: first(billing="take_or_pay", term_months=12, payment="no_upfront")["cash_usd"],
+    ),
+}
+
+
+@pytest.mark.parametrize("field", [field.name for field in fields(OptionRule)])
+def test_every_field_has_an_effect(field, monkeypatch):
+    changed, observe = EFFECTS[field]
+    before = observe()
+    for name in ("on_demand", "flex_start", "calendar") if field == "reference" else ("on_demand",):
+        monkeypatch.setitem(OPTIONS, name, replace(OPTIONS[name], **{field: changed}))
+    assert observe() != before
+
+
+@pytest.fixture
+def burst(monkeypatch):
+    monkeypatch.setitem(OPTIONS, "burst", BURST)
+
+
+@pytest.mark.usefixtures("burst")
+def test_a_new_option_is_never_first_uninterrupted_for_longer_than_it_lasts():
+    found = answer([offer(1.0, option="burst"), offer(2.0, provider="other")])
+    assert [row["option"] for row in found["options"]] == ["on_demand", "burst"]
+    row = found["options"][1]
+    assert row["days"] > 14
+    # each node is lost once a day at least, and every loss costs work and a wait
+    assert row["interruptions"] >= row["gpus"] / 8 * row["gpu_hours"] / row["gpus"] / 24
+    assert row["stretch_paid_ratio"] > 1
+    assert row["days"] > found["options"][0]["days"]
+
+
+@pytest.mark.usefixtures("burst")
+def test_a_new_option_works_in_every_room():
+    listed = offer(1.0, option="burst")
+    assert ownership_market.from_offer(listed).stretch_ratio > 1
+    assert supplies.read_entry({"kind": "burst", "usd_per_gpu_hour": 1.0}).kind == "burst"
+    assert age_limit_days("burst") == 7
+    assert not is_plain("burst")
+    assert terms(option="burst", age_days=8).stale.all()
+    dear = {"option": "burst", "usd_per_gpu_hour": 3.0}
+    place = dict.fromkeys(("provider", "instance_type", "gpu", "gpus", "region", "tier", "observed_on", "source_id"))
+    rows = [(2, {**place, "option": "on_demand", "usd_per_gpu_hour": 2.0}), (3, {**place, **dear})]
+    assert [found.row for found in checks._spot_above_demand(rows)] == [3]
+
+
+def test_the_schema_lists_the_options_of_the_table():
+    assert TABLES["offers"].column("option").choices == tuple(OPTIONS)
+
+
+def test_community_is_interruptible_everywhere():
+    listed = offer(1.0, option="community", provider="pods")
+    found = answer([listed, offer(2.0, provider="other")])
+    assert [row["option"] for row in found["options"]] == ["on_demand", "community"]
+    assert any("never ranked first" in note for note in found["options"][1]["notes"])
+    assert any("third parties" in note for note in found["options"][1]["notes"])
+    assert not any(row["saving_usd"] for row in found["alternatives"] if row["option"] == "on_demand")
+    assert ownership_market.from_offer(listed).stretch_ratio > 1
+
+
+def test_what_may_not_be_interrupted_must_end_within_its_longest_purchase():
+    # 100B tokens at 10,000 a second and accelerator: 17 days on 8, with what stands beside the steps; 7 days are sold.
+    found = answer([offer(2.0, option="flex_start"), offer(3.0, provider="other")])
+    rows = {row["option"]: row for row in found["options"]}
+    assert rows["flex_start"]["gpus"] > rows["on_demand"]["gpus"]
+    assert rows["flex_start"]["days"] <= 7
+    pinned = answer([offer(2.0, option="flex_start"), offer(3.0, provider="other")], gpus=8)
+    assert [row["option"] for row in pinned["options"]] == ["on_demand"]
+    assert "the longest flex start is 7 days" in pinned["excluded"][0]["reason"]
+
+
+def test_a_contract_never_grows_old_in_a_market():
+    old = {"observed_on": date(2025, 7, 11), "age_days": 325, "book": "user", "price_kind": "contracted"}
+    found = answer([offer(2.0, **old), offer(3.0, provider="other")], strict_prices=True, max_age="90d")
+    assert [row["usd_per_gpu_hour"] for row in found["options"]] == [2.0, 3.0]
+    listed = answer([offer(2.0, **{**old, "price_kind": "list"}), offer(3.0, provider="other")], strict_prices=True)
+    assert [row["usd_per_gpu_hour"] for row in listed["options"]] == [3.0]
+
+
+def test_measured_interruptions_and_the_end_of_a_purchase_add_up(monkeypatch):
+    plain = make_market(facts([offer(1.0, option="spot")], spot=[BUCKET])).terms
+    monkeypatch.setitem(OPTIONS, "spot", replace(OPTIONS["spot"], longest_hours=24.0))
+    short = make_market(facts([offer(1.0, option="spot")], spot=[BUCKET])).terms
+    added = short.preemptions_per_node_hour - plain.preemptions_per_node_hour
+    assert np.allclose(added, 1 / 24)
