@@ -136,7 +136,7 @@ def test_what_may_not_be_interrupted_must_end_within_its_longest_purchase():
     assert rows["flex_start"]["days"] <= 7
     pinned = answer([offer(2.0, option="flex_start"), offer(3.0, provider="other")], gpus=8)
     assert [row["option"] for row in pinned["options"]] == ["on_demand"]
-    assert "the longest flex start is 7 days" in pinned["excluded"][0]["reason"]
+    assert "the longest purchase as flex start is 7 days" in pinned["excluded"][0]["reason"]
 
 
 def test_a_contract_never_grows_old_in_a_market():
