@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from benchmarks.device.common import CUDA, DEVICE, Table, TimeBox, clean, out
-from benchmarks.device.model import SHAPES
+from gpucost.bench.gpu.model import SHAPES
 from benchmarks.device.train import Case, build, optimizer_of, step
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from benchmarks.device.common import CUDA, DEVICE, WORLD, Table, TimeBox, clean, guarded, out, peak_gb, synchronize
-from benchmarks.device.model import Shape
+from gpucost.bench.gpu.model import Shape
 from benchmarks.device.train import COLUMNS
 
 SHAPES = {

@@ -1,0 +1,144 @@
+"""Which cases a profile measures, in order of worth: a bench that is cut short has measured what matters most."""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+KIB, MIB, GIB_BYTES = 2**10, 2**20, 2**30
+
+GROUPS = ("memory", "matmul", "skinny", "attention", "elementwise", "host", "links", "train", "serve", "loader")
+PROFILES = ("short", "full", "tiny")
+
+
+@dataclass(frozen=True)
+class Case:
+    """One thing to measure: an operation with its arguments, on one GPU or on several."""
+
+    id: str
+    group: str
+    op: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+    ranks: int = 1
+    limit_s: float = 60.0
+
+    def message(self) -> dict[str, Any]:
+        """Return what the measuring process needs."""
+        whole = asdict(self)
+        return {name: whole[name] for name in ("id", "op", "arguments")}
+
+
+def _case(group: str, op: str, ranks: int = 1, limit_s: float = 60.0, **arguments: Any) -> Case:
+    words = [str(value) for value in arguments.values() if value is not False]
+    name = " ".join([op, *words, *([f"on {ranks}"] if ranks > 1 else [])])
+    return Case(name, group, op, arguments, ranks, limit_s)
+
+
+def cases_of(profile: str, gpus: int, folder: str | None = None) -> list[Case]:
+    """Return the cases of a profile on a machine with some GPUs.
+
+    >>> [case.id for case in cases_of("tiny", 1)][:2]
+    ['copy 65536', 'matmul bf16 64 64 64']
+    """
+    if profile == "tiny":
+        return list(_tiny(gpus, folder))
+    full = profile == "full"
+    found = [*_kernels(full), *_steps(full)]
+    for ranks in (ranks for ranks in (gpus, *((2,) if full else ())) if 1 < ranks <= gpus):
+        found += [case for case in (*_links(full, ranks), *_spread(full, ranks)) if case not in found]
+    loaders = [_case("loader", "loader", workers=count, size_bytes=GIB_BYTES, folder=folder) for count in (4, 8)]
+    return [*found, *loaders[: 2 if full else 1]]
+
+
+def _kernels(full: bool) -> Iterator[Case]:
+    sizes = [4 * GIB_BYTES, GIB_BYTES, 64 * MIB, 16 * MIB, 4 * MIB, MIB]
+    yield from (_case("memory", "copy", size_bytes=size) for size in (sizes if full else sizes[1:5]))
+    squares = (16384, 8192, 4096, 2048, 1024) if full else (8192, 2048)
+    for precision in ("bf16", "fp8", "fp16", "tf32", "fp32"):
+        for m in squares if precision in ("bf16", "fp8") else squares[1:2] if full else squares[:1]:
+            yield _case("matmul", "matmul", precision=precision, m=m, k=m, n=m)
+    widths = [(4096, 14336), (14336, 4096), (8192, 28672)]
+    for k, n in widths if full else widths[:1]:
+        yield _case("matmul", "matmul", precision="bf16", m=8192, k=k, n=n)
+        for precision in ("bf16", "fp8"):
+            for m in (1, 8, 16, 32, 64, 128, 256) if full else (1, 16, 64, 256):
+                if precision == "bf16" or m >= 16:
+                    yield _case("skinny", "matmul", precision=precision, m=m, k=k, n=n)
+    for sequence in (2048, 8192, 32768) if full else (4096,):
+        for direction in ("forward", "backward"):
+            shape = {"sequence": sequence, "heads": 32, "kv_heads": 8, "head_dim": 128}
+            yield _case("attention", "attention", direction=direction, batch=max(1, 16384 // sequence), **shape)
+    yield _case("elementwise", "launch")
+    yield _case("elementwise", "norm", tokens=16384, hidden=4096)
+    yield _case("elementwise", "adamw", parameters=2**29)
+    for direction in ("to_device", "to_host"):
+        for pinned in (True, False) if full else (True,):
+            yield _case("host", "host", direction=direction, size_bytes=256 * MIB, pinned=pinned)
+
+
+def _steps(full: bool) -> Iterator[Case]:
+    steps: list[dict[str, Any]] = [
+        {"model": "llama3.2-1b", "sequence": 4096, "micro_batch": 2},
+        {"model": "llama3.2-1b", "sequence": 4096, "micro_batch": 2, "compiled": True},
+        {"model": "llama3.2-3b", "sequence": 4096, "micro_batch": 2, "recompute": "full"},
+    ]
+    if full:
+        steps += [
+            {"model": "gpt2-124m", "sequence": 1024, "micro_batch": 32, "compiled": True},
+            {"model": "llama3.2-1b", "sequence": 2048, "micro_batch": 4, "recipe": "bf16", "compiled": True},
+            {"model": "llama3.2-3b", "sequence": 4096, "micro_batch": 2, "recompute": "full", "compiled": True},
+            {"model": "llama3-8b", "sequence": 4096, "micro_batch": 1, "recipe": "bf16", "recompute": "full"},
+            {"model": "llama3.2-1b", "sequence": 32768, "micro_batch": 1, "recompute": "full"},
+            {"model": "moe-3b-a0.6b", "sequence": 4096, "micro_batch": 4, "recompute": "full"},
+            {"model": "llama3.2-3b", "sequence": 4096, "micro_batch": 2, "recompute": "full", "recipe": "fp8"},
+        ]
+    yield from (_case("train", "train", limit_s=150.0, **step) for step in steps)
+    decodes = [(1, 1024), (32, 1024), (128, 1024), (8, 8192)] if full else [(1, 1024), (32, 1024)]
+    for model in ("llama3-8b", "llama3.2-1b", "moe-1b-7b") if full else ("llama3-8b",):
+        for batch, context in decodes:
+            yield _case("serve", "serve", model=model, phase="decode", batch=batch, context=context)
+        for context in (512, 2048, 8192) if full else (2048,):
+            yield _case("serve", "serve", model=model, phase="prefill", batch=1, context=context)
+    if full:
+        for batch in (16, 64):
+            yield _case("serve", "serve", model="llama3-8b", phase="decode", batch=batch, context=1024, precision="fp8")
+
+
+def _links(full: bool, ranks: int) -> Iterator[Case]:
+    sizes = [GIB_BYTES, 256 * MIB, 16 * MIB, MIB, 64 * KIB] if full else [256 * MIB, 16 * MIB, 64 * KIB]
+    for operation in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"):
+        for size in sizes if operation == "all_reduce" or full else sizes[:1]:
+            yield _case("links", "collective", ranks, operation=operation, size_bytes=size)
+
+
+def _spread(full: bool, ranks: int) -> Iterator[Case]:
+    steps: list[dict[str, Any]] = [{"model": "llama3.2-3b", "sequence": 4096, "micro_batch": 2, "sharding": 3}]
+    if full:
+        steps += [
+            {"model": "llama3.2-1b", "sequence": 2048, "micro_batch": 4, "compiled": True},
+            {"model": "llama3-8b", "sequence": 4096, "micro_batch": 1, "sharding": 3, "recompute": "full"},
+            {"model": "llama3.2-3b", "sequence": 4096, "micro_batch": 4, "sharding": 3, "compiled": True},
+        ]
+    yield from (_case("train", "train", ranks, 200.0, **step) for step in steps)
+    for batch in (1, 32) if full else (32,):
+        yield _case("serve", "serve", ranks, model="llama3-8b", phase="decode", batch=batch, context=1024)
+
+
+def _tiny(gpus: int, folder: str | None) -> Iterator[Case]:
+    """One case of each kind, small enough for a processor."""
+    yield _case("memory", "copy", size_bytes=64 * KIB)
+    yield _case("matmul", "matmul", precision="bf16", m=64, k=64, n=64)
+    shape = {"batch": 1, "sequence": 64, "heads": 4, "kv_heads": 2, "head_dim": 16}
+    for direction in ("forward", "backward"):
+        yield _case("attention", "attention", direction=direction, **shape)
+    yield _case("elementwise", "launch")
+    yield _case("elementwise", "norm", tokens=64, hidden=64)
+    yield _case("elementwise", "adamw", parameters=4096)
+    yield _case("host", "host", direction="to_device", size_bytes=MIB, pinned=False)
+    for model in ("tiny", "tiny-moe"):
+        yield _case("train", "train", model=model, sequence=32, micro_batch=1)
+        yield _case("serve", "serve", model=model, phase="decode", batch=2, context=32)
+        yield _case("serve", "serve", model=model, phase="prefill", batch=1, context=32)
+    if gpus > 1:
+        yield _case("links", "collective", gpus, operation="all_reduce", size_bytes=64 * KIB)
+        yield _case("train", "train", gpus, model="tiny", sequence=32, micro_batch=1, sharding=3)
+    yield _case("loader", "loader", workers=0, size_bytes=8 * MIB, folder=folder)

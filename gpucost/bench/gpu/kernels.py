@@ -1,0 +1,149 @@
+"""Kernels of one GPU: copies, matrix products, attention, the optimizer, and the way to the host.
+
+Each function measures one case and returns its figures: seconds with their spread, and the rate that the seconds
+mean. Bytes are the least that must move, FLOP those of the mathematics (2·m·k·n; causal attention half of 4·b·h·s²·d).
+"""
+
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+
+from gpucost.bench.gpu.clock import CUDA, DEVICE, Timing, free_bytes, replayed, timed
+
+DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
+CACHE_BYTES = 400e6  # operands in rotation together exceed any last-level cache
+LARGE_BYTES = 2**26
+
+Figures = dict[str, Any]
+
+
+def _figures(timing: Timing, **rates: float) -> Figures:
+    return {**timing._asdict(), **rates}
+
+
+def _room(needed_bytes: float) -> None:
+    if needed_bytes > free_bytes():
+        raise MemoryError(f"needs {needed_bytes / 1e9:.1f} GB, {free_bytes() / 1e9:.1f} GB are free")
+
+
+def copy(size_bytes: int) -> Figures:
+    """Copy within the device's memory; small sizes stay in its caches. Bytes read and written both count."""
+    _room(2.0 * size_bytes)
+    source = torch.randn(size_bytes // 4, device=DEVICE)
+    target = torch.empty_like(source)
+    if size_bytes >= LARGE_BYTES:  # a copy inside a graph takes a slower path of the driver
+        timing = timed(lambda: target.copy_(source))
+    else:
+        timing = replayed(lambda: torch.neg(source, out=target), calls=100)
+    return _figures(timing, gb_per_s=2.0 * size_bytes / timing.time_s / 1e9)
+
+
+def matmul(precision: str, m: int, k: int, n: int) -> Figures:
+    """Multiply m × k by k × n; several sets of operands take turns, so that no cache holds them."""
+    width = {"fp8": 1, "fp32": 4, "tf32": 4}.get(precision, 2)
+    copies = max(1, min(16, math.ceil(CACHE_BYTES / (width * (k * n + m * k)))))
+    _room(1.5 * (copies * width * (k * n + m * k) + 4 * m * n))
+    torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
+    if precision == "fp8":
+        step = _fp8_products(m, k, n, copies)
+    else:
+        kind = DTYPES[precision]
+        pairs = [
+            (torch.randn(m, k, device=DEVICE, dtype=kind), torch.randn(n, k, device=DEVICE, dtype=kind))
+            for _ in range(copies)
+        ]
+
+        def step() -> None:
+            for x, w in pairs:
+                F.linear(x, w)
+
+    flop = 2.0 * m * k * n
+    calls = int(max(1, min(20, 2e-3 / max(flop / 6e14, width * k * n / 4e12) / copies)))
+    timing = replayed(step, calls=calls)
+    time_s = timing.time_s / copies
+    moved = width * (m * k + k * n) + (4 if width == 4 else 2) * m * n
+    return _figures(timing._replace(time_s=time_s), tflops=flop / time_s / 1e12, gb_per_s=moved / time_s / 1e9)
+
+
+def _fp8_products(m: int, k: int, n: int, copies: int) -> Any:
+    kind = torch.float8_e4m3fn
+    pairs = [
+        (torch.randn(m, k, device=DEVICE).to(kind), torch.randn(n, k, device=DEVICE).to(kind)) for _ in range(copies)
+    ]
+    one = torch.ones((), device=DEVICE)
+
+    def step() -> None:
+        for x, w in pairs:
+            torch._scaled_mm(x, w.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=True)
+
+    return step
+
+
+def attention(direction: str, batch: int, sequence: int, heads: int, kv_heads: int, head_dim: int) -> Figures:
+    """Causal attention, forward or backward (two and a half times the forward's FLOP)."""
+    kind = torch.bfloat16
+
+    def heads_of(count: int) -> torch.Tensor:
+        return torch.randn(batch, count, sequence, head_dim, device=DEVICE, dtype=kind, requires_grad=True)
+
+    q, k, v = heads_of(heads), heads_of(kv_heads), heads_of(kv_heads)
+
+    def forward() -> torch.Tensor:
+        return F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=heads != kv_heads)
+
+    flop = 2.0 * batch * heads * sequence * sequence * head_dim
+    if direction == "forward":
+        with torch.no_grad():
+            timing = timed(forward, warmup=5, repeat=11)
+        return _figures(timing, tflops=flop / timing.time_s / 1e12)
+    output = forward()
+    grad = torch.randn_like(output)
+    timing = timed(lambda: torch.autograd.grad(output, (q, k, v), grad, retain_graph=True), warmup=5, repeat=11)
+    return _figures(timing, tflops=2.5 * flop / timing.time_s / 1e12)
+
+
+def norm(tokens: int, hidden: int) -> Figures:
+    """Root-mean-square norm, compiled where a compiler is: what fused element-wise work attains."""
+    x = torch.randn(tokens, hidden, device=DEVICE, dtype=torch.bfloat16)
+    weight = torch.ones(hidden, device=DEVICE, dtype=torch.bfloat16)
+
+    def plain(value: torch.Tensor) -> torch.Tensor:
+        return F.rms_norm(value, (hidden,), weight, 1e-5)
+
+    step = torch.compile(plain) if CUDA else plain
+    timing = replayed(lambda: step(x))
+    return _figures(timing, gb_per_s=4.0 * x.numel() / timing.time_s / 1e9)
+
+
+def adamw(parameters: int) -> Figures:
+    """Update fp32 parameters by a fused AdamW: 28 bytes each (read p, g, m, v; write p, m, v)."""
+    _room(20.0 * parameters)
+    weights = [torch.randn(parameters // 16, device=DEVICE, requires_grad=True) for _ in range(16)]
+    for weight in weights:
+        weight.grad = torch.randn_like(weight)
+    optimizer = torch.optim.AdamW(weights, lr=1e-4, fused=CUDA)
+    timing = timed(optimizer.step, warmup=2, repeat=7)
+    return _figures(timing, gb_per_s=28.0 * parameters / timing.time_s / 1e9)
+
+
+def host(direction: str, size_bytes: int, pinned: bool) -> Figures:
+    """Copy from the host's memory to the device or back."""
+    outside = torch.empty(size_bytes, dtype=torch.uint8, pin_memory=pinned and CUDA)
+    inside = torch.empty(size_bytes, dtype=torch.uint8, device=DEVICE)
+    source, target = (outside, inside) if direction == "to_device" else (inside, outside)
+    timing = timed(lambda: target.copy_(source, non_blocking=True), warmup=2, repeat=7)
+    return _figures(timing, gb_per_s=size_bytes / timing.time_s / 1e9)
+
+
+def launch() -> Figures:
+    """Time a kernel of almost no work: the host's floor under eager steps."""
+    x = torch.zeros(8, device=DEVICE)
+
+    def many() -> None:
+        for _ in range(200):
+            x.add_(1.0)
+
+    timing = timed(many, warmup=3, repeat=9)
+    return _figures(timing._replace(time_s=timing.time_s / 200))

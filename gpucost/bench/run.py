@@ -1,0 +1,191 @@
+"""A bench from start to end: cases measured one by one, kept on disk after each, resumed where it stopped."""
+
+import importlib.util
+import json
+import os
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from gpucost.bench import machine
+from gpucost.bench.cases import GROUPS, Case, cases_of
+from gpucost.bench.supervise import WORKER, Workers
+from gpucost.errors import UsageError
+
+SCHEMA_VERSION = 1
+Report = Callable[[int, int, str], None]
+
+
+def bench(
+    path: str | os.PathLike[str],
+    *,
+    profile: str = "short",
+    device: str = "auto",
+    gpus: int | None = None,
+    groups: Sequence[str] = (),
+    folder: str | None = None,
+    anew: bool = False,
+    command: Sequence[str] = WORKER,
+    report: Report = lambda done, whole, name: None,
+) -> dict[str, Any]:
+    """Measure this machine and return the bench, which `path` holds after each case.
+
+    A bench that `path` holds already goes on where it stopped (with `anew` it starts over); one of another machine or
+    profile is refused.
+    """
+    if command is WORKER and importlib.util.find_spec("torch") is None:
+        raise UsageError(
+            "bench measures with PyTorch, which is not installed here: pip install 'gpucost[bench]', or the ROCm build "
+            "of PyTorch for AMD GPUs."
+        )
+    before = machine.look()
+    workers = Workers(1, device, command)
+    try:
+        software = _start(workers)
+        if device == "cuda" and not software["gpus"]:
+            raise UsageError("no GPU is visible to PyTorch. --device cpu tries the bench without one.")
+        count = min(gpus or max(1, software["gpus"]), max(1, software["gpus"])) if device != "cpu" else gpus or 1
+        names = set(groups) or set(GROUPS)
+        small = software["device"] == "cpu" and profile != "tiny"
+        cases = [case for case in cases_of("tiny" if small else profile, count, folder) if case.group in names]
+        result = _begun(Path(path), profile, software, before, anew)
+        _measure(result, cases, workers, Path(path), report, device, command)
+        if count > 1:
+            _compare_gpus(result, count, command, Path(path))
+    finally:
+        workers.stop()
+    return result
+
+
+def _start(workers: Workers) -> dict[str, Any]:
+    try:
+        workers.start()
+    except ChildProcessError as error:
+        raise UsageError(
+            f"the measuring process did not start: {error}. Try python -c 'import torch' by itself."
+        ) from None
+    return workers.software
+
+
+def _begun(
+    path: Path, profile: str, software: dict[str, Any], samples: list[machine.Sample], anew: bool
+) -> dict[str, Any]:
+    """Return the bench that a file holds, or a new one."""
+    fresh = {
+        "schema_version": SCHEMA_VERSION,
+        "kind": "bench",
+        "profile": profile,
+        "started": datetime.now(UTC).isoformat(timespec="seconds"),
+        "machine": {
+            "device": software["device"],
+            "gpus": software["gpus"],
+            "memory_gib": software.get("memory_gib"),
+            "power_limit_w": samples[0].power_limit_w if samples else None,
+            "clock_max_mhz": samples[0].clock_max_mhz if samples else None,
+            "driver": samples[0].driver if samples else None,
+        },
+        "software": {name: software[name] for name in ("pytorch", "toolkit", "nccl", "capability") if name in software},
+        "figures": [],
+        "failed": [],
+        "notes": machine.busy(samples),
+    }
+    if anew or not path.exists():
+        return fresh
+    old = read_bench(path)
+    for name in ("device", "gpus"):
+        if old["machine"].get(name) != fresh["machine"][name]:
+            raise UsageError(
+                f"{path} is a bench of {old['machine'].get('gpus')} × {old['machine'].get('device')}, this machine has"
+                f" {fresh['machine']['gpus']} × {fresh['machine']['device']}. Name another file, or use --anew."
+            )
+    return {**old, "profile": profile, "failed": [], "notes": fresh["notes"]}
+
+
+def read_bench(path: str | os.PathLike[str]) -> dict[str, Any]:
+    """Read a bench file and check that it is one."""
+    try:
+        value = json.loads(Path(path).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise UsageError(f"{path} cannot be read as a bench: {error}") from None
+    known = isinstance(value, dict) and value.get("kind") == "bench" and isinstance(value.get("figures"), list)
+    if not known or not isinstance(value.get("machine"), dict):
+        raise UsageError(f"{path} is not a bench: `gpucost bench -o FILE` writes one")
+    if value.get("schema_version") != SCHEMA_VERSION:
+        raise UsageError(
+            f"{path} has version {value.get('schema_version')}, this gpucost reads {SCHEMA_VERSION}. Run bench again."
+        )
+    return value
+
+
+def _measure(
+    result: dict[str, Any],
+    cases: Sequence[Case],
+    workers: Workers,
+    path: Path,
+    report: Report,
+    device: str,
+    command: Sequence[str],
+) -> None:
+    done = {figure["id"] for figure in result["figures"]}
+    groups: dict[int, Workers] = {1: workers}
+    with machine.watching() as watch:
+        try:
+            for number, case in enumerate(cases):
+                report(number, len(cases), case.id)
+                if case.id in done:
+                    continue
+                if case.ranks not in groups:
+                    groups[1].stop()  # gives its memory back
+                    groups[case.ranks] = Workers(case.ranks, device, command)
+                _keep(result, case, groups[case.ranks], watch)
+                save(result, path)
+        finally:
+            for group in groups.values():
+                group.stop()
+    report(len(cases), len(cases), "")
+
+
+def _keep(result: dict[str, Any], case: Case, workers: Workers, watch: machine.Watch) -> None:
+    begin = time.monotonic()
+    answer = workers.measure(case)
+    state = watch.between(begin, time.monotonic())
+    if "figures" in answer:
+        arguments = {name: value for name, value in case.arguments.items() if value is not None}
+        row = {"id": case.id, "group": case.group, "op": case.op, **arguments, **answer["figures"], **state}
+        result["figures"].append(row)
+    else:
+        result["failed"].append({"id": case.id, "reason": answer["failed"]})
+
+
+def _compare_gpus(result: dict[str, Any], count: int, command: Sequence[str], path: Path) -> None:
+    """Probe each GPU by itself, so that a sick one is named; what was probed already is kept."""
+    probes = [case for case in cases_of("short", 1) if case.id in ("copy 1073741824", "matmul bf16 8192 8192 8192")]
+    seen = {(row["gpu_index"], row["id"]) for row in result.get("each_gpu", [])}
+    rows = result.setdefault("each_gpu", [])
+    for index in range(count):
+        before = os.environ.get("CUDA_VISIBLE_DEVICES")
+        visible = before.split(",")[index] if before else str(index)
+        os.environ["CUDA_VISIBLE_DEVICES"] = visible
+        workers = Workers(1, "auto", command)
+        try:
+            for case in probes:
+                if (index, case.id) not in seen:
+                    answer = workers.measure(case)
+                    figures = answer.get("figures", {})
+                    rows.append({"gpu_index": index, "id": case.id, "failed": answer.get("failed"), **figures})
+        finally:
+            workers.stop()
+            if before is None:
+                del os.environ["CUDA_VISIBLE_DEVICES"]
+            else:
+                os.environ["CUDA_VISIBLE_DEVICES"] = before
+    save(result, path)
+
+
+def save(result: dict[str, Any], path: Path) -> None:
+    """Write a bench whole or not at all."""
+    aside = path.with_name(f".{path.name}.{os.getpid()}")
+    aside.write_text(json.dumps(result, indent=1) + "\n", "utf-8")
+    os.replace(aside, path)
