@@ -27,7 +27,7 @@ BUSY_MIB, BUSY_PERCENT = 2_000.0, 10.0
 class Sample(NamedTuple):
     """One GPU at one moment; None where the tool does not say."""
 
-    index: int
+    gpu: int
     name: str
     driver: str
     power_limit_w: float | None
@@ -51,9 +51,9 @@ def parse(line: str) -> Sample | None:
     cells = [cell.strip() for cell in line.split(",")]
     if len(cells) != 11 or not cells[0].isdigit():
         return None
-    numbers = [_number(cell) for cell in cells[3:10]]
+    numbers = dict(zip(Sample._fields[3:10], map(_number, cells[3:10]), strict=True))
     reasons = int(cells[10], 16) if cells[10].startswith("0x") else 0
-    return Sample(int(cells[0]), cells[1], cells[2], *numbers, reasons)
+    return Sample(gpu=int(cells[0]), name=cells[1], driver=cells[2], reasons=reasons, **numbers)
 
 
 def _number(text: str) -> float | None:
@@ -93,7 +93,7 @@ def busy(samples: list[Sample]) -> list[str]:
     for sample in samples:
         used, load = sample.memory_used_mib or 0.0, sample.utilisation_percent or 0.0
         if used > BUSY_MIB or load > BUSY_PERCENT:
-            found.append(f"GPU {sample.index} is in use: {used:,.0f} MiB taken, {load:.0f} % busy")
+            found.append(f"GPU {sample.gpu} is in use: {used:,.0f} MiB taken, {load:.0f} % busy")
     return found
 
 

@@ -73,7 +73,7 @@ def _begun(
     path: Path, profile: str, software: dict[str, Any], samples: list[machine.Sample], anew: bool
 ) -> dict[str, Any]:
     """Return the bench that a file holds, or a new one."""
-    fresh = {
+    fresh: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
         "kind": "bench",
         "profile": profile,
@@ -109,8 +109,12 @@ def read_bench(path: str | os.PathLike[str]) -> dict[str, Any]:
         value = json.loads(Path(path).read_text("utf-8"))
     except (OSError, ValueError) as error:
         raise UsageError(f"{path} cannot be read as a bench: {error}") from None
-    known = isinstance(value, dict) and value.get("kind") == "bench" and isinstance(value.get("figures"), list)
-    if not known or not isinstance(value.get("machine"), dict):
+    if (
+        not isinstance(value, dict)
+        or value.get("kind") != "bench"
+        or not isinstance(value.get("figures"), list)
+        or not isinstance(value.get("machine"), dict)
+    ):
         raise UsageError(f"{path} is not a bench: `gpucost bench -o FILE` writes one")
     if value.get("schema_version") != SCHEMA_VERSION:
         raise UsageError(

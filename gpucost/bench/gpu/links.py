@@ -25,7 +25,7 @@ def bus_share(operation: str, ranks: int) -> float:
 
 
 def _step(operation: str, full: torch.Tensor) -> Callable[[], Any]:
-    part, other, peer = full.chunk(WORLD)[RANK], torch.empty_like(full), RANK ^ 1
+    part, other, peer = full.chunk(WORLD)[RANK].clone(), torch.empty_like(full), RANK ^ 1
 
     def send() -> None:
         if peer < WORLD:
@@ -33,14 +33,9 @@ def _step(operation: str, full: torch.Tensor) -> Callable[[], Any]:
             for request in dist.batch_isend_irecv(pair):
                 request.wait()
 
-    shards = list(other.chunk(WORLD))
     steps: dict[str, Callable[[], Any]] = {
         "all_reduce": lambda: dist.all_reduce(full),
-        "all_gather": lambda: (
-            dist.all_gather(shards, part.contiguous())
-            if DEVICE.type == "cpu"
-            else dist.all_gather_into_tensor(other, part)
-        ),
+        "all_gather": lambda: dist.all_gather_into_tensor(other, part),
         "reduce_scatter": lambda: dist.reduce_scatter_tensor(part.clone(), full),
         "all_to_all": lambda: dist.all_to_all_single(other, full),
         "send": send,

@@ -6,6 +6,7 @@ LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say which). All ranks read t
 
 import json
 import sys
+from collections.abc import Callable
 from dataclasses import fields
 from typing import Any
 
@@ -22,7 +23,7 @@ def _train(**values: Any) -> dict[str, Any]:
     )
 
 
-MEASURES = {
+MEASURES: dict[str, Callable[..., dict[str, Any]]] = {
     "copy": kernels.copy,
     "matmul": kernels.matmul,
     "attention": kernels.attention,

@@ -1,0 +1,224 @@
+"""Measured against theoretical: what share of each datasheet peak a machine attains, and what that says of it.
+
+The yardstick is twofold: the peak of the datasheet, and the shares that the same kind of work reached on machines on
+record (models/measurements). A machine far below the record is told so, with what would explain it.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import median
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gpucost.errors import AmbiguousNameError, UnknownNameError
+from gpucost.types import Accelerator
+from gpucost.units import GB, TERA
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+
+LOW_RATIO, SICK_RATIO = 0.85, 0.6  # measured ÷ what machines on record attain: below is worth a word, below is a fault
+GPU_DIFFERENCE_RATIO = 0.93  # a GPU this much slower than its neighbours is named
+PINNED_FRACTION = 0.85  # of the slot's one-way rate, what pinned copies reach
+LARGE_PRODUCT_FLOP = 2.0 * 4096**3
+LARGE_COPY_BYTES = 2**26
+LARGE_MESSAGE_BYTES = 2**27
+
+
+class Yardstick(NamedTuple):
+    """One kind of work: its datasheet peak, and the share of it that machines on record reach."""
+
+    what: str
+    peak: float | None
+    unit: str
+    measured: float | None
+    usual_fraction: float | None
+
+
+def accelerator_of(catalog: "Catalog", device: str) -> Accelerator | None:
+    """Return the accelerator that a driver's name means; None where the catalog knows none.
+
+    NVIDIA's drivers name the SXM board without its form factor and every other board with it.
+    """
+    try:
+        return catalog.accelerator(device)
+    except AmbiguousNameError as error:
+        found = [catalog.accelerator(name) for name in error.candidates]
+        boards = [chip for chip in found if chip.form_factor.upper().startswith("SXM")]
+        return boards[0] if len(boards) == 1 else None
+    except UnknownNameError:
+        return None
+
+
+class Work(NamedTuple):
+    """A kind of work: which figures show it, and which peak of the datasheet bounds it."""
+
+    what: str
+    key: str  # in the shares on record
+    wanted: Mapping[str, Any]  # what a figure must say
+    rate: str
+    peak: str  # field of the accelerator
+    unit: str
+    usual_fraction: float | None = None  # where no machine is on record
+
+
+def _works() -> Iterable[Work]:
+    wanted: dict[str, Any]
+    yield Work("memory bandwidth", "copy", {"op": "copy"}, "gb_per_s", "hbm_gb_per_s", "GB/s")
+    for precision in ("bf16", "fp16", "fp8", "tf32", "fp32"):
+        wanted = {"op": "matmul", "precision": precision}
+        yield Work(f"{precision} products", f"matmul.{precision}", wanted, "tflops", f"{precision}_tflops", "TFLOP/s")
+    for way in ("forward", "backward"):
+        wanted = {"op": "attention", "direction": way}
+        yield Work(f"attention, {way}", f"attention_{way}", wanted, "tflops", "bf16_tflops", "TFLOP/s")
+    for way, words in (("to_device", "host to device"), ("to_host", "device to host")):
+        wanted = {"op": "host", "direction": way, "pinned": True}
+        yield Work(words, way, wanted, "gb_per_s", "pcie_gb_per_s", "GB/s", PINNED_FRACTION)
+    for operation in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"):
+        wanted = {"op": "collective", "operation": operation}
+        words = operation.replace("_", "-")
+        yield Work(words, operation, wanted, "bus_gb_per_s", "scaleup_gb_per_s", "GB/s")
+
+
+WORKS = tuple(_works())
+
+
+def large(row: Mapping[str, Any]) -> bool:
+    """Tell whether a figure is of a size at which the peak is what bounds it."""
+    if row["op"] == "matmul":
+        return 2.0 * float(row["m"]) * float(row["k"]) * float(row["n"]) >= LARGE_PRODUCT_FLOP
+    limit = {"copy": LARGE_COPY_BYTES, "collective": LARGE_MESSAGE_BYTES}.get(row["op"], 0)
+    return int(row.get("size_bytes", limit)) >= limit
+
+
+def yardsticks(bench: Mapping[str, Any], chip: Accelerator, on_record: Mapping[str, float]) -> list[Yardstick]:
+    """Return each kind of work that the bench measured, the best figure of its large sizes beside the peak."""
+    found = []
+    for work in WORKS:
+        rates = [
+            row[work.rate]
+            for row in bench["figures"]
+            if all(row.get(name) == value for name, value in work.wanted.items()) and large(row) and row.get(work.rate)
+        ]
+        if rates:
+            peak = getattr(chip, work.peak) or (chip.pcie_gb_per_s if work.peak == "scaleup_gb_per_s" else None)
+            usual = on_record.get(work.key, work.usual_fraction)
+            found.append(Yardstick(work.what, peak, work.unit, max(rates), usual))
+    return found
+
+
+def shares_on_record(
+    kernels: Sequence[Mapping[str, Any]], collectives: Sequence[Mapping[str, Any]], catalog: "Catalog"
+) -> dict[str, float]:
+    """Return the median over machines on record of the best share of the datasheet's peak, by kind of work."""
+    reached: dict[str, dict[str, float]] = {}
+
+    def keep(kind: str, gpu: str, rate: Any, peak: float | None) -> None:
+        if rate and peak:
+            by_gpu = reached.setdefault(kind, {})
+            by_gpu[gpu] = max(by_gpu.get(gpu, 0.0), float(rate) / peak)
+
+    chips = {gpu: catalog.accelerator(gpu) for gpu in {str(row["gpu"]) for row in (*kernels, *collectives)}}
+    for row in kernels:
+        chip, op = chips[row["gpu"]], str(row["op"])
+        if op == "matmul" and 2.0 * row["m"] * row["k"] * row["n"] >= LARGE_PRODUCT_FLOP:
+            keep(f"matmul.{row['precision']}", chip.id, row["tflops"], getattr(chip, f"{row['precision']}_tflops"))
+        elif op.startswith("attention_"):
+            keep(op, chip.id, row["tflops"], chip.bf16_tflops)
+        elif op in ("copy", "add"):
+            keep("copy", chip.id, row["gb_per_s"], chip.hbm_gb_per_s)
+    for row in collectives:
+        chip = chips[row["gpu"]]
+        if row["bytes"] >= LARGE_MESSAGE_BYTES:
+            keep("send" if row["op"] == "p2p" else str(row["op"]), chip.id, row["bus_gb_per_s"], chip.scaleup_gb_per_s)
+    return {kind: median(by_gpu.values()) for kind, by_gpu in reached.items()}
+
+
+def rows_of(sticks: Sequence[Yardstick]) -> list[dict[str, Any]]:
+    """Return a row for each kind of work: measured, peak, share, the usual share, and a word on it."""
+    rows = []
+    for stick in sticks:
+        share = stick.measured / stick.peak if stick.measured and stick.peak else None
+        ratio = share / stick.usual_fraction if share and stick.usual_fraction else None
+        rows.append(
+            {
+                "what": stick.what,
+                "measured": stick.measured,
+                "peak": stick.peak,
+                "unit": stick.unit,
+                "share_fraction": share,
+                "usual_fraction": stick.usual_fraction,
+                "against_usual_ratio": ratio,
+                "verdict": word(ratio, share),
+            }
+        )
+    return rows
+
+
+def word(ratio: float | None, share: float | None) -> str:
+    """Say how a share stands against the usual one.
+
+    >>> word(0.97, 0.7), word(0.5, 0.35), word(None, 1.3), word(None, 0.7)
+    ('as usual', 'far below usual', 'above the datasheet: check the peak', '')
+    """
+    if share and share > 1.02:
+        return "above the datasheet: check the peak"
+    if ratio is None:
+        return ""
+    if ratio < SICK_RATIO:
+        return "far below usual"
+    if ratio < LOW_RATIO:
+        return "below usual"
+    return "better than usual" if ratio > 1 / LOW_RATIO else "as usual"
+
+
+def findings(bench: Mapping[str, Any], chip: Accelerator | None, rows: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return what a user should know of this machine, the gravest first."""
+    found = list(_sick_gpus(bench))
+    for row in rows:
+        if row["verdict"] in ("far below usual", "below usual"):
+            reached = (
+                f"{row['measured']:,.4g} of {row['peak']:,.4g} {row['unit']} is {row['share_fraction']:.0%} of the"
+            )
+            usual = f"peak, where machines on record reach {row['usual_fraction']:.0%}"
+            found.append(f"{row['what']}: {reached} {usual}{_cause(row['what'])}")
+    limit, usual = bench["machine"].get("power_limit_w"), chip.tdp_w if chip else None
+    if limit and usual and limit < 0.98 * usual:
+        found.append(f"power-capped: the limit is {limit:,.0f} W, the datasheet's {usual:,.0f} W")
+    slowed = sorted({name for row in bench["figures"] for name in row.get("slowed_by", ()) if name != "power cap"})
+    if slowed:
+        found.append(f"slowed down while measuring: {', '.join(slowed)}")
+    if chip and bench["machine"].get("memory_gib") and bench["machine"]["memory_gib"] < 0.9 * chip.memory_gib:
+        found.append("less memory than the whole accelerator has: a slice (MIG), or the name means another board")
+    found += [f"not measured: {entry['id']}: {entry['reason']}" for entry in bench["failed"]]
+    return [*bench.get("notes", ()), *found]
+
+
+def _cause(what: str) -> str:
+    if what in ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "send"):
+        return ": look at `nvidia-smi topo -m` and at NCCL_DEBUG=INFO for a link that fell back to PCIe"
+    if what in ("host to device", "device to host"):
+        return ": look for a slot with fewer lanes or a virtual machine's own copy"
+    return ""
+
+
+def _sick_gpus(bench: Mapping[str, Any]) -> Iterable[str]:
+    by_case: dict[str, list[Mapping[str, Any]]] = {}
+    for row in bench.get("each_gpu", ()):
+        by_case.setdefault(str(row["id"]), []).append(row)
+    for name, rows in by_case.items():
+        known = [row for row in rows if row.get("time_s")]
+        usual = median(row["time_s"] for row in known) if known else 0.0
+        for row in rows:
+            if row.get("failed"):
+                yield f"GPU {row['gpu_index']} failed {name}: {row['failed']}"
+            elif usual / row["time_s"] < GPU_DIFFERENCE_RATIO:
+                yield f"GPU {row['gpu_index']} reaches {usual / row['time_s']:.0%} of its neighbours in {name}"
+
+
+def roof(bench: Mapping[str, Any]) -> list[dict[str, float]]:
+    """Return the measured points of the roofline: the intensity of each product and copy, and the speed it reached."""
+    points = []
+    for row in bench["figures"]:
+        if row["op"] == "matmul" and row.get("tflops") and row.get("gb_per_s"):
+            intensity = row["tflops"] * TERA / (row["gb_per_s"] * GB)
+            points.append({"intensity_flop_per_byte": intensity, "reached_tflops": row["tflops"]})
+    return sorted(points, key=lambda point: point["intensity_flop_per_byte"])

@@ -1,0 +1,144 @@
+"""A bench keeps what it measured: through cases that hang, die or fail, and through a run that is cut short."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from gpucost.bench.cases import GROUPS, PROFILES, cases_of
+from gpucost.bench.run import bench, read_bench
+from gpucost.bench.supervise import Workers
+from gpucost.errors import UsageError
+
+WORKER = (sys.executable, str(Path(__file__).with_name("worker.py")))
+
+
+@pytest.fixture
+def moods(monkeypatch, tmp_path):
+    """Say how the stand-in behaves by case; return what it measured, in order."""
+    log = tmp_path / "log"
+    log.touch()
+    monkeypatch.setenv("STAND_IN_LOG", str(log))
+
+    def choose(**by_case):
+        monkeypatch.setenv("STAND_IN_MOODS", json.dumps(by_case.get("cases", {})))
+        return lambda: log.read_text().splitlines()
+
+    return choose
+
+
+def run(path, **more):
+    return bench(path, command=WORKER, gpus=1, groups=("memory", "elementwise"), **more)
+
+
+def test_every_case_is_measured_and_kept(tmp_path, moods):
+    measured = moods()
+    result = run(tmp_path / "bench.json")
+    assert result == json.loads((tmp_path / "bench.json").read_text())
+    assert [row["id"] for row in result["figures"]] == measured()
+    assert result["failed"] == []
+    assert {row["group"] for row in result["figures"]} == {"memory", "elementwise"}
+
+
+def test_a_case_that_fails_or_kills_its_process_costs_only_itself(tmp_path, moods):
+    moods(cases={"launch": "dies", "copy 16777216": "fails"})
+    result = run(tmp_path / "bench.json")
+    reasons = {entry["id"]: entry["reason"] for entry in result["failed"]}
+    assert reasons.keys() == {"launch", "copy 16777216"}
+    assert "an illegal memory access" in reasons["launch"]
+    assert "80.0 GB are free" in reasons["copy 16777216"]
+    assert "norm 16384 4096" in [row["id"] for row in result["figures"]]
+
+
+def test_a_case_that_hangs_is_ended_at_its_limit(moods):
+    moods(cases={"launch": "hangs"})
+    case = replace(next(case for case in cases_of("short", 1) if case.id == "launch"), limit_s=1.0)
+    workers = Workers(1, "auto", WORKER)
+    begin = time.monotonic()
+    try:
+        assert workers.measure(case) == {"failed": "no answer within 1 s"}
+        assert time.monotonic() - begin < 20
+        after = replace(case, id="norm 16384 4096")
+        assert workers.measure(after)["figures"]["time_s"] == 0.001
+    finally:
+        workers.stop()
+
+
+def test_a_bench_goes_on_where_it_stopped(tmp_path, moods):
+    measured = moods(cases={"launch": "fails"})
+    first = run(tmp_path / "bench.json")
+    before = len(measured())
+    moods()
+    second = run(tmp_path / "bench.json")
+    assert measured()[before:] == ["launch"]
+    assert len(second["figures"]) == len(first["figures"]) + 1
+    assert second["failed"] == []
+    assert second["started"] == first["started"]
+
+
+def test_a_bench_that_is_killed_leaves_a_whole_file(tmp_path, moods):
+    moods(cases={"launch": "hangs"})
+    path = tmp_path / "bench.json"
+    code = (
+        "from gpucost.bench.run import bench\n"
+        f"bench({str(path)!r}, command={WORKER!r}, gpus=1, groups=('memory', 'elementwise'))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], env={**os.environ})
+    until = time.monotonic() + 60
+    while time.monotonic() < until and not (path.exists() and "copy 4194304" in path.read_text()):
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    assert [row["op"] for row in read_bench(path)["figures"]] == ["copy"] * 4
+
+
+def test_a_bench_of_another_machine_is_refused(tmp_path, moods, monkeypatch):
+    moods()
+    run(tmp_path / "bench.json")
+    monkeypatch.setenv("STAND_IN", "NVIDIA L4")
+    with pytest.raises(UsageError, match="NVIDIA L4"):
+        run(tmp_path / "bench.json")
+    assert run(tmp_path / "bench.json", anew=True)["machine"]["device"] == "NVIDIA L4"
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[1]", '{"kind": "bench"}', '{"kind": "estimate", "figures": []}'])
+def test_what_is_no_bench_is_refused(tmp_path, text):
+    path = tmp_path / "other.json"
+    path.write_text(text)
+    with pytest.raises(UsageError, match=r"other\.json"):
+        read_bench(path)
+
+
+def test_a_driver_that_does_not_start_is_said(tmp_path, monkeypatch):
+    monkeypatch.setenv("STAND_IN_DIES", "1")
+    with pytest.raises(UsageError, match="no driver was found"):
+        run(tmp_path / "bench.json")
+
+
+def test_missing_pytorch_is_said_before_anything_starts(tmp_path):
+    code = "import sys; sys.modules['torch'] = None\nfrom gpucost.bench.run import bench\nbench('x.json')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert "gpucost[bench]" in done.stderr or "did not start" in done.stderr
+    assert not (tmp_path / "x.json").exists()
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("gpus", [1, 2, 8])
+def test_cases_have_names_of_their_own_and_belong_to_a_group(profile, gpus):
+    cases = cases_of(profile, gpus)
+    assert len({case.id for case in cases}) == len(cases)
+    assert {case.group for case in cases} <= set(GROUPS)
+    assert any(case.ranks == gpus for case in cases)
+
+
+def test_the_real_process_measures_a_tiny_profile(tmp_path):
+    pytest.importorskip("torch", reason="PyTorch is not installed (extra: bench)")
+    result = bench(tmp_path / "bench.json", profile="tiny", device="cpu", groups=("memory", "matmul", "train"))
+    assert result["failed"] == []
+    for row in result["figures"]:
+        assert row["time_s"] > 0

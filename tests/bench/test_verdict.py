@@ -1,0 +1,86 @@
+"""A machine is judged against its datasheet and against machines on record."""
+
+import pytest
+
+from gpucost.bench import verdict
+from gpucost.bench.machine import busy, parse
+from gpucost.catalog import open_catalog
+
+
+@pytest.fixture(scope="module")
+def catalog():
+    return open_catalog()
+
+
+def bench_of(*figures, **more):
+    return {"machine": {"device": "x", "power_limit_w": 700.0}, "figures": list(figures), "failed": [], **more}
+
+
+def product(tflops, n=8192, **more):
+    return {"id": "m", "op": "matmul", "precision": "bf16", "m": n, "k": n, "n": n, "tflops": tflops, **more}
+
+
+@pytest.mark.parametrize(
+    ("device", "accelerator"),
+    [
+        ("NVIDIA H100 80GB HBM3", "h100-sxm5-80gb"),
+        ("NVIDIA H100 PCIe", "h100-pcie-80gb"),
+        ("NVIDIA H200", "h200-sxm-141gb"),
+        ("NVIDIA A100-SXM4-80GB", "a100-sxm4-80gb"),
+        ("AMD Instinct MI300X", "mi300x"),
+        ("Some future thing", None),
+    ],
+)
+def test_a_drivers_name_means_an_accelerator(catalog, device, accelerator):
+    found = verdict.accelerator_of(catalog, device)
+    assert (found and found.id) == accelerator
+
+
+def test_half_of_the_datasheet_is_told(catalog):
+    chip = catalog.accelerator("h100-sxm5-80gb")
+    bench = bench_of(product(chip.bf16_tflops / 2))
+    rows = verdict.rows_of(verdict.yardsticks(bench, chip, {"matmul.bf16": 0.75}))
+    assert rows[0]["share_fraction"] == pytest.approx(0.5)
+    assert rows[0]["verdict"] == "below usual"
+    assert "50%" in verdict.findings(bench, chip, rows)[0]
+
+
+def test_small_products_do_not_stand_for_the_peak(catalog):
+    chip = catalog.accelerator("h100-sxm5-80gb")
+    assert verdict.yardsticks(bench_of(product(20.0, n=256)), chip, {}) == []
+
+
+def test_links_at_half_of_what_they_should_be_are_told_with_a_cause(catalog):
+    chip = catalog.accelerator("h100-sxm5-80gb")
+    row = {"id": "c", "op": "collective", "operation": "all_reduce", "size_bytes": 2**28, "bus_gb_per_s": 170.0}
+    bench = bench_of(row)
+    rows = verdict.rows_of(verdict.yardsticks(bench, chip, {"all_reduce": 0.8}))
+    assert "topo" in verdict.findings(bench, chip, rows)[0]
+
+
+def test_one_sick_gpu_of_two_is_named(catalog):
+    rows = [{"gpu_index": i, "id": "matmul", "time_s": t, "failed": None} for i, t in enumerate((1.0, 1.0, 1.4))]
+    told = verdict.findings(bench_of(each_gpu=rows), None, [])
+    assert told == ["GPU 2 reaches 71% of its neighbours in matmul"]
+
+
+def test_a_power_cap_and_heat_are_told(catalog):
+    chip = catalog.accelerator("h100-sxm5-80gb")
+    bench = bench_of(product(700.0, slowed_by=["hardware thermal limit"]))
+    bench["machine"]["power_limit_w"] = 500.0
+    told = " ".join(verdict.findings(bench, chip, []))
+    assert "500 W" in told
+    assert "hardware thermal limit" in told
+
+
+def test_a_busy_gpu_is_told():
+    line = "0, NVIDIA L4, 580.1, 72.00, 2040, 9000, 97, 2040, 71.2, 60, 0x0000000000000004"
+    assert busy([parse(line)]) == ["GPU 0 is in use: 9,000 MiB taken, 97 % busy"]
+
+
+def test_what_machines_on_record_reach_lies_below_the_peaks(catalog):
+    shares = verdict.shares_on_record(
+        catalog.rows("kernel_measurements"), catalog.rows("collective_measurements"), catalog
+    )
+    assert {"copy", "matmul.bf16", "attention_forward", "all_reduce"} <= shares.keys()
+    assert all(0.3 < share < 1.0 for share in shares.values())
