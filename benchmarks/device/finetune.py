@@ -15,8 +15,8 @@ import torch
 from torch import Tensor, nn
 
 from benchmarks.device.common import CUDA, DEVICE, Table, TimeBox, clean, guarded, out, peak_gb, synchronize
-from gpucost.bench.gpu.model import SHAPES
 from benchmarks.device.train import COLUMNS
+from gpucost.bench.gpu.model import SHAPES
 
 TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import torch
 
 from benchmarks.device.common import CUDA, DEVICE, Table, TimeBox, clean, out
-from gpucost.bench.gpu.model import SHAPES
 from benchmarks.device.train import Case, build, optimizer_of, step
+from gpucost.bench.gpu.model import SHAPES
 
 
 @dataclass(frozen=True)

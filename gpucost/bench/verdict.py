@@ -178,8 +178,8 @@ def findings(bench: Mapping[str, Any], chip: Accelerator | None, rows: Sequence[
             reached = (
                 f"{row['measured']:,.4g} of {row['peak']:,.4g} {row['unit']} is {row['share_fraction']:.0%} of the"
             )
-            usual = f"peak, where machines on record reach {row['usual_fraction']:.0%}"
-            found.append(f"{row['what']}: {reached} {usual}{_cause(row['what'])}")
+            record = f"peak, where machines on record reach {row['usual_fraction']:.0%}"
+            found.append(f"{row['what']}: {reached} {record}{_cause(row['what'])}")
     limit, usual = bench["machine"].get("power_limit_w"), chip.tdp_w if chip else None
     if limit and usual and limit < 0.98 * usual:
         found.append(f"power-capped: the limit is {limit:,.0f} W, the datasheet's {usual:,.0f} W")

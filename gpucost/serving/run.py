@@ -93,7 +93,8 @@ def lasting(market: Market, offers: Integers) -> Integers:
 
 def too_short(rule: OptionRule) -> str:
     """Say why an option cannot carry a service."""
-    return f"a service does not end; the longest purchase as {rule.label} is {rule.longest_hours / 24:g} days ({rule.reference})"
+    longest = f"the longest purchase as {rule.label} is {rule.longest_hours / 24:g} days"
+    return f"a service does not end; {longest} ({rule.reference})"
 
 
 def plan_for(

@@ -133,8 +133,8 @@ def exclusion(problem: Problem, cases: Cases, request: TrainingRequest, case: in
     if not orderable(problem, cases, index)[0]:
         longest, rule = problem.terms.longest_hours[offer] / _HOURS_PER_DAY, OPTIONS[row.option]
         return (
-            f"the run takes {days:,.1f} days on {gpus} accelerators; the longest purchase as {rule.label} is {longest:g} days"
-            f" ({rule.reference}); {cap}"
+            f"the run takes {days:,.1f} days on {gpus} accelerators; the longest purchase as {rule.label} is"
+            f" {longest:g} days ({rule.reference}); {cap}"
         )
     return f"{cases.costs.cost_usd[case]:,.2f} USD, over the budget of {request.max_cost_usd or 0:,.2f} USD"
 
