@@ -15,6 +15,7 @@ from typing import Any
 
 from gpucost.catalog import Catalog, open_catalog
 from gpucost.validation import fitted, report, runs, serving, training
+from gpucost.workloads.speeds import calibration_of
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE, TABLE = DOCS / "accuracy.md", DOCS / "accuracy.csv"
@@ -37,7 +38,7 @@ def figures(part: str, held_out: str, items: list[report.Item]) -> dict[str, Any
 def training_items(catalog: Catalog) -> tuple[training.Measurements, dict[str, list[report.Item]]]:
     """Return the rows and their predictions, in-sample and with each grouping held out."""
     found = fitted.shipped_measurements(catalog)
-    calibration = fitted.current(catalog)
+    calibration = calibration_of(catalog)
     seen = training.observe(found)
     width = training.cal.spread_of(training.row_traits(seen, found, calibration.values), calibration.ranges)
     answers = {"nothing (in-sample)": training.predict(found, calibration)}

@@ -1,12 +1,150 @@
-"""Write docs/published-runs.md, estimates of published runs: `python -m benchmarks.published_runs [--check]`."""
+"""Estimates of published training runs from model and tokens alone: `python -m benchmarks.published_runs [--check]`.
+
+The estimate knows the model, the tokens, the sequence and the accelerator; the cluster where the publisher names
+it, else the smallest one that meets the default deadline. Software is `typical`, and the end-to-end overhead
+is the engine's own: evaluations, interruptions, start-up.
+This writes docs/published-runs.md.
+"""
 
 import sys
+from collections.abc import Mapping
+from datetime import date
 from pathlib import Path
+from typing import Any
 
-from gpucost.catalog import open_catalog
-from gpucost.validation.published_runs import as_markdown, compare_run, published_runs
+import numpy as np
+
+from gpucost.catalog import Catalog, open_catalog
+from gpucost.market.facts import make_market, make_offer, market_of, with_offers
+from gpucost.training.request import make_request
+from gpucost.training.run import answer_request
+from gpucost.types import Offer, System
+from gpucost.workloads.speeds import calibration_of
 
 PAGE = Path(__file__).parent.parent / "docs" / "published-runs.md"
+
+
+def published_runs(catalog: Catalog, software: str = "typical") -> list[dict[str, Any]]:
+    """Return per published run the accelerator-hours published and estimated, with the range."""
+    return [compare_run(row, catalog, software) for row in catalog.rows("published_runs")]
+
+
+def compare_run(row: Mapping[str, Any], catalog: Catalog, software: str) -> dict[str, Any]:
+    """Estimate one published run on an offer of its accelerator at one USD an hour."""
+    offer, system = _offer(row["gpu"], catalog)
+    market = market_of(catalog)
+    facts = with_offers(market.facts, [offer], [system])
+    mask = np.arange(len(facts.offers)) == len(facts.offers) - 1
+    request = make_request(
+        row["model"],
+        row["tokens"],
+        gpus=row["gpus"],
+        sequence=row["sequence_tokens"],
+        precision=row["precision"],
+        software=software,
+    )
+    answer = answer_request(
+        request, catalog.architecture(row["model"]), make_market(facts), mask, calibration_of(catalog)
+    )
+    best = answer["options"][0]
+    hours, slow, fast = best["gpu_hours"], best["days_high"] / best["days"], best["days_low"] / best["days"]
+    published = row["published_gpu_hours"]
+    return {
+        "id": row["id"],
+        "gpu": row["gpu"],
+        "gpus": best["gpus"],
+        "tokens": row["tokens"],
+        "precision": row["precision"],
+        "published_gpu_hours": published,
+        "estimated_gpu_hours": hours,
+        "low_gpu_hours": hours * fast,
+        "high_gpu_hours": hours * slow,
+        "estimated_ratio": hours / published,
+        "mfu_fraction": best["mfu_fraction"],
+        "overhead_fraction": hours / best["lines"][0]["quantity"] - 1,
+        "inside": bool(hours * fast <= published <= hours * slow),
+        "source_id": row["source_id"],
+        "notes": row["notes"],
+    }
+
+
+def _offer(gpu: str, catalog: Catalog) -> tuple[Offer, System]:
+    """Return an offer of the accelerator's usual node at one USD an hour."""
+    system = catalog.default_system(gpu)
+    offer = make_offer(
+        {
+            "offer_id": "published",
+            "offer_kind": "offer",
+            "provider": "published",
+            "instance_type": system.id,
+            "gpu": gpu,
+            "gpu_assumed": False,
+            "gpus": system.gpus,
+            "region_scope": "unknown",
+            "option": "on_demand",
+            "billing": "per_use",
+            "term_months": 0,
+            "payment": "none",
+            "usd_per_hour": float(system.gpus),
+            "usd_per_gpu_hour": 1.0,
+            "observed_on": date(2020, 1, 1),
+            "confidence": "high",
+        }
+    )
+    return offer, system
+
+
+def as_markdown(rows: list[dict[str, Any]], native: Mapping[str, Any]) -> str:
+    """Write the page of the documentation."""
+    inside = sum(row["inside"] for row in rows)
+    lines = [
+        "# Published runs against estimates",
+        "",
+        (
+            "Accelerator-hours of whole training runs as their publishers state them, beside what `gpucost estimate`"
+            " says from the"
+        ),
+        (
+            "model, the tokens, the sequence and the accelerator alone. Nothing of a run's own speed enters its"
+            " estimate: software is"
+        ),
+        (
+            "`typical`, the cluster is the published one or else the smallest that ends within 30 days. The overhead"
+            " over the bare"
+        ),
+        (
+            "training steps (evaluations, interruptions, restarts, checkpoints, start-up) is the engine's and stands in"
+            " a column."
+        ),
+        "This page is written by `python -m benchmarks.published_runs`.",
+        "",
+        (
+            "| run | accelerator | precision | published hours | estimated | 80 % range | estimated ÷ published | MFU |"
+            " overhead | inside |"
+        ),
+        "|---|---|---|--:|--:|--:|--:|--:|--:|---|",
+    ]
+    for row in rows:
+        lines.append(
+            f"| {row['id']} | {row['gpus']:,} × {row['gpu']} | {row['precision']} |"
+            f" {_hours(row['published_gpu_hours'])} | {_hours(row['estimated_gpu_hours'])} |"
+            f" {_hours(row['low_gpu_hours'])} to {_hours(row['high_gpu_hours'])} | {row['estimated_ratio']:.2f} |"
+            f" {row['mfu_fraction']:.0%} | {row['overhead_fraction']:.1%} | {'yes' if row['inside'] else '**no**'} |"
+        )
+    lines += ["", f"{inside} of {len(rows)} published figures lie inside the range.", "", "Findings:", ""]
+    lines += [f"- **{row['id']}**: {row['notes']}." for row in rows if not row["inside"]]
+    steps = native["estimated_gpu_hours"] / (1 + native["overhead_fraction"])
+    lines += [
+        "",
+        f"With `--software native` the estimate of {native['id']} is {_hours(native['estimated_gpu_hours'])} hours,"
+        f" of which {_hours(steps)} are steps and the rest is start-up and evaluation of a run of 90 minutes.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _hours(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100 else f"{value:.1f}"
 
 
 def page() -> str:

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from gpucost.api.result import OptionsResult
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from gpucost.catalog import Catalog
 
 
@@ -24,7 +26,12 @@ class EstimateResult(OptionsResult):
 
 
 def estimate(
-    model: str, tokens: str | float, *, catalog: "Catalog | None" = None, with_facts: bool = True, **wanted: Any
+    model: "str | PathLike[str]",
+    tokens: str | float,
+    *,
+    catalog: "Catalog | None" = None,
+    with_facts: bool = True,
+    **wanted: Any,
 ) -> EstimateResult:
     """Return what it costs to train `model` on `tokens`, on every offer that can do it, best first.
 

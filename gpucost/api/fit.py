@@ -86,7 +86,7 @@ def fit(
 
         catalog = open_catalog(as_of)
     if serving:
-        from gpucost.fitting.serving import serving_fit_payload
+        from gpucost.serving.chips import serving_fit_payload
 
         return ServingFitResult(serving_fit_payload(catalog, model, gpu, **wanted))
     if gpu is None:

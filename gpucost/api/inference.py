@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from gpucost.api.result import OptionsResult
 
 if TYPE_CHECKING:
+    from os import PathLike
+
     from gpucost.catalog import Catalog
 
 
@@ -46,7 +48,7 @@ def explanation(payload: Mapping[str, Any]) -> Any:
     )
 
 
-def inference(model: str, *, catalog: "Catalog | None" = None, **wanted: Any) -> InferenceResult:
+def inference(model: "str | PathLike[str]", *, catalog: "Catalog | None" = None, **wanted: Any) -> InferenceResult:
     """Return what it costs to serve `model`, on every offer that can, cheapest tokens first.
 
     Takes what the command takes, with underscores: prompt, output, distribution, requests_per_s, tokens_per_month,

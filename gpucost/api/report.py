@@ -69,7 +69,7 @@ def report(source: str | Path | Mapping[str, Any]) -> ReportResult:
     if isinstance(source, Mapping):
         return ReportResult(_answer(make_scenario(source)))
     if str(source).lower().endswith(".json"):
-        from gpucost.saved.read import read_answer
+        from gpucost.answers.read import read_answer
 
         return ReportResult(read_answer(source))
     return ReportResult(_answer(read_scenario(source)))

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpucost.api.result import Result
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
     from gpucost.answers.common import Frame
     from gpucost.answers.speed import Throughput, Timed
     from gpucost.catalog import Catalog
-    from gpucost.speed.workload import Cases, Speeds
+    from gpucost.speed.workload import Layouts, Timings
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +38,8 @@ class ThroughputResult(Result):
 class ThroughputTable:
     """Many layouts, timed: columns, with a reason where a layout cannot exist."""
 
-    cases: "Cases"
-    speeds: "Speeds"
+    cases: "Layouts"
+    speeds: "Timings"
 
     def __len__(self) -> int:
         return len(self.cases.layout)
@@ -153,4 +154,5 @@ def framed(catalog: "Catalog", request: Mapping[str, Any]) -> "Frame":
     """Return the keys that every answer starts with."""
     from gpucost.answers.common import frame
 
+    request = {key: fspath(value) if isinstance(value, PathLike) else value for key, value in request.items()}
     return frame({key: value for key, value in request.items() if value is not None}, catalog.as_of, catalog.version)

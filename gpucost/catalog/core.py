@@ -3,6 +3,7 @@
 from dataclasses import replace
 from datetime import date
 from functools import cached_property
+from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -227,8 +228,9 @@ class Catalog(Shipped):
             return self._systems[offer.system_id]
         return hardware.offer_system(offer, self._accelerators[offer.gpu])
 
-    def architecture(self, name: str) -> Architecture:
+    def architecture(self, name: str | PathLike[str]) -> Architecture:
         """Return an architecture: a preset, an alias, the path of a config.json, or a size such as "11b"."""
+        name = fspath(name)
         made = models.from_file_or_size(name, self.model_names, lambda: self.presets)
         return made or self._architectures[self.model_names.one(name)]
 

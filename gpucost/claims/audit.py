@@ -4,14 +4,18 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gpucost.answers.checks import Audit
 from gpucost.answers.common import frame
 from gpucost.claims import memory, ownership, serving, training
-from gpucost.claims.checks import IMPOSSIBLE, Check, worst
+from gpucost.claims.checks import Check, worst
 from gpucost.errors import UsageError
-from gpucost.training.request import make_request
-from gpucost.training.workload import make_workload, sizes
+from gpucost.physics.columns import METHODS, PRECISIONS, VALUE_BYTES, code_of
+from gpucost.physics.hardware import half_precision
+from gpucost.types import Accelerator
 from gpucost.units import HOURS_PER_DAY, parse_count, parse_days, parse_fraction, parse_usd
+from gpucost.workloads.training import Sizes, Workload, make_workload, sizes
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -65,6 +69,13 @@ def _count(flag: str) -> Callable[[Any], float]:
     return lambda value: parse_count(value, flag)
 
 
+def _tokens(value: Any) -> float:
+    tokens = parse_count(value, "--tokens")
+    if tokens < 1:
+        raise UsageError(f"--tokens: {value!r} is less than one token. Write a count such as 100b or 15t.")
+    return tokens
+
+
 def _whole(flag: str) -> Callable[[Any], int]:
     return lambda value: int(parse_count(value, flag))
 
@@ -76,7 +87,7 @@ def _usd(flag: str) -> Callable[[Any], float]:
 # argument -> field of the claim and how it is read
 READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "model": ("model", str),
-    "tokens": ("tokens", _count("--tokens")),
+    "tokens": ("tokens", _tokens),
     "gpu": ("gpu", str),
     "gpus": ("gpus", _whole("--gpus")),
     "days": ("days", lambda value: parse_days(value, "--days")),
@@ -84,7 +95,7 @@ READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "gpu_hours": ("gpu_hours", _count("--gpu-hours")),
     "cost": ("cost_usd", _usd("--cost")),
     "precision": ("precision", str),
-    "method": ("method", str),
+    "method": ("method", lambda value: METHODS[code_of(str(value), METHODS, "--method")]),
     "sequence": ("sequence_tokens", _whole("--sequence")),
     "fits": ("fits", _fits),
     "weights_gb": ("weights_gb", _count("--weights-gb")),
@@ -161,35 +172,25 @@ def _physical(claim: Claim, catalog: "Catalog", notes: list[str]) -> list[Check]
     assert claim.model is not None
     architecture = catalog.architecture(claim.model)
     notes.append(f"{claim.model} = {architecture.name}.")
-    precision = claim.precision or "bf16"
-    tokens = claim.tokens or 1e12
-    training_precision = precision if precision in ("bf16", "fp16", "fp8", "fp32", "tf32", "fp4") else "bf16"
-    request = make_request(
-        claim.model,
-        tokens,
-        sequence=claim.sequence_tokens,
-        precision=training_precision,
+    chip = _chip(claim, catalog, notes) if claim.gpu else None
+    usual = "bf16" if chip is None else half_precision(chip)
+    precision = claim.precision or usual
+    code_of(precision, tuple(VALUE_BYTES), "--precision")
+    workload = make_workload(
+        architecture,
+        tokens=claim.tokens or np.inf,
+        sequence_tokens=claim.sequence_tokens,
+        precision=precision if precision in PRECISIONS else usual,
         method=claim.method,
-        gpus=claim.gpus or 8,
     )
-    workload = make_workload(request, architecture)
     size = sizes(workload)
     checks = []
-    if precision not in memory.WEIGHT_BYTES:
-        raise UsageError(f"--precision: unknown {precision!r}. Choose one of {', '.join(memory.WEIGHT_BYTES)}.")
     if claim.weights_gb is not None:
         checks.append(memory.check_weights(claim.weights_gb, size, precision))
     if claim.training_gb is not None:
         checks.append(memory.check_training_memory(claim.training_gb, size, claim.method))
-    if not claim.gpu:
+    if chip is None:
         return checks
-    candidates = catalog.accelerators(claim.gpu)
-    chip = training.most_favourable(candidates, precision)
-    if len(candidates) > 1:
-        notes.append(
-            f"{claim.gpu} may mean {', '.join(item.id for item in candidates)}; judged by {chip.id}, the most"
-            " favourable."
-        )
     gpus = claim.gpus or 1
     if claim.fits == "training":
         checks.append(memory.check_fits_training(catalog, workload, size, chip, gpus))
@@ -197,12 +198,22 @@ def _physical(claim: Claim, catalog: "Catalog", notes: list[str]) -> list[Check]
         checks.append(memory.check_fits_serving(size, precision, chip, gpus))
     if claim.decode_tokens_per_s is not None:
         checks.append(serving.check_decode(claim.decode_tokens_per_s, size, precision, chip, gpus, claim.batch))
-    if claim.tokens is not None:
-        checks += _run(claim, catalog, workload, size, chip, gpus)
-    return checks
+    return checks + (_run(claim, catalog, workload, size, chip, gpus) if claim.tokens is not None else [])
 
 
-def _run(claim: Claim, catalog: "Catalog", workload: Any, size: Any, chip: Any, gpus: int) -> list[Check]:
+def _chip(claim: Claim, catalog: "Catalog", notes: list[str]) -> Accelerator:
+    """Return the accelerator that a claim is judged by: the most favourable of those that its name may mean."""
+    candidates = catalog.accelerators(claim.gpu)
+    chip = training.most_favourable(candidates, claim.precision)
+    if len(candidates) > 1:
+        meant = ", ".join(item.id for item in candidates)
+        notes.append(f"{claim.gpu} may mean {meant}; judged by {chip.id}, the most favourable.")
+    return chip
+
+
+def _run(
+    claim: Claim, catalog: "Catalog", workload: Workload, size: Sizes, chip: Accelerator, gpus: int
+) -> list[Check]:
     """Check duration, price and cost of a training run."""
     assert claim.tokens is not None
     days = (
@@ -227,8 +238,3 @@ def _run(claim: Claim, catalog: "Catalog", workload: Any, size: Any, chip: Any, 
         cost = training.check_cost(claim.cost_usd, claim.tokens, speed, known)
         checks += [cost] if cost is not None else []
     return checks
-
-
-def is_impossible(payload: Audit) -> bool:
-    """Tell whether a verdict calls for the exit code of a failed check."""
-    return payload["verdict"] == IMPOSSIBLE

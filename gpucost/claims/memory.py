@@ -5,23 +5,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpucost.claims.checks import IMPLAUSIBLE, IMPOSSIBLE, POSSIBLE, Check
-from gpucost.market.supply import Key
-from gpucost.training.run import calibration_of
-from gpucost.training.speeds import search_layouts
-from gpucost.training.workload import Sizes, Workload
+from gpucost.physics.columns import VALUE_BYTES
+from gpucost.physics.training.memory_recipe import FROZEN_BYTES, OPTIMIZERS
 from gpucost.types import Accelerator
 from gpucost.units import GB, GIB
+from gpucost.workloads.speeds import calibration_of, key_of, search_layouts
+from gpucost.workloads.training import Sizes, Workload
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
-# Bytes per parameter of weights in each precision, without scales.
-WEIGHT_BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5, "int4": 0.5}
-
 # Mixed-precision AdamW: 16-bit weights and gradients, 32-bit master and moments (arXiv:1910.02054, section 3.1).
-ADAM_BYTES = 16.0
-LEANEST_BYTES = 6.0  # 16-bit weights and gradients, 8-bit moments, no master copy
-FROZEN_BYTES = {"lora": 2.0, "qlora": 0.55}
+ADAM_BYTES = sum(OPTIMIZERS["adamw"][:3])
+LEANEST_BYTES = sum(OPTIMIZERS["adamw-8bit-bf16"][:3])  # 16-bit weights and gradients, 8-bit moments, no master copy
 _TOLERANCE = 0.10
 _COUNTS = (1, 2, 4, 8, 16, 24, 32, 48, 64, 96, 128, 192, 256, 512, 1024, 2048, 4096)
 
@@ -31,10 +27,10 @@ def check_weights(claimed_gb: float, sizes: Sizes, precision: str) -> Check:
 
     70.6e9 parameters are 70.6 GB in FP8 and 282 GB in FP32.
     """
-    true = sizes.parameters * WEIGHT_BYTES[precision] / GB
-    words = f"{sizes.parameters:,.0f} parameters × {WEIGHT_BYTES[precision]:g} bytes in {precision} are {true:,.1f} GB."
+    true = sizes.parameters * VALUE_BYTES[precision] / GB
+    words = f"{sizes.parameters:,.0f} parameters × {VALUE_BYTES[precision]:g} bytes in {precision} are {true:,.1f} GB."
     same = [
-        name for name, size in WEIGHT_BYTES.items() if abs(sizes.parameters * size / GB / claimed_gb - 1) < _TOLERANCE
+        name for name, size in VALUE_BYTES.items() if abs(sizes.parameters * size / GB / claimed_gb - 1) < _TOLERANCE
     ]
     ok = abs(claimed_gb / true - 1) <= _TOLERANCE
     if not ok and same:
@@ -73,7 +69,7 @@ def check_fits_training(
     catalog: "Catalog", workload: Workload, sizes: Sizes, accelerator: Accelerator, gpus: int
 ) -> Check:
     """Judge whether training fits on a number of accelerators, and find the smallest number that it does fit on."""
-    key = Key(accelerator, catalog.default_system(accelerator.id))
+    key = key_of(catalog, accelerator.id)
     counts = np.array(sorted({*_COUNTS, gpus}), np.int64)
     speeds = search_layouts(workload, [key] * len(counts), counts, calibration_of(catalog))
     states = state_bytes(sizes, workload.method) / GB
@@ -95,7 +91,7 @@ def check_fits_training(
 
 def check_fits_serving(sizes: Sizes, precision: str, accelerator: Accelerator, gpus: int) -> Check:
     """Judge whether the weights fit for serving; the KV cache needs room beside them."""
-    need = sizes.parameters * WEIGHT_BYTES[precision] / GB
+    need = sizes.parameters * VALUE_BYTES[precision] / GB
     have = gpus * accelerator.memory_gib * GIB / GB
     fewest = float(np.ceil(need / (accelerator.memory_gib * GIB / GB * 0.9)))
     words = f"Weights take {need:,.1f} GB in {precision} and {gpus} × {accelerator.id} hold {have:,.0f} GB."

@@ -1,11 +1,13 @@
 """Claims about serving speed: the bandwidth roof of decoding and the compute roof of batches."""
 
+import numpy as np
+
 from gpucost.claims.checks import IMPLAUSIBLE, IMPOSSIBLE, POSSIBLE, Check
-from gpucost.claims.memory import WEIGHT_BYTES
-from gpucost.claims.training import peak_tflops
-from gpucost.training.workload import Sizes
+from gpucost.physics.columns import VALUE_BYTES
+from gpucost.physics.hardware import peak
 from gpucost.types import Accelerator
 from gpucost.units import GB
+from gpucost.workloads.training import Sizes
 
 _TERA = 1e12
 _BEST_SHARE = 0.85  # of the roof, reached by the best engines
@@ -20,12 +22,11 @@ def check_decode(
     Every step reads the active weights once; more than the compute peak ÷ 2 FLOP per parameter is out of reach too.
     70.6 GB of FP8 weights on 8 cards of 960 GB/s: at most 8 × 960 ÷ 70.6 = 109 tokens/s for one sequence.
     """
-    active_gb = sizes.active_parameters * WEIGHT_BYTES[precision] / GB
+    active_gb = sizes.active_parameters * VALUE_BYTES[precision] / GB
     bandwidth_roof = batch * gpus * accelerator.hbm_gb_per_s / active_gb
-    peak = peak_tflops(accelerator, precision)
-    compute_roof = gpus * peak * _TERA / (2 * sizes.active_parameters) if peak else bandwidth_roof
-    roof = min(bandwidth_roof, compute_roof)
-    what = "bandwidth" if bandwidth_roof <= compute_roof else "compute"
+    compute_roof = gpus * peak(accelerator, precision).tflops * _TERA / (2 * sizes.active_parameters)
+    roof = min(bandwidth_roof, np.nan_to_num(compute_roof, nan=bandwidth_roof))
+    what = "compute" if roof < bandwidth_roof else "bandwidth"
     words = (
         f"{gpus} × {accelerator.id} can decode at most {roof:,.0f} tokens/s at batch {batch} ({what} roof,"
         f" {active_gb:,.1f} GB of weights per step)."

@@ -6,28 +6,27 @@ import numpy as np
 
 from gpucost.claims.checks import IMPLAUSIBLE, IMPOSSIBLE, POSSIBLE, Check
 from gpucost.market.assumptions import EVALUATION_FRACTION
-from gpucost.market.supply import Key
-from gpucost.training.run import calibration_of
-from gpucost.training.speeds import Speeds, search_layouts
-from gpucost.training.workload import Sizes, Workload
+from gpucost.physics.hardware import half_precision, peak
 from gpucost.types import Accelerator
 from gpucost.units import HOURS_PER_DAY, SECONDS_PER_DAY
+from gpucost.workloads.speeds import Speeds, calibration_of, key_of, search_layouts
+from gpucost.workloads.training import Sizes, Workload
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 _TERA = 1e12
-_TRAINING_PRECISIONS = ("fp8", "bf16", "fp16")
+_TRAINING_PRECISIONS = ("bf16", "fp16", "fp8")
 _CHEAPEST_PLAUSIBLE, _DEAREST_PLAUSIBLE = 0.7, 1.5  # of the lowest and highest known price
 END_TO_END_HOURS_RATIO = 1 + EVALUATION_FRACTION.value  # hours of whole runs ÷ those of their steps
 
 
-def most_favourable(candidates: list[Accelerator], precision: str) -> Accelerator:
+def most_favourable(candidates: list[Accelerator], precision: str | None) -> Accelerator:
     """Return the candidate that makes a claim easiest: highest peak, most memory, fastest memory and links."""
 
     def order(item: Accelerator) -> tuple[float, float, float, float, str]:
         return (
-            -(peak_tflops(item, precision) or 0.0),
+            -float(np.nan_to_num(peak(item, precision or half_precision(item)).tflops)),
             -item.memory_gib,
             -item.hbm_gb_per_s,
             -item.scaleup_gb_per_s,
@@ -37,17 +36,9 @@ def most_favourable(candidates: list[Accelerator], precision: str) -> Accelerato
     return min(candidates, key=order)
 
 
-def peak_tflops(accelerator: Accelerator, precision: str) -> float | None:
-    """Return the dense peak at a precision; bf16 and fp16 stand in for each other."""
-    other = {"bf16": "fp16", "fp16": "bf16"}.get(precision, precision)
-    peak = getattr(accelerator, f"{precision}_tflops", None) or getattr(accelerator, f"{other}_tflops", None)
-    return None if peak is None else float(peak)
-
-
 def speed_of(catalog: "Catalog", workload: Workload, accelerator: Accelerator, gpus: int) -> Speeds:
     """Return the best layout's speed on the accelerator's usual node."""
-    key = Key(accelerator, catalog.default_system(accelerator.id))
-    return search_layouts(workload, [key], np.array([gpus], np.int64), calibration_of(catalog))
+    return search_layouts(workload, [key_of(catalog, accelerator.id)], np.array([gpus]), calibration_of(catalog))
 
 
 def implied_mfu(flop: float, accelerator: Accelerator, precision: str, gpus: int, seconds: float) -> float | None:
@@ -55,8 +46,8 @@ def implied_mfu(flop: float, accelerator: Accelerator, precision: str, gpus: int
 
     8.03e9 parameters × 6 × 100e9 tokens in 8 days on 8 A100 at 312 TFLOPS: 4.82e21 ÷ 1.73e21 = 279 %.
     """
-    peak = peak_tflops(accelerator, precision)
-    return None if not peak else flop / (gpus * peak * _TERA * seconds)
+    dense = peak(accelerator, precision).tflops
+    return None if np.isnan(dense) else flop / (gpus * dense * _TERA * seconds)
 
 
 def check_time(
@@ -108,7 +99,7 @@ def _fastest_precision(accelerator: Accelerator, precision: str, given: bool) ->
     """Return the precision by which a claim is judged impossible: the stated one, else the chip's fastest."""
     if given:
         return precision
-    return max(_TRAINING_PRECISIONS, key=lambda name: getattr(accelerator, f"{name}_tflops", None) or 0.0)
+    return max(_TRAINING_PRECISIONS, key=lambda name: np.nan_to_num(peak(accelerator, name).tflops))
 
 
 def true_days(tokens: float, gpus: int, speed: Speeds) -> tuple[float | None, float | None, float | None]:

@@ -12,8 +12,8 @@ from gpucost.cli.options import emit_text, output_options
 @output_options
 def command(first: str, second: str, rank: int, format_: str, fields: str | None, output: str | None) -> None:
     """Explain why two saved estimates differ: price, throughput, hours and the rest, with effects that add up."""
+    from gpucost.answers.read import read_estimate
     from gpucost.api.saved import written
-    from gpucost.saved.compare import compare
-    from gpucost.saved.read import read_estimate
+    from gpucost.training.compare import compare
 
     emit_text(written(compare(read_estimate(first), read_estimate(second), rank), format_, fields, "changes"), output)

@@ -19,11 +19,11 @@ def command(path: str, explain: bool, format_: str, fields: str | None, output: 
     gpucost rerun run.json --format json | cmp - run.json
     gpucost rerun run.json --explain
     """
+    from gpucost.answers.read import read_estimate
     from gpucost.api.saved import reproduced, written
     from gpucost.catalog import open_catalog
-    from gpucost.saved.read import read_estimate
-    from gpucost.saved.rerun import rerun, verdict
-    from gpucost.training.run import calibration_of
+    from gpucost.training.rerun import rerun, verdict
+    from gpucost.workloads.speeds import calibration_of
 
     saved = read_estimate(path)
     fresh = reproduced(rerun(saved, calibration_of(open_catalog())))

@@ -31,7 +31,7 @@ def command(as_of: str | None, format_: str, output: str | None, **wanted: Any) 
 
     \b
     gpucost throughput --model llama-3-70b --gpu h100-sxm --gpus 512
-    gpucost throughput --model llama-3-8b --gpu h200 --gpus 8 --sharding 3 --micro-batch 2 --recompute none
+    gpucost throughput --model llama-3-8b --gpu h200-sxm --gpus 8 --sharding 3 --micro-batch 2 --recompute none
     """
     from gpucost.api.throughput import ThroughputResult, throughput
 

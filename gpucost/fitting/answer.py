@@ -1,6 +1,7 @@
 """The answer of `gpucost fit`: verdict, layout, components with their formulas, changes, the table by model size."""
 
 from dataclasses import replace
+from os import fspath
 from typing import Any
 
 from gpucost.answers.common import Source, cited, frame
@@ -11,9 +12,11 @@ from gpucost.fitting import explain
 from gpucost.fitting.changes import ranked_changes
 from gpucost.fitting.job import ADAPTER_SOFTWARE, Job, read_job
 from gpucost.fitting.search import LARGEST_GPUS, Plan, best_plan
+from gpucost.physics.hardware import half_precision
 from gpucost.physics.training.memory import CONTEXT_BYTES, FRAGMENTATION_RATIO, MOMENTS
 from gpucost.physics.training.memory_recipe import RANGE_RATIOS
 from gpucost.physics.transformer import stack, total_parameters
+from gpucost.types import Architecture
 from gpucost.units import GB
 
 SIZES = ("7b", "13b", "34b", "70b", "180b", "405b", "671b", "1t")
@@ -38,7 +41,7 @@ def answer(catalog: Catalog, model: Any, gpu: str, *, sizes: bool = True, **want
         )
     if job.gpus is None and not plan.fits:
         raise NothingFitsError(nowhere(job, plan, changes))
-    request = {"model": str(getattr(model, "name", model)), "gpu": gpu} | {
+    request = {"model": model.name if isinstance(model, Architecture) else fspath(model), "gpu": gpu} | {
         name: value for name, value in wanted.items() if value is not None
     }
     figures = verdict(job, plan)
@@ -167,7 +170,7 @@ def warnings(job: Job) -> list[str]:
         found.append(
             f"The counts were held against runs on NVIDIA H200 only; {job.accelerator.id} is an extrapolation."
         )
-    if job.accelerator.bf16_tflops is None:
+    if half_precision(job.accelerator) != "bf16":
         found.append(f"{job.accelerator.id} has no bf16 peak: 16-bit training there means fp16.")
     return found
 

@@ -9,6 +9,7 @@ from gpucost.answers import memory as answers
 from gpucost.catalog import Catalog
 from gpucost.fitting.job import ADAPTER_SOFTWARE, AUTO, Job
 from gpucost.fitting.search import Plan, best_plan
+from gpucost.physics.hardware import half_precision
 from gpucost.physics.training.memory_recipe import OPTIMIZERS
 from gpucost.physics.transformer import stack, total_parameters
 from gpucost.units import GB
@@ -118,7 +119,7 @@ def hardware_changes(job: Job, catalog: Catalog) -> Iterator[Change]:
             for chip in catalog.accelerators()
             if chip.vendor == job.accelerator.vendor
             and chip.memory_gib > job.accelerator.memory_gib * 1.1
-            and chip.bf16_tflops
+            and half_precision(chip) == "bf16"
             and chip.year >= 2020
         ),
         key=lambda chip: (chip.memory_gib, chip.id),

@@ -7,8 +7,11 @@ from typing import Any
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics.columns import METHODS, RECOMPUTES, code_of
+from gpucost.physics.training.defaults import DEFAULT_SEQUENCE, default_sequence
 from gpucost.physics.training.memory_recipe import OFFLOADS, OPTIMIZERS, STYLES, MemoryRecipe, memory_recipe
 from gpucost.types import Accelerator, Architecture, System
+from gpucost.workloads.speeds import key_of
+from gpucost.workloads.training import DEFAULT_RANK
 
 AUTO = "auto"
 ADAPTER_SOFTWARE = "library"  # adapters are mostly trained with transformers and peft, which keep fp32 copies
@@ -25,12 +28,12 @@ class Job:
     gpus: int | None = None  # None: the fewest that fit
     method: str = "full"
     optimizer: str = "adamw"
-    sequence_tokens: int = 4096
+    sequence_tokens: int = DEFAULT_SEQUENCE
     micro_batch: int = 1
     recompute: str = AUTO
     loss_chunk_tokens: int = 0
     offload: str = "none"
-    lora_rank: int = 16
+    lora_rank: int = DEFAULT_RANK
     software: str = "fused"
     flash: bool = True
     degrees: dict[str, int] = field(default_factory=dict)
@@ -58,12 +61,7 @@ def whole(value: Any, what: str) -> int:
 
 def read_job(catalog: Catalog, model: Any, gpu: str, *, system: str | None = None, **wanted: Any) -> Job:
     """Resolve names and check numbers."""
-    accelerator = catalog.accelerator(gpu)
-    node = catalog.system(system) if system else catalog.default_system(accelerator.id)
-    if node.accelerator_id != accelerator.id:
-        raise UsageError(
-            f"system {node.id} has {node.accelerator_id}, not {accelerator.id}. Leave --gpu or --system out."
-        )
+    key = key_of(catalog, gpu, system)
     architecture = model if isinstance(model, Architecture) else catalog.architecture(model)
     given = {name: value for name, value in wanted.items() if value is not None}
     for name, names in (
@@ -84,12 +82,12 @@ def read_job(catalog: Catalog, model: Any, gpu: str, *, system: str | None = Non
         )
         if key in given
     }  # fmt: skip
-    counts.setdefault("sequence_tokens", min(architecture.max_sequence_tokens or 4096, 4096))
+    counts.setdefault("sequence_tokens", default_sequence(architecture))
     if given.get("method", "full") != "full":
         given.setdefault("software", ADAPTER_SOFTWARE)
     degrees = {name: read_degree(name, given.pop(name)) for name in DEGREES if name in given}
     check_degrees(architecture, counts.get("gpus"), degrees)
-    return Job(architecture, accelerator, node, degrees=degrees, **counts, **given)
+    return Job(architecture, key.accelerator, key.system, degrees=degrees, **counts, **given)
 
 
 def read_degree(name: str, value: Any) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 
 from gpucost.fitting.job import AUTO, Job
 from gpucost.physics.columns import RECOMPUTES, Flags, LayoutColumns
+from gpucost.physics.training.defaults import default_batch
 from gpucost.physics.training.memory import MemoryColumns, training_memory, usable_bytes
 from gpucost.physics.transformer import stack
 from gpucost.types import Layout
@@ -105,12 +106,13 @@ def candidates(job: Job, counts: Sequence[int]) -> LayoutColumns:
     }
     count = len(rows)
     micro = np.full(count, float(job.micro_batch))
+    usual = default_batch(job.architecture, job.sequence_tokens, job.method)
     return LayoutColumns(
         **columns,
         sharding=np.array([row["sharding"] for row in rows], dtype=np.int64),
         recompute=np.array([row["recompute"] for row in rows], dtype=np.int64),
         micro_batch=micro,
-        global_batch=micro * columns["data"] * columns["pipeline"],
+        global_batch=np.maximum(usual, micro * columns["data"] * columns["pipeline"]),
         virtual_stages=np.ones(count),
         precision=np.full(count, BF16, dtype=np.int64),
         flash=np.full(count, job.flash),

@@ -107,16 +107,16 @@ def _trained(
 
 
 def _speeds(catalog: "Catalog", asked: Mapping[str, Any], counts: Any) -> tuple[Any, Any, Any]:
-    from gpucost.market.supply import Key
-    from gpucost.training.request import make_request
-    from gpucost.training.run import calibration_of
-    from gpucost.training.speeds import search_layouts
-    from gpucost.training.workload import make_workload
+    from gpucost.physics.hardware import half_precision
+    from gpucost.workloads.speeds import calibration_of, key_of, search_layouts
+    from gpucost.workloads.training import make_workload
 
-    architecture = catalog.architecture(str(asked["model"]))
-    workload = make_workload(make_request(str(asked["model"]), asked["tokens"]), architecture)
-    accelerator = catalog.accelerator(str(asked["gpu"]))
-    key = Key(accelerator, catalog.default_system(accelerator.id))
+    key = key_of(catalog, str(asked["gpu"]))
+    workload = make_workload(
+        catalog.architecture(str(asked["model"])),
+        tokens=parse_count(asked["tokens"], "--tokens"),
+        precision=half_precision(key.accelerator),
+    )
     speeds = search_layouts(workload, [key] * counts.size, counts, calibration_of(catalog))
     return speeds.tokens_per_s_per_gpu, speeds.tokens_per_s_per_gpu_low, speeds.tokens_per_s_per_gpu_high
 

@@ -24,6 +24,8 @@ CHUNK = 32_768  # rows per pass: the working set of a kernel stays in cache
 RECOMPUTES = ("none", "selective", "full")
 PRECISIONS = ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32", "int8")
 METHODS = ("full", "lora", "qlora")
+# bytes of one value, without the scales of blocks
+VALUE_BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5, "int4": 0.5}
 
 
 def code_of(name: str, names: Sequence[str], what: str) -> int:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,14 +42,37 @@ def family_code(family: str) -> int:
     return FAMILIES.index(family) if family in FAMILIES else len(FAMILIES) - 1
 
 
+class Peak(NamedTuple):
+    """A dense peak: NaN where the chip cannot multiply at the precision; stated by its maker, or taken from a twin."""
+
+    tflops: float
+    native: bool
+
+
+# The other 16-bit format runs at the same rate, except on these families, which lack the format itself.
+_TWIN = {"bf16": "fp16", "fp16": "bf16"}
+_LACKING = {"bf16": ("pascal", "volta", "turing"), "fp16": ("tpu",)}
+
+
+def peak(accelerator: Accelerator, precision: str) -> Peak:
+    """Return the dense peak of a chip at a precision; bf16 and fp16 stand in for each other, fp4 is nvfp4 and mxfp4."""
+    stated = getattr(accelerator, f"{precision}_tflops", None)
+    if stated:
+        return Peak(float(stated), True)
+    twin = None
+    if precision in _TWIN and accelerator.family not in _LACKING[precision]:
+        twin = getattr(accelerator, f"{_TWIN[precision]}_tflops")
+    return Peak(float(twin or np.nan), False)
+
+
 def peaks(accelerator: Accelerator) -> list[float]:
-    """Return the dense peaks by precision; fp4 covers nvfp4 and mxfp4, and bf16 and fp16 stand in for each other."""
-    stated = {name: getattr(accelerator, f"{name}_tflops") for name in PRECISIONS}
-    if accelerator.family not in ("pascal", "volta", "turing"):
-        stated["bf16"] = stated["bf16"] or stated["fp16"]
-    if accelerator.family != "tpu":
-        stated["fp16"] = stated["fp16"] or stated["bf16"]
-    return [value or np.nan for value in stated.values()]
+    """Return the dense peaks in the order of PRECISIONS."""
+    return [peak(accelerator, name).tflops for name in PRECISIONS]
+
+
+def half_precision(accelerator: Accelerator) -> str:
+    """Return the 16-bit format that a chip trains in where none is named: bf16, else fp16."""
+    return "fp16" if np.isnan(peak(accelerator, "bf16").tflops) else "bf16"
 
 
 def hardware_columns(accelerators: Sequence[Accelerator], systems: Sequence[System]) -> HardwareColumns:

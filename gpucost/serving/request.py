@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from os import PathLike, fspath
 from typing import Any
 
 from gpucost.errors import UsageError
@@ -75,7 +76,7 @@ class InferenceRequest:
 Lengths = dict[str, tuple[float, float]]
 
 
-def make_request(model: str, *, lengths: Lengths | None = None, **wanted: Any) -> InferenceRequest:
+def make_request(model: str | PathLike[str], *, lengths: Lengths | None = None, **wanted: Any) -> InferenceRequest:
     """Read human quantities into a request; anything unusable is refused with what would work.
 
     `wanted` holds what the command takes (READERS, and prompt, output, distribution, utilisation);
@@ -105,11 +106,12 @@ def make_request(model: str, *, lengths: Lengths | None = None, **wanted: Any) -
     return request
 
 
-def name_of(model: str) -> str:
+def name_of(model: str | PathLike[str]) -> str:
     """Return the model's name, or refuse an empty one."""
-    if not isinstance(model, str) or not model.strip():
+    name = fspath(model).strip() if isinstance(model, str | PathLike) else ""
+    if not name:
         raise UsageError("--model: a name is needed, such as llama-3.1-70b, 8b or a path to config.json.")
-    return model.strip()
+    return name
 
 
 def distribution_lengths(name: str | None, known: dict[str, tuple[float, float]]) -> tuple[float, float] | None:

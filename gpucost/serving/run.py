@@ -1,5 +1,6 @@
 """From a request to its answer: offers, plans, prices, hosted models, payload."""
 
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
@@ -39,7 +40,7 @@ def lengths_of(catalog: "Catalog") -> dict[str, tuple[float, float]]:
     return {str(row["name"]): (float(row["prompt_mean_tokens"]), float(row["output_mean_tokens"])) for row in rows}
 
 
-def request_of(catalog: "Catalog", model: str, **wanted: Any) -> InferenceRequest:
+def request_of(catalog: "Catalog", model: str | PathLike[str], **wanted: Any) -> InferenceRequest:
     """Read human quantities into a request, with the catalog's length distributions."""
     return make_request(model, lengths=lengths_of(catalog), **wanted)
 

@@ -1,6 +1,6 @@
 """Answers about one layout or the fastest one, as payloads: what `gpucost throughput` shows."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import cast
 
 import numpy as np
@@ -10,18 +10,17 @@ from gpucost.answers.common import LayoutRow
 from gpucost.catalog import Catalog
 from gpucost.errors import NothingFitsError, UsageError
 from gpucost.physics import roofline, transformer
-from gpucost.physics.columns import PRECISIONS
-from gpucost.physics.hardware import hardware_columns
+from gpucost.physics.columns import PRECISIONS, Floats, LayoutColumns
 from gpucost.physics.training import calibration as cal
 from gpucost.physics.training import layouts as search
 from gpucost.physics.training import legality
 from gpucost.physics.training import steps as training
-from gpucost.physics.training.grid import make_grid
 from gpucost.physics.training.memory import training_memory, usable_bytes
-from gpucost.speed.workload import Cases, Wanted, explicit_cases, make_case, software_of
+from gpucost.speed.workload import Layouts, Wanted, explicit_layouts, interval_of, make_case
 from gpucost.types import Layout
-from gpucost.units import GIB, TERA
-from gpucost.validation.fitted import current
+from gpucost.units import GB, GIB, TERA
+from gpucost.workloads.speeds import calibration_of, job_of, memory_gb, timed_layouts
+from gpucost.workloads.training import Workload, make_workload
 
 SHOWN = 20  # layouts behind the best in an answer
 
@@ -31,62 +30,61 @@ def single(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     return explicit_answer(catalog, wanted) if wanted.explicit else searched_answer(catalog, wanted)
 
 
+def case_of(layouts: Layouts, calibration: cal.Calibration) -> training.Case:
+    """Return the case of one layout, as the kernels take it."""
+    stacked = transformer.stack(layouts.architectures)
+    return make_case(layouts, calibration, stacked, layouts.hardware, layouts.layout, layouts.sequence_tokens)
+
+
 def explicit_answer(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     """Answer for the layout as given, or raise with the reason why it cannot exist."""
-    cases = explicit_cases(catalog, wanted)
-    calibration = current(catalog)
-    shape = transformer.stack(cases.architectures)
-    hardware = hardware_columns([a for a, _ in cases.pairs], [s for _, s in cases.pairs])
-    code = int(legality.reason_codes(shape, hardware, cases.layout, cases.sequence_tokens)[0])
+    layouts, calibration = explicit_layouts(catalog, wanted), calibration_of(catalog)
+    case = case_of(layouts, calibration)
+    code = int(legality.reason_codes(case.shape, case.hardware, layouts.layout, layouts.sequence_tokens)[0])
     if code != legality.OK:
-        raise UsageError(legality.sentence(code, shape, cases.layout, cases.pairs[0][0].id))
-    case = make_case(cases, calibration, shape, hardware, cases.layout, cases.sequence_tokens)
-    return described(cases, case, calibration)
+        raise UsageError(legality.sentence(code, case.shape, layouts.layout, layouts.keys[0].accelerator.id))
+    return described(layouts, case, calibration)
+
+
+def workload_of(layouts: Layouts) -> Workload:
+    """Return what is trained, for a search: the batch is the one given, else usual for the model."""
+    wanted = layouts.wanted
+    return make_workload(
+        layouts.architectures[0],
+        sequence_tokens=int(layouts.sequence_tokens[0]),
+        global_batch=None if wanted.global_batch is None else int(layouts.layout.global_batch[0]),
+        precision=PRECISIONS[int(layouts.layout.precision[0])],
+        method=wanted.method,
+        lora_rank=int(wanted.lora_rank),
+        software=wanted.software,
+    )
 
 
 def searched_answer(catalog: Catalog, wanted: Wanted) -> shape.Timed:
-    """Answer with the fastest layout, and the candidates behind it."""
-    cases = explicit_cases(catalog, wanted)
-    calibration = current(catalog)
-    architecture, (accelerator, system) = cases.architectures[0], cases.pairs[0]
-    job = search.make_job(
-        architecture, sequence_tokens=float(cases.sequence_tokens[0]),
-        global_batch=None if wanted.global_batch is None else int(cases.layout.global_batch[0]),
-        precision=PRECISIONS[int(cases.layout.precision[0])], method=cases.method, lora_rank=int(cases.lora_rank),
-        software=cases.software, software_year=cases.software_year, values=calibration.values,
-    )  # fmt: skip
-    keys = search.make_keys([accelerator], [system], [float(cases.layout.gpus[0])])
-    grid = make_grid(architecture, float(cases.sequence_tokens[0]), job.global_batch, wide=True)
-    found = search.search(grid, job, keys)
+    """Answer with the fastest layout in common use, and the candidates behind it."""
+    asked, calibration = explicit_layouts(catalog, wanted), calibration_of(catalog)
+    workload = workload_of(asked)
+    job = job_of(workload, calibration, wanted.software_year)
+    found, job, keys = timed_layouts(workload, job, asked.keys, asked.layout.gpus)
     if len(found.key) == 0:
-        best = search.reduce_best(found, job, keys)
-        raise NothingFitsError(no_layout(int(best.reason[0]), cases))
-    order = np.argsort(-found.tokens_per_s_per_gpu, kind="stable")
-    shown = found.take(order[:SHOWN])
-    steps = search.steps_of(shown, keys)
-    chosen = Cases(
-        cases.architectures, cases.pairs, cases.model[:1], cases.pair[:1], found.layout.take(order[:1]),
-        cases.sequence_tokens[:1], cases.method, cases.lora_rank, cases.software, cases.software_year,
-    )  # fmt: skip
-    hardware = hardware_columns([accelerator], [system])
-    case = make_case(
-        chosen, calibration, transformer.stack([architecture]), hardware, chosen.layout, chosen.sequence_tokens
-    )
-    answer = described(chosen, case, calibration)
+        raise NothingFitsError(no_layout(int(search.reduce_best(found, job, keys).reason[0]), asked, job.global_batch))
+    shown = found.take(np.argsort(-found.tokens_per_s_per_gpu, kind="stable")[:SHOWN])
+    steps, memory = search.steps_of(shown, keys), memory_gb(job, shown.layout)
+    chosen = replace(asked, layout=shown.layout.take(slice(0, 1)))
+    answer = described(chosen, case_of(chosen, calibration), calibration)
     answer["layouts_timed"] = len(found.key)
     answer["lead"] = lead(answer, f"the fastest of {len(found.key):,} layouts that fit")
-    answer["alternatives"] = [candidate(shown, steps, row) for row in range(len(shown.key))]
+    answer["alternatives"] = [candidate(shown.layout, steps, memory, row) for row in range(len(shown.key))]
     return answer
 
 
-def no_layout(reason: int, cases: Cases) -> str:
+def no_layout(reason: int, layouts: Layouts, batch: int) -> str:
     """Say why a search found nothing, and what to try."""
-    architecture, (accelerator, _) = cases.architectures[0], cases.pairs[0]
-    gpus, precision = int(cases.layout.gpus[0]), PRECISIONS[int(cases.layout.precision[0])]
+    architecture, accelerator = layouts.architectures[0], layouts.keys[0].accelerator
+    gpus, precision = int(layouts.layout.gpus[0]), PRECISIONS[int(layouts.layout.precision[0])]
     if reason == search.NO_PRECISION:
         return f"{accelerator.id} has no known {precision} peak. Try --precision bf16 or fp16."
     if reason == search.NO_BATCH:
-        batch = int(cases.layout.global_batch[0])
         return f"{gpus} GPUs are more than a batch of {batch} sequences can use. Raise --global-batch."
     return (
         f"no layout of {architecture.name} fits the memory of {gpus} × {accelerator.id}. "
@@ -94,14 +92,14 @@ def no_layout(reason: int, cases: Cases) -> str:
     )
 
 
-def candidate(found: search.Candidates, step: training.Step, row: int) -> shape.Candidate:
+def candidate(layout: LayoutColumns, step: training.Step, memory: Floats, row: int) -> shape.Candidate:
     """Return one candidate as a flat row."""
     return {
-        **layout_row(found.layout.layout(row)),
+        **layout_row(layout.layout(row)),
         "step_s": float(step.total_s[row]),
         "tokens_per_s_per_gpu": float(step.tokens_per_s_per_gpu[row]),
         "mfu_fraction": float(step.mfu_fraction[row]),
-        "memory_gib": float(found.memory_bytes[row]) / GIB,
+        "memory_gib": float(memory[row]) * GB / GIB,
     }
 
 
@@ -132,23 +130,22 @@ def memory_of(case: training.Case) -> shape.Memory:
     return {"memory_gib": need / GIB, "usable_memory_gib": usable / GIB, "fits": need <= usable}
 
 
-def described(cases: Cases, case: training.Case, calibration: cal.Calibration) -> shape.Timed:
+def described(layouts: Layouts, case: training.Case, calibration: cal.Calibration) -> shape.Timed:
     """Describe one timed case: speed with its range, MFU and HFU, the parts of the step and their bounds."""
     step = training.step(case)
-    traits = cal.traits(case, software_of(cases, 1), step, stated_layout=True)
-    low, high = cal.interval(step.tokens_per_s_per_gpu, traits, calibration.ranges)
-    architecture, (accelerator, system) = cases.architectures[0], cases.pairs[0]
+    low, high = interval_of(layouts, calibration, case, step)
+    architecture, key = layouts.architectures[0], layouts.keys[0]
     sequence, layout = case.recipe.sequence_tokens, case.layout
     hardware_flop = float(transformer.hardware_flop(case.shape, sequence, layout.recompute, layout.flash)[0])
     speed, peak = float(step.tokens_per_s_per_gpu[0]), float(step.model_tflops[0] / step.mfu_fraction[0])
     answer: shape.Timed = {
         "lead": "",
         "model": architecture.name,
-        "gpu": accelerator.id,
-        "system": system.id,
+        "gpu": key.accelerator.id,
+        "system": key.system.id,
         "layout": layout_row(layout.layout(0)),
         "sequence_tokens": float(sequence[0]),
-        "software": cases.software,
+        "software": layouts.wanted.software,
         "tokens_per_s_per_gpu": speed,
         "tokens_per_s_per_gpu_low": float(low[0]),
         "tokens_per_s_per_gpu_high": float(high[0]),

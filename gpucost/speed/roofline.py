@@ -11,19 +11,18 @@ from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics import collectives as net
 from gpucost.physics import roofline
-from gpucost.physics.columns import PRECISIONS, code_of
-from gpucost.physics.hardware import HardwareColumns, hardware_columns, peak_tflops
+from gpucost.physics.columns import PRECISIONS, VALUE_BYTES, code_of
+from gpucost.physics.hardware import HardwareColumns, half_precision, hardware_columns, peak_tflops
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import software_codes
 from gpucost.physics.training.efficiency import Efficiencies, resolve
 from gpucost.physics.training.layouts import USUAL_AGE_YEARS
-from gpucost.physics.transformer import stack
 from gpucost.speed import workload as speed
-from gpucost.speed.answer import single
+from gpucost.speed.answer import case_of, single
 from gpucost.units import GB, TERA, parse_count
-from gpucost.validation.fitted import current
+from gpucost.workloads.speeds import calibration_of, key_of
+from gpucost.workloads.training import TYPICAL
 
-VALUE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5, "tf32": 4.0, "fp32": 4.0}
 LAUNCH_S = 5e-6  # one kernel launch from the host, as measured on recent servers
 CURVE = np.logspace(0, 4.5, 55)
 
@@ -80,8 +79,9 @@ def one_operation(
     catalog: Catalog, gpu: str, system: str | None, gpus: float, precision: str | None, **wanted: Any
 ) -> UnderRoofs:
     """Answer for one operation: its intensity against the ridge, and what bounds it."""
-    accelerator, node = speed.resolve_system(catalog, gpu, system)
-    name = speed.default_precision(accelerator, precision)
+    key = key_of(catalog, gpu, system)
+    accelerator, node = key.accelerator, key.system
+    name = precision or half_precision(accelerator)
     hardware = hardware_columns([accelerator], [node])
     peak = chip_peak(hardware, name, accelerator.id)
     if wanted["all_reduce"] and gpus < 2:
@@ -99,8 +99,8 @@ def expected_s(
     catalog: Catalog, hardware: HardwareColumns, precision: str, work: roofline.Operation, gpus: float, attention: bool
 ) -> float:
     """Return the time expected with the calibrated efficiencies of a tuned stack: the slowest roof that they allow."""
-    values, year = current(catalog).values, hardware.year + USUAL_AGE_YEARS
-    e = resolve(values, hardware.family, software_codes([speed.PLAN_SOFTWARE]), year, hardware.year)
+    values, year = calibration_of(catalog).values, hardware.year + USUAL_AGE_YEARS
+    e = resolve(values, hardware.family, software_codes([TYPICAL]), year, hardware.year)
     ratio = {"fp8": e.fp8_ratio, "int8": e.int8_ratio, "fp4": e.fp4_ratio}.get(precision, np.ones(1))
     share = e.flash if attention else e.matrix * ratio
     group = net.tier(links_of(hardware, e), np.full(1, max(gpus, 1.0)), np.ones(1))
@@ -178,13 +178,10 @@ def whole_step(catalog: Catalog, wanted: speed.Wanted) -> UnderRoofs:
     layout = answer["layout"]
     given: dict[str, Any] = {name: value for name, value in layout.items() if name in (*speed.DEGREES, "recompute")}
     exact = replace(wanted, **given, global_batch=layout["global_batch"], precision=layout["precision"])
-    cases = speed.explicit_cases(catalog, exact)
-    accelerator, node = cases.pairs[0]
-    hardware = hardware_columns([accelerator], [node])
-    calibration = current(catalog)
-    shape = stack(cases.architectures)
-    case = speed.make_case(cases, calibration, shape, hardware, cases.layout, cases.sequence_tokens)
-    step = training.step(case)
+    layouts = speed.explicit_layouts(catalog, exact)
+    accelerator, node = layouts.keys[0].accelerator, layouts.keys[0].system
+    case = case_of(layouts, calibration_of(catalog))
+    hardware, step = case.hardware, training.step(case)
     low = chip_peak(hardware, layout["precision"], accelerator.id)
     points = []
     for name, work in roofline.step_work(case, step).items():

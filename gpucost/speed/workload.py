@@ -1,11 +1,12 @@
-"""Explicit layouts and searches of one model on one kind of accelerator: the engine behind `gpucost throughput`.
+"""Explicit layouts: a question about one or a million of them, read into columns and timed.
 
-It joins names from the catalog with the physics. One case is an array of length one; columns of cases take the same
-path, in chunks, and answer with arrays and a reason code per case.
+One layout is an array of length one; columns take the same path, in chunks, and answer with arrays and a reason code
+per row.
 """
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
+from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
@@ -13,142 +14,29 @@ from numpy.typing import ArrayLike, NDArray
 
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
+from gpucost.market.supply import Key
 from gpucost.physics import transformer
 from gpucost.physics.columns import CHUNK, PRECISIONS, RECOMPUTES, Floats, Integers, LayoutColumns, code_of
-from gpucost.physics.hardware import HardwareColumns, hardware_columns
+from gpucost.physics.hardware import HardwareColumns, half_precision, hardware_columns
 from gpucost.physics.training import calibration as cal
 from gpucost.physics.training import layouts as search
 from gpucost.physics.training import legality
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import build_case, recipe_columns, software_codes
-from gpucost.physics.training.grid import default_global_batch
-from gpucost.types import Accelerator, Architecture, System
-from gpucost.validation.fitted import current
-
-PLAN_SOFTWARE = "unknown"  # the mean of typical stacks; the range says what others reach
-
-
-@dataclass(frozen=True, slots=True)
-class Cases:
-    """Explicit cases: layouts on accelerators, any number of them."""
-
-    architectures: Sequence[Architecture]
-    pairs: Sequence[tuple[Accelerator, System]]
-    model: Integers  # index into architectures
-    pair: Integers  # index into pairs
-    layout: LayoutColumns
-    sequence_tokens: Floats
-    method: str
-    lora_rank: float
-    software: str
-    software_year: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class Speeds:
-    """Answers as columns: seconds by part, speed with its range, and why a row has none."""
-
-    reason: Integers  # code into legality.REASONS; figures of a row with a reason are NaN
-    step: training.Step
-    low_tokens_per_s_per_gpu: Floats
-    high_tokens_per_s_per_gpu: Floats
-
-
-def evaluate(cases: Cases, calibration: cal.Calibration) -> Speeds:
-    """Time explicit cases in chunks."""
-    shape = transformer.stack(cases.architectures)
-    hardware = hardware_columns([a for a, _ in cases.pairs], [s for _, s in cases.pairs])
-    parts = [piece(cases, calibration, shape, hardware, rows) for rows in cases.layout.chunks(CHUNK)]
-    return Speeds(
-        reason=np.concatenate([part.reason for part in parts]),
-        step=training.Step.concatenate([part.step for part in parts]),
-        low_tokens_per_s_per_gpu=np.concatenate([part.low_tokens_per_s_per_gpu for part in parts]),
-        high_tokens_per_s_per_gpu=np.concatenate([part.high_tokens_per_s_per_gpu for part in parts]),
-    )
-
-
-def piece(
-    cases: Cases, calibration: cal.Calibration, shape: transformer.Shape, hardware: HardwareColumns, rows: slice
-) -> Speeds:
-    """Time one chunk of cases."""
-    layout = cases.layout.take(rows)
-    chip = hardware.take(cases.pair[rows])
-    own = shape if len(shape) == 1 else shape.take(cases.model[rows])
-    sequence = cases.sequence_tokens[rows]
-    reason = legality.reason_codes(own, chip, layout, sequence)
-    with np.errstate(all="ignore"):
-        case = make_case(cases, calibration, own, chip, layout, sequence)
-        step = training.step(case)
-        traits = cal.traits(case, software_of(cases, len(layout)), step, stated_layout=True)
-        low, high = cal.interval(step.tokens_per_s_per_gpu, traits, calibration.ranges)
-    legal = reason == legality.OK
-    columns = {name: np.where(legal, getattr(step, name), np.nan) for name in step.names()}
-    return Speeds(reason, training.Step(**columns), np.where(legal, low, np.nan), np.where(legal, high, np.nan))
-
-
-def software_of(cases: Cases, count: int) -> Integers:
-    """Return the software class of each case."""
-    return np.broadcast_to(software_codes([cases.software]), (count,))
-
-
-def make_case(
-    cases: Cases,
-    calibration: cal.Calibration,
-    shape: transformer.Shape,
-    hardware: HardwareColumns,
-    layout: LayoutColumns,
-    sequence: Floats,
-) -> training.Case:
-    """Join the parts of explicit cases."""
-    count = len(layout)
-    recipe = recipe_columns(count, sequence, method=cases.method, adapter_rank=cases.lora_rank)
-    year = (
-        hardware.year + search.USUAL_AGE_YEARS if cases.software_year is None else np.full(count, cases.software_year)
-    )
-    software = software_of(cases, count)
-    return build_case(shape, hardware, layout, recipe, calibration.values, software=software, software_year=year)
-
-
-# Names and defaults --------------------------------------------------------------------------------------------------
+from gpucost.physics.training.defaults import default_batch, default_sequence
+from gpucost.types import Architecture
+from gpucost.workloads.speeds import calibration_of, key_of
+from gpucost.workloads.training import DEFAULT_RANK, SOFTWARE
 
 DEGREES = ("tensor", "pipeline", "context", "expert", "data", "micro_batch", "virtual_stages", "sharding")
-
-
-def resolve_system(catalog: Catalog, gpu: str, system: str | None) -> tuple[Accelerator, System]:
-    """Return the accelerator that a name means and its node: the one named, else its default."""
-    if system is None:
-        accelerator = catalog.accelerator(gpu)
-        return accelerator, catalog.default_system(accelerator.id)
-    node = catalog.system(system)
-    accelerator = catalog.accelerator(gpu or node.accelerator_id)
-    if node.accelerator_id != accelerator.id:
-        raise UsageError(f"system {node.id} has {node.accelerator_id}, not {accelerator.id}. Leave one of them out.")
-    return accelerator, node
-
-
-def default_precision(accelerator: Accelerator, precision: str | None) -> str:
-    """Return the precision asked for, else bf16, or fp16 on chips without it."""
-    return precision or ("bf16" if accelerator.bf16_tflops else "fp16")
-
-
-def array_of(value: Any, name: str) -> NDArray[np.float64]:
-    """Return numbers as an array, or say which argument is none."""
-    try:
-        return np.atleast_1d(np.asarray(value, dtype=np.float64))
-    except (TypeError, ValueError):
-        raise UsageError(f"{name}: cannot read {value!r} as a number.") from None
-
-
-def texts(value: str | Sequence[str], count: int) -> list[str]:
-    """Return one text per case."""
-    return [value] * count if isinstance(value, str) else list(value)
+Names = str | PathLike[str] | Sequence[str | PathLike[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
     """An explicit question as given: scalars or columns; None where nothing was said."""
 
-    model: str | Sequence[str]
+    model: Names
     gpu: str | Sequence[str]
     gpus: ArrayLike
     system: str | None = None
@@ -165,18 +53,16 @@ class Wanted:
     recompute: str | Sequence[str] | None = None
     precision: str | Sequence[str] | None = None
     method: str = "full"
-    lora_rank: float = 16.0
-    software: str = PLAN_SOFTWARE
+    lora_rank: float = DEFAULT_RANK
+    software: str = "typical"
     software_year: float | None = None
     flash: bool = True
 
     @property
     def scalar(self) -> bool:
         """Whether every argument is a single value: one question, answered with an error or a result."""
-        return all(
-            isinstance(value, str) or value is None or np.ndim(value) == 0
-            for value in (getattr(self, field.name) for field in fields(self))
-        )
+        values = (getattr(self, field.name) for field in fields(self))
+        return all(isinstance(value, str | PathLike) or value is None or np.ndim(value) == 0 for value in values)
 
     @property
     def explicit(self) -> bool:
@@ -184,12 +70,122 @@ class Wanted:
         return any(getattr(self, name) is not None for name in (*DEGREES, "recompute"))
 
 
-def explicit_cases(catalog: Catalog, wanted: Wanted) -> Cases:
-    """Turn a question into cases: names resolved once each, numbers broadcast to one length."""
+@dataclass(frozen=True, slots=True)
+class Layouts:
+    """Explicit layouts of models on accelerators, any number of them."""
+
+    architectures: Sequence[Architecture]
+    keys: Sequence[Key]
+    model: Integers  # index into architectures
+    key: Integers  # index into keys
+    layout: LayoutColumns
+    sequence_tokens: Floats
+    wanted: Wanted
+
+    @property
+    def hardware(self) -> HardwareColumns:
+        """The accelerators in their systems as arrays, one element per key."""
+        return hardware_columns([key.accelerator for key in self.keys], [key.system for key in self.keys])
+
+    @property
+    def software(self) -> Integers:
+        """The class of the training stack, of length one."""
+        return software_codes([SOFTWARE[list(SOFTWARE)[code_of(self.wanted.software, tuple(SOFTWARE), "software")]]])
+
+
+@dataclass(frozen=True, slots=True)
+class Timings:
+    """Answers as columns: seconds by part, speed with its range, and why a row has none."""
+
+    reason: Integers  # code into legality.REASONS; figures of a row with a reason are NaN
+    step: training.Step
+    low_tokens_per_s_per_gpu: Floats
+    high_tokens_per_s_per_gpu: Floats
+
+
+def columns_answer(catalog: Catalog, wanted: Wanted) -> tuple[Layouts, Timings]:
+    """Answer a column of questions: arrays, with a reason code where a layout cannot exist."""
+    layouts = explicit_layouts(catalog, wanted)
+    return layouts, time_layouts(layouts, calibration_of(catalog))
+
+
+def time_layouts(layouts: Layouts, calibration: cal.Calibration) -> Timings:
+    """Time explicit layouts in chunks."""
+    shape, hardware = transformer.stack(layouts.architectures), layouts.hardware
+    parts = [time_chunk(layouts, calibration, shape, hardware, rows) for rows in layouts.layout.chunks(CHUNK)]
+    return Timings(
+        reason=np.concatenate([part.reason for part in parts]),
+        step=training.Step.concatenate([part.step for part in parts]),
+        low_tokens_per_s_per_gpu=np.concatenate([part.low_tokens_per_s_per_gpu for part in parts]),
+        high_tokens_per_s_per_gpu=np.concatenate([part.high_tokens_per_s_per_gpu for part in parts]),
+    )
+
+
+def time_chunk(
+    layouts: Layouts, calibration: cal.Calibration, shape: transformer.Shape, hardware: HardwareColumns, rows: slice
+) -> Timings:
+    """Time one chunk of layouts."""
+    layout, sequence = layouts.layout.take(rows), layouts.sequence_tokens[rows]
+    chip = hardware.take(layouts.key[rows])
+    own = shape if len(shape) == 1 else shape.take(layouts.model[rows])
+    reason = legality.reason_codes(own, chip, layout, sequence)
+    with np.errstate(all="ignore"):
+        case = make_case(layouts, calibration, own, chip, layout, sequence)
+        step = training.step(case)
+        low, high = interval_of(layouts, calibration, case, step)
+    legal = reason == legality.OK
+    columns = {name: np.where(legal, getattr(step, name), np.nan) for name in step.names()}
+    return Timings(reason, training.Step(**columns), np.where(legal, low, np.nan), np.where(legal, high, np.nan))
+
+
+def interval_of(
+    layouts: Layouts, calibration: cal.Calibration, case: training.Case, step: training.Step
+) -> tuple[Floats, Floats]:
+    """Return the 80 % range of the speed of stated layouts."""
+    software = np.broadcast_to(layouts.software, (len(case),))
+    traits = cal.traits(case, software, step, stated_layout=True)
+    return cal.interval(step.tokens_per_s_per_gpu, traits, calibration.ranges)
+
+
+def make_case(
+    layouts: Layouts,
+    calibration: cal.Calibration,
+    shape: transformer.Shape,
+    hardware: HardwareColumns,
+    layout: LayoutColumns,
+    sequence: Floats,
+) -> training.Case:
+    """Join the parts of explicit layouts into what the kernels take."""
+    wanted, count = layouts.wanted, len(layout)
+    recipe = recipe_columns(count, sequence, method=wanted.method, adapter_rank=wanted.lora_rank)
+    year = wanted.software_year
+    years = hardware.year + search.USUAL_AGE_YEARS if year is None else np.full(count, year)
+    software = np.broadcast_to(layouts.software, (count,))
+    return build_case(shape, hardware, layout, recipe, calibration.values, software=software, software_year=years)
+
+
+# Names and defaults --------------------------------------------------------------------------------------------------
+
+
+def array_of(value: Any, name: str) -> NDArray[np.float64]:
+    """Return numbers as an array, or say which argument is none."""
+    try:
+        return np.atleast_1d(np.asarray(value, dtype=np.float64))
+    except (TypeError, ValueError):
+        raise UsageError(f"{name}: cannot read {value!r} as a number.") from None
+
+
+def texts(value: Names, count: int) -> list[str]:
+    """Return one text per row."""
+    return [fspath(value)] * count if isinstance(value, str | PathLike) else [fspath(item) for item in value]
+
+
+def explicit_layouts(catalog: Catalog, wanted: Wanted) -> Layouts:
+    """Turn a question into layouts: names resolved once each, numbers broadcast to one length."""
     numbers = {name: getattr(wanted, name) for name in ("gpus", *DEGREES, "global_batch", "sequence")}
     given = {name: array_of(value, name) for name, value in numbers.items() if value is not None}
     words = [wanted.model, wanted.gpu, wanted.recompute or "none", wanted.precision or ""]
-    lengths = {len(value) for value in given.values()} | {len(w) for w in words if not isinstance(w, str)}
+    lengths = {len(value) for value in given.values()} | {len(w) for w in words if not isinstance(w, str | PathLike)}
     count = max(lengths, default=1)
     if 0 in lengths:
         raise UsageError("a column is empty. Give at least one case.")
@@ -199,16 +195,18 @@ def explicit_cases(catalog: Catalog, wanted: Wanted) -> Cases:
         )
     models, gpus = texts(wanted.model, count), texts(wanted.gpu, count)
     names = {name: catalog.architecture(name) for name in dict.fromkeys(models)}
-    chips = {name: resolve_system(catalog, name, wanted.system) for name in dict.fromkeys(gpus)}
-    model = np.array([list(names).index(name) for name in names], dtype=np.int64)[positions(models, names)]
-    pair = positions(gpus, chips)
+    keys = {name: key_of(catalog, name, wanted.system) for name in dict.fromkeys(gpus)}
+    key = positions(gpus, keys)
     first = next(iter(names.values()))
     sequence = given.get("sequence", np.array([float(default_sequence(first))]))
-    layout = complete_layout(wanted, given, count, first, chips[gpus[0]][0], float(sequence[0]))
-    return Cases(
-        architectures=list(names.values()), pairs=list(chips.values()), model=model, pair=pair, layout=layout,
-        sequence_tokens=np.broadcast_to(sequence, (count,)), method=wanted.method, lora_rank=wanted.lora_rank,
-        software=wanted.software, software_year=wanted.software_year,
+    own = np.array([PRECISIONS.index(half_precision(item.accelerator)) for item in keys.values()], dtype=np.int64)
+    precision = own[key]
+    if wanted.precision is not None:
+        precision = codes(texts(wanted.precision, count), PRECISIONS, "precision")
+    layout = complete_layout(wanted, given, count, first, float(sequence[0]), precision)
+    return Layouts(
+        list(names.values()), list(keys.values()), positions(models, names), key, layout,
+        np.broadcast_to(sequence, (count,)), wanted,
     )  # fmt: skip
 
 
@@ -218,20 +216,15 @@ def positions(words: Sequence[str], index: Mapping[str, Any]) -> Integers:
     return np.fromiter((place[word] for word in words), dtype=np.int64, count=len(words))
 
 
-def default_sequence(architecture: Architecture) -> int:
-    """Return the sequence that is assumed where none is given: the model's own, at most 8,192."""
-    return min(architecture.max_sequence_tokens or 8192, 8192)
-
-
 def complete_layout(
     wanted: Wanted,
     given: Mapping[str, Floats],
     count: int,
     architecture: Architecture,
-    chip: Accelerator,
-    sequence: float,
+    sequence_tokens: float,
+    precision: Integers,
 ) -> LayoutColumns:
-    """Fill in what a layout leaves open: degrees of one, data parallelism by division, a batch usual for the model."""
+    """Fill in what a layout leaves open: degrees of one, data parallelism by division, the usual batch rounded up."""
 
     def column(name: str, default: ArrayLike = 1.0) -> Floats:
         return np.broadcast_to(given.get(name, np.asarray(default, dtype=np.float64)), (count,))
@@ -240,17 +233,15 @@ def complete_layout(
     with np.errstate(divide="ignore", invalid="ignore"):
         rest = np.floor(column("gpus") / (tensor * pipeline * context))
     data, micro = column("data", rest), column("micro_batch")
-    usual = default_global_batch(architecture, sequence)
+    usual = default_batch(architecture, sequence_tokens, wanted.method)
     with np.errstate(invalid="ignore"):
         batch = np.ceil(usual / np.maximum(data * micro, 1)) * data * micro
-    recompute = texts(wanted.recompute or "none", count)
-    precision = texts(wanted.precision or default_precision(chip, None), count)
-    sharding = column("sharding", 1.0)
+    sharding = column("sharding")
     return LayoutColumns(
         gpus=column("gpus"), tensor=tensor, pipeline=pipeline, context=context, expert=column("expert"), data=data,
         sharding=np.where(np.isfinite(sharding), sharding, 0).astype(np.int64), micro_batch=micro,
         global_batch=column("global_batch", batch), virtual_stages=column("virtual_stages"),
-        recompute=codes(recompute, RECOMPUTES, "recompute"), precision=codes(precision, PRECISIONS, "precision"),
+        recompute=codes(texts(wanted.recompute or "none", count), RECOMPUTES, "recompute"), precision=precision,
         flash=np.full(count, wanted.flash), sequence_parallel=np.ones(count, dtype=np.bool_),
     )  # fmt: skip
 
@@ -259,9 +250,3 @@ def codes(words: Sequence[str], names: Sequence[str], what: str) -> Integers:
     """Return the codes of words of a closed list."""
     table = {word: code_of(word, names, what) for word in dict.fromkeys(words)}
     return np.fromiter((table[word] for word in words), dtype=np.int64, count=len(words))
-
-
-def columns_answer(catalog: Catalog, wanted: Wanted) -> tuple[Cases, Speeds]:
-    """Answer a column of questions: arrays, with a reason code where a case cannot exist."""
-    cases = explicit_cases(catalog, wanted)
-    return cases, evaluate(cases, current(catalog))

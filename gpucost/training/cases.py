@@ -13,13 +13,14 @@ from numpy.typing import NDArray
 from gpucost.market import assumptions as assume
 from gpucost.market.supply import Supply
 from gpucost.market.terms import Terms
+from gpucost.physics.hardware import peak, peaks
 from gpucost.physics.training.calibration import Calibration
 from gpucost.training.costing import Costs, Factors, price_runs
 from gpucost.training.request import TrainingRequest
-from gpucost.training.speeds import Speeds, speeds_of
-from gpucost.training.workload import Sizes, Workload
 from gpucost.types import Accelerator
 from gpucost.units import GB, SECONDS_PER_DAY
+from gpucost.workloads.speeds import Speeds, speeds_of
+from gpucost.workloads.training import Sizes, Workload
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -166,9 +167,8 @@ def _fewest_gpus(problem: Problem, request: Indices, offer: Indices) -> Floats:
 
 def _peak_flop_per_s(accelerator: Accelerator, precision: str) -> float:
     """Return the dense peak at a precision, else the highest of the chip, so that no cluster is skipped wrongly."""
-    own = getattr(accelerator, f"{precision}_tflops", None)
-    every = (accelerator.bf16_tflops, accelerator.fp16_tflops, accelerator.fp8_tflops, accelerator.fp4_tflops)
-    return float(own or max((value or 0.0 for value in every), default=0.0) or np.inf) * TERA
+    own = peak(accelerator, precision).tflops
+    return (max(peaks(accelerator), key=np.nan_to_num) if np.isnan(own) else own) * TERA
 
 
 def _next_counts(

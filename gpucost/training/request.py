@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import date
+from os import PathLike, fspath
 from typing import Any
 
 from gpucost.errors import UsageError
@@ -79,7 +80,9 @@ def from_dict(values: Mapping[str, Any]) -> TrainingRequest:
     return TrainingRequest(**{name: value for name, value in values.items() if name in names})
 
 
-def make_request(model: str, tokens: str | float, *, today: date | None = None, **wanted: Any) -> TrainingRequest:
+def make_request(
+    model: str | PathLike[str], tokens: str | float, *, today: date | None = None, **wanted: Any
+) -> TrainingRequest:
     """Read human quantities into a request; anything unusable is refused with what would work.
 
     `wanted` takes the names of `READERS` and as_of, known_as_of, deadline, gpus; None stands for the default.
@@ -107,10 +110,11 @@ def make_request(model: str, tokens: str | float, *, today: date | None = None, 
     return request
 
 
-def _text(value: str, flag: str) -> str:
-    if not isinstance(value, str) or not value.strip():
+def _text(value: str | PathLike[str], flag: str) -> str:
+    name = fspath(value).strip() if isinstance(value, str | PathLike) else ""
+    if not name:
         raise UsageError(f"{flag}: a name is needed, such as 8b, llama-3-70b or a path to config.json.")
-    return value.strip()
+    return name
 
 
 def _tokens(value: str | float) -> float:

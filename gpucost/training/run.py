@@ -1,7 +1,6 @@
 """From a request to its answer: facts, cases, ranking, follow-ups, payload."""
 
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,15 +14,16 @@ from gpucost.market import pool
 from gpucost.market.assumptions import failures_per_gpu_year
 from gpucost.market.facts import Market, embed, make_market, market_of, with_offers
 from gpucost.options import OPTIONS
-from gpucost.physics.training.calibration import Calibration, load
+from gpucost.physics.training.calibration import Calibration
 from gpucost.physics.training.layouts import NO_PRECISION
 from gpucost.training import answer, followups
 from gpucost.training.cases import Cases, Problem, search
 from gpucost.training.rank import Ranking, can_be_option, exclusion, orderable, rank, too_old
 from gpucost.training.request import TrainingRequest
-from gpucost.training.workload import make_workload, sizes
 from gpucost.types import Architecture
 from gpucost.units import format_count
+from gpucost.workloads.speeds import calibration_of
+from gpucost.workloads.training import Workload, make_workload, sizes
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -35,8 +35,6 @@ _SIZE_RULES = {
     "pareto": "sizes that no other one beats in both cost and time are shown",
 }
 
-_CALIBRATIONS: "WeakKeyDictionary[Any, Calibration]" = WeakKeyDictionary()
-
 Flags = NDArray[np.bool_]
 Indices = NDArray[np.int64]
 
@@ -47,13 +45,6 @@ def estimate(request: TrainingRequest, catalog: "Catalog", *, with_facts: bool =
     market, mask = select(request, catalog)
     found = answer_request(request, architecture, market, mask, calibration_of(catalog))
     return {**found, "facts": embed(market.facts, mask, architecture)} if with_facts else found
-
-
-def calibration_of(catalog: "Catalog") -> Calibration:
-    """Return the efficiencies and ranges that the physics runs with, read once per catalog."""
-    if catalog not in _CALIBRATIONS:
-        _CALIBRATIONS[catalog] = load(catalog.rows("calibration"))
-    return _CALIBRATIONS[catalog]
 
 
 def calibration_digest(calibration: Calibration) -> str:
@@ -87,6 +78,21 @@ def select(request: TrainingRequest, catalog: "Catalog") -> tuple[Market, Flags]
     return market, mask
 
 
+def workload_of(request: TrainingRequest, architecture: Architecture) -> Workload:
+    """Return the physical side of a request."""
+    return make_workload(
+        architecture,
+        tokens=request.trained_tokens,
+        sequence_tokens=request.sequence_tokens,
+        global_batch=request.global_batch,
+        precision=request.precision,
+        method=request.method,
+        lora_rank=request.lora_rank,
+        lora_targets=request.lora_targets,
+        software=request.software,
+    )
+
+
 def make_problem(
     requests: tuple[TrainingRequest, ...],
     architectures: tuple[Architecture, ...],
@@ -96,7 +102,7 @@ def make_problem(
 ) -> Problem:
     """Join requests with a market."""
     workloads = tuple(
-        make_workload(request, architecture) for request, architecture in zip(requests, architectures, strict=True)
+        workload_of(request, architecture) for request, architecture in zip(requests, architectures, strict=True)
     )
     return Problem(
         requests=requests,

@@ -16,7 +16,8 @@ from gpucost.training import answer
 from gpucost.training.cases import search
 from gpucost.training.rank import rank
 from gpucost.training.request import TrainingRequest, make_request
-from gpucost.training.run import calibration_of, make_problem, nothing, select
+from gpucost.training.run import make_problem, nothing, select
+from gpucost.workloads.speeds import calibration_of
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog

@@ -10,6 +10,7 @@ from gpucost.errors import UsageError
 from gpucost.physics.training import calibration as cal
 from gpucost.physics.training.efficiency import PARAMETERS
 from gpucost.validation import training
+from gpucost.workloads.speeds import calibration_of
 
 SOURCE_ID = "gpucost-calibrate-training"
 OWN_SOURCE_ID = "own-runs"
@@ -26,11 +27,6 @@ RANGE_MEANINGS = {
     "whole_run": "the figure covers a whole run with restarts and evaluation",
     "host_bound": "a tenth of the step or more waits for the host or fixed overheads",
 }
-
-
-def current(catalog: Catalog) -> cal.Calibration:
-    """Return the calibration of a catalog: the shipped table, under the user's own where there is one."""
-    return cal.load(catalog.rows("calibration"))
 
 
 OWN_RUNS = "H200 runs of our own"  # one voice: the device benchmarks repeat and extend these rows
@@ -62,7 +58,7 @@ def fit_own(catalog: Catalog, rows: Sequence[Mapping[str, Any]]) -> tuple[cal.Ca
             f"{len(found.rows)} usable runs are too few to fit: at least {OWN_RUNS_AT_LEAST} are needed."
             + (f" Skipped: {reasons}." if reasons else "")
         )
-    base = current(catalog)
+    base = calibration_of(catalog)
     values = cal.fit(training.observe(found), base.values, OWN_SPREAD_RATIO, between=0.0)
     fitted = cal.Calibration(values, base.ranges)
     return fitted, table(fitted, len(found.rows), OWN_SOURCE_ID, base.values)

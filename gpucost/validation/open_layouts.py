@@ -11,8 +11,9 @@ import numpy as np
 
 from gpucost.physics.columns import RECOMPUTES
 from gpucost.physics.training import layouts as search
+from gpucost.physics.training.defaults import default_batch
 from gpucost.physics.training.efficiency import DEFAULTS
-from gpucost.physics.training.grid import default_global_batch, make_grid
+from gpucost.physics.training.grid import make_grid
 from gpucost.types import Accelerator, Architecture, Layout, System
 from gpucost.validation import wording
 
@@ -39,7 +40,7 @@ def searched(
     software_year: float,
 ) -> Layout | None:
     """Return a good layout that agrees with the row, or None where none fits."""
-    batch = wording.count(row.get("global_batch")) or default_global_batch(architecture, sequence_tokens)
+    batch = wording.count(row.get("global_batch")) or default_batch(architecture, sequence_tokens, method)
     job = search.make_job(
         architecture, sequence_tokens=sequence_tokens, global_batch=batch, precision=default.precision, method=method,
         lora_rank=16, software=software, software_year=software_year, values=DEFAULTS,

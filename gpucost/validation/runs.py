@@ -9,6 +9,7 @@ from gpucost.catalog import Catalog
 from gpucost.physics.training import calibration as cal
 from gpucost.validation import fitted, report, training
 from gpucost.validation.training_rows import Row
+from gpucost.workloads.speeds import calibration_of
 
 METHODS = {
     None: "predicted with the shipped calibration, fitted to rows marked core (in-sample for those)",
@@ -34,7 +35,7 @@ def validate_training(
 ) -> Report:
     """Predict training runs; `leave_out` names what is held out of the fit, `core` keeps the rows well suited."""
     found = measurements_of(catalog, path)
-    calibration = fitted.current(catalog)
+    calibration = calibration_of(catalog)
     if leave_out is None:
         items = training.predict(found, calibration)
     else:

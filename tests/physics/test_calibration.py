@@ -7,6 +7,7 @@ from gpucost.catalog import open_catalog
 from gpucost.physics.training import calibration as cal
 from gpucost.physics.training.efficiency import DEFAULTS, PARAMETERS
 from gpucost.validation import fitted, training
+from gpucost.workloads.speeds import calibration_of
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +97,7 @@ def test_the_shipped_table_is_the_fit_of_the_shipped_measurements():
     found = fitted.shipped_measurements(catalog)
     observations = training.observe(found)
     values = cal.fit(observations.take(np.flatnonzero(training.fit_rows(found))))
-    for name, value in fitted.current(catalog).values.items():
+    for name, value in calibration_of(catalog).values.items():
         assert values[name] == pytest.approx(value, rel=0.01), name
 
 
@@ -117,7 +118,7 @@ def test_own_runs_move_the_calibration_towards_them(tmp_path):
         "activation_recompute": "none",
     }
     found = training.gather([row | {"id": "x", "measured_tokens_per_s_per_gpu": 1.0}], catalog)
-    usual = training.predict(found, fitted.current(catalog))[0].predicted
+    usual = training.predict(found, calibration_of(catalog))[0].predicted
     runs = [row | {"id": str(k), "measured_tokens_per_s_per_gpu": usual * 0.7, "seq_len": 8192 - k} for k in range(4)]
     own, table = fitted.fit_own(catalog, runs)
     closer = training.predict(found, own)[0].predicted

@@ -60,7 +60,7 @@ def mix() -> dict[str, Any]:
 
 def comparison() -> Mapping[str, Any]:
     """Two estimates that differ in their tokens."""
-    from gpucost.saved.compare import compare
+    from gpucost.training.compare import compare
 
     return compare(training(), other_training())
 
@@ -73,7 +73,7 @@ def other_training() -> Any:
 
 def rerun() -> Mapping[str, Any]:
     """An estimate against another."""
-    from gpucost.saved.rerun import verdict
+    from gpucost.training.rerun import verdict
 
     return verdict(training(), other_training())
 

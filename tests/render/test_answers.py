@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from gpucost.answers import KINDS
+from gpucost.answers.read import read_answer
 from gpucost.answers.schema import answer_schema, misfits
 from gpucost.errors import UsageError
 from gpucost.render.json import dumps
-from gpucost.saved.read import read_answer
 from tests.render import answers
 
 READERS = ("render", "api", "cli", "saved")

@@ -13,10 +13,10 @@ import gpucost
 from gpucost.catalog import open_catalog
 from gpucost.cli.inference import command
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, UsageError
-from gpucost.fitting.serving import mig_key, serving_fit_payload
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.cases import Deployment, build
 from gpucost.serving import answer, costing, hosted
+from gpucost.serving.chips import mig_key, serving_fit_payload
 from gpucost.serving.demand import profile_of, replicas_by_hour
 from gpucost.serving.run import calibration_of
 

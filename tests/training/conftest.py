@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpucost.training import speeds
+from gpucost.workloads import speeds
 from tests.training.market import round_physics
 
 

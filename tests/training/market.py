@@ -9,9 +9,10 @@ from gpucost.market.supply import sold_nodes
 from gpucost.physics.columns import layout_columns
 from gpucost.physics.training.calibration import Calibration
 from gpucost.physics.training.steps import PARTS
-from gpucost.training import run, speeds
+from gpucost.training import run
 from gpucost.training.request import make_request
 from gpucost.types import Accelerator, Architecture, Layout, System
+from gpucost.workloads import speeds
 
 TODAY = date(2026, 6, 1)
 CALIBRATION = Calibration({}, {})

@@ -10,7 +10,7 @@ import pytest
 
 from gpucost.render import build, text
 from gpucost.render.explain import explanation
-from gpucost.saved.compare import compare
+from gpucost.training.compare import compare
 from tests.training.market import BUCKET, answer, offer
 
 GOLDEN = Path(__file__).parent.parent / "golden"

@@ -3,8 +3,7 @@
 import pytest
 
 import gpucost
-from benchmarks.published_runs import PAGE, page
-from gpucost.validation.published_runs import published_runs
+from benchmarks.published_runs import PAGE, page, published_runs
 
 # Shown as findings: 14 to 16 % of the peak, which no physics explains; hand-written kernels; a steady speed, not a run.
 OUTLIERS = {"llama-3-8b", "llama-3.1-8b", "gpt-2-124m-llm.c", "tinyllama-300b"}

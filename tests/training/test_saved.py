@@ -5,16 +5,16 @@ import json
 import numpy as np
 import pytest
 
+from gpucost.answers.read import read_answer
 from gpucost.errors import DataError, UsageError
 from gpucost.market.facts import make_market
 from gpucost.render.json import dumps
-from gpucost.saved.compare import compare, explain_change
-from gpucost.saved.read import read_answer
-from gpucost.saved.rerun import differences, rerun, verdict
 from gpucost.training import cases as engine_cases
 from gpucost.training.answer import option as option_row
 from gpucost.training.cases import search
+from gpucost.training.compare import compare, explain_change
 from gpucost.training.rank import rank
+from gpucost.training.rerun import differences, rerun, verdict
 from gpucost.training.run import make_problem
 from tests.training.market import BUCKET, CALIBRATION, MODEL, answer, ask, facts, offer
 
@@ -133,7 +133,7 @@ def test_a_row_of_a_sweep_equals_the_single_estimate_exactly():
 
 
 def test_physics_runs_once_per_distinct_key(monkeypatch):
-    from gpucost.training import speeds
+    from gpucost.workloads import speeds
 
     seen = []
     plain = speeds.search_layouts

@@ -10,6 +10,7 @@ from benchmarks import accuracy
 from gpucost.catalog import open_catalog
 from gpucost.physics.training import calibration as cal
 from gpucost.validation import fitted, report, training
+from gpucost.workloads.speeds import calibration_of
 
 HELD_OUT = ("Korthikanti et al. 2022 Table 5", "MLPerf Training v3.0 results")
 
@@ -22,7 +23,7 @@ def table():
 @pytest.fixture(scope="module")
 def measured():
     catalog = open_catalog()
-    return fitted.shipped_measurements(catalog), fitted.current(catalog)
+    return fitted.shipped_measurements(catalog), calibration_of(catalog)
 
 
 @pytest.mark.parametrize("source", HELD_OUT)

@@ -8,8 +8,9 @@ import pytest
 
 from gpucost.catalog import open_catalog
 from gpucost.errors import UsageError
-from gpucost.validation import fitted, runs, training
+from gpucost.validation import runs, training
 from gpucost.validation.training_rows import find_accelerator, read_row, size_in_name
+from gpucost.workloads.speeds import calibration_of
 
 MEASURED = (
     "measured_tokens_per_s_per_gpu", "measured_tflops_per_gpu", "measured_mfu_pct", "measured_iter_time_s",
@@ -29,7 +30,7 @@ def rows(catalog):
 
 def predictions(catalog, rows):
     found = training.gather(rows, catalog)
-    return {item.id: item.predicted for item in training.predict(found, fitted.current(catalog))}
+    return {item.id: item.predicted for item in training.predict(found, calibration_of(catalog))}
 
 
 def test_predictions_see_no_measured_column_no_id_no_source_and_no_order(catalog, rows):
@@ -64,7 +65,7 @@ def test_a_file_gives_what_the_catalog_gives(catalog, rows, tmp_path):
 
 def test_the_report_has_the_promised_keys(catalog, rows):
     found = training.gather(rows, catalog)
-    items = training.predict(found, fitted.current(catalog))
+    items = training.predict(found, calibration_of(catalog))
     report = training.report_payload(found, items)
     promised = {
         "rows", "predicted", "skipped", "median_abs_error_fraction", "p90_abs_error_fraction",
@@ -215,6 +216,6 @@ def test_junk_in_any_column_ends_in_a_figure_or_a_reason(catalog, rows):
             row[name] = rng.choice(JUNK)
         odd.append(row)
     found = training.gather(odd, catalog)
-    items = training.predict(found, fitted.current(catalog))
+    items = training.predict(found, calibration_of(catalog))
     assert len(items) + len(found.skipped) == len(odd)
     assert all(0 < item.low <= item.predicted <= item.high < float("inf") for item in items)

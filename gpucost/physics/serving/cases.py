@@ -8,7 +8,7 @@ import numpy as np
 
 from gpucost.errors import UsageError
 from gpucost.physics.columns import Floats
-from gpucost.physics.hardware import PCIE_DEFAULT_GB_PER_S, SCALEOUT_DEFAULT_GB_PER_S
+from gpucost.physics.hardware import PCIE_DEFAULT_GB_PER_S, SCALEOUT_DEFAULT_GB_PER_S, half_precision, peak
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.efficiency import (
     ENGINE_NAMES,
@@ -83,9 +83,8 @@ def half_tflops(accelerator: Accelerator, engine: str) -> float:
 
     Their 8-bit peak is four times the 32-bit-accumulate one (NVIDIA Ada GPU architecture, appendix A), so half of it.
     """
-    half = accelerator.bf16_tflops or accelerator.fp16_tflops or accelerator.fp32_tflops or 1.0
-    if accelerator.family in ("pascal", "volta", "turing"):
-        half = accelerator.fp16_tflops or half
+    known = (peak(accelerator, name).tflops for name in (half_precision(accelerator), "fp32"))
+    half = next((value for value in known if not np.isnan(value)), 1.0)
     return max(half, (accelerator.int8_tflops or 0.0) / 2) if ENGINES[engine] == "local" else half
 
 

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from gpucost.physics.columns import Columns, Floats, Integers
-from gpucost.physics.transformer import compute_parameters, stack
 from gpucost.types import Architecture
 
 CONTEXT_TOKENS = 4096  # fewer to a rank of a context group than any published recipe leaves
@@ -30,16 +29,6 @@ class Grid(Columns):
     def model_parallel(self) -> Floats:
         """Accelerators that hold one copy of the model."""
         return self.tensor * self.pipeline * self.context
-
-
-def default_global_batch(architecture: Architecture, sequence_tokens: float) -> int:
-    """Return a batch in sequences such as published runs of that size used, in powers of two tokens.
-
-    0.5 M tokens for 125 M parameters, 4 M from 7 B (GPT-3, Llama 2, Llama 3), 16 M from 200 B (Llama 3.1).
-    """
-    parameters = float(compute_parameters(stack([architecture]))[0])
-    tokens = 2**19 if parameters < 7e8 else 2**20 if parameters < 3e9 else 2**22 if parameters < 2e11 else 2**24
-    return max(1, int(tokens // sequence_tokens))
 
 
 def powers(limit: float) -> list[int]:

@@ -28,8 +28,9 @@ from gpucost.physics.hardware import HardwareColumns, hardware_columns, peak_tfl
 from gpucost.physics.software import CLASSES
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import recipe_columns
+from gpucost.physics.training.defaults import default_batch
 from gpucost.physics.training.efficiency import Efficiencies, resolve
-from gpucost.physics.training.grid import Grid, default_global_batch, make_grid
+from gpucost.physics.training.grid import Grid, make_grid
 from gpucost.physics.training.memory import from_training, stages_of, usable_bytes
 from gpucost.physics.training.memory_activations import LayerBytes, layer_bytes
 from gpucost.physics.training.memory_recipe import MemoryRecipe
@@ -305,7 +306,7 @@ def make_job(
     adapter_share: float = 1.0,
 ) -> Job:
     """Describe a training job for the search."""
-    batch = global_batch or default_global_batch(architecture, sequence_tokens)
+    batch = global_batch or default_batch(architecture, sequence_tokens, method)
     recipe = recipe_columns(
         1, sequence_tokens, method=method, adapter_rank=float(lora_rank), adapter_share=adapter_share
     )

@@ -19,7 +19,15 @@ from numpy.typing import ArrayLike
 
 from gpucost.physics.columns import Columns, Flags, Floats, Integers, LayoutColumns
 from gpucost.physics.training.memory_activations import LayerBytes, layer_bytes
-from gpucost.physics.training.memory_recipe import AUTOCAST, FUSED, LORA, QLORA, MemoryRecipe, memory_recipe
+from gpucost.physics.training.memory_recipe import (
+    AUTOCAST,
+    FROZEN_BYTES,
+    FUSED,
+    LORA,
+    QLORA,
+    MemoryRecipe,
+    memory_recipe,
+)
 from gpucost.physics.training.steps import FULL, Recipe
 from gpucost.physics.transformer import (
     Shape,
@@ -371,7 +379,7 @@ def from_training(recipe: Recipe) -> MemoryRecipe:
     base = memory_recipe(np.asarray(recipe.sequence_tokens, dtype=np.float64))
     values = {name: getattr(base, name) for name in MemoryRecipe.names()}
     values["method"] = np.broadcast_to(recipe.method, base.sequence_tokens.shape)
-    values["frozen_bytes"] = np.where(values["method"] == QLORA, 0.516, 2.0)
+    values["frozen_bytes"] = np.where(values["method"] == QLORA, FROZEN_BYTES["qlora"], FROZEN_BYTES["lora"])
     values["adapter_rank"] = np.broadcast_to(recipe.adapter_rank, base.sequence_tokens.shape)
     values["adapter_share"] = np.broadcast_to(recipe.adapter_share, base.sequence_tokens.shape)
     return MemoryRecipe(**values)

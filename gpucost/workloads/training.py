@@ -1,4 +1,7 @@
-"""The physical side of a request: what is trained, in which batches, and how large its states are."""
+"""A training workload in physical terms: what is trained, in which batches, and how large its states are.
+
+One rule for what a question leaves open (sequence, batch, precision), whoever asks it.
+"""
 
 from dataclasses import dataclass
 
@@ -8,22 +11,19 @@ from gpucost.errors import UsageError
 from gpucost.market import assumptions as assume
 from gpucost.physics import transformer
 from gpucost.physics.software import CLASSES
-from gpucost.training.request import TrainingRequest
+from gpucost.physics.training.defaults import default_batch, default_sequence
 from gpucost.types import Architecture
 from gpucost.units import GB
 
 TYPICAL = "unknown"  # the physics' class of a stack that nobody names: the middle of the others, and a wider range
-SOFTWARE = {"typical": TYPICAL, **{name: name for name in CLASSES if name != TYPICAL}}
-DEFAULT_SEQUENCE = 8192
-FINE_TUNING_SEQUENCES = 128
-_TOKENS_PER_BATCH_AT_7B = 4e6
-_SMALLEST_BATCH_TOKENS, _LARGEST_BATCH_TOKENS = 0.5e6, 16e6
+SOFTWARE = {"typical": TYPICAL, **{name: name for name in CLASSES}}
+DEFAULT_RANK = 16
 _SHORT_TOKEN_VOCAB = 65_536
 
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What physics must know of a request; equal workloads are computed once."""
+    """What physics must know of a training run; equal workloads are computed once."""
 
     architecture: Architecture
     sequence_tokens: int
@@ -48,50 +48,30 @@ class Sizes:
     dataset_bytes_per_token: float
 
 
-def make_workload(request: TrainingRequest, architecture: Architecture) -> Workload:
-    """Fill in what the request leaves open: sequence length and global batch."""
-    longest = architecture.max_sequence_tokens
-    sequence = request.sequence_tokens or min(longest or DEFAULT_SEQUENCE, DEFAULT_SEQUENCE)
-    if request.global_batch is not None:
-        batch = request.global_batch
-    elif request.method == "full":
-        batch = default_batch(active_parameters(architecture), sequence)
-    else:
-        batch = FINE_TUNING_SEQUENCES
-    if batch * sequence > request.trained_tokens:
-        if request.global_batch is not None and batch > request.trained_tokens / sequence:
-            raise UsageError(
-                f"--global-batch: one step of {batch:,} sequences × {sequence:,} tokens is more than all"
-                f" {request.trained_tokens:,.0f} tokens. Take at most"
-                f" {max(1, int(request.trained_tokens // sequence)):,}."
-            )
-        batch = max(1, int(request.trained_tokens // sequence))
+def make_workload(
+    architecture: Architecture,
+    *,
+    tokens: float = np.inf,
+    sequence_tokens: int | None = None,
+    global_batch: int | None = None,
+    precision: str = "bf16",
+    method: str = "full",
+    lora_rank: int = DEFAULT_RANK,
+    lora_targets: str = "all",
+    software: str = "typical",
+) -> Workload:
+    """Fill in what a question leaves open: the sequence and the batch, of which one step takes at most all tokens."""
+    sequence = sequence_tokens or default_sequence(architecture)
+    batch = global_batch or default_batch(architecture, sequence, method)
+    most = max(1, int(min(tokens / sequence, 1e15)))
+    if global_batch is not None and batch > tokens / sequence:
+        raise UsageError(
+            f"--global-batch: one step of {batch:,} sequences × {sequence:,} tokens is more than all {tokens:,.0f}"
+            f" tokens. Take at most {most:,}."
+        )
     return Workload(
-        architecture,
-        sequence,
-        batch,
-        request.precision,
-        request.method,
-        request.lora_rank,
-        request.lora_targets,
-        SOFTWARE[request.software],
+        architecture, sequence, min(batch, most), precision, method, lora_rank, lora_targets, SOFTWARE[software]
     )
-
-
-def default_batch(parameters: float, sequence_tokens: int) -> int:
-    """Return sequences per step: 4M tokens at 7B active parameters, growing with their square root, 0.5M to 16M.
-
-    In line with published runs: GPT-2 124M 0.5M, Llama 2 4M, Llama 3.1 405B 16M tokens; rounded to a power of two,
-    so that it divides over clusters.
-    """
-    tokens = _TOKENS_PER_BATCH_AT_7B * (parameters / 7e9) ** 0.5
-    tokens = min(max(tokens, _SMALLEST_BATCH_TOKENS), _LARGEST_BATCH_TOKENS)
-    return int(2 ** max(0, round(float(np.log2(tokens / sequence_tokens)))))
-
-
-def active_parameters(architecture: Architecture) -> float:
-    """Return the parameters that a token visits."""
-    return float(transformer.active_parameters(transformer.stack([architecture]))[0])
 
 
 def sizes(workload: Workload) -> Sizes:

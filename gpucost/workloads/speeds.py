@@ -1,19 +1,36 @@
 """Speed of cases: physics once per distinct workload, physical key and count, spread over all cases that share them."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.errors import UsageError
 from gpucost.market.supply import Key
 from gpucost.physics.columns import LayoutColumns
-from gpucost.physics.training.calibration import USUAL_FAMILIES, Calibration, Traits, interval
-from gpucost.physics.training.layouts import BestLayouts, best_layouts
+from gpucost.physics.hardware import peak
+from gpucost.physics.training.calibration import USUAL_FAMILIES, Calibration, Traits, interval, load
+from gpucost.physics.training.grid import make_grid
+from gpucost.physics.training.layouts import (
+    BestLayouts,
+    Candidates,
+    Job,
+    Keys,
+    make_job,
+    make_keys,
+    reduce_best,
+    search,
+)
+from gpucost.physics.training.memory import training_memory
 from gpucost.physics.training.steps import PARTS
-from gpucost.training.workload import TYPICAL, Workload, adapted_share
 from gpucost.types import Accelerator
 from gpucost.units import GB
+from gpucost.workloads.training import TYPICAL, Workload, adapted_share
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -23,6 +40,16 @@ MEASURED_FAMILIES = ("ampere", "hopper")
 SOME_FAMILIES = ("blackwell", "ada", "volta", "cdna3", "gaudi", "tpu")
 _HOST_BOUND_SHARE = 0.1
 _COUNT_BITS = 1 << 21  # counts stay below this, so that a key and a count share one integer
+
+
+_CALIBRATIONS: "WeakKeyDictionary[Any, Calibration]" = WeakKeyDictionary()
+
+
+def calibration_of(catalog: "Catalog") -> Calibration:
+    """Return the efficiencies and ranges that the physics runs with, read once per catalog."""
+    if catalog not in _CALIBRATIONS:
+        _CALIBRATIONS[catalog] = load(catalog.rows("calibration"))
+    return _CALIBRATIONS[catalog]
 
 
 class Speeds(NamedTuple):
@@ -83,22 +110,9 @@ def speeds_of(
 def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, calibration: Calibration) -> Speeds:
     """Return the best layout's speed per distinct case of one workload."""
     accelerators = [key.accelerator for key in keys]
-    best = best_layouts(
-        workload.architecture,
-        accelerators,
-        [key.system for key in keys],
-        gpus,
-        values=calibration.values,
-        sequence_tokens=float(workload.sequence_tokens),
-        global_batch=workload.global_batch,
-        precision=workload.precision,
-        method=workload.method,
-        lora_rank=workload.lora_rank,
-        adapter_share=adapted_share(workload),
-        software=workload.software,
-    )
+    job = job_of(workload, calibration)
+    best = reduce_best(*timed_layouts(workload, job, keys, gpus))
     step = best.step
-    peak = np.array([peak_of(accelerator, workload.precision) for accelerator in accelerators], np.float64)
     low, high = interval(step.tokens_per_s_per_gpu, traits_of(workload, accelerators, best), calibration.ranges)
     return Speeds(
         fits=best.fits,
@@ -107,12 +121,57 @@ def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, calib
         tokens_per_s_per_gpu_low=low,
         tokens_per_s_per_gpu_high=high,
         mfu_fraction=step.mfu_fraction,
-        peak_tflops=peak,
-        memory_gb=best.memory_bytes / GB,
+        peak_tflops=np.array([peak(accelerator, workload.precision).tflops for accelerator in accelerators]),
+        memory_gb=np.where(best.fits, memory_gb(job, best.layout), np.nan),
         confidence=np.array([confidence_of(accelerator) for accelerator in accelerators], dtype=object),
         parts_s=np.stack([getattr(step, name) for name in PARTS], axis=1),
         layout=best.layout,
     )
+
+
+def job_of(workload: Workload, calibration: Calibration, software_year: float | None = None) -> Job:
+    """Return a workload as the search over layouts takes it."""
+    return make_job(
+        workload.architecture,
+        sequence_tokens=float(workload.sequence_tokens),
+        global_batch=workload.global_batch,
+        precision=workload.precision,
+        method=workload.method,
+        lora_rank=workload.lora_rank,
+        adapter_share=adapted_share(workload),
+        software=workload.software,
+        software_year=software_year,
+        values=calibration.values,
+    )
+
+
+def memory_gb(job: Job, layout: LayoutColumns) -> Floats:
+    """Return the peak memory of layouts; the search itself counts some of them with fewer ranks than they have."""
+    with np.errstate(all="ignore"):  # rows without a layout
+        return training_memory(job.shape, layout, job.kept).total_bytes / GB
+
+
+def timed_layouts(
+    workload: Workload, job: Job, keys: Sequence[Key], gpus: Indices | Floats
+) -> tuple[Candidates, Job, Keys]:
+    """Time the layouts in common use that fit, on each key and count; what every question takes its fastest from."""
+    grid = make_grid(workload.architecture, float(workload.sequence_tokens), job.global_batch, wide=False)
+    pairs = make_keys([key.accelerator for key in keys], [key.system for key in keys], list(gpus))
+    return search(grid, job, pairs), job, pairs
+
+
+def key_of(catalog: "Catalog", gpu: str | None, system: str | None = None) -> Key:
+    """Return the one accelerator that a name means, in the node named, else in its usual one."""
+    if system is None:
+        if gpu is None:
+            raise UsageError("--gpu is missing: name one accelerator, such as h100-sxm. `gpucost gpus` lists them.")
+        accelerator = catalog.accelerator(gpu)
+        return Key(accelerator, catalog.default_system(accelerator.id))
+    node = catalog.system(system)
+    accelerator = catalog.accelerator(gpu or node.accelerator_id)
+    if node.accelerator_id != accelerator.id:
+        raise UsageError(f"system {node.id} has {node.accelerator_id}, not {accelerator.id}. Leave one of them out.")
+    return Key(accelerator, node)
 
 
 def confidence_of(accelerator: Accelerator) -> str:
@@ -141,12 +200,4 @@ def traits_of(workload: Workload, accelerators: Sequence[Accelerator], best: Bes
         unusual_family=np.array([accelerator.family not in USUAL_FAMILIES for accelerator in accelerators], bool),
         whole_run=all_of(True),
         host_bound=(step.host_s + step.overhead_s) / step.total_s > _HOST_BOUND_SHARE,
-    )
-
-
-def peak_of(accelerator: Accelerator, precision: str) -> float:
-    """Return the dense peak at a precision as the physics takes it; bf16 and fp16 stand in for each other."""
-    other = {"bf16": "fp16", "fp16": "bf16"}.get(precision, precision)
-    return float(
-        getattr(accelerator, f"{precision}_tflops", None) or getattr(accelerator, f"{other}_tflops", None) or np.nan
     )

@@ -61,7 +61,7 @@ def differences(saved: Any, fresh: Any, place: str = "") -> list[Difference]:
 
 def verdict(saved: Estimate, fresh: Estimate) -> Rerun:
     """Return whether a rerun gave the same, and if not, what differs and why."""
-    from gpucost.saved.compare import compare
+    from gpucost.training.compare import compare
 
     changed = differences(saved, fresh)
     reasons = []

@@ -1,0 +1,31 @@
+"""What a training run takes where nobody says: the sequence, the batch. One rule, whoever asks."""
+
+import numpy as np
+
+from gpucost.physics.transformer import active_parameters, stack
+from gpucost.types import Architecture
+
+DEFAULT_SEQUENCE = 8192
+FINE_TUNING_SEQUENCES = 128
+_TOKENS_PER_BATCH_AT_7B = 4e6
+_SMALLEST_BATCH_TOKENS, _LARGEST_BATCH_TOKENS = 0.5e6, 16e6
+
+
+def default_sequence(architecture: Architecture) -> int:
+    """Return the tokens of a sequence where none are given: the model's own, at most 8,192."""
+    return min(architecture.max_sequence_tokens or DEFAULT_SEQUENCE, DEFAULT_SEQUENCE)
+
+
+def default_batch(architecture: Architecture, sequence_tokens: float, method: str = "full") -> int:
+    """Return sequences per step: 4M tokens at 7B active parameters, growing with their square root, 0.5M to 16M.
+
+    In line with published runs: GPT-2 124M 0.5M, Llama 2 4M, Llama 3.1 405B 16M tokens; rounded to a power of two,
+    so that it divides over clusters. Adapters are trained on 128 sequences.
+    """
+    if method != "full":
+        return FINE_TUNING_SEQUENCES
+    parameters = float(active_parameters(stack([architecture]))[0])
+    tokens = min(
+        max(_TOKENS_PER_BATCH_AT_7B * (parameters / 7e9) ** 0.5, _SMALLEST_BATCH_TOKENS), _LARGEST_BATCH_TOKENS
+    )
+    return int(2 ** max(0, round(float(np.log2(tokens / sequence_tokens)))))

@@ -1,1 +1,0 @@
-"""Saved answers: compared, and run again."""

@@ -1,0 +1,206 @@
+"""One question, one answer: whoever is asked, speed, batch, layout, memory, peak and price agree."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gpucost
+from gpucost.physics.columns import PRECISIONS
+from gpucost.physics.hardware import hardware_columns, peak
+from gpucost.units import GB, GIB
+
+TOKENS = 1e11
+QUESTIONS = (
+    ("8b", "h100-sxm", 8),
+    ("70b", "h100-sxm", 512),
+    ("llama-3-70b", "h200-sxm", 64),
+    ("1b", "h100-sxm", 8),
+    ("8b", "a100-80gb-sxm", 24),
+    ("mixtral-8x7b", "h100-sxm", 128),
+    ("llama-3.1-405b", "h100-sxm", 4096),
+)
+V100 = "v100-32gb-sxm2"
+
+
+@pytest.fixture(scope="module")
+def catalog():
+    return gpucost.open_catalog()
+
+
+def ask_estimate(catalog, model, gpu, gpus, **more):
+    """Return the workload and the first option of a pinned cluster."""
+    wanted = {"gpu": gpu, "gpus": gpus, "catalog": catalog, "with_facts": False} | more
+    found = gpucost.estimate(model, TOKENS, **wanted).payload
+    return found["workload"], found["options"][0]
+
+
+def ask_throughput(catalog, model, gpu, gpus, **more):
+    return gpucost.throughput(model, gpu, gpus, catalog=catalog, **more).payload
+
+
+def ask_audit(catalog, **claim):
+    found = gpucost.audit(catalog=catalog, **claim)
+    return found, {check["name"]: check for check in found.payload["checks"]}
+
+
+# Speed, batch, layout ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("model", "gpu", "gpus"), QUESTIONS)
+@pytest.mark.parametrize("method", ["full", "lora"])
+def test_estimate_and_throughput_find_the_same_layout_and_speed(catalog, model, gpu, gpus, method):
+    if method == "lora" and gpus > 128:
+        pytest.skip("a batch of 128 sequences keeps no such cluster busy")
+    workload, option = ask_estimate(catalog, model, gpu, gpus, method=method)
+    timed = ask_throughput(catalog, model, gpu, gpus, method=method)
+    assert timed["layout"]["global_batch"] == workload["global_batch"]
+    assert timed["sequence_tokens"] == workload["sequence_tokens"]
+    assert timed["layout"] == option["layout"]
+    assert timed["tokens_per_s_per_gpu"] == pytest.approx(option["tokens_per_s_per_gpu"], rel=1e-9)
+    assert timed["mfu_fraction"] == pytest.approx(option["mfu_fraction"], rel=1e-9)
+    assert timed["peak_tflops"] == pytest.approx(option["factors"]["peak_tflops"], rel=1e-9)
+    assert timed["memory_gib"] * GIB / GB == pytest.approx(option["memory_gb"], rel=1e-9)
+
+
+@pytest.mark.parametrize(("model", "gpu", "gpus"), QUESTIONS[:3])
+def test_roofline_draws_the_step_that_throughput_times(catalog, model, gpu, gpus):
+    from gpucost.api.throughput import roofline
+
+    drawn = roofline(gpu, model=model, gpus=gpus, catalog=catalog).payload
+    timed = ask_throughput(catalog, model, gpu, gpus)
+    assert drawn["layout"] == timed["layout"]
+    assert drawn["step_s"] == pytest.approx(timed["step_s"], rel=1e-9)
+    assert drawn["peak_tflops"] == pytest.approx(timed["peak_tflops"], rel=1e-9)
+
+
+@pytest.mark.parametrize(("model", "gpu", "gpus"), QUESTIONS[:4])
+def test_audit_judges_a_duration_by_the_speed_that_estimate_finds(catalog, model, gpu, gpus):
+    _, option = ask_estimate(catalog, model, gpu, gpus)
+    _, checks = ask_audit(catalog, model=model, tokens=TOKENS, gpu=gpu, gpus=gpus, days=1)
+    steps_s = TOKENS / (option["tokens_per_s_per_gpu"] * gpus)
+    assert checks["duration"]["typical"] == pytest.approx(steps_s * 1.2 / 86400, rel=1e-9)  # 20 % beside the steps
+
+
+@pytest.mark.parametrize(("model", "gpu", "gpus"), [("8b", "h100-sxm", 8), ("70b", "h100-sxm", 512)])
+def test_owning_counts_on_the_speed_that_estimate_finds(catalog, model, gpu, gpus):
+    _, option = ask_estimate(catalog, model, gpu, gpus)
+    owned = gpucost.tco(gpu, gpus, model=model, tokens=TOKENS, runs_per_year=0.01, catalog=catalog)
+    speed = next(row for row in owned.assumptions if row["name"] == "tokens_per_s_per_gpu")
+    assert speed["value"] == pytest.approx(option["tokens_per_s_per_gpu"], rel=1e-9)
+
+
+# Memory --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["full", "lora", "qlora"])
+def test_fit_and_throughput_count_the_same_bytes_for_one_layout(catalog, method):
+    layout = {"tensor": 2, "sharding": 1, "micro_batch": 1, "recompute": "full"}
+    timed = ask_throughput(catalog, "8b", "h100-sxm", 8, method=method, **layout)
+    fitted = gpucost.fit("8b", "h100-sxm", 8, method=method, software="fused", catalog=catalog, **layout)
+    assert fitted.payload["sequence_tokens"] == timed["sequence_tokens"]
+    assert fitted.needed_gb == pytest.approx(timed["memory_gib"] * GIB / GB, rel=1e-9)
+
+
+def test_a_frozen_4_bit_weight_has_one_size(catalog):
+    # NF4 with double quantisation: 4 bits, and 0.127 bits of scales (arXiv:2305.14314, section 3)
+    _, checks = ask_audit(catalog, model="70b", training_gb=60, method="qlora")
+    parameters = ask_estimate(catalog, "70b", "h100-sxm", 8, method="qlora")[0]
+    adapters = parameters["trained_parameters"] * 16
+    expected = (parameters["parameters"] * 4.127 / 8 + adapters) / GB
+    assert checks["training memory"]["low"] == pytest.approx(expected, rel=1e-3)
+
+
+def test_what_fits_is_not_judged_impossible(catalog):
+    fitted = gpucost.fit("gpt-3-175b", V100, 1024, catalog=catalog)
+    found, _ = ask_audit(catalog, model="gpt-3-175b", gpu=V100, gpus=1024, fits="training")
+    assert fitted.fits
+    assert found.possible
+
+
+# Peaks ---------------------------------------------------------------------------------------------------------------
+
+
+def test_every_reader_of_a_peak_reads_the_same(catalog):
+    from gpucost.claims.training import implied_mfu
+
+    for chip in catalog.accelerators():
+        column = hardware_columns([chip], [catalog.default_system(chip.id)]).peaks_tflops[0]
+        for code, precision in enumerate(PRECISIONS):
+            dense = peak(chip, precision).tflops
+            np.testing.assert_equal(dense, column[code], err_msg=f"{chip.id} {precision}")
+            share = implied_mfu(1e12, chip, precision, 1, 1.0)
+            assert share is None if math.isnan(dense) else share == pytest.approx(1 / dense), (chip.id, precision)
+
+
+def test_a_stand_in_for_a_peak_is_marked_and_a_missing_one_is_no_number(catalog):
+    v100, h100 = catalog.accelerator(V100), catalog.accelerator("h100-sxm")
+    assert peak(h100, "bf16").native
+    assert math.isnan(peak(v100, "bf16").tflops)
+    assert peak(v100, "fp16").native
+    stood_in = [peak(chip, "fp16") for chip in catalog.accelerators() if not chip.fp16_tflops and chip.bf16_tflops]
+    assert stood_in
+    assert not any(found.native for found in stood_in)
+
+
+def test_a_chip_without_bf16_is_judged_by_the_precision_that_it_is_timed_in(catalog):
+    # Brown et al. 2020 (arXiv:2005.14165) trained GPT-3 on V100: 3.14e23 FLOP, in fp16
+    timed = ask_throughput(catalog, "gpt-3-175b", V100, 1024)
+    assert timed["layout"]["precision"] == "fp16"
+    claim = {"model": "gpt-3-175b", "tokens": 300e9, "gpu": V100, "gpus": 1024}
+    found, checks = ask_audit(catalog, **claim, days=80)
+    assert found.possible
+    assert "fp16 peak" in checks["duration"]["explanation"]
+    assert ask_audit(catalog, **claim, days=8)[0].verdict == "impossible"
+
+
+# Names and files -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["H100 SXM5 80GB", "h100-sxm-80gb", "a100-80gb-sxm", "p5.48xlarge"])
+def test_a_chip_goes_by_the_same_names_everywhere(catalog, name):
+    meant = catalog.accelerator(name).id
+    assert ask_throughput(catalog, "8b", name, 8)["gpu"] == meant
+    assert gpucost.fit("8b", name, 8, catalog=catalog).payload["gpu"] == meant
+    assert ask_estimate(catalog, "8b", meant, 8)[1]["gpu"] == meant
+
+
+def config(folder: Path) -> Path:
+    path = folder / "config.json"
+    shape = {
+        "model_type": "llama", "num_hidden_layers": 32, "hidden_size": 4096, "num_attention_heads": 32,
+        "num_key_value_heads": 8, "intermediate_size": 14336, "vocab_size": 128256, "tie_word_embeddings": False,
+        "max_position_embeddings": 8192,
+    }  # fmt: skip
+    path.write_text(json.dumps({"architectures": ["LlamaForCausalLM"], **shape}), "utf-8")
+    return path
+
+
+def test_a_config_may_be_given_as_a_path_object(catalog, tmp_path):
+    path = config(tmp_path)
+    workload, _ = ask_estimate(catalog, path, "h100-sxm", 8)
+    assert ask_throughput(catalog, path, "h100-sxm", 8)["model"] == workload["model"]
+    assert ask_throughput(catalog, tmp_path, "h100-sxm", 8)["model"] == workload["model"]
+    assert gpucost.throughput([path, path], "h100-sxm", 8, catalog=catalog).speeds.step.total_s.shape == (2,)
+    assert gpucost.fit(path, "h100-sxm", 8, catalog=catalog).payload["model"] == workload["model"]
+    assert gpucost.inference(path, gpu="h100-sxm", catalog=catalog).best["gpu"] == "h100-sxm5-80gb"
+    assert gpucost.fit(path, "h100-sxm", serving=True, catalog=catalog).fits
+    assert gpucost.audit(model=path, gpu="h100-sxm", gpus=8, fits="training", catalog=catalog).possible
+    assert gpucost.tco("h100-sxm", model=path, tokens=TOKENS, catalog=catalog).payload["kind"] == "tco"
+
+
+# Prices --------------------------------------------------------------------------------------------------------------
+
+
+def test_an_offer_costs_the_same_wherever_it_is_named(catalog):
+    where = {"gpu": "h100-sxm", "provider": "lambda", "option": "on_demand"}
+    listed = {offer.offer_id: offer for offer in catalog.offers(**where)}
+    assert listed
+    trained = gpucost.estimate("8b", "1b", catalog=catalog, with_facts=False, **where).best
+    served = gpucost.inference("8b", catalog=catalog, **where).best
+    for option in (trained, served):
+        same = [offer for offer in listed.values() if offer.instance_type == option["instance_type"]]
+        assert option["usd_per_gpu_hour"] in {offer.usd_per_gpu_hour for offer in same}
+        assert option["price_observed_on"] in {str(offer.observed_on) for offer in same}
