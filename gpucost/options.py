@@ -34,6 +34,11 @@ class OptionRule:
     take_or_pay: bool = False  # the whole purchase is owed, used or not
     prepaid: bool = False  # and paid at its start
 
+    @property
+    def limit_said(self) -> str:
+        """Say how long one purchase may be."""
+        return f"the longest purchase as {self.label} is {self.longest_hours / 24:g} days ({self.reference})"
+
 
 OPTIONS: dict[str, OptionRule] = {
     "on_demand": OptionRule("on demand", "on demand", "billed by the second or minute"),
@@ -75,18 +80,22 @@ def is_plain(option: str) -> bool:
     return rule.family == "on demand" and not rule.interruptible
 
 
-def age_limit_days(option: str, price_kind: str = "list", sellers: Iterable[str | None] = ()) -> float:
+def counted_age_days(age_days: float, price_kind: str) -> float:
+    """Return the age that limits look at: a contract holds to its end, however long ago it was signed.
+
+    >>> counted_age_days(325, "contracted"), counted_age_days(325, "list")
+    (0, 325)
+    """
+    return 0 if price_kind == "contracted" else age_days
+
+
+def age_limit_days(option: str, sellers: Iterable[str | None] = ()) -> int:
     """Return the age beyond which a price is old; `sellers` are the offer's tier and the kind of its provider.
 
-    A contract holds to its end, however long ago it was signed; a price on a market of hosts is old after a month at
-    most, whatever the option.
+    A price on a market of hosts is old after a month at most, whatever the option.
 
-    >>> age_limit_days("spot"), age_limit_days("on_demand", sellers=["marketplace"]), age_limit_days("on_demand")
+    >>> age_limit_days("spot"), age_limit_days("on_demand", ["marketplace"]), age_limit_days("on_demand")
     (7, 30, 180)
-    >>> age_limit_days("on_demand", "contracted")
-    inf
     """
-    if price_kind == "contracted":
-        return _UNLIMITED
     limit = OPTIONS[option].age_limit_days
     return min(limit, MARKET_LIMIT_DAYS) if any(seller in _MARKETS for seller in sellers) else limit

@@ -1,9 +1,9 @@
 """Prices on a day, as known on a day: the SQL that picks one row per offer.
 
-A price holds from `valid_from`, else from `observed_on`. Among the rows of an offer that hold on the day asked
-about and had been recorded by the day of knowledge, the nearest price book speaks, and in it the latest
-`recorded_on`, then `observed_on`, then `valid_from`, then the better confidence. Rows that are still equal and
-disagree on the price are a conflict: shown, never ranked.
+A price holds from `valid_from`, else from `observed_on`, and to `valid_until` where a contract ends. Among the rows
+of an offer that hold on the day asked about and had been recorded by the day of knowledge, the nearest price book
+speaks, and in it the latest `recorded_on`, then `observed_on`, then `valid_from`, then the better confidence. Rows
+that are still equal and disagree on the price are a conflict: shown, never ranked.
 """
 
 from datetime import date
@@ -24,7 +24,8 @@ _RANK = f"""
     + {_DAYS.format(date=_PRICE_ON)}) * 4
     + list_position(['low', 'medium', 'high'], confidence)"""
 
-SHIPPED_OFFERS = "CREATE OR REPLACE VIEW book_offers AS SELECT *, 'shipped' AS book, 'list' AS price_kind FROM offers"
+SHIPPED = "SELECT *, 'shipped' AS book, 'list' AS price_kind, CAST(NULL AS DATE) AS valid_until FROM offers"
+SHIPPED_OFFERS = f"CREATE OR REPLACE VIEW book_offers AS {SHIPPED}"
 
 _WINNERS = f"""
 CREATE OR REPLACE MACRO prices_on(on_day, known_day) AS TABLE
@@ -33,6 +34,7 @@ WITH known AS NOT MATERIALIZED (
     FROM book_offers
     WHERE offer_kind = 'offer' AND observed_on IS NOT NULL
       AND {_PRICE_ON} <= CAST(on_day AS DATE) AND recorded_on <= CAST(known_day AS DATE)
+      AND coalesce(valid_until >= CAST(on_day AS DATE), true)
 ), latest AS (
     SELECT offer_id, max(preference) AS preference FROM known GROUP BY offer_id
 ), winners AS (

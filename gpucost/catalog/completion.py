@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
+from datetime import date
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -29,7 +30,7 @@ _DEFAULTS: dict[str, Row] = {
 }  # fmt: skip
 _PROVENANCE = frozenset(("source_id", "second_source_id", "notes", "confidence"))
 _OF_ONE_PRICE = frozenset(
-    ("usd_per_hour", "usd_per_gpu_hour", "valid_from", "observed_on", "recorded_on", "upfront_usd",
+    ("usd_per_hour", "usd_per_gpu_hour", "valid_from", "valid_until", "observed_on", "recorded_on", "upfront_usd",
      "recurring_usd_per_hour")
 )  # fmt: skip
 
@@ -51,7 +52,7 @@ class Completion:
         values = {**_DEFAULTS.get(draft.table, {}), **values}
         extras: Row = {}
         if draft.table == "offers":
-            extras["price_kind"] = str(values.pop("price_kind", "contracted"))
+            extras = {"price_kind": str(values.pop("price_kind", "contracted")), "valid_until": _end(values, draft)}
         try:
             complete = _COMPLETE.get(draft.table)
             values = complete(self, values) if complete else values
@@ -143,6 +144,19 @@ _COMPLETE: dict[str, Callable[[Completion, Row], Row]] = {
     "systems": Completion.system,
     "llms": Completion.model,
 }
+
+
+def _end(values: Row, draft: Draft) -> date | None:
+    """Take out the last day of a contract; it must not lie before its first."""
+    said = values.pop("valid_until", None)
+    try:
+        end = said if isinstance(said, date) or said is None else date.fromisoformat(str(said))
+    except ValueError:
+        raise draft.error(f"{said!r} is not a day; write it as YYYY-MM-DD", "valid_until") from None
+    start = values.get("valid_from")
+    if end is not None and start is not None and str(end) < str(start):
+        raise draft.error(f"the contract would end on {end}, before it holds from {start}", "valid_until")
+    return end
 
 
 def _from_config(config: Any, draft: Draft) -> Row:

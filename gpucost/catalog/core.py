@@ -14,6 +14,7 @@ from gpucost.catalog.records import OWN_SOURCE
 from gpucost.catalog.settings import book_layers, setting
 from gpucost.catalog.shipped import Shipped
 from gpucost.errors import UnknownNameError, UsageError
+from gpucost.options import counted_age_days
 from gpucost.types import Accelerator, Architecture, Offer, System
 
 if TYPE_CHECKING:
@@ -303,7 +304,7 @@ class Catalog(Shipped):
         wanted = self.offer_filter(gpu, provider, region, option)
         return [
             offer for offer in self._offers
-            if (max_age_days is None or offer.age_days <= max_age_days)
+            if (max_age_days is None or counted_age_days(offer.age_days, offer.price_kind) <= max_age_days)
             and all(allowed is None or getattr(offer, field) in allowed for field, allowed in wanted.items())
         ]  # fmt: skip
 

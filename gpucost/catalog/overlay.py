@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from gpucost.catalog.asof import SHIPPED
 from gpucost.catalog.books import DISCOUNT_COLUMNS, Book, as_csv, read_book
 from gpucost.catalog.drafts import Row, parquet_files
 from gpucost.catalog.loader import Store, csv_reader, quoted
@@ -12,7 +13,10 @@ from gpucost.catalog.shipped import Shipped
 from gpucost.errors import DataError
 from gpucost.schemas import DUCKDB_TYPES, TABLES, Column
 
-_PRICE_KIND = Column("price_kind", "text", "list, contracted or effective")
+_OF_BOOKS = (  # columns that only prices of a book have
+    Column("price_kind", "text", "list, contracted or effective"),
+    Column("valid_until", "date", "last day on which the price holds"),
+)
 
 
 def lay_over(shipped: Shipped, folders: Mapping[str, Path]) -> list[Book]:
@@ -29,10 +33,10 @@ def lay_over(shipped: Shipped, folders: Mapping[str, Path]) -> list[Book]:
 
 def price_views(store: Store, books: Sequence[Book]) -> bool:
     """Make the view `book_offers` over every layer and the table `book_discounts`; tell whether that holds any."""
-    parts = ["SELECT *, 'shipped' AS book, 'list' AS price_kind FROM offers"]
+    parts = [SHIPPED]
     for book in books:
         if rows := book.rows.get("offers"):
-            _load(store, f"{book.layer}_offers", (*TABLES["offers"].columns, _PRICE_KIND), rows)
+            _load(store, f"{book.layer}_offers", (*TABLES["offers"].columns, *_OF_BOOKS), rows)
             parts.append(f"SELECT *, '{book.layer}' AS book FROM {book.layer}_offers")
         if files := parquet_files(book.folder):
             store.execute(f"SET threads = {os.cpu_count() or 1}")  # a large file is worth every core
@@ -89,7 +93,8 @@ def _parquet_part(store: Store, layer: str, file: Path) -> str:
         for column in TABLES["offers"].columns
     )
     kind = "coalesce(price_kind, 'contracted')" if "price_kind" in present else "'contracted'"
-    return f"SELECT {columns}, '{layer}' AS book, {kind} AS price_kind FROM {source}"
+    end = f"CAST({'valid_until' if 'valid_until' in present else 'NULL'} AS DATE)"
+    return f"SELECT {columns}, '{layer}' AS book, {kind} AS price_kind, {end} AS valid_until FROM {source}"
 
 
 def _make_discounts(store: Store, discounts: Sequence[Row]) -> None:

@@ -8,7 +8,7 @@ from gpucost.catalog import filters
 from gpucost.catalog.asof import FOREVER
 from gpucost.catalog.core import Catalog
 from gpucost.errors import UsageError
-from gpucost.options import MARKET_LIMIT_DAYS, OPTIONS, age_limit_days
+from gpucost.options import MARKET_LIMIT_DAYS, OPTIONS, age_limit_days, counted_age_days
 
 KEYS = (
     "offer_id", "offer_kind", "provider", "instance_type", "region", "region_scope", "option", "tier", "billing",
@@ -16,7 +16,7 @@ KEYS = (
     "gpu", "gpu_assumed", "gpus", "system_id", "usd_per_hour", "usd_per_gpu_hour", "upfront_usd",
     "recurring_usd_per_hour", "minimum_hours",
     "billing_increment_hours", "minimum_units", "maximum_units", "listed_as", "interconnect", "availability",
-    "price_on", "valid_from", "observed_on", "recorded_on", "date_precision",
+    "price_on", "valid_from", "valid_until", "observed_on", "recorded_on", "date_precision",
     "age_days", "stale", "book", "price_kind", "confidence", "source_id", "notes",
 )  # fmt: skip
 
@@ -34,13 +34,13 @@ def current(
 
 
 def _age_days(row: dict[str, Any]) -> float:
-    return 0 if row["price_kind"] == "contracted" else float(row["age_days"])  # a contract holds until it ends
+    return counted_age_days(row["age_days"], row["price_kind"])
 
 
 def _described(row: dict[str, Any], seller: str | None) -> dict[str, Any]:
     candidates = row["gpu"].split("|")
     reason = "two prices on one day" if row["conflict"] else "which GPU is not stated" if len(candidates) > 1 else ""
-    stale = row["age_days"] > age_limit_days(row["option"], row["price_kind"], (row["tier"], seller))
+    stale = _age_days(row) > age_limit_days(row["option"], (row["tier"], seller))
     kept = {key: stale if key == "stale" else row[key] for key in KEYS}
     return {**kept, "rankable": not reason, "not_ranked_because": reason or None, "gpu_candidates": candidates}
 

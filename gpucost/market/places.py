@@ -48,9 +48,9 @@ class Providers:
         """Return the name of the assumption on the overhead of the provider's buildings."""
         return "pue.hyperscaler" if self.kind(provider) == "hyperscaler" else "pue.neocloud_or_colo"
 
-    def age_limit_days(self, offer: Offer) -> float:
+    def age_limit_days(self, offer: Offer) -> int:
         """Return the age beyond which the price of an offer is old."""
-        return age_limit_days(offer.option, offer.price_kind, (offer.tier, self.kind(offer.provider)))
+        return age_limit_days(offer.option, (offer.tier, self.kind(offer.provider)))
 
     def increment_hours(self, provider: str) -> float:
         """Return what the provider rounds purchases up to; 0 where it is not known."""

@@ -12,7 +12,7 @@ from gpucost.market.places import WORLD, Providers, grid_items, grid_of
 from gpucost.market.supply import Supply
 from gpucost.money import rates, spot
 from gpucost.money.energy import server_power_per_gpu_w
-from gpucost.options import OPTIONS
+from gpucost.options import OPTIONS, counted_age_days
 from gpucost.types import Offer
 from gpucost.units import DAYS_PER_YEAR, GB, GIB
 
@@ -84,7 +84,7 @@ def _column(values: Sequence[float | None]) -> Floats:
 
 def _prices(offers: Sequence[Offer], book: Book, providers: Providers) -> dict[str, Any]:
     """Widen the range of old prices by the yearly drift of rental prices over the age beyond the limit."""
-    age = _column([0 if offer.price_kind == "contracted" else offer.age_days for offer in offers])
+    age = _column([counted_age_days(offer.age_days, offer.price_kind) for offer in offers])
     limit = _column([providers.age_limit_days(offer) for offer in offers])
     rise, _, fall = book.three("rental_price_decline")  # a negative decline is a rise
     years = np.maximum(age - limit, 0.0) / DAYS_PER_YEAR

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpucost.errors import PriceMissingError
 from gpucost.market.places import Providers
-from gpucost.options import OPTIONS, is_plain
+from gpucost.options import OPTIONS, counted_age_days, is_plain
 from gpucost.ownership.plan import Assumption, Registry
 from gpucost.types import Accelerator, Offer, Status, System
 from gpucost.units import HOURS_PER_MONTH
@@ -80,6 +80,11 @@ def from_offer(offer: Offer, name: str = "") -> RentChoice:
     )
 
 
+def is_old(offer: Offer, sellers: Providers) -> bool:
+    """Tell whether a price is older than its kind allows."""
+    return counted_age_days(offer.age_days, offer.price_kind) > sellers.age_limit_days(offer)
+
+
 def large_enough(offers: Sequence[Offer], gpus: int, node_gpus: int) -> list[Offer]:
     """Keep the offers of whole nodes where more than a node is needed; all of them where none is sold so."""
     if gpus < node_gpus:
@@ -102,8 +107,7 @@ def rent_of_provider(
             "Give one with --rent 2.35, or list what there is: gpucost prices --gpu " + gpu
         )
     cheapest = min(offers, key=lambda offer: (offer.usd_per_gpu_hour, offer.offer_id))
-    limit = Providers(catalog.rows("providers")).age_limit_days(cheapest)
-    return replace(from_offer(cheapest, "rent"), stale=cheapest.age_days > limit)
+    return replace(from_offer(cheapest, "rent"), stale=is_old(cheapest, Providers(catalog.rows("providers"))))
 
 
 def market_rent(catalog: "Catalog", gpu: str) -> RentChoice:
@@ -114,7 +118,7 @@ def market_rent(catalog: "Catalog", gpu: str) -> RentChoice:
     """
     offers = [offer for offer in catalog.offers(gpu=gpu) if is_plain(offer.option) and offer.billing == "per_use"]
     sellers = Providers(catalog.rows("providers"))
-    fresh = [offer for offer in offers if offer.age_days <= sellers.age_limit_days(offer)]
+    fresh = [offer for offer in offers if not is_old(offer, sellers)]
     used = fresh if len({offer.provider for offer in fresh}) >= FEWEST_PROVIDERS else offers
     cheapest: dict[str, Offer] = {}
     for offer in used:

@@ -94,8 +94,7 @@ def lasting(market: Market, offers: Integers) -> Integers:
 
 def too_short(rule: OptionRule) -> str:
     """Say why an option cannot carry a service."""
-    longest = f"the longest purchase as {rule.label} is {rule.longest_hours / 24:g} days"
-    return f"a service does not end; {longest} ({rule.reference})"
+    return f"a service does not end; {rule.limit_said}"
 
 
 def plan_for(

@@ -14,8 +14,6 @@ Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
-_HOURS_PER_DAY = 24.0
-
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
@@ -131,11 +129,7 @@ def exclusion(problem: Problem, cases: Cases, request: TrainingRequest, case: in
     if request.deadline_days is not None and days > request.deadline_days:
         return f"{days:,.0f} days on {gpus} accelerators, over the deadline of {request.deadline_days:g} days; {cap}"
     if not orderable(problem, cases, index)[0]:
-        longest, rule = problem.terms.longest_hours[offer] / _HOURS_PER_DAY, OPTIONS[row.option]
-        return (
-            f"the run takes {days:,.1f} days on {gpus} accelerators; the longest purchase as {rule.label} is"
-            f" {longest:g} days ({rule.reference}); {cap}"
-        )
+        return f"the run takes {days:,.1f} days on {gpus} accelerators; {OPTIONS[row.option].limit_said}; {cap}"
     return f"{cases.costs.cost_usd[case]:,.2f} USD, over the budget of {request.max_cost_usd or 0:,.2f} USD"
 
 

@@ -50,6 +50,38 @@ def test_a_contract_holds_from_its_day_on(opened):
     assert opened("2025-06-15", own_toml=text).offers(provider="acme")[0].usd_per_gpu_hour == 2.1
 
 
+def test_a_contract_holds_to_its_last_day_and_no_longer(opened):
+    text = f'[[offer]]\nlike = "{SHIPPED}"\nusd_per_gpu_hour = 2.1\nvalid_from = 2025-01-01\nvalid_until = 2025-12-31\n'
+    assert opened("2025-12-31", own_toml=text).offers(provider="acme")[0].usd_per_gpu_hour == 2.1
+    assert opened("2026-01-01", own_toml=text).offers(provider="acme")[0].usd_per_gpu_hour == 3.0
+    with pytest.raises(DataError, match="before it holds"):
+        opened(own_toml=text.replace("valid_until = 2025", "valid_until = 2024")).offers()
+    with pytest.raises(DataError, match="not a day"):
+        opened(own_toml=text.replace("2025-12-31", '"next year"')).offers()
+
+
+@pytest.mark.parametrize(("kind", "old"), [("contracted", False), ("list", True)])
+def test_a_contract_is_fresh_in_every_answer_and_a_list_price_of_its_age_is_not(tmp_path, kind, old):
+    """Signed 325 days ago and still running: prices, the ranking, its filters and the comparison with owning agree."""
+    import gpucost
+    from gpucost.catalog import prices
+
+    text = '[[offer]]\nprovider = "ours"\ngpu = "h100-sxm"\ngpus = 8\nusd_per_gpu_hour = 1.2\nvalid_from = 2025-12-30\n'
+    (tmp_path / "own.toml").write_text(text + f'price_kind = "{kind}"\n')
+    catalog = open_catalog("2026-11-20", book=tmp_path)
+    row = prices.current(catalog, {"provider": {"ours"}}, None)[0][0]
+    assert (row["age_days"], row["stale"]) == (325, old)
+    assert len(prices.current(catalog, {"provider": {"ours"}}, 30)[0]) == (not old)
+    assert len(catalog.offers(provider="ours", max_age_days=30)) == (not old)
+    for wanted in ({"strict_prices": True}, {"max_age": "30d"}):
+        ranked = gpucost.estimate("8b", "10b", gpu="h100-sxm", top=0, catalog=catalog, **wanted).payload["options"]
+        assert any(option["provider"] == "ours" for option in ranked) is not old
+        served = gpucost.inference("8b", gpu="h100-sxm", top=0, catalog=catalog, **wanted).payload["options"]
+        assert any(option["provider"] == "ours" for option in served) is not old
+    owned = gpucost.tco("h100-sxm", 8, provider="ours", draws=0, catalog=catalog).payload["warnings"]
+    assert any("325 days old" in text for text in owned) is old
+
+
 def test_a_csv_needs_only_what_cannot_be_derived(opened):
     text = "provider,gpu,gpus,usd_per_gpu_hour,observed_on,x_contract\nours,H100 SXM,8,1.75,2025-06-30,no. 17\n"
     found = opened(offers_csv=text).offers(provider="ours")[0]
