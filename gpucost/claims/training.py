@@ -62,36 +62,25 @@ def check_time(
 ) -> Check:
     """Judge a claimed duration by the MFU that it implies."""
     flop, seconds = sizes.model_flop_per_token * tokens, days * SECONDS_PER_DAY
-    implied = implied_mfu(flop, accelerator, workload.precision, gpus, seconds)
+    precision = workload.precision
+    implied = implied_mfu(flop, accelerator, precision, gpus, seconds)
     low, typical, high = true_days(tokens, gpus, speed)
     if implied is None:
-        words = f"{accelerator.id} has no {workload.precision} matrix units; name another --precision."
+        words = f"{accelerator.id} has no {precision} matrix units; name another --precision."
         return Check("duration", IMPOSSIBLE, days, low, typical, high, "days", words)
-    words = (
-        f"{flop:.3g} FLOP in {days:g} days on {gpus} × {accelerator.id} need {implied:.0%} of the dense"
-        f" {workload.precision} peak."
-    )
+    words = f"{flop:.3g} FLOP in {days:g} days on {gpus} × {accelerator.id} need {implied:.0%} of the dense {precision} peak."
     verdict = POSSIBLE
-    fastest = _fastest_precision(accelerator, workload.precision, given)
+    fastest = _fastest_precision(accelerator, precision, given)
     at_best = implied_mfu(flop, accelerator, fastest, gpus, seconds) or implied
-    if implied > 1 and (fastest == workload.precision or at_best > 1):
+    if implied > 1 and (fastest == precision or at_best > 1):
         verdict, words = IMPOSSIBLE, words + " More than the peak is impossible."
     elif implied > 1:
-        verdict, words = IMPLAUSIBLE, f"{words} Impossible in {workload.precision}; in {fastest} it is {at_best:.0%}."
-    elif typical is not None and low is not None and high is not None and not low <= days <= high:
+        verdict, words = IMPLAUSIBLE, f"{words} Impossible in {precision}; in {fastest} it is {at_best:.0%}."
+    elif low is not None and high is not None and not low <= days <= high:
         verdict = IMPLAUSIBLE
         words += " No measured software comes near it." if days < low else " Usual software needs less time."
     if typical is None:
-        return Check(
-            "duration",
-            IMPOSSIBLE,
-            days,
-            None,
-            None,
-            None,
-            "days",
-            f"{words} The run does not fit in the memory of {gpus} either.",
-        )
+        verdict, words = IMPOSSIBLE, f"{words} The run does not fit in the memory of {gpus} either."
     return Check("duration", verdict, days, low, typical, high, "days", words)
 
 

@@ -269,6 +269,17 @@ def warnings(problem: Problem, cases: Cases, ranking: Ranking) -> list[str]:
     return found
 
 
+def _too_slow(problem: Problem, cases: Cases, deadline_days: float, fitting: Indices) -> NothingFitsError:
+    """Return the error that names the fastest of cases that all miss a deadline."""
+    fastest = int(fitting[np.argmin(cases.costs.calendar_days[fitting])])
+    days = float(cases.costs.calendar_days[fastest])
+    return NothingFitsError(
+        f"no offer meets {deadline_days:g} days; the fastest takes {days:,.1f} days on {int(cases.gpus[fastest])} ×"
+        f" {problem.supply.offers[int(cases.offer[fastest])].gpu}. Try --deadline {int(np.ceil(days))}d or more"
+        " accelerators."
+    )
+
+
 def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: Indices) -> GpuCostError:
     """Return the error that says why no offer will do and what would."""
     usable = judged[~too_old(problem, cases, request, judged)]
@@ -296,13 +307,7 @@ def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: In
     if request.deadline_days is not None:
         timely = fitting[cases.costs.calendar_days[fitting] <= request.deadline_days]
         if not len(timely):
-            fastest = int(fitting[np.argmin(cases.costs.calendar_days[fitting])])
-            days = float(cases.costs.calendar_days[fastest])
-            return NothingFitsError(
-                f"no offer meets {request.deadline_days:g} days; the fastest takes {days:,.1f} days on"
-                f" {int(cases.gpus[fastest])} × {problem.supply.offers[int(cases.offer[fastest])].gpu}. Try --deadline"
-                f" {int(np.ceil(days))}d or more accelerators."
-            )
+            return _too_slow(problem, cases, request.deadline_days, fitting)
         fitting = timely
     cheapest = int(fitting[np.argmin(cases.costs.cost_usd[fitting])])
     if request.max_cost_usd is not None and cases.costs.cost_usd[cheapest] > request.max_cost_usd:
