@@ -68,7 +68,8 @@ def check_time(
     if implied is None:
         words = f"{accelerator.id} has no {precision} matrix units; name another --precision."
         return Check("duration", IMPOSSIBLE, days, low, typical, high, "days", words)
-    words = f"{flop:.3g} FLOP in {days:g} days on {gpus} × {accelerator.id} need {implied:.0%} of the dense {precision} peak."
+    work = f"{flop:.3g} FLOP in {days:g} days on {gpus} × {accelerator.id}"
+    words = f"{work} need {implied:.0%} of the dense {precision} peak."
     verdict = POSSIBLE
     fastest = _fastest_precision(accelerator, precision, given)
     at_best = implied_mfu(flop, accelerator, fastest, gpus, seconds) or implied
