@@ -1,13 +1,19 @@
-"""Write the generated pages: the command reference, the data dictionary, the list of sources and the example report.
+"""Everything that is generated: reference pages, data dictionary, sources, formulas, accuracy, the example report.
 
-python docs/generate.py           writes them
-python docs/generate.py --check   says which ones are out of date, exit code 1
+python -m docs.generate                   writes what is out of date and names it
+python -m docs.generate --check           names what is out of date, exit code 1
+python -m docs.generate --check cli.md    looks at the named files only
+
+The accuracy table takes minutes, the rest seconds.
 """
 
+import argparse
 import csv
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
 
 import click
 
@@ -15,8 +21,7 @@ from gpucost.cli import COMMANDS, cli
 from gpucost.render.markdown import escape
 from gpucost.schemas import TABLES, Column, Table
 
-DOCS = Path(__file__).parent
-ROOT = DOCS.parent
+ROOT = Path(__file__).resolve().parent.parent
 _MADE = "<!-- Made by docs/generate.py; change the source, not this page. -->\n"
 _SOURCE_TABLES = ("price_sources", "model_sources")
 
@@ -110,6 +115,14 @@ def sources_page() -> str:
     return "\n".join(lines)
 
 
+def method_page() -> str:
+    """Put the evaluated formulas into the page that explains them."""
+    from tests.money.test_docs import MARKS, formulas
+
+    before, rest = (ROOT / "docs/tco-method.md").read_text("utf-8").split(MARKS[0])
+    return f"{before}{MARKS[0]}\n{formulas()}\n{MARKS[1]}{rest.split(MARKS[1])[1]}"
+
+
 def example_report() -> str:
     """Answer the example scenario."""
     from gpucost.api.report import report
@@ -117,27 +130,78 @@ def example_report() -> str:
     return report(ROOT / "reports/examples/scenario.toml").to_markdown()
 
 
-PAGES = {
-    "cli.md": command_page,
-    "data-dictionary.md": dictionary_page,
-    "sources.md": sources_page,
-    "../reports/examples/report.md": example_report,
-}
+def published_runs_page() -> str:
+    """Hold estimates against published runs."""
+    from benchmarks.published_runs import page
+
+    return page()
 
 
-def main(check: bool) -> int:
-    """Write the pages, or compare them."""
-    stale = []
-    for name, make in PAGES.items():
-        path, text = DOCS / name, make().rstrip() + "\n"
-        if not path.exists() or path.read_text(encoding="utf-8") != text:
-            stale.append(name)
-            if not check:
-                path.write_text(text, encoding="utf-8")
-    if check and stale:
-        print(f"out of date: {', '.join(stale)}; run: python docs/generate.py")
-    return 1 if check and stale else 0
+def accuracy_table() -> str:
+    """Recompute every held-out figure; a table that differs within the solvers' tolerance stays."""
+    from benchmarks import accuracy
+    from gpucost.catalog import open_catalog
+
+    catalog = open_catalog()
+    made = accuracy.as_csv(accuracy.training_rows(*accuracy.training_items(catalog)) + accuracy.other_rows(catalog))
+    stored = accuracy.TABLE.read_text("utf-8")
+    return made if accuracy.differences(stored, made) else stored
+
+
+def accuracy_page() -> str:
+    """Show the accuracy table."""
+    from benchmarks import accuracy
+
+    return accuracy.page((ROOT / "docs/accuracy.csv").read_text("utf-8"))
+
+
+class Output(NamedTuple):
+    """A generated file and what makes its text."""
+
+    path: str
+    make: Callable[[], str]
+    takes_minutes: bool = False
+
+
+OUTPUTS = (
+    Output("docs/cli.md", command_page),
+    Output("docs/data-dictionary.md", dictionary_page),
+    Output("docs/sources.md", sources_page),
+    Output("docs/tco-method.md", method_page),
+    Output("docs/published-runs.md", published_runs_page),
+    Output("reports/examples/report.md", example_report),
+    Output("docs/accuracy.csv", accuracy_table, takes_minutes=True),
+    Output("docs/accuracy.md", accuracy_page),  # after the table that it shows
+)
+
+
+def stale(output: Output, write: bool) -> bool:
+    """Tell whether a file is not what it would be made to be, and write it where that is asked for."""
+    path, text = ROOT / output.path, output.make().rstrip() + "\n"
+    if path.is_file() and path.read_text("utf-8") == text:
+        return False
+    if write:
+        path.write_text(text, "utf-8")
+    return True
+
+
+def main() -> int:
+    """Write what is out of date, or name it."""
+    parser = argparse.ArgumentParser(prog="python -m docs.generate", description="Write what is generated.")
+    parser.add_argument("--check", action="store_true", help="name what is out of date instead of writing it")
+    parser.add_argument("files", nargs="*", help="only these, by the end of their path")
+    asked = parser.parse_args()
+    unknown = [name for name in asked.files if not any(output.path.endswith(name) for output in OUTPUTS)]
+    if unknown:
+        parser.error(f"{', '.join(unknown)} is not generated; there are {', '.join(one.path for one in OUTPUTS)}")
+    chosen = [one for one in OUTPUTS if not asked.files or any(one.path.endswith(name) for name in asked.files)]
+    found = [one.path for one in chosen if stale(one, not asked.check)]
+    for path in found:
+        print(f"out of date: {path}" if asked.check else f"written: {path}")
+    if asked.check and found:
+        print("run: python -m docs.generate")
+    return 1 if asked.check and found else 0
 
 
 if __name__ == "__main__":
-    sys.exit(main("--check" in sys.argv))
+    sys.exit(main())

@@ -4,7 +4,8 @@ Faults are refused. Doubts are said aloud and loaded: a price may be odd and tru
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from pathlib import Path
 from statistics import median
@@ -39,8 +40,28 @@ class Reference(NamedTuple):
 
     keys: Mapping[str, frozenset[str]]  # table -> its keys
     accelerators: Mapping[str, Mapping[str, Any]]
-    prices: Mapping[tuple[str, bool], Sequence[tuple[date, float]]]  # (gpu, is spot) -> days and USD per GPU-hour
+    prices: Mapping[tuple[str, bool], "Level"]  # (gpu, is spot) -> what its GPU-hour usually costs
     today: date
+
+
+class Level:
+    """What a GPU-hour usually costs in one market: the median over the prices seen within a year of a month."""
+
+    def __init__(self, seen: Iterable[tuple[date, float]]) -> None:
+        self._seen = sorted(seen)
+        self._days = [day for day, _ in self._seen]
+        self._medians: dict[tuple[int, int], float | None] = {}
+
+    def around(self, day: date) -> float | None:
+        """Return the median around the month of a day, or None where too few prices are known."""
+        month = (day.year, day.month)
+        if month not in self._medians:
+            middle = day.replace(day=15)
+            first = bisect_left(self._days, middle - timedelta(days=_AROUND_DAYS))
+            last = bisect_right(self._days, middle + timedelta(days=_AROUND_DAYS))
+            prices = [price for _, price in self._seen[first:last]]
+            self._medians[month] = median(prices) if len(prices) >= _ENOUGH else None
+        return self._medians[month]
 
 
 def reference(rows_of: Callable[[str], Rows], today: date) -> Reference:
@@ -54,17 +75,12 @@ def reference(rows_of: Callable[[str], Rows], today: date) -> Reference:
     for row in rows_of("offers"):
         prices.setdefault((row["gpu"], _is_spot(row)), []).append((row["observed_on"], row["usd_per_gpu_hour"]))
     newest = max((row["recorded_on"] for row in rows_of("offers")), default=today)
-    return Reference(keys, {row["id"]: row for row in rows_of("accelerators")}, prices, max(today, newest))
+    levels = {market: Level(seen) for market, seen in prices.items()}
+    return Reference(keys, {row["id"]: row for row in rows_of("accelerators")}, levels, max(today, newest))
 
 
 def _is_spot(row: Mapping[str, Any]) -> bool:
     return OPTIONS[row["option"]].family == "spot"
-
-
-def usual_price(known: Reference, gpu: str, spot: bool, day: date) -> float | None:
-    """Return the median price of a GPU in its market around a day, or None where too few prices are known."""
-    around = [price for other, price in known.prices.get((gpu, spot), ()) if abs((other - day).days) <= _AROUND_DAYS]
-    return median(around) if len(around) >= _ENOUGH else None
 
 
 def check_rows(table: Table, rows: Sequence[tuple[int, Mapping[str, Any]]], known: Reference) -> Iterator[Finding]:
@@ -72,6 +88,7 @@ def check_rows(table: Table, rows: Sequence[tuple[int, Mapping[str, Any]]], know
     for number, row in rows:
         yield from (Finding(number, *found) for found in _references(table, row, known))
         yield from (Finding(number, *found) for found in _dates(table, row, known))
+        yield from (Finding(number, *found) for found in _ranges(row))
         judge = _JUDGES.get(table.name)
         if judge:
             yield from (Finding(number, *found) for found in judge(row, known))
@@ -116,6 +133,12 @@ def _dates(table: Table, row: Mapping[str, Any], known: Reference) -> Iterator[t
         yield "valid_from", f"{valid} lies more than {ANNOUNCED_DAYS} days after the observation on {observed}"
 
 
+def _ranges(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    low, typical, high = row.get("low"), row.get("typical"), row.get("high")
+    if typical is not None and ((low is not None and low > typical) or (high is not None and high < typical)):
+        yield "typical", f"{typical:g} lies outside its range"
+
+
 # --- offers
 
 
@@ -127,10 +150,29 @@ def _judge_offer(row: Mapping[str, Any], known: Reference) -> Iterator[tuple[str
     for gpu in gpus:
         if gpu not in known.accelerators:
             yield "gpu", f"{gpu!r} is not in models/accelerators.csv; `gpucost gpus` lists the ids"
-    if row["term_months"] == 0 and OPTIONS[row["option"]].family == "committed":
-        yield "term_months", f"a {row['option']} price needs the length of its term"
     if len(gpus) == 1:
-        yield from _judge_level(row, usual_price(known, gpus[0], _is_spot(row), row["observed_on"]))
+        level = known.prices.get((gpus[0], _is_spot(row)))
+        yield from _judge_level(row, level.around(row["observed_on"]) if level else None)
+    yield from _judge_terms(row)
+
+
+def _judge_terms(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Hold what a price says about its term, its payment and its place against each other."""
+    committed = OPTIONS[row["option"]].family == "committed"
+    if committed and row["term_months"] == 0:
+        yield "term_months", f"a {row['option']} price needs the length of its term"
+    if not committed and row["term_months"] > 0:
+        yield "term_months", f"a price {row['option']} has no term; write 0"
+    if committed and (row["billing"] != "take_or_pay" or row["payment"] == "none"):
+        column = "payment" if row["payment"] == "none" else "billing"
+        yield column, f"a {row['option']} price is paid whether used or not: billing take_or_pay, and how it is paid"
+    recurring = row["recurring_usd_per_hour"]
+    if row["payment"] in ("no_upfront", "monthly") and recurring is not None and recurring != row["usd_per_hour"]:
+        yield "recurring_usd_per_hour", f"{recurring:g} is not usd_per_hour, though nothing is paid at the start"
+    regional = row["region_scope"] in ("region", "country", "continent")
+    if bool(row["region"]) != regional:
+        what = "needs a region" if regional else "has no region; leave the cell empty"
+        yield "region", f"a price for the scope {row['region_scope']} {what}"
 
 
 def _judge_level(row: Mapping[str, Any], usual: float | None) -> Iterator[tuple[str, str] | tuple[str, str, bool]]:

@@ -4,18 +4,18 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpucost.catalog.checks import Reference, as_faults, check_rows, reference
+from gpucost.catalog.core import Catalog
+from gpucost.catalog.neighbours import Placed, lacks
 from gpucost.catalog.paths import table_files
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.errors import DataError, UsageError
 from gpucost.schemas import TABLES, Table
 from gpucost.schemas.validation import Fault, check_file, read_cells
-
-if TYPE_CHECKING:
-    from gpucost.catalog.core import Catalog
 
 
 @dataclass(slots=True)
@@ -28,25 +28,29 @@ class Report:
     doubts: list[Fault] = field(default_factory=list)
 
 
-def check_shipped(catalog: "Catalog") -> Report:
+def check_shipped(catalog: Catalog) -> Report:
     """Check every file of every table of the data folder, each against the others."""
-    report = Report()
-    checked: dict[str, list[tuple[Path, list[dict[str, Any]]]]] = {}
+    report, root = Report(), catalog.store.root
+    checked: dict[str, list[Placed]] = {}
     for table in TABLES.values():
-        for path in table_files(catalog.store.root, table):
+        for path in table_files(root, table):
             rows, faults = check_file(table, path)
             report.files, report.rows = report.files + 1, report.rows + len(rows)
-            report.faults += [_relative(fault, catalog.store.root) for fault in [*faults, *order_faults(table, path)]]
+            report.faults += [_relative(fault, root) for fault in [*faults, *order_faults(table, path)]]
             if not faults:
-                checked.setdefault(table.name, []).append((path, rows))
-    known = reference(lambda name: [row for _, rows in checked.get(name, ()) for row in rows], date.today())
-    for name, parts in checked.items():
-        for path, rows in parts:
-            _judge(report, TABLES[name], path, rows, known, catalog.store.root)
+                numbered = zip(_line_numbers(path), rows, strict=True)
+                checked.setdefault(table.name, []).extend(Placed(path, number, row) for number, row in numbered)
+    known = reference(lambda name: [placed.row for placed in checked.get(name, ())], date.today())
+    for name, placed in checked.items():
+        for path, group in groupby(placed, key=lambda one: one.file):
+            _judge(report, TABLES[name], path, [(one.number, one.row) for one in group], known, root)
+    for lack in lacks(checked):
+        fault = Fault(str(lack.place.file), lack.place.number, lack.column, lack.reason)
+        (report.doubts if lack.doubt else report.faults).append(_relative(fault, root))
     return report
 
 
-def check_one(catalog: "Catalog", path: Path, table_name: str | None) -> Report:
+def check_one(catalog: Catalog, path: Path, table_name: str | None) -> Report:
     """Check one file against the shipped tables; its sources may stand in a sources.csv beside it or one folder up.
 
     A TOML file, a workbook, or a CSV file of prices that lacks what can be derived, is judged as a part of a book.
@@ -66,11 +70,12 @@ def check_one(catalog: "Catalog", path: Path, table_name: str | None) -> Report:
     keys = {**known.keys, **own}
     for name in ("price_sources", "model_sources"):
         keys[name] = keys.get(name, frozenset()) | sources
-    _judge(report, table, path, rows, known._replace(keys=keys), None)
+    numbered = list(zip(_line_numbers(path), rows, strict=True))
+    _judge(report, table, path, numbered, known._replace(keys=keys), None)
     return report
 
 
-def _check_book_file(catalog: "Catalog", path: Path) -> Report:
+def _check_book_file(catalog: Catalog, path: Path) -> Report:
     from gpucost.catalog.books import read_book
 
     if not path.is_file():
@@ -81,28 +86,22 @@ def _check_book_file(catalog: "Catalog", path: Path) -> Report:
         return Report(1, 0, [Fault(error.file, error.row, error.column, error.reason)])
     report = Report(1, sum(map(len, book.rows.values())))
     known = reference(catalog.rows, date.today())
+    own = {name: book.ids(name) for name in book.rows}
+    own["providers"] = frozenset(str(row["provider"]) for row in book.rows.get("offers", ()))
+    known = known._replace(keys={name: ids | own.get(name, frozenset()) for name, ids in known.keys.items()})
     for name, rows in book.rows.items():
-        keys = {**known.keys, name: known.keys.get(name, frozenset()) | book.ids(name)}
-        numbered = list(enumerate(rows, 1))
-        faults, doubts = as_faults(path, check_rows(TABLES[name], numbered, known._replace(keys=keys)))
-        report.faults += faults
-        report.doubts += doubts
+        _judge(report, TABLES[name], path, list(enumerate(rows, 1)), known, None)
     return report
 
 
 def order_faults(table: Table, path: Path) -> list[Fault]:
     """Shipped files hold the schema's columns in the schema's order, so that they load without being sniffed."""
-    header = read_cells(path)[0][1]
-    expected = list(table.names)
-    if header == expected or set(header) != set(expected):
-        return (
-            []
-            if header == expected
-            else [Fault(str(path), 1, None, f"shipped files hold every column of {table.name}: {', '.join(expected)}")]
-        )
-    return [
-        Fault(str(path), 1, None, f"the columns of shipped files stand in the schema's order: {', '.join(expected)}")
-    ]
+    header, names = read_cells(path)[0][1], list(table.names)
+    if header == names:
+        return []
+    same = set(header) == set(names)
+    what = "the columns of shipped files stand in the schema's order" if same else "shipped files hold every column"
+    return [Fault(str(path), 1, None, f"{what} of {table.name}: {', '.join(names)}")]
 
 
 def guess_table(path: Path) -> Table:
@@ -122,10 +121,14 @@ def guess_table(path: Path) -> Table:
 
 
 def _judge(
-    report: Report, table: Table, path: Path, rows: Sequence[Mapping[str, Any]], known: Reference, root: Path | None
+    report: Report,
+    table: Table,
+    path: Path,
+    rows: Sequence[tuple[int, Mapping[str, Any]]],
+    known: Reference,
+    root: Path | None,
 ) -> None:
-    numbered = list(zip(_line_numbers(path), rows, strict=True))
-    faults, doubts = as_faults(path, check_rows(table, numbered, known))
+    faults, doubts = as_faults(path, check_rows(table, rows, known))
     report.faults += [_relative(fault, root) for fault in faults]
     report.doubts += [_relative(fault, root) for fault in doubts]
 

@@ -87,6 +87,7 @@ def world(root: Path, offers: list[dict] = ()) -> Path:
     )
     write(root, "model_sources", [{"source_id": "m"}])
     write(root, "price_sources", [{"source_id": "s"}, {"source_id": "t"}])
+    write(root, "providers", [{"provider": "acme"}, {"provider": "other"}])
     write(root, "aliases", [])
     write(root, "offers", list(offers))
     return root

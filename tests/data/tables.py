@@ -1,12 +1,17 @@
 """The shipped tables as plain rows of text, read without the catalog that is under test elsewhere."""
 
 import csv
+import gzip
+import os
 from functools import cache
+from hashlib import blake2b
 from pathlib import Path
 
 from gpucost.schemas import TABLES, Table
 
-ROOT = Path(__file__).resolve().parents[2]
+CHECKOUT = Path(__file__).resolve().parents[2]
+ROOT = Path(os.environ.get("DATA_UNDER_TEST", CHECKOUT))  # test_growth.py runs these tests over a copy with more rows
+ORIGINAL = Path(__file__).with_name("original_rows.csv.gz")
 
 
 def files(table: Table) -> list[Path]:
@@ -36,3 +41,25 @@ def row(name: str, key: str) -> dict[str, str]:
 def number(cell: str) -> float | None:
     """Read a cell; an empty one is unknown."""
     return float(cell) if cell else None
+
+
+def identity(table: Table, item: dict[str, str]) -> str:
+    """Return what a row is known by: a hash over its key and every amount of money in it."""
+    told = [*table.key, *(name for name in item if "usd" in name and name not in table.key)]
+    cells = "\0".join(f"{name}={item[name]}" for name in told if item[name])
+    return blake2b(cells.encode(), digest_size=6).hexdigest()
+
+
+@cache
+def original() -> dict[str, frozenset[str]]:
+    """Return the identities of the rows that the tables began with, by table: rows may join them, none may leave."""
+    found: dict[str, set[str]] = {}
+    with gzip.open(ORIGINAL, "rt", encoding="utf-8", newline="") as file:
+        for line in csv.DictReader(file):
+            found.setdefault(line["table"], set()).add(line["row"])
+    return {name: frozenset(rows) for name, rows in found.items()}
+
+
+def original_rows(name: str) -> list[dict[str, str]]:
+    """Return the rows of a table that it began with."""
+    return [item for item in rows(name) if identity(TABLES[name], item) in original()[name]]
