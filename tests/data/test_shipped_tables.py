@@ -2,7 +2,8 @@
 
 import pytest
 
-from gpucost.schemas import OPTIONS, TABLES, Table
+from gpucost.options import OPTIONS
+from gpucost.schemas import TABLES, Table
 from gpucost.schemas.validation import check_file
 
 from .tables import ROOT, files, identity, lines, original, original_rows, rows
