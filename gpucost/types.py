@@ -8,8 +8,44 @@ Status = Literal["given", "sourced", "assumed", "derived", "synthesised", "user"
 
 
 @dataclass(frozen=True, slots=True)
+class Reach:
+    """One set of entries that the tokens of a layer look at: what is cached for it, and what a look costs."""
+
+    cached_values: int  # kept per entry; 0 where another layer keeps them
+    pair_flop: int  # forward FLOP per query and entry
+    window_tokens: int = 0  # only the last so many tokens are kept; 0 is all
+    tokens_per_entry: int = 1  # several tokens compressed into one entry
+    looks_at_most: int = 0  # entries that a query attends to, selected among all; 0 is all
+    latent_flop: int = 0  # forward FLOP per query and entry in the compressed space of latent attention
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Layers that are alike: the weights of one of them by part, what it caches, and how many there are."""
+
+    count: int
+    mixer: int  # weights that mix tokens: attention projections, state-space mixers, convolutions
+    norms: int
+    reaches: tuple[Reach, ...] = ()
+    state_values: int = 0  # recurrent state of one sequence
+    dense: int = 0  # feed-forward weights that every token meets
+    experts: int = 0
+    experts_per_token: float = 0.0
+    expert: int = 0  # weights of one routed expert
+    shared: int = 0  # weights of the experts that every token visits
+    router: int = 0
+    others: int = 0  # biases, gates and what else no name above covers
+    reused: int = 0  # weights counted in another block that this one multiplies by again
+    linear: bool = False  # mixes by a recurrence, with attention or without
+
+
+@dataclass(frozen=True, slots=True)
 class Architecture:
-    """A transformer, by its dimensions. Counts are per model; zero means that a part is absent."""
+    """A transformer, by its dimensions. Counts are per model; zero means that a part is absent.
+
+    Where `blocks` are given they say what each layer is, and the dimensions only what most layers are like;
+    without blocks all layers follow from the dimensions.
+    """
 
     name: str
     family: str
@@ -46,10 +82,17 @@ class Architecture:
     qkv_bias: bool = False
     mtp_layers: int = 0
     position_parameters: int = 0  # learned position embeddings and similar, in parameters
-    extra_parameters: int = 0  # parameters counted from the source that no dimension above explains
+    extra_parameters: int = 0  # parameters counted from the source that no dimension or block explains
+    blocks: tuple[Block, ...] = ()
+    embedding_width: int = 0  # of the token embeddings where it differs from `hidden`
+    tower_parameters: int = 0  # vision and audio encoders beside the language model
+    image_tokens: int = 0  # tokens that one image becomes
+    native_precision: str = ""  # in which the weights were published
+    stored_bytes: int = 0  # of the published weights of the language model
     status: Status = "sourced"
     source_id: str = ""
     notes: str = ""
+    warnings: tuple[str, ...] = ()  # what was not understood in the source
 
 
 @dataclass(frozen=True, slots=True)

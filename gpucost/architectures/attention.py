@@ -1,103 +1,130 @@
-"""Which layers of a configuration attend to everything, within a window, or not at all (linear, state space)."""
+"""Attention of one layer: its projections, biases and norms, and what it keeps of every token.
 
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+A cache law is a tuple of `Reach`: all tokens or a window of them, a latent instead of keys and values, the keys of an
+indexer beside it, entries that stand for several tokens. Layers that read another layer's cache keep nothing.
+"""
 
-from gpucost.errors import DataError
+from typing import NamedTuple
 
-Config = Mapping[str, Any]
+from gpucost.architectures.decoder import Decoder
+from gpucost.types import Reach
 
-_WINDOWED = ("sliding", "local", "chunked")
-_LINEAR = ("linear", "mamba", "recurrent", "conv", "ssm", "kda", "gated_delta", "delta", "rwkv", "lightning")
-_WINDOW_SIZES = (
-    "sliding_window",
-    "sliding_window_size",
-    "attention_chunk_size",
-    "window_size",
-    "local_attention",
-    "attention_window_size",
-)
-# families whose rhythm of windowed layers is not written down: one full layer in so many
-_RHYTHM = {
-    "gemma2": 2,
-    "gemma3": 6,
-    "gemma3_text": 6,
-    "cohere2": 4,
-    "llama4": 4,
-    "llama4_text": 4,
-    "gemma3n": 5,
-    "gemma3n_text": 5,
-}
+FULL, WINDOW, CHUNK, LINEAR, NONE = "full", "window", "chunk", "linear", "none"
+_BIAS_KEYS = ("attention_bias", "qkv_bias", "use_qkv_bias", "add_qkv_bias", "use_bias", "bias")
 
 
-class Kinds(NamedTuple):
-    """How many layers attend within a window of how many tokens, and how many do not attend."""
+class Mixer(NamedTuple):
+    """What mixes the tokens of one layer."""
 
-    window_tokens: int = 0
-    window_layers: int = 0
-    linear_layers: int = 0
-
-
-def layer_kinds(text: Config, kind: str, layers: int, file: str) -> Kinds:
-    """Count the layers of each kind; the rest attend to everything."""
-    window = next((int(text[key]) for key in _WINDOW_SIZES if isinstance(text.get(key), int) and text[key]), 0)
-    listed = _listed(text)
-    if listed is not None:
-        if len(listed) < layers:
-            raise DataError(f"names the kinds of {len(listed)} layers, but has {layers}", file=file)
-        linear, windowed = _count(listed[:layers], _LINEAR), _count(listed[:layers], _WINDOWED)
-        return Kinds(window if windowed else 0, windowed if window else 0, linear)
-    linear = _linear_layers(text, layers)
-    windowed = _window_layers(text, kind, layers) if window else 0
-    return Kinds(window if windowed else 0, min(windowed, layers - linear), linear)
+    weights: int
+    others: int = 0
+    reaches: tuple[Reach, ...] = ()
+    state_values: int = 0
+    linear: bool = False
 
 
-def _listed(text: Config) -> list[str] | None:
-    """Return the kind of every layer where the configuration lists them, in words."""
-    for key in ("layer_types", "layers_block_type", "block_types", "attention_types_list"):
-        value = text.get(key)
-        if isinstance(value, list) and value and all(isinstance(item, str) for item in value):
-            layers = int(text.get("num_hidden_layers") or len(value))
-            return value if len(value) >= layers else (value * layers)[:layers] if key == "block_types" else value
-    if isinstance(text.get("attn_type_list"), list):  # MiniMax: 0 is lightning attention, 1 full
-        return ["full" if item else "linear" for item in text["attn_type_list"]]
-    if isinstance(text.get("hybrid_override_pattern"), str):  # Nemotron-H: M is Mamba, * attention, - a feed-forward
-        return ["linear" if sign == "M" else "full" for sign in text["hybrid_override_pattern"] if sign in "M*"]
-    return None
+class Heads(NamedTuple):
+    """The heads of one kind of layer."""
+
+    queries: int
+    keys: int
+    key_dim: int
+    value_dim: int
 
 
-def _count(kinds: Sequence[str], words: tuple[str, ...]) -> int:
-    return sum(any(word in item.lower() for word in words) for item in kinds)
+def heads_of(d: Decoder) -> Heads:
+    """Return the heads of most layers."""
+    return Heads(d.heads, d.kv_heads, d.head_dim, d.fields.number("v_head_dim") or d.head_dim)
 
 
-def _linear_layers(text: Config, layers: int) -> int:
-    if text.get("full_attention_interval"):
-        return layers - layers // int(text["full_attention_interval"])
-    if text.get("attn_layer_period"):
-        offset, period = int(text.get("attn_layer_offset") or 0), int(text["attn_layer_period"])
-        return layers - len(range(offset, layers, period))
-    for key in ("attn_layer_indices", "attention_layers_idx", "full_attn_idxs"):
-        if isinstance(text.get(key), list):
-            return layers - len(text[key])
-    inner = text.get("linear_attn_config")
-    if isinstance(inner, Mapping) and isinstance(inner.get("kda_layers"), list):
-        return len(inner["kda_layers"])
-    return 0
+def attention(
+    d: Decoder, kind: str, heads: Heads | None = None, window: int = 0, *, keeps: bool = True, shared_values: bool = False
+) -> Mixer:
+    """Count plain, grouped or multi-query attention: h·(q + k + v) + o·h, 2·kv·d values a token.
+
+    `keeps` is false for a layer that reads another layer's keys and values; `shared_values` for one whose values are
+    its keys before rotation, which it caches all the same.
+    """
+    q, kv, key_dim, value_dim = heads or heads_of(d)
+    h, query, value = d.hidden, q * key_dim, q * value_dim
+    key_value = kv * (key_dim if shared_values else key_dim + value_dim) if keeps else 0
+    weights = h * (query + key_value) + value * h
+    others = _biases(d, query, key_value) + _norms(d, query, kv * key_dim if keeps else 0, key_dim)
+    gate, sinks = d.family.gate or ("full" if d.fields.flag("attn_output_gate") else ""), d.family.sinks
+    weights += h * (value if gate == "full" else q if gate == "head" else 0)
+    others += q if sinks == "all" or (sinks == "window" and kind == WINDOW) else 0
+    kept = kv * (key_dim + value_dim) if keeps else 0
+    reach = Reach(kept, 2 * q * (key_dim + value_dim), (window or d.window) if kind in (WINDOW, CHUNK) else 0)
+    return Mixer(weights, others, (reach,))
 
 
-def _window_layers(text: Config, kind: str, layers: int) -> int:
-    if text.get("use_sliding_window") is False:
-        return 0
-    pattern = text.get("sliding_window_pattern") or text.get("_sliding_window_pattern")
-    if isinstance(pattern, str) and pattern:  # such as LLLG
-        return sum(pattern[i % len(pattern)].upper() == "L" for i in range(layers))
-    rhythm = int(pattern or _RHYTHM.get(kind, 0))
-    if kind.startswith("llama4") and text.get("no_rope_layers"):
-        return sum(bool(item) for item in text["no_rope_layers"])
-    if rhythm > 1:
-        return layers - layers // rhythm
-    if text.get("use_sliding_window") is True and isinstance(text.get("max_window_layers"), int):
-        return max(0, layers - int(text["max_window_layers"]))
-    if kind == "gpt_neo":
-        return layers // 2
-    return layers
+def _biases(d: Decoder, query: int, key_value: int) -> int:
+    bias = d.family.bias
+    if not bias and d.fields.flag(*_BIAS_KEYS):
+        bias = d.family.key_bias
+    output = "o" in bias if "attention_out_bias" not in d.fields else d.fields.flag("attention_out_bias")
+    return (query + key_value if "qkv" in bias else 0) + (d.hidden if output else 0)
+
+
+def _norms(d: Decoder, query: int, keys: int, key_dim: int) -> int:
+    rule = d.family.qk_norm
+    if rule not in ("", "head", "wide"):
+        key, _, rule = rule.partition(":")
+        rule = (rule or "head") if d.fields.flag(key) else ""
+    vectors = 2 if d.family.norm == "ln" else 1
+    if rule == "wide":
+        return query + keys
+    return (2 if keys else 1) * key_dim * vectors if rule == "head" else 0
+
+
+class Latent(NamedTuple):
+    """The ranks and heads of multi-head latent attention."""
+
+    heads: int
+    query_rank: int
+    rank: int
+    nope: int
+    rope: int
+    value: int
+
+
+def latent_of(d: Decoder) -> Latent:
+    """Read the ranks of multi-head latent attention; all of them must be there."""
+    f = d.fields
+    needed = {"qk_nope_head_dim": 0, "qk_rope_head_dim": 0, "v_head_dim": 0}
+    for name in needed:
+        needed[name] = f.number(name)
+        if not needed[name] and name != "qk_nope_head_dim":
+            raise f.fail(f"multi-head latent attention needs {name}, found {f.raw(name)!r}")
+    return Latent(d.heads, f.number("q_lora_rank"), f.number("kv_lora_rank"), *needed.values())
+
+
+def latent(d: Decoder, ranks: Latent | None = None, kind: str = FULL, *, indexer: bool | None = None) -> Mixer:
+    """Count multi-head latent attention (DeepSeek-V2, arXiv:2405.04434, eq. 9-19): one latent and one rotary key cached.
+
+    With an indexer (DeepSeek-V3.2) every token also keeps an indexer key, and a query attends to `index_topk` tokens.
+    """
+    n, h = ranks or latent_of(d), d.hidden
+    query = n.heads * (n.nope + n.rope)
+    queries = n.query_rank * (h + query) if n.query_rank else h * query
+    weights = queries + h * (n.rank + n.rope) + n.rank * n.heads * (n.nope + n.value) + n.heads * n.value * h
+    biased = d.fields.flag("attention_bias")
+    others = n.query_rank + n.rank + ((n.query_rank or 0) + n.rank + n.rope + h if biased else 0)
+    gate = d.family.gate
+    weights += h * (n.heads * n.value if gate == "full" else n.heads if gate == "head" else 0)
+    others += n.heads if d.family.sinks == "all" else 0
+    top = d.fields.number("index_topk") if d.fields.number("index_n_heads") and kind == FULL else 0
+    own = Reach(
+        n.rank + n.rope, 2 * n.heads * (n.nope + n.rope + n.value), d.window if kind == WINDOW else 0,
+        looks_at_most=top, latent_flop=2 * n.heads * (2 * n.rank + n.rope),
+    )  # fmt: skip
+    if not (top if indexer is None else indexer and top):
+        return Mixer(weights, others, (own,))
+    extra_weights, extra_others, reach = _indexer(d, n.query_rank or h)
+    return Mixer(weights + extra_weights, others + extra_others, (own, reach))
+
+
+def _indexer(d: Decoder, query_input: int) -> tuple[int, int, Reach]:
+    """Count the indexer of sparse attention: its queries, one key with a norm, a weight for each head."""
+    heads, width = d.fields.number("index_n_heads"), d.fields.number("index_head_dim")
+    return query_input * heads * width + d.hidden * (width + heads), 2 * width, Reach(width, 2 * heads * width)

@@ -1,113 +1,110 @@
-"""Parameters of mixers that stand in for attention: gated delta nets, Mamba, lightning attention, short convolutions.
+"""Mixers that stand in for attention: gated delta nets, Mamba, lightning attention, short convolutions, and their state.
 
-An architecture's count gives every layer the attention of its full layers. What a linear layer has instead, less that
-attention, is what this module adds; a family that is not known here keeps the attention's count.
+A recurrent mixer keeps a state of fixed size per sequence instead of a cache that grows with the context.
 """
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable
 
-from gpucost.types import Architecture
-
-Config = Mapping[str, Any]
+from gpucost.architectures.attention import Mixer
+from gpucost.architectures.decoder import Decoder
 
 
-def mixer_parameters(made: Architecture, text: Config, kind: str) -> int:
-    """Return what linear layers have beyond the attention that is counted for them; it may be negative."""
-    blocks = _missing_feed_forwards(made, text)
-    if kind == "falcon_h1":  # Mamba beside the attention of every layer
-        return made.layers * _mamba2(made, text)
-    if not made.linear_layers:
-        return blocks
-    mixers = (_gated_delta, _kimi_delta, _mamba2, _mamba1, _lightning, _short_convolution)
-    mixer = next((found for count in mixers if (found := count(made, text))), 0)
-    return blocks + (made.linear_layers * (mixer - attention_parameters(made)) if mixer else 0)
-
-
-def attention_parameters(made: Architecture) -> int:
-    """Return the weights and biases of one attention layer as the architecture's count has them."""
-    h, q = made.hidden, made.heads * made.head_dim
-    if made.attention != "mla":
-        bias = made.head_dim * (made.heads + 2 * made.kv_heads) if made.qkv_bias else 0
-        return h * 2 * (q + made.kv_heads * made.head_dim) + bias
-    queries = made.q_lora_rank * (h + q) + made.q_lora_rank if made.q_lora_rank else h * q
-    keys = h * (made.kv_lora_rank + made.qk_rope_dim) + made.kv_lora_rank
-    expanded = made.kv_lora_rank * made.heads * (made.qk_nope_dim + made.v_head_dim)
-    return queries + keys + expanded + made.heads * made.v_head_dim * h
-
-
-def _missing_feed_forwards(made: Architecture, text: Config) -> int:
-    """Take back feed-forwards where blocks are mixers or feed-forwards, not both (Nemotron-H)."""
-    pattern = text.get("hybrid_override_pattern")
-    if not isinstance(pattern, str):
-        return 0
-    matrices = 3 if made.gated else 2
-    feed_forward = matrices * made.hidden * made.ffn_hidden + made.hidden  # and its norm
-    return (sum(sign in "-E" for sign in pattern) - made.layers) * feed_forward if not made.experts else 0
-
-
-def _number(text: Config, *names: str, default: int = 0) -> int:
-    return next((int(text[name]) for name in names if isinstance(text.get(name), (int, float)) and text[name]), default)
-
-
-def _gated_delta(made: Architecture, text: Config) -> int:
+def gated_delta(d: Decoder) -> Mixer:
     """Count a gated delta net: queries, keys, values, gate, two scalars a head, a short convolution, output."""
-    heads = _number(text, "linear_num_value_heads")
-    if not heads:
-        return 0
-    width = _number(text, "linear_value_head_dim")
-    keys = _number(text, "linear_num_key_heads") * _number(text, "linear_key_head_dim")
-    values = heads * width
-    convolution = (2 * keys + values) * _number(text, "linear_conv_kernel_dim", default=4)
-    return made.hidden * (2 * keys + 2 * values + 2 * heads) + values * made.hidden + convolution + 2 * heads + width
+    f, h = d.fields, d.hidden
+    heads, width = f.number("linear_num_value_heads"), f.number("linear_value_head_dim")
+    key_heads, key_dim = f.number("linear_num_key_heads"), f.number("linear_key_head_dim")
+    keys, values, kernel = key_heads * key_dim, heads * width, f.number("linear_conv_kernel_dim", default=4)
+    weights = h * (2 * keys + 2 * values + 2 * heads) + values * h
+    state = heads * width * key_dim + (2 * keys + values) * (kernel - 1)
+    return Mixer(weights, (2 * keys + values) * kernel + 2 * heads + width, (), state, True)
 
 
-def _kimi_delta(made: Architecture, text: Config) -> int:
+def kimi_delta(d: Decoder) -> Mixer:
     """Count Kimi delta attention: queries, keys, values, output, low-rank decay and gate, short convolutions."""
-    inner = text.get("linear_attn_config")
-    if not isinstance(inner, Mapping) or not inner.get("num_heads"):
-        return 0
-    heads, width = int(inner["num_heads"]), int(inner["head_dim"])
-    joint = heads * width
-    low_rank = 2 * (made.hidden * width + width * joint)  # decay and output gate
-    kernel = int(inner.get("short_conv_kernel_size") or 4)
-    return 4 * made.hidden * joint + low_rank + made.hidden * heads + 3 * joint * kernel + joint + heads + width
+    f, h = d.fields.part("linear_attn_config") or d.fields, d.hidden
+    heads, width = f.number("num_heads", "linear_num_heads"), f.number("head_dim", "linear_head_dim")
+    joint, kernel = heads * width, f.number("short_conv_kernel_size", "linear_conv_kernel_dim", default=4)
+    weights = 4 * h * joint + 2 * (h * width + width * joint) + h * heads
+    return Mixer(weights, 3 * joint * kernel + joint + heads + width, (), joint * width + 3 * joint * (kernel - 1), True)
 
 
-def _mamba2(made: Architecture, text: Config) -> int:
-    """Count a Mamba-2 mixer: gate, values, states and step sizes, a short convolution, output."""
-    heads = _number(text, "mamba_n_heads", "mamba_num_heads")
-    if not heads:
-        return 0
-    inner = heads * _number(text, "mamba_d_head", "mamba_head_dim", default=64)
-    groups = _number(text, "mamba_n_groups", "n_groups", default=1)
-    states = groups * _number(text, "mamba_d_state", "ssm_state_size", default=128)
-    kernel = _number(text, "mamba_d_conv", "conv_kernel", default=4)
-    projections = made.hidden * (2 * inner + 2 * states + heads) + inner * made.hidden
-    return projections + (inner + 2 * states) * (kernel + 1) + 3 * heads + inner
+def mamba2(d: Decoder) -> Mixer:
+    """Count a Mamba-2 mixer: gate, values, states and step sizes, a short convolution, output (arXiv:2405.21060)."""
+    f, h = d.fields, d.hidden
+    heads = f.number("mamba_n_heads", "mamba_num_heads", "n_mamba_heads")
+    inner = heads * (f.number("mamba_d_head", "mamba_head_dim", "mamba_headdim") or -(-_inner(d) // max(heads, 1)))
+    if d.kind == "falcon_h1":
+        inner = f.number("mamba_d_ssm") or inner
+    states = f.number("mamba_n_groups", "n_groups", "mamba_ngroups", default=1) * f.number(
+        "mamba_d_state", "ssm_state_size", default=128
+    )
+    kernel = f.number("mamba_d_conv", "conv_kernel", default=4)
+    channels = inner + 2 * states
+    weights = h * (2 * inner + 2 * states + heads) + inner * h
+    biases = (2 * inner + 2 * states + heads + h) if f.flag("mamba_proj_bias", "add_bias_linear") else 0
+    normed = inner if f.flag("mamba_rms_norm", default=d.kind != "falcon_h1") else 0
+    bias = channels if f.flag("use_conv_bias", "mamba_conv_bias", default=True) else 0
+    per_group = states // max(1, f.number("mamba_n_groups", "n_groups", "mamba_ngroups", default=1))
+    return Mixer(
+        weights, channels * kernel + bias + 3 * heads + normed + biases, (),
+        inner * per_group + channels * (kernel - 1), True,
+    )  # fmt: skip
 
 
-def _mamba1(made: Architecture, text: Config) -> int:
+def _inner(d: Decoder) -> int:
+    return int(d.fields.ratio("mamba_expand", d.fields.ratio("expand", 2.0)) * d.hidden)
+
+
+def mamba1(d: Decoder) -> Mixer:
     """Count a Mamba mixer: gate and values, a short convolution, selective states and step sizes, output."""
-    states = _number(text, "mamba_d_state")
-    if not states:
-        return 0
-    inner = _number(text, "mamba_expand", default=2) * made.hidden
-    rank = _number(text, "mamba_dt_rank", default=-(-made.hidden // 16))
-    kernel = _number(text, "mamba_d_conv", default=4)
-    selection = inner * (rank + 2 * states) + rank * inner + inner + inner * states + inner
-    return 2 * made.hidden * inner + inner * (kernel + 1) + selection + inner * made.hidden + rank + 2 * states
+    f, h, inner = d.fields, d.hidden, _inner(d)
+    states, kernel = f.number("mamba_d_state", default=16), f.number("mamba_d_conv", default=4)
+    given = f.raw("mamba_dt_rank")
+    rank = -(-h // 16) if given in (None, "auto") else f.whole("mamba_dt_rank", given)
+    weights = 2 * h * inner + inner * (rank + 2 * states) + rank * inner + inner * h
+    others = inner * (kernel + 1) + inner + inner * states + inner + rank + 2 * states
+    return Mixer(weights, others, (), inner * (states + kernel - 1), True)
 
 
-def _lightning(made: Architecture, text: Config) -> int:
+def lightning(d: Decoder) -> Mixer:
     """Count lightning attention: queries, keys, values, gate and output over all heads, and a norm."""
-    if not isinstance(text.get("attn_type_list"), list):
-        return 0
-    joint = made.heads * made.head_dim
-    return 5 * made.hidden * joint + joint
+    joint = d.heads * d.head_dim
+    return Mixer(5 * d.hidden * joint, joint, (), joint * d.head_dim, True)
 
 
-def _short_convolution(made: Architecture, text: Config) -> int:
+def short_convolution(d: Decoder) -> Mixer:
     """Count a gated short convolution: three projections in, the kernel, one out (LFM2)."""
-    kernel = _number(text, "conv_L_cache")
-    return 4 * made.hidden * made.hidden + kernel * made.hidden if kernel else 0
+    h, kernel = d.hidden, d.fields.number("conv_L_cache", default=3)
+    bias = 5 * h if d.fields.flag("conv_bias") else 0
+    return Mixer(4 * h * h, kernel * h + bias, (), h * kernel, True)
+
+
+def recurrent_unit(d: Decoder) -> Mixer:
+    """Count Griffin's recurrent block: two branches, a convolution, a gated linear recurrence by heads, output."""
+    f, h = d.fields, d.hidden
+    width, kernel = f.number("lru_width") or h, f.number("conv1d_width", default=4)
+    gates = 2 * d.heads * (width // d.heads) ** 2
+    others = 2 * width + h + width * (kernel + 1) + width + 2 * width
+    return Mixer(3 * h * width + gates, others, (), width * kernel, True)
+
+
+NAMED: dict[str, Callable[[Decoder], Mixer]] = {
+    "gated_delta": gated_delta, "kimi_delta": kimi_delta, "mamba2": mamba2, "mamba1": mamba1, "lightning": lightning,
+    "short_convolution": short_convolution, "recurrent_unit": recurrent_unit,
+}  # fmt: skip
+_SIGNS = (
+    ("linear_num_value_heads", gated_delta), ("linear_attn_config", kimi_delta), ("linear_num_heads", kimi_delta),
+    ("mamba_n_heads", mamba2), ("mamba_num_heads", mamba2), ("n_mamba_heads", mamba2), ("mamba_d_state", mamba1),
+    ("conv_L_cache", short_convolution), ("lru_width", recurrent_unit),
+)  # fmt: skip
+
+
+def linear_mixer(d: Decoder) -> Mixer:
+    """Return the mixer of the layers that do not attend: the family's, else the one whose keys are there."""
+    if d.family.linear:
+        return NAMED[d.family.linear](d)
+    found = next((mixer for key, mixer in _SIGNS if key in d.fields), None)
+    if found is None:
+        raise d.fields.fail("has layers that do not attend, but no key says what they do instead")
+    return found(d)

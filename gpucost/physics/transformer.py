@@ -12,15 +12,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gpucost.physics.blocks import NORM_VECTORS, Sums, sums_of
 from gpucost.physics.columns import Columns, Flags, Floats, remembered
 from gpucost.types import Architecture
-
-NORM_VECTORS = {"rms": 1.0, "ln": 2.0, "ln_w": 1.0, "ln_np": 0.0}
 
 
 @dataclass(frozen=True, slots=True)
 class Shape(Columns):
-    """Architectures as arrays: the numeric fields of `Architecture`, its words as flags and counts."""
+    """Architectures as arrays: the dimensions that most layers share, and sums over the blocks of all layers."""
 
     layers: Floats
     hidden: Floats
@@ -34,24 +33,45 @@ class Shape(Columns):
     shared_experts: Floats
     expert_ffn_hidden: Floats
     shared_ffn_hidden: Floats
-    first_dense_layers: Floats
-    moe_layer_step: Floats
     q_lora_rank: Floats
     kv_lora_rank: Floats
     qk_nope_dim: Floats
     qk_rope_dim: Floats
     v_head_dim: Floats
-    window_tokens: Floats
-    window_layers: Floats
-    linear_layers: Floats
     mtp_layers: Floats
     position_parameters: Floats
     extra_parameters: Floats
+    embedding_weights: Floats  # of the token embedding
+    final_norm: Floats  # parameters of the last norm where no block or extra holds it
+    # sums over the layers
+    attention_weights: Floats
+    dense_weights: Floats
+    routed_weights: Floats
+    visited_weights: Floats
+    shared_weights: Floats
+    router_weights: Floats
+    norm_weights: Floats
+    other_weights: Floats
+    reused_weights: Floats
+    moe_layers: Floats
+    full_layers: Floats
+    full_values: Floats
+    full_pair_flop: Floats
+    full_decode_flop: Floats
+    window_layers: Floats
+    window_tokens: Floats
+    window_values: Floats
+    window_pair_flop: Floats
+    window_decode_flop: Floats
+    selected_tokens: Floats
+    selected_values: Floats
+    selected_pair_flop: Floats
+    selected_decode_flop: Floats
+    linear_layers: Floats
+    state_values: Floats
     gated: Flags
     tied_embeddings: Flags
     mla: Flags  # multi-head latent attention
-    qkv_bias: Flags  # biases on queries, keys and values
-    all_bias: Flags  # biases on every projection: the older style with full layer norm
     norm_vectors: Floats  # vectors of the hidden width in one norm: 1 (weight), 2 (and bias) or 0
 
 
@@ -61,14 +81,19 @@ def stack(architectures: Sequence[Architecture]) -> Shape:
         "gated": [a.gated for a in architectures],
         "tied_embeddings": [a.tied_embeddings for a in architectures],
         "mla": [a.attention == "mla" for a in architectures],
-        "qkv_bias": [a.qkv_bias for a in architectures],
-        "all_bias": [a.qkv_bias and a.norm == "ln" for a in architectures],
     }
     columns: dict[str, Any] = {name: np.array(values, dtype=np.bool_) for name, values in flags.items()}
-    columns["norm_vectors"] = np.array([NORM_VECTORS[a.norm] for a in architectures], dtype=np.float64)
+    numbers: dict[str, list[float]] = {
+        "norm_vectors": [NORM_VECTORS[a.norm] for a in architectures],
+        "embedding_weights": [a.vocab * (a.embedding_width or a.hidden) for a in architectures],
+        "final_norm": [0 if a.blocks else NORM_VECTORS[a.norm] * a.hidden for a in architectures],
+    }
+    sums = [sums_of(a) for a in architectures]
     for name in Shape.names():
         if name not in columns:
-            columns[name] = np.array([getattr(a, name) for a in architectures], dtype=np.float64)
+            values = numbers.get(name) or [getattr(found if name in Sums._fields else a, name)
+                                           for found, a in zip(sums, architectures, strict=True)]  # fmt: skip
+            columns[name] = np.array(values, dtype=np.float64)
     return Shape(**columns)
 
 
@@ -89,7 +114,7 @@ class Parts(Columns):
 
 @remembered
 def moe_layers(shape: Shape) -> Floats:
-    """Return the layers that are a mixture of experts: every n-th after the leading dense ones.
+    """Return the layers that are a mixture of experts.
 
     >>> from gpucost.types import Architecture
     >>> v3 = Architecture("v3", "", 61, 7168, 128, 128, 192, 18432, True, 129280, False, experts=256,
@@ -97,8 +122,7 @@ def moe_layers(shape: Shape) -> Floats:
     >>> moe_layers(stack([v3]))
     array([58.])
     """
-    after = np.floor((shape.layers - shape.first_dense_layers) / np.maximum(shape.moe_layer_step, 1))
-    return np.where(shape.experts > 0, after, 0.0)
+    return shape.moe_layers
 
 
 @remembered
@@ -121,17 +145,8 @@ def output_width(shape: Shape) -> Floats:
 
 @remembered
 def attention_matrix_parameters(shape: Shape) -> Floats:
-    """Return the weights of one layer's attention projections, without biases and norms.
-
-    Q, K, V and O of widths heads·d, kv·d, kv·d, heads·d; for MLA the low-rank factors of queries and of the
-    joint key-value latent (DeepSeek-V2, arXiv:2405.04434, eq. 9-19).
-    """
-    h, q = shape.hidden, query_width(shape)
-    plain = h * (2 * q + 2 * shape.kv_heads * shape.head_dim)
-    queries = np.where(shape.q_lora_rank > 0, shape.q_lora_rank * (h + q), h * q)
-    latent = h * (shape.kv_lora_rank + shape.qk_rope_dim)
-    expanded = shape.kv_lora_rank * shape.heads * (shape.qk_nope_dim + shape.v_head_dim)
-    return np.where(shape.mla, queries + latent + expanded + output_width(shape) * h, plain)
+    """Return the weights of one layer's mixer, averaged over the layers, without biases and norms."""
+    return shape.attention_weights / shape.layers
 
 
 @remembered
@@ -145,23 +160,16 @@ def parameter_parts(shape: Shape) -> Parts:
     >>> print(int(total_parameters(stack([llama]))[0]))
     6738415616
     """
-    h, moe, matrices = shape.hidden, moe_layers(shape), ffn_matrices(shape)
-    dense = shape.layers - moe
-    qkv_bias = np.where(shape.qkv_bias & ~shape.mla, query_width(shape) + 2 * shape.kv_heads * shape.head_dim, 0.0)
-    attention = attention_matrix_parameters(shape) + qkv_bias + np.where(shape.all_bias, h, 0.0)
-    ffn_bias = np.where(shape.all_bias, shape.ffn_hidden * (matrices - 1) + h, 0.0)
-    latent_norms = np.where(shape.mla, shape.q_lora_rank + shape.kv_lora_rank, 0.0)
-    embedding = shape.vocab * h
     return Parts(
-        input_embedding=embedding + shape.position_parameters,
-        output_embedding=np.where(shape.tied_embeddings, 0.0, embedding),
-        attention=shape.layers * attention,
-        dense_ffn=dense * (matrices * h * shape.ffn_hidden + ffn_bias),
-        routed_experts=moe * shape.experts * matrices * h * shape.expert_ffn_hidden,
-        shared_experts=moe * shape.shared_experts * matrices * h * shape.shared_ffn_hidden,
-        router=moe * shape.experts * h,
-        norms=shape.norm_vectors * h * (2 * shape.layers + 1) + shape.layers * latent_norms,
-        extra=shape.extra_parameters,
+        input_embedding=shape.embedding_weights + shape.position_parameters,
+        output_embedding=np.where(shape.tied_embeddings, 0.0, shape.embedding_weights),
+        attention=shape.attention_weights,
+        dense_ffn=shape.dense_weights,
+        routed_experts=shape.routed_weights,
+        shared_experts=shape.shared_weights,
+        router=shape.router_weights,
+        norms=shape.norm_weights + shape.final_norm,
+        extra=shape.other_weights + shape.extra_parameters,
     )
 
 
@@ -174,8 +182,7 @@ def total_parameters(shape: Shape) -> Floats:
 
 def idle_expert_parameters(shape: Shape) -> Floats:
     """Return the parameters of the routed experts that a token does not visit."""
-    share = 1 - shape.experts_per_token / np.maximum(shape.experts, 1)
-    return parameter_parts(shape).routed_experts * np.where(shape.experts > 0, share, 0.0)
+    return shape.routed_weights - shape.visited_weights
 
 
 def active_parameters(shape: Shape) -> Floats:
@@ -187,10 +194,11 @@ def active_parameters(shape: Shape) -> Floats:
 def compute_parameters(shape: Shape) -> Floats:
     """Return the active parameters without the input embedding, whose look-up multiplies nothing.
 
-    A tied embedding counts once, as the output projection. This is the N of 6·N in the MFU of this package.
+    A tied embedding counts once, as the output projection; weights that several layers share count as often as they
+    are applied. This is the N of 6·N in the MFU of this package.
     """
-    lookup = np.where(shape.tied_embeddings, 0.0, shape.vocab * shape.hidden)
-    return active_parameters(shape) - lookup - shape.position_parameters
+    lookup = np.where(shape.tied_embeddings, 0.0, shape.embedding_weights)
+    return active_parameters(shape) - lookup - shape.position_parameters + shape.reused_weights
 
 
 @remembered
@@ -229,10 +237,9 @@ def expert_ffn_flop(shape: Shape) -> Floats:
 
 @remembered
 def layers_linear_flop(shape: Shape) -> Floats:
-    """Return the FLOP per token of all layers' matrices, forward, without logits."""
-    moe = moe_layers(shape)
-    ffn = (shape.layers - moe) * dense_ffn_flop(shape) + moe * expert_ffn_flop(shape)
-    return shape.layers * attention_linear_flop(shape) + ffn
+    """Return the FLOP per token of all layers' matrices, forward, without logits: 2 per weight that it meets."""
+    met = shape.attention_weights + shape.dense_weights + shape.visited_weights + shape.shared_weights
+    return 2 * (met + shape.router_weights + shape.reused_weights)
 
 
 def logits_flop(shape: Shape) -> Floats:
@@ -268,9 +275,9 @@ def mean_context(sequence_tokens: ArrayLike, window_tokens: ArrayLike = 0.0, cau
 
 def attended_keys(shape: Shape, sequence_tokens: ArrayLike, causal: bool | Flags = True) -> Floats:
     """Return the keys that a token attends to, summed over the layers; linear mixers attend to none."""
-    full = np.maximum(shape.layers - shape.window_layers - shape.linear_layers, 0) + shape.mtp_layers
     s = np.asarray(sequence_tokens, dtype=np.float64)
-    return full * mean_context(s, 0.0, causal) + shape.window_layers * mean_context(s, shape.window_tokens, causal)
+    full = (shape.full_layers + shape.mtp_layers) * mean_context(s, 0.0, causal)
+    return full + shape.window_layers * mean_context(s, shape.window_tokens, causal)
 
 
 def attention_flop(shape: Shape, sequence_tokens: ArrayLike, causal: bool | Flags = True) -> Floats:
@@ -283,8 +290,15 @@ def attention_flop(shape: Shape, sequence_tokens: ArrayLike, causal: bool | Flag
     >>> attention_flop(stack([gpt3]), [2048.0]) == 4 * 96 * 12288 * 1024
     array([ True])
     """
-    per_key = 2 * (query_width(shape) + output_width(shape))
-    return per_key * attended_keys(shape, sequence_tokens, causal)
+    s = np.asarray(sequence_tokens, dtype=np.float64)
+    full = (shape.full_pair_flop + _prediction_flop(shape)) * mean_context(s, 0.0, causal)
+    window = shape.window_pair_flop * mean_context(s, shape.window_tokens, causal)
+    return full + window + shape.selected_pair_flop * mean_context(s, shape.selected_tokens, causal)
+
+
+def _prediction_flop(shape: Shape) -> Floats:
+    """Return the FLOP per key of the attention of multi-token prediction, whose layers attend to everything."""
+    return shape.mtp_layers * 2 * (query_width(shape) + output_width(shape))
 
 
 def model_flop(shape: Shape, sequence_tokens: ArrayLike, causal: bool | Flags = True) -> Floats:
@@ -293,8 +307,7 @@ def model_flop(shape: Shape, sequence_tokens: ArrayLike, causal: bool | Flags = 
     Forward once, backward twice (arXiv:2204.02311, appendix B, with the causal half). Recomputation and
     multi-token prediction are work of the recipe, not of the model.
     """
-    per_key = 2 * (query_width(shape) + output_width(shape))
-    prediction = shape.mtp_layers * per_key * mean_context(sequence_tokens, 0.0, causal)
+    prediction = _prediction_flop(shape) * mean_context(sequence_tokens, 0.0, causal)
     return 6 * compute_parameters(shape) + 3 * (attention_flop(shape, sequence_tokens, causal) - prediction)
 
 
@@ -319,8 +332,9 @@ def hardware_flop(
 
 @remembered
 def kv_values_per_token(shape: Shape) -> Floats:
-    """Return the cached values per token and attending layer: 2·kv·d, or the MLA latent with its rotary key."""
-    return np.where(shape.mla, shape.kv_lora_rank + shape.qk_rope_dim, 2 * shape.kv_heads * shape.head_dim)
+    """Return the cached values per token of an attending layer, averaged over them: 2·kv·d, or the MLA latent."""
+    attending = np.maximum(shape.full_layers + shape.window_layers, 1)
+    return (shape.full_values + shape.window_values + shape.selected_values) / attending
 
 
 def kv_bytes_per_token(shape: Shape, bytes_per_value: ArrayLike = 2.0) -> Floats:
@@ -328,17 +342,16 @@ def kv_bytes_per_token(shape: Shape, bytes_per_value: ArrayLike = 2.0) -> Floats
 
     Llama 3 8B in bf16 by hand: 2 · 8 · 128 · 32 layers · 2 bytes = 131,072.
     """
-    caching = np.maximum(shape.layers - shape.linear_layers, 0)
-    return caching * kv_values_per_token(shape) * np.asarray(bytes_per_value, dtype=np.float64)
+    kept = shape.full_values + shape.window_values + shape.selected_values
+    return kept * np.asarray(bytes_per_value, dtype=np.float64)
 
 
 def kv_bytes_per_sequence(shape: Shape, context_tokens: ArrayLike, bytes_per_value: ArrayLike = 2.0) -> Floats:
     """Return the bytes of cache of one sequence: full layers keep all tokens, windowed layers the last ones."""
     tokens = np.asarray(context_tokens, dtype=np.float64)
-    full = np.maximum(shape.layers - shape.window_layers - shape.linear_layers, 0)
     windowed = np.where(shape.window_tokens > 0, np.minimum(tokens, shape.window_tokens), tokens)
-    kept = full * tokens + shape.window_layers * windowed
-    return kept * kv_values_per_token(shape) * np.asarray(bytes_per_value, dtype=np.float64)
+    kept = (shape.full_values + shape.selected_values) * tokens + shape.window_values * windowed
+    return kept * np.asarray(bytes_per_value, dtype=np.float64)
 
 
 def weight_bytes(shape: Shape, bytes_per_parameter: ArrayLike = 2.0) -> Floats:

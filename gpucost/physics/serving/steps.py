@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpucost.physics import transformer
+from gpucost.physics.blocks import Sums
 from gpucost.physics.columns import Columns, Flags, Floats
 from gpucost.physics.serving.efficiency import Rates
 from gpucost.physics.transformer import Shape
@@ -20,6 +21,7 @@ BEND = 2.5  # exponent of the smooth maximum of reading and multiplying
 HOST_BEND = 3.0  # exponent of the smooth maximum of device and host
 USABLE_MEMORY = 0.90  # share of the device memory that engines take by default
 RESERVED_GB = 3.0  # workspace, graphs and buffers per accelerator
+CACHE_LAWS = frozenset(Sums._fields)  # what a shape and the work of serving share
 PROMPT_CHUNK_TOKENS = 512.0  # tokens of a prompt that follow each other through pipeline stages
 
 
@@ -37,14 +39,23 @@ class Work(Columns):
     experts_per_token: Floats
     head: Floats  # output projection
     latent: Floats  # 1 for multi-head latent attention
-    cached_values: Floats  # per token and attending layer
     cache_heads: Floats  # ranks over which the cache can be divided
+    # how layers attend: to everything, within a window, to a selection; values and FLOP are summed over the layers
     full_layers: Floats
+    full_values: Floats
+    full_pair_flop: Floats
+    full_decode_flop: Floats
     window_layers: Floats
     window_tokens: Floats
+    window_values: Floats
+    window_pair_flop: Floats
+    window_decode_flop: Floats
+    selected_tokens: Floats
+    selected_values: Floats
+    selected_pair_flop: Floats
+    selected_decode_flop: Floats
     linear_layers: Floats
-    prompt_flop_per_pair: Floats  # per query, key and layer
-    decode_flop_per_key: Floats  # per key and layer
+    state_values: Floats  # recurrent state of one sequence
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,10 +142,8 @@ def work_of(shape: Shape) -> Work:
     arXiv:2405.04434, section 2.1.2); its cache is one latent per token, which no rank can divide.
     """
     parts, moe = transformer.parameter_parts(shape), transformer.moe_layers(shape)
-    heads_wide = transformer.query_width(shape) + transformer.output_width(shape)
-    per_pair = 2 * heads_wide
-    latent = 2 * shape.heads * (2 * shape.kv_lora_rank + shape.qk_rope_dim)
-    routed = np.where(shape.experts > 0, parts.routed_experts / np.maximum(moe * shape.experts, 1), 0.0)
+    routed = np.where(moe > 0, parts.routed_experts / np.maximum(moe * shape.experts, 1), 0.0)
+    laws = {name: getattr(shape, name) for name in Work.names() if name in CACHE_LAWS}
     return Work(
         layers=shape.layers,
         hidden=shape.hidden,
@@ -143,17 +152,11 @@ def work_of(shape: Shape) -> Work:
         expert=routed,
         moe_layers=moe,
         expert_count=shape.experts,
-        experts_per_token=shape.experts_per_token,
-        head=shape.vocab * shape.hidden,
+        experts_per_token=np.where(moe > 0, shape.visited_weights / np.maximum(moe * routed, 1), 0.0),
+        head=shape.embedding_weights,
         latent=shape.mla.astype(np.float64),
-        cached_values=transformer.kv_values_per_token(shape),
         cache_heads=np.where(shape.mla, 1.0, np.maximum(shape.kv_heads, 1)),
-        full_layers=np.maximum(shape.layers - shape.window_layers - shape.linear_layers, 0),
-        window_layers=shape.window_layers,
-        window_tokens=shape.window_tokens,
-        linear_layers=shape.linear_layers,
-        prompt_flop_per_pair=per_pair,
-        decode_flop_per_key=np.where(shape.mla, latent, per_pair),
+        **laws,
     )
 
 
@@ -230,29 +233,48 @@ def offloaded_s(case: Case) -> Floats:
 
 def keys_per_layer(work: Work, context: Floats) -> Floats:
     """Return the cached tokens that one new token reads, summed over the layers; windows cap theirs."""
-    window = np.minimum(context, np.maximum(work.window_tokens, 1.0))
-    return work.full_layers * context + work.window_layers * window
+    return work.full_layers * context + work.window_layers * _windowed(work, context)
+
+
+def _windowed(work: Work, context: Floats) -> Floats:
+    return np.minimum(context, np.maximum(work.window_tokens, 1.0))
+
+
+def _selected(work: Work, context: Floats) -> Floats:
+    return np.minimum(context, np.maximum(work.selected_tokens, 1.0))
+
+
+def kept_values(work: Work, context: Floats) -> Floats:
+    """Return the values that one sequence keeps: those of all tokens, of a window, and its recurrent state."""
+    everything = (work.full_values + work.selected_values) * context
+    return everything + work.window_values * _windowed(work, context) + work.state_values
+
+
+def read_values(work: Work, context: Floats) -> Floats:
+    """Return the values that one new token reads: of a selection only the selected ones."""
+    within = work.window_values * _windowed(work, context) + work.selected_values * _selected(work, context)
+    return work.full_values * context + within + work.state_values
 
 
 def cache_read_s(case: Case, sequences: Floats, context: Floats) -> Floats:
     """Return the time in which a step's attention reads the cache of all running sequences."""
     w, p, r = case.work, case.placement, case.rates
-    per_rank = sequences / p.data * keys_per_layer(w, context)
-    divided = np.minimum(p.tensor, w.cache_heads)
-    reading = seconds_to_read(per_rank * w.cached_values / divided, case.bytes.cache, case, r.cache)
-    flop = per_rank * w.decode_flop_per_key / p.tensor
+    local, divided = sequences / p.data, np.minimum(p.tensor, w.cache_heads)
+    reading = seconds_to_read(local * read_values(w, context) / divided, case.bytes.cache, case, r.cache)
+    flop = w.full_decode_flop * context + w.window_decode_flop * _windowed(w, context)
+    flop = local * (flop + w.selected_decode_flop * _selected(w, context)) / p.tensor
     bound = smooth_max(reading, flop / (case.chip.half_tflops * TERA * r.matrix_half))
-    return np.maximum(bound, keys_per_layer(w, context) * r.serial_key_ns * NANO)
+    return np.maximum(bound, keys_per_layer(w, context) * r.serial_key_ns * 1e-9)
 
 
 def prompt_attention_s(case: Case, prompts: Floats, prompt_tokens: Floats) -> Floats:
     """Return the time of attention within prompts: causal pairs of the tokens that no prefix cache holds."""
     w, p = case.work, case.placement
     fresh = prompt_tokens * (1 - case.options.prefix_hit)
-    pairs = w.full_layers * fresh * (prompt_tokens - fresh / 2)
-    pairs = pairs + w.window_layers * fresh * np.minimum(prompt_tokens, np.maximum(w.window_tokens, 1.0))
-    flop = prompts / p.data * pairs * w.prompt_flop_per_pair / p.tensor
-    return flop / (case.chip.half_tflops * TERA * case.rates.attention)
+    flop = w.full_pair_flop * fresh * (prompt_tokens - fresh / 2)
+    flop = flop + w.window_pair_flop * fresh * _windowed(w, prompt_tokens)
+    flop = flop + w.selected_pair_flop * fresh * np.minimum(_selected(w, prompt_tokens), prompt_tokens - fresh / 2)
+    return prompts / p.data * flop / p.tensor / (case.chip.half_tflops * TERA * case.rates.attention)
 
 
 def latency_s(case: Case) -> Floats:
@@ -374,7 +396,7 @@ def weight_bytes(case: Case) -> Floats:
 def cache_bytes_per_sequence(case: Case, context: Floats) -> Floats:
     """Return the cache of one sequence over all ranks; heads fewer than ranks are repeated."""
     repeated = np.maximum(case.placement.tensor / case.work.cache_heads, 1.0)
-    return keys_per_layer(case.work, context) * case.work.cached_values * case.bytes.cache * repeated
+    return kept_values(case.work, context) * case.bytes.cache * repeated
 
 
 def free_memory_bytes(case: Case) -> Floats:

@@ -1,0 +1,149 @@
+"""A language model as its family's rule reads it: the dimensions that every layer shares, and the traits of the family."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from gpucost.architectures.fields import MOST_LAYERS, Fields
+from gpucost.types import Block
+
+VECTORS = {"rms": 1, "ln": 2, "ln_w": 1, "ln_np": 0}  # of the hidden width in one norm
+
+LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers")
+HIDDEN = ("hidden_size", "n_embd", "d_model", "dim", "model_dim", "hidden_dim")
+HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "decoder_attention_heads", "attention_heads")
+KV_HEADS = (
+    "num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads", "multi_query_group_num", "kv_n_heads",
+    "num_query_groups", "num_attention_groups",
+)  # fmt: skip
+HEAD_DIM = ("head_dim", "kv_channels", "attention_head_dim", "d_kv", "qk_head_dim")
+FFN = (
+    "intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "block_ff_dim", "inner_hidden_size", "d_ff",
+    "decoder_ffn_dim", "ffn_intermediate_size", "hidden_dim_ffn",
+)  # fmt: skip
+VOCAB = ("vocab_size", "padded_vocab_size", "n_vocab")
+SEQUENCE = (
+    "max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len", "max_sequence_length",
+    "model_max_length", "max_seq_length", "max_context_length",
+)  # fmt: skip
+WINDOW = (
+    "sliding_window", "sliding_window_size", "attention_chunk_size", "window_size", "attention_window_size",
+    "local_attention", "swa_window_size",
+)  # fmt: skip
+PREDICTION = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules", "mtp_num_layers", "num_mtp_layers")
+
+
+@dataclass(frozen=True)
+class Family:
+    """What a family of models implies without writing it down. The plain one is Llama."""
+
+    gated: bool = True  # three matrices in a feed-forward, not two
+    norm: str = "rms"
+    norms: int = 2  # of the hidden width in a layer
+    qk_norm: str = ""  # "head" | "wide" | a key that switches norms of each head on
+    bias: str = ""  # always on "qkv", or on "qkvo"
+    key_bias: str = "qkvo"  # what attention_bias means here
+    mlp_bias: bool = False
+    head_bias: bool = False
+    tied: bool = False  # where neither the file nor its class says
+    final_norm: bool = True
+    embedding_norms: int = 0
+    positions: int | None = None  # learned positions, with so many rows beside the longest sequence
+    correction: bool = False  # a correction bias for each expert
+    shared_gate: bool = False
+    gate: str = ""  # of the attention's output: "full" | "head"
+    sinks: str = ""  # "all" | "window"
+    rhythm: int = 0  # one layer in so many attends to everything; the others within the window
+    linear: str = ""  # the mixer of layers that do not attend
+    blocks: "Callable[[Decoder], list[Block]] | None" = None  # the rule of a family unlike others
+    extra: "Callable[[Decoder], int] | None" = None  # parameters beside the layers
+    per_layer: "Callable[[Decoder], int] | None" = None  # small further parameters of each layer
+    understood: bool = True
+
+
+@dataclass
+class Decoder:
+    """The fields of a language model with the family that reads them, and what the rules found on the way."""
+
+    fields: Fields
+    family: Family
+    kind: str
+    warnings: list[str] = field(default_factory=list)
+    lookup: int = 0  # parameters that are looked up, not multiplied by: per-layer embeddings
+
+    def required(self, *names: str) -> int:
+        """Return a dimension that every transformer has."""
+        value = self.fields.maybe(*names)
+        if not value:
+            raise self.fields.fail(
+                f"has no {' or '.join(names[:3])}; it does not look like a transformer's configuration"
+            )
+        return value
+
+    @cached_property
+    def layers(self) -> int:
+        """How many layers there are; listed kinds may say it where no number does."""
+        count = self.required(*LAYERS)
+        if count > MOST_LAYERS:
+            raise self.fields.fail(f"{count} layers makes no sense; no model has as many")
+        return count
+
+    @cached_property
+    def hidden(self) -> int:
+        """Width of the residual stream."""
+        return self.required(*HIDDEN)
+
+    @cached_property
+    def heads(self) -> int:
+        """Query heads of most layers."""
+        return self.required(*HEADS)
+
+    @cached_property
+    def head_dim(self) -> int:
+        """Dimension of a head."""
+        given = self.fields.number(*HEAD_DIM)
+        if not given and self.hidden % self.heads:
+            raise self.fields.fail(
+                f"hidden size {self.hidden} is not a multiple of {self.heads} heads, and head_dim is not given"
+            )
+        return given or self.hidden // self.heads
+
+    @cached_property
+    def kv_heads(self) -> int:
+        """Key-value heads of most layers."""
+        f = self.fields
+        if self.kind in ("falcon", "refinedweb", "refinedwebmodel") and not f.flag("new_decoder_architecture"):
+            return 1 if f.flag("multi_query", default=self.kind != "refinedweb") else self.heads
+        if (self.kind == "gpt_bigcode" and f.flag("multi_query", default=True)) or f.word("attn_type") == "multi_query":
+            return 1
+        if f.values.get("multi_query_attention") is False:
+            return self.heads
+        found = f.number(*KV_HEADS) or self.heads
+        if self.heads % found:
+            raise f.fail(f"{self.heads} query heads cannot share {found} key-value heads evenly")
+        return found
+
+    @cached_property
+    def vocab(self) -> int:
+        """Rows of the embedding."""
+        return self.required(*VOCAB)
+
+    @cached_property
+    def ffn(self) -> int:
+        """Width of a dense feed-forward."""
+        return self.fields.number(*FFN) or 4 * self.hidden
+
+    @cached_property
+    def norm(self) -> int:
+        """Parameters of one norm of the hidden width."""
+        return VECTORS[self.family.norm] * self.hidden
+
+    @cached_property
+    def window(self) -> int:
+        """Tokens of the sliding window or chunk; 0 where there is none."""
+        return self.fields.number(*WINDOW)
+
+    @cached_property
+    def tied(self) -> bool:
+        """Whether input and output embeddings share their weights."""
+        return self.fields.flag("tie_word_embeddings", "share_input_output_layers", default=self.family.tied)

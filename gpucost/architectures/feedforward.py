@@ -1,0 +1,140 @@
+"""Feed-forwards of one layer: dense, or routed experts with shared ones beside them, and which layer has which."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from gpucost.architectures.decoder import Decoder
+from gpucost.types import Block
+
+EXPERTS = (
+    "num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts", "num_moe_experts", "n_experts",
+    "moe_num_primary_experts",
+)  # fmt: skip
+PER_TOKEN = (
+    "num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_top_k", "moe_topk", "moe_k",
+    "top_k_experts", "moe_num_active_primary_experts", "num_selected_experts",
+)  # fmt: skip
+EXPERT_FFN = (
+    "moe_intermediate_size", "expert_intermediate_size", "moe_ffn_hidden_size", "expert_ffn_hidden_size",
+    "moe_ffn_hidden_dim", "intermediate_size_moe",
+)  # fmt: skip
+SHARED = ("n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts")
+SHARED_FFN = (
+    "shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size",
+    "share_expert_dim",
+)  # fmt: skip
+FIRST_DENSE = ("first_k_dense_replace", "moe_layer_start_index", "first_dense_layers", "num_dense_layers")
+STEP = (
+    "decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval", "moe_every_n_layers", "moe_layer_freq",
+    "moe_layer_frequency",
+)  # fmt: skip
+DENSE_FFN = ("intermediate_size_mlp", "prefix_dense_intermediate_size", "dense_intermediate_size")
+
+
+class FeedForward(NamedTuple):
+    """What a layer does to each token by itself."""
+
+    dense: int = 0
+    experts: int = 0
+    per_token: float = 0.0
+    expert: int = 0
+    shared: int = 0
+    router: int = 0
+    others: int = 0
+
+    def into(self, block: Block) -> Block:
+        """Return a block with this feed-forward added."""
+        return replace(
+            block, dense=block.dense + self.dense, experts=self.experts, experts_per_token=self.per_token,
+            expert=self.expert, shared=self.shared, router=self.router, others=block.others + self.others,
+        )  # fmt: skip
+
+
+def matrices(d: Decoder) -> int:
+    """Return the matrices of one feed-forward: three where it is gated, else two."""
+    return 3 if d.family.gated else 2
+
+
+def dense(d: Decoder, width: int) -> FeedForward:
+    """Count a dense feed-forward: h·width a matrix, and biases where the family has them."""
+    biased = d.family.mlp_bias or d.fields.flag("mlp_bias")
+    return FeedForward(
+        dense=matrices(d) * d.hidden * width, others=(matrices(d) - 1) * width + d.hidden if biased else 0
+    )
+
+
+def experts(d: Decoder) -> FeedForward | None:
+    """Count a mixture of experts, or return None where the model has none."""
+    f, h, count = d.fields, d.hidden, d.fields.number(*EXPERTS)
+    if count <= 1 and not f.number(*EXPERT_FFN):
+        return None
+    if count <= 1:
+        return None
+    per_token = f.number(*PER_TOKEN)
+    if not 1 <= per_token <= count:
+        raise f.fail(f"{per_token} experts per token of {count} experts makes no sense")
+    width = f.number(*EXPERT_FFN) or d.ffn
+    joint = f.number(*SHARED_FFN)
+    number = f.number(*SHARED)
+    shared = max(joint, 0) if joint else number * width
+    if joint and number > 1 and "moe_shared_expert_intermediate_size" in f:
+        shared = joint * number
+    others = count if _corrected(d) else 0
+    return FeedForward(
+        experts=count, per_token=per_token, expert=matrices(d) * h * width, shared=matrices(d) * h * shared,
+        router=count * h + (h if d.family.shared_gate and shared else 0), others=others,
+    )  # fmt: skip
+
+
+def _corrected(d: Decoder) -> bool:
+    f = d.fields
+    return d.family.correction or f.word("topk_method") == "noaux_tc" or f.flag("use_routing_bias") or f.flag(
+        "moe_router_enable_expert_bias", "use_expert_bias"
+    )
+
+
+def dense_width(d: Decoder) -> int:
+    """Return the width of the dense layers of a mixture; of every layer where it is none."""
+    return d.fields.number(*DENSE_FFN) or d.ffn
+
+
+def expert_layers(d: Decoder) -> list[bool]:
+    """Return for every layer whether it is a mixture of experts."""
+    f, count = d.fields, d.layers
+    kinds = f.words("mlp_layer_types")
+    if kinds is not None:
+        return _fitting(d, "mlp_layer_types", [kind != "dense" for kind in kinds])
+    for name in ("moe_layer_freq", "moe_layers", "moe_layers_enum"):
+        listed = _listed(d, name)
+        if listed is not None:
+            return listed
+    dense_only = set(f.numbers("mlp_only_layers") or ())
+    period, offset = f.number("expert_layer_period"), f.number("expert_layer_offset")
+    if period:
+        return [i % period == offset for i in range(count)]
+    step, first = max(1, f.number(*STEP, default=1)), f.number(*FIRST_DENSE)
+    last = min(count - 1, f.number("moe_layer_end_index", default=count - 1) if f.values.get("moe_layer_end_index") != -1
+               else count - 1)  # fmt: skip
+    if first > count:
+        raise f.fail(f"{first} leading dense layers of {count} layers makes no sense")
+    phase = 0 if first or "moe_layer_freq" in f else 1
+    return [first <= i <= last and i not in dense_only and (i + phase) % step == 0 for i in range(count)]
+
+
+def _listed(d: Decoder, name: str) -> list[bool] | None:
+    f = d.fields
+    if name == "moe_layers_enum" and isinstance(f.raw(name), str):
+        named = {int(item) for item in f.word(name).split(",") if item.strip().isdigit()}
+        return [i in named for i in range(d.layers)]
+    numbers = f.numbers(name) if isinstance(f.raw(name), list) else None
+    if numbers is None:
+        return None
+    if set(numbers) <= {0, 1} and len(numbers) >= d.layers:
+        return [bool(item) for item in numbers[: d.layers]]
+    return [i in set(numbers) for i in range(d.layers)]
+
+
+def _fitting(d: Decoder, name: str, listed: list[bool]) -> list[bool]:
+    if len(listed) < d.layers:
+        raise d.fields.fail(f"{name} names the kinds of {len(listed)} layers, but there are {d.layers}")
+    return listed[: d.layers]

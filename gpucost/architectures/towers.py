@@ -1,0 +1,1 @@
+def with_towers(made, config, text): return made
