@@ -38,7 +38,13 @@ def heads_of(d: Decoder) -> Heads:
 
 
 def attention(
-    d: Decoder, kind: str, heads: Heads | None = None, window: int = 0, *, keeps: bool = True, shared_values: bool = False
+    d: Decoder,
+    kind: str,
+    heads: Heads | None = None,
+    window: int = 0,
+    *,
+    keeps: bool = True,
+    shared_values: bool = False,
 ) -> Mixer:
     """Count plain, grouped or multi-query attention: h·(q + k + v) + o·h, 2·kv·d values a token.
 
@@ -59,9 +65,8 @@ def attention(
 
 
 def _biases(d: Decoder, query: int, key_value: int) -> int:
-    bias = d.family.bias
-    if not bias and d.fields.flag(*_BIAS_KEYS):
-        bias = d.family.key_bias
+    said = d.fields.flag(*_BIAS_KEYS)
+    bias = d.family.bias or (d.family.key_bias if said else "")
     output = "o" in bias if "attention_out_bias" not in d.fields else d.fields.flag("attention_out_bias")
     return (query + key_value if "qkv" in bias else 0) + (d.hidden if output else 0)
 
@@ -91,16 +96,17 @@ class Latent(NamedTuple):
 def latent_of(d: Decoder) -> Latent:
     """Read the ranks of multi-head latent attention; all of them must be there."""
     f = d.fields
+    f.taken.update(("head_dim", "num_key_value_heads", "qk_head_dim"))  # which latent attention has no use for
     needed = {"qk_nope_head_dim": 0, "qk_rope_head_dim": 0, "v_head_dim": 0}
     for name in needed:
         needed[name] = f.number(name)
-        if not needed[name] and name != "qk_nope_head_dim":
+        if name not in f or not (needed[name] or name == "qk_nope_head_dim"):
             raise f.fail(f"multi-head latent attention needs {name}, found {f.raw(name)!r}")
     return Latent(d.heads, f.number("q_lora_rank"), f.number("kv_lora_rank"), *needed.values())
 
 
 def latent(d: Decoder, ranks: Latent | None = None, kind: str = FULL, *, indexer: bool | None = None) -> Mixer:
-    """Count multi-head latent attention (DeepSeek-V2, arXiv:2405.04434, eq. 9-19): one latent and one rotary key cached.
+    """Count multi-head latent attention (arXiv:2405.04434, eq. 9-19): a latent and a rotary key are cached.
 
     With an indexer (DeepSeek-V3.2) every token also keeps an indexer key, and a query attends to `index_topk` tokens.
     """

@@ -1,4 +1,4 @@
-"""A language model as its family's rule reads it: the dimensions that every layer shares, and the traits of the family."""
+"""A language model as its family's rule reads it: the dimensions that layers share, the traits of the family."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -30,7 +30,13 @@ WINDOW = (
     "sliding_window", "sliding_window_size", "attention_chunk_size", "window_size", "attention_window_size",
     "local_attention", "swa_window_size",
 )  # fmt: skip
-PREDICTION = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules", "mtp_num_layers", "num_mtp_layers")
+PREDICTION = (
+    "num_nextn_predict_layers",
+    "mtp_num_hidden_layers",
+    "num_mtp_modules",
+    "mtp_num_layers",
+    "num_mtp_layers",
+)
 
 
 @dataclass(frozen=True)

@@ -88,8 +88,11 @@ def experts(d: Decoder) -> FeedForward | None:
 
 def _corrected(d: Decoder) -> bool:
     f = d.fields
-    return d.family.correction or f.word("topk_method") == "noaux_tc" or f.flag("use_routing_bias") or f.flag(
-        "moe_router_enable_expert_bias", "use_expert_bias"
+    return (
+        d.family.correction
+        or f.word("topk_method") == "noaux_tc"
+        or f.flag("use_routing_bias")
+        or f.flag("moe_router_enable_expert_bias", "use_expert_bias")
     )
 
 
@@ -113,8 +116,9 @@ def expert_layers(d: Decoder) -> list[bool]:
     if period:
         return [i % period == offset for i in range(count)]
     step, first = max(1, f.number(*STEP, default=1)), f.number(*FIRST_DENSE)
-    last = min(count - 1, f.number("moe_layer_end_index", default=count - 1) if f.values.get("moe_layer_end_index") != -1
-               else count - 1)  # fmt: skip
+    last = (
+        count - 1 if f.values.get("moe_layer_end_index") == -1 else f.number("moe_layer_end_index", default=count - 1)
+    )
     if first > count:
         raise f.fail(f"{first} leading dense layers of {count} layers makes no sense")
     phase = 0 if first or "moe_layer_freq" in f else 1

@@ -28,7 +28,7 @@ _HARMLESS = re.compile(
     r"|beam|sample|length_penalty|repetition|bad_words|top_[kp]$|cross_attention|finetuning|problem_type|is_|torchscript"
     r"|reorder|upcast|full_attn|attn_type_id|transform|unk_|sep_|bos_|eos_|model_type|use_mamba|bidirectional|hash|seed"
     r"|num_logits_to_keep|query_pre_attn|num_nextn|mtp|nextn|max_seq|seq_len|sequence_length|n_positions|n_ctx|sep_style"
-    r"|routed_|router_|route_|expert_capacity|capacity|encoder_no_repeat|no_repeat|exponential_decay|causal|ignore|dim_model_base"
+    r"|moe_renorm|expert_group|expert_sel|combination_strat|safe_gate|norm_before|num_kv_heads|elementwise|use_parallel|shared_expert_overlap|use_attention_gate|block_size|routed_|router_|route_|expert_capacity|capacity|encoder_no_repeat|no_repeat|exponential_decay|causal|ignore|dim_model_base"
 )
 
 
@@ -44,9 +44,14 @@ class Fields:
 
     def raw(self, *names: str) -> Any:
         """Return the first of the named keys that the file sets, else that its class sets by default, else None."""
-        self.taken.update(names)
-        given = (known.get(name) for known in (self.values, self.defaults) for name in names)
+        given = (known.get(name) for known in self._known(names) for name in names)
         return next((value for value in given if value is not None), None)
+
+    def _known(self, names: tuple[str, ...]) -> tuple[Mapping[str, Any], ...]:
+        """Return where to look: a key that the file sets, be it to null, leaves no room for the class's default."""
+        self.taken.update(names)
+        said = any(name in self.values for name in names)
+        return (self.values,) if said else (self.values, self.defaults)
 
     def fail(self, problem: str) -> DataError:
         """Return the error that says what is wrong with this file."""
@@ -54,8 +59,7 @@ class Fields:
 
     def maybe(self, *names: str) -> int | None:
         """Return the first of the named keys that is set, as a whole number."""
-        self.taken.update(names)
-        for known in (self.values, self.defaults):
+        for known in self._known(names):
             for name in names:
                 value = known.get(name)
                 if isinstance(value, list) and value and all(item == value[0] for item in value):

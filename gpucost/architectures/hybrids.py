@@ -137,7 +137,8 @@ def _zamba_2_words(d: Decoder) -> list[str]:
 def zamba(d: Decoder) -> list[Block]:
     """Read Zamba: Mamba layers of several heads, one shared transformer block."""
     f, h = d.fields, d.hidden
-    inner, heads = 2 * h, max(1, f.number("n_mamba_heads", default=2))
+    inner = 2 * h
+    f.raw("n_mamba_heads", "mamba_conv_bias", "attention_hidden_size")  # shapes of weights that are counted jointly
     states, kernel = f.number("mamba_d_state", default=16), f.number("mamba_d_conv", default=4)
     rank = f.number("mamba_dt_rank") if isinstance(f.raw("mamba_dt_rank"), int) else -(-h // 16)
     weights = 2 * h * inner + inner * (rank + 2 * states) + rank * inner + inner * h
@@ -158,5 +159,3 @@ def zamba(d: Decoder) -> list[Block]:
             met = True
         layers.append(block)
     return layers
-
-

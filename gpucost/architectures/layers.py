@@ -3,7 +3,17 @@
 from collections.abc import Sequence
 
 from gpucost.architectures.attention import (
-    CHUNK, FULL, LINEAR, NONE, WINDOW, Heads, Mixer, attention, heads_of, latent, latent_of,
+    CHUNK,
+    FULL,
+    LINEAR,
+    NONE,
+    WINDOW,
+    Heads,
+    Mixer,
+    attention,
+    heads_of,
+    latent,
+    latent_of,
 )  # fmt: skip
 from gpucost.architectures.decoder import Decoder
 from gpucost.architectures.feedforward import FeedForward, dense, dense_width, expert_layers, experts
@@ -14,6 +24,11 @@ LINEAR_WORDS = (
     "linear", "mamba", "recurrent", "conv", "ssm", "kda", "gated_delta", "delta", "rwkv", "lightning", "m",
 )  # fmt: skip
 _WORDS = ((WINDOW, ("sliding", "local", "swa", "window")), (CHUNK, ("chunked",)), (NONE, ("skip", "no_op", "identity")))
+_RHYTHMS = (
+    "sliding_window_pattern", "global_attn_every_n_layers", "full_attention_interval", "layer_group_size",
+    "window_pattern",
+    "sliding_window", "no_rope_layer_interval", "attention_layers", "full_attn_idxs", "attn_layer_indices",
+)  # fmt: skip
 _LISTS = ("layer_types", "layers_block_type", "block_types", "attention_types_list", "attn_types", "layer_type_list")
 
 
@@ -34,6 +49,7 @@ def kinds(d: Decoder) -> list[str]:
     """Return the kind of every layer."""
     listed = _listed(d)
     if listed is not None:
+        d.fields.taken.update(_RHYTHMS)
         return listed
     linear = _linear_layers(d)
     attending = _window_kinds(d)
@@ -73,7 +89,9 @@ def _linear_layers(d: Decoder) -> set[int]:
     every = set(range(count))
     for key in ("full_attention_interval", "layer_group_size"):
         if step := f.number(key):
-            return {i for i in every if (i + 1) % step and not (key == "layer_group_size" and i >= count // step * step)}
+            return {
+                i for i in every if (i + 1) % step and not (key == "layer_group_size" and i >= count // step * step)
+            }
     if period := f.number("attn_layer_period"):
         return every - set(range(f.number("attn_layer_offset"), count, period))
     for key in ("attn_layer_indices", "attention_layers_idx", "full_attn_idxs"):
@@ -157,9 +175,7 @@ def usual(d: Decoder) -> list[Block]:
     mixture = experts(d)
     plain = dense(d, dense_width(d) if mixture else shared_only(d))
     sparse = expert_layers(d) if mixture else [False] * d.layers
-    return [
-        block_of(d, made[kind], mixture if mixed else plain) for kind, mixed in zip(listed, sparse, strict=True)
-    ]
+    return [block_of(d, made[kind], mixture if mixed else plain) for kind, mixed in zip(listed, sparse, strict=True)]
 
 
 def shared_only(d: Decoder) -> int:

@@ -1,4 +1,4 @@
-"""Mixers that stand in for attention: gated delta nets, Mamba, lightning attention, short convolutions, and their state.
+"""Mixers that stand in for attention: gated delta nets, Mamba, lightning attention, short convolutions; their state.
 
 A recurrent mixer keeps a state of fixed size per sequence instead of a cache that grows with the context.
 """
@@ -23,10 +23,13 @@ def gated_delta(d: Decoder) -> Mixer:
 def kimi_delta(d: Decoder) -> Mixer:
     """Count Kimi delta attention: queries, keys, values, output, low-rank decay and gate, short convolutions."""
     f, h = d.fields.part("linear_attn_config") or d.fields, d.hidden
-    heads, width = f.number("num_heads", "linear_num_heads"), f.number("head_dim", "linear_head_dim")
+    heads = f.number("linear_num_heads", "num_heads")
+    width = f.number("linear_head_dim") or f.number("head_dim")
     joint, kernel = heads * width, f.number("short_conv_kernel_size", "linear_conv_kernel_dim", default=4)
     weights = 4 * h * joint + 2 * (h * width + width * joint) + h * heads
-    return Mixer(weights, 3 * joint * kernel + joint + heads + width, (), joint * width + 3 * joint * (kernel - 1), True)
+    return Mixer(
+        weights, 3 * joint * kernel + joint + heads + width, (), joint * width + 3 * joint * (kernel - 1), True
+    )
 
 
 def mamba2(d: Decoder) -> Mixer:

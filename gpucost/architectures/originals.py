@@ -7,11 +7,13 @@ from gpucost.architectures.fields import Fields
 from gpucost.errors import DataError
 
 _MISTRAL = {
-    "dim": "hidden_size", "n_layers": "num_hidden_layers", "hidden_dim": "intermediate_size", "n_heads": "num_attention_heads",
-    "n_kv_heads": "num_key_value_heads", "vocab_size": "vocab_size", "head_dim": "head_dim", "norm_eps": "rms_norm_eps",
-    "tied_embeddings": "tie_word_embeddings", "sliding_window": "sliding_window", "max_seq_len": "max_position_embeddings",
-    "max_position_embeddings": "max_position_embeddings", "q_lora_rank": "q_lora_rank", "kv_lora_rank": "kv_lora_rank",
-    "qk_nope_head_dim": "qk_nope_head_dim", "qk_rope_head_dim": "qk_rope_head_dim", "v_head_dim": "v_head_dim",
+    "dim": "hidden_size", "n_layers": "num_hidden_layers", "hidden_dim": "intermediate_size",
+    "n_heads": "num_attention_heads", "n_kv_heads": "num_key_value_heads", "vocab_size": "vocab_size",
+    "head_dim": "head_dim", "norm_eps": "rms_norm_eps", "tied_embeddings": "tie_word_embeddings",
+    "sliding_window": "sliding_window", "max_seq_len": "max_position_embeddings",
+    "max_position_embeddings": "max_position_embeddings", "q_lora_rank": "q_lora_rank",
+    "kv_lora_rank": "kv_lora_rank", "qk_nope_head_dim": "qk_nope_head_dim",
+    "qk_rope_head_dim": "qk_rope_head_dim", "v_head_dim": "v_head_dim",
 }  # fmt: skip
 _MOE = {
     "num_experts": "num_local_experts", "num_experts_per_tok": "num_experts_per_tok",
@@ -23,8 +25,8 @@ _MOE = {
 def translated(config: Mapping[str, Any], file: str) -> Mapping[str, Any]:
     """Return a configuration in the words of config.json; any other is returned as it is.
 
-    >>> translated({"dim": 4096, "n_layers": 32, "n_heads": 32, "multiple_of": 256, "vocab_size": 32000, "norm_eps": 1e-5},
-    ...            "params.json")["intermediate_size"]
+    >>> llama = {"dim": 4096, "n_layers": 32, "n_heads": 32, "multiple_of": 256, "vocab_size": 32000}
+    >>> translated(llama, "params.json")["intermediate_size"]
     11008
     """
     if "dim" not in config or "n_layers" not in config or "n_heads" not in config or "model_type" in config:
@@ -54,9 +56,10 @@ def _llama(config: Mapping[str, Any], file: str) -> dict[str, Any]:
     vocab = config.get("vocab_size")
     if vocab in (None, -1):
         raise DataError("leaves its vocab_size to the tokenizer (-1); set it, such as 32000 for Llama 2", file=file)
+    longest = {"max_position_embeddings": config["max_seq_len"]} if "max_seq_len" in config else {}
     return {
         "model_type": "llama", "hidden_size": width, "num_hidden_layers": config["n_layers"],
         "num_attention_heads": config["n_heads"], "num_key_value_heads": config.get("n_kv_heads") or config["n_heads"],
         "intermediate_size": -(-inner // step) * step, "vocab_size": vocab, "tie_word_embeddings": width < 3500,
-        "torch_dtype": "bfloat16", **({"max_position_embeddings": config["max_seq_len"]} if "max_seq_len" in config else {}),
+        "torch_dtype": "bfloat16", **longest,
     }  # fmt: skip

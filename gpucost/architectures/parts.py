@@ -18,25 +18,27 @@ _NO_ATTENTION = frozenset((
 ))  # fmt: skip
 _ENCODERS = frozenset((
     "bert", "roberta", "xlm-roberta", "xlm-roberta-xl", "deberta", "deberta-v2", "distilbert", "electra", "albert",
-    "modernbert", "mpnet", "camembert", "ernie", "nomic_bert", "eurobert", "gte", "new", "jina_embeddings_v3", "esm",
-    "longformer", "big_bird", "funnel", "layoutlm", "layoutlmv2", "layoutlmv3", "flaubert", "xlm", "xlnet", "mobilebert",
-    "squeezebert", "convbert", "nystromformer", "rembert", "roformer", "roc_bert", "megatron-bert", "ibert", "data2vec-text",
-    "xmod", "luke", "splinter", "canine", "tapas", "markuplm", "fnet", "mra", "yoso", "roberta-prelayernorm", "modernvbert",
-    "embedding_gemma2", "embedding_gemma2_text", "bert-generation", "neobert", "bge", "nllb-moe", "openai_privacy_filter",
+    "modernbert", "mpnet", "camembert", "ernie", "nomic_bert", "eurobert", "gte", "new", "jina_embeddings_v3",
+    "esm", "longformer", "big_bird", "funnel", "layoutlm", "layoutlmv2", "layoutlmv3", "flaubert", "xlm", "xlnet",
+    "mobilebert", "squeezebert", "convbert", "nystromformer", "rembert", "roformer", "roc_bert", "megatron-",
+    "bert", "ibert", "data2vec-text", "xmod", "luke", "splinter", "canine", "tapas", "markuplm", "fnet", "mra",
+    "yoso", "roberta-prelayernorm", "modernvbert", "embedding_gemma2", "embedding_gemma2_text", "bert-generation",
+    "neobert", "bge", "nllb-moe", "openai_privacy_filter",
 ))  # fmt: skip
 _SEQUENCE_TO_SEQUENCE = frozenset((
     "t5", "mt5", "umt5", "bart", "mbart", "whisper", "pegasus", "m2m_100", "marian", "led", "longt5", "blenderbot",
     "blenderbot-small", "prophetnet", "fsmt", "switch_transformers", "t5gemma", "t5gemma2", "udop", "mvp", "plbart",
-    "bigbird_pegasus", "seamless_m4t", "seamless_m4t_v2", "speech_to_text", "pop2piano", "encoder-decoder", "pix2struct",
-    "nllb", "byt5", "florence2",
+    "bigbird_pegasus", "seamless_m4t", "seamless_m4t_v2", "speech_to_text", "pop2piano", "encoder-decoder",
+    "pix2struct", "nllb", "byt5", "florence2",
 ))  # fmt: skip
 _OTHERS = frozenset((
-    "vit", "clip", "siglip", "siglip2", "wav2vec2", "hubert", "resnet", "dinov2", "dinov3_vit", "swin", "beit", "convnext",
-    "detr", "sam", "sam2", "sam3", "segformer", "blip", "align", "altclip", "chinese_clip", "clipseg", "clap", "owlvit",
-    "owlv2", "groupvit", "bark", "encodec", "dac", "vits", "speecht5", "musicgen", "audio-spectrogram-transformer", "timesfm",
-    "patchtst", "informer", "autoformer", "chronos", "wavlm", "mimi", "depth_anything", "grounding-dino", "videomae",
-    "clip_vision_model", "siglip_vision_model", "clip_text_model", "siglip_text_model", "metaclip_2", "colpali", "colqwen2",
-    "diffusion_gemma", "vjepa2", "xclip", "flava", "deit", "hiera", "imagegpt", "decision_transformer",
+    "vit", "clip", "siglip", "siglip2", "wav2vec2", "hubert", "resnet", "dinov2", "dinov3_vit", "swin", "beit",
+    "convnext", "detr", "sam", "sam2", "sam3", "segformer", "blip", "align", "altclip", "chinese_clip", "clipseg",
+    "clap", "owlvit", "owlv2", "groupvit", "bark", "encodec", "dac", "vits", "speecht5", "musicgen",
+    "audio-spectrogram-transformer", "timesfm", "patchtst", "informer", "autoformer", "chronos", "wavlm", "mimi",
+    "depth_anything", "grounding-", "dino", "videomae", "clip_vision_model", "siglip_vision_model",
+    "clip_text_model", "siglip_text_model", "metaclip_2", "colpali", "colqwen2", "diffusion_gemma", "vjepa2",
+    "xclip", "flava", "deit", "hiera", "imagegpt", "decision_transformer",
 ))  # fmt: skip
 _WRONG_CLASSES = ("ForMaskedLM", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")
 

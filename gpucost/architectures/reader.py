@@ -17,6 +17,7 @@ from gpucost.architectures.feedforward import EXPERT_FFN, EXPERTS, PER_TOKEN, SH
 from gpucost.architectures.fields import Fields
 from gpucost.architectures.layers import merged, usual
 from gpucost.architectures.parts import is_language_model, text_part
+from gpucost.architectures.unusual import block_configs
 from gpucost.errors import DataError
 from gpucost.types import Architecture, Block
 
@@ -28,7 +29,9 @@ def read_config(path: str | Path) -> Architecture:
     """Read an architecture from a config.json, or from the config.json (or params.json) of a folder."""
     file = Path(path)
     if file.is_dir():
-        file = next((found for name in ("config.json", "params.json") if (found := file / name).is_file()), file / "config.json")
+        file = next(
+            (found for name in ("config.json", "params.json") if (found := file / name).is_file()), file / "config.json"
+        )
     made = architecture_of(load(file), _name_of(file, load(file)), str(file))
     from gpucost.architectures.storage import beside
 
@@ -76,7 +79,7 @@ def architecture_of(config: Config, name: str, file: str = "config.json") -> Arc
     d = Decoder(fields, family_of(kind, classes) or _by_keys(text), kind)
     made = _assembled(d, name, file)
     made = with_towers(made, config, text)
-    made = stored(made, config, text, fields)
+    made = stored(made, config, text)
     return replace(made, warnings=tuple(dict.fromkeys((*_strangeness(d, kind, classes), *d.warnings, *made.warnings))))
 
 
@@ -99,7 +102,8 @@ def _strangeness(d: Decoder, kind: str, classes: list[str]) -> list[str]:
 
 
 def _assembled(d: Decoder, name: str, file: str) -> Architecture:
-    blocks = merged((d.family.blocks or usual)(d))
+    rule = block_configs if "block_configs" in d.fields else d.family.blocks or usual
+    blocks = merged(rule(d))
     layers = sum(block.count for block in blocks)
     positions = 0 if d.family.positions is None else (d.fields.number(*SEQUENCE) + d.family.positions) * d.hidden
     width = d.fields.number("word_embed_proj_dim")

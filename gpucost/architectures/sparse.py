@@ -1,4 +1,4 @@
-"""Families of latent, compressed, indexed or shared caches: DeepSeek 3.2 and 4, GLM 5, LongCat, Gemma 3n and 4, MiMo."""
+"""Families of latent, compressed, indexed or shared caches: DeepSeek 3.2 and 4, GLM 5, LongCat, Gemma 3n, 4, MiMo."""
 
 from dataclasses import replace
 
@@ -93,9 +93,7 @@ def _compressed(d: Decoder, ratio: int) -> Mixer:
 def axk_1(d: Decoder) -> list[Block]:
     """Read A.X K1: DeepSeek V3 with a norm after each mixture of experts."""
     mixture, plain, mixer = experts(d), dense(d, dense_width(d)), latent(d)
-    return [
-        block_of(d, mixer, mixture if mixed else plain, norms=3 if mixed else 2) for mixed in expert_layers(d)
-    ]
+    return [block_of(d, mixer, mixture if mixed else plain, norms=3 if mixed else 2) for mixed in expert_layers(d)]
 
 
 def longcat(d: Decoder) -> list[Block]:
@@ -120,7 +118,7 @@ def longcat_extra(d: Decoder) -> int:
 
 
 def gemma_3n(d: Decoder) -> list[Block]:
-    """Read Gemma 3n: alternating updates, low-rank residuals, embeddings of each layer, the last layers share caches."""
+    """Read Gemma 3n: alternating updates, low-rank residuals, layer embeddings; the last layers share caches."""
     f, h = d.fields, d.hidden
     inputs, rank, small = f.number("altup_num_inputs"), f.number("laurel_rank"), f.number("hidden_size_per_layer_input")
     beside = 2 * h + inputs * inputs + inputs**3 + inputs * h + 2 * rank * h + h + 2 * small * h + h
@@ -203,10 +201,10 @@ def step_3_5(d: Decoder) -> list[Block]:
     windowed = usual._replace(queries=queries or usual.queries)
     if other and other.number("num_attention_groups"):
         windowed = windowed._replace(keys=other.number("num_attention_groups"))
-    mixed = expert_layers(d) if {"moe_layers_enum", "mlp_layer_types"} & set(f.values) else [i > 2 for i in range(d.layers)]
+    mixed = (
+        expert_layers(d) if {"moe_layers_enum", "mlp_layer_types"} & set(f.values) else [i > 2 for i in range(d.layers)]
+    )
     made = {FULL: attention(d, FULL, usual), WINDOW: attention(d, WINDOW, windowed)}
     layers = zip(kinds(d), mixed, strict=True)
     corrected = mixture._replace(others=mixture.experts) if mixture else None
     return [block_of(d, made[kind], corrected if sparse else plain) for kind, sparse in layers]
-
-

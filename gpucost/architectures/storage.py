@@ -1,3 +1,286 @@
+"""How the published weights are stored: the format of every part, what stays wide, and the bytes of scales.
+
+Read from `quantization_config` (also `compression_config`, `expert_dtype`, and ModelOpt's `hf_quant_config.json` beside
+the file). Embeddings, norms, biases and routers stay in the wide format of `torch_dtype`; so does what the file lists.
+"""
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
 from gpucost.types import Architecture
-def stored(made, config, text, fields): return made
-def beside(made, file): return made
+
+Config = Mapping[str, Any]
+
+_WIDE = {"float32": 4.0, "float": 4.0, "float64": 8.0, "bfloat16": 2.0, "float16": 2.0, "half": 2.0}
+_NAMES = {"float32": "fp32", "float": "fp32", "float16": "fp16", "half": "fp16", "float64": "fp64"}
+_SCALE_BYTES, _BLOCK = 4.0, 128 * 128  # of DeepSeek's blocks
+PARTS = ("attention", "linear", "dense", "experts", "shared", "head")
+# the words of module names that mean each part
+_SIGNS = (
+    ("experts", re.compile(r"(?<!shared_)(?<!shared)experts?(?!_gate)\b|\bexperts?\.")),
+    ("shared", re.compile(r"shared_?experts?(?!_gate)|shared_mlp")),
+    ("attention", re.compile(r"self_attn|attention|\battn\b|cross_attn")),
+    ("linear", re.compile(r"linear_attn|mamba|mixer|\bconv\b|ssm")),
+    ("head", re.compile(r"lm_head|output_layer|embed_out")),
+    ("dense", re.compile(r"mlp|feed_forward|ffn")),
+)
+_LAYER = re.compile(r"layers?\.(\d+)\b")
+_ROUTER = re.compile(r"(gate|router)(\.weight)?\$?$|shared_expert_gate")
+_ELSEWHERE = re.compile(r"vision|visual|audio|multi_modal|mtp|norm|embed_tokens|projector|\bvit\b|mm_")
+
+
+class Format(NamedTuple):
+    """A way to store weights: its name, and bytes a weight with the scales."""
+
+    name: str
+    weight_bytes: float
+
+
+class Stored(NamedTuple):
+    """The formats of the parts of a model: the usual one, another for the experts, and the share kept wide."""
+
+    usual: Format
+    experts: Format
+    wide: dict[str, float]  # part -> share of its layers that stays in the wide format
+
+
+def stored(made: Architecture, config: Config, text: Config) -> Architecture:
+    """Set the native precision and the bytes of the weights as stored."""
+    dtype = str(_first(config, text, "torch_dtype", "dtype") or "bfloat16").rsplit(".", 1)[-1].lower()
+    plain = Format(_NAMES.get(dtype, "bf16"), _WIDE.get(dtype, 2.0))
+    method = _first(config, text, "quantization_config", "compression_config", "quantization")
+    if not isinstance(method, Mapping) or not method:
+        return _filled(made, Stored(plain, plain, {}), plain)
+    return _quantised(made, method, str(_first(config, text, "expert_dtype") or ""), plain)
+
+
+def _quantised(made: Architecture, method: Config, expert_dtype: str, plain: Format) -> Architecture:
+    half = plain if plain.weight_bytes == 2.0 else Format("bf16", 2.0)
+    usual = format_of(method)
+    if usual is None:
+        said = str(method.get("quant_method") or method.get("quant_algo") or "unnamed")[:40]
+        warning = f"quantization method {said!r} is not known: weights are taken as {half.name}"
+        return replace(_filled(made, Stored(half, half, {}), half), warnings=(*made.warnings, warning))
+    experts = _expert_format(method, str(method.get("expert_dtype") or expert_dtype), usual)
+    wide = dict.fromkeys(PARTS, 0.0) | {"head": 1.0} | kept_wide(_listed(method), made.layers)
+    if usual.name == "mxfp4" and str(method.get("quant_method")).lower() == "mxfp4":
+        wide = dict.fromkeys(PARTS, 1.0) | {"experts": 0.0}  # the method packs experts only
+    if method.get("lm_head") is True:
+        wide["head"] = 0.0
+    return _filled(made, Stored(usual, experts, wide), half)
+
+
+def _first(config: Config, text: Config, *names: str) -> Any:
+    return next((part[name] for name in names for part in (config, text) if part.get(name) is not None), None)
+
+
+def _filled(made: Architecture, found: Stored, plain: Format) -> Architecture:
+    """Add up the parts, each in its format."""
+    embedding = made.vocab * (made.embedding_width or made.hidden)
+    wide = plain.weight_bytes
+    total = (embedding + made.position_parameters + made.extra_parameters) * wide
+
+    def part(name: str, weights: float) -> float:
+        share = found.wide.get(name, 0.0)
+        narrow = found.experts if name == "experts" else found.usual
+        return weights * (share * wide + (1 - share) * narrow.weight_bytes)
+
+    total += part("head", 0.0 if made.tied_embeddings else embedding)
+    for b in made.blocks:
+        each = part("linear" if b.linear and not b.reaches else "attention", b.mixer)
+        each += part("dense", b.dense) + part("experts", b.experts * b.expert) + part("shared", b.shared)
+        total += b.count * (each + (b.router + b.norms + b.others) * wide)
+    routed = sum(b.count * b.experts * b.expert for b in made.blocks)
+    dense = sum(b.count * (b.mixer + b.dense + b.shared) for b in made.blocks)
+    most = found.experts if routed > dense and found.wide.get("experts", 0.0) < 0.5 else found.usual
+    return replace(made, native_precision=most.name, stored_bytes=round(total))
+
+
+# --- formats
+
+
+def format_of(method: Config) -> Format | None:
+    """Return the format that a quantization method stores weights in, or None for one that is not known.
+
+    >>> format_of({"quant_method": "awq", "bits": 4, "group_size": 128})
+    Format(name='int4', weight_bytes=0.51953125)
+    """
+    name = str(method.get("quant_method") or method.get("quant_algo") or method.get("qformat_weight") or "").lower()
+    name = name.replace("-", "_")
+    bits, group = _whole(method, "bits", "w_bit", "nbits"), _whole(method, "group_size", "q_group_size")
+    if "config_groups" in method:
+        return _from_groups(method) or _from_algorithm(method)
+    if name in ("fp8", "fbgemm_fp8", "finegrained_fp8", "float8", "deepspeedfp"):
+        block = method.get("weight_block_size")
+        return Format("fp8", 1.0 + (_SCALE_BYTES / _BLOCK if block else 0.0))
+    if name in ("awq", "gptq", "gptqmodel", "auto_round", "intel/auto_round", "marlin", "auto_awq", "autoround"):
+        return _integer(bits or 4, group, zeros=name != "marlin")
+    if name in ("bitsandbytes", "bnb"):
+        if method.get("load_in_8bit") or method.get("_load_in_8bit"):
+            return Format("int8", 1.0)
+        return Format("int4", 0.5 + (1 / 64 + 4 / 16384 if method.get("bnb_4bit_use_double_quant") else 4 / 64))
+    if name in ("bitnet", "bitnet_quant"):
+        return Format("int2", 0.25)
+    if name in ("mxfp4", "mxfp4_quant", "gpt_oss_mxfp4"):
+        return Format("mxfp4", 0.5 + 1 / 32)
+    if name in ("hqq", "quanto", "higgs", "eetq", "aqlm", "torchao", "spqr", "vptq"):
+        return _others(name, method)
+    return _from_algorithm(method)
+
+
+def _others(name: str, method: Config) -> Format | None:
+    if name == "eetq":
+        return Format("w8a16", 1.0)
+    inner = method.get("quant_config")
+    weights = inner.get("weight_quant_params") if isinstance(inner, Mapping) else None
+    bits = _whole(weights if isinstance(weights, Mapping) else method, "nbits", "bits")
+    words = str(method.get("weights") or method.get("quant_type") or "").lower()
+    if not bits:
+        bits = 8 if "8" in words else 4 if "4" in words else 2 if "2" in words else 0
+    if "float8" in words or "fp8" in words:
+        return Format("fp8", 1.0)
+    return _integer(bits, 64, zeros=True) if bits else None
+
+
+def _integer(bits: int, group: int, zeros: bool) -> Format:
+    """Store whole numbers of so many bits with a 16-bit scale, and a zero point, for every group."""
+    scales = (2.0 + (bits / 8 if zeros else 0.0)) / group if group > 0 else 0.0
+    return Format("int4" if bits <= 4 else "w8a16", bits / 8 + scales)
+
+
+def _from_groups(method: Config) -> Format | None:
+    groups = method.get("config_groups")
+    weights = [
+        group["weights"] for group in (groups.values() if isinstance(groups, Mapping) else ())
+        if isinstance(group, Mapping) and isinstance(group.get("weights"), Mapping)
+    ]  # fmt: skip
+    if not weights:
+        return None
+    first = weights[0]
+    bits, size = _whole(first, "num_bits"), _whole(first, "group_size")
+    is_float = str(first.get("type") or "int") == "float"
+    acts = any(isinstance(group, Mapping) and group.get("input_activations") for group in groups.values())  # type: ignore[union-attr]
+    if is_float and bits == 4:
+        return Format("mxfp4", 0.5 + 1 / 32) if size == 32 else Format("nvfp4", 0.5 + 1 / 16)
+    if is_float:
+        block = first.get("block_structure") or str(first.get("strategy")) == "block"
+        return Format("fp8", 1.0 + (_SCALE_BYTES / _BLOCK if block else 0.0))
+    if bits >= 8 and acts:
+        return Format("int8", 1.0)
+    return _integer(bits or 4, size, zeros=first.get("symmetric") is False)
+
+
+def _from_algorithm(method: Config) -> Format | None:
+    """Read ModelOpt's names and Quark's."""
+    words = " ".join(
+        str(method.get(key) or "") for key in ("quant_algo", "quant_method", "qformat_weight", "format")
+    ).upper()
+    if "global_quant_config" in method:
+        words += " " + json.dumps(method["global_quant_config"], default=str)[:4000].upper()
+    if "W4A8" in words or "W4A16" in words or "INT4" in words:
+        return _integer(4, _whole(method, "group_size") or 128, zeros=False)
+    if "MXFP4" in words or ("FP4" in words and '"GROUP_SIZE": 32' in words):
+        return Format("mxfp4", 0.5 + 1 / 32)
+    if "NVFP4" in words or "FP4" in words:
+        return Format("nvfp4", 0.5 + 1 / 16)
+    if "FP8" in words or "MIXED" in words:
+        return Format("fp8", 1.0)
+    return Format("int8", 1.0) if "INT8" in words or "W8A8" in words else None
+
+
+def _expert_format(method: Config, expert_dtype: str, usual: Format) -> Format:
+    word = expert_dtype.lower()
+    if "fp4" in word:
+        return Format("mxfp4", 0.5 + 1 / 32)
+    if "fp8" in word:
+        return Format("fp8", 1.0 + _SCALE_BYTES / _BLOCK)
+    return Format("int4", _integer(4, 32, zeros=False).weight_bytes) if "int4" in word else usual
+
+
+def _whole(method: Config, *names: str) -> int:
+    values = (method.get(name) for name in names)
+    return next((int(v) for v in values if isinstance(v, int) and not isinstance(v, bool) and 0 < v <= 65536), 0)
+
+
+# --- what stays wide
+
+
+def _listed(method: Config) -> Iterator[str]:
+    for key in (
+        "modules_to_not_convert",
+        "ignore",
+        "exclude_modules",
+        "ignored_layers",
+        "llm_int8_skip_modules",
+        "exclude",
+    ):
+        value = method.get(key)
+        if isinstance(value, list):
+            yield from (item for item in value[:20_000] if isinstance(item, str) and len(item) < 400)
+
+
+def kept_wide(names: Iterable[str], layers: int) -> dict[str, float]:
+    """Return the share of every part's layers that a list of module names keeps wide.
+
+    >>> kept_wide(["lm_head", "model.layers.0.mlp.down_proj", "re:.*self_attn.*"], 4)
+    {'dense': 0.25, 'attention': 1.0}
+    """
+    places: dict[str, set[int]] = {}
+    for name in names:
+        text = name.removeprefix("re:").replace("\\", "").replace("[.]", ".").lower()
+        if _ELSEWHERE.search(text) or _ROUTER.search(text.rstrip(".*$")):
+            continue
+        layer = _LAYER.search(text)
+        where = {int(layer[1])} if layer else set(range(layers))
+        for part in _parts_named(text, layer is not None):
+            places.setdefault(part, set()).update(place for place in where if place < layers)
+    return {part: len(found) / max(layers, 1) for part, found in places.items() if part != "head"}
+
+
+def _parts_named(text: str, whole_layer: bool) -> tuple[str, ...]:
+    part = next((part for part, sign in _SIGNS if sign.search(text)), None)
+    if part:
+        return (part,)
+    return ("attention", "linear", "dense", "experts", "shared") if whole_layer else ()
+
+
+# --- files beside the configuration
+
+
+def beside(made: Architecture, file: Path) -> Architecture:
+    """Add what files in the same folder say: ModelOpt's quantization, and the size of the weight files as a check."""
+    from gpucost.architectures.reader import load
+
+    modelopt = file.with_name("hf_quant_config.json")
+    if modelopt != file and modelopt.is_file() and made.native_precision in ("bf16", "fp16", "fp32"):
+        method = load(modelopt).get("quantization")
+        if isinstance(method, Mapping) and method.get("quant_algo"):
+            made = _quantised(made, method, "", Format("bf16", 2.0))
+    index = file.with_name("model.safetensors.index.json")
+    return _checked(made, index) if index != file and index.is_file() else made
+
+
+def _checked(made: Architecture, index: Path) -> Architecture:
+    """Compare the bytes of the weight files with what was counted; more than 1 % apart is said."""
+    size = re.search(rb'"total_size"\s*:\s*(\d+)', _head_and_tail(index))
+    if not size:
+        return made
+    told, counted = int(size[1]), made.stored_bytes + 2 * made.tower_parameters
+    if abs(told / max(counted, 1) - 1) <= 0.01:
+        return made
+    warning = (
+        f"{index.name} says {told / 1e9:.4g} GB of weights, counted are {counted / 1e9:.4g} GB"
+        f" ({counted / told - 1:+.1%}); prediction modules and encoders may be the difference"
+    )
+    return replace(made, warnings=(*made.warnings, warning))
+
+
+def _head_and_tail(path: Path, size: int = 65_536) -> bytes:
+    with path.open("rb") as file:
+        head = file.read(size)
+        file.seek(max(0, path.stat().st_size - size))
+        return head + file.read(size)

@@ -109,9 +109,7 @@ def gpt_oss(d: Decoder) -> list[Block]:
     if mixture is None:
         raise d.fields.fail("gpt-oss needs num_local_experts")
     width = d.fields.number("intermediate_size")
-    mixture = mixture._replace(
-        expert=mixture.expert + 2 * width + d.hidden, router=mixture.router + mixture.experts
-    )
+    mixture = mixture._replace(expert=mixture.expert + 2 * width + d.hidden, router=mixture.router + mixture.experts)
     listed = kinds(d)
     made = mixers(d, listed)
     return [block_of(d, made[kind], mixture) for kind in listed]
@@ -201,13 +199,19 @@ def mllama(d: Decoder) -> list[Block]:
 def jetmoe(d: Decoder) -> list[Block]:
     """Read JetMoE: attention heads are experts too; keys and values are shared by them."""
     f = d.fields
-    keys, count, per_token = f.number("num_key_value_heads"), f.number("num_local_experts"), f.number("num_experts_per_tok")
+    keys, count, per_token = (
+        f.number("num_key_value_heads"),
+        f.number("num_local_experts"),
+        f.number("num_experts_per_tok"),
+    )
     joint = keys * d.fields.number("kv_channels", "head_dim")
     visited = 2 * d.hidden * joint
     mixer = attention(d, FULL, Heads(keys * per_token, keys, joint // max(keys, 1), joint // max(keys, 1)))
     mixer = Mixer(2 * d.hidden * joint, d.hidden, mixer.reaches)
     expert = visited + 3 * d.hidden * f.number("intermediate_size")
-    mixture = FeedForward(experts=count, per_token=per_token, expert=expert, router=2 * count * d.hidden, others=d.hidden)
+    mixture = FeedForward(
+        experts=count, per_token=per_token, expert=expert, router=2 * count * d.hidden, others=d.hidden
+    )
     return [block_of(d, mixer, mixture)] * d.layers
 
 
@@ -235,7 +239,9 @@ def block_configs(d: Decoder) -> list[Block]:
     listed = f.raw("block_configs")
     if not isinstance(listed, list) or not listed or len(listed) > 4096:
         raise f.fail("needs block_configs, a list with one entry for each layer")
-    return [_searched(d, Fields(item if isinstance(item, dict) else {}, f.file)) for item in listed]
+    if len(listed) != d.layers or not all(isinstance(item, dict) and item for item in listed):
+        raise f.fail(f"block_configs names {len(listed)} layers, but there are {d.layers}")
+    return [_searched(d, Fields(item, f.file)) for item in listed]
 
 
 def _searched(d: Decoder, item: Fields) -> Block:
@@ -270,7 +276,9 @@ def arctic(d: Decoder) -> list[Block]:
     beside = dense(d, d.hidden) if f.flag("use_residual", "parallel_attn_mlp_res") else None
     plain = dense(d, d.ffn)
     return [
-        block_of(d, mixer, mixture, beside, norms=3 if beside else 2) if (i + 1) % step == 0 else block_of(d, mixer, plain)
+        block_of(d, mixer, mixture, beside, norms=3 if beside else 2)
+        if (i + 1) % step == 0
+        else block_of(d, mixer, plain)
         for i in range(d.layers)
     ]
 
@@ -280,5 +288,3 @@ def chameleon(d: Decoder) -> list[Block]:
     mixer = attention(d, FULL)
     mixer = mixer._replace(others=mixer.others + 2 * (d.heads + d.kv_heads) * d.head_dim)
     return [block_of(d, mixer, dense(d, d.ffn))] * d.layers
-
-

@@ -31,7 +31,11 @@ def _implied(a: Architecture) -> Iterator[Block]:
     norms = 2 * norm + (a.q_lora_rank + a.kv_lora_rank if mla else 0)
     weights, others = attention_weights(a), bias + (a.hidden if everywhere else 0)
     full = max(a.layers - a.window_layers - a.linear_layers, 0)
-    for count, window, linear in ((full, 0, False), (a.window_layers, a.window_tokens, False), (a.linear_layers, 0, True)):
+    for count, window, linear in (
+        (full, 0, False),
+        (a.window_layers, a.window_tokens, False),
+        (a.linear_layers, 0, True),
+    ):
         if count:
             yield Block(count, weights, norms, () if linear else (reach_of(a, window),), others=others, linear=linear)
     mixtures = (a.layers - a.first_dense_layers) // max(a.moe_layer_step, 1) if a.experts else 0

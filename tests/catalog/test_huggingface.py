@@ -46,10 +46,10 @@ def test_sliding_windows_are_counted_by_layer(tmp_path):
 
 def test_hybrids_keep_their_linear_layers_apart(tmp_path):
     assert read(tmp_path, CONFIG["qwen3-next-80b-a3b"]).linear_layers == 36
-    assert (
-        read(tmp_path, {**LLAMA, "layer_types": ["linear_attention"] * 24 + ["full_attention"] * 8}).linear_layers == 24
-    )
-    assert read(tmp_path, {**LLAMA, "attn_layer_period": 8, "attn_layer_offset": 4}).linear_layers == 28
+    jamba = {**LLAMA, "model_type": "jamba", "attn_layer_period": 8, "attn_layer_offset": 4, "mamba_d_state": 16}
+    assert read(tmp_path, jamba).linear_layers == 28
+    with pytest.raises(DataError, match="no key says what they do instead"):
+        read(tmp_path, {**LLAMA, "layer_types": ["linear_attention"] * 24 + ["full_attention"] * 8})
 
 
 def test_latent_attention_and_multi_token_prediction(tmp_path):
@@ -107,7 +107,7 @@ def test_what_a_wrapped_configuration_leaves_unsaid_is_the_default_of_its_class(
         ({"model_type": "mamba", "hidden_size": 768, "num_hidden_layers": 24, "vocab_size": 50280}, "no attention"),
         ({"model_type": "t5", "d_model": 512}, "decoder-only"),
         ({**LLAMA, "kv_lora_rank": 512}, "qk_nope_head_dim"),
-        ({**LLAMA, "block_configs": [{"ffn": {}}]}, "different shapes"),
+        ({**LLAMA, "block_configs": [{"ffn": {}}]}, "1 layers, but there are 32"),
         ({**LLAMA, "layer_types": ["full_attention"] * 3}, "names the kinds of 3 layers"),
         ([1, 2], "JSON object"),
     ],

@@ -264,7 +264,7 @@ def cache_read_s(case: Case, sequences: Floats, context: Floats) -> Floats:
     flop = w.full_decode_flop * context + w.window_decode_flop * _windowed(w, context)
     flop = local * (flop + w.selected_decode_flop * _selected(w, context)) / p.tensor
     bound = smooth_max(reading, flop / (case.chip.half_tflops * TERA * r.matrix_half))
-    return np.maximum(bound, keys_per_layer(w, context) * r.serial_key_ns * 1e-9)
+    return np.maximum(bound, keys_per_layer(w, context) * r.serial_key_ns * NANO)
 
 
 def prompt_attention_s(case: Case, prompts: Floats, prompt_tokens: Floats) -> Floats:
