@@ -1,8 +1,9 @@
 """Frozen records that travel between the floors: an architecture, an accelerator, a system, a layout."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Literal
+from typing import Any, Literal
 
 Status = Literal["given", "sourced", "assumed", "derived", "synthesised", "user"]
 
@@ -89,10 +90,20 @@ class Architecture:
     image_tokens: int = 0  # tokens that one image becomes
     native_precision: str = ""  # in which the weights were published
     stored_bytes: int = 0  # of the published weights of the language model
+    mixer_bytes_each: float = 0.0  # of a weight of attention as stored
     status: Status = "sourced"
     source_id: str = ""
     notes: str = ""
     warnings: tuple[str, ...] = ()  # what was not understood in the source
+
+
+def architecture_from(saved: Mapping[str, Any]) -> Architecture:
+    """Build an architecture again from the fields that `dataclasses.asdict` and JSON leave of it."""
+    blocks = tuple(
+        Block(**{**block, "reaches": tuple(Reach(**reach) for reach in block["reaches"])})
+        for block in saved.get("blocks") or ()
+    )
+    return Architecture(**{**saved, "blocks": blocks, "warnings": tuple(saved.get("warnings") or ())})
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,6 @@ The format has no schema: each family of models names its dimensions in its own 
 (`families.py`) turns the fields into blocks; what is not understood is refused, or named in a warning.
 """
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,14 +14,13 @@ from gpucost.architectures.defaults import defaults_of
 from gpucost.architectures.families import LLAMA, family_of
 from gpucost.architectures.feedforward import EXPERT_FFN, EXPERTS, PER_TOKEN, SHARED, SHARED_FFN, dense_width
 from gpucost.architectures.fields import Fields
+from gpucost.architectures.files import load
 from gpucost.architectures.layers import merged, usual
 from gpucost.architectures.parts import is_language_model, text_part
 from gpucost.architectures.unusual import block_configs
-from gpucost.errors import DataError
 from gpucost.types import Architecture, Block
 
 Config = Mapping[str, Any]
-LARGEST_FILE_BYTES = 8_000_000
 
 
 def read_config(path: str | Path) -> Architecture:
@@ -36,24 +34,6 @@ def read_config(path: str | Path) -> Architecture:
     from gpucost.architectures.storage import beside
 
     return beside(made, file)
-
-
-def load(file: Path) -> dict[str, Any]:
-    """Read a file that should hold one JSON object of moderate size."""
-    try:
-        if file.stat().st_size > LARGEST_FILE_BYTES:
-            raise DataError("is larger than 8 MB, and no configuration is. Name a model's config.json.", file=str(file))
-        config = json.loads(file.read_bytes().decode("utf-8-sig"))
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}", file=str(file)) from None
-    except UnicodeDecodeError:
-        raise DataError("is not UTF-8 text. Name a model's config.json.", file=str(file)) from None
-    except (ValueError, RecursionError) as error:
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
-        raise DataError(f"is not valid JSON: {reason}", file=str(file)) from None
-    if not isinstance(config, dict):
-        raise DataError("is not a JSON object. Name a model's config.json.", file=str(file))
-    return config
 
 
 def _name_of(file: Path, config: Config) -> str:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from gpucost.architectures.files import load
 from gpucost.types import Architecture
 
 Config = Mapping[str, Any]
@@ -97,7 +98,7 @@ def _filled(made: Architecture, found: Stored, plain: Format) -> Architecture:
     routed = sum(b.count * b.experts * b.expert for b in made.blocks)
     dense = sum(b.count * (b.mixer + b.dense + b.shared) for b in made.blocks)
     most = found.experts if routed > dense and found.wide.get("experts", 0.0) < 0.5 else found.usual
-    return replace(made, native_precision=most.name, stored_bytes=round(total))
+    return replace(made, native_precision=most.name, stored_bytes=round(total), mixer_bytes_each=part("attention", 1.0))
 
 
 # --- formats
@@ -253,8 +254,6 @@ def _parts_named(text: str, whole_layer: bool) -> tuple[str, ...]:
 
 def beside(made: Architecture, file: Path) -> Architecture:
     """Add what files in the same folder say: ModelOpt's quantization, and the size of the weight files as a check."""
-    from gpucost.architectures.reader import load
-
     modelopt = file.with_name("hf_quant_config.json")
     if modelopt != file and modelopt.is_file() and made.native_precision in ("bf16", "fp16", "fp32"):
         method = load(modelopt).get("quantization")

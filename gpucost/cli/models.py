@@ -11,44 +11,61 @@ if TYPE_CHECKING:
     from gpucost.catalog import Catalog
     from gpucost.types import Architecture
 
+NOT_SHOWN = ("name", "blocks", "stored_bytes", "mixer_bytes_each", "warnings")
 COLUMNS = (
-    "id", "family:4", "parameters", "active_parameters=active", "layers", "hidden:1", "heads:2", "kv_heads:2",
-    "experts:3", "attention:3",
-    "vocab:4", "max_sequence_tokens=longest sequence:4", "status:5", "source_id:6",
+    "id", "family:4", "parameters", "active_parameters=active", "kv_cache_bytes=cache:1", "native_precision:2",
+    "layers", "hidden:1", "heads:2", "kv_heads:2", "experts:3", "attention:3", "vocab:4",
+    "max_sequence_tokens=longest sequence:4", "status:5", "source_id:6",
 )  # fmt: skip
 
 
 @click.command(name="models")
 @click.argument("name", required=False)
 @click.option("--family", metavar="NAME", help="Only this family, such as 'Llama 3.1'.")
+@click.option(
+    "--context",
+    type=click.IntRange(1, 1_000_000_000),
+    default=8192,
+    show_default=True,
+    metavar="TOKENS",
+    help="Tokens of the sequence whose cache is counted.",
+)
 @catalog_options
 @output_options
 def command(
-    name: str | None, family: str | None, as_of: str | None, known_as_of: str | None,
+    name: str | None, family: str | None, context: int, as_of: str | None, known_as_of: str | None,
     format_: str, fields: str | None, output: str | None,
 ) -> None:  # fmt: skip
-    """Model architectures. NAME is a preset, a size such as 11b, or the path of a Hugging Face config.json.
+    """Model architectures. NAME is a preset, a size such as 11b, or the path of a config.json or params.json.
 
-    Parameters are recounted from the dimensions; published figures stand beside them. A size without a preset
-    becomes a plausible dense architecture with the status `synthesised`.
+    Parameters are recounted from the layers; published figures stand beside them. The cache is that of one sequence
+    at 16 bits, recurrent state apart; weights are those of the language model in the format of the file. A size
+    without a preset becomes a plausible dense architecture with the status `synthesised`.
 
     \b
     gpucost models llama-3
     gpucost models 11b
-    gpucost models ./config.json --format json
+    gpucost models ./config.json --context 128000 --format json
     """
     from gpucost.catalog import open_catalog
     from gpucost.catalog.filters import chosen
 
     catalog = open_catalog(as_of, known_as_of)
-    rows = chosen(described(catalog, catalog.architectures(name)), "family", family)
-    emit_rows(rows, columns=COLUMNS, format_=format_, fields=fields, output=output, envelope=envelope(catalog))
+    found = catalog.architectures(name)
+    rows = chosen(described(catalog, found, context), "family", family)
+    warnings = [f"{item.name}: {text}" for item in found for text in item.warnings]
+    emit_rows(
+        rows, columns=COLUMNS, format_=format_, fields=fields, output=output, envelope=envelope(catalog, warnings)
+    )
 
 
-def described(catalog: "Catalog", architectures: "Sequence[Architecture]") -> list[dict[str, Any]]:
-    """Return rows of architectures with their recounted and published parameters."""
+def described(
+    catalog: "Catalog", architectures: "Sequence[Architecture]", context_tokens: int = 8192
+) -> list[dict[str, Any]]:
+    """Return rows of architectures with their recounted and published parameters, cache and weights."""
     from dataclasses import asdict
 
+    from gpucost.physics.blocks import cache_values, state_values
     from gpucost.physics.transformer import active_parameters, stack, total_parameters
 
     shape = stack(architectures)
@@ -65,6 +82,12 @@ def described(catalog: "Catalog", architectures: "Sequence[Architecture]") -> li
             "published_parameters": row.get("published_parameters"),
             "published_active_parameters": row.get("published_active_parameters"),
             "training_tokens": row.get("training_tokens"),
+            "context_tokens": context_tokens,
+            "kv_cache_bytes": 2 * cache_values(item, context_tokens),
+            "recurrent_state_bytes": 2 * state_values(item),
+            "weight_bytes": item.stored_bytes or 2 * int(total[index]),
+            "native_precision": item.native_precision or "bf16",
         }
-        rows.append({**counts, **{key: value for key, value in asdict(item).items() if key not in ("name", "family")}})
+        own = {key: value for key, value in asdict(item).items() if key not in (*NOT_SHOWN, *counts)}
+        rows.append({**counts, **own})
     return rows

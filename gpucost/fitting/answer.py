@@ -163,7 +163,7 @@ def _fewest(base: Job, method: str) -> tuple[int | None, float | None]:
 
 def warnings(job: Job) -> list[str]:
     """Return what a reader must know about the answer."""
-    found = []
+    found = list(job.architecture.warnings)
     if job.architecture.status == "synthesised":
         found.append(f"{job.architecture.name} is synthesised from its size: a model of that size may differ.")
     if job.accelerator.vendor != "NVIDIA":

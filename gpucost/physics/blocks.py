@@ -4,7 +4,7 @@ Every sum of a model is a sum over its blocks. Where an architecture says only i
 those: all layers attend alike but for a window or a recurrence, and the mixtures come after the dense layers.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from gpucost.types import Architecture, Block, Reach
@@ -114,20 +114,6 @@ def sums_of(a: Architecture) -> Sums:
     (65536.0, True)
     """
     blocks = blocks_of(a)
-    reaches = [(block.count, reach) for block in blocks for reach in block.reaches]
-    kinds = {
-        "full": [pair for pair in reaches if not pair[1].window_tokens and not pair[1].looks_at_most],
-        "window": [pair for pair in reaches if pair[1].window_tokens],
-        "selected": [pair for pair in reaches if pair[1].looks_at_most and not pair[1].window_tokens],
-    }
-    cached = {name: sum(count * reach.cached_values / reach.tokens_per_entry for count, reach in pairs)
-              for name, pairs in kinds.items()}  # fmt: skip
-    flop = {name: sum(count * reach.pair_flop / reach.tokens_per_entry for count, reach in pairs)
-            for name, pairs in kinds.items()}  # fmt: skip
-    latent = {
-        name: sum(count * (reach.latent_flop or reach.pair_flop) / reach.tokens_per_entry for count, reach in pairs)
-        for name, pairs in kinds.items()
-    }
     attending = [block for block in blocks if block.reaches]
     windowed = sum(block.count for block in attending if all(reach.window_tokens for reach in block.reaches))
     return Sums(
@@ -142,21 +128,33 @@ def sums_of(a: Architecture) -> Sums:
         reused_weights=_total(blocks, "reused"),
         moe_layers=float(sum(block.count for block in blocks if block.experts)),
         full_layers=float(sum(block.count for block in attending) - windowed),
-        full_values=float(cached["full"]),
-        full_pair_flop=float(flop["full"]),
-        full_decode_flop=float(latent["full"]),
         window_layers=float(windowed),
-        window_tokens=_mean(kinds["window"], "window_tokens"),
-        window_values=float(cached["window"]),
-        window_pair_flop=float(flop["window"]),
-        window_decode_flop=float(latent["window"]),
-        selected_tokens=_mean(kinds["selected"], "looks_at_most"),
-        selected_values=float(cached["selected"]),
-        selected_pair_flop=float(flop["selected"]),
-        selected_decode_flop=float(latent["selected"]),
         linear_layers=float(sum(block.count for block in blocks if block.linear)),
         state_values=_total(blocks, "state_values"),
+        **_reached([(block.count, reach) for block in blocks for reach in block.reaches]),
     )
+
+
+def _reached(reaches: list[tuple[int, Reach]]) -> dict[str, float]:
+    """Sum what is cached and what a key costs by kind of reach: everything, a window, a selection."""
+    kinds = {
+        "full": [pair for pair in reaches if not pair[1].window_tokens and not pair[1].looks_at_most],
+        "window": [pair for pair in reaches if pair[1].window_tokens],
+        "selected": [pair for pair in reaches if pair[1].looks_at_most and not pair[1].window_tokens],
+    }
+    found = {
+        "window_tokens": _mean(kinds["window"], "window_tokens"),
+        "selected_tokens": _mean(kinds["selected"], "looks_at_most"),
+    }
+    for name, pairs in kinds.items():
+        found[f"{name}_values"] = _each(pairs, lambda reach: reach.cached_values)
+        found[f"{name}_pair_flop"] = _each(pairs, lambda reach: reach.pair_flop)
+        found[f"{name}_decode_flop"] = _each(pairs, lambda reach: reach.latent_flop or reach.pair_flop)
+    return found
+
+
+def _each(pairs: list[tuple[int, Reach]], measure: Callable[[Reach], int]) -> float:
+    return float(sum(count * measure(reach) / reach.tokens_per_entry for count, reach in pairs))
 
 
 def _total(blocks: tuple[Block, ...], name: str) -> float:

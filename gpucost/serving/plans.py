@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from gpucost.market.supply import Key
 from gpucost.physics.columns import Flags, Floats, Integers
 from gpucost.physics.serving import steps as serving
-from gpucost.physics.serving.cases import FORMATS, Deployment, build
+from gpucost.physics.serving.cases import FORMATS, SERVED_AS, Deployment, build
 from gpucost.physics.serving.efficiency import ENGINES
 from gpucost.physics.serving.steps import Case, Options
 from gpucost.serving.request import InferenceRequest
@@ -34,12 +34,14 @@ _NATIVE = (
 
 
 def native_format(architecture: Architecture) -> str:
-    """Return the format in which a model's weights were published.
+    """Return the format in which a model's weights were published, as one that an engine serves.
 
     >>> from gpucost.types import Architecture
     >>> native_format(Architecture("gpt-oss-120b", "gpt-oss", 36, 2880, 64, 8, 64, 0, True, 201088, False))
     'mxfp4'
     """
+    if architecture.native_precision:
+        return SERVED_AS.get(architecture.native_precision, architecture.native_precision)
     return next((form for sign, form in _NATIVE if architecture.name.startswith(sign)), "bf16")
 
 

@@ -217,7 +217,7 @@ def warnings(
     beside: Beside,
 ) -> list[str]:
     """Return what a reader must know of the whole answer."""
-    found = [answer.QUEUE_CAVEAT]
+    found = [answer.QUEUE_CAVEAT, *architecture.warnings]
     if architecture.status == "synthesised":
         found.append(
             f"{architecture.name} is synthesised from its size alone; give a config.json for its true dimensions."

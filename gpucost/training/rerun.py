@@ -13,7 +13,7 @@ from gpucost.market.facts import embed, make_market, unembed
 from gpucost.physics.training.calibration import Calibration
 from gpucost.training.request import from_dict
 from gpucost.training.run import answer_request
-from gpucost.types import Architecture
+from gpucost.types import architecture_from
 
 _REPORTED = 20  # differences named one by one
 
@@ -27,7 +27,7 @@ def rerun(saved: Estimate, calibration: Calibration) -> Estimate:
         )
     try:
         facts = unembed(saved["facts"], saved["as_of"], saved["catalog_version"], saved["sources"])
-        architecture = Architecture(**saved["facts"]["architecture"])
+        architecture = architecture_from(saved["facts"]["architecture"])
         request = from_dict(saved["request"])
         mask = np.ones(len(facts.offers), bool)
         answer = answer_request(request, architecture, make_market(facts), mask, calibration)

@@ -248,7 +248,7 @@ def said(problem: Problem, request: TrainingRequest, architecture: Architecture)
 
 def warnings(problem: Problem, cases: Cases, ranking: Ranking) -> list[str]:
     """Return what a reader must know of the whole answer."""
-    found = []
+    found = list(problem.workloads[0].architecture.warnings)
     first = int(ranking.order[0])
     if problem.terms.stale[cases.offer[first]]:
         found.append("The first option's price is old; its range is widened. --strict-prices leaves old prices out.")

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
 from gpucost.errors import UsageError
+from gpucost.physics.blocks import sums_of
 from gpucost.physics.columns import Floats
 from gpucost.physics.hardware import PCIE_DEFAULT_GB_PER_S, SCALEOUT_DEFAULT_GB_PER_S, half_precision, peak
 from gpucost.physics.serving import steps as serving
@@ -45,6 +47,7 @@ FORMATS: dict[str, Format] = {
     "int4": Format(0.5625, "half", "int4"),  # 4 bits, a 16-bit scale and zero per 128 values, some layers wider
     "gguf": Format(0.61, "half", "gguf"),  # Q4_K_M: 4.85 bits on average
 }
+SERVED_AS = {"fp32": "bf16", "fp64": "bf16", "int2": "int4"}  # native formats that engines widen or round up
 CACHE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "nvfp4": 0.5625, "fp4": 0.5625, "int4": 0.5625}
 EIGHT_BIT_CACHE_ENGINES = ("trtllm", "tuned", "wide")  # whose quantised checkpoints come with an 8-bit cache
 LOCAL_BYTES = 1.0625  # what llama.cpp keeps at 16 bits elsewhere: 8 bits and a 16-bit scale per 32 values
@@ -128,7 +131,7 @@ def value_bytes(d: Deployment) -> tuple[float, float, float, float]:
         d.format == "nvfp4" and d.architecture.attention == "mla"
     )
     wide = LOCAL_BYTES if local and quantised else 2.0
-    attention = wide if kept_wide else form.weight_bytes
+    weights, attention = _as_stored(d) or (form.weight_bytes, wide if kept_wide else form.weight_bytes)
     if d.cache == "auto":
         narrow = d.engine in EIGHT_BIT_CACHE_ENGINES and d.format in ("fp8", "nvfp4", "int8")
         cache = 1.0 if narrow else 2.0
@@ -136,7 +139,27 @@ def value_bytes(d: Deployment) -> tuple[float, float, float, float]:
         cache = CACHE_BYTES[d.cache]
     else:
         raise UsageError(f"unknown precision of the cache {d.cache!r}. Choose one of auto, {', '.join(CACHE_BYTES)}.")
-    return form.weight_bytes, attention, wide, cache
+    return weights, attention, wide, cache
+
+
+def _as_stored(d: Deployment) -> tuple[float, float] | None:
+    """Return the bytes of a weight and of an attention weight in the model's own file, if it is served as published."""
+    a = d.architecture
+    if not a.stored_bytes or d.format != a.native_precision or FORMATS[d.format].weight_bytes >= 2.0:
+        return None
+    return stored_sizes(a)
+
+
+@cache
+def stored_sizes(a: Architecture) -> tuple[float, float]:
+    """Return the bytes each of feed-forward and of attention weights that together make up the stored bytes."""
+    found = sums_of(a)
+    embedding = a.vocab * (a.embedding_width or a.hidden)
+    rest = embedding * (1 if a.tied_embeddings else 2) + a.position_parameters
+    others = found.dense_weights + found.routed_weights + found.shared_weights + found.router_weights
+    others += max(found.other_weights + a.extra_parameters, 0.0)
+    left = a.stored_bytes - 2.0 * rest - a.mixer_bytes_each * found.attention_weights
+    return max(left / max(others, 1.0), 0.1), a.mixer_bytes_each
 
 
 def memory_kind(accelerator: Accelerator) -> str:

@@ -21,7 +21,7 @@ BEND = 2.5  # exponent of the smooth maximum of reading and multiplying
 HOST_BEND = 3.0  # exponent of the smooth maximum of device and host
 USABLE_MEMORY = 0.90  # share of the device memory that engines take by default
 RESERVED_GB = 3.0  # workspace, graphs and buffers per accelerator
-CACHE_LAWS = frozenset(Sums._fields)  # what a shape and the work of serving share
+CACHE_LAWS = frozenset(Sums._fields) - {"moe_layers"}  # what a shape and the work of serving share
 PROMPT_CHUNK_TOKENS = 512.0  # tokens of a prompt that follow each other through pipeline stages
 
 
