@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from gpucost.catalog import Catalog, open_catalog
-from gpucost.validation import fitted, report, runs, serving, training
-from gpucost.workloads.speeds import calibration_of
+from gpucost.catalog.calibrations import training_calibration
+from gpucost.validation import fitted, report, runs, training
+from gpucost.validation.measurements import Measurements
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE, TABLE = DOCS / "accuracy.md", DOCS / "accuracy.csv"
@@ -35,22 +36,18 @@ def figures(part: str, held_out: str, items: list[report.Item]) -> dict[str, Any
     return row | {name: found[name] for name in FIELDS[3:]}
 
 
-def training_items(catalog: Catalog) -> tuple[training.Measurements, dict[str, list[report.Item]]]:
+def training_items(catalog: Catalog) -> tuple[Measurements, dict[str, list[report.Item]]]:
     """Return the rows and their predictions, in-sample and with each grouping held out."""
-    found = fitted.shipped_measurements(catalog)
-    calibration = calibration_of(catalog)
-    seen = training.observe(found)
-    width = training.cal.spread_of(training.row_traits(seen, found, calibration.values), calibration.ranges)
+    found, calibration = fitted.training_shipped(catalog), training_calibration(catalog)
     answers = {"nothing (in-sample)": training.predict(found, calibration)}
     for grouping in ("source", "family", "software"):
-        logged, _ = training.leave_one_out(found, grouping)
-        answers[grouping] = training.items_of(found, logged, width)
+        answers[grouping] = training.with_ranges(found, training.leave_one_out(found, grouping), calibration)
     for name, rule in (("6·N·D at 40 %", training.rule_of_thumb), ("constant MFU", training.constant_mfu)):
-        answers[name] = training.items_of(found, rule(found), width)
+        answers[name] = training.with_ranges(found, rule(found), calibration)
     return found, answers
 
 
-def training_rows(found: training.Measurements, answers: dict[str, list[report.Item]]) -> list[dict[str, Any]]:
+def training_rows(found: Measurements, answers: dict[str, list[report.Item]]) -> list[dict[str, Any]]:
     """Return the table's rows for training: core rows with a stated layout, then all rows, then each source."""
     rows = []
     stated = [row.core and row.stated_layout for row in found.rows]
@@ -70,10 +67,10 @@ def training_rows(found: training.Measurements, answers: dict[str, list[report.I
 def other_rows(catalog: Catalog) -> list[dict[str, Any]]:
     """Return the table's rows for memory and serving."""
     rows = []
-    for part, answer in (("memory", runs.validate_memory(catalog)), ("serving", serving.validate(catalog, None))):
+    for part, answer in (("memory", runs.validate_memory(catalog)), ("serving", runs.validate_serving(catalog))):
         rows.append({"part": part, "held_out": "nothing (in-sample)"} | answer)
     for grouping in SERVING_GROUPINGS:
-        rows.append({"part": "serving", "held_out": grouping} | serving.validate(catalog, None, leave_out=grouping))
+        rows.append({"part": "serving", "held_out": grouping} | runs.validate_serving(catalog, leave_out=grouping))
     for row in rows:
         row["rows"] = row["predicted"]
     return [{name: row.get(name) for name in FIELDS} for row in rows]

@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 
 from gpucost.catalog import Catalog, open_catalog
+from gpucost.catalog.calibrations import training_calibration
 from gpucost.physics.training import layouts
 from gpucost.speed.workload import Wanted, columns_answer
-from gpucost.workloads.speeds import calibration_of
 
 MODEL, GPU = "llama-3-70b", "h100-sxm"
 POWERS = [2.0**k for k in range(3, 15)]
@@ -40,7 +40,7 @@ def median_s(function: Callable[[], Any], times: int) -> float:
 def search(catalog: Catalog, gpus: list[float]) -> Callable[[], layouts.BestLayouts]:
     """Return the search over all legal layouts for each number of accelerators."""
     model, chip = catalog.architecture(MODEL), catalog.accelerator(GPU)
-    node, values = catalog.default_system(chip.id), calibration_of(catalog).values
+    node, values = catalog.default_system(chip.id), training_calibration(catalog).values
     chips, nodes = [chip] * len(gpus), [node] * len(gpus)
     return lambda: layouts.best_layouts(model, chips, nodes, gpus, values=values, wide=True)
 

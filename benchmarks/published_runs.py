@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 
 from gpucost.catalog import Catalog, open_catalog
+from gpucost.catalog.calibrations import training_calibration
 from gpucost.market.facts import make_market, make_offer, market_of, with_offers
 from gpucost.training.request import make_request
 from gpucost.training.run import answer_request
 from gpucost.types import Offer, System
-from gpucost.workloads.speeds import calibration_of
 
 PAGE = Path(__file__).parent.parent / "docs" / "published-runs.md"
 
@@ -44,7 +44,7 @@ def compare_run(row: Mapping[str, Any], catalog: Catalog, software: str) -> dict
         software=software,
     )
     answer = answer_request(
-        request, catalog.architecture(row["model"]), make_market(facts), mask, calibration_of(catalog)
+        request, catalog.architecture(row["model"]), make_market(facts), mask, training_calibration(catalog)
     )
     best = answer["options"][0]
     hours, slow, fast = best["gpu_hours"], best["days_high"] / best["days"], best["days_low"] / best["days"]

@@ -12,10 +12,10 @@ import numpy as np
 
 import gpucost
 from gpucost.catalog import open_catalog
+from gpucost.catalog.calibrations import serving_calibration
 from gpucost.physics.columns import CHUNK
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.cases import Deployment, build
-from gpucost.serving.run import calibration_of
 
 CASES = 1_000_000
 
@@ -37,7 +37,7 @@ def million_cases_s() -> float:
     rows = [
         Deployment(model, a, catalog.default_system(a.id), format="fp8", tensor=t) for a in chips for t in (1, 2, 4, 8)
     ]
-    case, _ = build(rows, calibration_of(catalog).values)
+    case, _ = build(rows, serving_calibration(catalog).values)
     dice = np.random.default_rng(0)
     which, batch = dice.integers(0, len(rows), CASES), dice.integers(1, 512, CASES).astype(float)
     prompt, output = dice.integers(16, 8192, CASES).astype(float), dice.integers(16, 1024, CASES).astype(float)

@@ -33,15 +33,12 @@ STILL_CROSSING: frozenset[tuple[str, str]] = frozenset(
     {
         ("gpucost.ownership.workload", "gpucost.serving.run"),
         ("gpucost.serving.request", "gpucost.training.request"),
-        ("gpucost.serving.run", "gpucost.validation.serving"),
     }
 )
 STILL_IN_A_CIRCLE: frozenset[str] = frozenset(
     {
         "gpucost.render.plots",
         "gpucost.render.text",
-        "gpucost.validation.serving",
-        "gpucost.validation.serving_fit",
     }
 )
 STILL_LONG_FUNCTIONS: frozenset[str] = frozenset(

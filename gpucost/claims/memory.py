@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpucost.catalog.calibrations import training_calibration
 from gpucost.claims.checks import IMPLAUSIBLE, IMPOSSIBLE, POSSIBLE, Check
 from gpucost.physics.columns import VALUE_BYTES
 from gpucost.physics.training.memory_recipe import FROZEN_BYTES, OPTIMIZERS
 from gpucost.types import Accelerator
 from gpucost.units import GB, GIB
-from gpucost.workloads.speeds import calibration_of, key_of, search_layouts
+from gpucost.workloads.speeds import key_of, search_layouts
 from gpucost.workloads.training import Sizes, Workload
 
 if TYPE_CHECKING:
@@ -71,7 +72,7 @@ def check_fits_training(
     """Judge whether training fits on a number of accelerators, and find the smallest number that it does fit on."""
     key = key_of(catalog, accelerator.id)
     counts = np.array(sorted({*_COUNTS, gpus}), np.int64)
-    speeds = search_layouts(workload, [key] * len(counts), counts, calibration_of(catalog))
+    speeds = search_layouts(workload, [key] * len(counts), counts, training_calibration(catalog))
     states = state_bytes(sizes, workload.method) / GB
     have = gpus * accelerator.memory_gib * GIB / GB
     fitting = counts[speeds.fits]

@@ -4,12 +4,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gpucost.catalog.calibrations import training_calibration
 from gpucost.claims.checks import IMPLAUSIBLE, IMPOSSIBLE, POSSIBLE, Check
 from gpucost.market.assumptions import EVALUATION_FRACTION
 from gpucost.physics.hardware import half_precision, peak
 from gpucost.types import Accelerator
 from gpucost.units import HOURS_PER_DAY, SECONDS_PER_DAY
-from gpucost.workloads.speeds import Speeds, calibration_of, key_of, search_layouts
+from gpucost.workloads.speeds import Speeds, key_of, search_layouts
 from gpucost.workloads.training import Sizes, Workload
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ def most_favourable(candidates: list[Accelerator], precision: str | None) -> Acc
 
 def speed_of(catalog: "Catalog", workload: Workload, accelerator: Accelerator, gpus: int) -> Speeds:
     """Return the best layout's speed on the accelerator's usual node."""
-    return search_layouts(workload, [key_of(catalog, accelerator.id)], np.array([gpus]), calibration_of(catalog))
+    return search_layouts(workload, [key_of(catalog, accelerator.id)], np.array([gpus]), training_calibration(catalog))
 
 
 def implied_mfu(flop: float, accelerator: Accelerator, precision: str, gpus: int, seconds: float) -> float | None:

@@ -30,17 +30,18 @@ def command(kind: str, measurements: str | None, format_: str, fields: str | Non
     gpucost calibrate --measurements runs.csv --format csv -o ~/.config/gpucost/book/calibration.csv
     """
     from gpucost.catalog import open_catalog
-    from gpucost.validation import fitted, serving_fitted
-    from gpucost.validation.training import read_file
+    from gpucost.physics.calibration import as_csv
+    from gpucost.validation import fitted
+    from gpucost.validation.measurements import read_file
 
     catalog = open_catalog()
     if measurements is None:
         click.echo("gpucost: fitting the shipped measurements, each source held out in turn …", err=True)
-        _, rows = (fitted if kind == "training" else serving_fitted).fit_shipped(catalog)
+        _, rows = fitted.fit_shipped(catalog, kind)
     else:
-        _, rows = (fitted if kind == "training" else serving_fitted).fit_own(catalog, read_file(measurements))
+        _, rows = fitted.fit_own(catalog, kind, read_file(measurements))
     if format_ == "csv" and not fields:
-        emit_text(fitted.as_csv(rows), output)
+        emit_text(as_csv(rows), output)
         return
     emit_rows(
         rows,

@@ -22,11 +22,11 @@ def command(path: str, explain: bool, format_: str, fields: str | None, output: 
     from gpucost.answers.read import read_estimate
     from gpucost.api.saved import reproduced, written
     from gpucost.catalog import open_catalog
+    from gpucost.catalog.calibrations import training_calibration
     from gpucost.training.rerun import rerun, verdict
-    from gpucost.workloads.speeds import calibration_of
 
     saved = read_estimate(path)
-    fresh = reproduced(rerun(saved, calibration_of(open_catalog())))
+    fresh = reproduced(rerun(saved, training_calibration(open_catalog())))
     found = verdict(saved, fresh)
     click.echo(f"gpucost: {found['lead']}", err=True)
     emit_text(written(found if explain else fresh, format_, fields, "differences" if explain else "options"), output)

@@ -1,13 +1,13 @@
 """`gpucost validate`: hold predictions against measurements."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from gpucost.cli.options import emit_text
 
 if TYPE_CHECKING:
-    from gpucost.answers.checks import Report, Validation
+    from gpucost.answers.checks import Validation
 
 KINDS = ("training", "memory", "serving")
 
@@ -53,27 +53,17 @@ def command(
     from gpucost.catalog import open_catalog
     from gpucost.errors import CheckFailedError
     from gpucost.validation.report import answer
+    from gpucost.validation.runs import VALIDATIONS
 
     catalog = open_catalog()
     request = {"kind": kind, "measurements": measurements, "leave_out": leave_out, "core": core}
-    found = answer(validation(catalog, kind, measurements, leave_out, core), request, catalog.as_of, catalog.version)
+    report = VALIDATIONS[kind](catalog, measurements, leave_out=leave_out, core=core)
+    found = answer(report, request, catalog.as_of, catalog.version)
     emit_text(rendered(found, format_), output)
     macro = found["macro_median_abs_error_fraction"]
     if max_error is not None and (macro is None or macro > max_error):
         said = "nothing was predicted" if macro is None else f"the macro-median error is {macro:.1%}"
         raise CheckFailedError(f"{said}; {max_error:.1%} was asked for.")
-
-
-def validation(catalog: Any, kind: str, path: str | None, leave_out: str | None, core: bool) -> "Report":
-    """Run the validation of one kind."""
-    if kind == "serving":
-        from gpucost.validation import serving
-
-        return serving.validate(catalog, path, leave_out=leave_out, core=core)
-    from gpucost.validation import runs
-
-    run = runs.validate_training if kind == "training" else runs.validate_memory
-    return run(catalog, path, leave_out=leave_out, core=core)
 
 
 def rendered(payload: "Validation", format_: str) -> str:

@@ -12,9 +12,10 @@ from gpucost.physics.columns import Floats
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.queue import prompt_wait_s, waiting_s
 from gpucost.serving.costing import IDLE_POWER_FRACTION, Pairs
-from gpucost.serving.plans import MS_PER_S, Plans, emulated
+from gpucost.serving.plans import Plans, emulated
 from gpucost.serving.request import InferenceRequest
 from gpucost.types import Offer
+from gpucost.units import MS_PER_S
 
 SPLIT_RULE = (
     "Cost is split by time: prompt tokens carry the share of a replica's time that goes to prompts, output tokens the "

@@ -11,14 +11,16 @@ import numpy as np
 
 from gpucost.answers.common import frame
 from gpucost.answers.serving import Serves, ServesNot, ServingFit
+from gpucost.catalog.calibrations import serving_calibration
 from gpucost.errors import NothingFitsError
 from gpucost.market.facts import Market, market_of
 from gpucost.market.supply import Key
 from gpucost.serving import answer
-from gpucost.serving.plans import MS_PER_S, REASONS, Plans, evaluate, format_note
+from gpucost.serving.plans import REASONS, Plans, evaluate, format_note
 from gpucost.serving.request import InferenceRequest
-from gpucost.serving.run import calibration_of, request_of
+from gpucost.serving.run import request_of
 from gpucost.types import Accelerator, System
+from gpucost.units import MS_PER_S
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -38,7 +40,7 @@ def serving_fit_payload(catalog: "Catalog", model: str, gpu: str | None = None, 
     architecture = catalog.architecture(request.model)
     market = market_of(catalog)
     keys = keys_of(catalog, gpu)
-    calibration = calibration_of(catalog)
+    calibration = serving_calibration(catalog)
     largest = {index: max(key.system.gpus, key.system.scaleup_gpus) for index, key in enumerate(keys)}
     plans = evaluate(architecture, keys, largest, request, calibration.values, calibration.ranges)
     found = [entry(request, market, plans, index, key) for index, key in enumerate(keys)]

@@ -18,12 +18,12 @@ from gpucost.physics.serving.efficiency import ENGINES
 from gpucost.physics.serving.steps import Case, Options
 from gpucost.serving.request import InferenceRequest
 from gpucost.types import Architecture
+from gpucost.units import MS_PER_S
 
 # Batches tried: 1, 1.41, 2 … 4,096, and what memory holds.
 LADDER = np.unique(np.round(2.0 ** np.arange(0, 12.5, 0.5)))
 WIDE_RANKS = (16, 32, 64)
 NODE_GPUS = 8  # experts spread over nodes of at least so many
-MS_PER_S = 1e3
 REASONS = ("", "memory", "ttft", "tpot")
 
 # Formats in which a model's own weights were published; the others were published in bf16.

@@ -2,36 +2,28 @@
 
 from os import PathLike
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from gpucost.answers.common import Excluded, cited, frame
 from gpucost.answers.serving import Beside, Inference, Option
+from gpucost.catalog.calibrations import serving_calibration
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.market.facts import Market, market_of
 from gpucost.options import OPTIONS, OptionRule
+from gpucost.physics.calibration import Calibration
 from gpucost.physics.columns import Integers
 from gpucost.serving import answer, costing, hosted
 from gpucost.serving.costing import Pairs
-from gpucost.serving.plans import LADDER, MS_PER_S, REASONS, Plans, evaluate, format_note
+from gpucost.serving.plans import LADDER, REASONS, Plans, evaluate, format_note
 from gpucost.serving.request import InferenceRequest, make_request
 from gpucost.types import Architecture
-from gpucost.units import HOURS_PER_MONTH, SECONDS_PER_HOUR, format_count
-from gpucost.validation.serving import Calibration, load
+from gpucost.units import HOURS_PER_MONTH, MS_PER_S, SECONDS_PER_HOUR, format_count
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
-_CALIBRATIONS: "WeakKeyDictionary[Any, Calibration]" = WeakKeyDictionary()
 EXCLUDED_SHOWN = 400
-
-
-def calibration_of(catalog: "Catalog") -> Calibration:
-    """Return the efficiencies and ranges of serving, read once per catalog."""
-    if catalog not in _CALIBRATIONS:
-        _CALIBRATIONS[catalog] = load(catalog.rows("serving_calibration"))
-    return _CALIBRATIONS[catalog]
 
 
 def lengths_of(catalog: "Catalog") -> dict[str, tuple[float, float]]:
@@ -50,7 +42,7 @@ def infer(request: InferenceRequest, catalog: "Catalog") -> Inference:
     architecture = catalog.architecture(request.model)
     market = market_of(catalog)
     offers = select(request, catalog, market)
-    plans = plan_for(request, architecture, market, lasting(market, offers), calibration_of(catalog))
+    plans = plan_for(request, architecture, market, lasting(market, offers), serving_calibration(catalog))
     offer, plan = costing.pair_up(market.supply, plans, lasting(market, offers))
     if not len(offer):
         raise nothing(request, architecture, market, plans, offers)

@@ -8,10 +8,11 @@ import numpy as np
 from gpucost.answers import speed as shape
 from gpucost.answers.common import LayoutRow
 from gpucost.catalog import Catalog
+from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import NothingFitsError, UsageError
 from gpucost.physics import roofline, transformer
+from gpucost.physics.calibration import Calibration
 from gpucost.physics.columns import PRECISIONS, Floats, LayoutColumns
-from gpucost.physics.training import calibration as cal
 from gpucost.physics.training import layouts as search
 from gpucost.physics.training import legality
 from gpucost.physics.training import steps as training
@@ -19,7 +20,7 @@ from gpucost.physics.training.memory import training_memory, usable_bytes
 from gpucost.speed.workload import Layouts, Wanted, explicit_layouts, interval_of, make_case
 from gpucost.types import Layout
 from gpucost.units import GB, GIB, TERA
-from gpucost.workloads.speeds import calibration_of, job_of, memory_gb, timed_layouts
+from gpucost.workloads.speeds import job_of, memory_gb, timed_layouts
 from gpucost.workloads.training import Workload, make_workload
 
 SHOWN = 20  # layouts behind the best in an answer
@@ -30,7 +31,7 @@ def single(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     return explicit_answer(catalog, wanted) if wanted.explicit else searched_answer(catalog, wanted)
 
 
-def case_of(layouts: Layouts, calibration: cal.Calibration) -> training.Case:
+def case_of(layouts: Layouts, calibration: Calibration) -> training.Case:
     """Return the case of one layout, as the kernels take it."""
     stacked = transformer.stack(layouts.architectures)
     return make_case(layouts, calibration, stacked, layouts.hardware, layouts.layout, layouts.sequence_tokens)
@@ -38,7 +39,7 @@ def case_of(layouts: Layouts, calibration: cal.Calibration) -> training.Case:
 
 def explicit_answer(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     """Answer for the layout as given, or raise with the reason why it cannot exist."""
-    layouts, calibration = explicit_layouts(catalog, wanted), calibration_of(catalog)
+    layouts, calibration = explicit_layouts(catalog, wanted), training_calibration(catalog)
     case = case_of(layouts, calibration)
     code = int(legality.reason_codes(case.shape, case.hardware, layouts.layout, layouts.sequence_tokens)[0])
     if code != legality.OK:
@@ -62,7 +63,7 @@ def workload_of(layouts: Layouts) -> Workload:
 
 def searched_answer(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     """Answer with the fastest layout in common use, and the candidates behind it."""
-    asked, calibration = explicit_layouts(catalog, wanted), calibration_of(catalog)
+    asked, calibration = explicit_layouts(catalog, wanted), training_calibration(catalog)
     workload = workload_of(asked)
     job = job_of(workload, calibration, wanted.software_year)
     found, job, keys = timed_layouts(workload, job, asked.keys, asked.layout.gpus)
@@ -130,7 +131,7 @@ def memory_of(case: training.Case) -> shape.Memory:
     return {"memory_gib": need / GIB, "usable_memory_gib": usable / GIB, "fits": need <= usable}
 
 
-def described(layouts: Layouts, case: training.Case, calibration: cal.Calibration) -> shape.Timed:
+def described(layouts: Layouts, case: training.Case, calibration: Calibration) -> shape.Timed:
     """Describe one timed case: speed with its range, MFU and HFU, the parts of the step and their bounds."""
     step = training.step(case)
     low, high = interval_of(layouts, calibration, case, step)

@@ -8,6 +8,7 @@ import numpy as np
 
 from gpucost.answers.speed import BOUND_WORDS, Point, Roof, UnderRoofs
 from gpucost.catalog import Catalog
+from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import UsageError
 from gpucost.physics import collectives as net
 from gpucost.physics import roofline
@@ -20,7 +21,7 @@ from gpucost.physics.training.layouts import USUAL_AGE_YEARS
 from gpucost.speed import workload as speed
 from gpucost.speed.answer import case_of, single
 from gpucost.units import GB, TERA, parse_count
-from gpucost.workloads.speeds import calibration_of, key_of
+from gpucost.workloads.speeds import key_of
 from gpucost.workloads.training import TYPICAL
 
 LAUNCH_S = 5e-6  # one kernel launch from the host, as measured on recent servers
@@ -99,7 +100,7 @@ def expected_s(
     catalog: Catalog, hardware: HardwareColumns, precision: str, work: roofline.Operation, gpus: float, attention: bool
 ) -> float:
     """Return the time expected with the calibrated efficiencies of a tuned stack: the slowest roof that they allow."""
-    values, year = calibration_of(catalog).values, hardware.year + USUAL_AGE_YEARS
+    values, year = training_calibration(catalog).values, hardware.year + USUAL_AGE_YEARS
     e = resolve(values, hardware.family, software_codes([TYPICAL]), year, hardware.year)
     ratio = {"fp8": e.fp8_ratio, "int8": e.int8_ratio, "fp4": e.fp4_ratio}.get(precision, np.ones(1))
     share = e.flash if attention else e.matrix * ratio
@@ -180,7 +181,7 @@ def whole_step(catalog: Catalog, wanted: speed.Wanted) -> UnderRoofs:
     exact = replace(wanted, **given, global_batch=layout["global_batch"], precision=layout["precision"])
     layouts = speed.explicit_layouts(catalog, exact)
     accelerator, node = layouts.keys[0].accelerator, layouts.keys[0].system
-    case = case_of(layouts, calibration_of(catalog))
+    case = case_of(layouts, training_calibration(catalog))
     hardware, step = case.hardware, training.step(case)
     low = chip_peak(hardware, layout["precision"], accelerator.id)
     points = []

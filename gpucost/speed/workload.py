@@ -13,9 +13,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gpucost.catalog import Catalog
+from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import UsageError
 from gpucost.market.supply import Key
 from gpucost.physics import transformer
+from gpucost.physics.calibration import Calibration, interval
 from gpucost.physics.columns import CHUNK, PRECISIONS, RECOMPUTES, Floats, Integers, LayoutColumns, code_of
 from gpucost.physics.hardware import HardwareColumns, half_precision, hardware_columns
 from gpucost.physics.training import calibration as cal
@@ -25,7 +27,7 @@ from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import build_case, recipe_columns, software_codes
 from gpucost.physics.training.defaults import default_batch, default_sequence
 from gpucost.types import Architecture
-from gpucost.workloads.speeds import calibration_of, key_of
+from gpucost.workloads.speeds import key_of
 from gpucost.workloads.training import DEFAULT_RANK, SOFTWARE
 
 DEGREES = ("tensor", "pipeline", "context", "expert", "data", "micro_batch", "virtual_stages", "sharding")
@@ -106,10 +108,10 @@ class Timings:
 def columns_answer(catalog: Catalog, wanted: Wanted) -> tuple[Layouts, Timings]:
     """Answer a column of questions: arrays, with a reason code where a layout cannot exist."""
     layouts = explicit_layouts(catalog, wanted)
-    return layouts, time_layouts(layouts, calibration_of(catalog))
+    return layouts, time_layouts(layouts, training_calibration(catalog))
 
 
-def time_layouts(layouts: Layouts, calibration: cal.Calibration) -> Timings:
+def time_layouts(layouts: Layouts, calibration: Calibration) -> Timings:
     """Time explicit layouts in chunks."""
     shape, hardware = transformer.stack(layouts.architectures), layouts.hardware
     parts = [time_chunk(layouts, calibration, shape, hardware, rows) for rows in layouts.layout.chunks(CHUNK)]
@@ -122,7 +124,7 @@ def time_layouts(layouts: Layouts, calibration: cal.Calibration) -> Timings:
 
 
 def time_chunk(
-    layouts: Layouts, calibration: cal.Calibration, shape: transformer.Shape, hardware: HardwareColumns, rows: slice
+    layouts: Layouts, calibration: Calibration, shape: transformer.Shape, hardware: HardwareColumns, rows: slice
 ) -> Timings:
     """Time one chunk of layouts."""
     layout, sequence = layouts.layout.take(rows), layouts.sequence_tokens[rows]
@@ -139,17 +141,17 @@ def time_chunk(
 
 
 def interval_of(
-    layouts: Layouts, calibration: cal.Calibration, case: training.Case, step: training.Step
+    layouts: Layouts, calibration: Calibration, case: training.Case, step: training.Step
 ) -> tuple[Floats, Floats]:
     """Return the 80 % range of the speed of stated layouts."""
     software = np.broadcast_to(layouts.software, (len(case),))
     traits = cal.traits(case, software, step, stated_layout=True)
-    return cal.interval(step.tokens_per_s_per_gpu, traits, calibration.ranges)
+    return interval(step.tokens_per_s_per_gpu, traits, calibration.ranges)
 
 
 def make_case(
     layouts: Layouts,
-    calibration: cal.Calibration,
+    calibration: Calibration,
     shape: transformer.Shape,
     hardware: HardwareColumns,
     layout: LayoutColumns,

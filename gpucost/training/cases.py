@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from gpucost.market import assumptions as assume
 from gpucost.market.supply import Supply
 from gpucost.market.terms import Terms
+from gpucost.physics.calibration import Calibration
 from gpucost.physics.hardware import peak, peaks
-from gpucost.physics.training.calibration import Calibration
 from gpucost.training.costing import Costs, Factors, price_runs
 from gpucost.training.request import TrainingRequest
 from gpucost.types import Accelerator

@@ -10,7 +10,7 @@ from gpucost.answers import SCHEMA_VERSION
 from gpucost.answers.training import Difference, Estimate, Rerun
 from gpucost.errors import UsageError
 from gpucost.market.facts import embed, make_market, unembed
-from gpucost.physics.training.calibration import Calibration
+from gpucost.physics.calibration import Calibration
 from gpucost.training.request import from_dict
 from gpucost.training.run import answer_request
 from gpucost.types import architecture_from

@@ -9,12 +9,13 @@ from gpucost import __version__
 from gpucost.answers.common import cited, frame
 from gpucost.answers.training import Estimate, RankedOption
 from gpucost.answers.training import Workload as WorkloadRow
+from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.market import pool
 from gpucost.market.assumptions import failures_per_gpu_year
 from gpucost.market.facts import Market, embed, make_market, market_of, with_offers
 from gpucost.options import OPTIONS
-from gpucost.physics.training.calibration import Calibration
+from gpucost.physics.calibration import Calibration
 from gpucost.physics.training.layouts import NO_PRECISION
 from gpucost.training import answer, followups
 from gpucost.training.cases import Cases, Problem, search
@@ -22,7 +23,6 @@ from gpucost.training.rank import Ranking, can_be_option, exclusion, orderable, 
 from gpucost.training.request import TrainingRequest
 from gpucost.types import Architecture
 from gpucost.units import format_count
-from gpucost.workloads.speeds import calibration_of
 from gpucost.workloads.training import Workload, make_workload, sizes
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def estimate(request: TrainingRequest, catalog: "Catalog", *, with_facts: bool =
     """Answer a training request from a catalog; `with_facts` embeds what a rerun needs."""
     architecture = catalog.architecture(request.model)
     market, mask = select(request, catalog)
-    found = answer_request(request, architecture, market, mask, calibration_of(catalog))
+    found = answer_request(request, architecture, market, mask, training_calibration(catalog))
     return {**found, "facts": embed(market.facts, mask, architecture)} if with_facts else found
 
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, cast
 from gpucost import __version__
 from gpucost.answers.common import frame
 from gpucost.answers.training import Sweep, SweepRow
+from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import UsageError
 from gpucost.training import answer
 from gpucost.training.cases import search
 from gpucost.training.rank import rank
 from gpucost.training.request import TrainingRequest, make_request
 from gpucost.training.run import make_problem, nothing, select
-from gpucost.workloads.speeds import calibration_of
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -68,7 +68,7 @@ def sweep(requests: Sequence[TrainingRequest], catalog: "Catalog") -> Sweep:
     market = chosen[0][0]
     architectures = tuple(catalog.architecture(request.model) for request in requests)
     problem = make_problem(
-        tuple(requests), architectures, market, tuple(mask for _, mask in chosen), calibration_of(catalog)
+        tuple(requests), architectures, market, tuple(mask for _, mask in chosen), training_calibration(catalog)
     )
     cases, judged = search(problem)
     rows: list[SweepRow] = []

@@ -1,15 +1,15 @@
 """The validations that the command and the library offer: one function per kind."""
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from gpucost.answers.checks import Baseline, Report
 from gpucost.catalog import Catalog
-from gpucost.physics.training import calibration as cal
-from gpucost.validation import fitted, report, training
-from gpucost.validation.training_rows import Row
-from gpucost.workloads.speeds import calibration_of
+from gpucost.catalog.calibrations import serving_calibration, training_calibration
+from gpucost.errors import UsageError
+from gpucost.physics.calibration import width_of
+from gpucost.validation import fitted, report, serving, training
+from gpucost.validation.measurements import Measurements, read_file
+from gpucost.validation.serving_model import loads_of, printed
 
 METHODS = {
     None: "predicted with the shipped calibration, fitted to rows marked core (in-sample for those)",
@@ -18,47 +18,50 @@ METHODS = {
     "software": "each class of software predicted with a calibration fitted to the others",
     "model": "each model predicted with a calibration fitted to the others",
 }
-
-
-def measurements_of(catalog: Catalog, path: str | None) -> training.Measurements:
-    """Return the training rows of a file, or the shipped ones."""
-    return training.gather(training.read_file(path), catalog) if path else fitted.shipped_measurements(catalog)
-
-
-def rows_of(catalog: Catalog, path: str | None) -> Sequence[Row]:
-    """Return the rows of a file, or the shipped ones."""
-    return training.read_file(path) if path else catalog.rows("training_measurements")
+SERVING_IN_SAMPLE = (
+    "predicted with the shipped calibration, which was fitted to the shipped rows "
+    "(in-sample where they are among these)"
+)
 
 
 def validate_training(
     catalog: Catalog, path: str | None = None, *, leave_out: str | None = None, core: bool = False
 ) -> Report:
     """Predict training runs; `leave_out` names what is held out of the fit, `core` keeps the rows well suited."""
-    found = measurements_of(catalog, path)
-    calibration = calibration_of(catalog)
-    if leave_out is None:
-        items = training.predict(found, calibration)
-    else:
-        logged, _ = training.leave_one_out(found, leave_out, fitted.shipped_measurements(catalog))
-        seen = training.observe(found)
-        width = cal.spread_of(training.row_traits(seen, found, calibration.values), calibration.ranges)
-        items = training.items_of(found, logged, width)
-    chosen = [item for item, row in zip(items, found.rows, strict=True) if row.core or not core]
-    if core:
-        found = only_core(found)
+    pool = fitted.training_shipped(catalog)
+    found = training.gather(read_file(path), catalog) if path else pool
+    logged = training.leave_one_out(found, leave_out, pool) if leave_out else None
+    items = training.with_ranges(found, logged, training_calibration(catalog)) if found.rows else []
+    items = [item for item, row in zip(items, found.rows, strict=True) if row.core or not core]
+    found = found.core() if core else found
     return training.report_payload(
-        found, chosen, kind="validation", validated="training", method=METHODS[leave_out], baselines=baselines(found)
+        found, items, kind="validation", validated="training", method=METHODS[leave_out], baselines=baselines(found)
     )
 
 
-def only_core(found: training.Measurements) -> training.Measurements:
-    """Keep the rows well suited to validation."""
-    pairs = [(row, value) for row, value in zip(found.rows, found.measured, strict=True) if row.core]
-    rows, measured = [row for row, _ in pairs], [value for _, value in pairs]
-    return training.Measurements(rows, measured, found.skipped, found.sources, len(rows) + len(found.skipped))
+def validate_serving(
+    catalog: Catalog, path: str | None = None, *, leave_out: str | None = None, core: bool = False
+) -> Report:
+    """Predict serving runs; `leave_out` names what is held out of the fit, `core` keeps the rows well suited."""
+    found = serving.gather(read_file(path) if path else catalog.rows("serving_measurements"), catalog)
+    found = found.core() if core else found
+    calibration = serving_calibration(catalog)
+    if leave_out is None:
+        return serving.in_sample_payload(
+            found, calibration, kind="validation", validated="serving", method=SERVING_IN_SAMPLE
+        )
+    if leave_out not in serving.GROUPINGS:
+        raise UsageError(f"serving cannot leave out {leave_out!r}. Choose one of {', '.join(serving.GROUPINGS)}.")
+    pool = fitted.serving_shipped(catalog)  # own steps teach the fit, as in the shipped calibration
+    logged = serving.leave_one_out(found, leave_out, pool, calibration.values)
+    shown = printed(loads_of(found.rows, calibration.values), calibration.values)
+    traits = serving.traits_of(found, found.figures, shown)
+    items = found.items(np.exp(logged), width_of(traits, calibration.ranges))
+    method = f"each {leave_out} predicted with a calibration fitted to the others"
+    return serving.report_payload(found, items, kind="validation", validated="serving", method=method)
 
 
-def baselines(found: training.Measurements) -> dict[str, Baseline]:
+def baselines(found: Measurements) -> dict[str, Baseline]:
     """Return the figures of two rules that a model must beat, on the same rows."""
     if not found.rows:
         return {}
@@ -69,7 +72,7 @@ def baselines(found: training.Measurements) -> dict[str, Baseline]:
     }
     answer: dict[str, Baseline] = {}
     for name, logged in rules.items():
-        timed = [item for item in training.items_of(found, logged, width) if item.group not in training.FLOP_BASES]
+        timed = [item for item in found.items(np.exp(logged), width) if item.group not in training.FLOP_BASES]
         figures = report.statistics(timed)
         answer[name] = {
             "predicted": figures["predicted"],
@@ -86,9 +89,9 @@ def validate_memory(
     """Predict the peak memory of rows that carry one; there is no calibration to leave anything out of."""
     from gpucost.validation import memory
 
-    rows = (
-        rows_of(catalog, path)
-        if path
-        else [*catalog.rows("training_measurements"), *catalog.rows("memory_measurements")]
-    )
+    shipped = ("training_measurements", "memory_measurements")
+    rows = read_file(path) if path else [row for name in shipped for row in catalog.rows(name)]
     return memory.validate(rows, catalog, core=core)
+
+
+VALIDATIONS = {"training": validate_training, "memory": validate_memory, "serving": validate_serving}

@@ -3,25 +3,27 @@
 A prediction is made from what a row says about the run; measured columns are read afterwards, for comparison only.
 """
 
-import csv
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from gpucost.answers.checks import Report, Skipped
-from gpucost.errors import DataError, UsageError
+from gpucost.errors import UsageError
+from gpucost.physics import calibration as core
 from gpucost.physics import transformer
-from gpucost.physics.columns import Flags, Floats, layout_columns
+from gpucost.physics.calibration import COVERAGE, WIDEST_RATIO, Calibration, Values
+from gpucost.physics.columns import Flags, Floats, Integers, layout_columns
 from gpucost.physics.hardware import hardware_columns, peak_tflops
 from gpucost.physics.training import calibration as cal
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import build_case, recipe_columns, software_codes
 from gpucost.physics.training.efficiency import DEFAULTS
+from gpucost.units import SECONDS_PER_HOUR, TERA
+from gpucost.validation import measurements as rows_of
 from gpucost.validation import report, wording
+from gpucost.validation.measurements import Measured, Measurements
 from gpucost.validation.training_rows import Facts, Row, TrainingRow, read_row
 
 METRIC = "tokens_per_s_per_gpu"
@@ -30,95 +32,42 @@ RULE_OF_THUMB_MFU = 0.40
 CAST_BYTES = 6.0  # four read, two written
 
 
-@dataclass(frozen=True)
-class Measured:
-    """A measured speed in tokens/s per accelerator, and what it was derived from."""
-
-    value: float
-    basis: str  # tokens_per_s | iteration_time | gpu_hours | tflops | mfu
-
-
-@dataclass(frozen=True)
-class Measurements:
-    """Rows that could be read, with their measurements; and those that could not, with the reason."""
-
-    rows: list[TrainingRow]
-    measured: list[Measured]
-    skipped: list[Skipped]
-    sources: dict[str, str]  # id -> source
-    total: int
-
-
-def read_file(path: str | Path) -> list[dict[str, str]]:
-    """Read a CSV file of measurements; only `model`, `gpu` and one measured column are indispensable."""
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as handle:
-            rows = list(csv.DictReader(handle))
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}. Give the path of a CSV file.") from None
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise DataError(f"not a readable CSV file: {error}", file=str(path)) from None
-    columns = set(rows[0]) if rows else set()
-    if missing := {"model", "gpu"} - columns:
-        raise DataError(f"lacks the column {' and '.join(sorted(missing))}", file=str(path), row=1)
-    return rows
-
-
 def gather(rows: Sequence[Row], facts: Facts) -> Measurements:
     """Read every row; what cannot be computed or compared is skipped with its reason."""
-    kept: list[TrainingRow] = []
-    values: list[Measured] = []
-    skipped: list[Skipped] = []
-    sources: dict[str, str] = {}
-    for index, row in enumerate(rows):
-        name = str(row.get("id") or f"row {index + 2}")
-        sources[name] = str(row.get("source_name") or "")
-        try:
-            read = read_row(row, facts)
-            value = measured_speed(row, read)
-        except UsageError as error:
-            skipped.append({"id": name, "reason": str(error)})
-            continue
-        except (ValueError, TypeError, ArithmeticError) as error:
-            skipped.append({"id": name, "reason": f"its numbers contradict each other: {error}"})
-            continue
-        kept.append(read)
-        values.append(value)
-    return computable(Measurements(kept, values, skipped, sources, len(rows)))
 
+    def read(row: Row, index: int) -> tuple[TrainingRow, list[Measured], list[Measured]]:
+        mine = read_row(row, facts)
+        value, basis = measured_speed(row, mine)
+        return mine, [Measured(index, METRIC, value, basis)], []
 
-def computable(found: Measurements) -> Measurements:
-    """Keep the rows whose step has a finite time; the others' numbers say something impossible."""
+    found = rows_of.gather(rows, read)
     if not found.rows:
         return found
     with np.errstate(all="ignore"):
-        finite = np.isfinite(cal.log_predicted(observe(found), DEFAULTS)).tolist()
-    pairs = list(zip(found.rows, finite, strict=True))
-    odd: list[Skipped] = [
-        {"id": row.id, "reason": "its numbers describe no possible step"} for row, good in pairs if not good
-    ]
-    rows = [row for row, good in pairs if good]
-    measured = [value for value, good in zip(found.measured, finite, strict=True) if good]
-    return Measurements(rows, measured, [*found.skipped, *odd], found.sources, found.total)
+        finite = np.isfinite(cal.log_predicted(observe(found), DEFAULTS))
+    reason = "its numbers describe no possible step"
+    pairs = zip(found.rows, finite, strict=True)
+    odd: list[Skipped] = [{"id": row.id, "reason": reason} for row, good in pairs if not good]
+    return replace(found.select(finite), skipped=[*found.skipped, *odd], total=found.total)
 
 
-def measured_speed(row: Row, read: TrainingRow) -> Measured:
-    """Return the measured tokens/s per accelerator: stated, else derived from time, GPU-hours, TFLOPS or MFU."""
+def measured_speed(row: Row, read: TrainingRow) -> tuple[float, str]:
+    """Return the measured tokens/s per accelerator and its basis: stated, time, GPU-hours, TFLOPS or MFU."""
     if value := wording.positive(row.get("measured_tokens_per_s_per_gpu")):
-        return Measured(value, "tokens_per_s")
+        return value, "tokens_per_s"
     batch, gpus = wording.positive(row.get("global_batch")), wording.positive(row.get("n_gpus"))
     if (time := wording.positive(row.get("measured_iter_time_s"))) and batch and gpus:
-        return Measured(batch * read.sequence_tokens / time / gpus, "iteration_time")
+        return batch * read.sequence_tokens / time / gpus, "iteration_time"
     tokens = wording.positive(row.get("total_tokens"))
     if (hours := wording.positive(row.get("measured_total_gpu_hours"))) and tokens:
-        return Measured(tokens / hours / 3600, "gpu_hours")
+        return tokens / hours / SECONDS_PER_HOUR, "gpu_hours"
     flop = flop_by_convention(row, read)
     if tflops := wording.positive(row.get("measured_tflops_per_gpu")):
-        return Measured(tflops * 1e12 / flop, "tflops")
+        return tflops * TERA / flop, "tflops"
     if mfu := wording.positive(row.get("measured_mfu_pct")):
         hardware = hardware_columns([read.accelerator], [read.system])
         peak = float(peak_tflops(hardware, layout_columns([read.layout]).precision)[0])
-        return Measured(mfu / 100 * peak * 1e12 / flop, "mfu")
+        return mfu / 100 * peak * TERA / flop, "mfu"
     raise UsageError("no measured speed, time, hours, TFLOPS or MFU")
 
 
@@ -161,7 +110,7 @@ def observe(found: Measurements) -> cal.Observations:
         software_year=year,
         whole_run=np.array([row.end_to_end for row in rows]),
         source=np.array([code[row.source] for row in rows], dtype=np.int64),
-        log_measured=np.log([value.value for value in found.measured]),
+        log_measured=found.log_measured,
     )
 
 
@@ -176,37 +125,30 @@ def casts_weights(row: TrainingRow) -> bool:
     return row.software in ("eager", "sharded") and row.state_bytes >= 16 and row.layout.sharding < 3
 
 
-def row_traits(seen: cal.Observations, found: Measurements, values: Mapping[str, float]) -> cal.Traits:
+def row_traits(seen: cal.Observations, found: Measurements, values: Values) -> dict[str, Flags]:
     """Return what makes each row's prediction less certain."""
     case = cal.with_values(seen, values)
-    stated = np.array([row.stated_layout for row in found.rows])
+    stated = found.of_rows("stated_layout")
     found_traits = cal.traits(case, seen.software, training.step(case), stated_layout=stated, whole_run=seen.whole_run)
-    return replace(found_traits, unknown_software=np.array([not row.software_named for row in found.rows]))
+    return found_traits | {"unknown_software": ~found.of_rows("software_named")}
 
 
-def items_of(found: Measurements, log_speed: Floats, width: Floats) -> list[report.Item]:
-    """Return the predictions beside the measurements."""
-    items = []
-    for row, value, logged, wide in zip(found.rows, found.measured, log_speed, width, strict=True):
-        low, middle, high = np.exp([logged - wide, logged, logged + wide]).tolist()
-        items.append(report.Item(row.id, row.source, METRIC, value.value, middle, low, high, value.basis, row.notes))
-    return items
-
-
-def predict(found: Measurements, calibration: cal.Calibration) -> list[report.Item]:
+def predict(found: Measurements, calibration: Calibration) -> list[report.Item]:
     """Predict every row with a calibration."""
-    if not found.rows:
-        return []
+    return with_ranges(found, None, calibration) if found.rows else []
+
+
+def with_ranges(found: Measurements, logged: Floats | None, calibration: Calibration) -> list[report.Item]:
+    """Return predictions (those of the calibration where none are given) with the calibration's ranges."""
     seen = observe(found)
-    logged = cal.log_predicted(seen, calibration.values)
-    width = cal.spread_of(row_traits(seen, found, calibration.values), calibration.ranges)
-    return items_of(found, logged, width)
+    logged = cal.log_predicted(seen, calibration.values) if logged is None else logged
+    width = core.width_of(row_traits(seen, found, calibration.values), calibration.ranges)
+    return found.items(np.exp(logged), width)
 
 
 # Leave-one-out -------------------------------------------------------------------------------------------------------
 
-Grouping = Callable[[TrainingRow], str]
-GROUPINGS: dict[str, Grouping] = {
+GROUPINGS: dict[str, Callable[[TrainingRow], str]] = {
     "source": lambda row: row.source,
     "family": lambda row: row.accelerator.family,
     "software": lambda row: row.software,
@@ -219,41 +161,40 @@ def fit_rows(found: Measurements) -> Flags:
 
     Hours on model cards carry restarts, evaluation and idle time that no step explains.
     """
-    pairs = zip(found.rows, found.measured, strict=True)
-    return np.array([row.core and value.basis != "gpu_hours" for row, value in pairs])
+    pairs = zip(found.rows, found.figures, strict=True)
+    return np.array([row.core and figure.group != "gpu_hours" for row, figure in pairs])
 
 
-def leave_one_out(
-    found: Measurements, grouping: str = "source", pool: Measurements | None = None
-) -> tuple[Floats, NDArray[Any]]:
-    """Predict each group with a calibration fitted to the rows of `pool` outside it; return log speeds and the groups.
+def leave_one_out(found: Measurements, grouping: str = "source", pool: Measurements | None = None) -> Floats:
+    """Predict each group with a calibration fitted to the rows of `pool` outside it; return log speeds.
 
     `pool` is what fits may use; without one, the rows themselves.
     """
     pool = pool or found
-    seen, taught = observe(found), observe(pool)
+    seen, taught, usable = observe(found), observe(pool), fit_rows(pool)
     groups, others = (np.array([GROUPINGS[grouping](row) for row in rows]) for rows in (found.rows, pool.rows))
-    usable = fit_rows(pool)
-    logged = np.full(len(groups), np.nan)
-    everything: dict[str, float] | None = None
-    for name in np.unique(groups):
-        mine = np.flatnonzero(groups == name)
-        if usable[others == name].any():
-            values = cal.fit(taught.take(np.flatnonzero(usable & (others != name))))
-        else:
-            everything = everything or cal.fit(taught.take(np.flatnonzero(usable)))
-            values = everything
-        logged[mine] = cal.log_predicted(seen.take(mine), values)
-    return logged, groups
+
+    def fit_to(keep: Flags) -> Values:
+        return cal.fit(taught.take(np.flatnonzero(usable & keep)))
+
+    def predicted(values: Values, mine: Integers) -> Floats:
+        return cal.log_predicted(seen.take(mine), values)
+
+    return core.leave_one_out(groups, others, usable, fit_to, predicted)
 
 
-def calibrate(found: Measurements) -> tuple[cal.Calibration, Floats]:
-    """Fit the parameters to all usable rows, the ranges to held-out residuals; return also the held-out log speeds."""
+def calibrate(found: Measurements) -> Calibration:
+    """Fit the parameters to all usable rows, the ranges to held-out residuals."""
     seen = observe(found)
     values = cal.fit(seen.take(np.flatnonzero(fit_rows(found))))
-    held_out, _ = leave_one_out(found)
-    ranges = cal.fit_ranges(held_out - seen.log_measured, row_traits(seen, found, values), seen.source)
-    return cal.Calibration(values, ranges), held_out
+    residual = leave_one_out(found) - seen.log_measured
+    traits = row_traits(seen, found, values)
+    return Calibration(values, core.fit_ranges(residual, traits, core.one_voice(seen.source), cal.SCHEME.usual))
+
+
+def tune(found: Measurements, base: Calibration, spread_ratio: float) -> Calibration:
+    """Fit a user's own runs on top of a calibration: the parameters that they say nothing about stay."""
+    return Calibration(cal.fit(observe(found), base.values, spread_ratio, between=0.0), base.ranges)
 
 
 # What is not stated ---------------------------------------------------------------------------------------------------
@@ -266,10 +207,9 @@ HIDDEN_CELLS = {
     ),
     "unknown_software": ("framework",),
 }  # fmt: skip
-WIDEST_RATIO = 2.5
 
 
-def widen_for_the_unstated(rows: Sequence[Row], facts: Facts, calibration: cal.Calibration) -> cal.Calibration:
+def widen_for_the_unstated(rows: Sequence[Row], facts: Facts, calibration: Calibration) -> Calibration:
     """Set the ratios of what rows leave unsaid by hiding it: few published rows lack a layout, users' mostly do.
 
     The ratio is the weighted 80 % quantile of |residual| ÷ width without the trait, rows weighted by
@@ -278,20 +218,13 @@ def widen_for_the_unstated(rows: Sequence[Row], facts: Facts, calibration: cal.C
     ranges = dict(calibration.ranges)
     for trait, cells in HIDDEN_CELLS.items():
         found = gather([{**row, **dict.fromkeys(cells, "")} for row in rows], facts)
-        found = select(found, fit_rows(found))
+        found = found.select(fit_rows(found))
         seen = observe(found)
-        width = cal.spread_of(row_traits(seen, found, calibration.values), {**ranges, trait: 1.0})
+        width = core.width_of(row_traits(seen, found, calibration.values), {**ranges, trait: 1.0})
         size = np.abs(cal.log_predicted(seen, calibration.values) - seen.log_measured) / width
-        weight = 1 / np.sqrt(np.bincount(seen.source)[seen.source])
-        ranges[trait] = float(np.clip(cal.weighted_quantile(size, weight, cal.COVERAGE), 1.0, WIDEST_RATIO))
-    return cal.Calibration(calibration.values, ranges)
-
-
-def select(found: Measurements, chosen: Flags) -> Measurements:
-    """Return the rows that are chosen."""
-    kept = np.flatnonzero(chosen).tolist()
-    rows, values = [found.rows[index] for index in kept], [found.measured[index] for index in kept]
-    return Measurements(rows, values, found.skipped, found.sources, found.total)
+        quantile = core.weighted_quantile(size, core.one_voice(seen.source), COVERAGE)
+        ranges[trait] = float(np.clip(quantile, 1.0, WIDEST_RATIO))
+    return Calibration(calibration.values, ranges)
 
 
 # Baselines -----------------------------------------------------------------------------------------------------------
@@ -300,7 +233,7 @@ def select(found: Measurements, chosen: Flags) -> Measurements:
 def rule_of_thumb(found: Measurements) -> Floats:
     """Return log tokens/s of 6·N·D at 40 % of the dense peak, N the active parameters."""
     seen = observe(found)
-    peak = peak_tflops(seen.case.hardware, seen.case.layout.precision) * 1e12
+    peak = peak_tflops(seen.case.hardware, seen.case.layout.precision) * TERA
     logged: Floats = np.log(RULE_OF_THUMB_MFU * peak / (6 * transformer.active_parameters(seen.case.shape)))
     return logged
 
@@ -310,7 +243,7 @@ def constant_mfu(found: Measurements) -> Floats:
     seen = observe(found)
     case = seen.case
     flop = transformer.model_flop(case.shape, case.recipe.sequence_tokens)
-    ideal = np.log(peak_tflops(case.hardware, case.layout.precision) * 1e12 / flop)
+    ideal = np.log(peak_tflops(case.hardware, case.layout.precision) * TERA / flop)
     mfu = seen.log_measured - ideal
     logged = np.empty(len(mfu))
     for row in range(len(mfu)):

@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.errors import UsageError
 from gpucost.market.supply import Key
+from gpucost.physics.calibration import Calibration, interval
 from gpucost.physics.columns import LayoutColumns
 from gpucost.physics.hardware import peak
-from gpucost.physics.training.calibration import USUAL_FAMILIES, Calibration, Traits, interval, load
+from gpucost.physics.training.calibration import HOST_BOUND_FRACTION, USUAL_FAMILIES
 from gpucost.physics.training.grid import make_grid
 from gpucost.physics.training.layouts import (
     BestLayouts,
@@ -38,18 +38,7 @@ Flags = NDArray[np.bool_]
 
 MEASURED_FAMILIES = ("ampere", "hopper")
 SOME_FAMILIES = ("blackwell", "ada", "volta", "cdna3", "gaudi", "tpu")
-_HOST_BOUND_SHARE = 0.1
 _COUNT_BITS = 1 << 21  # counts stay below this, so that a key and a count share one integer
-
-
-_CALIBRATIONS: "WeakKeyDictionary[Any, Calibration]" = WeakKeyDictionary()
-
-
-def calibration_of(catalog: "Catalog") -> Calibration:
-    """Return the efficiencies and ranges that the physics runs with, read once per catalog."""
-    if catalog not in _CALIBRATIONS:
-        _CALIBRATIONS[catalog] = load(catalog.rows("calibration"))
-    return _CALIBRATIONS[catalog]
 
 
 class Speeds(NamedTuple):
@@ -185,19 +174,19 @@ def confidence_of(accelerator: Accelerator) -> str:
     )
 
 
-def traits_of(workload: Workload, accelerators: Sequence[Accelerator], best: BestLayouts) -> Traits:
+def traits_of(workload: Workload, accelerators: Sequence[Accelerator], best: BestLayouts) -> dict[str, Flags]:
     """Return what makes the speeds less certain: nobody stated the layout, and the figure covers a whole run."""
     count, step = len(accelerators), best.step
 
     def all_of(value: bool) -> Flags:
         return np.full(count, value)
 
-    return Traits(
-        unstated_layout=all_of(True),
-        unknown_software=all_of(workload.software == TYPICAL),
-        mixture_of_experts=all_of(workload.architecture.experts > 0),
-        fine_tuning=all_of(workload.method != "full"),
-        unusual_family=np.array([accelerator.family not in USUAL_FAMILIES for accelerator in accelerators], bool),
-        whole_run=all_of(True),
-        host_bound=(step.host_s + step.overhead_s) / step.total_s > _HOST_BOUND_SHARE,
-    )
+    return {
+        "unstated_layout": all_of(True),
+        "unknown_software": all_of(workload.software == TYPICAL),
+        "mixture_of_experts": all_of(workload.architecture.experts > 0),
+        "fine_tuning": all_of(workload.method != "full"),
+        "unusual_family": np.array([accelerator.family not in USUAL_FAMILIES for accelerator in accelerators], bool),
+        "whole_run": all_of(True),
+        "host_bound": (step.host_s + step.overhead_s) / step.total_s > HOST_BOUND_FRACTION,
+    }

@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 
 from gpucost.catalog import open_catalog
+from gpucost.catalog.calibrations import training_calibration
+from gpucost.physics import calibration as core
 from gpucost.physics.training import calibration as cal
 from gpucost.physics.training.efficiency import DEFAULTS, PARAMETERS
 from gpucost.validation import fitted, training
-from gpucost.workloads.speeds import calibration_of
 
 
 @pytest.fixture(scope="module")
@@ -83,10 +84,10 @@ def test_ranges_hold_what_they_promise_on_synthetic_residuals():
     count = 4000
     flag = rng.random(count) < 0.5
     off = np.zeros(count, dtype=bool)
-    traits = cal.Traits(**{name: (flag if name == "mixture_of_experts" else off) for name in cal.TRAITS})
+    traits = {name: (flag if name == "mixture_of_experts" else off) for name in cal.SCHEME.traits}
     residual = rng.laplace(0, np.where(flag, 0.2, 0.1))
-    ranges = cal.fit_ranges(residual, traits, np.arange(count))
-    inside = np.abs(residual) <= cal.spread_of(traits, ranges)
+    ranges = core.fit_ranges(residual, traits, core.one_voice(np.arange(count)), cal.SCHEME.usual)
+    inside = np.abs(residual) <= core.width_of(traits, ranges)
     assert np.mean(inside) == pytest.approx(0.80, abs=0.02)
     assert np.mean(inside[flag]) == pytest.approx(0.80, abs=0.04)
     assert ranges["mixture_of_experts"] == pytest.approx(2.0, rel=0.15)
@@ -94,10 +95,10 @@ def test_ranges_hold_what_they_promise_on_synthetic_residuals():
 
 def test_the_shipped_table_is_the_fit_of_the_shipped_measurements():
     catalog = open_catalog()
-    found = fitted.shipped_measurements(catalog)
+    found = fitted.training_shipped(catalog)
     observations = training.observe(found)
     values = cal.fit(observations.take(np.flatnonzero(training.fit_rows(found))))
-    for name, value in calibration_of(catalog).values.items():
+    for name, value in training_calibration(catalog).values.items():
         assert values[name] == pytest.approx(value, rel=0.01), name
 
 
@@ -118,9 +119,9 @@ def test_own_runs_move_the_calibration_towards_them(tmp_path):
         "activation_recompute": "none",
     }
     found = training.gather([row | {"id": "x", "measured_tokens_per_s_per_gpu": 1.0}], catalog)
-    usual = training.predict(found, calibration_of(catalog))[0].predicted
+    usual = training.predict(found, training_calibration(catalog))[0].predicted
     runs = [row | {"id": str(k), "measured_tokens_per_s_per_gpu": usual * 0.7, "seq_len": 8192 - k} for k in range(4)]
-    own, table = fitted.fit_own(catalog, runs)
+    own, table = fitted.fit_own(catalog, "training", runs)
     closer = training.predict(found, own)[0].predicted
     assert usual * 0.7 < closer < usual * 0.9
     assert {entry["source_id"] for entry in table} == {"own-runs"}

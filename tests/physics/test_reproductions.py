@@ -6,8 +6,8 @@ Tolerances are what a reader may expect of a single published configuration, not
 import pytest
 
 from gpucost.catalog import open_catalog
+from gpucost.catalog.calibrations import training_calibration
 from gpucost.validation import training
-from gpucost.workloads.speeds import calibration_of
 
 KORTHIKANTI_TABLE_5_S = {  # arXiv:2205.05198, Table 5: seconds per iteration, full recomputation and present work
     "korthikanti-001": 1.42, "korthikanti-002": 1.10, "korthikanti-003": 18.13, "korthikanti-004": 13.75,
@@ -20,7 +20,7 @@ NARAYANAN_TABLE_1_TFLOPS = (137, 138, 142, 135, 138, 140, 148, 155, 163, 163)  #
 def predicted():
     catalog = open_catalog()
     found = training.gather(catalog.rows("training_measurements"), catalog)
-    items = training.predict(found, calibration_of(catalog))
+    items = training.predict(found, training_calibration(catalog))
     return {item.id: (item, row) for item, row in zip(items, found.rows, strict=True)}
 
 

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import gpucost
 from gpucost.catalog import open_catalog
+from gpucost.catalog.calibrations import serving_calibration
 from gpucost.cli.inference import command
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, UsageError
 from gpucost.physics.serving import steps as serving
@@ -18,7 +19,6 @@ from gpucost.physics.serving.cases import Deployment, build
 from gpucost.serving import answer, costing, hosted
 from gpucost.serving.chips import mig_key, serving_fit_payload
 from gpucost.serving.demand import profile_of, replicas_by_hour
-from gpucost.serving.run import calibration_of
 
 CATALOG = open_catalog()
 
@@ -176,7 +176,7 @@ def pool(gpu, ranks, hit=0.0, cache="auto"):
         CATALOG.architecture("deepseek-v3"), a, CATALOG.default_system(gpu), "wide", "fp8", cache, 1, ranks, 1, ranks
     )
     options = dataclasses.replace(serving.plain_options(1), prefix_hit=np.array([hit]))
-    return build([d], calibration_of(CATALOG).values, options)[0]
+    return build([d], serving_calibration(CATALOG).values, options)[0]
 
 
 def seconds_per_request(gpu, prompt, output, hit, prompt_ranks, decode_ranks, cache="auto"):
@@ -191,7 +191,7 @@ def seconds_per_request(gpu, prompt, output, hit, prompt_ranks, decode_ranks, ca
 
 
 def ratio():
-    ranges = calibration_of(CATALOG).ranges
+    ranges = serving_calibration(CATALOG).ranges
     width = ranges["base"] * ranges["saturation"] * ranges["mixture_of_experts"] * ranges["unusual_engine"]
     return float(np.exp(width))
 

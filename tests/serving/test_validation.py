@@ -8,12 +8,14 @@ import pytest
 from click.testing import CliRunner
 
 from gpucost.catalog import open_catalog
+from gpucost.catalog.calibrations import serving_calibration
 from gpucost.cli.validate import command
-from gpucost.validation import serving, serving_fit
+from gpucost.physics.serving.efficiency import DEFAULTS
+from gpucost.validation import serving
 
 CATALOG = open_catalog()
 ROWS = CATALOG.rows("serving_measurements")
-CALIBRATION = serving.load(CATALOG.rows("serving_calibration"))
+CALIBRATION = serving_calibration(CATALOG)
 MEASURED = (
     "measured_output_tokens_per_s",
     "measured_total_tokens_per_s",
@@ -25,7 +27,7 @@ MEASURED = (
 
 @pytest.fixture(scope="module")
 def payload():
-    return serving.report_payload(serving.gather(ROWS, CATALOG), CALIBRATION)
+    return serving.in_sample_payload(serving.gather(ROWS, CATALOG), CALIBRATION)
 
 
 def points(rows):
@@ -89,11 +91,11 @@ def test_removing_a_source_moves_only_what_it_speaks_of():
     found = serving.gather(
         [row for row in ROWS if row["engine"] and "llama" in str(row["engine"]).lower()][:60], CATALOG
     )
-    seen = serving_fit.observe(found)
-    values = serving_fit.fit(seen, np.ones(len(seen.figures), dtype=bool), rounds=3)
+    seen = serving.observe(found)
+    values = serving.fit(seen, rounds=3)
     untouched = [name for name in values if name.endswith((".tpu", ".sglang", ".trtllm", ".cdna3"))]
     assert untouched
-    assert all(values[name] == pytest.approx(serving_fit.DEFAULTS[name], rel=1e-12) for name in untouched)
+    assert all(values[name] == pytest.approx(DEFAULTS[name], rel=1e-12) for name in untouched)
 
 
 def test_the_command_prints_the_agreed_keys(tmp_path):

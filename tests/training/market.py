@@ -6,8 +6,8 @@ import numpy as np
 
 from gpucost.market.facts import Facts, embed, make_market, make_offer
 from gpucost.market.supply import sold_nodes
+from gpucost.physics.calibration import Calibration
 from gpucost.physics.columns import layout_columns
-from gpucost.physics.training.calibration import Calibration
 from gpucost.physics.training.steps import PARTS
 from gpucost.training import run
 from gpucost.training.request import make_request

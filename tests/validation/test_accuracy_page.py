@@ -8,9 +8,9 @@ import pytest
 
 from benchmarks import accuracy
 from gpucost.catalog import open_catalog
+from gpucost.catalog.calibrations import training_calibration
 from gpucost.physics.training import calibration as cal
 from gpucost.validation import fitted, report, training
-from gpucost.workloads.speeds import calibration_of
 
 HELD_OUT = ("Korthikanti et al. 2022 Table 5", "MLPerf Training v3.0 results")
 
@@ -23,7 +23,7 @@ def table():
 @pytest.fixture(scope="module")
 def measured():
     catalog = open_catalog()
-    return fitted.shipped_measurements(catalog), calibration_of(catalog)
+    return fitted.training_shipped(catalog), training_calibration(catalog)
 
 
 @pytest.mark.parametrize("source", HELD_OUT)

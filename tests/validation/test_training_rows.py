@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 
 from gpucost.catalog import open_catalog
+from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import UsageError
 from gpucost.validation import runs, training
+from gpucost.validation.measurements import read_file
 from gpucost.validation.training_rows import find_accelerator, read_row, size_in_name
-from gpucost.workloads.speeds import calibration_of
 
 MEASURED = (
     "measured_tokens_per_s_per_gpu", "measured_tflops_per_gpu", "measured_mfu_pct", "measured_iter_time_s",
@@ -30,7 +31,7 @@ def rows(catalog):
 
 def predictions(catalog, rows):
     found = training.gather(rows, catalog)
-    return {item.id: item.predicted for item in training.predict(found, calibration_of(catalog))}
+    return {item.id: item.predicted for item in training.predict(found, training_calibration(catalog))}
 
 
 def test_predictions_see_no_measured_column_no_id_no_source_and_no_order(catalog, rows):
@@ -65,7 +66,7 @@ def test_a_file_gives_what_the_catalog_gives(catalog, rows, tmp_path):
 
 def test_the_report_has_the_promised_keys(catalog, rows):
     found = training.gather(rows, catalog)
-    items = training.predict(found, calibration_of(catalog))
+    items = training.predict(found, training_calibration(catalog))
     report = training.report_payload(found, items)
     promised = {
         "rows", "predicted", "skipped", "median_abs_error_fraction", "p90_abs_error_fraction",
@@ -94,7 +95,7 @@ def test_a_row_with_messy_words_and_gaps_is_still_predicted(catalog):
 def test_only_model_gpu_and_a_figure_are_needed(catalog):
     bare = {"model": "llama-3-8b", "gpu": "A100", "measured_mfu_pct": "40"}
     found = training.gather([bare], catalog)
-    assert found.measured[0].basis == "mfu"
+    assert found.figures[0].group == "mfu"
     assert len(found.rows) == 1
 
 
@@ -150,12 +151,12 @@ def test_what_cannot_be_computed_is_skipped_with_a_reason(catalog):
 
 def test_speed_is_derived_from_time_hours_and_rates_by_hand(catalog):
     base = {"model": "llama-2-7b", "gpu": "a100-80gb-sxm", "seq_len": 4096, "n_gpus": 8, "global_batch": 64}
-    timed = training.gather([base | {"measured_iter_time_s": 16.0}], catalog).measured[0]
+    timed = training.gather([base | {"measured_iter_time_s": 16.0}], catalog).figures[0]
     assert timed.value == 64 * 4096 / 16 / 8
-    hours = training.gather([base | {"measured_total_gpu_hours": 1000.0, "total_tokens": 3.6e9}], catalog).measured[0]
+    hours = training.gather([base | {"measured_total_gpu_hours": 1000.0, "total_tokens": 3.6e9}], catalog).figures[0]
     assert hours.value == 1000
     # 312 TFLOP/s at 50 %: 156e12 ÷ (6·6,607,343,616 + 6·32·4096·4096) FLOP per token, causal
-    rated = training.gather([base | {"measured_mfu_pct": 50.0}], catalog).measured[0]
+    rated = training.gather([base | {"measured_mfu_pct": 50.0}], catalog).figures[0]
     assert rated.value == pytest.approx(156e12 / (6 * 6_607_343_616 + 6 * 32 * 4096 * 4096), rel=1e-9)
 
 
@@ -175,11 +176,11 @@ def test_when_data_parallelism_exceeds_the_batch_the_rest_is_context(catalog):
 
 def test_unreadable_files_are_refused(tmp_path):
     with pytest.raises(UsageError, match="cannot read"):
-        training.read_file(tmp_path / "none.csv")
+        read_file(tmp_path / "none.csv")
     path = tmp_path / "wrong.csv"
     path.write_text("a,b\n1,2\n")
     with pytest.raises(UsageError, match="lacks the column"):
-        training.read_file(path)
+        read_file(path)
 
 
 def test_sizes_are_read_from_names():
@@ -216,6 +217,6 @@ def test_junk_in_any_column_ends_in_a_figure_or_a_reason(catalog, rows):
             row[name] = rng.choice(JUNK)
         odd.append(row)
     found = training.gather(odd, catalog)
-    items = training.predict(found, calibration_of(catalog))
+    items = training.predict(found, training_calibration(catalog))
     assert len(items) + len(found.skipped) == len(odd)
     assert all(0 < item.low <= item.predicted <= item.high < float("inf") for item in items)

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gpucost.physics.calibration import Parameter
 from gpucost.physics.columns import Columns, Flags, Floats, Integers
 from gpucost.physics.hardware import FAMILIES as TRAINING_FAMILIES
-from gpucost.physics.training.efficiency import Parameter
 
 FAMILIES = (*TRAINING_FAMILIES[:-1], "apple", "xe", "other")
 
@@ -52,9 +52,7 @@ _SEQUENCE = {"plain": 0.02, "eager": 0.02}
 _MEASURED_FAMILIES = ("volta", "turing", "ampere", "ada", "hopper", "blackwell", "cdna3", "apple", "xe", "tpu")
 
 
-def _p(name: str, prior: float, spread: float, unit: str, meaning: str) -> Parameter:
-    return Parameter(name, prior, spread, unit, meaning)
-
+_p = Parameter
 
 PARAMETERS: tuple[Parameter, ...] = (
     _p("weights_fraction", 0.85, 0.08, "fraction", "memory bandwidth at which 16-bit weights are streamed"),

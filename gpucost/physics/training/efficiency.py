@@ -7,31 +7,17 @@ software class are a common value times a deviation, so that an unseen family or
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
+from gpucost.physics.calibration import Parameter
 from gpucost.physics.columns import Columns, Floats, Integers
 from gpucost.physics.hardware import FAMILIES
 from gpucost.physics.software import CLASSES
 
 
-class Parameter(NamedTuple):
-    """One parameter of the calibration."""
-
-    name: str
-    prior: float
-    spread: float  # standard deviation of the logarithm before the fit
-    unit: str
-    meaning: str
-
-
-def _p(name: str, prior: float, spread: float, unit: str, meaning: str) -> Parameter:
-    return Parameter(name, prior, spread, unit, meaning)
-
-
 def _each(prefix: str, priors: Mapping[str, float], spread: float, unit: str, meaning: str) -> list[Parameter]:
-    return [_p(f"{prefix}.{name}", prior, spread, unit, meaning) for name, prior in priors.items()]
+    return [Parameter(f"{prefix}.{name}", prior, spread, unit, meaning) for name, prior in priors.items()]
 
 
 # Large matrix products at 16 bits: share of the dense peak that a long, hot benchmark reaches.
@@ -48,6 +34,8 @@ _ELEMENTWISE = {
     "vendor": 1.0, "megatron": 1.2, "deepspeed": 1.3, "sharded": 1.2, "eager": 2.0,
     "compiler": 1.0, "native": 1.0,
 }  # fmt: skip
+
+_p = Parameter
 
 PARAMETERS: tuple[Parameter, ...] = (
     *_each("matrix_fraction", _MATRIX, 0.10, "fraction", "16-bit matrix peak reached by large products"),

@@ -1,0 +1,277 @@
+"""Calibration of any physics: parameters with priors, a robust fit around them, groups held out, and ranges.
+
+What is predicted and how is said by the caller: a `Scheme` names the parameters and what widens a range, a `Part`
+gives the residuals of some observations as a function of the values. Priors pull every parameter to what is believed
+without the rows; what the rows do not touch stays there.
+"""
+
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.physics.columns import Flags, Floats, Integers
+
+COVERAGE = 0.80
+WIDEST_RATIO = 2.5  # by which a trait may widen a range
+STEP = 1e-4  # of a derivative, in standard deviations of the prior
+
+Values = Mapping[str, float]
+
+
+class Parameter(NamedTuple):
+    """One parameter of a calibration."""
+
+    name: str
+    prior: float
+    spread: float  # standard deviation of the logarithm before the fit
+    unit: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """The parameters and the widths of the ranges."""
+
+    values: Values
+    ranges: Values
+
+
+@dataclass(frozen=True)
+class Scheme:
+    """What a calibration is made of: its parameters, and what makes a prediction less certain."""
+
+    parameters: tuple[Parameter, ...]
+    traits: Mapping[str, str]  # name -> meaning
+    width: float  # half the logarithmic width of a range before any fit
+    ratio: float  # by which each trait widens it before any fit
+    usual: float  # logarithm of the ratio that is believed of a trait
+
+    @cached_property
+    def defaults(self) -> dict[str, float]:
+        """Return the middle of every prior."""
+        return {parameter.name: parameter.prior for parameter in self.parameters}
+
+    @cached_property
+    def default_ranges(self) -> dict[str, float]:
+        """Return the widths before any fit."""
+        return {"base": self.width, **dict.fromkeys(self.traits, self.ratio)}
+
+    def load(self, rows: Sequence[Mapping[str, Any]]) -> Calibration:
+        """Read the rows of calibration tables; later ones override earlier ones, so that a user's own may follow."""
+        values, ranges = dict(self.defaults), dict(self.default_ranges)
+        for row in rows:
+            target = ranges if row["kind"] == "range" else values
+            target[str(row["name"])] = float(row["value"])
+        return Calibration(values, ranges)
+
+
+# Fits ----------------------------------------------------------------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """Residuals of some observations: which of all they are, and their values at given parameters."""
+
+    rows: Integers
+    residual: Callable[[Values], Floats]
+
+
+def pseudo_huber(residual: Floats, outlier: float) -> Floats:
+    """Return residuals whose square grows only linearly beyond `outlier` standard deviations.
+
+    >>> pseudo_huber(np.array([0.0]), 2.0), bool(pseudo_huber(np.array([20.0]), 2.0)[0] < 20)
+    (array([0.]), True)
+    """
+    grown: Floats = np.sign(residual) * outlier * np.sqrt(2 * (np.sqrt(1 + (residual / outlier) ** 2) - 1))
+    return grown
+
+
+def touched_by(parameters: Sequence[Parameter], members: Mapping[str, Flags], count: int) -> list[Flags]:
+    """Return, per parameter, the observations that it can move: those of its member (family, engine …), else all."""
+    everything = np.ones(count, dtype=np.bool_)
+    return [members.get(parameter.name.partition(".")[2], everything) for parameter in parameters]
+
+
+class Problem:
+    """Least squares around priors: residuals of the observations, pulls of the priors, and their derivatives."""
+
+    def __init__(
+        self, parameters: Sequence[Parameter], touched: Sequence[Flags], part_of: Callable[[Integers], Part],
+        centre: Values, spread_ratio: float,
+    ) -> None:  # fmt: skip
+        self.names = [parameter.name for parameter in parameters]
+        self.middle = np.log([centre[name] for name in self.names])
+        self.spread = np.array([parameter.spread for parameter in parameters]) * spread_ratio
+        self.free = [index for index, mine in enumerate(touched) if mine.any()]
+        self.whole = part_of(np.arange(len(touched[0])))
+        kinds = {touched[index].tobytes(): np.flatnonzero(touched[index]) for index in self.free}
+        parts = {key: part_of(rows) for key, rows in kinds.items()}
+        self.own = [parts[touched[index].tobytes()] for index in self.free]
+
+    def values(self, z: Floats) -> dict[str, float]:
+        """Return the parameters at a point, in standard deviations of the priors."""
+        logs = self.middle.copy()
+        logs[self.free] += z * self.spread[self.free]
+        return dict(zip(self.names, np.exp(logs).tolist(), strict=True))
+
+    def cost(self, z: Floats) -> Floats:
+        """Return all residuals and the pulls of the priors."""
+        return np.concatenate([self.whole.residual(self.values(z)), z])
+
+    def slopes(self, z: Floats) -> Floats:
+        """Return the derivatives of `cost`: forward differences over the observations that a parameter can move."""
+        base = self.cost(z)
+        table = np.zeros((len(base), len(z)))
+        table[len(base) - len(z) :] = np.eye(len(z))
+        for column, part in enumerate(self.own):
+            ahead = z.copy()
+            ahead[column] += STEP
+            table[part.rows, column] = (part.residual(self.values(ahead)) - base[part.rows]) / STEP
+        return table
+
+
+def fit(
+    problem: Problem, *, start: Values | None = None, limit: float = 4.0, rounds: int = 40, loss: str = "linear"
+) -> dict[str, float]:
+    """Return the parameters that balance the observations and the priors: maximum a posteriori by least squares.
+
+    The search begins at `start`, else at the priors; no parameter goes further than `limit` standard deviations from
+    its prior, and one that no observation touches stays there.
+    """
+    from scipy.optimize import least_squares
+
+    first = np.zeros(len(problem.free))
+    if start is not None:
+        logs = np.log([start[name] for name in problem.names])
+        first = np.clip(((logs - problem.middle) / problem.spread)[problem.free], 0.1 - limit, limit - 0.1)
+    bounds = (-limit, limit)
+    found = least_squares(problem.cost, first, jac=problem.slopes, bounds=bounds, max_nfev=rounds, loss=loss)
+    return problem.values(found.x)
+
+
+def leave_one_out(
+    groups: NDArray[Any],
+    taught: NDArray[Any],
+    speaks: Flags,
+    fit_to: Callable[[Flags], Values],
+    predict: Callable[[Values, Integers], Floats],
+) -> Floats:
+    """Predict each group with values fitted to the observations of `taught` outside it.
+
+    A group none of whose observations `speaks` in fits is predicted with one fit of all.
+    """
+    answer = np.full(len(groups), np.nan)
+    everything: Values | None = None
+    for name in np.unique(groups):
+        mine = np.flatnonzero(groups == name)
+        if speaks[taught == name].any():
+            values = fit_to(taught != name)
+        else:
+            everything = everything or fit_to(np.ones(len(taught), dtype=np.bool_))
+            values = everything
+        answer[mine] = predict(values, mine)
+    return answer
+
+
+# Ranges --------------------------------------------------------------------------------------------------------------
+
+
+def width_of(traits: Mapping[str, Flags], ranges: Values) -> Floats:
+    """Return half the logarithmic width of the 80 % range: base · Π ratio of the traits that apply."""
+    width: Floats = np.full(len(next(iter(traits.values()))), ranges["base"])
+    for name, applies in traits.items():
+        width = width * np.where(applies, ranges[name], 1.0)
+    return width
+
+
+def interval(speed: Floats, traits: Mapping[str, Flags], ranges: Values) -> tuple[Floats, Floats]:
+    """Return the 80 % range of a speed: speed · e^∓width. It contains its point."""
+    width = width_of(traits, ranges)
+    return speed * np.exp(-width), speed * np.exp(width)
+
+
+def one_voice(source: NDArray[Any]) -> Floats:
+    """Return the weight of each observation in ranges: 1/√(observations of its source)."""
+    _, inverse, counts = np.unique(source, return_inverse=True, return_counts=True)
+    return 1 / np.sqrt(counts[inverse].astype(np.float64))
+
+
+def fit_ranges(residual: Floats, traits: Mapping[str, Flags], weight: Floats, usual: float) -> dict[str, float]:
+    """Fit the widths to residuals of held-out sources, so that 80 % of them lie within.
+
+    The scale of a Laplace distribution is fitted by maximum likelihood; ratios are kept between 1 and 2.5 by a prior
+    around e^usual; the base is then set by the weighted 80 % quantile.
+    """
+    from scipy.optimize import minimize
+
+    size, active = np.abs(residual), np.array(list(traits.values()), dtype=np.float64)
+
+    def loss(x: Floats) -> float:
+        log_scale = x[0] + x[1:] @ active
+        data = np.sum(weight * (log_scale + size * np.exp(-log_scale)))
+        return float(data + 0.5 * np.sum(((x[1:] - usual) / 0.3) ** 2))
+
+    bounds = [(-5.0, 1.0)] + [(0.0, np.log(WIDEST_RATIO))] * len(traits)
+    x = minimize(loss, np.array([np.log(0.1)] + [usual] * len(traits)), bounds=bounds, method="L-BFGS-B").x
+    base = weighted_quantile(size / np.exp(x[1:] @ active), weight, COVERAGE)
+    return {"base": base, **{name: float(np.exp(value)) for name, value in zip(traits, x[1:], strict=True)}}
+
+
+def weighted_quantile(values: Floats, weight: Floats, share: float) -> float:
+    """Return the smallest value below which `share` of the weight lies.
+
+    >>> weighted_quantile(np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 2.0]), 0.5)
+    2.0
+    """
+    order = np.argsort(values)
+    below = np.cumsum(weight[order]) / np.sum(weight)
+    return float(values[order][np.searchsorted(below, share)])
+
+
+# The table -----------------------------------------------------------------------------------------------------------
+
+BASE_MEANING = "half width of the 80 % range, in logarithms, where no trait below applies"
+
+
+def table(
+    scheme: Scheme, found: Calibration, rows_used: int, source_id: str, centre: Values, spread_ratio: float = 1.0
+) -> list[dict[str, Any]]:
+    """Return the rows of a calibration table; `centre` is the middle of the priors it was fitted around."""
+    rows: list[dict[str, Any]] = [
+        {
+            "name": p.name, "kind": "parameter", "value": rounded(found.values[p.name]),
+            "prior": rounded(centre[p.name]), "prior_spread_ratio": p.spread * spread_ratio, "unit": p.unit,
+            "meaning": p.meaning,
+        }
+        for p in scheme.parameters
+    ]  # fmt: skip
+    meanings = {"base": BASE_MEANING, **scheme.traits}
+    for name, value in found.ranges.items():
+        unit = "logarithm" if name == "base" else "ratio"
+        empty = {"prior": None, "prior_spread_ratio": None}
+        row = {"name": name, "kind": "range", "value": rounded(value), **empty, "unit": unit, "meaning": meanings[name]}
+        rows.append(row)
+    return [row | {"rows_used": rows_used, "source_id": source_id} for row in rows]
+
+
+def rounded(value: float) -> float:
+    """Return a value at six significant digits: more would be noise of the fit.
+
+    >>> rounded(0.123456789)
+    0.123457
+    """
+    return float(f"{value:.6g}")
+
+
+def as_csv(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Write the rows as the CSV file that the catalog reads."""
+    text = io.StringIO()
+    writer = csv.DictWriter(text, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows({key: "" if value is None else value for key, value in row.items()} for row in rows)
+    return text.getvalue()
