@@ -127,6 +127,8 @@ def workload_flags(
         if lonely := [name for name in ("tokens", "runs_per_year") if asked.get(name) is not None]:
             raise UsageError(f"{' and '.join(lonely)}: say of which model, such as --model 8b.")
         return {}
+    from gpucost.api.workload import serving_speed
     from gpucost.ownership.workload import inputs_of
 
-    return inputs_of(catalog, asked, {**{name: entry.value for name, entry in plan.given.items()}, **flags})
+    given = {**{name: entry.value for name, entry in plan.given.items()}, **flags}
+    return inputs_of(catalog, asked, given, serving_speed)

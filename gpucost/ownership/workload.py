@@ -1,7 +1,7 @@
-"""From a workload to utilisation and tokens per second: the one place where this comparison meets the physics."""
+"""From a workload to utilisation and tokens per second: the one place where owning meets the physics."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,13 @@ USUAL_UTILISATION = 0.7  # what replicas are sized for where nothing is said
 MOST_NODES = 128  # clusters that are tried where none is given
 
 
-def inputs_of(catalog: "Catalog", asked: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Given]:
+# from (catalog, what was asked) to tokens per second and GPU when serving, and GPUs per server
+ServingSpeed = Callable[["Catalog", Mapping[str, Any]], tuple[Given, float]]
+
+
+def inputs_of(
+    catalog: "Catalog", asked: Mapping[str, Any], given: Mapping[str, Any], serving_speed: ServingSpeed
+) -> dict[str, Given]:
     """Turn a workload into inputs: runs of training (model, tokens, runs_per_year), or tokens to serve per month."""
     goodput = _value(given.get("goodput_fraction"))
     if goodput is None:
@@ -24,7 +30,7 @@ def inputs_of(catalog: "Catalog", asked: Mapping[str, Any], given: Mapping[str, 
 
         goodput = float(registry_of(catalog).fact("goodput_fraction")["typical"])
     if asked.get("tokens_per_month") is not None:
-        return _served(catalog, asked, given, goodput)
+        return _served(catalog, asked, given, goodput, serving_speed)
     if not asked.get("tokens"):
         raise UsageError("a training workload needs --tokens and --runs-per-year beside --model.")
     return _trained(catalog, asked, given, goodput)
@@ -35,13 +41,19 @@ def _value(entry: Any) -> float | None:
     return None if value is None else float(value)
 
 
-def _served(catalog: "Catalog", asked: Mapping[str, Any], given: Mapping[str, Any], goodput: float) -> dict[str, Given]:
-    """Serve so many tokens a month: at a stated speed per GPU, else at the one that the serving physics finds."""
+def _served(
+    catalog: "Catalog",
+    asked: Mapping[str, Any],
+    given: Mapping[str, Any],
+    goodput: float,
+    serving_speed: ServingSpeed,
+) -> dict[str, Given]:
+    """Serve so many tokens a month: at a stated speed per GPU, else at the one that `serving_speed` finds."""
     tokens = parse_count(asked["tokens_per_month"], "tokens_per_month")
     found: dict[str, Given] = {}
     step, speed = 1.0, _value(given.get("tokens_per_s_per_gpu"))
     if speed is None:
-        found["tokens_per_s_per_gpu"], step = _serving_speed(catalog, asked)
+        found["tokens_per_s_per_gpu"], step = serving_speed(catalog, asked)
         speed = float(found["tokens_per_s_per_gpu"].value)
     busy = tokens / (speed * SECONDS_PER_HOUR) / goodput / HOURS_PER_MONTH  # GPUs that work all the time
     gpus = _value(given.get("gpus"))
@@ -57,23 +69,6 @@ def _served(catalog: "Catalog", asked: Mapping[str, Any], given: Mapping[str, An
         )
     how = "tokens per month ÷ (tokens per second × goodput)"
     return {**found, "utilisation_fraction": Given(busy / gpus, source=how, status="derived")}
-
-
-def _serving_speed(catalog: "Catalog", asked: Mapping[str, Any]) -> tuple[Given, float]:
-    """Return tokens per second and GPU (prompt and reply together) of the cheapest deployment, and GPUs per server."""
-    if not asked.get("model") or not asked.get("gpu"):
-        raise UsageError("a serving load needs --model and --gpu, or tokens_per_s_per_gpu, beside tokens_per_month.")
-    from gpucost.serving.run import infer, request_of
-
-    lengths = {
-        name: asked[key] for name, key in (("prompt", "prompt_tokens"), ("output", "output_tokens")) if key in asked
-    }
-    best = infer(request_of(catalog, str(asked["model"]), gpu=str(asked["gpu"]), **lengths), catalog)["options"][0]
-    speed, factors = float(best["tokens_per_s_per_gpu"]), cast(dict[str, float], best["factors"])
-    text = f"{asked['model']} on {best['gpu']} × {factors['replica_gpus']:g}, {best['precision']}, {best['engine']}"
-    ends = (speed * factors["speed_low_ratio"], speed * factors["speed_high_ratio"])
-    server = catalog.default_system(catalog.accelerator(str(asked["gpu"])).id)
-    return Given(speed, *ends, text, "derived"), max(float(factors["replica_gpus"]), float(server.gpus))
 
 
 def _trained(
