@@ -104,7 +104,7 @@ def _steps(full: bool) -> Iterator[Case]:
 
 
 def _links(full: bool, ranks: int) -> Iterator[Case]:
-    sizes = [GIB_BYTES, 256 * MIB, 16 * MIB, MIB, 64 * KIB] if full else [256 * MIB, 16 * MIB, 64 * KIB]
+    sizes = [GIB_BYTES, 256 * MIB, 16 * MIB, MIB, 64 * KIB] if full else [GIB_BYTES, 16 * MIB, 64 * KIB]
     for operation in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"):
         for size in sizes if operation == "all_reduce" or full else sizes[:1]:
             yield _case("links", "collective", ranks, operation=operation, size_bytes=size)

@@ -1,7 +1,7 @@
 """Measured against theoretical: what share of each datasheet peak a machine attains, and what that says of it.
 
 The yardstick is twofold: the peak of the datasheet, and the shares that the same kind of work reached on machines on
-record (models/measurements). A machine far below the record is told so, with what would explain it.
+record (models/measurements/bench.csv). A machine far below the record is told so, with what would explain it.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -26,6 +26,7 @@ LARGE_MESSAGE_BYTES = 2**27
 class Yardstick(NamedTuple):
     """One kind of work: its datasheet peak, and the share of it that machines on record reach."""
 
+    key: str
     what: str
     peak: float | None
     unit: str
@@ -70,7 +71,7 @@ def _works() -> Iterable[Work]:
         wanted = {"op": "attention", "direction": way}
         yield Work(f"attention, {way}", f"attention_{way}", wanted, "tflops", "bf16_tflops", "TFLOP/s")
     for way, words in (("to_device", "host to device"), ("to_host", "device to host")):
-        wanted = {"op": "host", "direction": way, "pinned": True}
+        wanted = {"op": "host", "direction": way}
         yield Work(words, way, wanted, "gb_per_s", "pcie_gb_per_s", "GB/s", PINNED_FRACTION)
     for operation in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"):
         wanted = {"op": "collective", "operation": operation}
@@ -85,8 +86,10 @@ def large(row: Mapping[str, Any]) -> bool:
     """Tell whether a figure is of a size at which the peak is what bounds it."""
     if row["op"] == "matmul":
         return 2.0 * float(row["m"]) * float(row["k"]) * float(row["n"]) >= LARGE_PRODUCT_FLOP
+    if row["op"] == "host":
+        return bool(row.get("pinned", True))
     limit = {"copy": LARGE_COPY_BYTES, "collective": LARGE_MESSAGE_BYTES}.get(row["op"], 0)
-    return int(row.get("size_bytes", limit)) >= limit
+    return int(row.get("size_bytes") or limit) >= limit
 
 
 def yardsticks(bench: Mapping[str, Any], chip: Accelerator, on_record: Mapping[str, float]) -> list[Yardstick]:
@@ -101,35 +104,21 @@ def yardsticks(bench: Mapping[str, Any], chip: Accelerator, on_record: Mapping[s
         if rates:
             peak = getattr(chip, work.peak) or (chip.pcie_gb_per_s if work.peak == "scaleup_gb_per_s" else None)
             usual = on_record.get(work.key, work.usual_fraction)
-            found.append(Yardstick(work.what, peak, work.unit, max(rates), usual))
+            found.append(Yardstick(work.key, work.what, peak, work.unit, max(rates), usual))
     return found
 
 
-def shares_on_record(
-    kernels: Sequence[Mapping[str, Any]], collectives: Sequence[Mapping[str, Any]], catalog: "Catalog"
-) -> dict[str, float]:
-    """Return the median over machines on record of the best share of the datasheet's peak, by kind of work."""
-    reached: dict[str, dict[str, float]] = {}
-
-    def keep(kind: str, gpu: str, rate: Any, peak: float | None) -> None:
-        if rate and peak:
-            by_gpu = reached.setdefault(kind, {})
-            by_gpu[gpu] = max(by_gpu.get(gpu, 0.0), float(rate) / peak)
-
-    chips = {gpu: catalog.accelerator(gpu) for gpu in {str(row["gpu"]) for row in (*kernels, *collectives)}}
-    for row in kernels:
-        chip, op = chips[row["gpu"]], str(row["op"])
-        if op == "matmul" and 2.0 * row["m"] * row["k"] * row["n"] >= LARGE_PRODUCT_FLOP:
-            keep(f"matmul.{row['precision']}", chip.id, row["tflops"], getattr(chip, f"{row['precision']}_tflops"))
-        elif op.startswith("attention_"):
-            keep(op, chip.id, row["tflops"], chip.bf16_tflops)
-        elif op in ("copy", "add"):
-            keep("copy", chip.id, row["gb_per_s"], chip.hbm_gb_per_s)
-    for row in collectives:
-        chip = chips[row["gpu"]]
-        if row["bytes"] >= LARGE_MESSAGE_BYTES:
-            keep("send" if row["op"] == "p2p" else str(row["op"]), chip.id, row["bus_gb_per_s"], chip.scaleup_gb_per_s)
-    return {kind: median(by_gpu.values()) for kind, by_gpu in reached.items()}
+def shares_on_record(measurements: Sequence[Mapping[str, Any]], catalog: "Catalog") -> dict[str, float]:
+    """Return the median over machines on record of the share of the datasheet's peak, by kind of work."""
+    machines: dict[str, list[Mapping[str, Any]]] = {}
+    for row in measurements:
+        machines.setdefault(str(row["machine"]), []).append(row)
+    shares: dict[str, list[float]] = {}
+    for figures in machines.values():
+        for stick in yardsticks({"figures": figures}, catalog.accelerator(str(figures[0]["gpu"])), {}):
+            if stick.peak and stick.measured:
+                shares.setdefault(stick.key, []).append(stick.measured / stick.peak)
+    return {key: median(found) for key, found in shares.items()}
 
 
 def rows_of(sticks: Sequence[Yardstick]) -> list[dict[str, Any]]:

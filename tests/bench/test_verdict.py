@@ -79,8 +79,6 @@ def test_a_busy_gpu_is_told():
 
 
 def test_what_machines_on_record_reach_lies_below_the_peaks(catalog):
-    shares = verdict.shares_on_record(
-        catalog.rows("kernel_measurements"), catalog.rows("collective_measurements"), catalog
-    )
+    shares = verdict.shares_on_record(catalog.rows("bench_measurements"), catalog)
     assert {"copy", "matmul.bf16", "attention_forward", "all_reduce"} <= shares.keys()
     assert all(0.3 < share < 1.0 for share in shares.values())
