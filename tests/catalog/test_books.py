@@ -310,3 +310,10 @@ def test_the_book_of_the_documentation_works(tmp_path):
     assert {item.price_kind for item in catalog.offers(provider="gcp", option="on_demand")} == {"effective"}
     assert catalog.architecture("our-13b").layers == 40
     assert catalog.system("our-node").accelerator_id == "next-gpu"
+
+
+def test_a_table_of_any_other_name_lies_over_the_shipped_one(opened):
+    """What `gpucost calibrate -o book/calibration.csv` writes is used: the rows of its names, the rest as shipped."""
+    header = "name,kind,value,prior,prior_spread_ratio,unit,meaning,rows_used,source_id"
+    catalog = opened(calibration_csv=f"{header}\nmatmul,parameter,0.5,,,ratio,own,7,user\n")
+    assert [(row["name"], row["value"]) for row in catalog.rows("calibration")] == [("matmul", 0.5)]
