@@ -36,16 +36,22 @@ def empty_reader(table: Table) -> str:
     return f"SELECT {columns} WHERE false"
 
 
+def engine() -> Any:
+    """Return DuckDB's compiled module: the package around it takes several times as long to import."""
+    try:
+        import _duckdb as duckdb
+    except ImportError:
+        import duckdb  # type: ignore[no-redef]
+    return duckdb
+
+
 class Store:
     """An in-memory DuckDB whose tables are read from a data root when they are first asked for."""
 
     def __init__(self, root: Path) -> None:
-        import duckdb
-
         self.root = root
-        self.connection: DuckDBPyConnection = duckdb.connect(
-            ":memory:", config={"threads": 1}
-        )  # small tables: threads cost more than they bring
+        # small tables: threads cost more than they bring
+        self.connection: DuckDBPyConnection = engine().connect(":memory:", config={"threads": 1})
         self._contents: dict[str, Contents] = {}
         self._loaded: set[str] = set()
         self._plain: dict[str, list[dict[str, Any]] | None] = {}
@@ -116,13 +122,11 @@ class Store:
 
     def _create(self, name: str) -> None:
         """Make the table; a cell that cannot be read is reported as file:row:column."""
-        import duckdb
-
         query = self._reader(name)
         try:
             with self._one_file(name, query) as faster:
                 self.execute(f'CREATE TABLE "{name}" AS {faster}')
-        except duckdb.Error as error:
+        except engine().Error as error:
             from gpucost.schemas.validation import read_valid
 
             for file in self.contents(name).files:

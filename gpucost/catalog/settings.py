@@ -5,6 +5,7 @@ top, for every command, or in a table named after a command, for that one alone.
 """
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -37,9 +38,12 @@ class Setting:
 
 def user_folder() -> Path | None:
     """Return the folder of the user's settings and book, or None where there is no home."""
-    from platformdirs import user_config_path
-
     try:
+        if sys.platform == "linux" and "ANDROID_DATA" not in os.environ:  # what platformdirs says, without its import
+            named = os.environ.get("XDG_CONFIG_HOME", "").strip()
+            return Path(named or "~/.config").expanduser() / "gpucost"
+        from platformdirs import user_config_path
+
         return user_config_path("gpucost", appauthor=False)
     except (OSError, RuntimeError, KeyError):
         return None

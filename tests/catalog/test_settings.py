@@ -5,6 +5,7 @@ import json
 import pytest
 from click.testing import CliRunner
 
+from gpucost.catalog import settings
 from gpucost.cli import cli
 from gpucost.errors import UsageError
 
@@ -96,3 +97,14 @@ def test_another_data_folder_is_named_and_must_be_one(place, monkeypatch):
     monkeypatch.setenv("GPUCOST_DATA", str(place))
     with pytest.raises(UsageError, match="no folder models"):
         run("models")
+
+
+@pytest.mark.parametrize("named", [None, "", "/somewhere/else"])
+def test_the_user_folder_is_the_one_that_the_platform_has(monkeypatch, named):
+    """The shortcut around the import of platformdirs gives its answer."""
+    from platformdirs import user_config_path
+
+    monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    if named is not None:
+        monkeypatch.setenv("XDG_CONFIG_HOME", named)
+    assert settings.user_folder() == user_config_path("gpucost", appauthor=False)
