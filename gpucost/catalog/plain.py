@@ -1,7 +1,7 @@
 """A small table straight from its CSV file: for some hundred rows Python's own reader is quicker than a database."""
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import date
 from io import StringIO
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 from gpucost.catalog.paths import Contents
 from gpucost.schemas import Table
 
-_FLAGS = {"1": True, "0": False, "true": True, "false": False}
+_FLAGS = {"1": True, "0": False, "true": True, "false": False, "True": True, "False": False}
 _CELLS: dict[str, Callable[[str], Any] | None] = {
     "text": None,
     "integer": int,
@@ -31,13 +31,13 @@ def plain_rows(table: Table, contents: Contents) -> list[dict[str, Any]] | None:
         columns = list(zip(*lines, strict=True))
         if not columns or len(columns) != len(names):
             return None
-        read = [_column(column.kind, cells) for column, cells in zip(table.columns, columns, strict=True)]
+        read = [read_column(column.kind, cells) for column, cells in zip(table.columns, columns, strict=True)]
     except (ValueError, KeyError, StopIteration, csv.Error):
         return None
     return [dict(zip(names, row, strict=True)) for row in zip(*read, strict=True)]
 
 
-def _column(kind: str, cells: tuple[str, ...]) -> list[Any]:
-    """Read the cells of one column."""
+def read_column(kind: str, cells: Sequence[str]) -> list[Any]:
+    """Read the cells of one column by its kind; an empty cell is None."""
     make = _CELLS[kind]
     return [cell or None for cell in cells] if make is None else [make(cell) if cell else None for cell in cells]

@@ -1,28 +1,20 @@
-"""The facts that an answer leans on: read from the catalog, embedded in the answer, read back for a rerun."""
+"""The facts that an answer leans on, read from the catalog, and the market that they make."""
 
-import csv
-import io
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, asdict, dataclass, fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
-import numpy as np
-from numpy.typing import NDArray
-
+from gpucost.catalog.records import record
 from gpucost.market.assumptions import Book, make_book
 from gpucost.market.places import Providers
 from gpucost.market.supply import Supply, build_supply, sold_nodes
 from gpucost.market.terms import Terms, build_terms
-from gpucost.types import Accelerator, Architecture, Offer, System
+from gpucost.types import Accelerator, Offer, System
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
-
-Flags = NDArray[np.bool_]
-Record = TypeVar("Record", System, Accelerator)
 
 SERVICES = ("object_storage", "shared_file_system", "egress_internet")
 ITEMS = (
@@ -36,22 +28,6 @@ ITEMS = (
     "storage_rental_parallel_fs",
     "bandwidth_egress_cloud",
 )
-_SERVICE_COLUMNS = ("provider", "service", "usd_per_gb_month", "usd_per_gb", "typical", "source_id")
-_SPOT_COLUMNS = (
-    "provider",
-    "instance_type",
-    "region",
-    "kind",
-    "interruptions_per_instance_hour_low",
-    "interruptions_per_instance_hour",
-    "interruptions_per_instance_hour_high",
-    "availability_fraction",
-    "observed_on",
-    "source_id",
-)
-_PROVIDER_COLUMNS = ("provider", "kind", "billing_increment_hours")
-_REGION_COLUMNS = ("provider", "region", "carbon_item")
-_ITEM_COLUMNS = ("item", "low", "typical", "high", "unit", "source_id")
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
@@ -155,148 +131,9 @@ def _terms(facts: Facts, supply: Supply, book: Book) -> Terms:
     return build_terms(supply, book, providers, services=facts.services, spot_rows=facts.spot, regions=facts.regions)
 
 
-# Embedding -------------------------------------------------------------------------------------------------------
-
-# Fields of an offer and of a system that a costing reads; the others are not embedded.
-_OFFER_FIELDS = (
-    "offer_id",
-    "provider",
-    "instance_type",
-    "gpu",
-    "gpu_assumed",
-    "gpus",
-    "region",
-    "region_scope",
-    "option",
-    "tier",
-    "billing",
-    "term_months",
-    "payment",
-    "upfront_usd",
-    "usd_per_hour",
-    "usd_per_gpu_hour",
-    "recurring_usd_per_hour",
-    "minimum_hours",
-    "billing_increment_hours",
-    "minimum_units",
-    "maximum_units",
-    "observed_on",
-    "source_id",
-    "confidence",
-    "age_days",
-    "book",
-    "price_kind",
-)
-_ACCELERATOR_FIELDS = tuple(field.name for field in fields(Accelerator))
-_SYSTEM_FIELDS = ("accelerator_id", "gpus", "scaleup_gb_per_s", "scaleup_gpus", "scaleout_gb_per_s", "max_power_kw")
-
-
-def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, Any]:
-    """Return the facts behind the offers that a request looked at, compact and readable: one line per record."""
-    index = np.flatnonzero(mask)
-    offers = [facts.offers[number] for number in index]
-    systems: dict[System, int] = {}
-    places = [systems.setdefault(_bare(facts.systems[number]), len(systems)) for number in index]
-    gpus = list(dict.fromkeys(offer.gpu for offer in offers))
-    sellers = {offer.provider for offer in offers}
-    providers = {provider.removesuffix("-sagemaker") for provider in sellers}
-    instances = {(offer.provider, offer.instance_type) for offer in offers}
-    pairs = dict.fromkeys((offer.provider, offer.gpu) for offer in offers)
-    return {
-        "architecture": asdict(architecture),
-        "accelerators": _table((facts.accelerators[name] for name in gpus), _ACCELERATOR_FIELDS),
-        "nodes": _table((facts.nodes[name] for name in gpus), _SYSTEM_FIELDS),
-        "systems": _table(systems, _SYSTEM_FIELDS),
-        "sold": [[provider, gpu, facts.sold[provider, gpu]] for provider, gpu in pairs],
-        "assumptions": [_kept(row, _ITEM_COLUMNS) for row in facts.assumptions],
-        "services": [_kept(row, _SERVICE_COLUMNS) for row in facts.services if row["provider"] in providers],
-        "spot": [_kept(row, _SPOT_COLUMNS) for row in facts.spot if _relevant(row, instances)],
-        "regions": [_kept(row, _REGION_COLUMNS) for row in facts.regions if row["provider"] in (*providers, "any")],
-        "providers": [_kept(row, _PROVIDER_COLUMNS) for row in facts.providers if row["provider"] in sellers],
-        "offers": _table(offers, _OFFER_FIELDS),
-        "offer_systems": places,
-    }
-
-
-def _bare(system: System) -> System:
-    """Return a system with what a costing reads of it only, so that equal nodes are one."""
-    values = {name: getattr(system, name) for name in _SYSTEM_FIELDS}
-    return System(id="", name="", kind="", **values)
-
-
-def _relevant(row: Mapping[str, Any], instances: set[tuple[str, str]]) -> bool:
-    return row["kind"] != "bucket" or (row["provider"], row["instance_type"]) in instances
-
-
-def _kept(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    values = {name: row.get(name) for name in names}
-    return {name: value.isoformat() if isinstance(value, date) else value for name, value in values.items()}
-
-
-def _table(records: Iterable[Any], names: Sequence[str]) -> list[str]:
-    """Write records as lines of CSV, the first one naming the columns; None is an empty cell."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")  # writes None as an empty cell
-    writer.writerow(names)
-    writer.writerows(map(attrgetter(*names), records))
-    return buffer.getvalue().splitlines()
-
-
-def unembed(saved: Mapping[str, Any], as_of: str, version: str, sources: Mapping[str, Any]) -> Facts:
-    """Read embedded facts back."""
-    systems = [_record(System, row, {"id": "", "name": "", "kind": ""}) for row in csv.DictReader(saved["systems"])]
-    rows = list(csv.DictReader(saved["offers"]))
-    accelerators = [_record(Accelerator, row, {}) for row in csv.DictReader(saved["accelerators"])]
-    nodes = [_record(System, row, {"id": "", "name": "", "kind": ""}) for row in csv.DictReader(saved["nodes"])]
-    return Facts(
-        as_of=date.fromisoformat(as_of),
-        catalog_version=version,
-        offers=tuple(_offer(row) for row in rows),
-        accelerators={item.id: item for item in accelerators},
-        systems=tuple(systems[place] for place in saved["offer_systems"]),
-        nodes={system.accelerator_id: system for system in nodes},
-        sold={(provider, gpu): gpus for provider, gpu, gpus in saved["sold"]},
-        assumptions=tuple(saved["assumptions"]),
-        services=tuple(saved["services"]),
-        spot=tuple(saved["spot"]),
-        regions=tuple(saved["regions"]),
-        providers=tuple(saved["providers"]),
-        sources=sources,
-    )
-
-
-def _offer(row: Mapping[str, str]) -> Offer:
-    """Read one line of an embedded offer."""
-    names = {field.name: str(field.type) for field in fields(Offer)}
-    return make_offer({name: _cell(names[name], text) for name, text in row.items() if name in names})
-
-
 def make_offer(known: Mapping[str, Any]) -> Offer:
-    """Make an offer from the fields that are known; the others are empty, dates those of the observation."""
-    blank: dict[str, Any] = {}
-    for field in fields(Offer):
-        if field.name not in known and field.default is MISSING:
-            kind = str(field.type)
-            blank[field.name] = None if "None" in kind else known["observed_on"] if "date" in kind else ""
-    return Offer(**blank, **known)
-
-
-def _record(kind: type[Record], row: Mapping[str, str], unread: Mapping[str, Any]) -> Record:
-    names = {field.name: str(field.type) for field in fields(kind)}
-    return kind(**unread, **{name: _cell(names[name], text) for name, text in row.items() if name in names})
-
-
-def _cell(kind: str, text: str) -> Any:
-    """Read a cell by the type of its field; an empty cell of what may be missing is None."""
-    if text == "" and "None" in kind:
-        return None
-    if "date" in kind:
-        return date.fromisoformat(text)
-    if "float" in kind:
-        return float(text)
-    if "int" in kind:
-        return int(text)
-    return text == "True" if "bool" in kind else text
+    """Make an offer from the fields that are known; the others are empty, and it was learned when it was seen."""
+    return record(Offer, {"recorded_on": known["observed_on"], **known})
 
 
 def with_offers(facts: Facts, offers: Sequence[Offer], systems: Sequence[System]) -> Facts:

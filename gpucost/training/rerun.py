@@ -9,7 +9,8 @@ from gpucost import __version__
 from gpucost.answers import SCHEMA_VERSION
 from gpucost.answers.training import Difference, Estimate, Rerun
 from gpucost.errors import UsageError
-from gpucost.market.facts import embed, make_market, unembed
+from gpucost.market.embedding import embed, unembed
+from gpucost.market.facts import make_market
 from gpucost.physics.calibration import Calibration
 from gpucost.training.request import from_dict
 from gpucost.training.run import answer_request

@@ -13,7 +13,8 @@ from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.market import pool
 from gpucost.market.assumptions import failures_per_gpu_year
-from gpucost.market.facts import Market, embed, make_market, market_of, with_offers
+from gpucost.market.embedding import embed
+from gpucost.market.facts import Market, make_market, market_of, with_offers
 from gpucost.options import OPTIONS
 from gpucost.physics.calibration import Calibration
 from gpucost.physics.training.layouts import NO_PRECISION

@@ -1,0 +1,120 @@
+"""Facts inside an answer: the records that a costing reads, packed as lines of CSV, and unpacked for a rerun.
+
+Cells are written and read by the kinds of the tables' own columns, as the shipped files are.
+"""
+
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, fields
+from datetime import date
+from operator import attrgetter
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.catalog.plain import read_column
+from gpucost.catalog.records import records
+from gpucost.market.facts import Facts
+from gpucost.schemas import TABLES
+from gpucost.types import Accelerator, Architecture, Offer, System
+
+Flags = NDArray[np.bool_]
+Record = TypeVar("Record", System, Accelerator, Offer)
+
+# What a costing reads of each record; the other fields are not embedded.
+OFFER = (
+    "offer_id", "provider", "instance_type", "gpu", "gpu_assumed", "gpus", "region", "region_scope", "option", "tier",
+    "billing", "term_months", "payment", "upfront_usd", "usd_per_hour", "usd_per_gpu_hour", "recurring_usd_per_hour",
+    "minimum_hours", "billing_increment_hours", "minimum_units", "maximum_units", "observed_on", "source_id",
+    "confidence", "age_days", "book", "price_kind",
+)  # fmt: skip
+SYSTEM = ("accelerator_id", "gpus", "scaleup_gb_per_s", "scaleup_gpus", "scaleout_gb_per_s", "max_power_kw")
+ACCELERATOR = tuple(field.name for field in fields(Accelerator))
+ROWS = {  # columns of the rows that stay rows
+    "assumptions": ("item", "low", "typical", "high", "unit", "source_id"),
+    "services": ("provider", "service", "usd_per_gb_month", "usd_per_gb", "typical", "source_id"),
+    "spot": (
+        "provider", "instance_type", "region", "kind", "interruptions_per_instance_hour_low",
+        "interruptions_per_instance_hour", "interruptions_per_instance_hour_high", "availability_fraction",
+        "observed_on", "source_id",
+    ),
+    "regions": ("provider", "region", "carbon_item"),
+    "providers": ("provider", "kind", "billing_increment_hours"),
+}  # fmt: skip
+_alike = attrgetter(*SYSTEM)  # nodes that a costing cannot tell apart are one
+_TABLE_OF: dict[type, str] = {Offer: "offers", System: "systems", Accelerator: "accelerators"}
+_KIND_BESIDE = {"age_days": "integer"}  # what the as-of view adds; all else that no table has is text
+
+
+def pack(items: Iterable[Any], names: Sequence[str]) -> list[str]:
+    """Write records as lines of CSV, the first one naming the columns; None is an empty cell."""
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows(map(attrgetter(*names), items))
+    return buffer.getvalue().splitlines()
+
+
+def unpack(kind: type[Record], lines: Sequence[str]) -> list[Record]:
+    """Read packed records back; fields that were not packed are empty."""
+    names, *rows = csv.reader(lines)
+    kinds = {**_KIND_BESIDE, **{column.name: column.kind for column in TABLES[_TABLE_OF[kind]].columns}}
+    columns = [
+        read_column(kinds.get(name, "text"), cells) for name, cells in zip(names, zip(*rows, strict=True), strict=False)
+    ]
+    return records(kind, names, zip(*columns, strict=True))
+
+
+def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, Any]:
+    """Return the facts behind the offers that a request looked at, compact and readable: one line per record."""
+    index = np.flatnonzero(mask)
+    offers = [facts.offers[number] for number in index]
+    systems = {_alike(facts.systems[number]): facts.systems[number] for number in index}
+    place = {key: number for number, key in enumerate(systems)}
+    gpus = list(dict.fromkeys(offer.gpu for offer in offers))
+    sellers = {offer.provider for offer in offers}
+    companies = {provider.removesuffix("-sagemaker") for provider in sellers}
+    instances = {(offer.provider, offer.instance_type) for offer in offers}
+    looked_at = {
+        "assumptions": facts.assumptions,
+        "services": [row for row in facts.services if row["provider"] in companies],
+        "spot": [
+            row for row in facts.spot
+            if row["kind"] != "bucket" or (row["provider"], row["instance_type"]) in instances
+        ],
+        "regions": [row for row in facts.regions if row["provider"] in (*companies, "any")],
+        "providers": [row for row in facts.providers if row["provider"] in sellers],
+    }  # fmt: skip
+    return {
+        "architecture": asdict(architecture),
+        "accelerators": pack((facts.accelerators[name] for name in gpus), ACCELERATOR),
+        "nodes": pack((facts.nodes[name] for name in gpus), SYSTEM),
+        "systems": pack(systems.values(), SYSTEM),
+        "sold": [[*pair, facts.sold[pair]] for pair in dict.fromkeys((offer.provider, offer.gpu) for offer in offers)],
+        **{name: [_kept(row, ROWS[name]) for row in rows] for name, rows in looked_at.items()},
+        "offers": pack(offers, OFFER),
+        "offer_systems": [place[_alike(facts.systems[number])] for number in index],
+    }
+
+
+def _kept(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    values = {name: row.get(name) for name in names}
+    return {name: value.isoformat() if isinstance(value, date) else value for name, value in values.items()}
+
+
+def unembed(saved: Mapping[str, Any], as_of: str, version: str, sources: Mapping[str, Any]) -> Facts:
+    """Read embedded facts back."""
+    systems = unpack(System, saved["systems"])
+    return Facts(
+        as_of=date.fromisoformat(as_of),
+        catalog_version=version,
+        offers=tuple(unpack(Offer, saved["offers"])),
+        accelerators={chip.id: chip for chip in unpack(Accelerator, saved["accelerators"])},
+        systems=tuple(systems[place] for place in saved["offer_systems"]),
+        nodes={system.accelerator_id: system for system in unpack(System, saved["nodes"])},
+        sold={(provider, gpu): gpus for provider, gpu, gpus in saved["sold"]},
+        **{name: tuple(saved[name]) for name in ROWS},
+        sources=sources,
+    )
