@@ -12,7 +12,7 @@ from typing import Any
 
 import gpucost
 from gpucost.catalog import open_catalog
-from gpucost.ownership import answers
+from gpucost.ownership import analysis
 from gpucost.ownership.assemble import assemble
 from gpucost.ownership.plan import PlanFile
 
@@ -54,7 +54,7 @@ def measure() -> dict[str, float]:
 
     return {
         "comparison": seconds(compare, 15),
-        "monte_carlo_10k_x_60": seconds(lambda: answers.monte_carlo(case, 10_000, 1), 5),
+        "monte_carlo_10k_x_60": seconds(lambda: analysis.monte_carlo(case, 10_000, 1), 5),
         "mix_60_x_6": seconds(mix, 3),
     }
 

@@ -42,10 +42,7 @@ STILL_IN_A_CIRCLE: frozenset[str] = frozenset(
 )
 STILL_LONG_FUNCTIONS: frozenset[str] = frozenset(
     {
-        "gpucost.market.pool._offer",
         "gpucost.ownership.answer.answer",
-        "gpucost.ownership.market.server_inputs",
-        "gpucost.ownership.mixing.answer",
         "gpucost.physics.serving.cases.build",
         "gpucost.physics.serving.efficiency.resolve",
         "gpucost.physics.training.memory_recipe.memory_recipe",

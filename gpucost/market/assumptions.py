@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from gpucost.errors import DataError
+from gpucost.units import DAYS_PER_YEAR
 
-_DAYS_PER_YEAR = 365.0
 _GPUS_PER_NODE = 8.0
 
 
@@ -83,5 +83,5 @@ def failures_per_gpu_year(book: Book) -> tuple[float, float, float]:
     """
     calm, _, rough = book.three("node_failure_rate_a100")
     typical = book.typical("job_interruptions_llama3")
-    per_year = _DAYS_PER_YEAR / 1000 / _GPUS_PER_NODE
+    per_year = DAYS_PER_YEAR / 1000 / _GPUS_PER_NODE
     return min(calm * per_year, typical), typical, max(rough * per_year, typical)

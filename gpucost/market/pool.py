@@ -25,6 +25,12 @@ _KEYS = {
     "observed_on",
 }
 
+_AS_OWNED = {
+    "offer_kind": "offer", "provider": "own", "gpu_assumed": False, "region_scope": "unknown", "option": "on_demand",
+    "billing": "per_use", "term_months": 0, "payment": "none", "confidence": "high", "book": "user",
+    "price_kind": "effective",
+}  # fmt: skip
+
 
 def read_pool(path: str, catalog: "Catalog", as_of: date, view: str) -> tuple[list[Offer], list[System]]:
     """Read pools from a TOML file with [[pool]] tables.
@@ -61,46 +67,22 @@ def read_pool(path: str, catalog: "Catalog", as_of: date, view: str) -> tuple[li
 def _offer(
     table: dict[str, Any], number: int, path: str, catalog: "Catalog", as_of: date, view: str
 ) -> tuple[Offer, System]:
-    system = (
-        catalog.system(table["system"])
-        if "system" in table
-        else catalog.default_system(catalog.accelerator(_text(table, "gpu", number, path)).id)
-    )
+    if "system" in table:
+        system = catalog.system(table["system"])
+    else:
+        system = catalog.default_system(catalog.accelerator(_text(table, "gpu", number, path)).id)
     gpus = int(_positive(table, "gpus", number, path, system.gpus))
     available = int(_positive(table, "available_gpus", number, path, gpus))
-    key = f"{view}_usd_per_gpu_hour"
-    price = _positive(table, key, number, path, None)
-    name = str(table.get("name") or f"pool-{number}")
-    seen = table.get("observed_on", as_of)
-    known = {
-        "offer_id": f"own/{name}/{view}",
-        "offer_kind": "offer",
-        "provider": "own",
-        "instance_type": f"{name} ({view})",
-        "tier": view,
-        "gpu": system.accelerator_id,
-        "gpu_assumed": False,
-        "gpus": gpus,
-        "system_id": system.id,
-        "region": str(table.get("region", "")),
-        "region_scope": "unknown",
-        "option": "on_demand",
-        "billing": "per_use",
-        "term_months": 0,
-        "payment": "none",
-        "usd_per_hour": price * gpus,
-        "usd_per_gpu_hour": price,
-        "maximum_units": max(1, available // gpus),
-        "availability": f"{available} accelerators",
-        "observed_on": seen,
-        "confidence": "high",
+    price = _positive(table, f"{view}_usd_per_gpu_hour", number, path, None)
+    name, seen = str(table.get("name") or f"pool-{number}"), table.get("observed_on", as_of)
+    known = _AS_OWNED | {
+        "offer_id": f"own/{name}/{view}", "instance_type": f"{name} ({view})", "tier": view,
+        "gpu": system.accelerator_id, "gpus": gpus, "system_id": system.id, "region": str(table.get("region", "")),
+        "usd_per_hour": price * gpus, "usd_per_gpu_hour": price, "maximum_units": max(1, available // gpus),
+        "availability": f"{available} accelerators", "observed_on": seen, "age_days": max(0, (as_of - seen).days),
         "notes": f"{view} cost of capacity of your own",
-        "age_days": max(0, (as_of - seen).days),
-        "book": "user",
-        "price_kind": "effective",
-    }
-    offer = make_offer(known)
-    return offer, system
+    }  # fmt: skip
+    return make_offer(known), system
 
 
 def _text(table: dict[str, Any], key: str, number: int, path: str) -> str:

@@ -14,10 +14,11 @@ from gpucost.errors import UsageError
 from gpucost.money import carbon, rent_paths
 from gpucost.money.comparison import OWN_LINES, RENT_LINES, evaluate_months
 from gpucost.money.evaluate import Line
-from gpucost.ownership import answers, currency, model
+from gpucost.ownership import analysis, currency, model
+from gpucost.ownership.alternatives import discounted_hours, monthly, options, present, scalar
 from gpucost.ownership.assemble import Case, assemble, observed_v
-from gpucost.ownership.options import SECONDS_PER_HOUR, discounted_hours, monthly, options, present, scalar
 from gpucost.ownership.plan import WEEKS_PER_MONTH, PlanFile
+from gpucost.units import SECONDS_PER_HOUR
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -36,13 +37,13 @@ def answer(
     """Compare owning with renting and return the payload."""
     case = assemble(catalog, plan, flags, special)
     values = evaluate_months(case.values(), case.tables, case.months)
-    sensitivity = answers.tornado(case)
+    sensitivity = analysis.tornado(case)
     draws, seed = int(case.special.get("draws", DRAWS)), int(case.special.get("seed", SEED))
-    chance = answers.monte_carlo(case, draws, seed) if draws else None
+    chance = analysis.monte_carlo(case, draws, seed) if draws else None
     rate = scalar(values, "monthly_rate_fraction")
-    judged = answers.investment(monthly(values, "saving_usd"), rate)
+    judged = analysis.investment(monthly(values, "saving_usd"), rate)
     listed = options(case, values)
-    point = answers.break_even(case)
+    point = analysis.break_even(case)
     return {
         "kind": "tco",
         **frame(request, catalog.as_of, catalog.version),
@@ -69,9 +70,9 @@ def answer(
         "tax": other_tax_view(case),
         "scope": scope(case, values),
         "sunk": sunk_views(case, values),
-        "scenarios": [*answers.scenarios(case, sensitivity), *price_paths(case)],
+        "scenarios": [*analysis.scenarios(case, sensitivity), *price_paths(case)],
         "sensitivity": sensitivity,
-        "two_way": answers.two_way(case),
+        "two_way": analysis.two_way(case),
         "carbon": emissions(case, values),
         "currency": currency.converted(case, values),
         "assumptions": [entry.as_dict() for entry in case.assumptions.values()],
@@ -203,7 +204,7 @@ def by_year(values: Mapping[str, Any]) -> list[shape.CashYear]:
 def other_tax_view(case: Case) -> shape.TaxView:
     """Return the comparison on the other side of income tax."""
     after = case.assumptions["tax_basis"].value == "after"
-    result = answers.outcomes(case, {"tax_basis": "before" if after else "after"})
+    result = analysis.outcomes(case, {"tax_basis": "before" if after else "after"})
     return {
         "view": "before income tax" if after else "after income tax",
         "tax_rate_fraction": case.number("tax_rate_fraction"),
@@ -303,7 +304,7 @@ def price_paths(case: Case) -> list[shape.ScenarioRow]:
         ("rent V", "the fall and rise of H100 rent from 2023 to 2026 comes again", observed_v(case.registry), 0.0),
     ):
         moved = Case(case.assumptions, {**case.tables, "rent_path_by_month": path}, case.registry)
-        rows.append(answers.scenario(moved, name, text, {"rent_decline_fraction": fall}))
+        rows.append(analysis.scenario(moved, name, text, {"rent_decline_fraction": fall}))
     return rows
 
 
@@ -333,7 +334,7 @@ def waiting(case: Case, saving_usd: float) -> list[str]:
         return []
     blackwell = case.accelerator is not None and case.accelerator.family == "blackwell"
     row = case.registry.fact("lead_time.b200_dgx" if blackwell else "lead_time.h100_reseller")
-    later = answers.outcomes(case, {"lead_time_months": row["typical"] / WEEKS_PER_MONTH}).saving_usd[0]
+    later = analysis.outcomes(case, {"lead_time_months": row["typical"] / WEEKS_PER_MONTH}).saving_usd[0]
     moved = later - saving_usd
     return [
         f"the cluster is taken to work from the start; orders have waited {row['low']:g} to {row['high']:g} weeks: "

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gpucost.errors import PriceMissingError, UsageError
 from gpucost.money import rent_paths, residual, tax
 from gpucost.money.comparison import columns
-from gpucost.ownership import market
+from gpucost.ownership import rents, servers
 from gpucost.ownership.plan import (
     Assumption,
     Given,
@@ -52,7 +52,7 @@ class Case:
     registry: Registry
     accelerator: Accelerator | None = None
     warnings: list[str] = field(default_factory=list)
-    choices: list[market.RentChoice] = field(default_factory=list)
+    choices: list[rents.RentChoice] = field(default_factory=list)
     scenarios: dict[str, dict[str, Any]] = field(default_factory=dict)
     rent_options: list[dict[str, Any]] = field(default_factory=list)
     special: dict[str, Any] = field(default_factory=dict)
@@ -151,7 +151,7 @@ def _regional(registry: Registry, defaults: dict[str, Assumption], special: Mapp
 def _hardware(
     catalog: "Catalog", registry: Registry, defaults: dict[str, Assumption], accelerator: Accelerator
 ) -> None:
-    defaults.update(market.server_inputs(catalog, registry, accelerator))
+    defaults.update(servers.server_inputs(catalog, registry, accelerator))
     baseboard = accelerator.form_factor.upper().startswith(BASEBOARD_FORMS) and accelerator.year >= BASEBOARD_YEAR
     if not baseboard:
         defaults["server_overhead_ratio"] = registry.sourced("server_overhead_ratio", "server_cost_overhead.default")
@@ -270,17 +270,17 @@ def _rent(catalog: "Catalog", case: Case, given: Mapping[str, Given]) -> None:
             raise PriceMissingError("no rental price: give --rent 2.35, or name the accelerator with --gpu.")
         return
     if provider:
-        case.choices = market.other_choices(catalog, gpu.id, gpus, node, provider)
+        case.choices = rents.other_choices(catalog, gpu.id, gpus, node, provider)
     elif not priced:
-        case.choices = market.other_choices(catalog, gpu.id, gpus, node, None)
+        case.choices = rents.other_choices(catalog, gpu.id, gpus, node, None)
     if priced:
         return
     if provider:
-        choice = market.rent_of_provider(
+        choice = rents.rent_of_provider(
             catalog, gpu.id, provider, special.get("region"), special.get("option"), gpus, node
         )
     else:
-        choice = market.market_rent(catalog, gpu.id)
+        choice = rents.market_rent(catalog, gpu.id)
     entry = case.assumptions["rent_usd_per_gpu_hour"]
     case.assumptions["rent_usd_per_gpu_hour"] = replace(
         entry, value=choice.usd_per_gpu_hour, low=choice.low, high=choice.high, status=choice.status,

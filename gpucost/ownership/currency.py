@@ -9,8 +9,8 @@ import numpy as np
 from gpucost.answers.ownership import Currency
 from gpucost.errors import PriceMissingError, UsageError
 from gpucost.money import rent_paths
+from gpucost.ownership.alternatives import monthly
 from gpucost.ownership.assemble import Case
-from gpucost.ownership.options import monthly
 
 
 def converted(case: Case, values: Mapping[str, Any]) -> Currency | None:

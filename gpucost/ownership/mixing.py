@@ -80,15 +80,10 @@ def answer(
         "said": [EXPLAINED],
         "cost_usd": solved.cost_usd,
         "plan": plan_,
-        "pure": [
-            {"option": name, "cost_usd": cost, "note": "" if cost is not None else _cannot(problem, name)}
-            for name, cost in pure.items()
-        ],
+        "pure": pure_rows(problem, pure),
         "best_pure_usd": best,
         "saving_usd": saving,
-        "months": month_rows(
-            problem, solved, monthly_rate(np.array(case.number("wacc_fraction")), nominal(case)).item()
-        ),
+        "months": month_rows(problem, solved, rate_of(case)),
         "marginal_values": marginal_rows(problem, solved),
         "gap_fraction": solved.gap_fraction,
         "supplies": [_supply_row(rent) for rent in rents],
@@ -111,14 +106,15 @@ def _unproven(solved: program.Solution) -> list[str]:
     return [f"the search stopped at its time limit: a cheaper mix may exist, by at most {solved.gap_fraction:.2%}"]
 
 
-def nominal(case: Case) -> bool:
-    """Tell whether the WACC is counted as a nominal rate."""
-    return case.assumptions["wacc_convention"].value == "nominal"
+def rate_of(case: Case) -> float:
+    """Return the monthly rate at which the mix is discounted."""
+    nominal = case.assumptions["wacc_convention"].value == "nominal"
+    return monthly_rate(np.array(case.number("wacc_fraction")), nominal).item()
 
 
 def problem_of(case: Case, demand: Array, limits: Mapping[str, Any]) -> tuple[program.Problem, list[supplies.Rent]]:
     """Turn a case and a demand into the program."""
-    rate = monthly_rate(np.array(case.number("wacc_fraction")), nominal(case)).item()
+    rate = rate_of(case)
     given = case.special.get("supply")
     asked_share = limits.get("spot_share")
     share = parse_fraction(supplies.SPOT_SHARE if asked_share is None else asked_share, "spot share")
@@ -139,6 +135,14 @@ def problem_of(case: Case, demand: Array, limits: Mapping[str, Any]) -> tuple[pr
     if budget is not None and float(budget) < 0:
         raise UsageError(f"budget_usd = {budget!r} must not be negative.")
     return program.Problem(demand, tuple(found), None if budget is None else float(budget), team), rents
+
+
+def pure_rows(problem: program.Problem, pure: Mapping[str, float | None]) -> list[shape.Pure]:
+    """Return what each way alone would cost, or why it cannot carry the demand."""
+    return [
+        {"option": name, "cost_usd": cost, "note": "" if cost is not None else _cannot(problem, name)}
+        for name, cost in pure.items()
+    ]
 
 
 def plan_rows(problem: program.Problem, solved: program.Solution) -> list[shape.PlanRow]:

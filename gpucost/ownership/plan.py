@@ -21,12 +21,11 @@ from numpy.typing import NDArray
 from gpucost.answers.ownership import Assumption as AssumptionRow
 from gpucost.errors import DataError, UnknownNameError, UsageError
 from gpucost.types import Status
-from gpucost.units import parse_count, parse_days, parse_fraction
+from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR, parse_count, parse_days, parse_fraction
 
 Array = NDArray[np.float64]
 
-MONTHS_PER_YEAR = 12
-WEEKS_PER_MONTH = 365 / 12 / 7
+WEEKS_PER_MONTH = DAYS_PER_YEAR / MONTHS_PER_YEAR / 7
 TIERS = ("network_1tier_usd_per_gpu", "network_2tier_usd_per_gpu", "network_3tier_usd_per_gpu")
 
 # Names beside the inputs: what else a plan file may hold.
@@ -166,12 +165,16 @@ class Registry:
             raise UnknownNameError("ownership item", item, near)
         return self.facts[item]
 
+    def _empty(self, name: str) -> Assumption:
+        entry = self.inputs[name]
+        return Assumption(name, None, unit=entry["unit"] or "", group=entry["group"], description=entry["description"])
+
     def sourced(self, name: str, item: str = "") -> Assumption:
         """Return an input as its fact states it."""
-        row, entry = self.fact(item or self.inputs[name]["item"]), self.inputs[name]
-        return Assumption(
-            name, row["typical"], entry["unit"] or "", row["low"], row["high"], "sourced", row["source_id"],
-            entry["group"], entry["description"], note=row["item"],
+        row = self.fact(item or self.inputs[name]["item"])
+        return replace(
+            self._empty(name), value=row["typical"], low=row["low"], high=row["high"], status="sourced",
+            source_id=row["source_id"], note=row["item"],
         )  # fmt: skip
 
     def default(self, name: str) -> Assumption:
@@ -179,20 +182,8 @@ class Registry:
         entry = self.inputs[name]
         if entry["item"]:
             return self.sourced(name)
-        value: float | str | None = entry["value"]
-        if value is not None and not entry["choices"]:
-            value = float(value)
-        return Assumption(
-            name,
-            value,
-            entry["unit"] or "",
-            entry["low"],
-            entry["high"],
-            "assumed",
-            "",
-            entry["group"],
-            entry["description"],
-        )
+        value = entry["value"] if entry["value"] is None or entry["choices"] else float(entry["value"])
+        return replace(self._empty(name), value=value, low=entry["low"], high=entry["high"])
 
     def read(self, name: str, given: Given, where: str = "input") -> Assumption:
         """Return an input as given, checked; without a range of its own it is certain."""

@@ -11,9 +11,9 @@ from gpucost.errors import UsageError
 from gpucost.money.comparison import evaluate_months
 from gpucost.money.mix import Supply, Team
 from gpucost.options import OPTIONS
-from gpucost.ownership.answers import outcomes
+from gpucost.ownership.alternatives import scalar
+from gpucost.ownership.analysis import outcomes
 from gpucost.ownership.assemble import Case
-from gpucost.ownership.options import scalar
 
 Array = NDArray[np.float64]
 

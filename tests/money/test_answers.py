@@ -273,6 +273,7 @@ def test_a_power_cap_lowers_the_draw():
     assert capped / base == pytest.approx((0.7 * 0.6 + 0.3 * 0.2) / (0.7 * 0.76 + 0.3 * 0.2))
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(-50, 50), min_size=1, max_size=5))
 def test_root_finder_finds_each_root(targets):
     wanted = np.array(targets)

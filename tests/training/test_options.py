@@ -10,8 +10,7 @@ from gpucost.catalog import checks
 from gpucost.catalog.offer_rows import complete_offer
 from gpucost.market.facts import make_market
 from gpucost.options import OPTIONS, OptionRule, age_limit_days, is_plain
-from gpucost.ownership import market as ownership_market
-from gpucost.ownership import supplies
+from gpucost.ownership import rents, supplies
 from gpucost.schemas import TABLES
 from tests.training.market import BUCKET, TODAY, answer, facts, offer
 
@@ -103,7 +102,7 @@ def test_a_new_option_is_never_first_uninterrupted_for_longer_than_it_lasts():
 @pytest.mark.usefixtures("burst")
 def test_a_new_option_works_in_every_room():
     listed = offer(1.0, option="burst")
-    assert ownership_market.from_offer(listed).stretch_ratio > 1
+    assert rents.from_offer(listed).stretch_ratio > 1
     assert supplies.read_entry({"kind": "burst", "usd_per_gpu_hour": 1.0}).kind == "burst"
     assert age_limit_days("burst") == 7
     assert not is_plain("burst")
@@ -125,7 +124,7 @@ def test_community_is_interruptible_everywhere():
     assert any("never ranked first" in note for note in found["options"][1]["notes"])
     assert any("third parties" in note for note in found["options"][1]["notes"])
     assert not any(row["saving_usd"] for row in found["alternatives"] if row["option"] == "on_demand")
-    assert ownership_market.from_offer(listed).stretch_ratio > 1
+    assert rents.from_offer(listed).stretch_ratio > 1
 
 
 def test_what_may_not_be_interrupted_must_end_within_its_longest_purchase():

@@ -9,9 +9,9 @@ from gpucost.answers.ownership import Option
 from gpucost.errors import UsageError
 from gpucost.money.comparison import evaluate_months
 from gpucost.ownership.assemble import Case
-from gpucost.ownership.market import RentChoice
+from gpucost.ownership.rents import RentChoice
+from gpucost.units import SECONDS_PER_HOUR
 
-SECONDS_PER_HOUR = 3600.0
 COMPUTE = ("rent_compute_usd", "rent_upfront_usd", "rent_cancellation_usd")
 
 

@@ -1,4 +1,4 @@
-"""What the catalog knows of prices: servers to buy, GPU-hours to rent, and how each was chosen."""
+"""What the catalog knows of GPU-hours to rent, and how each price was chosen."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -9,8 +9,7 @@ import numpy as np
 from gpucost.errors import PriceMissingError
 from gpucost.market.places import Providers
 from gpucost.options import OPTIONS, counted_age_days, is_plain
-from gpucost.ownership.plan import Assumption, Registry
-from gpucost.types import Accelerator, Offer, Status, System
+from gpucost.types import Offer, Status
 from gpucost.units import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
@@ -158,91 +157,3 @@ def other_choices(catalog: "Catalog", gpu: str, gpus: int, node: int, provider: 
         if matching:
             found.append(from_offer(min(matching, key=lambda o: (o.usd_per_gpu_hour, o.offer_id)), name))
     return found
-
-
-def server_of(catalog: "Catalog", accelerator: Accelerator) -> tuple[System, dict[str, Any] | None]:
-    """Return the node that is priced and the row with its price: the newest quote, the cheaper one on a tie."""
-    default = catalog.default_system(accelerator.id)
-    rows = [row for row in catalog.rows("systems") if row["accelerator_id"] == accelerator.id and row["price_low_usd"]]
-    if not rows:
-        return default, None
-    newest = max(str(row["price_observed"] or "")[-4:] for row in rows)
-    recent = [row for row in rows if str(row["price_observed"] or "")[-4:] == newest]
-    return default, min(recent, key=lambda row: (row["price_low_usd"], row["id"]))
-
-
-def server_inputs(catalog: "Catalog", registry: Registry, accelerator: Accelerator) -> dict[str, Assumption]:
-    """Return price, size and power of a server with this accelerator, each with its source."""
-    system, quote = server_of(catalog, accelerator)
-    found: dict[str, Assumption] = {}
-
-    def put(
-        name: str,
-        value: float | str | None,
-        status: Status,
-        source: str = "",
-        low: float | None = None,
-        high: float | None = None,
-        note: str = "",
-    ) -> None:
-        base = registry.default(name)
-        found[name] = Assumption(
-            name,
-            value,
-            base.unit,
-            low,
-            high,
-            status,
-            source,
-            base.group,
-            base.description,
-            note=note,
-        )
-
-    gpus = quote["gpus"] if quote else system.gpus
-    put(
-        "gpus_per_node",
-        float(gpus),
-        "sourced" if system.status == "sourced" else "assumed",
-        system.source_id,
-        note=system.id,
-    )
-    if quote:
-        low, high = quote["price_low_usd"], quote["price_high_usd"] or quote["price_low_usd"]
-        note = f"middle of {low:,.0f} to {high:,.0f} for {quote['id']}, seen {quote['price_observed']}"
-        put("server_usd", (low + high) / 2, "sourced", quote["source_id"], low, high, note)
-    row = next(row for row in catalog.rows("accelerators") if row["id"] == accelerator.id)
-    low, high = row["street_low_usd"] or row["launch_usd"], row["street_high_usd"] or row["launch_usd"]
-    if low:
-        put(
-            "gpu_usd",
-            (low + high) / 2,
-            "sourced",
-            row["source_id"],
-            low,
-            high,
-            f"street price, {row['street_observed'] or 'at launch'}",
-        )
-    put("server_price_basis", "quote" if quote else "gpu_share", "derived")
-    put("server_max_kw", *_power(catalog, registry, accelerator, int(gpus)))
-    return found
-
-
-def _power(
-    catalog: "Catalog", registry: Registry, accelerator: Accelerator, gpus: int
-) -> tuple[float | None, Status, str]:
-    """Return the rated power of a whole server: the largest rating of a node, else TDP × the server's share."""
-    ratio = float(registry.fact("server_to_chip_power_ratio.h100")["typical"])
-    rated = [
-        (system.max_power_kw * gpus / system.gpus, system.source_id)
-        for system in catalog.systems()
-        if system.accelerator_id == accelerator.id
-        and system.max_power_kw
-        and system.kind in ("node", "rack", "baseboard")
-    ]
-    chips_kw = gpus * (accelerator.tdp_w or 0.0) / 1000
-    whole = [entry for entry in rated if entry[0] > 1.2 * chips_kw]
-    if whole:
-        power, source = max(whole)
-        return power, "sourced", source
-    return (chips_kw * ratio, "derived", accelerator.source_id) if chips_kw else (None, "assumed", "")

@@ -1,0 +1,79 @@
+"""What the catalog knows of servers to buy: price, size and power, each with its source."""
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from gpucost.ownership.plan import Assumption, Registry
+from gpucost.types import Accelerator, Status, System
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+
+
+def server_of(catalog: "Catalog", accelerator: Accelerator) -> tuple[System, dict[str, Any] | None]:
+    """Return the node that is priced and the row with its price: the newest quote, the cheaper one on a tie."""
+    default = catalog.default_system(accelerator.id)
+    rows = [row for row in catalog.rows("systems") if row["accelerator_id"] == accelerator.id and row["price_low_usd"]]
+    if not rows:
+        return default, None
+    newest = max(str(row["price_observed"] or "")[-4:] for row in rows)
+    recent = [row for row in rows if str(row["price_observed"] or "")[-4:] == newest]
+    return default, min(recent, key=lambda row: (row["price_low_usd"], row["id"]))
+
+
+def server_inputs(catalog: "Catalog", registry: Registry, accelerator: Accelerator) -> dict[str, Assumption]:
+    """Return price, size and power of a server with this accelerator, each with its source."""
+    system, quote = server_of(catalog, accelerator)
+    row = next(row for row in catalog.rows("accelerators") if row["id"] == accelerator.id)
+    gpus = int(quote["gpus"] if quote else system.gpus)
+    power_kw, power_status, power_source = _power(catalog, registry, accelerator, gpus)
+    known: dict[str, dict[str, Any]] = {
+        "gpus_per_node": {
+            "value": float(gpus), "source_id": system.source_id, "note": system.id,
+            "status": "sourced" if system.status == "sourced" else "assumed",
+        },
+        "server_price_basis": {"value": "quote" if quote else "gpu_share", "status": "derived"},
+        "server_max_kw": {"value": power_kw, "status": power_status, "source_id": power_source},
+    }  # fmt: skip
+    if quote:
+        low, high = quote["price_low_usd"], quote["price_high_usd"] or quote["price_low_usd"]
+        note = f"middle of {low:,.0f} to {high:,.0f} for {quote['id']}, seen {quote['price_observed']}"
+        known["server_usd"] = _between(low, high, quote["source_id"], note)
+    low, high = row["street_low_usd"] or row["launch_usd"], row["street_high_usd"] or row["launch_usd"]
+    if low:
+        known["gpu_usd"] = _between(
+            low, high, row["source_id"], f"street price, {row['street_observed'] or 'at launch'}"
+        )
+    blank: dict[str, Any] = {"low": None, "high": None, "source_id": "", "note": ""}
+    return {name: replace(registry.default(name), **{**blank, **entry}) for name, entry in known.items()}
+
+
+def _between(low: float, high: float, source_id: str, note: str) -> dict[str, Any]:
+    return {
+        "value": (low + high) / 2,
+        "low": low,
+        "high": high,
+        "status": "sourced",
+        "source_id": source_id,
+        "note": note,
+    }
+
+
+def _power(
+    catalog: "Catalog", registry: Registry, accelerator: Accelerator, gpus: int
+) -> tuple[float | None, Status, str]:
+    """Return the rated power of a whole server: the largest rating of a node, else TDP × the server's share."""
+    ratio = float(registry.fact("server_to_chip_power_ratio.h100")["typical"])
+    rated = [
+        (system.max_power_kw * gpus / system.gpus, system.source_id)
+        for system in catalog.systems()
+        if system.accelerator_id == accelerator.id
+        and system.max_power_kw
+        and system.kind in ("node", "rack", "baseboard")
+    ]
+    chips_kw = gpus * (accelerator.tdp_w or 0.0) / 1000
+    whole = [entry for entry in rated if entry[0] > 1.2 * chips_kw]
+    if whole:
+        power, source = max(whole)
+        return power, "sourced", source
+    return (chips_kw * ratio, "derived", accelerator.source_id) if chips_kw else (None, "assumed", "")
