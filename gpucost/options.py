@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-Family = Literal["on demand", "spot", "committed", "scheduled"]
+Family = Literal["on demand", "preemptible", "committed", "scheduled"]
 
 MARKET_LIMIT_DAYS = 30  # prices on markets of third-party hosts move within weeks
 _MARKETS = ("marketplace", "community")
@@ -37,14 +37,14 @@ class OptionRule:
     @property
     def limit_said(self) -> str:
         """Say how long one purchase may be."""
-        return f"the longest purchase as {self.label} is {self.longest_hours / 24:g} days ({self.reference})"
+        return f"the longest purchase as {self.label} is {self.longest_hours / 24:g} days: {self.reference}"
 
 
 OPTIONS: dict[str, OptionRule] = {
     "on_demand": OptionRule("on demand", "on demand", "billed by the second or minute"),
-    "spot": OptionRule("spot", "spot", "may be reclaimed at any time", age_limit_days=7, interruptible=True),
+    "spot": OptionRule("spot", "preemptible", "may be reclaimed at any time", age_limit_days=7, interruptible=True),
     "interruptible": OptionRule(
-        "interruptible", "spot", "may be reclaimed at any time", age_limit_days=7, interruptible=True
+        "interruptible", "preemptible", "may be reclaimed at any time", age_limit_days=7, interruptible=True
     ),
     "reserved": OptionRule("reserved", "committed", "the whole term is owed", take_or_pay=True),
     "savings_plan": OptionRule("savings plan", "committed", "the whole term is owed", take_or_pay=True),

@@ -12,7 +12,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from gpucost.catalog.records import OWN_SOURCE
-from gpucost.options import OPTIONS
+from gpucost.options import OPTIONS, is_plain
 from gpucost.schemas import TABLES, Table
 from gpucost.schemas.validation import Fault
 from gpucost.units import HOURS_PER_MONTH
@@ -80,7 +80,7 @@ def reference(rows_of: Callable[[str], Rows], today: date) -> Reference:
 
 
 def _is_spot(row: Mapping[str, Any]) -> bool:
-    return OPTIONS[row["option"]].family == "spot"
+    return OPTIONS[row["option"]].family == "preemptible"
 
 
 def check_rows(table: Table, rows: Sequence[tuple[int, Mapping[str, Any]]], known: Reference) -> Iterator[Finding]:
@@ -197,7 +197,7 @@ def _spot_above_demand(rows: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterato
     """Find spot prices that are not below the on-demand price seen at the same place on the same day."""
     demand: dict[tuple[Any, ...], float] = {}
     for _, row in rows:
-        if row["option"] == "on_demand":
+        if is_plain(row["option"]):
             place = _place(row)
             demand[place] = min(row["usd_per_gpu_hour"], demand.get(place, row["usd_per_gpu_hour"]))
     for number, row in rows:

@@ -1,13 +1,17 @@
 """Purchase options: every field of the table has an effect, and a new row works everywhere at once."""
 
+import ast
 from dataclasses import fields, replace
 from datetime import date
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import gpucost
 from gpucost.catalog import checks
 from gpucost.catalog.offer_rows import complete_offer
+from gpucost.errors import NothingFitsError
 from gpucost.market.facts import make_market
 from gpucost.options import OPTIONS, OptionRule, age_limit_days, is_plain
 from gpucost.ownership import rents, supplies
@@ -17,7 +21,7 @@ from tests.training.market import BUCKET, TODAY, answer, facts, offer
 pytestmark = pytest.mark.usefixtures("round_speeds")
 
 BURST = OptionRule(
-    "burst", "spot", "given for a day, then taken", longest_hours=24, age_limit_days=7, interruptible=True
+    "burst", "preemptible", "given for a day, then taken", longest_hours=24, age_limit_days=7, interruptible=True
 )
 
 
@@ -113,6 +117,21 @@ def test_a_new_option_works_in_every_room():
     assert [found.row for found in checks._spot_above_demand(rows)] == [3]
 
 
+def decided_by_name(path):
+    """Yield the lines of a module that compare with options by name, or list several of them."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        parts = [node.left, *node.comparators] if isinstance(node, ast.Compare) else getattr(node, "elts", [])
+        named = [part.value for part in parts if isinstance(part, ast.Constant) and part.value in OPTIONS]
+        if len(named) >= (1 if isinstance(node, ast.Compare) else 2):
+            yield f"{path.name}:{node.lineno} {named}"
+
+
+def test_no_other_module_decides_by_the_name_of_an_option():
+    package = Path(gpucost.__file__).parent
+    modules = [path for path in package.rglob("*.py") if path != package / "options.py"]
+    assert [line for path in modules for line in decided_by_name(path)] == []
+
+
 def test_the_schema_lists_the_options_of_the_table():
     assert TABLES["offers"].column("option").choices == tuple(OPTIONS)
 
@@ -152,3 +171,13 @@ def test_measured_interruptions_and_the_end_of_a_purchase_add_up(monkeypatch):
     short = make_market(facts([offer(1.0, option="spot")], spot=[BUCKET])).terms
     added = short.preemptions_per_node_hour - plain.preemptions_per_node_hour
     assert np.allclose(added, 1 / 24)
+
+
+def test_a_service_is_not_carried_by_an_option_that_ends():
+    wanted = {"as_of": "2026-11-01", "top": 0}
+    found = gpucost.inference("8b", **wanted).payload
+    assert "flex_start" not in {row["option"] for row in found["options"]}
+    left_out = next(row["reason"] for row in found["excluded"] if row["option"] == "flex_start")
+    assert "a service does not end; the longest purchase as flex start is 7 days" in left_out
+    with pytest.raises(NothingFitsError, match="a service does not end"):
+        gpucost.inference("8b", option="flex_start", **wanted)
