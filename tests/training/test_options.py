@@ -41,8 +41,8 @@ def reasons(**more):
 
 
 def needs_a_term():
-    row = {"usd_per_hour": 2.0, "usd_per_gpu_hour": 2.0, "gpus": 1, "gpu": "x", "option": "on_demand", "term_months": 0}
-    row["observed_on"] = TODAY
+    stated = {"usd_per_hour": 2.0, "usd_per_gpu_hour": 2.0, "gpus": 1, "gpu": "x", "option": "on_demand"}
+    row = {**dict.fromkeys(TABLES["offers"].names), **stated, "term_months": 0, "observed_on": TODAY}
     known = checks.Reference({}, {"x": {}}, {}, TODAY)
     return [column for column, *_ in checks._judge_offer(row, known)]
 
