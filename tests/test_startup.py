@@ -13,6 +13,7 @@ HEAVY = (
     "openpyxl",
     "xlsxwriter",
     "altair",
+    "jinja2",
     "vl_convert",
     "matplotlib",
     "rich",

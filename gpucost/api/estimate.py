@@ -1,13 +1,14 @@
 """`gpucost.estimate(...)`: what a training run costs, on every offer."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from gpucost.api.result import OptionsResult
 
 if TYPE_CHECKING:
     from os import PathLike
 
+    from gpucost.answers.training import Estimate
     from gpucost.catalog import Catalog
 
 
@@ -22,7 +23,7 @@ class EstimateResult(OptionsResult):
         from gpucost.render.explain import explanation
         from gpucost.render.text import write
 
-        return write(explanation(self.payload, rank), all_sections=True)
+        return write(explanation(cast("Estimate", self.payload), rank), all_sections=True)
 
 
 def estimate(

@@ -1,15 +1,16 @@
 """`gpucost.inference(...)`: what serving a model costs per million tokens, on every offer."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from gpucost.api.result import OptionsResult
 
 if TYPE_CHECKING:
     from os import PathLike
 
+    from gpucost.answers.serving import Inference
     from gpucost.catalog import Catalog
+    from gpucost.render.document import Document
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,29 +23,27 @@ class InferenceResult(OptionsResult):
         """Return how the first option's figures come about: formulas, numbers, sources."""
         from gpucost.render.text import write
 
-        return write(explanation(self.payload), all_sections=True)
+        return write(explanation(cast("Inference", self.payload)), all_sections=True)
 
 
-def explanation(payload: Mapping[str, Any]) -> Any:
+def explanation(payload: "Inference") -> "Document":
     """Return the document that explains the first option: its formulas, its step by part, its memory."""
-    from gpucost.render.build import frame
-    from gpucost.render.document import Paragraph, Section, Table, columns
+    from gpucost.render.document import Paragraph, Section, Table, columns, document_of
 
     best, block = payload["options"][0], payload["model"]
     parts = [{"part": name.removesuffix("_s"), "time_ms": 1e3 * value} for name, value in best["components"].items()]
     memory = [{"part": name, "value": value} for name, value in best["memory"].items()]
-    sections = [
-        Section("What was assumed", tuple(Paragraph(text) for text in payload["said"])),
-        Section("One decode step, by part", (Table(columns("part", "time_ms"), parts),)),
-        Section("Memory of one accelerator, GB", (Table(columns("part", "value"), memory),)),
-        Section("Numbers", (Table(columns("name", "value", "unit", "source_id:2"), block["inputs"]),)),
+    return document_of(
+        payload,
+        f"How {best['provider']} {best['instance_type']} comes to its price",
+        Section("What was assumed", [Paragraph(text) for text in payload["said"]]),
+        Section("One decode step, by part", [Table(columns("part", "time_ms"), parts)]),
+        Section("Memory of one accelerator, GB", [Table(columns("part", "value"), memory)]),
+        Section("Numbers", [Table(columns("name", "value", "unit", "source_id:2"), block["inputs"])]),
         Section(
             "Formulas",
-            (Table(columns("name", "formula", "value", "unit"), block["derived"]), Paragraph(payload["split_rule"])),
+            [Table(columns("name", "formula", "value", "unit"), block["derived"]), Paragraph(payload["split_rule"])],
         ),
-    ]
-    return frame(
-        payload, f"How {best['provider']} {best['instance_type']} comes to its price", payload["lead"], sections
     )
 
 

@@ -1,76 +1,45 @@
-"""Which builder turns a payload into a document: one module per kind, loaded when it is needed."""
+"""From an answer to its document: one module of this room per kind, loaded when it is needed."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 from importlib import import_module
-from typing import Any
+from typing import Any, cast
 
+from gpucost.answers import KINDS
+from gpucost.answers.common import Source
+from gpucost.answers.scenario import Scenario
 from gpucost.errors import UsageError
-from gpucost.render.document import Document, Section, Table, columns, used_sources
-from gpucost.render.numbers import heading_of
-
-# kind of payload -> module with `document(payload)`
-BUILDERS = {
-    "estimate": "gpucost.render.estimate",
-    "inference": "gpucost.render.inference",
-    "tco": "gpucost.render.tco",
-    "mix": "gpucost.render.mix",
-    "sweep": "gpucost.render.sweep",
-    "comparison": "gpucost.render.comparison",
-    "audit": "gpucost.render.audit",
-    "scenario": "gpucost.render.scenario",
-    "validation": "gpucost.render.validation",
-    "throughput": "gpucost.render.throughput",
-    "fit": "gpucost.render.fit",
-    "serving_fit": "gpucost.render.serving_fit",
-    "roofline": "gpucost.render.roofline",
-}
-_NEVER_SHOWN = ("sources", "warnings", "request", "facts", "model")
+from gpucost.render.document import Block, Document, Paragraph, Section, Table, columns, document_of
 
 
-def document(payload: Mapping[str, Any]) -> Document:
-    """Return the document of any payload; kinds without a builder become one table per list of records."""
-    kind = payload.get("kind")
-    if not isinstance(kind, str):
-        raise UsageError("this file is not a gpucost answer: it has no `kind`. Save one with --format json.")
-    if kind in BUILDERS:
-        made = import_module(BUILDERS[kind]).document(payload)
-        assert isinstance(made, Document)
-        return made
-    return _generic(kind, payload)
+def document(answer: Mapping[str, Any]) -> Document:
+    """Return the document of any answer."""
+    kind = answer.get("kind")
+    if not isinstance(kind, str) or kind not in KINDS:
+        raise UsageError(f"this is no gpucost answer: its `kind` is {kind!r}. Save one with --format json.")
+    if kind == "scenario":
+        return _scenario(cast(Scenario, answer))
+    made: Document = import_module(f"gpucost.render.{kind}").document(answer)
+    return made
 
 
-def frame(payload: Mapping[str, Any], title: str, lead: str, sections: list[Section]) -> Document:
-    """Put the parts that every document has around its sections; empty sections are left out."""
-    return Document(
-        title=title,
-        lead=lead,
-        kind=str(payload.get("kind", "")),
-        as_of=str(payload.get("as_of") or ""),
-        catalog_version=str(payload.get("catalog_version") or ""),
-        request=payload.get("request") or {},
-        warnings=tuple(
-            str(item.get("message", item)) if isinstance(item, Mapping) else str(item)
-            for item in payload.get("warnings") or ()
-        ),
-        sources=used_sources(payload),
-        sections=tuple(section for section in sections if section.blocks),
-    )
+def _scenario(answer: Scenario) -> Document:
+    """Build the document of a scenario: the documents of its parts, one after the other."""
+    sections: list[Section] = []
+    overview, sources, warnings = [], dict[str, Source](), list(answer["warnings"])
+    for part in answer["parts"]:
+        made = document(part["payload"])
+        overview.append({"part": part["name"], "answer": made.lead or made.title})
+        sources |= dict(made.sources)
+        warnings += [f"{part['name']}: {warning}" for warning in made.warnings]
+        sections += [_titled(section, part["name"], number == 0) for number, section in enumerate(made.sections)]
+    head: list[Block] = [Paragraph(answer["description"])] if answer["description"] else []
+    first = Section("Answers", [*head, Table(columns("part", "answer"), overview)])
+    whole = document_of(answer, answer["name"] or "Scenario", first, *sections)
+    return replace(whole, sources=sources, warnings=tuple(dict.fromkeys(warnings)))
 
 
-def leftovers(payload: Mapping[str, Any], known: set[str]) -> list[Section]:
-    """Show every list of records that a builder does not show itself, so that nothing in a payload is hidden."""
-    sections = []
-    for key, value in payload.items():
-        if key in known or key in _NEVER_SHOWN:
-            continue
-        if isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
-            keys = [name for row in value for name, cell in row.items() if not isinstance(cell, (dict, list))]
-            table = Table(columns(*dict.fromkeys(keys)), value)
-            sections.append(Section(heading_of(key), (table,), detail=True))
-    return sections
-
-
-def _generic(kind: str, payload: Mapping[str, Any]) -> Document:
-    sections = [replace(section, detail=False) for section in leftovers(payload, set())]
-    return frame(payload, f"gpucost {kind}", str(payload.get("lead") or ""), sections)
+def _titled(section: Section, part: str, first: bool) -> Section:
+    if section.title:
+        return replace(section, title=f"{part}: {section.title[0].lower()}{section.title[1:]}")
+    return replace(section, title=part if first else "")

@@ -1,16 +1,18 @@
 """The medium-neutral document: sections of paragraphs, facts, tables and charts, with notes, sources and warnings.
 
-A builder turns an answer's payload into a Document once; every writer (text, Markdown, HTML) only walks it.
+A builder turns an answer into a Document once; every writer (text, Markdown, HTML) only walks it.
 Values stay numbers here. Rounding happens in the writers, by the unit alone (render/numbers.py).
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from typing import Any, Literal, TypeVar
 
-from gpucost.render.numbers import heading_of
-from gpucost.units import unit_of
+from gpucost.answers.common import Answer, Source
+from gpucost.render.numbers import heading_of, measure_of, visible
 
+Row = Mapping[str, Any]
+Item = TypeVar("Item")
 ChartKind = Literal["bar", "stacked", "line", "scatter", "tornado", "roofline", "heat"]
 
 
@@ -32,9 +34,9 @@ class Column:
     @property
     def measure(self) -> str:
         """The unit, given or stated by the key's suffix."""
-        return self.unit or unit_of(self.key)
+        return self.unit or measure_of(self.key)
 
-    def unit_in(self, row: Mapping[str, Any]) -> str:
+    def unit_in(self, row: Row) -> str:
         """Return the unit of this column's cell in one row."""
         return str(row.get(self.unit_key) or "") if self.unit_key else self.measure
 
@@ -74,10 +76,10 @@ class Table:
     """Rows of mappings and the columns that are shown. A row may carry `source_ids`; None cells are missing."""
 
     columns: tuple[Column, ...]
-    rows: Sequence[Mapping[str, Any]]
+    rows: Sequence[Row]
     title: str = ""
     note: str = ""
-    total: Mapping[str, Any] | None = None
+    total: Row | None = None
     interactive: bool = False  # HTML adds sorting and a filter
 
 
@@ -98,7 +100,7 @@ class Axis:
     @property
     def measure(self) -> str:
         """The unit, given or stated by the key's suffix."""
-        return self.unit or unit_of(self.key)
+        return self.unit or measure_of(self.key)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,7 @@ class Chart:
     kind: ChartKind
     title: str
     description: str
-    data: Sequence[Mapping[str, Any]]
+    data: Sequence[Row]
     x: Axis
     y: Axis
     series: str = ""
@@ -152,7 +154,7 @@ class Section:
     """A titled part. `detail` sections are left out on the terminal unless all is asked for."""
 
     title: str
-    blocks: tuple[Block, ...]
+    blocks: Sequence[Block]
     detail: bool = False
 
 
@@ -166,31 +168,73 @@ class Document:
     kind: str = ""
     as_of: str = ""
     catalog_version: str = ""
-    request: Mapping[str, Any] = field(default_factory=dict)
+    request: Row = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
-    sources: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    sources: Mapping[str, Source] = field(default_factory=dict)
 
 
 def columns(*specs: str | Column) -> tuple[Column, ...]:
-    """Make columns from keys; "key:2" gives a priority, "key=Heading" a heading.
+    """Make columns from `key=Heading@unit_key:priority`, of which all but the key may be left out.
 
-    >>> columns("provider", "mfu_fraction:2", "days=duration")[1].priority
-    2
+    The heading and the unit follow from the key; `@unit_key` names the key of the cell that names the unit, where
+    units differ by row; a priority lets a narrow terminal drop the column, the highest first.
+
+    >>> columns("provider", "mfu_fraction:2", "value=true value@unit:1")[2]
+    Column(key='value', heading='true value', unit='', priority=1, unit_key='unit')
     """
-    made = []
-    for spec in specs:
-        if isinstance(spec, Column):
-            made.append(spec)
-            continue
-        name, _, priority = spec.partition(":")
-        key, _, heading = name.partition("=")
-        made.append(Column(key, heading, priority=int(priority or 0)))
-    return tuple(made)
+    return tuple(spec if isinstance(spec, Column) else _column(spec) for spec in specs)
 
 
-def used_sources(payload: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the payload's sources as a mapping from id to row, whether stored as a mapping or a list."""
-    sources = payload.get("sources") or {}
-    if isinstance(sources, Mapping):
-        return {str(key): row for key, row in sources.items()}
-    return {str(row["source_id"]): row for row in sources}
+def _column(spec: str) -> Column:
+    rest, colon, priority = spec.rpartition(":")
+    if not (colon and priority.isdigit()):
+        rest, priority = spec, "0"
+    rest, _, unit_key = rest.partition("@")
+    key, _, heading = rest.partition("=")
+    return Column(key, heading, priority=int(priority), unit_key=unit_key)
+
+
+def table_of(title: str, rows: Sequence[Row], *specs: str, note: str = "", interactive: bool = False) -> list[Table]:
+    """Return a table of rows with the columns given, else with all that hold plain values; nothing without rows."""
+    shown = specs or tuple(dict.fromkeys(key for row in rows for key in row if not isinstance(row[key], (dict, list))))
+    return [Table(columns(*shown), rows, title, note, interactive=interactive)] if rows else []
+
+
+def facts_of(title: str, figures: Row, unit: str = "") -> Facts:
+    """Return the plain values of a mapping as key figures, each under the heading of its key."""
+    plain = {key: value for key, value in figures.items() if value is None or isinstance(value, (int, float, str))}
+    items = (
+        Fact(heading_of(key), "none" if value is None else value, unit or measure_of(key))
+        for key, value in plain.items()
+    )
+    return Facts(tuple(items), title)
+
+
+def document_of(answer: Answer, title: str, *sections: Section, lead: str | None = None) -> Document:
+    """Put the parts that every document has around its sections; empty sections are left out."""
+    filled = [replace(section, blocks=tuple(section.blocks)) for section in sections]
+    return Document(
+        title=title,
+        lead=answer["lead"] if lead is None else lead,
+        kind=str(answer.get("kind", "")),
+        as_of=answer["as_of"],
+        catalog_version=answer["catalog_version"],
+        request=answer["request"],
+        warnings=tuple(answer["warnings"]),
+        sources=answer["sources"],
+        sections=tuple(section for section in filled if section.blocks),
+    )
+
+
+def printable(value: Item) -> Item:
+    """Return a document, or a part of one, in which no text can steer a terminal or reorder a line."""
+    made: Any = value
+    if isinstance(value, str):
+        made = visible(value)
+    elif isinstance(value, Mapping):
+        made = {key: printable(item) for key, item in value.items()}
+    elif isinstance(value, (list, tuple)):
+        made = type(value)(printable(item) for item in value)
+    elif is_dataclass(value) and not isinstance(value, type):
+        made = replace(value, **{item.name: printable(getattr(value, item.name)) for item in fields(value)})
+    return made  # type: ignore[no-any-return]

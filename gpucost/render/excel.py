@@ -5,7 +5,6 @@ from typing import Any
 
 from gpucost.errors import UsageError
 from gpucost.render.build import document
-from gpucost.render.document import used_sources
 from gpucost.render.workbook import budget, calculations, charts, cover, inputs, sensitivity, static
 from gpucost.render.workbook.book import Book
 from gpucost.render.workbook.kinds import model_of
@@ -43,7 +42,7 @@ class _Workbook:
         self.models: list[LiveModel] = []
         self.statics = []
         for number, (title, part) in enumerate(self.parts, 1):
-            self.sources |= used_sources(part)
+            self.sources |= part["sources"]
             model = model_of(part, title, number if len(self.parts) > 1 else 0)
             if model is not None:
                 self.models.append(model)

@@ -3,15 +3,15 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpucost.answers.training import Estimate
 from gpucost.errors import UsageError
-from gpucost.render.build import frame
-from gpucost.render.document import Document, Paragraph, Section, Table, columns
+from gpucost.render.document import Document, Paragraph, Section, Table, columns, document_of
 from gpucost.units import HOURS_PER_DAY, HOURS_PER_YEAR, SECONDS_PER_HOUR
 
 _TERA = 1e12
 
 
-def explanation(payload: Mapping[str, Any], rank: int = 1) -> Document:
+def explanation(payload: Estimate, rank: int = 1) -> Document:
     """Build the explanation of one option of an estimate."""
     options: Sequence[Mapping[str, Any]] = payload.get("options") or []
     option = next((row for row in options if row["rank"] == rank), options[0] if options and rank == 1 else None)
@@ -52,7 +52,7 @@ def explanation(payload: Mapping[str, Any], rank: int = 1) -> Document:
         f"option {option['rank']}: {option['gpus']} × {option['gpu']} at {option['provider']},"
         f" {option['option'].replace('_', ' ')}"
     )
-    return frame(payload, f"How {where} comes about", str(payload.get("lead") or ""), sections)
+    return document_of(payload, f"How {where} comes about", *sections)
 
 
 def _written(row: Mapping[str, Any]) -> str:

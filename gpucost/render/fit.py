@@ -1,125 +1,115 @@
 """The document of a fit: the verdict, the components, the changes that were tried, the table by model size."""
 
-from collections.abc import Mapping
-from typing import Any
+from gpucost.answers.memory import Fit
+from gpucost.render.document import (
+    Axis,
+    Block,
+    Chart,
+    Document,
+    Fact,
+    Facts,
+    Paragraph,
+    Section,
+    Table,
+    columns,
+    document_of,
+    table_of,
+)
 
-from gpucost.render.build import frame
-from gpucost.render.document import Axis, Chart, Document, Fact, Facts, Paragraph, Section, Table, columns
-
-
-def document(payload: Mapping[str, Any]) -> Document:
-    """Return the document of a fit payload."""
-    title = f"Memory of {payload['model']} on {payload['gpus']:,} × {payload['gpu']}"
-    sections = [verdict(payload), parts(payload), changes(payload), sizes(payload), terms(payload)]
-    return frame(payload, title, lead(payload), [section for section in sections if section.blocks])
-
-
-def lead(payload: Mapping[str, Any]) -> str:
-    """Return the answer in one sentence."""
-    where = f"on each of {payload['gpus']:,} {payload['gpu']}" if payload["gpus"] > 1 else f"on one {payload['gpu']}"
-    need = f"{payload['needed_gb']:.1f} GB needed of {payload['usable_gb']:.1f} GB usable {where}"
-    if payload["fits"]:
-        return f"Fits: {need}, {payload['headroom_gb']:.1f} GB to spare."
-    helps = next((row for row in payload["changes"] if row["helps"]), None)
-    hint = f"The smallest change that makes it fit: {helps['change']}." if helps else "No change that was tried helps."
-    return f"Does not fit: {need}, {-payload['headroom_gb']:.1f} GB too much. {hint}"
+_GB = "GB (1e9 bytes)"
+_PARTS = columns("component", "needed_gb=memory", "share_fraction=share", "numbers:1")
+_CHANGES = columns("change", "gpus", "needed_gb=memory", "headroom_gb=to spare:1", "cost:2")
+_SIZES = ("size", "model:2", "weights_gb=weights:1", "full_gpus=full", "lora_gpus=lora", "qlora_gpus=qlora")
+_HELPFUL, _VAIN = 10, 8  # changes that are shown
 
 
-def verdict(payload: Mapping[str, Any]) -> Section:
+def document(answer: Fit) -> Document:
+    """Return the document of a fit."""
+    return document_of(
+        answer,
+        f"Memory of {answer['model']} on {answer['gpus']:,} × {answer['gpu']}",
+        Section("Verdict", [_verdict(answer)]),
+        Section("By component, on the fullest GPU", _parts(answer)),
+        Section("What would make it fit" if not answer["fits"] else "What would need fewer GPUs", _changes(answer)),
+        Section(f"By model size, in {answer['gpu']}", _sizes(answer)),
+        Section("Each term", [_terms(answer)], detail=True),
+    )
+
+
+def _verdict(answer: Fit) -> Facts:
     """Return the run and the layout."""
-    layout = payload["layout"]
-    degrees = ", ".join(f"{name} {layout[name]}" for name in ("tensor", "pipeline", "context", "expert", "data"))
-    facts = (
-        Fact("Model", payload["model"], note=f"{payload['parameters'] / 1e9:.2f} B parameters"),
-        Fact("Training", payload["method"], note=f"{payload['optimizer']}, {payload['software']} kernels"),
-        Fact("Sequence", payload["sequence_tokens"], "tokens", note=f"micro-batch {layout['micro_batch']}"),
-        Fact("Layout", degrees),
-        Fact("Sharding", f"stage {layout['sharding']}"),
-        Fact("Recomputation", layout["recompute"]),
-        Fact("Peak", payload["peak"], note=f"{payload['stage']} stage" if layout["pipeline"] > 1 else ""),
-        Fact(
-            "Needed", payload["needed_gb"], "GB (1e9 bytes)", payload["needed_low_gb"], payload["needed_high_gb"],
-            note=closeness(payload),
-        ),
-        Fact(
-            "Usable memory", payload["usable_gb"], "GB (1e9 bytes)",
-            note=(
-                f"({payload['device_memory_gib']:.1f} GiB − {payload['context_gb']:.1f} GB of the process) ÷ "
-                f"{payload['fragmentation_ratio']:g} for fragmentation"
-            ),
-        ),
-    )  # fmt: skip
-    return Section("Verdict", (Facts(facts),))
+    layout = answer["layout"]
+    degrees = (
+        f"tensor {layout['tensor']}, pipeline {layout['pipeline']}, context {layout['context']}, "
+        f"expert {layout['expert']}, data {layout['data']}"
+    )
+    usable = (
+        f"({answer['device_memory_gib']:.1f} GiB − {answer['context_gb']:.1f} GB of the process) ÷ "
+        f"{answer['fragmentation_ratio']:g} for fragmentation"
+    )
+    ends = (answer["needed_low_gb"], answer["needed_high_gb"])
+    return Facts(
+        (
+            Fact("Model", answer["model"], note=f"{answer['parameters'] / 1e9:.2f} B parameters"),
+            Fact("Training", answer["method"], note=f"{answer['optimizer']}, {answer['software']} kernels"),
+            Fact("Sequence", answer["sequence_tokens"], "tokens", note=f"micro-batch {layout['micro_batch']}"),
+            Fact("Layout", degrees),
+            Fact("Sharding", f"stage {layout['sharding']}"),
+            Fact("Recomputation", layout["recompute"]),
+            Fact("Peak", answer["peak"], note=f"{answer['stage']} stage" if layout["pipeline"] > 1 else ""),
+            Fact("Needed", answer["needed_gb"], _GB, *ends, note=_closeness(answer)),
+            Fact("Usable memory", answer["usable_gb"], _GB, note=usable),
+        )
+    )
 
 
-def closeness(payload: Mapping[str, Any]) -> str:
+def _closeness(answer: Fit) -> str:
     """Say when the verdict could turn within the range."""
-    if payload["fits"] and payload["needed_high_gb"] > payload["usable_gb"]:
+    if answer["fits"] and answer["needed_high_gb"] > answer["usable_gb"]:
         return "close: software that keeps more would not fit"
-    if not payload["fits"] and payload["needed_low_gb"] <= payload["usable_gb"]:
+    if not answer["fits"] and answer["needed_low_gb"] <= answer["usable_gb"]:
         return "close: software that keeps less would fit"
     return ""
 
 
-def parts(payload: Mapping[str, Any]) -> Section:
+def _parts(answer: Fit) -> list[Block]:
     """Return the components as a table and a picture."""
-    rows = [row for row in payload["components"] if row["needed_gb"] > 0]
-    total = {"component": "total", "needed_gb": payload["needed_gb"], "share_fraction": 1.0}
-    table = Table(columns("component", "needed_gb=memory", "share_fraction=share", "numbers:1"), rows, total=total)
-    chart = Chart(
-        kind="bar",
-        title="Where the memory goes",
-        description="; ".join(f"{row['component']} {row['share_fraction']:.0%}" for row in rows),
-        data=rows,
-        x=Axis("component", "component"),
-        y=Axis("needed_gb", "memory", "GB (1e9 bytes)"),
-    )
-    return Section("By component, on the fullest GPU", (table, chart))
+    rows = [row for row in answer["components"] if row["needed_gb"] > 0]
+    total = {"component": "total", "needed_gb": answer["needed_gb"], "share_fraction": 1.0}
+    words = "; ".join(f"{row['component']} {row['share_fraction']:.0%}" for row in rows)
+    part, memory = Axis("component", "component"), Axis("needed_gb", "memory", _GB)
+    picture = Chart("bar", "Where the memory goes", words, rows, part, memory)
+    return [Table(_PARTS, rows, total=total), picture]
 
 
-def changes(payload: Mapping[str, Any]) -> Section:
+def _changes(answer: Fit) -> list[Block]:
     """Return the changes that were tried, the gentlest that works first."""
-    helps = [row for row in payload["changes"] if row["helps"]]
-    others = [row for row in payload["changes"] if not row["helps"]]
-    if not payload["changes"]:
-        return Section("Changes", ())
-    keys = columns("change", "gpus", "needed_gb=memory", "headroom_gb=to spare:1", "cost:2")
-    title = "What would make it fit" if not payload["fits"] else "What would need fewer GPUs"
-    blocks: list[Any] = []
-    if helps:
-        blocks.append(Table(keys, helps[:10]))
-    else:
-        blocks.append(Paragraph("Nothing that was tried helps.", style="note"))
+    if not answer["changes"]:
+        return []
+    helps = [row for row in answer["changes"] if row["helps"]]
+    others = [row["change"] for row in answer["changes"] if not row["helps"]]
+    nothing = Paragraph("Nothing that was tried helps.", style="note")
+    blocks: list[Block] = [Table(_CHANGES, helps[:_HELPFUL]) if helps else nothing]
     if others:
-        names = ", ".join(row["change"] for row in others[:8])
-        blocks.append(Paragraph(f"Tried without gain: {names}.", style="note"))
-    return Section(title, tuple(blocks))
+        blocks.append(Paragraph(f"Tried without gain: {', '.join(others[:_VAIN])}.", style="note"))
+    return blocks
 
 
-def sizes(payload: Mapping[str, Any]) -> Section:
-    """Return the table by model size."""
-    if not payload["sizes"]:
-        return Section("Sizes", ())
-    table = Table(
-        columns("size", "model:2", "weights_gb=weights:1", "full_gpus=full", "lora_gpus=lora", "qlora_gpus=qlora"),
-        payload["sizes"],
-        note=(
-            f"Fewest {payload['gpu']} by method, micro-batch 1, sequences up to {payload['sequence_tokens']:,} tokens, "
-            "the least recomputation that fits; weights in 16 bits."
-        ),
-    )  # fmt: skip
-    return Section(f"By model size, in {payload['gpu']}", (table,))
-
-
-def terms(payload: Mapping[str, Any]) -> Section:
-    """Return each term with its formula and reference."""
-    facts = tuple(
-        Fact(
-            row["component"],
-            row["needed_gb"],
-            "GB (1e9 bytes)",
-            note=f"{row['formula']}: {row['numbers']} [{row['reference']}]",
-        )
-        for row in payload["components"]
+def _sizes(answer: Fit) -> list[Table]:
+    note = (
+        f"Fewest {answer['gpu']} by method, micro-batch 1, sequences up to {answer['sequence_tokens']:,} tokens, "
+        "the least recomputation that fits; weights in 16 bits."
     )
-    return Section("Each term", (Facts(facts),), detail=True)
+    return table_of("", answer["sizes"], *_SIZES, note=note)
+
+
+def _terms(answer: Fit) -> Facts:
+    """Return each term with its formula and reference."""
+    return Facts(
+        tuple(
+            Fact(
+                row["component"], row["needed_gb"], _GB, note=f"{row['formula']}: {row['numbers']} [{row['reference']}]"
+            )
+            for row in answer["components"]
+        )
+    )

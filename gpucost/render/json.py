@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, is_dataclass
 from datetime import date, datetime
@@ -9,6 +10,10 @@ from pathlib import Path
 from typing import Any
 
 SIGNIFICANT_DIGITS = 12
+# signs that steer a terminal or reorder text, beside those that JSON escapes anyway
+_STEERING = re.compile(
+    "[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
+)  # beside what JSON escapes
 
 
 def plain(value: Any) -> Any:
@@ -43,5 +48,6 @@ def _plain_other(value: Any) -> Any:
 
 
 def dumps(value: Any, *, indent: int | None = 2) -> str:
-    """Write a value as JSON text."""
-    return json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    """Write a value as JSON text; signs that could steer a terminal are written by JSON's own escapes."""
+    text = json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    return text if text.isprintable() else _STEERING.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)

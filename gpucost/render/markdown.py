@@ -2,14 +2,17 @@
 
 from collections.abc import Iterator
 
-from gpucost.render.document import Block, Chart, Column, Document, Facts, Paragraph, Table
-from gpucost.render.text import Terminal, cell_text, fact_text, head_text, is_numeric
+from gpucost.render.cells import cell_text, fact_text, head_text, is_numeric
+from gpucost.render.document import Block, Chart, Column, Document, Facts, Paragraph, Table, printable
+from gpucost.render.plots import plot
+from gpucost.render.terminal import Terminal
 
 _PLOT = Terminal(width=90, color=False, unicode=True)
 
 
 def write(document: Document) -> str:
     """Return the document as GitHub-flavoured Markdown."""
+    document = printable(document)
     lines = [f"# {escape(document.title)}", ""]
     if document.lead:
         lines += [f"**{escape(document.lead)}**", ""]
@@ -50,7 +53,7 @@ def _block(block: Block) -> Iterator[str]:
             yield f"- {escape(fact.label)}: {escape(fact_text(fact))}"
     elif isinstance(block, Table):
         yield from table_lines(block)
-    elif isinstance(block, Chart):
+    else:
         yield from _chart(block)
 
 
@@ -78,8 +81,6 @@ def _total_cell(table: Table, column: Column) -> str:
 
 
 def _chart(chart: Chart) -> Iterator[str]:
-    from gpucost.render.plots import plot
-
     yield from (
         f"**{escape(chart.title)}**",
         "",

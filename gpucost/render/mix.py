@@ -1,55 +1,47 @@
 """The document of a capacity mix: what to own, reserve and rent, month by month, and what binds."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from gpucost.render.build import frame, leftovers
-from gpucost.render.document import Axis, Chart, Document, Paragraph, Section, Table, columns
+from gpucost.answers.ownership import Mix
+from gpucost.render.document import (
+    Axis,
+    Block,
+    Chart,
+    Document,
+    Paragraph,
+    Section,
+    Table,
+    columns,
+    document_of,
+    table_of,
+)
 from gpucost.render.numbers import heading_of
 
-_KNOWN = {"months", "plan", "marginal_values", "pure", "assumptions"}
+_OTHER = ("demand_gpus", "idle_gpus")  # columns of GPUs that are no supply
 
 
-def document(payload: Mapping[str, Any]) -> Document:
+def document(answer: Mix) -> Document:
     """Build the document of a mix."""
-    sections = [
-        Section("", tuple(Paragraph(str(line)) for line in payload.get("said") or ())),
-        Section("What to buy and rent", _table(payload, "plan")),
-        Section("Against one option alone", _table(payload, "pure")),
-        Section("What binds", _table(payload, "marginal_values")),
-        Section("Month by month", _months(payload)),
-        *leftovers(payload, _KNOWN),
-    ]
-    return frame(payload, "The cheapest mix of capacity", str(payload.get("lead") or ""), sections)
+    return document_of(
+        answer,
+        "The cheapest mix of capacity",
+        Section("", [Paragraph(line) for line in answer["said"]]),
+        Section("What to buy and rent", table_of("", answer["plan"])),
+        Section("Against one option alone", table_of("", answer["pure"])),
+        Section("What binds", table_of("", answer["marginal_values"])),
+        Section("Month by month", _months(answer)),
+        Section("supplies", table_of("", answer["supplies"]), detail=True),
+    )
 
 
-def _table(payload: Mapping[str, Any], key: str) -> tuple[Any, ...]:
-    rows = payload.get(key) or []
-    if not rows or not isinstance(rows[0], Mapping):
-        return ()
-    keys = dict.fromkeys(name for row in rows for name, value in row.items() if not isinstance(value, (dict, list)))
-    return (Table(columns(*keys), rows),)
-
-
-def _months(payload: Mapping[str, Any]) -> tuple[Any, ...]:
-    rows = payload.get("months") or []
-    if not rows:
-        return ()
-    keys = [key for key in rows[0] if not isinstance(rows[0][key], (dict, list))]
-    used = {key for key in keys if any(row.get(key) for row in rows)}
-    parts = [
-        key for key in keys if key in used and key.endswith("_gpus") and not key.startswith(("demand", "unmet", "idle"))
-    ]
+def _months(answer: Mix) -> list[Block]:
+    rows = answer["months"]
+    keys = list(rows[0])
+    supplies = [key for key in keys if key.endswith("_gpus") and key not in _OTHER]
     lines = [
-        {"month": row["month"], "capacity": heading_of(key).removesuffix(" GPUs"), "gpus": row[key] or 0}
+        {"month": row["month"], "capacity": heading_of(key).removesuffix(" GPUs"), "gpus": row[key]}  # type: ignore[literal-required]
         for row in rows
-        for key in ("demand_gpus", *parts)
-        if key in row
+        for key in ("demand_gpus", *(key for key in supplies if any(row[key] for row in rows)))  # type: ignore[literal-required]
     ]
-    table = Table(columns(*(f"{key}:{min(number, 3)}" for number, key in enumerate(keys))), rows)
-    if not lines:
-        return (table,)
     words = "GPUs in use each month by the way they are paid for, with the demand that they meet."
-    return Chart(
-        "line", "Capacity by month", words, lines, Axis("month"), Axis("gpus", "GPUs"), series="capacity"
-    ), table
+    gpus = Axis("gpus", "GPUs")
+    chart = Chart("line", "Capacity by month", words, lines, Axis("month"), gpus, series="capacity")
+    return [chart, Table(columns(*(f"{key}:{min(number, 3)}" for number, key in enumerate(keys))), rows)]

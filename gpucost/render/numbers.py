@@ -37,6 +37,35 @@ _SHORT_UNITS = {
 }  # fmt: skip
 
 
+_ENDS = ("_low", "_high", "_input", "_output")  # which end of a range or side of a price a figure is
+_KEPT = "\n\t\u00a0\u2009\u202f"  # signs that a terminal takes as space and nothing else
+
+
+def visible(text: str) -> str:
+    r"""Write control characters, terminal escapes and signs that reorder text as escapes that can be seen.
+
+    >>> visible("a\x1b[31mb"), visible("4 × h100")
+    ('a\\\\x1b[31mb', '4 × h100')
+    """
+    if text.isprintable():
+        return text
+    return "".join(
+        sign if sign.isprintable() or sign in _KEPT else sign.encode("unicode_escape").decode("ascii") for sign in text
+    )
+
+
+def measure_of(key: str) -> str:
+    """Return the unit of a key, by its suffix before the end of a range or the side of a price.
+
+    >>> measure_of("tpot_ms_high"), measure_of("usd_per_mtok_input"), measure_of("gpus")
+    ('milliseconds', 'USD per million tokens', '')
+    """
+    found = unit_of(key)
+    for end in _ENDS:
+        found = found or (unit_of(key.removesuffix(end)) if key.endswith(end) else "")
+    return found
+
+
 def heading_of(key: str) -> str:
     """Turn a key into a heading without its unit.
 

@@ -1,26 +1,30 @@
-"""What the answers about training and serving share: notes below the offers, the bill, and what was left out."""
+"""What the answers about training and serving share: the offers with their notes, the bill, and what was left out."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from gpucost.render.document import Column, Table, columns
+from gpucost.answers import serving, training
+from gpucost.answers.common import BillLine, Excluded
+from gpucost.render.document import Block, Column, Paragraph, Row, Table, columns, table_of
 
-Options = Sequence[Mapping[str, Any]]
 _NOTES = 5  # different notes below a table; the others stand in JSON
+_PRICE = Column("unit_price_usd", "unit price", "USD per unit", priority=2)
+_BILL = columns("name=line", "quantity", "unit", _PRICE, "cost_usd", "note:3")
 
 
-def notes_of(options: Options, excluded: Sequence[Any]) -> str:
-    """Write each note once, with the ranks that it belongs to, and how many offers were left out."""
+def offers_table(
+    shown: tuple[Column, ...], options: Sequence[training.Option | serving.Option], excluded: Sequence[Excluded]
+) -> list[Table]:
+    """Return the offers; below them each note once, with the ranks that it belongs to, and how many were left out."""
     ranks: dict[str, list[str]] = {}
     for row in options:
-        for note in row.get("notes") or ():
-            ranks.setdefault(str(note), []).append(str(row.get("rank", "")))
+        for note in row["notes"]:
+            ranks.setdefault(note, []).append(str(row["rank"]))
     lines = [f"{_listed(found)}: {note}" for note, found in list(ranks.items())[:_NOTES]]
     if len(ranks) > _NOTES:
         lines.append(f"{counted(len(ranks) - _NOTES, 'more note')} with the offers (--format json).")
     if excluded:
         lines.append(f"{counted(len(excluded), 'offer')} left out, each with its reason (--format json, or a report).")
-    return "\n".join(lines)
+    return [Table(shown, options, note="\n".join(lines), interactive=True)]
 
 
 def counted(count: int, noun: str) -> str:
@@ -37,16 +41,17 @@ def _listed(ranks: Sequence[str]) -> str:
     return f"{shown} …" if len(ranks) > 4 else shown
 
 
-def excluded_table(payload: Mapping[str, Any]) -> tuple[Table, ...]:
+def excluded_table(rows: Sequence[Excluded]) -> list[Table]:
     """Return what is not possible with the reason, or nothing."""
-    rows = payload.get("excluded") or []
-    shown = columns("provider", "instance_type=instance:1", "gpu:2", "option:3", "reason")
-    return (Table(shown, rows, interactive=True),) if rows else ()
+    return table_of("", rows, "provider", "instance_type=instance:1", "gpu:2", "option:3", "reason", interactive=True)
 
 
-def bill_table(option: Mapping[str, Any], total_usd: Any, title: str = "") -> Table:
-    """Return an option's bill with its total."""
-    price = Column("unit_price_usd", "unit price", "USD per unit", priority=2)
-    shown = (*columns("name=line", "quantity", "unit"), price, *columns("cost_usd", "note:3"))
-    total = {"name": "total", "cost_usd": total_usd} if total_usd is not None else None
-    return Table(shown, option["lines"], title=title, total=total)
+def bill_table(lines: Sequence[BillLine], total_usd: float, title: str = "") -> Table:
+    """Return a bill with its total."""
+    total: Row = {"name": "total", "cost_usd": total_usd}
+    return Table(_BILL, lines, title, total=total)
+
+
+def left_out(items: Sequence[str]) -> list[Block]:
+    """Say what the figures do not include."""
+    return [Paragraph(f"Not included: {'; '.join(item.rstrip('.') for item in items)}.")] if items else []

@@ -3,11 +3,11 @@
 import math
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
-from gpucost.render.document import Axis, Chart
+from gpucost.render.cells import with_heading
+from gpucost.render.document import Axis, Chart, Row
 from gpucost.render.numbers import format_value, short_unit
-from gpucost.render.text import Terminal, with_heading
+from gpucost.render.terminal import Terminal
 
 _MARKS = "ox+*#@%&"
 _ROWS = 12
@@ -30,10 +30,10 @@ def plot(chart: Chart, terminal: Terminal) -> Iterator[str]:
         yield from textwrap.wrap(chart.description, terminal.width)
 
 
-def _parts(chart: Chart, rows: Sequence[Any]) -> list[dict[str, Any]]:
+def _parts(chart: Chart, rows: Sequence[Row]) -> list[Row]:
     """Name the parts of stacked bars one by one, largest first within each bar."""
     several = len({row[chart.x.key] for row in rows}) > 1
-    named = [
+    named: list[Row] = [
         {**row, chart.x.key: f"{row[chart.x.key]}: {row[chart.series]}" if several else row[chart.series]}
         for row in rows
     ]
@@ -44,7 +44,7 @@ def _parts(chart: Chart, rows: Sequence[Any]) -> list[dict[str, Any]]:
     return [row for _, row in pairs]
 
 
-def _finite(value: Any) -> bool:
+def _finite(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
@@ -60,7 +60,7 @@ def _scaler(values: Sequence[float], steps: int, log: bool) -> tuple[Callable[[f
     return position, low, high
 
 
-def _bars(chart: Chart, rows: Sequence[Any], terminal: Terminal) -> Iterator[str]:
+def _bars(chart: Chart, rows: Sequence[Row], terminal: Terminal) -> Iterator[str]:
     kept = rows[:_BARS]
     names = [str(row[chart.x.key]) for row in kept]
     values = [format_value(row[chart.y.key], chart.y.measure) for row in kept]
@@ -102,7 +102,7 @@ def _tornado(chart: Chart, terminal: Terminal) -> Iterator[str]:
         yield line if len(line) <= terminal.width else line[: pad + 3 + 2 * room].rstrip()
 
 
-def _grid(chart: Chart, rows: Sequence[Any], terminal: Terminal) -> Iterator[str]:
+def _grid(chart: Chart, rows: Sequence[Row], terminal: Terminal) -> Iterator[str]:
     width = max(min(terminal.width, 90) - 12, 16)
     across, x_low, x_high = _scaler([float(row[chart.x.key]) for row in rows], width, chart.x.log)
     up, y_low, y_high = _scaler([float(row[chart.y.key]) for row in rows], _ROWS, chart.y.log)

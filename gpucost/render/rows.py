@@ -2,13 +2,12 @@
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from gpucost.errors import UnknownNameError
-from gpucost.render.document import Column, Table, columns
+from gpucost.render.document import Column, Row, Table, columns, printable
 
-Rows = Sequence[Mapping[str, Any]]
+Rows = Sequence[Row]
 
 _UNLIMITED = 100_000  # a pipe has no width: every column is written in full
 
@@ -19,7 +18,7 @@ def render_rows(
     columns: Sequence[str],
     format_: str,
     fields: str | None = None,
-    envelope: Mapping[str, Any],
+    envelope: Row,
     title: str = "",
 ) -> str:
     """Write rows in a format; `fields` picks any keys of the rows, else people get `columns` and machines get all.
@@ -38,8 +37,8 @@ def render_rows(
     if format_ == "md":
         from gpucost.render.markdown import table_lines
 
-        return "\n".join(table_lines(table))
-    return _text(table)
+        return "\n".join(table_lines(printable(table)))
+    return _text(printable(table))
 
 
 def pick_fields(fields: str, known: Sequence[str]) -> list[str]:
@@ -62,7 +61,7 @@ def _table(rows: Rows, shown: Sequence[str], fields: str | None, title: str) -> 
     return Table(tuple(Column(name, heading=name) for name in pick_fields(fields, known)), rows, title=title)
 
 
-def _picked(rows: Rows, table: Table, fields: str | None) -> list[dict[str, Any]]:
+def _picked(rows: Rows, table: Table, fields: str | None) -> list[Row]:
     if fields is None:
         return [dict(row) for row in rows]
     return [{column.key: row.get(column.key) for column in table.columns} for row in rows]
@@ -78,7 +77,8 @@ def _csv(rows: Rows, table: Table, fields: str | None) -> str:
 
 
 def _text(table: Table) -> str:
-    from gpucost.render.text import detect, table_lines, to_ascii
+    from gpucost.render.terminal import detect, to_ascii
+    from gpucost.render.text import table_lines
 
     piped = not sys.stdout.isatty() and "COLUMNS" not in os.environ
     terminal = detect(width=_UNLIMITED if piped else None)

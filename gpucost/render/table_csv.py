@@ -1,18 +1,14 @@
-"""CSV of an answer: one row per entry of its main list, or the long form with one row per line of the bill."""
+"""CSV: one row per entry of its main list, or the long form with one row per line of the bill."""
 
 import csv
 import io
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-MAIN_LISTS = {
-    "estimate": "options",
-    "inference": "options",
-    "tco": "cash_flows",
-    "mix": "months",
-    "sweep": "rows",
-    "comparison": "changes",
-}
+from gpucost.answers import main_list
+from gpucost.render.document import Row
+from gpucost.render.numbers import visible
+
 _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -25,7 +21,7 @@ def safe_text(value: Any) -> Any:
     return "'" + value if isinstance(value, str) and value.startswith(_FORMULA_SIGNS) else value
 
 
-def flatten(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+def flatten(row: Row, prefix: str = "") -> dict[str, Any]:
     """Make one flat row: nested mappings become dotted keys, lists of plain values are joined, lists of records go.
 
     >>> flatten({"a": {"b": 1}, "ids": ["x", "y"]})
@@ -43,16 +39,16 @@ def flatten(row: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
     return flat
 
 
-def rows_csv(payload: Mapping[str, Any], lines: bool = False) -> str:
+def rows_csv(payload: Row, lines: bool = False) -> str:
     """Return the main list as CSV; with `lines`, one row per line of each option's bill."""
-    rows: Sequence[Mapping[str, Any]] = payload.get(MAIN_LISTS.get(str(payload.get("kind")), "rows")) or []
+    rows = payload[main_list(payload["kind"])]
     if lines:
         keys = ("rank", "provider", "instance_type", "region", "option")
-        rows = [{**{key: row.get(key) for key in keys}, **line} for row in rows for line in row.get("lines") or ()]
+        rows = [{**{key: row.get(key) for key in keys}, **line} for row in rows for line in row["lines"]]
     return write_csv(flatten(row) for row in rows)
 
 
-def write_csv(rows: Iterable[Mapping[str, Any]]) -> str:
+def write_csv(rows: Iterable[Row]) -> str:
     """Write flat rows; the header is the union of their keys in order of appearance; missing is an empty cell."""
     kept = list(rows)
     names = list(dict.fromkeys(name for row in kept for name in row))
@@ -67,4 +63,6 @@ def write_csv(rows: Iterable[Mapping[str, Any]]) -> str:
 def _cell(value: Any) -> Any:
     if isinstance(value, float):
         return f"{value:.12g}"
-    return str(value).lower() if isinstance(value, bool) else safe_text(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return safe_text(visible(value)) if isinstance(value, str) else value

@@ -1,197 +1,160 @@
 """The document of a comparison between owning and renting: the verdict, break-even, cash, and what could flip it."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
-
-from gpucost.render.build import frame, leftovers
+from gpucost.answers.ownership import Tco
 from gpucost.render.document import (
     Axis,
+    Block,
     Chart,
-    Column,
     Document,
     Fact,
     Facts,
     Paragraph,
+    Row,
     Section,
     Slider,
     Table,
     columns,
+    document_of,
+    facts_of,
+    table_of,
 )
 from gpucost.render.numbers import format_named, format_value, heading_of, with_unit
+from gpucost.render.tco_charts import breakdown, cash_so_far, grid_of_two, tornado
 from gpucost.units import HOURS_PER_MONTH, unit_of
 
-_KNOWN = {"cash_flows", "sensitivity", "assumptions", "by_year", "options", "scenarios", "lines", "scope", "two_way"}
 _STEPS = 20  # points of the break-even line
-_DRAWN = 6  # lines of the breakdown that have their own colour
-_BRIEF = 8  # inputs of the short sensitivity
+_HOUR = "USD per GPU-hour"
+_MOVED = (
+    "name", "low@unit", "value@unit", "high@unit", "saving_at_low_usd=saving at low",
+    "saving_at_high_usd=saving at high", "flips:1", "flip_value:2",
+)  # fmt: skip
+_ASSUMED = ("name", "value@unit", "low@unit:2", "high@unit:2", "status", "source_id=source:1")
+_OPTIONS = ("name", "option", "provider")
+_HIDDEN = ("source_id", "offer_id")
+_STATUS = "Status: given by you, sourced, assumed (no source), or derived from the others."
 
 
-def document(payload: Mapping[str, Any]) -> Document:
+def document(answer: Tco) -> Document:
     """Build the document of a rent-or-buy answer."""
-    sections = [
-        Section("The answer", _answer(payload)),
-        Section("Options on one scope", _options(payload)),
-        Section("Break-even", _breakeven(payload)),
-        Section("What moves the answer most", _sensitivity(payload, _BRIEF)),
-        Section("Every input moved to its ends", _sensitivity(payload, None), detail=True),
-        Section("Use against price", _two_way(payload), detail=True),
-        Section("Where the money goes", _lines(payload), detail=True),
-        Section("Cash by year", _years(payload), detail=True),
-        Section("Cash by month", _months(payload), detail=True),
-        Section("Scenarios", _scenarios(payload), detail=True),
-        Section("More figures", _more(payload), detail=True),
-        Section("Assumptions", _assumptions(payload), detail=True),
-        *leftovers(payload, _KNOWN),
-    ]
-    request = {"gpus": _gpus(payload), **(payload.get("request") or {})}
-    title = " ".join(f"Rent or buy {request.get('gpus') or ''} × {request.get('gpu') or 'GPUs'}".split())
-    return frame(payload, title, str(payload.get("lead") or payload.get("summary") or ""), sections)
+    request = answer["request"]
+    gpus, gpu = request.get("gpus") or _gpus(answer), request.get("gpu") or "GPUs"
+    moved = table_of("", answer["sensitivity"], *_MOVED, interactive=True)
+    assumed = table_of("", answer["assumptions"], *_ASSUMED, note=_STATUS, interactive=True)
+    return document_of(
+        answer,
+        f"Rent or buy {gpus} × {gpu}",
+        Section("The answer", _answer(answer)),
+        Section("Options on one scope", _options(answer)),
+        Section("Break-even", _breakeven(answer)),
+        Section("What moves the answer most", tornado(answer)),
+        Section(
+            "Every input moved to its ends",
+            moved,
+            detail=True,
+        ),
+        Section("Use against price", [grid_of_two(answer["two_way"])], detail=True),
+        Section("Where the money goes", breakdown(answer["lines"]), detail=True),
+        Section("Cash by year", table_of("", answer["by_year"]), detail=True),
+        Section("Cash by month", cash_so_far(answer["cash_flows"]), detail=True),
+        Section("Scenarios", table_of("", answer["scenarios"], *answer["scenarios"][0]), detail=True),
+        Section("More figures", _more(answer), detail=True),
+        Section("Assumptions", assumed, detail=True),
+    )
 
 
-def _gpus(payload: Mapping[str, Any]) -> int | None:
+def _gpus(answer: Tco) -> int:
     """Return how many GPUs were compared, where the request leaves it to the default."""
-    found = (row["value"] for row in payload.get("assumptions") or () if row["name"] == "gpus")
-    return int(value) if (value := next(found, None)) else None
+    return next(int(float(row["value"] or 0)) for row in answer["assumptions"] if row["name"] == "gpus")
 
 
-def _facts(mapping: Mapping[str, Any], title: str, unit: str = "") -> Facts:
-    items = []
-    for key, value in mapping.items():
-        if isinstance(value, (int, float, str)) or value is None:
-            items.append(Fact(heading_of(key), value if value is not None else "none", unit or unit_of(key)))
-    return Facts(tuple(items), title)
-
-
-def _answer(payload: Mapping[str, Any]) -> tuple[Any, ...]:
-    npv, drawn = payload.get("npv_usd") or {}, payload.get("monte_carlo") or {}
-    per_hour = "USD per GPU-hour"
-    facts = [
-        Fact("Owning, present value", npv.get("own"), "USD", drawn.get("own_p5_usd"), drawn.get("own_p95_usd")),
-        Fact("Renting, present value", npv.get("rent"), "USD", drawn.get("rent_p5_usd"), drawn.get("rent_p95_usd")),
-        Fact("Owning saves", npv.get("saving"), "USD", drawn.get("saving_p5_usd"), drawn.get("saving_p95_usd")),
-        Fact("Probability that buying wins", payload.get("probability_buy_wins_fraction"), "fraction of one"),
-        Fact("Owning, per allocated GPU-hour", payload.get("levelised_usd_per_gpu_hour"), per_hour),
-        Fact("Renting, per allocated GPU-hour", payload.get("levelised_rent_usd_per_gpu_hour"), per_hour),
-        Fact("IRR of buying", payload.get("irr_fraction"), "fraction of one"),
-        Fact("Payback", payload.get("payback_months"), "months"),
-    ]
-    shown = tuple(fact for fact in facts if fact.value is not None)
-    ranged = [Paragraph("Ranges hold 90 % of the draws of the Monte Carlo simulation.", "note")] if drawn else []
-    blocks: list[Any] = [Facts(shown), *ranged] if shown else []
-    if payload.get("conventions"):
-        blocks.append(Paragraph(str(payload["conventions"]), "note"))
-    uneven = [row["item"] for row in payload.get("scope") or () if row.get("unequal")]
-    if uneven:
-        blocks.append(Paragraph(f"The two sides differ in scope: {', '.join(uneven)}."))
-    return tuple(blocks)
-
-
-def _options(payload: Mapping[str, Any]) -> tuple[Any, ...]:
-    rows = payload.get("options") or []
-    if not rows:
-        return ()
-    keys = dict.fromkeys(key for row in rows for key, value in row.items() if not isinstance(value, (dict, list)))
-    ordered = [key for key in ("name", "option", "provider") if key in keys]
-    rest = [key for key in keys if key not in ordered and key not in ("source_id", "offer_id")]
-    shown = [*ordered, *(f"{key}:{1 + number // 3}" for number, key in enumerate(rest))]
-    return (Table(columns(*shown), rows, interactive=True),)
-
-
-def _more(payload: Mapping[str, Any]) -> tuple[Any, ...]:
-    names = {
-        "monte_carlo": "Monte Carlo",
-        "peak_cash_usd": "Peak cash",
-        "tax": "Tax",
-        "carbon": "Carbon",
-        "sunk": "Capacity that is paid for",
-    }
-    blocks: list[Any] = [
-        _facts(payload[key], title, unit_of(key))
-        for key, title in names.items()
-        if isinstance(payload.get(key), Mapping)
-    ]
-    if payload.get("scope"):
-        blocks.append(Table(columns("item", "own", "rent", "unequal", "note"), payload["scope"], title="Scope"))
-    return tuple(blocks)
-
-
-def _lines(payload: Mapping[str, Any]) -> tuple[Any, ...]:
-    rows = payload.get("lines") or []
-    if not rows:
-        return ()
-    shown = columns("side", "name", "description=what it is:2", "total_usd", "npv_usd", "levelised_usd_per_gpu_hour:1")
-    parts = _largest(rows)
-    words = "Present value of what each side pays, by line; proceeds of a resale are not drawn."
-    picture = Chart(
-        "stacked", "Cost breakdown of owning and renting", words, parts, Axis("side"), Axis("npv_usd"), series="line"
+def _answer(answer: Tco) -> list[Block]:
+    npv, drawn = answer["npv_usd"], answer["monte_carlo"]
+    ends: dict[str, tuple[float, float]] = (
+        {}
+        if drawn is None
+        else {
+            "own": (drawn["own_p5_usd"], drawn["own_p95_usd"]),
+            "rent": (drawn["rent_p5_usd"], drawn["rent_p95_usd"]),
+            "saving": (drawn["saving_p5_usd"], drawn["saving_p95_usd"]),
+        }
     )
-    return (picture, Table(shown, rows, interactive=True)) if parts else (Table(shown, rows),)
-
-
-def _largest(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Keep the lines that a picture can tell apart; the others become one."""
-    costs = [row for row in rows if (row.get("npv_usd") or 0) > 0]
-    kept = {row["name"] for row in sorted(costs, key=lambda row: -float(row["npv_usd"]))[:_DRAWN]}
-    parts = [
-        {"side": row["side"], "line": row["description"], "npv_usd": row["npv_usd"]}
-        for row in costs
-        if row["name"] in kept
+    facts = (
+        Fact("Owning, present value", npv["own"], "USD", *ends.get("own", ())),
+        Fact("Renting, present value", npv["rent"], "USD", *ends.get("rent", ())),
+        Fact("Owning saves", npv["saving"], "USD", *ends.get("saving", ())),
+        Fact("Probability that buying wins", answer["probability_buy_wins_fraction"], "fraction of one"),
+        Fact("Owning, per allocated GPU-hour", answer["levelised_usd_per_gpu_hour"], _HOUR),
+        Fact("Renting, per allocated GPU-hour", answer["levelised_rent_usd_per_gpu_hour"], _HOUR),
+        Fact("IRR of buying", answer["irr_fraction"], "fraction of one"),
+        Fact("Payback", answer["payback_months"], "months"),
+        *_foreign(answer),
+    )
+    ranged = (
+        [] if drawn is None else [Paragraph("Ranges hold 90 % of the draws of the Monte Carlo simulation.", "note")]
+    )
+    uneven = [row["item"] for row in answer["scope"] if row["unequal"]]
+    return [
+        Facts(tuple(fact for fact in facts if fact.value is not None)),
+        *ranged,
+        Paragraph(answer["conventions"], "note"),
+        *([Paragraph(f"The two sides differ in scope: {', '.join(uneven)}.")] if uneven else []),
     ]
-    for side in dict.fromkeys(row["side"] for row in costs):
-        rest = sum(float(row["npv_usd"]) for row in costs if row["side"] == side and row["name"] not in kept)
-        parts += [{"side": side, "line": "other", "npv_usd": rest}] if rest else []
-    return parts
 
 
-def _two_way(payload: Mapping[str, Any]) -> tuple[Any, ...]:
-    grid = payload.get("two_way")
-    if not isinstance(grid, Mapping) or not grid.get("saving_usd"):
-        return ()
-    x, y = str(grid["x"]), str(grid["y"])
-    data = [
-        {x: format_value(across, unit_of(x)), y: format_value(up, unit_of(y)), "saving_usd": saving}
-        for up, row in reversed(list(zip(grid["y_values"], grid["saving_usd"], strict=True)))
-        for across, saving in zip(grid["x_values"], row, strict=True)
+def _foreign(answer: Tco) -> list[Fact]:
+    """Return the present values in the currency asked for, with the rate behind them."""
+    money = answer["currency"]
+    if money is None:
+        return []
+    dated = (
+        "a rate without a date" if money["usd_per_unit_on"] == "not stated" else f"rate of {money['usd_per_unit_on']}"
+    )
+    rate = f"{money['usd_per_unit']:g} USD each, {dated}; {money['forward']}"
+    return [
+        Fact(f"Owning, in {money['currency']}", f"{money['npv_own']:,.0f} {money['currency']}", note=rate),
+        Fact(f"Renting, in {money['currency']}", f"{money['npv_rent']:,.0f} {money['currency']}"),
     ]
-    words = f"Present value of what owning saves, by {heading_of(x)} and {heading_of(y)}; above zero buying wins."
-    return (Chart("heat", "What owning saves", words, data, Axis(x), Axis(y), value="saving_usd"),)
 
 
-def _breakeven(payload: Mapping[str, Any]) -> tuple[Any, ...]:
-    point = payload.get("breakeven")
-    if not isinstance(point, Mapping):
-        return ()
-    blocks: list[Any] = [_facts(point, "")]
-    notes = [str(value) for key, value in point.items() if key.endswith(("note", "reason")) and value]
-    blocks += [Paragraph(note, "note") for note in notes]
-    chart = _breakeven_chart(payload)
-    return (*blocks, chart) if chart else tuple(blocks)
+def _options(answer: Tco) -> list[Table]:
+    rows = answer["options"]
+    keys = list(dict.fromkeys(key for row in rows for key in row))
+    first = [key for key in _OPTIONS if key in keys]
+    rest = [key for key in keys if key not in (*first, *_HIDDEN)]
+    return table_of("", rows, *first, *(f"{key}:{1 + place // 3}" for place, key in enumerate(rest)), interactive=True)
 
 
-def _breakeven_chart(payload: Mapping[str, Any]) -> Chart | None:
+def _breakeven(answer: Tco) -> list[Block]:
+    point: Row = answer["breakeven"]
+    facts = tuple(
+        Fact(
+            heading_of(key),
+            "none" if value is None else value,
+            unit_of(key) if value is not None else "",
+            note=point.get(f"{key}_reason", ""),
+        )
+        for key, value in point.items()
+        if not key.endswith("_reason")
+    )
+    chart = _breakeven_chart(answer)
+    return [Facts(facts), *([chart] if chart else [])]
+
+
+def _breakeven_chart(answer: Tco) -> Chart | None:
     """Draw what a GPU costs a month against utilisation: owned level, rented in proportion, with two sliders."""
-    values = {
-        row["name"]: row["value"]
-        for row in (payload.get("model") or {}).get("inputs") or payload.get("assumptions") or ()
-    }
-    levelised = payload.get("levelised_usd_per_gpu_hour")
-    owned = (
-        levelised.get("owned") if isinstance(levelised, Mapping) else payload.get("levelised_usd_per_gpu_hour_owned")
-    )
-    rent = values.get("rent_usd_per_gpu_hour")
-    if not isinstance(owned, (int, float)) or not isinstance(rent, (int, float)):
+    owned = answer["levelised_usd_per_gpu_hour_owned"]
+    rent = next((row["value"] for row in answer["assumptions"] if row["name"] == "rent_usd_per_gpu_hour"), None)
+    if owned is None or not isinstance(rent, (int, float)):
         return None
-    data = []
+    level, data = owned * HOURS_PER_MONTH, []
     for step in range(_STEPS + 1):
         share = step / _STEPS
-        data.append({"side": "own", "utilisation_fraction": share, "usd_per_gpu_month": owned * HOURS_PER_MONTH})
-        data.append(
-            {"side": "rent", "utilisation_fraction": share, "usd_per_gpu_month": rent * HOURS_PER_MONTH * share}
-        )
+        data.append({"side": "own", "utilisation_fraction": share, "usd_per_gpu_month": level})
+        paid = rent * HOURS_PER_MONTH * share
+        data.append({"side": "rent", "utilisation_fraction": share, "usd_per_gpu_month": paid})
     words = (
-        f"Owning costs {with_unit(format_value(owned * HOURS_PER_MONTH, 'USD'), 'USD')} per GPU and month "
-        f"whatever the use; renting at {format_named('usd_per_gpu_hour', rent)} rises with it. "
-        "The lines cross at break-even."
+        f"Owning costs {with_unit(format_value(level, 'USD'), 'USD')} per GPU and month whatever the use; renting at "
+        f"{format_named('usd_per_gpu_hour', rent)} rises with it. The lines cross at break-even."
     )
     return Chart(
         "line",
@@ -207,144 +170,39 @@ def _breakeven_chart(payload: Mapping[str, Any]) -> Chart | None:
         ),
         formulas={
             "own": f"own_price * {HOURS_PER_MONTH:g}",
-            "rent": (f"rent_price * {HOURS_PER_MONTH:g} * datum.utilisation_fraction"),
+            "rent": f"rent_price * {HOURS_PER_MONTH:g} * datum.utilisation_fraction",
         },
         note=(
-            f"{words} Per-use rent; running costs that follow the use are held at the plan's "
-            f"utilisation. Move the sliders."
+            f"{words} Per-use rent; running costs that follow the use are held at the plan's utilisation. "
+            "Move the sliders."
         ),
     )
 
 
-def _sensitivity(payload: Mapping[str, Any], limit: int | None) -> tuple[Any, ...]:
-    rows = [row for row in payload.get("sensitivity") or [] if isinstance(row.get("name"), str)]
-    if not rows:
-        return ()
-    low, high = _ends(list(rows[0]))
-    result = Axis(low, "saving of owning, present value", "USD")
-    named = [{**row, "name": heading_of(row["name"]), "input": row["name"]} for row in rows]
-    if limit is None:
-        united = [Column(key, unit_key="unit") for key in ("low", "value", "high")]
-        shown = (
-            *columns("input=name"),
-            *united,
-            *columns(f"{low}=saving at low", f"{high}=saving at high", "flips:1", "flip_value:2"),
-        )
-        return (Table(shown, named, interactive=True),)
-    words = (
-        f"Present value of what owning saves with one input at its low and high end; {named[0]['name']} moves it most."
-    )
-    chart = Chart(
-        "tornado",
-        "What moves the answer",
-        words,
-        named[:limit],
-        Axis("name"),
-        result,
-        low=low,
-        high=high,
-        base=_base(payload),
-    )
-    flips = [
-        f"{heading_of(row['name'])} at {format_value(row['flip_value'], str(row.get('unit') or ''))}"
-        for row in rows
-        if row.get("flips")
+def _more(answer: Tco) -> list[Block]:
+    drawn = answer["monte_carlo"]
+    return [
+        *([] if drawn is None else [facts_of("Monte Carlo", drawn)]),
+        facts_of("Peak cash", answer["peak_cash_usd"], "USD"),
+        Facts(_levels(answer), "Levelised"),
+        facts_of("Tax", answer["tax"]),
+        *table_of("Tax by year", answer["tax"]["by_year"]),
+        facts_of("Carbon", answer["carbon"]),
+        facts_of("Capacity that is paid for", answer["sunk"]),
+        Table(columns("item", "own", "rent", "unequal", "note"), answer["scope"], "Scope"),
     ]
-    said = [Paragraph(f"Alone within its range, these flip the decision: {'; '.join(flips)}.")] if flips else []
-    return (chart, *said) if low else ()
 
 
-def _ends(keys: Sequence[str]) -> tuple[str, str]:
-    """Find the two results in a sensitivity row."""
-    for low, high in (
-        ("npv_at_low_usd", "npv_at_high_usd"),
-        ("saving_at_low_usd", "saving_at_high_usd"),
-        ("low_usd", "high_usd"),
-        ("npv_low_usd", "npv_high_usd"),
-    ):
-        if low in keys and high in keys:
-            return low, high
-    return "", ""
-
-
-def _base(payload: Mapping[str, Any]) -> float | None:
-    npv = payload.get("npv_usd") or {}
-    if "saving" in npv:
-        return float(npv["saving"])
-    if npv.get("own") is not None and npv.get("rent") is not None:
-        return float(npv["rent"] - npv["own"])
-    return None
-
-
-def _years(payload: Mapping[str, Any]) -> tuple[Any, ...]:
-    rows = payload.get("by_year") or _by_year(payload.get("cash_flows") or [])
-    if not rows:
-        return ()
-    return (Table(columns(*rows[0]), rows),)
-
-
-def _by_year(months: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Add monthly lines up by year; month 0 is the start."""
-    years: dict[int, dict[str, Any]] = {}
-    for row in months:
-        if not isinstance(row.get("month"), (int, float)):
-            return []
-        year = 0 if row["month"] == 0 else (int(row["month"]) - 1) // 12 + 1
-        total = years.setdefault(year, {"year": year})
-        for key in ("own_total_usd", "rent_total_usd", "own_usd", "rent_usd", "saving_usd"):
-            if isinstance(row.get(key), (int, float)):
-                total[key] = total.get(key, 0.0) + row[key]
-    return list(years.values())
-
-
-def _months(payload: Mapping[str, Any]) -> tuple[Any, ...]:
-    rows = payload.get("cash_flows") or []
-    if not rows or not isinstance(rows[0].get("month"), (int, float)):
-        return (Table(columns(*rows[0]), rows),) if rows else ()
-    keys = list(rows[0])
-    totals = [key for key in ("own_total_usd", "rent_total_usd", "own_usd", "rent_usd") if key in keys][:2]
-    lines: list[dict[str, Any]] = []
-    running = dict.fromkeys(totals, 0.0)
-    for row in rows:
-        for key in totals:
-            running[key] += row[key] or 0.0
-            lines.append(
-                {"month": row["month"], "side": heading_of(key).removesuffix(" total"), "paid_usd": running[key]}
-            )
-    table = Table(columns(*keys), rows)
-    if not lines:
-        return (table,)
-    words = (
-        "What has been paid since the start: owning begins with the purchase and ends with the "
-        "resale, renting grows month by month."
+def _levels(answer: Tco) -> tuple[Fact, ...]:
+    """Return the levelised prices per other hours and per token, and the payback of discounted savings."""
+    mtok = "USD per million tokens"
+    facts = (
+        Fact("Owning, per owned GPU-hour", answer["levelised_usd_per_gpu_hour_owned"], _HOUR),
+        Fact("Owning, per productive GPU-hour", answer["levelised_usd_per_gpu_hour_productive"], _HOUR),
+        Fact("Owning, per million tokens", answer["levelised_usd_per_mtok"], mtok),
+        Fact("Renting, per owned GPU-hour", answer["levelised_rent_usd_per_gpu_hour_owned"], _HOUR),
+        Fact("Renting, per productive GPU-hour", answer["levelised_rent_usd_per_gpu_hour_productive"], _HOUR),
+        Fact("Renting, per million tokens", answer["levelised_rent_usd_per_mtok"], mtok),
+        Fact("Payback of discounted savings", answer["discounted_payback_months"], "months"),
     )
-    return Chart("line", "Cash paid so far", words, lines, Axis("month"), Axis("paid_usd"), series="side"), table
-
-
-def _scenarios(payload: Mapping[str, Any]) -> tuple[Any, ...]:
-    rows = payload.get("scenarios") or []
-    return (Table(columns(*rows[0]), rows),) if rows and isinstance(rows[0], Mapping) else ()
-
-
-def _assumptions(payload: Mapping[str, Any]) -> tuple[Any, ...]:
-    rows = payload.get("assumptions") or []
-    shown = columns(
-        "name",
-        Column("value", unit_key="unit"),
-        Column("low", unit_key="unit", priority=2),
-        Column("high", unit_key="unit", priority=2),
-        "status",
-        "source_id=source:1",
-    )
-    return (
-        (
-            Table(
-                shown,
-                rows,
-                interactive=True,
-                note="Status: given by you, sourced, assumed (no source), or derived from the others.",
-            ),
-        )
-        if rows
-        else ()
-    )
+    return tuple(fact for fact in facts if fact.value is not None)

@@ -1,43 +1,14 @@
 """The terminal writer: a document as aligned text that respects width, pipes, NO_COLOR and plain ASCII terminals."""
 
-import os
-import shutil
-import sys
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from gpucost.render.document import Block, Chart, Column, Document, Fact, Facts, Paragraph, Table
-from gpucost.render.numbers import MISSING, format_value, short_unit, with_unit
+from gpucost.render.cells import cell_text, fact_text, head_text, is_numeric
+from gpucost.render.document import Block, Column, Document, Facts, Paragraph, Table, printable
+from gpucost.render.plots import plot
+from gpucost.render.terminal import Terminal, detect, to_ascii
 
 _NARROWEST = 8  # of a column whose text wraps
-WIDE = 150  # a pipe or a file has no width of its own
-
-
-@dataclass(frozen=True, slots=True)
-class Terminal:
-    """What the receiving end can show."""
-
-    width: int
-    color: bool
-    unicode: bool
-
-    def paint(self, text: str, code: str) -> str:
-        """Colour the text where that is welcome."""
-        return f"\x1b[{code}m{text}\x1b[0m" if self.color else text
-
-
-def detect(width: int | None = None, color: bool | None = None, unicode: bool | None = None) -> Terminal:
-    """Find out what standard output can show; arguments overrule."""
-    interactive = sys.stdout.isatty()
-    if width is None:
-        width = shutil.get_terminal_size().columns if interactive or "COLUMNS" in os.environ else WIDE
-    if color is None:
-        color = interactive and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
-    if unicode is None:
-        unicode = "utf" in (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
-    return Terminal(max(width, 20), color, unicode)
 
 
 def write(
@@ -50,6 +21,7 @@ def write(
 ) -> str:
     """Return the document as text. Sections marked as detail are shown with `all_sections` only."""
     terminal = detect(width, color, unicode)
+    document = printable(document)
     lines = [terminal.paint(document.title, "1")]
     if document.lead:
         lines += _wrap(document.lead, terminal.width)
@@ -64,29 +36,6 @@ def write(
     return text if terminal.unicode else to_ascii(text)
 
 
-def to_ascii(text: str) -> str:
-    """Replace the few signs beyond ASCII that documents use."""
-    for sign, plain in (
-        ("–", "-"),
-        ("—", "-"),
-        ("×", "x"),
-        ("µ", "u"),
-        ("∞", "inf"),
-        ("█", "#"),
-        ("─", "-"),
-        ("·", "."),
-        ("≤", "<="),
-        ("≥", ">="),
-        ("•", "*"),
-        ("┼", "+"),
-        ("│", "|"),
-        ("→", "->"),
-        ("…", "..."),
-    ):
-        text = text.replace(sign, plain)
-    return text.encode("ascii", "replace").decode("ascii")
-
-
 def _wrap(text: str, width: int, indent: str = "") -> list[str]:
     return textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]
 
@@ -98,21 +47,8 @@ def _block(block: Block, terminal: Terminal) -> Iterator[str]:
         yield from _facts(block, terminal)
     elif isinstance(block, Table):
         yield from table_lines(block, terminal)
-    elif isinstance(block, Chart):
-        from gpucost.render.plots import plot
-
+    else:
         yield from plot(block, terminal)
-
-
-def fact_text(fact: Fact) -> str:
-    """Write a key figure with its range and note."""
-    text = with_unit(format_value(fact.value, fact.unit), fact.unit)
-    if fact.low is not None and fact.high is not None:
-        text += (
-            f" ({with_unit(format_value(fact.low, fact.unit), fact.unit)} to "
-            f"{with_unit(format_value(fact.high, fact.unit), fact.unit)})"
-        )
-    return f"{text}  {fact.note}" if fact.note else text
 
 
 def _facts(facts: Facts, terminal: Terminal) -> Iterator[str]:
@@ -158,32 +94,6 @@ def _worth_showing(table: Table) -> list[Column]:
         for column in table.columns
         if not column.priority or any(row.get(column.key) not in (None, "", []) for row in table.rows)
     ]
-
-
-def cell_text(row: Mapping[str, Any], column: Column) -> str:
-    """Write one cell; where units differ by row the cell names its own."""
-    unit = column.unit_in(row)
-    text = format_value(row.get(column.key), unit)
-    return with_unit(text, unit) if column.unit_key else text
-
-
-def head_text(column: Column) -> str:
-    """Write a column's heading with its unit."""
-    unit = short_unit(column.measure) if not column.unit_key else ""
-    return with_heading(column.title, unit)
-
-
-def with_heading(title: str, unit: str) -> str:
-    """Put a short unit behind a heading that does not name it yet."""
-    return title if unit in ("", "%") or unit in title.split() else f"{title} ({unit})"
-
-
-def is_numeric(column: Column, rows: Sequence[Mapping[str, Any]]) -> bool:
-    """Tell whether the column holds numbers and is aligned to the right."""
-    values = [row.get(column.key) for row in rows]
-    return all(
-        isinstance(value, (int, float)) and not isinstance(value, bool) for value in values if value is not None
-    ) and any(value is not None for value in values)
 
 
 def _grid(table: Table, shown: Sequence[Column]) -> list[list[str]]:
@@ -257,18 +167,3 @@ def _foot(document: Document, terminal: Terminal) -> list[str]:
             terminal.paint(line, "2") for line in _wrap(" · ".join(part for part in stamp if part), terminal.width)
         ]
     return lines if len(lines) > 1 else []
-
-
-__all__ = [
-    "MISSING",
-    "Terminal",
-    "cell_text",
-    "detect",
-    "fact_text",
-    "head_text",
-    "is_numeric",
-    "table_lines",
-    "to_ascii",
-    "with_heading",
-    "write",
-]

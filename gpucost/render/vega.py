@@ -1,14 +1,15 @@
 """Charts as Vega-Lite specifications: plain mappings, which a browser, Altair or a converter can draw."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from gpucost.errors import UnknownNameError, UsageError
-from gpucost.render.document import Axis, Chart
+from gpucost.render.cells import with_heading
+from gpucost.render.document import Axis, Chart, Slider
 from gpucost.render.numbers import heading_of, short_unit
-from gpucost.render.text import with_heading
 
+Spec = dict[str, Any]
 SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _BAND_HEIGHT = 22
@@ -34,13 +35,13 @@ def altair_chart(charts: Sequence[Chart], title: str = "") -> Any:
     return altair.Chart.from_dict(spec)
 
 
-def specification(chart: Chart) -> dict[str, Any]:
+def specification(chart: Chart) -> Spec:
     """Return the Vega-Lite specification of a chart; its width follows the page."""
     draw = {"bar": _bar, "stacked": _stacked, "tornado": _tornado, "heat": _heat, "roofline": _roofline}.get(
         chart.kind, _points
     )
     fields = draw(chart)
-    spec: dict[str, Any] = {
+    spec: Spec = {
         "$schema": SCHEMA,
         "description": chart.description,
         "data": {"values": [dict(row) for row in chart.data]},
@@ -53,7 +54,7 @@ def specification(chart: Chart) -> dict[str, Any]:
     return spec
 
 
-def _slider(slider: Any) -> dict[str, Any]:
+def _slider(slider: Slider) -> Spec:
     bind = {"input": "range", "min": slider.low, "max": slider.high, "step": slider.step, "name": slider.label}
     return {"name": slider.name, "value": slider.value, "bind": bind}
 
@@ -65,11 +66,11 @@ def _formula(chart: Chart) -> str:
     return expression
 
 
-def _axis(axis: Axis, chart: Chart, *, zero: bool = False) -> dict[str, Any]:
+def _axis(axis: Axis, chart: Chart, *, zero: bool = False) -> Spec:
     sample = next((row[axis.key] for row in chart.data if row.get(axis.key) is not None), None)
     dated = isinstance(sample, str) and _DATE.match(sample)
     kind = "temporal" if dated else "nominal" if isinstance(sample, str) else "quantitative"
-    channel: dict[str, Any] = {
+    channel: Spec = {
         "field": axis.key,
         "type": kind,
         "title": with_heading(axis.label, short_unit(axis.measure)),
@@ -86,7 +87,7 @@ def _format(unit: str) -> str:
     return "$~s" if unit == "USD" else "$~g" if unit.startswith("USD per") else "~s"
 
 
-def _tooltip(chart: Chart, *keys: str) -> list[dict[str, Any]]:
+def _tooltip(chart: Chart, *keys: str) -> list[Spec]:
     chosen = [key for key in dict.fromkeys(keys) if key]
     made = []
     for key in chosen:
@@ -98,18 +99,18 @@ def _tooltip(chart: Chart, *keys: str) -> list[dict[str, Any]]:
     return made
 
 
-def _names(chart: Chart) -> dict[str, Any]:
+def _names(chart: Chart) -> Spec:
     return {"field": chart.x.key, "type": "nominal", "sort": None, "title": None, "axis": {"labelLimit": 190}}
 
 
-def _bands(chart: Chart) -> dict[str, Any]:
+def _bands(chart: Chart) -> Spec:
     return {"height": _BAND_HEIGHT * (len({row.get(chart.x.key) for row in chart.data}) + 1)}
 
 
-def _bar(chart: Chart) -> dict[str, Any]:
+def _bar(chart: Chart) -> Spec:
     length = _axis(chart.y, chart, zero=True)
     tooltip = _tooltip(chart, chart.x.key, chart.y.key, chart.low, chart.high)
-    layers: list[dict[str, Any]] = [{"mark": "bar", "encoding": {"y": _names(chart), "x": length, "tooltip": tooltip}}]
+    layers: list[Spec] = [{"mark": "bar", "encoding": {"y": _names(chart), "x": length, "tooltip": tooltip}}]
     if chart.low and chart.high:
         ends = {"x": {"field": chart.low, "type": "quantitative"}, "x2": {"field": chart.high}}
         layers.append(
@@ -118,14 +119,14 @@ def _bar(chart: Chart) -> dict[str, Any]:
     return {"layer": layers, **_bands(chart)}
 
 
-def _stacked(chart: Chart) -> dict[str, Any]:
+def _stacked(chart: Chart) -> Spec:
     color = {"field": chart.series, "type": "nominal", "title": None, "sort": None}
     tooltip = _tooltip(chart, chart.x.key, chart.series, chart.y.key)
     encoding = {"y": _names(chart), "x": _axis(chart.y, chart, zero=True), "color": color, "tooltip": tooltip}
     return {"mark": "bar", "encoding": encoding, **_bands(chart)}
 
 
-def _tornado(chart: Chart) -> dict[str, Any]:
+def _tornado(chart: Chart) -> Spec:
     length = {**_axis(chart.y, chart), "field": chart.low}
     if length["type"] != "quantitative":
         length |= {"type": "quantitative", "axis": {"format": _format(chart.y.measure)}}
@@ -135,13 +136,13 @@ def _tornado(chart: Chart) -> dict[str, Any]:
         "mark": "bar",
         "encoding": {"y": _names(chart), "x": length, "x2": {"field": chart.high}, "tooltip": tooltip},
     }
-    layers: list[dict[str, Any]] = [bars]
+    layers: list[Spec] = [bars]
     if chart.base is not None:
         layers.append({"mark": {"type": "rule", "strokeDash": [4, 3]}, "encoding": {"x": {"datum": chart.base}}})
     return {"layer": layers, **_bands(chart)}
 
 
-def _heat(chart: Chart) -> dict[str, Any]:
+def _heat(chart: Chart) -> Spec:
     across = {"field": chart.x.key, "type": "ordinal", "title": chart.x.label, "sort": None}
     up = {"field": chart.y.key, "type": "ordinal", "title": chart.y.label, "sort": None}
     title = heading_of(chart.value)
@@ -159,22 +160,22 @@ def _heat(chart: Chart) -> dict[str, Any]:
     }
 
 
-def _color(chart: Chart) -> Mapping[str, Any]:
+def _color(chart: Chart) -> Spec:
     return {"color": {"field": chart.series, "type": "nominal", "title": None, "sort": None}} if chart.series else {}
 
 
-def _points(chart: Chart) -> dict[str, Any]:
+def _points(chart: Chart) -> Spec:
     tooltip = _tooltip(chart, chart.x.key, chart.y.key, chart.series, chart.label, chart.low, chart.high)
     across, up = _axis(chart.x, chart), _axis(chart.y, chart, zero=chart.kind == "line" and not chart.y.log)
     if chart.kind == "line":
         across.setdefault("scale", {})
     encoding = {"x": across, "y": up, **_color(chart), "tooltip": tooltip}
-    mark: dict[str, Any] = (
+    mark: Spec = (
         {"type": "line", "point": len(chart.data) <= 60}
         if chart.kind == "line"
         else {"type": "point", "filled": True, "size": 60}
     )
-    layers: list[dict[str, Any]] = [{"mark": mark, "encoding": encoding}]
+    layers: list[Spec] = [{"mark": mark, "encoding": encoding}]
     if chart.low and chart.high:
         span = {"y": {"field": chart.low, "type": "quantitative"}, "y2": {"field": chart.high}}
         layers.insert(0, {"mark": {"type": "rule", "opacity": 0.5}, "encoding": {"x": across, **span, **_color(chart)}})
@@ -182,11 +183,11 @@ def _points(chart: Chart) -> dict[str, Any]:
     return {"layer": layers, "height": _PLAIN_HEIGHT}
 
 
-def _vertical(label: str, x: float) -> dict[str, Any]:
+def _vertical(label: str, x: float) -> Spec:
     return {"mark": {"type": "rule", "strokeDash": [4, 3], "tooltip": label}, "encoding": {"x": {"datum": x}}}
 
 
-def _roofline(chart: Chart) -> dict[str, Any]:
+def _roofline(chart: Chart) -> Spec:
     across, up = _axis(chart.x, chart), _axis(chart.y, chart)
     shared = {"x": across, "y": up}
     roof = {

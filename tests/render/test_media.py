@@ -5,20 +5,23 @@ import html
 import io
 import json
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import openpyxl
 import pytest
 
+from gpucost.answers import KINDS
 from gpucost.errors import UsageError
 from gpucost.render import html as page
 from gpucost.render import markdown, text
-from gpucost.render.build import BUILDERS, document
+from gpucost.render.build import document
 from gpucost.render.document import Axis, Chart, Document, Fact, Facts, Paragraph, Section, Table, columns
 from gpucost.render.excel import write_workbook
 from gpucost.render.json import dumps
 from gpucost.render.numbers import format_named, format_value
+from gpucost.render.rows import render_rows
 from gpucost.render.table_csv import rows_csv
 from gpucost.render.vega import specification
 from tests.render import answers
@@ -121,13 +124,12 @@ def test_markdown_tables_survive_odd_text() -> None:
     assert row == "| a\\|b &lt;i&gt;\\*x\\*&lt;/i&gt; | 5.00 |"
 
 
-def test_each_kind_has_a_builder_and_unknown_kinds_show_their_lists() -> None:
-    for module in BUILDERS.values():
-        __import__(module)
-    made = document({"kind": "other", "things": [{"name": "x", "cost_usd": 2.5}], "as_of": "2026-01-01"})
-    assert "2.50" in text.write(made, width=80)
-    with pytest.raises(UsageError, match="no `kind`"):
-        document({"rows": []})
+def test_each_kind_has_a_builder_and_other_files_are_refused() -> None:
+    for kind in KINDS:
+        assert kind == "scenario" or callable(import_module(f"gpucost.render.{kind}").document)
+    for strange in ({"rows": []}, {"kind": "other"}):
+        with pytest.raises(UsageError, match="no gpucost answer"):
+            document(strange)
 
 
 def test_numbers_are_written_by_their_unit() -> None:
@@ -193,3 +195,29 @@ def test_the_terminal_shows_what_the_golden_file_shows() -> None:
     golden = Path(__file__).parents[1] / "golden" / "document.txt"
     body = text.write(document(answers.by_hand()), width=100, color=False, unicode=True)
     assert body == golden.read_text(encoding="utf-8")
+
+
+EVIL = "a\x1b[31mred\x07\r\x9b2J\u202eb"
+
+
+def test_names_cannot_steer_a_terminal_or_reorder_a_line() -> None:
+    payload: Any = answers.by_hand()
+    payload["options"][0]["provider"] = payload["options"][0]["lines"][0]["name"] = EVIL
+    payload["lead"] = payload["warnings"][0] = EVIL
+    payload["options"][0]["notes"] = [EVIL]
+    bodies = {
+        **media(payload),
+        "csv": rows_csv(payload),
+        "long csv": rows_csv(payload, lines=True),
+        "json": dumps(payload),
+    }
+    for medium, body in bodies.items():
+        assert not set("\x1b\x07\r\x9b\u202e") & set(body), medium
+        assert ("u001b[31m" if medium == "json" else "x1b[31m") in body, medium
+    assert json.loads(bodies["json"])["lead"] == EVIL  # JSON keeps the name, by its own escapes
+
+
+def test_lists_cannot_steer_a_terminal_either() -> None:
+    for format_ in ("table", "md", "csv", "json"):
+        body = render_rows([{"provider": EVIL}], columns=["provider"], format_=format_, envelope={})
+        assert not set("\x1b\x07\r\x9b\u202e") & set(body), format_

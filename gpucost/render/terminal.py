@@ -1,0 +1,45 @@
+"""What the receiving end can show: its width, colour and signs beyond ASCII."""
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass
+
+WIDE = 150  # a pipe or a file has no width of its own
+_PLAIN = {
+    "–": "-", "—": "-", "×": "x", "µ": "u", "∞": "inf", "█": "#", "─": "-", "·": ".", "≤": "<=", "≥": ">=", "•": "*",
+    "┼": "+", "│": "|", "→": "->", "…": "...",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """What the receiving end can show."""
+
+    width: int
+    color: bool
+    unicode: bool
+
+    def paint(self, text: str, code: str) -> str:
+        """Colour the text where that is welcome."""
+        return f"\x1b[{code}m{text}\x1b[0m" if self.color else text
+
+
+def detect(width: int | None = None, color: bool | None = None, unicode: bool | None = None) -> Terminal:
+    """Find out what standard output can show; arguments overrule."""
+    interactive = sys.stdout.isatty()
+    if width is None:
+        width = shutil.get_terminal_size().columns if interactive or "COLUMNS" in os.environ else WIDE
+    if color is None:
+        color = interactive and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    if unicode is None:
+        unicode = "utf" in (getattr(sys.stdout, "encoding", None) or "utf-8").lower()
+    return Terminal(max(width, 20), color, unicode)
+
+
+def to_ascii(text: str) -> str:
+    """Replace the few signs beyond ASCII that documents use."""
+    return text.translate(_TABLE).encode("ascii", "replace").decode("ascii")
+
+
+_TABLE = str.maketrans(_PLAIN)
