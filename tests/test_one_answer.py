@@ -204,3 +204,25 @@ def test_an_offer_costs_the_same_wherever_it_is_named(catalog):
         same = [offer for offer in listed.values() if offer.instance_type == option["instance_type"]]
         assert option["usd_per_gpu_hour"] in {offer.usd_per_gpu_hour for offer in same}
         assert option["price_observed_on"] in {str(offer.observed_on) for offer in same}
+
+
+# Examples ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["throughput", "roofline", "fit", "audit"])
+def test_the_examples_of_a_command_run(name, tmp_path, monkeypatch):
+    import re
+    import shlex
+
+    from click.testing import CliRunner
+
+    from gpucost.cli import cli
+    from gpucost.errors import CheckFailedError
+
+    monkeypatch.chdir(tmp_path)
+    text = CliRunner().invoke(cli, [name, "--help"], terminal_width=300).output
+    examples = [line.strip() for line in text.splitlines() if re.match(rf"\s+gpucost {name} -", line)]
+    assert examples
+    for example in examples:
+        result = CliRunner().invoke(cli, shlex.split(example)[1:])
+        assert result.exit_code == 0 or isinstance(result.exception, CheckFailedError), f"{example}: {result.exception}"

@@ -35,14 +35,3 @@ def worst(verdicts: Sequence[str]) -> str:
     'impossible'
     """
     return max(verdicts, key=_ORDER.index) if verdicts else UNKNOWN
-
-
-def within(value: float, low: float, high: float) -> str:
-    """Judge a value by a range: inside is possible; up to twice beyond an end is implausible, too; farther is wrong.
-
-    >>> within(5, 4, 6), within(10, 4, 6), within(100, 4, 6)
-    ('possible', 'implausible', 'impossible')
-    """
-    if low <= value <= high:
-        return POSSIBLE
-    return IMPLAUSIBLE if low / 2 <= value <= high * 2 else IMPOSSIBLE

@@ -27,7 +27,7 @@ def command(as_of: str | None, format_: str, output: str | None, **wanted: Any) 
     """Step time of training, by part, with what bounds each part, and a range.
 
     A layout is taken as given; degrees that are left out are one, and data parallelism takes the rest. Without any
-    degree every legal layout is timed and the fastest is shown, with those behind it.
+    degree the layouts in common use are timed and the fastest is shown, with those behind it.
 
     \b
     gpucost throughput --model llama-3-70b --gpu h100-sxm --gpus 512

@@ -41,11 +41,6 @@ class Verdict(Columns):
     host_s: Floats
     bound: Integers  # code into BOUNDS
 
-    @property
-    def floor_s(self) -> Floats:
-        """The least time that any roof allows."""
-        return np.maximum(np.maximum(self.compute_s, self.bandwidth_s), np.maximum(self.network_s, self.host_s))
-
 
 def judge(work: Operation, peak_tflops: Floats, hbm_gb_per_s: Floats, link_gb_per_s: Floats, host_s: Floats) -> Verdict:
     """Compare the times that each roof alone would need; the longest bounds.
