@@ -52,8 +52,6 @@ STILL_LONG_FUNCTIONS: frozenset[str] = frozenset(
         "gpucost.render.workbook.budget._model",
         "gpucost.render.workbook.cover.write_summary",
         "gpucost.render.workbook.sensitivity.write",
-        "gpucost.serving.costing.price_pairs",
-        "gpucost.training.costing.price_runs",
         "gpucost.validation.serving_rows.read_row",
         "gpucost.validation.training_rows.read_row",
     }

@@ -262,8 +262,9 @@ class MonthlyLine(TypedDict):
 
 
 class CashModel(TypedDict):
-    """The comparison as inputs and formulas."""
+    """The comparison as inputs and formulas; `formulas` is the version of ours that it was computed by."""
 
+    formulas: str
     months: int
     inputs: list[ModelInput]
     tables: dict[str, list[float]]

@@ -1,97 +1,56 @@
-"""A bill: lines of quantity × unit price, each rounded to cents, and their exact total.
+"""A bill: lines of quantity × unit price, each rounded to cents, and their exact total, as formulas.
 
-Whole cents are added as integers, so that the total equals the sum of the printed lines to the last digit.
+A total of rounded lines is rounded again, so that it equals the sum of the printed lines to the last digit.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from gpucost.answers.common import BillLine
+from gpucost.formula.language import Line
 
-Floats = NDArray[np.float64]
-
-CENTS_PER_USD = 100.0
-_GUARD = 1e-9  # binary noise below this share of a cent must not turn 0.5 cents into 0
+_NOTHING = 1e-9  # hours below this are binary noise
 
 
-def round_cents(amount_usd: Floats) -> Floats:
-    """Round amounts to cents, halves away from zero as an invoice does.
+class Item(NamedTuple):
+    """One line of a bill as it is computed: what is counted, by which formula, at whose price."""
 
-    >>> round_cents(np.array([0.125, 2.675, -0.005])).tolist()
-    [0.13, 2.68, -0.01]
-    """
-    cents = np.floor(np.abs(amount_usd) * CENTS_PER_USD + 0.5 + _GUARD)
-    return np.sign(amount_usd) * cents / CENTS_PER_USD
-
-
-def line_cost_usd(quantity: Floats, unit_price_usd: Floats) -> Floats:
-    """Return the cost of lines: quantity × unit price, rounded to cents.
-
-    >>> line_cost_usd(np.array([192.0]), np.array([6.88])).tolist()
-    [1320.96]
-    """
-    return round_cents(quantity * unit_price_usd)
-
-
-def total_usd(costs_usd: Floats) -> Floats:
-    """Add rounded lines (one row per line, one column per bill) in whole cents.
-
-    >>> total_usd(np.array([[0.1], [0.2]])).tolist()
-    [0.3]
-    """
-    total: Floats = np.rint(costs_usd * CENTS_PER_USD).sum(axis=0) / CENTS_PER_USD
-    return total
-
-
-@dataclass(frozen=True, slots=True)
-class Line:
-    """One line of a bill; `unit_price_usd` is per `unit`, `source_id` says where the price stands."""
-
-    name: str
-    quantity: float
+    name: str  # as printed; its columns are <name>_quantity and <name>_usd
+    quantity: str  # a formula
     unit: str
-    unit_price_usd: float
-    cost_usd: float
-    source_id: str = ""
-    status: str = "derived"  # given | sourced | assumed | derived
+    unit_price: str  # an input
     note: str = ""
+    origin: str = "offer"  # who states the price
 
-    def as_dict(self) -> BillLine:
-        """Return the line as JSON-able fields."""
-        return {
-            "name": self.name,
-            "quantity": self.quantity,
-            "unit": self.unit,
-            "unit_price_usd": self.unit_price_usd,
-            "cost_usd": self.cost_usd,
-            "source_id": self.source_id,
-            "status": self.status,
-            "note": self.note,
+    @property
+    def key(self) -> str:
+        """The name that the columns of the line begin with."""
+        return self.name.replace(" ", "_")
+
+
+def formulas(lines: Sequence[Item]) -> tuple[Line, ...]:
+    """Return the quantity and the cost of each line as formulas: cost = quantity × unit price, to the cent."""
+    found = []
+    for line in lines:
+        cost = f"round_cents({line.key}_quantity * {line.unit_price})"
+        found.append(Line(f"{line.key}_quantity", line.quantity, f"{line.name}: quantity", unit=line.unit))
+        found.append(Line(f"{line.key}_usd", cost, f"{line.name}: cost, to the cent"))
+    return tuple(line._replace(group="bill") for line in found)
+
+
+def total(lines: Sequence[Item]) -> str:
+    """Return the formula of the sum of some lines, in whole cents."""
+    return f"round_cents({' + '.join(f'{line.key}_usd' for line in lines)})"
+
+
+def printed(lines: Sequence[Item], values: Mapping[str, Any]) -> list[BillLine]:
+    """Return the lines of one bill as plain rows; lines of nothing are left out."""
+    return [
+        {
+            "name": line.name, "quantity": values[f"{line.key}_quantity"], "unit": line.unit,
+            "unit_price_usd": values[line.unit_price], "cost_usd": values[f"{line.key}_usd"], "source_id": "",
+            "status": "derived", "note": line.note,
         }
-
-
-def make_line(
-    name: str,
-    quantity: float,
-    unit: str,
-    unit_price_usd: float,
-    *,
-    source_id: str = "",
-    status: str = "derived",
-    note: str = "",
-) -> Line:
-    """Make a line whose cost is quantity × unit price to the cent.
-
-    >>> make_line("compute", 192.0, "GPU-hour", 6.88).cost_usd
-    1320.96
-    """
-    cost = line_cost_usd(np.array([quantity]), np.array([unit_price_usd]))
-    return Line(name, quantity, unit, unit_price_usd, float(cost[0]), source_id, status, note)
-
-
-def bill_total_usd(lines: Sequence[Line]) -> float:
-    """Return the total of a bill: the sum of its rounded lines."""
-    return float(total_usd(np.array([[line.cost_usd] for line in lines], dtype=np.float64).reshape(len(lines), 1))[0])
+        for line in lines
+        if values[f"{line.key}_quantity"] > _NOTHING
+    ]  # fmt: skip

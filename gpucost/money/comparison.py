@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.formula.arrays import evaluate_all
+from gpucost.formula.language import Line, read_lines, version
 from gpucost.money import financing, ownership, renting, tax
-from gpucost.money.evaluate import Line, evaluate_all
 
 Array = NDArray[np.float64]
 
@@ -47,6 +48,49 @@ MONTHLY = (
 )
 
 ALL = (*SCALARS, *MONTHLY)
+
+ANSWERS = read_lines("""
+npv_own_usd: present value of owning
+    sum_product(own_total_usd, discount_ratio)
+npv_rent_usd: present value of renting
+    sum_product(rent_total_usd, discount_ratio)
+npv_saving_usd: what owning saves, present value
+    npv_rent_usd - npv_own_usd
+irr_fraction: return of owning instead of renting, a year
+    (1 + internal_rate(saving_usd)) ** months_per_year - 1
+discounted_gpu_hours: discounted allocated hours
+    allocated_gpu_hours_per_month * sum_product(in_horizon, discount_ratio)
+levelised_usd_per_gpu_hour: levelised price of owning, per allocated hour
+    npv_own_usd / discounted_gpu_hours
+levelised_usd_per_gpu_hour_owned: the same per owned hour
+    levelised_usd_per_gpu_hour * utilisation_fraction
+levelised_usd_per_gpu_hour_productive: the same per productive hour
+    levelised_usd_per_gpu_hour / goodput_fraction
+levelised_rent_usd_per_gpu_hour: levelised price of renting, per allocated hour
+    npv_rent_usd / discounted_gpu_hours
+breakeven_usd_per_gpu_hour: rental price at which both cost the same
+    rent_usd_per_gpu_hour * (1 - npv_saving_usd / sum_product(moves_with_price_usd, discount_ratio))
+breakeven_utilisation_fraction: utilisation at which both cost the same; 0 under take-or-pay, which use does not move
+    where(rent_billing == 'take_or_pay', 0, utilisation_fraction * (1 - npv_saving_usd /
+        sum_product(moves_with_use_usd, discount_ratio)))
+""")
+
+# The saving is a straight line in the price and in the utilisation; these lines hold what moves with either.
+MOVING = read_lines("""
+moves_with_price_usd: part of the saving that is proportional to the rental price
+    where(tax_basis == 'after', 1 - tax_rate_fraction, 1) * (rent_compute_usd + rent_upfront_usd +
+        rent_cancellation_usd + rent_support_usd - (in_horizon - in_service) * rent_support_usd -
+        where(bridge_usd_per_gpu_hour > 0, 0, 1) * own_bridge_rent_usd)
+moves_with_use_usd: part of the saving that is proportional to the utilisation
+    where(tax_basis == 'after', 1 - tax_rate_fraction, 1) * (rent_compute_usd + rent_upfront_usd +
+        rent_support_usd - (in_horizon - in_service) * rent_support_usd - own_bridge_rent_usd - own_energy_usd *
+        utilisation_fraction * (min(power_fraction_active, power_cap_fraction) - power_fraction_idle) /
+        mean_power_fraction)
+""")
+
+_SIDES = {line.name: "own" for line in OWN_LINES} | {line.name: "rent" for line in RENT_LINES}
+BY_MONTH = tuple(line._replace(side=_SIDES.get(line.name, "")) for line in (*MONTHLY, *MOVING))
+FORMULAS = version((*SCALARS, *BY_MONTH, *ANSWERS))  # says which formulas a saved answer was computed by
 
 TABLES = ("residual_by_year", "depreciated_by_year", "assessed_by_year", "rent_path_by_month")
 

@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.float64]
+from gpucost.formula.language import read_inputs, read_lines
 
-W_PER_KW = 1000.0
+Floats = NDArray[np.float64]
 
 
 def server_power_per_gpu_w(tdp_w: Floats, server_to_chip_ratio: Floats, rated_node_power_per_gpu_w: Floats) -> Floats:
@@ -20,22 +20,22 @@ def server_power_per_gpu_w(tdp_w: Floats, server_to_chip_ratio: Floats, rated_no
     return np.where(np.isfinite(rated_node_power_per_gpu_w), rated_node_power_per_gpu_w, tdp_w * server_to_chip_ratio)
 
 
-def energy_kwh(gpu_hours: Floats, rated_power_w: Floats, power_fraction: Floats, pue_ratio: Floats) -> Floats:
-    """Return the energy of GPU-hours: rated power × mean fraction drawn × PUE × hours ÷ 1,000.
-
-    Training draws about 0.75 of a server's rating (Cottier et al. 2024, "The rising costs of training frontier AI
-    models", appendix on energy). 1,000 GPU-hours of an H100 server at PUE 1.1:
-
-    >>> energy_kwh(np.array([1000.0]), np.array([1275.0]), np.array([0.75]), np.array([1.1])).round(3).tolist()
-    [1051.875]
+# Training draws about 0.75 of a server's rating (Cottier et al. 2024, "The rising costs of training frontier AI
+# models", appendix on energy); emissions are location-based. `drawn_gpu_hours` are hours × the share of the rating.
+ENERGY = read_lines(
     """
-    return gpu_hours * rated_power_w * power_fraction * pue_ratio / W_PER_KW
-
-
-def carbon_kgco2e(energy_used_kwh: Floats, grid_kgco2e_per_kwh: Floats) -> Floats:
-    """Return location-based emissions: energy × intensity of the grid.
-
-    >>> carbon_kgco2e(np.array([1000.0]), np.array([0.367])).tolist()
-    [367.0]
-    """
-    return energy_used_kwh * grid_kgco2e_per_kwh
+energy_kwh: at the meter of the building
+    drawn_gpu_hours * rated_power_w * pue_ratio / w_per_kw
+kgco2e: location-based
+    energy_kwh * grid_kgco2e_per_kwh
+""",
+    "answers",
+)
+INPUTS = read_inputs("""
+energy
+    rated_power_w: rated power of a server per GPU
+    power_fraction: mean draw ÷ rated power
+    pue_ratio: power of the building ÷ power of the equipment
+    grid_kgco2e_per_kwh: intensity of the grid, location-based
+""")
+CONSTANTS = {"w_per_kw": 1000.0}

@@ -3,7 +3,7 @@
 Rates of loans and leases are charged as rate ÷ 12 a month, as contracts state them. Ending early settles the debt.
 """
 
-from gpucost.money.evaluate import read_lines
+from gpucost.formula.language import read_lines
 
 SCALARS = read_lines("""
 loan_usd: borrowed at purchase

@@ -5,7 +5,7 @@ else in arrears at m = 1 … months. Costs are positive, proceeds negative. A cl
 for the rest of it; until then the demand is bridged by rent. Inputs are described in pricing/plan_inputs.csv.
 """
 
-from gpucost.money.evaluate import read_lines
+from gpucost.formula.language import read_lines
 
 SCALARS = read_lines("""
 monthly_rate_fraction: cost of capital, a month

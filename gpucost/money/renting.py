@@ -4,7 +4,7 @@ The rented hours do the same productive work as the owned cluster. Per use pays 
 hour of the committed GPUs, and what is still due when the comparison ends inside a term. A price holds for its term.
 """
 
-from gpucost.money.evaluate import read_lines
+from gpucost.formula.language import read_lines
 
 # A missing input is not above zero, so that the alternative stands in for it.
 SCALARS = read_lines("""

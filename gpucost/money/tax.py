@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.errors import UsageError
-from gpucost.money.evaluate import read_lines
+from gpucost.formula.language import read_lines
 
 Array = NDArray[np.float64]
 

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from gpucost.answers import ownership as shape
 from gpucost.answers.common import Source, cited, frame
 from gpucost.errors import UsageError
+from gpucost.formula.language import Line
 from gpucost.money import carbon, rent_paths
 from gpucost.money.comparison import OWN_LINES, RENT_LINES, evaluate_months
-from gpucost.money.evaluate import Line
 from gpucost.ownership import analysis, currency, model
 from gpucost.ownership.alternatives import discounted_hours, monthly, options, present, scalar
 from gpucost.ownership.assemble import Case, assemble, observed_v

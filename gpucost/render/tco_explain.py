@@ -51,12 +51,12 @@ def _shown(value: Any) -> str:
 
 def _scalars(lines: list[Mapping[str, Any]], model: Mapping[str, Any]) -> list[Paragraph]:
     """Write each formula as text, then with its names replaced by their values."""
-    from gpucost import formula
+    from gpucost.formula.language import names
 
     values = {row["name"]: row["value"] for row in (*model["inputs"], *model["derived"], *model["answers"])}
     paragraphs = []
     for line in lines:
-        inner = {name: values[name] for name in formula.names(line["formula"]) if values.get(name) is not None}
+        inner = {name: values[name] for name in names(line["formula"]) if values.get(name) is not None}
         given = ", ".join(f"{name} {_shown(value)}" for name, value in inner.items())
         shown = "none" if line["value"] is None else format_value(line["value"], line["unit"]) or _shown(line["value"])
         text = f"{line['name']} = {line['formula']}\n  = {shown} {line['unit']}".rstrip()

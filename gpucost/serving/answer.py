@@ -6,16 +6,19 @@ import numpy as np
 
 from gpucost.answers.common import FormulaLine
 from gpucost.answers.serving import Batch, BillInput, BillModel, EngineSide, Factors, Fleet, MemoryParts, Option
+from gpucost.formula.arrays import Columns
+from gpucost.formula.language import Input
 from gpucost.market.facts import Market
-from gpucost.money.bill import Line, line_cost_usd, total_usd
+from gpucost.money import bill
+from gpucost.money.serving_bill import BILL, DEMANDED, INPUT_NAMES, INPUTS, LINES, price_months
 from gpucost.physics.columns import Floats
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.queue import prompt_wait_s, waiting_s
-from gpucost.serving.costing import IDLE_POWER_FRACTION, Pairs
+from gpucost.serving.costing import Pairs
 from gpucost.serving.plans import Plans, emulated
 from gpucost.serving.request import InferenceRequest
 from gpucost.types import Offer
-from gpucost.units import MS_PER_S
+from gpucost.units import MS_PER_S, unit_of
 
 SPLIT_RULE = (
     "Cost is split by time: prompt tokens carry the share of a replica's time that goes to prompts, output tokens the "
@@ -47,33 +50,30 @@ def number(value: Any) -> float | None:
 def option(request: InferenceRequest, market: Market, plans: Plans, pairs: Pairs, row: int, rank: int) -> Option:
     """Return one option: who, where, how many, how fast, at what cost, with its bill."""
     offer, plan = market.facts.offers[int(pairs.offer[row])], int(pairs.plan[row])
-    lines = bill(pairs, row, offer)
-    total = float(total_usd(np.array([[line.cost_usd] for line in lines]))[0])
-    per_mtok = total / float(pairs.tokens_per_month[row]) * 1e6
-    ratio = per_mtok / float(pairs.usd_per_mtok[row])
-    month_ratio = total / float(pairs.usd_per_month[row])
+    known, costs = factors(plans, pairs, row, market), pairs.costs.row(row)
+    lines = bill.printed(BILL, {**pairs.factors.row(row), **costs})
     return {
         "rank": rank,
         **seller(offer, market, pairs, row),
         **engine_side(plans, plan, pairs, row, request),
         "usd_per_gpu_hour": offer.usd_per_gpu_hour,
-        "usd_per_mtok": per_mtok,
-        "usd_per_mtok_low": min(float(pairs.usd_per_mtok_low[row]), per_mtok),
-        "usd_per_mtok_high": max(float(pairs.usd_per_mtok_high[row]), per_mtok),
-        "usd_per_mtok_input": float(pairs.usd_per_mtok_input[row]) * ratio,
-        "usd_per_mtok_output": float(pairs.usd_per_mtok_output[row]) * ratio,
-        "usd_per_month": total,
-        "usd_per_month_low": min(float(pairs.low_usd[row]) * month_ratio, total),
-        "usd_per_month_high": max(float(pairs.high_usd[row]) * month_ratio, total),
-        "tokens_per_month": float(pairs.tokens_per_month[row]),
-        "gpu_hours": float(pairs.gpu_hours[row]),
-        "utilisation_fraction": float(pairs.load[row]),
-        "energy_kwh": number(pairs.energy_kwh[row]),
-        "kgco2e": number(pairs.kgco2e[row]),
+        "usd_per_mtok": costs["usd_per_mtok"],
+        "usd_per_mtok_low": costs["usd_per_mtok_low"],
+        "usd_per_mtok_high": costs["usd_per_mtok_high"],
+        "usd_per_mtok_input": costs["usd_per_mtok_input"],
+        "usd_per_mtok_output": costs["usd_per_mtok_output"],
+        "usd_per_month": costs["usd_per_month"],
+        "usd_per_month_low": costs["usd_per_month_low"],
+        "usd_per_month_high": costs["usd_per_month_high"],
+        "tokens_per_month": costs["carried_tokens"],
+        "gpu_hours": float(pairs.fleet.gpu_hours[row]),
+        "utilisation_fraction": costs["utilisation_of_paid_fraction"],
+        "energy_kwh": number(costs["energy_kwh"]),
+        "kgco2e": number(costs["kgco2e"]),
         "source_ids": [offer.source_id],
-        "lines": [line.as_dict() for line in lines],
+        "lines": [{**line, "source_id": offer.source_id} for line in lines],
         "notes": notes(market, plans, pairs, row, offer),
-        "factors": factors(request, plans, pairs, row, offer, market),
+        "factors": known,
     }
 
 
@@ -84,7 +84,7 @@ def seller(offer: Offer, market: Market, pairs: Pairs, row: int) -> Fleet:
         "region": offer.region or None, "region_scope": offer.region_scope, "option": offer.option,
         "tier": offer.tier or None,
         "term_months": offer.term_months, "payment": offer.payment, "gpu": offer.gpu, "gpus": int(pairs.gpus[row]),
-        "units": int(pairs.units[row]), "replicas": int(pairs.replicas[row]),
+        "units": int(pairs.fleet.units[row]), "replicas": int(pairs.fleet.replicas[row]),
         "price_observed_on": offer.observed_on.isoformat(), "age_days": offer.age_days,
         "price_stale": bool(market.terms.stale[pairs.offer[row]]), "price_book": offer.book,
         "price_kind": offer.price_kind,
@@ -97,7 +97,7 @@ def engine_side(plans: Plans, plan: int, pairs: Pairs, row: int, request: Infere
     d = plans.deployments[plan]
     speed = float(plans.output_tokens_per_s[plan])
     wide = float(np.exp(plans.width[plan]))
-    load = np.array([float(pairs.peak_load[row])])
+    load = np.array([float(pairs.fleet.peak_load[row])])
     service = np.array([plans.tpot_s[plan] * request.output_tokens])
     wait = waiting_s(load, np.array([plans.sequences[plan]]), service)
     behind = prompt_wait_s(load, np.array([plans.prompt_time_fraction[plan]]), np.array([plans.ttft_s[plan]]))
@@ -156,19 +156,6 @@ def memory(plans: Plans, plan: int, request: InferenceRequest) -> MemoryParts:
     }  # fmt: skip
 
 
-def bill(pairs: Pairs, row: int, offer: Offer) -> list[Line]:
-    """Return the month's lines: hours that serve, hours that wait, hours that stand by. They add up exactly."""
-    total, busy = float(pairs.gpu_hours[row]), float(pairs.busy_gpu_hours[row])
-    spare = min(float(pairs.spare_gpu_hours[row]), total - busy)
-    hours = {"serving requests": busy, "idle capacity": max(total - busy - spare, 0.0), "redundant replicas": spare}
-    lines = []
-    for name, quantity in hours.items():
-        if quantity > 0:
-            cost = float(line_cost_usd(np.array([quantity]), np.array([offer.usd_per_gpu_hour]))[0])
-            lines.append(Line(name, quantity, "GPU-hour", offer.usd_per_gpu_hour, cost, offer.source_id))
-    return lines
-
-
 def notes(market: Market, plans: Plans, pairs: Pairs, row: int, offer: Offer) -> list[str]:
     """Return what a reader must know of one option."""
     d = plans.deployments[int(pairs.plan[row])]
@@ -186,81 +173,44 @@ def notes(market: Market, plans: Plans, pairs: Pairs, row: int, offer: Offer) ->
         found.append("the form factor of the accelerator is assumed, the source does not state it")
     if d.accelerator.family not in ("ampere", "ada", "hopper", "blackwell"):
         found.append("few serving measurements of this family: wide range")
-    if float(pairs.peak_load[row]) > 1.0:
+    if float(pairs.fleet.peak_load[row]) > 1.0:
         found.append("the replicas are too few for the busiest hours: requests wait or are turned away")
     return found
 
 
-def factors(request: InferenceRequest, plans: Plans, pairs: Pairs, row: int, offer: Offer, market: Market) -> Factors:
+def factors(plans: Plans, pairs: Pairs, row: int, market: Market) -> Factors:
     """Return every number from which replicas, hours, cost and carbon of the option follow."""
-    index, plan = int(pairs.offer[row]), int(pairs.plan[row])
-    terms = market.terms
+    terms, index, width = market.terms, int(pairs.offer[row]), float(plans.width[int(pairs.plan[row])])
+    given = {name: number(column[row]) for name, column in pairs.factors.items()}
+    tokens = given.pop(DEMANDED)
     return {
-        "usd_per_gpu_hour": offer.usd_per_gpu_hour,
-        "replica_output_tokens_per_s": float(plans.output_tokens_per_s[plan]),
-        "replica_gpus": float(plans.gpus[plan]),
-        "replicas": float(pairs.replicas[row]),
+        **given,
+        "tokens_per_month": tokens,
+        "busy_gpu_hours": float(pairs.costs.busy_gpu_hours[row]),
+        "replicas": float(pairs.fleet.replicas[row]),
         "gpus": float(pairs.gpus[row]),
-        "gpu_hours": float(pairs.gpu_hours[row]),
-        "busy_gpu_hours": float(pairs.busy_gpu_hours[row]),
-        "spare_gpu_hours": float(pairs.spare_gpu_hours[row]),
-        "tokens_per_month": float(pairs.tokens_per_month[row]),
-        "prompt_tokens": request.prompt_tokens,
-        "output_tokens": request.output_tokens,
-        "prompt_time_fraction": float(plans.prompt_time_fraction[plan]),
-        "speed_low_ratio": float(np.exp(-plans.width[plan])),
-        "speed_high_ratio": float(np.exp(plans.width[plan])),
+        "speed_low_ratio": float(np.exp(-width)),
+        "speed_high_ratio": float(np.exp(width)),
         "price_low_ratio": float(terms.price_low_ratio[index]),
         "price_high_ratio": float(terms.price_high_ratio[index]),
-        "rated_power_w": number(terms.rated_power_w[index]),
-        "power_fraction": float(terms.power_fraction[index]),
-        "idle_power_fraction": IDLE_POWER_FRACTION,
-        "pue_ratio": float(terms.pue_ratio[index]),
-        "grid_kgco2e_per_kwh": number(terms.grid_kgco2e_per_kwh[index]),
     }
 
 
-# The bill in the language that the workbook and --explain read.
-FORMULAS = (
-    ("idle_gpu_hours", "GPU-hours", "max(gpu_hours - busy_gpu_hours - spare_gpu_hours, 0)"),
-    ("serving_usd", "USD", "round_cents(busy_gpu_hours * usd_per_gpu_hour)"),
-    ("idle_usd", "USD", "round_cents(idle_gpu_hours * usd_per_gpu_hour)"),
-    ("redundant_usd", "USD", "round_cents(spare_gpu_hours * usd_per_gpu_hour)"),
-    ("usd_per_month", "USD", "serving_usd + idle_usd + redundant_usd"),
-    ("usd_per_mtok", "USD per million tokens", "usd_per_month / tokens_per_month * 1000000"),
-    ("prompt_share", "fraction of one", "prompt_tokens / (prompt_tokens + output_tokens)"),
-    ("usd_per_mtok_input", "USD per million tokens", "usd_per_mtok * prompt_time_fraction / prompt_share"),
-    ("usd_per_mtok_output", "USD per million tokens", "usd_per_mtok * (1 - prompt_time_fraction) / (1 - prompt_share)"),
-    ("idle_power_gpu_hours", "GPU-hours", "max(gpu_hours - busy_gpu_hours, 0) * idle_power_fraction"),
-    ("power_gpu_hours", "GPU-hours", "busy_gpu_hours * power_fraction + idle_power_gpu_hours"),
-    ("energy_kwh", "kWh", "power_gpu_hours * rated_power_w * pue_ratio / 1000"),
-    ("kgco2e", "kgCO2e", "energy_kwh * grid_kgco2e_per_kwh"),
-)  # fmt: skip
-_INPUTS = {
-    "usd_per_gpu_hour": ("USD per GPU-hour", "price"), "gpu_hours": ("GPU-hours", "capacity"),
-    "busy_gpu_hours": ("GPU-hours", "capacity"), "spare_gpu_hours": ("GPU-hours", "capacity"),
-    "tokens_per_month": ("tokens", "load"), "prompt_tokens": ("tokens", "load"), "output_tokens": ("tokens", "load"),
-    "prompt_time_fraction": ("fraction of one", "speed"), "rated_power_w": ("W", "energy"),
-    "power_fraction": ("fraction of one", "energy"), "idle_power_fraction": ("fraction of one", "energy"),
-    "pue_ratio": ("ratio", "energy"), "grid_kgco2e_per_kwh": ("kgCO2e per kWh", "energy"),
-}  # fmt: skip
-
-
 def model_block(row: Option) -> BillModel:
-    """Return the bill of an option as inputs and formulas, for live workbooks; values are those of the payload."""
-    values = recompute(row["factors"])
-    known = row["factors"]
+    """Return the bill of an option as inputs and formulas, with their values."""
+    known, values = row["factors"], recompute(row["factors"])
+    asked = Input(DEMANDED, "demand", "tokens of the month")
     inputs: list[BillInput] = [
         {
-            "name": name, "value": known[name], "unit": unit, "low": None, "high": None, "group": group,
-            "source_id": row["source_ids"][0] if group == "price" else "",
-            "status": "sourced" if group == "price" else "derived",
-            "description": name.replace("_", " "),
+            "name": entry.name, "value": known["tokens_per_month" if entry is asked else entry.name],
+            "unit": unit_of(entry.name), "low": None, "high": None, "group": entry.group,
+            "source_id": row["source_ids"][0] if entry.group == "price" else "",
+            "status": "sourced" if entry.group == "price" else "derived", "description": entry.description,
         }
-        for name, (unit, group) in _INPUTS.items()
+        for entry in (asked, *INPUTS)
     ]  # fmt: skip
     derived: list[FormulaLine] = [
-        {"name": name, "unit": unit, "formula": text, "value": values[name]} for name, unit, text in FORMULAS
+        {"name": line.name, "unit": line.measure, "formula": line.text, "value": values[line.name]} for line in LINES
     ]
     return {
         "option_rank": row["rank"],
@@ -274,12 +224,10 @@ def model_block(row: Option) -> BillModel:
 
 def recompute(known: Factors, **changes: float) -> Factors:
     """Return the money side of an option again from its factors, some of them changed; layout and speed stay."""
-    from gpucost.money.evaluate import evaluate
-
-    values: dict[str, Any] = {name: np.nan if value is None else value for name, value in {**known, **changes}.items()}
-    for name, _, text in FORMULAS:
-        values[name] = evaluate(text, values)
-    return {name: number(values[name]) for name, _, _ in FORMULAS}
+    values = {**known, **changes}
+    given = {name: values[name] for name in INPUT_NAMES} | {DEMANDED: values["tokens_per_month"]}
+    columns = Columns({name: np.array([np.nan if value is None else float(value)]) for name, value in given.items()})
+    return {name: number(value) for name, value in price_months(columns).row(0).items()}
 
 
 def at_batches(

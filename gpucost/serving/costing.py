@@ -8,45 +8,42 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.formula.arrays import Columns
 from gpucost.market.supply import Supply
 from gpucost.market.terms import Terms
-from gpucost.money.energy import carbon_kgco2e, energy_kwh
+from gpucost.money.serving_bill import INPUT_NAMES, price_months
 from gpucost.physics.columns import Floats, Integers
 from gpucost.serving.demand import profile_of, replicas_by_hour
 from gpucost.serving.plans import Plans
 from gpucost.serving.request import InferenceRequest
 from gpucost.units import HOURS_PER_MONTH, SECONDS_PER_HOUR
 
-MTOK = 1e6
 IDLE_POWER_FRACTION = 0.30  # share of a server's rating that an idle one draws: an assumption
-POWER_LOW_RATIO, POWER_HIGH_RATIO = 0.6, 1.2
+
+
+@dataclass(frozen=True)
+class Fleet:
+    """What a month takes: replicas, units, paid hours, and what they serve."""
+
+    replicas: Floats  # at the busiest hour, redundancy included
+    units: Floats  # units of the offer at the busiest hour
+    gpu_hours: Floats  # per month, paid
+    serving: Floats  # replicas on average, redundant ones left out
+    spare_gpu_hours: Floats  # redundant replicas
+    tokens: Floats  # carried in the month
+    peak_load: Floats  # load of the serving replicas at the busiest hour
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """Offers × plans, and what each costs per month."""
+    """Offers × plans, the fleet of each, and what it costs per month."""
 
     offer: Integers
     plan: Integers
-    replicas: Floats  # at the busiest hour, redundancy included
-    units: Floats  # units of the offer at the busiest hour
+    fleet: Fleet
     gpus: Floats
-    gpu_hours: Floats  # per month, paid
-    busy_gpu_hours: Floats
-    spare_gpu_hours: Floats  # redundant replicas
-    tokens_per_month: Floats
-    load: Floats  # mean load against the paid capacity
-    peak_load: Floats  # load of the serving replicas at the busiest hour
-    usd_per_month: Floats
-    low_usd: Floats
-    high_usd: Floats
-    usd_per_mtok: Floats
-    usd_per_mtok_low: Floats
-    usd_per_mtok_high: Floats
-    usd_per_mtok_input: Floats
-    usd_per_mtok_output: Floats
-    energy_kwh: Floats
-    kgco2e: Floats
+    factors: Columns  # what the bill follows from
+    costs: Columns  # what it comes to
 
 
 def pair_up(supply: Supply, plans: Plans, offers: Integers) -> tuple[Integers, Integers]:
@@ -82,63 +79,35 @@ def price_pairs(
 ) -> Pairs:
     """Return the bill of every pair: the point, and its range from the speed's and the price's."""
     speed, width = plans.output_tokens_per_s[plan], plans.width[plan]
-    middle = hours(request, plans, supply, offer, plan, speed)
+    fleet = fleet_of(request, plans, supply, offer, plan, speed)
     slow, fast = (
-        hours(request, plans, supply, offer, plan, speed * ratio) for ratio in (np.exp(-width), np.exp(width))
+        fleet_of(request, plans, supply, offer, plan, speed * ratio) for ratio in (np.exp(-width), np.exp(width))
     )
-    rate = terms.usd_per_gpu_hour[offer]
-    month = middle.gpu_hours * rate
-    cheap = np.minimum(fast.gpu_hours * rate * terms.price_low_ratio[offer] / fast.tokens, month / middle.tokens)
-    dear = np.maximum(slow.gpu_hours * rate * terms.price_high_ratio[offer] / slow.tokens, month / middle.tokens)
-    prompts = plans.prompt_time_fraction[plan]
-    cost_per_token = month / middle.tokens
-    share_in = request.prompt_tokens / request.tokens_per_request
-    idle = np.maximum(middle.gpu_hours - middle.busy, 0.0)
-    power = np.array([terms.power_fraction[offer], np.full(len(offer), IDLE_POWER_FRACTION)])
-    used = energy_kwh(middle.busy, terms.rated_power_w[offer], power[0], terms.pue_ratio[offer])
-    used = used + energy_kwh(idle, terms.rated_power_w[offer], power[1], terms.pue_ratio[offer])
-    return Pairs(
-        offer,
-        plan,
-        middle.replicas,
-        middle.units,
-        middle.units * supply.unit_gpus[offer],
-        middle.gpu_hours,
-        middle.busy,
-        middle.spare,
-        middle.tokens,
-        middle.load,
-        middle.peak_load,
-        month,
-        cheap * middle.tokens,
-        dear * middle.tokens,
-        cost_per_token * MTOK,
-        cheap * MTOK,
-        dear * MTOK,
-        cost_per_token * MTOK * prompts / share_in,
-        cost_per_token * MTOK * (1 - prompts) / (1 - share_in),
-        used,
-        carbon_kgco2e(used, terms.grid_kgco2e_per_kwh[offer]),
+    per_token = fleet.gpu_hours / fleet.tokens
+    cheap = fast.gpu_hours / fast.tokens * terms.price_low_ratio[offer]
+    dear = slow.gpu_hours / slow.tokens * terms.price_high_ratio[offer]
+    count = len(offer)
+    factors = Columns(
+        {name: getattr(terms, name)[offer] for name in INPUT_NAMES if name in Terms._fields},
+        demanded_tokens=fleet.tokens,
+        prompt_tokens=np.full(count, float(request.prompt_tokens)),
+        output_tokens=np.full(count, float(request.output_tokens)),
+        replica_output_tokens_per_s=speed,
+        prompt_time_fraction=plans.prompt_time_fraction[plan],
+        low_ratio=np.minimum(cheap / per_token, 1.0),
+        high_ratio=np.maximum(dear / per_token, 1.0),
+        replica_gpus=plans.gpus[plan],
+        serving_replicas=fleet.serving,
+        gpu_hours=fleet.gpu_hours,
+        spare_gpu_hours=fleet.spare_gpu_hours,
+        idle_power_fraction=np.full(count, IDLE_POWER_FRACTION),
     )
+    return Pairs(offer, plan, fleet, fleet.units * supply.unit_gpus[offer], factors, price_months(factors))
 
 
-@dataclass(frozen=True)
-class Hours:
-    """What a month takes: replicas, units, paid hours, and what they do."""
-
-    replicas: Floats
-    units: Floats
-    gpu_hours: Floats
-    busy: Floats
-    spare: Floats
-    tokens: Floats
-    load: Floats
-    peak_load: Floats
-
-
-def hours(
+def fleet_of(
     request: InferenceRequest, plans: Plans, supply: Supply, offer: Integers, plan: Integers, speed: Floats
-) -> Hours:
+) -> Fleet:
     """Return what a month of the demand takes; without a demand, one unit (or the given replicas) at a utilisation."""
     unit, replica = supply.unit_gpus[offer].astype(np.float64), plans.gpus[plan]
     least = np.ceil(supply.minimum_gpus[offer] / unit)
@@ -159,14 +128,13 @@ def hours(
     gpu_hours = per_hour.mean(axis=-1) * HOURS_PER_MONTH
     demand = mean[:, None] * profile
     carried = np.minimum(demand, serving * requests[:, None])  # fixed replicas may be too few for the busiest hours
-    busy = (carried / requests[:, None]).mean(axis=-1) * replica * HOURS_PER_MONTH
     spare = np.where(serving > 0, request.redundancy, 0).mean(axis=-1) * replica * HOURS_PER_MONTH
     peak = (demand / np.maximum(serving * requests[:, None], 1e-12)).max(axis=-1)
     tokens = carried.mean(axis=-1) * request.tokens_per_request * SECONDS_PER_HOUR * HOURS_PER_MONTH
-    return Hours(on.max(axis=-1), units.max(axis=-1), gpu_hours, busy, spare, tokens, busy / gpu_hours, peak)
+    return Fleet(on.max(axis=-1), units.max(axis=-1), gpu_hours, serving.mean(axis=-1), spare, tokens, peak)
 
 
-def saturated(request: InferenceRequest, unit: Floats, replica: Floats, least: Floats, requests: Floats) -> Hours:
+def saturated(request: InferenceRequest, unit: Floats, replica: Floats, least: Floats, requests: Floats) -> Fleet:
     """Return a month of a full unit, or of the given replicas, at the stated utilisation (always by default)."""
     share = request.utilisation_fraction if request.utilisation_given else 1.0
     working = (
@@ -176,10 +144,9 @@ def saturated(request: InferenceRequest, unit: Floats, replica: Floats, least: F
     on = working + request.redundancy
     units = units_for(on, replica, unit, least)
     gpu_hours = units * unit * HOURS_PER_MONTH
-    busy = working * replica * HOURS_PER_MONTH * share
     tokens = working * requests * request.tokens_per_request * share * SECONDS_PER_HOUR * HOURS_PER_MONTH
     spare = request.redundancy * replica * HOURS_PER_MONTH
-    return Hours(on, units, gpu_hours, busy, spare, tokens, busy / gpu_hours, np.full_like(unit, share))
+    return Fleet(on, units, gpu_hours, working, spare, tokens, np.full_like(unit, share))
 
 
 def mean_rate(request: InferenceRequest) -> float:
@@ -190,14 +157,17 @@ def mean_rate(request: InferenceRequest) -> float:
     return request.tokens_per_month / request.tokens_per_request / (HOURS_PER_MONTH * SECONDS_PER_HOUR)
 
 
+def goal_of(pairs: Pairs, goal: str, plans: Plans) -> Floats:
+    """Return what is to be small: the price of tokens, the time per token, or the carbon of a token."""
+    if goal == "latency":
+        return plans.tpot_s[pairs.plan]
+    return pairs.costs.usd_per_mtok if goal == "cost" else pairs.costs.kgco2e / pairs.costs.carried_tokens
+
+
 def best_per_offer(pairs: Pairs, goal: str, plans: Plans) -> Integers:
     """Return the best pair of each offer: by the goal, then cost, then accelerators, then the smaller layout."""
-    wanted = {
-        "cost": pairs.usd_per_mtok,
-        "latency": plans.tpot_s[pairs.plan],
-        "carbon": pairs.kgco2e / pairs.tokens_per_month,
-    }
-    order = np.lexsort((pairs.plan, pairs.gpus, pairs.usd_per_mtok, wanted[goal], pairs.offer))
+    wanted = goal_of(pairs, goal, plans)
+    order = np.lexsort((pairs.plan, pairs.gpus, pairs.costs.usd_per_mtok, wanted, pairs.offer))
     _, first = np.unique(pairs.offer[order], return_index=True)
     chosen: Integers = order[first]
     return chosen
@@ -210,14 +180,9 @@ def rank(
 
     An offer that can be interrupted is never first: a service must not vanish with its capacity.
     """
-    plan = pairs.plan[chosen]
-    wanted = {
-        "cost": pairs.usd_per_mtok[chosen],
-        "latency": plans.tpot_s[plan],
-        "carbon": pairs.kgco2e[chosen] / pairs.tokens_per_month[chosen],
-    }
+    wanted = goal_of(pairs, goal, plans)[chosen]
     _, by_id = np.unique(np.array([ids[offer] for offer in pairs.offer[chosen]]), return_inverse=True)
-    order = chosen[np.lexsort((by_id, pairs.gpus[chosen], pairs.usd_per_mtok[chosen], wanted[goal]))]
+    order = chosen[np.lexsort((by_id, pairs.gpus[chosen], pairs.costs.usd_per_mtok[chosen], wanted))]
     risky = interruptible[pairs.offer[order]]
     if not len(order) or not risky[0] or risky.all():
         return order

@@ -103,8 +103,8 @@ def plan_for(
 
 def check_budget(request: InferenceRequest, market: Market, pairs: Pairs, order: Integers) -> None:
     """Raise where even the cheapest month is over the budget."""
-    cheapest = int(order[np.argmin(pairs.usd_per_month[order])])
-    cost = float(pairs.usd_per_month[cheapest])
+    cheapest = int(order[np.argmin(pairs.costs.usd_per_month[order])])
+    cost = float(pairs.costs.usd_per_month[cheapest])
     if request.max_cost_usd is not None and cost > request.max_cost_usd:
         offer = market.facts.offers[int(pairs.offer[cheapest])]
         raise OverBudgetError(

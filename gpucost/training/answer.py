@@ -9,10 +9,11 @@ from gpucost.answers.common import Assumed, BillLine, Excluded, LayoutRow, Selle
 from gpucost.answers.training import Contract, Elsewhere, Factors, Interruptions, Option, Outcome, Speed
 from gpucost.market import assumptions as assume
 from gpucost.market.facts import Facts
+from gpucost.money.training_bill import BILL
 from gpucost.options import OPTIONS
 from gpucost.physics.training.steps import PARTS
 from gpucost.training.cases import Cases, Problem
-from gpucost.training.costing import LINES
+from gpucost.training.costing import lines_of
 from gpucost.training.rank import exclusion
 from gpucost.types import Offer
 
@@ -92,7 +93,7 @@ def _speed(cases: Cases, case: int) -> Speed:
 def _outcome(cases: Cases, case: int) -> Outcome:
     costs = cases.costs
     return {
-        "days": float(costs.calendar_days[case]),
+        "days": float(costs.days[case]),
         "days_low": float(costs.days_low[case]),
         "days_high": float(costs.days_high[case]),
         "gpu_hours": float(costs.gpu_hours[case]),
@@ -170,24 +171,13 @@ def _lines(problem: Problem, cases: Cases, case: int) -> list[BillLine]:
         "storage": (terms.storage_source_ids[offer], bool(terms.storage_stated[offer])),
         "egress": (terms.egress_source_ids[offer], bool(terms.egress_stated[offer])),
     }
-    kinds = {name: kind for name, _, kind, _ in LINES}
+    stated_by = {item.name: item.origin for item in BILL}
     rows: list[BillLine] = []
-    for line in cases.costs.bill(case):
-        source, stated = origin[kinds[line["name"]]]
+    for line in lines_of(cases.factors, cases.costs, case):
+        source, stated = origin[stated_by[line["name"]]]
         note = line["note"] if stated else f"{line['note']}; typical price, the provider states none"
         status: Literal["sourced", "assumed"] = "sourced" if stated else "assumed"
-        rows.append(
-            {
-                "name": line["name"],
-                "quantity": line["quantity"],
-                "unit": line["unit"],
-                "unit_price_usd": line["unit_price_usd"],
-                "cost_usd": line["cost_usd"],
-                "note": note,
-                "source_id": source,
-                "status": status,
-            }
-        )
+        rows.append({**line, "note": note, "source_id": source, "status": status})
     return rows
 
 

@@ -10,12 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.formula.arrays import Columns
 from gpucost.market import assumptions as assume
 from gpucost.market.supply import Supply
 from gpucost.market.terms import Terms
+from gpucost.money.training_bill import INPUT_NAMES, price_runs
 from gpucost.physics.calibration import Calibration
 from gpucost.physics.hardware import peak, peaks
-from gpucost.training.costing import Costs, Factors, price_runs
 from gpucost.training.request import TrainingRequest
 from gpucost.types import Accelerator
 from gpucost.units import GB, SECONDS_PER_DAY
@@ -54,8 +55,8 @@ class Cases:
     offer: Indices
     gpus: Indices
     speed: Speeds
-    factors: Factors
-    costs: Costs
+    factors: Columns  # what the bill follows from
+    costs: Columns  # what it comes to
 
     def __len__(self) -> int:
         return len(self.request)
@@ -70,7 +71,7 @@ def evaluate(problem: Problem, request: Indices, offer: Indices, gpus: Indices) 
     return Cases(request, offer, gpus, speed, factors, price_runs(factors))
 
 
-def make_factors(problem: Problem, request: Indices, offer: Indices, gpus: Indices, speed: Speeds) -> Factors:
+def make_factors(problem: Problem, request: Indices, offer: Indices, gpus: Indices, speed: Speeds) -> Columns:
     """Gather what the bill of each case follows from."""
     terms, sizes, requests = problem.terms, problem.sizes, problem.requests
     count = len(request)
@@ -86,8 +87,8 @@ def make_factors(problem: Problem, request: Indices, offer: Indices, gpus: Indic
 
     failures = problem.failures_per_gpu_year
     dataset = [size.dataset_bytes_per_token * ask.tokens / GB for size, ask in zip(sizes, requests, strict=True)]
-    own = {name: getattr(terms, name)[offer] for name in Factors._fields if name in Terms._fields}
-    return Factors(
+    own = {name: getattr(terms, name)[offer] for name in INPUT_NAMES if name in Terms._fields}
+    return Columns(
         **own,
         tokens=of_request([ask.trained_tokens for ask in requests]),
         gpus=gpus.astype(np.float64),
@@ -187,7 +188,7 @@ def _meets(problem: Problem, cases: Cases) -> Flags:
     limit = np.array([np.inf if ask.deadline_days is None else ask.deadline_days for ask in problem.requests])[
         cases.request
     ]
-    met: Flags = cases.speed.fits & (cases.costs.calendar_days <= limit) & np.isfinite(cases.costs.cost_usd)
+    met: Flags = cases.speed.fits & (cases.costs.days <= limit) & np.isfinite(cases.costs.cost_usd)
     met &= ~(cases.costs.paid_hours > problem.terms.longest_hours[cases.offer])
     return met
 
@@ -215,8 +216,8 @@ def _judged(problem: Problem, cases: Cases, line: Indices, count: int) -> Indice
             _wants_all(problem, cases.request),
         ],
         [
-            np.where(cases.speed.fits, cases.costs.calendar_days, 1e300),
-            np.where(cases.costs.cost_usd <= budget, cases.costs.calendar_days, 1e100 + cases.costs.cost_usd),
+            np.where(cases.speed.fits, cases.costs.days, 1e300),
+            np.where(cases.costs.cost_usd <= budget, cases.costs.days, 1e100 + cases.costs.cost_usd),
             np.nan_to_num(cases.costs.kgco2e, nan=1e200),
             cases.costs.cost_usd,
         ],
@@ -239,8 +240,6 @@ def concatenate(parts: Sequence[Cases]) -> Cases:
         offer=np.concatenate([part.offer for part in parts]),
         gpus=np.concatenate([part.gpus for part in parts]),
         speed=Speeds.concatenate([part.speed for part in parts]),
-        factors=Factors(*map(np.concatenate, zip(*(part.factors for part in parts), strict=True))),
-        costs=Costs(
-            *(np.concatenate(columns, axis=-1) for columns in zip(*(part.costs for part in parts), strict=True))
-        ),
+        factors=Columns.concatenate([part.factors for part in parts]),
+        costs=Columns.concatenate([part.costs for part in parts]),
     )

@@ -10,6 +10,7 @@ from gpucost.options import is_plain
 from gpucost.physics.training.steps import PARTS
 from gpucost.training.answer import finite
 from gpucost.training.cases import Cases, Problem, evaluate
+from gpucost.training.costing import lines_of
 from gpucost.training.rank import unmeasured
 
 Indices = NDArray[np.int64]
@@ -61,7 +62,7 @@ def _size(cases: Cases, case: int, chosen: bool) -> Size:
     return {
         "gpus": int(cases.gpus[case]),
         "nodes": int(cases.factors.nodes[case]),
-        "days": finite(cases.costs.calendar_days[case]),
+        "days": finite(cases.costs.days[case]),
         "cost_usd": finite(cases.costs.cost_usd[case]) if fits else None,
         "cost_low_usd": finite(cases.costs.cost_low_usd[case]),
         "cost_high_usd": finite(cases.costs.cost_high_usd[case]),
@@ -103,7 +104,7 @@ def _alternative(problem: Problem, cases: Cases, case: int, base: float | None) 
         "region": offer.region or None,
         "gpu": offer.gpu,
         "gpus": int(cases.gpus[case]),
-        "days": float(costs.calendar_days[case]),
+        "days": float(costs.days[case]),
         "cost_usd": cost,
         "cost_low_usd": float(costs.cost_low_usd[case]),
         "cost_high_usd": float(costs.cost_high_usd[case]),
@@ -129,7 +130,7 @@ def drivers(cases: Cases, best: int) -> list[Driver]:
     total = float(cases.costs.cost_usd[best])
     seconds = cases.speed.parts_s[best] / cases.speed.parts_s[best].sum()
     rows: list[Driver] = []
-    for line in cases.costs.bill(best):
+    for line in lines_of(cases.factors, cases.costs, best):
         share = line["cost_usd"] / total
         if line["name"] != "compute":
             rows.append({"name": line["name"], "share_fraction": share, "note": line["note"]})

@@ -50,13 +50,13 @@ def _keys(problem: Problem, cases: Cases, request: TrainingRequest, index: Indic
     costs = cases.costs
     goal = {
         "cost": costs.cost_usd,
-        "time": costs.calendar_days,
+        "time": costs.days,
         "carbon": np.nan_to_num(costs.kgco2e, nan=np.inf),
         "pareto": costs.cost_usd,
     }[request.optimize]
     ids = np.array([problem.supply.offers[offer].offer_id for offer in cases.offer[index]], dtype=object)
     _, by_id = np.unique(ids.astype(str), return_inverse=True)
-    return by_id, cases.gpus[index], costs.calendar_days[index], costs.cost_usd[index], goal[index]
+    return by_id, cases.gpus[index], costs.days[index], costs.cost_usd[index], goal[index]
 
 
 def _front(cases: Cases, order: Indices) -> Indices:
@@ -64,7 +64,7 @@ def _front(cases: Cases, order: Indices) -> Indices:
 
     Options with and without a measured rate of interruption are held apart: a guess never beats a measurement.
     """
-    days = cases.costs.calendar_days[order]
+    days = cases.costs.days[order]
     best_before = np.concatenate([[np.inf], np.minimum.accumulate(days)[:-1]])
     return order[days < best_before]
 
@@ -81,7 +81,7 @@ def can_be_option(problem: Problem, cases: Cases, request: TrainingRequest, inde
     ok &= orderable(problem, cases, index)
     ok &= ~too_old(problem, cases, request, index)
     if request.deadline_days is not None:
-        ok &= cases.costs.calendar_days[index] <= request.deadline_days
+        ok &= cases.costs.days[index] <= request.deadline_days
     if request.max_cost_usd is not None:
         ok &= cases.costs.cost_usd[index] <= request.max_cost_usd
     return ok
@@ -123,7 +123,7 @@ def exclusion(problem: Problem, cases: Cases, request: TrainingRequest, case: in
         return f"{gpus} accelerators are more than this offer can host: {cap}"
     if not cases.speed.fits[case]:
         return f"{REASONS[cases.speed.reason[case]]} on {gpus} ({cap})"
-    days = float(cases.costs.calendar_days[case])
+    days = float(cases.costs.days[case])
     if not np.isfinite(cases.costs.cost_usd[case]) or not np.isfinite(days):
         return f"interrupted so often on {gpus} accelerators that the run would never end"
     if request.deadline_days is not None and days > request.deadline_days:

@@ -272,8 +272,8 @@ def warnings(problem: Problem, cases: Cases, ranking: Ranking) -> list[str]:
 
 def _too_slow(problem: Problem, cases: Cases, deadline_days: float, fitting: Indices) -> NothingFitsError:
     """Return the error that names the fastest of cases that all miss a deadline."""
-    fastest = int(fitting[np.argmin(cases.costs.calendar_days[fitting])])
-    days = float(cases.costs.calendar_days[fastest])
+    fastest = int(fitting[np.argmin(cases.costs.days[fitting])])
+    days = float(cases.costs.days[fastest])
     return NothingFitsError(
         f"no offer meets {deadline_days:g} days; the fastest takes {days:,.1f} days on {int(cases.gpus[fastest])} ×"
         f" {problem.supply.offers[int(cases.offer[fastest])].gpu}. Try --deadline {int(np.ceil(days))}d or more"
@@ -306,7 +306,7 @@ def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: In
             " accelerators."
         )
     if request.deadline_days is not None:
-        timely = fitting[cases.costs.calendar_days[fitting] <= request.deadline_days]
+        timely = fitting[cases.costs.days[fitting] <= request.deadline_days]
         if not len(timely):
             return _too_slow(problem, cases, request.deadline_days, fitting)
         fitting = timely

@@ -8,8 +8,8 @@ import xlsxwriter
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpucost.formula.arrays import evaluate, payment
 from gpucost.money import cashflow, tax
-from gpucost.money.evaluate import evaluate, payment
 from tests.render.programs import recalculate
 
 FLOWS = np.array([-2_400_000.0, *[61_234.56 + 37.0 * month for month in range(47)], 812_345.67])

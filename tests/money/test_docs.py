@@ -9,7 +9,6 @@ from pathlib import Path
 
 import gpucost
 from gpucost.money import comparison, financing, ownership, renting, tax
-from gpucost.ownership import model
 from tests.money.plans import catalog
 from tests.money.published import epoch_chip_hour
 
@@ -26,8 +25,8 @@ SECTIONS = (
     ("Renting: compute", renting.COMPUTE),
     ("Renting: services", renting.SERVICES),
     ("Tax", tax.MONTHLY),
-    ("Break-even in the workbook", model.MOVING),
-    ("Answers", model.ANSWERS),
+    ("Break-even in the workbook", comparison.MOVING),
+    ("Answers", comparison.ANSWERS),
 )
 
 

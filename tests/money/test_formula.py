@@ -7,9 +7,10 @@ import xlsxwriter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpucost import formula
+from gpucost.formula.arrays import evaluate, evaluate_all, needed
+from gpucost.formula.language import Line, names
+from gpucost.formula.spreadsheet import to_excel
 from gpucost.money.comparison import ALL, OWN_LINES, RENT_LINES
-from gpucost.money.evaluate import Line, evaluate, evaluate_all, needed
 from gpucost.units import unit_of
 from tests.money.plans import catalog, compare
 from tests.render.programs import recalculate
@@ -85,7 +86,7 @@ def test_the_spreadsheet_computes_what_python_computes(tmp_path, require_program
             for position, value in enumerate(names.values()):
                 sheet.write(row, 5 + position, value)
             reference = {**places, **cells}
-            sheet.write_formula(row, 4, "=" + formula.to_excel(text, reference.__getitem__), None, 0)
+            sheet.write_formula(row, 4, "=" + to_excel(text, reference.__getitem__), None, 0)
     sheet = openpyxl.load_workbook(
         recalculate(require_program("soffice", "libreoffice"), [book], tmp_path)[0], data_only=True
     ).active
@@ -106,7 +107,7 @@ def test_every_formula_reads_only_what_stands_before_it():
         "rent_path_by_month",
     }
     for line in ALL:
-        assert set(formula.names(line.text)) <= known, line.name
+        assert set(names(line.text)) <= known, line.name
         assert line.name not in known
         known.add(line.name)
 

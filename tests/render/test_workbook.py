@@ -1,5 +1,6 @@
 """The workbook: every formula cell holds what Python computes, as delivered and after its inputs were changed."""
 
+import copy
 import math
 import re
 import tracemalloc
@@ -11,6 +12,7 @@ import openpyxl
 import pytest
 
 import gpucost
+from gpucost.formula.spreadsheet import to_excel
 from gpucost.render.excel import write_workbook
 from gpucost.training.costing import recompute
 from tests.render import answers
@@ -276,6 +278,50 @@ def test_imported_text_never_becomes_a_formula(tmp_path: Path) -> None:
     cells = [cell for row in sheet.iter_rows() for cell in row if cell.value in nasty]
     assert len(cells) == 2 * len(nasty)
     assert all(cell.data_type == "s" and cell.hyperlink is None for cell in cells)
+
+
+def test_no_formula_of_a_saved_answer_reaches_a_workbook(tmp_path: Path) -> None:
+    payload = copy.deepcopy(answers.ownership())
+    hostile = 'where("x\\"&WEBSERVICE(\\"http://example.org\\")&\\"" == "", 1, 2)'
+    for part in ("derived", "monthly", "answers"):
+        for line in payload["model"][part]:
+            line["formula"] = hostile
+    write_workbook(payload, str(tmp_path / "own.xlsx"))
+    written = live_cells(tmp_path / "own.xlsx")
+    assert not [cell.text for cell in written.values() if "WEBSERVICE" in cell.text or "http" in cell.text]
+    write_workbook(answers.ownership(), str(tmp_path / "fresh.xlsx"))
+    assert {place: cell.text for place, cell in written.items()} == {
+        place: cell.text for place, cell in live_cells(tmp_path / "fresh.xlsx").items()
+    }
+
+
+@pytest.mark.parametrize("stated", [None, "", "0123456789ab"])
+def test_an_answer_of_other_formulas_is_refused_in_a_sentence(tmp_path: Path, stated: str | None) -> None:
+    payload = answers.ownership()
+    payload = {**payload, "model": {**payload["model"], "formulas": stated}}
+    with pytest.raises(gpucost.GpuCostError, match="formulas of another version"):
+        write_workbook(payload, str(tmp_path / "own.xlsx"))
+    assert not list(tmp_path.iterdir())
+
+
+def test_hostile_names_and_choices_are_refused_or_stay_words(tmp_path: Path) -> None:
+    payload = copy.deepcopy(answers.ownership())
+    payload["model"]["inputs"][0]["name"] = 'x"&WEBSERVICE(1)&"'
+    with pytest.raises(gpucost.GpuCostError, match="which no formula can name"):
+        write_workbook(payload, str(tmp_path / "own.xlsx"))
+    payload = copy.deepcopy(answers.ownership())
+    entry = next(row for row in payload["model"]["inputs"] if any(row["choices"]))
+    entry["choices"] = ['x"&WEBSERVICE(1)&"']
+    write_workbook(payload, str(tmp_path / "own.xlsx"))
+    with zipfile.ZipFile(tmp_path / "own.xlsx") as archive:
+        sheets = "".join(archive.read(name).decode() for name in archive.namelist() if "worksheets/sheet" in name)
+    assert "<formula1>&quot;x&quot;&quot;&amp;WEBSERVICE(1)&amp;&quot;&quot;&quot;</formula1>" in sheets or (
+        '<formula1>"x""&amp;WEBSERVICE(1)&amp;"""</formula1>' in sheets
+    )
+
+
+def test_a_quote_in_a_word_of_a_formula_is_doubled() -> None:
+    assert to_excel("where(word == 'a\"b', 1, 2)", str) == 'IF((word="a""b"),1,2)'
 
 
 def test_a_file_is_replaced_only_by_a_complete_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,11 +5,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gpucost.formula.arrays import evaluate
+from gpucost.formula.language import KERNELS, Line, expand
 from gpucost.money import spot
+from gpucost.money.training_bill import CONSTANTS, LINES
 
 
 def one(value):
     return np.array([float(value)])
+
+
+def in_the_bill(name, **given):
+    """Return one line of a run's bill from what it reads."""
+    text = next(line.text for line in LINES if line.name == name)
+    return float(evaluate(text, {**CONSTANTS, **given}))
 
 
 @given(st.floats(1e-6, 1.0), st.floats(1e-4, 0.5))
@@ -73,7 +82,8 @@ def test_without_interruptions_only_the_checkpoints_cost():
 
 @given(st.floats(1e-5, 0.2), st.integers(1, 64))
 def test_a_gang_stops_with_any_of_its_nodes(rate, nodes):
-    assert spot.gang_rate_per_hour(one(rate), one(nodes))[0] == pytest.approx(rate * nodes)
+    given = {"preemptions_per_node_hour": rate, "nodes": nodes, "failures_per_gpu_year": 0.0, "gpus": 8 * nodes}
+    assert in_the_bill("stops_per_hour", **given) == pytest.approx(rate * nodes)
     alone = spot.stretch_ratio(one(rate), one(1), one(0.02), one(0.2))
     gang = spot.stretch_ratio(one(rate * nodes), one(1), one(0.02), one(0.2))
     assert gang[0] >= alone[0]
@@ -82,7 +92,8 @@ def test_a_gang_stops_with_any_of_its_nodes(rate, nodes):
 def test_llama_3_was_interrupted_every_three_hours():
     # 419 unexpected interruptions in 54 days on 16,384 accelerators (arXiv:2407.21783, section 3.3.4).
     per_year = 419 / 16_384 * 365 / 54
-    assert 1 / spot.rate_from_gpu_years(one(per_year), one(16_384))[0] == pytest.approx(54 * 24 / 419)
+    given = {"preemptions_per_node_hour": 0.0, "nodes": 2048, "failures_per_gpu_year": per_year, "gpus": 16_384}
+    assert 1 / in_the_bill("stops_per_hour", **given) == pytest.approx(54 * 24 / 419)
 
 
 def test_a_bucket_of_twenty_percent_is_an_exponential():
@@ -93,4 +104,32 @@ def test_a_bucket_of_twenty_percent_is_an_exponential():
 def test_waiting_takes_calendar_time_but_is_not_paid():
     # Up 4 hours at a time, available 80 % of the time: an hour of waiting per loss.
     assert spot.wait_hours_per_interruption(one(0.8), one(4))[0] == pytest.approx(1.0)
-    assert spot.calendar_ratio(one(1.1), one(0.25), one(1.0))[0] == pytest.approx(1.1 * 1.25)
+    given = {"stretch_paid_ratio": 1.1, "stops_per_hour": 0.25, "wait_hours": 1.0}
+    assert in_the_bill("stretch_calendar_ratio", **given) == pytest.approx(1.1 * 1.25)
+
+
+@settings(deadline=None)
+@given(st.floats(1e-3, 0.5), st.floats(1e-3, 0.5), st.floats(0.01, 2.0), st.floats(2.0, 5_000.0))
+def test_the_rows_of_a_spreadsheet_give_what_the_kernels_give(rate, save, restart, work):
+    given = {"rate": rate, "save": save, "restart": restart, "work": work, "longest": work, **spot.CONSTANTS}
+    given["interval"] = float(KERNELS["best_interval_hours"].compute(one(rate), one(save), one(work))[0])
+    for name, kernel in KERNELS.items():
+        values = {key: np.float64(value) for key, value in given.items()}
+        for row in expand([Line("x_ratio", f"{name}({', '.join(kernel.parameters)})")]):
+            values[row.name] = evaluate(row.text, values)
+        expected = kernel.compute(*(one(given[parameter]) for parameter in kernel.parameters))[0]
+        assert values["x_ratio"] == pytest.approx(expected, rel=1e-6), name
+
+
+def test_a_rate_of_nothing_is_calm_in_the_rows_too():
+    values = {"rate": 0.0, "save": 0.1, "longest": 9.0, "interval": 9.0, "restart": 1.0, "work": 9.0, **spot.CONSTANTS}
+    found = {}
+    for name, kernel in KERNELS.items():
+        for row in expand([Line(name, f"{name}({', '.join(kernel.parameters)})")]):
+            values[row.name] = evaluate(row.text, values)
+        found[name] = float(values[name])
+    assert found == {
+        "best_interval_hours": 9.0,
+        "stretch_ratio": pytest.approx(9.1 / 9),
+        "stretch_spread_ratio": 0.0,
+    }

@@ -5,7 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from gpucost.formula.arrays import Columns, evaluate_all, evaluate_columns, round_cents
+from gpucost.formula.language import Line
 from gpucost.money import bill, rates
+from gpucost.money.bill import Item
+from gpucost.money.training_bill import CONSTANTS, PURCHASE
 
 usd = st.floats(0.01, 1e6)
 
@@ -17,18 +21,14 @@ def one(value):
 def bought(
     hours, *, term=0, bound=False, minimum=0, increment=0, upfront=0, recurring=0, prepaid=False, price=4.0, units=2
 ):
-    return rates.purchase(
-        one(hours),
-        one(units),
-        one(price),
-        term_months=one(term),
-        take_or_pay=one(bound) > 0,
-        minimum_hours=one(minimum),
-        increment_hours=one(increment),
-        upfront_usd=one(upfront),
-        recurring_usd_per_hour=one(recurring),
-        prepaid=one(prepaid) > 0,
-    )
+    """Return what the purchase of some units of one accelerator comes to, by the formulas of the bill."""
+    given = {
+        "paid_hours": hours, "gpus": units, "gpus_per_unit": 1, "usd_per_gpu_hour": price, "term_months": term,
+        "take_or_pay": bound, "minimum_hours": minimum, "billing_increment_hours": increment, "upfront_usd": upfront,
+        "recurring_usd_per_hour": recurring, "prepaid": prepaid, "charge_commitment": True,
+    }  # fmt: skip
+    columns = Columns({name: one(value) for name, value in given.items()})
+    return evaluate_columns(PURCHASE, columns, CONSTANTS, tuple(line.name for line in PURCHASE))
 
 
 def test_per_use_pays_for_the_hours_used():
@@ -74,22 +74,32 @@ def test_nothing_is_owed_less_than_it_is_used(hours, term, bound, increment):
 
 
 def test_cents_round_half_up_in_spite_of_binary():
-    assert bill.round_cents(np.array([1.005, 2.675, 0.125, 0.0049])).tolist() == [1.01, 2.68, 0.13, 0.0]
+    assert round_cents(np.array([1.005, 2.675, 0.125, 0.0049])).tolist() == [1.01, 2.68, 0.13, 0.0]
+
+
+def billed(quantities, rates_usd):
+    """Return the costs and the total of a bill of one line per quantity, by the formulas of a bill."""
+    lines = [Item(f"line {i}", f"quantity_{i}", "piece", f"price_{i}") for i in range(len(quantities))]
+    values = {f"quantity_{i}": one(quantity) for i, quantity in enumerate(quantities)}
+    values |= {f"price_{i}": one(rate) for i, rate in enumerate(rates_usd)}
+    evaluate_all((*bill.formulas(lines), Line("total_usd", bill.total(lines))), values)
+    return [float(values[f"{line.key}_usd"][0]) for line in lines], float(values["total_usd"][0])
 
 
 @given(st.lists(usd, min_size=1, max_size=30))
 def test_a_total_is_the_sum_of_its_lines_to_the_cent(amounts):
-    lines = [bill.make_line("x", 1.0, "piece", amount) for amount in amounts]
-    cents = sum(round(line.cost_usd * 100) for line in lines)
-    assert round(bill.bill_total_usd(lines) * 100) == cents
+    costs, total = billed([1.0] * len(amounts), amounts)
+    cents = sum(round(cost * 100) for cost in costs)
+    assert round(total * 100) == cents
+    assert total == cents / 100
 
 
 @given(st.integers(1, 16_384), st.floats(0.1, 5_000), st.floats(0.05, 99))
 def test_accelerator_hours_times_rate_is_the_cost(gpus, hours, rate):
-    line = bill.make_line("compute", gpus * hours, "GPU-hour", rate)
-    assert abs(line.cost_usd - gpus * hours * rate) <= 0.005 + 1e-6
+    (cost,), _ = billed([gpus * hours], [rate])
+    assert abs(cost - gpus * hours * rate) <= 0.005 + 1e-6
 
 
 def test_p5_on_demand_for_a_day_is_what_the_price_list_says():
     # p5.48xlarge at 55.04 USD an hour, 8 accelerators, 24 hours.
-    assert bill.make_line("compute", 8 * 24.0, "GPU-hour", 55.04 / 8).cost_usd == 1320.96
+    assert billed([8 * 24.0], [55.04 / 8]) == ([1320.96], 1320.96)

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from gpucost import formula
+from gpucost.formula.language import Line
+from gpucost.formula.spreadsheet import to_excel
 from gpucost.render.workbook.book import Book, Cell, Formula, Sheet, address, column_letters
-from gpucost.render.workbook.live import LiveLine, LiveModel
+from gpucost.render.workbook.live import LiveModel
 
 NAME, FLOWS, TABLES = "Calculations", "Cash flows", "Tables"
 _VALUE = 3
@@ -31,11 +32,11 @@ def write(
                 group = line.group
                 sheet.row(Cell(group, "note"))
             text, value = solved(
-                formula.to_excel(line.text, partial(scalar_reference, model, flows)), values[model.key][line.name]
+                to_excel(line.text, partial(scalar_reference, model, flows)), values[model.key][line.name]
             )
             style = "answer" if line.name in model.shown else "plain"
-            live = Cell(Formula(text, value), style, line.unit)
-            row = sheet.row(line.name, line.description, line.unit, live, line.text)
+            live = Cell(Formula(text, value), style, line.measure)
+            row = sheet.row(line.name, line.description, line.measure, live, line.text)
             book.define(model.cell_name(line.name), NAME, row, _VALUE)
 
 
@@ -96,19 +97,21 @@ def write_flows(
             _flow(sheet, model, line, values[model.key][line.name], flows)
 
 
-def _flow(sheet: Sheet, model: LiveModel, line: LiveLine, series: Any, flows: Rows) -> None:
+def _flow(sheet: Sheet, model: LiveModel, line: Line, series: Any, flows: Rows) -> None:
     row = flows[model.key, line.name]
     assert row == sheet.next_row
     first, last = address(row, FIRST_MONTH), address(row, FIRST_MONTH + model.months)
     total = (
-        Cell(Formula(f"SUM({first}:{last})", float(series.sum())), "plain", line.unit) if line.unit == "USD" else None
+        Cell(Formula(f"SUM({first}:{last})", float(series.sum())), "plain", line.measure)
+        if line.measure == "USD"
+        else None
     )
-    template = formula.to_excel(line.text, partial(_month_reference, model, flows))
+    template = to_excel(line.text, partial(_month_reference, model, flows))
     cells = []
     for month in range(model.months + 1):
         text = template.replace(COLUMN, column_letters(FIRST_MONTH + month))
-        cells.append(Cell(Formula(text, float(series[month])), "plain", line.unit))
-    sheet.row(line.name, line.description, line.unit, line.side, total, *cells)
+        cells.append(Cell(Formula(text, float(series[month])), "plain", line.measure))
+    sheet.row(line.name, line.description, line.measure, line.side, total, *cells)
 
 
 def _month_reference(model: LiveModel, flows: Rows, name: str) -> str:

@@ -93,7 +93,7 @@ class Gallery:
                 }
             )
         chart.set_legend({"position": "bottom"})
-        unit = model.line(model.answer).unit
+        unit = model.line(model.answer).measure
         self.add(chart, f"{model.title}: change of {model.answer}", "", unit)
         chart.set_x_axis({"num_format": "#,##0", "num_font": {"size": 9}, "name": unit})
         chart.set_y_axis({"reverse": True, "label_position": "low", "num_font": {"size": 9}})

@@ -93,9 +93,9 @@ def write_summary(
             now, then = address(row, 1), address(row, 3)
             sheet.row(
                 name,
-                Cell(Formula(model.cell_name(name), value), "answer", line.unit),
-                Cell(line.unit, "unit"),
-                Cell(value, "shade", line.unit),
+                Cell(Formula(model.cell_name(name), value), "answer", line.measure),
+                Cell(line.measure, "unit"),
+                Cell(value, "shade", line.measure),
                 Cell(
                     Formula(f'IF(ISNUMBER({now}),IF({then}=0,0,ROUND({now}/{then}-1,9)),"")', 0.0),
                     "plain",

@@ -112,7 +112,7 @@ def _input(
 def _validation(entry: LiveInput) -> dict[str, Any]:
     """Refuse what Python would refuse: choices outside the list, numbers outside the input's limits."""
     if entry.choices:
-        return {"validate": "list", "source": list(entry.choices)}
+        return {"validate": "list", "source": [choice.replace('"', '""') for choice in entry.choices]}
     if entry.value is None or isinstance(entry.value, str):
         return {"validate": "any"}
     low = entry.minimum if entry.minimum is not None else (0.0 if entry.value >= 0 else None)

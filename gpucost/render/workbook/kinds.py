@@ -1,36 +1,22 @@
-"""Which live model an answer has: made here for training and serving, read from the payload for ownership."""
+"""Which live model an answer has."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from gpucost.render.workbook.live import LiveModel, from_block
+from gpucost.render.workbook.live import LiveModel
+from gpucost.render.workbook.ownership import ownership_model
 from gpucost.render.workbook.serving import serving_model
 from gpucost.render.workbook.training import training_model
+
+# kind of answer -> prefix of its names in the workbook, and what makes its model
+_MAKERS: dict[str, tuple[str, Callable[[Mapping[str, Any], str, str], LiveModel | None]]] = {
+    "estimate": ("train", training_model),
+    "inference": ("serve", serving_model),
+    "tco": ("own", ownership_model),
+}
 
 
 def model_of(payload: Mapping[str, Any], title: str, number: int) -> LiveModel | None:
     """Return the live model of an answer, or None where nothing of it can be live; `number` keeps names apart."""
-    kind = str(payload.get("kind"))
-    maker = _MAKERS.get(kind)
-    if maker is None:
-        return None
-    return maker(payload, f"{_PREFIX[kind]}{number or ''}", title)
-
-
-def _ownership(payload: Mapping[str, Any], key: str, title: str) -> LiveModel | None:
-    if not payload.get("model"):
-        return None
-    shown = [row["name"] for row in payload["model"].get("answers") or ()]
-    return from_block(payload, key, title, _first(shown, "npv_saving_usd"), shown, lower_is_better=False)
-
-
-def _first(names: list[str], wanted: str) -> str:
-    return wanted if wanted in names or not names else names[0]
-
-
-_MAKERS: dict[str, Callable[[Mapping[str, Any], str, str], LiveModel | None]] = {
-    "estimate": training_model,
-    "inference": serving_model,
-    "tco": _ownership,
-}
-_PREFIX = {"estimate": "train", "inference": "serve", "tco": "own"}
+    prefix, maker = _MAKERS.get(str(payload.get("kind")), ("", None))
+    return maker(payload, f"{prefix}{number or ''}", title) if maker else None

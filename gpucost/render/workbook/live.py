@@ -1,4 +1,4 @@
-"""The live part of an answer: inputs and formulas in the language of gpucost.formula, with the values Python found.
+"""The live part of an answer: its inputs, and formulas of gpucost.money, with the values Python found.
 
 The same text is evaluated here, for the Sensitivity sheet, and written as a spreadsheet formula by the sheets.
 """
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from gpucost import formula
+from gpucost.formula.language import Line, names
 from gpucost.units import unit_of
 
 Value = float | str | None  # None is an input that nobody gave: an empty cell, which is not above zero
@@ -32,31 +32,19 @@ class LiveInput:
 
 
 @dataclass(frozen=True, slots=True)
-class LiveLine:
-    """One named formula. A monthly line has a value in every month; `answer` lines are what the reader asked for."""
-
-    name: str
-    text: str
-    unit: str = ""
-    description: str = ""
-    side: str = ""
-    group: str = "calculations"
-
-
-@dataclass(frozen=True, slots=True)
 class LiveModel:
     """Inputs, tables and lines of one answer. `answer` is the line that sensitivities and scenarios look at."""
 
     key: str  # prefix of its names in the workbook
     title: str
     inputs: tuple[LiveInput, ...]
-    derived: tuple[LiveLine, ...]
+    derived: tuple[Line, ...]
     answer: str
     shown: tuple[str, ...]  # lines on the Summary
     lower_is_better: bool = True
     tables: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    monthly: tuple[LiveLine, ...] = ()
-    answers: tuple[LiveLine, ...] = ()
+    monthly: tuple[Line, ...] = ()
+    answers: tuple[Line, ...] = ()
     months: int = 0
     expected: Mapping[str, float] = field(default_factory=dict)  # what the saved answer says, by line
 
@@ -69,35 +57,38 @@ class LiveModel:
         return {entry.name: entry.value for entry in self.inputs}
 
     @property
-    def scalars(self) -> tuple[LiveLine, ...]:
+    def scalars(self) -> tuple[Line, ...]:
         """All lines with one value."""
         return (*self.derived, *self.answers)
 
     def read_names(self) -> set[str]:
         """Return every name that a formula reads; an input that none reads shapes a lookup table and is pinned."""
-        return {name for line in (*self.derived, *self.monthly, *self.answers) for name in formula.names(line.text)}
+        return {name for line in (*self.derived, *self.monthly, *self.answers) for name in names(line.text)}
 
-    def line(self, name: str) -> LiveLine:
+    def line(self, name: str) -> Line:
         """Return the line of that name."""
         return next(line for line in (*self.scalars, *self.monthly) if line.name == name)
 
 
-def lines_of(group: str, text: str, units: Mapping[str, str] | None = None) -> list[LiveLine]:
-    """Read a block of formulas (`name: description`, the formula indented below it); units follow from the names."""
-    from gpucost.money.evaluate import read_lines
+def constants(values: Mapping[str, float], words: Mapping[str, str]) -> tuple[LiveInput, ...]:
+    """Return constants as inputs, so that no figure stands inside a formula."""
+    return tuple(
+        LiveInput(name, value, unit_of(name), status="constant", group="constants", description=words.get(name, ""))
+        for name, value in values.items()
+    )
 
-    given = units or {}
-    return [
-        LiveLine(line.name, line.text, given.get(line.name) or unit_of(line.name), line.description, group=group)
-        for line in read_lines("\n".join(row for row in text.splitlines() if row.strip()))
-    ]
+
+def numbers(lines: Sequence[Line], found: Mapping[str, Any]) -> dict[str, float]:
+    """Return what an answer says of some lines, where it says a number."""
+    said = {line.name: found.get(line.name) for line in lines}
+    return {name: value for name, value in said.items() if isinstance(value, (int, float))}
 
 
 def compute(model: LiveModel, changes: Mapping[str, Value] | None = None) -> dict[str, Any]:
     """Evaluate every line, with some inputs changed; a monthly line becomes an array over the months."""
     import numpy as np
 
-    from gpucost.money.evaluate import evaluate
+    from gpucost.formula.arrays import evaluate
 
     values: dict[str, Any] = {}
     for name, value in {**model.starting_values(), **(changes or {})}.items():
@@ -123,57 +114,5 @@ def needed(model: LiveModel, target: str) -> set[str]:
         name = waiting.pop()
         if name not in found:
             found.add(name)
-            waiting += formula.names(texts[name]) if name in texts else ()
+            waiting += names(texts[name]) if name in texts else ()
     return found
-
-
-def from_block(
-    payload: Mapping[str, Any], key: str, title: str, answer: str, shown: Sequence[str], **more: Any
-) -> LiveModel:
-    """Read the model block that a payload carries."""
-    block = payload["model"]
-    monthly = tuple(_line(row) for row in block.get("monthly") or ())
-    months = int(block.get("months") or len(block["monthly"][0]["values"]) - 1) if monthly else 0
-    rows = [*(block.get("derived") or ()), *(block.get("answers") or ())]
-    return LiveModel(
-        key=key,
-        title=title,
-        inputs=tuple(_input(row) for row in block["inputs"]),
-        derived=tuple(_line(row) for row in block.get("derived") or ()),
-        answer=answer,
-        shown=tuple(shown),
-        tables=block.get("tables") or {},
-        monthly=monthly,
-        answers=tuple(_line(row) for row in block.get("answers") or ()),
-        months=months,
-        expected={row["name"]: row["value"] for row in rows if row.get("value") is not None},
-        **more,
-    )
-
-
-def _input(row: Mapping[str, Any]) -> LiveInput:
-    return LiveInput(
-        name=row["name"],
-        value=row["value"],
-        unit=row.get("unit") or unit_of(row["name"]),
-        low=row.get("low"),
-        high=row.get("high"),
-        source_id=row.get("source_id") or "",
-        status=row.get("status") or "",
-        group=row.get("group") or "inputs",
-        description=row.get("description") or "",
-        choices=tuple(choice for choice in row.get("choices") or () if choice),
-        minimum=row.get("minimum"),
-        maximum=row.get("maximum"),
-    )
-
-
-def _line(row: Mapping[str, Any]) -> LiveLine:
-    return LiveLine(
-        name=row["name"],
-        text=row["formula"],
-        unit=row.get("unit") or unit_of(row["name"]),
-        description=row.get("description") or "",
-        side=row.get("side") or "",
-        group=row.get("group") or "calculations",
-    )

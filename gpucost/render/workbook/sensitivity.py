@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from gpucost import formula
+from gpucost.formula.spreadsheet import to_excel
 from gpucost.render.workbook.book import Book, Cell, Formula, Sheet, address, column_letters
 from gpucost.render.workbook.calculations import COLUMN, plain
 from gpucost.render.workbook.live import LiveInput, LiveModel, Value, compute, needed
@@ -120,9 +120,9 @@ class Cases:
             assert sheet.next_row == self.rows[line.name]
             cells = []
             for index, case in enumerate(self.cases):
-                text = formula.to_excel(line.text, partial(self._scalar, index))
-                cells.append(Cell(Formula(text, plain(case.values[line.name])), "plain", line.unit))
-            sheet.row(line.name, line.unit, None, *cells)
+                text = to_excel(line.text, partial(self._scalar, index))
+                cells.append(Cell(Formula(text, plain(case.values[line.name])), "plain", line.measure))
+            sheet.row(line.name, line.measure, None, *cells)
 
     def write_flows(self, sheet: Sheet) -> None:
         """Write the Case flows sheet's block: a row per line, a column per month, a block per case."""
@@ -136,12 +136,12 @@ class Cases:
         for index, case in enumerate(self.cases):
             sheet.row(Cell(case.label, "note"))
             for line in self.monthly:
-                template = formula.to_excel(line.text, partial(self._monthly, index))
+                template = to_excel(line.text, partial(self._monthly, index))
                 cells = []
                 for month in range(self.model.months + 1):
                     text = template.replace(COLUMN, column_letters(_FIRST_MONTH + month))
-                    cells.append(Cell(Formula(text, float(case.values[line.name][month])), "plain", line.unit))
-                sheet.row(line.name, line.unit, *cells)
+                    cells.append(Cell(Formula(text, float(case.values[line.name][month])), "plain", line.measure))
+                sheet.row(line.name, line.measure, *cells)
 
     def _scalar(self, case: int, name: str) -> str:
         if (case, name) in self.flow_rows or (name == "m" and self.monthly):
@@ -167,7 +167,7 @@ class Cases:
         """Return a cell that shows the answer of one case."""
         line = self.model.line(self.model.answer)
         reference = f"'{CASES}'!{address(self.rows[line.name], _FIRST_CASE + case, fixed=True)}"
-        return Cell(Formula(reference, plain(self.cases[case].values[line.name])), "plain", line.unit)
+        return Cell(Formula(reference, plain(self.cases[case].values[line.name])), "plain", line.measure)
 
 
 def write(book: Book, sheet: Sheet, blocks: list[Cases]) -> dict[str, tuple[int, int]]:
@@ -181,7 +181,7 @@ def write(book: Book, sheet: Sheet, blocks: list[Cases]) -> dict[str, tuple[int,
     for block in blocks:
         line = block.model.line(block.model.answer)
         sheet.skip()
-        sheet.row(Cell(f"{block.model.title}: {line.name} ({line.unit})", "heading"))
+        sheet.row(Cell(f"{block.model.title}: {line.name} ({line.measure})", "heading"))
         sheet.heading(
             "input",
             "unit",
@@ -205,8 +205,8 @@ def write(book: Book, sheet: Sheet, blocks: list[Cases]) -> dict[str, tuple[int,
                 Cell(span.entry.low, "plain", unit),
                 Cell(span.entry.high, "plain", unit),
                 *cells,
-                Cell(Formula(f"{address(row, 4)}-{address(row, 5)}", low - base), "plain", line.unit),
-                Cell(Formula(f"{address(row, 6)}-{address(row, 5)}", high - base), "plain", line.unit),
+                Cell(Formula(f"{address(row, 4)}-{address(row, 5)}", low - base), "plain", line.measure),
+                Cell(Formula(f"{address(row, 6)}-{address(row, 5)}", high - base), "plain", line.measure),
             )
         if block.spans:
             places[block.model.key] = (first, sheet.next_row - 1)

@@ -5,16 +5,17 @@ the rest, so that one comparison and ten thousand draws run through the same lin
 """
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import CodeType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpucost import formula
-from gpucost.money.bill import round_cents
+from gpucost.formula.language import KERNELS, Line, parse
+
+_GUARD = 1e-9  # binary noise below this share of a hundredth must not turn half a hundredth into nothing
 
 Array = NDArray[np.float64]
 Value = Array | float | bool | str
@@ -22,13 +23,14 @@ Words = tuple[tuple[str, str], ...]  # inputs that are words, with their values
 CodeLine = tuple[str, CodeType]
 
 
-class Line(NamedTuple):
-    """One named formula: its text, what it means, and to which side of the comparison it belongs."""
+def round_cents(amount: Array) -> Array:
+    """Round to hundredths, halves away from zero as an invoice does.
 
-    name: str
-    text: str
-    description: str
-    side: str = ""  # own | rent; empty for what is on no side
+    >>> round_cents(np.array([0.125, 2.675, -0.005])).tolist()
+    [0.13, 2.68, -0.01]
+    """
+    hundredths = np.floor(np.abs(amount) * 100.0 + (0.5 + _GUARD))
+    return np.copysign(hundredths / 100.0, amount)
 
 
 def _lookup(table: Array, index: Array) -> Array:
@@ -154,8 +156,9 @@ class _Prepare(ast.NodeTransformer):
 @cache
 def _prepared(text: str, words: Words = ()) -> tuple[CodeType, frozenset[str]]:
     """Return a formula's code and the names that it reads, its words decided."""
-    formula.parse(text)  # refuses what is outside the language
+    parse(text)  # refuses what is outside the language
     tree = _Prepare(words).visit(ast.parse(text.strip(), mode="eval"))
+    _FUNCTIONS.update({name: kernel.compute for name, kernel in KERNELS.items()})
     read = frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
     return compile(ast.fix_missing_locations(tree), f"<{text}>", "eval"), read
 
@@ -166,7 +169,7 @@ def evaluate(text: str, values: Mapping[str, Any]) -> Any:
     >>> float(evaluate("gpus * max(price_usd, 0)", {"gpus": 8.0, "price_usd": np.array(2.5)}))
     20.0
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return eval(_prepared(text)[0], _FUNCTIONS, values)
 
 
@@ -188,23 +191,54 @@ def evaluate_all(lines: tuple[Line, ...], values: dict[str, Any], targets: tuple
     With `targets`, only the lines that these hang on are computed.
     """
     words = tuple((name, value) for name, value in values.items() if isinstance(value, str))
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for name, code in needed(lines, targets or tuple(line.name for line in lines), words):
             values[name] = eval(code, _FUNCTIONS, values)
 
 
-def read_lines(text: str) -> tuple[Line, ...]:
-    r"""Read formulas from a block of text: `name: description` at the margin, the formula indented below it.
+class Columns(dict[str, Array]):
+    """Named arrays with one element per case; a column reads as an attribute.
 
-    >>> read_lines("area_mm2: a rectangle\n    width_mm *\n        height_mm")[0].text
-    'width_mm * height_mm'
+    >>> Columns(cost_usd=np.array([2.0, 3.0])).cost_usd.tolist()
+    [2.0, 3.0]
     """
-    lines: list[Line] = []
-    for row in text.strip("\n").splitlines():
-        if not row.startswith(" "):
-            name, _, description = row.partition(": ")
-            lines.append(Line(name, "", description))
-        else:
-            last = lines[-1]
-            lines[-1] = last._replace(text=f"{last.text} {row.strip()}".strip())
-    return tuple(lines)
+
+    def __getattr__(self, name: str) -> Array:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"there is no column {name}") from None
+
+    def row(self, index: int) -> dict[str, float]:
+        """Return one case as plain numbers."""
+        return {name: float(column[index]) for name, column in self.items()}
+
+    @classmethod
+    def concatenate(cls, parts: Sequence["Columns"]) -> "Columns":
+        """Join the cases of several sets of the same columns."""
+        return cls({name: np.concatenate([part[name] for part in parts]) for name in parts[0]})
+
+
+@cache
+def _dropped(lines: tuple[Line, ...], targets: tuple[str, ...]) -> tuple[tuple[str, CodeType, tuple[str, ...]], ...]:
+    """Return the needed lines, each with the earlier ones that nothing reads after it."""
+    kept, seen = [], set(targets)
+    own = {line.name: line.text for line in lines}
+    for name, code in reversed(needed(lines, targets, ())):
+        last = tuple(read for read in _prepared(own[name])[1] if read in own and read not in seen)
+        seen.update(last)
+        kept.append((name, code, last))
+    return tuple(reversed(kept))
+
+
+def evaluate_columns(
+    lines: tuple[Line, ...], given: Columns, constants: Mapping[str, float], targets: tuple[str, ...]
+) -> Columns:
+    """Return the target columns of every case; what no target needs is not computed, what none needs later not kept."""
+    values: dict[str, Any] = {**constants, **given}
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        for name, code, last in _dropped(lines, targets):
+            values[name] = eval(code, _FUNCTIONS, values)
+            for done in last:
+                del values[done]
+    return Columns({name: values[name] for name in targets})

@@ -1,0 +1,190 @@
+"""The grammar of a formula, the named lines and inputs that tables of formulas are made of, and their expansion.
+
+The language: numbers, names, quoted choices, + - * / **, comparisons, `and`, `or`, and the functions below. A field
+may add functions of its own: a kernel that arrays run, and the rows that a spreadsheet writes in its place.
+"""
+
+import ast
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from gpucost.units import unit_of
+
+# function -> number of arguments; `None` is two or more
+FUNCTIONS: dict[str, int | None] = {
+    "where": 3,  # where(condition, then, otherwise)
+    "min": None,
+    "max": None,
+    "floor": 1,
+    "ceil": 1,
+    "log": 1,
+    "exp": 1,
+    "expm1": 1,  # exp(x) - 1, exact near zero
+    "round_cents": 1,  # to cents, halves away from zero
+    "lookup": 2,  # lookup(table, index from 0), held at the table's ends
+    "interpolate": 2,  # interpolate(table, position from 0), linear, held at the table's ends
+    "payment": 4,  # payment(rate, periods, present, future): level payment in arrears that turns present into future
+    "total": 1,  # total(line): sum of a monthly line
+    "sum_product": 2,  # sum_product(line, other): sum over the months of the product of two monthly lines
+    "internal_rate": 1,  # internal_rate(line): monthly rate at which a monthly line is worth nothing
+    "balance": 4,  # balance(rate, periods, present, payment): what is still owed after so many payments
+}
+
+_ALLOWED = (
+    ast.Expression, ast.Name, ast.Load, ast.Constant, ast.Call, ast.BinOp, ast.UnaryOp, ast.USub, ast.Compare,
+    ast.BoolOp, ast.And, ast.Or, ast.Add, ast.Sub, ast.Mult, ast.Div, ast.Pow, ast.Eq, ast.NotEq, ast.Lt, ast.LtE,
+    ast.Gt, ast.GtE,
+)  # fmt: skip
+
+
+class Line(NamedTuple):
+    """One named formula: its text and what it means; the unit follows from the name unless it is given."""
+
+    name: str
+    text: str
+    description: str = ""
+    side: str = ""  # own | rent; empty for what is on no side of a comparison
+    group: str = ""
+    unit: str = ""
+
+    @property
+    def measure(self) -> str:
+        """The unit, given or stated by the name's suffix."""
+        return self.unit or unit_of(self.name)
+
+
+class Input(NamedTuple):
+    """One named quantity that formulas start from."""
+
+    name: str
+    group: str
+    description: str = ""
+
+
+class Kernel(NamedTuple):
+    """A function that a field adds: what arrays run, and the rows that a spreadsheet writes, the result last."""
+
+    parameters: tuple[str, ...]
+    compute: Callable[..., Any]
+    rows: tuple[Line, ...]
+
+
+KERNELS: dict[str, Kernel] = {}
+
+
+def add_kernel(name: str, compute: Callable[..., Any], parameters: str, rows: str) -> None:
+    """Add a function to the language; its rows may read the parameters, each other and named constants."""
+    KERNELS[name] = Kernel(tuple(parameters.split()), compute, read_lines(rows))
+
+
+@cache
+def parse(text: str) -> ast.expr:
+    """Return the syntax tree of a formula; anything outside the language raises ValueError.
+
+    >>> parse("gpus * 730").__class__.__name__
+    'BinOp'
+    """
+    tree = ast.parse(text.strip().replace("\n", " "), mode="eval")
+    for node in ast.walk(tree):
+        if not isinstance(node, _ALLOWED) or (isinstance(node, ast.Compare) and len(node.ops) != 1):
+            raise ValueError(f"formula {text!r}: {type(node).__name__} is not part of the language")
+        if isinstance(node, ast.Constant) and type(node.value) not in (int, float, str):
+            raise ValueError(f"formula {text!r}: {node.value!r} is neither a number nor a word")
+        if isinstance(node, ast.Call):
+            _check_call(node, text)
+    return tree.body
+
+
+def _check_call(node: ast.Call, text: str) -> None:
+    name = node.func.id if isinstance(node.func, ast.Name) else ""
+    if not (name in FUNCTIONS or name in KERNELS) or node.keywords:
+        raise ValueError(f"formula {text!r}: unknown function {name!r}")
+    wanted = len(KERNELS[name].parameters) if name in KERNELS else FUNCTIONS[name]
+    if len(node.args) != wanted if wanted is not None else len(node.args) < 2:
+        raise ValueError(f"formula {text!r}: {name} takes {wanted or 'two or more'} arguments")
+
+
+@cache
+def names(text: str) -> tuple[str, ...]:
+    """Return the names that a formula reads, in order of first use, functions left out.
+
+    >>> names("where(basis == 'own', gpus * price_usd, 0)")
+    ('basis', 'gpus', 'price_usd')
+    """
+    tree = parse(text)
+    functions = {id(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
+    found = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in functions]
+    found.sort(key=lambda node: (node.lineno, node.col_offset))
+    return tuple(dict.fromkeys(node.id for node in found))
+
+
+def rows_of(text: str) -> list[tuple[str, list[str]]]:
+    """Split a block into its heads at the margin, each with the rows indented below it, joined lines left apart."""
+    blocks: list[tuple[str, list[str]]] = []
+    for row in filter(str.strip, text.splitlines()):
+        if row.startswith(" "):
+            blocks[-1][1].append(row.strip())
+        else:
+            blocks.append((row.strip(), []))
+    return blocks
+
+
+def read_lines(text: str, group: str = "", units: Mapping[str, str] | None = None) -> tuple[Line, ...]:
+    r"""Read formulas from a block of text: `name: description` at the margin, the formula indented below it.
+
+    >>> read_lines("area_mm2: a rectangle\n    width_mm *\n        height_mm")[0].text
+    'width_mm * height_mm'
+    """
+    lines = []
+    for head, rows in rows_of(text):
+        name, _, description = head.partition(": ")
+        lines.append(Line(name, " ".join(rows), description, group=group, unit=(units or {}).get(name, "")))
+    return tuple(lines)
+
+
+def read_inputs(text: str) -> tuple[Input, ...]:
+    r"""Read inputs from a block of text: the group at the margin, `name: description` indented below it.
+
+    >>> read_inputs("price\n    usd_per_hour: of one machine")[0].group
+    'price'
+    """
+    pairs = [(group, *row.partition(": ")[::2]) for group, rows in rows_of(text) for row in rows]
+    return tuple(Input(name, group, description) for group, name, description in pairs)
+
+
+def expand(lines: Iterable[Line]) -> tuple[Line, ...]:
+    """Replace each line that is one call of a kernel by the kernel's rows, named after the line."""
+    return tuple(row for line in lines for row in _expanded(line))
+
+
+def _expanded(line: Line) -> list[Line]:
+    tree = parse(line.text)
+    name = tree.func.id if isinstance(tree, ast.Call) and isinstance(tree.func, ast.Name) else ""
+    if name not in KERNELS:
+        return [line]
+    assert isinstance(tree, ast.Call)
+    kernel = KERNELS[name]
+    *helpers, result = kernel.rows
+    stem = line.name.removesuffix("_hours").removesuffix("_ratio")
+    new = {parameter: ast.unparse(given) for parameter, given in zip(kernel.parameters, tree.args, strict=True)}
+    new |= {row.name: f"{stem}_{row.name}" for row in helpers}
+    words = re.compile(r"\b[A-Za-z_][A-Za-z_0-9]*\b")
+
+    def written(text: str) -> str:
+        return words.sub(lambda match: new.get(match[0], match[0]), text)
+
+    rows = [row._replace(name=new[row.name], text=written(row.text), group=line.group) for row in helpers]
+    return [*rows, line._replace(text=written(result.text))]
+
+
+def version(lines: Iterable[Line]) -> str:
+    """Return a short name of a set of formulas; it changes with any of them.
+
+    >>> version([Line("a", "b + 1")]) == version([Line("a", "b + 2")])
+    False
+    """
+    from hashlib import sha256
+
+    return sha256("\n".join(f"{line.name} = {line.text}" for line in lines).encode()).hexdigest()[:12]

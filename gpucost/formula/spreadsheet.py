@@ -1,0 +1,68 @@
+"""Formulas in the dialect that Excel and LibreOffice share."""
+
+import ast
+from collections.abc import Callable
+
+from gpucost.formula.language import parse
+
+_OPERATORS: dict[type[ast.AST], str] = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "^",
+    ast.Eq: "=", ast.NotEq: "<>", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
+}  # fmt: skip
+
+
+def to_excel(text: str, resolve: Callable[[str], str]) -> str:
+    """Write a formula in the spreadsheet's dialect, without the leading "="; `resolve` turns a name into a reference.
+
+    Only functions that Excel and LibreOffice share are used: IF AND OR MIN MAX INT ROUND ROUNDUP LN EXP
+    SINH INDEX ROWS SUM SUMPRODUCT PMT FV IRR.
+
+    >>> to_excel("where(basis == 'own', gpus * max(price_usd, 0), 0)", str.upper)
+    'IF((BASIS="own"),(GPUS*MAX(PRICE_USD,0)),0)'
+    """
+    return _write(parse(text), resolve)
+
+
+def _write(node: ast.expr, resolve: Callable[[str], str]) -> str:
+    if isinstance(node, ast.Name):
+        return resolve(node.id)
+    if isinstance(node, ast.Constant):
+        return '"' + node.value.replace('"', '""') + '"' if isinstance(node.value, str) else repr(node.value)
+    if isinstance(node, ast.UnaryOp):
+        return f"(-{_write(node.operand, resolve)})"
+    if isinstance(node, ast.BinOp):
+        return f"({_write(node.left, resolve)}{_OPERATORS[type(node.op)]}{_write(node.right, resolve)})"
+    if isinstance(node, ast.Compare):
+        return f"({_write(node.left, resolve)}{_OPERATORS[type(node.ops[0])]}{_write(node.comparators[0], resolve)})"
+    if isinstance(node, ast.BoolOp):
+        word = "AND" if isinstance(node.op, ast.And) else "OR"
+        return f"{word}({','.join(_write(value, resolve) for value in node.values)})"
+    assert isinstance(node, ast.Call)
+    assert isinstance(node.func, ast.Name)
+    return _write_call(node.func.id, [_write(argument, resolve) for argument in node.args])
+
+
+def _write_call(name: str, a: list[str]) -> str:
+    if name in ("min", "max"):
+        return f"{name.upper()}({','.join(a)})"
+    if name == "lookup":
+        return f"INDEX({a[0]},MIN(MAX(INT({a[1]}),0),ROWS({a[0]})-1)+1)"
+    if name == "interpolate":
+        low = f"MIN(MAX(INT({a[1]}),0),ROWS({a[0]})-2)"
+        share = f"MIN(MAX({a[1]}-{low},0),1)"
+        return f"(INDEX({a[0]},{low}+1)*(1-{share})+INDEX({a[0]},{low}+2)*{share})"
+    templates = {
+        "where": "IF({0},{1},{2})",
+        "floor": "INT({0})",
+        "ceil": "ROUNDUP({0},0)",
+        "log": "LN({0})",
+        "exp": "EXP({0})",
+        "expm1": "(2*EXP(({0})/2)*SINH(({0})/2))",
+        "round_cents": "ROUND({0},2)",
+        "payment": "PMT({0},{1},-({2}),{3})",
+        "total": "SUM({0})",
+        "sum_product": "SUMPRODUCT({0},{1})",
+        "internal_rate": "IRR({0},0.01)",
+        "balance": "-FV({0},{1},-({3}),{2})",
+    }
+    return templates[name].format(*a)

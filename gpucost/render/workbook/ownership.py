@@ -1,0 +1,50 @@
+"""The live model of rent or buy: the inputs of the saved answer under the formulas of this version, and no others."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpucost.errors import UsageError
+from gpucost.money import comparison
+from gpucost.render.workbook.live import LiveInput, LiveModel
+from gpucost.units import unit_of
+
+
+def ownership_model(payload: Mapping[str, Any], key: str, title: str) -> LiveModel | None:
+    """Return the live model, or None where the answer carries no inputs."""
+    block = payload.get("model")
+    if not block:
+        return None
+    if block.get("formulas") != comparison.FORMULAS:
+        raise UsageError(
+            "this answer was computed by the formulas of another version, and a workbook holds only those of this"
+            " one. Ask the question again with `gpucost tco` and save its answer."
+        )
+    shown = [line.name for line in comparison.ANSWERS]
+    said = {row["name"]: row.get("value") for row in (*block["derived"], *block["answers"])}
+    return LiveModel(
+        key=key,
+        title=title,
+        inputs=tuple(_input(row) for row in block["inputs"]),
+        derived=comparison.SCALARS,
+        answer="npv_saving_usd",
+        shown=tuple(shown),
+        lower_is_better=False,
+        tables=block["tables"],
+        monthly=comparison.BY_MONTH,
+        answers=comparison.ANSWERS,
+        months=int(block["months"]),
+        expected={name: value for name, value in said.items() if isinstance(value, (int, float))},
+    )
+
+
+def _input(row: Mapping[str, Any]) -> LiveInput:
+    name = str(row["name"])
+    if not (name.isascii() and name.isidentifier()):
+        raise UsageError(f"the saved answer has an input called {name[:40]!r}, which no formula can name.")
+    return LiveInput(
+        name, row["value"], row.get("unit") or unit_of(name), row.get("low"), row.get("high"),
+        source_id=row.get("source_id") or "", status=row.get("status") or "", group=row.get("group") or "inputs",
+        description=row.get("description") or "",
+        choices=tuple(str(choice) for choice in row.get("choices") or () if choice),
+        minimum=row.get("minimum"), maximum=row.get("maximum"),
+    )  # fmt: skip
