@@ -6,7 +6,7 @@ the fleet (GPUs, nodes, layout, speed) is given, another one needs another searc
 
 from gpucost.formula.arrays import Columns, evaluate_columns
 from gpucost.formula.language import Input, Line, read_inputs, read_lines
-from gpucost.money import bill, energy
+from gpucost.money import bill, energy, spot
 from gpucost.money.bill import Item
 from gpucost.units import HOURS_PER_DAY, HOURS_PER_MONTH, HOURS_PER_YEAR, SECONDS_PER_HOUR
 
@@ -70,6 +70,7 @@ CONSTANTS = {
     "z90_ratio": 1.2816,  # standard deviations between the middle and the end of an 80 % range
     "slack_ratio": 1e-9,  # a run of 24.000000001 hours is one day, not two
     **energy.CONSTANTS,
+    **spot.CONSTANTS,
 }
 
 # Where the speed is to be changed, it follows from the MFU: model FLOP per second ÷ dense peak.

@@ -4,7 +4,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpucost.formula.language import Input, expand
-from gpucost.money import spot
 from gpucost.money import training_bill as bill
 from gpucost.render.workbook.live import LiveInput, LiveModel, constants, numbers
 from gpucost.units import unit_of
@@ -33,7 +32,7 @@ def training_model(payload: Mapping[str, Any], key: str, title: str) -> LiveMode
     follows = {line.name for line in bill.SPEED}
     given = [*bill.SPEED_INPUTS, *(entry for entry in bill.INPUTS if entry.name not in follows)]
     lines = (*bill.SPEED, *expand(bill.LINES))
-    fixed = {**bill.CONSTANTS, **bill.SPEED_CONSTANTS, **spot.CONSTANTS}
+    fixed = {**bill.CONSTANTS, **bill.SPEED_CONSTANTS}
     return LiveModel(
         key=key,
         title=title,
