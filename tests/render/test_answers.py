@@ -11,6 +11,7 @@ from gpucost.answers import KINDS
 from gpucost.answers.read import read_answer
 from gpucost.answers.schema import answer_schema, misfits
 from gpucost.errors import UsageError
+from gpucost.money import serving_bill, training_bill
 from gpucost.render.json import dumps
 from tests.render import answers
 
@@ -75,7 +76,8 @@ def test_every_key_is_read_by_somebody_or_said_to_be_for_programs() -> None:
     package = Path(__file__).parents[2] / "gpucost"
     text = "".join(path.read_text("utf-8") for name in READERS for path in (package / name).rglob("*.py"))
     shown = {key for make in answers.QUESTIONS.values() for key in answers.shown_keys(make())}
-    read = {*re.findall(r"\w+", text), *shown}
+    computed_with = {*training_bill.INPUT_NAMES, *serving_bill.INPUT_NAMES}  # what workbooks read factors by
+    read = {*re.findall(r"\w+", text), *shown, *computed_with}
     keys = {key for kind in KINDS for key in answers.keys_of(answer_schema(kind))}
     read |= {key for key in keys if key.endswith("_reason")}  # the notes of break-even figures that do not exist
     assert keys - read == FOR_PROGRAMS
