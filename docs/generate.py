@@ -10,7 +10,7 @@ The accuracy table takes minutes, the rest seconds.
 import argparse
 import csv
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -18,8 +18,10 @@ from typing import NamedTuple
 import click
 
 from gpucost.cli import COMMANDS, cli
+from gpucost.formula.language import Input, Line
 from gpucost.render.markdown import escape
 from gpucost.schemas import TABLES, Column, Table
+from gpucost.units import unit_of
 
 ROOT = Path(__file__).resolve().parent.parent
 _MADE = "<!-- Made by docs/generate.py; change the source, not this page. -->\n"
@@ -123,6 +125,27 @@ def method_page() -> str:
     return f"{before}{MARKS[0]}\n{formulas()}\n{MARKS[1]}{rest.split(MARKS[1])[1]}"
 
 
+def bills_page() -> str:
+    """List the formulas of the bills: what engine, workbook and --explain read."""
+    from gpucost.money import serving_bill as serving
+    from gpucost.money import training_bill as training
+
+    lines = [_MADE, "# Formulas of the bills", ""]
+    lines += ["The engine evaluates these lines and the workbook writes them as live cells. Inputs come first.", ""]
+    lines += _bill("A training run", (*training.SPEED_INPUTS, *training.INPUTS), (*training.SPEED, *training.LINES))
+    given = (*serving.DEMAND_INPUTS, *serving.INPUTS, *serving.HOSTED_INPUTS)
+    return "\n".join([*lines, *_bill("A month of serving", given, (*serving.WITH_DEMAND, *serving.HOSTED))])
+
+
+def _bill(title: str, inputs: Iterable[Input], formulas: Iterable[Line]) -> list[str]:
+    lines = [f"## {title}", "", "| input | unit | what it is |", "|---|---|---|"]
+    lines += [f"| `{entry.name}` | {unit_of(entry.name)} | {escape(entry.description)} |" for entry in inputs]
+    lines += ["", "| line | formula | unit | what it is |", "|---|---|---|---|"]
+    for line in formulas:
+        lines.append(f"| `{line.name}` | `{line.text}` | {line.measure} | {escape(line.description)} |")
+    return [*lines, ""]
+
+
 def example_report() -> str:
     """Answer the example scenario."""
     from gpucost.api.report import report
@@ -168,6 +191,7 @@ OUTPUTS = (
     Output("docs/data-dictionary.md", dictionary_page),
     Output("docs/sources.md", sources_page),
     Output("docs/tco-method.md", method_page),
+    Output("docs/bills.md", bills_page),
     Output("docs/published-runs.md", published_runs_page),
     Output("reports/examples/report.md", example_report),
     Output("docs/accuracy.csv", accuracy_table, takes_minutes=True),
