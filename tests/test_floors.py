@@ -46,7 +46,6 @@ STILL_LONG_FUNCTIONS: frozenset[str] = frozenset(
         "gpucost.physics.serving.cases.build",
         "gpucost.physics.serving.efficiency.resolve",
         "gpucost.physics.training.memory_recipe.memory_recipe",
-        "gpucost.render.explain.explanation",
         "gpucost.render.inference._api",
         "gpucost.render.tco._breakeven_chart",
         "gpucost.render.workbook.budget._model",

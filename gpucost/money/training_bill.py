@@ -113,9 +113,9 @@ longest_interval_hours: no interval is longer than the run
 _STRETCH = """
 stopsEND_per_hour: interruptions of the whole job per hour
     preemptions_per_node_hourEND * nodes + failures_per_gpu_yearEND * gpus / hours_per_year
-intervalEND_hours: work between two checkpoints
+intervalEND_hours: work between two checkpoints that makes the run shortest, (1 + W(−exp(−λC − 1))) ÷ λ
     best_interval_hours(stopsEND_per_hour, checkpoint_hours, longest_interval_hours)
-raw_stretchEND_ratio: hours paid ÷ hours of work
+raw_stretchEND_ratio: hours paid ÷ hours of work, exp(λR) (exp(λ(τ + C)) − 1) ÷ (λτ)
     stretch_ratio(stopsEND_per_hour, intervalEND_hours, checkpoint_hours, restart_hours)
 """
 INTERRUPTIONS = read_lines(

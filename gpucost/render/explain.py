@@ -6,7 +6,7 @@ from typing import Any
 from gpucost.answers.training import Estimate
 from gpucost.errors import UsageError
 from gpucost.render.document import Document, Paragraph, Section, Table, columns, document_of
-from gpucost.units import HOURS_PER_DAY, HOURS_PER_YEAR, SECONDS_PER_HOUR
+from gpucost.render.numbers import format_value
 
 _TERA = 1e12
 
@@ -19,33 +19,20 @@ def explanation(payload: Estimate, rank: int = 1) -> Document:
         raise UsageError(
             f"there is no option {rank}; this answer shows ranks {options[0]['rank']} to {options[-1]['rank']}."
         )
-    steps = [
-        *_work(payload, option),
-        *_speed(option),
-        *_time(option),
-        *_interruptions(option),
-        *_money(option),
-        *_range(option),
-        *_energy(option),
-    ]
-    rows = [{"step": number, **row} for number, row in enumerate(steps, 1)]
+    rows = [{"step": number, **row} for number, row in enumerate(_steps(payload, option), 1)]
     bill = Table(
         columns("name", "quantity", "unit", "unit_price_usd", "cost_usd", "source_id:1"),
         option["lines"],
         total={"name": "total", "cost_usd": option["cost_usd"]},
     )
-    assumed = list(payload.get("assumptions") or ())
+    assumed = Table(
+        columns("name", "value", "low", "high", "unit", "status", "note:1", "source_id:2"),
+        list(payload.get("assumptions") or ()),
+    )
     sections = [
         Section("Step by step", (Paragraph("\n".join(map(_written, rows)), "code"),)),
         Section("The bill", (bill,)),
-        Section(
-            "What was assumed",
-            (
-                (Table(columns("name", "value", "low", "high", "unit", "status", "note:1", "source_id:2"), assumed),)
-                if assumed
-                else ()
-            ),
-        ),
+        Section("What was assumed", (assumed,) if assumed.rows else ()),
         Section("What an option's notes say", tuple(Paragraph(note, "note") for note in option.get("notes") or ())),
     ]
     where = (
@@ -53,6 +40,17 @@ def explanation(payload: Estimate, rank: int = 1) -> Document:
         f" {option['option'].replace('_', ' ')}"
     )
     return document_of(payload, f"How {where} comes about", *sections)
+
+
+def _steps(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[str, str]]:
+    return [
+        *_work(payload, option),
+        *_speed(option),
+        *_lines(_HOURS, option),
+        _price(option),
+        *_lines((*(_CONTRACT if option.get("term_months") else ()), *_COST), option),
+        *_lines(_ENERGY if option.get("energy_kwh") is not None else (), option),
+    ]
 
 
 def _written(row: Mapping[str, Any]) -> str:
@@ -128,123 +126,65 @@ def _speed(option: Mapping[str, Any]) -> list[dict[str, str]]:
     return rows
 
 
-def _time(option: Mapping[str, Any]) -> list[dict[str, str]]:
+# Lines of the bill that are explained, before and after the price: those that a reader asks for.
+_HOURS = (
+    "work_hours", "productive_hours", "stops_per_hour", "checkpoint_hours", "interval_hours", "raw_stretch_ratio",
+    "goodput_fraction", "stretch_calendar_ratio", "calendar_hours", "days",
+)  # fmt: skip
+_COST = (
+    "cost_usd", "shorter_ratio", "longer_ratio", "chance_ratio", "range_up_ratio", "range_down_ratio", "cost_low_usd",
+    "cost_high_usd",
+)  # fmt: skip
+_CONTRACT = ("billed_hours", "exposure_usd", "amortised_usd", "unused_usd", "cash_usd")
+_ENERGY = ("drawn_gpu_hours", "energy_kwh", "kgco2e")
+_SIGNS = {" * ": " × ", " / ": " ÷ ", " ** ": "^"}
+
+
+def _lines(names: Sequence[str], option: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Write lines of the bill as they are evaluated: the formula, what it reads, and what it comes to."""
+    import numpy as np
+
+    from gpucost.formula.arrays import evaluate_all
+    from gpucost.formula.language import names as names_in
+    from gpucost.money.training_bill import CONSTANTS, INPUT_NAMES, LINES
+
     factors = option["factors"]
-    hours = factors["tokens"] / factors["tokens_per_s_per_gpu"] / factors["gpus"] / SECONDS_PER_HOUR
-    numbers = f"{factors['tokens']:.4g} ÷ ({factors['tokens_per_s_per_gpu']:,.1f} × {factors['gpus']:g}) ÷ 3,600"
-    return [
-        _step("Hours of training steps", "tokens ÷ (tokens/s × accelerators) ÷ 3,600", numbers, f"{hours:,.2f} hours")
-    ]
+    given = {name: np.array([np.nan if factors[name] is None else factors[name]]) for name in INPUT_NAMES}
+    values: dict[str, Any] = {**CONSTANTS, **given}
+    evaluate_all(LINES, values)
+    known = {line.name: line for line in LINES}
+    steps = []
+    for name in names:
+        line, value = known[name], float(np.ravel(values[name])[0])
+        text = line.text
+        for sign, shown in _SIGNS.items():
+            text = text.replace(sign, shown)
+        read = ", ".join(f"{inner} {float(np.ravel(values[inner])[0]):,.6g}" for inner in names_in(line.text))
+        what = f"{name}: {line.description}"
+        guessed = name == "stops_per_hour" and not option["interruption_rate_measured"]
+        found = _found(value, line.measure)
+        steps.append(_step(what, text, read, found + (" (not measured for this offer)" if guessed else "")))
+    return steps
 
 
-def _interruptions(option: Mapping[str, Any]) -> list[dict[str, str]]:
-    f = option["factors"]
-    rate = f["preemptions_per_node_hour"] * f["nodes"] + f["failures_per_gpu_year"] * f["gpus"] / HOURS_PER_YEAR
-    work = f["tokens"] / f["tokens_per_s_per_gpu"] / f["gpus"] / SECONDS_PER_HOUR
-    return [
-        _step(
-            "Interruptions per hour, λ",
-            "preemptions per node × nodes + failures per accelerator-year × accelerators ÷ 8,760",
-            f"{f['preemptions_per_node_hour']:.4g} × {f['nodes']:g} + {f['failures_per_gpu_year']:.3g} × {f['gpus']:g}"
-            " ÷ 8,760",
-            f"{rate:.4g}" + ("" if option["interruption_rate_measured"] else " (not measured for this offer)"),
-        ),
-        _step(
-            "Hours between checkpoints, τ",
-            "(1 + W(−exp(−λC − 1))) ÷ λ, at most the run; C = checkpoint ÷ write bandwidth",
-            f"C = {f['checkpoint_gb']:,.1f} GB ÷ {f['checkpoint_write_gb_per_s']:g} GB/s = {f['checkpoint_hours']:.4g}"
-            " hours",
-            f"{f['interval_hours']:.4g} hours",
-        ),
-        _step(
-            "Hours paid ÷ hours of useful work",
-            "exp(λR) (exp(λ(τ + C)) − 1) ÷ (λτ), R hours to restart",
-            f"λ = {rate:.4g}, R = {f['restart_hours']:g}",
-            f"{option['stretch_paid_ratio']:.5f} (goodput {option['goodput_fraction']:.2%})",
-        ),
-        _step(
-            "Calendar days",
-            "(hours of steps × (1 + evaluation) × paid stretch × (1 + λ × wait) + start-up) ÷ 24",
-            f"({work:,.2f} × {1 + f['evaluation_fraction']:g} × {option['stretch_calendar_ratio']:.5f} +"
-            f" {f['ramp_hours']:g}) ÷ {HOURS_PER_DAY:g}",
-            f"{option['days']:.2f} days",
-        ),
-    ]
+def _found(value: float, unit: str) -> str:
+    if unit == "USD":
+        return f"{value:,.2f} USD"
+    if unit == "fraction of one":
+        return format_value(value, unit)
+    return f"{value:,.6g} {unit if unit != 'ratio' else ''}".rstrip()
 
 
-def _money(option: Mapping[str, Any]) -> list[dict[str, str]]:
+def _price(option: Mapping[str, Any]) -> dict[str, str]:
     seen = (
         f"{option['price_observed_on']}, {option['age_days']} days old, {option['price_book']} book,"
         f" {option['price_kind']} price"
     )
-    hours = [line for line in option["lines"] if line["unit"] == "GPU-hour"]
     source = str(option["lines"][0]["source_id"])
-    rows = [
-        _step("Price of an accelerator-hour", "as observed", seen, f"{option['usd_per_gpu_hour']:g} USD", source),
-        _step(
-            "Accelerator-hours × price",
-            "each line to the cent",
-            " + ".join(f"{line['quantity']:,.2f} × {line['unit_price_usd']:g}" for line in hours),
-            f"{sum(line['cost_usd'] for line in hours):,.2f} USD",
-            source,
-        ),
-        _step(
-            "Cost of the run",
-            "sum of the rounded lines",
-            " + ".join(f"{line['cost_usd']:,.2f}" for line in option["lines"]),
-            f"{option['cost_usd']:,.2f} USD",
-        ),
-    ]
-    if option.get("term_months"):
-        numbers = (
-            f"amortised {option['amortised_usd']:,.2f}, exposure {option['exposure_usd']:,.2f}, unused"
-            f" {option['unused_usd']:,.2f}"
-        )
-        rows.append(
-            _step(
-                "Contract",
-                "hours used × price; all that is owed; the difference",
-                numbers,
-                f"cash by the end {option['cash_usd']:,.2f} USD",
-            )
-        )
-    return rows
-
-
-def _range(option: Mapping[str, Any]) -> list[dict[str, str]]:
-    f = option["factors"]
-    speed = f["tokens_per_s_per_gpu"]
-    numbers = (
-        f"speed × {f['tokens_per_s_per_gpu_low'] / speed:.2f} to {f['tokens_per_s_per_gpu_high'] / speed:.2f}, price ×"
-        f" {f['price_low_ratio']:.2f} to {f['price_high_ratio']:.2f}, stretch {f['stretch_low_ratio']:.3f} to"
-        f" {f['stretch_high_ratio']:.3f}, chance ± {f['stretch_spread_ratio']:.4f}"
+    return _step(
+        "usd_per_gpu_hour: price of an accelerator-hour",
+        "as observed",
+        seen,
+        f"{option['usd_per_gpu_hour']:g} USD",
+        source,
     )
-    value = f"{option['cost_low_usd']:,.2f} to {option['cost_high_usd']:,.2f} USD"
-    return [
-        _step(
-            "80 % range",
-            "independent shares of speed, price age, interruption rate and chance, added in squares",
-            numbers,
-            value,
-        )
-    ]
-
-
-def _energy(option: Mapping[str, Any]) -> list[dict[str, str]]:
-    f = option["factors"]
-    if option.get("energy_kwh") is None:
-        return []
-    return [
-        _step(
-            "Energy",
-            "paid accelerator-hours × rated power × mean draw × PUE",
-            f"{f['rated_power_w']:,.0f} W × {f['power_fraction']:g} × {f['pue_ratio']:g}",
-            f"{option['energy_kwh']:,.0f} kWh",
-        ),
-        _step(
-            "Carbon",
-            "energy × intensity of the grid",
-            f"{f['grid_kgco2e_per_kwh']:g} kgCO2e per kWh",
-            f"{option['kgco2e']:,.0f} kgCO2e",
-        ),
-    ]
