@@ -77,8 +77,7 @@ def test_every_key_is_read_by_somebody_or_said_to_be_for_programs() -> None:
     text = "".join(path.read_text("utf-8") for name in READERS for path in (package / name).rglob("*.py"))
     shown = {key for make in answers.QUESTIONS.values() for key in answers.shown_keys(make())}
     bills = (*training_bill.INPUTS, *training_bill.LINES, *serving_bill.INPUTS, *serving_bill.LINES)
-    computed_with = {entry.name for entry in bills}  # what workbooks read
-    read = {*re.findall(r"\w+", text), *shown, *computed_with}
+    read = {*re.findall(r"\w+", text), *shown, *(entry.name for entry in bills)}  # a workbook reads its bill's names
     keys = {key for kind in KINDS for key in answers.keys_of(answer_schema(kind))}
     read |= {key for key in keys if key.endswith("_reason")}  # the notes of break-even figures that do not exist
     assert keys - read == FOR_PROGRAMS
