@@ -80,7 +80,7 @@ FAMILIES: dict[str, Family] = {
     "axk1": Family(norms=2, correction=True, blocks=s.axk_1),
     **dict.fromkeys(("deepseek_v32", "glm_moe_dsa"), Family(correction=True, blocks=s.deepseek_v32)),
     "deepseek_v4": Family(correction=True, blocks=s.deepseek_v4, extra=s.deepseek_v4_extra),
-    "kimi_linear": Family(correction=True, linear="kimi_delta"),
+    "kimi_linear": Family(correction=True, linear="kimi_delta", blocks=y.kimi_linear, extra=y.kimi_extra),
     **dict.fromkeys(("longcat_flash", "longcat_causal_lm"), Family(correction=True, blocks=s.longcat,
                                                                    extra=s.longcat_extra)),
     "dots1": Family(qk_norm="head", correction=True),

@@ -5,7 +5,7 @@ from dataclasses import replace
 from gpucost.architectures.attention import FULL, LINEAR, Heads, Mixer, attention, latent
 from gpucost.architectures.decoder import Decoder
 from gpucost.architectures.feedforward import FeedForward, dense, dense_width, expert_layers, experts
-from gpucost.architectures.layers import block_of, kinds
+from gpucost.architectures.layers import block_of, kinds, mixers
 from gpucost.architectures.mixers import gated_delta, mamba2, recurrent_unit
 from gpucost.types import Block, Reach
 
@@ -52,6 +52,30 @@ def falcon_h1(d: Decoder) -> list[Block]:
     ours, theirs = attention(d, FULL), mamba2(d)
     both = Mixer(ours.weights + theirs.weights, ours.others + theirs.others, ours.reaches, theirs.state_values, True)
     return [block_of(d, both, dense(d, d.ffn))] * d.layers
+
+
+def kimi_linear(d: Decoder) -> list[Block]:
+    """Read Kimi Linear and Kimi K3: delta and latent attention; K3's experts are narrower, its residuals attended."""
+    f, h = d.fields, d.hidden
+    gated = f.flag("mla_use_output_gate")
+    made = mixers(replace(d, family=replace(d.family, gate="full" if gated else "")), listed := kinds(d))
+    mixture, plain, narrow = experts(d), dense(d, dense_width(d)), f.number("routed_expert_hidden_size")
+    if mixture and narrow:
+        mixture = mixture._replace(
+            expert=mixture.expert // h * narrow, dense=2 * h * narrow,
+            others=mixture.others + (narrow if f.flag("latent_moe_use_norm") else 0),
+        )  # fmt: skip
+    sparse = expert_layers(d) if mixture else [False] * d.layers
+    if mixture and not {"first_k_dense_replace", "mlp_layer_types"} & set(f.values):
+        sparse = [i > 0 for i in range(d.layers)]
+    norms = 6 if f.number("attn_res_block_size") else 2
+    layers = zip(listed, sparse, strict=True)
+    return [block_of(d, made[kind], mixture if mixed else plain, norms=norms) for kind, mixed in layers]
+
+
+def kimi_extra(d: Decoder) -> int:
+    """Count the projection and norm that join the residuals at the end (Kimi K3)."""
+    return 2 * d.hidden if d.fields.number("attn_res_block_size") else 0
 
 
 def recurrent_gemma(d: Decoder) -> list[Block]:

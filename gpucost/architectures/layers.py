@@ -100,7 +100,9 @@ def _linear_layers(d: Decoder) -> set[int]:
             return every - set(attending)
     inner = f.part("linear_attn_config")
     listed = inner.numbers("kda_layers") if inner else None
-    return {i - 1 for i in listed} if listed else set()  # counted from one
+    if listed:
+        return {i - 1 for i in listed}  # counted from one
+    return {i for i in every if not i or i % 4} if d.kind == "kimi_linear" else set()
 
 
 def _window_kinds(d: Decoder) -> list[str]:

@@ -26,7 +26,8 @@ def kimi_delta(d: Decoder) -> Mixer:
     heads = f.number("linear_num_heads", "num_heads")
     width = f.number("linear_head_dim") or f.number("head_dim")
     joint, kernel = heads * width, f.number("short_conv_kernel_size", "linear_conv_kernel_dim", default=4)
-    weights = 4 * h * joint + 2 * (h * width + width * joint) + h * heads
+    gate = h * joint if f.flag("use_full_rank_gate") else h * width + width * joint
+    weights = 4 * h * joint + h * width + width * joint + gate + h * heads
     return Mixer(
         weights, 3 * joint * kernel + joint + heads + width, (), joint * width + 3 * joint * (kernel - 1), True
     )

@@ -30,6 +30,7 @@ _SIGNS = (
     ("dense", re.compile(r"mlp|feed_forward|ffn")),
 )
 _LAYER = re.compile(r"layers?\.(\d+)\b")
+_PROJECTION = re.compile(r"[a-z_]+_proj\b|\bw[123]\b")
 _ROUTER = re.compile(r"(gate|router)(\.weight)?\$?$|shared_expert_gate")
 _ELSEWHERE = re.compile(r"vision|visual|audio|multi_modal|mtp|norm|embed_tokens|projector|\bvit\b|mm_")
 
@@ -66,10 +67,14 @@ def _quantised(made: Architecture, method: Config, expert_dtype: str, plain: For
         said = str(method.get("quant_method") or method.get("quant_algo") or "unnamed")[:40]
         warning = f"quantization method {said!r} is not known: weights are taken as {half.name}"
         return replace(_filled(made, Stored(half, half, {}), half), warnings=(*made.warnings, warning))
-    experts = _expert_format(method, str(method.get("expert_dtype") or expert_dtype), usual)
+    experts = _expert_format(
+        method, str(method.get("expert_dtype") or method.get("store_dtype") or expert_dtype), usual
+    )
     wide = dict.fromkeys(PARTS, 0.0) | {"head": 1.0} | kept_wide(_listed(method), made.layers)
     if usual.name == "mxfp4" and str(method.get("quant_method")).lower() == "mxfp4":
         wide = dict.fromkeys(PARTS, 1.0) | {"experts": 0.0}  # the method packs experts only
+    if made.family.startswith(("kimi", "bailing", "minimax")):  # whose linear mixers are named self_attn too
+        wide["linear"] = max(wide["linear"], wide["attention"])
     if method.get("lm_head") is True:
         wide["head"] = 0.0
     return _filled(made, Stored(usual, experts, wide), half)
@@ -228,18 +233,26 @@ def kept_wide(names: Iterable[str], layers: int) -> dict[str, float]:
     """Return the share of every part's layers that a list of module names keeps wide.
 
     >>> kept_wide(["lm_head", "model.layers.0.mlp.down_proj", "re:.*self_attn.*"], 4)
-    {'dense': 0.25, 'attention': 1.0}
+    {'dense': 0.08333333333333333, 'attention': 1.0}
     """
-    places: dict[str, set[int]] = {}
+    places: dict[str, dict[int, set[str]]] = {}
     for name in names:
         text = name.removeprefix("re:").replace("\\", "").replace("[.]", ".").lower()
         if _ELSEWHERE.search(text) or _ROUTER.search(text.rstrip(".*$")):
             continue
         layer = _LAYER.search(text)
-        where = {int(layer[1])} if layer else set(range(layers))
+        where = [int(layer[1])] if layer else range(layers)
         for part in _parts_named(text, layer is not None):
-            places.setdefault(part, set()).update(place for place in where if place < layers)
-    return {part: len(found) / max(layers, 1) for part, found in places.items() if part != "head"}
+            for place in where:
+                places.setdefault(part, {}).setdefault(place, set()).update(_PROJECTION.findall(text) or ("all",))
+    return {part: _share(part, found, layers) for part, found in places.items() if part != "head"}
+
+
+def _share(part: str, found: Mapping[int, set[str]], layers: int) -> float:
+    """Return the share of a part that is kept wide: whole layers, or some of their projections."""
+    usual = 4 if part in ("attention", "linear") else 3
+    kept = (1.0 if "all" in named else min(1.0, len(named) / usual) for place, named in found.items() if place < layers)
+    return sum(kept) / max(layers, 1)
 
 
 def _parts_named(text: str, whole_layer: bool) -> tuple[str, ...]:
