@@ -101,7 +101,9 @@ class Decoder:
 
     @cached_property
     def heads(self) -> int:
-        """Query heads of most layers."""
+        """Query heads of most layers; those of JetMoE are its key-value heads, once for each expert visited."""
+        if self.kind == "jetmoe" and not self.fields.number(*HEADS):
+            return self.fields.number("num_key_value_heads") * max(1, self.fields.number("num_experts_per_tok"))
         return self.required(*HEADS)
 
     @cached_property
@@ -137,7 +139,8 @@ class Decoder:
     @cached_property
     def ffn(self) -> int:
         """Width of a dense feed-forward."""
-        return self.fields.number(*FFN) or 4 * self.hidden
+        width = self.fields.number(*FFN) or 4 * self.hidden
+        return width // 2 if self.kind == "qwen" else width  # which states both halves of its gate together
 
     @cached_property
     def norm(self) -> int:

@@ -44,9 +44,12 @@ class FeedForward(NamedTuple):
 
     def into(self, block: Block) -> Block:
         """Return a block with this feed-forward added."""
+        block = replace(block, dense=block.dense + self.dense, others=block.others + self.others)
+        if not self.experts:
+            return block
         return replace(
-            block, dense=block.dense + self.dense, experts=self.experts, experts_per_token=self.per_token,
-            expert=self.expert, shared=self.shared, router=self.router, others=block.others + self.others,
+            block, experts=self.experts, experts_per_token=self.per_token, expert=self.expert, shared=self.shared,
+            router=self.router,
         )  # fmt: skip
 
 

@@ -21,6 +21,7 @@ def nemotron_h(d: Decoder) -> list[Block]:
         if strange := set(pattern) - set(_NEMOTRON):
             raise f.fail(f"hybrid_override_pattern has {sorted(strange)[0]!r}, which is none of M, *, -, E")
         words = [_NEMOTRON[sign] for sign in pattern]
+    f.taken.add("num_hidden_layers")  # the pattern says it
     if not words or len(words) > 4096:
         raise f.fail("needs hybrid_override_pattern or layers_block_type, which say what its blocks are")
     made: dict[str, Block] = {}

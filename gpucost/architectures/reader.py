@@ -88,7 +88,8 @@ def _assembled(d: Decoder, name: str, file: str) -> Architecture:
     positions = 0 if d.family.positions is None else (d.fields.number(*SEQUENCE) + d.family.positions) * d.hidden
     width = d.fields.number("word_embed_proj_dim")
     extra = d.norm * ((1 if d.family.final_norm else 0) + d.family.embedding_norms)
-    extra += d.vocab if d.family.head_bias and not d.tied else 0
+    biased = d.family.head_bias or d.fields.flag("lm_head_bias")
+    extra += d.vocab if biased and not d.tied else 0
     extra += d.family.extra(d) if d.family.extra else 0
     f = d.fields
     made = Architecture(

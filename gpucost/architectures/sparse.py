@@ -101,7 +101,8 @@ def longcat(d: Decoder) -> list[Block]:
     f, mixer = d.fields, latent(d)
     real, empty = f.number("n_routed_experts"), f.number("zero_expert_num")
     mixture = experts(d)
-    assert mixture is not None  # LongCat always states its experts
+    if mixture is None:
+        raise f.fail("LongCat needs n_routed_experts and moe_topk")
     mixture = mixture._replace(
         per_token=mixture.per_token * real / (real + empty), router=(real + empty) * d.hidden, others=real + empty,
         dense=2 * 3 * d.hidden * f.number("ffn_hidden_size", "intermediate_size"),
@@ -184,6 +185,7 @@ def mimo_v2(d: Decoder) -> list[Block]:
     """Read MiMo V2: windowed layers with heads and sinks of their own."""
     f, mixture, plain = d.fields, experts(d), dense(d, dense_width(d))
     usual = heads_of(d)
+    f.taken.update(("add_swa_attention_sink_bias", "add_full_attention_sink_bias"))
     windowed = Heads(
         f.number("swa_num_attention_heads", default=usual.queries), f.number("swa_num_key_value_heads", default=8),
         f.number("swa_head_dim", default=usual.key_dim), f.number("swa_v_head_dim", default=usual.value_dim),

@@ -119,7 +119,7 @@ def internlm_3(d: Decoder) -> list[Block]:
     """Read InternLM 3: qkv_bias for queries, keys and values, bias for the rest."""
     f = d.fields
     parts = ("qkv" if f.flag("qkv_bias") else "") + ("o" if f.flag("bias") else "")
-    bare = replace(d, family=replace(d.family, bias=parts or "none", mlp_bias=f.flag("bias")))
+    bare = replace(d, family=replace(d.family, bias=parts or "-", mlp_bias=f.flag("bias")))
     return [block_of(bare, attention(bare, FULL), dense(bare, d.ffn))] * d.layers
 
 
@@ -142,7 +142,7 @@ def opt(d: Decoder) -> list[Block]:
     """Read OPT: biases unless switched off."""
     if d.fields.flag("enable_bias", default=True):
         return usual(d)
-    return usual(replace(d, family=replace(d.family, bias="none", mlp_bias=False)))
+    return usual(replace(d, family=replace(d.family, bias="-", mlp_bias=False)))
 
 
 def opt_extra(d: Decoder) -> int:

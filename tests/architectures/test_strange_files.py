@@ -32,7 +32,8 @@ KEYS = [
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**18), 10**18) | st.floats() | st.text(max_size=8)
     | st.sampled_from(["4096", "full_attention", "linear_attention", "M*-E", "fp8", "lm_head", "re:((("]),
-    lambda inner: st.lists(inner, max_size=5) | st.dictionaries(st.text(max_size=6) | st.sampled_from(KEYS), inner, max_size=4),
+    lambda inner: st.lists(inner, max_size=5)
+    | st.dictionaries(st.text(max_size=6) | st.sampled_from(KEYS), inner, max_size=4),
     max_leaves=8,
 )  # fmt: skip
 
@@ -50,19 +51,22 @@ def test_any_value_under_any_key_is_read_or_refused_with_a_sentence(kind, strang
         shape = stack([made])
         counted, active = float(total_parameters(shape)[0]), float(active_parameters(shape)[0])
     except DataError as error:
-        assert 10 < len(str(error)) < 1000
+        reason = str(error)
+    else:
+        assert sane(made, counted, active)
         return
-    assert math.isfinite(counted)
-    assert math.isfinite(active)
-    assert cache_values(made, 4096) >= 0
-    assert all(value >= 0 or name == "other_weights" for name, value in sums_of(made)._asdict().items())
-    assert made.stored_bytes >= 0
+    assert 10 < len(reason) < 1000
+
+
+def sane(made, counted, active):
+    sums = all(value >= 0 or name == "other_weights" for name, value in sums_of(made)._asdict().items())
+    return math.isfinite(counted) and math.isfinite(active) and sums and cache_values(made, 4096) >= 0
 
 
 @pytest.mark.parametrize("depth", [2_000, 200_000])
 def test_deep_nesting_is_refused(tmp_path, depth):
     (tmp_path / "config.json").write_text('{"a":' + "[" * depth + "]" * depth + "}")
-    with pytest.raises(DataError, match="nested too deeply|has no"):
+    with pytest.raises(DataError, match=r"nested too deeply|has no"):
         read_config(tmp_path)
 
 

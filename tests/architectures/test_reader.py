@@ -9,8 +9,9 @@ from gpucost.architectures.reader import read_config
 from gpucost.errors import DataError
 from gpucost.physics.transformer import active_parameters, stack, total_parameters
 
-# name -> a published configuration, and the parameters of its weight files (tolerance 0), or a stated round figure
-PUBLISHED = json.loads((Path(__file__).parent / "published_configs.json").read_text("utf-8"))
+# name -> the shape of a published configuration, and the parameters that transformers builds from it or, where it
+# cannot, those of the weight files or a stated round figure; benchmarks/architectures.py rebuilds the counts
+PUBLISHED = json.loads((Path(__file__).parent / "published.json").read_text("utf-8"))
 CONFIG = {name: entry["config"] for name, entry in PUBLISHED.items()}
 LLAMA = CONFIG["llama-3.1-8b"]
 
@@ -26,7 +27,7 @@ def read(tmp_path, config, name="model"):
 def test_the_recount_equals_the_published_weights(tmp_path, name):
     entry = PUBLISHED[name]
     counted = total_parameters(stack([read(tmp_path, entry["config"])]))[0]
-    assert counted == pytest.approx(entry["parameters"], rel=entry["tolerance"], abs=0.5)
+    assert counted == pytest.approx(entry["parameters"], rel=max(entry["tolerance"], 1e-9), abs=0.5)
 
 
 def test_active_parameters_of_a_mixture_follow_from_the_experts_visited(tmp_path):
