@@ -111,8 +111,8 @@ def test_the_explanation_shows_formula_numbers_and_source(answer):
     code, out, _ = gpucost(*RUN, "--explain", COLUMNS="160")
     assert code == 0
     for words in (
-        "tokens ÷ (tokens/s × accelerators) ÷ 3,600",
-        "sum of the rounded lines",
+        "tokens ÷ (tokens_per_s_per_gpu × gpus) ÷ seconds_per_hour",
+        "round_cents(compute_usd + evaluation_usd",
         answer["options"][0]["lines"][0]["source_id"],
     ):
         assert words in out
