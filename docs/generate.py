@@ -11,7 +11,6 @@ import argparse
 import csv
 import sys
 from collections.abc import Callable, Iterable
-from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,8 +37,9 @@ def command_page() -> str:
         "",
     ]
     lines += ["```text", _help(cli, "gpucost"), "```", ""]
-    for name, (module, _) in COMMANDS.items():
-        command = import_module(module).command
+    for name in COMMANDS:
+        command = cli.get_command(click.Context(cli), name)
+        assert command is not None
         lines += _command(command, f"gpucost {name}")
     return "\n".join(lines)
 
@@ -160,6 +160,13 @@ def published_runs_page() -> str:
     return page()
 
 
+def functions_module() -> str:
+    """Write the public functions from the table of arguments."""
+    from docs.signatures import functions
+
+    return functions()
+
+
 def accuracy_table() -> str:
     """Recompute every held-out figure; a table that differs within the solvers' tolerance stays."""
     from benchmarks import accuracy
@@ -187,6 +194,7 @@ class Output(NamedTuple):
 
 
 OUTPUTS = (
+    Output("gpucost/api/questions.py", functions_module),
     Output("docs/cli.md", command_page),
     Output("docs/data-dictionary.md", dictionary_page),
     Output("docs/sources.md", sources_page),

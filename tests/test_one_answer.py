@@ -67,7 +67,7 @@ def test_estimate_and_throughput_find_the_same_layout_and_speed(catalog, model, 
 
 @pytest.mark.parametrize(("model", "gpu", "gpus"), QUESTIONS[:3])
 def test_roofline_draws_the_step_that_throughput_times(catalog, model, gpu, gpus):
-    from gpucost.api.throughput import roofline
+    from gpucost.api.questions import roofline
 
     drawn = roofline(gpu, model=model, gpus=gpus, catalog=catalog).payload
     timed = ask_throughput(catalog, model, gpu, gpus)

@@ -1,5 +1,6 @@
 """`gpucost.audit(...)`: whether a claim is possible, and what would be true."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -22,24 +23,20 @@ class AuditResult(Result):
         return str(self.payload["verdict"])
 
     @property
+    def exit_code(self) -> int:
+        """5 where the claim is impossible."""
+        return 0 if self.possible else 5
+
+    @property
     def possible(self) -> bool:
         """Whether no check found the claim impossible."""
         return self.verdict != "impossible"
 
 
-def audit(*, catalog: "Catalog | None" = None, as_of: str | None = None, **claim: Any) -> AuditResult:
-    """Return whether a claim is possible.
+def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> AuditResult:
+    """Answer from arguments as they were given."""
+    from gpucost.api.asking import catalog_of
+    from gpucost.arguments import read
+    from gpucost.claims import audit, make_claim
 
-    Takes what the command takes, with underscores: model, tokens, gpu, gpus, days, hours, gpu_hours, cost, precision,
-    method, sequence, fits, weights_gb, training_gb, tokens_per_s, batch, buy, rent_monthly, own_monthly,
-    payback_months, hours_per_month, discount.
-    """
-    from gpucost.claims import audit as judge
-    from gpucost.claims import make_claim
-
-    said = make_claim(**claim)
-    if catalog is None:
-        from gpucost.catalog import open_catalog
-
-        catalog = open_catalog(as_of)
-    return AuditResult(judge(said, catalog))
+    return AuditResult(audit(make_claim(**given), catalog_of(read("audit", given), catalog)))

@@ -18,6 +18,11 @@ class FitResult(Result):
     rows_key: ClassVar[str] = "components"
 
     @property
+    def exit_code(self) -> int:
+        """6 where it does not fit."""
+        return 0 if self.fits else 6
+
+    @property
     def fits(self) -> bool:
         """Whether the peak stays within what is usable."""
         return bool(self.payload["fits"])
@@ -46,6 +51,11 @@ class ServingFitResult(Result):
     rows_key: ClassVar[str] = "options"
 
     @property
+    def exit_code(self) -> int:
+        """6 where it does not fit."""
+        return 0 if self.fits else 6
+
+    @property
     def fits(self) -> bool:
         """Whether anything serves it."""
         return bool(self.payload["fits"])
@@ -63,34 +73,29 @@ class ServingFitResult(Result):
         return found
 
 
-def fit(
-    model: Any,
-    gpu: str | None = None,
-    gpus: float | None = None,
-    *,
-    serving: bool = False,
-    catalog: "Catalog | None" = None,
-    as_of: str | None = None,
-    **wanted: Any,
-) -> FitResult | ServingFitResult:
-    """Return whether training `model` fits, on `gpus` accelerators or on the fewest that do.
-
-    Takes what the command takes: method, optimizer, sequence, micro_batch, recompute, loss_chunk, offload,
-    lora_rank, software, flash, system, tensor, pipeline, context, expert, sharding. With `serving` it answers for
-    serving instead, on every accelerator where none is named: prompt, output, ttft, tpot, precision, cache, engine.
-    """
+def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> FitResult | ServingFitResult:
+    """Answer from arguments as they were given: of training, or with `serving` of serving."""
+    from gpucost.api.asking import catalog_of
+    from gpucost.arguments import flag_of, read
+    from gpucost.arguments.table import FIT_SERVING, FIT_TRAINING
     from gpucost.errors import UsageError
 
-    if catalog is None:
-        from gpucost.catalog import open_catalog
-
-        catalog = open_catalog(as_of)
-    if serving:
+    values = read("fit", given)
+    foreign = [item.name for item in (FIT_TRAINING if values["serving"] else FIT_SERVING) if item.name in given]
+    if foreign:
+        flags = ", ".join(map(flag_of, foreign))
+        raise UsageError(f"{flags}: only {'without' if values['serving'] else 'with'} --serving.")
+    opened = catalog_of(values, catalog)
+    common = ("model", "gpu", "serving", "as_of", "known_as_of")
+    asked = {name: values[name] for name in given if name not in common}
+    if values["serving"]:
         from gpucost.serving.chips import serving_fit_payload
 
-        return ServingFitResult(serving_fit_payload(catalog, model, gpu, **wanted))
-    if gpu is None:
+        return ServingFitResult(serving_fit_payload(opened, values["model"], values["gpu"], **asked))
+    if values["gpu"] is None:
         raise UsageError("--gpu is missing: name one accelerator, such as h100-sxm. `gpucost gpus` lists them.")
-    from gpucost.fitting.answer import answer
+    from gpucost.fitting.answer import answer as fitted
 
-    return FitResult(answer(catalog, model, gpu, gpus=gpus, **wanted))
+    if "style" in asked:
+        asked["software"] = asked.pop("style")
+    return FitResult(fitted(opened, values["model"], values["gpu"], **asked))

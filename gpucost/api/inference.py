@@ -1,13 +1,12 @@
 """`gpucost.inference(...)`: what serving a model costs per million tokens, on every offer."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
 from gpucost.api.result import OptionsResult
 
 if TYPE_CHECKING:
-    from os import PathLike
-
     from gpucost.answers.serving import Inference
     from gpucost.catalog import Catalog
     from gpucost.render.document import Document
@@ -19,11 +18,9 @@ class InferenceResult(OptionsResult):
 
     kind: ClassVar[str] = "inference"
 
-    def explain(self) -> str:
-        """Return how the first option's figures come about: formulas, numbers, sources."""
-        from gpucost.render.text import write
-
-        return write(explanation(cast("Inference", self.payload)), all_sections=True)
+    def explanation(self) -> "Document":
+        """Return the document that explains the first option."""
+        return explanation(cast("Inference", self.payload))
 
 
 def explanation(payload: "Inference") -> "Document":
@@ -47,20 +44,11 @@ def explanation(payload: "Inference") -> "Document":
     )
 
 
-def inference(model: "str | PathLike[str]", *, catalog: "Catalog | None" = None, **wanted: Any) -> InferenceResult:
-    """Return what it costs to serve `model`, on every offer that can, cheapest tokens first.
-
-    Takes what the command takes, with underscores: prompt, output, distribution, requests_per_s, tokens_per_month,
-    ttft, tpot, precision, cache, engine, gpu, provider, region, option, as_of, known_as_of, utilisation, profile,
-    autoscale, floor, replicas, redundancy, prefix_hit, draft_tokens, acceptance, draft_cost, offload, optimize, top,
-    max_age, strict_prices, max_cost. A catalog that is already open is reused.
-    """
+def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> InferenceResult:
+    """Answer from arguments as they were given."""
+    from gpucost.api.asking import catalog_of
+    from gpucost.arguments import read
     from gpucost.serving.run import infer, request_of
 
-    if catalog is None:
-        from gpucost.catalog import open_catalog
-        from gpucost.serving.request import make_request
-
-        early = make_request(model, as_of=wanted.get("as_of"), known_as_of=wanted.get("known_as_of"))
-        catalog = open_catalog(early.as_of, early.known_as_of)
-    return InferenceResult(infer(request_of(catalog, model, **wanted), catalog))
+    catalog = catalog_of(read("inference", given), catalog)
+    return InferenceResult(infer(request_of(catalog, **given), catalog))

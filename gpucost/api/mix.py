@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpucost.api.result import Result
+from gpucost.errors import UsageError
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -20,39 +21,34 @@ class MixResult(Result):
     rows_key: ClassVar[str] = "months"
 
 
-def mix(
-    demand: str | Sequence[float] | None = None,
-    *,
-    constant: float | None = None,
-    growth: float | str | None = None,
-    months: int = 36,
-    gpu: str | None = None,
-    plan: str | Mapping[str, Any] | None = None,
-    as_of: str | None = None,
-    catalog: "Catalog | None" = None,
-    **inputs: Any,
-) -> MixResult:
-    """Return the cheapest mix for a demand: a CSV (month, gpus), a sequence by month, or a constant that grows.
+def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> MixResult:
+    """Answer from arguments as they were given."""
+    from gpucost.api.tco import asked, catalog_on, plan_of
+    from gpucost.ownership.mixing import answer as planned
+    from gpucost.ownership.mixing import demand_of
 
-    Takes the limits budget_usd, max_owned_gpus, max_on_demand, spot_share, own (False rents only) and life_months, and
-    any input of `gpucost.tco` by name.
-    """
+    special, named = asked("mix", {"months": 36, **given})
+    catalog = catalog or catalog_on(special.pop("as_of", None), special.pop("known_as_of", None))
+    demand, constant, growth, months = (named.pop(name, None) for name in ("demand", "constant", "growth", "months"))
+    listed = demand is not None and not isinstance(demand, str)
+    curve = by_month(demand) if listed else demand_of(demand, constant, growth, months)
+    limits = {name: {**named, **special}[name] for name in _LIMITS if name in named or name in special}
+    flags, special = ({k: v for k, v in part.items() if k not in _LIMITS} for part in (named, special))
+    request = {name: value for name, value in given.items() if name != "plan" or isinstance(value, str)}
+    if listed:
+        request["demand"] = [float(value) for value in demand]
+    request["months"] = int(curve.size)
+    return MixResult(planned(catalog, plan_of(catalog, given.get("plan")), flags, special, curve, limits, request))
+
+
+def by_month(demand: Sequence[float]) -> Any:
+    """Return a demand that was given as GPUs by month."""
     import numpy as np
 
-    from gpucost.api.tco import asked, catalog_on, read
-    from gpucost.errors import UsageError
-    from gpucost.ownership.mixing import answer, demand_of
-
-    catalog = catalog or catalog_on(as_of)
-    if demand is None or isinstance(demand, str):
-        curve = demand_of(demand, constant, growth, months)
-    else:
+    try:
         curve = np.asarray(demand, dtype=np.float64)
-        if curve.size == 0 or not np.isfinite(curve).all() or curve.min() < 0 or curve.max() <= 0:
-            raise UsageError("demand: GPUs by month are expected, none negative or missing, not all zero.")
-    limits = {name: value for name, value in inputs.items() if name in _LIMITS and value is not None}
-    special, flags, request = asked(gpu=gpu, **{name: value for name, value in inputs.items() if name not in _LIMITS})
-    shown = demand if demand is None or isinstance(demand, str) else [float(value) for value in demand]
-    request = {"demand": shown, "constant": constant, "growth": growth, "months": int(curve.size), **request, **limits}
-    request = {name: value for name, value in request.items() if value is not None}
-    return MixResult(answer(catalog, read(catalog, plan), flags, special, curve, limits, request))
+    except (TypeError, ValueError):
+        curve = np.zeros(0)
+    if curve.ndim != 1 or curve.size == 0 or not np.isfinite(curve).all() or curve.min() < 0 or curve.max() <= 0:
+        raise UsageError("demand: GPUs by month are expected, none negative or missing, not all zero.")
+    return curve

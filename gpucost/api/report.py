@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -93,16 +92,18 @@ def _answer(scenario: "Scenario") -> "Answer":
         "as_of": first["as_of"],
         "catalog_version": first["catalog_version"],
         "parts": [{"name": part.name, "part": part.kind, "payload": payload} for part, payload in answers],
-        "warnings": [],
+        "warnings": list(scenario.hints),
         "sources": sources,
     }
 
 
 def _ask(part: "Part") -> dict[str, Any]:
     """Answer one part; an error says which part it is about."""
-    module, function = _ANSWERS[part.kind]
+    from gpucost.api.asking import answered
+    from gpucost.api.scenario import ASKS
+
     try:
-        result: Result = getattr(import_module(module), function)(**part.arguments)
+        result: Result = answered(ASKS[part.kind], part.arguments)[0]
     except GpuCostError as error:
         error.args = (f"{part.kind} part {part.name!r}: {error}",)
         raise
@@ -112,7 +113,7 @@ def _ask(part: "Part") -> dict[str, Any]:
 
 def _with_background(payload: dict[str, Any]) -> dict[str, Any]:
     """Add what a report shows beside a training answer: how the price came about, and what bounds the speed."""
-    from gpucost.api.throughput import roofline
+    from gpucost.api.roofline import answer as roofline
     from gpucost.catalog import open_catalog
 
     best, request = payload["options"][0], payload["request"]
@@ -120,5 +121,6 @@ def _with_background(payload: dict[str, Any]) -> dict[str, Any]:
     asked = {"gpu": best["gpu"], "day": payload["as_of"], "plain": [name for name in OPTIONS if is_plain(name)]}
     history = catalog.query(_HISTORY, "offers", parameters=asked)
     layout = {key: best["layout"][key] for key in ("tensor", "pipeline", "context", "micro_batch", "global_batch")}
-    found = roofline(best["gpu"], model=payload["workload"]["model"], gpus=best["gpus"], catalog=catalog, **layout)
+    asked = {"gpu": best["gpu"], "model": payload["workload"]["model"], "gpus": best["gpus"], **layout}
+    found = roofline(asked, catalog)
     return {**payload, "price_history": [dict(row) for row in history], "roofline": found.to_dict()}

@@ -5,7 +5,7 @@ A result is its payload: a plain, JSON-able mapping with `kind`, `schema_version
 Rendering needs the payload alone, so that a saved result renders like a fresh one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -15,6 +15,11 @@ if TYPE_CHECKING:
     from gpucost.render.document import Chart, Document
 
 
+def flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return rows without what is nested in them."""
+    return [{key: value for key, value in row.items() if not isinstance(value, (dict, list))} for row in rows]
+
+
 @dataclass(frozen=True, slots=True)
 class Result:
     """An answer: its payload and the ways to render it."""
@@ -22,6 +27,11 @@ class Result:
     payload: Mapping[str, Any]
     kind: ClassVar[str] = ""
     rows_key: ClassVar[str] = "rows"  # key of the payload that holds the main list
+
+    @property
+    def exit_code(self) -> int:
+        """The exit code that a command ends with: 0, unless the answer is that it cannot be."""
+        return 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return the payload as a plain dictionary."""
@@ -44,6 +54,44 @@ class Result:
         from gpucost.render.build import document
 
         return document(self.payload)
+
+    def explanation(self) -> "Document":
+        """Return the document that explains the figures; where there is none, the answer with all its sections."""
+        return self.document()
+
+    def explain(self) -> str:
+        """Return how the figures come about: formulas, numbers, sources."""
+        from gpucost.render.text import write
+
+        return write(self.explanation(), all_sections=True)
+
+    def written(self, format_: str, fields: str | None = None, *, explain: bool = False, lines: bool = False) -> str:
+        """Return the answer as a command writes it: table, json, csv of its main list, or md."""
+        if format_ == "json":
+            return self.to_json()
+        if format_ == "csv" and not fields:
+            return self.to_csv(lines=lines)
+        if fields:
+            from gpucost.render.rows import render_rows
+
+            names = [name.strip() for name in fields.split(",")]
+            return render_rows(self._rows(), columns=names, format_=format_, fields=fields, envelope={})
+        if format_ == "md" and explain:
+            from gpucost.render.markdown import write
+
+            return write(self.explanation())
+        return self.to_markdown() if format_ == "md" else self.explain() if explain else self.to_text()
+
+    def _rows(self) -> list[dict[str, Any]]:
+        """Return the main list without what is nested in it."""
+        return flat(self.payload.get(self.rows_key) or [])
+
+    def to_csv(self, *, lines: bool = False) -> str:
+        """Return the main list as CSV; `lines` gives a row per line of each bill, where there are bills."""
+        from gpucost.render.rows import render_rows
+
+        rows = self._rows()
+        return render_rows(rows, columns=list(rows[0]) if rows else [], format_="csv", fields=None, envelope={})
 
     def to_text(self) -> str:
         """Return what the terminal shows."""
@@ -113,3 +161,12 @@ class OptionsResult(Result):
     def lines(self) -> list[Mapping[str, Any]]:
         """The bill of the first option; its rounded lines add up to its cost."""
         return list(self.payload["options"][0]["lines"])
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [dict(row) for row in self.payload["options"]]
+
+    def to_csv(self, *, lines: bool = False) -> str:
+        """Return the options as CSV; `lines` gives a row per line of each bill."""
+        from gpucost.render.table_csv import rows_csv
+
+        return rows_csv(self.payload, lines=lines)

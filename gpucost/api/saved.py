@@ -1,10 +1,11 @@
-"""Saved answers: any payload as a result that renders itself, and the way commands write it."""
+"""Saved answers: payloads as they read after they were saved."""
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from gpucost.api.result import Result
+from gpucost.api.result import Result, flat
 
 Answered = TypeVar("Answered", bound=Mapping[str, Any])
 
@@ -17,16 +18,11 @@ def reproduced(payload: Answered) -> Answered:
     return read
 
 
-def written(payload: Mapping[str, Any], format_: str, fields: str | None, rows_key: str) -> str:
-    """Write a payload as text, JSON, CSV of its main list, or Markdown."""
-    result = Result(payload)
-    if format_ == "json":
-        return result.to_json()
-    if format_ == "csv" or fields:
-        from gpucost.render.rows import render_rows
+@dataclass(frozen=True, slots=True)
+class Listed(Result):
+    """Any payload as a result; `listed` is the key of its main list."""
 
-        rows = list(payload.get(rows_key) or [])
-        flat = [{key: value for key, value in row.items() if not isinstance(value, (dict, list))} for row in rows]
-        names = [name.strip() for name in fields.split(",")] if fields else list(flat[0]) if flat else []
-        return render_rows(flat, columns=names, format_=format_, fields=fields, envelope={})
-    return result.to_markdown() if format_ == "md" else result.to_text()
+    listed: str = "rows"
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return flat(self.payload.get(self.listed) or [])

@@ -1,99 +1,26 @@
 """Scenario files: the workloads, supply and plans of a report, as TOML with comments.
 
-One table of fields per part drives validation, the JSON schema, the commented example and the docs. Each part takes
-what the command of the same question takes, with underscores.
+Each part takes the arguments of the question that it asks, from the one table that commands and library read too.
 """
 
+import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import Any
 
+from gpucost.arguments import QUESTIONS, Argument, flag_of, read, renamed
+from gpucost.arguments import kinds as k
+from gpucost.arguments.table import FILTERS, STRICT
 from gpucost.errors import UsageError
 
-if TYPE_CHECKING:
-    from pydantic import BaseModel, ValidationError
-
-Kind = Literal["text", "quantity", "integer", "number", "flag", "table", "texts"]
-FORMAT_VERSION = 1
-
-
-class Field(NamedTuple):
-    """One key of a part: what it takes, what it means, and an example; required keys come without a default."""
-
-    name: str
-    kind: Kind
-    description: str
-    example: Any = None
-    required: bool = False
-
-
-def _name(example: str) -> Field:
-    return Field("name", "text", "What the report calls this part.", example, True)
-
-
-_FILTERS = (
-    Field("gpu", "text", "GPU or family, such as h100.", "h100"),
-    Field("provider", "text", "Provider or comma-separated providers.", "lambda"),
-    Field("region", "text", "Region.", "us-east"),
-    Field("option", "text", "Purchase option, such as on_demand, spot, reserved.", "on_demand"),
-    Field("max_age", "quantity", "Leave out prices older than this.", "180d"),
-    Field("strict_prices", "flag", "Leave out prices that are old for their kind.", False),
-)
-TRAINING = (
-    _name("Pretrain 8B"),
-    Field("model", "text", "Preset, size such as 8b, or path to a config.json.", "8b", True),
-    Field("tokens", "quantity", "Tokens of one epoch.", "100b", True),
-    Field("epochs", "number", "Passes over the tokens.", 1),
-    Field("gpus", "integer", "Take exactly this many accelerators.", 64),
-    Field("deadline", "quantity", "Longest run, or none.", "30d"),
-    Field("sequence", "quantity", "Tokens per sequence.", 8192),
-    Field("global_batch", "integer", "Sequences per step.", 512),
-    Field("precision", "text", "bf16, fp16, fp8 …", "bf16"),
-    Field("method", "text", "full, lora or qlora.", "full"),
-    Field("lora_rank", "integer", "Rank of the adapters.", 16),
-    Field("evaluation", "quantity", "Hours beside the steps (evaluations, stalls), as a share of them.", "20%"),
-    Field("experiments", "quantity", "Trial runs before the run, as a share of it.", "0%"),
-    Field("optimize", "text", "What to rank by: cost, time, pareto, carbon.", "cost"),
-    Field("commitment", "text", "full: a run pays for its whole term; used: for its hours.", "full"),
-    Field("pool", "text", "TOML file with your own accelerators; they enter as offers.", "pool.toml"),
-    Field("top", "integer", "Options to show; 0 shows all.", 20),
-    *_FILTERS,
-)
-SERVING = (
-    _name("Chat assistant"),
-    Field("model", "text", "Preset, size such as 70b, or path to a config.json.", "70b", True),
-    Field("prompt", "quantity", "Input tokens per request, a number or a named distribution.", 1000),
-    Field("output", "quantity", "Output tokens per request.", 250),
-    Field("requests_per_s", "number", "Mean load.", 5),
-    Field("tokens_per_month", "quantity", "Mean load, in place of requests per second.", "5b"),
-    Field("ttft", "quantity", "Target of the time to the first token.", "2s"),
-    Field("tpot", "quantity", "Target of the time per output token.", "50ms"),
-    Field("precision", "text", "bf16, fp8, int4 …", "fp8"),
-    Field("utilisation", "quantity", "Mean share of the capacity that is used.", "60%"),
-    Field("replicas", "integer", "Take exactly this many replicas.", 2),
-    Field("top", "integer", "Options to show; 0 shows all.", 20),
-    *_FILTERS,
-)
-OWNERSHIP = (
-    _name("64 H100: rent or buy"),
-    Field("gpu", "text", "GPU, named exactly.", "h100-sxm", True),
-    Field("gpus", "integer", "GPUs in the cluster.", 64, True),
-    Field("utilisation", "quantity", "Share of the owned hours that jobs hold.", "70%"),
-    Field("years", "number", "Length of the comparison.", 4),
-    Field("rent", "quantity", "Rental price per GPU-hour; else the market's.", 2.35),
-    Field("provider", "text", "Provider whose price is compared.", "lambda"),
-    Field("wacc", "quantity", "Cost of capital, effective, a year.", "10%"),
-    Field("plan", "table", "Any input by name; `gpucost tco --explain` lists them.", {"electricity_usd_per_kwh": 0.08}),
-)
-MIX = (
-    _name("Capacity 2027 to 2029"),
-    Field("demand", "text", "CSV with month and gpus, beside the scenario.", "demand.csv", True),
-    Field("gpu", "text", "GPU, named exactly.", "h100-sxm", True),
-    Field("plan", "table", "Any input by name.", {}),
-)
-PARTS: dict[str, tuple[Field, ...]] = {"training": TRAINING, "serving": SERVING, "ownership": OWNERSHIP, "mix": MIX}
+NAME = Argument("name", k.name(), "What the report calls this part.", required=True)
+# kind of a part -> the question that it asks
+ASKS = {"training": "estimate", "serving": "inference", "ownership": "tco", "mix": "mix"}
+PARTS = {
+    kind: (NAME, *(item for item in QUESTIONS[question].arguments if not item.library_only))
+    for kind, question in ASKS.items()
+}
 TITLES = {
     "training": "Training runs: what they cost, on every offer.",
     "serving": "Serving: cost per million tokens, and self-host against API.",
@@ -101,11 +28,13 @@ TITLES = {
     "mix": "The cheapest mix of owned, reserved and rented capacity for a demand curve.",
 }
 TOP = (
-    Field("name", "text", "Title of the report.", "Plan for the next year"),
-    Field("description", "text", "What the reader should know first.", "Budget for the board."),
-    Field("as_of", "text", "Day whose prices count, as a text or a date; else today's.", "2026-11-20"),
+    Argument("name", k.name(), "Title of the report.", example="Plan for the next year"),
+    Argument("description", k.name(), "What the reader should know first.", example="Budget for the board."),
+    Argument("as_of", k.DATE, "Day whose prices count, as a text or a date.", usual="today", example="2026-11-20"),
 )
-SUPPLY = _FILTERS
+SUPPLY = (*FILTERS, STRICT)
+_EXAMPLES = {"training": "Pretrain 8B", "serving": "Chat assistant", "ownership": "64 H100", "mix": "Capacity"}
+_NEEDED = {"ownership": ("gpu", "gpus")}  # what a part must say though the question itself can do without
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +54,7 @@ class Scenario:
     description: str
     parts: tuple[Part, ...]
     request: Mapping[str, Any]  # the file's content, for the record
+    hints: tuple[str, ...] = ()  # about keys of former versions
 
 
 def read_scenario(path: str | Path) -> Scenario:
@@ -144,29 +74,76 @@ def read_scenario(path: str | Path) -> Scenario:
 
 
 def make_scenario(content: Mapping[str, Any], where: str = "scenario", folder: Path | None = None) -> Scenario:
-    """Check a scenario's content; files that it names are looked for in `folder`."""
-    from pydantic import ValidationError
-
+    """Check a scenario's content, every value of it; files that it names are looked for in `folder`."""
     plain = _plain(content)
     try:
-        model().model_validate(plain)
-    except ValidationError as error:
-        raise UsageError(f"{where}: {_sentence(error)}") from None
-    supply = dict(plain.get("supply", {}))
-    as_of = {"as_of": plain["as_of"]} if plain.get("as_of") else {}
-    parts = []
-    for kind, fields in PARTS.items():
-        known = {field.name for field in fields}
-        for entry in plain.get(kind, ()):
-            arguments = {**as_of, **{key: value for key, value in supply.items() if key in known}, **entry}
-            arguments.pop("name")
-            parts.append(Part(kind, entry["name"], _with_paths(arguments, folder)))
+        parts, hints = _parts(plain, folder)
+    except UsageError as error:
+        raise UsageError(f"{where}: {error}") from None
+    name, text = str(plain.get("name") or "Scenario"), str(plain.get("description") or "")
+    return Scenario(name, text, tuple(parts), plain, tuple(hints))
+
+
+def _parts(plain: Mapping[str, Any], folder: Path | None) -> tuple[list[Part], list[str]]:
+    _known("", plain, [*(item.name for item in TOP), *PARTS, "supply"])
+    _values("", {name: plain[name] for name in plain if name not in (*PARTS, "supply")}, TOP)
+    supply = dict(plain.get("supply") or {})
+    _known("supply", supply, [item.name for item in SUPPLY])
+    _values("supply", supply, SUPPLY)
+    dated = {"as_of": plain["as_of"]} if plain.get("as_of") else {}
+    parts, hints = [], []
+    for kind, arguments in PARTS.items():
+        entries = plain.get(kind, [])
+        if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
+            raise UsageError(f"{kind}: write [[{kind}]], once for each part.")
+        for number, entry in enumerate(entries, 1):
+            shared = {key: value for key, value in supply.items() if key in {item.name for item in arguments}}
+            part, found = _part(kind, f"{kind}[{number}]", {**dated, **shared}, entry, folder)
+            parts.append(part)
+            hints += found
     if not parts:
-        raise UsageError(f"{where}: nothing to answer. Add a part: {', '.join(f'[[{kind}]]' for kind in PARTS)}.")
-    twice = {part.name for part in parts if [other.name for other in parts].count(part.name) > 1}
-    if twice:
-        raise UsageError(f"{where}: two parts are called {sorted(twice)[0]!r}. Give each its own name.")
-    return Scenario(str(plain.get("name") or "Scenario"), str(plain.get("description") or ""), tuple(parts), plain)
+        raise UsageError(f"nothing to answer. Add a part: {', '.join(f'[[{kind}]]' for kind in PARTS)}.")
+    if twice := {part.name for part in parts if [other.name for other in parts].count(part.name) > 1}:
+        raise UsageError(f"two parts are called {sorted(twice)[0]!r}. Give each its own name.")
+    return parts, hints
+
+
+def _part(
+    kind: str, where: str, shared: Mapping[str, Any], entry: Mapping[str, Any], folder: Path | None
+) -> tuple[Part, list[str]]:
+    """Check one part; every value is read as the question reads it, and refused in the same sentence."""
+    question, arguments = ASKS[kind], PARTS[kind]
+    old = [name for item in arguments for name in item.old]
+    _known(where, entry, [item.name for item in arguments], old)
+    given, hints = renamed(question, {key: value for key, value in entry.items() if key != "name"})
+    for item in arguments:
+        needed = item.required or item.name in _NEEDED.get(kind, ())
+        if needed and {**shared, **given, **entry}.get(item.name) is None:
+            raise UsageError(f"{where}.{item.name}: this key is required. {item.help}")
+    name = _values(where, {"name": entry["name"]}, arguments)["name"]
+    try:
+        read(question, {**shared, **given})
+    except UsageError as error:
+        raise UsageError(f"{where}.{_key_of(str(error), given)}{error}") from None
+    return Part(kind, name, _with_paths({**shared, **given}, folder)), [f"{where}: {hint}" for hint in hints]
+
+
+def _key_of(sentence: str, given: Mapping[str, Any]) -> str:
+    """Return the key that a sentence about an option speaks of, before the sentence itself."""
+    return next((f"{name}: " for name in given if sentence.startswith(f"{flag_of(name)}:")), "")
+
+
+def _known(where: str, entry: Mapping[str, Any], names: Sequence[str], old: Sequence[str] = ()) -> None:
+    for key in entry:
+        if key not in names and key not in old:
+            near = difflib.get_close_matches(key, names, n=2, cutoff=0.5)
+            hint = f"Did you mean {' or '.join(near)}?" if near else f"Keys: {', '.join(names)}."
+            raise UsageError(f"{f'{where}.' if where else ''}{key}: no such key. {hint}")
+
+
+def _values(where: str, entry: Mapping[str, Any], arguments: Sequence[Argument]) -> dict[str, Any]:
+    kinds = {item.name: item.kind for item in arguments}
+    return {key: kinds[key].read(value, f"{f'{where}.' if where else ''}{key}") for key, value in entry.items()}
 
 
 def _plain(value: Any) -> Any:
@@ -180,87 +157,48 @@ def _plain(value: Any) -> Any:
 
 def _with_paths(arguments: dict[str, Any], folder: Path | None) -> dict[str, Any]:
     """Let file names be relative to the scenario."""
-    for key in ("model", "pool", "demand"):
+    for key in ("model", "pool", "demand", "lengths", "profile", "plan", "rent_curve"):
         value = arguments.get(key)
         if folder is not None and isinstance(value, str) and value.endswith((".json", ".toml", ".csv")):
             arguments[key] = str(folder / value)
     return arguments
 
 
-@cache
-def model() -> "type[BaseModel]":
-    """Build the pydantic model of a scenario file."""
-    from pydantic import ConfigDict, create_model
-    from pydantic import Field as pydantic_field
-
-    config = ConfigDict(extra="forbid", strict=True)
-    parts: dict[str, Any] = {}
-    for kind, fields in {**PARTS, "supply": SUPPLY}.items():
-        part = create_model(
-            f"{kind.capitalize()}",
-            __config__=config,
-            __doc__=TITLES.get(kind, "Filters for every part."),
-            **_fields(fields),
-        )
-        if kind == "supply":
-            parts[kind] = (
-                part | None,
-                pydantic_field(None, description="Filters for every part that does not set its own."),
-            )
-        else:
-            parts[kind] = (list[part], pydantic_field(default_factory=list, description=TITLES[kind]))  # type: ignore[valid-type]
-    made: type[BaseModel] = create_model("Scenario", __config__=config, **_fields(TOP), **parts)
-    return made
-
-
-def _fields(fields: Sequence[Field]) -> dict[str, Any]:
-    from pydantic import Field as pydantic_field
-
-    kinds: dict[str, Any] = {
-        "text": str,
-        "quantity": str | int | float,
-        "integer": int,
-        "number": int | float,
-        "flag": bool,
-        "table": dict[str, Any],
-        "texts": list[str],
-    }
-    made = {}
-    for field in fields:
-        kind = kinds[field.kind] if field.required else kinds[field.kind] | None
-        default = ... if field.required else None
-        made[field.name] = (kind, pydantic_field(default, description=field.description, examples=[field.example]))
-    return made
-
-
-def _sentence(error: "ValidationError") -> str:
-    """Say what the first error is, where, and what would do."""
-    import difflib
-
-    first = min(error.errors(), key=lambda entry: entry["type"] != "extra_forbidden")  # a misspelt key explains more
-    place = [str(part) if isinstance(part, str) else f"[{part + 1}]" for part in first["loc"]]
-    where = ".".join(place).replace(".[", "[")
-    more = f" ({error.error_count() - 1} more)" if error.error_count() > 1 else ""
-    if first["type"] == "extra_forbidden":
-        kind = place[0] if len(place) > 1 else ""
-        known = [field.name for field in ({**PARTS, "supply": SUPPLY}.get(kind) or TOP)]
-        known += [] if kind else [*PARTS, "supply"]
-        near = difflib.get_close_matches(place[-1], known, n=2, cutoff=0.5)
-        hint = f"Did you mean {' or '.join(near)}?" if near else f"Keys: {', '.join(known)}."
-        return f"{where}: no such key. {hint}{more}"
-    if first["type"] == "missing":
-        return f"{where}: this key is required.{more}"
-    return f"{where}: {first['msg'][0].lower()}{first['msg'][1:]}, found {first['input']!r}.{more}"
-
-
 def json_schema() -> dict[str, Any]:
     """Return the JSON schema of a scenario file, for editors."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **model().model_json_schema()}
+    parts = {
+        kind: {"type": "array", "description": TITLES[kind], "items": _object(arguments, _NEEDED.get(kind, ()))}
+        for kind, arguments in PARTS.items()
+    }
+    top = _object(TOP)
+    supply = {**_object(SUPPLY), "description": "Filters for every part that does not set its own."}
+    top = _object(TOP)
+    top["properties"] |= {"supply": supply, **parts}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Scenario", **top}
+
+
+def _object(arguments: Sequence[Argument], needed: Sequence[str] = ()) -> dict[str, Any]:
+    required = [item.name for item in arguments if item.required or item.name in needed]
+    old = {name: {"deprecated": True, "description": f"Now {item.name}."} for item in arguments for name in item.old}
+    shown = {item.name: _property(item) for item in arguments}
+    return {"type": "object", "properties": {**old, **shown}, "required": required, "additionalProperties": False}
+
+
+def _property(item: Argument) -> dict[str, Any]:
+    types = list(item.kind.json)
+    found: dict[str, Any] = {"type": types[0] if len(types) == 1 else types, "description": item.help}
+    if item.kind.choices:
+        found["enum"] = list(item.kind.choices)
+    if item.default is not None:
+        found["default"] = item.default
+    if item.example is not None:
+        found["examples"] = [item.example]
+    return found
 
 
 _SHOWN = {
     "training": {"model", "tokens", "deadline", "gpu", "option"},
-    "serving": {"model", "prompt", "output", "requests_per_s", "gpu"},
+    "serving": {"model", "prompt_tokens", "output_tokens", "requests_per_s", "gpu"},
     "ownership": {"gpu", "gpus", "utilisation", "years", "wacc"},
 }
 
@@ -273,21 +211,22 @@ def example() -> str:
         "# `gpucost schema scenario` prints the JSON schema that editors use.",
         "",
     ]
-    lines += [line for field in TOP for line in _key(field, field.name == "name")]
+    lines += [line for item in TOP for line in _key(item, item.name == "name")]
     lines += ["", "# Filters for every part that does not set its own.", "[supply]"]
-    lines += [line for field in SUPPLY for line in _key(field, False)]
-    for kind, fields in PARTS.items():
+    lines += [line for item in SUPPLY for line in _key(item, False)]
+    for kind, arguments in PARTS.items():
         shown = _SHOWN.get(kind)
         lines += ["", f"# {TITLES[kind]} Repeat the block for more.", f"{'' if shown else '# '}[[{kind}]]"]
-        lines += [
-            line for field in fields for line in _key(field, bool(shown) and field.name in {"name", *(shown or ())})
-        ]
+        named = (arguments[0]._replace(example=_EXAMPLES[kind]), *arguments[1:])
+        lines += [line for item in named for line in _key(item, bool(shown) and item.name in {"name", *(shown or ())})]
     return "\n".join(lines) + "\n"
 
 
-def _key(field: Field, shown: bool) -> list[str]:
-    text = f"{field.name} = {_toml(field.example)}"
-    return [f"{'' if shown else '# '}{text:<40}  # {field.description}"]
+def _key(item: Argument, shown: bool) -> list[str]:
+    value = item.example if item.example is not None else item.default
+    meaning = item.help + (f" One of {', '.join(item.kind.choices)}." if item.kind.choices else "")
+    text = f"{item.name} = {_toml('' if value is None else value)}"
+    return [f"{'' if shown else '# '}{text:<40}  # {meaning}"]
 
 
 def _toml(value: Any) -> str:

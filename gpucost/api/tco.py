@@ -11,6 +11,7 @@ from gpucost.errors import UsageError
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
     from gpucost.ownership.plan import PlanFile
+    from gpucost.render.document import Document
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +31,11 @@ class TcoResult(Result):
         """Every input with value, range, status and source."""
         return list(self.payload["assumptions"])
 
-    def explain(self) -> str:
-        """Return every formula with its numbers, and the inputs with their sources."""
+    def explanation(self) -> "Document":
+        """Return the document with every formula and its numbers, and the inputs with their sources."""
         from gpucost.render.tco_explain import document
-        from gpucost.render.text import write
 
-        return write(document(self.payload), all_sections=True)
+        return document(self.payload)
 
     def to_plan(self) -> str:
         """Return the effective inputs as a plan file; reading it back gives the same answer."""
@@ -44,70 +44,54 @@ class TcoResult(Result):
         return write_plan(self.payload["assumptions"], self.payload["settings"], self.payload["model"]["tables"])
 
 
-def tco(
-    gpu: str | None = None,
-    gpus: int | None = None,
-    *,
-    utilisation: float | str | None = None,
-    years: float | None = None,
-    rent: float | str | None = None,
-    provider: str | None = None,
-    plan: "str | Mapping[str, Any] | None" = None,
-    wacc: float | str | None = None,
-    as_of: str | None = None,
-    catalog: "Catalog | None" = None,
-    **inputs: Any,
-) -> TcoResult:
-    """Compare owning a cluster with renting the same productive hours.
+def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> TcoResult:
+    """Answer from arguments as they were given."""
+    from gpucost.ownership.answer import answer as compared
 
-    `plan` is a TOML file or a mapping; any input of the plan may also be given by name (`tco(..., pue_ratio=1.2)`), and
-    so may region, option, rent_path, rent_curve, draws, seed, currency … A catalog that is already open is reused.
-    """
-    from gpucost.ownership.answer import answer
-
-    catalog = catalog or catalog_on(as_of)
-    special, flags, request = asked(
-        gpu=gpu, gpus=gpus, utilisation=utilisation, years=years, rent=rent, provider=provider, wacc=wacc, **inputs
-    )
-    file = read(catalog, plan)
+    special, flags = asked("tco", given)
+    catalog = catalog or catalog_on(special.pop("as_of", None), special.pop("known_as_of", None))
+    file = plan_of(catalog, given.get("plan"))
     flags = {**flags, **workload_flags(catalog, file, flags, special)}
-    if isinstance(plan, str):
-        request["plan"] = plan
+    request = {name: value for name, value in given.items() if name != "plan" or isinstance(value, str)}
     for name in ("gpus", "gpu"):
         if name not in request and (found := flags.get(name) or file.given.get(name) or file.special.get(name)):
             said = getattr(found, "value", found)
             request[name] = int(said) if isinstance(said, float) else said
-    return TcoResult(answer(catalog, file, flags, special, request))
+    return TcoResult(compared(catalog, file, flags, special, request))
 
 
-def catalog_on(as_of: str | None) -> "Catalog":
+def catalog_on(as_of: str | None, known_as_of: str | None = None) -> "Catalog":
     """Open the catalog as of a day; the same one again while day, folder and settings stay."""
     import os
     from datetime import date
 
     settings = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("GPUCOST_")))
-    return _opened(as_of, date.today().isoformat(), os.getcwd(), settings)
+    return _opened(as_of, known_as_of, date.today().isoformat(), os.getcwd(), settings)
 
 
 @lru_cache(maxsize=4)
-def _opened(as_of: str | None, *_: Any) -> "Catalog":
+def _opened(as_of: str | None, known_as_of: str | None, *_: Any) -> "Catalog":
     from gpucost.catalog import open_catalog
 
-    return open_catalog(as_of)
+    return open_catalog(as_of, known_as_of)
 
 
-def asked(**wanted: Any) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
-    """Sort what was asked into special names and inputs; the request keeps both as they were given."""
+def asked(question: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Sort what was asked into special names, dates among them, and inputs of the plan; each may be said once."""
+    from gpucost.arguments import by_field, read
     from gpucost.ownership.plan import SPECIAL
 
-    request = {name: value for name, value in wanted.items() if value is not None}
-    renamed = {"rent": "rent_usd_per_gpu_hour", "wacc": "wacc_fraction", "utilisation": "utilisation_fraction"}
-    named = {renamed.get(name, name): value for name, value in request.items()}
-    special = {name: value for name, value in named.items() if name in SPECIAL}
-    return special, {name: value for name, value in named.items() if name not in SPECIAL}, request
+    named = by_field(question, read(question, given, complete=False))
+    named.pop("plan", None)
+    inputs = named.pop("set", {})
+    if twice := sorted(set(inputs) & set(named)):
+        raise UsageError(f"{twice[0]} is given twice: as an argument and by --set. Keep one.")
+    named |= inputs
+    special = {name: value for name, value in named.items() if name in SPECIAL or name in ("as_of", "known_as_of")}
+    return special, {name: value for name, value in named.items() if name not in special}
 
 
-def read(catalog: "Catalog", plan: "str | Mapping[str, Any] | None") -> "PlanFile":
+def plan_of(catalog: "Catalog", plan: "str | Mapping[str, Any] | None") -> "PlanFile":
     """Read a plan from a file or a mapping."""
     from gpucost.ownership.assemble import registry_of
     from gpucost.ownership.plan import PlanFile, plan_from_mapping, read_plan

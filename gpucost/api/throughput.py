@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     import pandas
 
     from gpucost.answers.common import Frame
-    from gpucost.answers.speed import Throughput, Timed
+    from gpucost.answers.speed import Timed
     from gpucost.catalog import Catalog
-    from gpucost.speed.workload import Layouts, Timings
+    from gpucost.speed.workload import Layouts, Timings, Wanted
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,71 +75,27 @@ class ThroughputTable:
         return frame
 
 
-def throughput(
-    model: Any, gpu: Any, gpus: Any, *, catalog: "Catalog | None" = None, as_of: str | None = None, **layout: Any
-) -> "ThroughputResult | ThroughputTable":
-    """Return the speed of training `model` on `gpus` accelerators of a kind.
-
-    Single values give one result: the layout as given, or the fastest one where no degree is given; a layout that
-    cannot exist raises. Any argument may be a column (a list or an array) instead: the answer then has a row per
-    case, and a reason code where a case cannot exist.
-
-    Takes what the command takes: tensor, pipeline, context, expert, data, sharding, micro_batch, virtual_stages,
-    global_batch, sequence, recompute, precision, method, lora_rank, software, software_year, system, flash.
-    """
+def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> ThroughputResult | ThroughputTable:
+    """Answer from arguments as they were given: one result, or columns where any argument is a column."""
+    from gpucost.api.asking import catalog_of
+    from gpucost.arguments import read
     from gpucost.speed import workload as speed
-
-    if catalog is None:
-        from gpucost.catalog import open_catalog
-
-        catalog = open_catalog(as_of)
-    wanted = speed.Wanted(model=model, gpu=gpu, gpus=gpus, **layout)
-    if wanted.scalar:
-        return ThroughputResult(payload(catalog, wanted))
-    return ThroughputTable(*speed.columns_answer(catalog, wanted))
-
-
-@dataclass(frozen=True, slots=True)
-class RooflineResult(Result):
-    """An operation or a step under its roofs."""
-
-    kind: ClassVar[str] = "roofline"
-    rows_key: ClassVar[str] = "points"
-
-
-def roofline(
-    gpu: str, *, model: str | None = None, gpus: float = 1.0, system: str | None = None, precision: str | None = None,
-    matmul: str | None = None, attention: str | None = None, copy: str | None = None, all_reduce: str | None = None,
-    catalog: "Catalog | None" = None, as_of: str | None = None, **layout: Any,
-) -> RooflineResult:  # fmt: skip
-    """Return what bounds one operation (matmul, attention, copy, all_reduce) or each part of a step of `model`."""
-    from gpucost.speed import roofline as roofs
-    from gpucost.speed import workload as speed
-
-    if catalog is None:
-        from gpucost.catalog import open_catalog
-
-        catalog = open_catalog(as_of)
-    work = {"matmul": matmul, "attention": attention, "copy": copy, "all_reduce": all_reduce}
-    request = {"gpu": gpu, "model": model, "gpus": gpus, "system": system, "precision": precision, **work, **layout}
-    if model is None:
-        answer = roofs.one_operation(catalog, gpu, system, gpus, precision, **work)
-    else:
-        wanted = speed.Wanted(model=model, gpu=gpu, gpus=gpus, system=system, precision=precision, **layout)
-        answer = roofs.whole_step(catalog, wanted)
-    frame = framed(catalog, request)
-    return RooflineResult({"kind": "roofline", **frame, **answer, "warnings": [], "sources": {}})
-
-
-def payload(catalog: "Catalog", wanted: Any) -> "Throughput":
-    """Return the answer to one question with what every answer carries."""
-    from dataclasses import asdict
-
     from gpucost.speed.answer import single
 
-    answer = single(catalog, wanted)
-    frame = framed(catalog, asdict(wanted))
-    return {"kind": "throughput", **frame, **answer, "warnings": warnings_of(answer), "sources": {}}
+    values = read("throughput", given)
+    opened, wanted = catalog_of(values, catalog), wanted_of(values)
+    if not wanted.scalar:
+        return ThroughputTable(*speed.columns_answer(opened, wanted))
+    timed = single(opened, wanted)
+    shown = {"kind": "throughput", **framed(opened, values), **timed, "warnings": warnings_of(timed), "sources": {}}
+    return ThroughputResult(shown)
+
+
+def wanted_of(values: Mapping[str, Any]) -> "Wanted":
+    """Return the layout that read arguments ask for."""
+    from gpucost.speed import workload as speed
+
+    return speed.Wanted(**{name: values[name] for name in speed.Wanted.__dataclass_fields__})
 
 
 def warnings_of(answer: "Timed") -> list[str]:

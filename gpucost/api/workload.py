@@ -17,9 +17,7 @@ def serving_speed(catalog: "Catalog", asked: Mapping[str, Any]) -> "tuple[Given,
     from gpucost.ownership.plan import Given
     from gpucost.serving.run import infer, request_of
 
-    lengths = {
-        name: asked[key] for name, key in (("prompt", "prompt_tokens"), ("output", "output_tokens")) if key in asked
-    }
+    lengths = {name: asked[name] for name in ("prompt_tokens", "output_tokens") if name in asked}
     best = infer(request_of(catalog, str(asked["model"]), gpu=str(asked["gpu"]), **lengths), catalog)["options"][0]
     speed, factors = float(best["tokens_per_s_per_gpu"]), cast(dict[str, float], best["factors"])
     text = f"{asked['model']} on {best['gpu']} × {factors['replica_gpus']:g}, {best['precision']}, {best['engine']}"

@@ -1,6 +1,5 @@
 """From a claim to its verdict: read it, run the checks that it allows, say what would be true."""
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -8,19 +7,18 @@ import numpy as np
 
 from gpucost.answers.checks import Audit
 from gpucost.answers.common import frame
+from gpucost.arguments import by_field, read
 from gpucost.claims import memory, ownership, serving, training
 from gpucost.claims.checks import Check, worst
 from gpucost.errors import UsageError
-from gpucost.physics.columns import METHODS, PRECISIONS, VALUE_BYTES, code_of
+from gpucost.physics.columns import PRECISIONS, VALUE_BYTES, code_of
 from gpucost.physics.hardware import half_precision
 from gpucost.types import Accelerator
-from gpucost.units import HOURS_PER_DAY, parse_count, parse_days, parse_fraction, parse_usd
+from gpucost.units import HOURS_PER_DAY
 from gpucost.workloads.training import Sizes, Workload, make_workload, sizes
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
-
-FITS = ("training", "serving")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,64 +49,13 @@ class Claim:
 
 
 def make_claim(**said: Any) -> Claim:
-    """Read a claim from human quantities; takes the names of `READERS`, None stands for not said."""
-    given = {name: value for name, value in said.items() if value is not None}
-    unknown = sorted(set(given) - set(READERS))
-    if unknown:
-        raise UsageError(f"audit takes no {unknown[0]!r}. It takes {', '.join(sorted(READERS))}.")
-    return Claim(**{READERS[name][0]: READERS[name][1](value) for name, value in given.items()})
-
-
-def _fits(value: str) -> str:
-    if value not in FITS:
-        raise UsageError(f"--fits: unknown {value!r}. Choose one of {', '.join(FITS)}.")
-    return value
-
-
-def _count(flag: str) -> Callable[[Any], float]:
-    return lambda value: parse_count(value, flag)
-
-
-def _tokens(value: Any) -> float:
-    tokens = parse_count(value, "--tokens")
-    if tokens < 1:
-        raise UsageError(f"--tokens: {value!r} is less than one token. Write a count such as 100b or 15t.")
-    return tokens
-
-
-def _whole(flag: str) -> Callable[[Any], int]:
-    return lambda value: int(parse_count(value, flag))
-
-
-def _usd(flag: str) -> Callable[[Any], float]:
-    return lambda value: parse_usd(value, flag)
-
-
-# argument -> field of the claim and how it is read
-READERS: dict[str, tuple[str, Callable[[Any], Any]]] = {
-    "model": ("model", str),
-    "tokens": ("tokens", _tokens),
-    "gpu": ("gpu", str),
-    "gpus": ("gpus", _whole("--gpus")),
-    "days": ("days", lambda value: parse_days(value, "--days")),
-    "hours": ("days", lambda value: parse_count(value, "--hours") / HOURS_PER_DAY),
-    "gpu_hours": ("gpu_hours", _count("--gpu-hours")),
-    "cost": ("cost_usd", _usd("--cost")),
-    "precision": ("precision", str),
-    "method": ("method", lambda value: METHODS[code_of(str(value), METHODS, "--method")]),
-    "sequence": ("sequence_tokens", _whole("--sequence")),
-    "fits": ("fits", _fits),
-    "weights_gb": ("weights_gb", _count("--weights-gb")),
-    "training_gb": ("training_gb", _count("--training-gb")),
-    "tokens_per_s": ("decode_tokens_per_s", _count("--tokens-per-s")),
-    "batch": ("batch", _whole("--batch")),
-    "buy": ("buy_usd", _usd("--buy")),
-    "rent_monthly": ("rent_usd_per_month", _usd("--rent-monthly")),
-    "own_monthly": ("own_usd_per_month", _usd("--own-monthly")),
-    "payback_months": ("payback_months", _count("--payback-months")),
-    "hours_per_month": ("gpu_hours_per_month", _count("--hours-per-month")),
-    "discount": ("discount_fraction", lambda value: parse_fraction(value, "--discount")),
-}
+    """Read a claim from human quantities; takes the arguments of the question `audit`, None stands for not said."""
+    values = by_field("audit", read("audit", said))
+    hours = values.pop("hours")
+    if hours is not None:
+        values["days"] = hours / HOURS_PER_DAY
+    del values["as_of"], values["known_as_of"]
+    return Claim(**values)
 
 
 def audit(claim: Claim, catalog: "Catalog") -> Audit:

@@ -13,19 +13,23 @@ from gpucost.errors import GpuCostError
 # A command builds what it needs and ends: a search for garbage cycles after every 700 objects only delays it.
 COLLECT_AFTER = (100_000, 20, 50)
 
+_ASK = "gpucost.cli.question"  # builds the command of any question
 # command -> (module with an attribute `command`, one line of help)
 COMMANDS: dict[str, tuple[str, str]] = {
-    "estimate": ("gpucost.cli.estimate", "What a training run costs, on every offer, with a range."),
-    "inference": ("gpucost.cli.inference", "What serving a model costs per million tokens, and self-host against API."),
-    "tco": ("gpucost.cli.tco", "Rent, reserve or buy: cash flows, NPV and break-even."),
-    "mix": ("gpucost.cli.mix", "The cheapest mix of owned, reserved, on-demand and spot capacity for a demand curve."),
-    "fit": ("gpucost.cli.fit", "Does a model fit a GPU, on how many, and what is the smallest change that helps."),
-    "throughput": ("gpucost.cli.throughput", "Step time, tokens per second and MFU of a layout, or the best layouts."),
+    "estimate": (_ASK, "What a training run costs, on every offer, with a range."),
+    "inference": (_ASK, "What serving a model costs per million tokens, and self-host against API."),
+    "tco": (_ASK, "Rent, reserve or buy: cash flows, NPV and break-even."),
+    "mix": (
+        _ASK,
+        "The cheapest mix of owned, reserved, on-demand and spot capacity for a demand curve.",
+    ),
+    "fit": (_ASK, "Does a model fit a GPU, on how many, and what is the smallest change that helps."),
+    "throughput": (_ASK, "Step time, tokens per second and MFU of a layout, or the best layouts."),
     "roofline": (
-        "gpucost.cli.roofline",
+        _ASK,
         "What bounds one operation or a whole step: compute, bandwidth, network or host.",
     ),
-    "audit": ("gpucost.cli.audit", "Is a claim about time, cost, memory or break-even possible?"),
+    "audit": (_ASK, "Is a claim about time, cost, memory or break-even possible?"),
     "compare": ("gpucost.cli.compare", "Explain the difference between two saved results."),
     "rerun": ("gpucost.cli.rerun", "Reproduce a saved result from the facts that it embeds."),
     "report": ("gpucost.cli.report", "Build an Excel, HTML, Markdown or JSON report from a scenario file."),
@@ -55,7 +59,8 @@ class LazyGroup(click.Group):
         """Import the module of one command."""
         if cmd_name not in COMMANDS:
             return None
-        loaded = import_module(COMMANDS[cmd_name][0]).command
+        module = import_module(COMMANDS[cmd_name][0])
+        loaded = module.command_of(cmd_name) if hasattr(module, "command_of") else module.command
         assert isinstance(loaded, click.Command)
         return loaded
 

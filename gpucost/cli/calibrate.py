@@ -2,7 +2,7 @@
 
 import click
 
-from gpucost.cli.options import emit_rows, emit_text, envelope, output_options
+from gpucost.cli.options import Output, envelope, output_options
 
 COLUMNS = ("name", "value", "prior:2", "unit:4", "kind:5", "rows_used:6", "meaning:3")
 
@@ -18,7 +18,7 @@ COLUMNS = ("name", "value", "prior:2", "unit:4", "kind:5", "rows_used:6", "meani
     help="Your own runs, in the columns of models/measurements/training.csv or serving.csv.",
 )
 @output_options
-def command(kind: str, measurements: str | None, format_: str, fields: str | None, output: str | None) -> None:
+def command(out: Output, kind: str, measurements: str | None) -> None:
     """Fit the efficiencies of training or serving to measurements, and the ranges to what held-out sources leave.
 
     Without FILE the shipped measurements are fitted again (minutes). With FILE your own runs are fitted on top
@@ -40,15 +40,7 @@ def command(kind: str, measurements: str | None, format_: str, fields: str | Non
         _, rows = fitted.fit_shipped(catalog, kind)
     else:
         _, rows = fitted.fit_own(catalog, kind, read_file(measurements))
-    if format_ == "csv" and not fields:
-        emit_text(as_csv(rows), output)
+    if out.format == "csv" and not out.fields:
+        out.text(as_csv(rows))
         return
-    emit_rows(
-        rows,
-        columns=COLUMNS,
-        format_=format_,
-        fields=fields,
-        output=output,
-        envelope=envelope(catalog),
-        title="Calibration",
-    )
+    out.rows(rows, COLUMNS, envelope(catalog), "Calibration")

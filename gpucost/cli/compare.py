@@ -2,7 +2,7 @@
 
 import click
 
-from gpucost.cli.options import emit_text, output_options
+from gpucost.cli.options import Output, output_options
 
 
 @click.command(name="compare")
@@ -10,10 +10,10 @@ from gpucost.cli.options import emit_text, output_options
 @click.argument("second", type=click.Path())
 @click.option("--rank", default=1, show_default=True, type=click.IntRange(min=1), help="Which option of each answer.")
 @output_options
-def command(first: str, second: str, rank: int, format_: str, fields: str | None, output: str | None) -> None:
+def command(out: Output, first: str, second: str, rank: int) -> None:
     """Explain why two saved estimates differ: price, throughput, hours and the rest, with effects that add up."""
     from gpucost.answers.read import read_estimate
-    from gpucost.api.saved import written
+    from gpucost.api.saved import Listed
     from gpucost.training.compare import compare
 
-    emit_text(written(compare(read_estimate(first), read_estimate(second), rank), format_, fields, "changes"), output)
+    out.result(Listed(compare(read_estimate(first), read_estimate(second), rank), "changes"))

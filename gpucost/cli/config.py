@@ -4,12 +4,12 @@ from typing import Any
 
 import click
 
-from gpucost.cli.options import emit_rows, output_options
+from gpucost.cli.options import Output, output_options
 
 
 @click.command(name="config")
 @output_options
-def command(format_: str, fields: str | None, output: str | None) -> None:
+def command(out: Output) -> None:
     """Where the data, your settings and your book are, which settings apply, and who made each.
 
     A flag overrules GPUCOST_* variables, these ./gpucost.toml or [tool.gpucost] in ./pyproject.toml, these the user
@@ -27,10 +27,8 @@ def command(format_: str, fields: str | None, output: str | None) -> None:
     warnings = [f"{row['setting']}: {row['note']}" for row in rows if row["note"] and row["kind"] == "setting"]
     for warning in warnings:
         click.echo(f"gpucost: {warning}", err=True)
-    emit_rows(
-        rows, columns=("setting", "value", "from"), format_=format_, fields=fields, output=output,
-        envelope={"schema_version": "1", "catalog_version": None, "as_of": None, "warnings": warnings},
-    )  # fmt: skip
+    about = {"schema_version": "1", "catalog_version": None, "as_of": None, "warnings": warnings}
+    out.rows(rows, ("setting", "value", "from"), about)
 
 
 def _row(kind: str, name: str, value: Any, speaker: str, note: str = "") -> dict[str, Any]:
@@ -96,15 +94,12 @@ def _unknown(name: str, known: set[str]) -> str:
 
 def _option_names() -> set[str]:
     """Return the long name of every option of every command, alone and behind its command's name."""
-    from importlib import import_module, util
-
-    from gpucost.cli import COMMANDS
+    from gpucost.cli import COMMANDS, cli
 
     names: set[str] = set()
-    for name, (module, _) in COMMANDS.items():
-        if util.find_spec(module) is None:
-            continue
-        command_found = import_module(module).command
+    for name in COMMANDS:
+        command_found = cli.get_command(click.Context(cli), name)
+        assert command_found is not None
         for parameter in [
             *command_found.params,
             *(p for sub in getattr(command_found, "commands", {}).values() for p in sub.params),

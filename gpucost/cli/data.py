@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import emit_rows, output_options
+from gpucost.cli.options import Output, output_options
 
 if TYPE_CHECKING:
     from gpucost.schemas.validation import Fault
@@ -22,9 +22,7 @@ def command() -> None:
 @click.option("--table", metavar="NAME", help="The table that FILE belongs to; found by name and header otherwise.")
 @click.option("--doubts", is_flag=True, help="Also list rows that are odd but may be true (always with FILE).")
 @output_options
-def check(
-    file: str | None, table: str | None, doubts: bool, format_: str, fields: str | None, output: str | None
-) -> None:
+def check(out: Output, file: str | None, table: str | None, doubts: bool) -> None:
     """Check FILE, or all shipped data and your own book: each fault is named as file:row:column with its reason.
 
     Faults are malformed, duplicated, negative, zero, infinite, mis-united, misdated or unsourced rows, unknown
@@ -52,11 +50,10 @@ def check(
     summary = f"{report.files} files, {report.rows} rows: {len(report.faults)} faults, {len(report.doubts)} doubts"
     click.echo(f"gpucost: {summary}{'' if doubts or not report.doubts else ' (--doubts lists them)'}", err=True)
     rows = [*_rows("fault", report.faults), *(_rows("doubt", report.doubts) if doubts else [])]
-    if rows or format_ != "table":
+    if rows or out.format != "table" or out.is_document:
         found = {"files": report.files, "rows_checked": report.rows, "ok": not report.faults, "warnings": []}
         envelope = {"schema_version": SCHEMA_VERSION, **found}
-        shown = ("kind", "place", "reason")
-        emit_rows(rows, columns=shown, format_=format_, fields=fields, output=output, envelope=envelope)
+        out.rows(rows, ("kind", "place", "reason"), envelope)
     if report.faults:
         raise CheckFailedError(f"data check failed: {len(report.faults)} faults.")
 

@@ -1,8 +1,13 @@
 """`gpucost gpus`: accelerators and what is known of them."""
 
+from typing import TYPE_CHECKING
+
 import click
 
-from gpucost.cli.options import catalog_options, emit_rows, envelope, output_options
+from gpucost.cli.options import Output, catalog_options, envelope, output_options
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
 
 COLUMNS = (
     "id", "vendor:5", "form_factor:6", "year:7", "memory_gib=memory:1", "hbm_gb_per_s=bandwidth:2", "bf16_tflops=bf16",
@@ -18,10 +23,7 @@ COLUMNS = (
 @click.option("--vendor", metavar="NAME", help="Only this vendor's.")
 @catalog_options
 @output_options
-def command(
-    name: str | None, gpu: str | None, vendor: str | None, as_of: str | None, known_as_of: str | None,
-    format_: str, fields: str | None, output: str | None,
-) -> None:  # fmt: skip
+def command(catalog: "Catalog", out: Output, name: str | None, gpu: str | None, vendor: str | None) -> None:
     """Accelerators: dense peaks, usable memory, links per GPU and direction, power.
 
     Peaks are dense; sparse_ratio says how much higher the marketed sparse peak is. Empty is unknown.
@@ -30,14 +32,12 @@ def command(
     gpucost gpus h100
     gpucost gpus --vendor amd --fields id,memory_gib,bf16_tflops --format csv
     """
-    from gpucost.catalog import open_catalog
     from gpucost.catalog.filters import chosen, listed
 
-    catalog = open_catalog(as_of, known_as_of)
     rows = catalog.rows("accelerators")
     asked = name if name is not None else gpu
     if asked is not None:
         wanted = {found.id for part in listed(asked) for found in catalog.accelerators(part)}
         rows = [row for row in rows if row["id"] in wanted]
     rows = chosen(rows, "vendor", vendor)
-    emit_rows(rows, columns=COLUMNS, format_=format_, fields=fields, output=output, envelope=envelope(catalog))
+    out.rows(rows, COLUMNS, envelope(catalog))

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import catalog_options, emit_rows, envelope, output_options
+from gpucost.cli.options import Output, catalog_options, envelope, output_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -32,10 +32,7 @@ COLUMNS = (
 )
 @catalog_options
 @output_options
-def command(
-    name: str | None, family: str | None, context: int, as_of: str | None, known_as_of: str | None,
-    format_: str, fields: str | None, output: str | None,
-) -> None:  # fmt: skip
+def command(catalog: "Catalog", out: Output, name: str | None, family: str | None, context: int) -> None:
     """Model architectures. NAME is a preset, a size such as 11b, or the path of a config.json or params.json.
 
     Parameters are recounted from the layers; published figures stand beside them. The cache is that of one sequence
@@ -47,16 +44,11 @@ def command(
     gpucost models 11b
     gpucost models ./config.json --context 128000 --format json
     """
-    from gpucost.catalog import open_catalog
     from gpucost.catalog.filters import chosen
 
-    catalog = open_catalog(as_of, known_as_of)
     found = catalog.architectures(name)
     rows = chosen(described(catalog, found, context), "family", family)
-    warnings = [f"{item.name}: {text}" for item in found for text in item.warnings]
-    emit_rows(
-        rows, columns=COLUMNS, format_=format_, fields=fields, output=output, envelope=envelope(catalog, warnings)
-    )
+    out.rows(rows, COLUMNS, envelope(catalog, [f"{item.name}: {text}" for item in found for text in item.warnings]))
 
 
 def described(

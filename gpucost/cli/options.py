@@ -1,57 +1,164 @@
-"""Options that every command shares, and the one way in which a command hands over its answer."""
+"""What every command shares: dates and filters from the table of arguments, and the one way to hand over answers."""
 
+import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpucost.arguments import Argument, flag_of
+from gpucost.arguments.kinds import FLAG, TABLE
+from gpucost.arguments.reading import value_of
+from gpucost.arguments.table import DATES, FILTERS
+
 if TYPE_CHECKING:
+    from gpucost.api.result import Result
     from gpucost.catalog import Catalog
 
-Function = TypeVar("Function", bound=Callable[..., Any])
+Function = Callable[..., Any]
 
 FORMATS = ("table", "json", "csv", "md")
+DOCUMENTS = {".xlsx": "to_excel", ".html": "to_html", ".htm": "to_html"}  # endings that are no text
+ENDINGS = {".json": "json", ".csv": "csv", ".md": "md"}
 
 
-def format_option(function: Function) -> Function:
-    """Add --format to a command."""
-    return click.option(
-        "--format",
-        "format_",
-        type=click.Choice(FORMATS),
-        default="table",
-        show_default=True,
-        help="How to write the answer.",
-    )(function)
+class Output:
+    """Where and how an answer is to be written."""
+
+    def __init__(self, format_: str | None, fields: str | None, file: str | None) -> None:
+        self.ending = os.path.splitext(file or "")[1].lower()
+        self.fields, self.file, self.chosen = fields, file, format_
+        self.format = format_ or ENDINGS.get(self.ending, "table")
+        self.is_document = self.ending in DOCUMENTS
+
+    def result(self, result: "Result", *, explain: bool = False, lines: bool = False, print_plan: bool = False) -> None:
+        """Write an answer: a workbook or a page by the file's ending, else text."""
+        if self.is_document:
+            if self.chosen not in (None, "table") or self.fields or lines or print_plan:
+                raise click.UsageError(f"{self.file} is no text: leave --format, --fields and the like out.")
+            getattr(result, DOCUMENTS[self.ending])(self.file)
+            return
+        plan = getattr(result, "to_plan", None) if print_plan else None
+        self.text(plan() if plan else result.written(self.format, self.fields, explain=explain, lines=lines))
+        if self.format == "csv" or self.fields or print_plan:  # everything else carries its warnings
+            for warning in result.payload.get("warnings") or ():
+                click.echo(f"gpucost: {warning}", err=True)
+
+    def rows(
+        self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str], envelope: Mapping[str, Any], title: str = ""
+    ) -> None:
+        """Write flat rows; `columns` are those of the terminal table, --fields may name any key of the rows."""
+        if self.is_document:
+            from gpucost.api.result import Result
+
+            kind = click.get_current_context().command.name
+            self.result(Result({"kind": kind, **envelope, "rows": list(rows)}))
+            return
+        from gpucost.render.rows import render_rows
+
+        how = {"columns": columns, "format_": self.format, "fields": self.fields, "title": title}
+        self.text(render_rows(rows, envelope=envelope, **how))  # type: ignore[arg-type]
+
+    def text(self, text: str) -> None:
+        """Write finished text to stdout, or whole to a file: an existing file is replaced only by a complete one."""
+        if self.is_document:
+            raise click.UsageError(f"{self.file}: this command writes text. Name a file such as answer.txt.")
+        if self.file is None:
+            click.echo(text.rstrip("\n"))
+            sys.stdout.flush()
+            return
+        from gpucost.render.files import write_text
+
+        write_text(self.file, text)
+
+
+def output_parameters(taken: Collection[str | None] = ()) -> list[click.Parameter]:
+    """Return --format, --fields and -o: how and where every command writes its answer."""
+    names = ["-o", "--output-file", *(() if "output" in taken else ("--output",))]
+    help_ = "Write to FILE instead of the terminal; .xlsx makes a workbook, .html a page."
+    return [
+        click.Option(
+            ["--format", "format_"], type=click.Choice(FORMATS), help="How to write the answer; else as FILE ends."
+        ),
+        click.Option(["--fields"], metavar="NAMES", help="Comma-separated columns to show, in this order."),
+        click.Option([*names, "output_file"], type=click.Path(dir_okay=False), metavar="FILE", help=help_),
+    ]
+
+
+def option_of(argument: Argument) -> click.Option:
+    """Return the option of an argument; its value stays as it was written, for one reader serves all faces."""
+    flag, is_flag = flag_of(argument.name), argument.kind is FLAG
+    text = argument.help
+    if len(argument.kind.choices) > 4:
+        text += f" One of {', '.join(argument.kind.choices)}."
+    if argument.required:
+        text += "  [required]"
+    elif argument.usual or (argument.default is not None and not is_flag):
+        text += f"  [default: {argument.usual or argument.default}]"
+    if is_flag and (argument.default or argument.usual):
+        return click.Option([f"{flag}/--no-{flag[2:]}", argument.name], default=None, help=text)
+    if is_flag:
+        return click.Option([flag, argument.name], is_flag=True, default=None, flag_value=True, help=text)
+    return click.Option(
+        [flag, argument.name], metavar=argument.kind.metavar, help=text, multiple=argument.kind is TABLE,
+        shell_complete=_completion(argument),
+    )  # fmt: skip
+
+
+def _completion(argument: Argument) -> Any:
+    """Return what completes a value: the words of a closed list, or names of the catalog."""
+    from click.shell_completion import CompletionItem
+
+    def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        from gpucost.cli.names import names_of
+
+        words = argument.kind.choices or names_of(argument.kind.names)
+        before, comma, last = incomplete.rpartition(",")
+        return [CompletionItem(before + comma + word) for word in words if word.lower().startswith(last.lower())]
+
+    return complete if argument.kind.choices or argument.kind.names else None
+
+
+def _taking(function: Function, call: Function, parameters: Sequence[click.Parameter]) -> Function:
+    """Return `call` under the name of `function`, with parameters before those that it has."""
+    made = wraps(function)(call)
+    made.__click_params__ = [*getattr(function, "__click_params__", []), *reversed(parameters)]  # type: ignore[attr-defined]
+    return made
 
 
 def output_options(function: Function) -> Function:
-    """Add --format, --fields and -o/--output to a command."""
-    function = click.option(
-        "-o", "--output", type=click.Path(dir_okay=False), help="Write to FILE instead of the terminal."
-    )(function)
-    function = click.option("--fields", help="Comma-separated columns to show, in this order.")(function)
-    return format_option(function)
+    """Add --format, --fields and -o; the command gets them as `out`."""
+
+    def call(*args: Any, format_: str | None, fields: str | None, output_file: str | None, **given: Any) -> Any:
+        return function(*args, out=Output(format_, fields, output_file), **given)
+
+    return _taking(function, call, output_parameters())
 
 
 def catalog_options(function: Function) -> Function:
-    """Add --as-of and --known-as-of to a command."""
-    function = click.option("--known-as-of", metavar="DATE", help="Hide what was recorded after this day.")(function)
-    return click.option(
-        "--as-of", metavar="DATE", help="The day that prices are asked for (YYYY-MM-DD; default today)."
-    )(function)
+    """Add --as-of and --known-as-of; the command gets the `catalog` of those days."""
+
+    def call(*args: Any, **given: Any) -> Any:
+        from gpucost.catalog import open_catalog
+
+        days = [given.pop(item.name) for item in DATES]
+        read = [None if day is None else value_of(item, day) for item, day in zip(DATES, days, strict=True)]
+        return function(*args, catalog=open_catalog(*read), **given)
+
+    return _taking(function, call, [option_of(argument) for argument in DATES])
 
 
 def price_filters(function: Function) -> Function:
-    """Add --gpu, --provider, --region, --option and --max-age to a command; names may be a comma-separated list."""
-    function = click.option("--max-age", metavar="DURATION", help="Leave out prices older than this, such as 90d.")(
-        function
-    )
-    function = click.option("--option", metavar="NAME", help="Purchase option: on_demand, spot, reserved …")(function)
-    function = click.option("--region", metavar="NAME", help="Region as the provider names it.")(function)
-    function = click.option("--provider", metavar="NAME", help="Who sells it.")(function)
-    return click.option("--gpu", metavar="NAME", help="GPU or family, such as h100-sxm or h100.")(function)
+    """Add --gpu, --provider, --region, --option and --max-age; the command gets them, read, as `filters`."""
+
+    def call(*args: Any, **given: Any) -> Any:
+        said = {item: given.pop(item.name) for item in FILTERS}
+        filters = {item.name: None if value is None else value_of(item, value) for item, value in said.items()}
+        return function(*args, filters=filters, **given)
+
+    return _taking(function, call, [option_of(argument) for argument in FILTERS])
 
 
 def envelope(catalog: "Catalog", warnings: Sequence[str] = ()) -> dict[str, Any]:
@@ -66,35 +173,3 @@ def envelope(catalog: "Catalog", warnings: Sequence[str] = ()) -> dict[str, Any]
         "as_of": catalog.as_of.isoformat(),
         "warnings": list(warnings),
     }
-
-
-def emit_text(text: str, output: str | None) -> None:
-    """Write finished text to stdout, or whole to a file: an existing file is replaced only by a complete one."""
-    if output is None:
-        click.echo(text.rstrip("\n"))
-        sys.stdout.flush()
-        return
-    from gpucost.render.files import write_text
-
-    write_text(output, text)
-
-
-def emit_rows(
-    rows: Sequence[Mapping[str, Any]],
-    *,
-    columns: Sequence[str],
-    format_: str,
-    fields: str | None,
-    output: str | None,
-    envelope: Mapping[str, Any],
-    title: str = "",
-) -> None:
-    """Write flat rows as a table, JSON (within the envelope), CSV or Markdown.
-
-    `columns` are those of the terminal table; --fields may name any key of the rows.
-    """
-    from gpucost.render.rows import render_rows
-
-    emit_text(
-        render_rows(rows, columns=columns, format_=format_, fields=fields, envelope=envelope, title=title), output
-    )

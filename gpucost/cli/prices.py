@@ -1,10 +1,13 @@
 """`gpucost prices`: what a GPU-hour costs on a day, its history, and what changed between two days."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import catalog_options, emit_rows, envelope, output_options, price_filters
+from gpucost.cli.options import Output, catalog_options, envelope, output_options, price_filters
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
 
 COLUMNS = (
     "provider", "instance_type=instance:4", "region:5", "option:1", "term_months=term:6", "gpu", "gpus:2",
@@ -28,16 +31,7 @@ DIFF_COLUMNS = (
 @catalog_options
 @output_options
 @click.pass_context
-def command(
-    ctx: click.Context,
-    /,
-    max_age: str | None,
-    limit: int | None,
-    format_: str,
-    fields: str | None,
-    output: str | None,
-    **asked: Any,
-) -> None:
+def command(ctx: click.Context, /, catalog: "Catalog", out: Output, filters: dict[str, Any], limit: int | None) -> None:
     """Prices that can be ordered, one per offer, as they held on a day; cheapest GPU-hour first.
 
     A price holds from the day its provider stated, else from the day it was seen, until a newer one is known.
@@ -50,38 +44,22 @@ def command(
     """
     if ctx.invoked_subcommand is not None:
         return
-    from gpucost.catalog import open_catalog
     from gpucost.catalog.prices import current
-    from gpucost.units import parse_days
 
-    catalog = open_catalog(asked["as_of"], asked["known_as_of"])
-    rows, warnings = current(catalog, _wanted(catalog, asked), parse_days(max_age, "--max-age") if max_age else None)
-    emit_rows(
-        rows[:limit],
-        columns=COLUMNS,
-        format_=format_,
-        fields=fields,
-        output=output,
-        envelope=envelope(catalog, warnings),
-    )
+    rows, warnings = current(catalog, _wanted(catalog, filters), filters["max_age"])
+    out.rows(rows[:limit], COLUMNS, envelope(catalog, warnings))
 
 
 @command.command(name="history")
 @price_filters
 @catalog_options
 @output_options
-def history(format_: str, fields: str | None, output: str | None, max_age: str | None, **asked: Any) -> None:
+def history(catalog: "Catalog", out: Output, filters: dict[str, Any]) -> None:
     """Every price that was recorded, offer by offer, in the order of the days from which each holds."""
-    from gpucost.catalog import open_catalog
     from gpucost.catalog.prices import history as price_history
-    from gpucost.units import parse_days
 
-    catalog = open_catalog(asked["as_of"], asked["known_as_of"])
-    rows = price_history(catalog, _wanted(catalog, asked))
-    if max_age:
-        days = parse_days(max_age, "--max-age")
-        rows = [row for row in rows if (catalog.as_of - row["observed_on"]).days <= days]
-    emit_rows(rows, columns=HISTORY_COLUMNS, format_=format_, fields=fields, output=output, envelope=envelope(catalog))
+    rows = price_history(catalog, _wanted(catalog, filters))
+    out.rows(_recent(rows, catalog, filters, "observed_on"), HISTORY_COLUMNS, envelope(catalog))
 
 
 @command.command(name="diff")
@@ -92,34 +70,26 @@ def history(format_: str, fields: str | None, output: str | None, max_age: str |
 @click.option("--known-as-of", metavar="DATE", help="Hide what was recorded after this day.")
 @output_options
 def diff(
-    first: str, second: str, everything: bool, known_as_of: str | None, max_age: str | None,
-    format_: str, fields: str | None, output: str | None, **asked: Any,
-) -> None:  # fmt: skip
+    out: Output, first: str, second: str, everything: bool, known_as_of: str | None, filters: dict[str, Any]
+) -> None:
     """What changed between two days, as known today (or on --known-as-of): old and new price of each offer."""
     from gpucost.catalog import open_catalog
     from gpucost.catalog.core import parse_date
     from gpucost.catalog.prices import difference
-    from gpucost.units import parse_days
 
     catalog = open_catalog(second, known_as_of)
     start = parse_date(first, "the first day")
     assert start is not None
-    rows = difference(catalog, start, catalog.as_of, _wanted(catalog, asked), everything)
-    if max_age:
-        days = parse_days(max_age, "--max-age")
-        rows = [row for row in rows if (catalog.as_of - row["new_observed_on"]).days <= days]
-    emit_rows(
-        rows,
-        columns=DIFF_COLUMNS,
-        format_=format_,
-        fields=fields,
-        output=output,
-        envelope={**envelope(catalog), "first": first, "second": second},
-    )
+    rows = difference(catalog, start, catalog.as_of, _wanted(catalog, filters), everything)
+    shown = _recent(rows, catalog, filters, "new_observed_on")
+    out.rows(shown, DIFF_COLUMNS, {**envelope(catalog), "first": first, "second": second})
 
 
-def _wanted(catalog: Any, asked: dict[str, Any]) -> dict[str, set[str] | None]:
-    wanted: dict[str, set[str] | None] = catalog.offer_filter(
-        asked["gpu"], asked["provider"], asked["region"], asked["option"]
-    )
-    return wanted
+def _recent(rows: list[dict[str, Any]], catalog: "Catalog", filters: dict[str, Any], seen: str) -> list[dict[str, Any]]:
+    """Leave out what was seen longer ago than --max-age allows."""
+    days = filters["max_age"]
+    return rows if days is None else [row for row in rows if (catalog.as_of - row[seen]).days <= days]
+
+
+def _wanted(catalog: "Catalog", filters: dict[str, Any]) -> dict[str, set[str] | None]:
+    return catalog.offer_filter(filters["gpu"], filters["provider"], filters["region"], filters["option"])

@@ -23,6 +23,8 @@ def command(source: str, output: str | None) -> None:
     if output is not None:
         check_suffix(output)
     result = report(source)
+    for warning in result.payload["warnings"] if result.payload["kind"] == "scenario" else ():
+        click.echo(f"gpucost: {warning}", err=True)
     if output is None:
         click.echo(result.to_text().rstrip("\n"))
         return

@@ -2,7 +2,7 @@
 
 import click
 
-from gpucost.cli.options import emit_text, output_options
+from gpucost.cli.options import Output, output_options
 
 
 @click.command(name="rerun")
@@ -11,7 +11,7 @@ from gpucost.cli.options import emit_text, output_options
     "--explain", is_flag=True, help="Say whether the figures are equal, and why not, instead of writing the answer."
 )
 @output_options
-def command(path: str, explain: bool, format_: str, fields: str | None, output: str | None) -> None:
+def command(out: Output, path: str, explain: bool) -> None:
     """Compute a saved estimate again from its own facts; --format json gives equal bytes under the same version.
 
     \b
@@ -20,7 +20,7 @@ def command(path: str, explain: bool, format_: str, fields: str | None, output: 
     gpucost rerun run.json --explain
     """
     from gpucost.answers.read import read_estimate
-    from gpucost.api.saved import reproduced, written
+    from gpucost.api.saved import Listed, reproduced
     from gpucost.catalog import open_catalog
     from gpucost.catalog.calibrations import training_calibration
     from gpucost.training.rerun import rerun, verdict
@@ -29,4 +29,4 @@ def command(path: str, explain: bool, format_: str, fields: str | None, output: 
     fresh = reproduced(rerun(saved, training_calibration(open_catalog())))
     found = verdict(saved, fresh)
     click.echo(f"gpucost: {found['lead']}", err=True)
-    emit_text(written(found if explain else fresh, format_, fields, "differences" if explain else "options"), output)
+    out.result(Listed(found, "differences") if explain else Listed(fresh, "options"))

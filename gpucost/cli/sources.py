@@ -1,8 +1,13 @@
 """`gpucost sources`: where every number comes from."""
 
+from typing import TYPE_CHECKING
+
 import click
 
-from gpucost.cli.options import catalog_options, emit_rows, envelope, output_options
+from gpucost.cli.options import Output, catalog_options, envelope, output_options
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
 
 COLUMNS = (
     "source_id",
@@ -20,22 +25,17 @@ COLUMNS = (
 @click.option("--table", metavar="NAME", help="Only the sources of one table, such as offers.")
 @catalog_options
 @output_options
-def command(
-    source_id: str | None, table: str | None, as_of: str | None, known_as_of: str | None,
-    format_: str, fields: str | None, output: str | None,
-) -> None:  # fmt: skip
+def command(catalog: "Catalog", out: Output, source_id: str | None, table: str | None) -> None:
     """Sources of the facts: who published what, where and when, and how many rows lean on each.
 
     \b
     gpucost sources --table accelerators
     gpucost sources --format csv -o sources.csv
     """
-    from gpucost.catalog import open_catalog
     from gpucost.catalog.provenance import source_rows
 
-    catalog = open_catalog(as_of, known_as_of)
     rows = source_rows(catalog.laid, table)
     if source_id:
         catalog.source(source_id)
         rows = [row for row in rows if row["source_id"] == source_id]
-    emit_rows(rows, columns=COLUMNS, format_=format_, fields=fields, output=output, envelope=envelope(catalog))
+    out.rows(rows, COLUMNS, envelope(catalog))

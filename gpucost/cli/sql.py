@@ -1,10 +1,14 @@
 """`gpucost sql`: ask the catalog in SQL, read-only."""
 
 import sys
+from typing import TYPE_CHECKING
 
 import click
 
-from gpucost.cli.options import catalog_options, emit_rows, emit_text, envelope, output_options
+from gpucost.cli.options import Output, catalog_options, envelope, output_options
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
 
 _PLAN = ["explain_key", "explain_value"]  # the answer to EXPLAIN is a drawing, not a table
 
@@ -23,8 +27,7 @@ _PLAN = ["explain_key", "explain_value"]  # the answer to EXPLAIN is a drawing, 
 @catalog_options
 @output_options
 def command(
-    query: str | None, file: str | None, question: str | None, time_limit: float, as_of: str | None,
-    known_as_of: str | None, format_: str, fields: str | None, output: str | None,
+    catalog: "Catalog", out: Output, query: str | None, file: str | None, question: str | None, time_limit: float
 ) -> None:  # fmt: skip
     """One SELECT in DuckDB's SQL over the catalog: no writing, no files, no network. `-` reads the query from stdin.
 
@@ -36,16 +39,11 @@ def command(
     gpucost sql "select * from prices_on('2025-09-01', '2025-12-31') where provider = 'aws'"
     gpucost sql "select * from facts where entity = 'h100-sxm5-80gb'"
     """
-    from gpucost.catalog import open_catalog
-
-    catalog = open_catalog(as_of, known_as_of)
     answer = catalog.ask(_text(query, file, question), time_limit_s=time_limit)
-    if format_ == "table" and answer.columns == _PLAN:
-        emit_text("\n".join(str(row["explain_value"]) for row in answer.rows), output)
+    if out.format == "table" and answer.columns == _PLAN and not out.is_document:
+        out.text("\n".join(str(row["explain_value"]) for row in answer.rows))
         return
-    emit_rows(
-        answer.rows, columns=answer.columns, format_=format_, fields=fields, output=output, envelope=envelope(catalog)
-    )
+    out.rows(answer.rows, answer.columns, envelope(catalog))
 
 
 def _text(query: str | None, file: str | None, question: str | None) -> str:

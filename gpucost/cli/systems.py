@@ -1,8 +1,13 @@
 """`gpucost systems`: nodes, instances and racks."""
 
+from typing import TYPE_CHECKING
+
 import click
 
-from gpucost.cli.options import catalog_options, emit_rows, envelope, output_options
+from gpucost.cli.options import Output, catalog_options, envelope, output_options
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
 
 COLUMNS = (
     "id", "kind:3", "provider:4", "accelerator_id=accelerator", "gpus", "scaleup_gb_per_s=link",
@@ -17,10 +22,7 @@ COLUMNS = (
 @click.option("--provider", metavar="NAME", help="Only this provider's instances.")
 @catalog_options
 @output_options
-def command(
-    name: str | None, gpu: str | None, provider: str | None, as_of: str | None, known_as_of: str | None,
-    format_: str, fields: str | None, output: str | None,
-) -> None:  # fmt: skip
+def command(catalog: "Catalog", out: Output, name: str | None, gpu: str | None, provider: str | None) -> None:
     """Nodes, instances and racks: how many GPUs, how they are linked, and by which network nodes meet.
 
     Links are per GPU and one direction; an empty network means that none is named.
@@ -29,10 +31,8 @@ def command(
     gpucost systems p5.48xlarge
     gpucost systems --gpu h100-sxm
     """
-    from gpucost.catalog import open_catalog
     from gpucost.catalog.filters import chosen, listed
 
-    catalog = open_catalog(as_of, known_as_of)
     rows = catalog.rows("systems")
     if name is not None:
         wanted = {found.id for part in listed(name) for found in catalog.systems(part)}
@@ -41,4 +41,4 @@ def command(
         gpus = {found.id for part in listed(gpu) for found in catalog.accelerators(part)}
         rows = [row for row in rows if row["accelerator_id"] in gpus]
     rows = chosen(rows, "provider", provider)
-    emit_rows(rows, columns=COLUMNS, format_=format_, fields=fields, output=output, envelope=envelope(catalog))
+    out.rows(rows, COLUMNS, envelope(catalog))

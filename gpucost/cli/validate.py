@@ -1,13 +1,8 @@
 """`gpucost validate`: hold predictions against measurements."""
 
-from typing import TYPE_CHECKING
-
 import click
 
-from gpucost.cli.options import emit_text
-
-if TYPE_CHECKING:
-    from gpucost.answers.checks import Validation
+from gpucost.cli.options import Output, output_options
 
 KINDS = ("training", "memory", "serving")
 
@@ -26,20 +21,11 @@ KINDS = ("training", "memory", "serving")
     help="Predict each group with a calibration fitted to the others (takes minutes).",
 )
 @click.option("--core/--all", "core", default=False, help="Only rows marked as well suited.")
-@click.option("--max-error", type=float, metavar="FRACTION", help="Exit 5 if the macro-median error is above this.")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(("table", "json", "csv", "md")),
-    default="table",
-    show_default=True,
-    help="How to write the answer.",
-)
-@click.option("-o", "--output", type=click.Path(dir_okay=False), help="Write to FILE instead of the terminal.")
+@click.option("--max-error", metavar="SHARE", help="Exit 5 if the macro-median error is above this.")
+@output_options
 def command(
-    kind: str, measurements: str | None, leave_out: str | None, core: bool, max_error: float | None, format_: str,
-    output: str | None,
-) -> None:  # fmt: skip
+    out: Output, kind: str, measurements: str | None, leave_out: str | None, core: bool, max_error: str | None
+) -> None:
     """Predict every measured run from its description, and show the errors per source and in total.
 
     Predictions see no measured column. Unknown chips and models are taken as their nearest kin, with a note; what
@@ -50,40 +36,20 @@ def command(
     gpucost validate --kind training --measurements runs.csv --format json
     gpucost validate --leave-out source --core
     """
+    from gpucost.api.saved import Listed
+    from gpucost.arguments.kinds import share
     from gpucost.catalog import open_catalog
     from gpucost.errors import CheckFailedError
     from gpucost.validation.report import answer
     from gpucost.validation.runs import VALIDATIONS
 
+    limit = None if max_error is None else share(100.0).read(max_error, "--max-error")
     catalog = open_catalog()
     request = {"kind": kind, "measurements": measurements, "leave_out": leave_out, "core": core}
     report = VALIDATIONS[kind](catalog, measurements, leave_out=leave_out, core=core)
     found = answer(report, request, catalog.as_of, catalog.version)
-    emit_text(rendered(found, format_), output)
+    out.result(Listed(found, "items"))
     macro = found["macro_median_abs_error_fraction"]
-    if max_error is not None and (macro is None or macro > max_error):
+    if limit is not None and (macro is None or macro > limit):
         said = "nothing was predicted" if macro is None else f"the macro-median error is {macro:.1%}"
-        raise CheckFailedError(f"{said}; {max_error:.1%} was asked for.")
-
-
-def rendered(payload: "Validation", format_: str) -> str:
-    """Write the report in a format."""
-    if format_ == "json":
-        from gpucost.render.json import dumps
-
-        return dumps(payload)
-    if format_ == "csv":
-        from gpucost.render.rows import render_rows
-
-        return render_rows(
-            payload["items"],
-            columns=list(payload["items"][0]) if payload["items"] else [],
-            format_="csv",
-            fields=None,
-            envelope={},
-            title="",
-        )
-    from gpucost.render import markdown, text
-    from gpucost.render.validation import document
-
-    return text.write(document(payload)) if format_ == "table" else markdown.write(document(payload))
+        raise CheckFailedError(f"{said}; {limit:.1%} was asked for.")

@@ -7,7 +7,7 @@ import numpy as np
 
 from gpucost.errors import NothingFitsError, UsageError
 from gpucost.ownership.plan import Given, as_given
-from gpucost.units import HOURS_PER_MONTH, HOURS_PER_YEAR, SECONDS_PER_HOUR, parse_count
+from gpucost.units import HOURS_PER_MONTH, HOURS_PER_YEAR, SECONDS_PER_HOUR, format_count, parse_count
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -24,7 +24,7 @@ def inputs_of(
     catalog: "Catalog", asked: Mapping[str, Any], given: Mapping[str, Any], serving_speed: ServingSpeed
 ) -> dict[str, Given]:
     """Turn a workload into inputs: runs of training (model, tokens, runs_per_year), or tokens to serve per month."""
-    goodput = _value(given.get("goodput_fraction"))
+    goodput = _value(catalog, given, "goodput_fraction")
     if goodput is None:
         from gpucost.ownership.assemble import registry_of
 
@@ -36,9 +36,12 @@ def inputs_of(
     return _trained(catalog, asked, given, goodput)
 
 
-def _value(entry: Any) -> float | None:
-    value = as_given(entry).value
-    return None if value is None else float(value)
+def _value(catalog: "Catalog", given: Mapping[str, Any], name: str) -> float | None:
+    """Return an input that was given, read as the comparison reads it; None where it was not."""
+    from gpucost.ownership.assemble import registry_of
+
+    value = as_given(given.get(name)).value
+    return None if value is None else float(registry_of(catalog).number(name, value, "workload"))
 
 
 def _served(
@@ -51,14 +54,14 @@ def _served(
     """Serve so many tokens a month: at a stated speed per GPU, else at the one that `serving_speed` finds."""
     tokens = parse_count(asked["tokens_per_month"], "tokens_per_month")
     found: dict[str, Given] = {}
-    step, speed = 1.0, _value(given.get("tokens_per_s_per_gpu"))
+    step, speed = 1.0, _value(catalog, given, "tokens_per_s_per_gpu")
     if speed is None:
         found["tokens_per_s_per_gpu"], step = serving_speed(catalog, asked)
         speed = float(found["tokens_per_s_per_gpu"].value)
     busy = tokens / (speed * SECONDS_PER_HOUR) / goodput / HOURS_PER_MONTH  # GPUs that work all the time
-    gpus = _value(given.get("gpus"))
+    gpus = _value(catalog, given, "gpus")
     if gpus is None:
-        wanted = _value(given.get("utilisation_fraction")) or USUAL_UTILISATION
+        wanted = _value(catalog, given, "utilisation_fraction") or USUAL_UTILISATION
         gpus = float(np.ceil(busy / wanted / step) * step)
         found["gpus"] = Given(
             gpus, source=f"whole servers of {step:g} GPUs, at most {wanted:.0%} used", status="derived"
@@ -81,19 +84,19 @@ def _trained(
     if runs <= 0:
         raise UsageError(f"runs_per_year = {runs:g} must be positive.")
     system = catalog.default_system(catalog.accelerator(str(asked["gpu"])).id)
-    fixed = _value(given.get("gpus"))
+    fixed = _value(catalog, given, "gpus")
     counts = np.array([fixed]) if fixed else system.gpus * np.arange(1.0, MOST_NODES + 1)
     typical, low, high = _speeds(catalog, asked, counts.astype(np.int64))
     tokens = parse_count(asked["tokens"], "--tokens")
     hours = runs * tokens / (typical * SECONDS_PER_HOUR) / goodput
     share = hours / (counts * HOURS_PER_YEAR)
-    wanted = _value(given.get("utilisation_fraction")) or 1.0
+    wanted = _value(catalog, given, "utilisation_fraction") or 1.0
     fitting = np.nonzero(np.isfinite(share) & (share <= (1.0 if fixed else wanted)))[0]
     if not fitting.size:
         raise _too_small(share, counts, wanted)
     i = int(fitting[0])
     ends = sorted(float(np.clip(share[i] * typical[i] / speed[i], 1e-9, 1.0)) for speed in (low, high))
-    text = f"{runs:g} runs a year of {asked['model']} on {asked['tokens']} tokens"
+    text = f"{runs:g} runs a year of {asked['model']} on {format_count(tokens)} tokens"
     return {
         "gpus": Given(float(counts[i]), source="given" if fixed else f"smallest cluster for {text}", status="derived"),
         "utilisation_fraction": Given(float(share[i]), ends[0], ends[1], text, "derived"),

@@ -34,7 +34,7 @@ def lengths_of(catalog: "Catalog") -> dict[str, tuple[float, float]]:
 
 def request_of(catalog: "Catalog", model: str | PathLike[str], **wanted: Any) -> InferenceRequest:
     """Read human quantities into a request, with the catalog's length distributions."""
-    return make_request(model, lengths=lengths_of(catalog), **wanted)
+    return make_request(model, known=lengths_of(catalog), **wanted)
 
 
 def infer(request: InferenceRequest, catalog: "Catalog") -> Inference:

@@ -139,7 +139,7 @@ def test_fields_pick_and_order_the_columns():
     [
         (("prices", "--gpu", "h10O"), ("unknown accelerator 'h10O'", "Did you mean", "gpucost gpus")),
         (("prices", "--provider", "lamda"), ("unknown provider 'lamda'", "'lambda'")),
-        (("prices", "--option", "spott"), ("unknown option", "'spot'")),
+        (("prices", "--option", "spott"), ("--option: unknown", "'spot'")),
         (("prices", "--region", "us-east-11"), ("unknown region", "'us-east-1'")),
         (("prices", "--as-of", "yesterday"), ("cannot read 'yesterday' as a day", "YYYY-MM-DD")),
         (("prices", "--max-age", "old"), ("cannot read 'old'",)),

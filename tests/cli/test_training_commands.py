@@ -54,9 +54,9 @@ def test_without_degrees_the_fastest_layout_is_searched():
         (("--expert", 8), "no mixture of experts"),
         (("--tensor", 2, "--precision", "fp4"), "no known fp4 peak"),
         (("--tensor", 2, "--precision", "fp7"), "Choose one of bf16"),
-        (("--tensor", "-2"), "cannot read"),
+        (("--tensor", "-2"), "is not a positive"),
         (("--tensor", 0), "is not a positive"),
-        (("--sequence", "nan", "--tensor", 2), "cannot read"),
+        (("--sequence", "nan", "--tensor", 2), "is not a positive"),
         (("--software", "magic", "--tensor", 2), "vendor"),
     ],
 )

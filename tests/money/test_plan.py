@@ -8,9 +8,11 @@ import pytest
 from click.testing import CliRunner
 
 import gpucost
-from gpucost.cli.tco import command
+from gpucost.cli.question import command_of
 from gpucost.errors import DataError, GpuCostError, PriceMissingError, UnknownNameError, UsageError
 from tests.money.plans import catalog
+
+command = command_of("tco")
 
 
 def tco(**wanted):

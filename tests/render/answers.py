@@ -6,7 +6,7 @@ from typing import Any
 
 import gpucost
 from gpucost.answers.training import Estimate, RankedOption
-from gpucost.api.throughput import roofline
+from gpucost.api.questions import roofline
 from gpucost.render.build import document
 from gpucost.render.document import Facts, Table
 from gpucost.render.numbers import heading_of

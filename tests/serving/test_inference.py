@@ -12,13 +12,15 @@ from hypothesis import strategies as st
 import gpucost
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import serving_calibration
-from gpucost.cli.inference import command
+from gpucost.cli.question import command_of
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, UsageError
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.cases import Deployment, build
 from gpucost.serving import answer, costing, hosted
 from gpucost.serving.chips import mig_key, serving_fit_payload
 from gpucost.serving.demand import profile_of, replicas_by_hour
+
+command = command_of("inference")
 
 CATALOG = open_catalog()
 

@@ -1,0 +1,65 @@
+"""Asking a question: arguments under the names of today, the catalog they ask for, the module that answers."""
+
+from collections.abc import Callable, Mapping
+from functools import wraps
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+
+if TYPE_CHECKING:
+    from gpucost.arguments import Question
+    from gpucost.catalog import Catalog
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def question(declared: Callable[P, T]) -> Callable[P, T]:
+    """Make a declared question answer; old names of arguments are read with a hint, unknown ones refused."""
+
+    @wraps(declared)
+    def asked(*places: Any, **given: Any) -> Any:
+        import warnings
+
+        from gpucost.arguments import QUESTIONS
+
+        found = QUESTIONS[declared.__name__]
+        names = [argument.name for argument in found.arguments]
+        if len(places) > found.places:
+            raise TypeError(f"{declared.__name__}() takes at most {found.places} arguments by place; name the others.")
+        if twice := sorted(set(names[: len(places)]) & set(given)):
+            raise TypeError(f"{declared.__name__}() got {twice[0]} twice.")
+        catalog = given.pop("catalog", None)
+        said = _inputs_apart({**dict(zip(names, places, strict=False)), **given}, found)
+        result, hints = answered(declared.__name__, said, catalog)
+        for hint in hints:
+            warnings.warn(hint, DeprecationWarning, stacklevel=2)
+        return result
+
+    return asked
+
+
+def _inputs_apart(given: dict[str, Any], found: "Question") -> dict[str, Any]:
+    """Gather inputs of a plan that were given by their own names, such as pue_ratio=1.2, under `set`."""
+    known = {name for argument in found.arguments for name in (argument.name, *argument.old)}
+    loose = {name: value for name, value in given.items() if name not in known and value is not None}
+    if "set" not in known or not loose:
+        return given
+    kept = {name: value for name, value in given.items() if name not in loose}
+    return {**kept, "set": {**loose, **(given.get("set") or {})}}
+
+
+def answered(name: str, given: Mapping[str, Any], catalog: "Catalog | None" = None) -> tuple[Any, list[str]]:
+    """Return the answer to a question and the hints about old names."""
+    from gpucost.arguments import renamed
+
+    asked, hints = renamed(name, given)
+    return import_module(f"gpucost.api.{name}").answer(asked, catalog), hints
+
+
+def catalog_of(values: Mapping[str, Any], catalog: "Catalog | None") -> "Catalog":
+    """Return the catalog that was given, else the one of the days asked for."""
+    if catalog is not None:
+        return catalog
+    from gpucost.catalog import open_catalog
+
+    return open_catalog(values["as_of"], values["known_as_of"])

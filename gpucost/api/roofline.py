@@ -1,0 +1,39 @@
+"""`gpucost.roofline(...)`: what bounds one operation or a whole step."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from gpucost.api.result import Result
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+
+OPERATIONS = ("matmul", "attention", "copy", "all_reduce")
+
+
+@dataclass(frozen=True, slots=True)
+class RooflineResult(Result):
+    """An operation or a step under its roofs."""
+
+    kind: ClassVar[str] = "roofline"
+    rows_key: ClassVar[str] = "points"
+
+
+def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> RooflineResult:
+    """Answer from arguments as they were given."""
+    from gpucost.api.asking import catalog_of
+    from gpucost.api.throughput import framed, wanted_of
+    from gpucost.arguments import read
+    from gpucost.speed import roofline as roofs
+
+    values = read("roofline", given)
+    opened = catalog_of(values, catalog)
+    if values["model"] is None:
+        work = {name: values[name] for name in OPERATIONS}
+        found = roofs.one_operation(
+            opened, values["gpu"], values["system"], values["gpus"], values["precision"], **work
+        )
+    else:
+        found = roofs.whole_step(opened, wanted_of(values))
+    return RooflineResult({"kind": "roofline", **framed(opened, values), **found, "warnings": [], "sources": {}})

@@ -1,0 +1,263 @@
+"""Kinds of arguments: how a value that a person wrote is read, and how it is typed in signatures and JSON schemas."""
+
+import os
+from collections.abc import Callable, Mapping
+from datetime import date
+from math import floor, isfinite
+from typing import Any, NamedTuple
+
+from gpucost.errors import UsageError
+from gpucost.options import OPTIONS
+from gpucost.units import parse_count, parse_days, parse_fraction, parse_usd
+
+Read = Callable[[Any, str], Any]  # a value and how the argument is called in a sentence
+
+
+class Kind(NamedTuple):
+    """How the values of an argument are read, annotated and completed."""
+
+    read: Read
+    python: str  # annotation in the signature of the library's function
+    json: tuple[str, ...]  # JSON types in a scenario file
+    metavar: str = "TEXT"
+    choices: tuple[str, ...] = ()
+    names: str = ""  # table of the catalog whose names complete it
+
+
+def count(highest: float = 1e18, lowest: float = 0.0, hint: str = "", metavar: str = "N") -> Kind:
+    """Positive numbers, written 100b or 1.5T, up to a bound."""
+
+    def read(value: Any, what: str) -> float:
+        number = parse_count(_number(value, what), what)
+        if number > highest:
+            raise UsageError(f"{what}: {value!r} is beyond {highest:,.0f}. {hint}".rstrip())
+        if number < lowest:
+            raise UsageError(f"{what}: {value!r} is less than {lowest:,.0f}. {hint}".rstrip())
+        return number
+
+    return Kind(read, "str | float", ("string", "number"), metavar)
+
+
+def whole(lowest: int = 1, highest: int = 1_000_000, metavar: str = "N") -> Kind:
+    """Whole numbers within bounds, written 64 or 8k."""
+
+    def read(value: Any, what: str) -> int:
+        given = _number(value, what)
+        try:
+            number = float(given)
+        except ValueError:
+            number = parse_count(given, what)
+        if not isfinite(number) or (number <= 0 < lowest):
+            raise UsageError(f"{what}: {value!r} is not a positive, finite number.")
+        if number != floor(number) or number < lowest:
+            raise UsageError(f"{what}: {value!r} is not a whole number of {lowest} or more.")
+        if number > highest:
+            raise UsageError(f"{what}: {value!r} is beyond {highest:,}.")
+        return int(number)
+
+    return Kind(read, "str | int", ("string", "integer"), metavar)
+
+
+def share(highest: float = 1.0, lowest: float = 0.0) -> Kind:
+    """Shares, written 70% or 0.7; some may exceed the whole."""
+
+    def read(value: Any, what: str) -> float:
+        given = _number(value, what)
+        if (lowest, highest) == (0.0, 1.0):
+            return parse_fraction(given, what)
+        text = str(given).strip()
+        try:
+            number = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+        except ValueError:
+            raise UsageError(f"{what}: cannot read {value!r}. Write a share, such as 50% or 0.5.") from None
+        if not lowest <= number <= highest:
+            raise UsageError(f"{what}: {value!r} lies outside {lowest:.0%} to {highest:.0%}.")
+        return number
+
+    return Kind(read, "str | float", ("string", "number"), "SHARE")
+
+
+def plain(lowest: float = 0.0, highest: float = 1e15, metavar: str = "N") -> Kind:
+    """Numbers within bounds that may be zero, written 35k, $35k or 2,000."""
+
+    def read(value: Any, what: str) -> float:
+        given = _number(value, what)
+        text = given.strip().lstrip("$").replace(",", "") if isinstance(given, str) else given
+        try:
+            number = float(text)
+        except ValueError:
+            number = parse_count(text, what)
+        if not lowest <= number <= highest:
+            raise UsageError(f"{what}: {value!r} lies outside {lowest:,.0f} to {highest:,.0f}.")
+        return number
+
+    return Kind(read, "str | float", ("string", "number"), metavar)
+
+
+def one_of(*choices: str, old: Mapping[str, str] | None = None) -> Kind:
+    """One word of a closed list; words of former versions are read as what they are called now."""
+
+    def read(value: Any, what: str) -> str:
+        word = str(value).strip().lower()
+        found = (old or {}).get(word, word)
+        if found not in choices:
+            from difflib import get_close_matches
+
+            near = get_close_matches(found, choices, n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise UsageError(f"{what}: unknown {value!r}.{hint} Choose one of {', '.join(choices)}.")
+        return found
+
+    return Kind(read, "str", ("string",), "|".join(choices) if len(choices) < 5 else "NAME", choices)
+
+
+def name(metavar: str = "NAME", names: str = "", example: str = "") -> Kind:
+    """Names that the catalog resolves later, or paths of files."""
+
+    def read(value: Any, what: str) -> str:
+        text = os.fspath(value) if isinstance(value, os.PathLike) else value
+        if not isinstance(text, str) or not text.strip():
+            found = "is empty" if isinstance(text, str) else f"found {value!r}"
+            raise UsageError(f"{what}: {found}; a name is needed{f', such as {example}' if example else ''}.")
+        return text.strip()
+
+    return Kind(read, "str", ("string",), metavar, names=names)
+
+
+def _number(value: Any, what: str) -> str | float:
+    """Return what may be a number: text, or a number of Python or NumPy; nothing else is one."""
+    if hasattr(value, "item") and not getattr(value, "ndim", 0):
+        value = value.item()
+    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+        raise UsageError(f"{what}: cannot read {value!r}. Write a number.")
+    return value
+
+
+def _milliseconds(value: Any, what: str) -> float:
+    """Read a latency.
+
+    >>> _milliseconds("1.5s", "--ttft"), _milliseconds(50, "--tpot")
+    (1500.0, 50.0)
+    """
+    text = str(_number(value, what)).strip().lower()
+    ending, scale = next(((end, scale) for end, scale in (("ms", 1.0), ("s", 1000.0)) if text.endswith(end)), ("", 1.0))
+    try:
+        number = float(text.removesuffix(ending)) * scale
+    except ValueError:
+        raise UsageError(
+            f"{what}: cannot read {value!r}. Write milliseconds or seconds, such as 200ms or 1.5s."
+        ) from None
+    if not 0 < number < 1e9:
+        raise UsageError(f"{what}: {value!r} is not a positive latency.")
+    return number
+
+
+def _date(value: Any, what: str) -> str:
+    if isinstance(value, date):
+        return value.isoformat()[:10]
+    try:
+        return date.fromisoformat(value.strip()).isoformat()
+    except (AttributeError, ValueError):
+        raise UsageError(f"{what}: cannot read {value!r} as a day. Write YYYY-MM-DD.") from None
+
+
+def _deadline(value: Any, what: str) -> float | date | None:
+    """Read a duration in days, a day, or none; the day is counted from the day of the prices."""
+    if isinstance(value, str) and value.strip().lower() == "none":
+        return None
+    if isinstance(value, date):
+        return value
+    if isinstance(value, str) and value.strip()[4:5] == "-" and value.strip()[:4].isdigit():
+        return date.fromisoformat(_date(value, what))
+    return parse_days(_number(value, what), what)
+
+
+def _weeks(value: Any, what: str) -> float:
+    """Read a wait in weeks, or a duration such as 36w or 8mo; zero is no wait.
+
+    >>> _weeks("36w", "--lead-time"), _weeks("14d", "--lead-time"), _weeks(0, "--lead-time")
+    (36.0, 2.0, 0.0)
+    """
+    text = str(_number(value, what)).strip()
+    if text[-1:].isalpha():
+        return parse_days(text, what) / 7
+    return float(plain(0.0, 5200.0).read(value, what))
+
+
+def _purchase_options(value: Any, what: str) -> str:
+    """Read a purchase option, or a comma-separated list of them."""
+    known = one_of(*OPTIONS).read
+    words = str(value).lower().replace("-", "_").split(",")
+    return ",".join(str(known(word.strip().replace(" ", "_"), what)) for word in words)
+
+
+def _flag(value: Any, what: str) -> bool:
+    word = str(value).strip().lower()
+    if word not in ("true", "false", "1", "0", "yes", "no"):
+        raise UsageError(f"{what}: cannot read {value!r}. Write true or false.")
+    return word in ("true", "1", "yes")
+
+
+def _table(value: Any, what: str) -> dict[str, Any]:
+    """Read inputs by name: a table, or texts NAME=VALUE."""
+    if isinstance(value, Mapping):
+        return {str(key): entry for key, entry in value.items()}
+    found: dict[str, Any] = {}
+    for text in [value] if isinstance(value, str) else value:
+        key, sign, entry = str(text).partition("=")
+        if not sign:
+            raise UsageError(f"{what}: {text!r} is no input and its value; write NAME=VALUE, such as pue_ratio=1.2.")
+        found[key.strip()] = entry.strip()
+    return found
+
+
+def _model(value: Any, what: str) -> Any:
+    """Read a model's name; an Architecture that was built in Python stays what it is."""
+    return value if hasattr(value, "layers") else MODEL.read(value, what)
+
+
+def _bytes(value: Any, what: str) -> str:
+    """Check a number of bytes; answers name it as it was written."""
+    parse_count(_number(value, what), what)
+    return str(value)
+
+
+def _length(value: Any, what: str) -> str | float:
+    """Read a number of tokens; a word is the name of a length distribution, which the catalog knows."""
+    word = value.strip() if isinstance(value, str) else ""
+    if word and not (word[0].isdigit() or word[0] in ".+-"):
+        return word
+    return float(count(LARGEST_LENGTH, 1, "", "TOKENS").read(value, what))
+
+
+def _plan(value: Any, what: str) -> Any:
+    return dict(value) if isinstance(value, Mapping) else FILE.read(value, what)
+
+
+def _demand(value: Any, what: str) -> Any:
+    """Read the name of a file; GPUs by month stay as they are until the plan reads them."""
+    return value if hasattr(value, "__len__") and not isinstance(value, str) else FILE.read(value, what)
+
+
+LARGEST_LENGTH = 16_777_216  # tokens of a sequence
+TOKENS = count(metavar="TOKENS")
+USD = Kind(lambda value, what: parse_usd(_number(value, what), what), "str | float", ("string", "number"), "USD")
+DAYS = Kind(lambda value, what: parse_days(_number(value, what), what), "str | float", ("string", "number"), "DURATION")
+MILLISECONDS = Kind(_milliseconds, "str | float", ("string", "number"), "MS")
+WEEKS = Kind(_weeks, "str | float", ("string", "number"), "WEEKS")
+BYTES = Kind(_bytes, "str | float", ("string", "number"), "BYTES")
+DATE = Kind(_date, "str | date", ("string",), "DATE")
+DEADLINE = Kind(_deadline, "str | float | date", ("string", "number"), "DURATION|DATE")
+OPTION = Kind(_purchase_options, "str", ("string",), "NAME", names="options")
+FLAG = Kind(_flag, "bool", ("boolean",), "")
+TABLE = Kind(_table, "Mapping[str, Any]", ("object",), "NAME=VALUE")
+PLAN = Kind(_plan, "str | Mapping[str, Any]", ("string", "object"), "FILE")
+LENGTH = Kind(_length, "str | float", ("string", "number"), "TOKENS")
+DEMAND = Kind(_demand, "str | Sequence[float]", ("string", "array"), "FILE")
+MODEL = name(names="llms", example="8b, llama-3-70b or a path to config.json")._replace(python="str | PathLike[str]")
+BUILT_MODEL = MODEL._replace(read=_model, python="str | PathLike[str] | Architecture")
+GPU = name(names="accelerators", example="h100-sxm or h100")
+SYSTEM = name(names="systems", example="p5.48xlarge")
+PROVIDER = name(names="providers", example="lambda")
+REGION = name(names="regions", example="us-east-1")
+FILE = name("FILE")

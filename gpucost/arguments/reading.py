@@ -1,0 +1,74 @@
+"""Reading what was given: old names, unknown names, values that cannot be, arguments that say the same twice."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from gpucost.arguments.questions import QUESTIONS
+from gpucost.arguments.table import Argument
+from gpucost.errors import UsageError
+
+
+def flag_of(name: str) -> str:
+    """Return how a command writes an argument.
+
+    >>> flag_of("lora_rank")
+    '--lora-rank'
+    """
+    return "--" + name.replace("_", "-")
+
+
+def renamed(question: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """Return what was given under the names of today, without what was not said, and a hint for each old name."""
+    known = {argument.name: argument for argument in QUESTIONS[question].arguments}
+    today = {old: name for name, argument in known.items() for old in argument.old if old not in known}
+    found: dict[str, Any] = {}
+    hints = []
+    for name, value in given.items():
+        if value is None:
+            continue
+        if (now := today.get(name, name)) != name:
+            hints.append(f"{flag_of(name)} is now called {flag_of(now)} ({now} in the library and in files).")
+        if now in found:
+            raise UsageError(f"{flag_of(now)} is given twice, once as {flag_of(name)}. Give it once.")
+        found[now] = value
+    if unknown := [name for name in found if name not in known]:
+        import difflib
+
+        near = difflib.get_close_matches(unknown[0], [*known, *today], n=2, cutoff=0.6)
+        hint = f"Did you mean {' or '.join(near)}?" if near else f"It takes {', '.join(known)}."
+        raise UsageError(f"{question} takes no {unknown[0]!r}. {hint}")
+    return found, hints
+
+
+def read(question: str, given: Mapping[str, Any], *, complete: bool = True) -> dict[str, Any]:
+    """Return every argument of a question as it is meant: what was given, read; defaults for the rest.
+
+    With `complete` false nothing need be given and only what was given is returned: for parts of a question.
+    """
+    found, _ = renamed(question, given)
+    for names in QUESTIONS[question].exclusive:
+        if len(twice := [flag_of(name) for name in names if name in found]) > 1:
+            raise UsageError(f"the same is given twice, by {' and '.join(twice)}. Give one of them.")
+    values = {}
+    for argument in QUESTIONS[question].arguments:
+        value = found.get(argument.name)
+        if value is None and argument.required and complete:
+            raise UsageError(f"{flag_of(argument.name)} is missing. {argument.help}")
+        if value is not None:
+            values[argument.name] = value_of(argument, value)
+        elif complete:
+            values[argument.name] = None if argument.default is None else value_of(argument, argument.default)
+    return values
+
+
+def value_of(argument: Argument, value: Any) -> Any:
+    """Read one value; a column of values is left to the engine, which marks the cases that cannot be."""
+    if argument.column and not isinstance(value, str) and (hasattr(value, "__len__") or hasattr(value, "shape")):
+        return value
+    return argument.kind.read(value, flag_of(argument.name))
+
+
+def by_field(question: str, values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values under the names that the request behind a question uses."""
+    fields = {argument.name: argument.field or argument.name for argument in QUESTIONS[question].arguments}
+    return {fields[name]: value for name, value in values.items()}

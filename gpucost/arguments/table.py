@@ -1,0 +1,306 @@
+"""The arguments that questions take: name, kind, default and meaning of each; those that several share stand once."""
+
+from typing import Any, NamedTuple
+
+from gpucost.arguments import kinds as k
+from gpucost.arguments.kinds import Kind, count, name, one_of, plain, share, whole
+
+
+class Argument(NamedTuple):
+    """One argument of a question."""
+
+    name: str  # in the library and in scenario files; the command writes it --with-hyphens
+    kind: Kind
+    help: str
+    default: Any = None
+    usual: str = ""  # what holds where nothing is said and the default depends on the rest
+    field: str = ""  # what the request behind the question calls it, where that differs
+    old: tuple[str, ...] = ()  # names of former versions, still read
+    required: bool = False
+    column: bool = False  # may be a list or an array instead: a case each
+    example: Any = None
+    library_only: bool = False
+
+
+A = Argument
+PRECISIONS = ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32", "int8")
+METHODS = ("full", "lora", "qlora")
+SOFTWARE = ("typical", "vendor", "megatron", "deepspeed", "sharded", "eager", "compiler", "native")
+STYLES = ("fused", "compiled", "compiled_model", "eager", "autocast", "library", "library_autocast")
+OPTIMIZERS = (
+    "adamw", "adamw-fp32-gradients", "adamw-bf16", "adamw-8bit", "adamw-8bit-bf16", "adafactor", "adafactor-bf16",
+    "sgd", "sgd-momentum", "muon", "lion",
+)  # fmt: skip
+FORMATS = ("bf16", "fp16", "fp8", "int8", "w8a16", "nvfp4", "mxfp4", "int4", "gguf")
+CACHES = ("bf16", "fp16", "fp8", "int8", "nvfp4", "fp4", "int4")
+CLAIMED = ("fp32", "tf32", "bf16", "fp16", "fp8", "int8", "fp4", "int4")
+LARGEST_SEQUENCE = k.LARGEST_LENGTH
+
+MODEL = A("model", k.MODEL, "Preset, size such as 8b, or path to a config.json.", required=True, example="8b")
+GPU = A("gpu", k.GPU, "GPU or family, such as h100-sxm or h100; a list takes commas.", example="h100")
+ONE_GPU = GPU._replace(help="One accelerator, such as h100-sxm.", example="h100-sxm")
+PROVIDER = A("provider", k.PROVIDER, "Who sells it.", example="lambda")
+REGION = A("region", k.REGION, "Region as the provider names it.", example="us-east")
+OPTION = A("option", k.OPTION, "Purchase option: on_demand, spot, reserved …", example="on_demand")
+MAX_AGE = A("max_age", k.DAYS, "Leave out prices older than this, such as 90d.", field="max_age_days", example="180d")
+STRICT = A("strict_prices", k.FLAG, "Leave out prices that are old for their kind.", False)
+AS_OF = A("as_of", k.DATE, "The day that prices are asked for.", usual="today", example="2026-11-20")
+KNOWN = A("known_as_of", k.DATE, "Hide what was recorded after this day.", example="2026-11-20")
+DATES = (AS_OF, KNOWN)
+FILTERS = (GPU, PROVIDER, REGION, OPTION, MAX_AGE)
+TOP = A("top", whole(0), "Options to show; 0 shows all.", 10)
+GPUS = A("gpus", whole(), "Take exactly this many accelerators.", example=64)
+TOKENS = A("tokens", count(1e17, 1, "Write a count such as 100b or 15t.", "TOKENS"),
+           "Tokens of one epoch, such as 100b.", required=True, example="100b")  # fmt: skip
+SEQUENCE = A("sequence", whole(1, LARGEST_SEQUENCE, "TOKENS"), "Tokens per sequence.",
+             usual="the model's, at most 8,192", field="sequence_tokens", example=8192)  # fmt: skip
+BATCH = A("global_batch", whole(1, 10_000_000), "Sequences per step.", usual="as models of its size use", example=512)
+METHOD = A("method", one_of(*METHODS), "What is trained: all weights, or adapters.", "full")
+RANK = A("lora_rank", whole(1, 65_536), "Rank of the adapters.", 16, old=("rank",))
+PROMPT = A("prompt_tokens", k.LENGTH, "Mean prompt of a request, or a named length distribution.", usual="1024",
+           old=("prompt",), example=1000)  # fmt: skip
+OUTPUT = A("output_tokens", k.LENGTH, "Mean output of a request, or a named length distribution.", usual="256",
+           old=("output",), example=250)  # fmt: skip
+TTFT = A("ttft", k.MILLISECONDS, "Longest time to the first token without a queue: 300ms, 1s.", field="ttft_ms",
+         example="2s")  # fmt: skip
+TPOT = A("tpot", k.MILLISECONDS, "Longest time per output token: 50ms.", field="tpot_ms", example="50ms")
+FORMAT = A(
+    "precision", one_of("auto", *FORMATS), "Precision of the weights; auto: as published.", "auto", example="fp8"
+)
+CACHE = A("cache", one_of("auto", *CACHES), "Precision of the key-value cache.", "auto")
+ENGINES = (
+    "vllm", "sglang", "trtllm", "tuned", "wide", "plain", "eager", "vllm-tpu", "vllm-xpu", "unknown", "vllm-2025",
+    "vllm-2024", "vllm-2023", "vllm-rocm", "transformers", "llama.cpp", "mlc", "exllama",
+)  # fmt: skip
+ENGINE = A("engine", one_of(*ENGINES), "What serves it.", "vllm")
+
+ESTIMATE = (
+    MODEL,
+    TOKENS,
+    A("epochs", count(10_000), "Passes over the tokens.", 1),
+    GPUS,
+    *FILTERS,
+    A("deadline", k.DEADLINE, "Longest run: a duration, a day, or none.", usual="30d; none with gpus", example="30d"),
+    A("max_cost", k.USD, "Budget; exit code 3 if no option keeps it.", field="max_cost_usd", example=100_000),
+    SEQUENCE,
+    BATCH,
+    A("precision", one_of(*PRECISIONS[:-1]), "Precision of the products.", "bf16"),
+    METHOD,
+    RANK,
+    A("lora_targets", one_of("all", "attention", "feed_forward"), "Matrices with adapters.", "all", old=("targets",)),
+    A("software", one_of(*SOFTWARE, old={"unknown": "typical"}), "Training stack.", "typical"),
+    A("optimize", one_of("cost", "time", "pareto", "carbon"), "What to rank by.", "cost"),
+    TOP,
+    A("all_regions", k.FLAG, "A row for every region, not for the cheapest only.", False),
+    STRICT,
+    A("commitment", one_of("full", "used"), "full: a run pays for its whole term; used: for its hours.", "full"),
+    A("overhead", share(), "Hours beside the steps (evaluations, stalls, slower phases), as a share of them.", "20%",
+      field="evaluation_fraction", old=("evaluation",)),
+    A("experiments", share(100.0), "Trial runs before the run, as a share of it.", "0%", field="experiments_fraction"),
+    A("pool", k.FILE, "TOML file with your own accelerators; they enter as offers.", example="pool.toml"),
+    A("pool_view", one_of("both", "loaded", "incremental"), "What your own accelerators cost.", "both",
+      old=("pool_cost",)),
+    *DATES,
+    A("with_facts", k.FLAG, "Embed the facts that `gpucost rerun` needs.", True, library_only=True),
+)  # fmt: skip
+INFERENCE = (
+    MODEL,
+    PROMPT,
+    OUTPUT,
+    A("lengths", name("NAME|FILE", "length_distributions"), "Named length distribution, or a CSV of prompt,output.",
+      field="distribution", old=("distribution",), example="azure-conversation"),
+    A("requests_per_s", count(1e7), "Mean load in requests per second.", example=5),
+    A("tokens_per_month", count(1e18, metavar="TOKENS"), "Load in tokens, prompt and output together.", example="5b"),
+    TTFT,
+    TPOT,
+    FORMAT,
+    CACHE,
+    ENGINE,
+    A("utilisation", share(), "Load at the busiest hour against capacity.", usual="70%; 100% at saturation",
+      field="utilisation_fraction", old=("utilization",), example="60%"),
+    A("profile", name("NAME|FILE"), "Load over the day: flat, office, consumer, or a file of 24 or 168 numbers.",
+      "flat"),
+    A("autoscale", k.FLAG, "Switch replicas by the hour.", False),
+    A("floor", whole(0), "Replicas that stay on when scaling.", 1, field="floor_replicas"),
+    A("replicas", whole(), "Run exactly this many serving replicas.", example=2),
+    A("redundancy", whole(0), "Replicas beside those that serve.", 0),
+    A("prefix_hit", share(), "Share of prompt tokens found in the prefix cache.", 0, field="prefix_hit_fraction"),
+    A("draft_tokens", whole(0), "Tokens proposed per step by speculation.", 0),
+    A("acceptance", share(), "Probability that a proposed token is kept.", 0, field="acceptance_fraction"),
+    A("draft_cost", share(), "Time of proposing a token, as a share of a step.", "5%", field="draft_cost_fraction"),
+    A("offload", share(), "Share of the weights left in host memory.", 0, field="offload_fraction"),
+    A("optimize", one_of("cost", "latency", "carbon"), "What to rank by.", "cost"),
+    A("max_cost", k.USD, "Budget of a month; exit code 3 if no offer keeps it.", field="max_cost_usd", example=50_000),
+    TOP,
+    STRICT,
+    *FILTERS,
+    *DATES,
+)  # fmt: skip
+RENT = A("rent", k.USD, "Rental price per GPU-hour.", usual="the market's", field="rent_usd_per_gpu_hour", example=2.35)
+WACC = A("wacc", share(), "Cost of capital, effective, a year.", usual="10%", field="wacc_fraction", example="10%")
+LEAD = A("lead_time", k.WEEKS, "Wait for delivery, such as 36w; bridged by rent.", field="lead_time_weeks",
+         old=("lead_time_weeks",), example="36w")  # fmt: skip
+PLAN = A("plan", k.PLAN, "TOML file with any input by name; in the library and in scenarios also a table.",
+         example="plan.toml")  # fmt: skip
+SET = A("set", k.TABLE, "Set any input of the plan; may be repeated.", example={"pue_ratio": 1.2})
+TCO = (
+    ONE_GPU._replace(help="Accelerator to own, such as h100-sxm."),
+    A("gpus", whole(), "How many.", example=64),
+    A("utilisation", share(), "Share of the owned hours that are allocated, such as 70%.",
+      field="utilisation_fraction", old=("utilization",), example="70%"),
+    A("years", plain(0.01, 100), "Length of the comparison.", usual="4", example=4),
+    A("months", whole(1, 1200), "The same in months.", example=48),
+    RENT,
+    PROVIDER._replace(help="Take the rental price of this provider from the catalog."),
+    REGION._replace(help="The provider's region."),
+    OPTION._replace(help="The provider's purchase option: on_demand, reserved, spot …"),
+    A("rent_path", one_of("flat", "decline", "observed_v", "curve"), "How the rental price moves.", usual="flat",
+      example="decline"),
+    A("rent_curve", k.FILE, "CSV of rental prices: month, usd_per_gpu_hour.", example="curve.csv"),
+    WACC,
+    A("tax", share(), "Income tax; cash flows are then after tax.", field="tax_rate_fraction", old=("tax_rate",),
+      example="25%"),
+    A("financing", one_of("cash", "loan", "lease"), "How the purchase is paid.", usual="cash", example="loan"),
+    LEAD,
+    A("electricity_region", name("REGION", "electricity"), "Tariff of a region in the energy table, such as us_texas.",
+      old=("electricity",), example="us_texas"),
+    A("grid_region", name("REGION", "grid_carbon"), "Carbon of a grid in the energy table, such as france.",
+      old=("grid",), example="france"),
+    MODEL._replace(help="Model of the workload that sets utilisation and cost per token.", required=False),
+    TOKENS._replace(help="Tokens of one training run.", required=False),
+    A("runs_per_year", plain(0, 1e6), "Training runs a year.", usual="1", example=4),
+    A("tokens_per_month", count(1e18, metavar="TOKENS"), "Tokens to serve a month, prompt and reply together.",
+      example="5b"),
+    A("prompt_tokens", count(LARGEST_SEQUENCE, 1, metavar="TOKENS"), "Prompt of a request, for a serving load.",
+      old=("prompt",), example=1000),
+    A("output_tokens", count(LARGEST_SEQUENCE, 1, metavar="TOKENS"), "Reply of a request, for a serving load.",
+      example=250),
+    A("api_price", k.USD, "Price of a hosted API per million tokens, for the same tokens.", field="api_usd_per_mtok",
+      old=("api",), example=0.9),
+    A("currency", name("CODE", "currencies"), "Show the result in this currency as well.", example="EUR"),
+    PLAN,
+    SET,
+    A("draws", whole(0), "Monte Carlo draws; 0 leaves it out.", usual="1000", example=1000),
+    A("seed", whole(0, 2**32 - 1), "Seed of the draws.", usual="1", example=1),
+    *DATES,
+)  # fmt: skip
+MIX = (
+    A("demand", k.DEMAND, "CSV with the columns month and gpus; in the library also GPUs by month.",
+      example="demand.csv"),
+    A("constant", plain(0, 1e6, "GPUS"), "Instead of a file: this many GPUs in every month.", example=64),
+    A("growth", share(100.0, -0.999), "Yearly growth of the constant, such as 20%.", usual="0%", example="20%"),
+    A("months", whole(1, 120), "Length, with constant.", 36),
+    ONE_GPU,
+    RENT._replace(help="On-demand price per GPU-hour."),
+    PROVIDER._replace(help="Take prices and terms of this provider from the catalog."),
+    A("budget", plain(0, 1e15, "USD"), "Most capital to spend on owned servers.", field="budget_usd",
+      old=("budget_usd",), example=2_000_000),
+    A("max_owned", plain(0, 1e9, "GPUS"), "Most GPUs to own.", field="max_owned_gpus", old=("max_owned_gpus",),
+      example=64),
+    A("max_on_demand", plain(0, 1e9, "GPUS"), "Most GPUs that on demand can give.", example=32),
+    A("spot_share", share(), "Share of each month's demand that spot may carry.", usual="30%", example="30%"),
+    A("own", k.FLAG, "Whether owning is allowed; without it everything is rented.", usual="yes", example=True),
+    A("life_months", whole(1, 1200), "Life of owned servers.", usual="60", example=60),
+    LEAD._replace(help="From order to use, such as 36w."),
+    WACC,
+    PLAN._replace(help="TOML file with any input by name, and [[supply]] entries; elsewhere also a table."),
+    SET,
+    *DATES,
+)  # fmt: skip
+DEGREES = (
+    A("tensor", whole(), "Tensor-parallel degree.", column=True),
+    A("pipeline", whole(), "Pipeline stages.", column=True),
+    A("context", whole(), "Context-parallel degree.", column=True),
+    A("expert", whole(), "Expert-parallel degree.", column=True),
+)
+SHARDING = A("sharding", whole(0, 3), "0 none, 1 optimizer, 2 and gradients, 3 and weights (FSDP).", column=True)
+MICRO = A("micro_batch", whole(), "Sequences per GPU and micro-step.", column=True)
+ONE_SYSTEM = A("system", k.SYSTEM, "Node and network.", usual="the usual one of the accelerator")
+FLASH = A("flash", k.FLAG, "Fused attention, or the scores in memory.", True)
+TRAINED_MODEL = MODEL._replace(
+    kind=k.BUILT_MODEL, help="Preset, alias, size such as 11b, or a config.json.", column=True
+)
+LAYOUT = (
+    A("gpus", whole(), "How many.", 1, column=True),
+    ONE_SYSTEM,
+    *DEGREES,
+    A("data", whole(), "Data-parallel degree.", usual="what the others leave", column=True),
+    A("virtual_stages", whole(), "Model chunks per pipeline stage.", column=True),
+    SHARDING,
+    MICRO,
+    BATCH._replace(column=True),
+    SEQUENCE._replace(column=True, field=""),
+    A("recompute", one_of("none", "selective", "full"), "Activations to recompute.", column=True),
+    A("precision", one_of(*PRECISIONS), "Precision of the products.", usual="bf16, or fp16 on chips without it",
+      column=True),
+    METHOD,
+    RANK,
+    A("software", one_of(*SOFTWARE, old={"unknown": "typical"}), "Training stack.", "typical"),
+    A("software_year", plain(2012, 2100, "YEAR"), "Age of the software, such as 2024.5."),
+    FLASH,
+)  # fmt: skip
+THROUGHPUT = (TRAINED_MODEL, ONE_GPU._replace(required=True, column=True), *LAYOUT, *DATES)
+ROOFLINE = (
+    ONE_GPU._replace(required=True),
+    A("matmul", name("MxNxK"), "A matrix product."),
+    A("attention", name("TOKENSxHEADSxDIM"), "Causal attention over one sequence, fused."),
+    A("copy", k.BYTES, "An element-wise pass."),
+    A("all_reduce", k.BYTES, "An all-reduce over the gpus."),
+    TRAINED_MODEL._replace(help="A whole training step of this model.", required=False, column=False),
+    *(argument._replace(column=False) for argument in LAYOUT),
+    *DATES,
+)
+FIT_TRAINING = (
+    A("gpus", whole(), "How many; else the fewest that fit."),
+    ONE_SYSTEM,
+    METHOD,
+    A("optimizer", one_of(*OPTIMIZERS), "Optimizer and the precision of its states.", "adamw"),
+    SEQUENCE._replace(usual="the model's, at most 4,096", field=""),
+    MICRO._replace(usual="1", column=False),
+    A("recompute", one_of("auto", "none", "selective", "full"), "Activations to recompute; auto: the least that fits.",
+      "auto"),
+    A("loss_chunk", whole(1, LARGEST_SEQUENCE, "TOKENS"), "Tokens whose logits exist at a time.", usual="all"),
+    A("offload", one_of("none", "states", "all"), "What host memory takes.", "none"),
+    RANK,
+    *(argument._replace(column=False, usual="searched") for argument in (*DEGREES, SHARDING)),
+    A("style", one_of(*STYLES), "How the stack keeps activations.", usual="fused; library for adapters",
+      old=("software",)),
+    FLASH,
+)  # fmt: skip
+FIT_SERVING = (PROMPT, OUTPUT, TTFT, TPOT, FORMAT, CACHE, ENGINE)
+FIT = (
+    TRAINED_MODEL._replace(column=False),
+    ONE_GPU._replace(help="One accelerator, such as h100-sxm; with serving, all of them else."),
+    *FIT_TRAINING,
+    A("serving", k.FLAG, "Serve the model instead of training it.", False),
+    *(argument._replace(help=f"Serving: {argument.help[0].lower()}{argument.help[1:]}") for argument in FIT_SERVING),
+    *DATES,
+)
+AUDIT = (
+    MODEL._replace(required=False),
+    TOKENS._replace(help="Tokens trained on.", required=False),
+    GPU._replace(help="Accelerator; a family is judged by its most favourable variant."),
+    A("gpus", whole(), "How many."),
+    A("days", k.DAYS, "Claimed duration."),
+    A("hours", count(1e9, metavar="HOURS"), "Claimed duration in hours."),
+    A("gpu_hours", count(1e12, metavar="HOURS"), "Claimed accelerator-hours."),
+    A("cost", k.USD, "Claimed cost of the run.", field="cost_usd"),
+    A("precision", one_of(*CLAIMED), "Precision claimed.", usual="bf16"),
+    METHOD,
+    SEQUENCE,
+    A("fits", one_of("training", "serving"), "Claim: it fits on these accelerators."),
+    A("weights_gb", count(1e12, metavar="GB"), "Claimed size of the weights."),
+    A("training_gb", count(1e12, metavar="GB"), "Claimed memory of training in all."),
+    A("tokens_per_s", count(1e12), "Claimed output tokens per second in serving, over all accelerators.",
+      field="decode_tokens_per_s"),
+    A("batch", whole(), "Sequences decoded at once, for tokens_per_s.", 1),
+    A("buy", k.USD, "Claimed price of buying.", field="buy_usd"),
+    A("rent_monthly", k.USD, "Claimed rent per month.", field="rent_usd_per_month"),
+    A("own_monthly", k.USD, "Claimed running cost of owning per month.", field="own_usd_per_month"),
+    A("payback_months", count(1e4), "Claimed months until buying pays back."),
+    A("hours_per_month", count(1e12, metavar="HOURS"),
+      "Accelerator-hours needed per month, for how busy the gpus would be.", field="gpu_hours_per_month"),
+    A("discount", share(), "Annual rate for the present value.", "10%", field="discount_fraction"),
+    *DATES,
+)  # fmt: skip
+PRICES = (*FILTERS, *DATES)

@@ -1,0 +1,64 @@
+"""The commands that ask a question: built from the table of arguments, answered by the library, written by one rule."""
+
+from typing import Any
+
+import click
+
+from gpucost.arguments import QUESTIONS, flag_of
+from gpucost.cli.options import Output, option_of, output_parameters
+
+# what a command has beside the arguments of its question: each changes how the answer is written
+MORE = {
+    "estimate": ("explain", "lines"),
+    "inference": ("explain", "lines"),
+    "tco": ("explain", "print_plan"),
+    "fit": ("explain",),
+}
+MORE_HELP = {
+    "explain": "Show how the figures come about: formulas, numbers, sources.",
+    "lines": "CSV: one row per line of each bill.",
+    "print_plan": "Print the effective inputs as a plan file.",
+}
+BY_PLACE = {("mix", "demand")}  # written without an option's name
+
+
+def command_of(name: str) -> click.Command:
+    """Return the command that asks a question."""
+    question, more = QUESTIONS[name], MORE.get(name, ())
+    parameters: list[click.Parameter] = []
+    for argument in question.arguments:
+        if (name, argument.name) in BY_PLACE:
+            parameters.append(click.Argument([argument.name], required=False, metavar=f"[{argument.kind.metavar}]"))
+        elif not argument.library_only:
+            parameters.append(option_of(argument))
+    known = {parameter.name for parameter in parameters}
+    old = [old for argument in question.arguments for old in argument.old if old not in known]
+    parameters += [click.Option([flag_of(one), one], hidden=True) for one in old]
+    parameters += [click.Option([flag_of(one), one], is_flag=True, help=MORE_HELP[one]) for one in more]
+    parameters += output_parameters(taken={*known, *old})
+    examples = "\n".join(f"gpucost {line}" for line in question.examples)
+    return click.Command(
+        name, params=parameters, callback=_callback(name, more), help=f"{question.help}\n\n\b\n{examples}"
+    )
+
+
+def _callback(name: str, more: tuple[str, ...]) -> Any:
+    def ask(format_: str | None, fields: str | None, output_file: str | None, **given: Any) -> None:
+        from gpucost.api.asking import answered
+
+        out = Output(format_, fields, output_file)
+        shown = {one: given.pop(one) for one in more}
+        given = {key: value for key, value in given.items() if value is not None and value != ()}
+        if name == "estimate":
+            given["with_facts"] = out.format == "json"
+        result, hints = answered(name, given)
+        for hint in hints:
+            click.echo(f"gpucost: {hint}", err=True)
+        out.result(result, **shown)
+        if result.exit_code == 5:
+            from gpucost.errors import CheckFailedError
+
+            raise CheckFailedError("the claim is impossible.")
+        click.get_current_context().exit(result.exit_code)
+
+    return ask

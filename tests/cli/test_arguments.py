@@ -1,0 +1,311 @@
+"""One table of arguments: command, library, scenario file and schema take the same names, values and refusals."""
+
+import dataclasses
+import inspect
+import warnings
+
+import click
+import pytest
+from click.testing import CliRunner
+
+import gpucost
+from gpucost.api import asking
+from gpucost.api.scenario import ASKS, PARTS, json_schema, make_scenario
+from gpucost.arguments import QUESTIONS, flag_of, read, renamed
+from gpucost.arguments.kinds import FLAG, TABLE
+from gpucost.cli import cli
+from gpucost.errors import GpuCostError, UsageError
+
+BASE = {
+    "estimate": {"model": "8b", "tokens": "100b"},
+    "inference": {"model": "8b"},
+    "tco": {"gpu": "h100-sxm", "gpus": 8},
+    "mix": {},
+    "fit": {"model": "8b", "gpu": "h100-sxm"},
+    "throughput": {"model": "8b", "gpu": "h100-sxm"},
+    "roofline": {"gpu": "h100-sxm"},
+    "audit": {},
+}
+KIND_OF = {question: kind for kind, question in ASKS.items()}
+ARGUMENTS = [
+    pytest.param(question, argument, id=f"{question}-{argument.name}")
+    for question, found in QUESTIONS.items()
+    for argument in found.arguments
+    if not argument.library_only
+]
+GIVEN = {  # a value for each kind of argument that has no example and no closed list
+    "system": "hgx-h100", "matmul": "8x8x8", "attention": "8x8x8", "profile": "office", "weights_gb": 16, "days": 8,
+    "software_year": 2024.5, "sharding": 3, "fits": "serving",
+}  # fmt: skip
+
+
+def value_of(argument):
+    """Return a value that is not the default."""
+    if argument.kind is FLAG:
+        return not argument.default
+    if argument.kind.choices:
+        return next(word for word in reversed(argument.kind.choices) if word != argument.default)
+    given = GIVEN.get(argument.name, argument.example)
+    usual = {"SHARE": "30%", "N": 4}
+    return given if given is not None else usual.get(argument.kind.metavar, "2")
+
+
+@pytest.fixture
+def heard(monkeypatch):
+    """Hear what reaches the one door behind command and library, in place of an answer."""
+    found = []
+
+    class Heard(Exception):
+        pass
+
+    def listen(name, given, catalog=None):
+        asked, hints = renamed(name, given)
+        found.append((name, read(name, asked), hints))
+        raise Heard
+
+    monkeypatch.setattr(asking, "answered", listen)
+
+    def ask(call):
+        found.clear()
+        try:
+            result = call()
+        except Heard:
+            return found[0]
+        raised = getattr(result, "exception", None)
+        if isinstance(raised, GpuCostError):
+            raise raised
+        assert isinstance(raised, Heard), getattr(result, "output", result)
+        return found[0]
+
+    return ask
+
+
+def command_line(question, given):
+    """Write arguments as a person types them."""
+    words = [question]
+    for name, value in given.items():
+        if (question, name) == ("mix", "demand"):
+            words.insert(1, str(value))
+        elif isinstance(value, bool):
+            words.append(flag_of(name) if value else f"--no-{flag_of(name)[2:]}")
+        elif isinstance(value, dict):
+            words += [part for key, entry in value.items() for part in (flag_of(name), f"{key}={entry}")]
+        else:
+            words += [flag_of(name), str(value)]
+    return words
+
+
+def same(value):
+    return {key: str(entry) for key, entry in value.items()} if isinstance(value, dict) else value
+
+
+@pytest.mark.parametrize(("question", "argument"), ARGUMENTS)
+def test_command_library_and_scenario_read_an_argument_alike(question, argument, heard):
+    given = {**BASE[question], argument.name: value_of(argument)}
+    name, by_command, _ = heard(lambda: CliRunner().invoke(cli, command_line(question, given)))
+    _, by_library, _ = heard(lambda: getattr(gpucost, question)(**given))
+    assert name == question
+    assert same(by_command[argument.name]) == same(by_library[argument.name]) is not None
+    by_command.pop("with_facts", None), by_library.pop("with_facts", None)  # a command embeds facts in JSON only
+    assert by_command | {"set": None} == by_library | {"set": None}
+    if question in KIND_OF:
+        kind = KIND_OF[question]
+        part = make_scenario({kind: [{"name": "a", **plain(kind, given)}]}).parts[0]
+        assert read(question, part.arguments)[argument.name] == by_library[argument.name]
+        assert argument.name in json_schema()["properties"][kind]["items"]["properties"]
+
+
+def plain(kind, given):
+    return {"gpu": "h100-sxm", "gpus": 8, **given} if kind == "ownership" else given
+
+
+@pytest.mark.parametrize(("question", "argument"), ARGUMENTS)
+def test_the_same_bad_value_is_refused_in_the_same_sentence(question, argument, heard):
+    if argument.kind is FLAG or _takes_any(argument):
+        pytest.skip("any text may be a name that the catalog knows")
+    bad = "\x00 no such"
+    given = {**BASE[question], argument.name: bad}
+    said = []
+    for call in (
+        lambda: CliRunner().invoke(cli, command_line(question, given)),
+        lambda: getattr(gpucost, question)(**given),
+    ):
+        with pytest.raises(UsageError) as caught:
+            heard(call)
+        said.append(str(caught.value))
+    if question in KIND_OF:
+        kind = KIND_OF[question]
+        with pytest.raises(UsageError) as caught:
+            make_scenario({kind: [{"name": "a", **plain(kind, given)}]})
+        said.append(str(caught.value).rpartition(f"{kind}[1].{argument.name}: ")[2])
+    assert len(set(said)) == 1, said
+    assert said[0].startswith(flag_of(argument.name))
+
+
+def _takes_any(argument):
+    try:
+        argument.kind.read("\x00 no such", "--x")
+    except UsageError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_signatures_are_explicit_and_those_of_the_table(question):
+    signature = inspect.signature(getattr(gpucost, question))
+    assert [*signature.parameters] == [*(item.name for item in QUESTIONS[question].arguments), "catalog"]
+    for parameter in signature.parameters.values():
+        assert parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
+        assert parameter.annotation is not inspect.Parameter.empty
+    assert all(f"{item.name}: " in getattr(gpucost, question).__doc__ for item in QUESTIONS[question].arguments)
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_defaults_are_values_that_their_own_kind_reads(question):
+    for argument in QUESTIONS[question].arguments:
+        if argument.default is not None:
+            argument.kind.read(argument.default, argument.name)
+        if argument.example is not None:
+            argument.kind.read(argument.example, argument.name)
+
+
+@pytest.mark.parametrize(
+    ("question", "old", "now"),
+    [
+        (question, old, argument.name)
+        for question, found in QUESTIONS.items()
+        for argument in found.arguments
+        for old in argument.old
+    ],
+)
+def test_old_names_are_read_with_a_hint(question, old, now, heard):
+    argument = next(item for item in QUESTIONS[question].arguments if item.name == now)
+    given = {**BASE[question], old: value_of(argument)}
+    _, values, hints = heard(lambda: CliRunner().invoke(cli, command_line(question, given)))
+    assert values[now] is not None
+    assert hints == [f"{flag_of(old)} is now called {flag_of(now)} ({now} in the library and in files)."]
+    context = click.Context(cli)
+    assert f"{flag_of(old)} " not in cli.get_command(context, question).get_help(context)
+
+
+def test_the_library_warns_of_an_old_name():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        gpucost.fit("8b", "h100-sxm", 8, software="eager")
+    assert "--software is now called --style" in str(caught[0].message)
+    assert caught[0].filename == __file__
+
+
+def test_lists_in_the_table_are_those_of_the_physics():
+    from gpucost.arguments import table
+    from gpucost.physics import columns
+    from gpucost.physics.serving.cases import CACHE_BYTES, FORMATS
+    from gpucost.physics.serving.efficiency import ENGINE_NAMES
+    from gpucost.physics.training.memory_recipe import OFFLOADS, OPTIMIZERS, STYLES
+    from gpucost.workloads.training import SOFTWARE
+
+    def choices(question, name):
+        return next(item for item in QUESTIONS[question].arguments if item.name == name).kind.choices
+
+    assert set(choices("throughput", "precision")) == set(columns.PRECISIONS)
+    assert choices("fit", "optimizer") == tuple(OPTIMIZERS)
+    assert choices("fit", "style") == STYLES
+    assert choices("fit", "offload") == OFFLOADS
+    assert choices("fit", "recompute") == ("auto", *columns.RECOMPUTES)
+    assert table.METHODS == columns.METHODS
+    assert set(choices("estimate", "software")) == set(SOFTWARE) - {"unknown"}
+    assert choices("inference", "precision") == ("auto", *FORMATS)
+    assert choices("inference", "cache") == ("auto", *CACHE_BYTES)
+    assert choices("inference", "engine") == ENGINE_NAMES
+
+
+def test_requests_hold_what_the_table_says():
+    from gpucost.serving.request import InferenceRequest
+    from gpucost.training.request import TrainingRequest
+
+    for question, request, own in (
+        ("estimate", TrainingRequest, {"deadline_days", "deadline_given"}),
+        ("inference", InferenceRequest, {"utilisation_given"}),
+    ):
+        fields = {item.field or item.name for item in QUESTIONS[question].arguments if not item.library_only}
+        assert {field.name for field in dataclasses.fields(request)} - own == fields - {"deadline"}
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("tco", "--gpu", "h100-sxm", "--gpus", "8", "--option", "nonsense"), "--option: unknown 'nonsense'"),
+        (("tco", "--gpu", "h100-sxm", "--years", "4", "--months", "12"), "given twice, by --years and --months"),
+        (("audit", "--model", "8b", "--days", "800", "--hours", "1"), "given twice, by --days and --hours"),
+        (("audit", "--model", "8b", "--gpus", "8.9"), "--gpus: '8.9' is not a whole number"),
+        (("throughput", "--model", "8b", "--gpu", "h100-sxm", "--sequence", "0.5"), "--sequence: '0.5' is not a whole"),
+        (("validate", "--max-error", "nan"), "--max-error: 'nan' lies outside"),
+        (("roofline", "--gpu", "h100-sxm", "--matmul", "8x8x8", "--copy", "8"), "given twice, by --matmul and --copy"),
+        (("mix", "--constant", "8", "--budget", "nan"), "--budget: 'nan' lies outside"),
+    ],
+)
+def test_nothing_that_was_given_is_ignored_without_a_word(words, said):
+    assert said in str(CliRunner().invoke(cli, words).exception)
+
+
+@pytest.mark.parametrize("share", [("--utilisation", "70%"), ("--set", "utilisation_fraction=70%")])
+def test_a_serving_load_takes_a_utilisation_in_per_cent(share):
+    words = ["tco", "--model", "8b", "--tokens-per-month", "1b", "--gpu", "h100-sxm", "--draws", "0", *share]
+    result = CliRunner().invoke(cli, words)
+    assert result.exit_code == 0, result.exception
+    assert "Renting" in result.stdout or "Owning" in result.stdout
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("gpus", "h100"),
+        ("prices", "--gpu", "h100-sxm", "--limit", "3"),
+        ("fit", "--model", "8b", "--gpu", "h100-sxm", "--gpus", "8"),
+        ("audit", "--model", "8b", "--gpu", "h100-sxm", "--gpus", "8", "--fits", "serving"),
+        ("throughput", "--model", "8b", "--gpu", "h100-sxm", "--gpus", "8"),
+    ],
+    ids=lambda words: words[0],
+)
+def test_an_ending_makes_the_document_that_it_names(words, tmp_path):
+    for ending, start in ((".xlsx", b"PK"), (".html", b"<!"), (".json", b"{")):
+        path = tmp_path / f"answer{ending}"
+        result = CliRunner().invoke(cli, [*words, "-o", str(path)])
+        assert result.exit_code == 0, result.output
+        assert path.read_bytes().startswith(start)
+    refused = CliRunner().invoke(cli, [*words, "--format", "csv", "-o", str(tmp_path / "other.xlsx")])
+    assert "leave --format" in refused.output
+    assert not (tmp_path / "other.xlsx").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "typed", "names"),
+    [
+        ("gpu", "h100-s", {"h100-sxm5-80gb"}),
+        ("model", "llama-3.1-7", {"llama-3.1-70b"}),
+        ("provider", "lam", {"lambda"}),
+        ("option", "on_demand,sp", {"on_demand,spot"}),
+        ("software", "deep", {"deepspeed"}),
+        ("region", "us-", set()),
+    ],
+)
+def test_values_complete_from_the_catalog(option, typed, names):
+    command = cli.get_command(click.Context(cli), "estimate")
+    parameter = next(item for item in command.params if item.name == option)
+    found = {item.value for item in parameter.shell_complete(click.Context(command), typed)}
+    assert found >= names
+    assert found
+    assert all(word.startswith(typed) for word in found)
+
+
+def test_every_table_of_inputs_is_repeatable():
+    for question in QUESTIONS:
+        command = cli.get_command(click.Context(cli), question)
+        tables = {item.name for item in QUESTIONS[question].arguments if item.kind is TABLE}
+        assert {item.name for item in command.params if getattr(item, "multiple", False)} == tables
+
+
+def test_parts_hold_a_name_and_the_arguments_of_their_question():
+    for kind, question in ASKS.items():
+        names = [item.name for item in QUESTIONS[question].arguments if not item.library_only]
+        assert [item.name for item in PARTS[kind]] == ["name", *names]
