@@ -90,7 +90,7 @@ QUESTIONS = {
         "common use are timed and the fastest is shown, with those behind it.",
         (
             "throughput --model llama-3-70b --gpu h100-sxm --gpus 512",
-            "throughput --model llama-3-8b --gpu h200 --gpus 8 --sharding 3 --micro-batch 2 --recompute none",
+            "throughput --model llama-3-8b --gpu h200-sxm --gpus 8 --sharding 3 --micro-batch 2 --recompute none",
         ),
         "throughput.ThroughputResult | throughput.ThroughputTable",
         3,

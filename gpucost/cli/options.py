@@ -36,8 +36,8 @@ class Output:
     def result(self, result: "Result", *, explain: bool = False, lines: bool = False, print_plan: bool = False) -> None:
         """Write an answer: a workbook or a page by the file's ending, else text."""
         if self.is_document:
-            if self.chosen not in (None, "table") or self.fields or lines or print_plan:
-                raise click.UsageError(f"{self.file} is no text: leave --format, --fields and the like out.")
+            if self._no_text() or lines or print_plan:
+                raise click.UsageError(f"{self.file} is no text: leave --fields and the like out.")
             getattr(result, DOCUMENTS[self.ending])(self.file)
             return
         plan = getattr(result, "to_plan", None) if print_plan else None
@@ -51,15 +51,24 @@ class Output:
     ) -> None:
         """Write flat rows; `columns` are those of the terminal table, --fields may name any key of the rows."""
         if self.is_document:
-            from gpucost.api.result import Result
+            from gpucost.render.rows import write_rows
 
-            kind = click.get_current_context().command.name
-            self.result(Result({"kind": kind, **envelope, "rows": list(rows)}))
+            write_rows(str(self.file), rows, columns, self._no_text(), envelope, title or self._command())
             return
         from gpucost.render.rows import render_rows
 
         how = {"columns": columns, "format_": self.format, "fields": self.fields, "title": title}
         self.text(render_rows(rows, envelope=envelope, **how))  # type: ignore[arg-type]
+
+    def _no_text(self) -> str | None:
+        """Return --fields for a document; a format of texts contradicts it."""
+        if self.chosen not in (None, "table"):
+            raise click.UsageError(f"{self.file} is no text: leave --format out.")
+        return self.fields
+
+    @staticmethod
+    def _command() -> str:
+        return str(click.get_current_context().command_path)
 
     def text(self, text: str) -> None:
         """Write finished text to stdout, or whole to a file: an existing file is replaced only by a complete one."""

@@ -2,7 +2,8 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from gpucost.errors import UnknownNameError
 from gpucost.render.document import Column, Row, Table, columns, printable
@@ -39,6 +40,39 @@ def render_rows(
 
         return "\n".join(table_lines(printable(table)))
     return _text(printable(table))
+
+
+def write_rows(
+    path: str, rows: Rows, shown: Sequence[str], fields: str | None, envelope: Mapping[str, Any], title: str
+) -> None:
+    """Write rows as a page (.html), or as a workbook of one sheet with every column."""
+    from gpucost.render.document import Document, Section
+
+    workbook = path.lower().endswith(".xlsx")
+    if workbook and fields is None:
+        fields = ",".join(dict.fromkeys(key for row in rows for key, cell in row.items() if _is_cell(cell))) or None
+    block = _table(rows, shown, fields, "")
+    about = {name: str(envelope.get(name) or "") for name in ("as_of", "catalog_version")}
+    said = tuple(envelope.get("warnings") or ())
+    sections = (Section("", (block,)),)
+    made = printable(Document(title=title, sections=sections, warnings=said, **about))
+    if not workbook:
+        from gpucost.render.html import write_page
+
+        write_page(made, path)
+        return
+    from gpucost.render.files import replacing
+    from gpucost.render.workbook import static
+    from gpucost.render.workbook.book import Book
+
+    with replacing(path) as temporary:
+        book = Book(str(temporary))
+        static.write_document(book, book.sheet("Rows", (24,) * 12), made)
+        book.close()
+
+
+def _is_cell(value: Any) -> bool:
+    return not isinstance(value, (Mapping, list, tuple))
 
 
 def pick_fields(fields: str, known: Sequence[str]) -> list[str]:
