@@ -52,10 +52,10 @@ def write_rows(
     if workbook and fields is None:
         fields = ",".join(dict.fromkeys(key for row in rows for key, cell in row.items() if _is_cell(cell))) or None
     block = _table(rows, shown, fields, "")
-    about = {name: str(envelope.get(name) or "") for name in ("as_of", "catalog_version")}
+    as_of, version = (str(envelope.get(name) or "") for name in ("as_of", "catalog_version"))
     said = tuple(envelope.get("warnings") or ())
     sections = (Section("", (block,)),)
-    made = printable(Document(title=title, sections=sections, warnings=said, **about))
+    made = printable(Document(title, sections, as_of=as_of, catalog_version=version, warnings=said))
     if not workbook:
         from gpucost.render.html import write_page
 
