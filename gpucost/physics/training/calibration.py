@@ -25,6 +25,7 @@ VOICES = 25  # rows of one source beyond which more of them add nothing
 OUTLIER = 2.0  # standard deviations at which a residual stops counting in full
 USUAL_FAMILIES = ("ampere", "hopper", "blackwell")
 HOST_BOUND_FRACTION = 0.1
+OWN = [parameter.name for parameter in PARAMETERS].index("own_ratio")
 
 SCHEME = Scheme(
     parameters=PARAMETERS,
@@ -109,12 +110,15 @@ def fit(
 ) -> dict[str, float]:
     """Return the parameters that balance the observations and the priors around `start`.
 
-    `between` is the spread between sources: nothing for runs whose own habits are to be learned.
+    `between` is the spread between sources: nothing for runs whose own habits are to be learned, which alone move
+    `own_ratio`.
     """
     touched = [
         np.isin(seen.source, seen.source[mine])  # whitening mixes the rows of a source
         for mine in core.touched_by(PARAMETERS, members(seen), len(seen))
     ]
+    if between:
+        touched[OWN] = np.zeros(len(seen), dtype=np.bool_)
 
     def part_of(rows: Integers) -> Part:
         own = seen.take(rows)

@@ -76,6 +76,7 @@ PARAMETERS: tuple[Parameter, ...] = (
     _p("maturity_years", 1.5, 0.3, "years", "time in which that falls by e"),
     _p("adapter_passes.modern", 6.0, 0.4, "count", "times that adapters move their inputs and outputs; fused stacks"),
     _p("adapter_passes.plain", 15.0, 0.4, "count", "the same, with the casts and copies of eager stacks"),
+    _p("own_ratio", 1.0, 0.25, "ratio", "time of a user's own stack against what stacks of its class take"),
     _p("production_ratio", 1.10, 0.05, "ratio", "whole runs against their steps: restarts, evaluation, idle time"),
 )  # fmt: skip
 
@@ -113,6 +114,7 @@ class Efficiencies(Columns):
     step_overhead_ms: Floats
     optimizer_ratio: Floats
     straggler: Floats
+    own_ratio: Floats
     kernel_ratio: Floats  # kernel time against the physics: quality and immaturity of the software
     adapter_passes: Floats
 
@@ -125,6 +127,7 @@ _PLAIN = {
     "scaleout_latency_us": "scaleout_latency_us", "data_hidden": "data_hidden", "interference": "interference",
     "alltoall_exposed": "alltoall_exposed", "expert_imbalance": "expert_imbalance", "expert_passes": "expert_passes",
     "host_group_ratio": "host_group_ratio", "optimizer_ratio": "optimizer_ratio", "straggler": "straggler",
+    "own_ratio": "own_ratio",
 }  # fmt: skip
 
 

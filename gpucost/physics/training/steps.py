@@ -59,7 +59,7 @@ def micro_step(case: Case) -> MicroStep:
     )
     idle = np.maximum(host - busy, 0.0)
     logits = logits_s(case, rate, tokens) * e.kernel_ratio
-    layers, ends = stage_layers(s, layout, logits / (busy + idle))
+    layers, ends = (count * e.own_ratio for count in stage_layers(s, layout, logits / (busy + idle)))
     return MicroStep(
         matrix_s=layers * matrix, attention_s=layers * attention, elementwise_s=layers * elementwise,
         logits_s=ends * logits, adapter_s=layers * adapter, tensor_s=layers * tensor, context_s=layers * context,
@@ -171,13 +171,13 @@ def scheduled(case: Case, busy: Floats) -> dict[str, Floats]:
     """Return what the schedule adds to micro-batches of `busy` seconds, and the total with what the scale loses."""
     layout, e, m = case.layout, case.efficiency, case.layout.micro_batches
     dense, expert = gpu_parameters(case)
-    hand_over = hand_over_s(case)
+    own, hand_over = e.own_ratio, hand_over_s(case) * e.own_ratio
     parts = {
         "pipeline_s": hand_over * m,
         "bubble_s": (busy + hand_over) * (layout.pipeline - 1) / layout.virtual_stages,
-        "data_s": data_s(case, busy, dense, expert),
-        "optimizer_s": optimizer_s(case, dense, expert),
-        "overhead_s": np.broadcast_to(e.step_overhead_ms * MILLI, (len(case),)),
+        "data_s": data_s(case, busy / own, dense, expert) * own,
+        "optimizer_s": optimizer_s(case, dense, expert) * own,
+        "overhead_s": np.broadcast_to(e.step_overhead_ms * MILLI * own, (len(case),)),
     }
     subtotal = sum(parts.values(), busy * m)
     nodes = np.maximum(layout.gpus / case.hardware.node_gpus, 1.0)
