@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from benchmarks.device.common import CUDA, DEVICE, Table, TimeBox, clean, guarded, out, peak_gb, synchronize
 from benchmarks.device.train import COLUMNS
-from gpucost.bench.gpu.model import SHAPES
+from gpucost.bench.shapes import SHAPES
 
 TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 

@@ -13,7 +13,7 @@ import torch
 
 from benchmarks.device.common import CUDA, DEVICE, Table, TimeBox, clean, out
 from benchmarks.device.train import Case, build, optimizer_of, step
-from gpucost.bench.gpu.model import SHAPES
+from gpucost.bench.shapes import SHAPES
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,8 @@ import torch
 import torch.distributed as dist
 
 from benchmarks.device.common import CUDA, DEVICE, WORLD, Table, TimeBox, clean, guarded, out, peak_gb, synchronize
-from gpucost.bench.gpu.model import SHAPES, Decoder, parameters_of
+from gpucost.bench.gpu.model import Decoder, parameters_of
+from gpucost.bench.shapes import SHAPES
 
 COLUMNS = [
     "model",

@@ -19,7 +19,7 @@ from torch.utils.checkpoint import checkpoint
 
 from benchmarks.device.common import CUDA, DEVICE, WORLD, Table, TimeBox, clean, guarded, out, peak_gb, synchronize
 from benchmarks.device.train import COLUMNS
-from gpucost.bench.gpu.model import Shape
+from gpucost.bench.shapes import Shape
 
 SHAPES = {
     "gpt2-124m": Shape(12, 768, 12, 12, 3072, 50304),

@@ -195,6 +195,18 @@ def interval(speed: Floats, traits: Mapping[str, Flags], ranges: Values) -> tupl
     return speed * np.exp(-width), speed * np.exp(width)
 
 
+def narrowing(runs: int) -> float:
+    """Return the ratio by which runs of one's own narrow a range.
+
+    A stack's mean differs from the prediction about as much as its runs differ among themselves, so that
+    ratio² = (1/(1 + k) + 1)/2 after k runs. Held-out sources gave 0.90, 0.79, 0.75 and 0.72 after 1, 2, 3 and 5.
+
+    >>> [round(narrowing(runs), 2) for runs in (0, 1, 2, 3, 5)]
+    [1.0, 0.87, 0.82, 0.79, 0.76]
+    """
+    return float(np.sqrt((1 / (1 + runs) + 1) / 2))
+
+
 def one_voice(source: NDArray[Any]) -> Floats:
     """Return the weight of each observation in ranges: 1/√(observations of its source)."""
     _, inverse, counts = np.unique(source, return_inverse=True, return_counts=True)

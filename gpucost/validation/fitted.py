@@ -14,8 +14,7 @@ from gpucost.validation import serving, training
 from gpucost.validation.measurements import Measurements
 
 OWN_SOURCE_ID = "own-runs"
-OWN_SPREAD_RATIO = 0.7  # a user's runs move parameters less easily than the first fit did
-OWN_RUNS_AT_LEAST = 3
+OWN_SPREAD_RATIO = 0.5  # a user's runs move parameters less easily than the first fit did
 OWN_RUNS = "H200 runs of our own"  # one voice: the device benchmarks repeat and extend these rows
 
 
@@ -77,11 +76,8 @@ def fit_own(catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]]) -> t
     """Fit a user's own runs on top of the current calibration: the parameters they say nothing about stay."""
     k = KINDS[kind]
     found, base = k.gather(rows, catalog), k.current(catalog)
-    if len(found.figures) < OWN_RUNS_AT_LEAST:
+    if not found.figures:
         reasons = "; ".join(f"{entry['id']}: {entry['reason']}" for entry in found.skipped[:3])
-        raise UsageError(
-            f"{len(found.figures)} usable {k.what} are too few to fit: at least {OWN_RUNS_AT_LEAST} are needed."
-            + (f" Skipped: {reasons}." if reasons else "")
-        )
+        raise UsageError(f"no usable {k.what} to fit." + (f" Skipped: {reasons}." if reasons else ""))
     fitted = k.tune(found, base, OWN_SPREAD_RATIO)
     return fitted, table(k.scheme, fitted, len(found.figures), OWN_SOURCE_ID, base.values, OWN_SPREAD_RATIO)

@@ -194,7 +194,12 @@ def calibrate(found: Measurements) -> Calibration:
 
 def tune(found: Measurements, base: Calibration, spread_ratio: float) -> Calibration:
     """Fit a user's own runs on top of a calibration: the parameters that they say nothing about stay."""
-    return Calibration(cal.fit(observe(found), base.values, spread_ratio, between=0.0), base.ranges)
+    values = cal.fit(observe(found), base.values, spread_ratio, between=0.0, within=WITHIN_OWN)
+    ranges = {**base.ranges, "base": base.ranges["base"] * core.narrowing(len(found.rows))}
+    return Calibration(values, ranges)
+
+
+WITHIN_OWN = 0.15  # standard deviation of log(predicted ÷ measured) among the runs of one stack
 
 
 # What is not stated ---------------------------------------------------------------------------------------------------

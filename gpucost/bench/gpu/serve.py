@@ -14,7 +14,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from gpucost.bench.gpu.clock import DEVICE, WORLD, replayed, timed
-from gpucost.bench.gpu.model import SHAPES, Experts, Shape
+from gpucost.bench.gpu.model import Experts
+from gpucost.bench.shapes import SHAPES, Shape
 
 FP8 = torch.float8_e4m3fn
 Step = Callable[[], Tensor]

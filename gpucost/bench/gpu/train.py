@@ -13,7 +13,8 @@ from typing import Any
 import torch
 
 from gpucost.bench.gpu.clock import CUDA, DEVICE, WORLD, host_timed, peak_gb, synchronize
-from gpucost.bench.gpu.model import SHAPES, Decoder, parameters_of
+from gpucost.bench.gpu.model import Decoder, parameters_of
+from gpucost.bench.shapes import SHAPES
 
 
 @dataclass(frozen=True)

@@ -89,7 +89,9 @@ def members(seen: Observations) -> dict[str, Flags]:
     return found | {name: found[name] | unknown for name in TYPICAL if found[name].any()}
 
 
-def whitened(residual: Floats, source: Integers, between: float = BETWEEN_SOURCES) -> Floats:
+def whitened(
+    residual: Floats, source: Integers, between: float = BETWEEN_SOURCES, within: float = WITHIN_SOURCE
+) -> Floats:
     """Return residuals with the covariance of a common bias per source removed.
 
     Var = within²·I + between²·11ᵀ: deviations from the source's mean are divided by `within`, the mean by
@@ -100,13 +102,17 @@ def whitened(residual: Floats, source: Integers, between: float = BETWEEN_SOURCE
         rows = np.flatnonzero(source == code)
         n, mean = len(rows), residual[rows].mean()
         weight = min(1.0, np.sqrt(VOICES / n))
-        bias = mean / np.sqrt(between**2 + WITHIN_SOURCE**2 / n) / np.sqrt(n)
-        out[rows] = (residual[rows] - mean) / WITHIN_SOURCE * weight + bias
+        bias = mean / np.sqrt(between**2 + within**2 / n) / np.sqrt(n)
+        out[rows] = (residual[rows] - mean) / within * weight + bias
     return out
 
 
 def fit(
-    seen: Observations, start: Values = DEFAULTS, spread_ratio: float = 1.0, between: float = BETWEEN_SOURCES
+    seen: Observations,
+    start: Values = DEFAULTS,
+    spread_ratio: float = 1.0,
+    between: float = BETWEEN_SOURCES,
+    within: float = WITHIN_SOURCE,
 ) -> dict[str, float]:
     """Return the parameters that balance the observations and the priors around `start`.
 
@@ -125,7 +131,7 @@ def fit(
 
         def residual(values: Values) -> Floats:
             gap = log_predicted(own, values) - own.log_measured
-            return core.pseudo_huber(whitened(gap, own.source, between), OUTLIER)
+            return core.pseudo_huber(whitened(gap, own.source, between, within), OUTLIER)
 
         return Part(rows, residual)
 
