@@ -125,3 +125,21 @@ def test_own_runs_move_the_calibration_towards_them(tmp_path):
     closer = training.predict(found, own)[0].predicted
     assert usual * 0.7 < closer < usual * 0.9
     assert {entry["source_id"] for entry in table} == {"own-runs"}
+
+
+def test_one_run_of_ones_own_helps_the_next_and_narrows_its_range():
+    catalog = open_catalog()
+    base = training_calibration(catalog)
+    row = {
+        "model": "llama-3-8b", "gpu": "h100-sxm", "n_gpus": 8, "framework": "torchtitan", "precision": "bf16", "tp": 1,
+        "pp": 1, "zero_stage": "3", "micro_batch": 2, "seq_len": 8192, "activation_recompute": "none",
+    }  # fmt: skip
+    next_run = training.gather([row | {"id": "next", "n_gpus": 64, "measured_tokens_per_s_per_gpu": 1.0}], catalog)
+    usual = training.predict(next_run, base)[0]
+    first = training.gather([row | {"id": "first", "measured_tokens_per_s_per_gpu": 1.0}], catalog)
+    slow = training.predict(first, base)[0].predicted * 0.75  # this stack takes a third longer than its class
+    own, _ = fitted.fit_own(catalog, "training", [row | {"id": "first", "measured_tokens_per_s_per_gpu": slow}])
+    told = training.predict(next_run, own)[0]
+    assert 0.75 * usual.predicted < told.predicted < 0.95 * usual.predicted
+    assert own.ranges["base"] == pytest.approx(0.866 * base.ranges["base"], rel=0.001)
+    assert own.values["own_ratio"] > 1.02

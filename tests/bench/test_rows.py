@@ -1,0 +1,39 @@
+"""Steps that a bench measured become rows of measurements, and lie near what is predicted without having seen them."""
+
+import numpy as np
+import pytest
+
+from gpucost.bench import rows
+from gpucost.catalog import open_catalog
+from gpucost.catalog.calibrations import training_calibration
+from gpucost.validation import training
+
+DIFFERENT = ("fp8",)  # our fp8 script scales whole tensors by their largest values: slower than any tuned stack
+
+
+@pytest.fixture(scope="module")
+def machines():
+    found = {}
+    for row in open_catalog().rows("bench_measurements"):
+        bench = found.setdefault(row["machine"], {"figures": [], "started": row["as_of"], "gpu": row["gpu"]})
+        bench["figures"].append(row)
+    return found
+
+
+def test_training_steps_of_a_bench_are_predicted_within_a_tenth_in_the_median(machines):
+    catalog = open_catalog()
+    errors = []
+    for bench in machines.values():
+        steps = [row for row in rows.training_rows(bench, bench["gpu"]) if row["precision"] not in DIFFERENT]
+        found = training.gather(steps, catalog)
+        assert found.skipped == []
+        items = training.predict(found, training_calibration(catalog))
+        errors += [abs(item.predicted / item.measured - 1) for item in items]
+    assert len(errors) >= 15
+    assert np.median(errors) < 0.10
+
+
+def test_serving_steps_of_a_bench_name_what_serving_reads(machines):
+    steps = rows.serving_steps(machines["h200"], "h200-sxm-141gb")
+    assert {step["phase"] for step in steps} == {"decode", "prefill"}
+    assert all(step["step_s"] > 0 and step["tp"] == 1 for step in steps)
