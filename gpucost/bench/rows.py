@@ -22,7 +22,8 @@ def _training_row(row: Mapping[str, Any], gpu: str, bench: Mapping[str, Any]) ->
     data = ranks // tensor
     micro = int(row["micro_batch"])
     return {
-        "id": row.get("case") or row["id"], "source_name": OWN_SOURCE, "as_of": str(bench["started"])[:10], "model": row["model"],
+        "id": row.get("case") or row["id"], "source_name": OWN_SOURCE, "as_of": str(bench["started"])[:10],
+        "model": row["model"],
         "params_b": row["parameters"] / 1e9 if get("parameters") else None, "gpu": gpu,
         "n_layers": shape.layers, "hidden": shape.hidden, "n_heads": shape.heads, "n_kv_heads": shape.kv_heads,
         "ffn_hidden": None if shape.experts else shape.ffn, "gated_mlp": "y", "vocab": shape.vocab,
