@@ -10,7 +10,7 @@ from gpucost.errors import UsageError
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
-_LIMITS = ("budget_usd", "max_owned_gpus", "max_on_demand", "spot_share", "own", "life_months")
+_LIMITS = ("budget_usd", "max_owned_gpus", "max_on_demand", "spot_share", "own", "life_months", "gap", "time_limit_s")
 
 
 @dataclass(frozen=True, slots=True)

@@ -190,8 +190,9 @@ def mix(
     provider: str | None = None, budget: str | float | None = None, max_owned: str | float | None = None,
     max_on_demand: str | float | None = None, spot_share: str | float | None = None, own: bool | None = None,
     life_months: str | int | None = None, lead_time: str | float | None = None, wacc: str | float | None = None,
-    plan: str | Mapping[str, Any] | None = None, set: Mapping[str, Any] | None = None, as_of: str | date | None = None,
-    known_as_of: str | date | None = None, catalog: Catalog | None = None,
+    gap: str | float | None = None, time_limit: str | float | None = None, plan: str | Mapping[str, Any] | None = None,
+    set: Mapping[str, Any] | None = None, as_of: str | date | None = None, known_as_of: str | date | None = None,
+    catalog: Catalog | None = None,
 ) -> MixResult:
     """Return the cheapest mix of owned, reserved, on-demand and spot capacity for a demand.
 
@@ -211,6 +212,8 @@ def mix(
         life_months: Life of owned servers. Default: 60.
         lead_time: From order to use, such as 36w.
         wacc: Cost of capital, effective, a year. Default: 10%.
+        gap: Stop once no mix can be cheaper by more than this. Default: 0.01%.
+        time_limit: Stop by the clock too; a busy machine then finds another mix.
         plan: TOML file with any input by name, and [[supply]] entries; elsewhere also a table.
         set: Set any input of the plan; may be repeated.
         as_of: The day that prices are asked for. Default: today.

@@ -15,13 +15,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpucost.errors import NothingFitsError
+from gpucost.errors import CheckFailedError, NothingFitsError
 
 Array = NDArray[np.float64]
 
 TOLERANCE = 1e-6
 INFEASIBLE = 2  # milp's status
-PATIENCE = 8  # a search that found no plan at all in its time gets this many times more
+MOST_NODES = 200  # branches of the search; the gap is nearly always closed at the first
+ROUNDING = 1e-9  # a smaller gap is the rounding of the solver
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,31 +197,70 @@ def signed_in(supply: Supply, month: int) -> range:
     return range(max(0, month - supply.lead_months - supply.term_months + 1), month - supply.lead_months + 1)
 
 
-def solve(problem: Problem, time_limit_s: float = 3.0, gap_fraction: float = 1e-6) -> Solution:
-    """Return the cheapest mix; an impossible one raises an error that names what stands in the way."""
+def solve(
+    problem: Problem, gap_fraction: float = 1e-6, time_limit_s: float | None = None, nodes: int = MOST_NODES
+) -> Solution:
+    """Return the cheapest mix; an impossible one raises an error that names what stands in the way.
+
+    The search ends at the gap, or after so many nodes, never by the clock unless one is given: a busy machine finds
+    the same mix as an idle one.
+    """
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     program = _Program(problem)
-    constraints = LinearConstraint(program.matrix(), program.rows.low, program.rows.high)
-    bounds = Bounds(np.zeros(program.count), program.upper)
-    for limit_s in (time_limit_s, PATIENCE * time_limit_s):
-        found = milp(
-            program.cost,
-            constraints=constraints,
-            bounds=bounds,
-            integrality=program.whole.astype(np.int64),
-            options={"time_limit": limit_s, "mip_rel_gap": gap_fraction},
-        )
-        if found.x is not None:
-            return _solution(program, found)
-        if found.status == INFEASIBLE:
-            break
-    raise NothingFitsError(explain_infeasible(problem))
+    limit = {} if time_limit_s is None else {"time_limit": time_limit_s}
+    found = milp(
+        program.cost,
+        constraints=LinearConstraint(program.matrix(), program.rows.low, program.rows.high),
+        bounds=Bounds(np.zeros(program.count), program.upper),
+        integrality=program.whole.astype(np.int64),
+        options={"node_limit": nodes, "mip_rel_gap": gap_fraction, **limit},
+    )
+    if found.x is not None:
+        units = {name: np.round(found.x[list(block)]) for name, block in program.units.items()}
+        return _solution(program, units, getattr(found, "mip_dual_bound", None))
+    if found.status == INFEASIBLE:
+        raise NothingFitsError(explain_infeasible(problem))
+    raise CheckFailedError(f"the search ended without a mix, after {nodes} nodes. Give a longer --time-limit.")
 
 
-def _solution(program: _Program, found: Any) -> Solution:
-    problem, x = program.problem, found.x
-    units = {name: np.round(x[list(block)]) for name, block in program.units.items()}
+def cheapest(
+    problem: Problem, gap_fraction: float = 1e-4, time_limit_s: float | None = None, nodes: int = MOST_NODES
+) -> tuple[Solution, dict[str, float | None]]:
+    """Return the cheapest mix, never dearer than the best single option, and what each option alone costs."""
+    alone = {supply.name: _alone(problem, supply, gap_fraction) for supply in problem.supplies}
+    pure = {name: None if found is None else found.cost_usd for name, found in alone.items()}
+    carrying = [found for found in alone.values() if found is not None]
+    best = min(carrying, key=lambda found: found.cost_usd, default=None)
+    try:
+        solved = solve(problem, gap_fraction, time_limit_s, nodes)
+    except CheckFailedError:
+        if best is None:
+            raise
+        return _from_single(problem, best, None), pure
+    if best is not None and solved.cost_usd > best.cost_usd:
+        bound = solved.cost_usd * (1 - solved.gap_fraction)
+        return _from_single(problem, best, bound), pure
+    return solved, pure
+
+
+def _from_single(problem: Problem, best: Solution, bound_usd: float | None) -> Solution:
+    """Return the units of a single option as a mix; flexible supply may still make it cheaper."""
+    program = _Program(problem)
+    units = {name: best.units.get(name, np.zeros(problem.months)) for name in program.units}
+    return _solution(program, units, bound_usd)
+
+
+def _alone(problem: Problem, supply: Supply, gap_fraction: float) -> Solution | None:
+    team = problem.team if problem.team and problem.team.supply == supply.name else None
+    try:
+        return solve(Problem(problem.demand_gpus, (supply,), problem.budget_usd, team), gap_fraction)
+    except (NothingFitsError, CheckFailedError):
+        return None
+
+
+def _solution(program: _Program, units: dict[str, Array], bound_usd: float | None) -> Solution:
+    problem = program.problem
     fixed = {name: float(np.dot(program.cost[list(block)], units[name])) for name, block in program.units.items()}
     linear = _fixed_program(program, units)
     used = {name: np.maximum(linear.x[list(block)], 0.0) for name, block in program.used.items()}
@@ -229,8 +269,23 @@ def _solution(program: _Program, found: Any) -> Solution:
         people = [*program.first, *program.people]
         fixed[problem.team.supply] += float(np.dot(program.cost[people], linear.x[people]))
     capacity = {s.name: capacity_of(s, units[s.name]) for s in problem.supplies if s.committed}
-    gap = float(getattr(found, "mip_gap", 0.0) or 0.0)
-    return Solution(float(linear.fun), units, used, capacity, fixed, use, _marginals(program, linear), gap)
+    cost = float(linear.fun)
+    bound = _relaxed_usd(program) if bound_usd is None or not np.isfinite(bound_usd) else float(bound_usd)
+    gap = max(0.0, (cost - bound) / abs(cost)) if abs(cost) > TOLERANCE else 0.0
+    gap = gap if gap > ROUNDING else 0.0
+    return Solution(cost, units, used, capacity, fixed, use, _marginals(program, linear), gap)
+
+
+def _relaxed_usd(program: _Program) -> float:
+    """Return the cost when units need not be whole: no mix is cheaper."""
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    found = milp(
+        program.cost,
+        constraints=LinearConstraint(program.matrix(), program.rows.low, program.rows.high),
+        bounds=Bounds(np.zeros(program.count), program.upper),
+    )
+    return float(found.fun) if found.fun is not None else -np.inf
 
 
 def capacity_of(supply: Supply, units: Array) -> Array:
@@ -282,19 +337,6 @@ def _marginals(program: _Program, linear: Any) -> dict[str, Array | float]:
             full = used >= supply.limit_gpus - TOLERANCE
         kind = "capacity" if supply.committed else "limit"
         found[f"{supply.name} {kind}"] = np.where(full, np.maximum(value - supply.use_usd, 0.0), 0.0)
-    return found
-
-
-def pure_costs(problem: Problem, time_limit_s: float = 1.0) -> dict[str, float | None]:
-    """Return what the whole demand costs with one supply alone; None where it cannot carry it."""
-    found: dict[str, float | None] = {}
-    for supply in problem.supplies:
-        team = problem.team if problem.team and problem.team.supply == supply.name else None
-        alone = Problem(problem.demand_gpus, (supply,), problem.budget_usd, team)
-        try:
-            found[supply.name] = solve(alone, time_limit_s).cost_usd
-        except NothingFitsError:
-            found[supply.name] = None
     return found
 
 
@@ -350,7 +392,7 @@ def _shortfall(problem: Problem) -> tuple[int, float]:
         constraints=LinearConstraint(program.matrix(), program.rows.low, program.rows.high),
         bounds=Bounds(np.zeros(program.count), program.upper),
         integrality=program.whole.astype(np.int64),
-        options={"time_limit": 3.0},
+        options={"node_limit": MOST_NODES},
     )
     assert found.x is not None
     missing = found.x[list(program.used["unmet"])]

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gpucost.answers import ownership as shape
 from gpucost.answers.common import cited, frame
-from gpucost.errors import UsageError
+from gpucost.errors import CheckFailedError, UsageError
 from gpucost.money import mix as program
 from gpucost.money.cashflow import monthly_rate
 from gpucost.money.rent_paths import read_months
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 MOST_MONTHS = 120
-PROVEN_GAP_FRACTION = 1e-4
+PROVEN_GAP_FRACTION = 1e-4  # searched for unless another is asked for
+SAID_GAP_FRACTION, REFUSED_GAP_FRACTION = 0.01, 0.05  # said before all else; refused unless it was asked for
 
 
 def demand_of(source: str | Path | None, constant: float | None, growth: float | str | None, months: int) -> Array:
@@ -67,16 +68,15 @@ def answer(
     peak = float(np.ceil(max(demand.max(), 1.0)))
     case = assemble(catalog, plan, {"gpus": peak, **flags, "months": float(demand.size)}, special)
     problem, rents = problem_of(case, demand, limits)
-    solved = program.solve(problem)
-    pure = program.pure_costs(problem)
+    solved, pure = _searched(problem, limits)
     ids = {entry.source_id for entry in case.assumptions.values()} | {rent.source_id for rent in rents}
     best = min((cost for cost in pure.values() if cost is not None), default=None)
     plan_ = plan_rows(problem, solved)
-    saving = None if best is None else best - solved.cost_usd
+    saving = None if best is None else max(0.0, best - solved.cost_usd)  # the search takes the single option too
     return {
         "kind": "mix",
         **frame(request, catalog.as_of, catalog.version),
-        "lead": lead(problem, solved.cost_usd, plan_, saving),
+        "lead": lead(problem, solved, plan_, saving),
         "said": [EXPLAINED],
         "cost_usd": solved.cost_usd,
         "plan": plan_,
@@ -100,10 +100,26 @@ EXPLAINED = (
 )
 
 
+def _searched(problem: program.Problem, limits: Mapping[str, Any]) -> tuple[program.Solution, dict[str, float | None]]:
+    """Search to the gap asked for; a mix that may be much too dear is refused."""
+    asked = limits.get("gap")
+    gap = PROVEN_GAP_FRACTION if asked is None else parse_fraction(asked, "gap")
+    limit_s = limits.get("time_limit_s")
+    if limit_s is not None and not 0 < float(limit_s) < np.inf:
+        raise UsageError(f"time_limit_s = {limit_s!r} must be positive. Leave it out to search without a clock.")
+    solved, pure = program.cheapest(problem, gap, None if limit_s is None else float(limit_s))
+    if solved.gap_fraction > max(REFUSED_GAP_FRACTION, gap):
+        raise CheckFailedError(
+            f"the search ended {solved.gap_fraction:.1%} above the least that a mix can cost: too far to act on. "
+            f"Give a longer --time-limit, or accept it with --gap {np.ceil(solved.gap_fraction * 100):g}%."
+        )
+    return solved, pure
+
+
 def _unproven(solved: program.Solution) -> list[str]:
     if solved.gap_fraction <= PROVEN_GAP_FRACTION:
         return []
-    return [f"the search stopped at its time limit: a cheaper mix may exist, by at most {solved.gap_fraction:.2%}"]
+    return [f"the search stopped at its limit: a cheaper mix may exist, by at most {solved.gap_fraction:.2%}"]
 
 
 def rate_of(case: Case) -> float:
@@ -249,14 +265,17 @@ def _supply_row(rent: supplies.Rent) -> shape.Supply:
     return row
 
 
-def lead(problem: program.Problem, cost_usd: float, plan: list[shape.PlanRow], saving: float | None) -> str:
-    """Say the plan in one or two sentences."""
+def lead(problem: program.Problem, solved: program.Solution, plan: list[shape.PlanRow], saving: float | None) -> str:
+    """Say the plan in one or two sentences; a wide gap comes first."""
     parts: dict[str, float] = {}
     for row in plan:
         if row["signed_in_month"] is not None and row["gpus"] is not None:
             parts[row["option"]] = parts.get(row["option"], 0.0) + row["gpus"]
     signed = ", ".join(f"{gpus:g} GPUs of {name} in all" for name, gpus in parts.items()) or "nothing committed"
-    text = f"The cheapest mix for {problem.months} months costs ${cost_usd:,.0f} (present value): {signed}."
+    wide = solved.gap_fraction > SAID_GAP_FRACTION
+    text = f"Not proven: a mix up to {solved.gap_fraction:.1%} cheaper may exist. " if wide else ""
+    text += f"{'This' if wide else 'The cheapest'} mix for {problem.months} months costs ${solved.cost_usd:,.0f}"
+    text += f" (present value): {signed}."
     if saving is not None:
         text += f" That is ${saving:,.0f} less than" if saving >= 0.5 else " That equals"
         text += " the best single option."

@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpucost
-from gpucost.errors import DataError, NothingFitsError, UsageError
-from gpucost.money.mix import Problem, Supply, Team, capacity_of, pure_costs, solve
+from gpucost.errors import CheckFailedError, DataError, NothingFitsError, UsageError
+from gpucost.money import mix as program
+from gpucost.money.mix import Problem, Supply, Team, capacity_of, cheapest, solve
 from tests.money.plans import catalog
 
 INF = np.inf
@@ -125,8 +126,44 @@ def test_the_mix_never_costs_more_than_the_best_pure_option(demand, own, reserve
         flexible("rent", rent, months=6),
     )
     problem = Problem(np.array(demand, float), supplies)
-    best = min(cost for cost in pure_costs(problem).values() if cost is not None)
-    assert solve(problem).cost_usd <= best * (1 + 1e-6) + 1e-6
+    for nodes in (0, 200):
+        solved, pure = cheapest(problem, nodes=nodes)
+        assert solved.cost_usd <= min(cost for cost in pure.values() if cost is not None) * (1 + 1e-9)
+
+
+HARD = {"constant": 64, "growth": "20%", "months": 36, "gpu": "h100-sxm"}
+
+
+def test_a_search_cut_short_is_never_worse_than_the_best_single_option_and_says_how_far_off_it_may_be(monkeypatch):
+    """The search that finds nothing at all falls back to the best single option, with an honest gap."""
+
+    def nothing(*_args, **_kwargs):
+        raise CheckFailedError("no mix")
+
+    real = gpucost.mix(**HARD, catalog=catalog()).payload
+    monkeypatch.setattr(program, "solve", lambda p, *rest: nothing() if len(p.supplies) > 1 else solve(p, *rest))
+    with pytest.raises(CheckFailedError, match=r"--gap \d+%") as caught:
+        gpucost.mix(**HARD, catalog=catalog())
+    assert caught.value.exit_code == 5
+    short = gpucost.mix(**HARD, gap="20%", catalog=catalog()).payload
+    assert short["cost_usd"] <= short["best_pure_usd"]
+    assert short["saving_usd"] >= 0
+    assert short["cost_usd"] * (1 - short["gap_fraction"]) <= real["cost_usd"] < short["cost_usd"]
+    assert short["lead"].startswith("Not proven: a mix up to")
+
+
+def test_no_clock_ends_a_search_unless_one_is_given(monkeypatch):
+    """The same bytes come out of a busy machine as of an idle one: nothing that the solver gets depends on time."""
+    from scipy import optimize
+
+    seen, milp = [], optimize.milp
+    monkeypatch.setattr(optimize, "milp", lambda *a, **k: seen.append(dict(k.get("options", {}))) or milp(*a, **k))
+    first = gpucost.mix(**HARD, catalog=catalog())
+    assert seen
+    assert not any("time_limit" in options for options in seen)
+    assert gpucost.mix(**HARD, catalog=catalog()).to_json() == first.to_json()
+    gpucost.mix(**HARD, time_limit=60, catalog=catalog())
+    assert any(options.get("time_limit") == 60 for options in seen)
 
 
 def test_marginal_value_of_demand_is_what_one_more_gpu_costs():
