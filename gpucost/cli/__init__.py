@@ -42,7 +42,9 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sources": ("gpucost.cli.sources", "Where every number comes from."),
     "sql": ("gpucost.cli.sql", "Ask the catalog in SQL, read-only."),
     "validate": ("gpucost.cli.validate", "Hold predictions against measurements."),
-    "calibrate": ("gpucost.cli.calibrate", "Fit the efficiencies to measurements."),
+    "bench": ("gpucost.cli.bench", "Measure this machine's GPUs against their datasheets."),
+    "calibrate": ("gpucost.cli.calibrate", "Fit the efficiencies to measurements, benches and logs."),
+    "watch": ("gpucost.cli.watch", "Follow a running job's log against its estimate."),
     "data": ("gpucost.cli.data", "Check data files against their schemas."),
     "config": ("gpucost.cli.config", "Where things are and which settings apply."),
 }

@@ -1,13 +1,23 @@
-"""`gpucost calibrate`: fit the efficiencies to measurements."""
+"""`gpucost calibrate`: fit the efficiencies to the shipped measurements, or to one's own on top of them."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gpucost.cli.options import Output, envelope, output_options
 
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+
 COLUMNS = ("name", "value", "prior:2", "unit:4", "kind:5", "rows_used:6", "meaning:3")
+CHANGES = ("name", "before", "after", "change_fraction=change", "meaning:3")
+FILES = {"training": "calibration.csv", "serving": "serving_calibration.csv"}
+SMALLEST_CHANGE = 0.002
 
 
 @click.command(name="calibrate")
+@click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False))
 @click.option(
     "--kind", type=click.Choice(("training", "serving")), default="training", show_default=True, help="What is fitted."
 )
@@ -15,32 +25,136 @@ COLUMNS = ("name", "value", "prior:2", "unit:4", "kind:5", "rows_used:6", "meani
     "--measurements",
     type=click.Path(dir_okay=False),
     metavar="FILE",
-    help="Your own runs, in the columns of models/measurements/training.csv or serving.csv.",
+    help="Your own runs, in the columns of models/measurements/training.csv or serving.csv; the same as naming FILE.",
 )
+@click.option("--from-log", type=click.Path(exists=True, dir_okay=False), metavar="LOG", help="A training job's log.")
+@click.option("--model", metavar="NAME", help="With --from-log: the model.")
+@click.option("--gpu", metavar="NAME", help="With --from-log: the accelerator.")
+@click.option("--gpus", type=click.IntRange(1), help="With --from-log: how many.")
+@click.option("--sequence", type=click.IntRange(1), help="With --from-log: tokens per sequence.")
+@click.option("--global-batch", type=click.IntRange(1), help="With --from-log: sequences per step.")
+@click.option("--software", metavar="NAME", help="With --from-log: the stack, such as torchtitan.")
+@click.option("--save", is_flag=True, help="Keep the result in your own book: every command then uses it.")
+@click.option("--undo", is_flag=True, help="Take the calibration of your own book away.")
 @output_options
-def command(out: Output, kind: str, measurements: str | None) -> None:
-    """Fit the efficiencies of training or serving to measurements, and the ranges to what held-out sources leave.
+def command(
+    out: Output, files: tuple[str, ...], kind: str, measurements: str | None, save: bool, undo: bool, **log: Any
+) -> None:
+    """Fit the efficiencies of training or serving to measurements.
 
-    Without FILE the shipped measurements are fitted again (minutes). With FILE your own runs are fitted on top
-    of the current calibration; write the result to calibration.csv in your own book, and every command uses it.
+    FILES are benches (`gpucost bench`), or your own runs as CSV. They are laid over the shipped calibration, which
+    they move as far as they say: one run a little, twenty much. Without --save the change is only shown. Without any
+    file the shipped measurements are fitted again (minutes).
 
     \b
+    gpucost calibrate bench.json
+    gpucost calibrate bench.json runs.csv --save
+    gpucost calibrate --from-log train.log --model llama-3-8b --gpu h100-sxm --gpus 8 --sequence 8192 --save
+    gpucost calibrate --undo
     gpucost calibrate --format csv -o models/calibration.csv
-    gpucost calibrate --kind serving --format csv -o models/serving_calibration.csv
-    gpucost calibrate --measurements runs.csv --format csv -o ~/.config/gpucost/book/calibration.csv
     """
     from gpucost.catalog import open_catalog
     from gpucost.physics.calibration import as_csv
     from gpucost.validation import fitted
-    from gpucost.validation.measurements import read_file
 
+    if undo:
+        click.echo(_undone(kind), err=True)
+        return
     catalog = open_catalog()
-    if measurements is None:
+    own = _own_rows(catalog, kind, [*files, *([measurements] if measurements else [])], log)
+    if own is None:
+        if save:
+            raise click.UsageError("--save keeps what your own runs say: name a bench, a file of runs or --from-log.")
         click.echo("gpucost: fitting the shipped measurements, each source held out in turn …", err=True)
         _, rows = fitted.fit_shipped(catalog, kind)
     else:
-        _, rows = fitted.fit_own(catalog, kind, read_file(measurements))
+        _, rows = fitted.fit_own(catalog, kind, own)
+    if save:
+        _write(_place(kind), as_csv(rows))
     if out.format == "csv" and not out.fields:
         out.text(as_csv(rows))
-        return
-    out.rows(rows, COLUMNS, envelope(catalog), "Calibration")
+    elif own is None:
+        out.rows(rows, COLUMNS, envelope(catalog), "Calibration")
+    else:
+        hint = [] if save else ["Nothing is kept yet: --save lays this over the shipped calibration."]
+        title = f"What {len(own)} of your own {'runs change' if len(own) > 1 else 'run changes'}"
+        out.rows(fitted.changes(catalog, kind, rows, SMALLEST_CHANGE), CHANGES, envelope(catalog, hint), title)
+
+
+def _own_rows(catalog: "Catalog", kind: str, files: list[str], log: dict[str, Any]) -> list[dict[str, Any]] | None:
+    """Return the user's own runs as rows of measurements; None where no file was named."""
+    from gpucost.bench import rows as from_bench
+    from gpucost.bench.run import read_bench
+    from gpucost.bench.verdict import accelerator_of
+    from gpucost.validation import serving
+    from gpucost.validation.measurements import read_file
+
+    found: list[dict[str, Any]] = []
+    for file in files:
+        if not file.endswith(".json"):
+            found += [dict(row) for row in read_file(file)]
+            continue
+        bench = read_bench(file)
+        chip = accelerator_of(catalog, str(bench["machine"]["device"]))
+        if chip is None:
+            raise click.UsageError(f"{file}: no accelerator on record is called {bench['machine']['device']}.")
+        if kind == "training":
+            found += from_bench.training_rows(bench, chip.id)
+        else:
+            found += serving.own_steps(from_bench.serving_steps(bench, chip.id))
+    if log["from_log"]:
+        found.append(_log_row(log))
+    return found if files or log["from_log"] else None
+
+
+def _log_row(log: dict[str, Any]) -> dict[str, Any]:
+    """Return the run that a log tells of."""
+    from gpucost.bench.logs import read_log, training_speed
+
+    with open(log["from_log"], encoding="utf-8", errors="replace") as file:
+        read = read_log(file, log["from_log"])
+    missing = [f"--{name}" for name in ("model", "gpu", "gpus") if not log[name]]
+    if missing:
+        raise click.UsageError(f"--from-log needs to know what ran: give {', '.join(missing)}.")
+    batch = log["global_batch"] or read.usual("global_batch")
+    speed = training_speed(read, gpus=log["gpus"], sequence_tokens=log["sequence"], global_batch=log["global_batch"])
+    return {
+        "id": Path(log["from_log"]).name, "source_name": "your log", "model": log["model"], "gpu": log["gpu"],
+        "n_gpus": log["gpus"], "framework": log["software"] or read.format.name, "seq_len": log["sequence"],
+        "global_batch": batch, "measured_tokens_per_s_per_gpu": speed, "core": 1,
+    }  # fmt: skip
+
+
+def _place(kind: str) -> Path:
+    """Return the file of the user's own book that holds a calibration."""
+    from gpucost.catalog.settings import book_folder
+
+    folder = book_folder()
+    if folder is None:
+        raise click.UsageError("there is no home folder to keep a book in. Name one with GPUCOST_BOOK.")
+    if folder.is_file():
+        raise click.UsageError(f"your book {folder} is a single file: make it a folder to keep a calibration in it.")
+    return folder / FILES[kind]
+
+
+def _write(path: Path, text: str) -> None:
+    """Keep a calibration; the one before it stays beside it as .bak."""
+    from gpucost.render.files import write_text
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists():
+        write_text(path.with_suffix(".csv.bak"), path.read_text("utf-8"))
+    write_text(path, text)
+    click.echo(f"gpucost: kept in {path}; `gpucost calibrate --undo` takes it away.", err=True)
+
+
+def _undone(kind: str) -> str:
+    path = _place(kind)
+    before = path.with_suffix(".csv.bak")
+    if before.exists():
+        before.replace(path)
+        return f"gpucost: {path} holds the calibration before the last one again."
+    if not path.exists():
+        return f"gpucost: there is no calibration of your own in {path.parent}."
+    path.unlink()
+    return f"gpucost: {path} is gone; the shipped calibration holds."

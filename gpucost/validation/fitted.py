@@ -81,3 +81,16 @@ def fit_own(catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]]) -> t
         raise UsageError(f"no usable {k.what} to fit." + (f" Skipped: {reasons}." if reasons else ""))
     fitted = k.tune(found, base, OWN_SPREAD_RATIO)
     return fitted, table(k.scheme, fitted, len(found.figures), OWN_SOURCE_ID, base.values, OWN_SPREAD_RATIO)
+
+
+def changes(catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]], smallest: float) -> list[dict[str, Any]]:
+    """Return what a calibration changes against the current one: parameters and widths that moved."""
+    base = KINDS[kind].current(catalog)
+    found = []
+    for row in rows:
+        before = (base.ranges if row["kind"] == "range" else base.values)[str(row["name"])]
+        change = float(row["value"]) / before - 1
+        if abs(change) >= smallest:
+            entry = {"name": row["name"], "before": before, "after": row["value"], "change_fraction": change}
+            found.append({**entry, "meaning": row["meaning"]})
+    return sorted(found, key=lambda entry: -abs(entry["change_fraction"]))

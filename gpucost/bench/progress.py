@@ -1,0 +1,63 @@
+"""A running job against its estimate: how far it is, what it has cost, when it ends and what it will cost then."""
+
+from typing import Any
+
+from gpucost.answers.training import Estimate
+from gpucost.bench.logs import Log, training_speed
+from gpucost.errors import UsageError
+from gpucost.units import HOURS_PER_DAY, SECONDS_PER_HOUR
+
+DRIFT_FRACTION = 0.05  # by which the speed of the rest of a run differs from that of its steps so far, 80 % range
+
+
+def forecast(log: Log, estimate: Estimate, rank: int = 1, *, tokens_done: float | None = None) -> list[dict[str, Any]]:
+    """Return rows of label, measured and estimated figures: progress, speed, days and cost with their ranges.
+
+    What is done is known; of what remains, the speed is that of the log (± 5 %) and the time beside the steps that of
+    the estimate (± half of it), so that the range narrows to nothing as the job ends. Days count every hour that the
+    job holds its accelerators.
+    """
+    option = next((row for row in estimate["options"] if row["rank"] == rank), None)
+    if option is None:
+        raise UsageError(f"the estimate has no option of rank {rank}: it shows {len(estimate['options'])}.")
+    gpus, workload = int(option["gpus"]), estimate["workload"]
+    batch, sequence = float(option["layout"]["global_batch"]), float(workload["sequence_tokens"])
+    whole = float(workload["trained_tokens"])
+    speed = training_speed(log, gpus=gpus, sequence_tokens=int(sequence), global_batch=int(batch))
+    steps = log.last("step")
+    done = tokens_done if tokens_done is not None else (steps or 0.0) * (log.usual("global_batch") or batch) * sequence
+    if not done:
+        raise UsageError("the log does not say how many steps are done: give --tokens-done.")
+    share = min(done / whole, 1.0)
+    step_days = whole / (float(option["tokens_per_s_per_gpu"]) * gpus) / SECONDS_PER_HOUR / HOURS_PER_DAY
+    beside = max(float(option["days"]) / step_days - 1, 0.0)  # evaluation, restarts, start-up
+    pure_days = whole / (speed * gpus) / SECONDS_PER_HOUR / HOURS_PER_DAY
+
+    def days(drift: float, beside_ratio: float) -> float:
+        spent = pure_days * share * (1 + beside)
+        return spent + pure_days * (1 - share) * (1 + drift) * (1 + beside * beside_ratio)
+
+    spread = {"low": days(-DRIFT_FRACTION, 0.5), "typical": days(0.0, 1.0), "high": days(DRIFT_FRACTION, 1.5)}
+    usd_per_day = float(option["cost_usd"]) / float(option["days"])
+    so_far = pure_days * share * (1 + beside)
+    return [
+        _row("tokens", done, whole, unit="tokens"),
+        _row("progress", share, 1.0, unit="fraction of one"),
+        _row("speed", speed, option["tokens_per_s_per_gpu"], option["tokens_per_s_per_gpu_low"],
+             option["tokens_per_s_per_gpu_high"], unit="tokens per second per GPU"),
+        _row("days so far", so_far, None, unit="days"),
+        _row("days in all", spread["typical"], option["days"], spread["low"], spread["high"], unit="days"),
+        _row("cost so far", so_far * usd_per_day, None, unit="USD"),
+        _row("cost in all", spread["typical"] * usd_per_day, option["cost_usd"], spread["low"] * usd_per_day,
+             spread["high"] * usd_per_day, unit="USD"),
+    ]  # fmt: skip
+
+
+def _row(
+    what: str, now: float, estimated: float | None, low: Any = None, high: Any = None, *, unit: str
+) -> dict[str, Any]:
+    ratio = now / float(estimated) if estimated and what in ("speed", "days in all", "cost in all") else None
+    return {
+        "what": what, "now": now, "low": low, "high": high, "estimated": estimated, "against_ratio": ratio,
+        "unit": unit,
+    }  # fmt: skip

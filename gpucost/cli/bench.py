@@ -1,0 +1,75 @@
+"""`gpucost bench`: what this machine's GPUs attain, against their datasheets and machines on record."""
+
+import sys
+from typing import Any
+
+import click
+
+from gpucost.bench.cases import GROUPS, PROFILES
+from gpucost.cli.options import Output, catalog_options, envelope, output_options
+
+COLUMNS = (
+    "what", "measured", "peak", "unit:1", "share_fraction=of the peak", "usual_fraction=usual:1", "verdict",
+)  # fmt: skip
+
+
+@click.command(name="bench")
+@click.argument("file", default="bench.json", type=click.Path(dir_okay=False))
+@click.option("--profile", type=click.Choice(PROFILES), default="short", show_default=True, help="How much to measure.")
+@click.option("--device", type=click.Choice(("auto", "cuda", "cpu")), default="auto", help="What to measure.")
+@click.option("--gpus", type=click.IntRange(1, 64), help="Use this many GPUs; else all that are visible.")
+@click.option("--group", "groups", type=click.Choice(GROUPS), multiple=True, help="Measure these groups only.")
+@click.option("--data-folder", type=click.Path(exists=True, file_okay=False), help="Where the loader's files lie.")
+@click.option("--anew", is_flag=True, help="Start over where FILE holds a bench.")
+@click.option("--show", is_flag=True, help="Measure nothing; show what FILE holds.")
+@output_options
+@catalog_options
+def command(
+    out: Output,
+    catalog: Any,
+    file: str,
+    profile: str,
+    device: str,
+    gpus: int | None,
+    groups: tuple[str, ...],
+    data_folder: str | None,
+    anew: bool,
+    show: bool,
+) -> None:
+    """Measure memory, matrix products, attention, links, training and serving steps, and judge them.
+
+    FILE keeps every figure as soon as it is there: a bench that was cut short goes on where it stopped. Nothing of
+    the device is set. Needs PyTorch: pip install 'gpucost[bench]'. The short profile takes about a minute, the full
+    one about four.
+
+    \b
+    gpucost bench
+    gpucost bench node7.json --profile full
+    gpucost bench node7.json --show
+    gpucost calibrate node7.json --save
+    """
+    from gpucost.bench import verdict
+    from gpucost.bench.run import bench, read_bench
+
+    found = (
+        read_bench(file)
+        if show
+        else bench(
+            file, profile=profile, device=device, gpus=gpus, groups=groups, folder=data_folder, anew=anew, report=_say
+        )
+    )
+    chip = verdict.accelerator_of(catalog, str(found["machine"]["device"]))
+    on_record = verdict.shares_on_record(catalog.rows("bench_measurements"), catalog)
+    rows = verdict.rows_of(verdict.yardsticks(found, chip, on_record)) if chip else []
+    told = verdict.findings(found, chip, rows)
+    if chip is None:
+        told.insert(0, f"no accelerator on record is called {found['machine']['device']}: figures only, no peaks")
+    title = f"{found['machine']['gpus']} × {found['machine']['device']}: measured against the datasheet"
+    out.rows(rows, COLUMNS, envelope(catalog, told), title)
+
+
+def _say(done: int, whole: int, name: str) -> None:
+    """Show progress on a terminal."""
+    if sys.stderr.isatty():
+        end = "\n" if done == whole else ""
+        click.echo(f"\r\x1b[K{done} of {whole} {name}"[:100] + end, err=True, nl=False)

@@ -1,0 +1,47 @@
+"""`gpucost watch`: a running job's log against its estimate."""
+
+import time
+
+import click
+
+from gpucost.cli.options import Output, catalog_options, envelope, output_options
+
+COLUMNS = (
+    "what", "now@unit", "low@unit:2", "high@unit:2", "estimated@unit:1", "against_ratio=now ÷ estimated:1",
+)  # fmt: skip
+
+
+@click.command(name="watch")
+@click.argument("log", type=click.Path(exists=True, dir_okay=False))
+@click.option("--estimate", required=True, type=click.Path(exists=True, dir_okay=False), help="A saved estimate.")
+@click.option("--rank", type=click.IntRange(1), default=1, show_default=True, help="The option that runs.")
+@click.option("--tokens-done", metavar="COUNT", help="Tokens trained so far, where the log does not count steps.")
+@click.option("--every", type=click.FloatRange(1, 86_400), metavar="SECONDS", help="Look again and again.")
+@output_options
+@catalog_options
+def command(
+    out: Output, catalog: object, log: str, estimate: str, rank: int, tokens_done: str | None, every: float | None
+) -> None:
+    """Show how far a job is, what it has cost, and when it ends at what cost, against its saved estimate.
+
+    Reads logs of Megatron-LM, NeMo, torchtitan, MaxText, DeepSpeed, llm-foundry, nanoGPT and the Hugging Face
+    Trainer. The range narrows as the job goes on.
+
+    \b
+    gpucost estimate --model 8b --tokens 100b --format json -o saved.json
+    gpucost watch train.log --estimate saved.json
+    """
+    from gpucost.answers.read import read_estimate
+    from gpucost.arguments.kinds import count
+    from gpucost.bench.logs import read_log
+    from gpucost.bench.progress import forecast
+
+    saved = read_estimate(estimate)
+    tokens = None if tokens_done is None else count(1e17).read(tokens_done, "tokens_done")
+    while True:
+        with open(log, encoding="utf-8", errors="replace") as file:
+            rows = forecast(read_log(file, log), saved, rank, tokens_done=tokens)
+        out.rows(rows, COLUMNS, envelope(catalog), f"{log} against {estimate}")  # type: ignore[arg-type]
+        if every is None:
+            return
+        time.sleep(every)

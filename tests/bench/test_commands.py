@@ -1,0 +1,91 @@
+"""`bench --show`, `calibrate` and `watch` as a user runs them."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from gpucost.catalog import open_catalog
+
+
+@pytest.fixture(scope="module")
+def bench_file(tmp_path_factory):
+    """What one machine on record measured, as its bench file."""
+    rows = [row for row in open_catalog().rows("bench_measurements") if row["machine"] == "h200"]
+    figures = [{"id": row["case"], **{k: v for k, v in row.items() if v is not None}} for row in rows]
+    path = tmp_path_factory.mktemp("bench") / "node.json"
+    machine = {"device": "NVIDIA H200", "gpus": 1, "power_limit_w": 700.0}
+    text = {"schema_version": 1, "kind": "bench", "profile": "full", "started": "2026-11-22", "machine": machine}
+    path.write_text(json.dumps({**text, "software": {}, "figures": figures, "failed": [], "notes": []}))
+    return path
+
+
+def gpucost(*words, book=None, code=0):
+    environment = {**os.environ, **({"GPUCOST_BOOK": str(book)} if book else {})}
+    done = subprocess.run([sys.executable, "-m", "gpucost", *map(str, words)], capture_output=True, text=True,
+                          env=environment)  # fmt: skip
+    assert done.returncode == code, done.stderr
+    return done
+
+
+def test_a_bench_is_shown_against_the_datasheet(bench_file):
+    found = json.loads(gpucost("bench", bench_file, "--show", "--format", "json").stdout)
+    rows = {row["what"]: row for row in found["rows"]}
+    assert rows["memory bandwidth"]["peak"] == 4800
+    assert 0.8 < rows["memory bandwidth"]["share_fraction"] < 0.95
+    assert found["warnings"] == []
+
+
+@pytest.mark.slow
+def test_a_calibration_is_kept_used_and_taken_back(bench_file, tmp_path):
+    book = tmp_path / "book"
+    book.mkdir()
+    question = ("throughput", "--model", "llama-3-8b", "--gpu", "h200-sxm", "--gpus", "8", "--format", "json")
+    runs = tmp_path / "runs.csv"
+    runs.write_text(
+        "id,model,gpu,n_gpus,framework,precision,zero_stage,micro_batch,seq_len,measured_tokens_per_s_per_gpu\n"
+        "a,llama-3-8b,h200-sxm,8,torchtitan,bf16,3,1,8192,5000\n"
+    )
+    before = json.loads(gpucost(*question, book=book).stdout)
+    shown = gpucost("calibrate", runs, book=book)
+    assert "--save" in shown.stderr
+    assert not (book / "calibration.csv").exists()
+    gpucost("calibrate", runs, bench_file, "--save", book=book)
+    after = json.loads(gpucost(*question, book=book).stdout)
+    low, high = "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high"
+    assert after["tokens_per_s_per_gpu"] < before["tokens_per_s_per_gpu"]
+    assert after[high] / after[low] < before[high] / before[low]
+    gpucost("calibrate", "--undo", book=book)
+    assert json.loads(gpucost(*question, book=book).stdout) == before
+
+
+def test_a_log_is_followed_against_its_estimate(tmp_path):
+    saved = tmp_path / "saved.json"
+    gpucost("estimate", "--model", "8b", "--tokens", "10b", "--gpu", "h100-sxm", "--gpus", 64, "--top", 1, "--format",
+            "json", "-o", saved)  # fmt: skip
+    option = json.loads(saved.read_text())["options"][0]
+    speed = option["tokens_per_s_per_gpu"] * 0.8  # a quarter longer than was estimated
+    batch, sequence = option["layout"]["global_batch"], 8192
+    step = int(10e9 / (batch * sequence) / 2)  # half-way
+    log = tmp_path / "train.log"
+    line = f"step: {{}}  loss: 4.2  memory: 40.03GiB(50%)  tps: {speed:.1f}  tflops: 412.4  mfu: 41.7%\n"
+    log.write_text("".join(line.format(number) for number in range(step - 9, step + 1)))
+    rows = {row["what"]: row for row in json.loads(
+        gpucost("watch", log, "--estimate", saved, "--format", "json").stdout)["rows"]}  # fmt: skip
+    assert rows["progress"]["now"] == pytest.approx(0.5, abs=0.01)
+    assert rows["speed"]["against_ratio"] == pytest.approx(0.8, rel=1e-4)
+    assert rows["days in all"]["now"] == pytest.approx(option["days"] / 0.8, rel=0.01)
+    assert rows["days in all"]["low"] < rows["days in all"]["now"] < rows["days in all"]["high"]
+    assert rows["cost so far"]["now"] == pytest.approx(rows["cost in all"]["now"] / 2, rel=0.01)
+
+
+def test_what_a_log_needs_is_asked_for(tmp_path):
+    log = tmp_path / "train.log"
+    log.write_text("iter 1: loss 3, time 512.00ms, mfu 40%\n")
+    empty = tmp_path / "empty.log"
+    empty.write_text("nothing of a speed\n")
+    assert "--model" in gpucost("calibrate", "--from-log", log, code=2).stderr
+    assert "megatron-lm" in gpucost("calibrate", "--from-log", empty, "--model", "8b", "--gpu", "l4", "--gpus", 1,
+                                    code=2).stderr  # fmt: skip
