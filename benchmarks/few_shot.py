@@ -56,7 +56,8 @@ def main() -> None:
             table.append(of_source(seen, mine, cal.fit(seen.take(np.flatnonzero(usable & (sources != name)))), draws))
             print(f"{name[:50]:50}", *(f"{np.median(np.expm1(e)):6.1%}" for e in table[-1]), flush=True)
     columns = list(zip(*table, strict=True))
-    print(f"{'macro-average of medians':50}", *(f"{np.mean([np.median(np.expm1(e)) for e in c]):6.1%}" for c in columns))
+    medians = [np.mean([np.median(np.expm1(e)) for e in column]) for column in columns]
+    print(f"{'macro-average of medians':50}", *(f"{value:6.1%}" for value in medians))
     widths = [
         weighted_quantile(np.concatenate(c), np.concatenate([np.full(len(e), len(e) ** -0.5) for e in c]), 0.8)
         for c in columns
