@@ -1,0 +1,57 @@
+"""A short run of the fuzzer on every surface: nothing breaks, hangs or answers nonsense."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from benchmarks.fuzz import BAD, folder, judged, run
+from benchmarks.fuzz_cases import SURFACES, Case, case
+
+SECONDS = 2.0
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_nothing_breaks(surface):
+    import time
+
+    seen = list(run(surface, 0, time.monotonic() + SECONDS, most=40))
+    assert seen
+    assert [(number, *verdict) for number, verdict in seen if verdict.kind in BAD] == []
+
+
+@pytest.mark.parametrize("surface", SURFACES)
+def test_a_number_names_a_case_for_ever(surface):
+    assert case(surface, 7) == case(surface, 7)
+    assert len({case(surface, number).arguments[0] for number in range(60)}) >= (1 if surface == "sql" else 2)
+
+
+def test_the_judge_sees_each_fault(monkeypatch, tmp_path):
+    import gpucost.cli.sources as sources
+
+    def asked(action):
+        monkeypatch.setattr(sources.command, "callback", lambda **_: action())
+        with folder():
+            return judged(Case(["sources", "--format", "json"])).kind
+
+    assert asked(lambda: None) == "answered"
+    assert asked(lambda: 1 / 0) == "crash"
+    assert asked(lambda: print('{"a": NaN}')) == "nonsense"
+    assert asked(lambda: print("\x1b[2J")) == "nonsense"
+    assert asked(lambda: print('{"cost_usd": -1}')) == "nonsense"
+    assert asked(lambda: print('{"cost_usd": 1, "cost_low_usd": 2, "cost_high_usd": 3}')) == "nonsense"
+
+
+@pytest.mark.parametrize("variables", [{"HOME": ""}, {"LC_ALL": "C"}, {"TZ": "Pacific/Kiritimati"}, {"TZ": "Nowhere/No"}])
+def test_any_environment_gives_the_same_bytes(variables):
+    asked = [sys.executable, "-m", "gpucost", "audit", "--model", "8b", "--tokens", "100b", "--gpu", "h100-sxm"]
+    asked += ["--gpus", "64", "--days", "8", "--as-of", "2026-11-20", "--format", "json"]
+    plain = {key: value for key, value in os.environ.items() if key not in ("HOME", "LC_ALL", "TZ", "PYTHONUTF8")}
+    root = Path(__file__).parents[2]
+    first, second = (
+        subprocess.run(asked, capture_output=True, env=env, cwd=root, timeout=60)
+        for env in ({**plain, "HOME": "/"}, {**plain, **variables})
+    )
+    assert first.returncode == second.returncode == 0, second.stderr
+    assert first.stdout == second.stdout
