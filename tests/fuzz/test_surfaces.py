@@ -7,6 +7,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from benchmarks.fuzz import BAD, folder, judged, run
 from benchmarks.fuzz_cases import SURFACES, Case, case
 
