@@ -172,3 +172,12 @@ def format_count(value: float) -> str:
         if abs(value) >= limit:
             return f"{value / limit:.3g}{letter}"
     return f"{value:.3g}"
+
+
+def counted(count: int, noun: str) -> str:
+    """Write a count with its noun.
+
+    >>> counted(1, "offer"), counted(2, "offer")
+    ('1 offer', '2 offers')
+    """
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"

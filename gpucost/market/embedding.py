@@ -76,13 +76,12 @@ def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, An
     gpus = list(dict.fromkeys(offer.gpu for offer in offers))
     sellers = {offer.provider for offer in offers}
     companies = {provider.removesuffix("-sagemaker") for provider in sellers}
-    instances = {(offer.provider, offer.instance_type) for offer in offers}
     looked_at = {
         "assumptions": facts.assumptions,
         "services": [row for row in facts.services if row["provider"] in companies],
         "spot": [
             row for row in facts.spot
-            if row["kind"] != "bucket" or (row["provider"], row["instance_type"]) in instances
+            if row["kind"] != "bucket" or row["provider"] in sellers
         ],
         "regions": [row for row in facts.regions if row["provider"] in (*companies, "any")],
         "providers": [row for row in facts.providers if row["provider"] in sellers],

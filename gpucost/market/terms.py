@@ -6,11 +6,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpucost.market import assumptions as assume
 from gpucost.market.assumptions import Book
+from gpucost.market.interruptions import Rate, Rates, typical_wait_hours
 from gpucost.market.places import WORLD, Providers, grid_items, grid_of
 from gpucost.market.supply import Supply
-from gpucost.money import rates, spot
+from gpucost.money import rates as splits
 from gpucost.money.energy import server_power_per_gpu_w
 from gpucost.options import OPTIONS, counted_age_days
 from gpucost.types import Offer
@@ -20,7 +20,6 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 Row = Mapping[str, Any]
-Triple = tuple[float, float, float]
 
 
 class Terms(NamedTuple):
@@ -106,7 +105,7 @@ def _contracts(offers: Sequence[Offer], providers: Providers) -> dict[str, Any]:
 
     price = _column([offer.usd_per_hour for offer in offers])
     term = _column([offer.term_months for offer in offers])
-    upfront, recurring = rates.payment_split(
+    upfront, recurring = splits.payment_split(
         price,
         term,
         _column([offer.upfront_usd for offer in offers]),
@@ -150,82 +149,28 @@ def _power(supply: Supply, book: Book, providers: Providers, regions: Sequence[R
 
 
 def _interruptions(offers: Sequence[Offer], rows: Sequence[Row]) -> dict[str, Any]:
-    """Look up measured preemption rates; without one, the range spans the calmest bucket and the calmest trace.
-
-    Capacity that may be held for so long only is lost at that age too.
-    """
-    known = _measured(rows)
-    wait = typical_wait_hours(rows)
-    columns: list[tuple[tuple[float, ...], bool, float, str]] = []
+    """Return how often each offer is interrupted; capacity held for so long only is lost at that age too."""
+    rates, wait = Rates(rows), typical_wait_hours(rows)
+    found: list[Rate] = []
     for offer in offers:
         rule = OPTIONS[offer.option]
-        if not rule.interruptible:
-            columns.append(((0.0, 0.0, 0.0), True, 0.0, ""))
-            continue
-        found = known.get((offer.provider, offer.instance_type, offer.region), [])
-        ends = tuple(rate + 1 / rule.longest_hours for rate in _rates(found))
-        columns.append((ends, bool(found), wait, str(found[0]["source_id"]) if found else ""))
-    three = np.array([column[0] for column in columns], np.float64).reshape(len(columns), 3)
+        if rule.interruptible:
+            rate = rates.of(offer.provider, offer.instance_type, offer.region)
+            low, typical, high = (value + 1 / rule.longest_hours for value in rate.three)
+            found.append(rate._replace(three=(low, typical, high)))
+        else:
+            found.append(Rate((0.0, 0.0, 0.0), True, ""))
+    three = np.array([rate.three for rate in found], np.float64).reshape(len(found), 3)
+    interruptible = np.array([OPTIONS[offer.option].interruptible for offer in offers], bool)
     return {
-        "interruptible": np.array([OPTIONS[offer.option].interruptible for offer in offers], bool),
-        "measured": np.array([column[1] for column in columns], bool),
+        "interruptible": interruptible,
+        "measured": np.array([rate.measured for rate in found], bool),
         "preemptions_per_node_hour_low": three[:, 0],
         "preemptions_per_node_hour": three[:, 1],
         "preemptions_per_node_hour_high": three[:, 2],
-        "wait_hours": _column([column[2] for column in columns]),
-        "spot_source_ids": tuple(column[3] for column in columns),
+        "wait_hours": np.where(interruptible, wait, 0.0),
+        "spot_source_ids": tuple(rate.source_id for rate in found),
     }
-
-
-def _rates(rows: Sequence[Row]) -> Triple:
-    """Return low, typical and high preemptions per node-hour; the typical one is the geometric middle."""
-    if not rows:
-        low, high = _from_monthly(assume.UNMEASURED_MONTHLY_LOW), assume.UNMEASURED_HIGH_PER_HOUR
-    else:
-        ends = [_ends(row) for row in rows]
-        low, high = min(end[0] for end in ends), max(end[1] for end in ends)
-    return low, (low * high) ** 0.5, high
-
-
-def _ends(row: Row) -> tuple[float, float]:
-    """Return the ends of a published bucket, or a measured rate; a bucket from zero starts at a tenth of its end."""
-    if row["kind"] != "bucket":
-        return float(row["interruptions_per_instance_hour"]), float(row["interruptions_per_instance_hour"])
-    high = row["interruptions_per_instance_hour_high"]
-    end = _from_monthly(assume.OPEN_BUCKET_MONTHLY_HIGH) if high is None else float(high)
-    return float(row["interruptions_per_instance_hour_low"] or 0.0) or end / 10, end
-
-
-def _from_monthly(fraction: float) -> float:
-    return float(spot.rate_from_monthly_fraction(np.array([fraction]))[0])
-
-
-def _measured(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
-    """Return per provider, instance and region the newest published bucket, then the traces of held instances."""
-    found: dict[tuple[str, str, str], list[Row]] = {}
-    for row in sorted(rows, key=lambda row: (row["kind"] != "bucket", row["observed_on"]), reverse=True):
-        name = (row["provider"], row["instance_type"], row["region"])
-        if row["kind"] == "bucket" and all(other["kind"] != "bucket" for other in found.get(name, [])):
-            found.setdefault(name, []).insert(0, row)
-        elif row["kind"] == "trace":
-            found.setdefault(name, []).append(row)
-    return found
-
-
-def typical_wait_hours(rows: Sequence[Row]) -> float:
-    """Return the median wait for capacity over the published traces; an hour where there is none."""
-    both = [
-        row
-        for row in rows
-        if row["kind"] != "bucket" and row["availability_fraction"] and row["interruptions_per_instance_hour"]
-    ]
-    if not both:
-        return 1.0
-    rate = _column([row["interruptions_per_instance_hour"] for row in both])
-    waits = spot.wait_hours_per_interruption(_column([row["availability_fraction"] for row in both]), 1 / rate)
-    ordered: list[float] = sorted(waits.tolist())  # np.median would load numpy.ma
-    middle = len(ordered) // 2
-    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
 
 
 def _services(offers: Sequence[Offer], rows: Sequence[Row], book: Book) -> dict[str, Any]:

@@ -23,9 +23,15 @@ from gpucost.render.offers import bill_table, excluded_table, left_out, offers_t
 from gpucost.units import format_count
 
 _BARS = 15
+_HEADINGS = {
+    "cost": "Offers, cheapest run first",
+    "time": "Offers, fastest run first",
+    "carbon": "Offers, least carbon first",
+    "pareto": "Offers that no other one beats in both cost and time, cheapest first",
+}
 
 _OFFERS = columns(
-    "rank", "provider", "instance_type=instance:5", "region:6", "option:2", "gpu", "gpus", "days", "mfu_fraction:3",
+    "rank", "provider", "instance_type=instance:5", "region:6", "option", "gpu", "gpus", "days", "mfu_fraction:3",
     "tokens_per_s_per_gpu:7", "cost_usd", "cost_low_usd=low:1", "cost_high_usd=high:1", "usd_per_mtok:5", "kgco2e:8",
     "price_observed_on:4", "age_days=age:4",
 )  # fmt: skip
@@ -37,11 +43,12 @@ def document(answer: Estimate) -> Document:
     """Build the document of an estimate."""
     options = answer["options"]
     best = options[0]
+    heading = _HEADINGS[answer["request"].get("optimize") or "cost"]
     return document_of(
         answer,
         _title(answer),
         Section("", _figures(best), detail=True),
-        Section("Offers, cheapest run first", offers_table(_OFFERS, options, answer["excluded"])),
+        Section(heading, offers_table(_OFFERS, options, answer["excluded"])),
         Section("Cost against time", _scaling(answer)),
         Section("What would change it", _changes(answer)),
         Section("The bill of the first offer", _bill(best)),

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from gpucost.answers import serving, training
 from gpucost.answers.common import BillLine, Excluded
 from gpucost.render.document import Block, Column, Paragraph, Row, Table, columns, table_of
+from gpucost.units import counted
 
 _NOTES = 5  # different notes below a table; the others stand in JSON
 _PRICE = Column("unit_price_usd", "unit price", "USD per unit", priority=2)
@@ -25,15 +26,6 @@ def offers_table(
     if excluded:
         lines.append(f"{counted(len(excluded), 'offer')} left out, each with its reason (--format json, or a report).")
     return [Table(shown, options, note="\n".join(lines), interactive=True)]
-
-
-def counted(count: int, noun: str) -> str:
-    """Write a count with its noun.
-
-    >>> counted(1, "offer"), counted(2, "offer")
-    ('1 offer', '2 offers')
-    """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _listed(ranks: Sequence[str]) -> str:

@@ -9,12 +9,13 @@ from gpucost.answers.common import Assumed, BillLine, Excluded, LayoutRow, Selle
 from gpucost.answers.training import Contract, Elsewhere, Factors, Interruptions, Option, Outcome, Speed
 from gpucost.market import assumptions as assume
 from gpucost.market.facts import Facts
+from gpucost.market.interruptions import unmeasured
 from gpucost.money.training_bill import BILL
 from gpucost.options import OPTIONS
 from gpucost.physics.training.steps import PARTS
 from gpucost.training.cases import Cases, Problem
 from gpucost.training.costing import lines_of
-from gpucost.training.rank import exclusion
+from gpucost.training.rank import exclusion, rate_is_prior
 from gpucost.types import Offer
 
 NOT_INCLUDED = (
@@ -188,10 +189,8 @@ def notes(problem: Problem, cases: Cases, case: int) -> list[str]:
     found = []
     if terms.stale[number]:
         found.append(f"price is {offer.age_days} days old (limit {terms.age_limit_days[number]:g}): range widened")
-    if terms.interruptible[number] and not terms.measured[number]:
-        found.append(
-            "no measured preemption rate for this accelerator, region and size: shown with a range, never ranked first"
-        )
+    if rate_is_prior(problem, number):
+        found.append("interruption rate not measured for this product and region: a prior, and its range (--explain)")
     if offer.gpu_assumed:
         found.append("the form factor of the accelerator is assumed, the source does not state it")
     if offer.term_months and cases.factors.charge_commitment[case] > 0 and cases.costs.unused_usd[case] > 0:
@@ -244,6 +243,7 @@ def assumption_rows(facts: Facts, problem: Problem) -> list[Assumed]:
         "checkpoints_kept": assume.CHECKPOINTS_KEPT,
         "state_bytes_per_parameter": assume.STATE_BYTES_PER_PARAMETER,
         "evaluation_fraction": assume.EVALUATION_FRACTION._replace(value=problem.requests[0].evaluation_fraction),
+        "preemptions_per_node_hour_unmeasured": unmeasured(),
     }
     rows: list[Assumed] = [
         {

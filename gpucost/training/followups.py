@@ -11,7 +11,7 @@ from gpucost.physics.training.steps import PARTS
 from gpucost.training.answer import finite
 from gpucost.training.cases import Cases, Problem, evaluate
 from gpucost.training.costing import lines_of
-from gpucost.training.rank import unmeasured
+from gpucost.training.rank import rate_is_prior
 
 Indices = NDArray[np.int64]
 
@@ -118,8 +118,8 @@ def _alternative(problem: Problem, cases: Cases, case: int, base: float | None) 
 
 def _alternative_note(problem: Problem, cases: Cases, case: int) -> str:
     offer = problem.supply.offers[int(cases.offer[case])]
-    if unmeasured(problem, cases, np.array([case]))[0]:
-        return "preemption rate not measured here"
+    if rate_is_prior(problem, int(cases.offer[case])):
+        return "interruption rate not measured: a prior"
     if offer.term_months:
         return f"owes {offer.term_months} months; {cases.costs.amortised_usd[case]:,.0f} USD for the hours used"
     return ""

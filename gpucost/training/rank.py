@@ -1,7 +1,5 @@
 """From cases to answers: which cases are options and in what order, which offers are excluded and why."""
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,34 +13,16 @@ Indices = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class Ranking:
-    """Options in their order, as indices of cases; `first_rank` is 2 where nothing deserves the first place."""
+def rank(problem: Problem, cases: Cases, number: int, judged: Indices) -> Indices:
+    """Order the judged cases of one request that can be options: by the goal, then cost, days, accelerators and id.
 
-    order: Indices
-    first_rank: int
-
-
-def rank(problem: Problem, cases: Cases, number: int, judged: Indices) -> Ranking:
-    """Order the judged cases of one request that can be options.
-
-    By the goal, then cost, days, accelerators and the offer's id. An interruptible offer whose rate nobody measured
-    is never first: the best other one goes before it.
+    Interruptible offers compete at their expected cost, whether their rate was measured or is a prior; a Pareto list
+    is ordered by cost and holds no option that another one beats in both cost and days.
     """
     request = problem.requests[number]
     usable = judged[can_be_option(problem, cases, request, judged)]
     order = usable[np.lexsort(_keys(problem, cases, request, usable))]
-    risky = unmeasured(problem, cases, order)
-    if request.optimize == "pareto":
-        best = np.concatenate([_front(cases, order[~risky]), _front(cases, order[risky])])
-        order = order[np.isin(order, best)]
-        risky = unmeasured(problem, cases, order)
-    if not len(order) or not risky[0]:
-        return Ranking(order, 1)
-    if risky.all():
-        return Ranking(order, 2)
-    first = int(np.flatnonzero(~risky)[0])
-    return Ranking(np.concatenate([order[first : first + 1], np.delete(order, first)]), 1)
+    return _front(cases, order) if request.optimize == "pareto" else order
 
 
 def _keys(problem: Problem, cases: Cases, request: TrainingRequest, index: Indices) -> tuple[NDArray[np.generic], ...]:
@@ -56,23 +36,20 @@ def _keys(problem: Problem, cases: Cases, request: TrainingRequest, index: Indic
     }[request.optimize]
     ids = np.array([problem.supply.offers[offer].offer_id for offer in cases.offer[index]], dtype=object)
     _, by_id = np.unique(ids.astype(str), return_inverse=True)
-    return by_id, cases.gpus[index], costs.days[index], costs.cost_usd[index], goal[index]
+    age = problem.terms.age_days[cases.offer[index]]  # of equals, the newest observation
+    return by_id, age, cases.gpus[index], costs.days[index], costs.cost_usd[index], goal[index]
 
 
 def _front(cases: Cases, order: Indices) -> Indices:
-    """Keep the options that no other one beats in both cost and days; `order` is by cost.
-
-    Options with and without a measured rate of interruption are held apart: a guess never beats a measurement.
-    """
+    """Keep the options that no other one beats in both cost and days; `order` is by cost, then days."""
     days = cases.costs.days[order]
     best_before = np.concatenate([[np.inf], np.minimum.accumulate(days)[:-1]])
     return order[days < best_before]
 
 
-def unmeasured(problem: Problem, cases: Cases, index: Indices) -> Flags:
-    """Tell which cases may be interrupted at a rate that nobody measured."""
-    offer = cases.offer[index]
-    return problem.terms.interruptible[offer] & ~problem.terms.measured[offer]
+def rate_is_prior(problem: Problem, case_offer: int) -> bool:
+    """Tell whether an offer may be interrupted at a rate that nobody measured for it."""
+    return bool(problem.terms.interruptible[case_offer] & ~problem.terms.measured[case_offer])
 
 
 def can_be_option(problem: Problem, cases: Cases, request: TrainingRequest, index: Indices) -> Flags:

@@ -20,10 +20,10 @@ from gpucost.physics.calibration import Calibration
 from gpucost.physics.training.layouts import NO_PRECISION
 from gpucost.training import answer, followups
 from gpucost.training.cases import Cases, Problem, search
-from gpucost.training.rank import Ranking, can_be_option, exclusion, orderable, rank, too_old
+from gpucost.training.rank import can_be_option, exclusion, orderable, rank, rate_is_prior, too_old
 from gpucost.training.request import TrainingRequest
 from gpucost.types import Architecture
-from gpucost.units import format_count
+from gpucost.units import counted, format_count
 from gpucost.workloads.training import Workload, make_workload, sizes
 
 if TYPE_CHECKING:
@@ -124,25 +124,25 @@ def answer_request(
     problem = make_problem((request,), (architecture,), market, (mask,), calibration)
     cases, judged = search(problem)
     pool_of = np.arange(len(cases)) if request.optimize == "pareto" else judged
-    ranking = rank(problem, cases, 0, pool_of)
-    if not len(ranking.order):
+    order = rank(problem, cases, 0, pool_of)
+    if not len(order):
         raise nothing(problem, cases, request, judged)
-    return payload(problem, market, cases, judged, ranking, architecture)
+    return payload(problem, market, cases, judged, order, architecture)
 
 
 def payload(
-    problem: Problem, market: Market, cases: Cases, judged: Indices, ranking: Ranking, architecture: Architecture
+    problem: Problem, market: Market, cases: Cases, judged: Indices, order: Indices, architecture: Architecture
 ) -> Estimate:
     """Build the answer's payload."""
-    request, facts, order = problem.requests[0], market.facts, ranking.order
+    request, facts = problem.requests[0], market.facts
     groups = fold(problem, cases, order)
     shown = groups[: request.top] if request.top else groups
     options: list[RankedOption] = [
         {
-            **answer.option(problem, facts, cases, group[0], ranking.first_rank + place),
+            **answer.option(problem, facts, cases, group[0], place),
             "also_in": [answer.elsewhere(problem, cases, case) for case in group[1:]],
         }
-        for place, group in enumerate(shown)
+        for place, group in enumerate(shown, 1)
     ]
     allowed = can_be_option(problem, cases, request, judged)
     assumptions = answer.assumption_rows(facts, problem)
@@ -167,7 +167,7 @@ def payload(
         "excluded": answer.excluded(problem, cases, 0, judged[~allowed]),
         "assumptions": assumptions,
         "not_included": list(answer.NOT_INCLUDED),
-        "warnings": warnings(problem, cases, ranking),
+        "warnings": warnings(problem, cases, int(order[0])),
         "sources": cited(facts.sources, ids),
     }
 
@@ -220,7 +220,7 @@ def lead(best: RankedOption, count: int) -> str:
     cost, low, high = (f"{best[name]:,.{digits}f}" for name in ("cost_usd", "cost_low_usd", "cost_high_usd"))
     return (
         f"About {cost} USD ({low} to {high}) and {time} on {best['gpus']:,} × {best['gpu']} at"
-        f" {best['provider']}{where}, {option}; {count} options found."
+        f" {best['provider']}{where}, {option}; {counted(count, 'option')}."
     )
 
 
@@ -247,14 +247,15 @@ def said(problem: Problem, request: TrainingRequest, architecture: Architecture)
     return lines
 
 
-def warnings(problem: Problem, cases: Cases, ranking: Ranking) -> list[str]:
+def warnings(problem: Problem, cases: Cases, first: int) -> list[str]:
     """Return what a reader must know of the whole answer."""
     found = list(problem.workloads[0].architecture.warnings)
-    first = int(ranking.order[0])
     if problem.terms.stale[cases.offer[first]]:
         found.append("The first option's price is old; its range is widened. --strict-prices leaves old prices out.")
-    if ranking.first_rank > 1:
-        found.append("No option has a measured preemption rate, so that none is ranked first.")
+    if rate_is_prior(problem, int(cases.offer[first])):
+        found.append(
+            "Nobody measured how often the first option is interrupted; a prior stands in, and the range spans it."
+        )
     if problem.workloads[0].architecture.status == "synthesised":
         found.append(
             f"{problem.workloads[0].architecture.name} is synthesised from its size alone; give a config.json for its"
@@ -313,8 +314,9 @@ def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: In
     cheapest = int(fitting[np.argmin(cases.costs.cost_usd[fitting])])
     if request.max_cost_usd is not None and cases.costs.cost_usd[cheapest] > request.max_cost_usd:
         offer = problem.supply.offers[int(cases.offer[cheapest])]
+        options = counted(len(fold(problem, cases, fitting)), "option")
         return OverBudgetError(
-            f"the cheapest of {len(fitting)} options costs {cases.costs.cost_usd[cheapest]:,.2f} USD ({offer.provider}"
+            f"the cheapest of {options} costs {cases.costs.cost_usd[cheapest]:,.2f} USD ({offer.provider}"
             f" {offer.instance_type}, {int(cases.gpus[cheapest])} × {offer.gpu}), over the budget of"
             f" {request.max_cost_usd:,.2f} USD."
         )

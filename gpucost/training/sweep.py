@@ -74,10 +74,10 @@ def sweep(requests: Sequence[TrainingRequest], catalog: "Catalog") -> Sweep:
     rows: list[SweepRow] = []
     for number, request in enumerate(requests):
         own = judged[cases.request[judged] == number]
-        ranking = rank(problem, cases, number, own)
+        order = rank(problem, cases, number, own)
         found: Mapping[str, Any]
-        if len(ranking.order):
-            best = answer.option(problem, market.facts, cases, int(ranking.order[0]), ranking.first_rank)
+        if len(order):
+            best = answer.option(problem, market.facts, cases, int(order[0]), 1)
             found = {**{name: value for name, value in best.items() if name in COLUMNS}, "reason": None}
         else:
             found = {**dict.fromkeys(COLUMNS), "reason": str(nothing(problem, cases, request, own))}

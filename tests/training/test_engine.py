@@ -176,23 +176,47 @@ def test_a_count_that_is_no_multiple_is_excluded():
 # Ways to buy -------------------------------------------------------------------------------------------------------
 
 
-def test_spot_without_a_measured_rate_is_never_first():
-    found = answer([offer(0.1, option="spot"), offer(5.0)])["options"]
-    assert [row["option"] for row in found] == ["on_demand", "spot"]
-    assert any("never ranked first" in note for note in found[1]["notes"])
-    assert found[1]["cost_high_usd"] > found[1]["cost_usd"]
+def test_spot_without_a_measured_rate_competes_by_its_prior():
+    found = answer([offer(0.1, option="spot"), offer(5.0)])
+    assert [row["option"] for row in found["options"]] == ["spot", "on_demand"]
+    assert any("a prior" in note for note in found["options"][0]["notes"])
+    assert any("prior" in text for text in found["warnings"])
+    measured = answer([offer(0.1, option="spot"), offer(5.0)], spot=[BUCKET])["options"][0]
+    wide, narrow = (row["cost_high_usd"] / row["cost_usd"] for row in (found["options"][0], measured))
+    assert wide > narrow
+
+
+def test_ranks_follow_the_heading():
+    listed = [offer(0.9, option="spot"), offer(1.0), offer(2.0, "slow"), offer(0.8, option="community", provider="c")]
+    for goal, key in (("cost", "cost_usd"), ("time", "days"), ("carbon", "kgco2e"), ("pareto", "cost_usd")):
+        rows = answer(listed, optimize=goal, top=0)["options"]
+        assert [row["rank"] for row in rows] == list(range(1, len(rows) + 1))
+        assert [row[key] for row in rows] == sorted(row[key] for row in rows), goal
+
+
+def test_no_row_of_a_pareto_list_is_dominated():
+    rows = answer([offer(0.9, option="spot"), offer(1.0), offer(2.0, "slow")], optimize="pareto", top=0)["options"]
+    assert len(rows) > 1
+    for row in rows:
+        beaten = [
+            other["rank"] for other in rows
+            if other is not row and other["days"] <= row["days"] and other["cost_usd"] <= row["cost_usd"]
+        ]  # fmt: skip
+        assert not beaten, (row["rank"], beaten)
+
+
+def test_of_equal_rows_the_newest_observation_is_shown():
+    old = offer(2.0, offer_id="a-global", region="", age_days=261)
+    new = offer(2.0, offer_id="b-east", age_days=13)
+    best = answer([old, new])["options"][0]
+    assert (best["age_days"], best["price_stale"]) == (13, False)
+    assert [row["age_days"] for row in best["also_in"]] == [261]
 
 
 def test_spot_with_a_measured_rate_may_be_first():
     best = answer([offer(0.1, option="spot"), offer(5.0)], spot=[BUCKET])["options"][0]
     assert best["option"] == "spot"
     assert best["interruption_rate_measured"]
-
-
-def test_only_unmeasured_spot_has_no_first_rank():
-    found = answer([offer(0.1, option="spot")])
-    assert found["options"][0]["rank"] == 2
-    assert any("no" in text.lower() and "ranked first" in text for text in found["warnings"])
 
 
 def test_spot_over_more_nodes_is_interrupted_more_often():

@@ -121,10 +121,8 @@ def test_a_row_of_a_sweep_equals_the_single_estimate_exactly():
         found, judged = search(problem)
         rows = []
         for number in range(len(requests)):
-            ranking = rank(problem, found, number, judged[found.request[judged] == number])
-            rows.append(
-                option_row(problem, market.facts, found, int(ranking.order[0]), 1) if len(ranking.order) else None
-            )
+            order = rank(problem, found, number, judged[found.request[judged] == number])
+            rows.append(option_row(problem, market.facts, found, int(order[0]), 1) if len(order) else None)
         return rows
 
     together = firsts(asked)

@@ -1,0 +1,131 @@
+"""How often an offer is interrupted: as measured for its product, else a prior of its provider and region class.
+
+One rule for every interruptible offer, so that all of them compete at their expected cost:
+
+1. what was measured or published for this provider, instance and region;
+2. else the spread over the products of the same provider in the same region class (the first part of a region's name:
+   us, eu, ap …), else over all its regions: 10th, 50th and 90th percentile, which hold 80 % of products;
+3. else, where nobody measured the provider: from the lowest bucket that a provider publishes to a loss in ten hours,
+   as the calmest of the published traces shows; the typical rate is the geometric middle.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gpucost.market import assumptions as assume
+from gpucost.money import spot
+
+Row = Mapping[str, Any]
+Triple = tuple[float, float, float]
+
+_LOW, _MIDDLE, _HIGH = 0.1, 0.5, 0.9
+_FEWEST = 3  # products from which a spread is read
+
+
+class Rate(NamedTuple):
+    """Preemptions per node-hour: low, typical and high, whether they are of this product, and their first source."""
+
+    three: Triple
+    measured: bool
+    source_id: str
+
+
+class Rates:
+    """The rates of interruption of a market."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self._measured = _measured(rows)
+        products = {name: _of_product(found) for name, found in self._measured.items()}
+        sources = {name: str(found[0]["source_id"]) for name, found in self._measured.items()}
+        self._priors: dict[tuple[str, str], Rate] = {}
+        for key in {(name[0], place) for name in products for place in (region_class(name[2]), "")}:
+            own = [name for name in products if name[0] == key[0] and region_class(name[2]).startswith(key[1])]
+            if len(own) >= _FEWEST:
+                self._priors[key] = Rate(_spread([products[name] for name in own]), False, sources[own[0]])
+
+    def of(self, provider: str, instance_type: str, region: str) -> Rate:
+        """Return the rate of one product in one region."""
+        found = self._measured.get((provider, instance_type, region))
+        if found:
+            return Rate(_of_product(found), True, str(found[0]["source_id"]))
+        for place in (region_class(region), ""):
+            if (provider, place) in self._priors:
+                return self._priors[provider, place]
+        prior = unmeasured()
+        return Rate((prior.low, prior.value, prior.high), False, "")
+
+
+def region_class(region: str | None) -> str:
+    """Return the class of a region: the first part of its name.
+
+    >>> region_class("us-east-1"), region_class("eu-west-1"), region_class(None)
+    ('us', 'eu', '')
+    """
+    return (region or "").lower().partition("-")[0]
+
+
+def unmeasured() -> assume.Assumed:
+    """Return the prior of a provider that nobody measured."""
+    low, high = _from_monthly(assume.UNMEASURED_MONTHLY_LOW), assume.UNMEASURED_HIGH_PER_HOUR
+    reason = "interruptible offers of providers that nobody measured"
+    return assume.Assumed((low * high) ** 0.5, low, high, "per node-hour", reason)
+
+
+def _spread(rates: Sequence[Triple]) -> Triple:
+    """Return percentiles over products: of the low ends, the typical rates and the high ends."""
+    low, middle, high = (sorted(column) for column in zip(*rates, strict=True))
+    return _quantile(low, _LOW), _quantile(middle, _MIDDLE), _quantile(high, _HIGH)
+
+
+def _quantile(ordered: Sequence[float], share: float) -> float:
+    return ordered[round((len(ordered) - 1) * share)]
+
+
+def _of_product(rows: Iterable[Row]) -> Triple:
+    """Return low, typical and high preemptions per node-hour; the typical one is the geometric middle."""
+    ends = [_ends(row) for row in rows]
+    low, high = min(end[0] for end in ends), max(end[1] for end in ends)
+    return low, (low * high) ** 0.5, high
+
+
+def _ends(row: Row) -> tuple[float, float]:
+    """Return the ends of a published bucket, or a measured rate; a bucket from zero starts at a tenth of its end."""
+    if row["kind"] != "bucket":
+        return float(row["interruptions_per_instance_hour"]), float(row["interruptions_per_instance_hour"])
+    high = row["interruptions_per_instance_hour_high"]
+    end = _from_monthly(assume.OPEN_BUCKET_MONTHLY_HIGH) if high is None else float(high)
+    return float(row["interruptions_per_instance_hour_low"] or 0.0) or end / 10, end
+
+
+def _from_monthly(fraction: float) -> float:
+    return float(spot.rate_from_monthly_fraction(np.array([fraction]))[0])
+
+
+def _measured(rows: Sequence[Row]) -> dict[tuple[str, str, str], list[Row]]:
+    """Return per provider, instance and region the newest published bucket, then the traces of held instances."""
+    found: dict[tuple[str, str, str], list[Row]] = {}
+    for row in sorted(rows, key=lambda row: (row["kind"] != "bucket", row["observed_on"]), reverse=True):
+        name = (row["provider"], row["instance_type"], row["region"])
+        if row["kind"] == "bucket" and all(other["kind"] != "bucket" for other in found.get(name, [])):
+            found.setdefault(name, []).insert(0, row)
+        elif row["kind"] == "trace":
+            found.setdefault(name, []).append(row)
+    return found
+
+
+def typical_wait_hours(rows: Sequence[Row]) -> float:
+    """Return the median wait for capacity over the published traces; an hour where there is none."""
+    both = [
+        row
+        for row in rows
+        if row["kind"] != "bucket" and row["availability_fraction"] and row["interruptions_per_instance_hour"]
+    ]
+    if not both:
+        return 1.0
+    rate = np.array([row["interruptions_per_instance_hour"] for row in both], np.float64)
+    open_fraction = np.array([row["availability_fraction"] for row in both], np.float64)
+    ordered: list[float] = sorted(spot.wait_hours_per_interruption(open_fraction, 1 / rate).tolist())
+    middle = len(ordered) // 2  # np.median would load numpy.ma
+    return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
