@@ -107,12 +107,12 @@ class Catalog(Shipped):
         """Run one SELECT over every table and view: read-only, without files or network, limited in time and memory."""
         return self.ask(query).rows
 
-    def ask(self, query: str, **limits: float) -> "Answer":
+    def ask(self, query: str, **limits: object) -> "Answer":
         """Run one SELECT as `sql` does, with limits of its own; return its columns, too."""
-        from gpucost.catalog.sandbox import only_select, run
+        from gpucost.catalog.sandbox import bounds, run
 
-        only_select(query)
-        return run(self.copied(), query, **limits)
+        days = {"as_of": self.as_of, "known_as_of": self.known_as_of}
+        return run({**days, "root": self.store.root, "layers": self._layers}, query, bounds(**limits))
 
     def copied(self) -> Store:
         """Return a store of its own with every table and view, such as `facts`, `prices`, `prices_on(day, known)`."""

@@ -52,6 +52,7 @@ class Store:
         self.root = root
         # small tables: threads cost more than they bring
         self.connection: DuckDBPyConnection = engine().connect(":memory:", config={"threads": 1})
+        self.connection.execute("SET enable_progress_bar = false")
         self._contents: dict[str, Contents] = {}
         self._loaded: set[str] = set()
         self._plain: dict[str, list[dict[str, Any]] | None] = {}

@@ -1,21 +1,33 @@
-"""A stranger's SQL on a copy of the catalog: one SELECT, no files, no network, limited memory, time and rows."""
+"""A stranger's SQL on a copy of the catalog: one SELECT, no files, no network, limited memory, time, rows and bytes.
 
+The query runs in a process of its own, because only that can be ended whatever the database is doing.
+"""
+
+import os
+import pickle
 import re
+import subprocess
+import sys
 import threading
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-from gpucost.catalog.loader import Store
 from gpucost.errors import UsageError
+from gpucost.limits import limit
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-TIME_LIMIT_S = 20.0
-MEMORY_LIMIT_GB = 2.0
-ROW_LIMIT = 1_000_000
+    from gpucost.catalog.loader import Store
+
 _ALLOWED = ("SELECT", "EXPLAIN")
 _EXPLAIN = re.compile(r"\s*explain\s+(analyze\s+)?(\([^)]*\)\s*)?", re.IGNORECASE)
 _COMMENT = re.compile(r"\s*(--[^\n]*\n|/\*.*?\*/)", re.DOTALL)
+_ROWS_AT_ONCE = 64  # a row may hold megabytes
+_OWN_MEMORY_GB = 1.0  # the process itself and the rows on their way out
+_LENGTH = 8  # bytes that say how long a message is
+_START = "import sys; sys.path[:] = {path!r}; from gpucost.catalog.sandbox import serve; serve()"
 
 
 class Answer(NamedTuple):
@@ -25,30 +37,180 @@ class Answer(NamedTuple):
     rows: list[dict[str, Any]]
 
 
-def run(
-    store: Store, query: str, *, time_limit_s: float = TIME_LIMIT_S, memory_limit_gb: float = MEMORY_LIMIT_GB
-) -> Answer:
-    """Lock a store and run one SELECT or EXPLAIN over it; anything else is refused, anything endless is stopped."""
-    import duckdb
+class Bounds(NamedTuple):
+    """What one query may take."""
 
-    statement = only_select(query)
-    connection = _locked(store, memory_limit_gb)
-    timer = threading.Timer(time_limit_s, connection.interrupt)
+    seconds: float
+    memory_gb: float
+    rows: float
+    bytes: float
+
+
+def bounds(*, time_limit_s: object = None, memory_limit_gb: object = None) -> Bounds:
+    """Return the limits of one query: those asked for, else those of the settings, else the usual ones."""
+    from gpucost.catalog.settings import setting
+
+    asked = {"limit_query_seconds": time_limit_s, "limit_query_memory_gb": memory_limit_gb}
+    names = ("limit_query_seconds", "limit_query_memory_gb", "limit_query_rows", "limit_query_result_bytes")
+    return Bounds(*(limit(name, asked[name] if asked.get(name) is not None else setting(name)) for name in names))
+
+
+def run(world: Mapping[str, Any], query: str, allowed: Bounds) -> Answer:
+    """Run one SELECT or EXPLAIN over the catalog that `world` describes, in a process that is ended at its limits."""
+    import signal
+
+    command = [sys.executable, "-c", _START.format(path=sys.path)]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    child = subprocess.Popen(command, start_new_session=True, **pipes)  # type: ignore[call-overload]
+    late = threading.Event()
+    try:
+        with child.stdin as way_in:
+            pickle.dump((dict(world), query, tuple(allowed)), way_in)
+        return _received(child, allowed, late)
+    except (EOFError, BrokenPipeError):
+        if late.is_set():
+            raise _too_long(allowed) from None
+        if child.wait() == -getattr(signal, "SIGXCPU", 24):
+            raise _too_long(allowed) from None
+        raise UsageError(
+            f"the database ended at this query: it needs more than {allowed.memory_gb:g} GB of memory, or lies too deep"
+            " in itself. Narrow it."
+        ) from None
+    finally:
+        child.kill()
+        child.wait()
+        child.stdout.close()
+
+
+def _received(child: "subprocess.Popen[bytes]", allowed: Bounds, late: threading.Event) -> Answer:
+    """Read what the process says; its time begins when the catalog is loaded."""
+
+    def end() -> None:
+        late.set()
+        child.kill()
+
+    assert child.stdout is not None
+    _, first = _message(child.stdout)
+    _refused(first)
+    timer = threading.Timer(allowed.seconds, end)
+    timer.daemon = True
     timer.start()
     try:
-        connection.execute(statement)
-        columns = _unique([column[0] for column in connection.description or ()])
-        rows = _fetch(connection)
-    except duckdb.InterruptException:
-        raise UsageError(f"the query was stopped after {time_limit_s:g} s. Narrow it, or raise --time-limit.") from None
-    except duckdb.OutOfMemoryException:
-        raise UsageError(f"the query needs more than {memory_limit_gb:g} GB of memory. Narrow it.") from None
-    except duckdb.Error as error:
-        raise UsageError(f"SQL: {_first_lines(error)}") from None
+        _, columns = _message(child.stdout)
+        _refused(columns)
+        rows: list[tuple[Any, ...]] = []
+        taken = 0
+        while True:
+            size, chunk = _message(child.stdout)
+            _refused(chunk)
+            if not chunk:
+                return Answer(columns, [dict(zip(columns, row, strict=True)) for row in rows])
+            rows += chunk
+            taken += size
+            if len(rows) > allowed.rows:
+                raise UsageError(f"the query gives more than {allowed.rows:,.0f} rows. Add a LIMIT or an aggregate.")
+            if taken > allowed.bytes:
+                raise UsageError(f"the query gives more than {allowed.bytes / 1e6:,.0f} MB. Ask for less of it.")
     finally:
         timer.cancel()
-        connection.close()
-    return Answer(columns, [dict(zip(columns, row, strict=True)) for row in rows])
+
+
+def _message(stream: Any) -> tuple[int, Any]:
+    size = int.from_bytes(_exactly(stream, _LENGTH), "big")
+    return size, pickle.loads(_exactly(stream, size))
+
+
+def _exactly(stream: Any, size: int) -> bytes:
+    data: bytes = stream.read(size)
+    if len(data) < size:
+        raise EOFError
+    return data
+
+
+def _refused(message: Any) -> None:
+    if isinstance(message, str):
+        raise UsageError(message)
+
+
+def _too_long(allowed: Bounds) -> UsageError:
+    return UsageError(f"the query was stopped after {allowed.seconds:g} s. Narrow it, or raise --time-limit.")
+
+
+def _too_much_memory(allowed: Bounds) -> UsageError:
+    return UsageError(f"the query needs more than {allowed.memory_gb:g} GB of memory. Narrow it.")
+
+
+# --- in the process of the query
+
+
+def serve() -> None:
+    """Answer the one query that comes in on stdin, on stdout; then end at once."""
+    import gc
+
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # nothing else writes among the messages
+    world, query, allowed = pickle.load(sys.stdin.buffer)
+    gc.disable()
+    try:
+        _answer(world, query, Bounds(*allowed), out)
+    except UsageError as error:
+        _send(out, str(error))
+    except MemoryError:
+        _send(out, str(_too_much_memory(Bounds(*allowed))))
+    out.flush()
+    os._exit(0)
+
+
+def _answer(world: Mapping[str, Any], query: str, allowed: Bounds, out: BinaryIO) -> None:
+    import duckdb
+
+    from gpucost.catalog.core import Catalog
+
+    only_select(query)
+    connection = _locked(Catalog(**world).copied(), allowed.memory_gb)
+    _bound(allowed)
+    _send(out, True)
+    try:
+        connection.execute(query)
+        _send(out, _unique([column[0] for column in connection.description or ()]))
+        while chunk := connection.fetchmany(_ROWS_AT_ONCE):
+            _send(out, chunk)
+        _send(out, [])
+    except duckdb.OutOfMemoryException:
+        raise _too_much_memory(allowed) from None
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever a stranger's query brings about is an answer to it
+        raise UsageError(f"SQL: {_first_lines(error)}") from None
+
+
+def _send(out: BinaryIO, message: Any) -> None:
+    data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    out.write(len(data).to_bytes(_LENGTH, "big") + data)
+    out.flush()
+
+
+def _bound(allowed: Bounds) -> None:
+    """Bound what this process may take by the system's own means; a system without them has the database's alone."""
+    try:
+        import resource
+    except ImportError:
+        return
+    in_use = _address_space_bytes()
+    most = int(in_use + (allowed.memory_gb + _OWN_MEMORY_GB) * 1e9)
+    cpu_s = int(sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) + allowed.seconds) + 2
+    for kind, value in ((resource.RLIMIT_AS, most), (resource.RLIMIT_CPU, cpu_s), (resource.RLIMIT_CORE, 0)):
+        hard = resource.getrlimit(kind)[1]
+        top = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(kind, (top, hard))
+
+
+def _address_space_bytes() -> int:
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return 4_000_000_000
 
 
 def only_select(query: str) -> str:
@@ -79,11 +241,13 @@ def _explained(query: str) -> str:
     return inner
 
 
-def _locked(store: Store, memory_limit_gb: float) -> "DuckDBPyConnection":
-    """Lock a store's database for good: no files, no network, no settings, no writing."""
+def _locked(store: "Store", memory_limit_gb: float) -> "DuckDBPyConnection":
+    """Lock a store's database for good: no files, no network, no settings, no writing; times are those of UTC."""
+    _days_without_pytz()
     for statement in (
         f"SET memory_limit = '{memory_limit_gb:g}GB'",
         "SET temp_directory = ''",
+        "SET TimeZone = 'UTC'",
         "SET enable_external_access = false",
         "SET lock_configuration = true",
     ):
@@ -93,13 +257,30 @@ def _locked(store: Store, memory_limit_gb: float) -> "DuckDBPyConnection":
     return connection
 
 
-def _fetch(connection: "DuckDBPyConnection") -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = []
-    while chunk := connection.fetchmany(10_000):
-        rows += chunk
-        if len(rows) > ROW_LIMIT:
-            raise UsageError(f"the query gives more than {ROW_LIMIT:,} rows. Add a LIMIT or an aggregate.")
-    return rows
+def _days_without_pytz() -> None:
+    """Give the database the one zone that it asks pytz for, in this process alone; the package is no need of ours."""
+    from types import ModuleType
+
+    zones = ModuleType("pytz")
+    zones.timezone = _Utc  # type: ignore[attr-defined]
+    sys.modules.setdefault("pytz", zones)
+
+
+class _Utc(tzinfo):
+    """UTC as the database calls it: by name, then `localize`; what it hands out are moments of Python's own UTC."""
+
+    def __init__(self, name: str = "UTC") -> None:
+        super().__init__()
+
+    def localize(self, moment: datetime) -> datetime:
+        """Return a moment without a zone as one of UTC."""
+        return moment.replace(tzinfo=UTC)
+
+    fromutc = localize
+
+    def utcoffset(self, moment: datetime | None) -> timedelta:
+        """Return no difference."""
+        return timedelta(0)
 
 
 def _unique(names: list[str]) -> list[str]:
@@ -113,4 +294,4 @@ def _unique(names: list[str]) -> list[str]:
 
 
 def _first_lines(error: Exception) -> str:
-    return " ".join(str(error).split("\n\n")[0].split())
+    return " ".join(str(error).split("\n\n")[0].split())[:500]

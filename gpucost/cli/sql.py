@@ -19,15 +19,13 @@ _PLAN = ["explain_key", "explain_value"]  # the answer to EXPLAIN is a drawing, 
 @click.option("--question", metavar="NAME", help="Ask a ready-made question; `--question list` names them.")
 @click.option(
     "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
-    default=20.0,
-    show_default=True,
-    help="Seconds after which the query is stopped.",
+    metavar="SECONDS",
+    help="When the query is stopped: 20 unless told, at most 3600.",
 )
 @catalog_options
 @output_options
 def command(
-    catalog: "Catalog", out: Output, query: str | None, file: str | None, question: str | None, time_limit: float
+    catalog: "Catalog", out: Output, query: str | None, file: str | None, question: str | None, time_limit: str | None,
 ) -> None:  # fmt: skip
     """One SELECT in DuckDB's SQL over the catalog: no writing, no files, no network. `-` reads the query from stdin.
 

@@ -1,25 +1,28 @@
-"""Writing files whole: an existing file is replaced only when the new one is complete."""
+"""Writing files whole: an existing file is replaced only when the new one is complete; only regular files are written.
 
+Beside the target stands a temporary file while the new one is made, locked by its writer: one without a lock has lost
+its writer and is removed by the next.
+"""
+
+import errno
 import os
+import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gpucost.errors import UsageError
+
+_MARK = ".part-"  # in the name of a temporary file, after the target's
 
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
     """Hand out a temporary path beside `path`; when the block succeeds it takes the place of `path` in one step."""
-    target = Path(path)
-    if target.exists() and not target.is_file() and not target.is_symlink():
-        if target.is_dir():
-            raise UsageError(f"cannot write {target}: it is a folder. Name a file.")
-        yield target  # a device such as /dev/null or a pipe is written in place
-        return
-    target = target.resolve()
-    temporary = _temporary(target)
+    target = _regular(Path(path))
+    _clean(target)
+    descriptor, temporary = _temporary(target)
     try:
         yield temporary
         os.replace(temporary, target)
@@ -27,11 +30,12 @@ def replacing(path: str | Path) -> Iterator[Path]:
         raise _refusal(target, error) from None
     finally:
         temporary.unlink(missing_ok=True)
+        os.close(descriptor)
 
 
 def write_text(path: str | Path, text: str) -> None:
     """Write text as UTF-8, whole or not at all; it ends in one newline."""
-    write_bytes(path, (text.rstrip("\n") + "\n").encode("utf-8"))
+    write_bytes(path, (text.rstrip("\n") + "\n").encode("utf-8", "backslashreplace"))
 
 
 def write_bytes(path: str | Path, data: bytes) -> None:
@@ -40,15 +44,82 @@ def write_bytes(path: str | Path, data: bytes) -> None:
         temporary.write_bytes(data)
 
 
-def _temporary(target: Path) -> Path:
-    """Make an empty file beside the target, with the permissions that the target has or a new file would get."""
+def _regular(path: Path) -> Path:
+    """Return where a path leads, through links; refuse what is there and no regular file."""
     try:
-        descriptor, name = tempfile.mkstemp(prefix=f".{target.name}.", suffix=target.suffix, dir=target.parent)
-        os.close(descriptor)
+        target = path.resolve()
+        mode = target.stat().st_mode
+    except FileNotFoundError:
+        return target
+    except (OSError, RuntimeError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "the name leads nowhere"
+        raise UsageError(f"cannot write {str(path)[:200]!r}: {reason}. Name a file.") from None
+    if stat.S_ISDIR(mode):
+        raise UsageError(f"cannot write {path}: it is a folder. Name a file.")
+    if not stat.S_ISREG(mode):
+        raise UsageError(
+            f"cannot write {path}: it leads to a device or a pipe. Name a file, or leave -o out and redirect with >."
+        )
+    return target
+
+
+def _temporary(target: Path) -> tuple[int, Path]:
+    """Make an empty, locked file beside the target, with the permissions that the target has or a new one would get."""
+    try:
+        prefix = f".{target.name[:100]}{_MARK}{os.getpid()}-"
+        descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=target.suffix[:20], dir=target.parent)
+    except (OSError, ValueError) as error:
+        raise _refusal(target, error) from None
+    try:
+        _locks(descriptor)
         os.chmod(name, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
     except OSError as error:
+        os.close(descriptor)
+        Path(name).unlink(missing_ok=True)
         raise _refusal(target, error) from None
-    return Path(name)
+    return descriptor, Path(name)
+
+
+def _clean(target: Path) -> None:
+    """Remove the temporary files of this target that no living process has locked."""
+    start = f".{target.name[:100]}{_MARK}"
+    with suppress(OSError):
+        for entry in os.scandir(target.parent):
+            if entry.name.startswith(start) and entry.is_file(follow_symlinks=False) and not _alive(entry.name, start):
+                with suppress(OSError):
+                    _remove_unlocked(entry.path)
+
+
+def _alive(name: str, start: str) -> bool:
+    """Tell whether the process in a temporary file's name lives here."""
+    number = name[len(start) :].partition("-")[0]
+    try:
+        os.kill(int(number), 0)
+    except (ValueError, OverflowError, ProcessLookupError):
+        return False
+    except OSError:
+        return True
+    return True
+
+
+def _remove_unlocked(path: str) -> None:
+    descriptor = os.open(path, os.O_RDWR)
+    try:
+        if _locks(descriptor):
+            os.unlink(path)
+    finally:
+        os.close(descriptor)
+
+
+def _locks(descriptor: int) -> bool:
+    """Take the lock of a file unless another has it; tell whether it was taken. A system without locks says no."""
+    try:
+        import fcntl
+
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, OSError):
+        return False
+    return True
 
 
 def _umask() -> int:
@@ -57,11 +128,38 @@ def _umask() -> int:
     return mask
 
 
-def _refusal(target: Path, error: OSError) -> UsageError:
-    if isinstance(error, FileNotFoundError):
+def _refusal(target: Path, error: Exception) -> UsageError:
+    folder = target.parent
+    if not folder.is_dir():
+        return UsageError(f"cannot write {target}: the folder {folder} does not exist. Make it, or name another file.")
+    number = getattr(error, "errno", None)
+    if _lies_with_temporary_folder(folder, error):
         return UsageError(
-            f"cannot write {target}: the folder {target.parent} does not exist. Make it, or name another file."
+            f"cannot write {target}: the temporary folder is full or cannot be written. Make room there, or name"
+            " another one in the environment variable TMPDIR."
         )
+    if number in (errno.ENOSPC, errno.EDQUOT):
+        return UsageError(f"cannot write {target}: no space is left in {folder}. Make room, or name another folder.")
     return UsageError(
-        f"cannot write {target}: {error.strerror or error}. Name a file in a folder that you may write to."
+        f"cannot write {target}: {getattr(error, 'strerror', None) or error}. Name a file in a folder that you may"
+        " write to."
     )
+
+
+def _lies_with_temporary_folder(folder: Path, error: Exception) -> bool:
+    """Tell whether it is the folder for temporary files, and not the target's, that cannot take anything."""
+    if "usable temporary directory" in str(error):
+        return True
+    if getattr(error, "errno", None) not in (errno.ENOSPC, errno.EDQUOT):
+        return False
+    try:
+        temporary = Path(tempfile.gettempdir())
+    except OSError:
+        return True
+    return _free_bytes(temporary) < _free_bytes(folder) and temporary.stat().st_dev != folder.stat().st_dev
+
+
+def _free_bytes(folder: Path) -> int:
+    import shutil
+
+    return shutil.disk_usage(folder).free

@@ -1,6 +1,8 @@
 """SQL from a stranger reads the catalog and can do nothing else."""
 
 import time
+from datetime import UTC
+from pathlib import Path
 
 import pytest
 
@@ -98,3 +100,60 @@ def test_too_many_rows_and_too_much_memory_are_refused(catalog):
 
 def test_columns_of_one_name_are_all_kept(catalog):
     assert catalog.ask("SELECT 1 AS a, 2 AS a").rows == [{"a": 1, "a_2": 2}]
+
+
+@pytest.mark.parametrize(
+    ("query", "reason", "seconds"),
+    [
+        ("SELECT repeat('x', 100000) FROM range(100000)", "MB", 60),
+        ("SELECT list(repeat('x', 1000)) FROM range(10000000) GROUP BY range % 3", "memory|MB", 60),
+        ("SELECT count(*) FROM range(60000) a JOIN range(60000) b ON a.range * 7 % 11 < b.range % 13", "stopped", 1),
+    ],
+)
+def test_a_query_takes_no_more_than_its_bounds(catalog, query, reason, seconds):
+    """Strings of 10 GB, lists, and joins that do not listen to an interrupt: ended in time, in little memory."""
+    import resource
+
+    start = time.perf_counter()
+    with pytest.raises(UsageError, match=reason):
+        catalog.ask(query, time_limit_s=seconds)
+    assert time.perf_counter() - start < seconds + 20
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2_500_000  # kB
+
+
+@pytest.mark.parametrize("limit", ["nan", "inf", "-inf", "1e10", "0", "-1", "soon"])
+def test_a_limit_that_limits_nothing_is_refused(catalog, limit):
+    with pytest.raises(UsageError, match=r"limit_query_seconds: .* 3,600 seconds"):
+        catalog.ask("SELECT 1", time_limit_s=limit)
+
+
+def test_a_moment_is_answered_in_utc_without_further_packages(catalog):
+
+    row = catalog.ask("SELECT now() AS moment, [now()] AS several").rows[0]
+    assert row["moment"].tzinfo == row["several"][0].tzinfo == UTC
+
+
+def test_an_interrupted_query_ends_as_interrupted_and_leaves_no_process(tmp_path):
+    import os
+    import signal
+    import subprocess
+    import sys
+
+    query = "SELECT count(*) FROM range(100000000000) a, range(100000) b"
+    command = [sys.executable, "-m", "gpucost", "sql", "--time-limit", "120", query]
+    asked = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True)
+    children = Path(f"/proc/{asked.pid}/task/{asked.pid}/children")
+    try:
+        until = time.monotonic() + 60
+        while not (found := children.read_text().split()) and time.monotonic() < until:
+            time.sleep(0.1)
+        time.sleep(1)
+        os.kill(asked.pid, signal.SIGINT)
+        assert asked.wait(timeout=60) == 130
+        assert "internal" not in asked.stderr.read().decode()
+        assert found
+        assert not os.path.exists(f"/proc/{found[0]}")
+    finally:
+        asked.kill()
+        asked.wait()
+        asked.stderr.close()

@@ -1,0 +1,50 @@
+"""How much of anything is read, run or written: each bound with its reason, in one table; a setting raises it."""
+
+from typing import NamedTuple
+
+from gpucost.errors import UsageError
+
+
+class Limit(NamedTuple):
+    """A bound: its usual value, the most that a setting may raise it to, its unit and why it stands."""
+
+    value: float
+    most: float
+    unit: str
+    reason: str
+
+
+LIMITS: dict[str, Limit] = {
+    "limit_text_file_bytes": Limit(8e6, 256e6, "bytes", "a plan, scenario, pool or trace is read whole into memory"),
+    "limit_answer_file_bytes": Limit(256e6, 2e9, "bytes", "a saved answer with its facts takes about 2 MB"),
+    "limit_book_file_bytes": Limit(1e9, 16e9, "bytes", "a table of a million prices takes about 250 MB"),
+    "limit_workbook_bytes": Limit(512e6, 4e9, "bytes", "what an .xlsx file unpacks to; a packed bomb is small"),
+    "limit_nesting": Limit(64, 200, "levels", "lists in lists; what is deeper is no answer of ours"),
+    "limit_digits": Limit(400, 4000, "digits", "the largest double has 309"),
+    "limit_text_characters": Limit(100_000, 10_000_000, "characters", "one text or cell; a note is some hundred"),
+    "limit_query_seconds": Limit(20, 3600, "seconds", "a query over every shipped table takes less than one"),
+    "limit_query_memory_gb": Limit(1, 64, "GB", "what one query may hold while it runs"),
+    "limit_query_result_bytes": Limit(256e6, 4e9, "bytes", "what a query may hand over"),
+    "limit_query_rows": Limit(1e6, 1e8, "rows", "a sheet of a spreadsheet holds about as many"),
+}
+
+
+def limit(name: str, asked: object = None) -> float:
+    """Return a bound: what was asked for where it is a number above zero and not beyond the most, else the usual one.
+
+    >>> limit("limit_query_seconds"), limit("limit_query_seconds", "60")
+    (20, 60.0)
+    """
+    bound = LIMITS[name]
+    if asked is None:
+        return bound.value
+    try:
+        number = float(str(asked))
+    except ValueError:
+        number = 0.0
+    if not 0 < number <= bound.most:
+        raise UsageError(
+            f"{name}: {str(asked)[:40]!r} is no number above 0 and up to {bound.most:,.0f} {bound.unit}; the usual one"
+            f" is {bound.value:,.0f} ({bound.reason})."
+        )
+    return number

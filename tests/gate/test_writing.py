@@ -1,0 +1,71 @@
+"""Files are written whole, only where a regular file may stand, and nothing is left behind."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+
+import pytest
+
+from gpucost.errors import UsageError
+from gpucost.render import files
+from gpucost.render.files import replacing, write_text
+
+
+@pytest.mark.parametrize("direct", [True, False])
+def test_a_pipe_or_a_device_is_never_replaced(tmp_path, direct):
+    os.mkfifo(tmp_path / "pipe")
+    for place in (tmp_path / "pipe", "/dev/null"):
+        link = tmp_path / "link.txt"
+        link.unlink(missing_ok=True)
+        link.symlink_to(place)
+        with pytest.raises(UsageError, match="device or a pipe"):
+            write_text(place if direct else link, "text")
+        assert not os.path.isfile(place)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link.txt", "pipe"]
+
+
+def test_a_link_to_a_file_is_written_through(tmp_path):
+    (tmp_path / "real.txt").write_text("old")
+    (tmp_path / "link.txt").symlink_to("real.txt")
+    write_text(tmp_path / "link.txt", "new")
+    assert (tmp_path / "link.txt").is_symlink()
+    assert (tmp_path / "real.txt").read_text() == "new\n"
+
+
+def test_the_next_writer_removes_what_a_killed_one_left(tmp_path):
+    code = "import sys, time\nfrom gpucost.render.files import replacing\nwith replacing(sys.argv[1]) as path:\n"
+    code += "    path.write_text('half'); print('ready', flush=True); time.sleep(60)\n"
+    command = [sys.executable, "-c", code, str(tmp_path / "report.html")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.getcwd()}) as writer:
+        assert writer.stdout.readline() == b"ready\n"
+        write_text(tmp_path / "report.html", "first")  # the living writer's file stays
+        assert len(list(tmp_path.iterdir())) == 2
+        writer.send_signal(signal.SIGKILL)
+        writer.wait()
+    write_text(tmp_path / "report.html", "second")
+    assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_full_temporary_folder_is_told_from_a_full_target(tmp_path, monkeypatch):
+    def full(*_, **__):
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")
+
+    with pytest.raises(UsageError, match="TMPDIR"), replacing(tmp_path / "a.xlsx"):
+        full()
+    monkeypatch.setattr(files, "_free_bytes", lambda folder: 0 if folder.name == "full" else 10**9)
+    (tmp_path / "full").mkdir()
+    with pytest.raises(UsageError, match=r"no space is left in .*full"), replacing(tmp_path / "full/a.xlsx"):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.skipif(not os.path.isdir("/dev/shm"), reason="needs a second file system")
+def test_no_space_for_temporary_files_is_not_blamed_on_the_target(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", "/dev/shm")
+    monkeypatch.setattr(files, "_free_bytes", lambda folder: 0 if str(folder) == "/dev/shm" else 10**9)
+    if os.stat("/dev/shm").st_dev == tmp_path.stat().st_dev:
+        pytest.skip("one file system")
+    with pytest.raises(UsageError, match="TMPDIR"), replacing(tmp_path / "a.xlsx"):
+        raise OSError(errno.ENOSPC, "No space left on device")
