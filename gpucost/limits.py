@@ -1,5 +1,7 @@
 """How much of anything is read, run or written: each bound with its reason, in one table; a setting raises it."""
 
+import os
+from collections.abc import Callable
 from typing import NamedTuple
 
 from gpucost.errors import UsageError
@@ -29,13 +31,22 @@ LIMITS: dict[str, Limit] = {
 }
 
 
+def of_environment(name: str) -> object:
+    """Return what a variable of the environment says of a limit: GPUCOST_LIMIT_…, or None."""
+    return os.environ.get(f"GPUCOST_{name.upper()}")
+
+
+raised: Callable[[str], object] = of_environment  # the settings put themselves here once they are imported
+
+
 def limit(name: str, asked: object = None) -> float:
-    """Return a bound: what was asked for where it is a number above zero and not beyond the most, else the usual one.
+    """Return a bound: what was asked for, else the setting, else the usual one; above zero and not beyond the most.
 
     >>> limit("limit_query_seconds"), limit("limit_query_seconds", "60")
     (20, 60.0)
     """
     bound = LIMITS[name]
+    asked = raised(name) if asked is None else asked
     if asked is None:
         return bound.value
     try:

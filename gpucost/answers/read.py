@@ -1,6 +1,5 @@
 """Reading a saved answer: JSON of the present shape, or a sentence that says how to get one."""
 
-import json
 from collections.abc import Mapping
 from itertools import islice
 from pathlib import Path
@@ -9,7 +8,8 @@ from typing import Any, cast
 from gpucost.answers import KINDS
 from gpucost.answers.schema import answer_schema, misfits
 from gpucost.answers.training import Estimate
-from gpucost.errors import DataError, UsageError
+from gpucost.errors import UsageError
+from gpucost.gate import read_json
 
 _OLD_NAMES = {"summary": "lead", "assumptions_said": "said"}  # of schema version 1
 _NAMED = 3  # misfits that a refusal names
@@ -17,12 +17,7 @@ _NAMED = 3  # misfits that a refusal names
 
 def read_answer(path: str | Path) -> dict[str, Any]:
     """Read a saved answer of any kind; names that an older version gave to its keys are read as those of today."""
-    try:
-        payload = json.loads(Path(path).read_text("utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {str(path)!r}: {error}. Save an answer with --format json -o FILE.") from None
-    except json.JSONDecodeError as error:
-        raise DataError(f"not JSON: {error.msg}", file=str(path), row=error.lineno, column=str(error.colno)) from None
+    payload = read_json(path, "limit_answer_file_bytes")
     if not isinstance(payload, dict) or not isinstance(payload.get("kind"), str):
         raise UsageError(f"{str(path)!r} is no saved answer: it has no `kind`. Save one with --format json -o FILE.")
     payload = {_OLD_NAMES.get(name, name): value for name, value in payload.items()}

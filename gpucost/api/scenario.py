@@ -59,17 +59,12 @@ class Scenario:
 
 def read_scenario(path: str | Path) -> Scenario:
     """Read and check a scenario file; supply filters apply to every part that does not set its own."""
-    import tomllib
+    from gpucost.gate import read_toml
 
     file = Path(path)
-    try:
-        content = tomllib.loads(file.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        raise UsageError(f"{file} does not exist. `gpucost init {file}` writes an example.") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {file}: {getattr(error, 'strerror', None) or 'it is not text'}.") from None
-    except tomllib.TOMLDecodeError as error:
-        raise UsageError(f"{file} is not valid TOML: {error}.") from None
+    if not file.exists():
+        raise UsageError(f"{file} does not exist. `gpucost init {file}` writes an example.")
+    content = read_toml(file)
     return make_scenario(content, str(file), file.parent)
 
 

@@ -13,6 +13,7 @@ from gpucost.bench import machine
 from gpucost.bench.cases import GROUPS, Case, cases_of
 from gpucost.bench.supervise import WORKER, Workers
 from gpucost.errors import UsageError
+from gpucost.gate import read_json
 
 SCHEMA_VERSION = 1
 Report = Callable[[int, int, str], None]
@@ -105,10 +106,7 @@ def _begun(
 
 def read_bench(path: str | os.PathLike[str]) -> dict[str, Any]:
     """Read a bench file and check that it is one."""
-    try:
-        value = json.loads(Path(path).read_text("utf-8"))
-    except (OSError, ValueError) as error:
-        raise UsageError(f"{path} cannot be read as a bench: {error}") from None
+    value = read_json(path, "limit_answer_file_bytes")
     if (
         not isinstance(value, dict)
         or value.get("kind") != "bench"

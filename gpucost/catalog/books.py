@@ -18,6 +18,7 @@ from gpucost.catalog.completion import Completion
 from gpucost.catalog.drafts import DISCOUNTS, RATES, Draft, Row, book_files, drafts_of
 from gpucost.catalog.shipped import Shipped
 from gpucost.errors import DataError
+from gpucost.gate import read_bytes
 from gpucost.schemas import TABLES
 
 _ORDER = ("price_sources", "accelerators", "systems", "llms", "offers")  # what later rows may name comes first
@@ -48,7 +49,7 @@ class Book:
 def read_book(shipped: Shipped, layer: str, folder: Path, files: Sequence[Path] | None = None) -> Book:
     """Read and judge every file of a book, or the given ones."""
     files = book_files(folder) if files is None else files
-    joined = b"".join(file.name.encode() + b"\0" + file.read_bytes() for file in files)
+    joined = b"".join(file.name.encode() + b"\0" + read_bytes(file, "limit_book_file_bytes") for file in files)
     book = Book(layer, folder, blake2b(joined, digest_size=16).hexdigest())
     drafts = [draft for file in files for draft in drafts_of(file)]
     book.discounts = [_discount(draft) for draft in drafts if draft.table == DISCOUNTS]

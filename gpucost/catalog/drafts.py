@@ -102,7 +102,7 @@ def _workbook(file: Path) -> Iterator[Draft]:
 
 
 def _toml(file: Path) -> Iterator[Draft]:
-    from gpucost.catalog.settings import read_toml
+    from gpucost.gate import read_toml, shown
 
     for name, content in read_toml(file).items():
         table = table_named(name)
@@ -111,4 +111,7 @@ def _toml(file: Path) -> Iterator[Draft]:
         if table is None or not isinstance(content, list):
             known = "[[offer]], [[accelerator]], [[system]], [[model]], [[source]], [[discount]], [exchange_rates]"
             raise DataError(f"has no part called {name!r}. Parts: {known}.", file=str(file))
-        yield from (Draft(table, file, str(file), None, dict(item)) for item in content)
+        for number, item in enumerate(content, 1):
+            if not isinstance(item, Mapping):
+                raise DataError(f"{name}[{number}] is {shown(item)}, no table such as [[{name}]]", file=str(file))
+            yield Draft(table, file, str(file), None, dict(item))

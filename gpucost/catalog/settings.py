@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from gpucost import gate, limits
 from gpucost.errors import UsageError
 
 PREFIX = "GPUCOST_"
@@ -62,27 +63,21 @@ def project_file() -> Path | None:
         return own
     shared = Path("pyproject.toml")
     try:
-        return shared if shared.is_file() and b"[tool.gpucost" in shared.read_bytes() else None
-    except OSError:
+        return shared if shared.is_file() and b"[tool.gpucost" in gate.read_bytes(shared) else None
+    except UsageError:
         return None
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """Read a TOML file; a broken one is an error that names it."""
-    import tomllib
-
-    try:
-        return tomllib.loads(path.read_bytes().decode("utf-8-sig"))
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UsageError(f"{path} is not valid TOML: {error}.") from None
 
 
 def read_file(path: Path) -> dict[str, Any]:
     """Return the settings of a file: all of a gpucost.toml, the table [tool.gpucost] of a pyproject.toml."""
-    content = read_toml(path)
-    return content.get("tool", {}).get("gpucost", {}) if path.name == "pyproject.toml" else content
+    content = gate.read_toml(path)
+    if path.name != "pyproject.toml":
+        return content
+    tool = content.get("tool", {})
+    found = tool.get("gpucost", {}) if isinstance(tool, dict) else {}
+    if not isinstance(found, dict):
+        raise UsageError(f"{path}: tool.gpucost is no table of settings.")
+    return found
 
 
 def spoken(environment: Mapping[str, str] | None = None) -> Iterator[Setting]:
@@ -118,6 +113,21 @@ def setting(name: str) -> Any:
     return found.value if found else None
 
 
+def _raised(name: str) -> object:
+    """Return what a setting says of a limit; while the settings themselves are read, the environment alone speaks."""
+    if _reading:
+        return limits.of_environment(name)
+    _reading.append(name)
+    try:
+        return setting(name)
+    finally:
+        _reading.clear()
+
+
+_reading: list[str] = []
+limits.raised = _raised
+
+
 def book_folder() -> Path | None:
     """Return the folder of the user's own book, whether or not it exists; None where there is no home."""
     named = setting("book")
@@ -134,6 +144,8 @@ def book_layers(book: str | Path | None = None) -> dict[str, Path]:
     own = Path(named).expanduser() if named else folder / "book" if folder else None
     if named and (own is None or not own.exists()):
         raise UsageError(f"the book {own} does not exist. Make it, or change the setting `book`.")
+    if named and own and not own.is_file() and not own.is_dir():
+        raise UsageError(f"the book {own} is a device or a pipe. Name a folder or a file.")
     layers = {"refreshed": folder / "refreshed" if folder else None, "user": own}
     return {layer: path for layer, path in layers.items() if path is not None and _holds_something(path)}
 

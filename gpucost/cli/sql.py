@@ -15,7 +15,7 @@ _PLAN = ["explain_key", "explain_value"]  # the answer to EXPLAIN is a drawing, 
 
 @click.command(name="sql")
 @click.argument("query", required=False)
-@click.option("--file", "file", type=click.Path(exists=True, dir_okay=False), help="Read the query from FILE.")
+@click.option("--file", "file", type=click.Path(), metavar="FILE", help="Read the query from FILE.")
 @click.option("--question", metavar="NAME", help="Ask a ready-made question; `--question list` names them.")
 @click.option(
     "--time-limit",
@@ -50,8 +50,9 @@ def _text(query: str | None, file: str | None, question: str | None) -> str:
     if question is not None:
         return _question(question)
     if file is not None:
-        with click.open_file(file, encoding="utf-8") as stream:
-            return str(stream.read())
+        from gpucost.gate import read_text
+
+        return read_text(file)
     return sys.stdin.read() if query == "-" else str(query)
 
 

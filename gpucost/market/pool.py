@@ -1,10 +1,10 @@
 """The user's own accelerators as offers: owned or committed pools, incremental or fully loaded."""
 
 from datetime import date
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpucost.errors import DataError, UsageError
+from gpucost.errors import DataError
+from gpucost.gate import read_toml, shown
 from gpucost.market.facts import make_offer
 from gpucost.types import Offer, System
 
@@ -38,22 +38,15 @@ def read_pool(path: str, catalog: "Catalog", as_of: date, view: str) -> tuple[li
     Each names a gpu, the gpus per node, available_gpus, and what a GPU-hour costs: incremental_usd_per_gpu_hour (power
     and upkeep of capacity that is paid for anyway) and loaded_usd_per_gpu_hour (with capital, space and staff).
     """
-    import tomllib
-
-    try:
-        text = Path(path).read_text("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"--pool: cannot read {path!r}: {error}.") from None
-    try:
-        tables = tomllib.loads(text).get("pool", [])
-    except tomllib.TOMLDecodeError as error:
-        raise DataError(str(error), file=path) from None
+    tables = read_toml(path).get("pool", [])
     if not isinstance(tables, list) or not tables:
         raise DataError(
             "no [[pool]] table; each pool needs gpu, gpus, available_gpus and a price per GPU-hour", file=path
         )
     pairs = []
     for number, table in enumerate(tables, 1):
+        if not isinstance(table, dict):
+            raise DataError(f"{shown(table)} is no table [[pool]]", file=path, row=number)
         unknown = sorted(set(table) - _KEYS)
         if unknown:
             raise DataError(f"unknown key {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}", file=path, row=number)
@@ -68,13 +61,15 @@ def _offer(
     table: dict[str, Any], number: int, path: str, catalog: "Catalog", as_of: date, view: str
 ) -> tuple[Offer, System]:
     if "system" in table:
-        system = catalog.system(table["system"])
+        system = catalog.system(_text(table, "system", number, path))
     else:
         system = catalog.default_system(catalog.accelerator(_text(table, "gpu", number, path)).id)
     gpus = int(_positive(table, "gpus", number, path, system.gpus))
     available = int(_positive(table, "available_gpus", number, path, gpus))
     price = _positive(table, f"{view}_usd_per_gpu_hour", number, path, None)
     name, seen = str(table.get("name") or f"pool-{number}"), table.get("observed_on", as_of)
+    if type(seen) is not date:
+        raise DataError(f"{shown(seen)} is no day, such as 2026-06-15", file=path, row=number, column="observed_on")
     known = _AS_OWNED | {
         "offer_id": f"own/{name}/{view}", "instance_type": f"{name} ({view})", "tier": view,
         "gpu": system.accelerator_id, "gpus": gpus, "system_id": system.id, "region": str(table.get("region", "")),
@@ -94,5 +89,5 @@ def _text(table: dict[str, Any], key: str, number: int, path: str) -> str:
 def _positive(table: dict[str, Any], key: str, number: int, path: str, default: float | None) -> float:
     value = table.get(key, default)
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
-        raise DataError(f"a positive number is needed, not {value!r}", file=path, row=number, column=key)
+        raise DataError(f"a positive number is needed, not {shown(value)}", file=path, row=number, column=key)
     return float(value)

@@ -1,6 +1,5 @@
 """How rental prices move: paths of price ÷ price at the start, by month."""
 
-import csv
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -8,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.errors import DataError
+from gpucost.gate import read_rows, shown
 
 Array = NDArray[np.float64]
 
@@ -52,17 +52,13 @@ def read_months(path: str | Path, what: str, zero_allowed: bool = False) -> Arra
             )
             raise DataError(reason, file=str(path), row=position + 2, column="month")
         if value < 0 or (value == 0 and not zero_allowed):
-            raise DataError(f"{text!r} is not positive", file=str(path), row=position + 2, column=what)
+            raise DataError(f"{shown(text)} is not positive", file=str(path), row=position + 2, column=what)
         values.append(value)
     return np.array(values)
 
 
 def _rows(path: str | Path, what: str) -> list[tuple[str, str]]:
-    try:
-        with open(path, newline="", encoding="utf-8-sig") as handle:
-            rows = [[cell.strip() for cell in row] for row in csv.reader(handle) if any(cell.strip() for cell in row)]
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=str(path)) from None
+    rows = read_rows(path)
     header = rows[0] if rows else []
     column = next((index for index, name in enumerate(header) if name != "month"), None)
     if "month" not in header or column is None:
@@ -85,6 +81,6 @@ def _number(path: str | Path, row: int, column: str, text: str) -> float:
     except ValueError:
         value = np.nan
     if not np.isfinite(value):
-        reason = "the cell is empty: a gap" if not text else f"{text!r} is not a number"
+        reason = "the cell is empty: a gap" if not text else f"{shown(text)} is not a number"
         raise DataError(reason, file=str(path), row=row, column=column)
     return value

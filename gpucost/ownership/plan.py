@@ -8,7 +8,6 @@ A plan file is TOML. Its sections are for the reader: a name may stand in any of
     server_usd = {value = 280000, low = 255000, high = 297000, source = "our quote of 2026-10-01"}
 """
 
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
@@ -19,7 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.answers.ownership import Assumption as AssumptionRow
-from gpucost.errors import DataError, UnknownNameError, UsageError
+from gpucost.errors import UnknownNameError, UsageError
+from gpucost.gate import read_toml
 from gpucost.types import Status
 from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR, parse_count, parse_days, parse_fraction
 
@@ -86,14 +86,7 @@ class PlanFile:
 def read_plan(path: str | Path, names: Iterable[str]) -> PlanFile:
     """Read a plan file; a name that is no input is refused with the nearest ones."""
     file = Path(path)
-    try:
-        content = tomllib.loads(file.read_text("utf-8-sig"))
-    except OSError as error:
-        raise UsageError(
-            f"plan {str(path)!r} cannot be read: {error.strerror or error}. Name a TOML file, such as plan.toml."
-        ) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise DataError(f"is not valid TOML: {error}", file=str(path)) from None
+    content = read_toml(file)
     plan = plan_from_mapping(content, names, str(path))
     plan.folder = file.parent
     return plan

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucost.errors import DataError
+from gpucost.gate import read_bytes
 from gpucost.schemas.dictionary import Table
 from gpucost.schemas.rows import row_model
 
@@ -129,11 +130,7 @@ def duplicate_faults(table: Table, name: str, rows: Sequence[tuple[int, Mapping[
 def read_cells(path: Path) -> list[tuple[int, list[str]]]:
     """Read a CSV file into numbered lines of cells; refuse what is not plain UTF-8 CSV."""
     name = str(path)
-    try:
-        data = path.read_bytes()
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}", file=name) from None
-    text = _decoded(data, name)
+    text = _decoded(read_bytes(path, "limit_book_file_bytes"), name)
     if "\0" in text:
         raise DataError("holds NUL bytes, so it is no text file. Save it as CSV in UTF-8.", file=name)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)

@@ -3,12 +3,13 @@
 A profile is a list of hourly weights of a day or a week; its shape matters, not its size.
 """
 
-import csv
+import os
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.errors import DataError, UsageError
+from gpucost.gate import read_rows, shown
 
 Floats = NDArray[np.float64]
 
@@ -35,12 +36,9 @@ def profile_of(name: str) -> Floats:
 
 def read_profile(path: str) -> list[float]:
     """Read the weights of a file: one number per cell, 24 for a day or 168 for a week."""
-    try:
-        with open(path, encoding="utf-8-sig", newline="") as handle:
-            cells = [cell for row in csv.reader(handle) for cell in row if cell.strip()]
-    except OSError:
-        known = ", ".join(PROFILES)
-        raise UsageError(f"--profile: {path!r} is neither a file nor one of {known}.") from None
+    if not os.path.exists(path):
+        raise UsageError(f"--profile: {shown(path)} is neither a file nor one of {', '.join(PROFILES)}.")
+    cells = [cell for row in read_rows(path) for cell in row if cell]
     numbers = []
     for index, cell in enumerate(cells):
         try:
@@ -48,7 +46,7 @@ def read_profile(path: str) -> list[float]:
         except ValueError:
             if index == 0:
                 continue  # a heading
-            raise DataError(f"{cell!r} is not a number", file=path, row=index + 1) from None
+            raise DataError(f"{shown(cell)} is not a number", file=path, row=index + 1) from None
     if len(numbers) not in HOURS:
         raise DataError(f"holds {len(numbers)} numbers; a profile has 24 (a day) or 168 (a week)", file=path)
     if min(numbers) < 0 or max(numbers) <= 0 or not np.isfinite(numbers).all():

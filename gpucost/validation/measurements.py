@@ -4,6 +4,7 @@ A prediction is made from what a row says about the run; measured columns are re
 """
 
 import csv
+import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy as np
 
 from gpucost.answers.checks import Skipped
 from gpucost.errors import DataError, UsageError
+from gpucost.gate import read_text
 from gpucost.physics.columns import Flags, Floats
 from gpucost.validation import report
 from gpucost.validation.training_rows import Row
@@ -82,11 +84,9 @@ class Measurements:
 def read_file(path: str | Path) -> list[dict[str, str]]:
     """Read a CSV file of measurements; only `model`, `gpu` and one measured column are indispensable."""
     try:
-        with open(path, encoding="utf-8-sig", newline="") as handle:
-            rows = list(csv.DictReader(handle))
-    except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror}. Give the path of a CSV file.") from None
-    except (UnicodeDecodeError, csv.Error) as error:
+        text = read_text(path, "limit_answer_file_bytes")
+        rows = list(csv.DictReader(io.StringIO(text, newline=""), restkey="", restval=""))
+    except csv.Error as error:
         raise DataError(f"not a readable CSV file: {error}", file=str(path)) from None
     columns = set(rows[0]) if rows else set()
     if missing := {"model", "gpu"} - columns:

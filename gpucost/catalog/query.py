@@ -1,0 +1,176 @@
+"""The process of one query: it loads the catalog, locks it, bounds itself, and hands rows over as they come."""
+
+import os
+import pickle
+import re
+import sys
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+from gpucost.catalog.core import Catalog
+from gpucost.catalog.sandbox import LENGTH, Bounds, too_much_memory
+from gpucost.errors import UsageError
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+    from gpucost.catalog.loader import Store
+
+_ALLOWED = ("SELECT", "EXPLAIN")
+_EXPLAIN = re.compile(r"\s*explain\s+(analyze\s+)?(\([^)]*\)\s*)?", re.IGNORECASE)
+_COMMENT = re.compile(r"\s*(--[^\n]*\n|/\*.*?\*/)", re.DOTALL)
+_ROWS_AT_ONCE = 64  # a row may hold megabytes
+_OWN_MEMORY_GB = 1.0  # the process itself and the rows on their way out
+
+
+def serve() -> None:
+    """Answer the one query that comes in on stdin, on stdout; then end at once."""
+    import gc
+
+    out = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # nothing else writes among the messages
+    world, query, allowed = pickle.load(sys.stdin.buffer)
+    gc.disable()
+    try:
+        _answer(world, query, Bounds(*allowed), out)
+    except UsageError as error:
+        _send(out, str(error))
+    except MemoryError:
+        _send(out, str(too_much_memory(Bounds(*allowed))))
+    out.flush()
+    os._exit(0)
+
+
+def _answer(world: Mapping[str, Any], query: str, allowed: Bounds, out: BinaryIO) -> None:
+    import duckdb
+
+    only_select(query)
+    connection = _locked(Catalog(**world).copied(), allowed.memory_gb)
+    _bound(allowed)
+    _send(out, True)
+    try:
+        connection.execute(query)
+        _send(out, _unique([column[0] for column in connection.description or ()]))
+        while chunk := connection.fetchmany(_ROWS_AT_ONCE):
+            _send(out, chunk)
+        _send(out, [])
+    except duckdb.OutOfMemoryException:
+        raise too_much_memory(allowed) from None
+    except MemoryError:
+        raise
+    except Exception as error:  # whatever a stranger's query brings about is an answer to it
+        raise UsageError(f"SQL: {_first_lines(error)}") from None
+
+
+def _send(out: BinaryIO, message: Any) -> None:
+    data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    out.write(len(data).to_bytes(LENGTH, "big") + data)
+    out.flush()
+
+
+def _bound(allowed: Bounds) -> None:
+    """Bound what this process may take by the system's own means; a system without them has the database's alone."""
+    try:
+        import resource
+    except ImportError:
+        return
+    in_use = _address_space_bytes()
+    most = int(in_use + (allowed.memory_gb + _OWN_MEMORY_GB) * 1e9)
+    cpu_s = int(sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) + allowed.seconds) + 2
+    for kind, value in ((resource.RLIMIT_AS, most), (resource.RLIMIT_CPU, cpu_s), (resource.RLIMIT_CORE, 0)):
+        hard = resource.getrlimit(kind)[1]
+        top = value if hard == resource.RLIM_INFINITY else min(value, hard)
+        resource.setrlimit(kind, (top, hard))
+
+
+def _address_space_bytes() -> int:
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError):
+        return 4_000_000_000
+
+
+def only_select(query: str) -> str:
+    """Return the one statement of a query if it reads only, else refuse it."""
+    import duckdb
+
+    try:
+        statements = duckdb.extract_statements(query)
+    except duckdb.Error as error:
+        raise UsageError(f"SQL: {_first_lines(error)}") from None
+    if len(statements) != 1:
+        raise UsageError(f"SQL: one statement is run at a time, found {len(statements)}.")
+    kind = statements[0].type.name
+    if kind not in _ALLOWED:
+        raise UsageError(f"SQL: {kind} is refused; the catalog is read-only. Write a SELECT.")
+    if kind == "EXPLAIN":
+        only_select(_explained(query))
+    return query
+
+
+def _explained(query: str) -> str:
+    text = query
+    while match := _COMMENT.match(text):
+        text = text[match.end() :]
+    inner, found = _EXPLAIN.subn("", text, count=1)
+    if not found or _EXPLAIN.match(inner):
+        raise UsageError("SQL: EXPLAIN is run for a SELECT only.")
+    return inner
+
+
+def _locked(store: "Store", memory_limit_gb: float) -> "DuckDBPyConnection":
+    """Lock a store's database for good: no files, no network, no settings, no writing; times are those of UTC."""
+    _days_without_pytz()
+    for statement in (
+        f"SET memory_limit = '{memory_limit_gb:g}GB'",
+        "SET temp_directory = ''",
+        "SET TimeZone = 'UTC'",
+        "SET enable_external_access = false",
+        "SET lock_configuration = true",
+    ):
+        store.execute(statement)
+    connection = store.connection.cursor()
+    connection.execute("BEGIN TRANSACTION READ ONLY")
+    return connection
+
+
+def _days_without_pytz() -> None:
+    """Give the database the one zone that it asks pytz for, in this process alone; the package is no need of ours."""
+    from types import ModuleType
+
+    zones = ModuleType("pytz")
+    zones.timezone = _Utc  # type: ignore[attr-defined]
+    sys.modules.setdefault("pytz", zones)
+
+
+class _Utc(tzinfo):
+    """UTC as the database calls it: by name, then `localize`; what it hands out are moments of Python's own UTC."""
+
+    def __init__(self, name: str = "UTC") -> None:
+        super().__init__()
+
+    def localize(self, moment: datetime) -> datetime:
+        """Return a moment without a zone as one of UTC."""
+        return moment.replace(tzinfo=UTC)
+
+    fromutc = localize
+
+    def utcoffset(self, moment: datetime | None) -> timedelta:
+        """Return no difference."""
+        return timedelta(0)
+
+
+def _unique(names: list[str]) -> list[str]:
+    """Give repeated column names a number, so that no column is lost."""
+    seen: dict[str, int] = {}
+    unique = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        unique.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+    return unique
+
+
+def _first_lines(error: Exception) -> str:
+    return " ".join(str(error).split("\n\n")[0].split())[:500]

@@ -1,0 +1,146 @@
+"""The gate for files from outside: only regular files of bounded size come in, as text, TOML, JSON or rows of CSV.
+
+What has passed holds finite numbers of bounded length, texts of bounded length, and is nested no deeper than allowed.
+What a file's keys mean is judged where its kind is known.
+"""
+
+import csv
+import io
+import os
+import stat
+from collections.abc import Callable, Iterator
+from datetime import date, datetime, time
+from typing import Any
+
+from gpucost.errors import DataError, UsageError
+from gpucost.limits import limit
+
+Path_ = str | os.PathLike[str]
+_SHOWN = 40  # characters of a value that an error repeats
+
+
+def shown(value: object) -> str:
+    """Return a value as an error repeats it: shortened.
+
+    >>> shown("x" * 99_999)
+    "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… (99,999 characters)"
+    """
+    try:
+        text = repr(value)
+    except ValueError:
+        return "an integer of thousands of digits"
+    if len(text) <= 2 * _SHOWN:
+        return text
+    size = len(value) if isinstance(value, str) else len(text)
+    return f"{text[: _SHOWN + 1]}… ({size:,} characters)"
+
+
+def read_bytes(path: Path_, bound: str = "limit_text_file_bytes") -> bytes:
+    """Read a regular file of bounded size; a folder, a pipe, a device or more than the limit is a sentence."""
+    name = os.fspath(path)
+    most = int(limit(bound))
+    try:
+        descriptor = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+        with open(descriptor, "rb") as file:
+            mode = os.fstat(descriptor).st_mode
+            if not stat.S_ISREG(mode):
+                kind = "a folder" if stat.S_ISDIR(mode) else "a device or a pipe"
+                raise UsageError(f"cannot read {shown(name)}: it is {kind}. Name a file.")
+            data = file.read(most + 1)
+    except IsADirectoryError:
+        raise UsageError(f"cannot read {shown(name)}: it is a folder. Name a file.") from None
+    except FileNotFoundError:
+        raise UsageError(f"cannot read {shown(name)}: there is no such file. Name one that exists.") from None
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or "this is no name of a file"
+        raise UsageError(f"cannot read {shown(name)}: {reason}. Name a file that you may read.") from None
+    if len(data) > most:
+        raise DataError(f"is larger than {most / 1e6:,.0f} MB. The setting {bound} raises that.", file=name)
+    return data
+
+
+def read_text(path: Path_, bound: str = "limit_text_file_bytes") -> str:
+    """Read a regular file of bounded size as UTF-8, with or without a mark at its start."""
+    try:
+        text = read_bytes(path, bound).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataError(f"is no UTF-8 text (byte {error.start}). Save it as UTF-8.", file=os.fspath(path)) from None
+    if "\0" in text:
+        raise DataError("holds NUL bytes, so it is no text file", file=os.fspath(path))
+    return text
+
+
+def read_toml(path: Path_) -> dict[str, Any]:
+    """Read a TOML file whose values are finite and of bounded size and depth."""
+    import tomllib
+
+    found: dict[str, Any] = _parsed(path, "TOML", tomllib.loads, read_text(path))
+    return found
+
+
+def read_json(path: Path_, bound: str = "limit_text_file_bytes") -> Any:
+    """Read a JSON file whose values are finite and of bounded size and depth."""
+    import json
+
+    return _parsed(path, "JSON", lambda text: json.loads(text, parse_constant=_no_number), read_text(path, bound))
+
+
+def read_rows(path: Path_) -> list[list[str]]:
+    """Read a small CSV file: its rows of stripped cells, those without any text left out."""
+    text = read_text(path)
+    lines = csv.reader(io.StringIO(text, newline=""))
+    try:
+        rows = [[cell.strip() for cell in line] for line in lines]
+    except csv.Error as error:
+        raise DataError(f"is no readable CSV: {error}", file=os.fspath(path), row=lines.line_num) from None
+    return [row for row in rows if any(row)]
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(f"{text} is no number")
+
+
+def _parsed(path: Path_, kind: str, parse: Callable[[str], Any], text: str) -> Any:
+    name = os.fspath(path)
+    try:
+        value = parse(text)
+    except RecursionError:
+        raise DataError(f"is nested too deeply: more than {limit('limit_nesting'):.0f} levels", file=name) from None
+    except ValueError as error:
+        row = getattr(error, "lineno", None)
+        reason = f"holds a number of more than {limit('limit_digits'):.0f} digits" if "4300" in str(error) else error
+        raise DataError(f"is not valid {kind}: {reason}", file=name, row=row) from None
+    fault = next(faults(value), None)
+    if fault:
+        raise DataError(fault[1], file=name, column=fault[0] or None)
+    return value
+
+
+def faults(value: Any) -> Iterator[tuple[str, str]]:
+    """Yield what a value holds that nothing may hold, as key path and reason.
+
+    >>> list(faults({"a": [1, float("inf")], "b": "fine"}))
+    [('a[1]', 'inf is no finite number')]
+    """
+    deepest, longest, digits = (int(limit(f"limit_{name}")) for name in ("nesting", "text_characters", "digits"))
+    highest = 10**digits
+    waiting: list[tuple[str, Any, int]] = [("", value, 0)]
+    while waiting:
+        place, item, depth = waiting.pop()
+        if depth > deepest:
+            yield place[:200], f"is nested too deeply: more than {deepest} levels"
+        elif isinstance(item, dict):
+            waiting += ((f"{place}.{key}" if place else str(key), inner, depth + 1) for key, inner in item.items())
+            waiting += ((f"{place}.{str(key)[:_SHOWN]}", key, depth + 1) for key in item if len(str(key)) > _SHOWN)
+        elif isinstance(item, (list, tuple)):
+            waiting += ((f"{place}[{number}]", inner, depth + 1) for number, inner in enumerate(item))
+        elif isinstance(item, str):
+            if len(item) > longest:
+                yield place, f"a text of {len(item):,} characters; at most {longest:,}"
+        elif isinstance(item, float):
+            if item != item or abs(item) == float("inf"):
+                yield place, f"{item} is no finite number"
+        elif isinstance(item, int) and not -highest < item < highest:
+            yield place, f"an integer of more than {digits} digits"
+        elif not (item is None or isinstance(item, (int, date, datetime, time))):
+            yield place, f"{shown(item)} is no value of a file"

@@ -1,0 +1,147 @@
+"""One gate for files: whatever reads one takes regular files of bounded size, and says in a sentence what is wrong."""
+
+import json
+import os
+
+import pytest
+
+import gpucost
+from gpucost import gate
+from gpucost.answers.read import read_answer
+from gpucost.api.scenario import read_scenario
+from gpucost.architectures.files import load
+from gpucost.bench.run import read_bench
+from gpucost.catalog import open_catalog
+from gpucost.errors import UsageError
+from gpucost.market.pool import read_pool
+from gpucost.money.rent_paths import read_months
+from gpucost.ownership.plan import read_plan
+from gpucost.schemas.validation import read_cells
+from gpucost.serving.demand import read_profile
+from gpucost.serving.request import own_lengths
+from gpucost.validation.measurements import read_file
+
+READERS = {
+    "answer.json": read_answer,
+    "scenario.toml": read_scenario,
+    "config.json": load,
+    "bench.json": read_bench,
+    "book.toml": lambda path: open_catalog(book=path).offers(),
+    "pool.toml": lambda path: read_pool(str(path), open_catalog(), open_catalog().as_of, "both"),
+    "curve.csv": lambda path: read_months(path, "usd_per_gpu_hour"),
+    "plan.toml": lambda path: read_plan(path, ("gpus",)),
+    "offers.csv": read_cells,
+    "profile.csv": lambda path: read_profile(str(path)),
+    "trace.csv": lambda path: own_lengths(str(path)),
+    "measured.csv": read_file,
+}
+IN_TOML = {
+    "deep": "x = " + "[" * 5000 + "]" * 5000,
+    "deep table": "[" + ".".join("a" * 500) + "]",
+    "digits": "x = " + "9" * 100_000,
+    "fewer digits": "x = " + "9" * 1000,
+    "nan": "x = nan",
+    "infinite": "x = [1.0, -inf]",
+    "long": 'x = "' + "y" * 200_000 + '"',
+    "nul": "x = 'a\0b'",
+    "broken": "x = [",
+}
+IN_JSON = {name: "{" + text.replace("x = ", '"x": ') + "}" for name, text in IN_TOML.items() if name != "deep table"}
+IN_JSON |= {"nan": '{"x": NaN}', "infinite": '{"x": 1e999}', "list": "[1]", "many": '{"x": ' * 9000}
+
+
+def one_sentence(error):
+    text = str(error.value)
+    assert error.value.exit_code == 2
+    assert "\n" not in text
+    assert len(text) < 600, text[:900]
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_what_is_no_regular_file_gets_a_sentence_at_once(tmp_path, name):
+    path = tmp_path / name
+    os.mkfifo(path)
+    for put in (None, "/dev/zero", "folder", "missing"):
+        if put:
+            path.unlink(missing_ok=True)
+            path.symlink_to(put)
+        if put == "folder" and name != "book.toml":  # a book may be a folder
+            (tmp_path / "folder").mkdir()
+        elif put == "folder":
+            continue
+        with pytest.raises(UsageError) as error:
+            READERS[name](path)
+        one_sentence(error)
+
+
+@pytest.mark.parametrize("text", [b"\xff\xfe\x00", b"a,b\n1,\x00\n"], ids=["bytes", "nul"])
+@pytest.mark.parametrize("name", [name for name in READERS if name != "book.toml"])
+def test_what_is_no_text_gets_a_sentence(tmp_path, name, text):
+    (tmp_path / name).write_bytes(text)
+    with pytest.raises(UsageError) as error:
+        READERS[name](tmp_path / name)
+    one_sentence(error)
+
+
+@pytest.mark.parametrize("text", IN_TOML.values(), ids=IN_TOML)
+@pytest.mark.parametrize("name", [name for name in READERS if name.endswith(".toml")])
+def test_toml_of_absurd_depth_length_or_numbers_is_refused(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UsageError, match=name.split(".")[0]) as error:
+        READERS[name](tmp_path / name)
+    one_sentence(error)
+
+
+@pytest.mark.parametrize("text", IN_JSON.values(), ids=IN_JSON)
+@pytest.mark.parametrize("name", [name for name in READERS if name.endswith(".json")])
+def test_json_of_absurd_depth_length_or_numbers_is_refused(tmp_path, name, text):
+    (tmp_path / name).write_text(text)
+    with pytest.raises(UsageError, match=name.split(".")[0]) as error:
+        READERS[name](tmp_path / name)
+    one_sentence(error)
+
+
+def test_a_file_beyond_its_limit_is_refused_and_the_setting_raises_it(tmp_path, monkeypatch):
+    path = tmp_path / "profile.csv"
+    path.write_text("1,\n" * 24 + "# " + " " * 100)
+    monkeypatch.setenv("GPUCOST_LIMIT_TEXT_FILE_BYTES", "50")
+    with pytest.raises(UsageError, match="limit_text_file_bytes raises that"):
+        gate.read_bytes(path)
+    monkeypatch.setenv("GPUCOST_LIMIT_TEXT_FILE_BYTES", "5000")
+    assert len(gate.read_bytes(path)) == path.stat().st_size
+    monkeypatch.setenv("GPUCOST_LIMIT_TEXT_FILE_BYTES", "1e99")
+    with pytest.raises(UsageError, match="up to 256,000,000 bytes"):
+        gate.read_bytes(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "pool = 3", "pool = [1]", "[[pool]]\ngpu = 3\nloaded_usd_per_gpu_hour = 1",
+        "[[pool]]\nsystem = 3\nloaded_usd_per_gpu_hour = 1",
+        "[[pool]]\ngpu = 'h100-sxm'\nloaded_usd_per_gpu_hour = 1\nobserved_on = 'soon'",
+        "[[pool]]\ngpu = 'h100-sxm'\nloaded_usd_per_gpu_hour = 1\nobserved_on = 2026-01-01T10:00:00",
+    ],
+)  # fmt: skip
+def test_a_pool_of_other_types_gets_a_sentence(tmp_path, text):
+    (tmp_path / "pool.toml").write_text(text)
+    with pytest.raises(UsageError) as error:
+        READERS["pool.toml"](tmp_path / "pool.toml")
+    one_sentence(error)
+
+
+def test_a_saved_workbook_never_takes_a_formula_from_the_file(tmp_path):
+    """A text that would end its quotes, and a power tower: the workbook holds the formulas of this version only."""
+    saved = json.loads(gpucost.tco("h100-sxm", 8, draws=0).to_json())
+    hostile = ['"x\\"&WEBSERVICE(\\"http://x\\")&\\""', "9**9**9**9", "'a'*10**10", "=cmd|'/c calc'!A1"]
+    for row, text in zip(saved["model"]["derived"], hostile, strict=False):
+        row["formula"] = text
+    (tmp_path / "saved.json").write_text(json.dumps(saved))
+    gpucost.report(str(tmp_path / "saved.json")).write(str(tmp_path / "saved.xlsx"))
+    import zipfile
+
+    with zipfile.ZipFile(tmp_path / "saved.xlsx") as book:
+        sheets = b"".join(book.read(name) for name in book.namelist() if "sheet" in name)
+    assert b"<f>" in sheets
+    assert b"WEBSERVICE" not in sheets
+    assert b"9**9" not in sheets
