@@ -63,7 +63,7 @@ class Completion:
         except UsageError as error:
             raise draft.error(str(error)) from None
         if draft.table == "price_sources":
-            values = {"title": values.get("source_id", ""), "locator": str(draft.file.parent), **values}
+            values = {"title": values.get("source_id", ""), "locator": "the user's own book", **values}
         row, faults = check_row(TABLES[draft.table], values, draft.place, draft.row)
         if faults:
             raise next((fault for fault in faults if fault.column in draft.values), faults[0]).error()

@@ -95,6 +95,16 @@ def _fill_price(row: Row, exchange_rates: Mapping[str, float]) -> None:
         row["usd_per_hour"] = _amount(row["usd_per_gpu_hour"], "usd_per_gpu_hour") * gpus
     elif "usd_per_gpu_hour" not in row:
         row["usd_per_gpu_hour"] = _amount(row["usd_per_hour"], "usd_per_hour") / gpus
+    _refuse_contradiction(row, gpus)
+
+
+def _refuse_contradiction(row: Row, gpus: float) -> None:
+    """Refuse prices of a unit and of a GPU of which only one can be true; 1 % is rounding."""
+    unit, one = (_amount(row[name], name) for name in ("usd_per_hour", "usd_per_gpu_hour"))
+    if abs(unit - one * gpus) > 0.01 * max(abs(unit), abs(one * gpus)):
+        raise UsageError(
+            f"usd_per_hour {unit:g} and usd_per_gpu_hour {one:g} contradict each other for {gpus:g} GPUs: state one."
+        )
 
 
 def _effective(row: Row) -> None:

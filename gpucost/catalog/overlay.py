@@ -2,13 +2,13 @@
 
 import os
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from gpucost.catalog.asof import SHIPPED
 from gpucost.catalog.books import DISCOUNT_COLUMNS, Book, as_csv, read_book
 from gpucost.catalog.drafts import Row, parquet_files
-from gpucost.catalog.loader import Store, csv_reader, quoted
+from gpucost.catalog.loader import Store, csv_reader, engine, quoted
 from gpucost.catalog.shipped import Shipped
 from gpucost.errors import DataError
 from gpucost.schemas import DUCKDB_TYPES, TABLES, Column
@@ -68,26 +68,15 @@ def _load(store: Store, name: str, columns: Sequence[Column], rows: Sequence[Row
 
 def _parquet_part(store: Store, layer: str, file: Path) -> str:
     """Return the SQL over a large price file, which stays where it lies; its columns and prices are checked at once."""
-    import duckdb
-
     source = f"read_parquet({quoted(str(file))})"
     try:
         present = {row["column_name"] for row in store.fetch(f"DESCRIBE SELECT * FROM {source}")}
-    except duckdb.Error as error:
+    except engine().Error as error:
         raise DataError(str(error).splitlines()[0], file=str(file)) from None
     missing = [column.name for column in TABLES["offers"].columns if column.required and column.name not in present]
     if missing:
         raise DataError(f"columns missing: {', '.join(missing)}", file=str(file))
-    bad = store.fetch(
-        f"""SELECT count(*) AS rows_found, min(file_row_number) AS first_row
-        FROM read_parquet({quoted(str(file))}, file_row_number = true)
-        WHERE usd_per_hour IS NULL OR NOT isfinite(usd_per_hour) OR usd_per_hour <= 0 OR usd_per_gpu_hour IS NULL
-            OR NOT isfinite(usd_per_gpu_hour) OR usd_per_gpu_hour <= 0 OR offer_id IS NULL OR source_id IS NULL
-            OR observed_on IS NULL OR recorded_on IS NULL"""
-    )[0]
-    if bad["rows_found"]:
-        reason = f"{bad['rows_found']} rows lack an id, a source, a date or a positive, finite price; the first, from 0"
-        raise DataError(reason, file=str(file), row=bad["first_row"])
+    _refuse_bad_rows(store, file, present)
     columns = ", ".join(
         f'CAST({column.name if column.name in present else "NULL"} AS {DUCKDB_TYPES[column.kind]}) AS "{column.name}"'
         for column in TABLES["offers"].columns
@@ -95,6 +84,52 @@ def _parquet_part(store: Store, layer: str, file: Path) -> str:
     kind = "coalesce(price_kind, 'contracted')" if "price_kind" in present else "'contracted'"
     end = f"CAST({'valid_until' if 'valid_until' in present else 'NULL'} AS DATE)"
     return f"SELECT {columns}, '{layer}' AS book, {kind} AS price_kind, {end} AS valid_until FROM {source}"
+
+
+def _refuse_bad_rows(store: Store, file: Path, present: Collection[str]) -> None:
+    """Judge every row by the bounds of its columns; the first bad row, counted from 1, is named with its column."""
+    rules = {}
+    for column in TABLES["offers"].columns:
+        if column.name in present:
+            rules[f"{column.name} is not {_expected(column)}"] = _fault(column)
+    number = "TRY_CAST({} AS DOUBLE)".format
+    unit, one = number("usd_per_hour"), f"{number('usd_per_gpu_hour')} * {number('gpus')}"
+    rules["usd_per_hour and usd_per_gpu_hour contradict each other"] = f"abs({unit} - {one}) > 0.01 * {unit}"
+    counted = ", ".join(f"count_if({rule}), min(CASE WHEN {rule} THEN n END)" for rule in rules.values())
+    numbered = f"read_parquet({quoted(str(file))}, file_row_number = true)"
+    query = f"SELECT {counted} FROM (SELECT *, file_row_number + 1 AS n FROM {numbered})"
+    try:
+        found = store.execute(query).fetchone() or ()
+    except engine().Error as error:
+        raise DataError(str(error).splitlines()[0][:300], file=str(file)) from None
+    for reason, count, first in zip(rules, found[::2], found[1::2], strict=True):
+        if count:
+            raise DataError(f"{reason} ({count:,} rows, the first is named)", file=str(file), row=first)
+
+
+def _fault(column: Column) -> str:
+    """Return the SQL that is true of a cell which its column forbids."""
+    cell, read = f'"{column.name}"', f'TRY_CAST("{column.name}" AS {DUCKDB_TYPES[column.kind]})'
+    faults = [f"({cell} IS NOT NULL AND {read} IS NULL)"]
+    if column.required and column.kind == "text" and column.name in ("offer_id", "source_id"):
+        faults.append(f"coalesce({read}, '') = ''")
+    if column.required and column.kind in ("number", "integer", "date") and column.name != "term_months":
+        faults.append(f"{cell} IS NULL")
+    if column.kind in ("number", "integer"):
+        faults += [f"NOT isfinite(CAST({read} AS DOUBLE))"]
+        faults += [f"{read} <= 0"] if column.positive else []
+        faults += [f"{read} < {column.low}"] if column.low is not None else []
+        faults += [f"{read} > {column.high}"] if column.high is not None else []
+    return f"coalesce({' OR '.join(faults)}, false)"
+
+
+def _expected(column: Column) -> str:
+    if column.kind in ("number", "integer"):
+        kind = "a count" if column.kind == "integer" else "a finite number"
+        return f"{kind} {'above 0' if column.positive else 'of 0 or more'}" + (
+            f", at most {column.high:g}" if column.high is not None else ""
+        )
+    return {"date": "a day", "flag": "0 or 1"}.get(column.kind, "a text")
 
 
 def _make_discounts(store: Store, discounts: Sequence[Row]) -> None:

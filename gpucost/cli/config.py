@@ -23,7 +23,7 @@ def command(out: Output) -> None:
     zsh   eval "$(_GPUCOST_COMPLETE=zsh_source gpucost)"
     fish  _GPUCOST_COMPLETE=fish_source gpucost | source
     """
-    rows = [*_places(), *_settings()]
+    rows = [*_places(), *_settings(), *_limits()]
     warnings = [f"{row['setting']}: {row['note']}" for row in rows if row["note"] and row["kind"] == "setting"]
     for warning in warnings:
         click.echo(f"gpucost: {warning}", err=True)
@@ -78,11 +78,24 @@ def _settings() -> list[dict[str, Any]]:
         for name, (_, default) in GENERAL.items()
         if ("", name) not in latest and name not in ("book", "data")
     ]
-    known = set(GENERAL) | _option_names() if latest else set()
+    from gpucost.limits import LIMITS
+
+    known = set(GENERAL) | set(LIMITS) | _option_names() if latest else set()
     for (command_name, name), item in latest.items():
         note = "" if name in known else _unknown(name, known)
-        rows.append(_row("setting", f"{command_name}.{name}" if command_name else name, item.value, item.speaker, note))
+        value = item.value if name in known else "(not shown)"  # it may be another program's secret
+        rows.append(_row("setting", f"{command_name}.{name}" if command_name else name, value, item.speaker, note))
     return rows
+
+
+def _limits() -> list[dict[str, Any]]:
+    """Return every limit with its reason; the settings raise them."""
+    from gpucost.limits import LIMITS, limit
+
+    return [
+        _row("limit", name, f"{limit(name):,.0f} {bound.unit}", _speaker(name, "default"), f"{bound.reason}")
+        for name, bound in LIMITS.items()
+    ]
 
 
 def _unknown(name: str, known: set[str]) -> str:

@@ -241,7 +241,7 @@ def test_a_parquet_book_with_a_price_of_zero_is_refused(opened, tmp_path):
     write_book(tmp_path, 20, 5)
     made, spoilt = tmp_path / "offers.parquet", tmp_path / "book" / "offers.parquet"
     duckdb.execute(f"COPY (SELECT * REPLACE (0.0 AS usd_per_hour) FROM '{made}') TO '{spoilt}'")
-    with pytest.raises(DataError, match="positive, finite price"):
+    with pytest.raises(DataError, match="usd_per_hour is not a finite number above 0"):
         opened().offers()
 
 

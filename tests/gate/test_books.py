@@ -1,0 +1,83 @@
+"""Books from anybody: prices that contradict each other or cannot be are refused, in TOML, CSV and Parquet alike."""
+
+import json
+
+import pytest
+
+import gpucost
+from gpucost.catalog import open_catalog
+from gpucost.errors import DataError, UsageError
+
+OFFER = '[[offer]]\nprovider = "ours"\ngpu = "h100-sxm"\ngpus = 8\nobserved_on = 2026-01-01\n'
+
+
+@pytest.fixture(scope="module")
+def parquet(tmp_path_factory):
+    from benchmarks.catalog import write_book
+
+    folder = tmp_path_factory.mktemp("made")
+    write_book(folder, 20, 5)
+    return folder / "offers.parquet"
+
+
+def test_two_prices_of_which_one_must_be_wrong_are_refused(tmp_path):
+    book = tmp_path / "book.toml"
+    book.write_text(OFFER + "usd_per_gpu_hour = 0.1\nusd_per_hour = 80\n")
+    with pytest.raises(DataError, match="contradict"):
+        open_catalog(book=book).offers()
+    book.write_text(OFFER + "usd_per_gpu_hour = 10\nusd_per_hour = 80\n")
+    assert open_catalog("2026-02-01", book=book).offers(provider="ours")[0].usd_per_hour == 80
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ("-1.0 AS usd_per_hour", "usd_per_hour"),
+        ("-2 AS gpus", "gpus"),
+        ("-3.0 AS upfront_usd", "upfront_usd"),
+        ("-1 AS term_months", "term_months"),
+        ("CAST('nan' AS DOUBLE) AS usd_per_gpu_hour", "usd_per_gpu_hour"),
+        ("usd_per_gpu_hour * 8 AS usd_per_hour, 1 AS gpus", "contradict"),
+        ("'many' AS gpus", "gpus"),
+        ("NULL AS observed_on", "observed_on"),
+        ("'' AS offer_id", "offer_id"),
+    ],
+)
+def test_a_parquet_book_is_judged_by_the_bounds_of_its_columns(tmp_path, parquet, changed, reason):
+    import duckdb
+
+    names = [part.rpartition(" AS ")[2] for part in changed.split(", ")]
+    kept = ", ".join(names)
+    spoilt = tmp_path / "offers.parquet"
+    duckdb.execute(f"CREATE OR REPLACE TEMP TABLE made AS SELECT * FROM '{parquet}'")
+    have = {row[0] for row in duckdb.execute("DESCRIBE made").fetchall()}
+    left = f"EXCLUDE ({kept})" if set(names) <= have else ""
+    duckdb.execute(f"COPY (SELECT * {left}, {changed} FROM made) TO '{spoilt}' (FORMAT parquet)")
+    with pytest.raises(UsageError, match=reason):
+        open_catalog("2023-01-20", book=tmp_path).offers()
+
+
+def test_no_answer_shows_where_a_book_lies(tmp_path):
+    folder = tmp_path / "home" / "somebody" / "book"
+    folder.mkdir(parents=True)
+    (folder / "own.toml").write_text(
+        OFFER + 'usd_per_gpu_hour = 0.01\nsource_id = "quote"\n[[source]]\nsource_id = "quote"\npublisher = "ours"\n'
+    )
+    catalog = open_catalog("2026-02-01", book=folder)
+    answer = gpucost.estimate("8b", "10b", gpu="h100-sxm", catalog=catalog)
+    assert answer.payload["options"][0]["provider"] == "ours"
+    assert "somebody" not in answer.to_json()
+    assert "somebody" not in json.dumps(catalog.rows("price_sources"), default=str)
+
+
+def test_an_unknown_variable_is_named_but_its_value_is_not_shown(monkeypatch):
+    from click.testing import CliRunner
+
+    from gpucost.cli import cli
+
+    monkeypatch.setenv("GPUCOST_API_KEY", "sk-secret-1234")
+    monkeypatch.setenv("GPUCOST_FORMAT", "table")
+    said = CliRunner().invoke(cli, ["config", "--format", "json"]).output
+    assert "sk-secret" not in said
+    assert "api_key" in said
+    assert "limit_query_seconds" in said
