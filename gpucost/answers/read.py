@@ -1,17 +1,22 @@
 """Reading a saved answer: JSON of the present shape, or a sentence that says how to get one."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from datetime import date
 from itertools import islice
 from pathlib import Path
 from typing import Any, cast
 
-from gpucost.answers import KINDS
+from gpucost.answers import KINDS, SCHEMA_VERSION
 from gpucost.answers.schema import answer_schema, misfits
 from gpucost.answers.training import Estimate
 from gpucost.errors import UsageError
-from gpucost.gate import read_json
+from gpucost.gate import read_json, shown
 
 _OLD_NAMES = {"summary": "lead", "assumptions_said": "said"}  # of schema version 1
+_DAYS = ("as_of", "price_observed_on")
+_NEVER_NEGATIVE = frozenset(
+    ("usd_per_gpu_hour", "usd_per_hour", "gpus", "nodes", "gpu_hours", "days", "hours", "tokens", "age_days")
+)
 _NAMED = 3  # misfits that a refusal names
 
 
@@ -30,12 +35,44 @@ def check(payload: Mapping[str, Any], path: str) -> None:
     kind = str(payload["kind"])
     if kind not in KINDS:
         raise UsageError(f"{path!r} holds a {kind!r}, which is no answer. There are {', '.join(KINDS)}.")
+    if payload.get("schema_version") not in ("1", SCHEMA_VERSION):
+        raise UsageError(
+            f"{path!r} has the schema version {shown(payload.get('schema_version'))}; this version reads 1 and"
+            f" {SCHEMA_VERSION}. Ask again and save the answer with --format json -o FILE."
+        )
     found = list(islice(misfits(payload, answer_schema(kind)), _NAMED))
     if found:
         raise UsageError(
             f"{path!r} is no {kind} as this version writes it ({'; '.join(found)}): it was saved by another version or"
             " changed. Ask again and save the answer with --format json -o FILE."
         )
+    _refuse_impossible(payload, path)
+
+
+def _refuse_impossible(payload: Mapping[str, Any], path: str) -> None:
+    """Refuse days that are none, and prices and counts below zero, wherever in an answer they stand."""
+    for name, value in _entries(payload):
+        if name in _DAYS and value is not None and not _is_day(value):
+            raise UsageError(f"{path!r}: {name} is {shown(value)}, no day such as 2026-06-15: the file was changed.")
+        if name in _NEVER_NEGATIVE and isinstance(value, (int, float)) and value < 0:
+            raise UsageError(f"{path!r}: {name} is {shown(value)}, which cannot be negative: the file was changed.")
+
+
+def _entries(value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, dict):
+        for name, item in value.items():
+            yield name, item
+            yield from _entries(item)
+    elif isinstance(value, list):
+        for item in value:
+            yield from _entries(item)
+
+
+def _is_day(value: Any) -> bool:
+    try:
+        return isinstance(value, str) and bool(date.fromisoformat(value[:10]))
+    except ValueError:
+        return False
 
 
 def read_estimate(path: str | Path) -> Estimate:

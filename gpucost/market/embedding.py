@@ -5,9 +5,12 @@ Cells are written and read by the kinds of the tables' own columns, as the shipp
 
 import csv
 import io
+import json
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, fields
 from datetime import date
+from hashlib import blake2b
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -16,8 +19,9 @@ from numpy.typing import NDArray
 
 from gpucost.catalog.plain import read_column
 from gpucost.catalog.records import records
+from gpucost.errors import UsageError
 from gpucost.market.facts import Facts
-from gpucost.schemas import TABLES
+from gpucost.schemas import TABLES, Column
 from gpucost.types import Accelerator, Architecture, Offer, System
 
 Flags = NDArray[np.bool_]
@@ -64,7 +68,45 @@ def unpack(kind: type[Record], lines: Sequence[str]) -> list[Record]:
     columns = [
         read_column(kinds.get(name, "text"), cells) for name, cells in zip(names, zip(*rows, strict=True), strict=False)
     ]
+    bounds = {column.name: column for column in TABLES[_TABLE_OF[kind]].columns}
+    for name, cells in zip(names, columns, strict=False):
+        if name in bounds:
+            _refuse_beyond(bounds[name], cells)
     return records(kind, names, zip(*columns, strict=True))
+
+
+def _refuse_beyond(column: Column, cells: Sequence[Any]) -> None:
+    """Refuse numbers that the table of such rows would not take: a saved file is as much a stranger's as a book."""
+    if column.kind not in ("number", "integer"):
+        return
+    low, high = -math.inf if column.low is None else column.low, math.inf if column.high is None else column.high
+    for cell in cells:
+        if cell is not None and not (low <= cell <= high and math.isfinite(cell) and (cell > 0 or not column.positive)):
+            raise UsageError(f"the saved facts hold {column.name} = {cell!r}, which cannot be: the file was changed.")
+
+
+def _refuse_impossible(rows: Iterable[Mapping[str, Any]]) -> None:
+    for row in rows:
+        for name, value in row.items():
+            lowest = 0 if name.startswith(("usd_", "interruptions_", "availability_", "billing_")) else -math.inf
+            if isinstance(value, (int, float)) and not (lowest <= value and math.isfinite(value)):
+                raise UsageError(f"the saved facts hold {name} = {value!r}, which cannot be: the file was changed.")
+
+
+def _digits(value: Any) -> Any:
+    """Return a value with the digits that a saved answer keeps, so that it hashes alike before and after."""
+    if isinstance(value, float):
+        return f"{value:.12g}"
+    if isinstance(value, Mapping):
+        return {str(key): _digits(item) for key, item in value.items()}
+    return [_digits(item) for item in value] if isinstance(value, (list, tuple)) else value
+
+
+def seal(facts: Mapping[str, Any], as_of: str, version: str) -> str:
+    """Return the hash over saved facts with their day and version: what was changed by hand no longer fits it."""
+    kept = {name: facts[name] for name in sorted(facts) if name != "seal"}
+    text = json.dumps(_digits([as_of, version, kept]), sort_keys=True, default=str)
+    return blake2b(text.encode(), digest_size=12).hexdigest()
 
 
 def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, Any]:
@@ -86,7 +128,7 @@ def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, An
         "regions": [row for row in facts.regions if row["provider"] in (*companies, "any")],
         "providers": [row for row in facts.providers if row["provider"] in sellers],
     }  # fmt: skip
-    return {
+    embedded = {
         "architecture": asdict(architecture),
         "accelerators": pack((facts.accelerators[name] for name in gpus), ACCELERATOR),
         "nodes": pack((facts.nodes[name] for name in gpus), SYSTEM),
@@ -96,6 +138,7 @@ def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, An
         "offers": pack(offers, OFFER),
         "offer_systems": [place[_alike(facts.systems[number])] for number in index],
     }
+    return {**embedded, "seal": seal(embedded, facts.as_of.isoformat(), facts.catalog_version)}
 
 
 def _kept(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -106,6 +149,8 @@ def _kept(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
 def unembed(saved: Mapping[str, Any], as_of: str, version: str, sources: Mapping[str, Any]) -> Facts:
     """Read embedded facts back."""
     systems = unpack(System, saved["systems"])
+    for name in ROWS:
+        _refuse_impossible(saved[name])
     return Facts(
         as_of=date.fromisoformat(as_of),
         catalog_version=version,

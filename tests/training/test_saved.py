@@ -96,7 +96,7 @@ def test_files_that_are_no_answer_are_refused(tmp_path):
     (tmp_path / "broken.json").write_text('{"kind": ')
     with pytest.raises(UsageError, match="no saved answer"):
         read_answer(str(tmp_path / "list.json"))
-    with pytest.raises(DataError, match="not JSON"):
+    with pytest.raises(DataError, match="not valid JSON"):
         read_answer(str(tmp_path / "broken.json"))
     with pytest.raises(UsageError, match="cannot read"):
         read_answer(str(tmp_path / "missing.json"))
