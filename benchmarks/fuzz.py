@@ -83,6 +83,7 @@ def _run() -> Verdict:
     import warnings
 
     from gpucost.cli import main
+    from gpucost.cli.said import say
     from gpucost.errors import GpuCostError
 
     with warnings.catch_warnings():
@@ -92,10 +93,10 @@ def _run() -> Verdict:
         except SystemExit as end:
             return Verdict("refused" if end.code else "answered")
         except GpuCostError as error:
-            sys.stderr.write(f"gpucost: {error}\n")
+            say(str(error))
             return Verdict("refused")
         except OSError as error:
-            sys.stderr.write(f"gpucost: {error.strerror}\n")
+            say(str(error.strerror))
             return Verdict("refused")
         except Exception as error:
             return Verdict("crash", _place(error))
@@ -133,7 +134,7 @@ def _nonsense(asked: Case, out: str, err: str, *, refused: bool) -> Verdict | No
             return Verdict("nonsense", f"{name} of {asked.arguments[0]}: {fault}")
     if Path("out.json").exists():
         out = Path("out.json").read_text("utf-8")
-    elif "json" not in asked.arguments or refused or asked.arguments[0] == "schema":
+    elif "json" not in asked.arguments or refused or "--print-plan" in asked.arguments:
         return None
     if not out.strip():
         return None
@@ -182,11 +183,17 @@ def faults_of(answer: Any, path: str = "") -> Iterator[str]:
     """Yield what an answer says that cannot be: a price or cost below zero, a range out of order."""
     if isinstance(answer, dict):
         for key, value in answer.items():
-            if key in ("facts", "request", "model", "plan"):  # what was given, not what was answered
+            if key in (
+                "facts",
+                "request",
+                "model",
+                "plan",
+                "checks",
+            ):  # given or claimed, not answered
                 continue
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 is_cost = key.endswith(("_usd", "_usd_per_gpu_hour", "usd_per_mtok")) or key.startswith("usd_per_")
-                if is_cost and value < 0 and not SIGNED.search(f"{path}.{key}"):
+                if is_cost and value < 0 and not SIGNED.search(f"{path}.{key} {answer.get('name')}"):
                     yield f"{path}.{key} = {value} below zero"
             yield from faults_of(value, f"{path}.{key}")
         yield from _ranges(answer, path)

@@ -79,6 +79,7 @@ def _opened(as_of: str | None, known_as_of: str | None, *_: Any) -> "Catalog":
 def asked(question: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Sort what was asked into special names, dates among them, and inputs of the plan; each may be said once."""
     from gpucost.arguments import by_field, read
+    from gpucost.ownership.given import special as read_special
     from gpucost.ownership.plan import SPECIAL
 
     named = by_field(question, read(question, given, complete=False))
@@ -86,7 +87,7 @@ def asked(question: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict
     inputs = named.pop("set", {})
     if twice := sorted(set(inputs) & set(named)):
         raise UsageError(f"{twice[0]} is given twice: as an argument and by --set. Keep one.")
-    named |= inputs
+    named |= {name: read_special(name, value, "--set") for name, value in inputs.items()}
     special = {name: value for name, value in named.items() if name in SPECIAL or name in ("as_of", "known_as_of")}
     return special, {name: value for name, value in named.items() if name not in special}
 

@@ -8,6 +8,7 @@ from importlib import import_module
 import click
 
 from gpucost import __version__
+from gpucost.cli.said import say, shown
 from gpucost.errors import GpuCostError
 
 # A command builds what it needs and ends: a search for garbage cycles after every 700 objects only delays it.
@@ -111,14 +112,15 @@ def main() -> None:
     except GpuCostError as error:
         if debug:
             raise
-        click.echo(f"gpucost: {error}", err=True)
+        say(str(error))
         sys.exit(error.exit_code)
     except click.exceptions.Abort:
-        click.echo("gpucost: interrupted", err=True)
+        say("interrupted")
         sys.exit(130)
     except KeyboardInterrupt:
         sys.exit(130)
     except click.ClickException as error:
+        error.message = shown(error.message)
         error.show()
         sys.exit(error.exit_code)
     except BrokenPipeError:
@@ -128,14 +130,12 @@ def main() -> None:
         if debug:
             raise
         place = f" {error.filename}" if error.filename else ""
-        click.echo(f"gpucost: cannot read or write{place}: {error.strerror or error}.", err=True)
+        say(f"cannot read or write{place}: {error.strerror or error}.")
         sys.exit(2)
     except Exception as error:
         if debug:
             raise
-        click.echo(
-            f"gpucost: internal error: {type(error).__name__}: {error}. Run again with --debug and report it.", err=True
-        )
+        say(f"internal error: {type(error).__name__}: {error}. Run again with --debug and report it.")
         sys.exit(1)
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucost.cli.options import Output, envelope, output_options
+from gpucost.cli.said import say
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -65,7 +66,7 @@ def command(
     if own is None:
         if save:
             raise click.UsageError("--save keeps what your own runs say: name a bench, a file of runs or --from-log.")
-        click.echo("gpucost: fitting the shipped measurements, each source held out in turn …", err=True)
+        say("fitting the shipped measurements, each source held out in turn …")
         _, rows = fitted.fit_shipped(catalog, kind)
     else:
         _, rows = fitted.fit_own(catalog, kind, own)

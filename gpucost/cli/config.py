@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from gpucost.cli.options import Output, output_options
+from gpucost.cli.said import say
 
 
 @click.command(name="config")
@@ -26,7 +27,7 @@ def command(out: Output) -> None:
     rows = [*_places(), *_settings(), *_limits()]
     warnings = [f"{row['setting']}: {row['note']}" for row in rows if row["note"] and row["kind"] == "setting"]
     for warning in warnings:
-        click.echo(f"gpucost: {warning}", err=True)
+        say(warning)
     about = {"schema_version": "1", "catalog_version": None, "as_of": None, "warnings": warnings}
     out.rows(rows, ("setting", "value", "from"), about)
 

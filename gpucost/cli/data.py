@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucost.cli.options import Output, output_options
+from gpucost.cli.said import say
 
 if TYPE_CHECKING:
     from gpucost.schemas.validation import Fault
@@ -48,7 +49,7 @@ def check(out: Output, file: str | None, table: str | None, doubts: bool) -> Non
         report = check_one(catalog, Path(file), table)
     doubts = doubts or file is not None  # who checks a file of their own wants to know
     summary = f"{report.files} files, {report.rows} rows: {len(report.faults)} faults, {len(report.doubts)} doubts"
-    click.echo(f"gpucost: {summary}{'' if doubts or not report.doubts else ' (--doubts lists them)'}", err=True)
+    say(f"{summary}{'' if doubts or not report.doubts else ' (--doubts lists them)'}")
     rows = [*_rows("fault", report.faults), *(_rows("doubt", report.doubts) if doubts else [])]
     if rows or out.format != "table" or out.is_document:
         found = {"files": report.files, "rows_checked": report.rows, "ok": not report.faults, "warnings": []}

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from gpucost.cli.said import say
 from gpucost.errors import UsageError
 
 
@@ -26,4 +27,4 @@ def command(path: str, force: bool) -> None:
     if Path(path).exists() and not force:
         raise UsageError(f"{path} exists already. Name another file, or replace it with --force.")
     write_text(path, example())
-    click.echo(f"gpucost: wrote {path}; build a report with: gpucost report {path} -o report.xlsx", err=True)
+    say(f"wrote {path}; build a report with: gpucost report {path} -o report.xlsx")

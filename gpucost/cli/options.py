@@ -12,6 +12,7 @@ from gpucost.arguments import Argument, flag_of
 from gpucost.arguments.kinds import FLAG, TABLE
 from gpucost.arguments.reading import value_of
 from gpucost.arguments.table import DATES, FILTERS
+from gpucost.cli.said import say
 
 if TYPE_CHECKING:
     from gpucost.api.result import Result
@@ -44,7 +45,7 @@ class Output:
         self.text(plan() if plan else result.written(self.format, self.fields, explain=explain, lines=lines))
         if self.format == "csv" or self.fields or print_plan:  # everything else carries its warnings
             for warning in result.payload.get("warnings") or ():
-                click.echo(f"gpucost: {warning}", err=True)
+                say(warning)
 
     def rows(
         self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str], envelope: Mapping[str, Any], title: str = ""
@@ -175,7 +176,7 @@ def envelope(catalog: "Catalog", warnings: Sequence[str] = ()) -> dict[str, Any]
     from gpucost.answers import SCHEMA_VERSION
 
     for warning in warnings:
-        click.echo(f"gpucost: {warning}", err=True)
+        say(warning)
     return {
         "schema_version": SCHEMA_VERSION,
         "catalog_version": catalog.version,

@@ -6,6 +6,7 @@ import click
 
 from gpucost.arguments import QUESTIONS, flag_of
 from gpucost.cli.options import Output, option_of, output_parameters
+from gpucost.cli.said import say
 
 # what a command has beside the arguments of its question: each changes how the answer is written
 MORE = {
@@ -53,7 +54,7 @@ def _callback(name: str, more: tuple[str, ...]) -> Any:
             given["with_facts"] = out.format == "json"
         result, hints = answered(name, given)
         for hint in hints:
-            click.echo(f"gpucost: {hint}", err=True)
+            say(hint)
         out.result(result, **shown)
         if result.exit_code == 5:
             from gpucost.errors import CheckFailedError

@@ -2,6 +2,8 @@
 
 import click
 
+from gpucost.cli.said import say
+
 
 @click.command(name="report")
 @click.argument("source", metavar="SCENARIO.toml|ANSWER.json", type=click.Path(dir_okay=False))
@@ -24,9 +26,9 @@ def command(source: str, output: str | None) -> None:
         check_suffix(output)
     result = report(source)
     for warning in result.payload["warnings"] if result.payload["kind"] == "scenario" else ():
-        click.echo(f"gpucost: {warning}", err=True)
+        say(warning)
     if output is None:
         click.echo(result.to_text().rstrip("\n"))
         return
     result.write(output)
-    click.echo(f"gpucost: wrote {output}", err=True)
+    say(f"wrote {output}")

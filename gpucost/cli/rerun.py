@@ -3,6 +3,7 @@
 import click
 
 from gpucost.cli.options import Output, output_options
+from gpucost.cli.said import say
 
 
 @click.command(name="rerun")
@@ -28,5 +29,5 @@ def command(out: Output, path: str, explain: bool) -> None:
     saved = read_estimate(path)
     fresh = reproduced(rerun(saved, training_calibration(open_catalog())))
     found = verdict(saved, fresh)
-    click.echo(f"gpucost: {found['lead']}", err=True)
+    say(f"{found['lead']}")
     out.result(Listed(found, "differences") if explain else Listed(fresh, "options"))

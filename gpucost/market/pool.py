@@ -82,7 +82,7 @@ def _offer(
 
 def _text(table: dict[str, Any], key: str, number: int, path: str) -> str:
     if not isinstance(table.get(key), str):
-        raise DataError("a name is needed, such as h100-sxm", file=path, row=number, column=key)
+        raise DataError(f"the name of a {key} is needed", file=path, row=number, column=key)
     return str(table[key])
 
 

@@ -9,8 +9,9 @@ from gpucost.answers.ownership import Option
 from gpucost.errors import UsageError
 from gpucost.money.comparison import evaluate_months
 from gpucost.ownership.assemble import Case
+from gpucost.ownership.given import tables
 from gpucost.ownership.rents import RentChoice
-from gpucost.units import SECONDS_PER_HOUR
+from gpucost.units import SECONDS_PER_HOUR, parse_fraction
 
 COMPUTE = ("rent_compute_usd", "rent_upfront_usd", "rent_cancellation_usd")
 
@@ -131,9 +132,9 @@ def _exposure(values: Mapping[str, Any]) -> float:
 def _planned(case: Case, entry: dict[str, Any]) -> Option:
     """Summarise a rent option of the plan: inputs of its own, or parts with shares that make up a blend."""
     name = str(entry.pop("name", "rent option"))
-    parts = entry.pop("parts", None) or [{"share": 1.0}]
-    shares = [float(part.get("share", 0)) for part in parts]
-    if any(share < 0 for share in shares) or abs(sum(shares) - 1) > 1e-9:
+    parts = tables(entry.pop("parts", None) or [{"share": 1.0}], f"rent option {name!r}: parts")
+    shares = [parse_fraction(part.get("share", 0), f"rent option {name!r}: share") for part in parts]
+    if abs(sum(shares) - 1) > 1e-9:
         raise UsageError(f"rent option {name!r}: the shares of its parts add up to {sum(shares):g}, not to 1.")
     done: dict[str, Any] = {}
     exposure = 0.0

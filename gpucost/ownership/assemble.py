@@ -1,6 +1,6 @@
 """From a question, a plan and the catalog's facts to the inputs and tables of a comparison."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -198,27 +198,18 @@ def _tables(case: Case, folder: Path) -> dict[str, Array]:
         anchors = [registry.fact(f"residual_value.year_{year}")["typical"] for year in range(1, 7)]
     assessed = special.get("assessed_by_year") or [0.5, 0.4, 0.3, 0.2, 0.1]
     return {
-        "residual_by_year": residual.curve(_shares("residual_by_year", anchors)),
-        "assessed_by_year": np.array(_shares("assessed_by_year", assessed)),
+        "residual_by_year": residual.curve(anchors[: residual.TABLE_YEARS]),
+        "assessed_by_year": np.array(assessed[: residual.TABLE_YEARS]),
         "depreciated_by_year": _depreciated(case),
         "rent_path_by_month": _path(case, folder),
     }
-
-
-def _shares(name: str, values: Any) -> list[float]:
-    if not isinstance(values, Sequence) or isinstance(values, str) or not values:
-        raise UsageError(f"{name}: a list of fractions by year is expected, such as [0.75, 0.58, 0.44, 0.32].")
-    numbers = [float(value) for value in values]
-    if any(not 0 <= value <= 1 for value in numbers):
-        raise UsageError(f"{name}: {values} holds a fraction outside 0 to 1.")
-    return numbers[: residual.TABLE_YEARS]
 
 
 def _depreciated(case: Case) -> Array:
     method = str(case.assumptions["depreciation_method"].value)
     macrs = [case.registry.fact(f"macrs5_halfyear.year_{year}")["typical"] for year in range(1, 7)]
     if case.special.get("depreciation_by_year"):
-        shares = np.array(_shares("depreciation_by_year", case.special["depreciation_by_year"]))
+        shares = np.array(case.special["depreciation_by_year"][: residual.TABLE_YEARS])
         if abs(shares.sum() - 1) > 1e-6:
             raise UsageError(f"depreciation_by_year: the shares add up to {shares.sum():g}, not to 1.")
     elif method == "straight_line":

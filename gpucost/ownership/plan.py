@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from gpucost.answers.ownership import Assumption as AssumptionRow
 from gpucost.errors import UnknownNameError, UsageError
 from gpucost.gate import read_toml
+from gpucost.ownership.given import special as read_special
+from gpucost.ownership.given import tables
 from gpucost.types import Status
 from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR, parse_count, parse_days, parse_fraction
 
@@ -103,11 +105,11 @@ def plan_from_mapping(content: Mapping[str, Any], names: Iterable[str], where: s
 def _sort(content: Mapping[str, Any], known: set[str], plan: PlanFile, where: str) -> None:
     for name, value in content.items():
         if name == "scenarios":
-            plan.scenarios.update({key: dict(entries) for key, entries in value.items()})
+            plan.scenarios.update(_scenarios(value, where))
         elif name == "rent_options":
-            plan.rent_options.extend(dict(entry) for entry in value)
+            plan.rent_options.extend(tables(value, f"{where}: rent_options"))
         elif name in SPECIAL:
-            plan.special[name] = value
+            plan.special[name] = read_special(name, value, where)
         elif name in known:
             if name in plan.given:
                 raise UsageError(f"{where}: {name} is given twice. Keep one.")
@@ -116,6 +118,12 @@ def _sort(content: Mapping[str, Any], known: set[str], plan: PlanFile, where: st
             _sort(value, known, plan, where)
         else:
             raise unknown_input(name, known, where)
+
+
+def _scenarios(value: Any, where: str) -> dict[str, dict[str, Any]]:
+    if not isinstance(value, Mapping) or not all(isinstance(entries, Mapping) for entries in value.values()):
+        raise UsageError(f"{where}: scenarios: tables of inputs are expected, each as [scenarios.<name>].")
+    return {str(key): dict(entries) for key, entries in value.items()}
 
 
 def unknown_input(name: str, known: Iterable[str], where: str) -> UnknownNameError:
@@ -195,6 +203,8 @@ class Registry:
 
     def number(self, name: str, value: Any, where: str) -> Any:
         """Read one value of an input: a word of its choices, or a number within its limits."""
+        if name not in self.inputs:
+            raise unknown_input(name, self.inputs, where)
         entry = self.inputs[name]
         if value is None:
             return None

@@ -14,13 +14,12 @@ from gpucost.options import OPTIONS
 from gpucost.ownership.alternatives import scalar
 from gpucost.ownership.analysis import outcomes
 from gpucost.ownership.assemble import Case
+from gpucost.ownership.given import supply
 
 Array = NDArray[np.float64]
 
 SHORTEST_OWNERSHIP_MONTHS = 12  # assumed: nobody buys servers to resell them within a year
 SPOT_SHARE = 0.3  # assumed: of each month's demand, what spot may carry
-ENTRY_KEYS = ("name", "kind", "usd_per_gpu_hour", "term_months", "max_gpus", "max_share_fraction", "unit_gpus",
-              "lead_time_months", "upfront_fraction", "stretch_ratio", "note", "source_id")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,21 +40,11 @@ class Rent:
     source_id: str = ""
 
 
-def read_entry(entry: Mapping[str, Any]) -> Rent:
+def read_entry(entry: Mapping[str, Any], number: int = 1) -> Rent:
     """Read one supply of a plan, checked."""
-    name = str(entry.get("name", entry.get("kind", "supply")))
-    unknown = sorted(set(entry) - set(ENTRY_KEYS))
-    if unknown:
-        raise UsageError(f"supply {name!r}: {unknown[0]} is not known. It takes {', '.join(ENTRY_KEYS)}.")
-    if entry.get("kind") not in OPTIONS or "usd_per_gpu_hour" not in entry:
-        raise UsageError(f"supply {name!r} needs kind ({' | '.join(OPTIONS)}) and usd_per_gpu_hour.")
-    rent = Rent(**{**entry, "name": name})
-    if rent.usd_per_gpu_hour <= 0 or rent.max_gpus < 0 or rent.unit_gpus <= 0 or rent.stretch_ratio < 1:
-        raise UsageError(
-            f"supply {name!r}: prices and units must be positive, limits not negative, stretch_ratio at least 1."
-        )
+    rent = Rent(**supply(entry, number))
     if OPTIONS[rent.kind].take_or_pay and rent.term_months < 1:
-        raise UsageError(f"supply {name!r}: {OPTIONS[rent.kind].label} needs term_months of at least 1.")
+        raise UsageError(f"supply {rent.name!r}: {OPTIONS[rent.kind].label} needs term_months of at least 1.")
     return rent
 
 

@@ -1,0 +1,17 @@
+"""What the program says beside its answers, on stderr: no text from outside steers the terminal."""
+
+import click
+
+
+def say(text: str) -> None:
+    """Write one remark on stderr; signs that a terminal would obey are shown, not sent."""
+    click.echo(f"gpucost: {shown(text)}", err=True)
+
+
+def shown(text: str) -> str:
+    """Return a text in which control characters can be seen."""
+    if text.isprintable():
+        return text
+    from gpucost.render.numbers import visible
+
+    return visible(text)

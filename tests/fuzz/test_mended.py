@@ -1,0 +1,96 @@
+"""Input that once broke a command is refused with a sentence, or answered."""
+
+import pytest
+from click.testing import CliRunner
+
+from benchmarks.fuzz_cases import POOL, START, SUPPLY
+from gpucost.cli.said import shown
+from gpucost.errors import UsageError
+
+
+def refused(arguments, **files):
+    """Run a command in a folder with files, and return the sentence that refuses it."""
+    from gpucost.cli import cli
+
+    runner = CliRunner()
+    with runner.isolated_filesystem():
+        for name, text in files.items():
+            with open(f"{name}.toml", "w", encoding="utf-8") as file:
+                file.write(text)
+        result = runner.invoke(cli, arguments, standalone_mode=False)
+    assert isinstance(result.exception, UsageError), (result.exception, result.output)
+    return str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("line", "named"),
+    [
+        ("gpu = {low = 1}", "gpu"),
+        ("gpu = true", "gpu"),
+        ("provider = [1]", "provider"),
+        ('draws = "x"', "draws"),
+        ("draws = -1", "draws"),
+        ('seed = "1e999"', "seed"),
+        ("start_on = 5", "start_on"),
+        ('residual_by_year = ["x"]', "residual_by_year"),
+        ("residual_by_year = [nan]", "residual_by_year"),
+        ("assessed_by_year = 3", "assessed_by_year"),
+        ("depreciation_by_year = [[1]]", "depreciation_by_year"),
+        ("rent_residual_correlation = 2", "rent_residual_correlation"),
+        ("scenarios = 3", "scenarios"),
+        ("[scenarios]\na = 3", "scenarios"),
+        ("[scenarios.a]\nnothing = 3", "nothing"),
+        ("rent_options = [1]", "rent_options"),
+        ('[[rent_options]]\nname = "a"\nparts = 3', "parts"),
+        ('[[rent_options]]\nname = "a"\nparts = [{share = "x"}]', "share"),
+    ],
+)
+def test_a_value_of_another_kind_in_a_plan(line, named):
+    top = line if line.startswith("gpu") or line[0] == "[" else f'gpu = "h100-sxm"\n{line}'
+    asked = ["tco", "--gpus", "8", "--plan", "plan.toml", *([] if line.startswith("gpu") else ["--gpu", "h100-sxm"])]
+    assert named in refused(asked, plan=top)
+
+
+@pytest.mark.parametrize("value", ["draws=x", "seed=-1", "residual_by_year=1", "currency=", "scenarios=1"])
+def test_a_special_name_set_on_the_command_line(value):
+    assert value.partition("=")[0] in refused(["tco", "--gpu", "h100-sxm", "--gpus", "8", "--set", value])
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        ('"reserved"\nusd', "{a = 1}\nusd"),
+        ("1.9", "nan"),
+        ("1.9", "inf"),
+        ("1.9", '"x"'),
+        ("= 12", "= inf"),
+        ("= 12", "= 1.5"),
+        ("= 12", "= 0"),
+        ("[[supply]]", "[supply]"),
+    ],
+)
+def test_a_supply_that_cannot_be(good, bad):
+    text = SUPPLY.decode()
+    assert good in text
+    refused(["mix", "--constant", "8", "--months", "6", "--plan", "plan.toml"], plan=text.replace(good, bad))
+
+
+@pytest.mark.parametrize(
+    ("good", "bad"),
+    [
+        ("2026-01-01", "1.5"),
+        ("2026-01-01", "2026-01-01T00:00:00Z"),
+        ('"dgx-h100"', "[1]"),
+        ("8\n", "inf\n"),
+        ("64", "nan"),
+    ],
+)
+def test_a_pool_that_cannot_be(good, bad):
+    text = POOL.decode()
+    assert good in text
+    refused(["estimate", *START["estimate"], "--pool", "pool.toml"], pool=text.replace(good, bad))
+
+
+def test_what_is_said_on_stderr_steers_no_terminal():
+    assert shown("no \x1b[2J, no \r, no \x07, no \x9b") == r"no \x1b[2J, no \r, no \x07, no \x9b"
+    assert shown("4 × h100") == "4 × h100"
