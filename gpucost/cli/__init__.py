@@ -1,6 +1,7 @@
 """The command line: a table of commands, each loaded only when it runs, and the one boundary for errors."""
 
 import gc
+import io
 import os
 import sys
 from importlib import import_module
@@ -120,8 +121,9 @@ def main() -> None:
     except KeyboardInterrupt:
         sys.exit(130)
     except click.ClickException as error:
-        error.message = shown(error.message)
-        error.show()
+        text = io.StringIO()
+        error.show(text)
+        click.echo(shown(text.getvalue()), err=True, nl=False)
         sys.exit(error.exit_code)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -8,18 +8,21 @@ from gpucost.cli.said import shown
 from gpucost.errors import UsageError
 
 
-def refused(arguments, **files):
-    """Run a command in a folder with files, and return the sentence that refuses it."""
+@pytest.fixture
+def refused(tmp_path, monkeypatch):
+    """Return a function that runs a command beside files, and returns the sentence that refuses it."""
     from gpucost.cli import cli
 
-    runner = CliRunner()
-    with runner.isolated_filesystem():
+    monkeypatch.chdir(tmp_path)
+
+    def run(arguments, **files):
         for name, text in files.items():
-            with open(f"{name}.toml", "w", encoding="utf-8") as file:
-                file.write(text)
-        result = runner.invoke(cli, arguments, standalone_mode=False)
-    assert isinstance(result.exception, UsageError), (result.exception, result.output)
-    return str(result.exception)
+            (tmp_path / f"{name}.toml").write_text(text, "utf-8")
+        result = CliRunner().invoke(cli, arguments, standalone_mode=False)
+        assert isinstance(result.exception, UsageError), (result.exception, result.output)
+        return str(result.exception)
+
+    return run
 
 
 @pytest.mark.parametrize(
@@ -45,14 +48,14 @@ def refused(arguments, **files):
         ('[[rent_options]]\nname = "a"\nparts = [{share = "x"}]', "share"),
     ],
 )
-def test_a_value_of_another_kind_in_a_plan(line, named):
+def test_a_value_of_another_kind_in_a_plan(refused, line, named):
     top = line if line.startswith("gpu") or line[0] == "[" else f'gpu = "h100-sxm"\n{line}'
     asked = ["tco", "--gpus", "8", "--plan", "plan.toml", *([] if line.startswith("gpu") else ["--gpu", "h100-sxm"])]
     assert named in refused(asked, plan=top)
 
 
 @pytest.mark.parametrize("value", ["draws=x", "seed=-1", "residual_by_year=1", "currency=", "scenarios=1"])
-def test_a_special_name_set_on_the_command_line(value):
+def test_a_special_name_set_on_the_command_line(refused, value):
     assert value.partition("=")[0] in refused(["tco", "--gpu", "h100-sxm", "--gpus", "8", "--set", value])
 
 
@@ -69,7 +72,7 @@ def test_a_special_name_set_on_the_command_line(value):
         ("[[supply]]", "[supply]"),
     ],
 )
-def test_a_supply_that_cannot_be(good, bad):
+def test_a_supply_that_cannot_be(refused, good, bad):
     text = SUPPLY.decode()
     assert good in text
     refused(["mix", "--constant", "8", "--months", "6", "--plan", "plan.toml"], plan=text.replace(good, bad))
@@ -81,11 +84,10 @@ def test_a_supply_that_cannot_be(good, bad):
         ("2026-01-01", "1.5"),
         ("2026-01-01", "2026-01-01T00:00:00Z"),
         ('"dgx-h100"', "[1]"),
-        ("8\n", "inf\n"),
         ("64", "nan"),
     ],
 )
-def test_a_pool_that_cannot_be(good, bad):
+def test_a_pool_that_cannot_be(refused, good, bad):
     text = POOL.decode()
     assert good in text
     refused(["estimate", *START["estimate"], "--pool", "pool.toml"], pool=text.replace(good, bad))
