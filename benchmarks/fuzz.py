@@ -174,7 +174,7 @@ def _file_fault(kind: str, path: Path) -> str:
 
 # figures that may lie below zero by what they are: savings, differences, cash flows, gains from carbon or residuals
 SIGNED = re.compile(
-    "npv|saving|differ|delta|effect|change|cash|cumulative|versus|minus|advantage|gain|resale|residual|credit|tax|benefit|break"
+    "npv|by_year|saving|differ|delta|effect|change|cash|cumulative|versus|minus|advantage|gain|resale|residual|credit|tax|benefit|break"
     "|net|flow|discount|error|swing|premium|margin|profit|spread|value|worse|better|shadow|draw|interest|revenue|refund"
 )
 
@@ -230,11 +230,8 @@ def run(surface: str, first: int, until: float, most: int = 10**9) -> Iterator[t
         end = number + CASES_PER_PROCESS
         while number < min(end, first + most) and time.monotonic() < until:
             try:
-                verdict = (
-                    ours.recv()
-                    if ours.poll(HANG_S)
-                    else Verdict("hang", shlex.join(case(surface, number).arguments)[:100])
-                )
+                fault = _waited(ours, process.pid)
+                verdict = Verdict(fault, shlex.join(case(surface, number).arguments)[:100]) if fault else ours.recv()
             except EOFError:
                 verdict = Verdict("memory", "the process died")
             yield number, verdict
@@ -245,9 +242,20 @@ def run(surface: str, first: int, until: float, most: int = 10**9) -> Iterator[t
         process.join()
 
 
+def _waited(pipe: Any, process: int) -> str:
+    """Wait for a verdict; return what keeps it from coming: too much memory, or nothing at all."""
+    until = time.monotonic() + HANG_S
+    while time.monotonic() < until:
+        if pipe.poll(0.25):
+            return ""
+        pages = int(Path(f"/proc/{process}/statm").read_text().split()[1])
+        if pages * resource.getpagesize() > 2 * MEMORY_BYTES:
+            return "memory"
+    return "hang"
+
+
 def _work(surface: str, first: int, many: int, pipe: Any) -> None:
-    """Judge cases in folders of their own, under a bound of memory."""
-    resource.setrlimit(resource.RLIMIT_DATA, (6_000_000_000, 6_000_000_000))
+    """Judge cases in folders of their own."""
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     quiet = os.open(os.devnull, os.O_RDWR)
     os.dup2(quiet, 0)

@@ -133,6 +133,14 @@ def _number(value: Any, what: str) -> str | float:
     return value
 
 
+def _usd(value: Any, what: str) -> float:
+    """Read an amount: positive, and no more than everybody has."""
+    amount = parse_usd(_number(value, what), what)
+    if amount > LARGEST_NUMBER:
+        raise UsageError(f"{what}: {value!r} is beyond {LARGEST_NUMBER:,.0f} USD.")
+    return amount
+
+
 def _milliseconds(value: Any, what: str) -> float:
     """Read a latency.
 
@@ -239,9 +247,10 @@ def _demand(value: Any, what: str) -> Any:
     return value if hasattr(value, "__len__") and not isinstance(value, str) else FILE.read(value, what)
 
 
+LARGEST_NUMBER = 1e15  # USD, GPUs or hours: beyond it a sum loses its cents
 LARGEST_LENGTH = 16_777_216  # tokens of a sequence
 TOKENS = count(metavar="TOKENS")
-USD = Kind(lambda value, what: parse_usd(_number(value, what), what), "str | float", ("string", "number"), "USD")
+USD = Kind(_usd, "str | float", ("string", "number"), "USD")
 DAYS = Kind(lambda value, what: parse_days(_number(value, what), what), "str | float", ("string", "number"), "DURATION")
 MILLISECONDS = Kind(_milliseconds, "str | float", ("string", "number"), "MS")
 WEEKS = Kind(_weeks, "str | float", ("string", "number"), "WEEKS")

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from gpucost.answers.ownership import Assumption as AssumptionRow
 from gpucost.errors import UnknownNameError, UsageError
 from gpucost.gate import read_toml
+from gpucost.arguments.kinds import LARGEST_NUMBER
 from gpucost.ownership.given import special as read_special
 from gpucost.ownership.given import tables
 from gpucost.types import Status
@@ -234,8 +235,8 @@ def _number(name: str, value: Any, where: str) -> float:
         number = float(value) if not isinstance(value, str) else _from_text(value.strip().lstrip("$").replace(",", ""))
     except (ValueError, UsageError):
         raise UsageError(f"{where}: {name} = {value!r} is not a number. Write 0.7, 70% or 35k.") from None
-    if not np.isfinite(number):
-        raise UsageError(f"{where}: {name} = {value!r} is not a finite number.")
+    if not abs(number) <= LARGEST_NUMBER:
+        raise UsageError(f"{where}: {name} = {value!r} is not a number within {LARGEST_NUMBER:,.0f}.")
     return number
 
 
