@@ -4,7 +4,7 @@ python -m benchmarks.fuzz --minutes 10 [--surface commands] [--from 0] [--json]
 python -m benchmarks.fuzz --surface tables --case 4711        one case again, with its traceback; its files are kept
 
 A case is fine when it is answered or refused with a sentence. It is not when there is an internal error (crash), no
-answer within 20 s of processor time (slow) or 120 s by the clock (hang), more than 2 GB of memory (memory), or an answer that cannot be
+answer within 20 s of the processor (slow) or 120 s of the clock (hang), over 2 GB of memory (memory), or what cannot be
 (nonsense): JSON that does not parse or holds NaN, a control character sent to the terminal, a cost below zero.
 """
 

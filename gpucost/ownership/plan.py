@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.answers.ownership import Assumption as AssumptionRow
+from gpucost.arguments.kinds import LARGEST_NUMBER
 from gpucost.errors import UnknownNameError, UsageError
 from gpucost.gate import read_toml
-from gpucost.arguments.kinds import LARGEST_NUMBER
 from gpucost.ownership.given import special as read_special
 from gpucost.ownership.given import tables
 from gpucost.types import Status
