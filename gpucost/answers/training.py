@@ -150,6 +150,23 @@ class Driver(TypedDict):
     note: str
 
 
+class Highlight(TypedDict):
+    """The best offer of one kind, such as the cheapest on demand or the fastest."""
+
+    kind: str
+    provider: str
+    region: str | None
+    option: str
+    term_months: int
+    gpu: str
+    gpus: int
+    days: float
+    cost_usd: float
+    cost_low_usd: float
+    cost_high_usd: float
+    age_days: int
+
+
 class PriceMonth(TypedDict):
     """On-demand prices of one accelerator in a month."""
 
@@ -167,6 +184,8 @@ class Estimate(Answer):
     gpucost_version: str
     calibration: str
     workload: Workload
+    headline: NotRequired[str]
+    highlights: NotRequired[list[Highlight]]
     options: list[RankedOption]
     options_found: int
     offers_found: int

@@ -65,7 +65,15 @@ class Result:
 
         return write(self.explanation(), all_sections=True)
 
-    def written(self, format_: str, fields: str | None = None, *, explain: bool = False, lines: bool = False) -> str:
+    def written(
+        self,
+        format_: str,
+        fields: str | None = None,
+        *,
+        explain: bool = False,
+        lines: bool = False,
+        details: bool = False,
+    ) -> str:
         """Return the answer as a command writes it: table, json, csv of its main list, or md."""
         if format_ == "json":
             return self.to_json()
@@ -80,7 +88,7 @@ class Result:
             from gpucost.render.markdown import write
 
             return write(self.explanation())
-        return self.to_markdown() if format_ == "md" else self.explain() if explain else self.to_text()
+        return self.to_markdown() if format_ == "md" else self.explain() if explain else self.to_text(details=details)
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return the main list without what is nested in it."""
@@ -93,11 +101,15 @@ class Result:
         rows = self._rows()
         return render_rows(rows, columns=list(rows[0]) if rows else [], format_="csv", fields=None, envelope={})
 
-    def to_text(self) -> str:
-        """Return what the terminal shows."""
+    def to_text(self, *, details: bool = False) -> str:
+        """Return what the terminal shows: one screen, where the answer has one, or with `details` all of it."""
         from gpucost.render.text import write
 
-        return write(self.document())
+        return write(self.document(), one_screen=not details)
+
+    def headline(self) -> str:
+        """Return the answer in one line."""
+        return str(self.payload.get("headline") or self.payload["lead"])
 
     def to_markdown(self) -> str:
         """Return the document as Markdown."""

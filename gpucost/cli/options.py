@@ -34,15 +34,30 @@ class Output:
         self.format = format_ or ENDINGS.get(self.ending, "table")
         self.is_document = self.ending in DOCUMENTS
 
-    def result(self, result: "Result", *, explain: bool = False, lines: bool = False, print_plan: bool = False) -> None:
+    def result(
+        self,
+        result: "Result",
+        *,
+        explain: bool = False,
+        lines: bool = False,
+        print_plan: bool = False,
+        details: bool = False,
+        quiet: bool = False,
+    ) -> None:
         """Write an answer: a workbook or a page by the file's ending, else text."""
+        if quiet and (self.format != "table" or explain or lines or print_plan or details or self.fields):
+            raise click.UsageError("--quiet writes one line: leave --format, --details, --explain and the like out.")
         if self.is_document:
-            if self._no_text() or lines or print_plan:
+            if self._no_text() or lines or print_plan or quiet:
                 raise click.UsageError(f"{self.file} is no text: leave --fields and the like out.")
             getattr(result, DOCUMENTS[self.ending])(self.file)
             return
         plan = getattr(result, "to_plan", None) if print_plan else None
-        self.text(plan() if plan else result.written(self.format, self.fields, explain=explain, lines=lines))
+        if quiet:
+            self.text(result.headline())
+            return
+        how = {"explain": explain, "lines": lines, "details": details}
+        self.text(plan() if plan else result.written(self.format, self.fields, **how))
         if self.format == "csv" or self.fields or print_plan:  # everything else carries its warnings
             for warning in result.payload.get("warnings") or ():
                 say(warning)

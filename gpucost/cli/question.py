@@ -10,7 +10,7 @@ from gpucost.cli.said import say
 
 # what a command has beside the arguments of its question: each changes how the answer is written
 MORE = {
-    "estimate": ("explain", "lines"),
+    "estimate": ("explain", "lines", "details"),
     "inference": ("explain", "lines"),
     "tco": ("explain", "print_plan"),
     "fit": ("explain",),
@@ -18,6 +18,8 @@ MORE = {
 MORE_HELP = {
     "explain": "Show how the figures come about: formulas, numbers, sources.",
     "lines": "CSV: one row per line of each bill.",
+    "details": "Show all offers, other sizes and ways to buy, and the bill, not one screen.",
+    "quiet": "Show the answer in one line.",
     "print_plan": "Print the effective inputs as a plan file.",
 }
 BY_PLACE = {("mix", "demand")}  # written without an option's name
@@ -25,7 +27,7 @@ BY_PLACE = {("mix", "demand")}  # written without an option's name
 
 def command_of(name: str) -> click.Command:
     """Return the command that asks a question."""
-    question, more = QUESTIONS[name], MORE.get(name, ())
+    question, more = QUESTIONS[name], (*MORE.get(name, ()), "quiet")
     parameters: list[click.Parameter] = []
     for argument in question.arguments:
         if (name, argument.name) in BY_PLACE:

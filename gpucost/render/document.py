@@ -165,6 +165,8 @@ class Document:
     title: str
     sections: tuple[Section, ...]
     lead: str = ""
+    headline: str = ""  # the beginning of the lead that is the answer itself
+    screen: tuple[Block, ...] = ()  # what one screen of a terminal shows in place of the sections
     kind: str = ""
     as_of: str = ""
     catalog_version: str = ""

@@ -1,6 +1,7 @@
 """The document of a training estimate: the answer, the ranked offers, and what a person asks next."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gpucost.answers.training import Estimate, RankedOption
 from gpucost.render import roofline
@@ -19,10 +20,12 @@ from gpucost.render.document import (
     table_of,
 )
 from gpucost.render.numbers import format_named, format_value, with_unit
-from gpucost.render.offers import bill_table, excluded_table, left_out, offers_table
+from gpucost.render.offers import bill_table, excluded_table, left_out, offers_table, option_text
 from gpucost.units import format_count
 
 _BARS = 15
+_MOST_KINDS = 6  # of one screen
+_ASK = "--gpu, --option, --deadline, --strict-prices."
 _HEADINGS = {
     "cost": "Offers, cheapest run first",
     "time": "Offers, fastest run first",
@@ -35,8 +38,11 @@ _OFFERS = columns(
     "tokens_per_s_per_gpu:7", "cost_usd", "cost_low_usd=low:1", "cost_high_usd=high:1", "usd_per_mtok:5", "kgco2e:8",
     "price_observed_on:4", "age_days=age:4",
 )  # fmt: skip
+_KINDS = columns(
+    "kind", "provider", "option", "cluster", "days", "cost_usd", "range:2", "age:1",
+)  # fmt: skip
 _SIZES = columns("gpus", "days", "cost_usd", "cost_low_usd=low:1", "cost_high_usd=high:1", "mfu_fraction:2")
-_WAYS = columns("option", "provider", "gpu", "gpus:2", "days:1", "cost_usd", "saving_fraction", "note:3")
+_WAYS = columns("option", "provider", "gpu", "gpus:2", "days:1", "cost_usd", "against=against on demand:2", "note:3")
 
 
 def document(answer: Estimate) -> Document:
@@ -44,7 +50,7 @@ def document(answer: Estimate) -> Document:
     options = answer["options"]
     best = options[0]
     heading = _HEADINGS[answer["request"].get("optimize") or "cost"]
-    return document_of(
+    made = document_of(
         answer,
         _title(answer),
         Section("", _figures(best), detail=True),
@@ -58,6 +64,29 @@ def document(answer: Estimate) -> Document:
         Section("What bounds the speed", _roofline(answer), detail=True),
         Section("Not possible, and why", excluded_table(answer["excluded"]), detail=True),
     )
+    return replace(made, headline=answer.get("headline", ""), screen=tuple(_screen(answer)))
+
+
+def _screen(answer: Estimate) -> list[Block]:
+    """Return what one screen shows: the best offers by kind, and what to ask next."""
+    rows = [
+        {
+            **row,
+            "cluster": f"{row['gpus']:,} × {row['gpu']}",
+            "option": option_text(row["option"], row["term_months"]),
+            "range": " to ".join(format_value(row[end], "USD") for end in ("cost_low_usd", "cost_high_usd")),
+            "age": f"{row['age_days']} d",
+        }
+        for row in answer.get("highlights", ())[:_MOST_KINDS]
+    ]
+    if not rows:
+        return []
+    excluded = answer["excluded"]
+    out = f"; {len(excluded):,} left out and why" if excluded else ""
+    return [
+        Table(_KINDS, rows),
+        Paragraph(f"Next: --details (all offers, sizes, ways to buy, the bill{out}), --explain, -o FILE, {_ASK}"),
+    ]
 
 
 def _title(answer: Estimate) -> str:
@@ -102,10 +131,35 @@ def _scaling(answer: Estimate) -> list[Block]:
 
 def _changes(answer: Estimate) -> list[Block]:
     blocks: list[Block] = []
-    if answer["alternatives"]:
-        blocks.append(Table(_WAYS, answer["alternatives"], "Other ways to buy"))
+    ways = [
+        {
+            **row,
+            "option": option_text(row["option"], row["term_months"]),
+            "against": _against(row["saving_fraction"]),
+        }
+        for row in answer["alternatives"]
+    ]
+    blocks += [Table(_WAYS, ways, "Other ways to buy")] if ways else []
     blocks += table_of("What dominates the cost", answer["drivers"], "name", "share_fraction", "note:1")
     return [*blocks, *left_out(answer["not_included"])]
+
+
+def _against(saving_fraction: float | None) -> str | None:
+    """Word a saving against on demand; what costs several times as much is said as a multiple.
+
+    >>> _against(0.135), _against(-0.2), _against(-78.1), _against(0.0)
+    ('14% less', '20% more', '79 × as much', 'the same')
+    """
+    if saving_fraction is None:
+        return None
+    share = round(100 * abs(saving_fraction))
+    if share == 0:
+        return "the same"
+    if saving_fraction < -1:
+        return (
+            f"{1 - saving_fraction:,.3g} × as much" if saving_fraction > -9 else f"{1 - saving_fraction:,.0f} × as much"
+        )
+    return f"{share}% {'less' if saving_fraction > 0 else 'more'}"
 
 
 def _bill(best: RankedOption) -> list[Block]:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from gpucost.answers import serving, training
 from gpucost.answers.common import BillLine, Excluded
+from gpucost.options import OPTIONS
 from gpucost.render.document import Block, Column, Paragraph, Row, Table, columns, table_of
 from gpucost.units import counted
 
@@ -26,6 +27,17 @@ def offers_table(
     if excluded:
         lines.append(f"{counted(len(excluded), 'offer')} left out, each with its reason (--format json, or a report).")
     return [Table(shown, options, note="\n".join(lines), interactive=True)]
+
+
+def option_text(option: str, term_months: int) -> str:
+    """Name an option with its term.
+
+    >>> option_text("reserved", 36), option_text("on_demand", 0)
+    ('reserved 3 y', 'on demand')
+    """
+    years, months = divmod(term_months, 12)
+    term = "" if not term_months else f" {term_months} mo" if months else f" {years} y"
+    return OPTIONS[option].label.replace("calendar reservation", "calendar") + term
 
 
 def _listed(ranks: Sequence[str]) -> str:

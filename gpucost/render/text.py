@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from gpucost.render.cells import cell_text, fact_text, head_text, is_numeric
-from gpucost.render.document import Block, Column, Document, Facts, Paragraph, Table, printable
+from gpucost.render.document import Block, Column, Document, Facts, Paragraph, Section, Table, printable
 from gpucost.render.plots import plot
 from gpucost.render.terminal import Terminal, detect, to_ascii
 
@@ -18,26 +18,39 @@ def write(
     color: bool | None = None,
     unicode: bool | None = None,
     all_sections: bool = False,
+    one_screen: bool = False,
 ) -> str:
-    """Return the document as text. Sections marked as detail are shown with `all_sections` only."""
+    """Return the document as text. Sections marked as detail are shown with `all_sections` only.
+
+    With `one_screen` a document that says what one screen shows is cut down to that.
+    """
     terminal = detect(width, color, unicode)
     document = printable(document)
     lines = [terminal.paint(document.title, "1")]
     if document.lead:
-        lines += _wrap(document.lead, terminal.width)
-    for section in document.sections:
+        lines += _lead(document, terminal)
+    brief = one_screen and document.screen
+    for section in (Section("", document.screen),) if brief else document.sections:
         if section.detail and not all_sections:
             continue
         body = [line for block in section.blocks for line in [*_block(block, terminal), ""]]
         if body:
             lines += ["", terminal.paint(section.title, "1"), *body[:-1]] if section.title else ["", *body[:-1]]
-    lines += _foot(document, terminal)
+    foot = _foot(document, terminal, brief=bool(brief))
+    lines += foot[1:] if brief else foot
     text = "\n".join(line.rstrip() for line in lines) + "\n"
     return text if terminal.unicode else to_ascii(text)
 
 
 def _wrap(text: str, width: int, indent: str = "") -> list[str]:
     return textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]
+
+
+def _lead(document: Document, terminal: Terminal) -> list[str]:
+    """Return the lead; the answer itself, where the document tells it apart, comes first and in weight."""
+    rest = document.lead.removeprefix(document.headline).lstrip()
+    answer = [terminal.paint(line, "1") for line in _wrap(document.headline, terminal.width)]
+    return [*(answer if document.headline else []), *(_wrap(rest, terminal.width) if rest else [])]
 
 
 def _block(block: Block, terminal: Terminal) -> Iterator[str]:
@@ -151,7 +164,7 @@ def _lay_out(
             yield "─" * min(sum(widths) + 2 * (len(widths) - 1), terminal.width)
 
 
-def _foot(document: Document, terminal: Terminal) -> list[str]:
+def _foot(document: Document, terminal: Terminal, *, brief: bool) -> list[str]:
     lines = [""]
     for warning in document.warnings:
         wrapped = _wrap(f"! {warning}", terminal.width, "  ")
@@ -161,7 +174,8 @@ def _foot(document: Document, terminal: Terminal) -> list[str]:
         f"catalog {document.catalog_version}" if document.catalog_version else "",
     ]
     if document.sources:
-        stamp.append(f"sources: {len(document.sources)} (all in --format json, md and reports)")
+        where = "" if brief else " (all in --format json, md and reports)"
+        stamp.append(f"sources: {len(document.sources)}{where}")
     if any(stamp):
         lines += [
             terminal.paint(line, "2") for line in _wrap(" · ".join(part for part in stamp if part), terminal.width)

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpucost.answers.training import Alternative, Driver, Size
-from gpucost.options import is_plain
+from gpucost.answers.training import Alternative, Driver, Highlight, Size
+from gpucost.options import OPTIONS, is_plain
 from gpucost.physics.training.steps import PARTS
 from gpucost.training.answer import finite
 from gpucost.training.cases import Cases, Problem, evaluate
@@ -123,6 +123,52 @@ def _alternative_note(problem: Problem, cases: Cases, case: int) -> str:
     if offer.term_months:
         return f"owes {offer.term_months} months; {cases.costs.amortised_usd[case]:,.0f} USD for the hours used"
     return ""
+
+
+def highlights(problem: Problem, cases: Cases, order: Indices) -> list[Highlight]:
+    """Return the best option of each kind; an option that is best in several ways stands there once, under the first.
+
+    Kinds: the cheapest; the cheapest that stays until it is given back; the cheapest whose price is not old; the
+    cheapest that is both; the fastest; the cheapest for a term and in a booked window.
+    """
+    terms, costs = problem.terms, cases.costs
+    by_cost = order[np.lexsort((np.arange(len(order)), costs.cost_usd[order]))]
+    options = [problem.supply.offers[int(offer)].option for offer in cases.offer[by_cost]]
+    stays = np.array([is_plain(option) for option in options], bool)
+    family = np.array([OPTIONS[option].family for option in options])
+    stale = terms.stale[cases.offer[by_cost]]
+    kinds = {
+        "cheapest": by_cost,
+        "on demand": by_cost[stays],
+        "new price": by_cost[~stale],
+        "both": by_cost[stays & ~stale],
+        "fastest": by_cost[np.argsort(costs.days[by_cost], kind="stable")],
+        "committed": by_cost[family == "committed"],
+        "booked": by_cost[family == "scheduled"],
+    }
+    chosen: dict[int, str] = {}
+    for kind, found in kinds.items():
+        if len(found):
+            chosen.setdefault(int(found[0]), kind)
+    return [_highlight(problem, cases, case, kind) for case, kind in chosen.items()]
+
+
+def _highlight(problem: Problem, cases: Cases, case: int, kind: str) -> Highlight:
+    offer, costs = problem.supply.offers[int(cases.offer[case])], cases.costs
+    return {
+        "kind": kind,
+        "provider": offer.provider,
+        "region": offer.region or None,
+        "option": offer.option,
+        "term_months": offer.term_months,
+        "gpu": offer.gpu,
+        "gpus": int(cases.gpus[case]),
+        "days": float(costs.days[case]),
+        "cost_usd": float(costs.cost_usd[case]),
+        "cost_low_usd": float(costs.cost_low_usd[case]),
+        "cost_high_usd": float(costs.cost_high_usd[case]),
+        "age_days": offer.age_days,
+    }
 
 
 def drivers(cases: Cases, best: int) -> list[Driver]:

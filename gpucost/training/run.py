@@ -137,13 +137,8 @@ def payload(
     request, facts = problem.requests[0], market.facts
     groups = fold(problem, cases, order)
     shown = groups[: request.top] if request.top else groups
-    options: list[RankedOption] = [
-        {
-            **answer.option(problem, facts, cases, group[0], place),
-            "also_in": [answer.elsewhere(problem, cases, case) for case in group[1:]],
-        }
-        for place, group in enumerate(shown, 1)
-    ]
+    options = _ranked(problem, market, cases, shown)
+    headline = lead(options[0], len(groups))
     allowed = can_be_option(problem, cases, request, judged)
     assumptions = answer.assumption_rows(facts, problem)
     ids = (
@@ -156,8 +151,10 @@ def payload(
         "gpucost_version": __version__,
         **frame(request.to_dict(), facts.as_of, facts.catalog_version),
         "calibration": calibration_digest(problem.calibration),
-        "lead": " ".join([*said(problem, request, architecture), lead(options[0], len(groups))]),
+        "headline": headline,
+        "lead": " ".join([headline, *said(problem, request, architecture)]),
         "workload": workload_row(problem, architecture),
+        "highlights": followups.highlights(problem, cases, order),
         "options": options,
         "options_found": len(groups),
         "offers_found": len(order),
@@ -170,6 +167,17 @@ def payload(
         "warnings": warnings(problem, cases, int(order[0])),
         "sources": cited(facts.sources, ids),
     }
+
+
+def _ranked(problem: Problem, market: Market, cases: Cases, groups: list[list[int]]) -> list[RankedOption]:
+    """Return the first of each group as an option, and where else it is sold."""
+    return [
+        {
+            **answer.option(problem, market.facts, cases, group[0], place),
+            "also_in": [answer.elsewhere(problem, cases, case) for case in group[1:]],
+        }
+        for place, group in enumerate(groups, 1)
+    ]
 
 
 def fold(problem: Problem, cases: Cases, order: Indices) -> list[list[int]]:
@@ -239,7 +247,7 @@ def said(problem: Problem, request: TrainingRequest, architecture: Architecture)
             "No deadline." if request.gpus is None else f"{request.gpus:,} accelerators as asked; no deadline."
         )
     else:
-        asked = "asked for" if request.deadline_given else "assumed, change it with --deadline"
+        asked = "asked for" if request.deadline_given else "assumed; --deadline"
         rule = f"on {request.gpus:,} accelerators" if request.gpus is not None else _SIZE_RULES[request.optimize]
         lines.append(f"Deadline {request.deadline_days:g} days ({asked}); {rule}.")
     beside = f"{request.evaluation_fraction:.0%} beside the steps (--overhead)"
@@ -251,11 +259,9 @@ def warnings(problem: Problem, cases: Cases, first: int) -> list[str]:
     """Return what a reader must know of the whole answer."""
     found = list(problem.workloads[0].architecture.warnings)
     if problem.terms.stale[cases.offer[first]]:
-        found.append("The first option's price is old; its range is widened. --strict-prices leaves old prices out.")
+        found.append("The first price is old and its range widened; --strict-prices leaves such out.")
     if rate_is_prior(problem, int(cases.offer[first])):
-        found.append(
-            "Nobody measured how often the first option is interrupted; a prior stands in, and the range spans it."
-        )
+        found.append("Nobody measured the first offer's interruptions: a prior, within the range.")
     if problem.workloads[0].architecture.status == "synthesised":
         found.append(
             f"{problem.workloads[0].architecture.name} is synthesised from its size alone; give a config.json for its"

@@ -36,6 +36,7 @@ def found(**wanted):
 
 DOCUMENTS = {
     "estimate": lambda: build.document(found(deadline="20d")),
+    "screen": lambda: build.document(found(deadline="20d")),
     "explain": lambda: explanation(found(deadline="20d")),
     "compare": lambda: build.document(compare(found(deadline="20d"), found(deadline="20d", tokens="150b"))),
 }
@@ -43,7 +44,14 @@ DOCUMENTS = {
 
 @pytest.mark.parametrize("name", DOCUMENTS)
 def test_the_text_is_as_it_was_judged(name):
-    shown = text.write(DOCUMENTS[name](), width=WIDTH, color=False, unicode=True, all_sections=name == "explain")
+    shown = text.write(
+        DOCUMENTS[name](),
+        width=80 if name == "screen" else WIDTH,
+        color=False,
+        unicode=True,
+        all_sections=name == "explain",
+        one_screen=name == "screen",
+    )
     file = GOLDEN / f"{name}.txt"
     if os.environ.get("WRITE_GOLDEN"):
         GOLDEN.mkdir(exist_ok=True)

@@ -1,0 +1,81 @@
+"""The default answer: one screen of 24 lines by 80 columns; --details shows all of it, --quiet one line."""
+
+import pytest
+
+from gpucost.render import build, text
+from gpucost.render.text import write
+from tests.training.market import BUCKET, answer, offer
+from tests.training.test_estimate_command import RUN, gpucost
+
+ROWS, COLUMNS = 24, 80
+QUESTIONS = (
+    (),
+    ("--option", "spot"),
+    ("--option", "on_demand", "--deadline", "7d"),
+    ("--gpu", "h100", "--optimize", "time"),
+    ("--optimize", "pareto"),
+    ("--strict-prices",),
+)
+
+
+@pytest.mark.parametrize("question", QUESTIONS, ids=" ".join)
+def test_the_default_answer_fits_one_screen(question):
+    code, out, err = gpucost(*RUN, *question, COLUMNS=str(COLUMNS))
+    assert code == 0
+    lines = out.splitlines()
+    assert len(lines) < ROWS, out  # a line is left for the prompt
+    assert max(map(len, lines)) <= COLUMNS
+    assert "option" in next(line for line in lines if line.startswith("kind"))
+    assert err == ""
+
+
+def test_details_show_what_the_screen_leaves_out():
+    _, screen, _ = gpucost(*RUN, COLUMNS=str(COLUMNS))
+    _, details, _ = gpucost(*RUN, "--details", COLUMNS=str(COLUMNS))
+    for heading in ("Offers, cheapest run first", "Other ways to buy", "The bill of the first offer"):
+        assert heading in details
+        assert heading not in screen
+
+
+def test_quiet_is_one_line_and_contradicts_other_formats():
+    code, out, err = gpucost(*RUN, "--quiet")
+    assert (code, err, out.count("\n")) == (0, "", 1)
+    assert out.startswith("About ")
+    code, _, err = gpucost(*RUN, "--quiet", "--format", "json")
+    assert code == 2
+    assert "--quiet" in err
+
+
+def test_a_warning_is_said_once():
+    _, out, err = gpucost(*RUN, COLUMNS="200")
+    warnings = [line for line in out.splitlines() if line.startswith("! ")]
+    assert warnings
+    assert all((out + err).count(line.removeprefix("! ")) == 1 for line in warnings)
+
+
+def test_interruptible_offers_start_at_rank_1():
+    _, out, _ = gpucost(*RUN, "--option", "spot", "--format", "csv", "--fields", "rank,option")
+    ranks = [line.split(",")[0] for line in out.splitlines()[1:]]
+    assert ranks == [str(rank) for rank in range(1, len(ranks) + 1)]
+
+
+@pytest.mark.usefixtures("round_speeds")
+def test_the_best_of_each_kind_stands_once():
+    listed = [
+        offer(0.8, option="spot"), offer(1.0, age_days=400), offer(1.5, provider="new"), offer(2.0, "slow"),
+        offer(1.2, option="reserved", term_months=12, billing="take_or_pay", payment="no_upfront"),
+    ]  # fmt: skip
+    found = answer(listed, spot=[BUCKET])["highlights"]
+    kinds = {row["kind"]: (row["option"], row["provider"]) for row in found}
+    assert kinds["cheapest"] == ("spot", "acme")  # fresh too, and not repeated
+    assert kinds["on demand"] == ("on_demand", "acme")
+    assert kinds["both"] == ("on_demand", "new")
+    assert kinds["committed"][0] == "reserved"
+    assert len({tuple(row.items()) for row in found}) == len(found)
+
+
+@pytest.mark.usefixtures("round_speeds")
+def test_the_answer_stands_in_weight_on_a_terminal_only():
+    document = build.document(answer([offer(1.0)]))
+    assert "\x1b[1mAbout " in write(document, width=200, color=True, one_screen=True)
+    assert "\x1b" not in text.write(document, width=200, color=False, one_screen=True)
