@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class AuditResult(Result):
     """The verdict on a claim and the checks behind it."""
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gpucost.render.document import Document
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class EstimateResult(OptionsResult):
     """Ranked options of a training run, with their bills."""
 

@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class FitResult(Result):
     """A verdict on memory: the footprint by component, the layout, and the changes that were tried."""
 
@@ -43,7 +43,7 @@ class FitResult(Result):
         return next((row for row in self.payload["changes"] if row["helps"]), None)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ServingFitResult(Result):
     """Which accelerators serve a model within the targets: the fewest, the cheapest, and why others do not."""
 

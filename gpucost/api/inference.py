@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gpucost.render.document import Document
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class InferenceResult(OptionsResult):
     """Ranked options of a deployment, with latency, cost per token and bills."""
 

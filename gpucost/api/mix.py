@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _LIMITS = ("budget_usd", "max_owned_gpus", "max_on_demand", "spot_share", "own", "life_months", "gap", "time_limit_s")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class MixResult(Result):
     """What to own, reserve and rent, and when."""
 

@@ -32,7 +32,7 @@ _HISTORY = """
     ORDER BY month"""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ReportResult(Result):
     """The answers of a scenario, or a saved answer, ready to be written in any medium."""
 

@@ -15,12 +15,23 @@ if TYPE_CHECKING:
     from gpucost.render.document import Chart, Document
 
 
+_LONGEST_REPR = 160
+_LONGEST_CELL = 40  # of a column that stands first in a frame
+
+
 def flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """Return rows without what is nested in them."""
     return [{key: value for key, value in row.items() if not isinstance(value, (dict, list))} for row in rows]
 
 
-@dataclass(frozen=True, slots=True)
+def _is_long(name: str, values: Sequence[Any]) -> bool:
+    """Tell whether a column of a frame is nested, or holds lists or long texts."""
+    return "." in name or any(
+        isinstance(value, (list, dict)) or (isinstance(value, str) and len(value) > _LONGEST_CELL) for value in values
+    )
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Result:
     """An answer: its payload and the ways to render it."""
 
@@ -44,10 +55,11 @@ class Result:
         return dumps(self.payload)
 
     def to_frame(self) -> "pandas.DataFrame":
-        """Return the main list as a data frame, one row per entry."""
+        """Return the main list as a data frame, one row per entry; plain columns first, nested and long ones last."""
         import pandas
 
-        return pandas.json_normalize(list(self.payload[self.rows_key]))
+        frame = pandas.json_normalize(list(self.payload[self.rows_key]))
+        return frame[sorted(frame.columns, key=lambda name: _is_long(str(name), frame[name].tolist()))]
 
     def document(self) -> "Document":
         """Return the medium-neutral document that every writer walks."""
@@ -82,8 +94,9 @@ class Result:
         if fields:
             from gpucost.render.rows import render_rows
 
-            names = [name.strip() for name in fields.split(",")]
-            return render_rows(self._rows(), columns=names, format_=format_, fields=fields, envelope={})
+            rows = self._rows()  # --fields may name their keys alone
+            names = [] if rows else [name.strip() for name in fields.split(",")]
+            return render_rows(rows, columns=names, format_=format_, fields=fields, envelope={})
         if format_ == "md" and explain:
             from gpucost.render.markdown import write
 
@@ -149,11 +162,16 @@ class Result:
 
         return fragment(self.document())
 
+    def __repr__(self) -> str:
+        """Return one line: what it is and the answer."""
+        line = f"<{type(self).__name__}: {self.headline()}>"
+        return line if len(line) <= _LONGEST_REPR else f"{line[:_LONGEST_REPR]}…>"
+
     def __str__(self) -> str:
         return self.to_text()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class OptionsResult(Result):
     """An answer that ranks options, each with its bill."""
 

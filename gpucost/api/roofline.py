@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 OPERATIONS = ("matmul", "attention", "copy", "all_reduce")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class RooflineResult(Result):
     """An operation or a step under its roofs."""
 

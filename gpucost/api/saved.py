@@ -18,7 +18,7 @@ def reproduced(payload: Answered) -> Answered:
     return read
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Listed(Result):
     """Any payload as a result; `listed` is the key of its main list."""
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from gpucost.render.document import Document
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class TcoResult(Result):
     """Cash flows, present values, break-even and risk of owning against renting."""
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpucost.speed.workload import Layouts, Timings, Wanted
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class ThroughputResult(Result):
     """One layout, timed: its speed with a range, the parts of its step and what bounds each."""
 
