@@ -59,7 +59,8 @@ class Result:
         import pandas
 
         frame = pandas.json_normalize(list(self.payload[self.rows_key]))
-        return frame[sorted(frame.columns, key=lambda name: _is_long(str(name), frame[name].tolist()))]
+        values = frame.to_dict("list")
+        return frame[sorted(frame.columns, key=lambda name: _is_long(str(name), values[name]))]
 
     def document(self) -> "Document":
         """Return the medium-neutral document that every writer walks."""
