@@ -7,18 +7,14 @@ import sys
 
 import pytest
 
-from gpucost.catalog import open_catalog
+from tests.bench.records import bench_on_record
 
 
 @pytest.fixture(scope="module")
 def bench_file(tmp_path_factory):
     """What one machine on record measured, as its bench file."""
-    rows = [row for row in open_catalog().rows("bench_measurements") if row["machine"] == "h200"]
-    figures = [{"id": row["case"], **{k: v for k, v in row.items() if v is not None}} for row in rows]
     path = tmp_path_factory.mktemp("bench") / "node.json"
-    machine = {"device": "NVIDIA H200", "gpus": 1, "power_limit_w": 700.0}
-    text = {"schema_version": 1, "kind": "bench", "profile": "full", "started": "2026-11-22", "machine": machine}
-    path.write_text(json.dumps({**text, "software": {}, "figures": figures, "failed": [], "notes": []}))
+    path.write_text(bench_on_record())
     return path
 
 

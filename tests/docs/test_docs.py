@@ -6,12 +6,14 @@ import re
 import runpy
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from gpucost.catalog import open_catalog
+from tests.bench.records import bench_on_record
 from tests.docs.blocks import Block, blocks_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -66,10 +68,27 @@ def test_a_shell_block_runs(block: Block, tmp_path: Path) -> None:
     check("\n".join(lines), tmp_path)
 
 
+RUN = (
+    "id,model,gpu,n_gpus,framework,precision,zero_stage,micro_batch,seq_len,measured_tokens_per_s_per_gpu\n"
+    "a,llama-3-8b,h200-sxm,8,torchtitan,bf16,3,1,8192,6000\n"
+)
+
+
 def check(script: str, folder: Path) -> None:
-    """Run a script as a reader would, in a folder with a demand curve."""
+    """Run a script as a reader would, in a folder with a demand curve, a bench, runs and a log, and a book beside."""
+    if re.search(r"^gpucost bench(?!.*--show)", script, re.MULTILINE) and not find_spec("torch"):
+        pytest.skip("PyTorch is not installed (extra: bench)")
+    for name in ("bench.json", "node.json"):
+        (folder / name).write_text(bench_on_record(), encoding="utf-8")
+    (folder / "train.log").write_text("step: 10  loss:  4.2  tps: 7,123  tflops: 412.4  mfu: 41.7%\n", encoding="utf-8")
+    (folder / "runs.csv").write_text(RUN, encoding="utf-8")
+    (folder / "book").mkdir(exist_ok=True)
     (folder / "demand.csv").write_text("month,gpus\n1,16\n2,32\n3,64\n4,64\n", encoding="utf-8")
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    environment = {
+        **os.environ,
+        "GPUCOST_BOOK": str(folder / "book"),
+        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
+    }
     command = ["bash", "-uo", "pipefail", "-c", script]
     run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
     expected = (0, 5) if "gpucost audit" in script else (0,)  # an impossible claim is what audit is shown with
