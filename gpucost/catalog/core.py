@@ -76,17 +76,25 @@ class Catalog(Shipped):
         super().__init__(root, as_of, known_as_of)
         self._layers = layers
         self._prices_ready = False
+        self._laid: list[Book] | None = None
 
     # --- rows and SQL
 
-    @cached_property
+    @property
     def books(self) -> "list[Book]":
         """Return the price books that lie over the shipped tables, the nearest last; reading them happens once."""
         if not self._layers:
             return []
+        if self._laid is not None:
+            return self._laid
         from gpucost.catalog.overlay import lay_over
 
-        return lay_over(self, self._layers)
+        # what has locks of its own is asked for first, so that no two threads wait for one another
+        _ = self.dated, self.as_of, self.exchange_rates, self.aliases
+        with self.store.lock:
+            if self._laid is None:
+                self._laid = lay_over(self, self._layers)
+            return self._laid
 
     @property
     def laid(self) -> Store:
@@ -246,8 +254,13 @@ class Catalog(Shipped):
 
     def prepare_prices(self) -> None:
         """Make the views `book_offers` and `prices_on(day, known_day)` over every price book."""
-        if self._prices_ready:
-            return
+        _ = self.books
+        with self.store.lock:
+            if not self._prices_ready:
+                self._make_price_views()
+                self._prices_ready = True
+
+    def _make_price_views(self) -> None:
         self.store.ensure("offers")
         discounted = False
         self.store.execute(asof.SHIPPED_OFFERS)
@@ -256,7 +269,6 @@ class Catalog(Shipped):
 
             discounted = price_views(self.store, self.books)
         self.store.execute(asof.prices_macro(discounted))
-        self._prices_ready = True
 
     def query_prices(self, sql: str) -> list[dict[str, Any]]:
         """Run the library's own query over `prices_on($on_day, $known_day)` with this catalog's days."""

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from gpucost.catalog.paths import Contents, parquet_file, read_contents
@@ -50,6 +51,7 @@ class Store:
 
     def __init__(self, root: Path) -> None:
         self.root = root
+        self.lock = RLock()  # whoever makes a table or a view holds it: threads may share a catalog
         # small tables: threads cost more than they bring
         self.connection: DuckDBPyConnection = engine().connect(":memory:", config={"threads": 1})
         self.connection.execute("SET enable_progress_bar = false")
@@ -69,8 +71,10 @@ class Store:
         for name in names:
             self._require(name)
             if name not in self._loaded:
-                self._create(name)
-                self._loaded.add(name)
+                with self.lock:
+                    if name not in self._loaded:
+                        self._create(name)
+                        self._loaded.add(name)
 
     def _require(self, name: str) -> None:
         if name not in TABLES:

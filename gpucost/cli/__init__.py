@@ -105,6 +105,7 @@ def cli(ctx: click.Context, debug: bool) -> None:
 def main() -> None:
     """Run the command line; a GpuCostError becomes one sentence on stderr and its exit code."""
     debug = "--debug" in sys.argv
+    _write_any_sign()
     gc.set_threshold(*COLLECT_AFTER)
     try:
         code = cli.main(standalone_mode=False, prog_name="gpucost")
@@ -139,6 +140,17 @@ def main() -> None:
             raise
         say(f"internal error: {type(error).__name__}: {error}. Run again with --debug and report it.")
         sys.exit(1)
+
+
+def _write_any_sign() -> None:
+    """Have every sign written: as UTF-8 into pipes and files, and on a terminal of fewer signs as an escape."""
+    for stream in (sys.stdout, sys.stderr):
+        encoding = (getattr(stream, "encoding", None) or "").lower().replace("-", "").replace("_", "")
+        if encoding != "utf8" and hasattr(stream, "reconfigure"):
+            if stream.isatty():
+                stream.reconfigure(errors="backslashreplace")
+            else:
+                stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
 def run() -> None:

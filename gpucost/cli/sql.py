@@ -53,7 +53,9 @@ def _text(query: str | None, file: str | None, question: str | None) -> str:
         from gpucost.gate import read_text
 
         return read_text(file)
-    return sys.stdin.read() if query == "-" else str(query)
+    from gpucost.limits import limit
+
+    return sys.stdin.read(int(limit("limit_text_characters"))) if query == "-" else str(query)
 
 
 def _question(name: str) -> str:
