@@ -35,13 +35,14 @@ def answer(
     catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], special: Mapping[str, Any], request: Mapping[str, Any]
 ) -> shape.Tco:
     """Compare owning with renting and return the payload."""
-    case = assemble(catalog, plan, flags, special)
+    return _payload(catalog, assemble(catalog, plan, flags, special), request)
+
+
+def _payload(catalog: "Catalog", case: Case, request: Mapping[str, Any]) -> shape.Tco:
     values = evaluate_months(case.values(), case.tables, case.months)
     sensitivity = analysis.tornado(case)
-    draws, seed = int(case.special.get("draws", DRAWS)), int(case.special.get("seed", SEED))
-    chance = analysis.monte_carlo(case, draws, seed) if draws else None
-    rate = scalar(values, "monthly_rate_fraction")
-    judged = analysis.investment(monthly(values, "saving_usd"), rate)
+    chance = _chance(case)
+    judged = analysis.investment(monthly(values, "saving_usd"), scalar(values, "monthly_rate_fraction"))
     listed = options(case, values)
     point = analysis.break_even(case)
     return {
@@ -62,11 +63,7 @@ def answer(
         "lines": lines(values),
         "cash_flows": cash_flows(values, parse_start(case, catalog.as_of)),
         "by_year": by_year(values),
-        "peak_cash_usd": {
-            "own": option_called("own", listed)["peak_month_usd"],
-            "rent": option_called("rent", listed)["peak_month_usd"],
-            "funding_until_payback": judged["peak_funding_usd"],
-        },
+        "peak_cash_usd": _peak_cash(listed, judged["peak_funding_usd"]),
         "tax": other_tax_view(case),
         "scope": scope(case, values),
         "sunk": sunk_views(case, values),
@@ -113,6 +110,16 @@ def conventions(case: Case) -> str:
         "Break-even months: the shortest comparison, with resale at its end, that owning wins; payback is later, when "
         "running savings alone have repaid the purchase."
     )
+
+
+def _chance(case: Case) -> shape.MonteCarlo | None:
+    draws, seed = int(case.special.get("draws", DRAWS)), int(case.special.get("seed", SEED))
+    return analysis.monte_carlo(case, draws, seed) if draws else None
+
+
+def _peak_cash(listed: list[shape.Option], funding_usd: float) -> shape.PeakCash:
+    own, rent = (option_called(name, listed)["peak_month_usd"] for name in ("own", "rent"))
+    return {"own": own, "rent": rent, "funding_until_payback": funding_usd}
 
 
 def levels(case: Case, values: Mapping[str, Any]) -> shape.Levels:

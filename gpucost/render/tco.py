@@ -140,18 +140,23 @@ def _breakeven(answer: Tco) -> list[Block]:
     return [Facts(facts), *([chart] if chart else [])]
 
 
+def _breakeven_points(own_usd_per_month: float, rent_usd_per_month: float) -> list[Row]:
+    """Return what a GPU costs a month on both sides, at each share of its hours that is used."""
+    shares = [step / _STEPS for step in range(_STEPS + 1)]
+    return [
+        {"side": side, "utilisation_fraction": share, "usd_per_gpu_month": paid}
+        for share in shares
+        for side, paid in (("own", own_usd_per_month), ("rent", rent_usd_per_month * share))
+    ]
+
+
 def _breakeven_chart(answer: Tco) -> Chart | None:
     """Draw what a GPU costs a month against utilisation: owned level, rented in proportion, with two sliders."""
     owned = answer["levelised_usd_per_gpu_hour_owned"]
     rent = next((row["value"] for row in answer["assumptions"] if row["name"] == "rent_usd_per_gpu_hour"), None)
     if owned is None or not isinstance(rent, (int, float)):
         return None
-    level, data = owned * HOURS_PER_MONTH, []
-    for step in range(_STEPS + 1):
-        share = step / _STEPS
-        data.append({"side": "own", "utilisation_fraction": share, "usd_per_gpu_month": level})
-        paid = rent * HOURS_PER_MONTH * share
-        data.append({"side": "rent", "utilisation_fraction": share, "usd_per_gpu_month": paid})
+    level = owned * HOURS_PER_MONTH
     words = (
         f"Owning costs {with_unit(format_value(level, 'USD'), 'USD')} per GPU and month whatever the use; renting at "
         f"{format_named('usd_per_gpu_hour', rent)} rises with it. The lines cross at break-even."
@@ -160,7 +165,7 @@ def _breakeven_chart(answer: Tco) -> Chart | None:
         "line",
         "Owning against renting by utilisation",
         words,
-        data,
+        _breakeven_points(level, rent * HOURS_PER_MONTH),
         Axis("utilisation_fraction", "allocated share of the owned hours"),
         Axis("usd_per_gpu_month", "cost of a GPU per month", "USD"),
         series="side",

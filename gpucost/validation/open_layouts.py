@@ -33,13 +33,16 @@ def searched(
     accelerator: Accelerator,
     system: System,
     default: Layout,
+    notes: list[str],
     *,
     sequence_tokens: float,
     method: str,
     software: str,
     software_year: float,
-) -> Layout | None:
-    """Return a good layout that agrees with the row, or None where none fits."""
+) -> Layout:
+    """Return a good layout that agrees with a row that leaves it open, else the default; a note says which."""
+    if not is_open(row, software):
+        return default
     batch = wording.count(row.get("global_batch")) or default_batch(architecture, sequence_tokens, method)
     job = search.make_job(
         architecture, sequence_tokens=sequence_tokens, global_batch=batch, precision=default.precision, method=method,
@@ -55,7 +58,9 @@ def searched(
     if recompute := wording.recompute(row.get("activation_recompute")):
         found = found.take(found.layout.recompute == RECOMPUTES.index(recompute))
     if not len(found.key):
-        return None
+        notes.append("no layout fits: data parallelism assumed")
+        return default
+    notes.append("layout searched")
     speed = found.tokens_per_s_per_gpu
     good = np.flatnonzero(speed >= GOOD_SHARE * np.max(speed))
     ranked = good[np.argsort(speed[good], kind="stable")]

@@ -84,6 +84,15 @@ def read_spread(
     return spread
 
 
+def read_load(row: Row, engine: str, words: str) -> tuple[float | None, float | None, str]:
+    """Return the requests at once, the requests per second, and which of the two (or neither) bounds the run."""
+    batch, rate = wording.number(row.get("batch_or_concurrency")), wording.number(row.get("request_rate"))
+    batch = batch if batch is not None and batch > 0 else None
+    kind = serving_wording.scenario(row.get("scenario"), batch, rate, words)
+    # a submission's server scenario is the highest rate that still meets its latency
+    return batch, rate, "saturated" if kind == "rated" and engine == "tuned" else kind
+
+
 def read_row(row: Row, facts: Facts) -> ServingRow:
     """Read one row; raise UsageError with the reason where it cannot be computed."""
     notes: list[str] = []
@@ -91,29 +100,16 @@ def read_row(row: Row, facts: Facts) -> ServingRow:
     accelerator = training_rows.find_accelerator(str(row.get("gpu") or ""), facts, notes)
     architecture = find_architecture(row, facts, notes)
     engine = read_engine(row, accelerator, notes)
-    batch, rate = wording.number(row.get("batch_or_concurrency")), wording.number(row.get("request_rate"))
-    batch = batch if batch is not None and batch > 0 else None
-    kind = serving_wording.scenario(row.get("scenario"), batch, rate, words)
-    if kind == "rated" and engine == "tuned":
-        kind = "saturated"  # a submission's server scenario is the highest rate that still meets its latency
+    batch, rate, kind = read_load(row, engine, words)
     stated_lengths = wording.number(row.get("isl")), wording.number(row.get("osl"))
     prompt, output, stated = serving_wording.lengths(*stated_lengths, kind, words)
     if not stated:
         notes.append(f"lengths assumed: {prompt:g} in, {output:g} out")
     form = weight_format(row, engine, accelerator, notes)
     spread = read_spread(row, architecture, accelerator, form, batch is not None, notes)
-    deployment = Deployment(
-        architecture,
-        accelerator,
-        system_of(facts, accelerator, spread),
-        engine,
-        form,
-        serving_wording.cache_format(row.get("kv_precision")),
-        spread.tensor,
-        spread.data,
-        spread.pipeline,
-        spread.expert,
-    )
+    system, cache = system_of(facts, accelerator, spread), serving_wording.cache_format(row.get("kv_precision"))
+    split = (spread.tensor, spread.data, spread.pipeline, spread.expert)
+    deployment = Deployment(architecture, accelerator, system, engine, form, cache, *split)
     return ServingRow(
         id=str(row.get("id") or ""),
         source=str(row.get("source_name") or ""),

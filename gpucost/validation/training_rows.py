@@ -16,7 +16,7 @@ from gpucost.physics.software import decimal_year, software_class
 from gpucost.physics.transformer import stack, total_parameters
 from gpucost.types import Accelerator, Architecture, Layout, System
 from gpucost.validation import wording
-from gpucost.validation.open_layouts import is_open, searched
+from gpucost.validation.open_layouts import searched
 
 Row = Mapping[str, Any]
 
@@ -60,33 +60,38 @@ class TrainingRow:
     notes: tuple[str, ...] = field(default=())
 
 
-def read_row(row: Row, facts: Facts) -> TrainingRow:
-    """Read one row; raise UsageError with the reason where it cannot be computed."""
-    notes: list[str] = []
+def adapter_share(row: Row) -> float:
+    """Return the share of the layers' matrices that carry adapters: all of them, or those of attention alone."""
+    targets = str(row.get("lora_targets") or "").lower()
+    return 1.0 if any(word in targets for word in ("all", "mlp", "gate")) else 0.35
+
+
+def read_software(row: Row, accelerator: Accelerator, precision: str, gpus: int) -> tuple[str, bool]:
+    """Return the class of a row's software and whether the row names it; where it names none, the likely one."""
     framework = str(row.get("framework") or "")
     framework = "" if framework == "nan" else framework
     software = software_class(framework, wording.flag(row.get("compiled")))
-    named = software != "unknown"
+    likely = software if framework.strip() else likely_software(accelerator, precision, gpus)
+    return likely, software != "unknown"
+
+
+def read_row(row: Row, facts: Facts) -> TrainingRow:
+    """Read one row; raise UsageError with the reason where it cannot be computed."""
+    notes: list[str] = []
     accelerator = find_accelerator(str(row.get("gpu") or ""), facts, notes)
     architecture = find_architecture(row, facts, notes)
     sequence = wording.positive(row.get("seq_len")) or default_sequence(architecture, notes)
     gpus = wording.count(row.get("n_gpus")) or degrees_product(row, notes) or default_gpus(architecture, notes)
     system = find_system(row, accelerator, facts)
-    year = decimal_year(row.get("as_of"), accelerator.year + 1.5)
+    year, flash = decimal_year(row.get("as_of"), accelerator.year + 1.5), wording.flag(row.get("flash_attention"))
     method = wording.method(row.get("task"), row.get("base_precision"))
     precision = supported(wording.precision(row.get("precision")), accelerator, notes)
-    flash = wording.flag(row.get("flash_attention"))
-    if not framework.strip():
-        software = likely_software(accelerator, precision, gpus)
+    software, named = read_software(row, accelerator, precision, gpus)
     layout = replace(read_layout(row, architecture, gpus, sequence, software, notes), precision=precision)
-    if is_open(row, software):
-        good = searched(
-            row, architecture, accelerator, system, layout, sequence_tokens=sequence, method=method, software=software,
-            software_year=year,
-        )  # fmt: skip
-        notes.append("layout searched" if good else "no layout fits: data parallelism assumed")
-        layout = good or layout
-    targets = str(row.get("lora_targets") or "").lower()
+    layout = searched(
+        row, architecture, accelerator, system, layout, notes, sequence_tokens=sequence, method=method,
+        software=software, software_year=year,
+    )  # fmt: skip
     return TrainingRow(
         id=str(row.get("id") or ""),
         source=str(row.get("source_name") or ""),
@@ -101,7 +106,7 @@ def read_row(row: Row, facts: Facts) -> TrainingRow:
         software_named=named,
         software_year=year,
         adapter_rank=wording.positive(row.get("lora_rank")) or 16.0,
-        adapter_share=1.0 if "all" in targets or "mlp" in targets or "gate" in targets else 0.35,
+        adapter_share=adapter_share(row),
         state_bytes=wording.positive(row.get("state_bytes_per_param")) or 16.0,
         loss_chunk_tokens=wording.positive(row.get("loss_chunk_tokens")) or 0.0,
         stated_layout=all(wording.count(row.get(name)) for name in ("tp", "pp")),

@@ -168,6 +168,28 @@ def memory_kind(accelerator: Accelerator) -> str:
     return "hbm" if name.startswith("hbm") or not name else "lpddr" if name.startswith("lp") else "gddr"
 
 
+def _column(numbers: Sequence[float]) -> Floats:
+    return np.array(numbers, dtype=np.float64)
+
+
+def _codes(names: Sequence[str], table: tuple[str, ...]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+    return np.array([table.index(name) for name in names], dtype=np.int64)
+
+
+def _chip(deployments: Sequence[Deployment], matrix_tflops: list[float], link_gb_per_s: list[float]) -> Chip:
+    """Return what the chips can do, a row per deployment."""
+    chips, halves = [d.accelerator for d in deployments], [half_tflops(d.accelerator, d.engine) for d in deployments]
+    return Chip(
+        hbm_gb_per_s=_column([chip.hbm_gb_per_s for chip in chips]),
+        half_tflops=_column(halves),
+        matrix_tflops=_column(matrix_tflops),
+        fp32_tflops=_column([chip.fp32_tflops or half / 8 for chip, half in zip(chips, halves, strict=True)]),
+        memory_gb=_column([chip.memory_gib * GIB / GB for chip in chips]),
+        link_gb_per_s=_column(link_gb_per_s),
+        host_gb_per_s=_column([chip.pcie_gb_per_s or PCIE_DEFAULT_GB_PER_S for chip in chips]),
+    )
+
+
 def build(
     deployments: Sequence[Deployment], values: Mapping[str, float], options: Options | None = None
 ) -> tuple[Case, Software]:
@@ -175,36 +197,19 @@ def build(
     peaks = [matrix_peak(d.accelerator, d.engine, format_of(d.format)) for d in deployments]
     links = [link(d.accelerator, d.system, d.tensor * d.data) for d in deployments]
     sizes = np.array([value_bytes(d) for d in deployments], dtype=np.float64).reshape(len(deployments), 4)
-
-    def column(numbers: Sequence[float]) -> Floats:
-        return np.array(numbers, dtype=np.float64)
-
-    def codes(names: Sequence[str], table: tuple[str, ...]) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
-        return np.array([table.index(name) for name in names], dtype=np.int64)
-
     software = Software(
-        engine=codes([d.engine for d in deployments], ENGINE_NAMES),
+        engine=_codes([d.engine for d in deployments], ENGINE_NAMES),
         family=np.array([family_code(d.accelerator.family) for d in deployments], dtype=np.int64),
-        memory=codes([memory_kind(d.accelerator) for d in deployments], MEMORIES),
-        link=codes([kind for _, kind in links], LINKS),
-        format=codes([kernels for _, kernels in peaks], FORMAT_CLASSES),
+        memory=_codes([memory_kind(d.accelerator) for d in deployments], MEMORIES),
+        link=_codes([kind for _, kind in links], LINKS),
+        format=_codes([kernels for _, kernels in peaks], FORMAT_CLASSES),
     )
-    chip = Chip(
-        hbm_gb_per_s=column([d.accelerator.hbm_gb_per_s for d in deployments]),
-        half_tflops=column([half_tflops(d.accelerator, d.engine) for d in deployments]),
-        matrix_tflops=column([peak for peak, _ in peaks]),
-        fp32_tflops=column(
-            [d.accelerator.fp32_tflops or half_tflops(d.accelerator, d.engine) / 8 for d in deployments]
-        ),
-        memory_gb=column([d.accelerator.memory_gib * GIB / GB for d in deployments]),
-        link_gb_per_s=column([rate for rate, _ in links]),
-        host_gb_per_s=column([d.accelerator.pcie_gb_per_s or PCIE_DEFAULT_GB_PER_S for d in deployments]),
-    )
+    chip = _chip(deployments, [tflops for tflops, _ in peaks], [rate for rate, _ in links])
     placement = Placement(
-        tensor=column([d.tensor for d in deployments]),
-        data=column([d.data for d in deployments]),
-        pipeline=column([d.pipeline for d in deployments]),
-        expert=column([d.expert for d in deployments]),
+        tensor=_column([d.tensor for d in deployments]),
+        data=_column([d.data for d in deployments]),
+        pipeline=_column([d.pipeline for d in deployments]),
+        expert=_column([d.expert for d in deployments]),
     )
     unique = {d.architecture.name: d.architecture for d in deployments}
     order = {name: index for index, name in enumerate(unique)}

@@ -8,6 +8,7 @@ measurements falls back to its group.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -189,29 +190,35 @@ def family_code(family: str) -> int:
     return FAMILIES.index(family) if family in FAMILIES else len(FAMILIES) - 1
 
 
-def resolve(values: Mapping[str, float], software: Software) -> Rates:
-    """Look the parameters up for each case by engine, family, memory, link and weight format."""
+def _looked_up(values: Mapping[str, float], prefix: str, names: tuple[str, ...], codes: Integers) -> Floats:
+    """Return the parameter `prefix.name` of each code's name, 1 where there is none."""
+    found: Floats = np.array([values.get(f"{prefix}.{name}", 1.0) for name in names])[codes]
+    return found
 
-    def by(prefix: str, names: tuple[str, ...], codes: Integers) -> Floats:
-        found: Floats = np.array([values.get(f"{prefix}.{name}", 1.0) for name in names])[codes]
-        return found
 
-    def engine(prefix: str) -> Floats:
-        return by(prefix, ENGINE_NAMES, software.engine)
+def _stream(values: Mapping[str, float], s: Software, local: Flags) -> Floats:
+    """Return the fraction of the memory bandwidth at which 16-bit weights stream, before its ceiling."""
+    family = _looked_up(values, "weights_ratio", FAMILIES, s.family)
+    stream = values["weights_fraction"] * family * _looked_up(values, "memory_ratio", MEMORIES, s.memory)
+    return stream * np.where(local & (s.memory == MEMORIES.index("hbm")), values["local_hbm_ratio"], 1.0)
 
-    s = software
-    group = np.array([GROUPS.index(ENGINES[name]) for name in ENGINE_NAMES])[s.engine]
-    local, modern = group == GROUPS.index("local"), group == GROUPS.index("modern")
-    hbm = s.memory == MEMORIES.index("hbm")
-    stream = (
-        values["weights_fraction"] * by("weights_ratio", FAMILIES, s.family) * by("memory_ratio", MEMORIES, s.memory)
-    )
-    stream = stream * np.where(local & hbm, values["local_hbm_ratio"], 1.0)
-    quantised = stream * by("format_ratio", FORMAT_CLASSES, s.format)
-    matrix = values["matrix_fraction"] * by("matrix_ratio", FAMILIES, s.family)
+
+def _narrow(values: Mapping[str, float], s: Software) -> Floats:
+    """Return what 8-bit and 4-bit matrix work reaches of its own peak, relative to 16-bit work of its peak."""
     eight = np.isin(s.format, [FORMAT_CLASSES.index("eight"), FORMAT_CLASSES.index("mxfp4")])
     four = s.format == FORMAT_CLASSES.index("nvfp4")
-    narrow = np.where(four, values["matrix_four_ratio"], np.where(eight, values["matrix_eight_ratio"], 1.0))
+    return np.where(four, values["matrix_four_ratio"], np.where(eight, values["matrix_eight_ratio"], 1.0))
+
+
+def resolve(values: Mapping[str, float], software: Software) -> Rates:
+    """Look the parameters up for each case by engine, family, memory, link and weight format."""
+    s, by = software, partial(_looked_up, values)
+    engine = partial(by, names=ENGINE_NAMES, codes=s.engine)
+    group = np.array([GROUPS.index(ENGINES[name]) for name in ENGINE_NAMES])[s.engine]
+    local, modern = group == GROUPS.index("local"), group == GROUPS.index("modern")
+    stream = _stream(values, s, local)
+    quantised = stream * by("format_ratio", FORMAT_CLASSES, s.format)
+    matrix, narrow = values["matrix_fraction"] * by("matrix_ratio", FAMILIES, s.family), _narrow(values, s)
     sglang = s.engine == ENGINE_NAMES.index("sglang")
     widened = np.isin(s.format, [FORMAT_CLASSES.index("mxfp4_emulated"), FORMAT_CLASSES.index("int4")])
     unsplit, launched = among(s.engine, "plain", "eager", "transformers"), among(s.engine, "eager", "transformers")

@@ -136,30 +136,26 @@ def memory_recipe(
     whole = style.endswith("autocast") if fp32_weights is None else fp32_weights
     kept = optimizer_bytes(optimizer, fp32_weights=whole, state_bytes_per_parameter=state_bytes_per_parameter)
     sequence = np.atleast_1d(np.asarray(sequence_tokens, dtype=np.float64))
-    values: Mapping[str, ArrayLike] = {
-        "method": code_of(method, METHODS, "method"),
-        "style": code_of(style, STYLES, "style"),
-        "weight_bytes": kept.weight_bytes,
-        "gradient_bytes": kept.gradient_bytes,
-        "state_bytes": kept.state_bytes,
-        "step_bytes": kept.step_bytes if step_bytes is None else step_bytes,
-        "cast_bytes": 2.0 if kept.weight_bytes == 4 else 0.0,
-        "frozen_bytes": FROZEN_BYTES.get(method, 2.0) if frozen_bytes is None else frozen_bytes,
-        "adapter_rank": adapter_rank,
-        "adapter_share": adapter_share,
-        "adapter_bytes": adapter_bytes,
-        "loss_chunk_tokens": loss_chunk_tokens,
-        "loss_chunk_kept": loss_chunk_kept,
-        "vocabulary_split": vocabulary_split,
-        "dropout": dropout,
-        "gradient_views": gradient_views,
-        "offload_states": offload in ("states", "all"),
-        "offload_weights": offload == "all",
-    }
-    kinds: Mapping[str, type] = {
-        **dict.fromkeys(("method", "style"), np.int64),
-        **dict.fromkeys(FLAGS, np.bool_),
-    }
+    return _columns(
+        sequence,
+        method=code_of(method, METHODS, "method"),
+        style=code_of(style, STYLES, "style"),
+        weight_bytes=kept.weight_bytes,
+        gradient_bytes=kept.gradient_bytes,
+        state_bytes=kept.state_bytes,
+        step_bytes=kept.step_bytes if step_bytes is None else step_bytes,
+        cast_bytes=2.0 if kept.weight_bytes == 4 else 0.0,
+        frozen_bytes=FROZEN_BYTES.get(method, 2.0) if frozen_bytes is None else frozen_bytes,
+        adapter_rank=adapter_rank, adapter_share=adapter_share, adapter_bytes=adapter_bytes,
+        loss_chunk_tokens=loss_chunk_tokens, loss_chunk_kept=loss_chunk_kept, vocabulary_split=vocabulary_split,
+        dropout=dropout, gradient_views=gradient_views,
+        offload_states=offload in ("states", "all"), offload_weights=offload == "all",
+    )  # fmt: skip
+
+
+def _columns(sequence: Floats, **values: ArrayLike) -> MemoryRecipe:
+    """Spread each value over the length of the sequences, in the kind of its column."""
+    kinds: Mapping[str, type] = {**dict.fromkeys(("method", "style"), np.int64), **dict.fromkeys(FLAGS, np.bool_)}
     columns: dict[str, Any] = {
         name: np.broadcast_to(np.asarray(value, dtype=kinds.get(name, np.float64)), sequence.shape)
         for name, value in values.items()

@@ -46,37 +46,38 @@ def _model(book: Book, sheet: Sheet, model: LiveModel, values: Mapping[str, Any]
     length = DAYS_PER_YEAR / MONTHS_PER_YEAR
     so_far = 0.0
     for month in range(1, math.ceil(days / length) + _SPARE_MONTHS + 1):
-        at = sheet.next_row
         share = max(0.0, min(days, month * length) - (month - 1) * length) / days
         so_far += share * cost * ratio
-        a, c, d, e = (address(at, column) for column in (0, 2, 3, 4))
-        total = f"{e}+{address(at - 1, 6)}" if month > 1 else e
+        a, c, d, e = (address(sheet.next_row, column) for column in (0, 2, 3, 4))
+        part = f"MAX(0,MIN({names['days']},{a}*{per_month})-({a}-1)*{per_month})/{names['days']}"
+        total = f"{e}+{address(sheet.next_row - 1, 6)}" if month > 1 else e
         sheet.row(
             month,
             _month_after(as_of, month - 1),
-            Cell(
-                Formula(f"MAX(0,MIN({names['days']},{a}*{per_month})-({a}-1)*{per_month})/{names['days']}", share),
-                "plain",
-                "fraction of one",
-            ),
+            Cell(Formula(part, share), "plain", "fraction of one"),
             Cell(Formula(f"{c}*{names['cost_usd']}", share * cost), "plain", "USD"),
             Cell(Formula(f"{d}*{p80}", share * cost * ratio), "plain", "USD"),
             Cell(Formula(f"{e}-{d}", share * cost * (ratio - 1)), "plain", "USD"),
             Cell(Formula(total, so_far), "plain", "USD"),
         )
     last = sheet.next_row - 1
-    sums = [
-        Cell(Formula(f"SUM({address(first, column)}:{address(last, column)})", value), "answer", "USD")
-        for column, value in ((3, cost), (4, cost * ratio), (5, cost * (ratio - 1)))
-    ]
-    total_row = sheet.row(
-        Cell("total", "answer"),
-        None,
-        Cell(Formula(f"SUM({address(first, 2)}:{address(last, 2)})", 1.0), "answer", "fraction of one"),
-        *sums,
-    )
+    total_row = sheet.row(Cell("total", "answer"), None, *_sums(first, last, cost, ratio))
     book.define(model.cell_name("budget_share"), NAME, total_row, 2)
     return first, last
+
+
+def _sums(first: int, last: int, cost_usd: float, ratio: float) -> list[Cell]:
+    """Return the cells of the total: shares, P50, P80 and the contingency between them."""
+    totals = (
+        (1.0, "fraction of one"),
+        (cost_usd, "USD"),
+        (cost_usd * ratio, "USD"),
+        (cost_usd * (ratio - 1), "USD"),
+    )
+    return [
+        Cell(Formula(f"SUM({address(first, column)}:{address(last, column)})", value), "answer", unit)
+        for column, (value, unit) in enumerate(totals, 2)
+    ]
 
 
 def _settings(book: Book, sheet: Sheet, model: LiveModel, ratio: float) -> tuple[str, str]:

@@ -9,6 +9,7 @@ from gpucost.render.workbook.live import LiveModel
 
 COVER, SUMMARY, CHECKS = "Cover", "Summary", "Checks"
 _TOLERANCE = "check_tolerance"
+_DELIVERED = 'IF(inputs_changed>0,"The sentences above are as delivered; the figures below follow the inputs.","")'
 
 _HOW = (
     "Change only cells with blue figures on pale yellow (sheet Inputs). Everything that can be live follows at once.",
@@ -70,37 +71,22 @@ def write_summary(
         sheet.row(Cell(title, "heading"))
         sheet.paragraph(lead, 5, 100)
     if leads:
-        sheet.row(
-            Cell(
-                Formula(
-                    'IF(inputs_changed>0,"The sentences above are as delivered; the figures below follow the '
-                    'inputs.","")',
-                    "",
-                ),
-                "note",
-            )
-        )
+        sheet.row(Cell(Formula(_DELIVERED, ""), "note"))
     for model in models:
         sheet.skip()
         sheet.row(Cell(model.title, "heading"))
         sheet.heading("answer", "now", "unit", "as delivered", "change", "what it is")
-        for name in model.shown:
-            if not any(line.name == name for line in model.scalars):
-                continue
+        for name in _shown(model):
             line = model.line(name)
             value = solved(line.text.replace("internal_rate", "IRR"), values[model.key][name])[1]
-            row = sheet.next_row
-            now, then = address(row, 1), address(row, 3)
+            now, then = address(sheet.next_row, 1), address(sheet.next_row, 3)
+            change = f'IF(ISNUMBER({now}),IF({then}=0,0,ROUND({now}/{then}-1,9)),"")'
             sheet.row(
                 name,
                 Cell(Formula(model.cell_name(name), value), "answer", line.measure),
                 Cell(line.measure, "unit"),
                 Cell(value, "shade", line.measure),
-                Cell(
-                    Formula(f'IF(ISNUMBER({now}),IF({then}=0,0,ROUND({now}/{then}-1,9)),"")', 0.0),
-                    "plain",
-                    "fraction of one",
-                ),
+                Cell(Formula(change, 0.0), "plain", "fraction of one"),
                 Cell(line.description, "unit"),
             )
 

@@ -18,6 +18,8 @@ NAME, CASES, FLOWS = "Sensitivity", "Cases", "Case flows"
 _SHOWN, _SHOWN_MONTHLY = 10, 6  # inputs that move the answer most; monthly lines are many cells a case
 _FIRST_CASE = 3  # column of the base case on the Cases sheet
 _FIRST_MONTH = 2
+_HEADINGS = ("input", "unit", "low", "high", *(f"answer at {at}" for at in ("low", "base", "high")),
+             "low − base", "high − base")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,17 +184,7 @@ def write(book: Book, sheet: Sheet, blocks: list[Cases]) -> dict[str, tuple[int,
         line = block.model.line(block.model.answer)
         sheet.skip()
         sheet.row(Cell(f"{block.model.title}: {line.name} ({line.measure})", "heading"))
-        sheet.heading(
-            "input",
-            "unit",
-            "low",
-            "high",
-            "answer at low",
-            "answer at base",
-            "answer at high",
-            "low − base",
-            "high − base",
-        )
+        sheet.heading(*_HEADINGS)
         first = sheet.next_row
         for number, span in enumerate(block.spans):
             row = sheet.next_row
