@@ -152,6 +152,8 @@ TCO = (
     A("months", whole(1, 1200), "The same in months.", example=48),
     RENT,
     PROVIDER._replace(help="Take the rental price of this provider from the catalog."),
+    A("quote", k.QUOTES, "A quote, such as acme=2.46/h, 12 months, take-or-pay, or a .csv or .xlsx of quotes.",
+      example={"acme": "2.46/h, 12 months, take-or-pay"}),
     REGION._replace(help="The provider's region."),
     OPTION._replace(help="The provider's purchase option: on_demand, reserved, spot …"),
     A("rent_path", one_of("flat", "decline", "observed_v", "curve"), "How the rental price moves.", usual="flat",

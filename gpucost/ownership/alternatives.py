@@ -137,6 +137,7 @@ def _planned(case: Case, entry: dict[str, Any]) -> Option:
     if abs(sum(shares) - 1) > 1e-9:
         raise UsageError(f"rent option {name!r}: the shares of its parts add up to {sum(shares):g}, not to 1.")
     done: dict[str, Any] = {}
+    checked: dict[str, Any] = {}
     exposure = 0.0
     for part, share in zip(parts, shares, strict=True):
         changes = {**entry, **{key: value for key, value in part.items() if key != "share"}}
@@ -148,7 +149,7 @@ def _planned(case: Case, entry: dict[str, Any]) -> Option:
         exposure += share * _exposure(values)
         flows = share * monthly(values, "rent_total_usd")
         done = {**values, "rent_total_usd": flows[None, :] + (done["rent_total_usd"] if done else 0.0)}
-    terms = " + ".join(f"{share:.0%}" for share in shares) if len(shares) > 1 else _words(done)
+    terms = " + ".join(f"{share:.0%}" for share in shares) if len(shares) > 1 else _words({**case.values(), **checked})
     return _summary(name, done, "rent_total_usd", exposure, terms)
 
 

@@ -57,6 +57,7 @@ def _payload(catalog: "Catalog", case: Case, request: Mapping[str, Any]) -> shap
         "discounted_payback_months": judged["discounted_payback_months"],
         **levels(case, values),
         "breakeven": point,
+        "by_utilisation": analysis.by_utilisation(case, point["utilisation_fraction"]),
         "probability_buy_wins_fraction": chance["probability_buy_wins_fraction"] if chance else None,
         "monte_carlo": chance,
         "options": listed,

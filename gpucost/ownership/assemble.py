@@ -23,6 +23,7 @@ from gpucost.ownership.plan import (
     special_inputs,
     unknown_input,
 )
+from gpucost.ownership.quotes import read_quotes
 from gpucost.types import Accelerator
 
 if TYPE_CHECKING:
@@ -122,7 +123,8 @@ def assemble(catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], speci
         for name, entry in defaults.items()
     }
     case = Case(assumptions, {}, registry, accelerator, warnings, special=dict(special))
-    case.scenarios, case.rent_options = plan.scenarios, plan.rent_options
+    case.scenarios = plan.scenarios
+    case.rent_options = [*plan.rent_options, *read_quotes(case.special.pop("quote", None) or {}, plan.folder)]
     _exchange_rate(catalog, case)
     _derive(case, given)
     case.tables = _tables(case, plan.folder)

@@ -38,7 +38,7 @@ SPECIAL = (
     "electricity_region", "grid_region", "currency", "usd_per_unit", "usd_per_unit_on", "currency_curve",
     "rent_residual_correlation", "draws", "seed", "start_on", "model", "tokens", "runs_per_year",
     "tokens_per_month", "prompt_tokens", "output_tokens", "utilisation", "supply", "own", "budget_usd",
-    "max_owned_gpus",
+    "max_owned_gpus", "quote",
 )  # fmt: skip
 MUST_COST = ("server_usd", "all_in_usd_per_gpu", "gpu_usd", "rent_usd_per_gpu_hour")  # nothing is free
 

@@ -187,6 +187,71 @@ def test_blends_and_terms_are_options_on_one_scope():
     assert worth["blend"] == pytest.approx(worth["mean"], rel=1e-12)
 
 
+@pytest.mark.parametrize("shared", [{}, {"parts": [{"share": 1.0}]}])
+def test_a_quote_with_a_term_is_an_option_whose_terms_are_named(shared):
+    quote = {"name": "acme", "rent_usd_per_gpu_hour": 2.46, "rent_term_months": 12, "rent_billing": "take_or_pay"}
+    (row,) = [row for row in compare(rent_options=[{**quote, **shared}])["options"] if row["name"] == "acme"]
+    assert row["terms"] == "take-or-pay, 12-month term"
+    assert row["contract_exposure_usd"] == pytest.approx(64 * 730 * 12 * 2.46)
+
+
+def test_quotes_are_read_from_one_line_a_csv_and_a_workbook(tmp_path):
+    from openpyxl import Workbook
+
+    table = [["name", "usd_per_gpu_hour", "term_months", "billing", "upfront_fraction"],
+             ["acme", 2.46, 12, "take-or-pay", "20%"], ["beta", 3.1, None, None, None]]  # fmt: skip
+    (tmp_path / "q.csv").write_text("\n".join(",".join(str(cell or "") for cell in row) for row in table))
+    book = Workbook()
+    for row in table:
+        book.active.append(row)
+    book.save(tmp_path / "q.xlsx")
+    written = {"acme": "$2.46/GPU-hour, 1 year, take-or-pay, 20% upfront", "beta": "3.1/h"}
+    found = [
+        compare(quote=quote)["npv_usd"] for quote in (written, [str(tmp_path / "q.csv")], str(tmp_path / "q.xlsx"))
+    ]
+    assert found[0]["acme"] != found[0]["beta"] != found[0]["rent"]
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("text", ["cheap", "2.46/h, forever", "2.46/h, 12 moons", "-1/h"])
+def test_a_quote_that_cannot_be_read_is_refused_by_name(text):
+    with pytest.raises(UsageError, match="acme"):
+        compare(quote={"acme": text})
+
+
+def test_waiting_for_the_cluster_is_no_victory_of_owning():
+    """Both sides rent until it arrives: that tie is no break-even."""
+    months = compare(lead_time_months=6, residual_fraction=0.1, rent_usd_per_gpu_hour=1.2)["breakeven"]["months"]
+    assert months is None or months > 6
+    assert compare(lead_time_months=6, rent_usd_per_gpu_hour=40.0)["breakeven"]["months"] > 6
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"tax_basis": "after", "tax_rate_fraction": 0.25}, {"rent_billing": "take_or_pay"},
+     {"lead_time_months": 5, "financing": "loan"}],
+)  # fmt: skip
+def test_the_curve_of_utilisation_passes_through_the_break_even_and_through_the_present_values(changes):
+    payload = compare(**changes)
+    rows = payload["by_utilisation"]
+    at = {(row["side"], row["utilisation_fraction"]): row for row in rows}
+    used = next(row["value"] for row in payload["assumptions"] if row["name"] == "utilisation_fraction")
+    for side, level in (("own", "levelised"), ("rent", "levelised_rent")):
+        owned = payload[f"{level}_usd_per_gpu_hour_owned"]
+        assert at[side, used]["usd_per_gpu_month"] == pytest.approx(owned * 730, rel=1e-9)
+    crossing = payload["breakeven"]["utilisation_fraction"]
+    if crossing is not None:
+        own, rent = (at[side, crossing]["usd_per_gpu_month"] for side in ("own", "rent"))
+        assert own == pytest.approx(rent, rel=1e-6)
+    if changes.get("rent_billing") == "take_or_pay":
+        assert len({round(row["usd_per_gpu_month"], 6) for row in rows if row["side"] == "rent"}) == 1
+    price = next(row["value"] for row in payload["assumptions"] if row["name"] == "rent_usd_per_gpu_hour")
+    dearer = compare(**changes, rent_usd_per_gpu_hour=price + 2.0)
+    for side, level in (("own", "levelised"), ("rent", "levelised_rent")):
+        moved = at[side, used]["usd_per_gpu_month"] + 2.0 * at[side, used]["more_per_rent_usd"]
+        assert moved == pytest.approx(dearer[f"{level}_usd_per_gpu_hour_owned"] * 730, rel=1e-9)
+
+
 def test_a_hosted_api_is_priced_for_the_same_tokens():
     payload = compare(tokens_per_s_per_gpu=2_000, api_usd_per_mtok=0.4, wacc_fraction=0.0)
     mtok = 64 * 730 * 48 * 0.7 * 0.9 * 2_000 * 3600 / 1e6
