@@ -137,9 +137,9 @@ def tco(
     years: str | float | None = None, months: str | int | None = None, rent: str | float | None = None,
     provider: str | None = None, quote: Mapping[str, str] | None = None, region: str | None = None,
     option: str | None = None, rent_path: str | None = None, rent_curve: str | None = None,
-    wacc: str | float | None = None, tax: str | float | None = None, financing: str | None = None,
-    lead_time: str | float | None = None, electricity_region: str | None = None, grid_region: str | None = None,
-    model: str | PathLike[str] | None = None, tokens: str | float | None = None,
+    wacc: str | float | None = None, tax: str | float | None = None, profile: str | None = None,
+    financing: str | None = None, lead_time: str | float | None = None, electricity_region: str | None = None,
+    grid_region: str | None = None, model: str | PathLike[str] | None = None, tokens: str | float | None = None,
     runs_per_year: str | float | None = None, tokens_per_month: str | float | None = None,
     prompt_tokens: str | float | None = None, output_tokens: str | float | None = None,
     api_price: str | float | None = None, currency: str | None = None, plan: str | Mapping[str, Any] | None = None,
@@ -163,6 +163,8 @@ def tco(
         rent_curve: CSV of rental prices: month, usd_per_gpu_hour.
         wacc: Cost of capital, effective, a year. Default: 10%.
         tax: Income tax; cash flows are then after tax.
+        profile: Where it stands and who runs it. One of desk, lab, colocation, own. Default: by the number and form of
+            the GPUs.
         financing: How the purchase is paid. One of cash, loan, lease. Default: cash.
         lead_time: Wait for delivery, such as 36w; bridged by rent.
         electricity_region: Tariff of a region in the energy table, such as us_texas.

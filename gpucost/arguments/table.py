@@ -162,6 +162,8 @@ TCO = (
     WACC,
     A("tax", share(), "Income tax; cash flows are then after tax.", field="tax_rate_fraction", old=("tax_rate",),
       example="25%"),
+    A("profile", one_of("desk", "lab", "colocation", "own"), "Where it stands and who runs it.",
+      usual="by the number and form of the GPUs", example="colocation"),
     A("financing", one_of("cash", "loan", "lease"), "How the purchase is paid.", usual="cash", example="loan"),
     LEAD,
     A("electricity_region", name("REGION", "electricity"), "Tariff of a region in the energy table, such as us_texas.",

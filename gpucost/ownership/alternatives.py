@@ -21,12 +21,27 @@ def options(case: Case, base: Mapping[str, Any]) -> list[Option]:
     rows = [_own(case, base), _rent(case, "rent", base, _base_terms(case))]
     for choice in case.choices:
         rows.append(_rent(case, choice.name, _evaluated(case, choice.changes()), _terms(choice)))
+        rows += _fallen_back(case, choice, base)
     for entry in case.rent_options:
         rows.append(_planned(case, dict(entry)))
     hosted = _hosted(case, base)
     if hosted:
         rows.append(hosted)
     return sorted(rows, key=lambda row: (row["name"].startswith("spot"), row["npv_usd"], row["name"]))
+
+
+def _fallen_back(case: Case, choice: RentChoice, base: Mapping[str, Any]) -> list[Option]:
+    """Let the last whole term end within the comparison, and rent as asked for the months after it."""
+    term, months = choice.term_months, case.months
+    if not term or term >= months or not months % term or base["rent_billing"] == "take_or_pay":
+        return []
+    ended = months // term * term
+    signed = _evaluated(case, {**choice.changes(), "months": float(ended)})
+    flows = monthly(signed, "rent_total_usd") + np.where(base["m"][0] > ended, monthly(base, "rent_total_usd"), 0.0)
+    words = f"{_words(choice.changes())}, then as asked from month {ended + 1}"
+    values = {**base, "fallen_back_usd": flows[None, :]}
+    row = _summary(f"{choice.name}_then_rent", values, "fallen_back_usd", _exposure(signed), words)
+    return [cast(Option, {**row, **{key: text for key, text in _terms(choice).items() if key != "terms"}})]
 
 
 def _evaluated(case: Case, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,7 +134,10 @@ def _words(values: Mapping[str, Any]) -> str:
 def _rent(case: Case, name: str, values: Mapping[str, Any], terms: Mapping[str, Any]) -> Option:
     """Summarise a way to rent; the exposure is what a first term obliges to pay, used or not."""
     row = _summary(name, values, "rent_total_usd", _exposure(values), "")
-    return cast(Option, {**row, **terms})
+    row = cast(Option, {**row, **terms})
+    if unused := float(scalar(values, "unexpired_months")) if values["rent_billing"] == "take_or_pay" else 0.0:
+        row["terms"] += f"; the last term runs {unused:g} months beyond the comparison, paid for"
+    return row
 
 
 def _exposure(values: Mapping[str, Any]) -> float:

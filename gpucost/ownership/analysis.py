@@ -270,6 +270,11 @@ class Investment(TypedDict):
     peak_funding_usd: float
 
 
+def _paid_back(flows: Array) -> float | None:
+    """Return the payback; where nothing is ever put in, as in a lease, there is nothing to pay back."""
+    return cashflow.payback_months(flows) if np.cumsum(flows).min() < 0 else None
+
+
 def investment(saving: Array, monthly_rate: float) -> Investment:
     """Judge owning instead of renting as an investment, on what it saves each month."""
     discounted = saving * cashflow.discount(np.array([monthly_rate]), saving.size - 1)[0]
@@ -278,7 +283,7 @@ def investment(saving: Array, monthly_rate: float) -> Investment:
         "npv_usd": cashflow.npv(monthly_rate, saving),
         "irr_fraction": cashflow.irr(saving),
         "irr_may_not_be_unique": cashflow.several_rates(saving),
-        "payback_months": cashflow.payback_months(saving),
-        "discounted_payback_months": cashflow.payback_months(discounted),
+        "payback_months": _paid_back(saving),
+        "discounted_payback_months": _paid_back(discounted),
         "peak_funding_usd": float(max(0.0, -running.min())),
     }

@@ -84,7 +84,7 @@ def _answer(answer: Tco) -> list[Block]:
         Fact("Probability that buying wins", answer["probability_buy_wins_fraction"], "fraction of one"),
         Fact("Owning, per allocated GPU-hour", answer["levelised_usd_per_gpu_hour"], _HOUR),
         Fact("Renting, per allocated GPU-hour", answer["levelised_rent_usd_per_gpu_hour"], _HOUR),
-        Fact("IRR of buying", answer["irr_fraction"], "fraction of one"),
+        Fact(_irr_name(answer), answer["irr_fraction"], "fraction of one"),
         Fact("Payback", answer["payback_months"], "months"),
         *_foreign(answer),
     )
@@ -98,6 +98,12 @@ def _answer(answer: Tco) -> list[Block]:
         Paragraph(answer["conventions"], "note"),
         *([Paragraph(f"The two sides differ in scope: {', '.join(uneven)}.")] if uneven else []),
     ]
+
+
+def _irr_name(answer: Tco) -> str:
+    """Say whose return the IRR is: with a loan or lease only the equity is put in."""
+    cash = any(row["name"] == "financing" and row["value"] == "cash" for row in answer["assumptions"])
+    return "IRR of buying" if cash else "IRR of the equity, after financing"
 
 
 def _foreign(answer: Tco) -> list[Fact]:

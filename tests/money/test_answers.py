@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import gpucost
 from gpucost.errors import UsageError
 from gpucost.money import montecarlo, roots
+from gpucost.render.tco_charts import _largest
 from tests.money.plans import REFERENCE, catalog, compare, flows
 
 
@@ -217,6 +218,64 @@ def test_quotes_are_read_from_one_line_a_csv_and_a_workbook(tmp_path):
 def test_a_quote_that_cannot_be_read_is_refused_by_name(text):
     with pytest.raises(UsageError, match="acme"):
         compare(quote={"acme": text})
+
+
+def test_a_reservation_that_does_not_divide_the_horizon_may_end_and_says_what_it_leaves_unused():
+    """Three years within four: signed once and rent as asked for the last year, beside signing twice."""
+    found = gpucost.tco(
+        "h100-sxm", 64, provider="aws", years=4, draws=0, storage_basis="none", catalog=catalog()
+    ).payload
+    rows = {row["name"]: row for row in found["options"]}
+    assert "24 months beyond the comparison" in rows["reserved_3y"]["terms"]
+    hours = rows["reserved_3y"]["usd_per_gpu_hour"] * 64 * 730
+    assert rows["reserved_3y_then_rent"]["contract_exposure_usd"] == pytest.approx(36 * hours)
+    assert rows["reserved_3y_then_rent"]["cash_usd"] < rows["reserved_3y"]["cash_usd"]
+    assert "reserved_1y_then_rent" not in rows
+
+
+def test_financing_is_told_apart_from_the_purchase_and_a_lease_pays_nothing_back():
+    cash, loan = compare(), compare(financing="loan", loan_fraction=0.8, loan_rate_fraction=0.05)
+    lease = compare(financing="lease")
+    assert not any("paid in cash" in text for text in cash["warnings"])
+    (said,) = [text for text in loan["warnings"] if "paid in cash" in text]
+    assert f"${cash['npv_usd']['saving']:,.0f}" in said
+    assert loan["npv_usd"]["saving"] > cash["npv_usd"]["saving"]
+    assert lease["payback_months"] is None or lease["payback_months"] > 0
+
+
+def test_the_breakdown_of_costs_counts_a_purchase_once_however_it_is_paid():
+    def drawn(**changes):
+        payload = compare(tax_basis="before", **changes)
+        return sum(row["npv_usd"] for row in _largest(payload["lines"]) if row["side"] == "own"), payload
+
+    (cash, _), (loan, payload) = drawn(), drawn(financing="loan", loan_rate_fraction=0.10, wacc_convention="nominal")
+    assert loan == pytest.approx(cash, rel=0.02)
+    assert payload["npv_usd"]["own"] < loan
+
+
+def test_a_pair_of_cards_stands_at_a_desk_and_says_so():
+    found = gpucost.tco("rtx-4090", 2, rent=0.4, draws=0, catalog=catalog()).payload
+    assert any(text.startswith("profile desk") for text in found["warnings"])
+    paid = {row["name"] for row in found["lines"]}
+    assert not paid & {"own_colocation_usd", "own_staff_usd", "rent_staff_usd", "rent_control_plane_usd"}
+    assert found["npv_usd"]["own"] < 30_000
+    placed = gpucost.tco("rtx-4090", 2, rent=0.4, draws=0, profile="colocation", catalog=catalog()).payload
+    assert {"own_colocation_usd", "own_staff_usd"} <= {row["name"] for row in placed["lines"]}
+    given = gpucost.tco("rtx-4090", 2, rent=0.4, draws=0, staff_minimum_fte=0.2, catalog=catalog()).payload
+    assert "own_staff_usd" in {row["name"] for row in given["lines"]}
+    assert not any("profile" in text for text in gpucost.tco("h100-sxm", 8, rent=2.0, draws=0).payload["warnings"])
+
+
+def test_only_what_a_source_states_is_sourced():
+    payload = gpucost.tco("h100-sxm", 64, rent=2.35, draws=0, catalog=catalog()).payload
+    rows = {row["name"]: row for row in payload["assumptions"]}
+    assert not [
+        name for name, row in rows.items() if row["status"] == "sourced" and "estimate" in row["source_id"][:16]
+    ]
+    assert rows["support_fraction"]["status"] == "assumed"
+    assert rows["server_usd"]["status"] == "derived"
+    assert "datasheet" not in rows["server_usd"]["source_id"]
+    assert "2025" in rows["server_usd"]["note"]
 
 
 def test_waiting_for_the_cluster_is_no_victory_of_owning():
