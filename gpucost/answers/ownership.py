@@ -204,6 +204,15 @@ class TwoWay(TypedDict):
     saving_usd: list[list[float]]
 
 
+class UtilisationPoint(TypedDict):
+    """What a GPU-month costs on one side at a utilisation, and what it gains by a dollar of rental price."""
+
+    side: str
+    utilisation_fraction: float
+    usd_per_gpu_month: float
+    more_per_rent_usd: float
+
+
 class Carbon(TypedDict):
     """The carbon of owning over the comparison."""
 
@@ -284,6 +293,7 @@ class Tco(Answer, Levels):
     payback_months: float | None
     discounted_payback_months: float | None
     breakeven: BreakEven
+    by_utilisation: list[UtilisationPoint]
     probability_buy_wins_fraction: float | None
     monte_carlo: MonteCarlo | None
     options: list[Option]

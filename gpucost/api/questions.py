@@ -135,8 +135,9 @@ def inference(
 def tco(
     gpu: str | None = None, gpus: str | int | None = None, *, utilisation: str | float | None = None,
     years: str | float | None = None, months: str | int | None = None, rent: str | float | None = None,
-    provider: str | None = None, region: str | None = None, option: str | None = None, rent_path: str | None = None,
-    rent_curve: str | None = None, wacc: str | float | None = None, tax: str | float | None = None,
+    provider: str | None = None, quote: Mapping[str, str] | None = None, region: str | None = None,
+    option: str | None = None, rent_path: str | None = None, rent_curve: str | None = None,
+    wacc: str | float | None = None, tax: str | float | None = None, profile: str | None = None,
     financing: str | None = None, lead_time: str | float | None = None, electricity_region: str | None = None,
     grid_region: str | None = None, model: str | PathLike[str] | None = None, tokens: str | float | None = None,
     runs_per_year: str | float | None = None, tokens_per_month: str | float | None = None,
@@ -155,12 +156,15 @@ def tco(
         months: The same in months.
         rent: Rental price per GPU-hour. Default: the market's.
         provider: Take the rental price of this provider from the catalog.
+        quote: A quote, such as acme=2.46/h, 12 months, take-or-pay, or a .csv or .xlsx of quotes.
         region: The provider's region.
         option: The provider's purchase option: on_demand, reserved, spot …
         rent_path: How the rental price moves. One of flat, decline, observed_v, curve. Default: flat.
         rent_curve: CSV of rental prices: month, usd_per_gpu_hour.
         wacc: Cost of capital, effective, a year. Default: 10%.
         tax: Income tax; cash flows are then after tax.
+        profile: Where it stands and who runs it. One of desk, lab, colocation, own. Default: by the number and form of
+            the GPUs.
         financing: How the purchase is paid. One of cash, loan, lease. Default: cash.
         lead_time: Wait for delivery, such as 36w; bridged by rent.
         electricity_region: Tariff of a region in the energy table, such as us_texas.

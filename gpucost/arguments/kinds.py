@@ -221,6 +221,16 @@ def _table(value: Any, what: str) -> dict[str, Any]:
     return found
 
 
+def _quotes(value: Any, what: str) -> dict[str, Any]:
+    """Read quotes by name, or texts NAME=TERMS; the name of a file of quotes stands alone."""
+    if isinstance(value, str) or not isinstance(value, Mapping):
+        texts = [value] if isinstance(value, str) else value
+        files = [str(text) for text in texts if str(text).lower().endswith((".csv", ".xlsx"))]
+        rest = [text for text in texts if str(text) not in files]
+        return {**dict.fromkeys(files, ""), **_table(rest, what)}
+    return _table(value, what)
+
+
 def _model(value: Any, what: str) -> Any:
     """Read a model's name; an Architecture that was built in Python stays what it is."""
     return value if hasattr(value, "layers") else MODEL.read(value, what)
@@ -261,6 +271,7 @@ DATE = Kind(_date, "str | date", ("string",), "DATE")
 DEADLINE = Kind(_deadline, "str | float | date", ("string", "number"), "DURATION|DATE")
 OPTION = Kind(_purchase_options, "str", ("string",), "NAME", names="options")
 FLAG = Kind(_flag, "bool", ("boolean",), "")
+QUOTES = Kind(_quotes, "Mapping[str, str]", ("object",), "NAME=TERMS|FILE")
 TABLE = Kind(_table, "Mapping[str, Any]", ("object",), "NAME=VALUE")
 PLAN = Kind(_plan, "str | Mapping[str, Any]", ("string", "object"), "FILE")
 LENGTH = Kind(_length, "str | float", ("string", "number"), "TOKENS")

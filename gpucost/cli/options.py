@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucost.arguments import Argument, flag_of
-from gpucost.arguments.kinds import FLAG, TABLE
+from gpucost.arguments.kinds import FLAG, QUOTES, TABLE
 from gpucost.arguments.reading import value_of
 from gpucost.arguments.table import DATES, FILTERS
 from gpucost.cli.said import say
@@ -127,7 +127,7 @@ def option_of(argument: Argument) -> click.Option:
     if is_flag:
         return click.Option([flag, argument.name], is_flag=True, default=None, flag_value=True, help=text)
     return click.Option(
-        [flag, argument.name], metavar=argument.kind.metavar, help=text, multiple=argument.kind is TABLE,
+        [flag, argument.name], metavar=argument.kind.metavar, help=text, multiple=argument.kind in (QUOTES, TABLE),
         shell_complete=_completion(argument),
     )  # fmt: skip
 

@@ -21,12 +21,27 @@ def options(case: Case, base: Mapping[str, Any]) -> list[Option]:
     rows = [_own(case, base), _rent(case, "rent", base, _base_terms(case))]
     for choice in case.choices:
         rows.append(_rent(case, choice.name, _evaluated(case, choice.changes()), _terms(choice)))
+        rows += _fallen_back(case, choice, base)
     for entry in case.rent_options:
         rows.append(_planned(case, dict(entry)))
     hosted = _hosted(case, base)
     if hosted:
         rows.append(hosted)
     return sorted(rows, key=lambda row: (row["name"].startswith("spot"), row["npv_usd"], row["name"]))
+
+
+def _fallen_back(case: Case, choice: RentChoice, base: Mapping[str, Any]) -> list[Option]:
+    """Let the last whole term end within the comparison, and rent as asked for the months after it."""
+    term, months = choice.term_months, case.months
+    if not term or term >= months or not months % term or base["rent_billing"] == "take_or_pay":
+        return []
+    ended = months // term * term
+    signed = _evaluated(case, {**choice.changes(), "months": float(ended)})
+    flows = monthly(signed, "rent_total_usd") + np.where(base["m"][0] > ended, monthly(base, "rent_total_usd"), 0.0)
+    words = f"{_words(choice.changes())}, then as asked from month {ended + 1}"
+    values = {**base, "fallen_back_usd": flows[None, :]}
+    row = _summary(f"{choice.name}_then_rent", values, "fallen_back_usd", _exposure(signed), words)
+    return [cast(Option, {**row, **{key: text for key, text in _terms(choice).items() if key != "terms"}})]
 
 
 def _evaluated(case: Case, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -119,7 +134,10 @@ def _words(values: Mapping[str, Any]) -> str:
 def _rent(case: Case, name: str, values: Mapping[str, Any], terms: Mapping[str, Any]) -> Option:
     """Summarise a way to rent; the exposure is what a first term obliges to pay, used or not."""
     row = _summary(name, values, "rent_total_usd", _exposure(values), "")
-    return cast(Option, {**row, **terms})
+    row = cast(Option, {**row, **terms})
+    if unused := float(scalar(values, "unexpired_months")) if values["rent_billing"] == "take_or_pay" else 0.0:
+        row["terms"] += f"; the last term runs {unused:g} months beyond the comparison, paid for"
+    return row
 
 
 def _exposure(values: Mapping[str, Any]) -> float:
@@ -137,6 +155,7 @@ def _planned(case: Case, entry: dict[str, Any]) -> Option:
     if abs(sum(shares) - 1) > 1e-9:
         raise UsageError(f"rent option {name!r}: the shares of its parts add up to {sum(shares):g}, not to 1.")
     done: dict[str, Any] = {}
+    checked: dict[str, Any] = {}
     exposure = 0.0
     for part, share in zip(parts, shares, strict=True):
         changes = {**entry, **{key: value for key, value in part.items() if key != "share"}}
@@ -148,7 +167,7 @@ def _planned(case: Case, entry: dict[str, Any]) -> Option:
         exposure += share * _exposure(values)
         flows = share * monthly(values, "rent_total_usd")
         done = {**values, "rent_total_usd": flows[None, :] + (done["rent_total_usd"] if done else 0.0)}
-    terms = " + ".join(f"{share:.0%}" for share in shares) if len(shares) > 1 else _words(done)
+    terms = " + ".join(f"{share:.0%}" for share in shares) if len(shares) > 1 else _words({**case.values(), **checked})
     return _summary(name, done, "rent_total_usd", exposure, terms)
 
 

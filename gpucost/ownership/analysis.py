@@ -123,8 +123,14 @@ def _always(case: Case, name: str, ends: tuple[float, float]) -> str:
 
 
 def break_even_months(case: Case) -> tuple[int | None, dict[str, str]]:
-    """Return the shortest comparison, in whole months, over which owning (with resale at its end) costs no more."""
-    months = np.arange(1.0, case.months + 1)
+    """Return the shortest comparison, in whole months, over which owning (with resale at its end) costs no more.
+
+    Until the cluster arrives both sides rent: a tie that says nothing of owning.
+    """
+    first = np.floor(case.number("lead_time_months")) + 1
+    months = np.arange(first, case.months + 1)
+    if not months.size:
+        return None, {"months": "the cluster does not arrive within the comparison"}
     saving = outcomes(case, {"months": months}).saving_usd
     wins = np.nonzero(saving >= 0)[0]
     if wins.size:
@@ -141,6 +147,29 @@ def break_even_gpus(case: Case) -> tuple[int | None, dict[str, str]]:
     if wins.size:
         return int(counts[wins[0]] * node), {}
     return None, {"gpus": f"owning does not win at any size up to {int(MOST_NODES * node):,} GPUs"}
+
+
+def by_utilisation(case: Case, crossing: float | None, steps: int = 20) -> list[shape.UtilisationPoint]:
+    """Return what an owned GPU-month costs on either side over the utilisation, by the formulas of the comparison.
+
+    Present values per discounted owned hour × hours of a month; the break-even is a point of both lines. Beside each
+    stands what it gains when the rental price rises by a dollar: both are straight lines in the price.
+    """
+    used = case.number("utilisation_fraction")
+    shares = np.unique([*np.arange(steps + 1) / steps, used, *([] if crossing is None else [crossing])])
+    price = case.number("rent_usd_per_gpu_hour")
+    now, dearer = (
+        outcomes(case, {"utilisation_fraction": shares, "rent_usd_per_gpu_hour": price + more}) for more in (0.0, 1.0)
+    )
+    hours = now.owned_hours / case.number("hours_per_month")
+    rows: list[shape.UtilisationPoint] = []
+    for i, share in enumerate(shares.tolist()):
+        for side, at, above in (("own", now.own_usd, dearer.own_usd), ("rent", now.rent_usd, dearer.rent_usd)):
+            rows.append({
+                "side": side, "utilisation_fraction": share, "usd_per_gpu_month": float(at[i] / hours[i]),
+                "more_per_rent_usd": float((above[i] - at[i]) / hours[i]),
+            })  # fmt: skip
+    return rows
 
 
 def two_way(
@@ -241,6 +270,11 @@ class Investment(TypedDict):
     peak_funding_usd: float
 
 
+def _paid_back(flows: Array) -> float | None:
+    """Return the payback; where nothing is ever put in, as in a lease, there is nothing to pay back."""
+    return cashflow.payback_months(flows) if np.cumsum(flows).min() < 0 else None
+
+
 def investment(saving: Array, monthly_rate: float) -> Investment:
     """Judge owning instead of renting as an investment, on what it saves each month."""
     discounted = saving * cashflow.discount(np.array([monthly_rate]), saving.size - 1)[0]
@@ -249,7 +283,7 @@ def investment(saving: Array, monthly_rate: float) -> Investment:
         "npv_usd": cashflow.npv(monthly_rate, saving),
         "irr_fraction": cashflow.irr(saving),
         "irr_may_not_be_unique": cashflow.several_rates(saving),
-        "payback_months": cashflow.payback_months(saving),
-        "discounted_payback_months": cashflow.payback_months(discounted),
+        "payback_months": _paid_back(saving),
+        "discounted_payback_months": _paid_back(discounted),
         "peak_funding_usd": float(max(0.0, -running.min())),
     }

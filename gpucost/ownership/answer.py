@@ -57,6 +57,7 @@ def _payload(catalog: "Catalog", case: Case, request: Mapping[str, Any]) -> shap
         "discounted_payback_months": judged["discounted_payback_months"],
         **levels(case, values),
         "breakeven": point,
+        "by_utilisation": analysis.by_utilisation(case, point["utilisation_fraction"]),
         "probability_buy_wins_fraction": chance["probability_buy_wins_fraction"] if chance else None,
         "monte_carlo": chance,
         "options": listed,
@@ -358,12 +359,25 @@ def not_sold(case: Case) -> list[str]:
     return [f"{chip.vendor} rents {chip.id} out and does not sell it: what owning it costs is hypothetical"]
 
 
+def financed(case: Case, saving_usd: float) -> list[str]:
+    """Part the saving into that of the purchase in cash and that of its financing, which is discounted at the WACC."""
+    kind = str(case.assumptions["financing"].value)
+    if kind == "cash":
+        return []
+    unlevered = float(analysis.outcomes(case, {"financing": "cash"}).saving_usd[0])
+    return [
+        f"paid in cash, owning would save ${unlevered:,.0f}; the {kind} adds ${saving_usd - unlevered:,.0f} because "
+        "its payments are discounted at the WACC: judge the purchase by the first. The IRR is that of the equity"
+    ]
+
+
 def warnings(case: Case, values: Mapping[str, Any], judged: Mapping[str, Any]) -> list[str]:
     """Collect what a reader must know."""
     found = [*case.warnings, *not_sold(case), *waiting(case, judged["npv_usd"])]
     found += [f"unequal scope: only one side pays for {row['item']}" for row in scope(case, values) if row["unequal"]]
     if judged["irr_may_not_be_unique"] and judged["irr_fraction"] is not None:
         found.append("the saving changes its sign more than once: the IRR may not be the only one, judge by NPV")
+    found += financed(case, judged["npv_usd"])
     decline = case.assumptions["rent_decline_fraction"]
     if decline.value == 0 and decline.status == "assumed" and np.all(case.tables["rent_path_by_month"] == 1):
         found.append("the rental price is held flat; see the scenarios for a decline and for the observed V")

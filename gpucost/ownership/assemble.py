@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gpucost.errors import PriceMissingError, UsageError
 from gpucost.money import rent_paths, residual, tax
 from gpucost.money.comparison import columns
-from gpucost.ownership import rents, servers
+from gpucost.ownership import profiles, rents, servers
 from gpucost.ownership.plan import (
     Assumption,
     Given,
@@ -23,6 +23,7 @@ from gpucost.ownership.plan import (
     special_inputs,
     unknown_input,
 )
+from gpucost.ownership.quotes import read_quotes
 from gpucost.types import Accelerator
 
 if TYPE_CHECKING:
@@ -117,12 +118,17 @@ def assemble(catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], speci
     _regional(registry, defaults, special)
     if accelerator is not None:
         _hardware(catalog, registry, defaults, accelerator)
+    gpus = registry.read("gpus", given["gpus"]).value if "gpus" in given else defaults["gpus"].value
+    profile = str(special.get("profile") or profiles.usual_profile(accelerator, float(gpus or 0)))
+    if said := profiles.apply(defaults, profile):
+        warnings.append(said)
     assumptions = {
         name: _given_or(registry.read(name, given[name]), entry) if name in given else entry
         for name, entry in defaults.items()
     }
     case = Case(assumptions, {}, registry, accelerator, warnings, special=dict(special))
-    case.scenarios, case.rent_options = plan.scenarios, plan.rent_options
+    case.scenarios = plan.scenarios
+    case.rent_options = [*plan.rent_options, *read_quotes(case.special.pop("quote", None) or {}, plan.folder)]
     _exchange_rate(catalog, case)
     _derive(case, given)
     case.tables = _tables(case, plan.folder)
@@ -136,7 +142,7 @@ def assemble(catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], speci
 def _given_or(given: Assumption, default: Assumption) -> Assumption:
     """Keep the source of a value that a plan merely repeats."""
     same = (given.value, given.low, given.high) == (default.value, default.low, default.high)
-    return default if same and not given.note and default.status == "sourced" else given
+    return default if same and not given.note and default.status != "given" and default.source_id else given
 
 
 def _regional(registry: Registry, defaults: dict[str, Assumption], special: Mapping[str, Any]) -> None:

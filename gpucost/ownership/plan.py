@@ -38,8 +38,9 @@ SPECIAL = (
     "electricity_region", "grid_region", "currency", "usd_per_unit", "usd_per_unit_on", "currency_curve",
     "rent_residual_correlation", "draws", "seed", "start_on", "model", "tokens", "runs_per_year",
     "tokens_per_month", "prompt_tokens", "output_tokens", "utilisation", "supply", "own", "budget_usd",
-    "max_owned_gpus",
+    "max_owned_gpus", "quote", "profile",
 )  # fmt: skip
+OWN_ESTIMATE = "gpucost-estimate"  # sources that begin so are our own judgement: assumed, however well argued
 MUST_COST = ("server_usd", "all_in_usd_per_gpu", "gpu_usd", "rent_usd_per_gpu_hour")  # nothing is free
 
 
@@ -174,9 +175,11 @@ class Registry:
     def sourced(self, name: str, item: str = "") -> Assumption:
         """Return an input as its fact states it."""
         row = self.fact(item or self.inputs[name]["item"])
+        status: Status = "assumed" if row["source_id"].startswith(OWN_ESTIMATE) else "sourced"
+        dated = f", {row['observed']}" if row.get("observed") else ""
         return replace(
-            self._empty(name), value=row["typical"], low=row["low"], high=row["high"], status="sourced",
-            source_id=row["source_id"], note=row["item"],
+            self._empty(name), value=row["typical"], low=row["low"], high=row["high"], status=status,
+            source_id=row["source_id"], note=f"{row['item']}{dated}",
         )  # fmt: skip
 
     def default(self, name: str) -> Assumption:

@@ -38,7 +38,9 @@ def server_inputs(catalog: "Catalog", registry: Registry, accelerator: Accelerat
     if quote:
         low, high = quote["price_low_usd"], quote["price_high_usd"] or quote["price_low_usd"]
         note = f"middle of {low:,.0f} to {high:,.0f} for {quote['id']}, seen {quote['price_observed']}"
-        known["server_usd"] = _between(low, high, quote["source_id"], note)
+        named = quote["price_source"]
+        said = {"status": "derived" if named else "assumed", "source_id": quote["second_source_id"] or ""}
+        known["server_usd"] = _between(low, high, "", f"{note}; from {named or 'no stated source'}") | said
     low, high = row["street_low_usd"] or row["launch_usd"], row["street_high_usd"] or row["launch_usd"]
     if low:
         known["gpu_usd"] = _between(

@@ -66,7 +66,8 @@ class _Workbook:
         from gpucost import __version__
 
         title = str(self.payload.get("name") or document(self.payload).title)
-        cover.write_cover(self.book.sheet(cover.COVER, (16, 110)), title, self.payload, __version__, bool(self.models))
+        sheet = self.book.sheet(cover.COVER, (16, 110))
+        cover.write_cover(sheet, title, self.payload, self.parts, __version__, bool(self.models))
         leads = [(name, document(part).lead) for name, part in self.parts]
         summary = self.book.sheet(cover.SUMMARY, (34, 18, 22, 18, 10, 60))
         cover.write_summary(summary, self.models, self.values, [pair for pair in leads if pair[1]])
@@ -112,6 +113,9 @@ class _Workbook:
                 self.book, self.book.sheet(static.OPTIONS, (30, 18, 20, 20, 20, 20, 20, 20)), self.parts
             )
             place = static.write_offers(self.book, self.book.sheet(static.OFFERS), self.parts)
+        if any(part.get("scenarios") for _, part in self.parts):
+            sheet = self.book.sheet(static.SCENARIOS, (24, 48, 20, 20, 20, 20, 12))
+            static.write_scenarios(self.book, sheet, self.parts)
         for number, (title, part) in enumerate(self.statics, 1):
             sheet = self.book.sheet(sheet_name(title, number), (24, 18, 18, 18, 18, 18, 18, 18))
             static.write_document(self.book, sheet, document(part))
@@ -140,8 +144,9 @@ class _Workbook:
             if {"days", "cost_usd", "cost_high_usd"} <= {line.name for line in model.derived}
         }
         cover.write_checks(
-            self.book, self.book.sheet(cover.CHECKS, (70, 16, 50, 18)), self.models, self.values, dict.fromkeys(budgets)
-        )
+            self.book, self.book.sheet(cover.CHECKS, (70, 16, 50, 18)), self.models, self.values,
+            dict.fromkeys(budgets), self.flows,
+        )  # fmt: skip
         cases = self.book.sheet(sensitivity.CASES, (30, 18, 3, *(16,) * 21))
         cases.title("The whole calculation, case by case")
         for block in self.cases:

@@ -18,11 +18,10 @@ from gpucost.render.document import (
     facts_of,
     table_of,
 )
-from gpucost.render.numbers import format_named, format_value, heading_of, with_unit
+from gpucost.render.numbers import format_named, heading_of
 from gpucost.render.tco_charts import breakdown, cash_so_far, grid_of_two, tornado
-from gpucost.units import HOURS_PER_MONTH, unit_of
+from gpucost.units import unit_of
 
-_STEPS = 20  # points of the break-even line
 _HOUR = "USD per GPU-hour"
 _MOVED = (
     "name", "low@unit", "value@unit", "high@unit", "saving_at_low_usd=saving at low",
@@ -85,7 +84,7 @@ def _answer(answer: Tco) -> list[Block]:
         Fact("Probability that buying wins", answer["probability_buy_wins_fraction"], "fraction of one"),
         Fact("Owning, per allocated GPU-hour", answer["levelised_usd_per_gpu_hour"], _HOUR),
         Fact("Renting, per allocated GPU-hour", answer["levelised_rent_usd_per_gpu_hour"], _HOUR),
-        Fact("IRR of buying", answer["irr_fraction"], "fraction of one"),
+        Fact(_irr_name(answer), answer["irr_fraction"], "fraction of one"),
         Fact("Payback", answer["payback_months"], "months"),
         *_foreign(answer),
     )
@@ -99,6 +98,12 @@ def _answer(answer: Tco) -> list[Block]:
         Paragraph(answer["conventions"], "note"),
         *([Paragraph(f"The two sides differ in scope: {', '.join(uneven)}.")] if uneven else []),
     ]
+
+
+def _irr_name(answer: Tco) -> str:
+    """Say whose return the IRR is: with a loan or lease only the equity is put in."""
+    cash = any(row["name"] == "financing" and row["value"] == "cash" for row in answer["assumptions"])
+    return "IRR of buying" if cash else "IRR of the equity, after financing"
 
 
 def _foreign(answer: Tco) -> list[Fact]:
@@ -140,47 +145,27 @@ def _breakeven(answer: Tco) -> list[Block]:
     return [Facts(facts), *([chart] if chart else [])]
 
 
-def _breakeven_points(own_usd_per_month: float, rent_usd_per_month: float) -> list[Row]:
-    """Return what a GPU costs a month on both sides, at each share of its hours that is used."""
-    shares = [step / _STEPS for step in range(_STEPS + 1)]
-    return [
-        {"side": side, "utilisation_fraction": share, "usd_per_gpu_month": paid}
-        for share in shares
-        for side, paid in (("own", own_usd_per_month), ("rent", rent_usd_per_month * share))
-    ]
-
-
 def _breakeven_chart(answer: Tco) -> Chart | None:
-    """Draw what a GPU costs a month against utilisation: owned level, rented in proportion, with two sliders."""
-    owned = answer["levelised_usd_per_gpu_hour_owned"]
+    """Draw what a GPU costs a month against utilisation, by the formulas of the answer, with a slider for the rent."""
     rent = next((row["value"] for row in answer["assumptions"] if row["name"] == "rent_usd_per_gpu_hour"), None)
-    if owned is None or not isinstance(rent, (int, float)):
+    if not isinstance(rent, (int, float)):
         return None
-    level = owned * HOURS_PER_MONTH
-    words = (
-        f"Owning costs {with_unit(format_value(level, 'USD'), 'USD')} per GPU and month whatever the use; renting at "
-        f"{format_named('usd_per_gpu_hour', rent)} rises with it. The lines cross at break-even."
-    )
+    crossing = answer["breakeven"]["utilisation_fraction"]
+    words = f"Renting is drawn at {format_named('usd_per_gpu_hour', rent)}. "
+    words += "The lines do not cross." if crossing is None else f"The lines cross at break-even, {crossing:.1%}."
     return Chart(
         "line",
         "Owning against renting by utilisation",
         words,
-        _breakeven_points(level, rent * HOURS_PER_MONTH),
+        [dict(row) for row in answer["by_utilisation"]],
         Axis("utilisation_fraction", "allocated share of the owned hours"),
         Axis("usd_per_gpu_month", "cost of a GPU per month", "USD"),
         series="side",
-        sliders=(
-            Slider("rent_price", "Rent, $ per GPU-hour", 0.2, max(8.0, round(rent * 2, 1)), 0.01, round(rent, 2)),
-            Slider("own_price", "Own, $ per owned GPU-hour", 0.2, max(6.0, round(owned * 2, 1)), 0.01, round(owned, 2)),
+        sliders=(Slider("rent_price", "Rent, $ per GPU-hour", 0.2, max(8.0, round(rent * 2, 1)), 0.01, float(rent)),),
+        formulas=dict.fromkeys(
+            ("own", "rent"), f"datum.usd_per_gpu_month + (rent_price - {rent:g}) * datum.more_per_rent_usd"
         ),
-        formulas={
-            "own": f"own_price * {HOURS_PER_MONTH:g}",
-            "rent": f"rent_price * {HOURS_PER_MONTH:g} * datum.utilisation_fraction",
-        },
-        note=(
-            f"{words} Per-use rent; running costs that follow the use are held at the plan's utilisation. "
-            "Move the sliders."
-        ),
+        note=f"{words} Present values of every line, tax and terms included, per owned GPU-month. Move the slider.",
     )
 
 

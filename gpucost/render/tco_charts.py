@@ -7,6 +7,7 @@ from gpucost.render.document import Axis, Block, Chart, Paragraph, Row, table_of
 from gpucost.render.numbers import format_value, heading_of
 from gpucost.units import unit_of
 
+_FINANCING = ("own_loan_", "own_lease_")
 _DRAWN = 6  # lines of the breakdown that have their own colour
 _BRIEF = 8  # inputs of the short sensitivity
 _LINES = ("side", "name", "description=what it is:2", "total_usd", "npv_usd", "levelised_usd_per_gpu_hour:1")
@@ -52,9 +53,22 @@ def breakdown(rows: Sequence[CostLine]) -> list[Block]:
     return [*([picture] if parts else []), *table_of("", rows, *_LINES, interactive=bool(parts))]
 
 
+def _financed(rows: Sequence[CostLine]) -> list[CostLine]:
+    """Net what a loan or lease pays out against its payments: the purchase itself is a line of its own."""
+    kept = [row for row in rows if not row["name"].startswith(_FINANCING)]
+    for prefix, words in zip(
+        _FINANCING, ("loan, beyond what it pays out", "lease, beyond what it pays out"), strict=True
+    ):
+        parts = [row for row in rows if row["name"].startswith(prefix)]
+        if parts:
+            net = sum(row["npv_usd"] for row in parts)
+            kept.append({**parts[0], "name": prefix, "description": words, "npv_usd": net})
+    return kept
+
+
 def _largest(rows: Sequence[CostLine]) -> list[Row]:
     """Keep the lines that a picture can tell apart; the others become one."""
-    costs = [row for row in rows if row["npv_usd"] > 0]
+    costs = [row for row in _financed(rows) if row["npv_usd"] > 0]
     kept = {row["name"] for row in sorted(costs, key=lambda row: -row["npv_usd"])[:_DRAWN]}
     parts: list[Row] = [
         {"side": row["side"], "line": row["description"], "npv_usd": row["npv_usd"]}

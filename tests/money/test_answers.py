@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 import gpucost
 from gpucost.errors import UsageError
 from gpucost.money import montecarlo, roots
+from gpucost.render.tco_charts import _largest
 from tests.money.plans import REFERENCE, catalog, compare, flows
 
 
@@ -185,6 +186,129 @@ def test_blends_and_terms_are_options_on_one_scope():
     }
     worth = compare(**options)["npv_usd"]
     assert worth["blend"] == pytest.approx(worth["mean"], rel=1e-12)
+
+
+@pytest.mark.parametrize("shared", [{}, {"parts": [{"share": 1.0}]}])
+def test_a_quote_with_a_term_is_an_option_whose_terms_are_named(shared):
+    quote = {"name": "acme", "rent_usd_per_gpu_hour": 2.46, "rent_term_months": 12, "rent_billing": "take_or_pay"}
+    (row,) = [row for row in compare(rent_options=[{**quote, **shared}])["options"] if row["name"] == "acme"]
+    assert row["terms"] == "take-or-pay, 12-month term"
+    assert row["contract_exposure_usd"] == pytest.approx(64 * 730 * 12 * 2.46)
+
+
+def test_quotes_are_read_from_one_line_a_csv_and_a_workbook(tmp_path):
+    from openpyxl import Workbook
+
+    table = [["name", "usd_per_gpu_hour", "term_months", "billing", "upfront_fraction"],
+             ["acme", 2.46, 12, "take-or-pay", "20%"], ["beta", 3.1, None, None, None]]  # fmt: skip
+    (tmp_path / "q.csv").write_text("\n".join(",".join(str(cell or "") for cell in row) for row in table))
+    book = Workbook()
+    for row in table:
+        book.active.append(row)
+    book.save(tmp_path / "q.xlsx")
+    written = {"acme": "$2.46/GPU-hour, 1 year, take-or-pay, 20% upfront", "beta": "3.1/h"}
+    found = [
+        compare(quote=quote)["npv_usd"] for quote in (written, [str(tmp_path / "q.csv")], str(tmp_path / "q.xlsx"))
+    ]
+    assert found[0]["acme"] != found[0]["beta"] != found[0]["rent"]
+    assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("text", ["cheap", "2.46/h, forever", "2.46/h, 12 moons", "-1/h"])
+def test_a_quote_that_cannot_be_read_is_refused_by_name(text):
+    with pytest.raises(UsageError, match="acme"):
+        compare(quote={"acme": text})
+
+
+def test_a_reservation_that_does_not_divide_the_horizon_may_end_and_says_what_it_leaves_unused():
+    """Three years within four: signed once and rent as asked for the last year, beside signing twice."""
+    found = gpucost.tco(
+        "h100-sxm", 64, provider="aws", years=4, draws=0, storage_basis="none", catalog=catalog()
+    ).payload
+    rows = {row["name"]: row for row in found["options"]}
+    assert "24 months beyond the comparison" in rows["reserved_3y"]["terms"]
+    hours = rows["reserved_3y"]["usd_per_gpu_hour"] * 64 * 730
+    assert rows["reserved_3y_then_rent"]["contract_exposure_usd"] == pytest.approx(36 * hours)
+    assert rows["reserved_3y_then_rent"]["cash_usd"] < rows["reserved_3y"]["cash_usd"]
+    assert "reserved_1y_then_rent" not in rows
+
+
+def test_financing_is_told_apart_from_the_purchase_and_a_lease_pays_nothing_back():
+    cash, loan = compare(), compare(financing="loan", loan_fraction=0.8, loan_rate_fraction=0.05)
+    lease = compare(financing="lease")
+    assert not any("paid in cash" in text for text in cash["warnings"])
+    (said,) = [text for text in loan["warnings"] if "paid in cash" in text]
+    assert f"${cash['npv_usd']['saving']:,.0f}" in said
+    assert loan["npv_usd"]["saving"] > cash["npv_usd"]["saving"]
+    assert lease["payback_months"] is None or lease["payback_months"] > 0
+
+
+def test_the_breakdown_of_costs_counts_a_purchase_once_however_it_is_paid():
+    def drawn(**changes):
+        payload = compare(tax_basis="before", **changes)
+        return sum(row["npv_usd"] for row in _largest(payload["lines"]) if row["side"] == "own"), payload
+
+    (cash, _), (loan, payload) = drawn(), drawn(financing="loan", loan_rate_fraction=0.10, wacc_convention="nominal")
+    assert loan == pytest.approx(cash, rel=0.02)
+    assert payload["npv_usd"]["own"] < loan
+
+
+def test_a_pair_of_cards_stands_at_a_desk_and_says_so():
+    found = gpucost.tco("rtx-4090", 2, rent=0.4, draws=0, catalog=catalog()).payload
+    assert any(text.startswith("profile desk") for text in found["warnings"])
+    paid = {row["name"] for row in found["lines"]}
+    assert not paid & {"own_colocation_usd", "own_staff_usd", "rent_staff_usd", "rent_control_plane_usd"}
+    assert found["npv_usd"]["own"] < 30_000
+    placed = gpucost.tco("rtx-4090", 2, rent=0.4, draws=0, profile="colocation", catalog=catalog()).payload
+    assert {"own_colocation_usd", "own_staff_usd"} <= {row["name"] for row in placed["lines"]}
+    given = gpucost.tco("rtx-4090", 2, rent=0.4, draws=0, staff_minimum_fte=0.2, catalog=catalog()).payload
+    assert "own_staff_usd" in {row["name"] for row in given["lines"]}
+    assert not any("profile" in text for text in gpucost.tco("h100-sxm", 8, rent=2.0, draws=0).payload["warnings"])
+
+
+def test_only_what_a_source_states_is_sourced():
+    payload = gpucost.tco("h100-sxm", 64, rent=2.35, draws=0, catalog=catalog()).payload
+    rows = {row["name"]: row for row in payload["assumptions"]}
+    assert not [
+        name for name, row in rows.items() if row["status"] == "sourced" and "estimate" in row["source_id"][:16]
+    ]
+    assert rows["support_fraction"]["status"] == "assumed"
+    assert rows["server_usd"]["status"] == "derived"
+    assert "datasheet" not in rows["server_usd"]["source_id"]
+    assert "2025" in rows["server_usd"]["note"]
+
+
+def test_waiting_for_the_cluster_is_no_victory_of_owning():
+    """Both sides rent until it arrives: that tie is no break-even."""
+    months = compare(lead_time_months=6, residual_fraction=0.1, rent_usd_per_gpu_hour=1.2)["breakeven"]["months"]
+    assert months is None or months > 6
+    assert compare(lead_time_months=6, rent_usd_per_gpu_hour=40.0)["breakeven"]["months"] > 6
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"tax_basis": "after", "tax_rate_fraction": 0.25}, {"rent_billing": "take_or_pay"},
+     {"lead_time_months": 5, "financing": "loan"}],
+)  # fmt: skip
+def test_the_curve_of_utilisation_passes_through_the_break_even_and_through_the_present_values(changes):
+    payload = compare(**changes)
+    rows = payload["by_utilisation"]
+    at = {(row["side"], row["utilisation_fraction"]): row for row in rows}
+    used = next(row["value"] for row in payload["assumptions"] if row["name"] == "utilisation_fraction")
+    for side, level in (("own", "levelised"), ("rent", "levelised_rent")):
+        owned = payload[f"{level}_usd_per_gpu_hour_owned"]
+        assert at[side, used]["usd_per_gpu_month"] == pytest.approx(owned * 730, rel=1e-9)
+    crossing = payload["breakeven"]["utilisation_fraction"]
+    if crossing is not None:
+        own, rent = (at[side, crossing]["usd_per_gpu_month"] for side in ("own", "rent"))
+        assert own == pytest.approx(rent, rel=1e-6)
+    if changes.get("rent_billing") == "take_or_pay":
+        assert len({round(row["usd_per_gpu_month"], 6) for row in rows if row["side"] == "rent"}) == 1
+    price = next(row["value"] for row in payload["assumptions"] if row["name"] == "rent_usd_per_gpu_hour")
+    dearer = compare(**changes, rent_usd_per_gpu_hour=price + 2.0)
+    for side, level in (("own", "levelised"), ("rent", "levelised_rent")):
+        moved = at[side, used]["usd_per_gpu_month"] + 2.0 * at[side, used]["more_per_rent_usd"]
+        assert moved == pytest.approx(dearer[f"{level}_usd_per_gpu_hour_owned"] * 730, rel=1e-9)
 
 
 def test_a_hosted_api_is_priced_for_the_same_tokens():

@@ -54,6 +54,7 @@ OWNERSHIP_CHANGES: list[dict[str, Any]] = [
     {"tax_basis": "after", "tax_rate_fraction": 0.27},
     {"rent_billing": "take_or_pay", "rent_term_months": 12.0, "rent_upfront_fraction": 0.25},
     {"lead_time_months": 5.0, "bridge_usd_per_gpu_hour": 4.0},
+    {"financing": "lease", "lease_rate_fraction": 0.12},
     {"residual_scale_ratio": 0.5, "staff_minimum_fte": 2.0, "facility_basis": "retail"},
 ]
 # workbook input -> new value, and the arguments of the same question in Python, replicas pinned
@@ -126,6 +127,8 @@ def books(tmp_path_factory: pytest.TempPathFactory, require_program: Any) -> dic
         change_inputs(lean, change, folder / f"ownership{number}.xlsx")
         for number, change in enumerate(OWNERSHIP_CHANGES)
     ]
+    copies.append(change_inputs(written["ownership"], {"Scenario": "Adverse"}, folder / "adverse.xlsx"))
+    copies.append(change_inputs(lean, {"months": 240.0}, folder / "toolong.xlsx"))
     written["serving"] = folder / "serving.xlsx"
     write_workbook(answers.serving(), str(written["serving"]))
     served = [*(change for change, _ in SERVING_CHANGES), *SERVING_FACTORS]
@@ -242,6 +245,42 @@ def test_the_master_check_says_ok(books: dict[str, Any]) -> None:
     for name in ("training", "serving", "ownership"):
         rows = {row[0]: row[1] for row in texts(books["recalculated"][name], "Checks") if len(row) > 1}
         assert rows["Master check"] == "OK"
+
+
+def verdicts(path: Path) -> dict[str, Any]:
+    """Return the checks of a book by their words, without the model's title."""
+    rows = [row for row in texts(path, "Checks") if len(row) > 1 and row[1] in ("OK", "LOOK", "LOOK BELOW")]
+    return {str(row[0]).split(": ")[-1]: row[1] for row in rows}
+
+
+def test_the_checks_hold_under_every_scenario_financing_and_change(books: dict[str, Any]) -> None:
+    for name in ("adverse", *(f"ownership{number}" for number in range(len(OWNERSHIP_CHANGES)))):
+        assert {key: value for key, value in verdicts(books["recalculated"][name]).items() if value != "OK"} == {}, name
+
+
+def test_a_comparison_longer_than_its_sheet_is_refused_and_fails_the_checks(books: dict[str, Any]) -> None:
+    found = verdicts(books["recalculated"]["toolong"])
+    assert (found["the sheet of months holds the whole comparison"], found["Master check"]) == ("LOOK", "LOOK BELOW")
+    rules = openpyxl.load_workbook(books["written"]["ownership"])["Inputs"].data_validations.dataValidation
+    row = next(i for i, line in enumerate(texts(books["written"]["ownership"], "Inputs"), 1) if line[0] == "months")
+    (rule,) = [rule for rule in rules if f"D{row}" in rule.sqref]
+    assert float(rule.formula2) == answers.ownership()["model"]["months"]
+
+
+def test_the_checks_of_a_plan_find_a_line_that_is_missing_or_a_debt_that_stays(books: dict[str, Any]) -> None:
+    """Each check reads the cash itself: the formulas of the totals and balances are not what it compares with."""
+    checks = {cell.text for (sheet, _), cell in live_cells(books["written"]["ownership"], "Checks").items() if sheet}
+    assert sum("SUMPRODUCT" in text for text in checks) == 3
+    assert any(text.count("SUM(") > 20 for text in checks)
+
+
+def test_a_workbook_carries_warnings_conventions_and_scenarios(books: dict[str, Any]) -> None:
+    answer = answers.ownership()
+    said = {str(cell) for row in texts(books["written"]["ownership"], "Cover") for cell in row}
+    assert {*answer["warnings"], answer["conventions"]} <= said
+    shown = {row[0]: row for row in texts(books["written"]["ownership"], "Scenarios")}
+    for scenario in answer["scenarios"]:
+        assert pytest.approx(scenario["saving_usd"], rel=1e-12) in shown[scenario["name"]]
 
 
 def test_static_sheets_know_that_inputs_were_changed(books: dict[str, Any]) -> None:

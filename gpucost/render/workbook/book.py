@@ -12,6 +12,7 @@ _STALE = "Static, and out of date: inputs were changed since Python computed thi
 BANNER = f'IF(inputs_changed>0,"{_STALE}","{_FRESH}")'
 
 
+POSSIBLE = "share that exists"  # a fraction that means nothing above one: shown as none
 _LINE_HEIGHT = 15  # points
 
 
@@ -48,6 +49,8 @@ _STYLES: dict[str, dict[str, Any]] = {
 
 def number_format(unit: str, value: Any) -> str:
     """Choose how a number is shown; the cell keeps the whole number."""
+    if unit == POSSIBLE:
+        return '[>1]"none";[<0]"none";0.0%'
     if unit == "fraction of one":
         return "0.0%"
     if unit == "USD":

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpucost.formula.language import Line
 from gpucost.formula.spreadsheet import to_excel
-from gpucost.render.workbook.book import Book, Cell, Formula, Sheet, address, column_letters
+from gpucost.render.workbook.book import POSSIBLE, Book, Cell, Formula, Sheet, address, column_letters
 from gpucost.render.workbook.live import LiveModel
 
 NAME, FLOWS, TABLES = "Calculations", "Cash flows", "Tables"
@@ -35,9 +35,14 @@ def write(
                 to_excel(line.text, partial(scalar_reference, model, flows)), values[model.key][line.name]
             )
             style = "answer" if line.name in model.shown else "plain"
-            live = Cell(Formula(text, value), style, line.measure)
+            live = Cell(Formula(text, value), style, shown_unit(line))
             row = sheet.row(line.name, line.description, line.measure, live, line.text)
             book.define(model.cell_name(line.name), NAME, row, _VALUE)
+
+
+def shown_unit(line: Line) -> str:
+    """Return the unit that a line is shown in: a break-even beyond all hours is none."""
+    return POSSIBLE if line.name == "breakeven_utilisation_fraction" else line.measure
 
 
 def scalar_reference(model: LiveModel, flows: Rows, name: str) -> str:

@@ -3,8 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpucost.render.workbook.balances import balances
 from gpucost.render.workbook.book import Book, Cell, Formula, Sheet, address
-from gpucost.render.workbook.calculations import solved
+from gpucost.render.workbook.calculations import Rows, shown_unit, solved
 from gpucost.render.workbook.live import LiveModel
 
 COVER, SUMMARY, CHECKS = "Cover", "Summary", "Checks"
@@ -30,7 +31,14 @@ _HOW = (
 )
 
 
-def write_cover(sheet: Sheet, title: str, payload: Mapping[str, Any], version: str, has_models: bool) -> None:
+def write_cover(
+    sheet: Sheet,
+    title: str,
+    payload: Mapping[str, Any],
+    parts: Sequence[tuple[str, Mapping[str, Any]]],
+    version: str,
+    has_models: bool,
+) -> None:
     """Write purpose, version, dates, how to use the book, and the master check."""
     sheet.title(title)
     facts = [
@@ -54,12 +62,23 @@ def write_cover(sheet: Sheet, title: str, payload: Mapping[str, Any], version: s
     for number, text in enumerate(_HOW, 1):
         sheet.page.set_row(sheet.next_row, 15 * -(-len(text) // 115))
         sheet.row(str(number), Cell(text, "wrap"))
-    warnings = payload.get("warnings") or ()
-    if warnings:
-        sheet.skip()
-        sheet.row(Cell("Warnings", "heading"))
-        for warning in warnings:
-            sheet.row("!", Cell(str(warning), "wrap"))
+    for name, part in parts:
+        _said(sheet, name if len(parts) > 1 else "", part)
+    if payload.get("kind") == "scenario":
+        _said(sheet, "", {"warnings": payload.get("warnings")})
+
+
+def _said(sheet: Sheet, name: str, part: Mapping[str, Any]) -> None:
+    """Write what an answer says beside its figures: what was assumed aloud, its conventions and its warnings."""
+    warnings = [str(text) for text in part.get("warnings") or ()]
+    said = [str(text) for text in (*(part.get("said") or ()), part.get("conventions") or "") if text]
+    for heading, mark, texts in (("Warnings", "!", warnings), ("Conventions", "", said)):
+        if texts:
+            sheet.skip()
+            sheet.row(Cell(f"{heading}: {name}" if name else heading, "heading"))
+        for text in texts:
+            sheet.page.set_row(sheet.next_row, 15 * -(-len(text) // 115))
+            sheet.row(mark, Cell(text, "wrap"))
 
 
 def write_summary(
@@ -83,9 +102,9 @@ def write_summary(
             change = f'IF(ISNUMBER({now}),IF({then}=0,0,ROUND({now}/{then}-1,9)),"")'
             sheet.row(
                 name,
-                Cell(Formula(model.cell_name(name), value), "answer", line.measure),
+                Cell(Formula(model.cell_name(name), value), "answer", shown_unit(line)),
                 Cell(line.measure, "unit"),
-                Cell(value, "shade", line.measure),
+                Cell(value, "shade", shown_unit(line)),
                 Cell(Formula(change, 0.0), "plain", "fraction of one"),
                 Cell(line.description, "unit"),
             )
@@ -97,13 +116,14 @@ def write_checks(
     models: Sequence[LiveModel],
     values: Mapping[str, Mapping[str, Any]],
     budgets: Mapping[str, Any],
+    flows: Rows,
 ) -> None:
     """Write the checks of the book and one master check that needs them all."""
     sheet.title("Checks")
     row = sheet.row("tolerance, relative", Cell(1e-9, "input"))
     book.define(_TOLERANCE, CHECKS, row, 1)
     master = sheet.next_row
-    count = sum(_count(model, budgets) for model in models)
+    count = sum(_count(model, budgets) + len(balances(model, flows)) for model in models)
     first = master + 3
     span = f"{address(first, 1, fixed=True)}:{address(first + max(count, 1) - 1, 1, fixed=True)}"
     sheet.row(
@@ -115,6 +135,8 @@ def write_checks(
     sheet.heading("check", "verdict", "what it compares")
     for model in models:
         _model(sheet, model, values[model.key], budgets)
+        for what, condition, note in balances(model, flows):
+            sheet.row(f"{model.title}: {what}", _verdict(condition), note)
     green = book.file.add_format({"font_color": "#1B6E2C"})
     red = book.file.add_format({"font_color": "#FFFFFF", "bg_color": "#C00000"})
     area = (master, 1, sheet.next_row, 1)
@@ -145,7 +167,8 @@ def _model(sheet: Sheet, model: LiveModel, values: Mapping[str, Any], budgets: M
         cell = model.cell_name(name)
         then = Cell(model.expected[name], "shade")
         at = address(sheet.next_row, 3)
-        agree = f"OR(inputs_changed>0,ABS({cell}-{at})<={_TOLERANCE}*MAX(1,ABS({at})))"
+        near = f"ABS({cell}-{at})<={_TOLERANCE}*MAX(1,ABS({at}))"
+        agree = f"IF(inputs_changed>0,TRUE,IF(ISNUMBER({cell}),{near},FALSE))"
         sheet.row(
             f"{model.title}: {name} is what Python found", _verdict(agree), "as long as no input was changed", then
         )

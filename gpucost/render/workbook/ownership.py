@@ -1,6 +1,7 @@
 """The live model of rent or buy: the inputs of the saved answer under the formulas of this version, and no others."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 from gpucost.errors import UsageError
@@ -24,7 +25,7 @@ def ownership_model(payload: Mapping[str, Any], key: str, title: str) -> LiveMod
     return LiveModel(
         key=key,
         title=title,
-        inputs=tuple(_input(row) for row in block["inputs"]),
+        inputs=tuple(_fitting(_input(row), int(block["months"])) for row in block["inputs"]),
         derived=comparison.SCALARS,
         answer="npv_saving_usd",
         shown=tuple(shown),
@@ -35,6 +36,11 @@ def ownership_model(payload: Mapping[str, Any], key: str, title: str) -> LiveMod
         months=int(block["months"]),
         expected={name: value for name, value in said.items() if isinstance(value, (int, float))},
     )
+
+
+def _fitting(entry: LiveInput, months: int) -> LiveInput:
+    """Refuse a comparison that is longer than the sheet of its months."""
+    return replace(entry, maximum=float(months)) if entry.name == "months" else entry
 
 
 def _input(row: Mapping[str, Any]) -> LiveInput:

@@ -10,7 +10,7 @@ from gpucost.render.workbook.book import Book, Cell, Sheet, number_format
 from gpucost.render.workbook.live import LiveModel
 from gpucost.units import unit_of
 
-OFFERS, OPTIONS, ASSUMPTIONS, SOURCES = "Offers", "Options", "Assumptions", "Sources"
+OFFERS, OPTIONS, ASSUMPTIONS, SOURCES, SCENARIOS = "Offers", "Options", "Assumptions", "Sources", "Scenarios"
 _OFFER_COLUMNS = (
     "part", "rank", "name", "provider", "instance_type", "region", "option", "terms", "term_months", "gpu",
     "gpus", "nodes", "replicas", "days", "gpu_hours", "usd_per_gpu_hour", "cost_usd", "cost_low_usd",
@@ -113,6 +113,25 @@ def write_options(book: Book, sheet: Sheet, parts: Parts) -> None:
             ]
             sheet.row(f"line: {line}", "USD", *(Cell(cost, "plain", "USD") for cost in costs))
         sheet.red_when_stale(first, len(best) + 1)
+
+
+def write_scenarios(book: Book, sheet: Sheet, parts: Parts) -> None:
+    """Write what each named scenario comes to, as delivered."""
+    sheet.title("Scenarios")
+    sheet.static_banner()
+    for title, payload in parts:
+        rows = list(payload.get("scenarios") or ())
+        if not rows:
+            continue
+        keys = [key for key, value in rows[0].items() if not isinstance(value, (dict, list))]
+        sheet.skip()
+        sheet.row(Cell(title, "heading"))
+        first = sheet.heading(*map(_head, keys)) + 1
+        for row in rows:
+            cells = [Cell(row.get(key), "wrap" if key == "description" else "plain", unit_of(key)) for key in keys]
+            sheet.page.set_row(sheet.next_row, 15 * max(1, -(-len(str(row.get("description") or "")) // 48)))
+            sheet.row(*cells)
+        sheet.red_when_stale(first, len(keys) - 1)
 
 
 def write_assumptions(

@@ -1,0 +1,100 @@
+"""Quotes for renting that a person holds, in one line or as rows of a .csv or .xlsx file: options of a plan."""
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gpucost.arguments.kinds import QUOTES
+from gpucost.errors import DataError, UsageError
+from gpucost.units import MONTHS_PER_YEAR, parse_fraction, parse_usd
+
+COLUMNS = ("name", "usd_per_gpu_hour", "term_months", "billing", "upfront_fraction")
+BILLINGS = {"take-or-pay": "take_or_pay", "take or pay": "take_or_pay", "take_or_pay": "take_or_pay",
+            "per use": "per_use", "per-use": "per_use", "per_use": "per_use"}  # fmt: skip
+HOW = "Write it as 2.46/h, 12 months, take-or-pay, 20% upfront; the price comes first."
+
+Entry = dict[str, Any]
+
+
+def read_quotes(given: Any, folder: Path) -> list[Entry]:
+    """Return quotes by name, and those of files, as rent options of a plan."""
+    found: list[Entry] = []
+    for name, text in QUOTES.read(given, "quote").items():
+        file = Path(name).suffix.lower() in (".csv", ".xlsx") and text in (None, "")
+        found += read_file(folder / name) if file else [read_quote(name, str(text))]
+    names = [entry["name"] for entry in found]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise UsageError(f"quote {twice!r} is given twice. Name each once.")
+    return found
+
+
+def read_quote(name: str, text: str) -> Entry:
+    """Read the terms of one quote.
+
+    >>> read_quote("acme", "$2.46/h, 1 year, take-or-pay, 20% upfront")["rent_term_months"]
+    12.0
+    """
+    price, *terms = (part.strip() for part in text.split(","))
+    entry: Entry = {"name": name, "rent_usd_per_gpu_hour": parse_usd(_hourly(price), f"quote {name!r}")}
+    plain = {"rent_billing": "per_use", "rent_term_months": 0.0, "rent_upfront_fraction": 0.0}
+    return {**entry, **plain, **dict(_term(name, term) for term in terms if term)}
+
+
+def _hourly(text: str) -> str:
+    return re.sub(r"\s*(/|per)\s*(gpu[- ]?)?(h|hr|hour)$", "", text.strip(), flags=re.IGNORECASE)
+
+
+def _term(name: str, text: str) -> tuple[str, Any]:
+    word = text.lower()
+    if word in BILLINGS:
+        return "rent_billing", BILLINGS[word]
+    if months := re.fullmatch(r"(\d+)\s*(?:months?|mo)", word):
+        return "rent_term_months", float(months[1])
+    if years := re.fullmatch(r"(\d+)\s*(?:years?|y)", word):
+        return "rent_term_months", float(years[1]) * MONTHS_PER_YEAR
+    if upfront := re.fullmatch(r"(\d+(?:\.\d+)?%)\s*upfront", word):
+        return "rent_upfront_fraction", parse_fraction(upfront[1], f"quote {name!r}")
+    raise UsageError(f"quote {name!r}: cannot read {text!r}. {HOW}")
+
+
+def read_file(path: Path) -> list[Entry]:
+    """Read one quote a row; the term, billing and upfront share may be missing: none, by use, nothing."""
+    return [
+        _row(str(path), number, {name: cell for name, cell in row.items() if cell not in (None, "")})
+        for number, row in _rows(path)
+    ]
+
+
+def _rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
+    if path.suffix.lower() == ".xlsx":
+        from gpucost.catalog.spreadsheet import read_sheets
+
+        return [
+            (number, dict(zip(sheet.header, cells, strict=False)))
+            for sheet in read_sheets(path)
+            for number, cells in sheet.rows
+        ]
+    import csv
+
+    try:
+        with path.open(newline="", encoding="utf-8-sig") as handle:
+            return [(number, dict(row)) for number, row in enumerate(csv.DictReader(handle), 2)]
+    except (OSError, UnicodeDecodeError) as error:
+        raise DataError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=str(path)) from None
+
+
+def _row(file: str, number: int, row: Mapping[str, Any]) -> Entry:
+    if unknown := sorted(str(name) for name in set(row) - set(COLUMNS)):
+        raise DataError(f"is no column of quotes: {', '.join(COLUMNS)}", file=file, row=number, column=unknown[0])
+    if missing := next((name for name in COLUMNS[:2] if name not in row), None):
+        raise DataError("is missing", file=file, row=number, column=missing)
+    billing = BILLINGS.get(str(row.get("billing", "per use")).strip().lower())
+    if billing is None:
+        raise DataError("is neither per use nor take-or-pay", file=file, row=number, column="billing")
+    price = _hourly(str(row["usd_per_gpu_hour"]))
+    return {
+        "name": str(row["name"]).strip(), "rent_usd_per_gpu_hour": parse_usd(price, f"{file}:{number}"),
+        "rent_billing": billing, "rent_term_months": float(row.get("term_months", 0)),
+        "rent_upfront_fraction": parse_fraction(row.get("upfront_fraction", 0), f"{file}:{number}"),
+    }  # fmt: skip
