@@ -41,7 +41,8 @@ def training_items(catalog: Catalog) -> tuple[Measurements, dict[str, list[repor
     found, calibration = fitted.training_shipped(catalog), training_calibration(catalog)
     answers = {"nothing (in-sample)": training.predict(found, calibration)}
     for grouping in ("source", "family", "software"):
-        answers[grouping] = training.with_ranges(found, training.leave_one_out(found, grouping), calibration)
+        logged = training.leave_one_out(found, grouping, start=calibration.values)
+        answers[grouping] = training.with_ranges(found, logged, calibration)
     for name, rule in (("6·N·D at 40 %", training.rule_of_thumb), ("constant MFU", training.constant_mfu)):
         answers[name] = training.with_ranges(found, rule(found), calibration)
     return found, answers

@@ -35,6 +35,7 @@ class HardwareColumns(Columns):
     node_gpus: Floats
     family: Integers  # code into FAMILIES
     year: Floats  # of launch
+    power_ratio: Floats  # watts per peak TFLOP/s against the family's reference chip; 1 where not known
 
 
 def family_code(family: str) -> int:
@@ -75,6 +76,30 @@ def half_precision(accelerator: Accelerator) -> str:
     return "fp16" if np.isnan(peak(accelerator, "bf16").tflops) else "bf16"
 
 
+# Dense 16-bit TFLOP/s and watts of the chip that a family's efficiency is stated for.
+_REFERENCE_POWER = {
+    "volta": (125.0, 300.0), "ampere": (312.0, 400.0), "hopper": (989.4, 700.0), "blackwell": (2250.0, 1000.0),
+    "cdna3": (1307.4, 750.0), "cdna4": (2306.9, 1000.0),
+}  # fmt: skip
+MOST_POWER_RATIO = 1.4  # beyond which more power raises no clock
+
+
+def power_ratio(accelerator: Accelerator) -> float:
+    """Return the watts per peak 16-bit TFLOP/s against the family's reference: below 1, clocks fall under load.
+
+    Known for chips with stacked memory; cards have peaks of another kind. A 500 W H100 against its 700 W:
+
+    >>> h100 = {"bf16_tflops": 989.4, "memory_type": "HBM2e", "tdp_w": 500.0}
+    >>> round(power_ratio(Accelerator("h100", "NVIDIA", "H100", "hopper", "SXM5", 2022, 80.0, 3350.0, **h100)), 3)
+    0.714
+    """
+    reference, tflops = _REFERENCE_POWER.get(accelerator.family), peak(accelerator, "bf16").tflops
+    tflops = peak(accelerator, "fp16").tflops if np.isnan(tflops) else tflops
+    if reference is None or not accelerator.tdp_w or not accelerator.memory_type.upper().startswith("HBM"):
+        return 1.0
+    return float(min(accelerator.tdp_w / tflops / (reference[1] / reference[0]), MOST_POWER_RATIO))
+
+
 def hardware_columns(accelerators: Sequence[Accelerator], systems: Sequence[System]) -> HardwareColumns:
     """Turn pairs of accelerator and system into arrays."""
     table = np.array([peaks(a) for a in accelerators], dtype=np.float64).reshape(len(accelerators), len(PRECISIONS))
@@ -95,6 +120,7 @@ def hardware_columns(accelerators: Sequence[Accelerator], systems: Sequence[Syst
         node_gpus=column([s.gpus for s in systems]),
         family=np.array([family_code(a.family) for a in accelerators], dtype=np.int64),
         year=column([a.year for a in accelerators]),
+        power_ratio=column([power_ratio(a) for a in accelerators]),
     )
 
 

@@ -15,10 +15,12 @@ CLASSES = (
     "eager",  # Hugging Face and plain scripts without compilation
     "compiler",  # XLA: MaxText, PaxML, Levanter
     "native",  # hand-written C and CUDA
+    "neuron",  # NeuronX: XLA on Trainium
     "unknown",
 )
 
 _PATTERNS: tuple[tuple[str, str], ...] = (
+    (r"neuron", "neuron"),
     (r"maxtext|pax|\bjax\b|levanter|xla|\bflax\b|t5x", "compiler"),
     (r"llm\.c", "native"),
     (r"megatron[-_ ]?deepspeed|megatron-lm/deepspeed|deepspeed|neox|colossal|zero-?[123]", "deepspeed"),

@@ -101,7 +101,7 @@ def expected_s(
 ) -> float:
     """Return the time expected with the calibrated efficiencies of a tuned stack: the slowest roof that they allow."""
     values, year = training_calibration(catalog).values, hardware.year + USUAL_AGE_YEARS
-    e = resolve(values, hardware.family, software_codes([TYPICAL]), year, hardware.year)
+    e = resolve(values, hardware, software_codes([TYPICAL]), year)
     ratio = {"fp8": e.fp8_ratio, "int8": e.int8_ratio, "fp4": e.fp4_ratio}.get(precision, np.ones(1))
     share = e.flash if attention else e.matrix * ratio
     group = net.tier(links_of(hardware, e), np.full(1, max(gpus, 1.0)), np.ones(1))

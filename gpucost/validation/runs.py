@@ -30,7 +30,7 @@ def validate_training(
     """Predict training runs; `leave_out` names what is held out of the fit, `core` keeps the rows well suited."""
     pool = fitted.training_shipped(catalog)
     found = training.gather(read_file(path), catalog) if path else pool
-    logged = training.leave_one_out(found, leave_out, pool) if leave_out else None
+    logged = training.leave_one_out(found, leave_out, pool, training_calibration(catalog).values) if leave_out else None
     items = training.with_ranges(found, logged, training_calibration(catalog)) if found.rows else []
     items = [item for item, row in zip(items, found.rows, strict=True) if row.core or not core]
     found = found.core() if core else found

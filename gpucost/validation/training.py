@@ -167,7 +167,9 @@ def fit_rows(found: Measurements) -> Flags:
     return np.array([row.core and figure.group != "gpu_hours" for row, figure in pairs])
 
 
-def leave_one_out(found: Measurements, grouping: str = "source", pool: Measurements | None = None) -> Floats:
+def leave_one_out(
+    found: Measurements, grouping: str = "source", pool: Measurements | None = None, start: Values | None = None
+) -> Floats:
     """Predict each group with a calibration fitted to the rows of `pool` outside it; return log speeds.
 
     `pool` is what fits may use; without one, the rows themselves.
@@ -177,7 +179,7 @@ def leave_one_out(found: Measurements, grouping: str = "source", pool: Measureme
     groups, others = (np.array([GROUPINGS[grouping](row) for row in rows]) for rows in (found.rows, pool.rows))
 
     def fit_to(keep: Flags) -> Values:
-        return cal.fit(taught.take(np.flatnonzero(usable & keep)))
+        return cal.fit(taught.take(np.flatnonzero(usable & keep)), start=start)
 
     def predicted(values: Values, mine: Integers) -> Floats:
         return cal.log_predicted(seen.take(mine), values)
@@ -189,7 +191,7 @@ def calibrate(found: Measurements) -> Calibration:
     """Fit the parameters to all usable rows, the ranges to held-out residuals."""
     seen = observe(found)
     values = cal.fit(seen.take(np.flatnonzero(fit_rows(found))))
-    residual = leave_one_out(found) - seen.log_measured
+    residual = leave_one_out(found, start=values) - seen.log_measured
     traits = row_traits(seen, found, values)
     return Calibration(values, core.fit_ranges(residual, traits, core.one_voice(seen.source), cal.SCHEME.usual))
 

@@ -79,6 +79,8 @@ def read_row(row: Row, facts: Facts) -> TrainingRow:
     """Read one row; raise UsageError with the reason where it cannot be computed."""
     notes: list[str] = []
     accelerator = find_accelerator(str(row.get("gpu") or ""), facts, notes)
+    if limit := wording.power_limit_w(f"{row.get('gpu')} {row.get('notes')}"):
+        accelerator = replace(accelerator, tdp_w=limit)
     architecture = find_architecture(row, facts, notes)
     sequence = wording.positive(row.get("seq_len")) or default_sequence(architecture, notes)
     gpus = wording.count(row.get("n_gpus")) or degrees_product(row, notes) or default_gpus(architecture, notes)

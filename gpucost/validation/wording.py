@@ -113,6 +113,17 @@ def recompute(text: object) -> str | None:
     return "none" if word.startswith(("n", "0", "f", "off")) and not word.startswith("full") else "full"
 
 
+def power_limit_w(text: object) -> float | None:
+    """Read the power limit of an accelerator, or None where none is named.
+
+    >>> power_limit_w("H100 SXM, power limit 500 W"), power_limit_w("8x H100-700W"), power_limit_w("400 W idle")
+    (500.0, 700.0, None)
+    """
+    word = str(text or "")
+    match = re.search(r"(?:limit\w*|capped|tdp)\D{0,20}(\d{3,4})\s?W\b|[A-Z]\w*\d-(\d{3,4})\s?W\b", word, re.IGNORECASE)
+    return float(match[1] or match[2]) if match else None
+
+
 def method(task: object, base: object = None) -> str:
     """Read the kind of training: full (pretraining and supervised tuning alike), lora or qlora.
 

@@ -174,3 +174,40 @@ def test_unpacking_reads_the_bytes_that_memory_counts():
     moved_gb = (layer_adapter_s(packed, rate, tokens) - layer_adapter_s(plain, rate, tokens)) * rate.bytes_per_s / GB
     weights = 2 * 4096 * (4096 + 1024) + 3 * 4096 * 14336  # of a layer: query and output, key and value, feed-forward
     assert moved_gb == pytest.approx(weights * (FROZEN_BYTES["qlora"] + 4) * 2 / GB)
+
+
+ONE = Layout(gpus=1, micro_batch=4, global_batch=4)
+
+
+def test_products_follow_the_power_limit_within_a_family_and_traffic_does_not():
+    # 500 of 700 W: the rate of products falls by (5/7)^0.65 = 0.804
+    chips = [replace(H100, memory_type="HBM3", tdp_w=watts) for watts in (700.0, 500.0)]
+    full, capped = (time_of(ONE, chip=chip, values=IDEAL | {"matrix_width": 1e-9}) for chip in chips)
+    assert full.matrix_s[0] / capped.matrix_s[0] == pytest.approx((5 / 7) ** 0.65, rel=0.01)
+    assert full.attention_s[0] / capped.attention_s[0] == pytest.approx((5 / 7) ** 0.65, rel=1e-9)
+    assert full.optimizer_s[0] == capped.optimizer_s[0]
+
+
+def test_cards_and_chips_of_unknown_power_run_as_their_family_does():
+    card = replace(H100, memory_type="GDDR7", tdp_w=2000.0)
+    assert time_of(ONE, chip=card).total_s[0] == time_of(ONE, chip=H100).total_s[0]
+
+
+def test_selective_recomputation_repeats_a_third_of_the_products_where_the_policy_goes_by_operation():
+    def repeated(software):
+        none, some = (
+            time_of(replace(ONE, recompute=name), software=software).matrix_s[0] for name in ("none", "selective")
+        )
+        return some / none
+
+    assert repeated("sharded") == pytest.approx((3 + 0.33) / 3)
+    assert repeated("vendor") == 1.0
+
+
+def test_experts_wait_for_the_host_and_were_slower_in_older_stacks():
+    layout = Layout(gpus=8, data=8, expert=8, micro_batch=1, global_batch=8, sharding=1)
+    small = {"model": MIXTRAL, "sequence": 512.0}
+    waits = time_of(layout, **small).host_s[0]
+    assert waits > time_of(layout, **small, software="compiler").host_s[0]
+    years = [time_of(layout, model=MIXTRAL, year=year).matrix_s[0] for year in (2024.0, 2025.0, 2026.0, 2027.0)]
+    assert years == sorted(years, reverse=True)

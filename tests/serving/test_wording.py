@@ -4,6 +4,7 @@ import pytest
 
 from gpucost.catalog import open_catalog
 from gpucost.errors import UsageError
+from gpucost.physics.serving.calibration import SCHEME
 from gpucost.validation import serving, serving_wording
 from gpucost.validation.serving_rows import read_row
 
@@ -51,7 +52,7 @@ def test_engines_and_their_eras(text, year, engine):
 def test_a_row_with_only_names_and_one_figure_is_predicted():
     found = serving.gather([{"model": "llama-3-8b", "gpu": "H100", "tpot_ms": 9.0}], CATALOG)
     assert not found.skipped
-    assert len(serving.predict(found, serving.load([]))[0]) == 1
+    assert len(serving.predict(found, SCHEME.load([]))[0]) == 1
 
 
 def test_unknown_model_and_chip_resolve_to_their_kin_with_a_mark():
@@ -96,7 +97,7 @@ def test_time_to_first_token_under_load_is_never_an_item():
     found = serving.gather(
         [row(ttft_ms="900"), row(id="y", scenario="single-stream", batch_or_concurrency="1", ttft_ms="30")], CATALOG
     )
-    assert [(f.metric, found.rows[f.row].id) for f in found.loaded] == [("ttft_ms", "x")]
+    assert [(f.metric, found.rows[f.row].id) for f in found.shown] == [("ttft_ms", "x")]
     assert ("ttft_ms", "y") in [(f.metric, found.rows[f.row].id) for f in found.figures]
 
 

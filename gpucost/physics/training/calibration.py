@@ -70,7 +70,7 @@ class Observations:
 def with_values(seen: Observations, values: Values) -> Case:
     """Return the cases with the efficiencies that `values` give them."""
     c = seen.case
-    efficiency = resolve(values, c.hardware.family, seen.software, seen.software_year, c.hardware.year)
+    efficiency = resolve(values, c.hardware, seen.software, seen.software_year)
     return Case(c.shape, c.hardware, c.layout, c.recipe, efficiency)
 
 
@@ -110,12 +110,13 @@ def whitened(
 
 def fit(
     seen: Observations,
-    start: Values = DEFAULTS,
+    centre: Values = DEFAULTS,
     spread_ratio: float = 1.0,
     between: float = BETWEEN_SOURCES,
     within: float = WITHIN_SOURCE,
+    start: Values | None = None,
 ) -> dict[str, float]:
-    """Return the parameters that balance the observations and the priors around `start`.
+    """Return the parameters that balance the observations and the priors around `centre`; the search begins at `start`.
 
     `between` is the spread between sources: nothing for runs whose own habits are to be learned, which alone move
     `own_ratio`.
@@ -136,7 +137,7 @@ def fit(
 
         return Part(rows, residual)
 
-    return core.fit(core.Problem(PARAMETERS, touched, part_of, start, spread_ratio))
+    return core.fit(core.Problem(PARAMETERS, touched, part_of, centre, spread_ratio), start=start)
 
 
 def traits(

@@ -64,5 +64,5 @@ def build_case(
     software_year: Floats,
 ) -> Case:
     """Join the parts of a case and look its efficiencies up in the calibration's values."""
-    efficiency = resolve(values, hardware.family, software, software_year, hardware.year)
+    efficiency = resolve(values, hardware, software, software_year)
     return Case(shape, hardware, layout, recipe, efficiency)

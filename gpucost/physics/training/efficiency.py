@@ -12,7 +12,7 @@ import numpy as np
 
 from gpucost.physics.calibration import Parameter
 from gpucost.physics.columns import Columns, Floats, Integers
-from gpucost.physics.hardware import FAMILIES
+from gpucost.physics.hardware import FAMILIES, HardwareColumns
 from gpucost.physics.software import CLASSES
 
 
@@ -28,11 +28,11 @@ _MATRIX = {
 }  # fmt: skip
 _HOST_US = {
     "vendor": 250.0, "megatron": 500.0, "deepspeed": 900.0, "sharded": 500.0, "eager": 900.0,
-    "compiler": 100.0, "native": 60.0,
+    "compiler": 100.0, "native": 60.0, "neuron": 100.0,
 }  # fmt: skip
 _ELEMENTWISE = {
     "vendor": 1.0, "megatron": 1.2, "deepspeed": 1.3, "sharded": 1.2, "eager": 2.0,
-    "compiler": 1.0, "native": 1.0,
+    "compiler": 1.0, "native": 1.0, "neuron": 1.0,
 }  # fmt: skip
 
 _p = Parameter
@@ -42,6 +42,7 @@ PARAMETERS: tuple[Parameter, ...] = (
     _p("fp8_ratio", 0.85, 0.10, "ratio", "share of the 8-bit peak that products reach ÷ the share at 16 bits"),
     _p("int8_ratio", 0.65, 0.15, "ratio", "the same for quantised 8-bit integers, scales and sums included"),
     _p("fp4_ratio", 0.60, 0.20, "ratio", "share of the 4-bit peak that products reach ÷ the share at 16 bits"),
+    _p("power_exponent", 0.65, 0.15, "ratio", "growth of the rate of products with the power per peak FLOP/s"),
     _p("matrix_tokens", 64.0, 0.4, "count", "rows by which a product's tokens are rounded up (tiles and waves)"),
     _p("matrix_width", 100.0, 0.3, "count", "columns by which a product's widths are rounded up"),
     _p("flash_fraction.old", 0.66, 0.10, "fraction", "16-bit peak that fused attention reaches on chips before Hopper"),
@@ -64,7 +65,12 @@ PARAMETERS: tuple[Parameter, ...] = (
     _p("interference", 0.12, 0.4, "fraction", "share of hidden traffic by which compute slows down"),
     _p("alltoall_exposed", 0.60, 0.3, "fraction", "share of the expert exchange that compute does not hide"),
     _p("expert_imbalance", 1.15, 0.10, "ratio", "load of the busiest expert rank ÷ the mean"),
+    _p("grouped_ratio", 0.75, 0.20, "ratio", "peak that grouped expert products reach ÷ that of plain ones"),
+    _p("alltoall_network_ratio", 0.70, 0.25, "ratio", "network bandwidth of expert exchanges against rings"),
+    _p("expert_host_us", 3000.0, 0.4, "us", "host time that a layer with experts adds; tuned stacks of 2026"),
+    _p("expert_aging", 0.3, 0.4, "ratio", "growth of expert times per year of software before 2026.5, in logarithms"),
     _p("expert_passes", 12.0, 0.4, "count", "times that routed tokens are moved by permutation, forward and backward"),
+    _p("selective_repeat", 0.33, 0.15, "fraction", "forward products that per-operation policies repeat"),
     *_each("host_us", _HOST_US, 0.5, "us", "host time per layer and micro-batch, forward and backward"),
     _p("host_group_ratio", 1.5, 0.3, "ratio", "host time with tensor, context or expert groups against without"),
     _p("step_overhead_ms.modern", 5.0, 0.7, "ms", "fixed time per step: data, norms, logging; tuned stacks"),
@@ -109,6 +115,11 @@ class Efficiencies(Columns):
     alltoall_exposed: Floats
     expert_imbalance: Floats
     expert_passes: Floats
+    grouped_ratio: Floats
+    alltoall_network_ratio: Floats
+    expert_host_us: Floats
+    expert_aging: Floats  # time of experts against that of a current stack
+    selective_repeat: Floats
     host_us: Floats
     host_group_ratio: Floats
     step_overhead_ms: Floats
@@ -126,6 +137,7 @@ _PLAIN = {
     "scaleup": "scaleup_fraction", "scaleout": "scaleout_fraction", "scaleup_latency_us": "scaleup_latency_us",
     "scaleout_latency_us": "scaleout_latency_us", "data_hidden": "data_hidden", "interference": "interference",
     "alltoall_exposed": "alltoall_exposed", "expert_imbalance": "expert_imbalance", "expert_passes": "expert_passes",
+    "grouped_ratio": "grouped_ratio", "alltoall_network_ratio": "alltoall_network_ratio",
     "host_group_ratio": "host_group_ratio", "optimizer_ratio": "optimizer_ratio", "straggler": "straggler",
     "own_ratio": "own_ratio",
 }  # fmt: skip
@@ -139,9 +151,8 @@ KERNELS_CAUGHT_UP_YEAR = 2025.0  # general frameworks ship kernels written for H
 SHARDED = CLASSES.index("sharded")
 TYPICAL = ("vendor", "sharded", "eager")  # what an unknown stack of today is taken as: the mean of these
 # Share of each class that is tuned: kernels and overlap written by those who know the chip.
-TUNED_SHARE = np.array(
-    [{"vendor": 1.0, "compiler": 1.0, "native": 1.0, "unknown": 1 / len(TYPICAL)}.get(name, 0.0) for name in CLASSES]
-)
+_TUNED = {**dict.fromkeys(("vendor", "compiler", "native", "neuron"), 1.0), "unknown": 1 / len(TYPICAL)}
+TUNED_SHARE = np.array([_TUNED.get(name, 0.0) for name in CLASSES])
 
 
 def class_value(values: Mapping[str, float], prefix: str, name: str) -> float:
@@ -151,13 +162,32 @@ def class_value(values: Mapping[str, float], prefix: str, name: str) -> float:
     return float(np.prod([values[f"{prefix}.{typical}"] for typical in TYPICAL]) ** (1 / len(TYPICAL)))
 
 
-def resolve(
-    values: Mapping[str, float], family: Integers, software: Integers, software_year: Floats, launch_year: Floats
-) -> Efficiencies:
-    """Look the parameters up for each case by family, software class and age of the software against the chip.
+# Share of each class whose "selective" recomputation repeats every second product, not only attention.
+PER_OPERATION = np.array(
+    [{"sharded": 1.0, "eager": 1.0, "unknown": 2 / len(TYPICAL)}.get(name, 0.0) for name in CLASSES]
+)
+WHOLE_GRAPH = np.array([name in ("compiler", "neuron") for name in CLASSES])  # the compiler sees all experts at once
+EXPERTS_MATURE_YEAR, EXPERTS_AGE_MOST = 2026.5, 1.5  # grouped products, fused dispatch and graphs came within that time
+MOST_OF_PEAK = 0.95  # no kernel reaches more of a peak
 
-    The kernels' ratio is quality · (1 + immaturity · e^(−age ÷ maturity)); an age below zero counts as zero.
+
+def expert_aging(values: Mapping[str, float], software: Integers, software_year: Floats) -> Floats:
+    """Return the time of experts against that of a current stack: e^(rate · years before 2026.5), at most 1.5 years."""
+    age = np.clip(EXPERTS_MATURE_YEAR - software_year, 0.0, EXPERTS_AGE_MOST)
+    return np.where(WHOLE_GRAPH[software], 1.0, np.exp(values["expert_aging"] * age))
+
+
+def resolve(
+    values: Mapping[str, float], hardware: HardwareColumns, software: Integers, software_year: Floats
+) -> Efficiencies:
+    """Look the parameters up for each case by chip, software class and age of the software against the chip.
+
+    The kernels' ratio is quality · (1 + immaturity · e^(−age ÷ maturity)); an age below zero counts as zero. Products
+    and attention slow down with the power limit: rate ∝ (watts per peak FLOP/s)^α within a family.
     """
+    family, launch_year = hardware.family, hardware.year
+    aging = expert_aging(values, software, software_year)
+    clocks = hardware.power_ratio ** values["power_exponent"]
 
     def by(prefix: str, names: tuple[str, ...], codes: Integers) -> Floats:
         looked_up: Floats = np.array([class_value(values, prefix, name) for name in names])[codes]
@@ -171,20 +201,20 @@ def resolve(
     tuned = TUNED_SHARE[software]
     recent = np.array([name in RECENT for name in FAMILIES])[family]
     written_for_chip = np.where(software_year >= KERNELS_CAUGHT_UP_YEAR, 1.0, tuned)
+    newer = between("flash_fraction", "plain", "modern", written_for_chip)
     youth = np.exp(-np.maximum(software_year - launch_year, 0.0) / values["maturity_years"])
     return Efficiencies(
         **{field: np.full(count, values[name]) for field, name in _PLAIN.items()},
-        matrix=by("matrix_fraction", FAMILIES, family),
+        matrix=np.minimum(by("matrix_fraction", FAMILIES, family) * clocks, MOST_OF_PEAK),
+        selective_repeat=values["selective_repeat"] * PER_OPERATION[software],
         elementwise_passes=values["elementwise_passes"] * by("elementwise_ratio", CLASSES, software),
-        flash=np.where(
-            recent,
-            between("flash_fraction", "plain", "modern", written_for_chip),
-            values["flash_fraction.old"],
-        ),
+        flash=clocks * np.where(recent, newer, values["flash_fraction.old"]),
         loss_bytes=between("loss_bytes", "plain", "fused", np.where(software == SHARDED, 1.0, tuned)),
         adapter_passes=between("adapter_passes", "plain", "modern", tuned),
         tensor_exposed=between("tensor_exposed", "plain", "modern", tuned),
         step_overhead_ms=between("step_overhead_ms", "plain", "modern", tuned),
         host_us=by("host_us", CLASSES, software),
+        expert_host_us=np.where(WHOLE_GRAPH[software], 0.0, values["expert_host_us"] * aging),
+        expert_aging=aging,
         kernel_ratio=by("quality", CLASSES, software) * (1 + values["immaturity"] * youth),
     )

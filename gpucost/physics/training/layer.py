@@ -3,7 +3,7 @@
 Each function takes a case and the tokens of a micro-batch and returns seconds; nothing here knows the schedule.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -102,12 +102,17 @@ def expert_products_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
     rows = tokens * s.experts_per_token / np.where(spread, layout.tensor, 1.0)
     width = s.expert_ffn_hidden / np.where(spread, 1.0, layout.tensor)
     local = np.maximum(s.experts / layout.expert, 1.0)
-    routed = product_s(rows, wide * width, h, peak, rate, e, local) + product_s(rows, h, width, peak, rate, e, local)
+    grouped = peak * e.grouped_ratio
+    routed = product_s(rows, wide * width, h, grouped, rate, e, local) + product_s(
+        rows, h, width, grouped, rate, e, local
+    )
     shared_width = s.shared_experts * s.shared_ffn_hidden / layout.tensor
     shared = product_s(tokens, wide * shared_width, h, peak, rate, e) + product_s(
         tokens, h, shared_width, peak, rate, e
     )
-    return routed * np.where(spread, e.expert_imbalance, 1.0) + np.where(s.shared_experts > 0, shared, 0.0)
+    return routed * e.expert_aging * np.where(spread, e.expert_imbalance, 1.0) + np.where(
+        s.shared_experts > 0, shared, 0.0
+    )
 
 
 def layer_attention_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
@@ -144,7 +149,7 @@ def layer_elementwise_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
     ffn = ((1 - moe) * s.ffn_hidden + moe * active) * np.where(s.gated, 1.5, 1.0) / layout.tensor
     residual = s.hidden * np.where(layout.sequence_parallel, 1 / layout.tensor, 0.5 + 0.5 / layout.tensor)
     values = e.elementwise_passes * (residual + ACTIVATION_SHARE * ffn)
-    routed = moe * e.expert_passes * s.experts_per_token * s.hidden / layout.tensor
+    routed = moe * e.expert_aging * e.expert_passes * s.experts_per_token * s.hidden / layout.tensor
     again = np.where(layout.recompute == FULL, 4 / 3, 1.0)
     return tokens * HALF_BYTES * (values + routed) * again / rate.bytes_per_s
 
@@ -213,7 +218,10 @@ def layer_expert_s(case: Case, link: net.Links, tokens: Floats) -> Floats:
     group = net.tier(link, layout.expert, np.ones(len(case)))
     row = tokens / layout.tensor * s.hidden * HALF_BYTES
     count = np.where(layout.recompute == FULL, 6.0, 4.0) * tf.moe_layers(s) / s.layers
-    return case.efficiency.alltoall_exposed * count * net.expert_exchange_s(group, row, s.experts_per_token, link)
+    e = case.efficiency
+    slow = replace(link, scaleout_gb_per_s=link.scaleout_gb_per_s * e.alltoall_network_ratio)
+    exchange = net.expert_exchange_s(group, row, s.experts_per_token, slow)
+    return e.alltoall_exposed * e.expert_aging * count * exchange
 
 
 def exposed_s(exchange: Floats, compute: Floats, interference: Floats) -> Floats:

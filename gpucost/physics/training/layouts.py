@@ -242,7 +242,7 @@ def setting_of(job: Job, hardware: HardwareColumns) -> Setting:
     count = len(hardware)
     year = hardware.year + USUAL_AGE_YEARS if job.software_year is None else np.full(count, job.software_year)
     software = np.full(count, job.software, dtype=np.int64)
-    return Setting(job, hardware, resolve(job.values, hardware.family, software, year, hardware.year))
+    return Setting(job, hardware, resolve(job.values, hardware, software, year))
 
 
 def search(grid: Grid, job: Job, keys: Keys) -> Candidates:

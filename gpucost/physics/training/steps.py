@@ -25,7 +25,7 @@ from gpucost.physics.training.layer import (
     logits_s,
     rates,
 )
-from gpucost.physics.training.structs import FULL, HALF_BYTES, LORA, PARTS, Case, MicroStep, Recipe, Step
+from gpucost.physics.training.structs import FULL, HALF_BYTES, LORA, PARTS, SELECTIVE, Case, MicroStep, Recipe, Step
 from gpucost.physics.transformer import Shape
 from gpucost.units import GB, MICRO, MILLI, TERA
 
@@ -45,6 +45,7 @@ def micro_step(case: Case) -> MicroStep:
     tokens = layout.micro_batch * case.recipe.sequence_tokens / layout.context
     rate, link = rates(case), case_links(case)
     passes = np.where(case.recipe.method >= LORA, 2.0, 3.0) + (layout.recompute == FULL)
+    passes = passes + (layout.recompute == SELECTIVE) * e.selective_repeat
     matrix = layer_products_s(case, rate, tokens) * passes * e.kernel_ratio
     attention = layer_attention_s(case, rate, tokens) * e.kernel_ratio
     elementwise = layer_elementwise_s(case, rate, tokens) * e.kernel_ratio
@@ -54,9 +55,9 @@ def micro_step(case: Case) -> MicroStep:
     expert = layer_expert_s(case, link, tokens)
     busy = matrix + attention + elementwise + adapter + tensor + context + expert
     grouped = np.maximum(np.maximum(layout.tensor, layout.context), layout.expert) > 1
-    host = (
-        e.host_us * MICRO * np.where(layout.recompute == FULL, 4 / 3, 1.0) * np.where(grouped, e.host_group_ratio, 1.0)
-    )
+    moe = tf.moe_layers(s) / s.layers
+    again = np.where(layout.recompute == FULL, 4 / 3, 1.0) * np.where(grouped, e.host_group_ratio, 1.0)
+    host = (e.host_us + moe * e.expert_host_us) * MICRO * again
     idle = np.maximum(host - busy, 0.0)
     logits = logits_s(case, rate, tokens) * e.kernel_ratio
     layers, ends = (count * e.own_ratio for count in stage_layers(s, layout, logits / (busy + idle)))

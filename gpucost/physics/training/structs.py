@@ -15,7 +15,7 @@ Part = TypeVar("Part", bound=Columns)
 HALF_BYTES = 2.0
 LORA, QLORA = METHODS.index("lora"), METHODS.index("qlora")
 FP8, FP4, INT8 = PRECISIONS.index("fp8"), PRECISIONS.index("fp4"), PRECISIONS.index("int8")
-FULL = 2  # recompute code
+SELECTIVE, FULL = 1, 2  # recompute codes
 
 
 @dataclass(frozen=True, slots=True)
