@@ -58,7 +58,9 @@ def count(made: Architecture) -> float:
 def _peers(parameters: float, presets: Sequence[Architecture]) -> list[Architecture]:
     """Return the modern dense presets nearest in size: gated, RMS norm."""
     dense = [
-        item for item in presets if not item.experts and item.gated and item.norm == "rms" and item.status == "sourced"
+        item
+        for item in presets
+        if not item.experts and not item.blocks and item.gated and item.norm == "rms" and item.status == "sourced"
     ]
     if not dense:
         raise UsageError("no dense presets to take a plausible architecture from; name a model or a config.json.")

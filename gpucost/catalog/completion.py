@@ -1,5 +1,6 @@
 """From a row as the user wrote it to a row as the tables hold it: what follows is filled in, then it is judged."""
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
@@ -160,9 +161,13 @@ def _end(values: Row, draft: Draft) -> date | None:
 
 
 def _from_config(config: Any, draft: Draft) -> Row:
+    from gpucost.architectures.files import load
     from gpucost.architectures.reader import read_config
 
     path = Path(str(config)).expanduser()
-    made = asdict(read_config(path if path.is_absolute() else draft.file.parent / path))
+    path = path if path.is_absolute() else draft.file.parent / path
+    path = path / "config.json" if path.is_dir() else path
+    made = asdict(read_config(path))
     columns = set(TABLES["llms"].names) - {"notes"}
-    return {name: value for name, value in made.items() if name in columns and value != ""}
+    row = {name: value for name, value in made.items() if name in columns and value != ""}
+    return {**row, "config": json.dumps(load(path))}

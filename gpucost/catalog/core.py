@@ -192,11 +192,21 @@ class Catalog(Shipped):
     @property
     def presets(self) -> list[Architecture]:
         """Return every preset architecture."""
-        return list(self._architectures.values())
+        return [self._architecture(id_) for id_ in self._model_rows]
+
+    @cached_property
+    def _model_rows(self) -> dict[str, dict[str, Any]]:
+        return {row["id"]: row for row in self.rows("llms")}
 
     @cached_property
     def _architectures(self) -> dict[str, Architecture]:
-        return {row["id"]: self._marked(records.architecture(row)) for row in self.rows("llms")}
+        return {}
+
+    def _architecture(self, id_: str) -> Architecture:
+        """Build a preset when it is first asked for: those with a configuration are read layer by layer."""
+        if id_ not in self._architectures:
+            self._architectures[id_] = self._marked(records.architecture(self._model_rows[id_]))
+        return self._architectures[id_]
 
     @cached_property
     def model_names(self) -> names.NameIndex:
@@ -241,14 +251,14 @@ class Catalog(Shipped):
         """Return an architecture: a preset, an alias, the path of a config.json, or a size such as "11b"."""
         name = fspath(name)
         made = models.from_file_or_size(name, self.model_names, lambda: self.presets)
-        return made or self._architectures[self.model_names.one(name)]
+        return made or self._architecture(self.model_names.one(name))
 
     def architectures(self, name: str | None = None) -> list[Architecture]:
         """Return every architecture that a name means; all presets without a name."""
         if name is not None and (made := models.from_file_or_size(name, self.model_names, lambda: self.presets)):
             return [made]
-        ids = list(self._architectures) if name is None else self.model_names.several(name)
-        return [self._architectures[id_] for id_ in ids]
+        ids = list(self._model_rows) if name is None else self.model_names.several(name)
+        return [self._architecture(id_) for id_ in ids]
 
     # --- offers
 

@@ -13,7 +13,7 @@ def from_file_or_size(name: str, known: NameIndex, presets: Callable[[], list[Ar
     if not name.strip():
         raise UsageError("the model's name is empty. Name a preset, a size such as 8b, or a config.json.")
     path = Path(name).expanduser()
-    if name.endswith(".json") or (path / "config.json").is_file():
+    if name.endswith(".json") or _holds_config(path):
         from gpucost.architectures.reader import read_config
 
         return read_config(path)
@@ -25,3 +25,11 @@ def from_file_or_size(name: str, known: NameIndex, presets: Callable[[], list[Ar
     if size is None:
         return None
     return synthesise(name, size, presets())
+
+
+def _holds_config(path: Path) -> bool:
+    """Tell whether a path is a folder with a configuration; a name that no file can have is none."""
+    try:
+        return any((path / name).is_file() for name in ("config.json", "params.json"))
+    except (OSError, ValueError):
+        return False

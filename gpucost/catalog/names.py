@@ -15,13 +15,17 @@ from gpucost.errors import AmbiguousNameError, UnknownNameError
 _MEMORY = re.compile(r"\b(\d+)[\s_-]*(?:gib|gb|g)\b")
 _SXM = re.compile(r"\bsxm[2-6]?(?![a-z])")
 _SEPARATORS = re.compile(r"[^a-z0-9.+]+")
+_LONGEST_WORD = 24
 _NOISE = frozenset(
     ("gpu", "gpus", "tensor", "core", "nvidia", "amd", "google", "intel", "aws", "cloud", "the", "generation")
 )
 _MODEL_SUFFIXES = re.compile(
     r"([-_ ](instruct|chat|base|hf|it|pt|thinking|preview"
-    r"|fp8|bf16|fp16|awq|gptq|int4|int8|nvfp4|mxfp4|gguf|v0\.\d|2\d{3}))+$"
+    r"|fp8|bf16|fp16|awq|gptq|int4|int8|nvfp4|mxfp4|gguf|terminus|v0\.\d|[02]\d{3}))+$"
 )
+LONGEST_NAME = 120
+_STRANGE = re.compile(r"[^\w\s.,+:/()@&-]|^-")  # no name of a chip or a model has these
+_LETTER = re.compile(r"[a-zA-Z]")
 _VARIANT = re.compile(r"\d+w")  # a power-limited variant is meant only when its power is named
 
 
@@ -78,8 +82,12 @@ class NameIndex:
 
     def matches(self, name: str) -> list[str]:
         """Return the ids that a name may mean: one for an exact name or alias, else every match of its tokens."""
+        if len(name) > LONGEST_NAME or _STRANGE.search(name):
+            return []
         if exact := self.exact(name):
             return [exact]
+        if not _LETTER.search(name):
+            return []
         text = self._stem(name)
         wanted = tokens_of(text)
         found = self._containing(wanted) or self._containing_about(wanted)
@@ -103,16 +111,18 @@ class NameIndex:
         """Return up to three known names that look like a name."""
         import difflib
 
-        text = squeezed(self._stem(name))
+        text = squeezed(self._stem(name[:LONGEST_NAME]))
         near = difflib.get_close_matches(text, self._squeezed, n=6, cutoff=0.5)
         return list(dict.fromkeys(self._squeezed[key] for key in near))[:3]
 
     def unknown(self, name: str) -> str:
         """Raise: a name resolves to nothing."""
         command = {"accelerator": "gpus", "system": "systems", "model": "models"}.get(self.kind, "")
-        raise UnknownNameError(
-            self.kind, name, self.nearest(name), f"`gpucost {command}` lists them." if command else ""
-        )
+        hint = f"`gpucost {command}` lists them." if command else ""
+        if self.kind == "model":
+            hint += " The path of a model's config.json works too."
+        shown = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
+        raise UnknownNameError(self.kind, shown, self.nearest(name), hint)
 
     def _containing_about(self, wanted: frozenset[str]) -> list[str]:
         """Match with a memory size that is off by less than 7 %: 192 GB as marketed is 180 GB as sold."""
@@ -161,7 +171,7 @@ def _segments(text: str, vocabulary: Iterable[str]) -> list[str]:
     words = {squeezed(word): word for word in vocabulary if squeezed(word)}
     best: list[list[str] | None] = [[], *([None] * len(text))]
     for end in range(1, len(text) + 1):
-        for start in range(end):
+        for start in range(max(0, end - _LONGEST_WORD), end):
             before = best[start]
             word = words.get(text[start:end])
             if (
@@ -179,7 +189,7 @@ def accelerator_tokens(row: Mapping[str, Any]) -> frozenset[str]:
     tokens = tokens_of(id_) | tokens_of(str(row["name"]).replace("(", " ").replace(")", " "))
     if "nvl" not in tokens:  # an NVL card is a PCIe board, yet "PCIe" never means it
         tokens |= tokens_of(form)
-    tokens |= tokens_of(str(row["memory_type"] or ""))
+    tokens |= tokens_of(str(row["memory_type"] or "")) | tokens_of(str(row["family"] or ""))
     if row["memory_marketed_gb"]:
         tokens |= {f"{row['memory_marketed_gb']:g}gb"}
     return tokens

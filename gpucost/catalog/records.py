@@ -1,6 +1,7 @@
 """Rows of the catalog as the frozen records that travel between the floors."""
 
 import dataclasses
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
@@ -56,5 +57,12 @@ def system(row: Mapping[str, Any]) -> System:
 
 
 def architecture(row: Mapping[str, Any]) -> Architecture:
-    """Build an architecture from its row; the canonical id is its name."""
-    return record(Architecture, {**row, "name": row["id"]})
+    """Build an architecture from its row, layer by layer where the row holds a configuration; the id is its name."""
+    if not row.get("config"):
+        return record(Architecture, {**row, "name": row["id"]})
+    from gpucost.architectures.reader import architecture_of
+
+    made = architecture_of(json.loads(row["config"]), row["id"], f"models/llms.csv: {row['id']}")
+    return dataclasses.replace(
+        made, family=row["family"], source_id=row["source_id"], notes=row["notes"] or "", status="sourced", warnings=()
+    )

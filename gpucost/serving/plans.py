@@ -28,7 +28,7 @@ REASONS = ("", "memory", "ttft", "tpot")
 
 # Formats in which a model's own weights were published; the others were published in bf16.
 _NATIVE = (
-    ("gpt-oss", "mxfp4"), ("deepseek-v3", "fp8"), ("deepseek-r1", "fp8"), ("deepseek-v4", "fp8"), ("kimi-k2", "fp8"),
+    ("gpt-oss", "mxfp4"), ("deepseek-v3", "fp8"), ("deepseek-r1", "fp8"), ("kimi-k2", "fp8"),
     ("minimax-m2", "fp8"),
 )  # fmt: skip
 

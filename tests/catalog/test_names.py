@@ -66,6 +66,39 @@ def test_models(catalog, name, id_):
     assert catalog.architecture(name).name == id_
 
 
+@pytest.mark.parametrize(
+    ("name", "id_"),
+    [
+        ("GLM-4.6", "glm-4.5"),
+        ("Kimi-K2-0905", "kimi-k2"),
+        ("DeepSeek-V3.1-Terminus", "deepseek-v3.1"),
+        ("mistralai/Mistral-Small-3.2-24B-Instruct-2506", "mistral-small-24b"),
+        ("Qwen2.5-Coder-32B", "qwen2.5-32b"),
+        ("DeepSeek-R1-Distill-Llama-70B", "llama-3.1-70b"),
+        ("command-r", "command-r"),
+        ("Qwen3.5-27B", "qwen3.5-27b"),
+        ("Gemma 4", "gemma-4-31b"),
+    ],
+)
+def test_models_with_the_dimensions_of_a_preset_and_new_ones(catalog, name, id_):
+    assert catalog.architecture(name).name == id_
+
+
+@pytest.mark.parametrize("name", ["-5%", "=1+1", "7%", "5", "x" * 100_000, "-" * 5_000, "ab-" * 3_000])
+def test_what_is_no_name_resolves_to_nothing(catalog, name):
+    assert catalog.model_names.matches(name) == []
+    assert catalog.accelerator_names.matches(name) == []
+    with pytest.raises(UnknownNameError, match=r"config\.json works too") as error:
+        catalog.architecture(name)
+    assert len(str(error.value)) < 500
+
+
+def test_a_family_of_chips_names_all_its_members(catalog):
+    hopper = {found.id for found in catalog.accelerators("Hopper")}
+    assert {"h100-sxm5-80gb", "h200-sxm-141gb"} <= hopper
+    assert "b200-sxm" in {found.id for found in catalog.accelerators("Blackwell")}
+
+
 def test_systems(catalog):
     assert catalog.system("p5.48xlarge").id == "aws-p5.48xlarge"
     assert catalog.system("DGX H100").id == "dgx-h100"
