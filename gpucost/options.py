@@ -15,10 +15,11 @@ from typing import Literal
 Family = Literal["on demand", "preemptible", "committed", "scheduled"]
 
 MARKET_LIMIT_DAYS = 30  # prices on markets of third-party hosts move within weeks
-_MARKETS = ("marketplace", "community")
+MARKETS = ("marketplace", "community")
 _UNLIMITED = float("inf")
 EXPIRED = "too old"  # why a price of that age is no offer any more
-_EXPIRY_DAYS = {"on demand": 730, "preemptible": 180, "committed": 730, "scheduled": 365}
+MARKET_EXPIRY_DAYS = 180
+_EXPIRY_DAYS = {"on demand": 730, "preemptible": MARKET_EXPIRY_DAYS, "committed": 730, "scheduled": 365}
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,4 +111,4 @@ def age_limit_days(option: str, sellers: Iterable[str | None] = ()) -> int:
     (7, 30, 180)
     """
     limit = OPTIONS[option].age_limit_days
-    return min(limit, MARKET_LIMIT_DAYS) if any(seller in _MARKETS for seller in sellers) else limit
+    return min(limit, MARKET_LIMIT_DAYS) if any(seller in MARKETS for seller in sellers) else limit

@@ -13,7 +13,7 @@ where nothing else does, and says why in the column `ended`: shown, never ranked
 
 from datetime import date
 
-from gpucost.options import EXPIRED, expiry_by_option
+from gpucost.options import EXPIRED, MARKET_EXPIRY_DAYS, MARKETS, expiry_by_option
 
 FOREVER = date(9999, 12, 31)  # "everything that is known"
 BOOKS = ("shipped", "refreshed", "user")  # a later one is nearer to the user and wins
@@ -62,7 +62,8 @@ _ENDED = f"""
           AND coalesce(e.usd_per_hour = k.usd_per_hour, e.usd_per_hour IS NULL)
           AND e.ended_on <= least(CAST(on_day AS DATE), CAST(known_day AS DATE)) AND {_PRICE_ON} <= e.ended_on
           AND (observed_on < e.ended_on OR (e.reason = 'wrong' AND observed_on = e.ended_on))
-    ), CASE WHEN CAST(on_day AS DATE) - observed_on > CASE option {_EXPIRES} END THEN '{EXPIRED}' END) END"""
+    ), CASE WHEN CAST(on_day AS DATE) - observed_on > CASE WHEN tier IN {MARKETS} THEN {MARKET_EXPIRY_DAYS}
+        ELSE CASE option {_EXPIRES} END END THEN '{EXPIRED}' END) END"""
 
 _WINNERS = f"""
 CREATE OR REPLACE MACRO prices_on(on_day, known_day) AS TABLE
