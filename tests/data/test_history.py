@@ -158,3 +158,19 @@ def test_the_answer_of_today_reads_no_history():
         "SELECT 1 FROM duckdb_tables() WHERE table_name IN ('price_history', 'history_offers')"
     )
     assert "price_history" not in TABLES
+
+
+def test_an_estimate_counts_what_it_leaves_out():
+    from gpucost import estimate
+
+    left = catalog().ended
+    said = estimate(model="8b", tokens="100b", gpu="h100-sxm", catalog=catalog()).payload["warnings"]
+    assert any(f"{sum(left.values())} prices" in one and f"{left['too old']} too old" in one for one in said), said
+
+
+def test_hosted_models_that_ended_have_their_end():
+    for item in rows("hosted_tokens"):
+        if item["provider"] == "lambda":
+            assert item["valid_until"] == "2025-09-25"
+        if item["listing"] == "cerebras/llama3.1-8b":
+            assert item["valid_until"] == "2026-05-27"
