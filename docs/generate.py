@@ -11,6 +11,7 @@ import argparse
 import csv
 import sys
 from collections.abc import Callable, Iterable
+from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ import click
 from gpucost.cli import COMMANDS, cli
 from gpucost.formula.language import Input, Line
 from gpucost.render.markdown import escape
-from gpucost.schemas import TABLES, Column, Table
+from gpucost.schemas import HISTORY, TABLES, Column, Table
 from gpucost.units import unit_of
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -62,7 +63,7 @@ def dictionary_page() -> str:
     """Describe every table and column of the data, from their one definition."""
     lines = [_MADE, "# Data dictionary", ""]
     lines += ["A column's unit is the suffix of its name. An empty cell is a missing value, never a zero.", ""]
-    for table in TABLES.values():
+    for table in [*TABLES.values(), HISTORY]:
         lines += _table(table)
     return "\n".join(lines)
 
@@ -185,6 +186,24 @@ def accuracy_page() -> str:
     return accuracy.page((ROOT / "docs/accuracy.csv").read_text("utf-8"))
 
 
+def current_prices() -> str:
+    """Derive the prices that sources of the history listed lately, for commands that do not read the history."""
+    from gpucost.catalog import open_catalog
+    from gpucost.catalog.history import current_rows
+
+    catalog = open_catalog()
+    out = StringIO()
+    writer = csv.DictWriter(out, TABLES["offers"].names, lineterminator="\n")
+    writer.writeheader()
+    for row in current_rows(catalog.store, catalog.dated):
+        writer.writerow({name: _cell(value) for name, value in row.items()})
+    return out.getvalue()
+
+
+def _cell(value: object) -> object:
+    return f"{value:.8g}" if isinstance(value, float) else int(value) if isinstance(value, bool) else value
+
+
 class Output(NamedTuple):
     """A generated file and what makes its text."""
 
@@ -195,6 +214,7 @@ class Output(NamedTuple):
 
 OUTPUTS = (
     Output("gpucost/api/questions.py", functions_module),
+    Output("pricing/offers/from-history.csv", current_prices),  # before the pages that answer from prices
     Output("docs/cli.md", command_page),
     Output("docs/data-dictionary.md", dictionary_page),
     Output("docs/sources.md", sources_page),

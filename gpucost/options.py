@@ -15,8 +15,11 @@ from typing import Literal
 Family = Literal["on demand", "preemptible", "committed", "scheduled"]
 
 MARKET_LIMIT_DAYS = 30  # prices on markets of third-party hosts move within weeks
-_MARKETS = ("marketplace", "community")
+MARKETS = ("marketplace", "community")
 _UNLIMITED = float("inf")
+EXPIRED = "too old"  # why a price of that age is no offer any more
+MARKET_EXPIRY_DAYS = 180
+_EXPIRY_DAYS = {"on demand": 730, "preemptible": MARKET_EXPIRY_DAYS, "committed": 730, "scheduled": 365}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +92,16 @@ def counted_age_days(age_days: float, price_kind: str) -> float:
     return 0 if price_kind == "contracted" else age_days
 
 
+def expiry_by_option() -> dict[str, int]:
+    """Return the age, by option, beyond which a price is history: what moves by the day ends first.
+
+    >>> expiry_by_option()["spot"], expiry_by_option()["community"], expiry_by_option()["on_demand"]
+    (180, 180, 730)
+    """
+    kinds = {name: "preemptible" if rule.interruptible else rule.family for name, rule in OPTIONS.items()}
+    return {name: _EXPIRY_DAYS[kind] for name, kind in kinds.items()}
+
+
 def age_limit_days(option: str, sellers: Iterable[str | None] = ()) -> int:
     """Return the age beyond which a price is old; `sellers` are the offer's tier and the kind of its provider.
 
@@ -98,4 +111,4 @@ def age_limit_days(option: str, sellers: Iterable[str | None] = ()) -> int:
     (7, 30, 180)
     """
     limit = OPTIONS[option].age_limit_days
-    return min(limit, MARKET_LIMIT_DAYS) if any(seller in _MARKETS for seller in sellers) else limit
+    return min(limit, MARKET_LIMIT_DAYS) if any(seller in MARKETS for seller in sellers) else limit

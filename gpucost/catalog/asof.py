@@ -3,10 +3,17 @@
 A price holds from `valid_from`, else from `observed_on`, and to `valid_until` where a contract ends. Among the rows
 of an offer that hold on the day asked about and had been recorded by the day of knowledge, the nearest price book
 speaks, and in it the latest `recorded_on`, then `observed_on`, then `valid_from`, then the better confidence. Rows
-that are still equal and disagree on the price are a conflict: shown, never ranked.
+that are still equal and disagree on the price are a conflict: shown, never ranked. A change point of the history
+counts as seen as long as its source listed it.
+
+A price ends: by a row of `price_ends` that is younger than its last sight (stated, replaced, withdrawn or wrong), where
+a catalogue lists the product no more, or by an age at which a price of its kind is history. What has ended speaks only
+where nothing else does, and says why in the column `ended`: shown, never ranked.
 """
 
 from datetime import date
+
+from gpucost.options import EXPIRED, MARKET_EXPIRY_DAYS, MARKETS, expiry_by_option
 
 FOREVER = date(9999, 12, 31)  # "everything that is known"
 BOOKS = ("shipped", "refreshed", "user")  # a later one is nearer to the user and wins
@@ -14,27 +21,62 @@ DAY_BITS = 65536  # days since 1970 up to 2149
 
 _DAYS = "greatest(0, least(65535, {date} - DATE '1970-01-01'))"
 _PRICE_ON = "coalesce(valid_from, observed_on)"
+_LISTED_ON = (
+    "least(seen_until, CAST(on_day AS DATE), CAST(known_day AS DATE))"  # a change point: as long as it is listed
+)
+_SEEN = f"CASE WHEN seen_until IS NULL THEN {{0}} ELSE {_LISTED_ON} END"
 
 # The order of preference, packed into one integer: its maximum per offer is an aggregate that needs no sort, so that
 # a book of ten million rows is answered in little memory.
 _RANK = f"""
-    (((list_position({list(BOOKS)}, book) * {DAY_BITS}
+    ((((CASE WHEN ended IS NULL THEN {len(BOOKS) + 1} ELSE 0 END + list_position({list(BOOKS)}, book)) * {DAY_BITS}
     + {_DAYS.format(date="recorded_on")}) * {DAY_BITS}
     + {_DAYS.format(date="observed_on")}) * {DAY_BITS}
     + {_DAYS.format(date=_PRICE_ON)}) * 4
     + list_position(['low', 'medium', 'high'], confidence)"""
 
-SHIPPED = "SELECT *, 'shipped' AS book, 'list' AS price_kind, CAST(NULL AS DATE) AS valid_until FROM offers"
-SHIPPED_OFFERS = f"CREATE OR REPLACE VIEW book_offers AS {SHIPPED}"
+_OWN = """, 'shipped' AS book, 'list' AS price_kind, CAST(NULL AS DATE) AS valid_until"""
+_LISTED = f"SELECT *{_OWN}, CAST(NULL AS DATE) AS seen_until, false AS gone FROM offers"
+_DENSE = f"SELECT *{_OWN} FROM history_offers"
+
+
+def shipped_offers(history: bool) -> str:
+    """Return the SQL of the shipped prices, with the dense history where a day in the past is asked about."""
+    return f"{_LISTED} UNION ALL BY NAME {_DENSE}" if history else _LISTED
+
+
+def offers_view(history: bool) -> str:
+    """Return the SQL that makes the view `book_offers` of the shipped prices."""
+    return f"CREATE OR REPLACE VIEW book_offers AS {shipped_offers(history)}"
+
+
+_EXPIRES = " ".join(f"WHEN '{option}' THEN {days}" for option, days in expiry_by_option().items())
+
+_ENDED = f"""
+    CASE WHEN book = 'user' OR price_kind = 'contracted' THEN NULL
+    WHEN coalesce(gone, false) THEN 'withdrawn'
+    ELSE coalesce((
+        SELECT min(e.reason) FROM price_ends AS e
+        WHERE e.provider = k.provider AND coalesce(e.instance_type = k.instance_type, e.instance_type IS NULL)
+          AND coalesce(e.region = k.region, e.region IS NULL) AND coalesce(e.option = k.option, e.option IS NULL)
+          AND coalesce(e.usd_per_hour = k.usd_per_hour, e.usd_per_hour IS NULL)
+          AND e.ended_on <= least(CAST(on_day AS DATE), CAST(known_day AS DATE)) AND {_PRICE_ON} <= e.ended_on
+          AND (observed_on < e.ended_on OR (e.reason = 'wrong' AND observed_on = e.ended_on))
+    ), CASE WHEN CAST(on_day AS DATE) - observed_on > CASE WHEN tier IN {MARKETS} THEN {MARKET_EXPIRY_DAYS}
+        ELSE CASE option {_EXPIRES} END END THEN '{EXPIRED}' END) END"""
 
 _WINNERS = f"""
 CREATE OR REPLACE MACRO prices_on(on_day, known_day) AS TABLE
-WITH known AS NOT MATERIALIZED (
-    SELECT *, {_RANK} AS preference
+WITH seen AS NOT MATERIALIZED (
+    SELECT * REPLACE ({_SEEN.format("observed_on")} AS observed_on, {_SEEN.format("recorded_on")} AS recorded_on)
     FROM book_offers
     WHERE offer_kind = 'offer' AND observed_on IS NOT NULL
       AND {_PRICE_ON} <= CAST(on_day AS DATE) AND recorded_on <= CAST(known_day AS DATE)
       AND coalesce(valid_until >= CAST(on_day AS DATE), true)
+), told AS NOT MATERIALIZED (
+    SELECT *, {_ENDED} AS ended FROM seen AS k
+), known AS NOT MATERIALIZED (
+    SELECT *, {_RANK} AS preference FROM told
 ), latest AS (
     SELECT offer_id, max(preference) AS preference FROM known GROUP BY offer_id
 ), winners AS (
@@ -43,11 +85,11 @@ WITH known AS NOT MATERIALIZED (
         min(usd_per_hour) OVER (PARTITION BY offer_id) < max(usd_per_hour) OVER (PARTITION BY offer_id) AS conflict
     FROM known JOIN latest USING (offer_id, preference)
 ), chosen AS (
-    SELECT * EXCLUDE (preference, place),
+    SELECT * EXCLUDE (preference, place, seen_until, gone),
         {_PRICE_ON} AS price_on,
         greatest(0, CAST(on_day AS DATE) - observed_on) AS age_days,
         contains(gpu, '|') AS gpu_ambiguous
-    FROM winners WHERE place = 1
+    FROM winners WHERE place = 1 AND NOT coalesce(gone, false)
 )
 """
 

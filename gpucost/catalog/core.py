@@ -1,5 +1,6 @@
 """The catalog as the rest of gpucost sees it: records by name, offers as of a day, rows, SQL, provenance."""
 
+from collections import Counter
 from dataclasses import replace
 from datetime import date
 from functools import cached_property
@@ -75,8 +76,9 @@ class Catalog(Shipped):
     def __init__(self, as_of: date | None, known_as_of: date | None, root: Path, layers: dict[str, Path]) -> None:
         super().__init__(root, as_of, known_as_of)
         self._layers = layers
-        self._prices_ready = False
         self._laid: list[Book] | None = None
+        self.ended: Counter[str] = Counter()  # offers that are no more, by reason; counted when the offers are read
+        self._prices_ready = ""  # "listed", or "dense" with the history
 
     # --- rows and SQL
 
@@ -122,13 +124,13 @@ class Catalog(Shipped):
         days = {"as_of": self.as_of, "known_as_of": self.known_as_of}
         return run({**days, "root": self.store.root, "layers": self._layers}, query, bounds(**limits))
 
-    def copied(self) -> Store:
+    def copied(self, history: bool = False) -> Store:
         """Return a store of its own with every table and view, such as `facts`, `prices`, `prices_on(day, known)`."""
         from gpucost.catalog.provenance import facts_view
 
         copy = Catalog(self.as_of, self.known_as_of, self.store.root, self._layers)
         copy.laid.ensure_all()
-        copy.prepare_prices()
+        copy.prepare_prices(history)
         copy.store.execute(facts_view())
         copy.store.execute(asof.prices_view(self.as_of, self.known_as_of or asof.FOREVER))
         return copy.store
@@ -137,7 +139,8 @@ class Catalog(Shipped):
     def version(self) -> str:
         """Return the date and the content hash that stamp every answer."""
         own = "".join(f"+{book.layer}-{book.digest[:8]}" for book in self.books)
-        return f"{self.dated.isoformat()}+{self.store.digest()[:12]}{own}"
+        dense = f"+history-{self.store.table_digest('price_history')[:8]}" if self.looks_back else ""
+        return f"{self.dated.isoformat()}+{self.store.digest()[:12]}{dense}{own}"
 
     # --- provenance
 
@@ -262,23 +265,36 @@ class Catalog(Shipped):
 
     # --- offers
 
-    def prepare_prices(self) -> None:
-        """Make the views `book_offers` and `prices_on(day, known_day)` over every price book."""
+    def prepare_prices(self, history: bool = False) -> None:
+        """Make the views `book_offers` and `prices_on(day, known_day)` over every price book.
+
+        The dense history takes part where the catalog looks back, or where a caller asks for it.
+        """
+        history = history or self.looks_back
         _ = self.books
         with self.store.lock:
-            if not self._prices_ready:
-                self._make_price_views()
-                self._prices_ready = True
+            if self._prices_ready not in ("dense" if history else "listed", "dense"):
+                self._make_price_views(history)
+                self._prices_ready = "dense" if history else "listed"
 
-    def _make_price_views(self) -> None:
-        self.store.ensure("offers")
+    def _make_price_views(self, history: bool) -> None:
+        self.store.ensure("offers", "price_ends")
+        if history:
+            from gpucost.catalog.history import load_history
+
+            load_history(self.store)
         discounted = False
-        self.store.execute(asof.SHIPPED_OFFERS)
+        self.store.execute(asof.offers_view(history))
         if self.books:
             from gpucost.catalog.overlay import price_views
 
-            discounted = price_views(self.store, self.books)
+            discounted = price_views(self.store, self.books, history)
         self.store.execute(asof.prices_macro(discounted))
+
+    @property
+    def looks_back(self) -> bool:
+        """Tell whether the catalog is seen from a day before its newest price, so that the dense history speaks."""
+        return self.as_of < self.dated or (self.known_as_of is not None and self.known_as_of < self.dated)
 
     def query_prices(self, sql: str) -> list[dict[str, Any]]:
         """Run the library's own query over `prices_on($on_day, $known_day)` with this catalog's days."""
@@ -310,8 +326,10 @@ class Catalog(Shipped):
         self.prepare_prices()
         cursor = self.store.execute(_ON_DAY, self._days)
         names = [column[0] for column in cursor.description or ()]
-        conflict, ambiguous = names.index("conflict"), names.index("gpu_ambiguous")
-        usable = [row for row in cursor.fetchall() if not row[conflict] and not row[ambiguous]]
+        conflict, ambiguous, ended = (names.index(name) for name in ("conflict", "gpu_ambiguous", "ended"))
+        found = cursor.fetchall()
+        usable = [row for row in found if not row[conflict] and not row[ambiguous] and not row[ended]]
+        self.ended = Counter(row[ended] for row in found if row[ended])
         return sorted(records.records(Offer, names, usable), key=lambda offer: (offer.usd_per_gpu_hour, offer.offer_id))
 
     def offers(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gpucost.catalog.paths import Contents, parquet_file, read_contents
 from gpucost.catalog.plain import plain_rows
 from gpucost.errors import DataError, UsageError
-from gpucost.schemas import DUCKDB_TYPES, TABLES, Column, Table
+from gpucost.schemas import DUCKDB_TYPES, HISTORY, TABLES, Column, Table, table_of
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
@@ -63,7 +63,7 @@ class Store:
     def contents(self, name: str) -> Contents:
         """Return the files, headers and digest of a table, read once."""
         if name not in self._contents:
-            self._contents[name] = read_contents(self.root, TABLES[name])
+            self._contents[name] = read_contents(self.root, table_of(name))
         return self._contents[name]
 
     def ensure(self, *names: str) -> None:
@@ -77,7 +77,7 @@ class Store:
                         self._loaded.add(name)
 
     def _require(self, name: str) -> None:
-        if name not in TABLES:
+        if name not in TABLES and name != HISTORY.name:
             raise UsageError(f"no table {name!r}. Tables: {', '.join(TABLES)}.")
 
     def rows(self, name: str) -> list[dict[str, Any]]:
@@ -85,7 +85,7 @@ class Store:
         self._require(name)
         if name not in self._loaded:
             if name not in self._plain:
-                self._plain[name] = plain_rows(TABLES[name], self.contents(name))
+                self._plain[name] = plain_rows(table_of(name), self.contents(name))
             if (rows := self._plain[name]) is not None:
                 return [row.copy() for row in rows]
         self.ensure(name)
@@ -100,6 +100,11 @@ class Store:
         joined = "".join(self.contents(name).digest for name in TABLES)
         return blake2b(joined.encode(), digest_size=16).hexdigest()
 
+    def table_digest(self, name: str) -> str:
+        """Return the hash over a table's CSV files, or the one on record where only their Parquet file was shipped."""
+        contents = self.contents(name)
+        return contents.digest if contents.files else self._digests.get(name, contents.digest)
+
     def execute(self, sql: str, parameters: Any = None) -> "DuckDBPyConnection":
         """Run a statement on a cursor of its own and return the cursor."""
         cursor = self.connection.cursor()
@@ -113,9 +118,9 @@ class Store:
         return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
     def _reader(self, name: str) -> str:
-        table, contents = TABLES[name], self.contents(name)
+        table, contents = table_of(name), self.contents(name)
         parquet = parquet_file(self.root, table)
-        if parquet.is_file() and self._digests.get(name) == contents.digest:
+        if parquet.is_file() and self.table_digest(name) == self._digests.get(name):
             return f"SELECT * FROM read_parquet({quoted(str(parquet))})"
         if not contents.files:
             return empty_reader(table)
@@ -135,7 +140,7 @@ class Store:
             from gpucost.schemas.validation import read_valid
 
             for file in self.contents(name).files:
-                read_valid(TABLES[name], file)
+                read_valid(table_of(name), file)
             raise DataError(str(error).splitlines()[0], file=str(self.contents(name).files[0])) from None
 
     @contextmanager
@@ -155,7 +160,7 @@ class Store:
         with folder as place:
             file = Path(place) / "joined.csv"
             file.write_bytes(contents.joined)
-            yield csv_reader(TABLES[name].columns, [file])
+            yield csv_reader(table_of(name).columns, [file])
 
 
 def _header_fault(header: tuple[str, ...], expected: tuple[str, ...]) -> str:

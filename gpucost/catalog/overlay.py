@@ -5,7 +5,7 @@ import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
-from gpucost.catalog.asof import SHIPPED
+from gpucost.catalog.asof import shipped_offers
 from gpucost.catalog.books import DISCOUNT_COLUMNS, Book, as_csv, read_book
 from gpucost.catalog.drafts import Row, parquet_files
 from gpucost.catalog.loader import Store, csv_reader, engine, quoted
@@ -31,9 +31,9 @@ def lay_over(shipped: Shipped, folders: Mapping[str, Path]) -> list[Book]:
     return books
 
 
-def price_views(store: Store, books: Sequence[Book]) -> bool:
+def price_views(store: Store, books: Sequence[Book], history: bool) -> bool:
     """Make the view `book_offers` over every layer and the table `book_discounts`; tell whether that holds any."""
-    parts = [SHIPPED]
+    parts = [shipped_offers(history)]
     for book in books:
         if rows := book.rows.get("offers"):
             _load(store, f"{book.layer}_offers", (*TABLES["offers"].columns, *_OF_BOOKS), rows)

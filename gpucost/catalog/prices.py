@@ -8,7 +8,7 @@ from gpucost.catalog import filters
 from gpucost.catalog.asof import FOREVER
 from gpucost.catalog.core import Catalog
 from gpucost.errors import UsageError
-from gpucost.options import MARKET_LIMIT_DAYS, OPTIONS, age_limit_days, counted_age_days
+from gpucost.options import EXPIRED, MARKET_LIMIT_DAYS, OPTIONS, age_limit_days, counted_age_days
 
 KEYS = (
     "offer_id", "offer_kind", "provider", "instance_type", "region", "region_scope", "option", "tier", "billing",
@@ -19,6 +19,15 @@ KEYS = (
     "price_on", "valid_from", "valid_until", "observed_on", "recorded_on", "date_precision",
     "age_days", "stale", "book", "price_kind", "confidence", "source_id", "notes",
 )  # fmt: skip
+
+
+_ENDED = {
+    "stated": "its own end has passed",
+    "replaced": "a newer price of the same list replaced it",
+    "withdrawn": "no longer listed",
+    "wrong": "the price of another product",
+    EXPIRED: "too old for its kind to be an offer",
+}
 
 
 def current(
@@ -39,7 +48,9 @@ def _age_days(row: dict[str, Any]) -> float:
 
 def _described(row: dict[str, Any], seller: str | None) -> dict[str, Any]:
     candidates = row["gpu"].split("|")
-    reason = "two prices on one day" if row["conflict"] else "which GPU is not stated" if len(candidates) > 1 else ""
+    reason = _ENDED.get(row["ended"]) or (
+        "two prices on one day" if row["conflict"] else "which GPU is not stated" if len(candidates) > 1 else ""
+    )
     stale = _age_days(row) > age_limit_days(row["option"], (row["tier"], seller))
     kept = {key: stale if key == "stale" else row[key] for key in KEYS}
     return {**kept, "rankable": not reason, "not_ranked_because": reason or None, "gpu_candidates": candidates}
@@ -56,21 +67,22 @@ def _warnings(rows: Sequence[dict[str, Any]], dropped: int, max_age_days: float 
         warnings.append(f"{dropped} prices older than {max_age_days:g} days were left out.")
     if unranked := sum(not row["rankable"] for row in rows):
         warnings.append(
-            f"{unranked} prices are not ranked, because their GPU is ambiguous or two prices contradict each other."
+            f"{unranked} prices are not ranked: they ended, their GPU is ambiguous or two prices contradict each other."
         )
     return warnings
 
 
 def history(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[dict[str, Any]]:
     """Return every recorded price of every offer in the order of the days from which it holds, with its change."""
-    catalog.prepare_prices()
+    catalog.prepare_prices(history=True)
     query = """
         SELECT *, coalesce(valid_from, observed_on) AS price_on,
             usd_per_gpu_hour / lag(usd_per_gpu_hour) OVER (
                 PARTITION BY offer_id ORDER BY coalesce(valid_from, observed_on), recorded_on, observed_on, source_id
             ) - 1 AS change_fraction
         FROM book_offers
-        WHERE observed_on IS NOT NULL AND coalesce(valid_from, observed_on) <= $on_day AND recorded_on <= $known_day
+        WHERE observed_on IS NOT NULL AND usd_per_hour IS NOT NULL
+            AND coalesce(valid_from, observed_on) <= $on_day AND recorded_on <= $known_day
         ORDER BY provider, instance_type, gpu, region, option, offer_id,
             price_on, recorded_on, observed_on, source_id"""
     rows = catalog.query(query, parameters={"on_day": catalog.as_of, "known_day": catalog.known_as_of or FOREVER})
@@ -88,7 +100,7 @@ def difference(
     """Return the offers whose price differs between two days: old, new, change; `everything` keeps the unchanged."""
     if first > second:
         raise UsageError(f"the first day {first} lies after the second {second}. Give the earlier one first.")
-    catalog.prepare_prices()
+    catalog.prepare_prices(history=True)
     query = """
         SELECT offer_id, n.provider, n.instance_type, n.region, n.option, n.gpu, n.gpus,
             o.usd_per_gpu_hour AS old_usd_per_gpu_hour, n.usd_per_gpu_hour AS new_usd_per_gpu_hour,

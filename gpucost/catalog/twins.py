@@ -5,7 +5,7 @@ from pathlib import Path
 
 from gpucost.catalog.loader import MANIFEST, Store, quoted
 from gpucost.catalog.paths import parquet_file
-from gpucost.schemas import TABLES
+from gpucost.schemas import HISTORY, TABLES
 
 
 def write_twins(root: Path, target: Path) -> dict[str, Path]:
@@ -13,7 +13,7 @@ def write_twins(root: Path, target: Path) -> dict[str, Path]:
     store = Store(root)
     made: dict[str, Path] = {}
     digests: dict[str, str] = {}
-    for name, table in TABLES.items():
+    for name, table in {**TABLES, HISTORY.name: HISTORY}.items():
         contents = store.contents(name)
         if not contents.files:
             continue

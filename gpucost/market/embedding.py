@@ -136,6 +136,7 @@ def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, An
         "sold": [[*pair, facts.sold[pair]] for pair in dict.fromkeys((offer.provider, offer.gpu) for offer in offers)],
         **{name: [_kept(row, ROWS[name]) for row in rows] for name, rows in looked_at.items()},
         "offers": pack(offers, OFFER),
+        "ended": dict(facts.ended),
         "offer_systems": [place[_alike(facts.systems[number])] for number in index],
     }
     return {**embedded, "seal": seal(embedded, facts.as_of.isoformat(), facts.catalog_version)}
@@ -161,4 +162,5 @@ def unembed(saved: Mapping[str, Any], as_of: str, version: str, sources: Mapping
         sold={(provider, gpu): gpus for provider, gpu, gpus in saved["sold"]},
         **{name: tuple(saved[name]) for name in ROWS},
         sources=sources,
+        ended=saved.get("ended", {}),
     )

@@ -1,7 +1,7 @@
 """The facts that an answer leans on, read from the catalog, and the market that they make."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -47,6 +47,7 @@ class Facts:
     regions: tuple[Mapping[str, Any], ...]
     providers: tuple[Mapping[str, Any], ...]
     sources: Mapping[str, Mapping[str, Any]]
+    ended: Mapping[str, int] = field(default_factory=dict)  # reason -> offers that are no more
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +90,7 @@ def read_facts(catalog: "Catalog") -> Facts:
         regions=tuple(catalog.rows("cloud_regions")),
         providers=tuple(catalog.rows("providers")),
         sources=_Sources(catalog),
+        ended=dict(sorted(catalog.ended.items())),
     )
 
 

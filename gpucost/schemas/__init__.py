@@ -5,12 +5,12 @@ The definitions are the CSV files beside this one: tables.csv and columns.csv.
 
 from typing import TYPE_CHECKING
 
-from gpucost.schemas.dictionary import DUCKDB_TYPES, TABLES, Column, Kind, Table
+from gpucost.schemas.dictionary import DUCKDB_TYPES, HISTORY, TABLES, Column, Kind, Table, table_of
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-__all__ = ["DUCKDB_TYPES", "TABLES", "Column", "Kind", "Table", "row_model"]
+__all__ = ["DUCKDB_TYPES", "HISTORY", "TABLES", "Column", "Kind", "Table", "row_model", "table_of"]
 
 
 def row_model(name: str) -> type["BaseModel"]:

@@ -95,3 +95,19 @@ def _number(limits: Mapping[str, str], sign: str) -> float | None:
 
 
 TABLES: Mapping[str, Table] = _Tables()
+HISTORY = Table(
+    "price_history",
+    "pricing/history/*.csv",
+    ("provider", "instance_type", "gpu", "gpus", "region", "option", "term_months", "source_id", "observed_on"),
+    "Dated prices as change points: from that day on a source listed the price, until its next row. Too many rows for"
+    " the start of a command: read when a day in the past or a history is asked for.",
+)
+
+
+def table_of(name: str) -> Table:
+    """Return the table called `name`, the history among them.
+
+    >>> table_of("offers").files, table_of("price_history").files
+    ('pricing/offers/*.csv', 'pricing/history/*.csv')
+    """
+    return HISTORY if name == HISTORY.name else TABLES[name]

@@ -6,7 +6,7 @@ from datetime import date
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
-from gpucost.schemas.dictionary import TABLES, Column
+from gpucost.schemas.dictionary import Column, table_of
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -23,7 +23,7 @@ def row_model(name: str) -> "type[BaseModel]":
     """Build the pydantic model that judges one row, of cells or of typed values, of the table called `name`."""
     from pydantic import ConfigDict, create_model
 
-    table = TABLES[name]
+    table = table_of(name)
     fields: dict[str, Any] = {}
     for column in table.columns:
         fields[column.name] = (_judged(column), ... if column.required else None)

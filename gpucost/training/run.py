@@ -1,5 +1,6 @@
 """From a request to its answer: facts, cases, ranking, follow-ups, payload."""
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -164,7 +165,7 @@ def payload(
         "excluded": answer.excluded(problem, cases, 0, judged[~allowed]),
         "assumptions": assumptions,
         "not_included": list(answer.NOT_INCLUDED),
-        "warnings": warnings(problem, cases, int(order[0])),
+        "warnings": [*warnings(problem, cases, int(order[0])), *no_offers(facts.ended)],
         "sources": cited(facts.sources, ids),
     }
 
@@ -253,6 +254,18 @@ def said(problem: Problem, request: TrainingRequest, architecture: Architecture)
     beside = f"{request.evaluation_fraction:.0%} beside the steps (--overhead)"
     lines.append(f"Software {request.software}; end to end: {beside}, interruptions, restarts and start-up.")
     return lines
+
+
+def no_offers(ended: Mapping[str, int]) -> list[str]:
+    """Say how many prices of the catalog are no offers any more, by reason.
+
+    >>> no_offers({"replaced": 3, "too old": 20})
+    ['23 prices of the catalog are no offers any more and are not ranked: 3 replaced, 20 too old.']
+    """
+    if not ended:
+        return []
+    reasons = ", ".join(f"{count} {reason}" for reason, count in ended.items())
+    return [f"{sum(ended.values())} prices of the catalog are no offers any more and are not ranked: {reasons}."]
 
 
 def warnings(problem: Problem, cases: Cases, first: int) -> list[str]:

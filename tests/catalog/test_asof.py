@@ -127,7 +127,8 @@ def test_aws_p5_before_and_after_the_cut_of_june_2025():
     assert p5("2025-03-01") == [98.32]
     assert p5("2025-09-01") == [55.04]
     assert p5("2026-11-01") == [55.04]
-    assert p5("2025-09-01", "2025-12-31") == [98.32]
+    assert p5("2025-09-01", "2025-12-31") == [55.04]  # a price table of June 2025 shows the cut
+    assert p5("2025-09-01", "2025-05-31") == [98.32]
 
 
 def test_hyperstack_has_one_latest_on_demand_price_of_its_h100_sxm():

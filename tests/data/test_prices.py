@@ -29,7 +29,8 @@ def price(offer_id, as_of, known_as_of=KNOWN):
         ("2025-03-01", KNOWN, 98.32),
         ("2025-09-01", KNOWN, 55.04),
         ("2026-11-01", KNOWN, 55.04),
-        ("2025-09-01", "2025-12-31", 98.32),  # the cut of June 2025 was seen in 2026
+        ("2025-09-01", "2025-12-31", 55.04),  # a price table of June 2025 shows the cut
+        ("2025-09-01", "2025-05-31", 98.32),  # nobody knew of it before
     ],
 )
 def test_the_cut_of_june_2025_as_it_was_known(as_of, known_as_of, usd):
