@@ -88,7 +88,9 @@ def plain(lowest: float = 0.0, highest: float = 1e15, metavar: str = "N") -> Kin
         except ValueError:
             number = parse_count(text, what)
         if not lowest <= number <= highest:
-            raise UsageError(f"{what}: {value!r} lies outside {lowest:,.0f} to {highest:,.0f}.")
+            raise UsageError(
+                f"{what}: {value!r} lies outside {lowest:{',.0f' if lowest == int(lowest) else 'g'}} to {highest:,.0f}."
+            )
         return number
 
     return Kind(read, "str | float", ("string", "number"), metavar)

@@ -236,7 +236,7 @@ def _number(name: str, value: Any, where: str) -> float:
     except (ValueError, UsageError):
         raise UsageError(f"{where}: {name} = {value!r} is not a number. Write 0.7, 70% or 35k.") from None
     if not abs(number) <= LARGEST_NUMBER:
-        raise UsageError(f"{where}: {name} = {value!r} is not a number within {LARGEST_NUMBER:,.0f}.")
+        raise UsageError(f"{where}: {name} = {value!r} is not a finite number within {LARGEST_NUMBER:,.0f}.")
     return number
 
 

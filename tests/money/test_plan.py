@@ -110,7 +110,7 @@ def test_flags_win_over_the_plan_and_sections_are_for_the_reader(tmp_path):
     [
         ({"utilisation_fraction": 1.2}, "utilisation_fraction"),
         ({"utilisation": "120%"}, "0 to 100"),
-        ({"years": 0}, "positive"),
+        ({"years": 0}, "outside 0.01 to 100"),
         ({"months": 0}, "at least|1 to 240"),
         ({"facility_life_years": 0, "facility_basis": "own"}, "facility_life_years"),
         ({"depreciation_years": 0}, "depreciation_years"),
