@@ -155,7 +155,7 @@ def test_a_broken_or_missing_plan_file_is_refused(tmp_path):
     file.write_text("gpus = = 3")
     with pytest.raises(DataError, match=r"plan\.toml"):
         gpucost.tco("h100-sxm", plan=str(file), catalog=catalog())
-    with pytest.raises(UsageError, match="cannot be read"):
+    with pytest.raises(UsageError, match="cannot (be )?read"):
         gpucost.tco("h100-sxm", plan=str(tmp_path / "none.toml"), catalog=catalog())
 
 
