@@ -206,6 +206,8 @@ def _ranges(answer: dict[str, Any], path: str) -> Iterator[str]:
     """Yield ranges in which low, typical and high are not in this order."""
     for key, low in answer.items():
         if (not key.startswith("low") and "_low" in key) or key == "low":
+            if "_at_" in key:  # what comes of an end of an input
+                continue
             middle = answer.get(key.replace("_low", "") if key != "low" else "value", low)
             high = answer.get(key.replace("low", "high"), middle)
             if all(isinstance(one, (int, float)) for one in (low, middle, high)):
