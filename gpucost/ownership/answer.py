@@ -40,8 +40,7 @@ def answer(
 
 def _payload(catalog: "Catalog", case: Case, request: Mapping[str, Any]) -> shape.Tco:
     values = evaluate_months(case.values(), case.tables, case.months)
-    sensitivity = analysis.tornado(case)
-    chance = _chance(case)
+    sensitivity, chance = analysis.tornado(case), _chance(case)
     judged = analysis.investment(monthly(values, "saving_usd"), scalar(values, "monthly_rate_fraction"))
     listed = options(case, values)
     point = analysis.break_even(case)

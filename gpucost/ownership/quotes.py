@@ -5,8 +5,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from gpucost.arguments.kinds import QUOTES
+from gpucost.arguments.kinds import QUOTES, whole
 from gpucost.errors import DataError, UsageError
+from gpucost.gate import read_rows
 from gpucost.units import MONTHS_PER_YEAR, parse_fraction, parse_usd
 
 COLUMNS = ("name", "usd_per_gpu_hour", "term_months", "billing", "upfront_fraction")
@@ -75,13 +76,8 @@ def _rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
             for sheet in read_sheets(path)
             for number, cells in sheet.rows
         ]
-    import csv
-
-    try:
-        with path.open(newline="", encoding="utf-8-sig") as handle:
-            return [(number, dict(row)) for number, row in enumerate(csv.DictReader(handle), 2)]
-    except (OSError, UnicodeDecodeError) as error:
-        raise DataError(f"cannot be read: {getattr(error, 'strerror', None) or error}", file=str(path)) from None
+    header, *rows = read_rows(path) or [[]]
+    return [(number, dict(zip(header, row, strict=False))) for number, row in enumerate(rows, 2) if any(row)]
 
 
 def _row(file: str, number: int, row: Mapping[str, Any]) -> Entry:
@@ -93,8 +89,9 @@ def _row(file: str, number: int, row: Mapping[str, Any]) -> Entry:
     if billing is None:
         raise DataError("is neither per use nor take-or-pay", file=file, row=number, column="billing")
     price = _hourly(str(row["usd_per_gpu_hour"]))
+    term = whole(0, 1200).read(row.get("term_months", 0), f"{file}:{number}:term_months")
     return {
         "name": str(row["name"]).strip(), "rent_usd_per_gpu_hour": parse_usd(price, f"{file}:{number}"),
-        "rent_billing": billing, "rent_term_months": float(row.get("term_months", 0)),
+        "rent_billing": billing, "rent_term_months": float(term),
         "rent_upfront_fraction": parse_fraction(row.get("upfront_fraction", 0), f"{file}:{number}"),
     }  # fmt: skip

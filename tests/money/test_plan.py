@@ -119,7 +119,7 @@ def test_flags_win_over_the_plan_and_sections_are_for_the_reader(tmp_path):
         ({"rent_usd_per_gpu_hour": -2.35}, "rent_usd_per_gpu_hour"),
         ({"rent_usd_per_gpu_hour": 0}, "positive"),
         ({"electricity_usd_per_kwh": "cheap"}, "not a number"),
-        ({"wacc_fraction": float("nan")}, "finite"),
+        ({"wacc_fraction": float("nan")}, "not a number"),
         ({"financing": "gift"}, "cash, loan, lease"),
         ({"server_usd": 0}, "positive"),
         ({"pue_ratio": 0.9}, "pue_ratio"),
