@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gpucost.architectures.reader import read_config
-from gpucost.errors import DataError
+from gpucost.errors import DataError, UsageError
 from gpucost.physics.transformer import active_parameters, stack, total_parameters
 
 # name -> the shape of a published configuration, and the parameters that transformers builds from it or, where it
@@ -123,5 +123,5 @@ def test_files_that_are_no_configuration_are_refused(tmp_path):
         (tmp_path / "config.json").write_bytes(data)
         with pytest.raises(DataError, match=r"config\.json"):
             read_config(tmp_path / "config.json")
-    with pytest.raises(DataError, match="cannot be read"):
+    with pytest.raises(UsageError, match="cannot read"):
         read_config(tmp_path / "missing.json")
