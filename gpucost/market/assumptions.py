@@ -22,6 +22,14 @@ class Assumed(NamedTuple):
     unit: str
     reason: str
 
+    def stated(self, value: float) -> "Assumed":
+        """Return the assumption at a value that someone states: one other than the usual is its own range.
+
+        >>> RESTART_HOURS.stated(2.0)[:3], RESTART_HOURS.stated(0.25)[:3]
+        ((2.0, 2.0, 2.0), (0.25, 0.08, 0.5))
+        """
+        return self if value == self.value else self._replace(value=value, low=value, high=value)
+
 
 RAMP_HOURS = Assumed(0.5, 0.1, 2.0, "hours", "boot, staging of data and compilation before the first step")
 RESTART_HOURS = Assumed(0.25, 0.08, 0.5, "hours", "detection, replacement, reading the checkpoint")

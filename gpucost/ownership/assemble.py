@@ -255,6 +255,11 @@ def _rent(catalog: "Catalog", case: Case, given: Mapping[str, Given]) -> None:
     """Choose the rental price: as given, of the provider named, else the market's median."""
     special, gpu = case.special, case.accelerator
     provider, gpus, node = special.get("provider"), int(case.number("gpus")), int(case.number("gpus_per_node"))
+    if special.get("option") and not provider:
+        raise UsageError(
+            f"--option {special['option']} names a price of a provider: add --provider, or leave it out for the "
+            "market's median on demand."
+        )
     priced = "rent_usd_per_gpu_hour" in given or case.assumptions["rent_usd_per_gpu_hour"].value is not None
     if gpu is None:
         if not priced:

@@ -242,7 +242,7 @@ def assumption_rows(facts: Facts, problem: Problem) -> list[Assumed]:
         "checkpoint_write_gb_per_s_per_node": assume.WRITE_GB_PER_S_PER_NODE,
         "checkpoints_kept": assume.CHECKPOINTS_KEPT,
         "state_bytes_per_parameter": assume.STATE_BYTES_PER_PARAMETER,
-        "evaluation_fraction": assume.EVALUATION_FRACTION._replace(value=problem.requests[0].evaluation_fraction),
+        "evaluation_fraction": assume.EVALUATION_FRACTION.stated(problem.requests[0].evaluation_fraction),
         "preemptions_per_node_hour_unmeasured": unmeasured(),
     }
     rows: list[Assumed] = [

@@ -129,7 +129,9 @@ def row_traits(seen: cal.Observations, found: Measurements, values: Values) -> d
     """Return what makes each row's prediction less certain."""
     case = cal.with_values(seen, values)
     stated = found.of_rows("stated_layout")
-    found_traits = cal.traits(case, seen.software, training.step(case), stated_layout=stated, whole_run=seen.whole_run)
+    found_traits = cal.traits(
+        case, case.hardware.family, seen.software, training.step(case), stated_layout=stated, whole_run=seen.whole_run
+    )
     return found_traits | {"unknown_software": ~found.of_rows("software_named")}
 
 

@@ -11,10 +11,9 @@ from gpucost.market.supply import Key
 from gpucost.physics.calibration import Calibration, interval
 from gpucost.physics.columns import LayoutColumns
 from gpucost.physics.hardware import peak
-from gpucost.physics.training.calibration import HOST_BOUND_FRACTION, USUAL_FAMILIES
+from gpucost.physics.training.calibration import traits
 from gpucost.physics.training.grid import make_grid
 from gpucost.physics.training.layouts import (
-    BestLayouts,
     Candidates,
     Job,
     Keys,
@@ -27,7 +26,7 @@ from gpucost.physics.training.memory import training_memory
 from gpucost.physics.training.steps import PARTS
 from gpucost.types import Accelerator
 from gpucost.units import GB
-from gpucost.workloads.training import TYPICAL, Workload, adapted_share
+from gpucost.workloads.training import Workload, adapted_share
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -100,9 +99,11 @@ def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, calib
     """Return the best layout's speed per distinct case of one workload."""
     accelerators = [key.accelerator for key in keys]
     job = job_of(workload, calibration)
-    best = reduce_best(*timed_layouts(workload, job, keys, gpus))
-    step = best.step
-    low, high = interval(step.tokens_per_s_per_gpu, traits_of(workload, accelerators, best), calibration.ranges)
+    found, job, pairs = timed_layouts(workload, job, keys, gpus)
+    best = reduce_best(found, job, pairs)
+    step, family = best.step, pairs.hardware.family[pairs.pair]
+    doubts = traits(job, family, job.software, step, stated_layout=False, whole_run=True)
+    low, high = interval(step.tokens_per_s_per_gpu, doubts, calibration.ranges)
     return Speeds(
         fits=best.fits,
         reason=best.reason,
@@ -172,21 +173,3 @@ def confidence_of(accelerator: Accelerator) -> str:
         if accelerator.family in SOME_FAMILIES
         else "low"
     )
-
-
-def traits_of(workload: Workload, accelerators: Sequence[Accelerator], best: BestLayouts) -> dict[str, Flags]:
-    """Return what makes the speeds less certain: nobody stated the layout, and the figure covers a whole run."""
-    count, step = len(accelerators), best.step
-
-    def all_of(value: bool) -> Flags:
-        return np.full(count, value)
-
-    return {
-        "unstated_layout": all_of(True),
-        "unknown_software": all_of(workload.software == TYPICAL),
-        "mixture_of_experts": all_of(workload.architecture.experts > 0),
-        "fine_tuning": all_of(workload.method != "full"),
-        "unusual_family": np.array([accelerator.family not in USUAL_FAMILIES for accelerator in accelerators], bool),
-        "whole_run": all_of(True),
-        "host_bound": (step.host_s + step.overhead_s) / step.total_s > HOST_BOUND_FRACTION,
-    }

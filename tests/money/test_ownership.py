@@ -288,3 +288,8 @@ def test_many_cases_at_once_equal_one_by_one():
         alone = outcome({**case.values(), "utilisation_fraction": float(share)}, case.tables)
         assert together.own_usd[position] == pytest.approx(alone.own_usd[0], rel=1e-12)
         assert together.rent_usd[position] == pytest.approx(alone.rent_usd[0], rel=1e-12)
+
+
+def test_a_purchase_option_without_its_provider_is_refused():
+    with pytest.raises(UsageError, match="--provider"):
+        assemble(catalog(), PlanFile(), {}, {"gpu": "h100-sxm", "option": "spot"})

@@ -11,8 +11,11 @@ from gpucost.physics import transformer as tf
 from gpucost.physics.columns import layout_columns
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.efficiency import DEFAULTS
+from gpucost.physics.training.layer import layer_adapter_s, rates
+from gpucost.physics.training.memory_recipe import FROZEN_BYTES
 from gpucost.physics.transformer import stack
 from gpucost.types import Layout
+from gpucost.units import GB
 
 from .cases import GPT3, H100, LLAMA_8B, LLAMA_405B, MIXTRAL, NODE, changed, column_names, make_case, time_of
 
@@ -163,3 +166,11 @@ def test_a_network_between_gpus_without_links_is_the_host_bus():
     node = replace(NODE, scaleup_gb_per_s=0.0, scaleup_gpus=1)
     layout = Layout(gpus=8, tensor=8, global_batch=8)
     assert time_of(layout, chip=card, node=node).tensor_s[0] > 5 * time_of(layout).tensor_s[0]
+
+
+def test_unpacking_reads_the_bytes_that_memory_counts():
+    plain, packed = (make_case(Layout(gpus=1), method=method) for method in ("lora", "qlora"))
+    rate, tokens = rates(plain), np.array([8192.0])
+    moved_gb = (layer_adapter_s(packed, rate, tokens) - layer_adapter_s(plain, rate, tokens)) * rate.bytes_per_s / GB
+    weights = 2 * 4096 * (4096 + 1024) + 3 * 4096 * 14336  # of a layer: query and output, key and value, feed-forward
+    assert moved_gb == pytest.approx(weights * (FROZEN_BYTES["qlora"] + 4) * 2 / GB)

@@ -112,3 +112,10 @@ def test_every_kind_of_answer_states_one_version_of_the_schema():
         gpucost.tco("h100-sxm", 8),
     ]
     assert {answer.payload["schema_version"] for answer in answers} == {SCHEMA_VERSION}
+
+
+def test_a_stated_overhead_lies_within_its_range():
+    stated = gpucost.estimate(model="8b", tokens="1b", gpus=8, overhead="50%", as_of="2026-11-22")
+    (row,) = [row for row in stated.payload["assumptions"] if row["name"] == "evaluation_fraction"]
+    assert row["low"] <= row["value"] <= row["high"]
+    assert row["value"] == 0.5

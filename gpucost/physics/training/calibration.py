@@ -17,6 +17,7 @@ from gpucost.physics.hardware import FAMILIES
 from gpucost.physics.software import CLASSES
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.efficiency import DEFAULTS, PARAMETERS, TYPICAL, resolve
+from gpucost.physics.training.layouts import Job
 from gpucost.physics.training.steps import Case
 
 BETWEEN_SOURCES = 0.12  # standard deviation of log(predicted ÷ measured) between the sources' means
@@ -139,20 +140,26 @@ def fit(
 
 
 def traits(
-    case: Case, software: Integers, step: training.Step, *, stated_layout: Flags | bool, whole_run: Flags | bool = False
+    what: Case | Job,
+    family: Integers,
+    software: Integers | int,
+    step: training.Step,
+    *,
+    stated_layout: Flags | bool,
+    whole_run: Flags | bool = False,
 ) -> dict[str, Flags]:
     """Return what makes cases less certain; host-bound ones wait for the host for a tenth of the step."""
 
     def flags(value: Any) -> Flags:
-        return np.broadcast_to(np.asarray(value, dtype=np.bool_), (len(case),))
+        return np.broadcast_to(np.asarray(value, dtype=np.bool_), step.total_s.shape)
 
     waiting = (step.host_s + step.overhead_s) / step.total_s
-    usual = np.isin(case.hardware.family, [FAMILIES.index(name) for name in USUAL_FAMILIES])
+    usual = np.isin(family, [FAMILIES.index(name) for name in USUAL_FAMILIES])
     return {
         "unstated_layout": flags(~np.asarray(stated_layout, dtype=np.bool_)),
-        "unknown_software": flags(software == CLASSES.index("unknown")),
-        "mixture_of_experts": flags(case.shape.experts > 0),
-        "fine_tuning": flags(case.recipe.method >= training.LORA),
+        "unknown_software": flags(np.equal(software, CLASSES.index("unknown"))),
+        "mixture_of_experts": flags(what.shape.experts > 0),
+        "fine_tuning": flags(what.recipe.method >= training.LORA),
         "unusual_family": flags(~usual),
         "whole_run": flags(whole_run),
         "host_bound": flags(waiting > HOST_BOUND_FRACTION),

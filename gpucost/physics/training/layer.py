@@ -12,10 +12,12 @@ from gpucost.physics import transformer as tf
 from gpucost.physics.columns import Columns, Floats
 from gpucost.physics.hardware import peak_tflops
 from gpucost.physics.training.efficiency import Efficiencies
+from gpucost.physics.training.memory_recipe import FROZEN_BYTES
 from gpucost.physics.training.structs import FP4, FP8, FULL, HALF_BYTES, INT8, LORA, QLORA, Case
 from gpucost.units import GB, TERA
 
 FLASH_HEAD_DIM = 48.0  # head dimension at which fused attention reaches half of its long-head speed
+UNPACKED_BYTES = FROZEN_BYTES["qlora"] + 2 * HALF_BYTES  # moved to unpack a weight: read, written, read again
 ACTIVATION_SHARE = 0.15  # traffic of one feed-forward value against that of one residual value
 
 # Products ----------------------------------------------------------------------------------------------------------
@@ -159,7 +161,7 @@ def logits_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
 def layer_adapter_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
     """Return the time of one layer's adapters: two skinny products per target and pass, bound by their traffic.
 
-    QLoRA unpacks the frozen weights in every pass: half a byte read, two written and read again.
+    QLoRA unpacks the frozen weights in every pass: their own bytes are read, two each written and read again.
     """
     s, e, layout, recipe = case.shape, case.efficiency, case.layout, case.recipe
     tuned = recipe.method >= LORA
@@ -170,7 +172,7 @@ def layer_adapter_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
     traffic = tokens * HALF_BYTES * e.adapter_passes * ends
     flop = 6 * tokens * ends * recipe.adapter_rank
     passes = np.where(layout.recompute == FULL, 3.0, 2.0)
-    unpacked = np.where(recipe.method == QLORA, weights * 4.5 * passes, 0.0)
+    unpacked = np.where(recipe.method == QLORA, weights * UNPACKED_BYTES * passes, 0.0)
     time = (traffic + unpacked) / rate.bytes_per_s + flop / (0.25 * rate.half_flop_per_s)
     return np.where(tuned, time, 0.0)
 
