@@ -261,7 +261,7 @@ def _rent(catalog: "Catalog", case: Case, given: Mapping[str, Given]) -> None:
     """Choose the rental price: as given, of the provider named, else the market's median."""
     special, gpu = case.special, case.accelerator
     provider, gpus, node = special.get("provider"), int(case.number("gpus")), int(case.number("gpus_per_node"))
-    if special.get("option") and not provider:
+    if special.get("option") not in (None, "on_demand") and not provider:
         raise UsageError(
             f"--option {special['option']} names a price of a provider: add --provider, or leave it out for the "
             "market's median on demand."
