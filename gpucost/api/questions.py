@@ -59,7 +59,7 @@ def estimate(
         method: What is trained: all weights, or adapters. One of full, lora, qlora.
         lora_rank: Rank of the adapters.
         lora_targets: Matrices with adapters. One of all, attention, feed_forward.
-        software: Training stack. One of typical, vendor, megatron, deepspeed, sharded, eager, compiler, native.
+        software: Training stack. One of typical, vendor, megatron, deepspeed, sharded, eager, compiler, native, neuron.
         optimize: What to rank by. One of cost, time, pareto, carbon.
         top: Options to show; 0 shows all.
         all_regions: A row for every region, not for the cheapest only.
@@ -313,7 +313,7 @@ def throughput(
             chips without it.
         method: What is trained: all weights, or adapters. One of full, lora, qlora.
         lora_rank: Rank of the adapters.
-        software: Training stack. One of typical, vendor, megatron, deepspeed, sharded, eager, compiler, native.
+        software: Training stack. One of typical, vendor, megatron, deepspeed, sharded, eager, compiler, native, neuron.
         software_year: Age of the software, such as 2024.5.
         flash: Fused attention, or the scores in memory.
         as_of: The day that prices are asked for. Default: today.
@@ -360,7 +360,7 @@ def roofline(
             chips without it.
         method: What is trained: all weights, or adapters. One of full, lora, qlora.
         lora_rank: Rank of the adapters.
-        software: Training stack. One of typical, vendor, megatron, deepspeed, sharded, eager, compiler, native.
+        software: Training stack. One of typical, vendor, megatron, deepspeed, sharded, eager, compiler, native, neuron.
         software_year: Age of the software, such as 2024.5.
         flash: Fused attention, or the scores in memory.
         as_of: The day that prices are asked for. Default: today.

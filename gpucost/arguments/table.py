@@ -25,7 +25,7 @@ class Argument(NamedTuple):
 A = Argument
 PRECISIONS = ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32", "int8")
 METHODS = ("full", "lora", "qlora")
-SOFTWARE = ("typical", "vendor", "megatron", "deepspeed", "sharded", "eager", "compiler", "native")
+SOFTWARE = ("typical", "vendor", "megatron", "deepspeed", "sharded", "eager", "compiler", "native", "neuron")
 STYLES = ("fused", "compiled", "compiled_model", "eager", "autocast", "library", "library_autocast")
 OPTIMIZERS = (
     "adamw", "adamw-fp32-gradients", "adamw-bf16", "adamw-8bit", "adamw-8bit-bf16", "adafactor", "adafactor-bf16",

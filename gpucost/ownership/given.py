@@ -12,7 +12,7 @@ from gpucost.options import OPTIONS
 LONGEST_LIST = 1200  # months of a century
 SUPPLY: dict[str, Kind] = {
     "name": name(),
-    "kind": one_of(*OPTIONS),
+    "kind": Kind(lambda value, what: one_of(*OPTIONS).read(value, what), "str", ("string",)),
     "usd_per_gpu_hour": USD,
     "term_months": whole(0, 1200),
     "max_gpus": plain(0, 1e9),

@@ -260,12 +260,12 @@ def no_offers(ended: Mapping[str, int]) -> list[str]:
     """Say how many prices of the catalog are no offers any more, by reason.
 
     >>> no_offers({"replaced": 3, "too old": 20})
-    ['23 prices of the catalog are no offers any more and are not ranked: 3 replaced, 20 too old.']
+    ['23 prices are no offers any more: 3 replaced, 20 too old.']
     """
     if not ended:
         return []
     reasons = ", ".join(f"{count} {reason}" for reason, count in ended.items())
-    return [f"{sum(ended.values())} prices of the catalog are no offers any more and are not ranked: {reasons}."]
+    return [f"{sum(ended.values())} prices are no offers any more: {reasons}."]
 
 
 def warnings(problem: Problem, cases: Cases, first: int) -> list[str]:

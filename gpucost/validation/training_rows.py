@@ -89,11 +89,9 @@ def read_row(row: Row, facts: Facts) -> TrainingRow:
     method = wording.method(row.get("task"), row.get("base_precision"))
     precision = supported(wording.precision(row.get("precision")), accelerator, notes)
     software, named = read_software(row, accelerator, precision, gpus)
-    layout = replace(read_layout(row, architecture, gpus, sequence, software, notes), precision=precision)
-    layout = searched(
-        row, architecture, accelerator, system, layout, notes, sequence_tokens=sequence, method=method,
-        software=software, software_year=year,
-    )  # fmt: skip
+    stated = replace(read_layout(row, architecture, gpus, sequence, software, notes), precision=precision)
+    how: dict[str, Any] = {"sequence_tokens": sequence, "method": method, "software": software, "software_year": year}
+    layout = searched(row, architecture, accelerator, system, stated, notes, **how)
     return TrainingRow(
         id=str(row.get("id") or ""),
         source=str(row.get("source_name") or ""),

@@ -176,9 +176,12 @@ def test_calibrate_writes_a_table_that_the_catalog_reads(tmp_path):
     rows = list(csv.DictReader(out.open()))
     assert {row["source_id"] for row in rows} == {"own-runs"}
     assert all(float(row["value"]) > 0 for row in rows)
-    few = tmp_path / "few.csv"
-    few.write_text(head + "1,llama-3-8b,h100-sxm,8,8192,1,1,3,1,8,9000\n")
-    assert "too few to fit" in str(run("calibrate", "--measurements", few).exception)
+    one = tmp_path / "one.csv"
+    one.write_text(head + "1,llama-3-8b,h100-sxm,8,8192,1,1,3,1,8,9000\n")
+    assert "own_ratio" in run("calibrate", one, "--format", "json").stdout  # one run helps already
+    none = tmp_path / "none.csv"
+    none.write_text(head + "1,llama-3-8b,h100-sxm,8,8192,1,1,3,1,8,\n")
+    assert "no usable runs" in str(run("calibrate", none).exception)
 
 
 @pytest.mark.parametrize("value", [float("nan"), -4, 0, float("inf")])

@@ -35,7 +35,7 @@ def test_a_fit_lowers_the_error_and_stays_near_its_priors(seen):
 def test_what_no_row_touches_stays_at_its_prior(seen):
     _, observations = seen
     values = cal.fit(observations)
-    for name in ("matrix_fraction.volta", "matrix_fraction.trainium", "matrix_fraction.cdna4"):
+    for name in ("matrix_fraction.rubin", "matrix_fraction.cdna5"):
         assert values[name] == pytest.approx(DEFAULTS[name], rel=1e-12)
 
 
