@@ -1,7 +1,7 @@
 """Loading tables into DuckDB: one loader with explicit column types, two readers (CSV, and Parquet made from it)."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from hashlib import blake2b
 from pathlib import Path
 from threading import RLock
@@ -54,7 +54,8 @@ class Store:
         self.lock = RLock()  # whoever makes a table or a view holds it: threads may share a catalog
         # small tables: threads cost more than they bring
         self.connection: DuckDBPyConnection = engine().connect(":memory:", config={"threads": 1})
-        self.connection.execute("SET enable_progress_bar = false")
+        with suppress(Exception):  # in a notebook without widgets DuckDB has no bar to switch off, and refuses to
+            self.connection.execute("SET enable_progress_bar = false")
         self._contents: dict[str, Contents] = {}
         self._loaded: set[str] = set()
         self._plain: dict[str, list[dict[str, Any]] | None] = {}
