@@ -99,7 +99,7 @@ def test_owning_counts_on_the_speed_that_estimate_finds(catalog, model, gpu, gpu
 def test_fit_and_throughput_count_the_same_bytes_for_one_layout(catalog, method):
     layout = {"tensor": 2, "sharding": 1, "micro_batch": 1, "recompute": "full"}
     timed = ask_throughput(catalog, "8b", "h100-sxm", 8, method=method, **layout)
-    fitted = gpucost.fit("8b", "h100-sxm", 8, method=method, software="fused", catalog=catalog, **layout)
+    fitted = gpucost.fit("8b", "h100-sxm", 8, method=method, style="fused", catalog=catalog, **layout)
     assert fitted.payload["sequence_tokens"] == timed["sequence_tokens"]
     assert fitted.needed_gb == pytest.approx(timed["memory_gib"] * GIB / GB, rel=1e-9)
 
@@ -154,6 +154,51 @@ def test_a_chip_without_bf16_is_judged_by_the_precision_that_it_is_timed_in(cata
     assert found.possible
     assert "fp16 peak" in checks["duration"]["explanation"]
     assert ask_audit(catalog, **claim, days=8)[0].verdict == "impossible"
+
+
+PLAIN_16_BIT = ("v100-sxm2-32gb", "t4", "a100-80gb-sxm", "h100-sxm", "mi300x")  # the first two lack bf16
+
+
+@pytest.mark.parametrize("gpu", PLAIN_16_BIT)
+def test_where_no_precision_is_named_every_command_takes_the_16_bit_format_of_the_chip(catalog, gpu):
+    meant = "fp16" if gpu in PLAIN_16_BIT[:2] else "bf16"
+    workload, option = ask_estimate(catalog, "1b", gpu, 8)
+    assert (workload["precision"], option["layout"]["precision"]) == (meant, meant)
+    assert option["factors"]["peak_tflops"] == peak(catalog.accelerator(gpu), meant).tflops
+    timed = ask_throughput(catalog, "1b", gpu, 8)
+    assert timed["layout"]["precision"] == meant
+    assert timed["tokens_per_s_per_gpu"] == pytest.approx(option["tokens_per_s_per_gpu"], rel=1e-9)
+    assert gpucost.roofline(gpu, model="1b", gpus=8, catalog=catalog).payload["precision"] == meant
+    _, checks = ask_audit(catalog, model="1b", tokens="1b", gpu=gpu, gpus=8, days=30)
+    assert f"{meant} peak" in checks["duration"]["explanation"]
+    owned = gpucost.tco(gpu, 8, model="1b", tokens="1b", rent=1, runs_per_year=0.01, catalog=catalog)
+    speed = next(row for row in owned.assumptions if row["name"] == "tokens_per_s_per_gpu")
+    assert speed["value"] == pytest.approx(option["tokens_per_s_per_gpu"], rel=1e-9)
+
+
+def test_chips_of_either_format_compete_in_one_ranking(catalog):
+    found = gpucost.estimate("1b", "1b", gpu="v100,h100-sxm", top=0, catalog=catalog, with_facts=False).payload
+    formats = {(option["gpu"].split("-")[0], option["layout"]["precision"]) for option in found["options"]}
+    assert formats == {("v100", "fp16"), ("h100", "bf16")}
+
+
+# Interruptions -------------------------------------------------------------------------------------------------------
+
+
+def test_renting_to_compare_with_owning_counts_interruptions_as_a_training_run_does(catalog):
+    from gpucost.market.interruptions import Rates, held_ratio
+    from gpucost.ownership.rents import Renter
+
+    option = gpucost.estimate("8b", "100b", gpu="h100-sxm", option="spot", gpus=64, catalog=catalog).best
+    offer = next(offer for offer in catalog.offers() if offer.offer_id == option["offer_id"])
+    rate = Rates(catalog.rows("spot")).of_offer(offer)
+    assert rate.three[1] == pytest.approx(option["factors"]["preemptions_per_node_hour"], rel=1e-9)
+    chip = catalog.accelerator("h100-sxm")
+    rented, memory_gb = Renter(catalog, chip, 64, 8).choice(offer), chip.memory_gib * GIB / GB * 8
+    assert rented.stretch_ratio == held_ratio(rate, 8, memory_gb)
+    # a stop every 1 ÷ λ hours loses half an interval and a restart: 1 + √(2 λ C) + λ R in the first order
+    stops, save = rate.three[1] * 8, memory_gb / 2 / 3600
+    assert rented.stretch_ratio == pytest.approx(1 + (2 * stops * save) ** 0.5 + stops * 0.25, abs=0.02)
 
 
 # Names and files -----------------------------------------------------------------------------------------------------

@@ -209,7 +209,7 @@ class SweepRow(TypedDict):
     asked_gpu: str | None
     asked_gpus: int | None
     deadline_days: float | None
-    precision: str
+    precision: str | None
     method: str
     provider: str | None
     instance_type: str | None

@@ -32,7 +32,7 @@ def estimate(
     model: str | PathLike[str], tokens: str | float, *, epochs: str | float = 1, gpus: str | int | None = None,
     gpu: str | None = None, provider: str | None = None, region: str | None = None, option: str | None = None,
     max_age: str | float | None = None, deadline: str | float | date | None = None, max_cost: str | float | None = None,
-    sequence: str | int | None = None, global_batch: str | int | None = None, precision: str = "bf16",
+    sequence: str | int | None = None, global_batch: str | int | None = None, precision: str | None = None,
     method: str = "full", lora_rank: str | int = 16, lora_targets: str = "all", software: str = "typical",
     optimize: str = "cost", top: str | int = 10, all_regions: bool = False, strict_prices: bool = False,
     commitment: str = "full", overhead: str | float = "20%", experiments: str | float = "0%", pool: str | None = None,
@@ -55,7 +55,8 @@ def estimate(
         max_cost: Budget; exit code 3 if no option keeps it.
         sequence: Tokens per sequence. Default: the model's, at most 8,192.
         global_batch: Sequences per step. Default: as models of its size use.
-        precision: Precision of the products. One of bf16, fp16, fp8, fp4, tf32, fp32.
+        precision: Precision of the products. One of bf16, fp16, fp8, fp4, tf32, fp32. Default: bf16, or fp16 on chips
+            without it.
         method: What is trained: all weights, or adapters. One of full, lora, qlora.
         lora_rank: Rank of the adapters.
         lora_targets: Matrices with adapters. One of all, attention, feed_forward.
@@ -393,7 +394,8 @@ def audit(
         hours: Claimed duration in hours.
         gpu_hours: Claimed accelerator-hours.
         cost: Claimed cost of the run.
-        precision: Precision claimed. One of fp32, tf32, bf16, fp16, fp8, int8, fp4, int4. Default: bf16.
+        precision: Precision claimed. One of fp32, tf32, bf16, fp16, fp8, int8, fp4, int4. Default: bf16, or fp16 on
+            chips without it.
         method: What is trained: all weights, or adapters. One of full, lora, qlora.
         sequence: Tokens per sequence. Default: the model's, at most 8,192.
         fits: Claim: it fits on these accelerators. One of training, serving.

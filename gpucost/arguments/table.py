@@ -57,6 +57,8 @@ SEQUENCE = A("sequence", whole(1, LARGEST_SEQUENCE, "TOKENS"), "Tokens per seque
 BATCH = A("global_batch", whole(1, 10_000_000), "Sequences per step.", usual="as models of its size use", example=512)
 METHOD = A("method", one_of(*METHODS), "What is trained: all weights, or adapters.", "full")
 RANK = A("lora_rank", whole(1, 65_536), "Rank of the adapters.", 16, old=("rank",))
+PRECISION = A("precision", one_of(*PRECISIONS), "Precision of the products.",
+              usual="bf16, or fp16 on chips without it")  # fmt: skip
 PROMPT = A("prompt_tokens", k.LENGTH, "Mean prompt of a request, or a named length distribution.", usual="1024",
            old=("prompt",), example=1000)  # fmt: skip
 OUTPUT = A("output_tokens", k.LENGTH, "Mean output of a request, or a named length distribution.", usual="256",
@@ -84,7 +86,7 @@ ESTIMATE = (
     A("max_cost", k.USD, "Budget; exit code 3 if no option keeps it.", field="max_cost_usd", example=100_000),
     SEQUENCE,
     BATCH,
-    A("precision", one_of(*PRECISIONS[:-1]), "Precision of the products.", "bf16"),
+    PRECISION._replace(kind=one_of(*PRECISIONS[:-1])),
     METHOD,
     RANK,
     A("lora_targets", one_of("all", "attention", "feed_forward"), "Matrices with adapters.", "all", old=("targets",)),
@@ -238,8 +240,7 @@ LAYOUT = (
     BATCH._replace(column=True),
     SEQUENCE._replace(column=True, field=""),
     A("recompute", one_of("none", "selective", "full"), "Activations to recompute.", column=True),
-    A("precision", one_of(*PRECISIONS), "Precision of the products.", usual="bf16, or fp16 on chips without it",
-      column=True),
+    PRECISION._replace(column=True),
     METHOD,
     RANK,
     A("software", one_of(*SOFTWARE, old={"unknown": "typical"}), "Training stack.", "typical"),
@@ -292,7 +293,7 @@ AUDIT = (
     A("hours", count(1e9, metavar="HOURS"), "Claimed duration in hours."),
     A("gpu_hours", count(1e12, metavar="HOURS"), "Claimed accelerator-hours."),
     A("cost", k.USD, "Claimed cost of the run.", field="cost_usd"),
-    A("precision", one_of(*CLAIMED), "Precision claimed.", usual="bf16"),
+    PRECISION._replace(kind=one_of(*CLAIMED), help="Precision claimed."),
     METHOD,
     SEQUENCE,
     A("fits", one_of("training", "serving"), "Claim: it fits on these accelerators."),

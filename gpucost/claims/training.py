@@ -63,7 +63,7 @@ def check_time(
 ) -> Check:
     """Judge a claimed duration by the MFU that it implies."""
     flop, seconds = sizes.model_flop_per_token * tokens, days * SECONDS_PER_DAY
-    precision = workload.precision
+    precision = workload.precision_on(accelerator)
     implied = implied_mfu(flop, accelerator, precision, gpus, seconds)
     low, typical, high = true_days(tokens, gpus, speed)
     if implied is None:

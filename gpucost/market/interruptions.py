@@ -1,24 +1,33 @@
-"""How often an offer is interrupted: as measured for its product, else a prior of its provider and region class.
+"""How often an offer is interrupted, what that costs, and where such an offer may stand: one rule for every question.
 
-One rule for every interruptible offer, so that all of them compete at their expected cost:
+How often, for every interruptible offer, so that all of them compete at their expected cost:
 
 1. what was measured or published for this provider, instance and region;
 2. else the spread over the products of the same provider in the same region class (the first part of a region's name:
    us, eu, ap …), else over all its regions: 10th, 50th and 90th percentile, which hold 80 % of products;
 3. else, where nobody measured the provider: from the lowest bucket that a provider publishes to a loss in ten hours,
    as the calmest of the published traces shows; the typical rate is the geometric middle.
+
+Work that saves its state is done again: it takes the hours of `held_ratio`, and the cheapest stands first, whether it
+may be interrupted or not. Requests in flight are lost: of services one that stays stands first (`stays_first`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpucost.market import assumptions as assume
 from gpucost.money import spot
+from gpucost.options import OPTIONS
+from gpucost.types import Offer
+from gpucost.units import SECONDS_PER_HOUR
 
 Row = Mapping[str, Any]
 Triple = tuple[float, float, float]
+Indices = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 
 _LOW, _MIDDLE, _HIGH = 0.1, 0.5, 0.9
 _FEWEST = 3  # products from which a spread is read
@@ -45,6 +54,15 @@ class Rates:
             if len(own) >= _FEWEST:
                 self._priors[key] = Rate(_spread([products[name] for name in own]), False, sources[own[0]])
 
+    def of_offer(self, offer: Offer) -> Rate:
+        """Return the rate of an offer: none where it stays; what is held for so long only is lost at that age too."""
+        rule = OPTIONS[offer.option]
+        if not rule.interruptible:
+            return Rate((0.0, 0.0, 0.0), True, "")
+        found = self.of(offer.provider, offer.instance_type, offer.region)
+        low, typical, high = (value + 1 / rule.longest_hours for value in found.three)
+        return found._replace(three=(low, typical, high))
+
     def of(self, provider: str, instance_type: str, region: str) -> Rate:
         """Return the rate of one product in one region."""
         found = self._measured.get((provider, instance_type, region))
@@ -55,6 +73,32 @@ class Rates:
                 return self._priors[provider, place]
         prior = unmeasured()
         return Rate((prior.low, prior.value, prior.high), False, "")
+
+
+def held_ratio(rate: Rate, nodes: float, memory_gb_per_node: float) -> float:
+    """Return the hours paid ÷ hours of work of a job over so many nodes that saves as often as is best.
+
+    A job stops when any of its nodes stops. Its state is at most what the accelerators hold, written by all nodes at
+    once. Nobody needs more hours for an offer that stays:
+
+    >>> held_ratio(Rate((0.0, 0.0, 0.0), True, ""), 8, 640)
+    1.0
+    """
+    stops = np.array([rate.three[1] * nodes])
+    save = np.array([memory_gb_per_node / assume.WRITE_GB_PER_S_PER_NODE.value / SECONDS_PER_HOUR])
+    with np.errstate(over="ignore"):
+        interval = spot.optimal_interval_hours(stops, save)
+        return float(spot.stretch_ratio(stops, interval, save, np.array([assume.RESTART_HOURS.value]))[0])
+
+
+def stays_first(order: Indices, interruptible: Flags) -> Indices:
+    """Return an order of offers with the first that stays at its head, where there is one.
+
+    >>> stays_first(np.array([7, 8, 9]), np.array([True, False, True])).tolist()
+    [8, 7, 9]
+    """
+    first = int(np.argmin(interruptible)) if len(order) else 0
+    return np.concatenate([order[first : first + 1], np.delete(order, slice(first, first + 1))])
 
 
 def region_class(region: str | None) -> str:

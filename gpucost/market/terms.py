@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.market.assumptions import Book
-from gpucost.market.interruptions import Rate, Rates, typical_wait_hours
+from gpucost.market.interruptions import Rates, typical_wait_hours
 from gpucost.market.places import WORLD, Providers, grid_items, grid_of
 from gpucost.market.supply import Supply
 from gpucost.money import rates as splits
@@ -149,17 +149,9 @@ def _power(supply: Supply, book: Book, providers: Providers, regions: Sequence[R
 
 
 def _interruptions(offers: Sequence[Offer], rows: Sequence[Row]) -> dict[str, Any]:
-    """Return how often each offer is interrupted; capacity held for so long only is lost at that age too."""
+    """Return how often each offer is interrupted."""
     rates, wait = Rates(rows), typical_wait_hours(rows)
-    found: list[Rate] = []
-    for offer in offers:
-        rule = OPTIONS[offer.option]
-        if rule.interruptible:
-            rate = rates.of(offer.provider, offer.instance_type, offer.region)
-            low, typical, high = (value + 1 / rule.longest_hours for value in rate.three)
-            found.append(rate._replace(three=(low, typical, high)))
-        else:
-            found.append(Rate((0.0, 0.0, 0.0), True, ""))
+    found = [rates.of_offer(offer) for offer in offers]
     three = np.array([rate.three for rate in found], np.float64).reshape(len(found), 3)
     interruptible = np.array([OPTIONS[offer.option].interruptible for offer in offers], bool)
     return {

@@ -271,16 +271,13 @@ def _rent(catalog: "Catalog", case: Case, given: Mapping[str, Given]) -> None:
         if not priced:
             raise PriceMissingError("no rental price: give --rent 2.35, or name the accelerator with --gpu.")
         return
-    if provider:
-        case.choices = rents.other_choices(catalog, gpu.id, gpus, node, provider)
-    elif not priced:
-        case.choices = rents.other_choices(catalog, gpu.id, gpus, node, None)
+    renter = rents.Renter(catalog, gpu, gpus, node)
+    if provider or not priced:
+        case.choices = rents.other_choices(renter, provider)
     if priced:
         return
     if provider:
-        choice = rents.rent_of_provider(
-            catalog, gpu.id, provider, special.get("region"), special.get("option"), gpus, node
-        )
+        choice = rents.rent_of_provider(renter, provider, special.get("region"), special.get("option"))
     else:
         choice = rents.market_rent(catalog, gpu.id)
     entry = case.assumptions["rent_usd_per_gpu_hour"]

@@ -2,20 +2,21 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gpucost.errors import PriceMissingError
+from gpucost.errors import NothingFitsError, PriceMissingError
+from gpucost.market.interruptions import Rates, held_ratio
 from gpucost.market.places import Providers
 from gpucost.options import OPTIONS, counted_age_days, is_plain
-from gpucost.types import Offer, Status
-from gpucost.units import HOURS_PER_MONTH
+from gpucost.types import Accelerator, Offer, Status
+from gpucost.units import GB, GIB, HOURS_PER_MONTH
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
-SPOT_STRETCH_RATIO = 1.25  # assumed: work lost to preemptions, where nobody measured the rate
 FEWEST_PROVIDERS = 5
 
 
@@ -52,23 +53,45 @@ class RentChoice:
         }
 
 
-def from_offer(offer: Offer, name: str = "") -> RentChoice:
+@dataclass(frozen=True)
+class Renter:
+    """Who looks for GPU-hours: the catalog that is asked, the accelerator, how many, and how many a node holds."""
+
+    catalog: "Catalog"
+    gpu: Accelerator
+    gpus: int
+    node: int
+
+    @cached_property
+    def rates(self) -> Rates:
+        """How often offers are interrupted."""
+        return Rates(self.catalog.rows("spot"))
+
+    def choice(self, offer: Offer, name: str = "") -> RentChoice:
+        """Return an offer as a choice to rent; work on all GPUs together is done again after an interruption."""
+        rate = self.rates.of_offer(offer)
+        memory_gb = self.gpu.memory_gib * GIB / GB * self.node
+        stretch = held_ratio(rate, max(1.0, self.gpus / self.node), memory_gb)
+        return from_offer(offer, name, stretch, rate.measured)
+
+
+def from_offer(offer: Offer, name: str = "", stretch_ratio: float = 1.0, measured: bool = True) -> RentChoice:
     """Return an offer of the catalog as a choice to rent."""
     upfront = 0.0
     if offer.upfront_usd and offer.term_months:
         upfront = min(1.0, offer.upfront_usd / (offer.usd_per_hour * HOURS_PER_MONTH * offer.term_months))
     place = f" in {offer.region}" if offer.region else ""
     note = f"{offer.provider} {offer.instance_type}{place}, {OPTIONS[offer.option].label}, seen {offer.observed_on}"
-    spot = OPTIONS[offer.option].interruptible
-    if spot:
-        note += f"; hours × {SPOT_STRETCH_RATIO:g} for preemptions (assumed), and it may not be there when needed"
+    if OPTIONS[offer.option].interruptible:
+        known = "as measured" if measured else "a prior"
+        note += f"; hours × {stretch_ratio:.3g} for preemptions ({known}), and it may not be there when needed"
     return RentChoice(
         name or f"{offer.option}_{offer.provider}",
         offer.usd_per_gpu_hour,
         offer.billing,
         offer.term_months,
         upfront,
-        SPOT_STRETCH_RATIO if spot else 1.0,
+        stretch_ratio,
         source_id=offer.source_id,
         note=note,
         provider=offer.provider,
@@ -92,21 +115,26 @@ def large_enough(offers: Sequence[Offer], gpus: int, node_gpus: int) -> list[Off
     return whole or list(offers)
 
 
-def rent_of_provider(
-    catalog: "Catalog", gpu: str, provider: str, region: str | None, option: str | None, gpus: int, node: int
-) -> RentChoice:
+def rent_of_provider(renter: Renter, provider: str, region: str | None, option: str | None) -> RentChoice:
     """Return a provider's price: on demand unless an option is named, the cheapest of its regions and tiers."""
+    catalog, gpu = renter.catalog, renter.gpu.id
     offers = catalog.offers(gpu=gpu, provider=provider, region=region, option=option)
     if option is None:
         offers = [offer for offer in offers if is_plain(offer.option)] or offers
-    offers = large_enough(offers, gpus, node)
+    offers = large_enough(offers, renter.gpus, renter.node)
     if not offers:
         raise PriceMissingError(
             f"{provider} has no price of {gpu}{f' as {option}' if option else ''} in the catalog. "
             "Give one with --rent 2.35, or list what there is: gpucost prices --gpu " + gpu
         )
     cheapest = min(offers, key=lambda offer: (offer.usd_per_gpu_hour, offer.offer_id))
-    return replace(from_offer(cheapest, "rent"), stale=is_old(cheapest, Providers(catalog.rows("providers"))))
+    choice = renter.choice(cheapest, "rent")
+    if not np.isfinite(choice.stretch_ratio):
+        raise NothingFitsError(
+            f"{provider}'s {gpu} as {OPTIONS[cheapest.option].label} is interrupted so often that work on"
+            f" {renter.gpus:,} of them would never end. Name another --option, or fewer --gpus."
+        )
+    return replace(choice, stale=is_old(cheapest, Providers(catalog.rows("providers"))))
 
 
 def market_rent(catalog: "Catalog", gpu: str) -> RentChoice:
@@ -144,9 +172,10 @@ def market_rent(catalog: "Catalog", gpu: str) -> RentChoice:
     )
 
 
-def other_choices(catalog: "Catalog", gpu: str, gpus: int, node: int, provider: str | None) -> list[RentChoice]:
+def other_choices(renter: Renter, provider: str | None) -> list[RentChoice]:
     """Return the cheapest offer for one year, for three years and as spot, of one provider or of all."""
-    offers = large_enough(catalog.offers(gpu=gpu, provider=provider), gpus, node)
+    listed = renter.catalog.offers(gpu=renter.gpu.id, provider=provider)
+    offers = large_enough(listed, renter.gpus, renter.node)
     found = []
     for name, wanted in (
         ("reserved_1y", lambda o: OPTIONS[o.option].family == "committed" and o.term_months == 12),
@@ -155,5 +184,5 @@ def other_choices(catalog: "Catalog", gpu: str, gpus: int, node: int, provider: 
     ):
         matching = [offer for offer in offers if wanted(offer)]
         if matching:
-            found.append(from_offer(min(matching, key=lambda o: (o.usd_per_gpu_hour, o.offer_id)), name))
-    return found
+            found.append(renter.choice(min(matching, key=lambda o: (o.usd_per_gpu_hour, o.offer_id)), name))
+    return [choice for choice in found if np.isfinite(choice.stretch_ratio)]

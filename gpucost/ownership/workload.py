@@ -106,7 +106,6 @@ def _trained(
 
 def _speeds(catalog: "Catalog", asked: Mapping[str, Any], counts: Any) -> tuple[Any, Any, Any]:
     from gpucost.catalog.calibrations import training_calibration
-    from gpucost.physics.hardware import half_precision
     from gpucost.workloads.speeds import key_of, search_layouts
     from gpucost.workloads.training import make_workload
 
@@ -114,7 +113,6 @@ def _speeds(catalog: "Catalog", asked: Mapping[str, Any], counts: Any) -> tuple[
     workload = make_workload(
         catalog.architecture(str(asked["model"])),
         tokens=parse_count(asked["tokens"], "--tokens"),
-        precision=half_precision(key.accelerator),
     )
     speeds = search_layouts(workload, [key] * counts.size, counts, training_calibration(catalog))
     return speeds.tokens_per_s_per_gpu, speeds.tokens_per_s_per_gpu_low, speeds.tokens_per_s_per_gpu_high

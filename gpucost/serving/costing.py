@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.formula.arrays import Columns
+from gpucost.market.interruptions import stays_first
 from gpucost.market.supply import Supply
 from gpucost.market.terms import Terms
 from gpucost.money.serving_bill import INPUT_NAMES, price_months
@@ -176,15 +177,8 @@ def best_per_offer(pairs: Pairs, goal: str, plans: Plans) -> Integers:
 def rank(
     pairs: Pairs, chosen: Integers, goal: str, plans: Plans, ids: list[str], interruptible: NDArray[np.bool_]
 ) -> Integers:
-    """Order the chosen pairs by the goal, then cost, accelerators and the offer's id.
-
-    An offer that can be interrupted is never first: a service must not vanish with its capacity.
-    """
+    """Order the chosen pairs by the goal, then cost, accelerators and the offer's id; first one that stays."""
     wanted = goal_of(pairs, goal, plans)[chosen]
     _, by_id = np.unique(np.array([ids[offer] for offer in pairs.offer[chosen]]), return_inverse=True)
     order = chosen[np.lexsort((by_id, pairs.gpus[chosen], pairs.costs.usd_per_mtok[chosen], wanted))]
-    risky = interruptible[pairs.offer[order]]
-    if not len(order) or not risky[0] or risky.all():
-        return order
-    first = int(np.flatnonzero(~risky)[0])
-    return np.concatenate([order[first : first + 1], np.delete(order, first)])
+    return stays_first(order, interruptible[pairs.offer[order]])

@@ -156,7 +156,7 @@ def _doublings(problem: Problem, request: Indices, offer: Indices) -> tuple[Indi
 def _fewest_gpus(problem: Problem, request: Indices, offer: Indices) -> Floats:
     """Return the accelerators without which even a run near the dense peak misses the deadline."""
     peaks = np.array(
-        [[_peak_flop_per_s(key.accelerator, ask.precision) for key in problem.supply.keys] for ask in problem.requests]
+        [[_peak_flop_per_s(key.accelerator, run) for key in problem.supply.keys] for run in problem.workloads]
     )
     rows = zip(problem.sizes, problem.requests, strict=True)
     work = np.array([size.model_flop_per_token * ask.trained_tokens for size, ask in rows], np.float64)
@@ -166,9 +166,9 @@ def _fewest_gpus(problem: Problem, request: Indices, offer: Indices) -> Floats:
     return fewest
 
 
-def _peak_flop_per_s(accelerator: Accelerator, precision: str) -> float:
-    """Return the dense peak at a precision, else the highest of the chip, so that no cluster is skipped wrongly."""
-    own = peak(accelerator, precision).tflops
+def _peak_flop_per_s(accelerator: Accelerator, workload: Workload) -> float:
+    """Return the dense peak of a workload, else the highest of the chip, so that no cluster is skipped wrongly."""
+    own = peak(accelerator, workload.precision_on(accelerator)).tflops
     return (max(peaks(accelerator), key=np.nan_to_num) if np.isnan(own) else own) * TERA
 
 

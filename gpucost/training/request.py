@@ -32,7 +32,7 @@ class TrainingRequest:
     max_cost_usd: float | None
     sequence_tokens: int | None
     global_batch: int | None  # sequences per step
-    precision: str
+    precision: str | None
     method: str
     lora_rank: int
     lora_targets: str

@@ -139,7 +139,7 @@ def payload(
     groups = fold(problem, cases, order)
     shown = groups[: request.top] if request.top else groups
     options = _ranked(problem, market, cases, shown)
-    headline = lead(options[0], len(groups))
+    headline, precision = lead(options[0], len(groups)), options[0]["layout"]["precision"]
     allowed = can_be_option(problem, cases, request, judged)
     assumptions = answer.assumption_rows(facts, problem)
     ids = (
@@ -153,8 +153,8 @@ def payload(
         **frame(request.to_dict(), facts.as_of, facts.catalog_version),
         "calibration": calibration_digest(problem.calibration),
         "headline": headline,
-        "lead": " ".join([headline, *said(problem, request, architecture)]),
-        "workload": workload_row(problem, architecture),
+        "lead": " ".join([headline, *said(problem, request, architecture, precision)]),
+        "workload": workload_row(problem, architecture, precision),
         "highlights": followups.highlights(problem, cases, order),
         "options": options,
         "options_found": len(groups),
@@ -201,8 +201,8 @@ def fold(problem: Problem, cases: Cases, order: Indices) -> list[list[int]]:
     return list(groups.values())
 
 
-def workload_row(problem: Problem, architecture: Architecture) -> WorkloadRow:
-    """Return what is trained, in numbers."""
+def workload_row(problem: Problem, architecture: Architecture, precision: str) -> WorkloadRow:
+    """Return what is trained, in numbers; the precision is that of the first option."""
     workload, size, request = problem.workloads[0], problem.sizes[0], problem.requests[0]
     return {
         "model": architecture.name,
@@ -213,7 +213,7 @@ def workload_row(problem: Problem, architecture: Architecture) -> WorkloadRow:
         "trained_tokens": request.trained_tokens,
         "sequence_tokens": workload.sequence_tokens,
         "global_batch": workload.global_batch,
-        "precision": workload.precision,
+        "precision": precision,
         "method": workload.method,
         "model_flop_per_token": size.model_flop_per_token,
         "model_flop": size.model_flop_per_token * request.trained_tokens,
@@ -233,14 +233,14 @@ def lead(best: RankedOption, count: int) -> str:
     )
 
 
-def said(problem: Problem, request: TrainingRequest, architecture: Architecture) -> list[str]:
+def said(problem: Problem, request: TrainingRequest, architecture: Architecture, precision: str) -> list[str]:
     """Say aloud what the request left open."""
     workload, size = problem.workloads[0], problem.sizes[0]
     name = architecture.name if architecture.name == request.model else f"{request.model} = {architecture.name}"
     made = ", synthesised from its size" if architecture.status == "synthesised" else ""
     lines = [
         f"{name}: {format_count(size.parameters)} parameters{made}; {format_count(request.trained_tokens)} tokens,"
-        f" sequences of {workload.sequence_tokens:,}, {workload.global_batch:,} per step, {workload.precision},"
+        f" sequences of {workload.sequence_tokens:,}, {workload.global_batch:,} per step, {precision},"
         f" {workload.method}."
     ]
     if request.deadline_days is None:
@@ -313,8 +313,8 @@ def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: In
     if (cases.speed.reason[usable] == NO_PRECISION).all():
         others = " or ".join(name for name in ("bf16", "fp16", "fp32") if name != request.precision)
         return NothingFitsError(
-            f"none of the accelerators on offer that day has {request.precision} matrix units. Try --precision"
-            f" {others}."
+            f"none of the accelerators on offer that day has {request.precision or '16-bit'} matrix units. Try"
+            f" --precision {others}."
         )
     fitting = usable[cases.speed.fits[usable] & np.isfinite(cases.costs.cost_usd[usable])]
     if not len(fitting):

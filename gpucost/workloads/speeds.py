@@ -1,6 +1,7 @@
 """Speed of cases: physics once per distinct workload, physical key and count, spread over all cases that share them."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -96,7 +97,18 @@ def speeds_of(
 
 
 def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, calibration: Calibration) -> Speeds:
-    """Return the best layout's speed per distinct case of one workload."""
+    """Return the best layout's speed per distinct case of one workload, on each chip in the precision it has there."""
+    own = [workload.precision_on(key.accelerator) for key in keys]
+    parts, order = [], list[int]()
+    for name in dict.fromkeys(own):
+        rows = [row for row, other in enumerate(own) if other == name]
+        parts.append(_best(replace(workload, precision=name), [keys[row] for row in rows], gpus[rows], calibration))
+        order += rows
+    return parts[0] if len(parts) == 1 else Speeds.concatenate(parts).take(np.argsort(order))
+
+
+def _best(workload: Workload, keys: Sequence[Key], gpus: Indices, calibration: Calibration) -> Speeds:
+    """Return the best layout's speed per case of a workload whose precision is stated."""
     accelerators = [key.accelerator for key in keys]
     job = job_of(workload, calibration)
     found, job, pairs = timed_layouts(workload, job, keys, gpus)
@@ -111,7 +123,7 @@ def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, calib
         tokens_per_s_per_gpu_low=low,
         tokens_per_s_per_gpu_high=high,
         mfu_fraction=step.mfu_fraction,
-        peak_tflops=np.array([peak(accelerator, workload.precision).tflops for accelerator in accelerators]),
+        peak_tflops=np.array([peak(accelerator, str(workload.precision)).tflops for accelerator in accelerators]),
         memory_gb=np.where(best.fits, memory_gb(job, best.layout), np.nan),
         confidence=np.array([confidence_of(accelerator) for accelerator in accelerators], dtype=object),
         parts_s=np.stack([getattr(step, name) for name in PARTS], axis=1),
@@ -125,7 +137,7 @@ def job_of(workload: Workload, calibration: Calibration, software_year: float | 
         workload.architecture,
         sequence_tokens=float(workload.sequence_tokens),
         global_batch=workload.global_batch,
-        precision=workload.precision,
+        precision=str(workload.precision),
         method=workload.method,
         lora_rank=workload.lora_rank,
         adapter_share=adapted_share(workload),

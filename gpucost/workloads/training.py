@@ -10,9 +10,10 @@ import numpy as np
 from gpucost.errors import UsageError
 from gpucost.market import assumptions as assume
 from gpucost.physics import transformer
+from gpucost.physics.hardware import half_precision
 from gpucost.physics.software import CLASSES
 from gpucost.physics.training.defaults import default_batch, default_sequence
-from gpucost.types import Architecture
+from gpucost.types import Accelerator, Architecture
 from gpucost.units import GB
 
 TYPICAL = "unknown"  # the physics' class of a stack that nobody names: the middle of the others, and a wider range
@@ -28,11 +29,15 @@ class Workload:
     architecture: Architecture
     sequence_tokens: int
     global_batch: int
-    precision: str
+    precision: str | None  # None: the 16-bit format that each chip trains in
     method: str
     lora_rank: int
     lora_targets: str
     software: str  # class of the training stack; TYPICAL where it is not stated
+
+    def precision_on(self, accelerator: Accelerator) -> str:
+        """Return the precision of the products on a chip."""
+        return self.precision or half_precision(accelerator)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +59,7 @@ def make_workload(
     tokens: float = np.inf,
     sequence_tokens: int | None = None,
     global_batch: int | None = None,
-    precision: str = "bf16",
+    precision: str | None = None,
     method: str = "full",
     lora_rank: int = DEFAULT_RANK,
     lora_targets: str = "all",
