@@ -40,6 +40,7 @@ class _Workbook:
         self.parts = parts_of(payload)
         self.sources: dict[str, Mapping[str, Any]] = {}
         self.models: list[LiveModel] = []
+        self.sizes: list[tuple[str, int, int]] = []
         self.statics = []
         for number, (title, part) in enumerate(self.parts, 1):
             self.sources |= part["sources"]
@@ -113,6 +114,8 @@ class _Workbook:
                 self.book, self.book.sheet(static.OPTIONS, (30, 18, 20, 20, 20, 20, 20, 20)), self.parts
             )
             place = static.write_offers(self.book, self.book.sheet(static.OFFERS), self.parts)
+        if any(len(part.get("scaling") or ()) > 1 for _, part in self.parts):
+            self.sizes = static.write_sizes(self.book.sheet(static.SIZES, (18,) * 8), self.parts)
         if any(part.get("scenarios") for _, part in self.parts):
             sheet = self.book.sheet(static.SCENARIOS, (24, 48, 20, 20, 20, 20, 12))
             static.write_scenarios(self.book, sheet, self.parts)
@@ -125,6 +128,8 @@ class _Workbook:
         gallery = charts.Gallery(self.book, self.book.sheet(charts.NAME))
         if offers:
             gallery.offers(*offers)
+        for sizes in self.sizes:
+            gallery.sizes(*sizes)
         for model in self.models:
             if model.key in places[1]:
                 gallery.tornado(model, *places[1][model.key])

@@ -1,7 +1,7 @@
-"""Cases: which clusters are tried on which offers, what they cost, and which one each offer is judged by.
+"""Cases: requests on offers on so many accelerators, evaluated: how fast, at what cost.
 
-Requests × offers × accelerator counts are expanded into arrays; physics runs once per distinct (workload, physical
-key, count); prices follow for all cases at once. A single estimate is a batch of one request.
+Physics runs once per distinct (workload, physical key, count); prices follow for all cases at once. A single estimate
+is a batch of one request. Which cases are worth it is chosen in `gpucost.training.search`.
 """
 
 from collections.abc import Sequence
@@ -16,21 +16,14 @@ from gpucost.market.supply import Supply
 from gpucost.market.terms import Terms
 from gpucost.money.training_bill import INPUT_NAMES, price_runs
 from gpucost.physics.calibration import Calibration
-from gpucost.physics.hardware import peak, peaks
 from gpucost.training.request import TrainingRequest
-from gpucost.types import Accelerator
-from gpucost.units import GB, SECONDS_PER_DAY
+from gpucost.units import GB
 from gpucost.workloads.speeds import Speeds, speeds_of
 from gpucost.workloads.training import Sizes, Workload
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
 Flags = NDArray[np.bool_]
-
-_FASTEST_MFU = 0.85  # no cluster is tried that could not meet the deadline even at this share of its peak
-_COUNTS_PER_ROUND = 3
-TERA = 1e12
-_FREE_DOUBLINGS = 6  # without a deadline: sizes tried beyond the smallest
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,126 +104,6 @@ def make_factors(problem: Problem, request: Indices, offer: Indices, gpus: Indic
         checkpoints_gb=of_request([size.checkpoint_gb * assume.CHECKPOINTS_KEPT.value for size in sizes]),
         egress_gb=of_request([size.weights_gb for size in sizes]),
     )
-
-
-def search(problem: Problem) -> tuple[Cases, Indices]:
-    """Evaluate what is needed and return all cases with, per request and offer looked at, the one it is judged by.
-
-    The second array names one case per (request, offer): the smallest cluster that meets the deadline, or, where
-    there is none, the best by the goal; where nothing meets it, the largest cluster tried, which tells why.
-    """
-    request = np.concatenate([np.full(int(mask.sum()), number) for number, mask in enumerate(problem.masks)])
-    offer = np.concatenate([np.flatnonzero(mask) for mask in problem.masks])
-    request, offer = request.astype(np.int64), offer.astype(np.int64)
-    start, stop = _doublings(problem, request, offer)
-    parts: list[Cases] = []
-    lines: list[Indices] = []
-    open_line = np.arange(len(request))
-    while len(open_line):
-        line, gpus = _next_counts(problem, request, offer, open_line, start, stop)
-        cases = evaluate(problem, request[line], offer[line], gpus)
-        parts.append(cases)
-        lines.append(line)
-        done = np.zeros(len(request), bool)
-        done[line[_meets(problem, cases) & ~_wants_all(problem, cases.request)]] = True
-        start = start + _COUNTS_PER_ROUND
-        open_line = open_line[~done[open_line] & (start[open_line] <= stop[open_line])]
-    cases = concatenate(parts)
-    return cases, _judged(problem, cases, np.concatenate(lines) if lines else np.zeros(0, np.int64), len(request))
-
-
-def _doublings(problem: Problem, request: Indices, offer: Indices) -> tuple[Indices, Indices]:
-    """Return the first and last exponent j of the counts unit × 2^j that are worth trying."""
-    supply = problem.supply
-    unit, largest = supply.unit_gpus[offer], supply.largest_gpus[offer]
-    pinned = np.array([ask.gpus or 0 for ask in problem.requests])[request]
-    needed = np.maximum(_fewest_gpus(problem, request, offer), supply.minimum_gpus[offer])
-    start = np.ceil(np.log2(np.maximum(needed, unit) / unit) - 1e-9).astype(np.int64)
-    stop = np.floor(np.log2(np.maximum(largest, unit) / unit) + 1e-9).astype(np.int64)
-    free = np.array([ask.deadline_days is None for ask in problem.requests])[request]
-    stop = np.where(free, np.minimum(stop, start + _FREE_DOUBLINGS), stop)
-    start = np.minimum(start, stop)  # too small an offer is tried at its largest, to say how long it takes
-    return np.where(pinned > 0, 0, start), np.where(pinned > 0, 0, stop)
-
-
-def _fewest_gpus(problem: Problem, request: Indices, offer: Indices) -> Floats:
-    """Return the accelerators without which even a run near the dense peak misses the deadline."""
-    peaks = np.array(
-        [[_peak_flop_per_s(key.accelerator, run) for key in problem.supply.keys] for run in problem.workloads]
-    )
-    rows = zip(problem.sizes, problem.requests, strict=True)
-    work = np.array([size.model_flop_per_token * ask.trained_tokens for size, ask in rows], np.float64)
-    full = np.array([1.0 if ask.method == "full" else 0.6 for ask in problem.requests])  # frozen weights need 4N of 6N
-    seconds = np.array([(ask.deadline_days or np.inf) * SECONDS_PER_DAY for ask in problem.requests])
-    fewest: Floats = (work * full / seconds)[request] / (peaks[request, problem.supply.key[offer]] * _FASTEST_MFU)
-    return fewest
-
-
-def _peak_flop_per_s(accelerator: Accelerator, workload: Workload) -> float:
-    """Return the dense peak of a workload, else the highest of the chip, so that no cluster is skipped wrongly."""
-    own = peak(accelerator, workload.precision_on(accelerator)).tflops
-    return (max(peaks(accelerator), key=np.nan_to_num) if np.isnan(own) else own) * TERA
-
-
-def _next_counts(
-    problem: Problem, request: Indices, offer: Indices, open_line: Indices, start: Indices, stop: Indices
-) -> tuple[Indices, Indices]:
-    """Expand open lines into their next counts; a pinned count is the only one."""
-    exponent = start[open_line][:, None] + np.arange(_COUNTS_PER_ROUND)[None, :]
-    keep = exponent <= stop[open_line][:, None]
-    line = np.broadcast_to(open_line[:, None], keep.shape)[keep]
-    pinned = np.array([ask.gpus or 0 for ask in problem.requests], np.int64)[request[line]]
-    doubled = problem.supply.unit_gpus[offer[line]] * 2 ** exponent[keep]
-    return line, np.where(pinned > 0, pinned, doubled)
-
-
-def _meets(problem: Problem, cases: Cases) -> Flags:
-    limit = np.array([np.inf if ask.deadline_days is None else ask.deadline_days for ask in problem.requests])[
-        cases.request
-    ]
-    met: Flags = cases.speed.fits & (cases.costs.days <= limit) & np.isfinite(cases.costs.cost_usd)
-    met &= ~(cases.costs.paid_hours > problem.terms.longest_hours[cases.offer])
-    return met
-
-
-def _wants_all(problem: Problem, request: Indices) -> Flags:
-    """Tell which requests look at every size: those without a deadline, and those that trade time for money."""
-    return np.array([ask.deadline_days is None or ask.optimize in ("time", "pareto") for ask in problem.requests])[
-        request
-    ]
-
-
-def _judged(problem: Problem, cases: Cases, line: Indices, count: int) -> Indices:
-    """Pick one case per line: met before missed, then by the goal, then fewer accelerators."""
-    if not count:
-        return np.zeros(0, np.int64)
-    met = _meets(problem, cases)
-    budget = np.array([np.inf if ask.max_cost_usd is None else ask.max_cost_usd for ask in problem.requests])[
-        cases.request
-    ]
-    goal = np.select(
-        [
-            ~met,
-            _goal_is(problem, cases, "time"),
-            _goal_is(problem, cases, "carbon"),
-            _wants_all(problem, cases.request),
-        ],
-        [
-            np.where(cases.speed.fits, cases.costs.days, 1e300),
-            np.where(cases.costs.cost_usd <= budget, cases.costs.days, 1e100 + cases.costs.cost_usd),
-            np.nan_to_num(cases.costs.kgco2e, nan=1e200),
-            cases.costs.cost_usd,
-        ],
-        default=0.0,
-    )
-    smallest_last = np.where(met, cases.gpus, -cases.gpus)
-    order = np.lexsort((smallest_last, goal, ~met, line))
-    _, first = np.unique(line[order], return_index=True)
-    return order[first]
-
-
-def _goal_is(problem: Problem, cases: Cases, goal: str) -> Flags:
-    return np.array([ask.optimize == goal for ask in problem.requests])[cases.request]
 
 
 def concatenate(parts: Sequence[Cases]) -> Cases:

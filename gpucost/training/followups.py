@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.answers.training import Alternative, Driver, Highlight, Size
+from gpucost.market.supply import Supply
 from gpucost.options import OPTIONS, is_plain
 from gpucost.physics.training.steps import PARTS
 from gpucost.training.answer import finite
@@ -15,7 +16,7 @@ from gpucost.training.rank import rate_is_prior
 
 Indices = NDArray[np.int64]
 
-_SIZES_BELOW, _SIZES_ABOVE = 2, 4
+_SIZES_BELOW, _SIZES_ABOVE = 4, 16  # how many times smaller and larger than the chosen size
 _SMALLEST_SHARE = 0.01
 
 # What each part of a training step is, for a reader of the bill.
@@ -39,21 +40,26 @@ PART_NOTES = {
 
 
 def scaling(problem: Problem, cases: Cases, best: int) -> list[Size]:
-    """Return how cost and time trade off with the size of the cluster, on the offer of one case."""
+    """Return how cost and time trade off with the size of the cluster, on the offer of one case.
+
+    Sizes are doublings of the unit, and halfway between where whole nodes are sold, from a quarter of the chosen one
+    to sixteen times it; what has no layout is left out.
+    """
     request, offer, chosen = int(cases.request[best]), int(cases.offer[best]), int(cases.gpus[best])
     supply = problem.supply
     unit, largest = int(supply.unit_gpus[offer]), int(supply.largest_gpus[offer])
     low = max(int(supply.minimum_gpus[offer]), unit)
-    counts = [chosen * 2**j if j >= 0 else chosen // 2**-j for j in range(-_SIZES_BELOW, _SIZES_ABOVE + 1)]
-    counts = sorted({count for count in counts if low <= count <= largest and count % unit == 0})
-    known = {int(cases.gpus[row]): row for row in np.flatnonzero((cases.request == request) & (cases.offer == offer))}
-    missing = [count for count in counts if count not in known]
-    rows = {count: _size(cases, int(row), count == chosen) for count, row in known.items() if count in counts}
-    if missing:
-        many = len(missing)
-        tried = evaluate(problem, np.full(many, request), np.full(many, offer), np.array(missing, np.int64))
-        rows |= {count: _size(tried, row, False) for row, count in enumerate(missing)}
-    return [rows[count] for count in counts if rows[count]["cost_usd"] is not None]
+    low, largest = max(low, chosen // _SIZES_BELOW), min(largest, chosen * _SIZES_ABOVE)
+    doubled = {unit * 2**j for j in range(32)}
+    halfway = {count // 2 * 3 for count in doubled if count > unit} if _sells_nodes(supply, offer) else set()
+    counts = np.array(sorted(count for count in doubled | halfway | {chosen} if low <= count <= largest), np.int64)
+    tried = evaluate(problem, np.full(len(counts), request), np.full(len(counts), offer), counts)
+    rows = [_size(tried, row, int(count) == chosen) for row, count in enumerate(counts)]
+    return [row for row in rows if row["cost_usd"] is not None]
+
+
+def _sells_nodes(supply: Supply, offer: int) -> bool:
+    return bool(supply.unit_gpus[offer] >= supply.keys[int(supply.key[offer])].system.gpus)
 
 
 def _size(cases: Cases, case: int, chosen: bool) -> Size:

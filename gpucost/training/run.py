@@ -20,9 +20,10 @@ from gpucost.options import OPTIONS
 from gpucost.physics.calibration import Calibration
 from gpucost.physics.training.layouts import NO_PRECISION
 from gpucost.training import answer, followups
-from gpucost.training.cases import Cases, Problem, search
+from gpucost.training.cases import Cases, Problem
 from gpucost.training.rank import can_be_option, exclusion, orderable, rank, rate_is_prior, too_old
 from gpucost.training.request import TrainingRequest
+from gpucost.training.search import search
 from gpucost.types import Architecture
 from gpucost.units import counted, format_count
 from gpucost.workloads.training import Workload, make_workload, sizes

@@ -14,10 +14,10 @@ from gpucost.answers.training import Sweep, SweepRow
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import UsageError
 from gpucost.training import answer
-from gpucost.training.cases import search
 from gpucost.training.rank import rank
 from gpucost.training.request import TrainingRequest, make_request
 from gpucost.training.run import make_problem, nothing, select
+from gpucost.training.search import search
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog

@@ -9,13 +9,12 @@ from gpucost.answers.read import read_answer
 from gpucost.errors import DataError, UsageError
 from gpucost.market.facts import make_market
 from gpucost.render.json import dumps
-from gpucost.training import cases as engine_cases
 from gpucost.training.answer import option as option_row
-from gpucost.training.cases import search
 from gpucost.training.compare import compare, explain_change
 from gpucost.training.rank import rank
 from gpucost.training.rerun import differences, rerun, verdict
 from gpucost.training.run import make_problem
+from gpucost.training.search import search
 from tests.training.market import BUCKET, CALIBRATION, MODEL, answer, ask, facts, offer
 
 pytestmark = pytest.mark.usefixtures("round_speeds")
@@ -143,6 +142,6 @@ def test_physics_runs_once_per_distinct_key(monkeypatch):
     monkeypatch.setattr(speeds, "search_layouts", counted)
     market = make_market(facts([offer(price) for price in np.linspace(1, 3, 50)]))
     problem = make_problem((ask(gpus=8),), (MODEL,), market, (np.ones(50, bool),), CALIBRATION)
-    found, _ = engine_cases.search(problem)
+    found, _ = search(problem)
     assert len(found) == 50
     assert seen == [("fast", 8)]

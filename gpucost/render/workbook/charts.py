@@ -79,6 +79,21 @@ class Gallery:
             points.set_legend({"none": True})
             self.add(points, "Cost against time", "days", "USD")
 
+    def sizes(self, title: str, first: int, last: int) -> None:
+        """Cost against time of one offer at several sizes of cluster."""
+        days, cost = static.SIZE_COLUMNS.index("days"), static.SIZE_COLUMNS.index("cost_usd")
+        curve = self.book.file.add_chart({"type": "scatter", "subtype": "straight_with_markers"})
+        curve.add_series(
+            {
+                "categories": [static.SIZES, first, days, last, days],
+                "values": [static.SIZES, first, cost, last, cost],
+                "line": {"color": _BLUE, "width": 1.75},
+                "marker": {"type": "circle", "fill": {"color": _BLUE}},
+            }
+        )
+        curve.set_legend({"none": True})
+        self.add(curve, f"{title}: cost against time by size of cluster", "days", "USD")
+
     def tornado(self, model: LiveModel, first: int, last: int) -> None:
         """Draw what each input does to the answer, around the base."""
         chart = self.book.file.add_chart({"type": "bar", "subtype": "stacked"})

@@ -11,6 +11,7 @@ from gpucost.render.workbook.live import LiveModel
 from gpucost.units import unit_of
 
 OFFERS, OPTIONS, ASSUMPTIONS, SOURCES, SCENARIOS = "Offers", "Options", "Assumptions", "Sources", "Scenarios"
+SIZES = "Sizes"
 _OFFER_COLUMNS = (
     "part", "rank", "name", "provider", "instance_type", "region", "option", "terms", "term_months", "gpu",
     "gpus", "nodes", "replicas", "days", "gpu_hours", "usd_per_gpu_hour", "cost_usd", "cost_low_usd",
@@ -26,6 +27,9 @@ _FIRST = (
     "usd_per_gpu_hour", "cost_usd", "cost_low_usd", "cost_high_usd", "usd_per_month", "usd_per_mtok", "days",
     "days_low", "days_high",
     "exposure_usd", "cash_usd", "amortised_usd", "unused_usd", "gpu_hours", "price_observed_on", "age_days",
+)  # fmt: skip
+SIZE_COLUMNS = (
+    "gpus", "nodes", "days", "cost_usd", "cost_low_usd", "cost_high_usd", "mfu_fraction", "tokens_per_s_per_gpu",
 )  # fmt: skip
 _LOOKED_AT = 1000  # rows that decide which columns are filled
 _SIDE_BY_SIDE = 6
@@ -81,6 +85,22 @@ def _fast_rows(book: Book, sheet: Sheet, columns: Sequence[str], rows: Sequence[
                 write_string(at, column, text)
         at += 1
     sheet.next_row = at
+
+
+def write_sizes(sheet: Sheet, parts: Parts) -> list[tuple[str, int, int]]:
+    """Write the sizes of cluster of each first offer; return of each part its title, first and last row."""
+    sheet.title("Cost against time by size of cluster")
+    sheet.static_banner()
+    places = []
+    for title, rows in ((title, payload.get("scaling") or ()) for title, payload in parts):
+        if len(rows) > 1:
+            sheet.skip()
+            sheet.row(Cell(title, "heading"))
+            first = sheet.heading(*(_head(key) for key in SIZE_COLUMNS)) + 1
+            for row in rows:
+                sheet.row(*(Cell(row[key], "plain", unit_of(key)) for key in SIZE_COLUMNS))
+            places.append((title, first, sheet.next_row - 1))
+    return places
 
 
 def _head(key: str) -> str:

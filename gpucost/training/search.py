@@ -1,0 +1,238 @@
+"""Which clusters are tried on which offers, and which one each offer is judged by.
+
+The sizes of an offer are the multiples of a whole node; parts of a node are sold in doublings. Doublings of the unit
+find between which two of them the deadline is first met, then every multiple between these is tried in order, so that
+the smallest cluster that meets a deadline is the smallest: three machines of eight are as legal as four. Where every
+size is looked at, one size halves the way between two doublings.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.physics.hardware import peak, peaks
+from gpucost.training.cases import Cases, Problem, concatenate, evaluate
+from gpucost.types import Accelerator
+from gpucost.units import SECONDS_PER_DAY, TERA
+from gpucost.workloads.training import Workload
+
+Floats = NDArray[np.float64]
+Indices = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+_FASTEST_MFU = 0.85  # no cluster is tried that could not meet the deadline even at this share of its peak
+_COUNTS_PER_ROUND = 3
+_FREE_DOUBLINGS = 6  # without a deadline: sizes tried beyond the smallest
+_MULTIPLES_AT_FIRST = 3  # tried at once; then twice as many
+_FASTER_RATIO = 1.05  # by how much, at most, more accelerators make each of them faster, as more memory may
+_HALF_FASTER_RATIO = 1.3  # by how much, at most, half as many make each of them faster
+
+
+class Lines(NamedTuple):
+    """Pairs of a request and an offer that it looks at: each is judged by one size of cluster."""
+
+    request: Indices
+    offer: Indices
+    fewest_gpus: Floats  # sizes below cannot meet the deadline, or are no order
+
+
+def search(problem: Problem) -> tuple[Cases, Indices]:
+    """Evaluate what is needed and return all cases with, per request and offer looked at, the one it is judged by.
+
+    The second array names one case per (request, offer): the smallest cluster that meets the deadline, or, where
+    there is none, the best by the goal; where nothing meets it, the largest cluster tried, which tells why.
+    """
+    lines = _lines(problem)
+    doubled, line = _double(problem, lines)
+    found = [(doubled, line), *_halfway(problem, doubled, line), *_between(problem, lines, doubled, line)]
+    cases = concatenate([cases for cases, _ in found])
+    return cases, _judged(problem, cases, np.concatenate([line for _, line in found]), len(lines.request))
+
+
+def _lines(problem: Problem) -> Lines:
+    """Return every pair of a request and an offer that it looks at."""
+    request = np.concatenate([np.full(int(mask.sum()), number) for number, mask in enumerate(problem.masks)])
+    offer = np.concatenate([np.flatnonzero(mask) for mask in problem.masks])
+    request, offer = request.astype(np.int64), offer.astype(np.int64)
+    fewest = np.maximum(_fewest_gpus(problem, request, offer), problem.supply.minimum_gpus[offer])
+    return Lines(request, offer, np.maximum(fewest, problem.supply.unit_gpus[offer]))
+
+
+def _double(problem: Problem, lines: Lines) -> tuple[Cases, Indices]:
+    """Evaluate doublings of the unit until one meets the deadline, or all of them; return each with its line."""
+    start, stop = _doublings(problem, lines)
+    parts: list[Cases] = []
+    found: list[Indices] = []
+    open_line = np.arange(len(lines.request))
+    while len(open_line) or not parts:
+        line, gpus = _next_counts(problem, lines, open_line, start, stop)
+        cases = evaluate(problem, lines.request[line], lines.offer[line], gpus)
+        parts.append(cases)
+        found.append(line)
+        done = np.zeros(len(lines.request), bool)
+        done[line[_meets(problem, cases) & ~_wants_all(problem, cases.request)]] = True
+        start = start + _COUNTS_PER_ROUND
+        open_line = open_line[~done[open_line] & (start[open_line] <= stop[open_line])]
+    return concatenate(parts), np.concatenate(found)
+
+
+def _doublings(problem: Problem, lines: Lines) -> tuple[Indices, Indices]:
+    """Return the first and last exponent j of the counts unit × 2^j that are worth trying; the last may be cut."""
+    supply, request, offer = problem.supply, lines.request, lines.offer
+    unit, largest = supply.unit_gpus[offer], supply.largest_gpus[offer]
+    pinned = _pinned(problem, request)
+    start = np.ceil(np.log2(lines.fewest_gpus / unit) - 1e-9).astype(np.int64)
+    stop = np.ceil(np.log2(np.maximum(largest // unit, 1)) - 1e-9).astype(np.int64)
+    free = np.array([ask.deadline_days is None for ask in problem.requests])[request]
+    stop = np.where(free, np.minimum(stop, start + _FREE_DOUBLINGS), stop)
+    start = np.minimum(start, stop)  # too small an offer is tried at its largest, to say how long it takes
+    return np.where(pinned > 0, 0, start), np.where(pinned > 0, 0, stop)
+
+
+def _pinned(problem: Problem, request: Indices) -> Indices:
+    """Return the number of accelerators that each line is asked for; 0 where it is free."""
+    return np.array([ask.gpus or 0 for ask in problem.requests], np.int64)[request]
+
+
+def _fewest_gpus(problem: Problem, request: Indices, offer: Indices) -> Floats:
+    """Return the accelerators without which even a run near the dense peak misses the deadline."""
+    peaks = np.array(
+        [[_peak_flop_per_s(key.accelerator, run) for key in problem.supply.keys] for run in problem.workloads]
+    )
+    rows = zip(problem.sizes, problem.requests, strict=True)
+    work = np.array([size.model_flop_per_token * ask.trained_tokens for size, ask in rows], np.float64)
+    full = np.array([1.0 if ask.method == "full" else 0.6 for ask in problem.requests])  # frozen weights need 4N of 6N
+    seconds = np.array([(ask.deadline_days or np.inf) * SECONDS_PER_DAY for ask in problem.requests])
+    fewest: Floats = (work * full / seconds)[request] / (peaks[request, problem.supply.key[offer]] * _FASTEST_MFU)
+    return fewest
+
+
+def _peak_flop_per_s(accelerator: Accelerator, workload: Workload) -> float:
+    """Return the dense peak of a workload, else the highest of the chip, so that no cluster is skipped wrongly."""
+    own = peak(accelerator, workload.precision_on(accelerator)).tflops
+    return (max(peaks(accelerator), key=np.nan_to_num) if np.isnan(own) else own) * TERA
+
+
+def _next_counts(
+    problem: Problem, lines: Lines, open_line: Indices, start: Indices, stop: Indices
+) -> tuple[Indices, Indices]:
+    """Expand open lines into their next counts; a pinned count is the only one."""
+    exponent = start[open_line][:, None] + np.arange(_COUNTS_PER_ROUND)[None, :]
+    keep = exponent <= stop[open_line][:, None]
+    line = np.broadcast_to(open_line[:, None], keep.shape)[keep]
+    pinned = _pinned(problem, lines.request[line])
+    unit, largest = problem.supply.unit_gpus[lines.offer[line]], problem.supply.largest_gpus[lines.offer[line]]
+    doubled = np.minimum(unit * 2 ** exponent[keep], np.maximum(largest // unit, 1) * unit)
+    return line, np.where(pinned > 0, pinned, doubled)
+
+
+def _whole(problem: Problem, offer: Indices) -> Flags:
+    """Tell which offers sell whole nodes, of which any number makes a cluster."""
+    node_gpus = np.array([key.system.gpus for key in problem.supply.keys], np.int64)
+    whole: Flags = problem.supply.unit_gpus[offer] >= node_gpus[problem.supply.key[offer]]
+    return whole
+
+
+def _halfway(problem: Problem, doubled: Cases, line: Indices) -> list[tuple[Cases, Indices]]:
+    """Evaluate half as much again as each doubling, where every size is looked at."""
+    if not _wants_all(problem, doubled.request).any():
+        return []
+    unit, largest = problem.supply.unit_gpus[doubled.offer], problem.supply.largest_gpus[doubled.offer]
+    gpus = doubled.gpus // 2 * 3
+    wanted = _wants_all(problem, doubled.request) & (_pinned(problem, doubled.request) == 0)
+    keep = wanted & (gpus % unit == 0) & (gpus > doubled.gpus) & (gpus <= largest) & _whole(problem, doubled.offer)
+    if not keep.any():
+        return []
+    return [(evaluate(problem, doubled.request[keep], doubled.offer[keep], gpus[keep]), line[keep])]
+
+
+def _between(problem: Problem, lines: Lines, doubled: Cases, line: Indices) -> list[tuple[Cases, Indices]]:
+    """Evaluate, in order, the multiples of the unit below the doubling that met the deadline, until one meets it."""
+    first, stop = _window(problem, lines, doubled, line)
+    unit = problem.supply.unit_gpus[lines.offer]
+    found: list[tuple[Cases, Indices]] = []
+    open_line, many = np.flatnonzero(first < stop), _MULTIPLES_AT_FIRST
+    while len(open_line):
+        units = first[open_line][:, None] + np.arange(many)[None, :]
+        keep = units < stop[open_line][:, None]
+        own = np.broadcast_to(open_line[:, None], keep.shape)[keep]
+        cases = evaluate(problem, lines.request[own], lines.offer[own], unit[own] * units[keep])
+        found.append((cases, own))
+        done = np.zeros(len(first), bool)
+        done[own[_meets(problem, cases)]] = True
+        first, many = first + many, 2 * many
+        open_line = open_line[~done[open_line] & (first[open_line] < stop[open_line])]
+    return found
+
+
+def _window(problem: Problem, lines: Lines, cases: Cases, line: Indices) -> tuple[Indices, Indices]:
+    """Return, in units, the first multiple that may meet the deadline and the doubling that does; equal where none may.
+
+    What a run needs in GPU-days hardly falls as a cluster grows, so that a size which missed the deadline says below
+    which size every other one misses it too.
+    """
+    count, unit = len(lines.request), problem.supply.unit_gpus[lines.offer]
+    met = _meets(problem, cases)
+    limit = np.array([ask.deadline_days or np.inf for ask in problem.requests])[cases.request]
+    missed = cases.speed.fits & ~met & np.isfinite(cases.costs.days)
+    faster = np.where(met, _HALF_FASTER_RATIO, _FASTER_RATIO)
+    needed = np.where(met | missed, cases.gpus * cases.costs.days / limit / faster, 0.0)
+    below = np.where(met, needed, np.maximum(needed, cases.gpus + 1.0))
+    first = lines.fewest_gpus.copy()
+    np.maximum.at(first, line, below)
+    stop = np.full(count, np.inf)
+    np.minimum.at(stop, line[met], cases.gpus[met])
+    idle = np.isinf(stop) | (_pinned(problem, lines.request) > 0) | _wants_all(problem, lines.request)
+    idle |= ~_whole(problem, lines.offer)
+    stop = np.where(idle, 0, stop)
+    return np.ceil(first / unit - 1e-9).astype(np.int64), (stop // unit).astype(np.int64)
+
+
+def _meets(problem: Problem, cases: Cases) -> Flags:
+    limit = np.array([np.inf if ask.deadline_days is None else ask.deadline_days for ask in problem.requests])[
+        cases.request
+    ]
+    met: Flags = cases.speed.fits & (cases.costs.days <= limit) & np.isfinite(cases.costs.cost_usd)
+    met &= ~(cases.costs.paid_hours > problem.terms.longest_hours[cases.offer])
+    return met
+
+
+def _wants_all(problem: Problem, request: Indices) -> Flags:
+    """Tell which requests look at every size: those without a deadline, and those that trade time for money."""
+    return np.array([ask.deadline_days is None or ask.optimize in ("time", "pareto") for ask in problem.requests])[
+        request
+    ]
+
+
+def _judged(problem: Problem, cases: Cases, line: Indices, count: int) -> Indices:
+    """Pick one case per line: met before missed, then by the goal, then fewer accelerators."""
+    if not count:
+        return np.zeros(0, np.int64)
+    met = _meets(problem, cases)
+    budget = np.array([np.inf if ask.max_cost_usd is None else ask.max_cost_usd for ask in problem.requests])[
+        cases.request
+    ]
+    goal = np.select(
+        [
+            ~met,
+            _goal_is(problem, cases, "time"),
+            _goal_is(problem, cases, "carbon"),
+            _wants_all(problem, cases.request),
+        ],
+        [
+            np.where(cases.speed.fits, cases.costs.days, 1e300),
+            np.where(cases.costs.cost_usd <= budget, cases.costs.days, 1e100 + cases.costs.cost_usd),
+            np.nan_to_num(cases.costs.kgco2e, nan=1e200),
+            cases.costs.cost_usd,
+        ],
+        default=0.0,
+    )
+    smallest_last = np.where(met, cases.gpus, -cases.gpus)
+    order = np.lexsort((smallest_last, goal, ~met, line))
+    _, first = np.unique(line[order], return_index=True)
+    return order[first]
+
+
+def _goal_is(problem: Problem, cases: Cases, goal: str) -> Flags:
+    return np.array([ask.optimize == goal for ask in problem.requests])[cases.request]

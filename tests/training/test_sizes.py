@@ -1,0 +1,71 @@
+"""The smallest cluster that meets a deadline is the smallest: every multiple of an offer's unit is a size."""
+
+import openpyxl
+import pytest
+
+import gpucost
+from gpucost.errors import NothingFitsError
+
+
+@pytest.fixture(scope="module")
+def catalog():
+    return gpucost.open_catalog()
+
+
+def ask(catalog, model, tokens, **wanted):
+    return gpucost.estimate(model, tokens, catalog=catalog, with_facts=False, top=0, **wanted)
+
+
+def days_on(catalog, model, tokens, gpus, **wanted):
+    """Return how long the best offer of a pinned size takes; no layout takes for ever."""
+    try:
+        return ask(catalog, model, tokens, gpus=gpus, **wanted).best["days"]
+    except NothingFitsError:
+        return float("inf")
+
+
+@pytest.mark.parametrize(
+    ("model", "tokens", "gpu", "provider", "deadline"),
+    [
+        ("8b", "100b", "mi300x", "crusoe", 7),
+        ("8b", "100b", "h100-sxm", "crusoe", 5),
+        ("70b", "100b", "h100-sxm", "crusoe", 30),
+        ("mixtral-8x7b", "200b", "h100-sxm", "crusoe", 20),
+        ("1b", "300b", "h100-sxm", "azure", 2),
+    ],
+)
+def test_no_smaller_cluster_of_the_offer_meets_the_deadline(catalog, model, tokens, gpu, provider, deadline):
+    where = {"gpu": gpu, "provider": provider, "option": "on_demand"}
+    found = ask(catalog, model, tokens, deadline=f"{deadline}d", **where)
+    chosen = max(found.options, key=lambda option: option["gpus"])
+    unit = 8
+    assert chosen["gpus"] % unit == 0
+    assert chosen["days"] <= deadline
+    for gpus in range(unit, chosen["gpus"], unit):
+        assert days_on(catalog, model, tokens, gpus, **where) > deadline, gpus
+
+
+def test_three_machines_of_eight_are_a_size(catalog):
+    found = ask(catalog, "8b", "100b", gpu="mi300x", deadline="7d")
+    assert {option["gpus"] for option in found.options} == {24}
+
+
+def test_the_largest_order_is_a_size_even_where_it_is_no_doubling(catalog, tmp_path):
+    pool = tmp_path / "pool.toml"
+    pool.write_text('[[pool]]\ngpu = "h100-sxm"\navailable_gpus = 24\nloaded_usd_per_gpu_hour = 2.0\n', "utf-8")
+    found = ask(catalog, "8b", "100b", pool=str(pool), deadline="8d", gpu="h100-sxm")
+    assert {option["gpus"] for option in found.options if option["provider"] == "own"} == {24}
+
+
+def test_the_curve_of_cost_against_days_is_in_the_answer_and_in_the_workbook(catalog, tmp_path):
+    found = ask(catalog, "8b", "100b", gpu="h100-sxm", provider="crusoe", option="on_demand")
+    rows = found.payload["scaling"]
+    days, gpus = [row["days"] for row in rows], [row["gpus"] for row in rows]
+    assert len(rows) > 4
+    assert days == sorted(days, reverse=True)
+    assert gpus == sorted(set(gpus))
+    assert [row["cost_usd"] for row in rows if row["chosen"]] == [found.best["cost_usd"]]
+    found.to_excel(tmp_path / "sizes.xlsx")
+    sheet = openpyxl.load_workbook(tmp_path / "sizes.xlsx", read_only=True)["Sizes"]
+    written = {row[0] for row in sheet.iter_rows(values_only=True)}
+    assert set(gpus) <= written
