@@ -88,6 +88,8 @@ _TEXT_OF = {
 
 
 def _shapes(name: str, value: Any) -> bool:
+    if name.startswith("qk_"):
+        return isinstance(value, int)
     plain = (
         isinstance(value, (bool, int, str, list, tuple)) and value not in (False, "", [], ()) and len(str(value)) < 60
     )

@@ -100,8 +100,10 @@ def latent_of(d: Decoder) -> Latent:
     needed = {"qk_nope_head_dim": 0, "qk_rope_head_dim": 0, "v_head_dim": 0}
     for name in needed:
         needed[name] = f.number(name)
-        if name not in f or not (needed[name] or name == "qk_nope_head_dim"):
+        if name not in f or not (needed[name] or name != "v_head_dim"):
             raise f.fail(f"multi-head latent attention needs {name}, found {f.raw(name)!r}")
+    if not needed["qk_nope_head_dim"] + needed["qk_rope_head_dim"]:
+        raise f.fail("multi-head latent attention needs qk_nope_head_dim or qk_rope_head_dim above zero")
     return Latent(d.heads, f.number("q_lora_rank"), f.number("kv_lora_rank"), *needed.values())
 
 

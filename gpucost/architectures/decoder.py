@@ -19,7 +19,7 @@ KV_HEADS = (
 HEAD_DIM = ("head_dim", "kv_channels", "attention_head_dim", "d_kv", "qk_head_dim")
 FFN = (
     "intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "block_ff_dim", "inner_hidden_size", "d_ff",
-    "decoder_ffn_dim", "ffn_intermediate_size", "hidden_dim_ffn",
+    "decoder_ffn_dim", "ffn_intermediate_size", "hidden_dim_ffn", "dff",
 )  # fmt: skip
 VOCAB = ("vocab_size", "padded_vocab_size", "n_vocab")
 SEQUENCE = (
@@ -122,6 +122,8 @@ class Decoder:
         f = self.fields
         if self.kind in ("falcon", "refinedweb", "refinedwebmodel") and not f.flag("new_decoder_architecture"):
             return 1 if f.flag("multi_query", default=self.kind != "refinedweb") else self.heads
+        if self.kind == "gpt_bigcode":
+            f.taken.add("num_key_value_heads")  # multi_query says it
         if (self.kind == "gpt_bigcode" and f.flag("multi_query", default=True)) or f.word("attn_type") == "multi_query":
             return 1
         if f.values.get("multi_query_attention") is False:
@@ -139,7 +141,7 @@ class Decoder:
     @cached_property
     def ffn(self) -> int:
         """Width of a dense feed-forward."""
-        width = self.fields.number(*FFN) or 4 * self.hidden
+        width = self.fields.number(*FFN) or self.fields.number("intermediate_multiple_size", default=4) * self.hidden
         return width // 2 if self.kind == "qwen" else width  # which states both halves of its gate together
 
     @cached_property

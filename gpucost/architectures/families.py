@@ -5,6 +5,8 @@ as a plain decoder, and a warning says so.
 """
 
 from gpucost.architectures import hybrids as y
+from gpucost.architectures import indexed as i
+from gpucost.architectures import peculiar as p
 from gpucost.architectures import sparse as s
 from gpucost.architectures import unusual as u
 from gpucost.architectures.decoder import Decoder, Family
@@ -38,7 +40,7 @@ FAMILIES: dict[str, Family] = {
         "iquestcoder", "deepseek_v2", "phi3", "phi3_v", "phi4mm", "phi4_multimodal", "arctic_dense", "helium_",
         "minicpm3", "youtu", "solar", "skywork", "telechat", "emu3_text_model", "stablelm_alpha", "mistral_text",
         "internlmxcomposer2", "step1", "lighton_ocr_text", "aria_text", "gpt_sw3_llama", "zhinao", "llava_llama",
-        "llava_mistral", "bamba", "granite_docling_text", "voxtral_realtime_text", "unlimited_ocr_text",
+        "llava_mistral", "granite_docling_text", "voxtral_realtime_text", "unlimited_ocr_text",
         "deepseek_ocr2_text", "deepseek_vl_v2",
     ),
     "minicpm": Family(tied=True),
@@ -62,7 +64,8 @@ FAMILIES: dict[str, Family] = {
                      "qwen2_5_omni_text", "mimo", "qwen2_audio_text", "dream", "qwen2_5_omni_thinker"), _QWEN_2),
     "qwen2_moe": Family(bias="qkv", shared_gate=True),
     **dict.fromkeys(("qwen3", "qwen3_moe", "qwen3_vl_text", "qwen3_vl_moe_text", "qwen3_omni_moe_text", "mellum",
-                     "hunyuan_vl_text", "sdar", "minimax_m3_vl_text", "minimax_m3"), _QWEN_3),
+                     "hunyuan_vl_text", "sdar"), _QWEN_3),
+    **dict.fromkeys(("minimax_m3_vl_text", "minimax_m3"), Family(qk_norm="head", correction=True, blocks=i.minimax_m3)),
     **dict.fromkeys(("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text", "qwen3_5", "qwen3_5_moe"), _QWEN_3_5),
     "gemma2": _GEMMA_2,
     **dict.fromkeys(("gemma3", "gemma3_text"), _GEMMA_3),
@@ -79,10 +82,10 @@ FAMILIES: dict[str, Family] = {
     **dict.fromkeys(("deepseek_v3", "kimi_k2", "kimi_vl", "kimi_k25"), _DEEPSEEK),
     "axk1": Family(norms=2, correction=True, blocks=s.axk_1),
     **dict.fromkeys(("deepseek_v32", "glm_moe_dsa"), Family(correction=True, blocks=s.deepseek_v32)),
-    "deepseek_v4": Family(correction=True, blocks=s.deepseek_v4, extra=s.deepseek_v4_extra),
+    "deepseek_v4": Family(correction=True, blocks=s.deepseek_v4, extra=s.streams_extra),
     "kimi_linear": Family(correction=True, linear="kimi_delta", blocks=y.kimi_linear, extra=y.kimi_extra),
-    **dict.fromkeys(("longcat_flash", "longcat_causal_lm"), Family(correction=True, blocks=s.longcat,
-                                                                   extra=s.longcat_extra)),
+    **dict.fromkeys(("longcat_flash", "longcat_flash_ngram", "longcat_causal_lm"),
+                    Family(correction=True, blocks=s.longcat, extra=s.longcat_extra)),
     "dots1": Family(qk_norm="head", correction=True),
     "minimax": Family(linear="lightning"),
     **dict.fromkeys(("minimax_text_01", "minimax_m1"), Family(linear="lightning")),
@@ -90,7 +93,7 @@ FAMILIES: dict[str, Family] = {
     **dict.fromkeys(("mimo_v2_flash", "mimo_v2"), Family(correction=True, sinks="window", blocks=s.mimo_v2)),
     **dict.fromkeys(("step3p5", "step3p5_text"), Family(qk_norm="head", gate="head", blocks=s.step_3_5)),
     "afmoe": Family(qk_norm="head", gate="full", norms=4, correction=True, rhythm=4),
-    "laguna": Family(qk_norm="head", gate="head", correction=True),
+    "laguna": Family(qk_norm="head", correction=True, blocks=p.laguna),
     "flint": Family(qk_norm="head", sinks="all"),
     "kolibri1": Family(qk_norm="head", norms=4, correction=True),
     "hy_v3": Family(qk_norm="head", correction=True),
@@ -110,7 +113,8 @@ FAMILIES: dict[str, Family] = {
     "bitnet": Family(per_layer=lambda d: d.hidden + d.ffn),
     "nanochat": Family(gated=False, norms=0, final_norm=False),
     "diffllama": Family(per_layer=lambda d: 4 * d.head_dim),
-    "modernbert-decoder": Family(blocks=u.refused),
+    "modernbert-decoder": Family(norm="ln_w", key_bias="qkvo", tied=True, embedding_norms=1,
+                                 blocks=p.modernbert_decoder, extra=p.modernbert_extra),
     "nemotron": Family(gated=False, norm="ln"),
     "jais2": _GPT,
     "phimoe": Family(norm="ln", key_bias="qkvo"),
@@ -163,6 +167,26 @@ FAMILIES: dict[str, Family] = {
     **dict.fromkeys(("grok", "grok-1", "grok-2", "git_grok"), Family(norms=4, blocks=u.grok)),
     "arctic": Family(blocks=u.arctic),
     "chameleon": Family(blocks=u.chameleon),
+    "axk2": Family(correction=True, blocks=i.axk_2),
+    "hy_v4": Family(correction=True, gate="full", sinks="all", blocks=i.hy_4, extra=s.streams_extra),
+    "dots3_note_text": Family(correction=True, gate="head", blocks=i.dots_3),
+    "mistral_large4_text": Family(blocks=i.mistral_large_4),
+    "glm5_next_text": Family(correction=True, blocks=i.glm_5_next),
+    "qwen4_exp_text": Family(qk_norm="head", gate="full", shared_gate=True, linear="gated_delta", final_norm=False,
+                             blocks=i.qwen_4, extra=i.qwen_4_extra),
+    "zaya": Family(tied=True, blocks=p.zaya, extra=lambda d: 2 * d.hidden),
+    "doge": Family(qk_norm="head", blocks=p.doge),
+    "hrm_text": Family(gate="full", final_norm=False, blocks=p.hrm, extra=lambda d: d.hidden),
+    "inkling_text": Family(qk_norm="head", correction=True, embedding_norms=1, blocks=p.inkling),
+    "inkling2_text": Family(gate="full", correction=True, embedding_norms=1, blocks=p.inkling,
+                            extra=lambda d: d.hidden),
+    "muse_glimmer_text": Family(norms=4, gate="full", rhythm=4),
+    "muse_spark_text": Family(norms=5, gate="full", correction=True, blocks=p.muse_spark),
+    "cosmos3_edge_text": Family(gated=False),
+    "molmo2_text": Family(qk_norm="use_qk_norm", extra=p.molmo_2_extra),
+    "cohere_compass_text": Family(norm="ln_w", norms=1, rhythm=4, tied=True),
+    "bamba": Family(blocks=p.bamba),
+    "ctrl": Family(gated=False, norm="ln", bias="qkvo", mlp_bias=True, tied=True, extra=lambda d: d.vocab),
 }  # fmt: skip
 
 

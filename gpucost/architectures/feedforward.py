@@ -60,7 +60,7 @@ def matrices(d: Decoder) -> int:
 
 def dense(d: Decoder, width: int) -> FeedForward:
     """Count a dense feed-forward: h·width a matrix, and biases where the family has them."""
-    biased = d.family.mlp_bias or d.fields.flag("mlp_bias")
+    biased = d.fields.flag("mlp_bias") or d.family.mlp_bias
     return FeedForward(
         dense=matrices(d) * d.hidden * width, others=(matrices(d) - 1) * width + d.hidden if biased else 0
     )

@@ -130,6 +130,7 @@ def _shared_heads(d: Decoder) -> Mixer:
 def zamba_2(d: Decoder) -> list[Block]:
     """Read Zamba2: Mamba-2 layers, some of which first apply a shared transformer block with adapters of their own."""
     f, h = d.fields, d.hidden
+    f.raw("attention_hidden_size", "attention_head_dim")  # twice the stream's width, and that by the heads
     words = f.words("layers_block_type", "layer_types") or _zamba_2_words(d)
     ids = f.numbers("hybrid_layer_ids")
     hybrid = set(ids) if ids else {i for i, word in enumerate(words) if word == "hybrid"}

@@ -1,6 +1,7 @@
 """Which layers attend to everything, within a window or a chunk, or not at all; and the usual assembly of blocks."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 from gpucost.architectures.attention import (
     CHUNK,
@@ -17,9 +18,11 @@ from gpucost.architectures.attention import (
 )  # fmt: skip
 from gpucost.architectures.decoder import Decoder
 from gpucost.architectures.feedforward import FeedForward, dense, dense_width, expert_layers, experts
+from gpucost.architectures.fields import Fields
 from gpucost.architectures.mixers import linear_mixer
 from gpucost.types import Block
 
+MOST_KINDS = 64  # of layers with keys of their own
 LINEAR_WORDS = (
     "linear", "mamba", "recurrent", "conv", "ssm", "kda", "gated_delta", "delta", "rwkv", "lightning", "m",
 )  # fmt: skip
@@ -140,11 +143,11 @@ def mixers(d: Decoder, listed: Sequence[str]) -> dict[str, Mixer]:
         elif d.fields.number("kv_lora_rank"):
             found[kind] = latent(d, latent_of(d), kind)
         else:
-            found[kind] = attention(d, kind, _heads(d, kind))
+            found[kind] = attention(d, kind, heads_for(d, kind))
     return found
 
 
-def _heads(d: Decoder, kind: str) -> Heads:
+def heads_for(d: Decoder, kind: str) -> Heads:
     """Return the heads of a kind of layer; windowed layers may have their own (MiMo, Step)."""
     usual = heads_of(d)
     if kind != WINDOW:
@@ -191,10 +194,38 @@ def shared_only(d: Decoder) -> int:
     return f.number("shared_intermediate_size") or width
 
 
+def overridden(d: Decoder, rule: Callable[[Decoder], list[Block]]) -> list[Block]:
+    """Return the layers by the family's rule; a layer with keys of its own in per_layer_config is read with those."""
+    blocks, parts = rule(d), d.fields.raw("per_layer_config")
+    if not isinstance(parts, Mapping) or not parts:
+        return blocks
+    read: dict[str, list[Block]] = {}
+    for place, own in parts.items():
+        if not (isinstance(own, Mapping) and str(place).isdigit() and int(place) < len(blocks)):
+            raise d.fields.fail(f"per_layer_config says {str(own)!r:.40} of layer {str(place)!r:.20}")
+        said = repr(sorted(own.items()))
+        if said not in read:
+            if len(read) >= MOST_KINDS:
+                raise d.fields.fail(f"per_layer_config describes more than {MOST_KINDS} kinds of layers")
+            fields = Fields({**d.fields.values, **own}, d.fields.file, d.fields.defaults)
+            read[said] = rule(Decoder(fields, d.family, d.kind))
+            d.fields.taken |= fields.taken
+        blocks[int(place)] = _without(d, read[said][int(place)], own.get("skip"))
+    return blocks
+
+
+def _without(d: Decoder, block: Block, skipped: object) -> Block:
+    """Leave out the halves of a layer that its configuration skips."""
+    words = [str(word) for word in skipped] if isinstance(skipped, list) else []
+    if any("attention" in word or "mixer" in word for word in words):
+        block = replace(block, mixer=0, reaches=(), state_values=0)
+    if any("mlp" in word or "moe" in word or "feed" in word for word in words):
+        block = replace(block, dense=0, experts=0, experts_per_token=0.0, expert=0, shared=0, router=0)
+    return replace(block, norms=block.norms - min(len(words), 2) * d.norm) if words else block
+
+
 def merged(blocks: Sequence[Block]) -> tuple[Block, ...]:
     """Put layers that are alike into one block with their count."""
-    from dataclasses import replace
-
     counts: dict[Block, int] = {}
     for block in blocks:
         counts[replace(block, count=1)] = counts.get(replace(block, count=1), 0) + block.count

@@ -67,7 +67,8 @@ def mamba1(d: Decoder) -> Mixer:
     given = f.raw("mamba_dt_rank")
     rank = -(-h // 16) if given in (None, "auto") else f.whole("mamba_dt_rank", given)
     weights = 2 * h * inner + inner * (rank + 2 * states) + rank * inner + inner * h
-    others = inner * (kernel + 1) + inner + inner * states + inner + rank + 2 * states
+    biased = f.flag("mamba_conv_bias", default=True)
+    others = inner * (kernel + biased) + inner + inner * states + inner + rank + 2 * states
     return Mixer(weights, others, (), inner * (states + kernel - 1), True)
 
 

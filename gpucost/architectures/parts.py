@@ -20,8 +20,8 @@ _ENCODERS = frozenset((
     "bert", "roberta", "xlm-roberta", "xlm-roberta-xl", "deberta", "deberta-v2", "distilbert", "electra", "albert",
     "modernbert", "mpnet", "camembert", "ernie", "nomic_bert", "eurobert", "gte", "new", "jina_embeddings_v3",
     "esm", "longformer", "big_bird", "funnel", "layoutlm", "layoutlmv2", "layoutlmv3", "flaubert", "xlm", "xlnet",
-    "mobilebert", "squeezebert", "convbert", "nystromformer", "rembert", "roformer", "roc_bert", "megatron-",
-    "bert", "ibert", "data2vec-text", "xmod", "luke", "splinter", "canine", "tapas", "markuplm", "fnet", "mra",
+    "mobilebert", "squeezebert", "convbert", "nystromformer", "rembert", "roformer", "roc_bert", "megatron-bert",
+    "ibert", "data2vec-text", "xmod", "luke", "splinter", "canine", "tapas", "markuplm", "fnet", "mra",
     "yoso", "roberta-prelayernorm", "modernvbert", "embedding_gemma2", "embedding_gemma2_text", "bert-generation",
     "neobert", "bge", "nllb-moe", "openai_privacy_filter",
 ))  # fmt: skip
@@ -36,9 +36,14 @@ _OTHERS = frozenset((
     "convnext", "detr", "sam", "sam2", "sam3", "segformer", "blip", "align", "altclip", "chinese_clip", "clipseg",
     "clap", "owlvit", "owlv2", "groupvit", "bark", "encodec", "dac", "vits", "speecht5", "musicgen",
     "audio-spectrogram-transformer", "timesfm", "patchtst", "informer", "autoformer", "chronos", "wavlm", "mimi",
-    "depth_anything", "grounding-", "dino", "videomae", "clip_vision_model", "siglip_vision_model",
+    "depth_anything", "grounding-dino", "videomae", "clip_vision_model", "siglip_vision_model",
     "clip_text_model", "siglip_text_model", "metaclip_2", "colpali", "colqwen2", "diffusion_gemma", "vjepa2",
-    "xclip", "flava", "deit", "hiera", "imagegpt", "decision_transformer",
+    "xclip", "flava", "deit", "hiera", "imagegpt", "decision_transformer", "musicgen_melody", "pix2struct",
+))  # fmt: skip
+# decoders whose layers are unlike any that are counted here
+_UNCOUNTED = frozenset((
+    "blt", "cpmant", "evolla", "git", "idefics", "kosmos-2", "kosmos-2.5", "kyutai_speech_to_text", "moshi", "pi0",
+    "reformer", "trocr", "transfo-xl", "pi05", "dia", "csm", "vision-encoder-decoder",
 ))  # fmt: skip
 _WRONG_CLASSES = ("ForMaskedLM", "ForSequenceClassification", "ForTokenClassification", "ForQuestionAnswering")
 
@@ -59,6 +64,8 @@ def is_language_model(config: Config, file: str) -> None:
         raise DataError(f"model type {kind!r} is an encoder with a decoder, no decoder-only language model", file=file)
     if kind in _OTHERS:
         raise DataError(f"model type {kind!r} is no language model", file=file)
+    if kind in _UNCOUNTED:
+        raise DataError(f"model type {kind!r} has layers that gpucost does not count", file=file)
     names = config.get("architectures")
     classes = [name for name in names if isinstance(name, str)] if isinstance(names, list) else []
     masked = next((name for name in classes if name.endswith(_WRONG_CLASSES[0])), None)

@@ -15,7 +15,7 @@ from gpucost.architectures.families import LLAMA, family_of
 from gpucost.architectures.feedforward import EXPERT_FFN, EXPERTS, PER_TOKEN, SHARED, SHARED_FFN, dense_width
 from gpucost.architectures.fields import Fields
 from gpucost.architectures.files import load
-from gpucost.architectures.layers import merged, usual
+from gpucost.architectures.layers import merged, overridden, usual
 from gpucost.architectures.parts import is_language_model, text_part
 from gpucost.architectures.unusual import block_configs
 from gpucost.types import Architecture, Block
@@ -83,7 +83,7 @@ def _strangeness(d: Decoder, kind: str, classes: list[str]) -> list[str]:
 
 def _assembled(d: Decoder, name: str, file: str) -> Architecture:
     rule = block_configs if "block_configs" in d.fields else d.family.blocks or usual
-    blocks = merged(rule(d))
+    blocks = merged(overridden(d, rule))
     layers = sum(block.count for block in blocks)
     positions = 0 if d.family.positions is None else (d.fields.number(*SEQUENCE) + d.family.positions) * d.hidden
     width = d.fields.number("word_embed_proj_dim")

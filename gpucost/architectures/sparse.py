@@ -13,13 +13,15 @@ _COMPRESSED = {"compressed_sparse_attention": 4, "heavily_compressed_attention":
 
 def deepseek_v32(d: Decoder) -> list[Block]:
     """Read DeepSeek sparse attention; layers that share an earlier layer's selection have no indexer (GLM 5.2)."""
+    d.fields.taken.add("layer_types")  # all alike
     mixture, plain = experts(d), dense(d, dense_width(d))
     own, shared = latent(d, latent_of(d)), latent(d, latent_of(d), indexer=False)
-    layers = zip(_indexed(d), expert_layers(d), strict=True)
+    layers = zip(indexed_layers(d), expert_layers(d), strict=True)
     return [block_of(d, own if indexed else shared, mixture if mixed else plain) for indexed, mixed in layers]
 
 
-def _indexed(d: Decoder) -> list[bool]:
+def indexed_layers(d: Decoder) -> list[bool]:
+    """Return for every layer whether it runs an indexer of its own, or shares the selection of an earlier one."""
     f = d.fields
     words = f.words("indexer_types")
     pattern = f.word("index_topk_pattern")
@@ -35,6 +37,7 @@ def _indexed(d: Decoder) -> list[bool]:
 
 def deepseek_v4(d: Decoder) -> list[Block]:
     """Read DeepSeek V4: one shared key-value head, a window everywhere, compressed entries beside it."""
+    d.fields.taken.add("mlp_layer_types")  # mixtures all; some choose their experts by a hash
     mixture = experts(d)
     streams = d.fields.number("hc_mult", default=4)
     mixing = (2 + streams) * streams
@@ -46,7 +49,7 @@ def deepseek_v4(d: Decoder) -> list[Block]:
     return layers
 
 
-def deepseek_v4_extra(d: Decoder) -> int:
+def streams_extra(d: Decoder) -> int:
     """Count the head that joins the hyper-connected streams."""
     streams = d.fields.number("hc_mult", default=4)
     return streams * streams * d.hidden + streams + 1
@@ -112,10 +115,18 @@ def longcat(d: Decoder) -> list[Block]:
 
 
 def longcat_extra(d: Decoder) -> int:
-    """Count the embeddings of token n-grams where the model has them (LongCat Flash Lite)."""
-    if d.fields.number("ngram_vocab_size_ratio"):
-        d.warnings.append("ngram_vocab_size_ratio: the embeddings of n-grams are not counted")
-    return 0
+    """Count the embeddings of token n-grams where the model has them (LongCat Flash Lite, arXiv:2601.21204).
+
+    Every table of width h ÷ tables has ratio · vocabulary + 2·i + 1 rows and a projection to the stream.
+    """
+    f = d.fields
+    ratio, tables = f.number("ngram_vocab_size_ratio"), f.number("emb_split_num") * (f.number("emb_neighbor_num") - 1)
+    if not ratio:
+        return 0
+    if tables <= 0 or d.hidden % tables:
+        raise f.fail("ngram_vocab_size_ratio needs emb_split_num and emb_neighbor_num, whose tables share the width")
+    d.lookup += (ratio * d.vocab + tables) * d.hidden
+    return d.hidden * d.hidden
 
 
 def gemma_3n(d: Decoder) -> list[Block]:

@@ -14,6 +14,7 @@ from gpucost.types import Architecture
 Config = Mapping[str, Any]
 
 _TOWERS = ("vision_config", "vision_tower_config", "visual", "audio_config", "speech_config", "encoder_config")
+_SPEAKERS = ("talker_config", "token2wav_config", "code2wav_config", "code_predictor_config", "depth_decoder_config")
 _GATED = ("qwen2_5_vl", "glm4v", "glm_ocr", "pixtral", "mlcd", "qwen2_5_omni", "aimv2")
 _IMAGE_TOKENS = ("mm_tokens_per_image", "image_seq_length", "vision_soft_tokens_per_image", "num_image_token")
 
@@ -36,6 +37,9 @@ def with_towers(made: Architecture, config: Config, text: Config) -> Architectur
                 warnings.append(
                     f"{key}: an encoder whose parameters are not counted; the figures are the language model's"
                 )
+    for key in _SPEAKERS:
+        if isinstance(config.get(key), Mapping) and config[key]:
+            warnings.append(f"{key}: a model of its own beside the language model, not counted")
     notes = made.notes + (f"; encoders of about {counted / 1e9:.3g} B parameters beside it" if counted else "")
     return replace(
         made, tower_parameters=counted, image_tokens=tokens, notes=notes, warnings=(*made.warnings, *warnings)

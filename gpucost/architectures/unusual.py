@@ -1,7 +1,6 @@
 """Families unlike the plain decoder in a few things: older ones, and those whose layers have shapes of their own."""
 
 from dataclasses import replace
-from typing import NoReturn
 
 from gpucost.architectures.attention import CHUNK, FULL, Heads, Mixer, attention
 from gpucost.architectures.decoder import Decoder
@@ -9,11 +8,6 @@ from gpucost.architectures.feedforward import FeedForward, dense, expert_layers,
 from gpucost.architectures.fields import Fields
 from gpucost.architectures.layers import block_of, kinds, mixers, usual
 from gpucost.types import Block
-
-
-def refused(d: Decoder) -> NoReturn:
-    """Refuse a family that this package does not count."""
-    raise d.fields.fail(f"model type {d.kind!r} is not counted by gpucost")
 
 
 def llama_4(d: Decoder) -> list[Block]:

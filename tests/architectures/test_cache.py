@@ -52,6 +52,22 @@ BY_HAND = {
     "jetmoe-8b": 24 * 2 * 16 * 128 * N,  # keys and values are shared by the attention experts
     "falcon-7b": 32 * 2 * 64 * N,  # one head
     "lfm2-1.2b": 6 * 2 * 8 * 64 * N,
+    "ax-k2-light": 48 * (128 + 32 + 128) * N,  # latent, rotary key, indexer's key
+    "hy-4": (34 * 576 + 10 * 128) * N,  # layers 0, 1, 5, 9 … 33 run the indexer
+    "dots-3-note": 13 * (576 + 128) * N + 33 * (1024 + 64) * 512,
+    "mistral-large-4": (54 * 576 + 18 * 512 + 72 * 128) * N,  # every fourth layer has no rotary key
+    # the last 36 layers read the latents of layers 34 and 35, and keep the keys of their own indexers
+    "mistral-large-4-shared-latents": (27 * 576 + 9 * 512 + 72 * 128) * N,
+    "minimax-m3": (60 * 2 * 4 * 128 + 56 * 128) * N,
+    "glm-5.3-flash": 11 * (512 + 2 * 128 + 1) * N,  # no rotary key; keys and gates of the pooled indexer
+    "qwen4-exp": 10 * (2 * 2 * 256 + 256) * N,
+    "zaya1-8b": 40 * 2 * 2 * 128 * N,
+    "hrm-text-1b": 128 * 2 * 12 * 128 * N,  # 16 layers in each of 8 passages
+    "inkling": 2 * 128 * (11 * 8 * N + 55 * 16 * 512),
+    "inkling-2": 2 * 128 * 8 * (8 * N + 40 * 1024),
+    "muse-spark": 2 * 16 * 64 * (16 * N + 46 * 2048),
+    "bamba-9b": 3 * 2 * 8 * 128 * N,
+    "modernbert-decoder": 2 * 12 * 64 * (8 * N + 14 * 64),
 }
 
 

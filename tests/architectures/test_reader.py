@@ -125,3 +125,23 @@ def test_files_that_are_no_configuration_are_refused(tmp_path):
             read_config(tmp_path / "config.json")
     with pytest.raises(UsageError, match="cannot read"):
         read_config(tmp_path / "missing.json")
+
+
+def test_layers_with_keys_of_their_own_are_read_with_those(tmp_path):
+    plain = total_parameters(stack([read(tmp_path, LLAMA)]))[0]
+    own = {"3": {"intermediate_size": 4096, "num_key_value_heads": 2}, "5": {"skip": ["mlp"]}}
+    found = read(tmp_path, {**LLAMA, "per_layer_config": own})
+    narrower = 3 * 4096 * (14336 - 4096) + 2 * 4096 * 128 * (8 - 2)
+    skipped = 3 * 4096 * 14336 + 4096
+    assert total_parameters(stack([found]))[0] == plain - narrower - skipped
+    assert not found.warnings
+    for wrong in ({"40": {"intermediate_size": 1}}, {"x": {}}, {"1": 7}):
+        with pytest.raises(DataError, match="per_layer_config"):
+            read(tmp_path, {**LLAMA, "per_layer_config": wrong})
+
+
+def test_tables_of_token_n_grams_are_counted(tmp_path):
+    config = {**CONFIG["longcat-flash"], "ngram_vocab_size_ratio": 78, "emb_neighbor_num": 4, "emb_split_num": 4}
+    plain = total_parameters(stack([read(tmp_path, CONFIG["longcat-flash"])]))[0]
+    tables = (78 * 131_072 + 12) * 6144 + 6144 * 6144  # twelve tables, and a projection of each to the stream
+    assert total_parameters(stack([read(tmp_path, config)]))[0] == plain + tables
