@@ -18,6 +18,7 @@ class Speed(TypedDict):
     tokens_per_s_per_gpu_low: float
     tokens_per_s_per_gpu_high: float
     mfu_fraction: float
+    mfu_paid_fraction: NotRequired[float]  # over all hours that the run pays for
     speed_confidence: str
 
 

@@ -34,10 +34,11 @@ def estimate(
     max_age: str | float | None = None, deadline: str | float | date | None = None, max_cost: str | float | None = None,
     sequence: str | int | None = None, global_batch: str | int | None = None, precision: str | None = None,
     method: str = "full", lora_rank: str | int = 16, lora_targets: str = "all", software: str = "typical",
-    optimize: str = "cost", top: str | int = 10, all_regions: bool = False, strict_prices: bool = False,
-    commitment: str = "full", overhead: str | float = "20%", experiments: str | float = "0%", pool: str | None = None,
-    pool_view: str = "both", as_of: str | date | None = None, known_as_of: str | date | None = None,
-    with_facts: bool = True, catalog: Catalog | None = None,
+    mfu: str | float | None = None, tokens_per_s_per_gpu: str | float | None = None,
+    step_time: str | float | None = None, optimize: str = "cost", top: str | int = 10, all_regions: bool = False,
+    strict_prices: bool = False, commitment: str = "full", overhead: str | float = "20%",
+    experiments: str | float = "0%", pool: str | None = None, pool_view: str = "both", as_of: str | date | None = None,
+    known_as_of: str | date | None = None, with_facts: bool = True, catalog: Catalog | None = None,
 ) -> EstimateResult:
     """Return what it costs to train `model` on `tokens`, on every offer that can do it, best first.
 
@@ -61,6 +62,9 @@ def estimate(
         lora_rank: Rank of the adapters.
         lora_targets: Matrices with adapters. One of all, attention, feed_forward.
         software: Training stack. One of typical, vendor, megatron, deepspeed, sharded, eager, compiler, native, neuron.
+        mfu: Your own speed as MFU over the steps, such as 35%, not the predicted one.
+        tokens_per_s_per_gpu: Your own speed: tokens per second on each accelerator.
+        step_time: Your own speed: seconds of a step on --gpus accelerators.
         optimize: What to rank by. One of cost, time, pareto, carbon.
         top: Options to show; 0 shows all.
         all_regions: A row for every region, not for the cheapest only.
@@ -85,8 +89,10 @@ def inference(
     engine: str = "vllm", utilisation: str | float | None = None, profile: str = "flat", autoscale: bool = False,
     floor: str | int = 1, replicas: str | int | None = None, redundancy: str | int = 0, prefix_hit: str | float = 0,
     draft_tokens: str | int = 0, acceptance: str | float = 0, draft_cost: str | float = "5%", offload: str | float = 0,
-    optimize: str = "cost", max_cost: str | float | None = None, top: str | int = 10, strict_prices: bool = False,
-    gpu: str | None = None, provider: str | None = None, region: str | None = None, option: str | None = None,
+    own_output_tokens_per_s: str | float | None = None, own_tpot: str | float | None = None,
+    own_concurrency: str | int | None = None, replica_gpus: str | int | None = None, optimize: str = "cost",
+    max_cost: str | float | None = None, top: str | int = 10, strict_prices: bool = False, gpu: str | None = None,
+    provider: str | None = None, region: str | None = None, option: str | None = None,
     max_age: str | float | None = None, as_of: str | date | None = None, known_as_of: str | date | None = None,
     catalog: Catalog | None = None,
 ) -> InferenceResult:
@@ -117,6 +123,10 @@ def inference(
         acceptance: Probability that a proposed token is kept.
         draft_cost: Time of proposing a token, as a share of a step.
         offload: Share of the weights left in host memory.
+        own_output_tokens_per_s: Your own speed: output tokens per second of a saturated replica.
+        own_tpot: Your own speed: time per output token of a replica with own_concurrency requests.
+        own_concurrency: Requests that ran at once when own_tpot was measured.
+        replica_gpus: Accelerators of one replica. Default: searched.
         optimize: What to rank by. One of cost, latency, carbon.
         max_cost: Budget of a month; exit code 3 if no offer keeps it.
         top: Options to show; 0 shows all.
@@ -141,11 +151,13 @@ def tco(
     wacc: str | float | None = None, tax: str | float | None = None, profile: str | None = None,
     financing: str | None = None, lead_time: str | float | None = None, electricity_region: str | None = None,
     grid_region: str | None = None, model: str | PathLike[str] | None = None, tokens: str | float | None = None,
-    runs_per_year: str | float | None = None, tokens_per_month: str | float | None = None,
-    prompt_tokens: str | float | None = None, output_tokens: str | float | None = None,
-    api_price: str | float | None = None, currency: str | None = None, plan: str | Mapping[str, Any] | None = None,
-    set: Mapping[str, Any] | None = None, draws: str | int | None = None, seed: str | int | None = None,
-    as_of: str | date | None = None, known_as_of: str | date | None = None, catalog: Catalog | None = None,
+    mfu: str | float | None = None, tokens_per_s_per_gpu: str | float | None = None,
+    step_time: str | float | None = None, runs_per_year: str | float | None = None,
+    tokens_per_month: str | float | None = None, prompt_tokens: str | float | None = None,
+    output_tokens: str | float | None = None, api_price: str | float | None = None, currency: str | None = None,
+    plan: str | Mapping[str, Any] | None = None, set: Mapping[str, Any] | None = None, draws: str | int | None = None,
+    seed: str | int | None = None, as_of: str | date | None = None, known_as_of: str | date | None = None,
+    catalog: Catalog | None = None,
 ) -> TcoResult:
     """Return owning a cluster compared with renting the same productive hours.
 
@@ -172,6 +184,9 @@ def tco(
         grid_region: Carbon of a grid in the energy table, such as france.
         model: Model of the workload that sets utilisation and cost per token.
         tokens: Tokens of one training run.
+        mfu: Your own training speed as MFU over the steps, such as 35%.
+        tokens_per_s_per_gpu: Your own speed: tokens per second on each accelerator; for serving, prompt and reply.
+        step_time: Your own seconds of a training step on the gpus.
         runs_per_year: Training runs a year. Default: 1.
         tokens_per_month: Tokens to serve a month, prompt and reply together.
         prompt_tokens: Prompt of a request, for a serving load.
@@ -290,7 +305,9 @@ def throughput(
     sequence: str | int | ArrayLike | None = None, recompute: str | Sequence[str] | None = None,
     precision: str | Sequence[str] | None = None, method: str = "full", lora_rank: str | int = 16,
     software: str = "typical", software_year: str | float | None = None, flash: bool = True,
-    as_of: str | date | None = None, known_as_of: str | date | None = None, catalog: Catalog | None = None,
+    mfu: str | float | None = None, tokens_per_s_per_gpu: str | float | None = None,
+    step_time: str | float | None = None, as_of: str | date | None = None, known_as_of: str | date | None = None,
+    catalog: Catalog | None = None,
 ) -> ThroughputResult | ThroughputTable:
     """Return the speed of training `model`: one result, or columns with a reason per case where lists are given.
 
@@ -317,6 +334,9 @@ def throughput(
         software: Training stack. One of typical, vendor, megatron, deepspeed, sharded, eager, compiler, native, neuron.
         software_year: Age of the software, such as 2024.5.
         flash: Fused attention, or the scores in memory.
+        mfu: Your own speed as MFU over the steps, such as 35%, not the predicted one.
+        tokens_per_s_per_gpu: Your own speed: tokens per second on each accelerator.
+        step_time: Your own speed: seconds of a step on --gpus accelerators.
         as_of: The day that prices are asked for. Default: today.
         known_as_of: Hide what was recorded after this day.
         catalog: A catalog that is already open; else one is opened for the days asked for.

@@ -6,12 +6,15 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpucost.api.result import Result
+from gpucost.arguments import flag_of
 from gpucost.errors import UsageError
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
     from gpucost.ownership.plan import PlanFile
     from gpucost.render.document import Document
+
+OF_TRAINING = ("mfu", "step_time")  # forms of one's own speed that serving has no meaning for
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -109,9 +112,13 @@ def workload_flags(
     """Turn a workload (model, tokens, runs per year) into inputs, where one was given."""
     asked = {**plan.special, **special}
     if not asked.get("model") and asked.get("tokens_per_month") is None:
-        if lonely := [name for name in ("tokens", "runs_per_year") if asked.get(name) is not None]:
+        if lonely := [name for name in (*OF_TRAINING, "tokens", "runs_per_year") if asked.get(name) is not None]:
             raise UsageError(f"{' and '.join(lonely)}: say of which model, such as --model 8b.")
         return {}
+    if asked.get("tokens_per_month") is not None and (
+        twice := [flag_of(name) for name in OF_TRAINING if asked.get(name) is not None]
+    ):
+        raise UsageError(f"{twice[0]} is a speed of training; a serving load takes --tokens-per-s-per-gpu.")
     from gpucost.api.workload import serving_speed
     from gpucost.ownership.workload import inputs_of
 

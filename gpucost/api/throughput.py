@@ -6,6 +6,7 @@ from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from gpucost.api.result import Result
+from gpucost.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas
@@ -84,6 +85,8 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> Throug
 
     values = read("throughput", given)
     opened, wanted = catalog_of(values, catalog), wanted_of(values)
+    if not wanted.scalar and wanted.own_speed is not None:
+        raise UsageError(f"{wanted.own_speed.flag} belongs to one layout; columns are timed by the physics.")
     if not wanted.scalar:
         return ThroughputTable(*speed.columns_answer(opened, wanted))
     timed = single(opened, wanted)

@@ -77,6 +77,19 @@ def share(highest: float = 1.0, lowest: float = 0.0) -> Kind:
     return Kind(read, "str | float", ("string", "number"), "SHARE")
 
 
+def positive_share(highest: float) -> Kind:
+    """Shares above nothing."""
+    read = share(highest).read
+
+    def positive(value: Any, what: str) -> float:
+        number = float(read(value, what))
+        if not number:
+            raise UsageError(f"{what}: {value!r} is not a positive share. Write 35% or 0.35.")
+        return number
+
+    return Kind(positive, "str | float", ("string", "number"), "SHARE")
+
+
 def plain(lowest: float = 0.0, highest: float = 1e15, metavar: str = "N") -> Kind:
     """Numbers within bounds that may be zero, written 35k, $35k or 2,000."""
 
@@ -159,6 +172,24 @@ def _milliseconds(value: Any, what: str) -> float:
         ) from None
     if not 0 < number < 1e9:
         raise UsageError(f"{what}: {value!r} is not a positive latency.")
+    return number
+
+
+def _seconds(value: Any, what: str) -> float:
+    """Read a duration in seconds.
+
+    >>> _seconds("900ms", "--step-time"), _seconds(2.5, "--step-time"), _seconds("1.5min", "--step-time")
+    (0.9, 2.5, 90.0)
+    """
+    text = str(_number(value, what)).strip().lower()
+    scales = {"ms": 1e-3, "min": 60.0, "s": 1.0}
+    ending = next((end for end in scales if text.endswith(end)), "")
+    try:
+        number = float(text.removesuffix(ending)) * scales.get(ending, 1.0)
+    except ValueError:
+        raise UsageError(f"{what}: cannot read {value!r}. Write seconds, such as 2.5 or 900ms.") from None
+    if not 0 < number < 1e7:
+        raise UsageError(f"{what}: {value!r} is not a positive time.")
     return number
 
 
@@ -264,6 +295,7 @@ LARGEST_LENGTH = 16_777_216  # tokens of a sequence
 TOKENS = count(metavar="TOKENS")
 USD = Kind(_usd, "str | float", ("string", "number"), "USD")
 DAYS = Kind(lambda value, what: parse_days(_number(value, what), what), "str | float", ("string", "number"), "DURATION")
+SECONDS = Kind(_seconds, "str | float", ("string", "number"), "SECONDS")
 MILLISECONDS = Kind(_milliseconds, "str | float", ("string", "number"), "MS")
 WEEKS = Kind(_weeks, "str | float", ("string", "number"), "WEEKS")
 BYTES = Kind(_bytes, "str | float", ("string", "number"), "BYTES")

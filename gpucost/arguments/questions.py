@@ -18,6 +18,7 @@ class Question(NamedTuple):
     returns: str = ""  # the answer in one clause, for the library
 
 
+OWN_FORMS = (tuple(argument.name for argument in table.OWN_SPEED),)
 QUESTIONS = {
     "estimate": Question(
         table.ESTIMATE,
@@ -29,6 +30,7 @@ QUESTIONS = {
         ),
         "estimate.EstimateResult",
         2,
+        OWN_FORMS,
         returns="what it costs to train `model` on `tokens`, on every offer that can do it, best first",
     ),
     "inference": Question(
@@ -41,7 +43,7 @@ QUESTIONS = {
         ),
         "inference.InferenceResult",
         1,
-        (("requests_per_s", "tokens_per_month"),),
+        (("requests_per_s", "tokens_per_month"), ("own_output_tokens_per_s", "own_tpot")),
         returns="what it costs to serve `model`, on every offer that can, cheapest tokens first",
     ),
     "tco": Question(
@@ -54,7 +56,7 @@ QUESTIONS = {
         ),
         "tco.TcoResult",
         2,
-        (("years", "months"),),
+        (("years", "months"), *OWN_FORMS),
         returns="owning a cluster compared with renting the same productive hours",
     ),
     "mix": Question(
@@ -94,6 +96,7 @@ QUESTIONS = {
         ),
         "throughput.ThroughputResult | throughput.ThroughputTable",
         3,
+        OWN_FORMS,
         returns="the speed of training `model`: one result, or columns with a reason per case where lists are given",
     ),
     "roofline": Question(

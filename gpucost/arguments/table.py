@@ -3,7 +3,7 @@
 from typing import Any, NamedTuple
 
 from gpucost.arguments import kinds as k
-from gpucost.arguments.kinds import Kind, count, name, one_of, plain, share, whole
+from gpucost.arguments.kinds import Kind, count, name, one_of, plain, positive_share, share, whole
 
 
 class Argument(NamedTuple):
@@ -66,6 +66,14 @@ OUTPUT = A("output_tokens", k.LENGTH, "Mean output of a request, or a named leng
 TTFT = A("ttft", k.MILLISECONDS, "Longest time to the first token without a queue: 300ms, 1s.", field="ttft_ms",
          example="2s")  # fmt: skip
 TPOT = A("tpot", k.MILLISECONDS, "Longest time per output token: 50ms.", field="tpot_ms", example="50ms")
+OWN_SERVING = (
+    A("own_output_tokens_per_s", count(1e9), "Your own speed: output tokens per second of a saturated replica.",
+      example=2400),
+    A("own_tpot", k.MILLISECONDS, "Your own speed: time per output token of a replica with own_concurrency requests.",
+      field="own_tpot_ms", example="25ms"),
+    A("own_concurrency", whole(), "Requests that ran at once when own_tpot was measured.", example=64),
+    A("replica_gpus", whole(1, 4096), "Accelerators of one replica.", usual="searched", example=4),
+)  # fmt: skip
 FORMAT = A(
     "precision", one_of("auto", *FORMATS), "Precision of the weights; auto: as published.", "auto", example="fp8"
 )
@@ -75,6 +83,14 @@ ENGINES = (
     "vllm-2024", "vllm-2023", "vllm-rocm", "transformers", "llama.cpp", "mlc", "exllama",
 )  # fmt: skip
 ENGINE = A("engine", one_of(*ENGINES), "What serves it.", "vllm")
+MFU = A("mfu", positive_share(100.0), "Your own speed as MFU over the steps, such as 35%, not the predicted one.",
+        field="mfu_fraction", example="35%")  # fmt: skip
+OWN_TOKENS = A(
+    "tokens_per_s_per_gpu", count(1e9), "Your own speed: tokens per second on each accelerator.", example=9000
+)
+STEP_TIME = A("step_time", k.SECONDS, "Your own speed: seconds of a step on --gpus accelerators.", field="step_s",
+              example="7.3s")  # fmt: skip
+OWN_SPEED = (MFU, OWN_TOKENS, STEP_TIME)
 
 ESTIMATE = (
     MODEL,
@@ -91,6 +107,7 @@ ESTIMATE = (
     RANK,
     A("lora_targets", one_of("all", "attention", "feed_forward"), "Matrices with adapters.", "all", old=("targets",)),
     A("software", one_of(*SOFTWARE, old={"unknown": "typical"}), "Training stack.", "typical"),
+    *OWN_SPEED,
     A("optimize", one_of("cost", "time", "pareto", "carbon"), "What to rank by.", "cost"),
     TOP,
     A("all_regions", k.FLAG, "A row for every region, not for the cheapest only.", False),
@@ -131,6 +148,7 @@ INFERENCE = (
     A("acceptance", share(), "Probability that a proposed token is kept.", 0, field="acceptance_fraction"),
     A("draft_cost", share(), "Time of proposing a token, as a share of a step.", "5%", field="draft_cost_fraction"),
     A("offload", share(), "Share of the weights left in host memory.", 0, field="offload_fraction"),
+    *OWN_SERVING,
     A("optimize", one_of("cost", "latency", "carbon"), "What to rank by.", "cost"),
     A("max_cost", k.USD, "Budget of a month; exit code 3 if no offer keeps it.", field="max_cost_usd", example=50_000),
     TOP,
@@ -174,6 +192,9 @@ TCO = (
       old=("grid",), example="france"),
     MODEL._replace(help="Model of the workload that sets utilisation and cost per token.", required=False),
     TOKENS._replace(help="Tokens of one training run.", required=False),
+    MFU._replace(help="Your own training speed as MFU over the steps, such as 35%.", field=""),
+    OWN_TOKENS._replace(help="Your own speed: tokens per second on each accelerator; for serving, prompt and reply."),
+    STEP_TIME._replace(help="Your own seconds of a training step on the gpus.", field=""),
     A("runs_per_year", plain(0, 1e6), "Training runs a year.", usual="1", example=4),
     A("tokens_per_month", count(1e18, metavar="TOKENS"), "Tokens to serve a month, prompt and reply together.",
       example="5b"),
@@ -247,7 +268,7 @@ LAYOUT = (
     A("software_year", plain(2012, 2100, "YEAR"), "Age of the software, such as 2024.5."),
     FLASH,
 )  # fmt: skip
-THROUGHPUT = (TRAINED_MODEL, ONE_GPU._replace(required=True, column=True), *LAYOUT, *DATES)
+THROUGHPUT = (TRAINED_MODEL, ONE_GPU._replace(required=True, column=True), *LAYOUT, *OWN_SPEED, *DATES)
 ROOFLINE = (
     ONE_GPU._replace(required=True),
     A("matmul", name("MxNxK"), "A matrix product."),

@@ -1,15 +1,13 @@
 """Claims about serving speed: the bandwidth roof of decoding and the compute roof of batches."""
 
-import numpy as np
-
 from gpucost.claims.checks import IMPLAUSIBLE, IMPOSSIBLE, POSSIBLE, Check
 from gpucost.physics.columns import VALUE_BYTES
 from gpucost.physics.hardware import peak
 from gpucost.types import Accelerator
 from gpucost.units import GB
+from gpucost.workloads.own_speed import decode_roof
 from gpucost.workloads.training import Sizes
 
-_TERA = 1e12
 _BEST_SHARE = 0.85  # of the roof, reached by the best engines
 _USUAL_SHARE = 0.6
 
@@ -22,11 +20,9 @@ def check_decode(
     Every step reads the active weights once; more than the compute peak ÷ 2 FLOP per parameter is out of reach too.
     70.6 GB of FP8 weights on 8 cards of 960 GB/s: at most 8 × 960 ÷ 70.6 = 109 tokens/s for one sequence.
     """
-    active_gb = sizes.active_parameters * VALUE_BYTES[precision] / GB
-    bandwidth_roof = batch * gpus * accelerator.hbm_gb_per_s / active_gb
-    compute_roof = gpus * peak(accelerator, precision).tflops * _TERA / (2 * sizes.active_parameters)
-    roof = min(bandwidth_roof, np.nan_to_num(compute_roof, nan=bandwidth_roof))
-    what = "compute" if roof < bandwidth_roof else "bandwidth"
+    wide = VALUE_BYTES[precision]
+    active_gb, dense = sizes.active_parameters * wide / GB, peak(accelerator, precision).tflops
+    roof, what = decode_roof(sizes.active_parameters, wide, dense, accelerator.hbm_gb_per_s, gpus, batch)
     words = (
         f"{gpus} × {accelerator.id} can decode at most {roof:,.0f} tokens/s at batch {batch} ({what} roof,"
         f" {active_gb:,.1f} GB of weights per step)."

@@ -10,6 +10,7 @@ from gpucost.market.assumptions import EVALUATION_FRACTION
 from gpucost.physics.hardware import half_precision, peak
 from gpucost.types import Accelerator
 from gpucost.units import HOURS_PER_DAY, SECONDS_PER_DAY
+from gpucost.workloads.own_speed import BEYOND_PEAK
 from gpucost.workloads.speeds import Speeds, key_of, search_layouts
 from gpucost.workloads.training import Sizes, Workload
 
@@ -75,7 +76,7 @@ def check_time(
     fastest = _fastest_precision(accelerator, precision, given)
     at_best = implied_mfu(flop, accelerator, fastest, gpus, seconds) or implied
     if implied > 1 and (fastest == precision or at_best > 1):
-        verdict, words = IMPOSSIBLE, words + " More than the peak is impossible."
+        verdict, words = IMPOSSIBLE, words + f" {BEYOND_PEAK}"
     elif implied > 1:
         verdict, words = IMPLAUSIBLE, f"{words} Impossible in {precision}; in {fastest} it is {at_best:.0%}."
     elif low is not None and high is not None and not low <= days <= high:

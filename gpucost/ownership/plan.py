@@ -37,8 +37,8 @@ SPECIAL = (
     "rent_path", "rent_curve", "residual_curve", "residual_by_year", "assessed_by_year", "depreciation_by_year",
     "electricity_region", "grid_region", "currency", "usd_per_unit", "usd_per_unit_on", "currency_curve",
     "rent_residual_correlation", "draws", "seed", "start_on", "model", "tokens", "runs_per_year",
-    "tokens_per_month", "prompt_tokens", "output_tokens", "utilisation", "supply", "own", "budget_usd",
-    "max_owned_gpus", "quote", "profile",
+    "tokens_per_month", "mfu", "step_time", "prompt_tokens", "output_tokens", "utilisation", "supply", "own",
+    "budget_usd", "max_owned_gpus", "quote", "profile",
 )  # fmt: skip
 OWN_ESTIMATE = "gpucost-estimate"  # sources that begin so are our own judgement: assumed, however well argued
 MUST_COST = ("server_usd", "all_in_usd_per_gpu", "gpu_usd", "rent_usd_per_gpu_hour")  # nothing is free

@@ -8,6 +8,7 @@ import numpy as np
 from gpucost.errors import NothingFitsError, UsageError
 from gpucost.ownership.plan import Given, as_given
 from gpucost.units import HOURS_PER_MONTH, HOURS_PER_YEAR, SECONDS_PER_HOUR, format_count, parse_count
+from gpucost.workloads.own_speed import OwnSpeed, check, needs_gpus, own_speed
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -86,7 +87,9 @@ def _trained(
     system = catalog.default_system(catalog.accelerator(str(asked["gpu"])).id)
     fixed = _value(catalog, given, "gpus")
     counts = np.array([fixed]) if fixed else system.gpus * np.arange(1.0, MOST_NODES + 1)
-    typical, low, high = _speeds(catalog, asked, counts.astype(np.int64))
+    own = own_speed(asked.get("mfu"), _value(catalog, given, "tokens_per_s_per_gpu"), asked.get("step_time"))
+    needs_gpus(own, fixed)
+    typical, low, high = _speeds(catalog, asked, counts.astype(np.int64), own)
     tokens = parse_count(asked["tokens"], "--tokens")
     hours = runs * tokens / (typical * SECONDS_PER_HOUR) / goodput
     share = hours / (counts * HOURS_PER_YEAR)
@@ -97,6 +100,7 @@ def _trained(
     i = int(fitting[0])
     ends = sorted(float(np.clip(share[i] * typical[i] / speed[i], 1e-9, 1.0)) for speed in (low, high))
     text = f"{runs:g} runs a year of {asked['model']} on {format_count(tokens)} tokens"
+    text += "" if own is None else f", at your own speed ({own.flag})"
     return {
         "gpus": Given(float(counts[i]), source="given" if fixed else f"smallest cluster for {text}", status="derived"),
         "utilisation_fraction": Given(float(share[i]), ends[0], ends[1], text, "derived"),
@@ -104,16 +108,19 @@ def _trained(
     }
 
 
-def _speeds(catalog: "Catalog", asked: Mapping[str, Any], counts: Any) -> tuple[Any, Any, Any]:
+def _speeds(catalog: "Catalog", asked: Mapping[str, Any], counts: Any, own: OwnSpeed | None) -> tuple[Any, Any, Any]:
     from gpucost.catalog.calibrations import training_calibration
     from gpucost.workloads.speeds import key_of, search_layouts
-    from gpucost.workloads.training import make_workload
+    from gpucost.workloads.training import make_workload, step_work
 
     key = key_of(catalog, str(asked["gpu"]))
     workload = make_workload(
         catalog.architecture(str(asked["model"])),
         tokens=parse_count(asked["tokens"], "--tokens"),
+        own_speed=own,
     )
+    if own is not None:
+        check(own, [key.accelerator], float(counts[0]), step_work(workload))
     speeds = search_layouts(workload, [key] * counts.size, counts, training_calibration(catalog))
     return speeds.tokens_per_s_per_gpu, speeds.tokens_per_s_per_gpu_low, speeds.tokens_per_s_per_gpu_high
 

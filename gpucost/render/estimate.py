@@ -104,7 +104,12 @@ def _figures(best: RankedOption) -> list[Block]:
         Fact("Cluster", f"{best['gpus']} × {best['gpu']}"),
         Fact("GPU-hours", best["gpu_hours"]),
         Fact("Per million tokens", best["usd_per_mtok"], "USD per million tokens"),
-        Fact("MFU", best["mfu_fraction"], "fraction of one"),
+        Fact("MFU over the steps", best["mfu_fraction"], "fraction of one"),
+        *(
+            [Fact("MFU over the paid hours", paid, "fraction of one")]
+            if (paid := best.get("mfu_paid_fraction"))
+            else []
+        ),
         Fact("Energy", best["energy_kwh"], "kWh"),
         Fact("Carbon", best["kgco2e"], "kgCO2e"),
     )

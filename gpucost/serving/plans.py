@@ -5,12 +5,14 @@ and the best batch within memory and the latency targets is kept. What cannot be
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.errors import UsageError
 from gpucost.market.supply import Key
+from gpucost.physics import transformer
 from gpucost.physics.columns import Flags, Floats, Integers
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.cases import FORMATS, SERVED_AS, Deployment, build
@@ -19,6 +21,7 @@ from gpucost.physics.serving.steps import Case, Options
 from gpucost.serving.request import InferenceRequest
 from gpucost.types import Architecture
 from gpucost.units import MS_PER_S
+from gpucost.workloads.own_speed import WIDTH, decode_roof, one_chip
 
 # Batches tried: 1, 1.41, 2 … 4,096, and what memory holds.
 LADDER = np.unique(np.round(2.0 ** np.arange(0, 12.5, 0.5)))
@@ -112,6 +115,8 @@ def list_deployments(
     for index, limit in largest.items():
         key = keys[index]
         for tensor, data, pipeline in layouts(architecture, key, limit):
+            if request.replica_gpus not in (None, tensor * data * pipeline):
+                continue
             expert = tensor * data if architecture.experts and data > 1 else 1
             deployments.append(
                 Deployment(
@@ -142,10 +147,38 @@ def evaluate(
     at = serving.steady(case, np.maximum(best, 1.0), prompt, output)
     first_ok = at.ttft_s * MS_PER_S <= (request.ttft_ms or np.inf)
     reason = np.where(capacity < 1, 1, np.where(~first_ok, 2, np.where(~meets, 3, 0)))
-    return Plans(
+    plans = Plans(
         deployments, case, of, case.placement.gpus, reason.astype(np.int64), np.maximum(best, 1.0), capacity,
         at.output_tokens_per_s * case.rates.saturation, at.tpot_s, at.ttft_s, at.prompt_time_fraction, at.step,
         widths(deployments, at, ranges),
+    )  # fmt: skip
+    return plans if request.own_speed is None else with_own(plans, request, request.own_speed)
+
+
+def with_own(plans: Plans, request: InferenceRequest, speed: float) -> Plans:
+    """Return plans at a measured speed of one replica: memory and first tokens stay, steps keep their shares."""
+    if not len(plans):
+        return plans
+    name = request.own_flag
+    one_chip(name, [d.accelerator for d in plans.deployments])
+    d = plans.deployments[0]
+    parameters = float(transformer.active_parameters(transformer.stack([d.architecture]))[0])
+    at_once = (request.own_concurrency or np.inf) * (1 + request.draft_tokens)
+    peak, bandwidth = float(plans.case.chip.matrix_tflops[0]), d.accelerator.hbm_gb_per_s
+    roof, what = decode_roof(parameters, FORMATS[d.format].weight_bytes, peak, bandwidth, d.gpus, at_once)
+    if speed > roof:
+        raise UsageError(
+            f"{name}: {d.gpus} × {d.accelerator.id} can decode at most {roof:,.0f} tokens/s ({what} roof), not"
+            f" {speed:,.0f}. More than the roof is impossible."
+        )
+    ratio = plans.output_tokens_per_s / speed
+    sequences = np.full(len(plans), float(request.own_concurrency)) if request.own_concurrency else plans.sequences
+    tpot = np.full(len(plans), request.own_tpot_ms / MS_PER_S) if request.own_tpot_ms else plans.tpot_s * ratio
+    step = type(plans.step)(**{part: getattr(plans.step, part) * ratio for part in plans.step.names()})
+    late = (plans.reason == 0) & (tpot * MS_PER_S > (request.tpot_ms or np.inf))
+    return replace(
+        plans, output_tokens_per_s=np.full(len(plans), speed), tpot_s=tpot, sequences=sequences, step=step,
+        width=np.full(len(plans), WIDTH), reason=np.where(late, REASONS.index("tpot"), plans.reason),
     )  # fmt: skip
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from gpucost.arguments import by_field, read
 from gpucost.arguments.kinds import LARGEST_LENGTH
 from gpucost.errors import UsageError
+from gpucost.units import MS_PER_S
 
 DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS = 1024.0, 256.0
 DEFAULT_UTILISATION = 0.7  # load at the busiest hour against the replicas' capacity, so that queues stay short
@@ -45,6 +46,10 @@ class InferenceRequest:
     acceptance_fraction: float
     draft_cost_fraction: float
     offload_fraction: float
+    own_output_tokens_per_s: float | None  # of one replica, measured at saturation
+    own_tpot_ms: float | None  # of one replica that runs own_concurrency requests
+    own_concurrency: int | None
+    replica_gpus: int | None
     optimize: str
     top: int
     max_age_days: float | None
@@ -54,6 +59,18 @@ class InferenceRequest:
     def to_dict(self) -> dict[str, Any]:
         """Return the request as JSON-able fields."""
         return asdict(self)
+
+    @property
+    def own_speed(self) -> float | None:
+        """Output tokens per second of one replica as measured: stated, or requests at once ÷ time per token."""
+        if self.own_tpot_ms is not None and self.own_concurrency is not None:
+            return self.own_concurrency / self.own_tpot_ms * MS_PER_S
+        return self.own_output_tokens_per_s
+
+    @property
+    def own_flag(self) -> str:
+        """The option that a measured speed was given by."""
+        return "--own-tpot" if self.own_tpot_ms is not None else "--own-output-tokens-per-s"
 
     @property
     def tokens_per_request(self) -> float:
@@ -141,6 +158,10 @@ def contradictions(request: InferenceRequest) -> None:
         )
     if request.acceptance_fraction and not request.draft_tokens:
         raise UsageError("--acceptance belongs to --draft-tokens; say how many tokens are proposed per step.")
+    if (request.own_tpot_ms is None) != (request.own_concurrency is None):
+        raise UsageError("--own-tpot and --own-concurrency go together: a time per token, and how many requests ran.")
+    if request.own_speed is not None and request.replica_gpus is None:
+        raise UsageError(f"{request.own_flag} needs --replica-gpus: how many accelerators the measured replica had.")
     if request.replicas is not None and request.autoscale:
         raise UsageError("--replicas fixes the replicas and --autoscale changes them by the hour; give one of them.")
     if request.autoscale and not request.has_demand:

@@ -118,6 +118,11 @@ def nothing(
     request: InferenceRequest, architecture: Architecture, market: Market, plans: Plans, offers: Integers
 ) -> GpuCostError:
     """Return the error that says why no offer serves this and what would."""
+    if not len(plans) and request.replica_gpus is not None and len(lasting(market, offers)):
+        return NothingFitsError(
+            f"no replica of {architecture.name} has {request.replica_gpus} of these accelerators. Try --replica-gpus 1,"
+            " 2, 4 or 8."
+        )
     if not len(plans):
         rule = OPTIONS[market.facts.offers[int(offers[0])].option]
         raise NothingFitsError(f"{too_short(rule)}. Widen --option.")
@@ -161,7 +166,9 @@ def payload(
         "offers_ranked": len(order),
         "split_rule": answer.SPLIT_RULE,
         **beside,
-        "tradeoff": answer.at_batches(plans, int(pairs.plan[best]), request, options[0]["usd_per_gpu_hour"], LADDER),
+        "tradeoff": []
+        if request.own_speed is not None  # other batches would be predictions still
+        else answer.at_batches(plans, int(pairs.plan[best]), request, options[0]["usd_per_gpu_hour"], LADDER),
         "excluded": excluded(market, plans, offers, order, pairs),
         "not_included": list(answer.NOT_INCLUDED),
         "warnings": warnings(request, architecture, market, options, beside),
@@ -184,7 +191,8 @@ def lead(request: InferenceRequest, architecture: Architecture, options: list[Op
 def said(request: InferenceRequest, architecture: Architecture) -> list[str]:
     """Say what the answer takes for granted."""
     lines = [
-        f"{architecture.name}, {format_note(architecture, request)}; engine {request.engine}.",
+        f"{architecture.name}, {format_note(architecture, request)}; engine {request.engine}."
+        + (f" Your own speed ({request.own_flag})." if request.own_speed is not None else ""),
         f"{request.prompt_tokens:,.0f} prompt and {request.output_tokens:,.0f} output tokens per request"
         + (f", the means of {request.distribution}." if request.distribution else "."),
     ]

@@ -18,8 +18,9 @@ from gpucost.physics.training import legality
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.memory import training_memory, usable_bytes
 from gpucost.speed.workload import Layouts, Wanted, explicit_layouts, interval_of, make_case
-from gpucost.types import Layout
+from gpucost.types import Accelerator, Layout
 from gpucost.units import GB, GIB, TERA
+from gpucost.workloads.own_speed import OwnSpeed, StepWork, check, ends
 from gpucost.workloads.speeds import job_of, memory_gb, timed_layouts
 from gpucost.workloads.training import Workload, make_workload
 
@@ -28,7 +29,36 @@ SHOWN = 20  # layouts behind the best in an answer
 
 def single(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     """Answer one question: the layout given, else the fastest found, with the step by part and what bounds each."""
-    return explicit_answer(catalog, wanted) if wanted.explicit else searched_answer(catalog, wanted)
+    timed = explicit_answer(catalog, wanted) if wanted.explicit else searched_answer(catalog, wanted)
+    own = wanted.own_speed
+    return timed if own is None else with_own(timed, own, catalog.accelerator(timed["gpu"]), wanted.method != "full")
+
+
+def with_own(timed: shape.Timed, own: OwnSpeed, chip: Accelerator, frozen: bool) -> shape.Timed:
+    """Return a timed layout at a measured speed; the parts of the step keep their shares."""
+    layout, sequence = timed["layout"], timed["sequence_tokens"]
+    flop = timed["model_flop_per_token_flop"]
+    work = StepWork(layout["precision"], layout["global_batch"] * sequence, flop, frozen)
+    check(own, [chip], layout["gpus"], work)
+    speed = own.tokens_per_s(chip, layout["gpus"], work)
+    low, high = (float(end) for end in ends(np.array(speed)))
+    ratio = speed / timed["tokens_per_s_per_gpu"]
+    found: shape.Timed = {
+        **timed,
+        "tokens_per_s_per_gpu": speed,
+        "tokens_per_s_per_gpu_low": low,
+        "tokens_per_s_per_gpu_high": high,
+        "tokens_per_s": speed * layout["gpus"],
+        "step_s": timed["step_s"] / ratio,
+        "mfu_fraction": timed["mfu_fraction"] * ratio,
+        "hfu_fraction": timed["hfu_fraction"] * ratio,
+        "model_tflops": timed["model_tflops"] * ratio,
+        "parts": [{**part, "time_s": part["time_s"] / ratio} for part in timed["parts"]],
+    }
+    found.pop("alternatives", None)  # speeds of other layouts would be predictions still
+    expected = f"{timed['tokens_per_s_per_gpu_low']:,.0f} to {timed['tokens_per_s_per_gpu_high']:,.0f}"
+    found["lead"] = lead(found, f"your own speed ({own.flag}); {ratio:.2f} of the predicted one ({expected})")
+    return found
 
 
 def case_of(layouts: Layouts, calibration: Calibration) -> training.Case:

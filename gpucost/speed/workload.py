@@ -27,6 +27,7 @@ from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import build_case, recipe_columns, software_codes
 from gpucost.physics.training.defaults import default_batch, default_sequence
 from gpucost.types import Architecture
+from gpucost.workloads.own_speed import OwnSpeed, own_speed
 from gpucost.workloads.speeds import key_of
 from gpucost.workloads.training import DEFAULT_RANK, SOFTWARE
 
@@ -59,6 +60,14 @@ class Wanted:
     software: str = "typical"
     software_year: float | None = None
     flash: bool = True
+    mfu: float | None = None  # one's own speed, in one of three forms
+    tokens_per_s_per_gpu: float | None = None
+    step_time: float | None = None
+
+    @property
+    def own_speed(self) -> OwnSpeed | None:
+        """Return the speed that was measured, where one was given."""
+        return own_speed(self.mfu, self.tokens_per_s_per_gpu, self.step_time)
 
     @property
     def scalar(self) -> bool:

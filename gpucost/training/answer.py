@@ -79,7 +79,8 @@ def _seller(offer: Offer) -> Seller:
 
 
 def _speed(cases: Cases, case: int) -> Speed:
-    speed = cases.speed
+    speed, costs = cases.speed, cases.costs
+    paid_share = costs.work_hours[case] * cases.gpus[case] / costs.gpu_hours[case]
     return {
         "layout": cast(LayoutRow, asdict(speed.layout.layout(case))),
         "memory_gb": float(speed.memory_gb[case]),
@@ -87,6 +88,7 @@ def _speed(cases: Cases, case: int) -> Speed:
         "tokens_per_s_per_gpu_low": float(speed.tokens_per_s_per_gpu_low[case]),
         "tokens_per_s_per_gpu_high": float(speed.tokens_per_s_per_gpu_high[case]),
         "mfu_fraction": float(speed.mfu_fraction[case]),
+        "mfu_paid_fraction": float(speed.mfu_fraction[case] * paid_share),
         "speed_confidence": str(speed.confidence[case]),
     }
 

@@ -9,6 +9,7 @@ from typing import Any
 from gpucost.arguments import QUESTIONS, by_field, read
 from gpucost.errors import UsageError
 from gpucost.options import OPTIONS
+from gpucost.workloads.own_speed import OwnSpeed, needs_gpus, own_speed
 
 DEFAULT_DEADLINE_DAYS = 30.0
 _OLDEST_STRICT_DAYS = max(rule.age_limit_days for rule in OPTIONS.values())
@@ -39,6 +40,9 @@ class TrainingRequest:
     as_of: str | None
     known_as_of: str | None
     software: str
+    mfu_fraction: float | None  # one's own speed, in one of three forms
+    tokens_per_s_per_gpu: float | None
+    step_s: float | None
     optimize: str
     top: int
     max_age_days: float | None
@@ -53,6 +57,11 @@ class TrainingRequest:
     def to_dict(self) -> dict[str, Any]:
         """Return the request as JSON-able fields."""
         return asdict(self)
+
+    @property
+    def own_speed(self) -> OwnSpeed | None:
+        """Return the speed that was measured, where one was given."""
+        return own_speed(self.mfu_fraction, self.tokens_per_s_per_gpu, self.step_s)
 
     @property
     def trained_tokens(self) -> float:
@@ -93,6 +102,7 @@ def _days(limit: float | date | None, start: date) -> float | None:
 
 
 def _contradictions(request: TrainingRequest) -> None:
+    needs_gpus(request.own_speed, request.gpus)
     if request.method == "full" and any(getattr(request, name) != usual for name, usual in _ADAPTERS.items()):
         raise UsageError(
             "--lora-rank and --lora-targets belong to --method lora or qlora; full training has no adapters."

@@ -26,7 +26,8 @@ from gpucost.training.request import TrainingRequest
 from gpucost.training.search import search
 from gpucost.types import Architecture
 from gpucost.units import counted, format_count
-from gpucost.workloads.training import Workload, make_workload, sizes
+from gpucost.workloads import own_speed
+from gpucost.workloads.training import Workload, make_workload, sizes, step_work
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -93,6 +94,7 @@ def workload_of(request: TrainingRequest, architecture: Architecture) -> Workloa
         lora_rank=request.lora_rank,
         lora_targets=request.lora_targets,
         software=request.software,
+        own_speed=request.own_speed,
     )
 
 
@@ -107,6 +109,11 @@ def make_problem(
     workloads = tuple(
         workload_of(request, architecture) for request, architecture in zip(requests, architectures, strict=True)
     )
+    for request, workload, mask in zip(requests, workloads, masks, strict=True):
+        if workload.own_speed is not None:
+            keys = np.unique(market.supply.key[mask])
+            chips = [market.supply.keys[key].accelerator for key in keys]
+            own_speed.check(workload.own_speed, chips, request.gpus or 1, step_work(workload))
     return Problem(
         requests=requests,
         workloads=workloads,
@@ -154,7 +161,7 @@ def payload(
         **frame(request.to_dict(), facts.as_of, facts.catalog_version),
         "calibration": calibration_digest(problem.calibration),
         "headline": headline,
-        "lead": " ".join([headline, *said(problem, request, architecture, precision)]),
+        "lead": " ".join([headline, *said(problem, request, architecture, precision, options[0])]),
         "workload": workload_row(problem, architecture, precision),
         "highlights": followups.highlights(problem, cases, order),
         "options": options,
@@ -234,7 +241,9 @@ def lead(best: RankedOption, count: int) -> str:
     )
 
 
-def said(problem: Problem, request: TrainingRequest, architecture: Architecture, precision: str) -> list[str]:
+def said(
+    problem: Problem, request: TrainingRequest, architecture: Architecture, precision: str, best: RankedOption
+) -> list[str]:
     """Say aloud what the request left open."""
     workload, size = problem.workloads[0], problem.sizes[0]
     name = architecture.name if architecture.name == request.model else f"{request.model} = {architecture.name}"
@@ -253,7 +262,11 @@ def said(problem: Problem, request: TrainingRequest, architecture: Architecture,
         rule = f"on {request.gpus:,} accelerators" if request.gpus is not None else _SIZE_RULES[request.optimize]
         lines.append(f"Deadline {request.deadline_days:g} days ({asked}); {rule}.")
     beside = f"{request.evaluation_fraction:.0%} beside the steps (--overhead)"
-    lines.append(f"Software {request.software}; end to end: {beside}, interruptions, restarts and start-up.")
+    stack = f"Software {request.software}"
+    if request.own_speed is not None:
+        whole = f"{best['mfu_fraction']:.1%} MFU over the steps, {best['mfu_paid_fraction']:.1%} over the paid hours"
+        stack = f"Your own speed ({request.own_speed.flag}), {whole}"
+    lines.append(f"{stack}; end to end: {beside}, interruptions, restarts and start-up.")
     return lines
 
 

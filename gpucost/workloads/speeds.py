@@ -27,7 +27,8 @@ from gpucost.physics.training.memory import training_memory
 from gpucost.physics.training.steps import PARTS
 from gpucost.types import Accelerator
 from gpucost.units import GB
-from gpucost.workloads.training import Workload, adapted_share
+from gpucost.workloads.own_speed import OwnSpeed, ends
+from gpucost.workloads.training import Workload, adapted_share, step_work
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -38,6 +39,7 @@ Flags = NDArray[np.bool_]
 
 MEASURED_FAMILIES = ("ampere", "hopper")
 SOME_FAMILIES = ("blackwell", "ada", "volta", "cdna3", "gaudi", "tpu")
+OWN = "own"  # confidence of a speed that was measured, not predicted
 _COUNT_BITS = 1 << 21  # counts stay below this, so that a key and a count share one integer
 
 
@@ -52,7 +54,7 @@ class Speeds(NamedTuple):
     mfu_fraction: Floats
     peak_tflops: Floats
     memory_gb: Floats
-    confidence: NDArray[np.object_]  # of the physics: high | medium | low
+    confidence: NDArray[np.object_]  # of the physics: high | medium | low; or OWN
     parts_s: Floats  # cases × PARTS: seconds of one step
     layout: LayoutColumns
 
@@ -116,7 +118,7 @@ def _best(workload: Workload, keys: Sequence[Key], gpus: Indices, calibration: C
     step, family = best.step, pairs.hardware.family[pairs.pair]
     doubts = traits(job, family, job.software, step, stated_layout=False, whole_run=True)
     low, high = interval(step.tokens_per_s_per_gpu, doubts, calibration.ranges)
-    return Speeds(
+    timed = Speeds(
         fits=best.fits,
         reason=best.reason,
         tokens_per_s_per_gpu=step.tokens_per_s_per_gpu,
@@ -128,6 +130,26 @@ def _best(workload: Workload, keys: Sequence[Key], gpus: Indices, calibration: C
         confidence=np.array([confidence_of(accelerator) for accelerator in accelerators], dtype=object),
         parts_s=np.stack([getattr(step, name) for name in PARTS], axis=1),
         layout=best.layout,
+    )
+    return timed if workload.own_speed is None else with_own(timed, workload, workload.own_speed, accelerators, gpus)
+
+
+def with_own(
+    found: Speeds, workload: Workload, own: OwnSpeed, accelerators: Sequence[Accelerator], gpus: Indices
+) -> Speeds:
+    """Return cases at a measured speed; layout and memory stay, and the parts of the step keep their shares."""
+    work = step_work(workload)
+    pairs = zip(accelerators, gpus, strict=True)
+    speed = np.where(found.fits, [own.tokens_per_s(chip, float(count), work) for chip, count in pairs], np.nan)
+    low, high = ends(speed)
+    ratio = speed / found.tokens_per_s_per_gpu
+    return found._replace(
+        tokens_per_s_per_gpu=speed,
+        tokens_per_s_per_gpu_low=low,
+        tokens_per_s_per_gpu_high=high,
+        mfu_fraction=found.mfu_fraction * ratio,
+        confidence=np.full(len(speed), OWN, dtype=object),
+        parts_s=found.parts_s / ratio[:, None],
     )
 
 

@@ -15,6 +15,7 @@ from gpucost.physics.software import CLASSES
 from gpucost.physics.training.defaults import default_batch, default_sequence
 from gpucost.types import Accelerator, Architecture
 from gpucost.units import GB
+from gpucost.workloads.own_speed import OwnSpeed, StepWork
 
 TYPICAL = "unknown"  # the physics' class of a stack that nobody names: the middle of the others, and a wider range
 SOFTWARE = {"typical": TYPICAL, **{name: name for name in CLASSES}}
@@ -34,6 +35,7 @@ class Workload:
     lora_rank: int
     lora_targets: str
     software: str  # class of the training stack; TYPICAL where it is not stated
+    own_speed: OwnSpeed | None = None  # a measured speed in place of the predicted one
 
     def precision_on(self, accelerator: Accelerator) -> str:
         """Return the precision of the products on a chip."""
@@ -64,6 +66,7 @@ def make_workload(
     lora_rank: int = DEFAULT_RANK,
     lora_targets: str = "all",
     software: str = "typical",
+    own_speed: OwnSpeed | None = None,
 ) -> Workload:
     """Fill in what a question leaves open: the sequence and the batch, of which one step takes at most all tokens."""
     sequence = sequence_tokens or default_sequence(architecture)
@@ -75,8 +78,16 @@ def make_workload(
             f" tokens. Take at most {most:,}."
         )
     return Workload(
-        architecture, sequence, min(batch, most), precision, method, lora_rank, lora_targets, SOFTWARE[software]
-    )
+        architecture, sequence, min(batch, most), precision, method, lora_rank, lora_targets, SOFTWARE[software],
+        own_speed,
+    )  # fmt: skip
+
+
+def step_work(workload: Workload) -> StepWork:
+    """Return what turns one form of a workload's speed into another."""
+    tokens = float(workload.global_batch) * workload.sequence_tokens
+    flop = float(transformer.model_flop(transformer.stack([workload.architecture]), float(workload.sequence_tokens))[0])
+    return StepWork(workload.precision, tokens, flop, workload.method != "full")
 
 
 def sizes(workload: Workload) -> Sizes:
