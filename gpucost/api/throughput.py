@@ -98,7 +98,7 @@ def wanted_of(values: Mapping[str, Any]) -> "Wanted":
     """Return the layout that read arguments ask for."""
     from gpucost.speed import workload as speed
 
-    return speed.Wanted(**{name: values[name] for name in speed.Wanted.__dataclass_fields__})
+    return speed.Wanted(**{name: values[name] for name in speed.Wanted.__dataclass_fields__ if name in values})
 
 
 def warnings_of(answer: "Timed") -> list[str]:
