@@ -57,7 +57,8 @@ class OwnSpeed:
         if self.step_s is not None:
             return work.step_tokens / self.step_s / gpus
         assert self.mfu_fraction is not None
-        return self.mfu_fraction * peak(accelerator, work.precision or half_precision(accelerator)).tflops * TERA / work.flop_per_token
+        dense = peak(accelerator, work.precision or half_precision(accelerator)).tflops
+        return self.mfu_fraction * dense * TERA / work.flop_per_token
 
 
 def own_speed(mfu: float | None, tokens_per_s_per_gpu: float | None, step_s: float | None) -> OwnSpeed | None:
