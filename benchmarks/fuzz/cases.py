@@ -1,0 +1,334 @@
+"""What the fuzzer asks: by surface, a command line and the files that it reads, drawn from a seed.
+
+A case starts from one that is answered and is then spoilt in one to three places, so that it gets past the first check.
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from random import Random
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import click
+
+from benchmarks.fuzz import good
+from benchmarks.fuzz.values import (
+    TEXTS,
+    VALUES,
+    other_rows,
+    spoilt_bytes,
+    spoilt_json,
+    spoilt_rows,
+    spoilt_text,
+    spoilt_toml,
+    text,
+)
+from gpucost.arguments import QUESTIONS
+from gpucost.cli import COMMANDS, cli
+
+
+class Case(NamedTuple):
+    """One call: what stands on the command line, the files beside it, and the environment.
+
+    A file may also be `fifo`, `folder` or `link:target`. `library` asks a function of the library instead.
+    """
+
+    arguments: list[str]
+    files: Mapping[str, bytes | str] = MappingProxyType({})
+    environment: Mapping[str, str] = MappingProxyType({})
+    library: Mapping[str, Any] | None = None
+
+
+# an answerable start of each command
+START: dict[str, list[str]] = {
+    "estimate": ["--model", "8b", "--tokens", "10b", "--gpu", "h100-sxm", "--gpus", "64", "--top", "1"],
+    "inference": ["--model", "8b", "--gpu", "h100-sxm", "--top", "1"],
+    "tco": ["--gpu", "h100-sxm", "--gpus", "64", "--draws", "20"],
+    "mix": ["--constant", "33", "--gpu", "h100-sxm", "--months", "12"],
+    "fit": ["--model", "8b", "--gpu", "h100-sxm"],
+    "throughput": ["--model", "8b", "--gpu", "h100-sxm", "--gpus", "8"],
+    "roofline": ["--gpu", "h100-sxm", "--matmul", "8192x8192x8192"],
+    "audit": ["--model", "8b", "--tokens", "100b", "--gpu", "h100-sxm", "--gpus", "64", "--days", "8"],
+    "compare": ["answer.json", "answer.json"],
+    "rerun": ["answer.json"],
+    "report": ["answer.json"],
+    "init": ["new.toml"],
+    "sql": ["select 1"],
+    "validate": ["--core"],
+    "calibrate": ["--measurements", "training.csv"],
+    "prices": ["--gpu", "h100-sxm", "--limit", "2"],
+    "data": ["check", "plan.toml"],
+    "watch": ["train.log", "--estimate", "answer.json"],
+    "bench": ["bench.json", "--show"],
+}
+# every kind of value is one of what the table of arguments says is answered
+SPECIALS = {"pipe.toml": "fifo", "pipe.json": "fifo", "pipe.csv": "fifo", "deep": "folder", "loop": "link:loop"}
+EXTRA = {
+    "file": ["plan.toml", "missing.toml", ".", "/dev/null", *SPECIALS],
+    "years": ["0.1", "4", "100"],
+    "gpu": ["a100-80gb", "b200"],
+}
+FILES = ["plan.toml", "pool.toml", "curve.csv", "lengths.csv", "answer.json", "config.json", "/dev/zero", *SPECIALS]
+ENDINGS = ["xlsx", "csv", "md", "html", "txt", "json"]
+SLOW = ("leave_out", "every", "anew", "save", "undo")  # minutes by their own help, or for ever
+
+
+def commands(random: Random) -> Case:
+    """Every command, its own options, values of every sort."""
+    name = random.choice([*COMMANDS, *QUESTIONS, *QUESTIONS])
+    if name == "validate" and random.random() < 0.8:
+        name = random.choice(list(QUESTIONS))
+    command = cli.get_command(click.Context(cli), name)
+    arguments, path = list(START.get(name, [])), [name]
+    if isinstance(command, click.Group) and command.commands and random.random() < 0.5:
+        inner = random.choice(sorted(command.commands))
+        command, path = command.commands[inner], [name, inner]
+        arguments = []
+    options = [one for one in command.params if isinstance(one, click.Option)] if command else []
+    for option in random.sample(options, min(len(options), random.choice([0, 1, 1, 2, 2, 3, 5]))):
+        if option.name in SLOW or "help" in option.opts:
+            continue
+        flag = random.choice([*option.opts, *option.secondary_opts])
+        arguments += [flag] if option.is_flag else [f"{flag}={value_of(random, name, option)}"]
+    if random.random() < 0.1:
+        arguments.insert(random.randrange(len(arguments) + 1), text(random))
+    if random.random() < 0.5 and name in QUESTIONS:
+        arguments += ["--format", "json"]
+    if name == "calibrate" and not {"training.csv", "--from-log"} & set(arguments):
+        arguments = ["--measurements", "training.csv"]
+    if name == "bench":
+        arguments = ["--show", *arguments]
+    return Case([*path, *arguments], files_of(random) if needs_files(arguments) else {})
+
+
+def value_of(random: Random, command: str, option: click.Option) -> str:
+    """Draw a value: one that is meant, or any text."""
+    meant: list[str] = []
+    if isinstance(option.type, click.Choice):
+        meant = list(option.type.choices)
+    if command in QUESTIONS:
+        found = next((one for one in QUESTIONS[command].arguments if one.name == option.name), None)
+        if found is not None:
+            meant = [*found.kind.choices, *([str(found.example)] if found.example is not None else [])]
+            if found.kind.metavar == "FILE":
+                meant += FILES
+    meant += EXTRA.get(option.name or "", [])
+    if isinstance(option.type, click.Path):
+        meant += FILES
+    if option.name == "output_file":
+        return random.choice([*(f"out.{ending}" for ending in ENDINGS * 3), "pipe.csv", "loop", "no/such/out.csv", "deep"])
+    return random.choice(meant) if meant and random.random() < 0.6 else text(random)
+
+
+def needs_files(arguments: list[str]) -> bool:
+    return any(re.search(r"\.(json|toml|csv|log)$|deep$|loop$", one) for one in arguments)
+
+
+def files_of(random: Random) -> dict[str, bytes | str]:
+    return {
+        "answer.json": random.choice(good.answers()), "plan.toml": good.plan(), "bench.json": good.bench(),
+        "training.csv": good.measurements("training"), "pool.toml": good.POOL, "curve.csv": good.CURVE,
+        "lengths.csv": good.LENGTHS, "config.json": random.choice(good.configurations()), "train.log": good.LOG,
+        **SPECIALS,
+    }  # fmt: skip
+
+
+def tables(random: Random) -> Case:
+    """Plans, pools, supplies, demands, curves, lengths and profiles."""
+    name, data, arguments = random.choice(
+        [
+            ("plan.toml", good.plan(), ["tco", "--plan", "plan.toml", "--draws", random.choice(["0", "20"])]),
+            ("plan.toml", good.plan(), ["mix", "--constant", "8", "--months", "6", "--plan", "plan.toml"]),
+            ("supply.toml", good.SUPPLY, ["mix", "--constant", "8", "--months", "6", "--plan", "supply.toml"]),
+            ("pool.toml", good.POOL, ["estimate", *START["estimate"], "--pool", "pool.toml"]),
+            ("demand.csv", good.DEMAND, ["mix", "demand.csv", "--gpu", "h100-sxm"]),
+            ("curve.csv", good.CURVE, ["tco", *START["tco"], "--rent-path", "curve", "--rent-curve", "curve.csv"]),
+            ("lengths.csv", good.LENGTHS, ["inference", *START["inference"], "--lengths", "lengths.csv"]),
+            (
+                "profile.csv",
+                good.PROFILE,
+                ["inference", *START["inference"], "--requests-per-s", "5", "--profile", "profile.csv"],
+            ),
+            ("prices.csv", good.BOOK_CSV, ["data", "check", "prices.csv", "--table", "offers"]),
+        ]
+    )
+    return Case([*arguments, *written(random)], {name: spoilt(random, name, data)})
+
+
+def spoilt(random: Random, name: str, data: bytes) -> bytes:
+    """Spoil a file as its kind allows."""
+    if name.endswith(".toml"):
+        return (spoilt_toml if random.random() < 0.5 else spoilt_text)(random, data)
+    return (spoilt_rows if random.random() < 0.6 else spoilt_text)(random, data)
+
+
+def written(random: Random) -> list[str]:
+    return random.choice([[], [], [], ["--format", "json"], ["--format", "json"], ["--format", "csv"], ["-o", "out.xlsx"]])
+
+
+def books(random: Random) -> Case:
+    """Price books in every format."""
+    name = random.choice(["book.toml", "book/prices.toml", "book/offers.csv", "book/offers.xlsx", "book/offers.parquet"])
+    if name.endswith("parquet"):
+        data = spoilt_bytes(random, good.parquet())
+    elif name.endswith("xlsx"):
+        rows = other_rows(random, good.BOOK_CSV)
+        data = good.workbook(rows) if random.random() < 0.7 else spoilt_bytes(random, good.workbook(rows))
+        data = good.bomb(60) if random.random() < 0.02 else data
+    else:
+        data = spoilt(random, name, good.BOOK_CSV if name.endswith("csv") else good.BOOK)
+    asked = random.choice(
+        [["prices", "--gpu", "h100-sxm", "--limit", "3"], ["estimate", *START["estimate"]], ["data", "check", name]]
+    )
+    return Case([*asked, *written(random)], {name: data}, {"GPUCOST_BOOK": name.split("/")[0]})
+
+
+def saved(random: Random) -> Case:
+    """Saved answers, read by report, compare, rerun and watch."""
+    asked = random.choice(
+        [["report", "answer.json", "-o", f"out.{ending}"] for ending in ENDINGS]
+        + [["rerun", "answer.json"], ["rerun", "answer.json", "--explain"], ["compare", "answer.json", "good.json"]]
+        + [["watch", "train.log", "--estimate", "answer.json"], ["rerun", "answer.json", "--format", "json"]]
+    )
+    one = good.estimate_with_facts() if asked[0] != "report" else random.choice(good.answers())
+    files: dict[str, bytes | str] = {"answer.json": spoilt_json(random, one), "good.json": good.answers()[0]}
+    return Case(asked, {**files, "train.log": good.LOG})
+
+
+def models(random: Random) -> Case:
+    """Model configurations."""
+    model = ["--model", "config.json", "--gpu", "h100-sxm"]
+    asked = random.choice(
+        [
+            ["models", "config.json"],
+            ["models", "config.json"],
+            ["models", "config.json", "--format", "json"],
+            ["estimate", *model, "--tokens", "10b", "--gpus", "64", "--top", "1"],
+            ["inference", *model, "--top", "1"],
+            ["fit", *model],
+            ["throughput", *model, "--gpus", "8"],
+        ]
+    )
+    config = spoilt_json(random, random.choice(good.configurations()))
+    return Case([*asked, *written(random)[:2]], {"config.json": config})
+
+
+def settings(random: Random) -> Case:
+    """Scenarios, measurements, benches, logs, settings and the environment."""
+    how = random.randrange(7)
+    if how == 0:
+        return Case(["report", "s.toml", "-o", f"out.{random.choice(ENDINGS)}"], {"s.toml": spoilt(random, ".toml", good.SCENARIO)})
+    if how == 1:
+        kind = random.choice(["training", "serving", "serving", "serving"])
+        asked = random.choice([["validate"], ["calibrate"]]) if random.random() < 0.2 else ["validate"]
+        data = spoilt(random, ".csv", good.measurements(kind))
+        return Case([*asked, "--kind", kind, "--measurements", "m.csv"], {"m.csv": data})
+    if how == 2:
+        return Case(["bench", "bench.json", "--show", *written(random)], {"bench.json": spoilt_json(random, good.bench())})
+    if how == 3:
+        files = {"train.log": spoilt_text(random, good.LOG), "answer.json": good.answers()[0]}
+        return Case(["watch", "train.log", "--estimate", "answer.json", *written(random)], files)
+    asked = random.choice(
+        [["config"], ["config", "--format", "json"], ["prices", "--gpu", "h100-sxm", "--limit", "1"], ["estimate", *START["estimate"]]]
+    )
+    if how == 4:
+        return Case(asked, {"gpucost.toml": spoilt(random, ".toml", good.SETTINGS)})
+    return Case(asked, {}, surrounding(random))
+
+
+def surrounding(random: Random) -> dict[str, str]:
+    """Draw variables of the environment."""
+    own = ["FORMAT", "AS_OF", "KNOWN_AS_OF", "PROVIDER", "TOP", "BOOK", "DATA", "FIELDS", "OPTION", "X", "TOKENS",
+           "LIMIT_NESTING", "LIMIT_QUERY_SECONDS", "LIMIT_TEXT_FILE_BYTES"]  # fmt: skip
+    other = ["HOME", "XDG_CONFIG_HOME", "LC_ALL", "LANG", "TZ", "COLUMNS", "LINES", "TERM", "NO_COLOR", "TMPDIR", "PAGER"]
+    name = f"GPUCOST_{random.choice(own)}" if random.random() < 0.6 else random.choice(other)
+    return {name: text(random).replace("\0", "")}
+
+
+def writers(random: Random) -> Case:
+    """Hostile names and texts in every medium; the names are valid, and so is everything else."""
+    hostile = json.dumps(random.choice(TEXTS) + random.choice(["", "x"]))
+    target = random.choice(
+        [["-o", f"out.{ending}"] for ending in ENDINGS] + [["--format", one] for one in ("csv", "md", "json")]
+    )
+    how = random.randrange(3)
+    if how == 0:
+        pool = good.POOL.replace(b'"lab"', hostile.encode())
+        return Case(["estimate", *START["estimate"], "--pool", "pool.toml", *target], {"pool.toml": pool})
+    if how == 1:
+        named = random.choice([b'"A model of our own"', b'"Text"', b'"Pretrain"', b'"64 H100"'])
+        scenario = good.SCENARIO.replace(named, hostile.encode())
+        return Case(["report", "s.toml", *(target if target[0] == "-o" else [])], {"s.toml": scenario})
+    book = good.BOOK.replace(b'"our-colo"', hostile.encode())
+    return Case(["estimate", *START["estimate"], *target], {"book.toml": book}, {"GPUCOST_BOOK": "book.toml"})
+
+
+QUERIES = [
+    "select * from offers limit 2", "select count(*) from prices", "select 1/0", "select now()", "select 'a\x1b[2J'",
+    "show tables", "select * from range(10)", "select * from read_csv('/etc/passwd')", "copy offers to 'x.csv'",
+    "attach 'x.db'", "select repeat('x', 100000) from range(100000)", "select * from range(100000000)",
+    "pragma version", "select '{}'::json",
+    "with recursive t as (select 1 a union all select a + 1 from t) select * from t", "select interval 1 year",
+    "select [1, 2]", "select {'a': 1}", "select 'x'::blob", "select uuid()", "select 1e400",
+    "select 10::hugeint ** 30", "select date '9999-12-31'", "select timestamp '1-1-1'",
+    "select 'nan'::double, 'inf'::double", "select gpu, avg(usd_per_gpu_hour) from prices group by all",
+    "select * from prices_on('2025-09-01', '2025-12-31') limit 1", "select * from prices_on(null, 'x')",
+    "explain select 1", "select 1 as \"=1+1\", 2 as \"=1+1\"", "select chr(0)", "select time '07:00'", "select null",
+    "values (1), (2)", "from gpus", ";", "select getenv('HOME')", "install httpfs", "set threads=1",
+    "select map {1: 2}", "pivot offers on option", "select * from duckdb_settings()", "select * from glob('/*')",
+    "select (select (select 1))", "select " + "(" * 3000 + "1" + ")" * 3000, "select list(range) from range(10000000)",
+    "select * from information_schema.tables", "summarize offers", "describe offers", "select 1; select 2",
+    "select current_setting('home_directory')", "select * from '/etc/passwd'", "with a as (select 1) from a", "load json",
+    "select string_agg(repeat('x', 1000000), '') from range(2000)", "export database 'x'", "call pragma_version()", "select bitstring '1010'",
+]  # fmt: skip
+
+
+def sql(random: Random) -> Case:
+    """The gate of SQL."""
+    query = random.choice(QUERIES)
+    if random.random() < 0.5:
+        words = query.split(" ")
+        words[random.randrange(len(words))] = random.choice([*TEXTS, *random.choice(QUERIES).split(" ")])
+        query = " ".join(words)
+    limit = random.choice([[], [], ["--time-limit", random.choice(["2", "nan", "inf", "1e10", "0", "-1", "1e-9"])]])
+    return Case(["sql", "--time-limit", "5", *limit, *written(random), "--", query])
+
+
+LIBRARY: dict[str, dict[str, Any]] = {
+    "estimate": {"model": "8b", "tokens": "10b", "gpu": "h100-sxm", "gpus": 64, "top": 1},
+    "inference": {"model": "8b", "gpu": "h100-sxm", "top": 1},
+    "tco": {"gpu": "h100-sxm", "gpus": 64, "draws": 20},
+    "mix": {"constant": 33, "gpu": "h100-sxm", "months": 12},
+    "fit": {"model": "8b", "gpu": "h100-sxm"},
+    "throughput": {"model": "8b", "gpu": "h100-sxm", "gpus": 8},
+    "audit": {"model": "8b", "tokens": "100b", "gpu": "h100-sxm", "gpus": 64, "days": 8},
+}
+
+
+def library(random: Random) -> Case:
+    """The functions of the library, arguments of every type."""
+    name = random.choice(list(LIBRARY))
+    given = dict(LIBRARY[name])
+    known = [one.name for one in QUESTIONS[name].arguments]
+    for key in random.sample(known, random.choice([1, 1, 2, 3])):
+        given[key] = random.choice([random.choice(VALUES), random.choice(TEXTS), b"x", object, 1j, {1: 2}, (1, 2), set()])
+    return Case([name], library=given)
+
+
+SURFACES: dict[str, Callable[[Random], Case]] = {
+    "commands": commands,
+    "tables": tables,
+    "books": books,
+    "answers": saved,
+    "models": models,
+    "settings": settings,
+    "writers": writers,
+    "library": library,
+    "sql": sql,
+}
+
+
+def case(surface: str, number: int) -> Case:
+    """Return the case of a number; the same for ever as long as this file stays the same."""
+    return SURFACES[surface](Random(f"{surface}:{number}"))

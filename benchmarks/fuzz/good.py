@@ -1,0 +1,210 @@
+"""Files of every kind that the program answers or reads, before they are spoilt."""
+
+import io
+import json
+import tempfile
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).parents[2]
+
+POOL = b"""[[pool]]
+name = "lab"
+gpu = "h100-sxm"
+gpus = 8
+system = "dgx-h100"
+available_gpus = 64
+incremental_usd_per_gpu_hour = 0.3
+loaded_usd_per_gpu_hour = 1.7
+region = "us"
+observed_on = 2026-01-01
+"""
+SUPPLY = b"""gpu = "h100-sxm"
+[[supply]]
+name = "reserved"
+kind = "reserved"
+usd_per_gpu_hour = 1.9
+term_months = 12
+"""
+DEMAND = b"month,gpus\n1,8\n2,16\n3,33\n4,20\n"
+CURVE = b"month,usd_per_gpu_hour\n0,2.35\n12,2\n24,1.8\n"
+LENGTHS = b"prompt,output\n100,50\n2000,300\n512,256\n"
+PROFILE = "\n".join(str(0.5 + hour % 12 / 24) for hour in range(24)).encode()
+BOOK = b"""[[offer]]
+provider = "our-colo"
+gpu = "h100-sxm"
+gpus = 8
+system = "dgx-h100"
+usd_per_gpu_hour = 1.75
+valid_from = 2026-01-01
+valid_until = 2027-12-31
+
+[[offer]]
+provider = "hoster"
+gpu = "h100-sxm"
+option = "reserved"
+term_months = 12
+per_gpu_hour = 0.95
+currency = "EUR"
+observed_on = 2026-06-15
+
+[[discount]]
+provider = "gcp"
+option = "on_demand"
+fraction = 0.12
+
+[exchange_rates]
+EUR = 1.12
+
+[[accelerator]]
+id = "next-gpu"
+like = "h100-sxm5-80gb"
+memory_gib = 100
+"""
+BOOK_CSV = b"""provider,gpu,gpus,option,usd_per_gpu_hour,observed_on,x_contact
+our-colo,h100-sxm,8,on_demand,1.7,2026-06-01,K.
+hoster,l40s,1,spot,0.4,2026-06-02,
+"""
+SCENARIO = b"""name = "A model of our own"
+description = "Text"
+as_of = "2026-11-20"
+[supply]
+option = "on_demand"
+gpu = "h100-sxm"
+[[training]]
+name = "Pretrain"
+model = "8b"
+tokens = "10b"
+gpus = 64
+top = 2
+[[serving]]
+name = "Serve"
+model = "8b"
+gpu = "h100-sxm"
+top = 2
+[[ownership]]
+name = "64 H100"
+gpu = "h100-sxm"
+gpus = 64
+utilisation = "70%"
+years = 4
+rent = 2.35
+draws = 10
+"""
+SETTINGS = b"""format = "json"
+provider = "aws"
+as_of = "2026-11-20"
+[estimate]
+top = 2
+gpus = 8
+"""
+LOG = b"".join(
+    b"step: %d  loss: 4.2  memory: 40.03GiB(50%%)  tps: 9000.0  tflops: 412.4  mfu: 41.7%%\n" % step for step in range(5)
+)
+
+
+@cache
+def plan() -> bytes:
+    """Every input of an ownership."""
+    import gpucost
+
+    return str(gpucost.tco(gpu="h100-sxm", gpus=64, draws=0).to_plan()).encode()
+
+
+@cache
+def answers() -> list[bytes]:
+    """Real answers of every question."""
+    import gpucost
+    from gpucost.api.questions import roofline
+
+    made = [
+        gpucost.estimate("8b", "10b", gpu="h100-sxm", gpus=64, top=2),
+        gpucost.inference("8b", gpu="h100-sxm", top=2),
+        gpucost.tco(gpu="h100-sxm", gpus=64, draws=20, as_of="2026-11-20"),
+        gpucost.mix(constant=33, gpu="h100-sxm", months=12, as_of="2026-11-20"),
+        gpucost.fit("8b", "h100-sxm"),
+        gpucost.throughput("8b", "h100-sxm", 8),
+        roofline("h100-sxm", matmul="8192x8192x8192"),
+        gpucost.audit(model="8b", tokens="100b", gpu="a100-80gb", gpus=8, days=8),
+        gpucost.report(
+            {"name": "One", "training": [{"name": "A", "model": "8b", "tokens": "1b", "gpus": 8, "top": 1}]}
+        ),
+    ]
+    return [json.dumps(one.to_dict()).encode() for one in made]
+
+
+@cache
+def estimate_with_facts() -> bytes:
+    """A saved estimate as the command writes it, facts and seal included."""
+    from click.testing import CliRunner
+
+    from benchmarks.fuzz.cases import START
+    from gpucost.cli import cli
+
+    return CliRunner().invoke(cli, ["estimate", *START["estimate"], "--format", "json"]).stdout_bytes
+
+
+@cache
+def measurements(kind: str) -> bytes:
+    """The first shipped rows."""
+    return b"".join((ROOT / f"models/measurements/{kind}.csv").read_bytes().splitlines(keepends=True)[:4])
+
+
+@cache
+def configurations() -> list[bytes]:
+    """Configurations of published models."""
+    published = json.loads((ROOT / "tests/architectures/published.json").read_text())
+    return [json.dumps(one["config"]).encode() for one in published.values()]
+
+
+@cache
+def bench() -> bytes:
+    """A machine on record as the bench file that it wrote."""
+    from gpucost.catalog import open_catalog
+
+    rows = [row for row in open_catalog().rows("bench_measurements") if row["machine"] == "h200"]
+    figures = [{"id": row["case"], **{k: v for k, v in row.items() if v is not None}} for row in rows[:40]]
+    head = {"schema_version": 1, "kind": "bench", "profile": "full", "started": "2026-11-22", "software": {}}
+    whole = {"machine": {"device": "NVIDIA H200", "gpus": 1, "power_limit_w": 700.0}, "figures": figures}
+    return json.dumps({**head, **whole, "failed": [], "notes": []}, default=str).encode()
+
+
+@cache
+def parquet() -> bytes:
+    """A book of prices as Parquet."""
+    from benchmarks.catalog import write_book
+
+    with tempfile.TemporaryDirectory() as place:
+        write_book(Path(place), 20, 5)
+        return (Path(place) / "offers.parquet").read_bytes()
+
+
+def workbook(rows: list[list[Any]], sheet: str = "offers") -> bytes:
+    """Write rows as an .xlsx file."""
+    import xlsxwriter
+
+    out = io.BytesIO()
+    with xlsxwriter.Workbook(out, {"in_memory": True, "nan_inf_to_errors": True}) as book:
+        page = book.add_worksheet(sheet)
+        for number, row in enumerate(rows):
+            page.write_row(number, 0, row)
+    return out.getvalue()
+
+
+@cache
+def bomb(megabytes: int) -> bytes:
+    """A workbook of some kilobytes whose sheet unpacks to many megabytes."""
+    import zipfile
+
+    out = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(workbook([["provider", "gpu"], ["a", "h100-sxm"]]))) as old,
+        zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as new,
+    ):
+        for name in old.namelist():
+            data = old.read(name)
+            if "sheet1" in name:
+                data = data.replace(b"</sheetData>", b" " * (megabytes * 1_000_000) + b"</sheetData>")
+            new.writestr(name, data)
+    return out.getvalue()
