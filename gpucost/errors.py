@@ -4,13 +4,31 @@ Exit codes: 0 ok, 1 crash, 2 usage or unreadable input, 3 over the given budget,
 5 a check failed, 6 nothing fits, 130 interrupted.
 """
 
+import re
 from collections.abc import Sequence
+
+LONGEST_WORD, LONGEST_MESSAGE = 300, 2000  # characters of a value, and of a sentence, that an error repeats
+
+
+def shortened(text: str) -> str:
+    """Return what an error says, long words and long sentences cut.
+
+    >>> shortened("unknown " + "x" * 5000)[-20:]
+    '… (5,000 characters)'
+    """
+    if len(text) > LONGEST_WORD:
+        text = re.sub(rf"\S{{{LONGEST_WORD},}}", lambda word: f"{word[0][:60]}… ({len(word[0]):,} characters)", text)
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}…"
 
 
 class GpuCostError(Exception):
     """Base of every error that gpucost raises on purpose."""
 
     exit_code = 2
+
+    def __str__(self) -> str:
+        """Return the sentence, short enough to be read."""
+        return shortened(super().__str__())
 
 
 class UsageError(GpuCostError):

@@ -18,11 +18,12 @@ class Limit(NamedTuple):
 
 LIMITS: dict[str, Limit] = {
     "limit_text_file_bytes": Limit(8e6, 256e6, "bytes", "a plan, scenario, pool or trace is read whole into memory"),
+    "limit_log_file_bytes": Limit(256e6, 4e9, "bytes", "a log of a million steps takes about 150 MB"),
     "limit_answer_file_bytes": Limit(256e6, 2e9, "bytes", "a saved answer with its facts takes about 2 MB"),
     "limit_book_file_bytes": Limit(1e9, 16e9, "bytes", "a table of a million prices takes about 250 MB"),
     "limit_workbook_bytes": Limit(512e6, 4e9, "bytes", "what an .xlsx file unpacks to; a packed bomb is small"),
     "limit_nesting": Limit(64, 200, "levels", "lists in lists; what is deeper is no answer of ours"),
-    "limit_digits": Limit(400, 4000, "digits", "the largest double has 309"),
+    "limit_digits": Limit(300, 308, "digits", "the largest double has 309"),
     "limit_text_characters": Limit(100_000, 10_000_000, "characters", "one text or cell; a note is some hundred"),
     "limit_query_seconds": Limit(20, 3600, "seconds", "a query over every shipped table takes less than one"),
     "limit_query_memory_gb": Limit(1, 64, "GB", "what one query may hold while it runs"),

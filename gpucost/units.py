@@ -5,6 +5,7 @@ import re
 from functools import cache
 
 from gpucost.errors import UsageError
+from gpucost.gate import shown
 
 HOURS_PER_DAY = 24.0
 DAYS_PER_YEAR = 365.0
@@ -108,10 +109,10 @@ def parse_count(text: str | float, what: str = "a count") -> float:
     else:
         match = _QUANTITY.fullmatch(text.strip()) if isinstance(text, str) else None
         if match is None or match[2].lower() not in _MULTIPLIERS:
-            raise UsageError(f"{what}: cannot read {text!r}. Write a positive number, such as 64, 100b or 1.5T.")
+            raise UsageError(f"{what}: cannot read {shown(text)}. Write a positive number, such as 64, 100b or 1.5T.")
         value = float(match[1].replace("_", "").replace(",", "")) * _MULTIPLIERS[match[2].lower()]
     if not math.isfinite(value) or value <= 0:
-        raise UsageError(f"{what}: {text!r} is not a positive, finite number.")
+        raise UsageError(f"{what}: {shown(text)} is not a positive, finite number.")
     return value
 
 
@@ -128,12 +129,12 @@ def parse_days(text: str | float, what: str = "a duration") -> float:
         unit = match[2].lower() or "d" if match else ""
         if match is None or unit not in _DURATION_DAYS:
             raise UsageError(
-                f"{what}: cannot read {text!r}. Write days, hours, weeks, months or years,"
+                f"{what}: cannot read {shown(text)}. Write days, hours, weeks, months or years,"
                 " such as 30d, 36h, 6w, 3mo, 1y."
             )
         value = float(match[1].replace("_", "").replace(",", "")) * _DURATION_DAYS[unit]
     if not math.isfinite(value) or value <= 0:
-        raise UsageError(f"{what}: {text!r} is not a positive, finite duration.")
+        raise UsageError(f"{what}: {shown(text)} is not a positive, finite duration.")
     return value
 
 
@@ -147,9 +148,9 @@ def parse_fraction(text: str | float, what: str = "a fraction") -> float:
         percent = isinstance(text, str) and text.strip().endswith("%")
         value = float(str(text).strip()[:-1]) / 100 if percent else float(text)
     except ValueError:
-        raise UsageError(f"{what}: cannot read {text!r}. Write 70% or 0.7.") from None
+        raise UsageError(f"{what}: cannot read {shown(text)}. Write 70% or 0.7.") from None
     if not 0 <= value <= 1:
-        raise UsageError(f"{what}: {text!r} lies outside 0 to 100 %. Write 70% or 0.7.")
+        raise UsageError(f"{what}: {shown(text)} lies outside 0 to 100 %. Write 70% or 0.7.")
     return value
 
 

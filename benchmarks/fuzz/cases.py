@@ -117,7 +117,9 @@ def value_of(random: Random, command: str, option: click.Option) -> str:
     if isinstance(option.type, click.Path):
         meant += FILES
     if option.name == "output_file":
-        return random.choice([*(f"out.{ending}" for ending in ENDINGS * 3), "pipe.csv", "loop", "no/such/out.csv", "deep"])
+        return random.choice(
+            [*(f"out.{ending}" for ending in ENDINGS * 3), "pipe.csv", "loop", "no/such/out.csv", "deep"]
+        )
     return random.choice(meant) if meant and random.random() < 0.6 else text(random)
 
 
@@ -164,12 +166,16 @@ def spoilt(random: Random, name: str, data: bytes) -> bytes:
 
 
 def written(random: Random) -> list[str]:
-    return random.choice([[], [], [], ["--format", "json"], ["--format", "json"], ["--format", "csv"], ["-o", "out.xlsx"]])
+    return random.choice(
+        [[], [], [], ["--format", "json"], ["--format", "json"], ["--format", "csv"], ["-o", "out.xlsx"]]
+    )
 
 
 def books(random: Random) -> Case:
     """Price books in every format."""
-    name = random.choice(["book.toml", "book/prices.toml", "book/offers.csv", "book/offers.xlsx", "book/offers.parquet"])
+    name = random.choice(
+        ["book.toml", "book/prices.toml", "book/offers.csv", "book/offers.xlsx", "book/offers.parquet"]
+    )
     if name.endswith("parquet"):
         data = spoilt_bytes(random, good.parquet())
     elif name.endswith("xlsx"):
@@ -218,19 +224,29 @@ def settings(random: Random) -> Case:
     """Scenarios, measurements, benches, logs, settings and the environment."""
     how = random.randrange(7)
     if how == 0:
-        return Case(["report", "s.toml", "-o", f"out.{random.choice(ENDINGS)}"], {"s.toml": spoilt(random, ".toml", good.SCENARIO)})
+        return Case(
+            ["report", "s.toml", "-o", f"out.{random.choice(ENDINGS)}"],
+            {"s.toml": spoilt(random, ".toml", good.SCENARIO)},
+        )
     if how == 1:
         kind = random.choice(["training", "serving", "serving", "serving"])
         asked = random.choice([["validate"], ["calibrate"]]) if random.random() < 0.2 else ["validate"]
         data = spoilt(random, ".csv", good.measurements(kind))
         return Case([*asked, "--kind", kind, "--measurements", "m.csv"], {"m.csv": data})
     if how == 2:
-        return Case(["bench", "bench.json", "--show", *written(random)], {"bench.json": spoilt_json(random, good.bench())})
+        return Case(
+            ["bench", "bench.json", "--show", *written(random)], {"bench.json": spoilt_json(random, good.bench())}
+        )
     if how == 3:
         files = {"train.log": spoilt_text(random, good.LOG), "answer.json": good.answers()[0]}
         return Case(["watch", "train.log", "--estimate", "answer.json", *written(random)], files)
     asked = random.choice(
-        [["config"], ["config", "--format", "json"], ["prices", "--gpu", "h100-sxm", "--limit", "1"], ["estimate", *START["estimate"]]]
+        [
+            ["config"],
+            ["config", "--format", "json"],
+            ["prices", "--gpu", "h100-sxm", "--limit", "1"],
+            ["estimate", *START["estimate"]],
+        ]
     )
     if how == 4:
         return Case(asked, {"gpucost.toml": spoilt(random, ".toml", good.SETTINGS)})
@@ -241,7 +257,19 @@ def surrounding(random: Random) -> dict[str, str]:
     """Draw variables of the environment."""
     own = ["FORMAT", "AS_OF", "KNOWN_AS_OF", "PROVIDER", "TOP", "BOOK", "DATA", "FIELDS", "OPTION", "X", "TOKENS",
            "LIMIT_NESTING", "LIMIT_QUERY_SECONDS", "LIMIT_TEXT_FILE_BYTES"]  # fmt: skip
-    other = ["HOME", "XDG_CONFIG_HOME", "LC_ALL", "LANG", "TZ", "COLUMNS", "LINES", "TERM", "NO_COLOR", "TMPDIR", "PAGER"]
+    other = [
+        "HOME",
+        "XDG_CONFIG_HOME",
+        "LC_ALL",
+        "LANG",
+        "TZ",
+        "COLUMNS",
+        "LINES",
+        "TERM",
+        "NO_COLOR",
+        "TMPDIR",
+        "PAGER",
+    ]
     name = f"GPUCOST_{random.choice(own)}" if random.random() < 0.6 else random.choice(other)
     return {name: text(random).replace("\0", "")}
 
@@ -279,8 +307,9 @@ QUERIES = [
     "select map {1: 2}", "pivot offers on option", "select * from duckdb_settings()", "select * from glob('/*')",
     "select (select (select 1))", "select " + "(" * 3000 + "1" + ")" * 3000, "select list(range) from range(10000000)",
     "select * from information_schema.tables", "summarize offers", "describe offers", "select 1; select 2",
-    "select current_setting('home_directory')", "select * from '/etc/passwd'", "with a as (select 1) from a", "load json",
-    "select string_agg(repeat('x', 1000000), '') from range(2000)", "export database 'x'", "call pragma_version()", "select bitstring '1010'",
+    "select current_setting('home_directory')", "select * from '/etc/passwd'", "with a as (select 1) from a",
+    "select string_agg(repeat('x', 1000000), '') from range(2000)", "export database 'x'",
+    "call pragma_version()", "load json", "select bitstring '1010'",
 ]  # fmt: skip
 
 
@@ -312,7 +341,9 @@ def library(random: Random) -> Case:
     given = dict(LIBRARY[name])
     known = [one.name for one in QUESTIONS[name].arguments]
     for key in random.sample(known, random.choice([1, 1, 2, 3])):
-        given[key] = random.choice([random.choice(VALUES), random.choice(TEXTS), b"x", object, 1j, {1: 2}, (1, 2), set()])
+        given[key] = random.choice(
+            [random.choice(VALUES), random.choice(TEXTS), b"x", object, 1j, {1: 2}, (1, 2), set()]
+        )
     return Case([name], library=given)
 
 

@@ -100,7 +100,8 @@ top = 2
 gpus = 8
 """
 LOG = b"".join(
-    b"step: %d  loss: 4.2  memory: 40.03GiB(50%%)  tps: 9000.0  tflops: 412.4  mfu: 41.7%%\n" % step for step in range(5)
+    b"step: %d  loss: 4.2  memory: 40.03GiB(50%%)  tps: 9000.0  tflops: 412.4  mfu: 41.7%%\n" % step
+    for step in range(5)
 )
 
 

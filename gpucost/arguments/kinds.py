@@ -7,6 +7,7 @@ from math import floor, isfinite
 from typing import Any, NamedTuple
 
 from gpucost.errors import UsageError
+from gpucost.gate import shown
 from gpucost.options import OPTIONS
 from gpucost.units import parse_count, parse_days, parse_fraction, parse_usd
 
@@ -30,9 +31,9 @@ def count(highest: float = 1e18, lowest: float = 0.0, hint: str = "", metavar: s
     def read(value: Any, what: str) -> float:
         number = parse_count(_number(value, what), what)
         if number > highest:
-            raise UsageError(f"{what}: {value!r} is beyond {highest:,.0f}. {hint}".rstrip())
+            raise UsageError(f"{what}: {shown(value)} is beyond {highest:,.0f}. {hint}".rstrip())
         if number < lowest:
-            raise UsageError(f"{what}: {value!r} is less than {lowest:,.0f}. {hint}".rstrip())
+            raise UsageError(f"{what}: {shown(value)} is less than {lowest:,.0f}. {hint}".rstrip())
         return number
 
     return Kind(read, "str | float", ("string", "number"), metavar)
@@ -48,11 +49,11 @@ def whole(lowest: int = 1, highest: int = 1_000_000, metavar: str = "N") -> Kind
         except ValueError:
             number = parse_count(given, what)
         if not isfinite(number) or (number <= 0 < lowest):
-            raise UsageError(f"{what}: {value!r} is not a positive, finite number.")
+            raise UsageError(f"{what}: {shown(value)} is not a positive, finite number.")
         if number != floor(number) or number < lowest:
-            raise UsageError(f"{what}: {value!r} is not a whole number of {lowest} or more.")
+            raise UsageError(f"{what}: {shown(value)} is not a whole number of {lowest} or more.")
         if number > highest:
-            raise UsageError(f"{what}: {value!r} is beyond {highest:,}.")
+            raise UsageError(f"{what}: {shown(value)} is beyond {highest:,}.")
         return int(number)
 
     return Kind(read, "str | int", ("string", "integer"), metavar)
@@ -69,9 +70,9 @@ def share(highest: float = 1.0, lowest: float = 0.0) -> Kind:
         try:
             number = float(text[:-1]) / 100 if text.endswith("%") else float(text)
         except ValueError:
-            raise UsageError(f"{what}: cannot read {value!r}. Write a share, such as 50% or 0.5.") from None
+            raise UsageError(f"{what}: cannot read {shown(value)}. Write a share, such as 50% or 0.5.") from None
         if not lowest <= number <= highest:
-            raise UsageError(f"{what}: {value!r} lies outside {lowest:.0%} to {highest:.0%}.")
+            raise UsageError(f"{what}: {shown(value)} lies outside {lowest:.0%} to {highest:.0%}.")
         return number
 
     return Kind(read, "str | float", ("string", "number"), "SHARE")
@@ -102,7 +103,8 @@ def plain(lowest: float = 0.0, highest: float = 1e15, metavar: str = "N") -> Kin
             number = parse_count(text, what)
         if not lowest <= number <= highest:
             raise UsageError(
-                f"{what}: {value!r} lies outside {lowest:{',.0f' if lowest == int(lowest) else 'g'}} to {highest:,.0f}."
+                f"{what}: {shown(value)} lies outside {lowest:{',.0f' if lowest == int(lowest) else 'g'}} to"
+                f" {highest:,.0f}."
             )
         return number
 
@@ -120,7 +122,7 @@ def one_of(*choices: str, old: Mapping[str, str] | None = None) -> Kind:
 
             near = get_close_matches(found, choices, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise UsageError(f"{what}: unknown {value!r}.{hint} Choose one of {', '.join(choices)}.")
+            raise UsageError(f"{what}: unknown {shown(value)}.{hint} Choose one of {', '.join(choices)}.")
         return found
 
     return Kind(read, "str", ("string",), "|".join(choices) if len(choices) < 5 else "NAME", choices)
@@ -132,7 +134,7 @@ def name(metavar: str = "NAME", names: str = "", example: str = "") -> Kind:
     def read(value: Any, what: str) -> str:
         text = os.fspath(value) if isinstance(value, os.PathLike) else value
         if not isinstance(text, str) or not text.strip():
-            found = "is empty" if isinstance(text, str) else f"found {value!r}"
+            found = "is empty" if isinstance(text, str) else f"found {shown(value)}"
             raise UsageError(f"{what}: {found}; a name is needed{f', such as {example}' if example else ''}.")
         return text.strip()
 
@@ -144,7 +146,9 @@ def _number(value: Any, what: str) -> str | float:
     if hasattr(value, "item") and not getattr(value, "ndim", 0):
         value = value.item()
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
-        raise UsageError(f"{what}: cannot read {value!r}. Write a number.")
+        raise UsageError(f"{what}: cannot read {shown(value)}. Write a number.")
+    if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
+        raise UsageError(f"{what}: an integer of hundreds of digits is beyond every bound.")
     return value
 
 
@@ -152,7 +156,7 @@ def _usd(value: Any, what: str) -> float:
     """Read an amount: positive, and no more than everybody has."""
     amount = parse_usd(_number(value, what), what)
     if amount > LARGEST_NUMBER:
-        raise UsageError(f"{what}: {value!r} is beyond {LARGEST_NUMBER:,.0f} USD.")
+        raise UsageError(f"{what}: {shown(value)} is beyond {LARGEST_NUMBER:,.0f} USD.")
     return amount
 
 
@@ -168,10 +172,10 @@ def _milliseconds(value: Any, what: str) -> float:
         number = float(text.removesuffix(ending)) * scale
     except ValueError:
         raise UsageError(
-            f"{what}: cannot read {value!r}. Write milliseconds or seconds, such as 200ms or 1.5s."
+            f"{what}: cannot read {shown(value)}. Write milliseconds or seconds, such as 200ms or 1.5s."
         ) from None
     if not 0 < number < 1e9:
-        raise UsageError(f"{what}: {value!r} is not a positive latency.")
+        raise UsageError(f"{what}: {shown(value)} is not a positive latency.")
     return number
 
 
@@ -198,8 +202,8 @@ def _date(value: Any, what: str) -> str:
         return value.isoformat()[:10]
     try:
         return date.fromisoformat(value.strip()).isoformat()
-    except (AttributeError, ValueError):
-        raise UsageError(f"{what}: cannot read {value!r} as a day. Write YYYY-MM-DD.") from None
+    except (AttributeError, TypeError, ValueError):
+        raise UsageError(f"{what}: cannot read {shown(value)} as a day. Write YYYY-MM-DD.") from None
 
 
 def _deadline(value: Any, what: str) -> float | date | None:
@@ -235,7 +239,7 @@ def _purchase_options(value: Any, what: str) -> str:
 def _flag(value: Any, what: str) -> bool:
     word = str(value).strip().lower()
     if word not in ("true", "false", "1", "0", "yes", "no"):
-        raise UsageError(f"{what}: cannot read {value!r}. Write true or false.")
+        raise UsageError(f"{what}: cannot read {shown(value)}. Write true or false.")
     return word in ("true", "1", "yes")
 
 
@@ -244,20 +248,30 @@ def _table(value: Any, what: str) -> dict[str, Any]:
     if isinstance(value, Mapping):
         return {str(key): entry for key, entry in value.items()}
     found: dict[str, Any] = {}
-    for text in [value] if isinstance(value, str) else value:
+    for text in _texts(value, what):
         key, sign, entry = str(text).partition("=")
         if not sign:
-            raise UsageError(f"{what}: {text!r} is no input and its value; write NAME=VALUE, such as pue_ratio=1.2.")
+            raise UsageError(
+                f"{what}: {shown(text)} is no input and its value; write NAME=VALUE, such as pue_ratio=1.2."
+            )
         found[key.strip()] = entry.strip()
     return found
+
+
+def _texts(value: Any, what: str) -> list[str]:
+    """Return one text or several as a list."""
+    texts = [value] if isinstance(value, str) else value
+    if not isinstance(texts, (list, tuple)) or not all(isinstance(text, str) for text in texts):
+        raise UsageError(f"{what}: cannot read {shown(value)}. Write NAME=VALUE, or a table of them.")
+    return list(texts)
 
 
 def _quotes(value: Any, what: str) -> dict[str, Any]:
     """Read quotes by name, or texts NAME=TERMS; the name of a file of quotes stands alone."""
     if isinstance(value, str) or not isinstance(value, Mapping):
-        texts = [value] if isinstance(value, str) else value
-        files = [str(text) for text in texts if str(text).lower().endswith((".csv", ".xlsx"))]
-        rest = [text for text in texts if str(text) not in files]
+        texts = _texts(value, what)
+        files = [text for text in texts if text.lower().endswith((".csv", ".xlsx"))]
+        rest = [text for text in texts if text not in files]
         return {**dict.fromkeys(files, ""), **_table(rest, what)}
     return _table(value, what)
 
@@ -282,14 +296,16 @@ def _length(value: Any, what: str) -> str | float:
 
 
 def _plan(value: Any, what: str) -> Any:
-    return dict(value) if isinstance(value, Mapping) else FILE.read(value, what)
+    return {str(key): entry for key, entry in value.items()} if isinstance(value, Mapping) else FILE.read(value, what)
 
 
 def _demand(value: Any, what: str) -> Any:
     """Read the name of a file; GPUs by month stay as they are until the plan reads them."""
-    return value if hasattr(value, "__len__") and not isinstance(value, str) else FILE.read(value, what)
+    several = hasattr(value, "__len__") and not isinstance(value, (str, bytes, set, Mapping))
+    return value if several else FILE.read(value, what)
 
 
+LARGEST_INTEGER = 10**300  # what a double holds, with room
 LARGEST_NUMBER = 1e15  # USD, GPUs or hours: beyond it a sum loses its cents
 LARGEST_LENGTH = 16_777_216  # tokens of a sequence
 TOKENS = count(metavar="TOKENS")

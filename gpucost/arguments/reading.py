@@ -63,7 +63,7 @@ def read(question: str, given: Mapping[str, Any], *, complete: bool = True) -> d
 
 def value_of(argument: Argument, value: Any) -> Any:
     """Read one value; a column of values is left to the engine, which marks the cases that cannot be."""
-    if argument.column and not isinstance(value, str) and (hasattr(value, "__len__") or hasattr(value, "shape")):
+    if argument.column and hasattr(value, "__len__") and not isinstance(value, (str, bytes, set, Mapping)):
         return value
     return argument.kind.read(value, flag_of(argument.name))
 

@@ -11,6 +11,7 @@ from statistics import median
 from typing import NamedTuple
 
 from gpucost.errors import UsageError
+from gpucost.gate import read_bytes
 from gpucost.units import MILLI
 
 WARM_UP_STEPS = 2  # the first lines hold compilation, allocation and autotuning
@@ -121,6 +122,11 @@ class Log(NamedTuple):
         found = [reading.values[name] for reading in self.readings if reading.values.get(name, 0.0) > 0]
         settled = found[WARM_UP_STEPS:] if len(found) > 2 * WARM_UP_STEPS else found[-1:]
         return median(settled) if settled else None
+
+
+def lines_of(path: str) -> list[str]:
+    """Return the lines of a log; bytes that are no text are shown as such."""
+    return read_bytes(path, "limit_log_file_bytes").decode("utf-8", "replace").splitlines()
 
 
 def read_log(lines: Iterable[str], name: str = "the log") -> Log:

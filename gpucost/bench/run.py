@@ -11,9 +11,11 @@ from typing import Any
 
 from gpucost.bench import machine
 from gpucost.bench.cases import GROUPS, Case, cases_of
+from gpucost.bench.file import bench_model
 from gpucost.bench.supervise import WORKER, Workers
 from gpucost.errors import UsageError
-from gpucost.gate import read_json
+from gpucost.gate import read_json, shown
+from gpucost.schemas.typed import held
 
 SCHEMA_VERSION = 1
 Report = Callable[[int, int, str], None]
@@ -116,9 +118,11 @@ def read_bench(path: str | os.PathLike[str]) -> dict[str, Any]:
         raise UsageError(f"{path} is not a bench: `gpucost bench -o FILE` writes one")
     if value.get("schema_version") != SCHEMA_VERSION:
         raise UsageError(
-            f"{path} has version {value.get('schema_version')}, this gpucost reads {SCHEMA_VERSION}. Run bench again."
+            f"{path} has version {shown(value.get('schema_version'))}, this gpucost reads {SCHEMA_VERSION}. Run bench"
+            " again."
         )
-    return value
+    held(bench_model(), value, os.fspath(path))
+    return {"failed": [], **value}
 
 
 def _measure(

@@ -10,7 +10,7 @@ import click
 
 from gpucost import __version__
 from gpucost.cli.said import say, shown
-from gpucost.errors import GpuCostError
+from gpucost.errors import GpuCostError, shortened
 
 # A command builds what it needs and ends: a search for garbage cycles after every 700 objects only delays it.
 COLLECT_AFTER = (100_000, 20, 50)
@@ -124,7 +124,7 @@ def main() -> None:
     except click.ClickException as error:
         text = io.StringIO()
         error.show(text)
-        click.echo(shown(text.getvalue()), err=True, nl=False)
+        click.echo(shown(shortened(text.getvalue())), err=True, nl=False)
         sys.exit(error.exit_code)
     except BrokenPipeError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -133,7 +133,7 @@ def main() -> None:
         if debug:
             raise
         place = f" {error.filename}" if error.filename else ""
-        say(f"cannot read or write{place}: {error.strerror or error}.")
+        say(shortened(f"cannot read or write{place}: {error.strerror or error}."))
         sys.exit(2)
     except Exception as error:
         if debug:

@@ -110,10 +110,9 @@ def _own_rows(catalog: "Catalog", kind: str, files: list[str], log: dict[str, An
 
 def _log_row(log: dict[str, Any]) -> dict[str, Any]:
     """Return the run that a log tells of."""
-    from gpucost.bench.logs import read_log, training_speed
+    from gpucost.bench.logs import lines_of, read_log, training_speed
 
-    with open(log["from_log"], encoding="utf-8", errors="replace") as file:
-        read = read_log(file, log["from_log"])
+    read = read_log(lines_of(log["from_log"]), log["from_log"])
     missing = [f"--{name}" for name in ("model", "gpu", "gpus") if not log[name]]
     if missing:
         raise click.UsageError(f"--from-log needs to know what ran: give {', '.join(missing)}.")

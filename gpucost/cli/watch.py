@@ -33,14 +33,13 @@ def command(
     """
     from gpucost.answers.read import read_estimate
     from gpucost.arguments.kinds import count
-    from gpucost.bench.logs import read_log
+    from gpucost.bench.logs import lines_of, read_log
     from gpucost.bench.progress import forecast
 
     saved = read_estimate(estimate)
     tokens = None if tokens_done is None else count(1e17).read(tokens_done, "tokens_done")
     while True:
-        with open(log, encoding="utf-8", errors="replace") as file:
-            rows = forecast(read_log(file, log), saved, rank, tokens_done=tokens)
+        rows = forecast(read_log(lines_of(log), log), saved, rank, tokens_done=tokens)
         out.rows(rows, COLUMNS, envelope(catalog), f"{log} against {estimate}")  # type: ignore[arg-type]
         if every is None:
             return

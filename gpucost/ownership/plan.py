@@ -105,7 +105,8 @@ def plan_from_mapping(content: Mapping[str, Any], names: Iterable[str], where: s
 
 
 def _sort(content: Mapping[str, Any], known: set[str], plan: PlanFile, where: str) -> None:
-    for name, value in content.items():
+    for key, value in content.items():
+        name = str(key)
         if name == "scenarios":
             plan.scenarios.update(_scenarios(value, where))
         elif name == "rent_options":

@@ -44,6 +44,21 @@ def _plain_other(value: Any) -> Any:
         return plain(value.tolist())
     if isinstance(value, Path):
         return str(value)
+    return _plain_of_database(value)
+
+
+def _plain_of_database(value: Any) -> Any:
+    """Turn what a query may hand over into text or a number: decimals, times, spans, identifiers, bytes."""
+    from datetime import time, timedelta
+    from decimal import Decimal
+    from uuid import UUID
+
+    if isinstance(value, Decimal):
+        return plain(float(value))
+    if isinstance(value, (bytes, bytearray)):
+        return value.hex()
+    if isinstance(value, (time, timedelta, UUID)):
+        return str(value)
     raise TypeError(f"{type(value).__name__} has no place in JSON")
 
 

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from gpucost.errors import UnknownNameError
+from gpucost.errors import UnknownNameError, UsageError
 from gpucost.render.document import Column, Row, Table, columns, printable
 
 Rows = Sequence[Row]
@@ -78,6 +78,8 @@ def _is_cell(value: Any) -> bool:
 def pick_fields(fields: str, known: Sequence[str]) -> list[str]:
     """Split --fields and refuse a column that does not exist, with the nearest ones."""
     names = list(dict.fromkeys(name.strip() for name in fields.split(",") if name.strip()))
+    if not names:
+        raise UsageError("--fields names no column. Separate names by commas, or leave it out.")
     for name in names:
         if name not in known:
             import difflib

@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import UsageError
+from gpucost.gate import shown
 from gpucost.market.supply import Key
 from gpucost.physics import transformer
 from gpucost.physics.calibration import Calibration, interval
@@ -183,12 +184,16 @@ def array_of(value: Any, name: str) -> NDArray[np.float64]:
     try:
         return np.atleast_1d(np.asarray(value, dtype=np.float64))
     except (TypeError, ValueError):
-        raise UsageError(f"{name}: cannot read {value!r} as a number.") from None
+        raise UsageError(f"{name}: cannot read {shown(value)} as a number.") from None
 
 
 def texts(value: Names, count: int) -> list[str]:
     """Return one text per row."""
-    return [fspath(value)] * count if isinstance(value, str | PathLike) else [fspath(item) for item in value]
+    if isinstance(value, str | PathLike):
+        return [fspath(value)] * count
+    if wrong := [item for item in value if not isinstance(item, str | PathLike)]:
+        raise UsageError(f"a column of names holds {shown(wrong[0])}; texts are expected.")
+    return [fspath(item) for item in value]
 
 
 def explicit_layouts(catalog: Catalog, wanted: Wanted) -> Layouts:

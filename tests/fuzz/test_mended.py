@@ -1,9 +1,18 @@
 """Input that once broke a command is refused with a sentence, or answered."""
 
+import json
+import os
+from datetime import time, timedelta
+from decimal import Decimal
+from pathlib import Path
+from uuid import UUID
+
 import pytest
 from click.testing import CliRunner
 
-from benchmarks.fuzz_cases import POOL, START, SUPPLY
+import gpucost
+from benchmarks.fuzz.cases import START
+from benchmarks.fuzz.good import POOL, SUPPLY, answers, bench
 from gpucost.cli.said import shown
 from gpucost.errors import UsageError
 
@@ -99,3 +108,79 @@ def test_a_pool_that_cannot_be(refused, good, bad):
 def test_what_is_said_on_stderr_steers_no_terminal():
     assert shown("no \x1b[2J, no \r, no \x07, no \x9b") == r"no \x1b[2J, no \r, no \x07, no \x9b"
     assert shown("4 × h100") == "4 × h100"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"precision": set()},
+        {"recompute": [[1]]},
+        {"gpus": 10**400},
+        {"as_of": b"x"},
+    ],
+)
+def test_the_library_refuses_values_of_other_types(asked):
+    with pytest.raises(UsageError):
+        gpucost.throughput("8b", "h100-sxm", **{"gpus": 8, **asked})
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [{"set": set()}, {"set": 3}, {"quote": object}, {"quote": 1j}, {"plan": {1: 2}}, {"gpus": 10**400}],
+)
+def test_a_plan_in_python_refuses_values_of_other_types(asked):
+    with pytest.raises(UsageError):
+        gpucost.tco(**{"gpu": "h100-sxm", "gpus": 8, "draws": 0, **asked})
+
+
+def test_a_value_of_thousands_of_characters_is_shortened(refused):
+    assert len(refused(["audit", "--model", "8b", "--gpu", "h100-sxm", "--gpus", "x" * 90_000])) < 400
+    assert len(refused(["roofline", "--gpu", "h100-sxm", "--matmul", "y" * 90_000])) < 400
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (("notes",), 3),
+        (("figures", 0), 3),
+        (("figures", 0, "op"), [1]),
+        (("figures", 0, "time_s"), "x"),
+        (("machine", "gpus"), None),
+        (("machine", "power_limit_w"), "much"),
+        (("failed",), [3]),
+    ],
+)
+def test_a_bench_of_other_types_is_refused_by_its_key(refused, path, value):
+    found = json.loads(bench())
+    inner = found
+    for key in path[:-1]:
+        inner = inner[key]
+    inner[path[-1]] = value
+    Path("bench.json").write_text(json.dumps(found))
+    assert str(path[-1]) in refused(["bench", "bench.json", "--show"])
+
+
+def test_a_log_that_is_no_file_is_refused(refused):
+    os.mkfifo("train.log")
+    Path("answer.json").write_bytes(answers()[0])
+    assert "pipe" in refused(["watch", "train.log", "--estimate", "answer.json"])
+    assert "pipe" in refused(["calibrate", "--from-log", "/dev/zero", "--model", "8b", "--gpu", "l4", "--gpus", "8"])
+
+
+def test_fields_that_name_nothing_are_refused(refused):
+    assert "--fields" in refused(["sources", "--fields", " , "])
+
+
+def test_an_integer_of_hundreds_of_digits_in_a_configuration_is_refused():
+    from gpucost.architectures.fields import Fields
+
+    for digits in (400, 5000):
+        with pytest.raises(UsageError, match="whole number"):
+            Fields({"hidden_size": 10**digits}, "config.json").number("hidden_size")
+
+
+def test_what_a_query_hands_over_has_a_place_in_json():
+    from gpucost.render.json import plain
+
+    given = [Decimal("1.5"), time(7), timedelta(days=1), b"x", UUID(int=1)]
+    assert plain(given) == [1.5, "07:00:00", "1 day, 0:00:00", "78", "00000000-0000-0000-0000-000000000001"]

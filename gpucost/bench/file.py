@@ -1,0 +1,61 @@
+"""A bench file as it must be before anything reads it: figures by operation, each with the numbers that it needs."""
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from gpucost.bench.shapes import SHAPES
+from gpucost.schemas.typed import number, record, several, text
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+NUMBERS = (
+    "m", "k", "n", "size_bytes", "time_s", "tflops", "gb_per_s", "bus_gb_per_s", "ranks", "batch", "context",
+    "sequence", "micro_batch", "parameters", "tokens_per_s_per_gpu", "tensor", "sharding", "accumulate", "gpu_index",
+)  # fmt: skip
+NEEDED = {
+    "matmul": ("m", "k", "n"),
+    "train": ("model", "ranks", "micro_batch", "sequence", "time_s", "tokens_per_s_per_gpu"),
+    "serve": ("model", "phase", "ranks", "batch", "context", "time_s"),
+}
+POSITIVE = ("time_s", "ranks", "micro_batch", "sequence", "batch")
+
+
+@cache
+def bench_model() -> "type[BaseModel]":
+    """Return the model of a whole bench file."""
+    machine = record(
+        "Machine", strange="allow", device=(text(least=1), ...), gpus=(number(1, 1e6), ...),
+        power_limit_w=number(high=1e6), memory_gib=number(high=1e6),
+    )  # fmt: skip
+    failed = record("Failed", strange="allow", id=(text(), ...), reason=(text(100_000), ...))
+    probe = record("Probe", strange="allow", id=text(), failed=text(100_000), **_numbers())
+    whole: type[BaseModel] = record(
+        "Bench", strange="allow", machine=(machine, ...), figures=(several(_figure()), ...), started=text(),
+        failed=(several(failed), []), notes=(several(text(100_000)), []), each_gpu=(several(probe), []),
+    )  # fmt: skip
+    return whole
+
+
+def _numbers() -> dict[str, Any]:
+    return {name: number(above=name in POSITIVE) for name in NUMBERS}
+
+
+def _figure() -> Any:
+    from pydantic import model_validator
+
+    words = dict.fromkeys(("case", "model", "phase", "precision", "recompute"), text())
+    return record(
+        "Figure", strange="allow", validators={"complete": model_validator(mode="after")(_complete)},
+        id=(text(), ...), op=(text(least=1), ...), slowed_by=(several(text()), []), recipe=number() | text(),
+        **words, **_numbers(),
+    )  # fmt: skip
+
+
+def _complete(row: Any) -> Any:
+    missing = [name for name in NEEDED.get(str(row.op), ()) if getattr(row, name, None) is None]
+    if missing:
+        raise ValueError(f"a figure of {row.op} needs {', '.join(missing)}")
+    if row.op in ("train", "serve") and row.model not in SHAPES:
+        raise ValueError(f"model is one of {', '.join(SHAPES)}")
+    return row

@@ -1,0 +1,80 @@
+"""Typed models of what comes from outside as TOML or JSON: each value by its type and bounds, each fault by its key."""
+
+from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING, Annotated, Any
+
+from gpucost.errors import DataError
+from gpucost.gate import shown
+
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
+MOST = 1e18  # no count, size, rate or amount of a file is as large
+
+
+@cache
+def number(low: float = 0.0, high: float = MOST, *, above: bool = False) -> Any:
+    """Return the type of a finite number within bounds, never a truth value or a text; `above` leaves `low` out."""
+    from pydantic import BeforeValidator, Field
+
+    ends: Any = {"gt" if above else "ge": low, "le": high}
+    return Annotated[float, Field(allow_inf_nan=False, **ends), BeforeValidator(_number)]
+
+
+@cache
+def text(most: int = 300, least: int = 0) -> Any:
+    """Return the type of a text of bounded length."""
+    from pydantic import StringConstraints
+
+    return Annotated[str, StringConstraints(strict=True, min_length=least, max_length=most)]
+
+
+def record(name: str, *, strange: str = "forbid", validators: Any = None, **fields: Any) -> Any:
+    """Return the type of a table; a field is its type where the key may be left out, else (type, ...)."""
+    from pydantic import ConfigDict, create_model
+
+    create: Any = create_model
+    config: Any = ConfigDict(extra=strange)  # type: ignore[typeddict-item]
+    known = {key: kind if isinstance(kind, tuple) else (kind | None, None) for key, kind in fields.items()}
+    return create(name, __config__=config, __validators__=validators or {}, **known)
+
+
+def several(kind: Any, most: int = 100_000) -> Any:
+    """Return the type of a list."""
+    from pydantic import Field
+
+    return Annotated[list[kind], Field(max_length=most)]
+
+
+def _number(value: Any) -> Any:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError("a number")
+    return value
+
+
+def held(model: "type[BaseModel]", value: Any, file: str, row: int | None = None) -> None:
+    """Hold a value against a model; the first fault is an error that names file, key, what was found and expected."""
+    from pydantic import ValidationError
+
+    try:
+        model.model_validate(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        raise DataError(_reason(first, value), file=file, row=row, column=_key(first["loc"])) from None
+
+
+def _key(place: tuple[Any, ...]) -> str | None:
+    path = ""
+    for part in place:
+        path += f"[{part}]" if isinstance(part, int) else f".{part}" if path else str(part)
+    return path[:120] or None
+
+
+def _reason(fault: Mapping[str, Any], value: Any) -> str:
+    if fault["type"] == "missing":
+        return "a value is required"
+    if fault["type"] == "extra_forbidden":
+        return "no such key is known here"
+    wanted = str(fault["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
+    return f"found {shown(fault.get('input', value))}, expected {wanted}"
