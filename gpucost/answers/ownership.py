@@ -123,6 +123,17 @@ class PeakCash(TypedDict):
     funding_until_payback: float
 
 
+class Financing(TypedDict):
+    """The purchase paid in cash, and what its loan or lease adds, valued at the cost of debt after tax."""
+
+    kind: str
+    own_in_cash_usd: float
+    saving_in_cash_usd: float
+    adds_usd: float
+    debt_rate_fraction: float
+    equity_irr_fraction: float | None
+
+
 class TaxYear(TypedDict):
     """Income tax (negative: saved) and depreciation of a year."""
 
@@ -289,6 +300,7 @@ class Tco(Answer, Levels):
     settings: Mapping[str, Any]
     conventions: str
     npv_usd: Annotated[Worth, float]
+    financing: NotRequired[Financing | None]
     irr_fraction: float | None
     payback_months: float | None
     discounted_payback_months: float | None

@@ -178,7 +178,7 @@ def tco(
         tax: Income tax; cash flows are then after tax.
         profile: Where it stands and who runs it. One of desk, lab, colocation, own. Default: by the number and form of
             the GPUs.
-        financing: How the purchase is paid. One of cash, loan, lease. Default: cash.
+        financing: How the purchase is paid. One of cash, loan, lease, operating_lease. Default: cash.
         lead_time: Wait for delivery, such as 36w; bridged by rent.
         electricity_region: Tariff of a region in the energy table, such as us_texas.
         grid_region: Carbon of a grid in the energy table, such as france.

@@ -24,12 +24,33 @@ def _paid(lines: tuple[Line, ...], side: str) -> tuple[Line, ...]:
     return tuple(line for line in lines if line.name.startswith(f"{side}_") and line.name.endswith("_usd"))
 
 
-_TAX_LINES = tuple(line for line in tax.MONTHLY if line.name in ("own_tax_usd", "rent_tax_usd"))
+_TAX = {line.name: line for line in tax.MONTHLY}
 
-OWN_LINES = (*ownership.CAPITAL, *ownership.RUNNING, *_paid(financing.MONTHLY, "own"), _TAX_LINES[0])
-RENT_LINES = (*renting.COMPUTE, *renting.SERVICES, _TAX_LINES[1])
+IN_CASH_LINES = (*ownership.CAPITAL, *ownership.RUNNING, _TAX["own_tax_usd"])
+FINANCING_LINES = (*_paid(financing.MONTHLY, "own"), _TAX["own_financing_tax_usd"])
+OWN_LINES = (*IN_CASH_LINES, *FINANCING_LINES)
+RENT_LINES = (*renting.COMPUTE, *renting.SERVICES, _TAX["rent_tax_usd"])
+# lines that are valued at the cost of debt; a resale is no debt
+AT_DEBT_RATE = frozenset(line.name for line in FINANCING_LINES) - {"own_lease_returned_usd"}
 
-SCALARS = (*ownership.SCALARS, *financing.SCALARS, *renting.SCALARS)
+WORTH = read_lines("""
+own_total_usd: owning, all lines
+    own_in_cash_usd + own_financing_usd
+saving_usd: what owning saves against renting
+    rent_total_usd - own_total_usd
+saving_in_cash_usd: the same, paid in cash
+    rent_total_usd - own_in_cash_usd
+discount_ratio: value at the start of a dollar in this month
+    (1 + monthly_rate_fraction) ** -m
+debt_discount_ratio: the same at the cost of debt after tax
+    (1 + monthly_debt_rate_fraction) ** -m
+financing_value_usd: value at the start of what financing moves; a resale handed over is no debt
+    (own_financing_usd - own_lease_returned_usd) * debt_discount_ratio + own_lease_returned_usd * discount_ratio
+own_value_usd: value at the start of owning
+    own_in_cash_usd * discount_ratio + financing_value_usd
+""")
+
+SCALARS = (*tax.SCALARS, *ownership.SCALARS, *financing.SCALARS, *renting.SCALARS)
 MONTHLY = (
     *ownership.TIMING,
     *renting.PRICES,
@@ -41,33 +62,39 @@ MONTHLY = (
     _sum("own_running_usd", "owning, running costs", ownership.RUNNING),
     *financing.MONTHLY,
     *tax.MONTHLY,
-    _sum("own_total_usd", "owning, all lines", OWN_LINES),
+    _sum("own_in_cash_usd", "owning, paid in cash", IN_CASH_LINES),
+    _sum("own_financing_usd", "what financing moves", FINANCING_LINES),
     _sum("rent_total_usd", "renting, all lines", RENT_LINES),
-    Line("saving_usd", "rent_total_usd - own_total_usd", "what owning saves against renting"),
-    Line("discount_ratio", "(1 + monthly_rate_fraction) ** -m", "value at the start of a dollar in this month"),
+    *WORTH,
 )
 
 ALL = (*SCALARS, *MONTHLY)
 
 ANSWERS = read_lines("""
+npv_own_in_cash_usd: present value of owning, paid in cash
+    sum_product(own_in_cash_usd, discount_ratio)
+npv_financing_usd: what financing adds to it, valued at the cost of debt after tax
+    total(financing_value_usd)
 npv_own_usd: present value of owning
-    sum_product(own_total_usd, discount_ratio)
+    npv_own_in_cash_usd + npv_financing_usd
 npv_rent_usd: present value of renting
     sum_product(rent_total_usd, discount_ratio)
 npv_saving_usd: what owning saves, present value
     npv_rent_usd - npv_own_usd
-irr_fraction: return of owning instead of renting, a year
+irr_fraction: return of owning instead of renting, paid in cash, a year
+    (1 + internal_rate(saving_in_cash_usd)) ** months_per_year - 1
+equity_irr_fraction: return on the equity, after financing, a year
     (1 + internal_rate(saving_usd)) ** months_per_year - 1
 discounted_gpu_hours: discounted allocated hours
     allocated_gpu_hours_per_month * sum_product(in_horizon, discount_ratio)
-levelised_usd_per_gpu_hour: levelised price of owning, per allocated hour
-    npv_own_usd / discounted_gpu_hours
+levelised_usd_per_gpu_hour: levelised price of owning before tax, per allocated hour
+    npv_own_usd / (discounted_gpu_hours * after_tax_ratio)
 levelised_usd_per_gpu_hour_owned: the same per owned hour
     levelised_usd_per_gpu_hour * utilisation_fraction
 levelised_usd_per_gpu_hour_productive: the same per productive hour
     levelised_usd_per_gpu_hour / goodput_fraction
-levelised_rent_usd_per_gpu_hour: levelised price of renting, per allocated hour
-    npv_rent_usd / discounted_gpu_hours
+levelised_rent_usd_per_gpu_hour: levelised price of renting before tax, per allocated hour
+    npv_rent_usd / (discounted_gpu_hours * after_tax_ratio)
 breakeven_usd_per_gpu_hour: rental price at which both cost the same
     rent_usd_per_gpu_hour * (1 - npv_saving_usd / sum_product(moves_with_price_usd, discount_ratio))
 breakeven_utilisation_fraction: utilisation at which both cost the same; 0 under take-or-pay, which use does not move
@@ -78,14 +105,13 @@ breakeven_utilisation_fraction: utilisation at which both cost the same; 0 under
 # The saving is a straight line in the price and in the utilisation; these lines hold what moves with either.
 MOVING = read_lines("""
 moves_with_price_usd: part of the saving that is proportional to the rental price
-    where(tax_basis == 'after', 1 - tax_rate_fraction, 1) * (rent_compute_usd + rent_upfront_usd +
-        rent_cancellation_usd + rent_support_usd - (in_horizon - in_service) * rent_support_usd -
-        where(bridge_usd_per_gpu_hour > 0, 0, 1) * own_bridge_rent_usd)
+    after_tax_ratio * (rent_compute_usd + rent_upfront_usd + rent_cancellation_usd + rent_support_usd -
+        (in_horizon - in_service) * rent_support_usd - where(bridge_usd_per_gpu_hour > 0, 0, 1) *
+        own_bridge_rent_usd)
 moves_with_use_usd: part of the saving that is proportional to the utilisation
-    where(tax_basis == 'after', 1 - tax_rate_fraction, 1) * (rent_compute_usd + rent_upfront_usd +
-        rent_support_usd - (in_horizon - in_service) * rent_support_usd - own_bridge_rent_usd - own_energy_usd *
-        utilisation_fraction * (min(power_fraction_active, power_cap_fraction) - power_fraction_idle) /
-        mean_power_fraction)
+    after_tax_ratio * (rent_compute_usd + rent_upfront_usd + rent_support_usd - (in_horizon - in_service) *
+        rent_support_usd - own_bridge_rent_usd - own_energy_usd * utilisation_fraction *
+        (min(power_fraction_active, power_cap_fraction) - power_fraction_idle) / mean_power_fraction)
 """)
 
 _SIDES = {line.name: "own" for line in OWN_LINES} | {line.name: "rent" for line in RENT_LINES}
@@ -96,8 +122,8 @@ TABLES = ("residual_by_year", "depreciated_by_year", "assessed_by_year", "rent_p
 
 
 _WORTH = (
-    "own_total_usd", "rent_total_usd", "in_horizon", "discount_ratio", "allocated_gpu_hours_per_month",
-    "owned_gpu_hours_per_month",
+    "own_value_usd", "rent_total_usd", "in_horizon", "discount_ratio", "allocated_gpu_hours_per_month",
+    "owned_gpu_hours_per_month", "after_tax_ratio",
 )  # fmt: skip
 
 
@@ -107,8 +133,8 @@ class Outcome:
 
     own_usd: Array
     rent_usd: Array
-    hours: Array  # discounted allocated GPU-hours
-    owned_hours: Array  # discounted owned GPU-hours
+    hours: Array  # discounted allocated GPU-hours × what is left of their price after tax
+    owned_hours: Array  # discounted owned GPU-hours, likewise
 
     @property
     def saving_usd(self) -> Array:
@@ -171,8 +197,8 @@ def _take(shaped: Mapping[str, Any], start: int, cases: int) -> dict[str, Any]:
 def _part(inputs: Mapping[str, Any], tables: Mapping[str, Array], months: int) -> tuple[Array, ...]:
     values = evaluate_months(inputs, tables, months, _WORTH)
     discount = values["discount_ratio"]
-    worth = [np.sum(values[name] * discount, axis=1) for name in ("own_total_usd", "rent_total_usd")]
-    active = np.sum(values["in_horizon"] * discount, axis=1)
+    worth = [np.sum(values["own_value_usd"], axis=1), np.sum(values["rent_total_usd"] * discount, axis=1)]
+    active = np.sum(values["in_horizon"] * discount, axis=1) * np.ravel(values["after_tax_ratio"])
     hours = [values[name][:, 0] * active for name in ("allocated_gpu_hours_per_month", "owned_gpu_hours_per_month")]
     cases = max(value.shape[0] for value in inputs.values() if not isinstance(value, str))
     return tuple(np.array(np.broadcast_to(column, (cases,))) for column in (*worth, *hours))

@@ -2,7 +2,7 @@
 
 Deductions are spread evenly over the months of a tax year that begins with the purchase; tax falls due in the month;
 losses are used at once against other income. What is not yet deducted when hardware leaves is deducted then, against
-its proceeds. Lease payments are deductible in place of depreciation.
+its proceeds. The purchase is taxed as if it were paid in cash; what financing changes is a line of its own.
 """
 
 from collections.abc import Sequence
@@ -62,11 +62,16 @@ def depreciated_by_year(shares: Array) -> Array:
     return np.concatenate(([0.0], np.cumsum(shares)))
 
 
+SCALARS = read_lines("""
+after_tax_ratio: what is left of a dollar after income tax
+    where(tax_basis == 'after', 1 - tax_rate_fraction, 1)
+""")
+
 MONTHLY = read_lines("""
 kept_basis_usd: part of the purchase that a replacement of the servers leaves in place
     capex_usd * (network_usd + storage_usd + control_plane_usd) / hardware_usd
 first_basis_usd: tax value at purchase of what still stands of it
-    where(financing == 'lease', 0, where(refreshes > 0 and m > refresh_month, kept_basis_usd, capex_usd))
+    where(refreshes > 0 and m > refresh_month, kept_basis_usd, capex_usd)
 booked_first_fraction: deducted so far of the first purchase
     interpolate(depreciated_by_year, age_months / months_per_year)
 booked_refresh_fraction: deducted so far of the replacement
@@ -76,18 +81,24 @@ depreciation_usd: depreciation for tax
         0) / months_per_year)) + refresh_usd * (booked_refresh_fraction - interpolate(depreciated_by_year, max(m
         - 1 - refresh_month, 0) / months_per_year)))
 written_off_usd: tax value that remains when hardware leaves
-    refreshing * where(financing == 'lease', 0, capex_usd - kept_basis_usd) * (1 - booked_first_fraction) +
-        ends * (first_basis_usd * (1 - booked_first_fraction) + refresh_usd * (1 - booked_refresh_fraction))
-interest_usd: interest within the loan payment
+    refreshing * (capex_usd - kept_basis_usd) * (1 - booked_first_fraction) + ends * (first_basis_usd * (1 -
+        booked_first_fraction) + refresh_usd * (1 - booked_refresh_fraction))
+interest_usd: interest within the payments of a loan or of a lease that ends in a purchase
     where(own_loan_payment_usd > 0, own_loan_payment_usd - balance(loan_rate_fraction / months_per_year,
         max(loan_paid_months - 1, 0), loan_usd, loan_payment_usd) + balance(loan_rate_fraction /
-        months_per_year, loan_paid_months, loan_usd, loan_payment_usd), 0)
-own_deductible_usd: what the tax return deducts, less what it adds
+        months_per_year, loan_paid_months, loan_usd, loan_payment_usd), 0) + where(financing == 'lease' and
+        own_lease_payment_usd > 0, own_lease_payment_usd - balance(lease_rate_fraction / months_per_year,
+        max(lease_paid_months - 1, 0), lease_usd, lease_payment_usd) + lease_owed_usd, 0)
+own_deductible_usd: what the tax return deducts of a purchase in cash, less what it adds
     own_running_usd + own_disposal_usd + own_trade_in_usd + own_resale_usd + depreciation_usd + written_off_usd +
-        interest_usd + own_lease_payment_usd + own_lease_settled_usd + in_service * facility_usd /
-        facility_life_years / months_per_year
-own_tax_usd: income tax saved (negative) or due
+        in_service * facility_usd / facility_life_years / months_per_year
+own_tax_usd: income tax saved (negative) or due, paid in cash
     where(tax_basis == 'after', -tax_rate_fraction * own_deductible_usd, 0)
+financing_deductible_usd: what financing deducts beside it: interest, or lease payments in place of depreciation
+    where(financing == 'operating_lease', own_lease_payment_usd + own_lease_settled_usd + own_lease_returned_usd -
+        depreciation_usd - written_off_usd, interest_usd)
+own_financing_tax_usd: income tax that financing saves (negative) or adds
+    where(tax_basis == 'after', -tax_rate_fraction * financing_deductible_usd, 0)
 rent_tax_usd: income tax saved by renting
     where(tax_basis == 'after', -tax_rate_fraction * (rent_compute_usd + rent_upfront_usd +
         rent_cancellation_usd + rent_services_usd), 0)

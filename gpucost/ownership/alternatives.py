@@ -7,7 +7,7 @@ import numpy as np
 
 from gpucost.answers.ownership import Option
 from gpucost.errors import UsageError
-from gpucost.money.comparison import evaluate_months
+from gpucost.money.comparison import AT_DEBT_RATE, evaluate_months
 from gpucost.ownership.assemble import Case
 from gpucost.ownership.given import tables
 from gpucost.ownership.rents import RentChoice
@@ -18,7 +18,7 @@ COMPUTE = ("rent_compute_usd", "rent_upfront_usd", "rent_cancellation_usd")
 
 def options(case: Case, base: Mapping[str, Any]) -> list[Option]:
     """Return the options, cheapest present value first; spot last, since its capacity is not promised."""
-    rows = [_own(case, base), _rent(case, "rent", base, _base_terms(case))]
+    rows = [*_own(case, base), _rent(case, "rent", base, _base_terms(case))]
     for choice in case.choices:
         rows.append(_rent(case, choice.name, _evaluated(case, choice.changes()), _terms(choice)))
         rows += _fallen_back(case, choice, base)
@@ -50,7 +50,7 @@ def _evaluated(case: Case, changes: Mapping[str, Any]) -> dict[str, Any]:
 
 _RENT_TARGETS = (
     "rent_total_usd", "discount_ratio", "in_horizon", "rent_gpu_hours", "rent_price_ratio", "rent_tax_usd",
-    "allocated_gpu_hours_per_month", *COMPUTE,
+    "allocated_gpu_hours_per_month", "after_tax_ratio", *COMPUTE,
 )  # fmt: skip
 
 
@@ -66,18 +66,28 @@ def scalar(values: Mapping[str, Any], name: str) -> float:
 
 
 def present(values: Mapping[str, Any], name: str) -> float:
-    """Return the present value of a monthly line."""
-    return float(np.sum(monthly(values, name) * monthly(values, "discount_ratio")))
+    """Return the present value of a monthly line: of financing at the cost of debt, of all else at the WACC."""
+    ratio = "debt_discount_ratio" if name in AT_DEBT_RATE else "discount_ratio"
+    return float(np.sum(monthly(values, name) * monthly(values, ratio)))
+
+
+def own_worth(values: Mapping[str, Any]) -> float:
+    """Return the present value of owning as it is financed."""
+    return float(monthly(values, "own_value_usd").sum())
 
 
 def discounted_hours(values: Mapping[str, Any]) -> float:
-    """Return the discounted allocated GPU-hours."""
-    return scalar(values, "allocated_gpu_hours_per_month") * present(values, "in_horizon")
+    """Return the discounted allocated GPU-hours, × what is left after tax of the price that they are sold at.
+
+    A cost after tax is met by a price of which 1 − tax rate is left: divided by these hours it is one before tax.
+    """
+    hours = scalar(values, "allocated_gpu_hours_per_month") * present(values, "in_horizon")
+    return hours * scalar(values, "after_tax_ratio")
 
 
 def _summary(name: str, values: Mapping[str, Any], total: str, exposure: float, terms: str) -> Option:
     flows = monthly(values, total)
-    worth = present(values, total)
+    worth = own_worth(values) if total == "own_total_usd" else present(values, total)
     hours = discounted_hours(values)
     return {
         "name": name,
@@ -90,15 +100,21 @@ def _summary(name: str, values: Mapping[str, Any], total: str, exposure: float, 
     }
 
 
-def _own(case: Case, values: Mapping[str, Any]) -> Option:
+def _own(case: Case, values: Mapping[str, Any]) -> list[Option]:
+    """Summarise owning as it is financed and, beside it, paid in cash."""
+    paid = scalar(values, "capex_usd")
+    end = f"resale after {case.months} months"
+    kind = str(case.assumptions["financing"].value)
+    if kind == "cash":
+        return [_summary("own", values, "own_total_usd", paid, f"purchase, cash, {end}")]
     owed = scalar(values, "loan_payment_usd") * case.number("loan_term_months")
     leased = scalar(values, "lease_payment_usd") * case.number("lease_term_months")
-    bound = {"cash": scalar(values, "capex_usd"), "loan": owed, "lease": leased}[
-        str(case.assumptions["financing"].value)
+    bound = paid - scalar(values, "loan_usd") + owed if kind == "loan" else leased
+    words = f"purchase, {kind}, {end}" if kind != "operating_lease" else "operating lease, the hardware goes back"
+    return [
+        _summary("own", values, "own_total_usd", bound, words),
+        _summary("own_in_cash", values, "own_in_cash_usd", paid, f"the same purchase, cash, {end}"),
     ]
-    down = scalar(values, "capex_usd") - scalar(values, "loan_usd") if owed else 0.0
-    terms = f"purchase, {case.assumptions['financing'].value}, resale after {case.months} months"
-    return _summary("own", values, "own_total_usd", bound + down, terms)
 
 
 def _base_terms(case: Case) -> dict[str, Any]:
@@ -178,7 +194,7 @@ def _hosted(case: Case, values: Mapping[str, Any]) -> Option | None:
         return None
     mtok = scalar(values, "productive_gpu_hours_per_month") * float(speed) * SECONDS_PER_HOUR / 1e6
     active = monthly(values, "in_horizon")
-    done = {**values, "api_usd": (mtok * float(price) * active)[None, :]}
+    done = {**values, "api_usd": (mtok * float(price) * scalar(values, "after_tax_ratio") * active)[None, :]}
     return {
         **_summary("api", done, "api_usd", 0.0, f"{price:g} USD per million tokens"),
         "usd_per_mtok": float(price),

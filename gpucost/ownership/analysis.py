@@ -260,30 +260,28 @@ def monte_carlo(case: Case, draws: int, seed: int) -> shape.MonteCarlo:
 
 
 class Investment(TypedDict):
-    """Owning instead of renting, judged on what it saves each month."""
+    """Owning instead of renting, paid in cash, judged on what it saves each month."""
 
-    npv_usd: float
     irr_fraction: float | None
-    irr_may_not_be_unique: bool
     payback_months: float | None
     discounted_payback_months: float | None
-    peak_funding_usd: float
 
 
 def _paid_back(flows: Array) -> float | None:
-    """Return the payback; where nothing is ever put in, as in a lease, there is nothing to pay back."""
+    """Return the payback; where nothing is ever put in there is nothing to pay back."""
     return cashflow.payback_months(flows) if np.cumsum(flows).min() < 0 else None
 
 
 def investment(saving: Array, monthly_rate: float) -> Investment:
     """Judge owning instead of renting as an investment, on what it saves each month."""
     discounted = saving * cashflow.discount(np.array([monthly_rate]), saving.size - 1)[0]
-    running = np.cumsum(saving)
     return {
-        "npv_usd": cashflow.npv(monthly_rate, saving),
         "irr_fraction": cashflow.irr(saving),
-        "irr_may_not_be_unique": cashflow.several_rates(saving),
         "payback_months": _paid_back(saving),
         "discounted_payback_months": _paid_back(discounted),
-        "peak_funding_usd": float(max(0.0, -running.min())),
     }
+
+
+def peak_funding(saving: Array) -> float:
+    """Return the most that is out at once before owning has paid back."""
+    return float(max(0.0, -np.cumsum(saving).min()))

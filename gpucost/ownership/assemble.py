@@ -329,6 +329,10 @@ def _check(case: Case) -> None:
                 f"{name} is needed with {case.registry.inputs[name]['counts_when']}. "
                 "Give it in the plan file or with --set."
             )
+    if case.assumptions["financing"].value == "operating_lease" and case.number("refresh_month"):
+        raise UsageError(
+            "refresh: what is leased goes back to the lessor. Leave refresh out, or choose another financing."
+        )
     gpus, node = case.number("gpus"), case.number("gpus_per_node")
     if gpus % node and basis != "all_in":
         case.warnings.append(

@@ -265,14 +265,14 @@ def resolve_choices(registry: Registry, given: dict[str, Given]) -> tuple[dict[s
     for choice, words in wanted.items():
         if choice in given:
             active = str(given[choice].value)
-            ignored = [name for word, members in words.items() if word != active for name in members]
+            ignored = [name for word, members in words.items() if active not in word.split("|") for name in members]
             if ignored:
                 warnings.append(f"{', '.join(ignored)}: given, but {choice} = {active}, so it does not count")
         elif len(words) > 1:
             listed = " and ".join(members[0] for members in words.values())
             raise UsageError(f"{listed} exclude each other. Keep one, or choose with {choice} = {' | '.join(words)}.")
         else:
-            chosen[choice] = Given(next(iter(words)))
+            chosen[choice] = Given(next(iter(words)).partition("|")[0])
     return chosen, warnings
 
 
@@ -311,4 +311,4 @@ def mark_counting(registry: Registry, assumptions: dict[str, Assumption]) -> Non
     for name, assumption in list(assumptions.items()):
         choice, _, word = (registry.inputs[name]["counts_when"] or "").partition("=")
         if choice:
-            assumptions[name] = replace(assumption, counts=str(assumptions[choice].value) == word)
+            assumptions[name] = replace(assumption, counts=str(assumptions[choice].value) in word.split("|"))

@@ -78,13 +78,18 @@ def _answer(answer: Tco) -> list[Block]:
         }
     )
     facts = (
+        *_paid(answer),
         Fact("Owning, present value", npv["own"], "USD", *ends.get("own", ())),
         Fact("Renting, present value", npv["rent"], "USD", *ends.get("rent", ())),
         Fact("Owning saves", npv["saving"], "USD", *ends.get("saving", ())),
         Fact("Probability that buying wins", answer["probability_buy_wins_fraction"], "fraction of one"),
         Fact("Owning, per allocated GPU-hour", answer["levelised_usd_per_gpu_hour"], _HOUR),
         Fact("Renting, per allocated GPU-hour", answer["levelised_rent_usd_per_gpu_hour"], _HOUR),
-        Fact(_irr_name(answer), answer["irr_fraction"], "fraction of one"),
+        Fact(
+            f"IRR of buying{', paid in cash' if answer.get('financing') else ''}",
+            answer["irr_fraction"],
+            "fraction of one",
+        ),
         Fact("Payback", answer["payback_months"], "months"),
         *_foreign(answer),
     )
@@ -100,10 +105,18 @@ def _answer(answer: Tco) -> list[Block]:
     ]
 
 
-def _irr_name(answer: Tco) -> str:
-    """Say whose return the IRR is: with a loan or lease only the equity is put in."""
-    cash = any(row["name"] == "financing" and row["value"] == "cash" for row in answer["assumptions"])
-    return "IRR of buying" if cash else "IRR of the equity, after financing"
+def _paid(answer: Tco) -> list[Fact]:
+    """Return the purchase in cash, what financing adds to what it saves, and the return on the equity."""
+    paid = answer.get("financing")
+    if not paid:
+        return []
+    note = f"at {format_named('debt_rate_fraction', paid['debt_rate_fraction'])} a year, the cost of debt after tax"
+    return [
+        Fact("Owning, paid in cash", paid["own_in_cash_usd"], "USD"),
+        Fact("Owning saves, paid in cash", paid["saving_in_cash_usd"], "USD"),
+        Fact(f"The {paid['kind']} saves beside it", paid["adds_usd"], "USD", note=note),
+        Fact("IRR of the equity, after financing", paid["equity_irr_fraction"], "fraction of one"),
+    ]
 
 
 def _foreign(answer: Tco) -> list[Fact]:

@@ -7,8 +7,13 @@ from gpucost.render.document import Axis, Block, Chart, Paragraph, Row, table_of
 from gpucost.render.numbers import format_value, heading_of
 from gpucost.units import unit_of
 
-_FINANCING = ("own_loan_", "own_lease_")
+# lines that are one thing to a reader: what servers cost is net of what they are sold for, a loan net of its payments
+_JOINED = (
+    ("servers, less their resale", ("own_servers_usd", "own_resale_usd", "own_trade_in_usd", "own_refresh_usd")),
+    ("what financing moves", ("own_loan_", "own_lease_", "own_financing_")),
+)
 _DRAWN = 6  # lines of the breakdown that have their own colour
+_NOTHING_USD = 0.005
 _BRIEF = 8  # inputs of the short sensitivity
 _LINES = ("side", "name", "description=what it is:2", "total_usd", "npv_usd", "levelised_usd_per_gpu_hour:1")
 
@@ -47,29 +52,27 @@ def grid_of_two(grid: TwoWay) -> Chart:
 def breakdown(rows: Sequence[CostLine]) -> list[Block]:
     """Draw and list the lines of both sides."""
     parts = _largest(rows)
-    words = "Present value of what each side pays, by line; proceeds of a resale are not drawn."
+    words = "Present value of what each side pays, by line; the bars add up to the present values above."
     title = "Cost breakdown of owning and renting"
     picture = Chart("stacked", title, words, parts, Axis("side"), Axis("npv_usd"), series="line")
     return [*([picture] if parts else []), *table_of("", rows, *_LINES, interactive=bool(parts))]
 
 
-def _financed(rows: Sequence[CostLine]) -> list[CostLine]:
-    """Net what a loan or lease pays out against its payments: the purchase itself is a line of its own."""
-    kept = [row for row in rows if not row["name"].startswith(_FINANCING)]
-    for prefix, words in zip(
-        _FINANCING, ("loan, beyond what it pays out", "lease, beyond what it pays out"), strict=True
-    ):
-        parts = [row for row in rows if row["name"].startswith(prefix)]
+def _joined(rows: Sequence[CostLine]) -> list[CostLine]:
+    """Net what belongs together."""
+    kept = [row for row in rows if not any(row["name"].startswith(names) for _, names in _JOINED)]
+    for words, names in _JOINED:
+        parts = [row for row in rows if row["name"].startswith(names)]
         if parts:
             net = sum(row["npv_usd"] for row in parts)
-            kept.append({**parts[0], "name": prefix, "description": words, "npv_usd": net})
+            kept.append({**parts[0], "name": words, "description": words, "npv_usd": net})
     return kept
 
 
 def _largest(rows: Sequence[CostLine]) -> list[Row]:
-    """Keep the lines that a picture can tell apart; the others become one."""
-    costs = [row for row in _financed(rows) if row["npv_usd"] > 0]
-    kept = {row["name"] for row in sorted(costs, key=lambda row: -row["npv_usd"])[:_DRAWN]}
+    """Keep the lines that a picture can tell apart; the others become one, so that all of it adds up."""
+    costs = [row for row in _joined(rows) if abs(row["npv_usd"]) > _NOTHING_USD]
+    kept = {row["name"] for row in sorted(costs, key=lambda row: -abs(row["npv_usd"]))[:_DRAWN]}
     parts: list[Row] = [
         {"side": row["side"], "line": row["description"], "npv_usd": row["npv_usd"]}
         for row in costs

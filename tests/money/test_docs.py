@@ -16,7 +16,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 PAGE, MARKS = DOCS / "tco-method.md", ("<!-- formulas -->\n", "<!-- /formulas -->\n")
 
 SECTIONS = (
-    ("Scalars", ownership.SCALARS),
+    ("Scalars", (*tax.SCALARS, *ownership.SCALARS)),
     ("Months", ownership.TIMING),
     ("Owning: capital", ownership.CAPITAL),
     ("Owning: running costs", ownership.RUNNING),
@@ -25,6 +25,7 @@ SECTIONS = (
     ("Renting: compute", renting.COMPUTE),
     ("Renting: services", renting.SERVICES),
     ("Tax", tax.MONTHLY),
+    ("Worth", comparison.WORTH),
     ("Break-even in the workbook", comparison.MOVING),
     ("Answers", comparison.ANSWERS),
 )
@@ -54,7 +55,7 @@ def test_the_documented_formulas_are_the_evaluated_ones():
 
 def test_every_evaluated_formula_is_documented():
     shown = {line.name for _, lines in SECTIONS for line in lines}
-    sums = {"rent_services_usd", "own_running_usd", "own_total_usd", "rent_total_usd", "saving_usd", "discount_ratio"}
+    sums = {f"{name}_usd" for name in ("rent_services", "own_running", "own_in_cash", "own_financing", "rent_total")}
     assert {line.name for line in comparison.ALL} - shown == sums
 
 

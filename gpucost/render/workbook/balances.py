@@ -32,17 +32,16 @@ def balances(model: LiveModel, flows: Rows) -> list[Check]:
         )
         for side, lines in (("own", comparison.OWN_LINES), ("rent", comparison.RENT_LINES))
     ]
-    months, rate = ref("m"), ref("monthly_rate_fraction")
-    saving, last = ref("saving_usd"), model.months
-    later = f"SUMPRODUCT({saving}/(1+{rate})^{months})"
+    last, later = model.months, _worth(ref)
     paid = f"IF({ref('arrival_month')}<{ref('months')},1,0)"
-    basis = f'{paid}*IF({ref("financing")}="lease",0,{ref("capex_usd")})+{ref("refresh_usd")}'
+    basis = f"{paid}*{ref('capex_usd')}+{ref('refresh_usd')}"
+    leased = f'OR({ref("financing")}="operating_lease",{near(_repaid(ref, "lease"), "0")})'
     return [
         *sides,
         ("what owning saves is rent less owning", near(total("saving_usd"), f"{total('rent_total_usd')}-SUM("
          f"{ref('own_total_usd')})"), "over all months"),
         ("the loan ends at zero", near(_repaid(ref, "loan"), "0"), "drawn and paid, discounted at the loan's own rate"),
-        ("the lease ends at zero", near(_repaid(ref, "lease"), "0"), "the same at the lease's own rate"),
+        ("the lease ends at zero", leased, "the same at the lease's own rate"),
         ("all that was bought is written off", near(total("depreciation_usd", "written_off_usd"), basis),
          "depreciation and what is left at the end, against the purchase and its replacement"),
         ("the present value is that of the cash", near(later, ref("npv_saving_usd")), "discounted month by month"),
@@ -54,3 +53,11 @@ def _repaid(ref: Callable[[str], str], kind: str) -> str:
     flows = "+".join(ref(f"own_{kind}_{part}_usd") for part in ("drawn", "payment", "settled"))
     monthly = f"{ref(f'{kind}_rate_fraction')}/{ref('months_per_year')}"
     return f"SUMPRODUCT(({flows})/(1+{monthly})^{ref('m')})"
+
+
+def _worth(ref: Callable[[str], str]) -> str:
+    """Discount the cash month by month: what is financed at the cost of debt, all else at the cost of capital."""
+    financing, returned = ref("own_financing_usd"), ref("own_lease_returned_usd")
+    plain = f"{ref('rent_total_usd')}-{ref('own_in_cash_usd')}-{returned}"
+    capital, debt = (f"(1+{ref(f'monthly_{name}rate_fraction')})^{ref('m')}" for name in ("", "debt_"))
+    return f"SUMPRODUCT(({plain})/{capital})-SUMPRODUCT(({financing}-{returned})/{debt})"

@@ -1,0 +1,102 @@
+"""What a comparison says in words: the verdict, its conventions, and what a reader must know."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gpucost.answers import ownership as shape
+from gpucost.money import cashflow
+from gpucost.ownership import analysis
+from gpucost.ownership.alternatives import monthly
+from gpucost.ownership.assemble import Case
+from gpucost.ownership.plan import WEEKS_PER_MONTH
+from gpucost.ownership.views import scope
+
+RENTED_OUT_ONLY = frozenset({"Google", "AWS"})  # makers whose accelerators are used in their own cloud
+
+
+def conventions(case: Case) -> str:
+    """Say how time, capital and utilisation are counted."""
+    wacc = case.number("wacc_fraction")
+    effective = case.assumptions["wacc_convention"].value == "effective"
+    rate = f"effective, i = (1+{wacc:g})^(1/12)−1 a month" if effective else f"nominal, i = {wacc:g}/12 a month"
+    return (
+        f"Costs are positive, in nominal USD, {case.assumptions['tax_basis'].value} income tax. "
+        f"WACC {wacc:.2%} a year, {rate}; "
+        "capital is paid at the start of a month, everything else in arrears; a month has 730 hours. "
+        "Owned hours × utilisation = allocated hours; × goodput = productive hours. MFU never enters. "
+        "Levelised: constant price per hour, before tax, whose discounted payments equal the present value of the "
+        "costs. Financing is valued at the cost of debt after tax, apart from the purchase. "
+        "Break-even months: the shortest comparison, with resale at its end, that owning wins; payback is later, when "
+        "running savings alone have repaid the purchase."
+    )
+
+
+def lead(case: Case, saving: float, point: shape.BreakEven) -> str:
+    """Say the verdict in one or two sentences."""
+    years = f"{case.months / 12:g} years"
+    verdict = "Buying" if saving > 0 else "Renting"
+    size = f"{case.number('gpus'):g} GPUs, {case.number('utilisation_fraction'):.0%} allocated"
+    text = f"{verdict} costs ${abs(saving):,.0f} less over {years} (present value, {size})."
+    if point["utilisation_fraction"] is not None:
+        text += f" Buying wins above {point['utilisation_fraction']:.0%} utilisation"
+        text += (
+            f", or above ${point['usd_per_gpu_hour']:.2f} per rented GPU-hour." if point["usd_per_gpu_hour"] else "."
+        )
+    elif point["usd_per_gpu_hour"]:
+        text += f" Buying wins above ${point['usd_per_gpu_hour']:.2f} per rented GPU-hour."
+    return text
+
+
+def waiting(case: Case, saving_usd: float) -> list[str]:
+    """Say what the usual wait for delivery would change, where none was given."""
+    if case.number("lead_time_months") or case.assumptions["lead_time_months"].status == "given":
+        return []
+    blackwell = case.accelerator is not None and case.accelerator.family == "blackwell"
+    row = case.registry.fact("lead_time.b200_dgx" if blackwell else "lead_time.h100_reseller")
+    later = analysis.outcomes(case, {"lead_time_months": row["typical"] / WEEKS_PER_MONTH}).saving_usd[0]
+    moved = later - saving_usd
+    return [
+        f"the cluster is taken to work from the start; orders have waited {row['low']:g} to {row['high']:g} weeks: "
+        f"--lead-time {row['typical']:g}w, bridged by rent, makes owning ${abs(moved):,.0f} "
+        f"{'better' if moved > 0 else 'worse'} against renting"
+    ]
+
+
+def not_sold(case: Case) -> list[str]:
+    """Say where an accelerator is only rented out by its maker."""
+    chip = case.accelerator
+    if chip is None or chip.vendor not in RENTED_OUT_ONLY:
+        return []
+    return [f"{chip.vendor} rents {chip.id} out and does not sell it: what owning it costs is hypothetical"]
+
+
+def _financing_said(paid: shape.Financing | None) -> list[str]:
+    if paid is None:
+        return []
+    adds = paid["adds_usd"]
+    return [
+        f"paid in cash, owning would save ${paid['saving_in_cash_usd']:,.0f}; the {paid['kind']} "
+        f"{'adds' if adds >= 0 else 'costs'} ${abs(adds):,.0f} beside it, valued at "
+        f"{paid['debt_rate_fraction']:.2%} a year, the cost of debt after tax"
+    ]
+
+
+def warnings(
+    case: Case,
+    values: Mapping[str, Any],
+    saving_usd: float,
+    judged: analysis.Investment,
+    paid: shape.Financing | None,
+) -> list[str]:
+    """Collect what a reader must know."""
+    found = [*case.warnings, *not_sold(case), *waiting(case, saving_usd)]
+    found += [f"unequal scope: only one side pays for {row['item']}" for row in scope(case, values) if row["unequal"]]
+    if judged["irr_fraction"] is not None and cashflow.several_rates(monthly(values, "saving_in_cash_usd")):
+        found.append("the saving changes its sign more than once: the IRR may not be the only one, judge by NPV")
+    found += _financing_said(paid)
+    decline = case.assumptions["rent_decline_fraction"]
+    if decline.value == 0 and decline.status == "assumed" and np.all(case.tables["rent_path_by_month"] == 1):
+        found.append("the rental price is held flat; see the scenarios for a decline and for the observed V")
+    return found
