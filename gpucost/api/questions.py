@@ -49,7 +49,7 @@ def estimate(
         gpus: Take exactly this many accelerators.
         gpu: GPU or family, such as h100-sxm or h100; a list takes commas.
         provider: Who sells it.
-        region: Region as the provider names it.
+        region: Region as the provider names it, or a group: eu, us, apac, uk, germany, frankfurt.
         option: Purchase option: on_demand, spot, reserved …
         max_age: Leave out prices older than this, such as 90d.
         deadline: Longest run: a duration, a day, or none. Default: 30d; none with gpus.
@@ -133,7 +133,7 @@ def inference(
         strict_prices: Leave out prices that are old for their kind.
         gpu: GPU or family, such as h100-sxm or h100; a list takes commas.
         provider: Who sells it.
-        region: Region as the provider names it.
+        region: Region as the provider names it, or a group: eu, us, apac, uk, germany, frankfurt.
         option: Purchase option: on_demand, spot, reserved …
         max_age: Leave out prices older than this, such as 90d.
         as_of: The day that prices are asked for. Default: today.

@@ -40,7 +40,12 @@ MODEL = A("model", k.MODEL, "Preset, size such as 8b, or path to a config.json."
 GPU = A("gpu", k.GPU, "GPU or family, such as h100-sxm or h100; a list takes commas.", example="h100")
 ONE_GPU = GPU._replace(help="One accelerator, such as h100-sxm.", example="h100-sxm")
 PROVIDER = A("provider", k.PROVIDER, "Who sells it.", example="lambda")
-REGION = A("region", k.REGION, "Region as the provider names it.", example="us-east")
+REGION = A(
+    "region",
+    k.REGION,
+    "Region as the provider names it, or a group: eu, us, apac, uk, germany, frankfurt.",
+    example="us-east",
+)
 OPTION = A("option", k.OPTION, "Purchase option: on_demand, spot, reserved …", example="on_demand")
 MAX_AGE = A("max_age", k.DAYS, "Leave out prices older than this, such as 90d.", field="max_age_days", example="180d")
 STRICT = A("strict_prices", k.FLAG, "Leave out prices that are old for their kind.", False)

@@ -12,6 +12,7 @@ from gpucost.catalog import asof, filters, hardware, models, names, records
 from gpucost.catalog.loader import Store
 from gpucost.catalog.paths import shipped_root
 from gpucost.catalog.records import OWN_SOURCE
+from gpucost.catalog.regions import Regions
 from gpucost.catalog.settings import book_layers, setting
 from gpucost.catalog.shipped import Shipped
 from gpucost.errors import UnknownNameError, UsageError
@@ -356,12 +357,26 @@ class Catalog(Shipped):
         return {
             "gpu": gpus,
             "provider": self._recorded("provider", provider),
-            "region": self._recorded("region", region),
+            "region": self._regions(region),
             "option": filters.options(option),
         }
+
+    @cached_property
+    def regions(self) -> Regions:
+        """Return the groups of regions."""
+        return Regions(self.rows("region_groups"), self.rows("cloud_regions"))
+
+    def _regions(self, wanted: filters.Names) -> set[str] | None:
+        if wanted is None:
+            return None
+        groups = {name: self.regions.members(name) for name in filters.listed(wanted)}
+        plain = [name for name, members in groups.items() if members is None]
+        named = self._recorded("region", plain) if plain else set()
+        return set().union(named or set(), *(members for members in groups.values() if members is not None))
 
     def _recorded(self, column: str, wanted: filters.Names) -> set[str] | None:
         if wanted is None:
             return None
         asked = [self.alias(column, name) for name in filters.listed(wanted)]
-        return filters.matching(column, asked, {str(value) for value in self.offer_values(column)})
+        others = self.regions.names if column == "region" else ()
+        return filters.matching(column, asked, {str(value) for value in self.offer_values(column)}, others)

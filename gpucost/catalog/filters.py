@@ -39,15 +39,20 @@ def chosen(rows: Sequence[Row], column: str, wanted: str | None) -> list[Row]:
     return [row for row in rows if row[column] in allowed]
 
 
-def matching(column: str, wanted: str | Sequence[str], known: Iterable[str]) -> set[str]:
-    """Return the known values that the wanted names mean, whatever the case; an unknown name is an error."""
+def matching(column: str, wanted: str | Sequence[str], known: Iterable[str], others: Iterable[str] = ()) -> set[str]:
+    """Return the known values that the wanted names mean, whatever the case; an unknown name is an error.
+
+    `others` are names that would have meant something too, for the hint.
+    """
     known = set(known)
     found: set[str] = set()
     for name in listed(wanted):
         matches = {item for item in known if item.lower() == name.lower()}
         if not matches:
             some = ", ".join(sorted(known)[:12]) + (" …" if len(known) > 12 else "")
-            raise UnknownNameError(column, name, names.near(name, known), f"Known: {some}." if known else "")
+            raise UnknownNameError(
+                column, name, names.near(name, {*known, *others}), f"Known: {some}." if known else ""
+            )
         found |= matches
     return found
 

@@ -16,6 +16,7 @@ def names_of(table: str) -> list[str]:
     catalog = open_catalog()
     if column := _COLUMNS.get(table):
         found = [row[column] for row in catalog.query(f"SELECT DISTINCT {column} FROM offers", "offers")]
+        found += catalog.regions.names if table == "regions" else []
     elif table in ("electricity", "grid_carbon"):
         found = [
             row["item"].removeprefix(f"{table}.") for row in catalog.rows("energy") if row["item"].startswith(table)

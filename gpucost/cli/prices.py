@@ -44,9 +44,12 @@ def command(ctx: click.Context, /, catalog: "Catalog", out: Output, filters: dic
     """
     if ctx.invoked_subcommand is not None:
         return
+    from gpucost.catalog.filters import listed
     from gpucost.catalog.prices import current
 
-    rows, warnings = current(catalog, _wanted(catalog, filters), filters["max_age"])
+    region = filters["region"]
+    grouped = region is not None and catalog.regions.grouped(listed(region))  # a continent asks what is sold there
+    rows, warnings = current(catalog, _wanted(catalog, filters), filters["max_age"], ended=not grouped)
     out.rows(rows[:limit], COLUMNS, envelope(catalog, warnings))
 
 

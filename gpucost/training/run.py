@@ -75,9 +75,12 @@ def select(request: TrainingRequest, catalog: "Catalog") -> tuple[Market, Flags]
         mask = np.concatenate([mask, np.ones(len(offers), bool)])
     if not mask.any():
         asked = ", ".join(f"--{name} {value}" for name, value in named.items()) or "the catalog"
+        sold = [offer.region for offer in catalog.offers(request.gpu, request.provider, None, request.option)]
+        around = catalog.regions.around(request.region, sold) if request.region else None
+        hint = f" Try --region {around[0]!r}, with {around[1]} of them." if around else " Widen one of the filters."
         raise PriceMissingError(
-            f"no price can be ordered for {asked} as of {market.facts.as_of}. `gpucost prices` lists what is known;"
-            " widen one of the filters."
+            f"no price can be ordered for {asked} as of {market.facts.as_of}. `gpucost prices` lists what is known."
+            f"{hint}"
         )
     return market, mask
 
