@@ -186,12 +186,12 @@ def test_chips_of_either_format_compete_in_one_ranking(catalog):
 
 
 def test_renting_to_compare_with_owning_counts_interruptions_as_a_training_run_does(catalog):
-    from gpucost.market.interruptions import Rates, held_ratio
+    from gpucost.market.interruptions import InterruptionRates, held_ratio
     from gpucost.ownership.rents import Renter
 
     option = gpucost.estimate("8b", "100b", gpu="h100-sxm", option="spot", gpus=64, catalog=catalog).best
     offer = next(offer for offer in catalog.offers() if offer.offer_id == option["offer_id"])
-    rate = Rates(catalog.rows("spot")).of_offer(offer)
+    rate = InterruptionRates(catalog.rows("spot")).of_offer(offer)
     assert rate.three[1] == pytest.approx(option["factors"]["preemptions_per_node_hour"], rel=1e-9)
     chip = catalog.accelerator("h100-sxm")
     rented, memory_gb = Renter(catalog, chip, 64, 8).choice(offer), chip.memory_gib * GIB / GB * 8

@@ -19,18 +19,18 @@ from torch.utils.checkpoint import checkpoint
 
 from benchmarks.device.common import CUDA, DEVICE, WORLD, Table, TimeBox, clean, guarded, out, peak_gb, synchronize
 from benchmarks.device.train import COLUMNS
-from gpucost.bench.shapes import Shape
+from gpucost.bench.shapes import ModelShape
 
 SHAPES = {
-    "gpt2-124m": Shape(12, 768, 12, 12, 3072, 50304),
-    "gpt2-xl": Shape(48, 1600, 25, 25, 6400, 50304),
-    "llama3.2-1b": Shape(16, 2048, 32, 8, 8192, 128256),
-    "llama3-8b": Shape(32, 4096, 32, 8, 14336, 128256),
-    "qwen2.5-7b": Shape(28, 3584, 28, 4, 18944, 152064),
-    "gemma-2b": Shape(18, 2048, 8, 1, 16384, 256000, 256),
-    "mixtral-small": Shape(12, 1024, 16, 4, 3584, 32000),
-    "mistral-7b": Shape(32, 4096, 32, 8, 14336, 32000),
-    "tiny": Shape(2, 64, 4, 4, 256, 256),
+    "gpt2-124m": ModelShape(12, 768, 12, 12, 3072, 50304),
+    "gpt2-xl": ModelShape(48, 1600, 25, 25, 6400, 50304),
+    "llama3.2-1b": ModelShape(16, 2048, 32, 8, 8192, 128256),
+    "llama3-8b": ModelShape(32, 4096, 32, 8, 14336, 128256),
+    "qwen2.5-7b": ModelShape(28, 3584, 28, 4, 18944, 152064),
+    "gemma-2b": ModelShape(18, 2048, 8, 1, 16384, 256000, 256),
+    "mixtral-small": ModelShape(12, 1024, 16, 4, 3584, 32000),
+    "mistral-7b": ModelShape(32, 4096, 32, 8, 14336, 32000),
+    "tiny": ModelShape(2, 64, 4, 4, 256, 256),
 }
 
 
@@ -53,7 +53,7 @@ class Case:
 class Layer(nn.Module):
     """A pre-norm layer of GPT-2: one projection for queries, keys and values, GELU, biases."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: ModelShape) -> None:
         super().__init__()
         d = shape.hidden
         self.heads = shape.heads
@@ -73,7 +73,7 @@ class Layer(nn.Module):
 class Script(nn.Module):
     """A GPT-2 as small training scripts write it: learned positions, tied embeddings, the loss over all logits."""
 
-    def __init__(self, shape: Shape, seq: int, recompute: str) -> None:
+    def __init__(self, shape: ModelShape, seq: int, recompute: str) -> None:
         super().__init__()
         self.recompute = recompute
         self.tokens, self.positions = nn.Embedding(shape.vocab, shape.hidden), nn.Embedding(seq, shape.hidden)

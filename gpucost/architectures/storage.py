@@ -35,7 +35,7 @@ _ROUTER = re.compile(r"(gate|router)(\.weight)?\$?$|shared_expert_gate")
 _ELSEWHERE = re.compile(r"vision|visual|audio|multi_modal|mtp|norm|embed_tokens|projector|\bvit\b|mm_")
 
 
-class Format(NamedTuple):
+class StoredFormat(NamedTuple):
     """A way to store weights: its name, and bytes a weight with the scales."""
 
     name: str
@@ -45,23 +45,23 @@ class Format(NamedTuple):
 class Stored(NamedTuple):
     """The formats of the parts of a model: the usual one, another for the experts, and the share kept wide."""
 
-    usual: Format
-    experts: Format
+    usual: StoredFormat
+    experts: StoredFormat
     wide: dict[str, float]  # part -> share of its layers that stays in the wide format
 
 
 def stored(made: Architecture, config: Config, text: Config) -> Architecture:
     """Set the native precision and the bytes of the weights as stored."""
     dtype = str(_first(config, text, "torch_dtype", "dtype") or "bfloat16").rsplit(".", 1)[-1].lower()
-    plain = Format(_NAMES.get(dtype, "bf16"), _WIDE.get(dtype, 2.0))
+    plain = StoredFormat(_NAMES.get(dtype, "bf16"), _WIDE.get(dtype, 2.0))
     method = _first(config, text, "quantization_config", "compression_config", "quantization")
     if not isinstance(method, Mapping) or not method:
         return _filled(made, Stored(plain, plain, {}), plain)
     return _quantised(made, method, str(_first(config, text, "expert_dtype") or ""), plain)
 
 
-def _quantised(made: Architecture, method: Config, expert_dtype: str, plain: Format) -> Architecture:
-    half = plain if plain.weight_bytes == 2.0 else Format("bf16", 2.0)
+def _quantised(made: Architecture, method: Config, expert_dtype: str, plain: StoredFormat) -> Architecture:
+    half = plain if plain.weight_bytes == 2.0 else StoredFormat("bf16", 2.0)
     usual = format_of(method)
     if usual is None:
         said = str(method.get("quant_method") or method.get("quant_algo") or "unnamed")[:40]
@@ -84,7 +84,7 @@ def _first(config: Config, text: Config, *names: str) -> Any:
     return next((part[name] for name in names for part in (config, text) if part.get(name) is not None), None)
 
 
-def _filled(made: Architecture, found: Stored, plain: Format) -> Architecture:
+def _filled(made: Architecture, found: Stored, plain: StoredFormat) -> Architecture:
     """Add up the parts, each in its format."""
     embedding = made.vocab * (made.embedding_width or made.hidden)
     wide = plain.weight_bytes
@@ -109,7 +109,7 @@ def _filled(made: Architecture, found: Stored, plain: Format) -> Architecture:
 # --- formats
 
 
-def format_of(method: Config) -> Format | None:
+def format_of(method: Config) -> StoredFormat | None:
     """Return the format that a quantization method stores weights in, or None for one that is not known.
 
     >>> format_of({"quant_method": "awq", "bits": 4, "group_size": 128})
@@ -122,25 +122,25 @@ def format_of(method: Config) -> Format | None:
         return _from_groups(method) or _from_algorithm(method)
     if name in ("fp8", "fbgemm_fp8", "finegrained_fp8", "float8", "deepspeedfp"):
         block = method.get("weight_block_size")
-        return Format("fp8", 1.0 + (_SCALE_BYTES / _BLOCK if block else 0.0))
+        return StoredFormat("fp8", 1.0 + (_SCALE_BYTES / _BLOCK if block else 0.0))
     if name in ("awq", "gptq", "gptqmodel", "auto_round", "intel/auto_round", "marlin", "auto_awq", "autoround"):
         return _integer(bits or 4, group, zeros=name != "marlin")
     if name in ("bitsandbytes", "bnb"):
         if method.get("load_in_8bit") or method.get("_load_in_8bit"):
-            return Format("int8", 1.0)
-        return Format("int4", 0.5 + (1 / 64 + 4 / 16384 if method.get("bnb_4bit_use_double_quant") else 4 / 64))
+            return StoredFormat("int8", 1.0)
+        return StoredFormat("int4", 0.5 + (1 / 64 + 4 / 16384 if method.get("bnb_4bit_use_double_quant") else 4 / 64))
     if name in ("bitnet", "bitnet_quant"):
-        return Format("int2", 0.25)
+        return StoredFormat("int2", 0.25)
     if name in ("mxfp4", "mxfp4_quant", "gpt_oss_mxfp4"):
-        return Format("mxfp4", 0.5 + 1 / 32)
+        return StoredFormat("mxfp4", 0.5 + 1 / 32)
     if name in ("hqq", "quanto", "higgs", "eetq", "aqlm", "torchao", "spqr", "vptq"):
         return _others(name, method)
     return _from_algorithm(method)
 
 
-def _others(name: str, method: Config) -> Format | None:
+def _others(name: str, method: Config) -> StoredFormat | None:
     if name == "eetq":
-        return Format("w8a16", 1.0)
+        return StoredFormat("w8a16", 1.0)
     inner = method.get("quant_config")
     weights = inner.get("weight_quant_params") if isinstance(inner, Mapping) else None
     bits = _whole(weights if isinstance(weights, Mapping) else method, "nbits", "bits")
@@ -148,17 +148,17 @@ def _others(name: str, method: Config) -> Format | None:
     if not bits:
         bits = 8 if "8" in words else 4 if "4" in words else 2 if "2" in words else 0
     if "float8" in words or "fp8" in words:
-        return Format("fp8", 1.0)
+        return StoredFormat("fp8", 1.0)
     return _integer(bits, 64, zeros=True) if bits else None
 
 
-def _integer(bits: int, group: int, zeros: bool) -> Format:
+def _integer(bits: int, group: int, zeros: bool) -> StoredFormat:
     """Store whole numbers of so many bits with a 16-bit scale, and a zero point, for every group."""
     scales = (2.0 + (bits / 8 if zeros else 0.0)) / group if group > 0 else 0.0
-    return Format("int4" if bits <= 4 else "w8a16", bits / 8 + scales)
+    return StoredFormat("int4" if bits <= 4 else "w8a16", bits / 8 + scales)
 
 
-def _from_groups(method: Config) -> Format | None:
+def _from_groups(method: Config) -> StoredFormat | None:
     groups = method.get("config_groups")
     weights = [
         group["weights"] for group in (groups.values() if isinstance(groups, Mapping) else ())
@@ -171,16 +171,16 @@ def _from_groups(method: Config) -> Format | None:
     is_float = str(first.get("type") or "int") == "float"
     acts = any(isinstance(group, Mapping) and group.get("input_activations") for group in groups.values())  # type: ignore[union-attr]
     if is_float and bits == 4:
-        return Format("mxfp4", 0.5 + 1 / 32) if size == 32 else Format("nvfp4", 0.5 + 1 / 16)
+        return StoredFormat("mxfp4", 0.5 + 1 / 32) if size == 32 else StoredFormat("nvfp4", 0.5 + 1 / 16)
     if is_float:
         block = first.get("block_structure") or str(first.get("strategy")) == "block"
-        return Format("fp8", 1.0 + (_SCALE_BYTES / _BLOCK if block else 0.0))
+        return StoredFormat("fp8", 1.0 + (_SCALE_BYTES / _BLOCK if block else 0.0))
     if bits >= 8 and acts:
-        return Format("int8", 1.0)
+        return StoredFormat("int8", 1.0)
     return _integer(bits or 4, size, zeros=first.get("symmetric") is False)
 
 
-def _from_algorithm(method: Config) -> Format | None:
+def _from_algorithm(method: Config) -> StoredFormat | None:
     """Read ModelOpt's names and Quark's."""
     words = " ".join(
         str(method.get(key) or "") for key in ("quant_algo", "quant_method", "qformat_weight", "format")
@@ -190,21 +190,21 @@ def _from_algorithm(method: Config) -> Format | None:
     if "W4A8" in words or "W4A16" in words or "INT4" in words:
         return _integer(4, _whole(method, "group_size") or 128, zeros=False)
     if "MXFP4" in words or ("FP4" in words and '"GROUP_SIZE": 32' in words):
-        return Format("mxfp4", 0.5 + 1 / 32)
+        return StoredFormat("mxfp4", 0.5 + 1 / 32)
     if "NVFP4" in words or "FP4" in words:
-        return Format("nvfp4", 0.5 + 1 / 16)
+        return StoredFormat("nvfp4", 0.5 + 1 / 16)
     if "FP8" in words or "MIXED" in words:
-        return Format("fp8", 1.0)
-    return Format("int8", 1.0) if "INT8" in words or "W8A8" in words else None
+        return StoredFormat("fp8", 1.0)
+    return StoredFormat("int8", 1.0) if "INT8" in words or "W8A8" in words else None
 
 
-def _expert_format(method: Config, expert_dtype: str, usual: Format) -> Format:
+def _expert_format(method: Config, expert_dtype: str, usual: StoredFormat) -> StoredFormat:
     word = expert_dtype.lower()
     if "fp4" in word:
-        return Format("mxfp4", 0.5 + 1 / 32)
+        return StoredFormat("mxfp4", 0.5 + 1 / 32)
     if "fp8" in word:
-        return Format("fp8", 1.0 + _SCALE_BYTES / _BLOCK)
-    return Format("int4", _integer(4, 32, zeros=False).weight_bytes) if "int4" in word else usual
+        return StoredFormat("fp8", 1.0 + _SCALE_BYTES / _BLOCK)
+    return StoredFormat("int4", _integer(4, 32, zeros=False).weight_bytes) if "int4" in word else usual
 
 
 def _whole(method: Config, *names: str) -> int:
@@ -271,7 +271,7 @@ def beside(made: Architecture, file: Path) -> Architecture:
     if modelopt != file and modelopt.is_file() and made.native_precision in ("bf16", "fp16", "fp32"):
         method = load(modelopt).get("quantization")
         if isinstance(method, Mapping) and method.get("quant_algo"):
-            made = _quantised(made, method, "", Format("bf16", 2.0))
+            made = _quantised(made, method, "", StoredFormat("bf16", 2.0))
     index = file.with_name("model.safetensors.index.json")
     return _checked(made, index) if index != file and index.is_file() else made
 

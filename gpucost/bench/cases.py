@@ -11,7 +11,7 @@ PROFILES = ("short", "full", "tiny")
 
 
 @dataclass(frozen=True)
-class Case:
+class BenchCase:
     """One thing to measure: an operation with its arguments, on one GPU or on several."""
 
     id: str
@@ -27,13 +27,13 @@ class Case:
         return {name: whole[name] for name in ("id", "op", "arguments")}
 
 
-def _case(group: str, op: str, ranks: int = 1, limit_s: float = 60.0, **arguments: Any) -> Case:
+def _case(group: str, op: str, ranks: int = 1, limit_s: float = 60.0, **arguments: Any) -> BenchCase:
     words = [str(value) for value in arguments.values() if value is not False]
     name = " ".join([op, *words, *([f"on {ranks}"] if ranks > 1 else [])])
-    return Case(name, group, op, arguments, ranks, limit_s)
+    return BenchCase(name, group, op, arguments, ranks, limit_s)
 
 
-def cases_of(profile: str, gpus: int, folder: str | None = None) -> list[Case]:
+def cases_of(profile: str, gpus: int, folder: str | None = None) -> list[BenchCase]:
     """Return the cases of a profile on a machine with some GPUs.
 
     >>> [case.id for case in cases_of("tiny", 1)][:2]
@@ -49,7 +49,7 @@ def cases_of(profile: str, gpus: int, folder: str | None = None) -> list[Case]:
     return [*found, *loaders[: 2 if full else 1]]
 
 
-def _kernels(full: bool) -> Iterator[Case]:
+def _kernels(full: bool) -> Iterator[BenchCase]:
     sizes = [4 * GIB_BYTES, GIB_BYTES, 64 * MIB, 16 * MIB, 4 * MIB, MIB]
     yield from (_case("memory", "copy", size_bytes=size) for size in (sizes if full else sizes[1:5]))
     squares = (16384, 8192, 4096, 2048, 1024) if full else (8192, 2048)
@@ -75,7 +75,7 @@ def _kernels(full: bool) -> Iterator[Case]:
             yield _case("host", "host", direction=direction, size_bytes=256 * MIB, pinned=pinned)
 
 
-def _steps(full: bool) -> Iterator[Case]:
+def _steps(full: bool) -> Iterator[BenchCase]:
     steps: list[dict[str, Any]] = [
         {"model": "llama3.2-1b", "sequence": 4096, "micro_batch": 2},
         {"model": "llama3.2-1b", "sequence": 4096, "micro_batch": 2, "compiled": True},
@@ -103,14 +103,14 @@ def _steps(full: bool) -> Iterator[Case]:
             yield _case("serve", "serve", model="llama3-8b", phase="decode", batch=batch, context=1024, precision="fp8")
 
 
-def _links(full: bool, ranks: int) -> Iterator[Case]:
+def _links(full: bool, ranks: int) -> Iterator[BenchCase]:
     sizes = [GIB_BYTES, 256 * MIB, 16 * MIB, MIB, 64 * KIB] if full else [GIB_BYTES, 16 * MIB, 64 * KIB]
     for operation in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"):
         for size in sizes if operation == "all_reduce" or full else sizes[:1]:
             yield _case("links", "collective", ranks, operation=operation, size_bytes=size)
 
 
-def _spread(full: bool, ranks: int) -> Iterator[Case]:
+def _spread(full: bool, ranks: int) -> Iterator[BenchCase]:
     steps: list[dict[str, Any]] = [{"model": "llama3.2-3b", "sequence": 4096, "micro_batch": 2, "sharding": 3}]
     if full:
         steps += [
@@ -123,7 +123,7 @@ def _spread(full: bool, ranks: int) -> Iterator[Case]:
         yield _case("serve", "serve", ranks, model="llama3-8b", phase="decode", batch=batch, context=1024)
 
 
-def _tiny(gpus: int, folder: str | None) -> Iterator[Case]:
+def _tiny(gpus: int, folder: str | None) -> Iterator[BenchCase]:
     """One case of each kind, small enough for a processor."""
     yield _case("memory", "copy", size_bytes=64 * KIB)
     yield _case("matmul", "matmul", precision="bf16", m=64, k=64, n=64)

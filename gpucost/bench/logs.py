@@ -21,7 +21,7 @@ NUMBER = r"(-?[\d,]+(?:\.\d*)?(?:[eE][-+]?\d+)?)"
 _GENERATED = r"Output [Tt]oken [Tt]hroughput \((?:per sec|tokens/sec)\)"
 
 
-class Format(NamedTuple):
+class LogFormat(NamedTuple):
     """How one stack writes: the line that carries speed, and the numbers in it by name."""
 
     name: str
@@ -32,68 +32,68 @@ class Format(NamedTuple):
 
 
 FORMATS = (
-    Format(
+    LogFormat(
         "maxtext", "training", r"completed step:.*Tokens/s/device",
         {"step": rf"completed step: {NUMBER}", "step_s": rf"seconds: {NUMBER}",
          "tokens_per_s_per_gpu": rf"Tokens/s/device: {NUMBER}"},
     ),
-    Format(
+    LogFormat(
         "megatron-lm", "training", r"elapsed time per iteration \(ms\)",
         {"step": rf"iteration\s+{NUMBER}/", "steps": rf"iteration\s+\d+/\s*{NUMBER}",
          "step_s": rf"elapsed time per iteration \(ms\): {NUMBER}",
          "global_batch": rf"global batch size:\s*{NUMBER}"},
         {"step_s": MILLI},
     ),
-    Format(
+    LogFormat(
         "nemo", "training", r"train_step_timing in s",
         {"step": rf"global_step[=:]\s*{NUMBER}", "step_s": rf"train_step_timing in s[=:]\s*{NUMBER}",
          "global_batch": rf"global_batch_size[=:]\s*{NUMBER}", "steps": r"iteration \d+/(\d+)"},
     ),
-    Format(
+    LogFormat(
         "torchtitan", "training", r"\bstep:.*\btps:",
         {"step": rf"step:\s*{NUMBER}", "tokens_per_s_per_gpu": rf"\btps:\s*{NUMBER}"},
     ),
-    Format(
+    LogFormat(
         "nanogpt", "training", r"iter \d+: loss .*time [\d.]+ms",
         {"step": r"iter (\d+):", "step_s": rf"time {NUMBER}ms"}, {"step_s": MILLI},
     ),
-    Format(
+    LogFormat(
         "llm-foundry", "training", r"throughput/device/tokens_per_sec",
         {"step": r"(?:batch|ba)[=: ]+(\d+)",
          "tokens_per_s_per_gpu": rf"throughput/device/tokens_per_sec(?:ond)?[\":= ]+{NUMBER}"},
     ),
-    Format(
+    LogFormat(
         "deepspeed", "training", r"iter time \(s\):",
         {"step": rf"steps?[:=]\s*{NUMBER}", "step_s": rf"iter time \(s\): {NUMBER}",
          "samples_per_s": rf"samples/sec: {NUMBER}"},
     ),
-    Format(
+    LogFormat(
         "huggingface", "training", r"train_tokens_per_second|train_samples_per_second|s/it\]|it/s\]|tokens_per_sec",
         {"tokens_per_s": rf"'?train_tokens_per_second'?: '?{NUMBER}",
          "samples_per_s": rf"'?train_samples_per_second'?: '?{NUMBER}", "step": r"(\d+)/\d+ \[",
          "steps": r"\d+/(\d+) \[", "step_s": rf"{NUMBER}s/it\]", "steps_per_s": rf"{NUMBER}it/s\]"},
     ),
-    Format(
+    LogFormat(
         "vllm-or-sglang-benchmark", "serving", r"Output token throughput \(tok/s\)|Mean TPOT|Mean ITL",
         {"output_tokens_per_s": rf"^Output token throughput \(tok/s\):\s*{NUMBER}",
          "tpot_s": rf"Mean (?:TPOT|ITL) \(ms\):\s*{NUMBER}"},
         {"tpot_s": MILLI},
     ),
-    Format(
+    LogFormat(
         "vllm", "serving", r"Avg generation throughput",
         {"output_tokens_per_s": rf"Avg generation throughput: {NUMBER}", "concurrency": rf"Running: {NUMBER}"},
     ),
-    Format(
+    LogFormat(
         "sglang", "serving", r"gen throughput \(token/s\)",
         {"output_tokens_per_s": rf"gen throughput \(token/s\): {NUMBER}", "concurrency": rf"#running-req: {NUMBER}"},
     ),
-    Format(
+    LogFormat(
         "genai-perf", "serving", rf"{_GENERATED}|Inter [Tt]oken [Ll]atency \(ms\)",
         {"output_tokens_per_s": rf"{_GENERATED}[\s│┃|,:]+{NUMBER}",
          "tpot_s": rf"Inter [Tt]oken [Ll]atency \(ms\)[\s│┃|,:]+{NUMBER}"},
         {"tpot_s": MILLI},
     ),
-    Format(
+    LogFormat(
         "mlperf", "serving", r"Tokens per second|Completed tokens per second",
         {"output_tokens_per_s": rf"[Tt]okens per second\s*(?:\(inferred\))?\s*:\s*{NUMBER}"},
     ),
@@ -110,7 +110,7 @@ class Reading(NamedTuple):
 class Log(NamedTuple):
     """A log that was understood: whose it is, and its readings in order."""
 
-    format: Format
+    format: LogFormat
     readings: tuple[Reading, ...]
 
     def last(self, name: str) -> float | None:
@@ -158,7 +158,7 @@ def read_log(lines: Iterable[str], name: str = "the log") -> Log:
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")
 
 
-def numbers_of(form: Format, line: str) -> dict[str, float]:
+def numbers_of(form: LogFormat, line: str) -> dict[str, float]:
     """Return the numbers of one line."""
     values = {}
     for name, pattern in form.numbers.items():

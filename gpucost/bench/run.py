@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucost.bench import machine
-from gpucost.bench.cases import GROUPS, Case, cases_of
+from gpucost.bench.cases import GROUPS, BenchCase, cases_of
 from gpucost.bench.file import bench_model
 from gpucost.bench.supervise import WORKER, Workers
 from gpucost.errors import UsageError
@@ -127,7 +127,7 @@ def read_bench(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _measure(
     result: dict[str, Any],
-    cases: Sequence[Case],
+    cases: Sequence[BenchCase],
     workers: Workers,
     path: Path,
     report: Report,
@@ -153,7 +153,7 @@ def _measure(
     report(len(cases), len(cases), "")
 
 
-def _keep(result: dict[str, Any], case: Case, workers: Workers, watch: machine.Watch) -> None:
+def _keep(result: dict[str, Any], case: BenchCase, workers: Workers, watch: machine.Watch) -> None:
     begin = time.monotonic()
     answer = workers.measure(case)
     state = watch.between(begin, time.monotonic())

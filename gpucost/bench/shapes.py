@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Shape:
+class ModelShape:
     """Dimensions of a decoder."""
 
     layers: int
@@ -24,20 +24,20 @@ class Shape:
 
 
 SHAPES = {
-    "tiny": Shape(2, 64, 4, 2, 128, 256),
-    "gpt2-124m": Shape(12, 768, 12, 12, 2048, 50304),
-    "0.5b": Shape(24, 1024, 16, 8, 4096, 32000),
-    "llama3.2-1b": Shape(16, 2048, 32, 8, 8192, 128256),
-    "tinyllama-1.1b": Shape(22, 2048, 32, 4, 5632, 32000),
-    "qwen2.5-1.5b": Shape(28, 1536, 12, 2, 8960, 151936),
-    "llama3.2-3b": Shape(28, 3072, 24, 8, 8192, 128256),
-    "llama2-7b": Shape(32, 4096, 32, 32, 11008, 32000),
-    "llama3-8b": Shape(32, 4096, 32, 8, 14336, 128256),
-    "llama2-13b": Shape(40, 5120, 40, 40, 13824, 32000),
-    "llama3-70b": Shape(80, 8192, 64, 8, 28672, 128256),
-    "34b": Shape(48, 8192, 64, 8, 22016, 32000),
-    "moe-1b-7b": Shape(16, 2048, 16, 16, 1024, 50304, experts=64, experts_per_token=8),
-    "moe-3b-a0.6b": Shape(12, 1536, 12, 4, 768, 50304, experts=64, experts_per_token=8),
-    "moe-8x1b": Shape(16, 2048, 32, 8, 4096, 32000, experts=8, experts_per_token=2),
-    "tiny-moe": Shape(2, 64, 4, 2, 64, 256, experts=4, experts_per_token=2),
+    "tiny": ModelShape(2, 64, 4, 2, 128, 256),
+    "gpt2-124m": ModelShape(12, 768, 12, 12, 2048, 50304),
+    "0.5b": ModelShape(24, 1024, 16, 8, 4096, 32000),
+    "llama3.2-1b": ModelShape(16, 2048, 32, 8, 8192, 128256),
+    "tinyllama-1.1b": ModelShape(22, 2048, 32, 4, 5632, 32000),
+    "qwen2.5-1.5b": ModelShape(28, 1536, 12, 2, 8960, 151936),
+    "llama3.2-3b": ModelShape(28, 3072, 24, 8, 8192, 128256),
+    "llama2-7b": ModelShape(32, 4096, 32, 32, 11008, 32000),
+    "llama3-8b": ModelShape(32, 4096, 32, 8, 14336, 128256),
+    "llama2-13b": ModelShape(40, 5120, 40, 40, 13824, 32000),
+    "llama3-70b": ModelShape(80, 8192, 64, 8, 28672, 128256),
+    "34b": ModelShape(48, 8192, 64, 8, 22016, 32000),
+    "moe-1b-7b": ModelShape(16, 2048, 16, 16, 1024, 50304, experts=64, experts_per_token=8),
+    "moe-3b-a0.6b": ModelShape(12, 1536, 12, 4, 768, 50304, experts=64, experts_per_token=8),
+    "moe-8x1b": ModelShape(16, 2048, 32, 8, 4096, 32000, experts=8, experts_per_token=2),
+    "tiny-moe": ModelShape(2, 64, 4, 2, 64, 256, experts=4, experts_per_token=2),
 }

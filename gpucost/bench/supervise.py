@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from typing import IO, Any
 
-from gpucost.bench.cases import Case
+from gpucost.bench.cases import BenchCase
 
 WORKER = (sys.executable, "-m", "gpucost.bench.gpu.worker")
 START_LIMIT_S = 120.0
@@ -81,7 +81,7 @@ class Workers:
                 return message
         return None
 
-    def measure(self, case: Case) -> dict[str, Any]:
+    def measure(self, case: BenchCase) -> dict[str, Any]:
         """Measure one case within its time limit; the processes are started anew after one that broke them."""
         if not self.processes:
             try:

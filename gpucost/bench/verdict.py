@@ -49,7 +49,7 @@ def accelerator_of(catalog: "Catalog", device: str) -> Accelerator | None:
         return None
 
 
-class Work(NamedTuple):
+class BenchWork(NamedTuple):
     """A kind of work: which figures show it, and which peak of the datasheet bounds it."""
 
     what: str
@@ -61,22 +61,24 @@ class Work(NamedTuple):
     usual_fraction: float | None = None  # where no machine is on record
 
 
-def _works() -> Iterable[Work]:
+def _works() -> Iterable[BenchWork]:
     wanted: dict[str, Any]
-    yield Work("memory bandwidth", "copy", {"op": "copy"}, "gb_per_s", "hbm_gb_per_s", "GB/s")
+    yield BenchWork("memory bandwidth", "copy", {"op": "copy"}, "gb_per_s", "hbm_gb_per_s", "GB/s")
     for precision in ("bf16", "fp16", "fp8", "tf32", "fp32"):
         wanted = {"op": "matmul", "precision": precision}
-        yield Work(f"{precision} products", f"matmul.{precision}", wanted, "tflops", f"{precision}_tflops", "TFLOP/s")
+        yield BenchWork(
+            f"{precision} products", f"matmul.{precision}", wanted, "tflops", f"{precision}_tflops", "TFLOP/s"
+        )
     for way in ("forward", "backward"):
         wanted = {"op": "attention", "direction": way}
-        yield Work(f"attention, {way}", f"attention_{way}", wanted, "tflops", "bf16_tflops", "TFLOP/s")
+        yield BenchWork(f"attention, {way}", f"attention_{way}", wanted, "tflops", "bf16_tflops", "TFLOP/s")
     for way, words in (("to_device", "host to device"), ("to_host", "device to host")):
         wanted = {"op": "host", "direction": way}
-        yield Work(words, way, wanted, "gb_per_s", "pcie_gb_per_s", "GB/s", PINNED_FRACTION)
+        yield BenchWork(words, way, wanted, "gb_per_s", "pcie_gb_per_s", "GB/s", PINNED_FRACTION)
     for operation in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "send"):
         wanted = {"op": "collective", "operation": operation}
         words = operation.replace("_", "-")
-        yield Work(words, operation, wanted, "bus_gb_per_s", "scaleup_gb_per_s", "GB/s")
+        yield BenchWork(words, operation, wanted, "bus_gb_per_s", "scaleup_gb_per_s", "GB/s")
 
 
 WORKS = tuple(_works())

@@ -26,7 +26,7 @@ DISCOUNT_COLUMNS = ("provider", "gpu", "region", "option", "instance_type", "val
 
 
 @dataclass(slots=True)
-class Book:
+class PriceBook:
     """What a folder or file adds: validated rows by table, discounts, and a digest of its files."""
 
     layer: str
@@ -46,11 +46,11 @@ class Book:
         return frozenset(str(row[TABLES[table].key[0]]) for row in self.rows.get(table, ()))
 
 
-def read_book(shipped: Shipped, layer: str, folder: Path, files: Sequence[Path] | None = None) -> Book:
+def read_book(shipped: Shipped, layer: str, folder: Path, files: Sequence[Path] | None = None) -> PriceBook:
     """Read and judge every file of a book, or the given ones."""
     files = book_files(folder) if files is None else files
     joined = b"".join(file.name.encode() + b"\0" + read_bytes(file, "limit_book_file_bytes") for file in files)
-    book = Book(layer, folder, blake2b(joined, digest_size=16).hexdigest())
+    book = PriceBook(layer, folder, blake2b(joined, digest_size=16).hexdigest())
     drafts = [draft for file in files for draft in drafts_of(file)]
     book.discounts = [_discount(draft) for draft in drafts if draft.table == DISCOUNTS]
     book.exchange_rates = dict(_rate(draft) for draft in drafts if draft.table == RATES)
@@ -91,7 +91,7 @@ def _number(draft: Draft, column: str) -> float:
         raise draft.error(f"{what}, found {value!r}", column) from None
 
 
-def _refuse_duplicates(book: Book) -> None:
+def _refuse_duplicates(book: PriceBook) -> None:
     for name, rows in book.rows.items():
         key, seen = TABLES[name].key, set()
         for row in rows:

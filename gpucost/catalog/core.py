@@ -20,7 +20,7 @@ from gpucost.options import counted_age_days
 from gpucost.types import Accelerator, Architecture, Offer, System
 
 if TYPE_CHECKING:
-    from gpucost.catalog.books import Book
+    from gpucost.catalog.books import PriceBook
     from gpucost.catalog.sandbox import Answer
 
 Marked = TypeVar("Marked", Accelerator, System, Architecture)
@@ -77,14 +77,14 @@ class Catalog(Shipped):
     def __init__(self, as_of: date | None, known_as_of: date | None, root: Path, layers: dict[str, Path]) -> None:
         super().__init__(root, as_of, known_as_of)
         self._layers = layers
-        self._laid: list[Book] | None = None
+        self._laid: list[PriceBook] | None = None
         self.ended: Counter[str] = Counter()  # offers that are no more, by reason; counted when the offers are read
         self._prices_ready = ""  # "listed", or "dense" with the history
 
     # --- rows and SQL
 
     @property
-    def books(self) -> "list[Book]":
+    def books(self) -> "list[PriceBook]":
         """Return the price books that lie over the shipped tables, the nearest last; reading them happens once."""
         if not self._layers:
             return []

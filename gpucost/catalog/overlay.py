@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from gpucost.catalog.asof import shipped_offers
-from gpucost.catalog.books import DISCOUNT_COLUMNS, Book, as_csv, read_book
+from gpucost.catalog.books import DISCOUNT_COLUMNS, PriceBook, as_csv, read_book
 from gpucost.catalog.drafts import Row, parquet_files
 from gpucost.catalog.loader import Store, csv_reader, engine, quoted
 from gpucost.catalog.shipped import Shipped
@@ -19,7 +19,7 @@ _OF_BOOKS = (  # columns that only prices of a book have
 )
 
 
-def lay_over(shipped: Shipped, folders: Mapping[str, Path]) -> list[Book]:
+def lay_over(shipped: Shipped, folders: Mapping[str, Path]) -> list[PriceBook]:
     """Read each layer's folder or file, put its rows over the shipped tables, and return the books."""
     books = []
     for layer, folder in folders.items():
@@ -31,7 +31,7 @@ def lay_over(shipped: Shipped, folders: Mapping[str, Path]) -> list[Book]:
     return books
 
 
-def price_views(store: Store, books: Sequence[Book], history: bool) -> bool:
+def price_views(store: Store, books: Sequence[PriceBook], history: bool) -> bool:
     """Make the view `book_offers` over every layer and the table `book_discounts`; tell whether that holds any."""
     parts = [shipped_offers(history)]
     for book in books:

@@ -10,7 +10,7 @@ from gpucost.catalog import Catalog
 from gpucost.errors import GpuCostError, NothingFitsError
 from gpucost.fitting import explain
 from gpucost.fitting.changes import ranked_changes
-from gpucost.fitting.job import ADAPTER_SOFTWARE, Job, read_job
+from gpucost.fitting.job import ADAPTER_SOFTWARE, MemoryJob, read_job
 from gpucost.fitting.search import LARGEST_GPUS, Plan, best_plan
 from gpucost.physics.hardware import half_precision
 from gpucost.physics.training.memory import CONTEXT_BYTES, FRAGMENTATION_RATIO, MOMENTS
@@ -70,7 +70,7 @@ def lead(figures: Verdict, changes: list[Change]) -> str:
     return f"Does not fit: {need}, {-spare:.1f} GB too much. {hint}"
 
 
-def nowhere(job: Job, plan: Plan, changes: list[Change]) -> str:
+def nowhere(job: MemoryJob, plan: Plan, changes: list[Change]) -> str:
     """Say that no count fits, and the change that would help."""
     limit = LARGEST_GPUS if job.system.scaleout_gb_per_s else plan.layout.gpus
     helps = next((row for row in changes if row["helps"]), None)
@@ -82,7 +82,7 @@ def nowhere(job: Job, plan: Plan, changes: list[Change]) -> str:
     )
 
 
-def verdict(job: Job, plan: Plan) -> Verdict:
+def verdict(job: MemoryJob, plan: Plan) -> Verdict:
     """Return the main figures."""
     layout = plan.layout
     return {
@@ -118,7 +118,7 @@ def verdict(job: Job, plan: Plan) -> Verdict:
     }
 
 
-def by_size(job: Job, catalog: Catalog) -> list[SizeRow]:
+def by_size(job: MemoryJob, catalog: Catalog) -> list[SizeRow]:
     """Return the fewest GPUs of this kind for models of the usual sizes: full training, LoRA and QLoRA."""
     rows: list[SizeRow] = []
     for size in SIZES:
@@ -155,13 +155,13 @@ def by_size(job: Job, catalog: Catalog) -> list[SizeRow]:
     return rows
 
 
-def _fewest(base: Job, method: str) -> tuple[int | None, float | None]:
+def _fewest(base: MemoryJob, method: str) -> tuple[int | None, float | None]:
     """Return the fewest GPUs on which a method fits, and what each of them needs."""
     plan = best_plan(replace(base, method=method, software=base.software if method == "full" else ADAPTER_SOFTWARE))
     return (plan.layout.gpus, plan.needed_bytes / GB) if plan is not None and plan.fits else (None, None)
 
 
-def warnings(job: Job) -> list[str]:
+def warnings(job: MemoryJob) -> list[str]:
     """Return what a reader must know about the answer."""
     found = list(job.architecture.warnings)
     if job.architecture.status == "synthesised":
@@ -175,7 +175,7 @@ def warnings(job: Job) -> list[str]:
     return found
 
 
-def sources(catalog: Catalog, job: Job) -> dict[str, Source]:
+def sources(catalog: Catalog, job: MemoryJob) -> dict[str, Source]:
     """Return the rows of sources.csv that the answer leans on."""
     ids = {job.architecture.source_id, job.accelerator.source_id, job.system.source_id} - {""}
     return cited({key: catalog.source(key) for key in ids}, sorted(ids))

@@ -7,7 +7,7 @@ from itertools import combinations
 
 from gpucost.answers import memory as answers
 from gpucost.catalog import Catalog
-from gpucost.fitting.job import ADAPTER_SOFTWARE, AUTO, Job
+from gpucost.fitting.job import ADAPTER_SOFTWARE, AUTO, MemoryJob
 from gpucost.fitting.search import Plan, best_plan
 from gpucost.physics.hardware import half_precision
 from gpucost.physics.training.memory_recipe import OPTIMIZERS
@@ -33,10 +33,10 @@ class Change:
 
     name: str
     cost: int  # index into COSTS
-    job: Job
+    job: MemoryJob
 
 
-def single_changes(job: Job) -> Iterator[Change]:
+def single_changes(job: MemoryJob) -> Iterator[Change]:
     """Yield the changes of the recipe that are not made already."""
     if not job.loss_chunk_tokens and job.sequence_tokens * job.micro_batch > CHUNK_TOKENS:
         yield Change(f"loss in chunks of {CHUNK_TOKENS} tokens", 0, replace(job, loss_chunk_tokens=CHUNK_TOKENS))
@@ -64,7 +64,7 @@ def single_changes(job: Job) -> Iterator[Change]:
         yield Change(f"QLoRA, rank {job.lora_rank}", 4, replace(job, method="qlora", software=ADAPTER_SOFTWARE))
 
 
-def host_gb(job: Job) -> float:
+def host_gb(job: MemoryJob) -> float:
     """Return the host memory that all nodes together need for what a job moves there."""
     kept, total = OPTIMIZERS[job.optimizer], float(total_parameters(stack([job.architecture]))[0])
     states = kept.gradient_bytes + kept.state_bytes
@@ -72,7 +72,7 @@ def host_gb(job: Job) -> float:
     return each * total / GB
 
 
-def offload_changes(job: Job) -> Iterator[Change]:
+def offload_changes(job: MemoryJob) -> Iterator[Change]:
     """Yield what host memory can take, with how much of it all nodes together need."""
     for name, words in (("states", "optimizer states"), ("all", "weights and states")):
         if job.offload not in (name, "all"):
@@ -80,7 +80,7 @@ def offload_changes(job: Job) -> Iterator[Change]:
             yield Change(f"{words} in host memory ({host_gb(moved):,.0f} GB of it)", 1, moved)
 
 
-def optimizer_changes(job: Job) -> Iterator[Change]:
+def optimizer_changes(job: MemoryJob) -> Iterator[Change]:
     """Yield the optimizers with smaller states."""
     for name, words in (
         ("adamw-8bit", "8-bit AdamW moments"),
@@ -91,7 +91,7 @@ def optimizer_changes(job: Job) -> Iterator[Change]:
             yield Change(words, 3, replace(job, optimizer=name))
 
 
-def pairs(job: Job) -> Iterator[Change]:
+def pairs(job: MemoryJob) -> Iterator[Change]:
     """Yield pairs of changes that leave what is trained alone."""
     mild = [change for change in single_changes(job) if change.cost in (0, 1, 3)]
     for first, second in combinations(mild, 2):
@@ -100,15 +100,15 @@ def pairs(job: Job) -> Iterator[Change]:
             yield Change(f"{first.name} + {second.name}", max(first.cost, second.cost), merged)
 
 
-def merge(base: Job, one: Job, other: Job) -> Job | None:
+def merge(base: MemoryJob, one: MemoryJob, other: MemoryJob) -> MemoryJob | None:
     """Return the job with both changes, or None where they change the same thing."""
-    fields = [name for name in Job.__dataclass_fields__ if name not in ("architecture", "accelerator", "system")]
+    fields = [name for name in MemoryJob.__dataclass_fields__ if name not in ("architecture", "accelerator", "system")]
     first = {name: getattr(one, name) for name in fields if getattr(one, name) != getattr(base, name)}
     second = {name: getattr(other, name) for name in fields if getattr(other, name) != getattr(base, name)}
     return None if set(first) & set(second) else replace(base, **first, **second)
 
 
-def hardware_changes(job: Job, catalog: Catalog) -> Iterator[Change]:
+def hardware_changes(job: MemoryJob, catalog: Catalog) -> Iterator[Change]:
     """Yield more GPUs of the same kind, and larger chips of the same vendor."""
     if job.gpus is not None:
         free = {name: value for name, value in job.degrees.items() if name in ("tensor", "context")}
@@ -157,7 +157,7 @@ def first_of(rows: list[answers.Change], cost: str, count: int) -> list[answers.
     return [row for row in rows if id(row) not in dropped]
 
 
-def ranked_changes(job: Job, catalog: Catalog, plan: Plan | None) -> list[answers.Change]:
+def ranked_changes(job: MemoryJob, catalog: Catalog, plan: Plan | None) -> list[answers.Change]:
     """Try the changes, singles first and pairs where no single mild one helps; what helps most gently comes first."""
     rows = [tried(change, plan) for change in (*single_changes(job), *hardware_changes(job, catalog))]
     found = [row for row in rows if row is not None]

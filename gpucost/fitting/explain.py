@@ -3,7 +3,7 @@
 import numpy as np
 
 from gpucost.answers.memory import Component
-from gpucost.fitting.job import Job
+from gpucost.fitting.job import MemoryJob
 from gpucost.fitting.search import Plan
 from gpucost.physics.columns import layout_columns
 from gpucost.physics.training.memory import LOGIT_BYTES, holdings, in_flight
@@ -19,7 +19,7 @@ FSDP = "PyTorch FSDP, arXiv:2304.11277, section 4"
 COUNTED = "counted from the tensors that are alive; held against the measured rows of models/measurements/memory.csv"
 
 
-def components(job: Job, plan: Plan) -> list[Component]:
+def components(job: MemoryJob, plan: Plan) -> list[Component]:
     """Return one row per component, largest term first in the order of the formula."""
     memory, total = plan.memory, plan.needed_bytes
     texts = formulas(job, plan)
@@ -40,7 +40,7 @@ def components(job: Job, plan: Plan) -> list[Component]:
     return rows
 
 
-def formulas(job: Job, plan: Plan) -> dict[str, tuple[str, str, str]]:
+def formulas(job: MemoryJob, plan: Plan) -> dict[str, tuple[str, str, str]]:
     """Return (formula, its numbers, reference) of each component."""
     shape, recipe = stack([job.architecture]), job.recipe()
     layout = layout_columns([plan.layout], flash=job.flash)
@@ -98,7 +98,7 @@ def states(recipe: MemoryRecipe, plan: Plan, counts: dict[str, float], ranks: in
     }
 
 
-def flowing(job: Job, shape: Shape, recipe: MemoryRecipe, plan: Plan) -> dict[str, tuple[str, str, str]]:
+def flowing(job: MemoryJob, shape: Shape, recipe: MemoryRecipe, plan: Plan) -> dict[str, tuple[str, str, str]]:
     """Return the formulas of activations and logits."""
     layout = layout_columns([plan.layout], flash=job.flash)
     layer = layer_bytes(shape, layout, recipe)

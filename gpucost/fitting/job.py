@@ -19,7 +19,7 @@ DEGREES = ("tensor", "pipeline", "context", "expert", "sharding")
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class MemoryJob:
     """A training job whose memory is asked for; degrees that are not given are searched."""
 
     architecture: Architecture
@@ -59,7 +59,7 @@ def whole(value: Any, what: str) -> int:
     return int(number)
 
 
-def read_job(catalog: Catalog, model: Any, gpu: str, *, system: str | None = None, **wanted: Any) -> Job:
+def read_job(catalog: Catalog, model: Any, gpu: str, *, system: str | None = None, **wanted: Any) -> MemoryJob:
     """Resolve names and check numbers."""
     key = key_of(catalog, gpu, system)
     architecture = model if isinstance(model, Architecture) else catalog.architecture(model)
@@ -87,7 +87,7 @@ def read_job(catalog: Catalog, model: Any, gpu: str, *, system: str | None = Non
         given.setdefault("software", ADAPTER_SOFTWARE)
     degrees = {name: read_degree(name, given.pop(name)) for name in DEGREES if name in given}
     check_degrees(architecture, counts.get("gpus"), degrees)
-    return Job(architecture, key.accelerator, key.system, degrees=degrees, **counts, **given)
+    return MemoryJob(architecture, key.accelerator, key.system, degrees=degrees, **counts, **given)
 
 
 def read_degree(name: str, value: Any) -> int:

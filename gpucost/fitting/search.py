@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gpucost.fitting.job import AUTO, Job
+from gpucost.fitting.job import AUTO, MemoryJob
 from gpucost.physics.columns import RECOMPUTES, Flags, LayoutColumns
 from gpucost.physics.training.defaults import default_batch
 from gpucost.physics.training.memory import MemoryColumns, training_memory, usable_bytes
@@ -39,7 +39,7 @@ class Plan:
         return self.needed_bytes <= self.usable_bytes
 
 
-def gpu_counts(job: Job) -> list[int]:
+def gpu_counts(job: MemoryJob) -> list[int]:
     """Return the counts to try: the one given, else powers of two within a node and growing numbers of nodes.
 
     Without a named network between nodes one scale-up domain is the end.
@@ -63,7 +63,7 @@ def powers(limit: float) -> list[int]:
     return [1 << k for k in range(int(limit).bit_length()) if 1 << k <= limit]
 
 
-def combinations(job: Job, gpus: int) -> list[dict[str, int]]:
+def combinations(job: MemoryJob, gpus: int) -> list[dict[str, int]]:
     """Return the combinations of degrees that multiply out on a count: those given, else powers of two."""
     a, fixed = job.architecture, job.degrees
     domain = max(job.system.scaleup_gpus, job.system.gpus)
@@ -91,7 +91,7 @@ def combinations(job: Job, gpus: int) -> list[dict[str, int]]:
     return found
 
 
-def candidates(job: Job, counts: Sequence[int]) -> LayoutColumns:
+def candidates(job: MemoryJob, counts: Sequence[int]) -> LayoutColumns:
     """Return every layout of every count, with every recomputation that is allowed, as arrays."""
     codes = range(len(RECOMPUTES)) if job.recompute == AUTO else [RECOMPUTES.index(job.recompute)]
     rows = [
@@ -120,7 +120,7 @@ def candidates(job: Job, counts: Sequence[int]) -> LayoutColumns:
     )
 
 
-def best_plan(job: Job) -> Plan | None:
+def best_plan(job: MemoryJob) -> Plan | None:
     """Return the simplest layout that fits on the fewest GPUs; where none fits, the one that needs least.
 
     Simplest: fewest pipeline stages and context ranks, then least recomputation, then fewest tensor and expert ranks,

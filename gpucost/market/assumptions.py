@@ -51,7 +51,7 @@ OPEN_BUCKET_MONTHLY_HIGH = 0.5  # upper end of a bucket published as "more than 
 
 
 @dataclass(frozen=True, slots=True)
-class Book:
+class AssumptionBook:
     """Assumptions from the tables, by item: low, typical, high, unit, source."""
 
     rows: Mapping[str, Mapping[str, Any]]
@@ -78,12 +78,12 @@ class Book:
         return str(self.rows[item]["source_id"] or "")
 
 
-def make_book(*tables: Sequence[Mapping[str, Any]]) -> Book:
+def make_book(*tables: Sequence[Mapping[str, Any]]) -> AssumptionBook:
     """Gather the rows of several tables by item."""
-    return Book({str(row["item"]): row for table in tables for row in table if row.get("item")})
+    return AssumptionBook({str(row["item"]): row for table in tables for row in table if row.get("item")})
 
 
-def failures_per_gpu_year(book: Book) -> tuple[float, float, float]:
+def failures_per_gpu_year(book: AssumptionBook) -> tuple[float, float, float]:
     """Return low, typical and high interruptions by hardware and software faults, per GPU-year.
 
     Typical: Llama 3 405B (arXiv:2407.21783, table 5); the ends: node failures of two research clusters

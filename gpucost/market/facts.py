@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from gpucost.catalog.records import record
-from gpucost.market.assumptions import Book, make_book
+from gpucost.market.assumptions import AssumptionBook, make_book
 from gpucost.market.places import Providers
 from gpucost.market.supply import Supply, build_supply, sold_nodes
 from gpucost.market.terms import Terms, build_terms
@@ -57,7 +57,7 @@ class Market:
     facts: Facts
     supply: Supply
     terms: Terms
-    book: Book
+    book: AssumptionBook
 
 
 _MARKETS: "WeakKeyDictionary[Any, Market]" = WeakKeyDictionary()
@@ -128,7 +128,7 @@ def make_market(facts: Facts) -> Market:
     return Market(facts, supply, _terms(facts, supply, book), book)
 
 
-def _terms(facts: Facts, supply: Supply, book: Book) -> Terms:
+def _terms(facts: Facts, supply: Supply, book: AssumptionBook) -> Terms:
     providers = Providers(facts.providers)
     return build_terms(supply, book, providers, services=facts.services, spot_rows=facts.spot, regions=facts.regions)
 

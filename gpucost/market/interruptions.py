@@ -41,7 +41,7 @@ class Rate(NamedTuple):
     source_id: str
 
 
-class Rates:
+class InterruptionRates:
     """The rates of interruption of a market."""
 
     def __init__(self, rows: Sequence[Row]) -> None:

@@ -6,8 +6,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpucost.market.assumptions import Book
-from gpucost.market.interruptions import Rates, typical_wait_hours
+from gpucost.market.assumptions import AssumptionBook
+from gpucost.market.interruptions import InterruptionRates, typical_wait_hours
 from gpucost.market.places import WORLD, Providers, grid_items, grid_of
 from gpucost.market.supply import Supply
 from gpucost.money import rates as splits
@@ -61,7 +61,7 @@ class Terms(NamedTuple):
 
 def build_terms(
     supply: Supply,
-    book: Book,
+    book: AssumptionBook,
     providers: Providers,
     *,
     services: Sequence[Row],
@@ -81,7 +81,7 @@ def _column(values: Sequence[float | None]) -> Floats:
     return np.array([np.nan if value is None else value for value in values], np.float64)
 
 
-def _prices(offers: Sequence[Offer], book: Book, providers: Providers) -> dict[str, Any]:
+def _prices(offers: Sequence[Offer], book: AssumptionBook, providers: Providers) -> dict[str, Any]:
     """Widen the range of old prices by the yearly drift of rental prices over the age beyond the limit."""
     age = _column([counted_age_days(offer.age_days, offer.price_kind) for offer in offers])
     limit = _column([providers.age_limit_days(offer) for offer in offers])
@@ -131,7 +131,7 @@ def _contracts(offers: Sequence[Offer], providers: Providers) -> dict[str, Any]:
     }
 
 
-def _power(supply: Supply, book: Book, providers: Providers, regions: Sequence[Row]) -> dict[str, Any]:
+def _power(supply: Supply, book: AssumptionBook, providers: Providers, regions: Sequence[Row]) -> dict[str, Any]:
     offers = supply.offers
     hosts = [supply.keys[key] for key in supply.key]
     tdp = _column([host.accelerator.tdp_w for host in hosts])
@@ -150,7 +150,7 @@ def _power(supply: Supply, book: Book, providers: Providers, regions: Sequence[R
 
 def _interruptions(offers: Sequence[Offer], rows: Sequence[Row]) -> dict[str, Any]:
     """Return how often each offer is interrupted."""
-    rates, wait = Rates(rows), typical_wait_hours(rows)
+    rates, wait = InterruptionRates(rows), typical_wait_hours(rows)
     found = [rates.of_offer(offer) for offer in offers]
     three = np.array([rate.three for rate in found], np.float64).reshape(len(found), 3)
     interruptible = np.array([OPTIONS[offer.option].interruptible for offer in offers], bool)
@@ -165,7 +165,7 @@ def _interruptions(offers: Sequence[Offer], rows: Sequence[Row]) -> dict[str, An
     }
 
 
-def _services(offers: Sequence[Offer], rows: Sequence[Row], book: Book) -> dict[str, Any]:
+def _services(offers: Sequence[Offer], rows: Sequence[Row], book: AssumptionBook) -> dict[str, Any]:
     """Return storage and egress prices by provider; a provider that states none gets the market's typical price."""
     shared = _by_provider(rows, "shared_file_system", "usd_per_gb_month")
     storage = {**shared, **_by_provider(rows, "object_storage", "usd_per_gb_month")}

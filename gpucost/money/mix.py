@@ -26,7 +26,7 @@ ROUNDING = 1e-9  # a smaller gap is the rounding of the solver
 
 
 @dataclass(frozen=True, slots=True)
-class Supply:
+class MixSupply:
     """One way to get GPUs. Committed: units signed at the start of a month; flexible: by use."""
 
     name: str
@@ -52,11 +52,11 @@ class Team:
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class MixProblem:
     """Demand, supplies and limits."""
 
     demand_gpus: Array
-    supplies: tuple[Supply, ...]
+    supplies: tuple[MixSupply, ...]
     budget_usd: float | None = None  # on the capital of all units
     team: Team | None = None
 
@@ -101,7 +101,7 @@ class _Rows:
 class _Program:
     """The matrices of a problem and where each variable stands in them."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: MixProblem) -> None:
         self.problem, months = problem, problem.months
         self.count = 0
         self.units = {s.name: self._block(months) for s in problem.supplies if s.committed}
@@ -192,13 +192,13 @@ class _Program:
         return csr_array((value, (row, column)), shape=(len(self.rows.low), self.count))
 
 
-def signed_in(supply: Supply, month: int) -> range:
+def signed_in(supply: MixSupply, month: int) -> range:
     """Return the months of signing whose units work in a month (all counted from 0)."""
     return range(max(0, month - supply.lead_months - supply.term_months + 1), month - supply.lead_months + 1)
 
 
 def solve(
-    problem: Problem, gap_fraction: float = 1e-6, time_limit_s: float | None = None, nodes: int = MOST_NODES
+    problem: MixProblem, gap_fraction: float = 1e-6, time_limit_s: float | None = None, nodes: int = MOST_NODES
 ) -> Solution:
     """Return the cheapest mix; an impossible one raises an error that names what stands in the way.
 
@@ -225,7 +225,7 @@ def solve(
 
 
 def cheapest(
-    problem: Problem, gap_fraction: float = 1e-4, time_limit_s: float | None = None, nodes: int = MOST_NODES
+    problem: MixProblem, gap_fraction: float = 1e-4, time_limit_s: float | None = None, nodes: int = MOST_NODES
 ) -> tuple[Solution, dict[str, float | None]]:
     """Return the cheapest mix, never dearer than the best single option, and what each option alone costs."""
     alone = {supply.name: _alone(problem, supply, gap_fraction) for supply in problem.supplies}
@@ -244,17 +244,17 @@ def cheapest(
     return solved, pure
 
 
-def _from_single(problem: Problem, best: Solution, bound_usd: float | None) -> Solution:
+def _from_single(problem: MixProblem, best: Solution, bound_usd: float | None) -> Solution:
     """Return the units of a single option as a mix; flexible supply may still make it cheaper."""
     program = _Program(problem)
     units = {name: best.units.get(name, np.zeros(problem.months)) for name in program.units}
     return _solution(program, units, bound_usd)
 
 
-def _alone(problem: Problem, supply: Supply, gap_fraction: float) -> Solution | None:
+def _alone(problem: MixProblem, supply: MixSupply, gap_fraction: float) -> Solution | None:
     team = problem.team if problem.team and problem.team.supply == supply.name else None
     try:
-        return solve(Problem(problem.demand_gpus, (supply,), problem.budget_usd, team), gap_fraction)
+        return solve(MixProblem(problem.demand_gpus, (supply,), problem.budget_usd, team), gap_fraction)
     except (NothingFitsError, CheckFailedError):
         return None
 
@@ -288,7 +288,7 @@ def _relaxed_usd(program: _Program) -> float:
     return float(found.fun) if found.fun is not None else -np.inf
 
 
-def capacity_of(supply: Supply, units: Array) -> Array:
+def capacity_of(supply: MixSupply, units: Array) -> Array:
     """Return the GPUs that work in each month."""
     return np.array([supply.unit_gpus * units[list(signed_in(supply, m))].sum() for m in range(units.size)])
 
@@ -340,16 +340,16 @@ def _marginals(program: _Program, linear: Any) -> dict[str, Array | float]:
     return found
 
 
-def explain_infeasible(problem: Problem) -> str:
+def explain_infeasible(problem: MixProblem) -> str:
     """Say in which month demand cannot be met, by how much, and which limit stands in the way."""
     month, missing = _shortfall(problem)
     free = np.full(problem.months, np.inf)
-    guesses: list[tuple[str, Problem]] = []
+    guesses: list[tuple[str, MixProblem]] = []
     if problem.budget_usd is not None:
         guesses.append(
             (
                 f"the budget of ${problem.budget_usd:,.0f}",
-                Problem(problem.demand_gpus, problem.supplies, None, problem.team),
+                MixProblem(problem.demand_gpus, problem.supplies, None, problem.team),
             )
         )
     for index, supply in enumerate(problem.supplies):
@@ -362,7 +362,7 @@ def explain_infeasible(problem: Problem) -> str:
         for label, change in (entry for entry in freed if entry):
             others = list(problem.supplies)
             others[index] = _changed(supply, **change)
-            guesses.append((label, Problem(problem.demand_gpus, tuple(others), problem.budget_usd, problem.team)))
+            guesses.append((label, MixProblem(problem.demand_gpus, tuple(others), problem.budget_usd, problem.team)))
     culprits = [label for label, relaxed in guesses if _shortfall(relaxed)[1] < TOLERANCE]
     cause = (
         " or ".join(culprits) if culprits else "several limits together: " + ", ".join(label for label, _ in guesses)
@@ -373,18 +373,18 @@ def explain_infeasible(problem: Problem) -> str:
     )
 
 
-def _changed(supply: Supply, **changes: Any) -> Supply:
+def _changed(supply: MixSupply, **changes: Any) -> MixSupply:
     from dataclasses import replace
 
     return replace(supply, **changes)
 
 
-def _shortfall(problem: Problem) -> tuple[int, float]:
+def _shortfall(problem: MixProblem) -> tuple[int, float]:
     """Return the month with the largest unmet demand when as little as possible stays unmet, and how much."""
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    unmet = Supply("unmet", False, np.ones(problem.months), np.full(problem.months, np.inf))
-    program = _Program(Problem(problem.demand_gpus, (*problem.supplies, unmet), problem.budget_usd, None))
+    unmet = MixSupply("unmet", False, np.ones(problem.months), np.full(problem.months, np.inf))
+    program = _Program(MixProblem(problem.demand_gpus, (*problem.supplies, unmet), problem.budget_usd, None))
     cost = np.zeros(program.count)
     cost[list(program.used["unmet"])] = 1.0
     found = milp(

@@ -8,7 +8,7 @@ import numpy as np
 from gpucost.answers.ownership import Option
 from gpucost.errors import UsageError
 from gpucost.money.comparison import AT_DEBT_RATE, evaluate_months
-from gpucost.ownership.assemble import Case
+from gpucost.ownership.assemble import OwnershipCase
 from gpucost.ownership.given import tables
 from gpucost.ownership.rents import RentChoice
 from gpucost.units import SECONDS_PER_HOUR, parse_fraction
@@ -16,7 +16,7 @@ from gpucost.units import SECONDS_PER_HOUR, parse_fraction
 COMPUTE = ("rent_compute_usd", "rent_upfront_usd", "rent_cancellation_usd")
 
 
-def options(case: Case, base: Mapping[str, Any]) -> list[Option]:
+def options(case: OwnershipCase, base: Mapping[str, Any]) -> list[Option]:
     """Return the options, cheapest present value first; spot last, since its capacity is not promised."""
     rows = [*_own(case, base), _rent(case, "rent", base, _base_terms(case))]
     for choice in case.choices:
@@ -30,7 +30,7 @@ def options(case: Case, base: Mapping[str, Any]) -> list[Option]:
     return sorted(rows, key=lambda row: (row["name"].startswith("spot"), row["npv_usd"], row["name"]))
 
 
-def _fallen_back(case: Case, choice: RentChoice, base: Mapping[str, Any]) -> list[Option]:
+def _fallen_back(case: OwnershipCase, choice: RentChoice, base: Mapping[str, Any]) -> list[Option]:
     """Let the last whole term end within the comparison, and rent as asked for the months after it."""
     term, months = choice.term_months, case.months
     if not term or term >= months or not months % term or base["rent_billing"] == "take_or_pay":
@@ -44,7 +44,7 @@ def _fallen_back(case: Case, choice: RentChoice, base: Mapping[str, Any]) -> lis
     return [cast(Option, {**row, **{key: text for key, text in _terms(choice).items() if key != "terms"}})]
 
 
-def _evaluated(case: Case, changes: Mapping[str, Any]) -> dict[str, Any]:
+def _evaluated(case: OwnershipCase, changes: Mapping[str, Any]) -> dict[str, Any]:
     return evaluate_months({**case.columns(), **changes}, case.tables, case.months, _RENT_TARGETS)
 
 
@@ -100,7 +100,7 @@ def _summary(name: str, values: Mapping[str, Any], total: str, exposure: float, 
     }
 
 
-def _own(case: Case, values: Mapping[str, Any]) -> list[Option]:
+def _own(case: OwnershipCase, values: Mapping[str, Any]) -> list[Option]:
     """Summarise owning as it is financed and, beside it, paid in cash."""
     paid = scalar(values, "capex_usd")
     end = f"resale after {case.months} months"
@@ -117,7 +117,7 @@ def _own(case: Case, values: Mapping[str, Any]) -> list[Option]:
     ]
 
 
-def _base_terms(case: Case) -> dict[str, Any]:
+def _base_terms(case: OwnershipCase) -> dict[str, Any]:
     entry = case.assumptions["rent_usd_per_gpu_hour"]
     return {
         "usd_per_gpu_hour": entry.value,
@@ -147,7 +147,7 @@ def _words(values: Mapping[str, Any]) -> str:
     return f"{billing}, {f'{term:g}-month term' if term else 'no term'}{upfront}"
 
 
-def _rent(case: Case, name: str, values: Mapping[str, Any], terms: Mapping[str, Any]) -> Option:
+def _rent(case: OwnershipCase, name: str, values: Mapping[str, Any], terms: Mapping[str, Any]) -> Option:
     """Summarise a way to rent; the exposure is what a first term obliges to pay, used or not."""
     row = _summary(name, values, "rent_total_usd", _exposure(values), "")
     row = cast(Option, {**row, **terms})
@@ -163,7 +163,7 @@ def _exposure(values: Mapping[str, Any]) -> float:
     return scalar(values, "rent_gpu_hours") * scalar(values, "rent_usd_per_gpu_hour") * term
 
 
-def _planned(case: Case, entry: dict[str, Any]) -> Option:
+def _planned(case: OwnershipCase, entry: dict[str, Any]) -> Option:
     """Summarise a rent option of the plan: inputs of its own, or parts with shares that make up a blend."""
     name = str(entry.pop("name", "rent option"))
     parts = tables(entry.pop("parts", None) or [{"share": 1.0}], f"rent option {name!r}: parts")
@@ -187,7 +187,7 @@ def _planned(case: Case, entry: dict[str, Any]) -> Option:
     return _summary(name, done, "rent_total_usd", exposure, terms)
 
 
-def _hosted(case: Case, values: Mapping[str, Any]) -> Option | None:
+def _hosted(case: OwnershipCase, values: Mapping[str, Any]) -> Option | None:
     """Price the same tokens at a hosted API, where both the price and the tokens per second are known."""
     price, speed = case.assumptions["api_usd_per_mtok"].value, case.assumptions["tokens_per_s_per_gpu"].value
     if price is None or speed is None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from gpucost.answers import ownership as shape
 from gpucost.money import cashflow, montecarlo, roots
 from gpucost.money.comparison import Outcome, outcome
-from gpucost.ownership.assemble import Case
+from gpucost.ownership.assemble import OwnershipCase
 
 Array = NDArray[np.float64]
 
@@ -19,12 +19,12 @@ UTILISATION_SEARCH = 5.0  # beyond 1 the root says how many times the hours woul
 RENT_SEARCH_USD = 1000.0
 
 
-def outcomes(case: Case, changes: Mapping[str, Any]) -> Outcome:
+def outcomes(case: OwnershipCase, changes: Mapping[str, Any]) -> Outcome:
     """Evaluate the case with some inputs changed: numbers, words, or one value per case."""
     return outcome({**case.columns(), **changes}, case.tables)
 
 
-def one_at_a_time(case: Case, names: Sequence[str], values: Array) -> Outcome:
+def one_at_a_time(case: OwnershipCase, names: Sequence[str], values: Array) -> Outcome:
     """Evaluate one case per value: each changes only its own input."""
     changes = {}
     for name in dict.fromkeys(names):
@@ -36,14 +36,14 @@ def one_at_a_time(case: Case, names: Sequence[str], values: Array) -> Outcome:
     return outcomes(case, changes) if names else outcomes(case, {})
 
 
-def solve(case: Case, names: Sequence[str], low: Sequence[float], high: Sequence[float]) -> Array:
+def solve(case: OwnershipCase, names: Sequence[str], low: Sequence[float], high: Sequence[float]) -> Array:
     """Return, for each input, the value at which owning and renting cost the same; NaN where there is none."""
     if not names:
         return np.empty(0)
     return roots.find(lambda x: one_at_a_time(case, names, x).saving_usd, np.array(low, float), np.array(high, float))
 
 
-def tornado(case: Case) -> list[shape.Sensitivity]:
+def tornado(case: OwnershipCase) -> list[shape.Sensitivity]:
     """Move every uncertain input to its low and its high, alone, and tell what flips the decision, and where."""
     ranges = case.ranges()
     names = list(ranges)
@@ -84,7 +84,7 @@ def _number(value: Any) -> float | None:
     return None if value is None or not np.isfinite(value) else float(value)
 
 
-def break_even(case: Case) -> shape.BreakEven:
+def break_even(case: OwnershipCase) -> shape.BreakEven:
     """Return where owning and renting cost the same: in utilisation, rental price, months and GPUs; with reasons."""
     reasons: dict[str, str] = {}
     take_or_pay = case.assumptions["rent_billing"].value == "take_or_pay"
@@ -117,12 +117,12 @@ def break_even(case: Case) -> shape.BreakEven:
     return cast(shape.BreakEven, {**found, **why})
 
 
-def _always(case: Case, name: str, ends: tuple[float, float]) -> str:
+def _always(case: OwnershipCase, name: str, ends: tuple[float, float]) -> str:
     saving = one_at_a_time(case, [name, name], np.array(ends)).saving_usd
     return "owning wins at every value" if float(saving.min()) > 0 else "renting wins at every value"
 
 
-def break_even_months(case: Case) -> tuple[int | None, dict[str, str]]:
+def break_even_months(case: OwnershipCase) -> tuple[int | None, dict[str, str]]:
     """Return the shortest comparison, in whole months, over which owning (with resale at its end) costs no more.
 
     Until the cluster arrives both sides rent: a tie that says nothing of owning.
@@ -138,7 +138,7 @@ def break_even_months(case: Case) -> tuple[int | None, dict[str, str]]:
     return None, {"months": f"owning does not catch up within {case.months} months"}
 
 
-def break_even_gpus(case: Case) -> tuple[int | None, dict[str, str]]:
+def break_even_gpus(case: OwnershipCase) -> tuple[int | None, dict[str, str]]:
     """Return the smallest number of whole servers, in GPUs, at which owning costs no more than renting."""
     node = case.number("gpus_per_node")
     counts = np.unique(np.concatenate((np.arange(1, 129), np.geomspace(128, MOST_NODES, 64).round())))
@@ -149,7 +149,7 @@ def break_even_gpus(case: Case) -> tuple[int | None, dict[str, str]]:
     return None, {"gpus": f"owning does not win at any size up to {int(MOST_NODES * node):,} GPUs"}
 
 
-def by_utilisation(case: Case, crossing: float | None, steps: int = 20) -> list[shape.UtilisationPoint]:
+def by_utilisation(case: OwnershipCase, crossing: float | None, steps: int = 20) -> list[shape.UtilisationPoint]:
     """Return what an owned GPU-month costs on either side over the utilisation, by the formulas of the comparison.
 
     Present values per discounted owned hour × hours of a month; the break-even is a point of both lines. Beside each
@@ -173,7 +173,7 @@ def by_utilisation(case: Case, crossing: float | None, steps: int = 20) -> list[
 
 
 def two_way(
-    case: Case, names: tuple[str, str] = ("utilisation_fraction", "rent_usd_per_gpu_hour"), steps: int = 9
+    case: OwnershipCase, names: tuple[str, str] = ("utilisation_fraction", "rent_usd_per_gpu_hour"), steps: int = 9
 ) -> shape.TwoWay:
     """Return what owning saves over a grid of two inputs."""
     axes = [np.array(_axis(case, name, steps)) for name in names]
@@ -188,7 +188,7 @@ def two_way(
     }
 
 
-def _axis(case: Case, name: str, steps: int) -> list[float]:
+def _axis(case: OwnershipCase, name: str, steps: int) -> list[float]:
     if name == "utilisation_fraction":
         return [float(value) for value in np.linspace(0.2, 1.0, steps)]
     ranges = case.ranges()
@@ -197,7 +197,7 @@ def _axis(case: Case, name: str, steps: int) -> list[float]:
     return [float(entry) for entry in np.linspace(low, high, steps)]
 
 
-def scenarios(case: Case, sensitivity: Sequence[shape.Sensitivity]) -> list[shape.ScenarioRow]:
+def scenarios(case: OwnershipCase, sensitivity: Sequence[shape.Sensitivity]) -> list[shape.ScenarioRow]:
     """Return the base, both extremes, and the plan's own scenarios.
 
     Low and high put every uncertain input at the end that makes owning cheap or dear, all at once.
@@ -221,7 +221,7 @@ def scenarios(case: Case, sensitivity: Sequence[shape.Sensitivity]) -> list[shap
     return [scenario(case, name, text, changes) for name, text, changes in sets]
 
 
-def scenario(case: Case, name: str, text: str, changes: Mapping[str, Any]) -> shape.ScenarioRow:
+def scenario(case: OwnershipCase, name: str, text: str, changes: Mapping[str, Any]) -> shape.ScenarioRow:
     """Return the comparison with some inputs changed, under a name."""
     result = outcomes(case, changes)
     return {
@@ -236,7 +236,7 @@ def scenario(case: Case, name: str, text: str, changes: Mapping[str, Any]) -> sh
     }
 
 
-def monte_carlo(case: Case, draws: int, seed: int) -> shape.MonteCarlo:
+def monte_carlo(case: OwnershipCase, draws: int, seed: int) -> shape.MonteCarlo:
     """Draw every uncertain input from its range and return the spread of both sides and how often buying wins."""
     correlation = float(case.special.get("rent_residual_correlation", RENT_RESIDUAL_CORRELATION))
     pairs = {("rent_decline_fraction", "residual_scale_ratio"): correlation}

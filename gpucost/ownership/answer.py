@@ -15,7 +15,7 @@ from gpucost.formula.language import Line
 from gpucost.money.comparison import OWN_LINES, RENT_LINES, evaluate_months
 from gpucost.ownership import analysis, currency, model, said, views
 from gpucost.ownership.alternatives import discounted_hours, monthly, options, own_worth, present, scalar
-from gpucost.ownership.assemble import Case, assemble
+from gpucost.ownership.assemble import OwnershipCase, assemble
 from gpucost.ownership.plan import PlanFile
 from gpucost.units import SECONDS_PER_HOUR
 
@@ -34,7 +34,7 @@ def answer(
     return _payload(catalog, assemble(catalog, plan, flags, special), request)
 
 
-def _payload(catalog: "Catalog", case: Case, request: Mapping[str, Any]) -> shape.Tco:
+def _payload(catalog: "Catalog", case: OwnershipCase, request: Mapping[str, Any]) -> shape.Tco:
     values = evaluate_months(case.values(), case.tables, case.months)
     sensitivity, chance = analysis.tornado(case), _chance(case)
     judged = analysis.investment(monthly(values, "saving_in_cash_usd"), scalar(values, "monthly_rate_fraction"))
@@ -73,7 +73,7 @@ def _payload(catalog: "Catalog", case: Case, request: Mapping[str, Any]) -> shap
     }
 
 
-def settings(case: Case) -> dict[str, Any]:
+def settings(case: OwnershipCase) -> dict[str, Any]:
     """Return what the plan and the command said beside the inputs, JSON-able; with them a plan can be written again."""
     given = {name: str(value) if isinstance(value, date) else value for name, value in case.special.items()}
     return {**given, "scenarios": case.scenarios, "rent_options": case.rent_options}
@@ -90,7 +90,7 @@ def _npv(rows: list[shape.Option], saving: float) -> shape.Worth:
     return cast(shape.Worth, first | worth)
 
 
-def _chance(case: Case) -> shape.MonteCarlo | None:
+def _chance(case: OwnershipCase) -> shape.MonteCarlo | None:
     draws, seed = int(case.special.get("draws", DRAWS)), int(case.special.get("seed", SEED))
     return analysis.monte_carlo(case, draws, seed) if draws else None
 
@@ -100,7 +100,7 @@ def _peak_cash(listed: list[shape.Option], funding_usd: float) -> shape.PeakCash
     return {"own": own, "rent": rent, "funding_until_payback": funding_usd}
 
 
-def levels(case: Case, values: Mapping[str, Any]) -> shape.Levels:
+def levels(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Levels:
     """Return levelised prices of owning and renting per allocated, owned and productive GPU-hour, and per tokens."""
     hours = discounted_hours(values)
     used, good = case.number("utilisation_fraction"), scalar(values, "goodput_fraction")
@@ -169,7 +169,7 @@ def months_after(start: date, months: int) -> date:
     return date(year, month + 1, min(start.day, monthrange(year, month + 1)[1]))
 
 
-def parse_start(case: Case, today: date) -> date:
+def parse_start(case: OwnershipCase, today: date) -> date:
     """Return the day of month 0: start_on of the plan, else the catalog's day."""
     said = case.special.get("start_on")
     try:
@@ -186,7 +186,7 @@ def by_year(values: Mapping[str, Any]) -> list[shape.CashYear]:
     return [cast(shape.CashYear, {"year": index, **_at(sums, index)}) for index in range(int(year.max()) + 1)]
 
 
-def sources(catalog: "Catalog", case: Case, rows: list[shape.Option]) -> dict[str, Source]:
+def sources(catalog: "Catalog", case: OwnershipCase, rows: list[shape.Option]) -> dict[str, Source]:
     """Return the sources that the inputs and options lean on."""
     ids = {entry.source_id for entry in case.assumptions.values() if entry.source_id}
     ids |= {row["source_id"] for row in rows if row.get("source_id")}

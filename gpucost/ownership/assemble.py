@@ -45,7 +45,7 @@ BASEBOARD_FORMS, BASEBOARD_YEAR = ("SXM", "OAM"), 2022
 
 
 @dataclass(slots=True)
-class Case:
+class OwnershipCase:
     """Everything that one comparison reads."""
 
     assumptions: dict[str, Assumption]
@@ -102,7 +102,7 @@ def registry_of(catalog: "Catalog") -> Registry:
     return Registry(catalog.rows("plan_inputs"), [*catalog.rows("ownership"), *catalog.rows("energy")])
 
 
-def assemble(catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], special: Mapping[str, Any]) -> Case:
+def assemble(catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], special: Mapping[str, Any]) -> OwnershipCase:
     """Join defaults, facts, the plan and the flags (which win) into one case; every input is checked on the way."""
     registry = registry_of(catalog)
     asked = {name: value for name, value in special.items() if value is not None}
@@ -126,7 +126,7 @@ def assemble(catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], speci
         name: _given_or(registry.read(name, given[name]), entry) if name in given else entry
         for name, entry in defaults.items()
     }
-    case = Case(assumptions, {}, registry, accelerator, warnings, special=dict(special))
+    case = OwnershipCase(assumptions, {}, registry, accelerator, warnings, special=dict(special))
     case.scenarios = plan.scenarios
     case.rent_options = [*plan.rent_options, *read_quotes(case.special.pop("quote", None) or {}, plan.folder)]
     _exchange_rate(catalog, case)
@@ -170,7 +170,7 @@ def _hardware(
         defaults["embodied_kgco2e_per_node"] = replace(made, status="derived", **scaled)
 
 
-def _exchange_rate(catalog: "Catalog", case: Case) -> None:
+def _exchange_rate(catalog: "Catalog", case: OwnershipCase) -> None:
     """Take the newest shipped rate on or before the catalog's day, where a currency is asked for without one."""
     code = str(case.special.get("currency") or "USD").upper()
     if code == "USD" or case.special.get("usd_per_unit") is not None:
@@ -185,7 +185,7 @@ def _exchange_rate(catalog: "Catalog", case: Case) -> None:
         )
 
 
-def _derive(case: Case, given: Mapping[str, Given]) -> None:
+def _derive(case: OwnershipCase, given: Mapping[str, Given]) -> None:
     """Fill what follows from other inputs unless it was given."""
     months = case.number("months")
     if months != int(months):
@@ -197,7 +197,7 @@ def _derive(case: Case, given: Mapping[str, Given]) -> None:
             case.assumptions[name] = replace(case.assumptions[name], value=value, status="derived", low=None, high=None)
 
 
-def _tables(case: Case, folder: Path) -> dict[str, Array]:
+def _tables(case: OwnershipCase, folder: Path) -> dict[str, Array]:
     special, registry = case.special, case.registry
     anchors = special.get("residual_by_year") or special.get("residual_curve")
     if anchors is None:
@@ -211,7 +211,7 @@ def _tables(case: Case, folder: Path) -> dict[str, Array]:
     }
 
 
-def _depreciated(case: Case) -> Array:
+def _depreciated(case: OwnershipCase) -> Array:
     method = str(case.assumptions["depreciation_method"].value)
     macrs = [case.registry.fact(f"macrs5_halfyear.year_{year}")["typical"] for year in range(1, 7)]
     if case.special.get("depreciation_by_year"):
@@ -226,7 +226,7 @@ def _depreciated(case: Case) -> Array:
     return np.concatenate((booked, np.ones(max(2, 21 - booked.size))))
 
 
-def _path(case: Case, folder: Path) -> Array:
+def _path(case: OwnershipCase, folder: Path) -> Array:
     special = case.special
     kind = special.get("rent_path") or ("curve" if special.get("rent_curve") else "flat")
     if kind not in RENT_PATHS:
@@ -257,7 +257,7 @@ def observed_v(registry: Registry) -> Array:
     return rent_paths.through(months, [registry.fact(item)["typical"] for _, item in V_ITEMS], PATH_MONTHS)
 
 
-def _rent(catalog: "Catalog", case: Case, given: Mapping[str, Given]) -> None:
+def _rent(catalog: "Catalog", case: OwnershipCase, given: Mapping[str, Given]) -> None:
     """Choose the rental price: as given, of the provider named, else the market's median."""
     special, gpu = case.special, case.accelerator
     provider, gpus, node = special.get("provider"), int(case.number("gpus")), int(case.number("gpus_per_node"))
@@ -294,7 +294,7 @@ def _rent(catalog: "Catalog", case: Case, given: Mapping[str, Given]) -> None:
         case.warnings.append(f"rent: the price is {choice.age_days} days old ({choice.note})")
 
 
-def _residual_range(case: Case, given: Mapping[str, Given]) -> None:
+def _residual_range(case: OwnershipCase, given: Mapping[str, Given]) -> None:
     """Scale the shipped range of resale values at the end into a range of the scale."""
     if "residual_scale_ratio" in given or case.special.get("residual_by_year") or case.special.get("residual_curve"):
         return
@@ -311,7 +311,7 @@ def _residual_range(case: Case, given: Mapping[str, Given]) -> None:
         )  # fmt: skip
 
 
-def _check(case: Case) -> None:
+def _check(case: OwnershipCase) -> None:
     """Refuse what cannot be priced, and say what looks odd."""
     basis = str(case.assumptions["server_price_basis"].value)
     needed = {"quote": "server_usd", "gpu_share": "gpu_usd", "all_in": "all_in_usd_per_gpu"}[basis]

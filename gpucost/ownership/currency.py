@@ -10,10 +10,10 @@ from gpucost.answers.ownership import Currency
 from gpucost.errors import PriceMissingError, UsageError
 from gpucost.money import rent_paths
 from gpucost.ownership.alternatives import monthly
-from gpucost.ownership.assemble import Case
+from gpucost.ownership.assemble import OwnershipCase
 
 
-def converted(case: Case, values: Mapping[str, Any]) -> Currency | None:
+def converted(case: OwnershipCase, values: Mapping[str, Any]) -> Currency | None:
     """Return cash and present values in the currency asked for; None where USD is.
 
     Cash of month m is divided by the rate of month m (USD per unit) and discounted at the same WACC. Without a curve

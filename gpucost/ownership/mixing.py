@@ -14,7 +14,7 @@ from gpucost.money import mix as program
 from gpucost.money.cashflow import monthly_rate
 from gpucost.money.rent_paths import read_months
 from gpucost.ownership import supplies
-from gpucost.ownership.assemble import Case, assemble
+from gpucost.ownership.assemble import OwnershipCase, assemble
 from gpucost.ownership.plan import PlanFile
 from gpucost.units import parse_fraction
 
@@ -100,7 +100,9 @@ EXPLAINED = (
 )
 
 
-def _searched(problem: program.Problem, limits: Mapping[str, Any]) -> tuple[program.Solution, dict[str, float | None]]:
+def _searched(
+    problem: program.MixProblem, limits: Mapping[str, Any]
+) -> tuple[program.Solution, dict[str, float | None]]:
     """Search to the gap asked for; a mix that may be much too dear is refused."""
     asked = limits.get("gap")
     gap = PROVEN_GAP_FRACTION if asked is None else parse_fraction(asked, "gap")
@@ -122,13 +124,15 @@ def _unproven(solved: program.Solution) -> list[str]:
     return [f"the search stopped at its limit: a cheaper mix may exist, by at most {solved.gap_fraction:.2%}"]
 
 
-def rate_of(case: Case) -> float:
+def rate_of(case: OwnershipCase) -> float:
     """Return the monthly rate at which the mix is discounted."""
     nominal = case.assumptions["wacc_convention"].value == "nominal"
     return monthly_rate(np.array(case.number("wacc_fraction")), nominal).item()
 
 
-def problem_of(case: Case, demand: Array, limits: Mapping[str, Any]) -> tuple[program.Problem, list[supplies.Rent]]:
+def problem_of(
+    case: OwnershipCase, demand: Array, limits: Mapping[str, Any]
+) -> tuple[program.MixProblem, list[supplies.Rent]]:
     """Turn a case and a demand into the program."""
     rate = rate_of(case)
     given = case.special.get("supply")
@@ -150,10 +154,10 @@ def problem_of(case: Case, demand: Array, limits: Mapping[str, Any]) -> tuple[pr
     budget = limits.get("budget_usd", case.special.get("budget_usd"))
     if budget is not None and float(budget) < 0:
         raise UsageError(f"budget_usd = {budget!r} must not be negative.")
-    return program.Problem(demand, tuple(found), None if budget is None else float(budget), team), rents
+    return program.MixProblem(demand, tuple(found), None if budget is None else float(budget), team), rents
 
 
-def pure_rows(problem: program.Problem, pure: Mapping[str, float | None]) -> list[shape.Pure]:
+def pure_rows(problem: program.MixProblem, pure: Mapping[str, float | None]) -> list[shape.Pure]:
     """Return what each way alone would cost, or why it cannot carry the demand."""
     return [
         {"option": name, "cost_usd": cost, "note": "" if cost is not None else _cannot(problem, name)}
@@ -161,7 +165,7 @@ def pure_rows(problem: program.Problem, pure: Mapping[str, float | None]) -> lis
     ]
 
 
-def plan_rows(problem: program.Problem, solved: program.Solution) -> list[shape.PlanRow]:
+def plan_rows(problem: program.MixProblem, solved: program.Solution) -> list[shape.PlanRow]:
     """Return what to sign, and when: one row per signing, one per supply for its use, one for the people."""
     rows: list[shape.PlanRow] = []
     people = sum(solved.fixed_usd.values())
@@ -180,7 +184,7 @@ def plan_rows(problem: program.Problem, solved: program.Solution) -> list[shape.
     return rows
 
 
-def _signing(problem: program.Problem, supply: program.Supply, k: int, units: float) -> shape.PlanRow:
+def _signing(problem: program.MixProblem, supply: program.MixSupply, k: int, units: float) -> shape.PlanRow:
     return _row(
         supply.name,
         units * float(supply.unit_usd[k]),
@@ -213,7 +217,7 @@ def _row(
     }
 
 
-def month_rows(problem: program.Problem, solved: program.Solution, rate: float) -> list[shape.MixMonth]:
+def month_rows(problem: program.MixProblem, solved: program.Solution, rate: float) -> list[shape.MixMonth]:
     """Return demand, use and idle commitments by month, and what one more GPU of demand would cost then."""
     demand_value = solved.marginal["demand"]
     rows = []
@@ -228,7 +232,7 @@ def month_rows(problem: program.Problem, solved: program.Solution, rate: float) 
     return rows
 
 
-def marginal_rows(problem: program.Problem, solved: program.Solution) -> list[shape.Marginal]:
+def marginal_rows(problem: program.MixProblem, solved: program.Solution) -> list[shape.Marginal]:
     """Return the constraints that bind, with the largest value of each and where it stands."""
     notes = {
         "demand": "one more GPU of demand costs at most, in month {}",
@@ -252,7 +256,7 @@ def marginal_rows(problem: program.Problem, solved: program.Solution) -> list[sh
     return rows
 
 
-def _cannot(problem: program.Problem, name: str) -> str:
+def _cannot(problem: program.MixProblem, name: str) -> str:
     supply = next(entry for entry in problem.supplies if entry.name == name)
     if supply.lead_months:
         return f"cannot carry the demand alone: nothing works before month {supply.lead_months + 1}"
@@ -265,7 +269,7 @@ def _supply_row(rent: supplies.Rent) -> shape.Supply:
     return row
 
 
-def lead(problem: program.Problem, solved: program.Solution, plan: list[shape.PlanRow], saving: float | None) -> str:
+def lead(problem: program.MixProblem, solved: program.Solution, plan: list[shape.PlanRow], saving: float | None) -> str:
     """Say the plan in one or two sentences; a wide gap comes first."""
     parts: dict[str, float] = {}
     for row in plan:

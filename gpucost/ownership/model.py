@@ -8,13 +8,13 @@ from gpucost.answers.ownership import CashModel, DescribedLine, ModelInput
 from gpucost.formula.arrays import evaluate_all
 from gpucost.formula.language import Line
 from gpucost.money.comparison import ANSWERS, BY_MONTH, FORMULAS, MOVING, SCALARS, TABLES, evaluate_months
-from gpucost.ownership.assemble import Case
+from gpucost.ownership.assemble import OwnershipCase
 from gpucost.ownership.plan import Assumption
 
 WORKBOOK_MONTHS = 120  # a longer life in the workbook still adds up
 
 
-def block(case: Case) -> CashModel:
+def block(case: OwnershipCase) -> CashModel:
     """Return the inputs, tables, formulas and values of a case."""
     months = max(WORKBOOK_MONTHS, case.months)
     values = evaluate_months(case.values(), case.tables, months)
@@ -30,7 +30,7 @@ def block(case: Case) -> CashModel:
     }
 
 
-def _input(case: Case, entry: Assumption) -> ModelInput:
+def _input(case: OwnershipCase, entry: Assumption) -> ModelInput:
     row = case.registry.inputs[entry.name]
     choices = (row["choices"] or "").split("|")
     return {**entry.as_dict(), "choices": choices, "minimum": row["minimum"], "maximum": row["maximum"]}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpucost.errors import NothingFitsError, PriceMissingError
-from gpucost.market.interruptions import Rates, held_ratio
+from gpucost.market.interruptions import InterruptionRates, held_ratio
 from gpucost.market.places import Providers
 from gpucost.options import OPTIONS, counted_age_days, is_plain
 from gpucost.types import Accelerator, Offer, Status
@@ -63,9 +63,9 @@ class Renter:
     node: int
 
     @cached_property
-    def rates(self) -> Rates:
+    def rates(self) -> InterruptionRates:
         """How often offers are interrupted."""
-        return Rates(self.catalog.rows("spot"))
+        return InterruptionRates(self.catalog.rows("spot"))
 
     def choice(self, offer: Offer, name: str = "") -> RentChoice:
         """Return an offer as a choice to rent; work on all GPUs together is done again after an interruption."""

@@ -9,14 +9,14 @@ from gpucost.answers import ownership as shape
 from gpucost.money import cashflow
 from gpucost.ownership import analysis
 from gpucost.ownership.alternatives import monthly
-from gpucost.ownership.assemble import Case
+from gpucost.ownership.assemble import OwnershipCase
 from gpucost.ownership.plan import WEEKS_PER_MONTH
 from gpucost.ownership.views import scope
 
 RENTED_OUT_ONLY = frozenset({"Google", "AWS"})  # makers whose accelerators are used in their own cloud
 
 
-def conventions(case: Case) -> str:
+def conventions(case: OwnershipCase) -> str:
     """Say how time, capital and utilisation are counted."""
     wacc = case.number("wacc_fraction")
     effective = case.assumptions["wacc_convention"].value == "effective"
@@ -33,7 +33,7 @@ def conventions(case: Case) -> str:
     )
 
 
-def lead(case: Case, saving: float, point: shape.BreakEven) -> str:
+def lead(case: OwnershipCase, saving: float, point: shape.BreakEven) -> str:
     """Say the verdict in one or two sentences."""
     years = f"{case.months / 12:g} years"
     verdict = "Buying" if saving > 0 else "Renting"
@@ -49,7 +49,7 @@ def lead(case: Case, saving: float, point: shape.BreakEven) -> str:
     return text
 
 
-def waiting(case: Case, saving_usd: float) -> list[str]:
+def waiting(case: OwnershipCase, saving_usd: float) -> list[str]:
     """Say what the usual wait for delivery would change, where none was given."""
     if case.number("lead_time_months") or case.assumptions["lead_time_months"].status == "given":
         return []
@@ -64,7 +64,7 @@ def waiting(case: Case, saving_usd: float) -> list[str]:
     ]
 
 
-def not_sold(case: Case) -> list[str]:
+def not_sold(case: OwnershipCase) -> list[str]:
     """Say where an accelerator is only rented out by its maker."""
     chip = case.accelerator
     if chip is None or chip.vendor not in RENTED_OUT_ONLY:
@@ -84,7 +84,7 @@ def _financing_said(paid: shape.Financing | None) -> list[str]:
 
 
 def warnings(
-    case: Case,
+    case: OwnershipCase,
     values: Mapping[str, Any],
     saving_usd: float,
     judged: analysis.Investment,

@@ -9,11 +9,11 @@ from numpy.typing import NDArray
 
 from gpucost.errors import UsageError
 from gpucost.money.comparison import evaluate_months
-from gpucost.money.mix import Supply, Team
+from gpucost.money.mix import MixSupply, Team
 from gpucost.options import OPTIONS
 from gpucost.ownership.alternatives import scalar
 from gpucost.ownership.analysis import outcomes
-from gpucost.ownership.assemble import Case
+from gpucost.ownership.assemble import OwnershipCase
 from gpucost.ownership.given import supply
 
 Array = NDArray[np.float64]
@@ -48,7 +48,7 @@ def read_entry(entry: Mapping[str, Any], number: int = 1) -> Rent:
     return rent
 
 
-def from_market(case: Case, spot_share: float, max_on_demand: float) -> list[Rent]:
+def from_market(case: OwnershipCase, spot_share: float, max_on_demand: float) -> list[Rent]:
     """Return the rental price of the case as on demand, and the catalog's other terms."""
     node = case.number("gpus_per_node")
     base = case.assumptions["rent_usd_per_gpu_hour"]
@@ -81,7 +81,7 @@ def from_market(case: Case, spot_share: float, max_on_demand: float) -> list[Ren
     return rents
 
 
-def services_usd(case: Case) -> float:
+def services_usd(case: OwnershipCase) -> float:
     """Return what a rented GPU needs a month beside its price: storage, data leaving, licences, people."""
     values = case.number
     storage = (
@@ -100,7 +100,7 @@ def services_usd(case: Case) -> float:
     )
 
 
-def rented(case: Case, rent: Rent, demand: Array, rate: float) -> Supply:
+def rented(case: OwnershipCase, rent: Rent, demand: Array, rate: float) -> MixSupply:
     """Return a way to rent as a supply; prices follow the case's path, a reservation keeps its price for the term."""
     months = demand.size
     month = np.arange(months)
@@ -111,9 +111,9 @@ def rented(case: Case, rent: Rent, demand: Array, rate: float) -> Supply:
     hourly: Array = rent.usd_per_gpu_hour * case.number("hours_per_month") * path
     extra: Array = np.asarray(services_usd(case) * discount, dtype=np.float64)
     if not OPTIONS[rent.kind].take_or_pay:
-        return Supply(rent.name, False, hourly * rent.stretch_ratio * discount + extra, limit)
+        return MixSupply(rent.name, False, hourly * rent.stretch_ratio * discount + extra, limit)
     unit = np.array([_reservation(case, rent, hourly[k] * rent.unit_gpus, k, months, rate) for k in range(months)])
-    return Supply(
+    return MixSupply(
         rent.name,
         True,
         extra,
@@ -126,7 +126,7 @@ def rented(case: Case, rent: Rent, demand: Array, rate: float) -> Supply:
     )
 
 
-def _reservation(case: Case, rent: Rent, monthly_usd: float, signed: int, months: int, rate: float) -> float:
+def _reservation(case: OwnershipCase, rent: Rent, monthly_usd: float, signed: int, months: int, rate: float) -> float:
     """Return the present value of one reservation; what runs beyond the horizon is due at its end."""
     start = signed + int(rent.lead_time_months)
     inside = max(0, min(rent.term_months, months - start))
@@ -141,7 +141,7 @@ def _reservation(case: Case, rent: Rent, monthly_usd: float, signed: int, months
     return float(paid + upfront + beyond * (1 + rate) ** -months)
 
 
-def owned(case: Case, demand: Array, rate: float, life_months: int, max_gpus: float) -> tuple[Supply, Team]:
+def owned(case: OwnershipCase, demand: Array, rate: float, life_months: int, max_gpus: float) -> tuple[MixSupply, Team]:
     """Return owned servers as a supply: purchase, fixed costs and resale per server; energy by use; people apart.
 
     Costs of a server come from the case's own formulas, for a cluster of the size of the largest demand, idle and
@@ -175,7 +175,7 @@ def owned(case: Case, demand: Array, rate: float, life_months: int, max_gpus: fl
     use = energy * case.number("electricity_usd_per_kwh") * rises * discount
     capital = np.full(months, scalar(one, "capex_usd") / size * node)
     fewest = min(SHORTEST_OWNERSHIP_MONTHS, max(1, months - lead))
-    supply = Supply("own", True, use, np.full(months, max_gpus), node, unit, capital, lead, life_months, fewest)
+    supply = MixSupply("own", True, use, np.full(months, max_gpus), node, unit, capital, lead, life_months, fewest)
     pay = (
         case.number("staff_usd_per_fte_year")
         / 12

@@ -11,7 +11,7 @@ from gpucost.money.comparison import evaluate_months
 from gpucost.money.residual import value_at
 from gpucost.ownership import analysis
 from gpucost.ownership.alternatives import discounted_hours, monthly, own_worth, present, scalar
-from gpucost.ownership.assemble import Case, observed_v
+from gpucost.ownership.assemble import OwnershipCase, observed_v
 from gpucost.units import MONTHS_PER_YEAR
 
 TAX_LINES = ("own_tax_usd", "rent_tax_usd", "depreciation_usd")
@@ -26,7 +26,7 @@ class Beside(TypedDict):
     carbon: shape.Carbon
 
 
-def beside(case: Case, values: Mapping[str, Any]) -> Beside:
+def beside(case: OwnershipCase, values: Mapping[str, Any]) -> Beside:
     """Return the views that stand beside the comparison."""
     return {
         "tax": other_tax_view(case),
@@ -36,7 +36,7 @@ def beside(case: Case, values: Mapping[str, Any]) -> Beside:
     }
 
 
-def scope(case: Case, values: Mapping[str, Any]) -> list[shape.ScopeRow]:
+def scope(case: OwnershipCase, values: Mapping[str, Any]) -> list[shape.ScopeRow]:
     """Return what each side includes, and flag what only one of them pays for."""
 
     def paid(*names: str) -> float:
@@ -68,7 +68,7 @@ def scope(case: Case, values: Mapping[str, Any]) -> list[shape.ScopeRow]:
     return listed
 
 
-def sunk_views(case: Case, values: Mapping[str, Any]) -> shape.Sunk:
+def sunk_views(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Sunk:
     """Return what an allocated GPU-hour of capacity costs that is owned already: loaded, avoidable and incremental.
 
     Loaded: everything. Avoidable: what stops when the cluster is sold today (running costs, and resale forgone).
@@ -103,7 +103,7 @@ def sunk_views(case: Case, values: Mapping[str, Any]) -> shape.Sunk:
     }
 
 
-def price_paths(case: Case) -> list[shape.ScenarioRow]:
+def price_paths(case: OwnershipCase) -> list[shape.ScenarioRow]:
     """Return the comparison under other futures of the rental price."""
     decline = case.registry.fact("rental_price_decline")["typical"]
     flat = rent_paths.flat(case.tables["rent_path_by_month"].size)
@@ -113,12 +113,12 @@ def price_paths(case: Case) -> list[shape.ScenarioRow]:
         ("rent declines", f"the rental price falls by {decline:.0%} a year", flat, decline),
         ("rent V", "the fall and rise of H100 rent from 2023 to 2026 comes again", observed_v(case.registry), 0.0),
     ):
-        moved = Case(case.assumptions, {**case.tables, "rent_path_by_month": path}, case.registry)
+        moved = OwnershipCase(case.assumptions, {**case.tables, "rent_path_by_month": path}, case.registry)
         rows.append(analysis.scenario(moved, name, text, {"rent_decline_fraction": fall}))
     return rows
 
 
-def emissions(case: Case, values: Mapping[str, Any]) -> shape.Carbon:
+def emissions(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Carbon:
     """Return the carbon of owning over the comparison, and of renting the same hours on the same grid."""
     energy = scalar(values, "energy_kwh_per_month") * float(monthly(values, "in_service").sum())
     grid, free = case.number("grid_kgco2e_per_kwh"), case.number("carbon_free_fraction")
@@ -138,7 +138,7 @@ def emissions(case: Case, values: Mapping[str, Any]) -> shape.Carbon:
     }
 
 
-def other_tax_view(case: Case) -> shape.TaxView:
+def other_tax_view(case: OwnershipCase) -> shape.TaxView:
     """Return the comparison on the other side of income tax."""
     after = case.assumptions["tax_basis"].value == "after"
     result = analysis.outcomes(case, {"tax_basis": "before" if after else "after"})
@@ -153,7 +153,7 @@ def other_tax_view(case: Case) -> shape.TaxView:
     }
 
 
-def tax_by_year(case: Case) -> list[shape.TaxYear]:
+def tax_by_year(case: OwnershipCase) -> list[shape.TaxYear]:
     """Return income tax (negative: saved) and depreciation by year, whichever view the headline takes."""
     values = evaluate_months({**case.columns(), "tax_basis": "after"}, case.tables, case.months, TAX_LINES)
     year = np.ceil(values["m"][0] / 12).astype(int)
@@ -164,7 +164,7 @@ def tax_by_year(case: Case) -> list[shape.TaxYear]:
     ]
 
 
-def financed(case: Case, values: Mapping[str, Any], saving_usd: float) -> shape.Financing | None:
+def financed(case: OwnershipCase, values: Mapping[str, Any], saving_usd: float) -> shape.Financing | None:
     """Part the saving into that of the purchase in cash and what financing adds, at the cost of debt after tax."""
     kind = str(case.assumptions["financing"].value)
     if kind == "cash":

@@ -97,7 +97,7 @@ def touched_by(parameters: Sequence[Parameter], members: Mapping[str, Flags], co
     return [members.get(parameter.name.partition(".")[2], everything) for parameter in parameters]
 
 
-class Problem:
+class FitProblem:
     """Least squares around priors: residuals of the observations, pulls of the priors, and their derivatives."""
 
     def __init__(
@@ -136,7 +136,7 @@ class Problem:
 
 
 def fit(
-    problem: Problem, *, start: Values | None = None, limit: float = 4.0, rounds: int = 40, loss: str = "linear"
+    problem: FitProblem, *, start: Values | None = None, limit: float = 4.0, rounds: int = 40, loss: str = "linear"
 ) -> dict[str, float]:
     """Return the parameters that balance the observations and the priors: maximum a posteriori by least squares.
 

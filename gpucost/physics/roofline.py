@@ -13,7 +13,7 @@ from gpucost.physics import transformer as tf
 from gpucost.physics.columns import Columns, Floats, Integers
 from gpucost.physics.hardware import peak_tflops
 from gpucost.physics.training import steps as training
-from gpucost.physics.training.steps import FULL, HALF_BYTES, LORA, Case, Step
+from gpucost.physics.training.steps import FULL, HALF_BYTES, LORA, Step, TrainingCase
 from gpucost.units import GB, TERA
 
 BOUNDS = ("compute", "bandwidth", "network", "host")
@@ -81,7 +81,7 @@ def product(rows: Floats, columns: Floats, depth: Floats, value_bytes: Floats) -
     return Operation(2 * rows * columns * depth, moved, np.zeros_like(moved))
 
 
-def step_work(case: Case, step: Step) -> dict[str, Operation]:
+def step_work(case: TrainingCase, step: Step) -> dict[str, Operation]:
     """Return the work of each part of a step on one accelerator: what its roofs are held against.
 
     Counted over a whole step, for the mean stage of the pipeline.
@@ -117,7 +117,7 @@ def step_work(case: Case, step: Step) -> dict[str, Operation]:
     }
 
 
-def active_width(case: Case) -> Floats:
+def active_width(case: TrainingCase) -> Floats:
     """Return the feed-forward values per token and layer that a rank works on, before the tensor split."""
     s = case.shape
     moe = tf.moe_layers(s) / s.layers
@@ -125,7 +125,7 @@ def active_width(case: Case) -> Floats:
     return (1 - moe) * s.ffn_hidden + moe * active
 
 
-def link_work(case: Case) -> dict[str, Operation]:
+def link_work(case: TrainingCase) -> dict[str, Operation]:
     """Return the bytes that each group's exchanges move per accelerator and step, overlapped or not."""
     s, layout, recipe = case.shape, case.layout, case.recipe
     rounds = layout.micro_batches
@@ -151,7 +151,7 @@ def link_work(case: Case) -> dict[str, Operation]:
     return {name: Operation(zero, zero, volume) for name, volume in volumes.items()}
 
 
-def part_bounds(case: Case, step: Step) -> dict[str, Integers]:
+def part_bounds(case: TrainingCase, step: Step) -> dict[str, Integers]:
     """Return for each part of a step what bounds it, as codes into BOUNDS."""
     ones = np.ones(len(case))
     peak = np.where(np.isnan(case.hardware.half_tflops), 1.0, case.hardware.half_tflops) * ones

@@ -64,7 +64,7 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class KeyFigures:
     """Key figures, shown as a list of label and value."""
 
     items: tuple[Fact, ...]
@@ -146,7 +146,7 @@ class Chart:
     note: str = ""
 
 
-Block = Paragraph | Facts | Table | Chart
+Block = Paragraph | KeyFigures | Table | Chart
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,14 +202,14 @@ def table_of(title: str, rows: Sequence[Row], *specs: str, note: str = "", inter
     return [Table(columns(*shown), rows, title, note, interactive=interactive)] if rows else []
 
 
-def facts_of(title: str, figures: Row, unit: str = "") -> Facts:
+def facts_of(title: str, figures: Row, unit: str = "") -> KeyFigures:
     """Return the plain values of a mapping as key figures, each under the heading of its key."""
     plain = {key: value for key, value in figures.items() if value is None or isinstance(value, (int, float, str))}
     items = (
         Fact(heading_of(key), "none" if value is None else value, unit or measure_of(key))
         for key, value in plain.items()
     )
-    return Facts(tuple(items), title)
+    return KeyFigures(tuple(items), title)
 
 
 def document_of(answer: Answer, title: str, *sections: Section, lead: str | None = None) -> Document:

@@ -11,7 +11,7 @@ from gpucost.render.document import (
     Chart,
     Document,
     Fact,
-    Facts,
+    KeyFigures,
     Paragraph,
     Section,
     Table,
@@ -113,7 +113,7 @@ def _figures(best: RankedOption) -> list[Block]:
         Fact("Energy", best["energy_kwh"], "kWh"),
         Fact("Carbon", best["kgco2e"], "kgCO2e"),
     )
-    return [Facts(tuple(fact for fact in facts if fact.value is not None))]
+    return [KeyFigures(tuple(fact for fact in facts if fact.value is not None))]
 
 
 def _scaling(answer: Estimate) -> list[Block]:
@@ -177,7 +177,7 @@ def _bill(best: RankedOption) -> list[Block]:
 
 
 def _layout(best: RankedOption) -> list[Block]:
-    facts = Facts(tuple(Fact(key.replace("_", " "), value) for key, value in best["layout"].items()), "Layout")
+    facts = KeyFigures(tuple(Fact(key.replace("_", " "), value) for key, value in best["layout"].items()), "Layout")
     rows = [
         {"part": key.removesuffix("_s").replace("_", " "), "time_s": value} for key, value in best["components"].items()
     ]

@@ -6,7 +6,7 @@ from typing import Any
 from gpucost.errors import UsageError
 from gpucost.render.build import document
 from gpucost.render.workbook import budget, calculations, charts, cover, inputs, sensitivity, static
-from gpucost.render.workbook.book import Book
+from gpucost.render.workbook.book import Workbook
 from gpucost.render.workbook.kinds import model_of
 from gpucost.render.workbook.live import LiveModel, compute
 
@@ -36,7 +36,7 @@ class _Workbook:
     """Collects the models of all parts, then writes the sheets."""
 
     def __init__(self, payload: Mapping[str, Any], path: str) -> None:
-        self.payload, self.book = payload, Book(path)
+        self.payload, self.book = payload, Workbook(path)
         self.parts = parts_of(payload)
         self.sources: dict[str, Mapping[str, Any]] = {}
         self.models: list[LiveModel] = []
@@ -97,11 +97,11 @@ class _Workbook:
         sheet = self.book.sheet(budget.NAME, (16, 40, 16, 16, 16, 16, 16))
         budgets = budget.write(self.book, sheet, self.models, self.values, str(self.payload.get("as_of") or ""))
         sheet = self.book.sheet(sensitivity.NAME, (34, 18, 14, 14, 16, 16, 16, 14, 14))
-        blocks = [sensitivity.Cases(model, self.spans[model.key], self.values[model.key]) for model in self.models]
+        blocks = [sensitivity.Probes(model, self.spans[model.key], self.values[model.key]) for model in self.models]
         self._cases(blocks)
         return budgets, sensitivity.write(self.book, sheet, blocks)
 
-    def _cases(self, blocks: list[sensitivity.Cases]) -> None:
+    def _cases(self, blocks: list[sensitivity.Probes]) -> None:
         row = flow_row = 2  # below the sheets' titles
         for block in blocks:
             row, flow_row = block.plan(row), block.plan_flows(flow_row + 1)

@@ -7,7 +7,7 @@ from gpucost.render.document import (
     Chart,
     Document,
     Fact,
-    Facts,
+    KeyFigures,
     Paragraph,
     Section,
     Table,
@@ -36,7 +36,7 @@ def document(answer: Fit) -> Document:
     )
 
 
-def _verdict(answer: Fit) -> Facts:
+def _verdict(answer: Fit) -> KeyFigures:
     """Return the run and the layout."""
     layout = answer["layout"]
     degrees = (
@@ -48,7 +48,7 @@ def _verdict(answer: Fit) -> Facts:
         f"{answer['fragmentation_ratio']:g} for fragmentation"
     )
     ends = (answer["needed_low_gb"], answer["needed_high_gb"])
-    return Facts(
+    return KeyFigures(
         (
             Fact("Model", answer["model"], note=f"{answer['parameters'] / 1e9:.2f} B parameters"),
             Fact("Training", answer["method"], note=f"{answer['optimizer']}, {answer['software']} kernels"),
@@ -103,9 +103,9 @@ def _sizes(answer: Fit) -> list[Table]:
     return table_of("", answer["sizes"], *_SIZES, note=note)
 
 
-def _terms(answer: Fit) -> Facts:
+def _terms(answer: Fit) -> KeyFigures:
     """Return each term with its formula and reference."""
-    return Facts(
+    return KeyFigures(
         tuple(
             Fact(
                 row["component"], row["needed_gb"], _GB, note=f"{row['formula']}: {row['numbers']} [{row['reference']}]"

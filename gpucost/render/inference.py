@@ -10,7 +10,7 @@ from gpucost.render.document import (
     Column,
     Document,
     Fact,
-    Facts,
+    KeyFigures,
     Paragraph,
     Section,
     columns,
@@ -65,7 +65,10 @@ def _figures(answer: Inference) -> list[Block]:
         Fact("Time per output token", best["tpot_ms"], "milliseconds", *slow),
         Fact("GPUs", best["gpus"], note=f"{best['replicas']} replicas" if best["replicas"] else ""),
     )
-    return [Facts(tuple(fact for fact in facts if fact.value is not None)), Paragraph(answer["split_rule"], "note")]
+    return [
+        KeyFigures(tuple(fact for fact in facts if fact.value is not None)),
+        Paragraph(answer["split_rule"], "note"),
+    ]
 
 
 def _api(answer: Inference) -> list[Block]:
@@ -79,7 +82,7 @@ def _api(answer: Inference) -> list[Block]:
             Fact("Break-even utilisation", point["utilisation_fraction"], "fraction of one"),
         )
         found = tuple(fact for fact in facts if fact.value is not None)
-        blocks += [Facts(found)] if found else []
+        blocks += [KeyFigures(found)] if found else []
         blocks.append(Paragraph(point["note"]))
     return [*blocks, *_volumes(answer)]
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from gpucost.render.cells import cell_text, fact_text, head_text, is_numeric
-from gpucost.render.document import Block, Chart, Column, Document, Facts, Paragraph, Table, printable
+from gpucost.render.document import Block, Chart, Column, Document, KeyFigures, Paragraph, Table, printable
 from gpucost.render.plots import plot
 from gpucost.render.terminal import Terminal
 
@@ -46,7 +46,7 @@ def _block(block: Block) -> Iterator[str]:
             yield from ("```", *block.text.splitlines(), "```")
         else:
             yield f"**{escape(block.text)}**" if block.style == "lead" else escape(block.text)
-    elif isinstance(block, Facts):
+    elif isinstance(block, KeyFigures):
         if block.title:
             yield from (f"**{escape(block.title)}**", "")
         for fact in block.items:

@@ -1,7 +1,7 @@
 """The document of a roofline: the verdict, the plot, each operation under its roofs."""
 
 from gpucost.answers.speed import BOUND_WORDS, Roofline
-from gpucost.render.document import Axis, Chart, Document, Fact, Facts, Section, Table, columns, document_of
+from gpucost.render.document import Axis, Chart, Document, Fact, KeyFigures, Section, Table, columns, document_of
 
 _POINTS = columns(
     "operation", "time_s=time", "share_fraction=share:1", "bound=bound by", "intensity_flop_per_byte=FLOP per byte:1",
@@ -20,9 +20,9 @@ def document(answer: Roofline) -> Document:
     )
 
 
-def roofs(answer: Roofline) -> Facts:
+def roofs(answer: Roofline) -> KeyFigures:
     """Return the roofs of the chip."""
-    return Facts(
+    return KeyFigures(
         (
             Fact(f"Dense {answer['precision']} peak", answer["peak_tflops"], "TFLOP per second, dense"),
             Fact("Memory bandwidth", answer["hbm_gb_per_s"], "GB per second, one direction"),

@@ -63,10 +63,10 @@ def write_rows(
         return
     from gpucost.render.files import replacing
     from gpucost.render.workbook import static
-    from gpucost.render.workbook.book import Book
+    from gpucost.render.workbook.book import Workbook
 
     with replacing(path) as temporary:
-        book = Book(str(temporary))
+        book = Workbook(str(temporary))
         static.write_document(book, book.sheet("Rows", (24,) * 12), made)
         book.close()
 

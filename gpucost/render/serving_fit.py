@@ -5,7 +5,7 @@ from gpucost.render.document import (
     Block,
     Document,
     Fact,
-    Facts,
+    KeyFigures,
     Paragraph,
     Section,
     Table,
@@ -45,7 +45,7 @@ def _options(answer: ServingFit) -> Block:
     return Table(_OPTIONS, rows[:SHOWN], note=note.strip())
 
 
-def _memory(row: Serves, words: str) -> Facts:
+def _memory(row: Serves, words: str) -> KeyFigures:
     """Return the memory of an option, part by part."""
     parts = (Fact(WORDS[name], value, "GB (1e9 bytes)") for name, value in row["memory"].items() if name in WORDS)
-    return Facts(tuple(parts), title=f"{words}: {row['gpus']} × {row['gpu']}, on each")
+    return KeyFigures(tuple(parts), title=f"{words}: {row['gpus']} × {row['gpu']}, on each")

@@ -7,7 +7,7 @@ from gpucost.render.document import (
     Chart,
     Document,
     Fact,
-    Facts,
+    KeyFigures,
     Paragraph,
     Row,
     Section,
@@ -98,7 +98,7 @@ def _answer(answer: Tco) -> list[Block]:
     )
     uneven = [row["item"] for row in answer["scope"] if row["unequal"]]
     return [
-        Facts(tuple(fact for fact in facts if fact.value is not None)),
+        KeyFigures(tuple(fact for fact in facts if fact.value is not None)),
         *ranged,
         Paragraph(answer["conventions"], "note"),
         *([Paragraph(f"The two sides differ in scope: {', '.join(uneven)}.")] if uneven else []),
@@ -155,7 +155,7 @@ def _breakeven(answer: Tco) -> list[Block]:
         if not key.endswith("_reason")
     )
     chart = _breakeven_chart(answer)
-    return [Facts(facts), *([chart] if chart else [])]
+    return [KeyFigures(facts), *([chart] if chart else [])]
 
 
 def _breakeven_chart(answer: Tco) -> Chart | None:
@@ -187,7 +187,7 @@ def _more(answer: Tco) -> list[Block]:
     return [
         *([] if drawn is None else [facts_of("Monte Carlo", drawn)]),
         facts_of("Peak cash", answer["peak_cash_usd"], "USD"),
-        Facts(_levels(answer), "Levelised"),
+        KeyFigures(_levels(answer), "Levelised"),
         facts_of("Tax", answer["tax"]),
         *table_of("Tax by year", answer["tax"]["by_year"]),
         facts_of("Carbon", answer["carbon"]),

@@ -4,7 +4,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from gpucost.render.cells import cell_text, fact_text, head_text, is_numeric
-from gpucost.render.document import Block, Column, Document, Facts, Paragraph, Section, Table, printable
+from gpucost.render.document import Block, Column, Document, KeyFigures, Paragraph, Section, Table, printable
 from gpucost.render.plots import plot
 from gpucost.render.terminal import Terminal, detect, to_ascii
 
@@ -56,7 +56,7 @@ def _lead(document: Document, terminal: Terminal) -> list[str]:
 def _block(block: Block, terminal: Terminal) -> Iterator[str]:
     if isinstance(block, Paragraph):
         yield from block.text.splitlines() if block.style == "code" else _wrap(block.text, terminal.width)
-    elif isinstance(block, Facts):
+    elif isinstance(block, KeyFigures):
         yield from _facts(block, terminal)
     elif isinstance(block, Table):
         yield from table_lines(block, terminal)
@@ -64,7 +64,7 @@ def _block(block: Block, terminal: Terminal) -> Iterator[str]:
         yield from plot(block, terminal)
 
 
-def _facts(facts: Facts, terminal: Terminal) -> Iterator[str]:
+def _facts(facts: KeyFigures, terminal: Terminal) -> Iterator[str]:
     if facts.title:
         yield terminal.paint(facts.title, "2")
     if not facts.items:

@@ -7,7 +7,7 @@ from gpucost.render.document import (
     Chart,
     Document,
     Fact,
-    Facts,
+    KeyFigures,
     Section,
     Table,
     columns,
@@ -34,12 +34,12 @@ def document(answer: Throughput) -> Document:
     )
 
 
-def _speed(answer: Throughput) -> Facts:
+def _speed(answer: Throughput) -> KeyFigures:
     low, high = answer["tokens_per_s_per_gpu_low"], answer["tokens_per_s_per_gpu_high"]
     each = "tokens per second per GPU"
     room = f"{'fits' if answer['fits'] else 'DOES NOT FIT'}: {answer['usable_memory_gib']:.1f} GiB usable"
     counted = "model FLOP: 6·N + causal attention, no input embedding"
-    return Facts(
+    return KeyFigures(
         (
             Fact("Tokens per second, all GPUs", answer["tokens_per_s"], "tokens per second"),
             Fact("Tokens per second and GPU", answer["tokens_per_s_per_gpu"], each, low, high),
@@ -52,7 +52,7 @@ def _speed(answer: Throughput) -> Facts:
     )
 
 
-def _layout(answer: Throughput) -> Facts:
+def _layout(answer: Throughput) -> KeyFigures:
     """Return the layout and what was assumed about the run."""
     words = {
         **answer["layout"],
@@ -60,7 +60,7 @@ def _layout(answer: Throughput) -> Facts:
         "sequence_tokens": answer["sequence_tokens"],
         "software": answer["software"],
     }
-    return Facts(tuple(Fact(name.replace("_", " "), value) for name, value in words.items()))
+    return KeyFigures(tuple(Fact(name.replace("_", " "), value) for name, value in words.items()))
 
 
 def _parts(answer: Throughput) -> list[Block]:

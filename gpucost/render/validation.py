@@ -1,7 +1,7 @@
 """The document of a validation: figures in total, by source, the worst rows, what was skipped, the baselines."""
 
 from gpucost.answers.checks import Validation
-from gpucost.render.document import Block, Document, Fact, Facts, Paragraph, Row, Section, document_of, table_of
+from gpucost.render.document import Block, Document, Fact, KeyFigures, Paragraph, Row, Section, document_of, table_of
 
 TITLES = {"training": "Training speed", "memory": "Training memory", "serving": "Serving"}
 BASELINES = {
@@ -36,7 +36,7 @@ def document(answer: Validation) -> Document:
 def _total(answer: Validation) -> list[Block]:
     """Return the figures over all rows, by metric, and those of the rules to beat."""
     share = "fraction of one"
-    facts = Facts(
+    facts = KeyFigures(
         (
             Fact("Macro-median error", answer["macro_median_abs_error_fraction"], share),
             Fact("Median error", answer["median_abs_error_fraction"], share),

@@ -17,7 +17,7 @@ from gpucost.physics.columns import Flags, Floats, Integers
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.cases import FORMATS, SERVED_AS, Deployment, build
 from gpucost.physics.serving.efficiency import ENGINES
-from gpucost.physics.serving.steps import Case, Options
+from gpucost.physics.serving.steps import Options, ServingCase
 from gpucost.serving.request import InferenceRequest
 from gpucost.types import Architecture
 from gpucost.units import MS_PER_S
@@ -53,7 +53,7 @@ class Plans:
     """Every layout of one replica on every key, at its best batch; one element per plan."""
 
     deployments: list[Deployment]
-    case: Case
+    case: ServingCase
     key: Integers  # index of the key in the supply
     gpus: Floats  # accelerators of one replica
     reason: Integers  # code into REASONS; 0 where it serves
@@ -183,7 +183,7 @@ def with_own(plans: Plans, request: InferenceRequest, speed: float) -> Plans:
 
 
 def climb(
-    case: Case, limit: Floats, request: InferenceRequest, prompt: Floats, output: Floats
+    case: ServingCase, limit: Floats, request: InferenceRequest, prompt: Floats, output: Floats
 ) -> tuple[Floats, NDArray[np.bool_]]:
     """Return the batch with the most throughput whose time per token meets the target, and whether any does.
 

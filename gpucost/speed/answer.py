@@ -61,7 +61,7 @@ def with_own(timed: shape.Timed, own: OwnSpeed, chip: Accelerator, frozen: bool)
     return found
 
 
-def case_of(layouts: Layouts, calibration: Calibration) -> training.Case:
+def case_of(layouts: Layouts, calibration: Calibration) -> training.TrainingCase:
     """Return the case of one layout, as the kernels take it."""
     stacked = transformer.stack(layouts.architectures)
     return make_case(layouts, calibration, stacked, layouts.hardware, layouts.layout, layouts.sequence_tokens)
@@ -139,7 +139,7 @@ def layout_row(layout: Layout) -> LayoutRow:
     return cast(LayoutRow, asdict(layout))
 
 
-def part_rows(case: training.Case, step: training.Step) -> list[shape.Part]:
+def part_rows(case: training.TrainingCase, step: training.Step) -> list[shape.Part]:
     """Return the parts of one step: seconds, share, and what bounds each."""
     bounds = roofline.part_bounds(case, step)
     total = float(step.total_s[0])
@@ -154,14 +154,14 @@ def part_rows(case: training.Case, step: training.Step) -> list[shape.Part]:
     ]
 
 
-def memory_of(case: training.Case) -> shape.Memory:
+def memory_of(case: training.TrainingCase) -> shape.Memory:
     """Return the peak memory of one case against what the accelerator can use."""
     need = float(training_memory(case.shape, case.layout, case.recipe).total_bytes[0])
     usable = float(usable_bytes(case.hardware.memory_gib)[0])
     return {"memory_gib": need / GIB, "usable_memory_gib": usable / GIB, "fits": need <= usable}
 
 
-def described(layouts: Layouts, case: training.Case, calibration: Calibration) -> shape.Timed:
+def described(layouts: Layouts, case: training.TrainingCase, calibration: Calibration) -> shape.Timed:
     """Describe one timed case: speed with its range, MFU and HFU, the parts of the step and their bounds."""
     step = training.step(case)
     low, high = interval_of(layouts, calibration, case, step)

@@ -151,7 +151,7 @@ def time_chunk(
 
 
 def interval_of(
-    layouts: Layouts, calibration: Calibration, case: training.Case, step: training.Step
+    layouts: Layouts, calibration: Calibration, case: training.TrainingCase, step: training.Step
 ) -> tuple[Floats, Floats]:
     """Return the 80 % range of the speed of stated layouts."""
     software = np.broadcast_to(layouts.software, (len(case),))
@@ -166,7 +166,7 @@ def make_case(
     hardware: HardwareColumns,
     layout: LayoutColumns,
     sequence: Floats,
-) -> training.Case:
+) -> training.TrainingCase:
     """Join the parts of explicit layouts into what the kernels take."""
     wanted, count = layouts.wanted, len(layout)
     recipe = recipe_columns(count, sequence, method=wanted.method, adapter_rank=wanted.lora_rank)

@@ -39,7 +39,7 @@ def fit_training(catalog: Catalog) -> Calibration:
 
 
 @dataclass(frozen=True)
-class Kind:
+class FitKind:
     """What differs between the calibrations of training and serving."""
 
     scheme: Scheme
@@ -53,11 +53,11 @@ class Kind:
 
 
 KINDS = {
-    "training": Kind(
+    "training": FitKind(
         TRAINING, "gpucost-calibrate-training", "runs", training_calibration, training.gather, training_shipped,
         fit_training, training.tune,
     ),
-    "serving": Kind(
+    "serving": FitKind(
         SERVING, "gpucost-calibrate-serving", "figures", serving_calibration, serving.gather, serving_shipped,
         lambda catalog: serving.calibrate(serving_shipped(catalog)), serving.tune,
     ),

@@ -18,7 +18,7 @@ from gpucost.physics.transformer import stack, total_parameters
 from gpucost.types import Architecture
 from gpucost.units import GB
 from gpucost.validation import report, wording
-from gpucost.validation.training_rows import Facts, Row, TrainingRow, from_columns, read_row
+from gpucost.validation.training_rows import KnownHardware, Row, TrainingRow, from_columns, read_row
 
 METRIC = "peak_memory_gb"
 LIBRARIES = re.compile(r"transformers|hugging ?face|\bhf\b|peft|\btrl\b|axolotl|llama-?factory|unsloth|accelerate")
@@ -101,13 +101,13 @@ def row_recipe(row: Row, read: TrainingRow) -> MemoryRecipe:
     )
 
 
-def predict_peak_memory(rows: Sequence[Row], facts: Facts) -> tuple[Floats, list[Skipped]]:
+def predict_peak_memory(rows: Sequence[Row], facts: KnownHardware) -> tuple[Floats, list[Skipped]]:
     """Return the predicted peak of each row in units of 1e9 bytes (NaN where it cannot be read) and the reasons."""
     peaks, _, skipped = predict_with_range(rows, facts)
     return peaks, skipped
 
 
-def predict_with_range(rows: Sequence[Row], facts: Facts) -> tuple[Floats, Floats, list[Skipped]]:
+def predict_with_range(rows: Sequence[Row], facts: KnownHardware) -> tuple[Floats, Floats, list[Skipped]]:
     """Return the predicted peaks, the factor within which each is expected, and why rows were skipped."""
     peaks, ratios = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
     readable: list[tuple[int, TrainingRow, Row]] = []
@@ -133,7 +133,7 @@ def predict_with_range(rows: Sequence[Row], facts: Facts) -> tuple[Floats, Float
     return peaks, ratios, skipped
 
 
-def validate(rows: Sequence[Row], facts: Facts, *, core: bool = False) -> Report:
+def validate(rows: Sequence[Row], facts: KnownHardware, *, core: bool = False) -> Report:
     """Return the report over the rows that carry a measured peak."""
     measured = [(row, wording.number(row.get(METRIC))) for row in rows]
     chosen = [

@@ -23,7 +23,7 @@ from gpucost.validation import measurements as rows_of
 from gpucost.validation import report, wording
 from gpucost.validation.measurements import Measured, Measurements
 from gpucost.validation.serving_model import Loads, Printed, loads_of, printed
-from gpucost.validation.serving_rows import Facts, Row, ServingRow, read_row
+from gpucost.validation.serving_rows import KnownModels, Row, ServingRow, read_row
 
 COLUMNS = {
     "output_tokens_per_s": "measured_output_tokens_per_s",
@@ -39,7 +39,7 @@ VOICE_ROWS = 60  # figures of one source beyond which more of them add only as t
 LIMIT = 5.0  # standard deviations of a prior beyond which no parameter goes
 
 
-def gather(rows: Sequence[Row], facts: Facts) -> Measurements:
+def gather(rows: Sequence[Row], facts: KnownModels) -> Measurements:
     """Read every row; what cannot be computed or states nothing measured is skipped with its reason."""
 
     def read(row: Row, index: int) -> tuple[ServingRow, list[Measured], list[Measured]]:
@@ -113,7 +113,7 @@ def predict(found: Measurements, calibration: Calibration) -> tuple[list[report.
 
 
 @dataclass(frozen=True)
-class Observations:
+class ServingObservations:
     """Figures as arrays, ready for a fit."""
 
     loads: Loads
@@ -123,10 +123,10 @@ class Observations:
     voice: NDArray[Any]  # who speaks: a source, and under which load
     core: Flags
 
-    def take(self, figures: Any) -> "Observations":
+    def take(self, figures: Any) -> "ServingObservations":
         """Return some figures, with the rows that they need."""
         rows, where = np.unique(self.row[figures], return_inverse=True)
-        return Observations(
+        return ServingObservations(
             self.loads.take(rows), self.metric[figures], where, self.log_measured[figures], self.voice[figures],
             self.core[figures],
         )  # fmt: skip
@@ -135,9 +135,9 @@ class Observations:
         return len(self.log_measured)
 
 
-def observe(found: Measurements) -> Observations:
+def observe(found: Measurements) -> ServingObservations:
     """Turn measurements into arrays."""
-    return Observations(
+    return ServingObservations(
         loads_of(found.rows, DEFAULTS),
         np.array([METRICS.index(figure.metric) for figure in found.figures], dtype=np.int64),
         np.array([figure.row for figure in found.figures], dtype=np.int64),
@@ -147,14 +147,14 @@ def observe(found: Measurements) -> Observations:
     )
 
 
-def weight_of(seen: Observations) -> Floats:
+def weight_of(seen: ServingObservations) -> Floats:
     """Return the weight of each figure: a source counts as √rows once it has many, and less where it is not core."""
     _, inverse, counts = np.unique(seen.voice, return_inverse=True, return_counts=True)
     count = counts[inverse].astype(np.float64)
     return np.sqrt(np.minimum(count, VOICE_ROWS) / count) * np.where(seen.core, 1.0, NOT_CORE_WEIGHT)
 
 
-def log_predicted(seen: Observations, values: Values) -> Floats:
+def log_predicted(seen: ServingObservations, values: Values) -> Floats:
     """Return the logarithms of the predictions."""
     shown = printed(seen.loads, values)
     table = np.array(
@@ -164,7 +164,9 @@ def log_predicted(seen: Observations, values: Values) -> Floats:
     return logged
 
 
-def fit(seen: Observations, start: Values = DEFAULTS, centre: Values = DEFAULTS, rounds: int = 6) -> dict[str, float]:
+def fit(
+    seen: ServingObservations, start: Values = DEFAULTS, centre: Values = DEFAULTS, rounds: int = 6
+) -> dict[str, float]:
     """Return the parameters that balance the figures and the priors around `centre`; the search begins at `start`."""
     software, row = seen.loads.software, seen.row
     members = {name: (software.family == code)[row] for code, name in enumerate(FAMILIES)}
@@ -175,7 +177,7 @@ def fit(seen: Observations, start: Values = DEFAULTS, centre: Values = DEFAULTS,
         own = seen.take(figures)
         return Part(figures, lambda values: (log_predicted(own, values) - own.log_measured) * weight[figures])
 
-    problem = core.Problem(PARAMETERS, core.touched_by(PARAMETERS, members, len(seen)), part_of, centre, 1.0)
+    problem = core.FitProblem(PARAMETERS, core.touched_by(PARAMETERS, members, len(seen)), part_of, centre, 1.0)
     return core.fit(problem, start=start, limit=LIMIT, rounds=rounds, loss="soft_l1")
 
 

@@ -15,7 +15,7 @@ from gpucost.physics.columns import Flags, Floats
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.cases import build
 from gpucost.physics.serving.efficiency import ENGINE_NAMES, Software, resolve
-from gpucost.physics.serving.steps import Case
+from gpucost.physics.serving.steps import ServingCase
 from gpucost.validation.serving_rows import ServingRow
 from gpucost.validation.serving_wording import SCENARIOS
 
@@ -28,7 +28,7 @@ POOL_PROMPT_TOKENS = 16_384.0  # tokens that a pool of prompts reads at once, pe
 class Loads:
     """Rows as arrays: what arrives, and how."""
 
-    case: Case  # its efficiencies are replaced by those of a calibration
+    case: ServingCase  # its efficiencies are replaced by those of a calibration
     software: Software
     scenario: "np.ndarray[Any, np.dtype[np.int64]]"
     prompt_tokens: Floats
@@ -91,7 +91,7 @@ class Printed:
     host_share: Floats
 
 
-def running(loads: Loads, case: Case) -> Floats:
+def running(loads: Loads, case: ServingCase) -> Floats:
     """Return the sequences that run at once in one replica: what is asked for, within memory and the engine's limit."""
     rates, known = case.rates, np.isfinite(loads.batch)
     disaggregated = loads.decode_workers > 0
@@ -107,7 +107,7 @@ def running(loads: Loads, case: Case) -> Floats:
     return np.maximum(np.where(loads.is_("burst"), most * rates.burst, most), 1.0)
 
 
-def by_littles_law(loads: Loads, case: Case, most: Floats) -> Floats:
+def by_littles_law(loads: Loads, case: ServingCase, most: Floats) -> Floats:
     """Return the sequences that a rate of requests keeps running: rate × output × time per token, at most `most`."""
     sequences = np.ones_like(most)
     arriving = np.where(np.isfinite(loads.rate), loads.rate, 0.0) / loads.replicas
@@ -147,7 +147,7 @@ def printed(loads: Loads, values: Mapping[str, float]) -> Printed:
     )  # fmt: skip
 
 
-def prompt_speed(loads: Loads, case: Case) -> Floats:
+def prompt_speed(loads: Loads, case: ServingCase) -> Floats:
     """Return the prompt tokens read per second: of the stated prompts at once, or of a pool that is always full."""
     full = np.maximum(POOL_PROMPT_TOKENS * case.placement.gpus / np.maximum(loads.prompt_tokens, 1.0), 1.0)
     prompts = np.where(np.isfinite(loads.batch), loads.batch, full)

@@ -24,7 +24,7 @@ from gpucost.units import SECONDS_PER_HOUR, TERA
 from gpucost.validation import measurements as rows_of
 from gpucost.validation import report, wording
 from gpucost.validation.measurements import Measured, Measurements
-from gpucost.validation.training_rows import Facts, Row, TrainingRow, read_row
+from gpucost.validation.training_rows import KnownHardware, Row, TrainingRow, read_row
 
 METRIC = "tokens_per_s_per_gpu"
 FLOP_BASES = ("tflops", "mfu")
@@ -32,7 +32,7 @@ RULE_OF_THUMB_MFU = 0.40
 CAST_BYTES = 6.0  # four read, two written
 
 
-def gather(rows: Sequence[Row], facts: Facts) -> Measurements:
+def gather(rows: Sequence[Row], facts: KnownHardware) -> Measurements:
     """Read every row; what cannot be computed or compared is skipped with its reason."""
 
     def read(row: Row, index: int) -> tuple[TrainingRow, list[Measured], list[Measured]]:
@@ -218,7 +218,7 @@ HIDDEN_CELLS = {
 }  # fmt: skip
 
 
-def widen_for_the_unstated(rows: Sequence[Row], facts: Facts, calibration: Calibration) -> Calibration:
+def widen_for_the_unstated(rows: Sequence[Row], facts: KnownHardware, calibration: Calibration) -> Calibration:
     """Set the ratios of what rows leave unsaid by hiding it: few published rows lack a layout, users' mostly do.
 
     The ratio is the weighted 80 % quantile of |residual| ÷ width without the trait, rows weighted by

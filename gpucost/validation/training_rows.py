@@ -21,7 +21,7 @@ from gpucost.validation.open_layouts import searched
 Row = Mapping[str, Any]
 
 
-class Facts(Protocol):
+class KnownHardware(Protocol):
     """What is needed of the catalog."""
 
     def accelerator(self, name: str) -> Accelerator: ...  # noqa: D102
@@ -75,7 +75,7 @@ def read_software(row: Row, accelerator: Accelerator, precision: str, gpus: int)
     return likely, software != "unknown"
 
 
-def read_row(row: Row, facts: Facts) -> TrainingRow:
+def read_row(row: Row, facts: KnownHardware) -> TrainingRow:
     """Read one row; raise UsageError with the reason where it cannot be computed."""
     notes: list[str] = []
     accelerator = find_accelerator(str(row.get("gpu") or ""), facts, notes)
@@ -120,7 +120,7 @@ def read_row(row: Row, facts: Facts) -> TrainingRow:
 # Names -------------------------------------------------------------------------------------------------------------
 
 
-def find_accelerator(name: str, facts: Facts, notes: list[str]) -> Accelerator:
+def find_accelerator(name: str, facts: KnownHardware, notes: list[str]) -> Accelerator:
     """Return the accelerator that a name means, else the nearest of its family, with a note."""
     from gpucost.errors import AmbiguousNameError
 
@@ -151,7 +151,7 @@ def words(name: str) -> set[str]:
     return {word for word in re.split(r"[^a-z0-9]+", text) if word}
 
 
-def nearest_accelerator(name: str, facts: Facts) -> Accelerator:
+def nearest_accelerator(name: str, facts: KnownHardware) -> Accelerator:
     """Return the accelerator that shares most with a name, or raise where nothing does."""
     wanted = words(name)
     joined = squeezed(name)
@@ -191,7 +191,7 @@ def squeezed(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def find_architecture(row: Row, facts: Facts, notes: list[str]) -> Architecture:
+def find_architecture(row: Row, facts: KnownHardware, notes: list[str]) -> Architecture:
     """Return the architecture: a known one of that name and depth, else the row's dimensions, else one of its size."""
     name = str(row.get("model") or "model")
     layers, hidden = wording.count(row.get("n_layers")), wording.count(row.get("hidden"))
@@ -287,7 +287,7 @@ def sized(name: str, parameters: float, active_b: float | None) -> Architecture:
     )
 
 
-def find_system(row: Row, accelerator: Accelerator, facts: Facts) -> System:
+def find_system(row: Row, accelerator: Accelerator, facts: KnownHardware) -> System:
     """Return the accelerator's default system with the network and node that the row states."""
     system = facts.default_system(accelerator.id)
     text = str(row.get("interconnect") or "")

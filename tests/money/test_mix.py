@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 import gpucost
 from gpucost.errors import CheckFailedError, DataError, NothingFitsError, UsageError
 from gpucost.money import mix as program
-from gpucost.money.mix import Problem, Supply, Team, capacity_of, cheapest, solve
+from gpucost.money.mix import MixProblem, MixSupply, Team, capacity_of, cheapest, solve
 from tests.money.plans import catalog
 
 INF = np.inf
 
 
 def flexible(name, use, limit=INF, months=4):
-    return Supply(name, False, np.full(months, float(use)), np.full(months, limit))
+    return MixSupply(name, False, np.full(months, float(use)), np.full(months, limit))
 
 
 def committed(name, unit_usd, use, unit, term, lead=0, limit=INF, capital=0.0, months=4):
     unit_cost = np.array([unit_usd * min(term, max(0, months - k - lead)) for k in range(months)], float)
-    return Supply(
+    return MixSupply(
         name,
         True,
         np.full(months, float(use)),
@@ -98,7 +98,7 @@ def test_the_mix_equals_brute_force_on_small_cases(demand, unit_usd, lead, term,
         flexible("cheap", price, limit),
         flexible("dear", 95),
     )
-    problem = Problem(np.array(demand, float), supplies, budget)
+    problem = MixProblem(np.array(demand, float), supplies, budget)
     assert solve(problem).cost_usd == pytest.approx(brute_force(problem, 3), rel=1e-7, abs=1e-6)
 
 
@@ -108,7 +108,7 @@ def test_two_commitments_and_a_team_equal_brute_force():
         committed("reserved", 40, 0, 1.0, 2, months=3),
         flexible("rent", 70, months=3),
     )
-    problem = Problem(np.array([2.0, 4.0, 3.0]), supplies, None, Team("own", 0.5, 0.2, np.full(3, 50.0)))
+    problem = MixProblem(np.array([2.0, 4.0, 3.0]), supplies, None, Team("own", 0.5, 0.2, np.full(3, 50.0)))
     assert solve(problem).cost_usd == pytest.approx(brute_force(problem, 2), rel=1e-9)
 
 
@@ -125,7 +125,7 @@ def test_the_mix_never_costs_more_than_the_best_pure_option(demand, own, reserve
         committed("reserved", reserved, 0, 8.0, 3, months=6),
         flexible("rent", rent, months=6),
     )
-    problem = Problem(np.array(demand, float), supplies)
+    problem = MixProblem(np.array(demand, float), supplies)
     for nodes in (0, 200):
         solved, pure = cheapest(problem, nodes=nodes)
         assert solved.cost_usd <= min(cost for cost in pure.values() if cost is not None) * (1 + 1e-9)
@@ -169,7 +169,7 @@ def test_no_clock_ends_a_search_unless_one_is_given(monkeypatch):
 def test_marginal_value_of_demand_is_what_one_more_gpu_costs():
     """With the units fixed: a little more demand in a month, priced by hand, is the dual."""
     supplies = (committed("own", 110, 3, 4.0, 4), flexible("spot", 40, 2.0), flexible("rent", 90))
-    problem = Problem(np.array([4.0, 5.0, 7.5, 3.0]), supplies)
+    problem = MixProblem(np.array([4.0, 5.0, 7.5, 3.0]), supplies)
     solved = solve(problem)
     assert solved.units["own"].tolist() == [1, 0, 0, 0]
     assert solved.marginal["demand"][1:] == pytest.approx([40, 90, 3])

@@ -8,7 +8,7 @@ import gpucost
 from gpucost.answers.training import Estimate, RankedOption
 from gpucost.api.questions import roofline
 from gpucost.render.build import document
-from gpucost.render.document import Facts, Table
+from gpucost.render.document import KeyFigures, Table
 from gpucost.render.numbers import heading_of
 
 DAY = "2026-11-20"
@@ -147,7 +147,7 @@ def shown_keys(payload: Mapping[str, Any]) -> Iterator[str]:
         for block in section.blocks:
             if isinstance(block, Table):
                 yield from (column.key for column in block.columns)
-            elif isinstance(block, Facts):
+            elif isinstance(block, KeyFigures):
                 labels |= {fact.label for fact in block.items}
     yield from (key for key in keys_of(answer_schema(payload["kind"])) if heading_of(key) in labels)
 

@@ -17,7 +17,7 @@ from gpucost.errors import UsageError
 from gpucost.render import html as page
 from gpucost.render import markdown, text
 from gpucost.render.build import document
-from gpucost.render.document import Axis, Chart, Document, Fact, Facts, Paragraph, Section, Table, columns
+from gpucost.render.document import Axis, Chart, Document, Fact, KeyFigures, Paragraph, Section, Table, columns
 from gpucost.render.excel import write_workbook
 from gpucost.render.json import dumps
 from gpucost.render.numbers import format_named, format_value
@@ -185,7 +185,7 @@ def test_every_chart_is_a_valid_specification(kind: str) -> None:
 
 def test_sections_of_detail_wait_until_they_are_asked_for() -> None:
     made = Document(
-        "t", (Section("short", (Paragraph("seen"),)), Section("long", (Facts((Fact("a", 1),)),), detail=True))
+        "t", (Section("short", (Paragraph("seen"),)), Section("long", (KeyFigures((Fact("a", 1),)),), detail=True))
     )
     assert "long" not in text.write(made)
     assert "long" in text.write(made, all_sections=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpucost.market.interruptions import Rates, unmeasured
+from gpucost.market.interruptions import InterruptionRates, unmeasured
 from tests.training.market import BUCKET
 
 
@@ -17,13 +17,13 @@ ROUGH = [bucket(name, "eu-west-1", 1e-3, 4e-3) for name in "abcde"]
 
 
 def test_what_was_measured_goes_first():
-    found = Rates([*CALM, bucket("own", "us-west-2", 1e-2, 4e-2)]).of("acme", "own", "us-west-2")
+    found = InterruptionRates([*CALM, bucket("own", "us-west-2", 1e-2, 4e-2)]).of("acme", "own", "us-west-2")
     assert found.measured
     assert found.three == pytest.approx((1e-2, 2e-2, 4e-2))
 
 
 def test_a_prior_is_the_spread_of_the_providers_products_in_the_region_class():
-    rates = Rates([*CALM, *ROUGH])
+    rates = InterruptionRates([*CALM, *ROUGH])
     for region, three in (("us-west-9", (1e-5, 2e-5, 4e-5)), ("eu-north-1", (1e-3, 2e-3, 4e-3))):
         found = rates.of("acme", "new", region)
         assert not found.measured
@@ -35,7 +35,7 @@ def test_a_prior_is_the_spread_of_the_providers_products_in_the_region_class():
 
 
 def test_other_providers_get_the_widest_prior():
-    found = Rates([*CALM, *ROUGH]).of("other", "a", "us-east-1")
+    found = InterruptionRates([*CALM, *ROUGH]).of("other", "a", "us-east-1")
     assert (found.measured, found.source_id) == (False, "")
     assert found.three == NOBODY
     low, typical, high = found.three
@@ -43,4 +43,4 @@ def test_other_providers_get_the_widest_prior():
 
 
 def test_one_product_is_no_prior_for_others():
-    assert Rates([BUCKET]).of("acme", "new", "us-east-1").three == NOBODY
+    assert InterruptionRates([BUCKET]).of("acme", "new", "us-east-1").three == NOBODY

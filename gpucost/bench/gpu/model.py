@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from gpucost.bench.shapes import Shape
+from gpucost.bench.shapes import ModelShape
 
 
 def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
@@ -55,7 +55,7 @@ class Linear8(nn.Linear):
 class Experts(nn.Module):
     """Routed feed-forward: tokens sorted by expert, grouped products, weighted sum."""
 
-    def __init__(self, shape: Shape) -> None:
+    def __init__(self, shape: ModelShape) -> None:
         super().__init__()
         self.count, self.chosen = shape.experts, shape.experts_per_token
         self.router = nn.Linear(shape.hidden, shape.experts, bias=False)
@@ -87,7 +87,7 @@ class Experts(nn.Module):
 class Block(nn.Module):
     """Attention, then a feed-forward or experts, each behind a norm."""
 
-    def __init__(self, shape: Shape, linear: type[nn.Linear] = nn.Linear) -> None:
+    def __init__(self, shape: ModelShape, linear: type[nn.Linear] = nn.Linear) -> None:
         super().__init__()
         d, hd = shape.hidden, shape.width
         self.head_dim, self.grouped = hd, shape.heads != shape.kv_heads
@@ -122,7 +122,9 @@ class Block(nn.Module):
 class Decoder(nn.Module):
     """Embedding, blocks, norm, head; `recompute` is none, full or selective (every second block)."""
 
-    def __init__(self, shape: Shape, recompute: str, loss_chunk: int, chunk_recompute: bool, fp8: bool = False) -> None:
+    def __init__(
+        self, shape: ModelShape, recompute: str, loss_chunk: int, chunk_recompute: bool, fp8: bool = False
+    ) -> None:
         super().__init__()
         self.shape, self.recompute, self.chunk_recompute = shape, recompute, chunk_recompute
         self.loss_chunk = loss_chunk

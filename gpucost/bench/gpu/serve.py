@@ -15,7 +15,7 @@ from torch import Tensor
 
 from gpucost.bench.gpu.clock import DEVICE, WORLD, replayed, timed
 from gpucost.bench.gpu.model import Experts
-from gpucost.bench.shapes import SHAPES, Shape
+from gpucost.bench.shapes import SHAPES, ModelShape
 
 FP8 = torch.float8_e4m3fn
 Step = Callable[[], Tensor]
@@ -24,7 +24,7 @@ Step = Callable[[], Tensor]
 class Shard:
     """One rank's part of a model; all layers share the shapes but not the weights."""
 
-    def __init__(self, model: Shape, tensor: int, layers: int, precision: str) -> None:
+    def __init__(self, model: ModelShape, tensor: int, layers: int, precision: str) -> None:
         self.model, self.tensor, self.precision = model, tensor, precision
         d, hd = model.hidden, model.width
         self.q_heads, self.kv_heads = model.heads // tensor, max(1, model.kv_heads // tensor)

@@ -18,7 +18,7 @@ from gpucost.bench.shapes import SHAPES
 
 
 @dataclass(frozen=True)
-class Case:
+class TrainStep:
     """One training step: model, sizes and recipe."""
 
     model: str
@@ -35,7 +35,7 @@ class Case:
     accumulate: int = 1
 
 
-def build(case: Case) -> torch.nn.Module:
+def build(case: TrainStep) -> torch.nn.Module:
     """Make the model on the device, sharded and compiled as the case says, with random weights."""
     dtype = torch.bfloat16 if case.recipe == "bf16" else torch.float32
     with torch.device("meta"):
@@ -75,7 +75,7 @@ def split_tensors(model: Decoder, tensor: int) -> None:
         parallelize_module(block, meshes(tensor)["tensor"], plan)
 
 
-def shard(model: Decoder, case: Case) -> None:
+def shard(model: Decoder, case: TrainStep) -> None:
     """Shard each block, then the rest, over the data-parallel ranks."""
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
@@ -96,7 +96,7 @@ def optimizer_of(model: torch.nn.Module, name: str) -> torch.optim.Optimizer:
 
 
 def step(
-    model: torch.nn.Module, optimizer: torch.optim.Optimizer, case: Case, data: Any, marks: dict[str, Any]
+    model: torch.nn.Module, optimizer: torch.optim.Optimizer, case: TrainStep, data: Any, marks: dict[str, Any]
 ) -> None:
     """Run one whole step; `marks` receives the seconds of its two parts and the memory between them."""
     autocast = case.recipe != "bf16" and case.sharding < 2
@@ -117,7 +117,7 @@ def step(
     marks["forward_backward_s"], marks["optimizer_s"] = middle - begin, time.perf_counter() - middle
 
 
-def measure(case: Case, *, warmup: int = 3, repeat: int = 5) -> dict[str, Any]:
+def measure(case: TrainStep, *, warmup: int = 3, repeat: int = 5) -> dict[str, Any]:
     """Measure a training step: the median of some after a warm-up."""
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = True

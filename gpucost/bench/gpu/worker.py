@@ -16,9 +16,9 @@ from gpucost.bench.gpu import clock, files, kernels, links, serve, train
 
 
 def _train(**values: Any) -> dict[str, Any]:
-    known = {field.name for field in fields(train.Case)}
+    known = {field.name for field in fields(train.TrainStep)}
     return train.measure(
-        train.Case(**{name: value for name, value in values.items() if name in known}),
+        train.TrainStep(**{name: value for name, value in values.items() if name in known}),
         **{name: value for name, value in values.items() if name not in known},
     )
 

@@ -22,7 +22,7 @@ from gpucost.physics.serving.efficiency import (
     family_code,
     resolve,
 )
-from gpucost.physics.serving.steps import Bytes, Case, Chip, Options, Placement
+from gpucost.physics.serving.steps import Bytes, Chip, Options, Placement, ServingCase
 from gpucost.physics.transformer import stack
 from gpucost.types import Accelerator, Architecture, System
 from gpucost.units import GB, GIB
@@ -192,7 +192,7 @@ def _chip(deployments: Sequence[Deployment], matrix_tflops: list[float], link_gb
 
 def build(
     deployments: Sequence[Deployment], values: Mapping[str, float], options: Options | None = None
-) -> tuple[Case, Software]:
+) -> tuple[ServingCase, Software]:
     """Turn deployments into arrays: the cases, and the codes by which their efficiencies were looked up."""
     peaks = [matrix_peak(d.accelerator, d.engine, format_of(d.format)) for d in deployments]
     links = [link(d.accelerator, d.system, d.tensor * d.data) for d in deployments]
@@ -214,7 +214,7 @@ def build(
     unique = {d.architecture.name: d.architecture for d in deployments}
     order = {name: index for index, name in enumerate(unique)}
     work = serving.work_of(stack(list(unique.values()))).take([order[d.architecture.name] for d in deployments])
-    case = Case(
+    case = ServingCase(
         work, chip, Bytes(sizes[:, 0], sizes[:, 1], sizes[:, 2], sizes[:, 3]), placement,
         options or serving.plain_options(len(deployments)), resolve(values, software),
     )  # fmt: skip

@@ -130,7 +130,7 @@ class Software(Columns):
 
 
 @dataclass(frozen=True, slots=True)
-class Rates(Columns):
+class EngineRates(Columns):
     """The parameters, resolved for each case."""
 
     weights_half: Floats  # fractions of the memory bandwidth
@@ -210,7 +210,7 @@ def _narrow(values: Mapping[str, float], s: Software) -> Floats:
     return np.where(four, values["matrix_four_ratio"], np.where(eight, values["matrix_eight_ratio"], 1.0))
 
 
-def resolve(values: Mapping[str, float], software: Software) -> Rates:
+def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
     """Look the parameters up for each case by engine, family, memory, link and weight format."""
     s, by = software, partial(_looked_up, values)
     engine = partial(by, names=ENGINE_NAMES, codes=s.engine)
@@ -223,7 +223,7 @@ def resolve(values: Mapping[str, float], software: Software) -> Rates:
     widened = np.isin(s.format, [FORMAT_CLASSES.index("mxfp4_emulated"), FORMAT_CLASSES.index("int4")])
     unsplit, launched = among(s.engine, "plain", "eager", "transformers"), among(s.engine, "eager", "transformers")
     custom = modern & ~among(s.engine, "plain", "eager") & (s.link == LINKS.index("scaleup"))
-    return Rates(
+    return EngineRates(
         weights_half=below_ceiling(stream),
         weights=below_ceiling(quantised),
         experts=below_ceiling(quantised * values["experts_ratio"]),

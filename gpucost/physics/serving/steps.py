@@ -13,7 +13,7 @@ import numpy as np
 from gpucost.physics import transformer
 from gpucost.physics.blocks import Sums
 from gpucost.physics.columns import Columns, Flags, Floats
-from gpucost.physics.serving.efficiency import Rates
+from gpucost.physics.serving.efficiency import EngineRates
 from gpucost.physics.transformer import Shape
 from gpucost.units import GIGA, MICRO, MILLI, NANO, TERA
 
@@ -108,7 +108,7 @@ class Options(Columns):
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class ServingCase:
     """Models on chips, their placement, formats, options and the efficiencies that hold there."""
 
     work: Work
@@ -116,14 +116,14 @@ class Case:
     bytes: Bytes
     placement: Placement
     options: Options
-    rates: Rates
+    rates: EngineRates
 
     def __len__(self) -> int:
         return len(self.work)
 
-    def take(self, rows: object) -> "Case":
+    def take(self, rows: object) -> "ServingCase":
         """Return the cases that `rows` names."""
-        return Case(
+        return ServingCase(
             self.work.take(rows), self.chip.take(rows), self.bytes.take(rows), self.placement.take(rows),
             self.options.take(rows), self.rates.take(rows),
         )  # fmt: skip
@@ -184,18 +184,18 @@ def distinct_experts(experts: Floats, per_token: Floats, tokens: Floats) -> Floa
     return experts * -np.expm1(tokens * np.log(miss))
 
 
-def seconds_to_read(values: Floats, bytes_each: Floats, case: Case, fraction: Floats) -> Floats:
+def seconds_to_read(values: Floats, bytes_each: Floats, case: ServingCase, fraction: Floats) -> Floats:
     """Return the time of streaming values from device memory."""
     return values * bytes_each / (case.chip.hbm_gb_per_s * GIGA * fraction)
 
 
-def quantised_read_s(values: Floats, case: Case, fraction: Floats) -> Floats:
+def quantised_read_s(values: Floats, case: ServingCase, fraction: Floats) -> Floats:
     """Return the time of reading quantised weights; where the chip must widen them, its plain arithmetic may bind."""
     widening = values * case.rates.widen_flop / (case.chip.fp32_tflops * TERA)
     return smooth_max(seconds_to_read(values, case.bytes.weights, case, fraction), widening)
 
 
-def linear_s(case: Case, tokens: Floats, scored: Floats) -> Floats:
+def linear_s(case: ServingCase, tokens: Floats, scored: Floats) -> Floats:
     """Return the time of all products with weights, for `tokens` per replica of which `scored` reach the head.
 
     Attention and shared weights are divided over the tensor group and repeated over the data group; experts are
@@ -225,7 +225,7 @@ def linear_s(case: Case, tokens: Floats, scored: Floats) -> Floats:
     return np.maximum(attention + dense + np.where(w.expert_count > 0, experts, 0.0) + head, host)
 
 
-def offloaded_s(case: Case) -> Floats:
+def offloaded_s(case: ServingCase) -> Floats:
     """Return the time of reading the offloaded share of the weights over the host link, once per pass."""
     share = case.options.offloaded * weight_bytes(case) / case.placement.gpus
     return share / (case.chip.host_gb_per_s * GIGA)
@@ -256,7 +256,7 @@ def read_values(work: Work, context: Floats) -> Floats:
     return work.full_values * context + within + work.state_values
 
 
-def cache_read_s(case: Case, sequences: Floats, context: Floats) -> Floats:
+def cache_read_s(case: ServingCase, sequences: Floats, context: Floats) -> Floats:
     """Return the time in which a step's attention reads the cache of all running sequences."""
     w, p, r = case.work, case.placement, case.rates
     local, divided = sequences / p.data, np.minimum(p.tensor, w.cache_heads)
@@ -267,7 +267,7 @@ def cache_read_s(case: Case, sequences: Floats, context: Floats) -> Floats:
     return np.maximum(bound, keys_per_layer(w, context) * r.serial_key_ns * NANO)
 
 
-def prompt_attention_s(case: Case, prompts: Floats, prompt_tokens: Floats) -> Floats:
+def prompt_attention_s(case: ServingCase, prompts: Floats, prompt_tokens: Floats) -> Floats:
     """Return the time of attention within prompts: causal pairs of the tokens that no prefix cache holds."""
     w, p = case.work, case.placement
     fresh = prompt_tokens * (1 - case.options.prefix_hit)
@@ -277,7 +277,7 @@ def prompt_attention_s(case: Case, prompts: Floats, prompt_tokens: Floats) -> Fl
     return prompts / p.data * flop / p.tensor / (case.chip.half_tflops * TERA * case.rates.attention)
 
 
-def latency_s(case: Case) -> Floats:
+def latency_s(case: ServingCase) -> Floats:
     """Return the fixed time of a pass: kernels of every layer, routing, latent and linear mixers, stages."""
     w, r = case.work, case.rates
     layers = w.layers * (r.layer_us + w.latent * r.latent_layer_us) + w.linear_layers * r.linear_layer_us
@@ -285,7 +285,7 @@ def latency_s(case: Case) -> Floats:
     return (layers + routed + (case.placement.pipeline - 1) * r.stage_us) * MICRO
 
 
-def exchange_s(case: Case, tokens: Floats) -> Floats:
+def exchange_s(case: ServingCase, tokens: Floats) -> Floats:
     """Return the time of a pass's collectives: two all-reduces per layer, or two exchanges per layer of experts.
 
     All-reduce: latency·(1 + growth·(log2 n − 1)) + 2·(n−1)/n · message ÷ bandwidth (Thakur et al. 2005).
@@ -320,7 +320,7 @@ class StepParts(Columns):
     total_s: Floats
 
 
-def decode_step(case: Case, sequences: Floats, context: Floats, prompt_s: Floats | float = 0.0) -> StepParts:
+def decode_step(case: ServingCase, sequences: Floats, context: Floats, prompt_s: Floats | float = 0.0) -> StepParts:
     """Return the time of one decode step of `sequences` with `context` cached tokens each.
 
     With pipeline stages each holds its part of the sequences, and a token passes all stages. Speculation scores
@@ -350,7 +350,7 @@ def tokens_per_step(options: Options) -> Floats:
     return (1 - kept ** (options.draft_tokens + 1)) / (1 - kept)
 
 
-def prompt_s(case: Case, prompt_tokens: Floats, prompts: Floats | float = 1.0) -> Floats:
+def prompt_s(case: ServingCase, prompt_tokens: Floats, prompts: Floats | float = 1.0) -> Floats:
     """Return the time to read prompts that nobody else delays: the time to the first token, without a queue.
 
     Chunks of a prompt follow each other through pipeline stages: (stages − 1 + chunks) ÷ (stages · chunks).
@@ -366,7 +366,7 @@ def prompt_s(case: Case, prompt_tokens: Floats, prompts: Floats | float = 1.0) -
 
 
 def prompts_share_s(
-    case: Case, sequences: Floats, context: Floats, prompt_tokens: Floats, output_tokens: Floats
+    case: ServingCase, sequences: Floats, context: Floats, prompt_tokens: Floats, output_tokens: Floats
 ) -> Floats:
     """Return the time that prompts add to a decode step at a steady state: sequences ÷ output prompts start per step.
 
@@ -386,27 +386,27 @@ def prompts_share_s(
     return np.where(prompt_tokens > 0, added, 0.0)
 
 
-def weight_bytes(case: Case) -> Floats:
+def weight_bytes(case: ServingCase) -> Floats:
     """Return the bytes of the weights of one replica, repeated over the data group where attention is."""
     w, b, p = case.work, case.bytes, case.placement
     shared = (w.attention * b.attention + w.dense * b.weights + 2 * w.head * b.head) * p.data
     return shared + w.moe_layers * w.expert_count * w.expert * b.weights
 
 
-def cache_bytes_per_sequence(case: Case, context: Floats) -> Floats:
+def cache_bytes_per_sequence(case: ServingCase, context: Floats) -> Floats:
     """Return the cache of one sequence over all ranks; heads fewer than ranks are repeated."""
     repeated = np.maximum(case.placement.tensor / case.work.cache_heads, 1.0)
     return kept_values(case.work, context) * case.bytes.cache * repeated
 
 
-def free_memory_bytes(case: Case) -> Floats:
+def free_memory_bytes(case: ServingCase) -> Floats:
     """Return what weights and workspace leave for the cache in one replica; negative where the weights do not fit."""
     gpus = case.placement.gpus
     resident = weight_bytes(case) * (1 - case.options.offloaded)
     return gpus * (case.chip.memory_gb * GIGA * USABLE_MEMORY - RESERVED_GB * GIGA) - resident
 
 
-def capacity_sequences(case: Case, prompt_tokens: Floats, output_tokens: Floats) -> Floats:
+def capacity_sequences(case: ServingCase, prompt_tokens: Floats, output_tokens: Floats) -> Floats:
     """Return the sequences whose cache fits at once, each half-way through its output; 0 if weights do not fit."""
     each = cache_bytes_per_sequence(case, prompt_tokens + output_tokens / 2)
     return np.maximum(np.floor(free_memory_bytes(case) / np.maximum(each, 1.0)), 0.0)
@@ -425,7 +425,7 @@ class Steady(Columns):
 
 
 def steady(
-    case: Case, sequences: Floats, prompt_tokens: Floats, output_tokens: Floats, *, mixed: Flags | bool = True
+    case: ServingCase, sequences: Floats, prompt_tokens: Floats, output_tokens: Floats, *, mixed: Flags | bool = True
 ) -> Steady:
     """Return the speed of a replica that always runs `sequences`, each replaced by a new one when it ends.
 

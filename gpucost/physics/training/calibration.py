@@ -18,7 +18,7 @@ from gpucost.physics.software import CLASSES
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.efficiency import DEFAULTS, PARAMETERS, TYPICAL, resolve
 from gpucost.physics.training.layouts import Job
-from gpucost.physics.training.steps import Case
+from gpucost.physics.training.steps import TrainingCase
 
 BETWEEN_SOURCES = 0.12  # standard deviation of log(predicted ÷ measured) between the sources' means
 WITHIN_SOURCE = 0.10  # and within a source
@@ -49,7 +49,7 @@ SCHEME = Scheme(
 class Observations:
     """Measured cases: what was run, by which software, and how fast it was."""
 
-    case: Case  # its efficiencies are ignored
+    case: TrainingCase  # its efficiencies are ignored
     software: Integers
     software_year: Floats
     whole_run: Flags  # the figure covers restarts and evaluation
@@ -67,11 +67,11 @@ class Observations:
         return len(self.log_measured)
 
 
-def with_values(seen: Observations, values: Values) -> Case:
+def with_values(seen: Observations, values: Values) -> TrainingCase:
     """Return the cases with the efficiencies that `values` give them."""
     c = seen.case
     efficiency = resolve(values, c.hardware, seen.software, seen.software_year)
-    return Case(c.shape, c.hardware, c.layout, c.recipe, efficiency)
+    return TrainingCase(c.shape, c.hardware, c.layout, c.recipe, efficiency)
 
 
 def log_predicted(seen: Observations, values: Values) -> Floats:
@@ -137,11 +137,11 @@ def fit(
 
         return Part(rows, residual)
 
-    return core.fit(core.Problem(PARAMETERS, touched, part_of, centre, spread_ratio), start=start)
+    return core.fit(core.FitProblem(PARAMETERS, touched, part_of, centre, spread_ratio), start=start)
 
 
 def traits(
-    what: Case | Job,
+    what: TrainingCase | Job,
     family: Integers,
     software: Integers | int,
     step: training.Step,

@@ -9,7 +9,7 @@ from gpucost.physics.columns import METHODS, Floats, Integers, LayoutColumns, co
 from gpucost.physics.hardware import HardwareColumns
 from gpucost.physics.software import CLASSES
 from gpucost.physics.training.efficiency import resolve
-from gpucost.physics.training.steps import Case, Recipe
+from gpucost.physics.training.steps import Recipe, TrainingCase
 from gpucost.physics.transformer import Shape
 
 
@@ -62,7 +62,7 @@ def build_case(
     *,
     software: Integers,
     software_year: Floats,
-) -> Case:
+) -> TrainingCase:
     """Join the parts of a case and look its efficiencies up in the calibration's values."""
     efficiency = resolve(values, hardware, software, software_year)
-    return Case(shape, hardware, layout, recipe, efficiency)
+    return TrainingCase(shape, hardware, layout, recipe, efficiency)

@@ -13,7 +13,7 @@ from gpucost.physics.columns import Columns, Floats
 from gpucost.physics.hardware import peak_tflops
 from gpucost.physics.training.efficiency import Efficiencies
 from gpucost.physics.training.memory_recipe import FROZEN_BYTES
-from gpucost.physics.training.structs import FP4, FP8, FULL, HALF_BYTES, INT8, LORA, QLORA, Case
+from gpucost.physics.training.structs import FP4, FP8, FULL, HALF_BYTES, INT8, LORA, QLORA, TrainingCase
 from gpucost.units import GB, TERA
 
 FLASH_HEAD_DIM = 48.0  # head dimension at which fused attention reaches half of its long-head speed
@@ -24,7 +24,7 @@ ACTIVATION_SHARE = 0.15  # traffic of one feed-forward value against that of one
 
 
 @dataclass(frozen=True, slots=True)
-class Rates(Columns):
+class LayerRates(Columns):
     """Reachable rates: FLOP/s of products at the layout's precision and at 16 bits, bytes/s of the memory."""
 
     matrix_flop_per_s: Floats
@@ -34,7 +34,7 @@ class Rates(Columns):
     value_bytes: Floats  # bytes per value that products read
 
 
-def rates(case: Case) -> Rates:
+def rates(case: TrainingCase) -> LayerRates:
     """Return the reachable rates: dense peak × the fitted share, for the layout's precision and for 16 bits."""
     e, precision = case.efficiency, case.layout.precision
     eight = (precision == FP8) | (precision == INT8)
@@ -42,7 +42,7 @@ def rates(case: Case) -> Rates:
     for code, share in ((FP8, e.fp8_ratio), (INT8, e.int8_ratio), (FP4, e.fp4_ratio)):
         ratio = np.where(precision == code, share, ratio)
     half = case.hardware.half_tflops * TERA
-    return Rates(
+    return LayerRates(
         matrix_flop_per_s=peak_tflops(case.hardware, precision) * TERA * e.matrix * ratio,
         half_flop_per_s=half * e.matrix,
         flash_flop_per_s=half * e.flash,
@@ -56,7 +56,7 @@ def product_s(
     columns: Floats,
     depth: Floats,
     flop_per_s: Floats,
-    rate: Rates,
+    rate: LayerRates,
     e: Efficiencies,
     groups: Floats | float = 1.0,
 ) -> Floats:
@@ -72,7 +72,7 @@ def product_s(
     return both
 
 
-def layer_products_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
+def layer_products_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Floats:
     """Return the time of one mean layer's products in one pass over a micro-batch."""
     s, e, t = case.shape, case.efficiency, case.layout.tensor
     h, peak = s.hidden, rate.matrix_flop_per_s
@@ -90,7 +90,7 @@ def layer_products_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
     return attention + (1 - moe) * dense + moe * expert_products_s(case, rate, tokens)
 
 
-def expert_products_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
+def expert_products_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Floats:
     """Return the time of one mixture of experts' products in one pass: routed on the busiest rank, and shared.
 
     With expert parallelism a rank keeps experts ÷ expert of them whole and receives its share of the tokens; without
@@ -115,7 +115,7 @@ def expert_products_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
     )
 
 
-def layer_attention_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
+def layer_attention_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Floats:
     """Return the time of one mean layer's attention core, forward and backward, with what is repeated.
 
     Fused: half the square under the causal mask, 1 forward and 2.5 backward (arXiv:2307.08691, section 3.1.2), at a
@@ -137,7 +137,7 @@ def layer_attention_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
     return np.where(layout.flash, fused_s, unfused_s)
 
 
-def layer_elementwise_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
+def layer_elementwise_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Floats:
     """Return the time of one mean layer's norms, activations, rotations and residuals, forward and backward.
 
     Traffic: passes · 2 bytes · (residual width + 0.15 · feed-forward values). Without sequence parallelism half of
@@ -154,7 +154,7 @@ def layer_elementwise_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
     return tokens * HALF_BYTES * (values + routed) * again / rate.bytes_per_s
 
 
-def logits_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
+def logits_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Floats:
     """Return the time of the output projection and the loss of one micro-batch, forward and backward, at 16 bits."""
     s, e, layout = case.shape, case.efficiency, case.layout
     share = s.vocab / layout.tensor
@@ -163,7 +163,7 @@ def logits_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
     return product + tokens * share * e.loss_bytes / rate.bytes_per_s
 
 
-def layer_adapter_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
+def layer_adapter_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Floats:
     """Return the time of one layer's adapters: two skinny products per target and pass, bound by their traffic.
 
     QLoRA unpacks the frozen weights in every pass: their own bytes are read, two each written and read again.
@@ -185,13 +185,13 @@ def layer_adapter_s(case: Case, rate: Rates, tokens: Floats) -> Floats:
 # Exchanges ---------------------------------------------------------------------------------------------------------
 
 
-def case_links(case: Case) -> net.Links:
+def case_links(case: TrainingCase) -> net.Links:
     """Return the links at the fractions that collectives reach."""
     e = case.efficiency
     return net.links(case.hardware, e.scaleup, e.scaleout, e.scaleup_latency_us, e.scaleout_latency_us)
 
 
-def layer_tensor_s(case: Case, link: net.Links, tokens: Floats) -> Floats:
+def layer_tensor_s(case: TrainingCase, link: net.Links, tokens: Floats) -> Floats:
     """Return the exposed time of one layer's tensor-parallel exchanges: two all-reduces each way, two more repeated.
 
     With sequence parallelism each is an all-gather and a reduce-scatter of the same volume (arXiv:2205.05198).
@@ -201,7 +201,7 @@ def layer_tensor_s(case: Case, link: net.Links, tokens: Floats) -> Floats:
     return case.efficiency.tensor_exposed * count * net.all_reduce_s(group, tokens * case.shape.hidden * HALF_BYTES)
 
 
-def layer_context_s(case: Case, link: net.Links, tokens: Floats, attention_s: Floats) -> Floats:
+def layer_context_s(case: TrainingCase, link: net.Links, tokens: Floats, attention_s: Floats) -> Floats:
     """Return the exposed time of one layer's context-parallel ring: keys and values forward, twice that backward.
 
     The ring hides behind the attention that it feeds (arXiv:2310.01889, section 3); what is longer is exposed.
@@ -212,7 +212,7 @@ def layer_context_s(case: Case, link: net.Links, tokens: Floats, attention_s: Fl
     return exposed_s(3 * net.ring_s(group, message), attention_s, case.efficiency.interference)
 
 
-def layer_expert_s(case: Case, link: net.Links, tokens: Floats) -> Floats:
+def layer_expert_s(case: TrainingCase, link: net.Links, tokens: Floats) -> Floats:
     """Return the exposed time of one mean layer's expert exchange: dispatch and combine, forward and backward."""
     layout, s = case.layout, case.shape
     group = net.tier(link, layout.expert, np.ones(len(case)))

@@ -34,7 +34,7 @@ from gpucost.physics.training.grid import Grid, make_grid
 from gpucost.physics.training.memory import from_training, stages_of, usable_bytes
 from gpucost.physics.training.memory_activations import LayerBytes, layer_bytes
 from gpucost.physics.training.memory_recipe import MemoryRecipe
-from gpucost.physics.training.steps import Case, Recipe
+from gpucost.physics.training.steps import Recipe, TrainingCase
 from gpucost.physics.transformer import Shape, stack
 from gpucost.types import Accelerator, Architecture, System
 
@@ -229,12 +229,12 @@ class Setting:
     hardware: HardwareColumns
     efficiency: Efficiencies
 
-    def case(self, layout: LayoutColumns, pair: Integers) -> Case:
+    def case(self, layout: LayoutColumns, pair: Integers) -> TrainingCase:
         """Join layouts and their hardware with the job; a single pair is shared by all, not repeated."""
         hardware, efficiency = self.hardware, self.efficiency
         if len(hardware) > 1:
             hardware, efficiency = hardware.take(pair), efficiency.take(pair)
-        return Case(self.job.shape, hardware, layout, self.job.recipe, efficiency)
+        return TrainingCase(self.job.shape, hardware, layout, self.job.recipe, efficiency)
 
 
 def setting_of(job: Job, hardware: HardwareColumns) -> Setting:

@@ -25,18 +25,45 @@ from gpucost.physics.training.layer import (
     logits_s,
     rates,
 )
-from gpucost.physics.training.structs import FULL, HALF_BYTES, LORA, PARTS, SELECTIVE, Case, MicroStep, Recipe, Step
+from gpucost.physics.training.structs import (
+    FULL,
+    HALF_BYTES,
+    LORA,
+    PARTS,
+    SELECTIVE,
+    MicroStep,
+    Recipe,
+    Step,
+    TrainingCase,
+)
 from gpucost.physics.transformer import Shape
 from gpucost.units import GB, MICRO, MILLI, TERA
 
 __all__ = (
-    "FULL", "HALF_BYTES", "LORA", "PARTS", "Case", "MicroStep", "Recipe", "Step", "assemble", "case_links",
-    "data_s", "gpu_parameters", "hand_over_s", "micro_step", "optimizer_s", "rates", "scheduled",
-    "speed_of", "stage_layers", "step",
+    "FULL",
+    "HALF_BYTES",
+    "LORA",
+    "PARTS",
+    "MicroStep",
+    "Recipe",
+    "Step",
+    "TrainingCase",
+    "assemble",
+    "case_links",
+    "data_s",
+    "gpu_parameters",
+    "hand_over_s",
+    "micro_step",
+    "optimizer_s",
+    "rates",
+    "scheduled",
+    "speed_of",
+    "stage_layers",
+    "step",
 )  # fmt: skip
 
 
-def micro_step(case: Case) -> MicroStep:
+def micro_step(case: TrainingCase) -> MicroStep:
     """Time one micro-batch on the slowest pipeline stage.
 
     Layers need not divide by the stages: an inner stage carries ⌈L/p⌉ of them, the last ⌊L/p⌋ and the logits.
@@ -92,7 +119,7 @@ def stage_layers(shape: Shape, layout: LayoutColumns, logits_layers: Floats) -> 
     return np.where(slow_end, last + shape.mtp_layers, inner), np.where(slow_end, heads, 0.0)
 
 
-def gpu_parameters(case: Case) -> tuple[Floats, Floats]:
+def gpu_parameters(case: TrainingCase) -> tuple[Floats, Floats]:
     """Return the parameters that one accelerator holds before sharding: (dense, expert).
 
     Dense parts divide by tensor × pipeline; routed experts by expert × pipeline, or by tensor without expert
@@ -105,7 +132,7 @@ def gpu_parameters(case: Case) -> tuple[Floats, Floats]:
     return dense, routed / (spread * layout.pipeline)
 
 
-def data_s(case: Case, compute: Floats, dense: Floats, expert: Floats) -> Floats:
+def data_s(case: TrainingCase, compute: Floats, dense: Floats, expert: Floats) -> Floats:
     """Return the exposed time per step of the data-parallel exchange.
 
     Plain and ZeRO 1-2: once per step, gradients reduced (and, sharded, weights gathered), behind the backward pass of
@@ -132,7 +159,7 @@ def data_s(case: Case, compute: Floats, dense: Floats, expert: Floats) -> Floats
     return np.where(ranks > 1, np.where(sharded, each, once) + ends, 0.0)
 
 
-def optimizer_s(case: Case, dense: Floats, expert: Floats) -> Floats:
+def optimizer_s(case: TrainingCase, dense: Floats, expert: Floats) -> Floats:
     """Return the time of the update: bytes per parameter · parameters of this rank ÷ bandwidth.
 
     Where fp32 weights are kept whole on every rank, casting them in each micro-batch comes on top.
@@ -147,7 +174,7 @@ def optimizer_s(case: Case, dense: Floats, expert: Floats) -> Floats:
     return moved / (case.hardware.hbm_gb_per_s * GB * e.copy)
 
 
-def hand_over_s(case: Case) -> Floats:
+def hand_over_s(case: TrainingCase) -> Floats:
     """Return the exposed time in which a stage passes one micro-batch on and takes its gradient back.
 
     Each tensor rank sends its share, gathered again over the scale-up link (arXiv:2104.04473, section 4.1).
@@ -159,7 +186,7 @@ def hand_over_s(case: Case) -> Floats:
     return 2 * layout.virtual_stages * net.point_to_point_s(hop, message) * case.efficiency.tensor_exposed
 
 
-def step(case: Case) -> Step:
+def step(case: TrainingCase) -> Step:
     """Time one optimizer step by part.
 
     T = (m + (p − 1)/v) · t_stage + exposed data traffic + optimizer + fixed overhead, times the stragglers' share;
@@ -168,7 +195,7 @@ def step(case: Case) -> Step:
     return assemble(case, micro_step(case))
 
 
-def scheduled(case: Case, busy: Floats) -> dict[str, Floats]:
+def scheduled(case: TrainingCase, busy: Floats) -> dict[str, Floats]:
     """Return what the schedule adds to micro-batches of `busy` seconds, and the total with what the scale loses."""
     layout, e, m = case.layout, case.efficiency, case.layout.micro_batches
     dense, expert = gpu_parameters(case)
@@ -186,12 +213,12 @@ def scheduled(case: Case, busy: Floats) -> dict[str, Floats]:
     return parts | {"straggler_s": lost, "total_s": subtotal + lost}
 
 
-def speed_of(case: Case, step_s: Floats) -> Floats:
+def speed_of(case: TrainingCase, step_s: Floats) -> Floats:
     """Return the tokens per second and accelerator of a step of that time."""
     return case.layout.global_batch * case.recipe.sequence_tokens / step_s / case.layout.gpus
 
 
-def assemble(case: Case, micro: MicroStep) -> Step:
+def assemble(case: TrainingCase, micro: MicroStep) -> Step:
     """Add the schedule to the time of one micro-batch."""
     m, recipe = case.layout.micro_batches, case.recipe
     schedule = scheduled(case, micro.total_s)

@@ -33,7 +33,7 @@ class Recipe(Columns):
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class TrainingCase:
     """All that a step depends on: structs of arrays of one length; one that all cases share may have length one."""
 
     shape: Shape
@@ -45,13 +45,13 @@ class Case:
     def __len__(self) -> int:
         return len(self.layout)
 
-    def take(self, indices: Any) -> "Case":
+    def take(self, indices: Any) -> "TrainingCase":
         """Return the cases that `indices` names."""
 
         def of(part: Part) -> Part:
             return part if len(part) == 1 else part.take(indices)
 
-        return Case(of(self.shape), of(self.hardware), of(self.layout), of(self.recipe), of(self.efficiency))
+        return TrainingCase(of(self.shape), of(self.hardware), of(self.layout), of(self.recipe), of(self.efficiency))
 
 
 @dataclass(frozen=True, slots=True)

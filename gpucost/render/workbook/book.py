@@ -64,7 +64,7 @@ def number_format(unit: str, value: Any) -> str:
     return "#,##0.00" if abs(value) >= 1 else "0.0000" if abs(value) >= 1e-3 else "0.00E+00"
 
 
-class Book:
+class Workbook:
     """One workbook under construction."""
 
     def __init__(self, path: str) -> None:
@@ -112,7 +112,7 @@ class Book:
 class Sheet:
     """One sheet, written row by row."""
 
-    def __init__(self, book: Book, name: str, widths: Sequence[float]) -> None:
+    def __init__(self, book: Workbook, name: str, widths: Sequence[float]) -> None:
         self.book, self.name = book, name
         self.page = book.file.add_worksheet(name)
         # XlsxWriter looks for newer Excel functions in every formula with two dozen patterns, 90 % of the time of a

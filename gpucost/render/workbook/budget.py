@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
-from gpucost.render.workbook.book import Book, Cell, Formula, Sheet, address
+from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address
 from gpucost.render.workbook.calculations import plain
 from gpucost.render.workbook.live import LiveModel
 from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR
@@ -16,7 +16,7 @@ _SPARE_MONTHS = 6  # rows beyond the run, so that a slower run still fits
 
 
 def write(
-    book: Book, sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[str, Any]], as_of: str
+    book: Workbook, sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[str, Any]], as_of: str
 ) -> dict[str, tuple[int, int]]:
     """Spread each run's cost evenly over its calendar days; return each table's first and last row."""
     sheet.title("Budget by month")
@@ -30,7 +30,7 @@ def write(
     return places
 
 
-def _model(book: Book, sheet: Sheet, model: LiveModel, values: Mapping[str, Any], as_of: str) -> tuple[int, int]:
+def _model(book: Workbook, sheet: Sheet, model: LiveModel, values: Mapping[str, Any], as_of: str) -> tuple[int, int]:
     cost, high, days = (plain(values[name]) for name in ("cost_usd", "cost_high_usd", "days"))
     names = {name: model.cell_name(name) for name in ("cost_usd", "cost_high_usd", "days")}
     sheet.skip()
@@ -80,7 +80,7 @@ def _sums(first: int, last: int, cost_usd: float, ratio: float) -> list[Cell]:
     ]
 
 
-def _settings(book: Book, sheet: Sheet, model: LiveModel, ratio: float) -> tuple[str, str]:
+def _settings(book: Workbook, sheet: Sheet, model: LiveModel, ratio: float) -> tuple[str, str]:
     """Write what the table below rests on; return the names of the days in a month and of P80 ÷ P50."""
     per_month = _setting(book, sheet, model, "days_per_month", DAYS_PER_YEAR / MONTHS_PER_YEAR, "days in a month")
     z80 = _setting(book, sheet, model, "z80_ratio", _Z80, "standard deviations up to the 80th percentile")
@@ -92,7 +92,7 @@ def _settings(book: Book, sheet: Sheet, model: LiveModel, ratio: float) -> tuple
     return per_month, p80
 
 
-def _setting(book: Book, sheet: Sheet, model: LiveModel, name: str, value: float, words: str) -> str:
+def _setting(book: Workbook, sheet: Sheet, model: LiveModel, name: str, value: float, words: str) -> str:
     row = sheet.row(name, words, "", Cell(value, "input"))
     book.define(model.cell_name(name), NAME, row, 3)
     return model.cell_name(name)

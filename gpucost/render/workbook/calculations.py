@@ -6,7 +6,7 @@ from typing import Any
 
 from gpucost.formula.language import Line
 from gpucost.formula.spreadsheet import to_excel
-from gpucost.render.workbook.book import POSSIBLE, Book, Cell, Formula, Sheet, address, column_letters
+from gpucost.render.workbook.book import POSSIBLE, Cell, Formula, Sheet, Workbook, address, column_letters
 from gpucost.render.workbook.live import LiveModel
 
 NAME, FLOWS, TABLES = "Calculations", "Cash flows", "Tables"
@@ -18,7 +18,7 @@ Rows = dict[tuple[str, str], int]  # (model, monthly line) -> row on the Cash fl
 
 
 def write(
-    book: Book, sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[str, Any]], flows: Rows
+    book: Workbook, sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[str, Any]], flows: Rows
 ) -> None:
     """Write the lines with one value, in the order in which they follow from each other."""
     sheet.title("Calculations")
@@ -84,7 +84,7 @@ def plan_rows(models: list[LiveModel]) -> Rows:
 
 
 def write_flows(
-    book: Book, sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[str, Any]], flows: Rows
+    book: Workbook, sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[str, Any]], flows: Rows
 ) -> None:
     """Write one row per line and one column per month; each row holds one formula, copied across."""
     sheet.title("Cash flows by month")
@@ -126,7 +126,7 @@ def _month_reference(model: LiveModel, flows: Rows, name: str) -> str:
     return model.cell_name(name)
 
 
-def write_tables(book: Book, sheet: Sheet, models: list[LiveModel]) -> None:
+def write_tables(book: Workbook, sheet: Sheet, models: list[LiveModel]) -> None:
     """Write the lookup tables, one column each, as named ranges."""
     sheet.title("Lookup tables")
     tables = [(model, name, list(table)) for model in models for name, table in model.tables.items()]

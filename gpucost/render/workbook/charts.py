@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpucost.render.workbook import budget, calculations, sensitivity, static
-from gpucost.render.workbook.book import Book, Sheet
+from gpucost.render.workbook.book import Sheet, Workbook
 from gpucost.render.workbook.live import LiveModel
 
 NAME = "Charts"
@@ -16,7 +16,7 @@ _ROWS_PER_CHART = 22
 class Gallery:
     """Places charts below each other, two in a row."""
 
-    def __init__(self, book: Book, sheet: Sheet) -> None:
+    def __init__(self, book: Workbook, sheet: Sheet) -> None:
         self.book, self.sheet, self.count = book, sheet, 0
         sheet.title("Charts")
 

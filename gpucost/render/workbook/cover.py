@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpucost.render.workbook.balances import balances
-from gpucost.render.workbook.book import Book, Cell, Formula, Sheet, address
+from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address
 from gpucost.render.workbook.calculations import Rows, shown_unit, solved
 from gpucost.render.workbook.live import LiveModel
 
@@ -111,7 +111,7 @@ def write_summary(
 
 
 def write_checks(
-    book: Book,
+    book: Workbook,
     sheet: Sheet,
     models: Sequence[LiveModel],
     values: Mapping[str, Mapping[str, Any]],

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from gpucost.render.workbook.book import Book, Cell, Formula, Sheet, address
+from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address
 from gpucost.render.workbook.live import LiveInput, LiveModel, Value
 
 NAME = "Inputs"
@@ -28,7 +28,7 @@ Ends = Mapping[tuple[str, str], tuple[Value, Value]]  # (model, input) -> favour
 
 
 def write(
-    book: Book, sheet: Sheet, models: list[LiveModel], ends: Ends, sources: Mapping[str, Mapping[str, Any]]
+    book: Workbook, sheet: Sheet, models: list[LiveModel], ends: Ends, sources: Mapping[str, Mapping[str, Any]]
 ) -> None:
     """Write all inputs; blue on pale yellow may be changed, everything else follows."""
     sheet.title("Inputs")
@@ -68,7 +68,9 @@ def _groups(model: LiveModel) -> int:
     return len({entry.group for entry in model.inputs})
 
 
-def _model(book: Book, sheet: Sheet, model: LiveModel, ends: Ends, sources: Mapping[str, Mapping[str, Any]]) -> None:
+def _model(
+    book: Workbook, sheet: Sheet, model: LiveModel, ends: Ends, sources: Mapping[str, Mapping[str, Any]]
+) -> None:
     sheet.skip()
     sheet.row(Cell(model.title, "heading"))
     live = model.read_names()

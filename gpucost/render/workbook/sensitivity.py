@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from gpucost.formula.spreadsheet import to_excel
-from gpucost.render.workbook.book import Book, Cell, Formula, Sheet, address, column_letters
+from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address, column_letters
 from gpucost.render.workbook.calculations import COLUMN, plain
 from gpucost.render.workbook.live import LiveInput, LiveModel, Value, compute, needed
 
@@ -23,7 +23,7 @@ _HEADINGS = ("input", "unit", "low", "high", *(f"answer at {at}" for at in ("low
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
+class Probe:
     """The model with one input at one end, and what Python finds for it."""
 
     label: str
@@ -37,8 +37,8 @@ class Span:
     """What one input does to the answer."""
 
     entry: LiveInput
-    low: Case
-    high: Case
+    low: Probe
+    high: Probe
     width: float
 
 
@@ -50,7 +50,7 @@ def spans(model: LiveModel) -> list[Span]:
         if entry.low is None or entry.high is None or entry.low == entry.high or entry.name not in reached:
             continue
         cases = [
-            Case(f"{entry.name} {end}", entry.name, value, compute(model, {entry.name: value}))
+            Probe(f"{entry.name} {end}", entry.name, value, compute(model, {entry.name: value}))
             for end, value in (("low", entry.low), ("high", entry.high))
         ]
         width = abs(float(cases[1].values[model.answer]) - float(cases[0].values[model.answer]))
@@ -70,13 +70,13 @@ def favourable_ends(model: LiveModel, found: list[Span]) -> dict[tuple[str, str]
     return ends
 
 
-class Cases:
+class Probes:
     """The recomputation of one model, case by case."""
 
     def __init__(self, model: LiveModel, found: list[Span], base: Mapping[str, Any]) -> None:
         self.model = model
         self.spans = found[: _SHOWN_MONTHLY if model.monthly else _SHOWN]
-        self.cases = [Case("base", "", 0.0, base), *(case for span in self.spans for case in (span.low, span.high))]
+        self.cases = [Probe("base", "", 0.0, base), *(case for span in self.spans for case in (span.low, span.high))]
         reached = needed(model, model.answer)
         self.inputs = [entry for entry in model.inputs if entry.name in reached]
         self.lines = [line for line in model.scalars if line.name in reached]
@@ -172,7 +172,7 @@ class Cases:
         return Cell(Formula(reference, plain(self.cases[case].values[line.name])), "plain", line.measure)
 
 
-def write(book: Book, sheet: Sheet, blocks: list[Cases]) -> dict[str, tuple[int, int]]:
+def write(book: Workbook, sheet: Sheet, blocks: list[Probes]) -> dict[str, tuple[int, int]]:
     """Write the Sensitivity sheet; return for each model the first and last row of its table, for the chart."""
     sheet.title("Sensitivity")
     sheet.row(

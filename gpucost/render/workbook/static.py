@@ -6,7 +6,7 @@ from typing import Any
 from gpucost.render.document import Document, Table
 from gpucost.render.numbers import heading_of, short_unit
 from gpucost.render.table_csv import flatten
-from gpucost.render.workbook.book import Book, Cell, Sheet, number_format
+from gpucost.render.workbook.book import Cell, Sheet, Workbook, number_format
 from gpucost.render.workbook.live import LiveModel
 from gpucost.units import unit_of
 
@@ -37,7 +37,7 @@ _HIDDEN = {"factors", "lines", "notes", "source_ids", "layout", "components", "m
 Parts = Sequence[tuple[str, Mapping[str, Any]]]  # (title, payload)
 
 
-def write_offers(book: Book, sheet: Sheet, parts: Parts) -> tuple[int, int, list[str]]:
+def write_offers(book: Workbook, sheet: Sheet, parts: Parts) -> tuple[int, int, list[str]]:
     """Write every offer as one filterable table; return its first and last row and its columns."""
     rows = [(title, row) for title, payload in parts for row in payload.get("options") or ()]
     columns = _offer_columns(rows)
@@ -63,7 +63,9 @@ def _offer_columns(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
     return [key for key in _OFFER_COLUMNS if key in present or key == "part"]
 
 
-def _fast_rows(book: Book, sheet: Sheet, columns: Sequence[str], rows: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+def _fast_rows(
+    book: Workbook, sheet: Sheet, columns: Sequence[str], rows: Sequence[tuple[str, Mapping[str, Any]]]
+) -> None:
     """Write many rows: the format of a column is chosen once, by its unit and its first number."""
     page, formats = sheet.page, []
     # the public methods look at their arguments again for every cell, a third of the time of 100,000 rows
@@ -109,7 +111,7 @@ def _head(key: str) -> str:
     return heading if not unit or heading.split()[-1] == unit or unit in heading else f"{heading} ({unit})"
 
 
-def write_options(book: Book, sheet: Sheet, parts: Parts) -> None:
+def write_options(book: Workbook, sheet: Sheet, parts: Parts) -> None:
     """Write the best offers of each part side by side, one attribute a row: term, exposure, cash and the rest."""
     sheet.title("Options side by side")
     sheet.static_banner()
@@ -135,7 +137,7 @@ def write_options(book: Book, sheet: Sheet, parts: Parts) -> None:
         sheet.red_when_stale(first, len(best) + 1)
 
 
-def write_scenarios(book: Book, sheet: Sheet, parts: Parts) -> None:
+def write_scenarios(book: Workbook, sheet: Sheet, parts: Parts) -> None:
     """Write what each named scenario comes to, as delivered."""
     sheet.title("Scenarios")
     sheet.static_banner()
@@ -155,7 +157,7 @@ def write_scenarios(book: Book, sheet: Sheet, parts: Parts) -> None:
 
 
 def write_assumptions(
-    book: Book, sheet: Sheet, parts: Parts, models: Iterable[LiveModel], sources: Mapping[str, Mapping[str, Any]]
+    book: Workbook, sheet: Sheet, parts: Parts, models: Iterable[LiveModel], sources: Mapping[str, Mapping[str, Any]]
 ) -> None:
     """Write every value an answer rests on: its status, source and date; unsourced values say so."""
     sheet.title("Assumptions log")
@@ -195,7 +197,7 @@ def _assumption(sheet: Sheet, title: str, row: Mapping[str, Any], sources: Mappi
     )
 
 
-def write_sources(book: Book, sheet: Sheet, sources: Mapping[str, Mapping[str, Any]]) -> None:
+def write_sources(book: Workbook, sheet: Sheet, sources: Mapping[str, Mapping[str, Any]]) -> None:
     """Write where every number comes from."""
     keys = ("publisher", "title", "locator", "published_on", "accessed_on", "note")
     sheet.title("Sources")
@@ -206,7 +208,7 @@ def write_sources(book: Book, sheet: Sheet, sources: Mapping[str, Mapping[str, A
     sheet.page.autofilter(head, 0, max(sheet.next_row - 1, head + 1), len(keys))
 
 
-def write_document(book: Book, sheet: Sheet, document: Document) -> None:
+def write_document(book: Workbook, sheet: Sheet, document: Document) -> None:
     """Write the tables of an answer that has no live model, as they stand."""
     sheet.title(document.title)
     if document.lead:
