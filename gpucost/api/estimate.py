@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from gpucost.api.result import OptionsResult
+from gpucost.api.result import OptionsResult, Unabridged
 
 if TYPE_CHECKING:
     from gpucost.answers.training import Estimate
@@ -39,4 +39,10 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> Estima
     from gpucost.training.run import estimate as run
 
     values = read("estimate", given)
-    return EstimateResult(run(make_request(**given), catalog_of(values, catalog), with_facts=values["with_facts"]))
+    opened = catalog_of(values, catalog)
+    found = run(make_request(**given), opened, with_facts=values["with_facts"])
+    if len(found["options"]) == found["options_found"]:
+        return EstimateResult(found)
+    return EstimateResult(
+        found, all_of_it=Unabridged(lambda: run(make_request(**{**given, "top": 0}), opened, with_facts=False), found)
+    )

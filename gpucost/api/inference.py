@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, cast
 
-from gpucost.api.result import OptionsResult
+from gpucost.api.result import OptionsResult, Unabridged
 
 if TYPE_CHECKING:
     from gpucost.answers.serving import Inference
@@ -50,5 +50,8 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> Infere
     from gpucost.arguments import read
     from gpucost.serving.run import infer, request_of
 
-    catalog = catalog_of(read("inference", given), catalog)
-    return InferenceResult(infer(request_of(catalog, **given), catalog))
+    opened = catalog_of(read("inference", given), catalog)
+    found = infer(request_of(opened, **given), opened)
+    return InferenceResult(
+        found, all_of_it=Unabridged(lambda: infer(request_of(opened, **{**given, "top": 0}), opened), found)
+    )

@@ -5,8 +5,8 @@ A result is its payload: a plain, JSON-able mapping with `kind`, `schema_version
 Rendering needs the payload alone, so that a saved result renders like a fresh one.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 if TYPE_CHECKING:
@@ -31,11 +31,29 @@ def _is_long(name: str, values: Sequence[Any]) -> bool:
     )
 
 
+class Unabridged:
+    """Asks a question again for what its answer left out, once; a copy that was pickled has nobody to ask."""
+
+    def __init__(self, ask: Callable[[], Mapping[str, Any]] | None, payload: Mapping[str, Any]) -> None:
+        self._ask, self._payload = ask, payload
+
+    def __call__(self) -> Mapping[str, Any]:
+        """Return the payload with all of its main list."""
+        if self._ask is not None:
+            self._payload, self._ask = self._ask(), None
+        return self._payload
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Keep what is known."""
+        return Unabridged, (None, self._payload)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Result:
     """An answer: its payload and the ways to render it."""
 
     payload: Mapping[str, Any]
+    all_of_it: "Unabridged | None" = field(default=None, compare=False, kw_only=True)
     kind: ClassVar[str] = ""
     rows_key: ClassVar[str] = "rows"  # key of the payload that holds the main list
 
@@ -55,10 +73,14 @@ class Result:
         return dumps(self.payload)
 
     def to_frame(self) -> "pandas.DataFrame":
-        """Return the main list as a data frame, one row per entry; plain columns first, nested and long ones last."""
+        """Return the whole main list as a data frame, a row per entry; plain columns first, nested and long ones last.
+
+        An answer that was read from a file gives the entries that the file holds.
+        """
         import pandas
 
-        frame = pandas.json_normalize(list(self.payload[self.rows_key]))
+        whole = self.all_of_it() if self.all_of_it is not None else self.payload
+        frame = pandas.json_normalize(list(whole[self.rows_key]))
         values = frame.to_dict("list")
         return frame[sorted(frame.columns, key=lambda name: _is_long(str(name), values[name]))]
 

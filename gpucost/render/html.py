@@ -47,8 +47,24 @@ def page(document: Document) -> str:
 
 
 def fragment(document: Document) -> str:
-    """Return the document for a notebook cell: facts and tables; charts are drawn by `.chart()`."""
-    return _templates().get_template("fragment.html").render(**_shown(document, charts=False))
+    """Return the document for a notebook cell: facts, tables, and, with the extra `report`, its first chart."""
+    template = _templates().get_template("fragment.html")
+    return template.render(**_shown(document, charts=False), picture=_picture(document))
+
+
+def _picture(document: Document) -> tuple[str, str] | None:
+    """Return the first chart as an image that needs no script, and what it says; None without the extra `report`."""
+    first = next((block for part in document.sections for block in part.blocks if isinstance(block, Chart)), None)
+    try:
+        import vl_convert
+    except ImportError:
+        return None
+    if first is None:
+        return None
+    from base64 import b64encode
+
+    drawn = vl_convert.vegalite_to_svg(json.dumps(specification(first), default=str))
+    return f"data:image/svg+xml;base64,{b64encode(drawn.encode()).decode()}", first.description
 
 
 @cache

@@ -25,20 +25,27 @@ def hosted_prices(
     request: InferenceRequest,
     as_of: date,
 ) -> list[Hosted]:
-    """Return the newest price of each listing of the model, cheapest blend first.
+    """Return the newest price of each listing of the model, cheapest blend first; what has ended is not offered.
 
-    `comparable` maps other architectures of about the same size and kind to their parameter ratio; they come marked.
+    A listing has ended where its own end has passed, or where its provider's list was seen long after it was, without
+    it. `comparable` maps other architectures of about the same size and kind to their parameter ratio; they come
+    marked.
     """
     newest: dict[tuple[str, str], Mapping[str, Any]] = {}
-    for row in rows:
-        if row["suspect"] or row["observed_on"] > as_of or (row["valid_until"] and row["valid_until"] < as_of):
-            continue
-        if row["model_id"] != architecture.name and row["model_id"] not in comparable:
-            continue
+    seen: dict[str, date] = {}
+    for row in (row for row in rows if row["observed_on"] <= as_of):
         name = (str(row["provider"]), str(row["listing"]))
         if name not in newest or row["observed_on"] > newest[name]["observed_on"]:
             newest[name] = row
-    found = [hosted_price(row, architecture, request, as_of) for row in newest.values()]
+        seen[name[0]] = max(seen.get(name[0], row["observed_on"]), row["observed_on"])
+    found = [
+        hosted_price(row, architecture, request, as_of)
+        for row in newest.values()
+        if row["model_id"] in (architecture.name, *comparable)
+        and not row["suspect"]
+        and not (row["valid_until"] and row["valid_until"] < as_of)
+        and (seen[row["provider"]] - row["observed_on"]).days <= STALE_DAYS
+    ]
     return sorted(found, key=lambda entry: (not entry["same_model"], entry["usd_per_mtok"], entry["provider"]))
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+from datetime import date
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from gpucost.physics.serving.cases import Deployment, build
 from gpucost.serving import answer, costing, hosted
 from gpucost.serving.chips import mig_key, serving_fit_payload
 from gpucost.serving.demand import profile_of, replicas_by_hour
+from gpucost.serving.run import request_of
 
 command = command_of("inference")
 
@@ -140,6 +142,27 @@ def test_break_even_by_hand():
     found = hosted.break_even(10.0, 10_000.0, 0.0, 1.0)
     assert found["tokens_per_month"] == pytest.approx(7.3e9)
     assert hosted.break_even(100.0, 1_000.0, 0.0, 1.0)["tokens_per_month"] is None
+
+
+def test_a_hosted_model_that_has_ended_is_not_offered():
+    model = CATALOG.architecture("8b")
+    kept = {"model_id": model.name, "suspect": False, "input_usd_per_mtok": 1.0, "output_usd_per_mtok": 1.0,
+            "cached_input_usd_per_mtok": None, "source_id": "s"}  # fmt: skip
+
+    def listed(listing, seen, until=None):
+        return {**kept, "provider": "p", "listing": listing, "observed_on": seen, "valid_until": until}
+
+    rows = [
+        listed("current", date(2026, 10, 1)),
+        listed("gone from the list", date(2025, 2, 1)),
+        listed("ended", date(2025, 2, 1)),
+        listed("ended", date(2026, 10, 1), date(2026, 10, 15)),
+    ]
+    request = request_of(CATALOG, model="8b")
+    named = [row["listing"] for row in hosted.hosted_prices(rows, model, {}, request, date(2026, 11, 1))]
+    assert named == ["current"]
+    earlier = hosted.hosted_prices(rows, model, {}, request, date(2025, 3, 1))
+    assert {row["listing"] for row in earlier} == {"gone from the list", "ended"}
 
 
 def test_the_break_even_lies_where_both_curves_meet():
