@@ -231,6 +231,32 @@ def _dropped(lines: tuple[Line, ...], targets: tuple[str, ...]) -> tuple[tuple[s
     return tuple(reversed(kept))
 
 
+@cache
+def inputs_of(lines: tuple[Line, ...], targets: tuple[str, ...]) -> frozenset[str]:
+    """Return the names that the targets hang on and that no line works out."""
+    own = {line.name: line.text for line in lines}
+    read = {name for done, _ in needed(lines, targets, ()) for name in _prepared(own[done])[1]}
+    return frozenset(read - set(own) - set(_FUNCTIONS))
+
+
+@cache
+def untouched(lines: tuple[Line, ...], changing: tuple[str, ...]) -> tuple[Line, ...]:
+    """Return the lines that hang on none of the changing inputs.
+
+    >>> from gpucost.formula.language import read_lines
+    >>> lines = read_lines("hours: h\n    a * 2\ncost: c\n    hours * b\n", "x")
+    >>> [line.name for line in untouched(lines, ("b",))]
+    ['hours']
+    """
+    moved, kept = set(changing), []
+    for line in lines:
+        if moved & _prepared(line.text)[1]:
+            moved.add(line.name)
+        else:
+            kept.append(line)
+    return tuple(kept)
+
+
 def evaluate_columns(
     lines: tuple[Line, ...], given: Columns, constants: Mapping[str, float], targets: tuple[str, ...]
 ) -> Columns:

@@ -66,11 +66,17 @@ def can_be_option(problem: Problem, cases: Cases, request: TrainingRequest, inde
 
 def orderable(problem: Problem, cases: Cases, index: Indices) -> Flags:
     """Tell which counts can be ordered: whole units, within the smallest and largest order and the longest purchase."""
+    short_enough = ~(cases.costs.paid_hours[index] > problem.terms.longest_hours[cases.offer[index]])
+    allowed: Flags = within_order(problem, cases, index) & short_enough
+    return allowed
+
+
+def within_order(problem: Problem, cases: Cases, index: Indices) -> Flags:
+    """Tell which counts are whole units within the smallest and largest order, however long the run."""
     supply, offer, gpus = problem.supply, cases.offer[index], cases.gpus[index]
     whole = gpus % supply.unit_gpus[offer] == 0
-    within = (gpus >= supply.minimum_gpus[offer]) & (gpus <= supply.largest_gpus[offer])
-    allowed: Flags = whole & within & ~(cases.costs.paid_hours[index] > problem.terms.longest_hours[offer])
-    return allowed
+    within: Flags = whole & (gpus >= supply.minimum_gpus[offer]) & (gpus <= supply.largest_gpus[offer])
+    return within
 
 
 def too_old(problem: Problem, cases: Cases, request: TrainingRequest, index: Indices) -> Flags:
