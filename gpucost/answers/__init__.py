@@ -13,7 +13,7 @@ SCHEMA_VERSION = "2"  # of every JSON answer: a key that changes its meaning or 
 # kind of answer -> the type in this package, and the key of its main list: what CSV and data frames hold
 KINDS = {
     "estimate": ("training:Estimate", "options"),
-    "sweep": ("training:Sweep", "rows"),
+    "sweep": ("sweep:Sweep", "rows"),
     "comparison": ("training:Comparison", "changes"),
     "rerun": ("training:Rerun", "differences"),
     "inference": ("serving:Inference", "options"),

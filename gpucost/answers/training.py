@@ -1,4 +1,4 @@
-"""Answers about a training run: the estimate, a sweep over many, the comparison of two, and a rerun."""
+"""Answers about a training run: the estimate, the comparison of two, and a rerun."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, NotRequired, TypedDict
@@ -200,49 +200,6 @@ class Estimate(Answer):
     # in reports
     price_history: NotRequired[list[PriceMonth]]
     roofline: NotRequired[Roofline]
-
-
-class SweepRow(TypedDict):
-    """One request of a sweep and its first option, or the reason why there is none."""
-
-    model: str
-    tokens: float
-    asked_gpu: str | None
-    asked_gpus: int | None
-    deadline_days: float | None
-    precision: str | None
-    method: str
-    provider: str | None
-    instance_type: str | None
-    region: str | None
-    option: str | None
-    gpu: str | None
-    gpus: int | None
-    nodes: int | None
-    tokens_per_s_per_gpu: float | None
-    mfu_fraction: float | None
-    days: float | None
-    days_low: float | None
-    days_high: float | None
-    gpu_hours: float | None
-    usd_per_gpu_hour: float | None
-    cost_usd: float | None
-    cost_low_usd: float | None
-    cost_high_usd: float | None
-    usd_per_mtok: float | None
-    energy_kwh: float | None
-    kgco2e: float | None
-    price_observed_on: str | None
-    age_days: int | None
-    reason: str | None
-
-
-class Sweep(Answer):
-    """The first option of many requests."""
-
-    kind: Literal["sweep"]
-    gpucost_version: str
-    rows: list[SweepRow]
 
 
 class Side(TypedDict):

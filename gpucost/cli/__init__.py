@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         "What bounds one operation or a whole step: compute, bandwidth, network or host.",
     ),
     "audit": (_ASK, "Is a claim about time, cost, memory or break-even possible?"),
+    "sweep": ("gpucost.cli.sweep", "One question over a grid of arguments, on one machine or a cluster."),
     "compare": ("gpucost.cli.compare", "Explain the difference between two saved results."),
     "rerun": ("gpucost.cli.rerun", "Reproduce a saved result from the facts that it embeds."),
     "report": ("gpucost.cli.report", "Build an Excel, HTML, Markdown or JSON report from a scenario file."),

@@ -1,23 +1,65 @@
-"""The document of a sweep: one row per case."""
+"""The document of a sweep: what it comes to, the first rows, pictures of cost against time and over two arguments."""
 
-from gpucost.answers.training import Sweep
-from gpucost.render.document import Axis, Block, Chart, Document, Section, Table, columns, document_of
+from collections.abc import Sequence
+
+from gpucost.answers.sweep import Row, Sweep
+from gpucost.render.document import Axis, Block, Chart, Document, Section, Table, columns, document_of, table_of
+
+_ROWS_SHOWN = 20
+_AXES = {"estimate": ("days", "cost_usd"), "inference": ("tpot_ms", "usd_per_mtok")}
+_LAST = ("instance_type", "price_observed_on", "age_days", "energy_kwh", "kgco2e", "nodes", "mfu_fraction")
 
 
 def document(answer: Sweep) -> Document:
     """Build the document of a sweep."""
     rows = answer["rows"]
-    shown = columns(*(f"{key}:{min(number // 4, 9)}" for number, key in enumerate(rows[0])))
+    left = answer["cases"] - len(rows[:_ROWS_SHOWN])
+    note = f"{left:,} more cases: -o FILE.parquet or FILE.csv holds all of them." if left > 0 else ""
     return document_of(
         answer,
-        "Sweep",
-        Section("Cases", [Table(shown, rows, interactive=True)]),
-        Section("Pictures", _picture(answer), detail=True),
+        f"Sweep of {answer['question']}",
+        Section("First cases", _table("", rows[:_ROWS_SHOWN], answer, note)),
+        Section("Cases that no other one beats in both", _table("", answer["front"], answer)),
+        Section("Without an answer", table_of("", answer["reasons"], "reason", "cases")),
+        Section("Pictures", [*_front(answer), *_heat(answer)], detail=True),
     )
 
 
-def _picture(answer: Sweep) -> list[Block]:
-    data = [row for row in answer["rows"] if row["days"] and row["cost_usd"]]
-    words = "Each point is one case: its time across, its cost up."
-    days, cost = Axis("days", log=True), Axis("cost_usd", log=True)
-    return [Chart("scatter", "Cost against time", words, data, days, cost, series="model")] if data else []
+def _table(title: str, rows: Sequence[Row], answer: Sweep, note: str = "") -> list[Block]:
+    """Return a table of the columns that hold something: arguments that move first, the rest as there is room."""
+    if not rows:
+        return []
+    still = {name for name, count in answer["axes"].items() if count == 1}
+    held = [key for key in rows[0] if any(row[key] is not None for row in rows) and key not in still]
+    moving = [key for key in held if key.removeprefix("asked_") in answer["axes"]]
+    goals = [key for key in _AXES.get(answer["question"], ("own_npv_usd", "rent_npv_usd")) if key in held]
+    rest = [key for key in held if key not in (*moving, *goals)]
+    order = [*moving, *goals, *sorted(rest, key=lambda key: key in _LAST)]
+    shown = columns(*(f"{key}:{max(0, number - len(moving) - len(goals) - 1)}" for number, key in enumerate(order)))
+    return [Table(shown, rows, title, note, interactive=True)]
+
+
+def _front(answer: Sweep) -> list[Block]:
+    """Draw cost against time of the rows at hand."""
+    if answer["question"] not in _AXES:
+        return []
+    x, y = _AXES[answer["question"]]
+    data = [row for row in answer["rows"] if row[x] and row[y]]
+    series = next((name for name in ("asked_gpu", "gpu", "model") if data and name in data[0]), "")
+    words = f"Each point is one case: {x} across, {y} up."
+    return (
+        [Chart("scatter", "Cost against time", words, data, Axis(x, log=True), Axis(y, log=True), series=series)]
+        if data
+        else []
+    )
+
+
+def _heat(answer: Sweep) -> list[Block]:
+    heat = answer["heat"]
+    cells = [cell for cell in heat["cells"] if cell["value"] is not None] if heat else []
+    if heat is None or not cells:
+        return []
+    x, y = (heat[axis].removeprefix("asked_") for axis in ("x", "y"))  # type: ignore[literal-required]
+    words = f"Each cell is the least {heat['value']} of the cases with its {x} and {y}."
+    data = [{**cell, heat["value"]: cell["value"]} for cell in cells]
+    return [Chart("heat", f"The least over {x} and {y}", words, data, Axis("x", x), Axis("y", y), value=heat["value"])]

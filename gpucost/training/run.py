@@ -320,6 +320,7 @@ def _too_slow(problem: Problem, cases: Cases, deadline_days: float, fitting: Ind
 
 def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: Indices) -> GpuCostError:
     """Return the error that says why no offer will do and what would."""
+    number = int(cases.request[judged[0]]) if len(judged) else 0
     usable = judged[~too_old(problem, cases, request, judged)]
     if not len(usable):
         newest = min(problem.supply.offers[int(offer)].age_days for offer in cases.offer[judged])
@@ -339,7 +340,7 @@ def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: In
         named = possible if len(possible) else usable
         reason = exclusion(problem, cases, request, int(named[np.argmax(cases.gpus[named])]))
         return NothingFitsError(
-            f"{problem.workloads[0].architecture.name}: no offer can host this run: {reason}. Try more or larger"
+            f"{problem.workloads[number].architecture.name}: no offer can host this run: {reason}. Try more or larger"
             " accelerators."
         )
     if request.deadline_days is not None:

@@ -6,23 +6,38 @@ their offers as flat arrays. Row i equals the first option of the single estimat
 search, the same bill and the same order.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import GpuCostError
-from gpucost.formula.arrays import Columns, evaluate_columns, inputs_of, untouched
+from gpucost.formula.arrays import Columns, evaluate_columns
 from gpucost.market.facts import Market
-from gpucost.money.training_bill import CONSTANTS, INPUT_NAMES, LINES
-from gpucost.training.cases import Cases, Problem, evaluate, search
+from gpucost.money.training_bill import CONSTANTS, INPUT_NAMES
+from gpucost.training.cases import Cases, Problem, evaluate
+from gpucost.training.lines import (
+    MISSED,
+    NUMBERS,
+    OF_CLUSTERS,
+    PROMISING,
+    ROUNDING_USD,
+    SMALL_USD,
+    Cluster,
+    Found,
+    Lines,
+    combined,
+    contenders_of,
+    meet,
+    no_lines,
+)
 from gpucost.training.rank import rank, too_old, within_order
 from gpucost.training.request import TrainingRequest, make_request
 from gpucost.training.run import make_problem, nothing, select
+from gpucost.training.search import search
 from gpucost.types import Architecture, Offer
-from gpucost.units import GB, SECONDS_PER_HOUR
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -40,123 +55,13 @@ RUN = {  # argument -> field of the request: what changes the bill of a run and 
     "overhead": "evaluation_fraction",
     "experiments": "experiments_fraction",
 }
-OFFER = {name: name for name in ("provider", "instance_type", "region", "option")} | {
-    "gpu_found": "gpu",
-    "price_observed_on": "observed_on",
+_WORDS = {name: name for name in ("provider", "instance_type", "region", "option", "gpu")} | {
+    "price_observed_on": "observed_on"
 }
-OFFER_NUMBERS = {"usd_per_gpu_hour": "usd_per_gpu_hour", "age_days": "age_days"}
-PRICED = (
-    "days", "days_low", "days_high", "gpu_hours", "cost_usd", "cost_low_usd", "cost_high_usd", "usd_per_mtok",
-    "energy_kwh", "kgco2e",
-)  # fmt: skip
-NUMBERS = ("gpus_found", "nodes", "tokens_per_s_per_gpu", "mfu_fraction", *PRICED)
-_GOALS = {"cost": "cost_usd", "time": "days", "carbon": "kgco2e"}
-_MISSED = (
-    "every run is longer than what is sold at a stretch",
-    "no offer meets the deadline",
-    "no offer keeps the budget",
-)
-_OF_RUNS = ("tokens", "evaluation_fraction", "experiments_fraction", "dataset_gb")
-_OF_CLUSTERS = untouched(LINES, _OF_RUNS)
-_BY_RUN = tuple(line for line in LINES if line not in _OF_CLUSTERS)
-_PRICES = ("usd_per_gpu_hour", "storage_usd_per_gb_month", "egress_usd_per_gb")  # the lower, the cheaper, all else equal
-_CHEAPER = 1e-4  # share of a price by which one beats another surely,
-_SMALL_USD = 500.0  # unless the cost is so small that cents decide
-_ROUNDING_USD = 0.1  # more than the cents that rounding the lines of a bill can take away
-_PROMISING = 4  # lines that every run meets first
-_DISTINCT_AT_ONCE = 1 << 22
+_FIGURES = ("usd_per_gpu_hour", "age_days")
 _RUNS_AT_ONCE = 1 << 13  # with their lines as many as a processor's cache takes
 _SEARCHED_AT_ONCE = 256
 _CLUSTERS_KEPT = 20_000
-
-Floats = NDArray[np.float64]
-Indices = NDArray[np.int64]
-Flags = NDArray[np.bool_]
-Coded = tuple[Indices, list[Any]]  # a column of few distinct values: a number for each row, and what the numbers mean
-
-RUN = {  # argument -> field of the request: what changes the bill of a run and not its cluster
-    "tokens": "tokens",
-    "epochs": "epochs",
-    "deadline": "deadline_days",
-    "max_cost": "max_cost_usd",
-    "overhead": "evaluation_fraction",
-    "experiments": "experiments_fraction",
-}
-_OPTIONAL = ("deadline_days", "max_cost_usd")  # None is no bound
-_OFFER = ("provider", "instance_type", "region", "option", "gpu", "usd_per_gpu_hour", "observed_on", "age_days")
-_PRICED = (
-    "days", "days_low", "days_high", "gpu_hours", "cost_usd", "cost_low_usd", "cost_high_usd", "usd_per_mtok",
-    "energy_kwh", "kgco2e",
-)  # fmt: skip
-_OF_RUNS = ("tokens", "evaluation_fraction", "experiments_fraction", "dataset_gb")
-_OF_CLUSTERS = untouched(LINES, _OF_RUNS)
-_BY_RUN = tuple(line for line in LINES if line not in _OF_CLUSTERS)
-_PRICES = ("usd_per_gpu_hour", "storage_usd_per_gb_month", "egress_usd_per_gb")  # the lower, the cheaper, all else equal
-_CHEAPER = 1e-4  # share of a price by which one beats another surely,
-_SMALL_USD = 500.0  # unless the cost is so small that cents decide
-_ROUNDING_USD = 0.1  # more than the cents that rounding the lines of a bill can take away
-_PROMISING = 4  # lines that every run meets first
-_DISTINCT_AT_ONCE = 1 << 22
-_RUNS_AT_ONCE = 1 << 13  # with their lines as many as a processor's cache takes
-_MISSED = (
-    "every run is longer than what is sold at a stretch",
-    "no offer meets the deadline",
-    "no offer keeps the budget",
-)
-
-
-class Cluster(NamedTuple):
-    """The lines of one cluster: every offer on which it can be an option, oldest prices last; none, and the reason."""
-
-    request: TrainingRequest
-    offer: Indices  # into the sweeper's offers
-    factors: Columns
-    longest_hours: Floats
-    mfu_fraction: Floats
-    bytes_per_token: float  # of the dataset
-    fewest_tokens: float  # below it the batch shrinks, and with it the speed
-    reason: int  # into the sweeper's reasons
-    contenders: Indices  # lines that another one does not beat whatever the run, the most promising first
-
-    def bound(self, tried: Indices) -> float:
-        """Return the least USD per token and hour of work that a contender beyond those tried may cost; else infinity."""
-        rest = self.contenders[len(tried) :] if len(tried) < len(self.contenders) else self.contenders[:0]
-        if not len(rest) or self.request.optimize != "cost":
-            return -np.inf if len(rest) else np.inf
-        return float(self.usd_per_token()[rest[0]])
-
-    def usd_per_token(self) -> Floats:
-        """Return each line's price of the bare work; the bill is never less."""
-        return self.factors.usd_per_gpu_hour / self.factors.tokens_per_s_per_gpu / SECONDS_PER_HOUR
-
-
-class Found(NamedTuple):
-    """The first option of each run: its offer (−1 for none), its numbers, and the reason where there is none."""
-
-    offer: Indices
-    numbers: Columns
-    reason: Indices  # into the sweeper's reasons; 0 is none
-
-    @classmethod
-    def of(cls, count: int) -> "Found":
-        """Return as many runs without an option."""
-        numbers = Columns({name: np.full(count, np.nan) for name in NUMBERS})
-        return cls(np.full(count, -1, np.int64), numbers, np.zeros(count, np.int64))
-
-    def put_numbers(self, index: Indices, lines: "_Lines", chosen: Indices, runs: Columns) -> None:
-        """Work out the whole answer of the lines chosen for the runs at `index`."""
-        factors = lines.factors_of(chosen, runs, (*INPUT_NAMES, *(line.name for line in _OF_CLUSTERS)))
-        priced = evaluate_columns(_BY_RUN, factors, CONSTANTS, tuple(name for name in PRICED if name not in factors))
-        given = {**factors, **priced, "mfu_fraction": lines.mfu_fraction[chosen], "gpus_found": factors.gpus}
-        self.offer[index] = lines.offer[chosen]
-        for name, column in self.numbers.items():
-            column[index] = given[name]
-
-    def put(self, index: Indices, other: "Found") -> None:
-        """Take over the runs at `index`."""
-        self.offer[index], self.reason[index] = other.offer, other.reason
-        for name, column in self.numbers.items():
-            column[index] = other.numbers[name]
 
 
 class Sweeper:
@@ -166,7 +71,7 @@ class Sweeper:
         self.catalog = catalog
         self.calibration = training_calibration(catalog)
         self.offers: list[Offer] = []
-        self.reasons = ["", *_MISSED]
+        self.reasons = ["", *MISSED]
         self._reason = {text: number for number, text in enumerate(self.reasons)}
         self._number: dict[int, int] = {}
         self._clusters: dict[tuple[Any, ...], Cluster] = {}
@@ -177,7 +82,7 @@ class Sweeper:
         count = len(next(iter(codes.values())))
         runs = Columns({field: self._run(name, values, codes, count) for name, field in RUN.items()})
         fleet = [name for name in values if name not in RUN]
-        distinct, shape = _combined([codes[name] for name in fleet], count)
+        distinct, shape = combined([codes[name] for name in fleet], count)
         asked = [{name: values[name][code] for name, code in zip(fleet, row, strict=True)} for row in distinct]
         clusters = self._hosted(asked)
         pinned = np.array([one.request.gpus is not None or not one.fewest_tokens for one in clusters], bool)[shape]
@@ -214,9 +119,9 @@ class Sweeper:
                 row = (name, request, self.catalog.architecture(request.model), market, mask)
                 by_market.setdefault(id(market), []).append(row)
             except GpuCostError as error:
-                self._clusters[name] = _none(request, self._said(str(error)))
+                self._clusters[name] = no_lines(request, self._said(str(error)))
         for rows in by_market.values():
-            self._time(rows)
+            self._time_each(rows)
         return [self._clusters[name] for name in names]
 
     def _market(self, request: TrainingRequest) -> tuple[Market, Flags]:
@@ -224,6 +129,17 @@ class Sweeper:
         if filters not in self._markets:
             self._markets[filters] = select(request, self.catalog)
         return self._markets[filters]
+
+    def _time_each(self, rows: Sequence[tuple[Any, TrainingRequest, Architecture, Market, Flags]]) -> None:
+        """Time clusters together; where one of them cannot be, each alone, and that one says why."""
+        try:
+            self._time(rows)
+        except GpuCostError as error:
+            if len(rows) > 1:
+                for row in rows:
+                    self._time_each([row])
+            else:
+                self._clusters[rows[0][0]] = no_lines(rows[0][1], self._said(str(error)))
 
     def _time(self, rows: Sequence[tuple[Any, TrainingRequest, Architecture, Market, Flags]]) -> None:
         """Time clusters of one market, all of their offers at once, and keep the lines that can be options."""
@@ -251,18 +167,18 @@ class Sweeper:
         ids = np.array([market.facts.offers[number].offer_id for number in cases.offer[kept]], str)
         kept = kept[np.lexsort((ids, problem.terms.age_days[cases.offer[kept]]))]
         factors = Columns({name: cases.factors[name][kept] for name in INPUT_NAMES})
-        names = tuple(line.name for line in _OF_CLUSTERS)
+        names = tuple(line.name for line in OF_CLUSTERS)
         longest = problem.terms.longest_hours[cases.offer[kept]]
         return Cluster(
             request,
             np.array([self._numbered(market.facts.offers[number]) for number in cases.offer[kept]], np.int64),
-            Columns(factors | evaluate_columns(_OF_CLUSTERS, factors, CONSTANTS, names)),
+            Columns(factors | evaluate_columns(OF_CLUSTERS, factors, CONSTANTS, names)),
             longest,
             cases.speed.mfu_fraction[kept],
             size.dataset_bytes_per_token,
             float(workload.global_batch * workload.sequence_tokens),
             reason,
-            _contenders(factors, longest, request.optimize),
+            contenders_of(factors, longest, request.optimize),
         )
 
     def _said(self, reason: str) -> int:
@@ -290,11 +206,11 @@ class Sweeper:
         found.reason[:] = np.array([one.reason for one in here])[own]
         every = [np.arange(len(one.offer)) for one in here]
         part = np.flatnonzero(np.array([len(one.offer) for one in here])[own])
-        for lines in ([one.contenders[:_PROMISING] for one in here], [one.contenders for one in here], every):
+        for lines in ([one.contenders[:PROMISING] for one in here], [one.contenders for one in here], every):
             if not len(part):
                 break
             asked = Columns({name: column[part] for name, column in runs.items()})
-            _meet(_Lines.of(here, lines), here, own[part], asked, part, found)
+            meet(Lines.of(here, lines), here, own[part], asked, part, found)
             part = part[self._open(here, lines, own[part], asked, found, part)]
         return found
 
@@ -307,7 +223,7 @@ class Sweeper:
         least = asked.tokens * asked.epochs * (1 + asked.evaluation_fraction) * rest
         best = np.where(found.offer[part] < 0, np.inf, found.numbers.cost_usd[part])
         small = np.array([len(lines) < len(one.offer) for one, lines in zip(here, tried, strict=True)])[own]
-        open_: Flags = (least < best + _ROUNDING_USD) | (small & (best < _SMALL_USD))
+        open_: Flags = (least < best + ROUNDING_USD) | (small & (best < SMALL_USD))
         return open_
 
     def _searched(self, asked: Sequence[Mapping[str, Any]]) -> Found:
@@ -325,6 +241,17 @@ class Sweeper:
         return found
 
     def _search(self, rows: Sequence[tuple[Any, ...]], market: Market, found: Found) -> None:
+        """Search the sizes of requests of one market together; where one of them cannot be, each alone."""
+        try:
+            self._search_all(rows, market, found)
+        except GpuCostError as error:
+            if len(rows) > 1:
+                for row in rows:
+                    self._search([row], market, found)
+            else:
+                found.reason[rows[0][0]] = self._said(str(error))
+
+    def _search_all(self, rows: Sequence[tuple[Any, ...]], market: Market, found: Found) -> None:
         places, requests, architectures, _, masks = zip(*rows, strict=True)
         problem = make_problem(requests, architectures, market, masks, self.calibration)
         cases, judged = search(problem)
@@ -336,7 +263,7 @@ class Sweeper:
                 continue
             case = int(order[0])
             found.offer[place] = self._numbered(market.facts.offers[int(cases.offer[case])])
-            given = {**cases.factors.row(case), **cases.costs.row(case), "gpus_found": cases.gpus[case]}
+            given = {**cases.factors.row(case), **cases.costs.row(case), "gpus": cases.gpus[case]}
             given["mfu_fraction"] = cases.speed.mfu_fraction[case]
             for name in NUMBERS:
                 found.numbers[name][place] = given[name]
@@ -345,162 +272,12 @@ class Sweeper:
         """Return what is found as columns: numbers as they are, words as codes and what they mean."""
         seller = np.where(found.offer < 0, len(self.offers), found.offer)
         columns: dict[str, Any] = {}
-        for name, field in OFFER.items():
+        for name, field in _WORDS.items():
             words = [getattr(offer, field) for offer in self.offers]
             columns[name] = _coded(["" if word is None else str(word) for word in words], seller)
-        for name, field in OFFER_NUMBERS.items():
-            columns[name] = np.array([*(getattr(offer, field) for offer in self.offers), np.nan], np.float64)[seller]
+        for name in _FIGURES:
+            columns[name] = np.array([*(getattr(offer, name) for offer in self.offers), np.nan], np.float64)[seller]
         return {**columns, **found.numbers, "reason": _coded(self.reasons, found.reason)}
-
-
-class _Lines(NamedTuple):
-    """The lines of several clusters end to end; those of cluster i begin at `start[i]`."""
-
-    start: Indices
-    count: Indices
-    order: Indices  # of a line in its cluster, which decides between equals
-    offer: Indices
-    factors: Columns
-    longest_hours: Floats
-    mfu_fraction: Floats
-    bytes_per_token: Floats
-
-    @classmethod
-    def of(cls, clusters: Sequence[Cluster], kept: Sequence[Indices]) -> "_Lines":
-        """Join the lines of clusters that are to be kept."""
-        count = np.array([len(lines) for lines in kept], np.int64)
-
-        def joined(columns: Iterable[NDArray[Any]]) -> NDArray[Any]:
-            return np.concatenate([column[lines] for column, lines in zip(columns, kept, strict=True)])
-
-        return cls(
-            np.cumsum(count) - count,
-            count,
-            np.concatenate(kept),
-            joined(one.offer for one in clusters),
-            Columns({name: joined(one.factors[name] for one in clusters) for name in clusters[0].factors}),
-            joined(one.longest_hours for one in clusters),
-            joined(one.mfu_fraction for one in clusters),
-            np.repeat([one.bytes_per_token for one in clusters], count),
-        )
-
-    def factors_of(self, line: Indices, runs: Columns, names: Iterable[str]) -> Columns:
-        """Return what the bills of these lines follow from, each for its run."""
-        own = {name: self.factors[name][line] for name in names if name not in _OF_RUNS and name in self.factors}
-        return Columns(
-            **own,
-            tokens=runs.tokens * runs.epochs,
-            evaluation_fraction=runs.evaluation_fraction,
-            experiments_fraction=runs.experiments_fraction,
-            dataset_gb=self.bytes_per_token[line] * runs.tokens / GB,
-        )
-
-
-def _meet(
-    lines: _Lines, clusters: Sequence[Cluster], own: Indices, runs: Columns, index: Indices, found: Found
-) -> None:
-    """Have runs meet lines of their clusters, and put the first option of each into `found` at `index`."""
-    count = lines.count[own]
-    start = np.cumsum(count) - count
-    run = np.repeat(np.arange(len(own)), count)
-    line = np.arange(len(run)) + np.repeat(lines.start[own] - start, count)
-    goal = np.array([one.request.optimize for one in clusters], object)[own]
-    first, missed = _first(lines, line, run, start, runs, goal)
-    found.reason[index] = missed
-    met = missed == 0
-    if met.any():
-        found.put_numbers(index[met], lines, line[first[met]], Columns({k: v[met] for k, v in runs.items()}))
-
-
-def _first(
-    lines: _Lines, line: Indices, run: Indices, start: Indices, runs: Columns, goal: NDArray[np.object_]
-) -> tuple[Indices, Indices]:
-    """Return the first option of every run and why there is none: 0 there is, else 1 + the place in `_MISSED`.
-
-    `line` and `run` name the lines and runs that meet, run by run from `start` on.
-    """
-    wanted = _wanted(set(goal))
-    met = Columns({name: column[run] for name, column in runs.items()})
-    factors = lines.factors_of(line, met, inputs_of(_BY_RUN, wanted))
-    priced = evaluate_columns(_BY_RUN, factors, CONSTANTS, wanted)
-    checks = (
-        np.isfinite(priced.cost_usd) & (priced.paid_hours <= lines.longest_hours[line]),
-        priced.days <= met.deadline_days,
-        priced.cost_usd <= met.max_cost_usd,
-    )
-    ok = np.ones(len(line), bool)
-    missed = np.zeros(len(start), np.int64)
-    for number, check in enumerate(checks, 1):
-        ok &= check
-        missed = np.where((missed == 0) & ~np.logical_or.reduceat(ok, start), number, missed)
-    size = np.diff(start, append=len(line))
-    for key in (_by_goal(goal, run, priced), priced.cost_usd, priced.days, lines.order[line]):
-        best = np.minimum.reduceat(np.where(ok, key, np.inf), start)
-        ok &= key == np.repeat(best, size)
-    place = np.where(ok, np.arange(len(line)), len(line))
-    return np.minimum.reduceat(place, start), missed
-
-
-def _wanted(goals: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted({"paid_hours", "days", "cost_usd", *(_GOALS[word] for word in goals)}))
-
-
-def _by_goal(goal: NDArray[np.object_], run: Indices, priced: Columns) -> Floats:
-    """Return what each run is ranked by; a carbon that is not known comes last."""
-    words = set(goal)
-    if len(words) == 1:
-        return np.nan_to_num(priced[_GOALS[words.pop()]], nan=np.inf, posinf=np.inf)
-    asked = goal[run]
-    ranked = np.select([asked == word for word in words], [priced[_GOALS[word]] for word in words])
-    return np.nan_to_num(ranked, nan=np.inf, posinf=np.inf)
-
-
-def _contenders(factors: Columns, longest_hours: Floats, goal: str) -> Indices:
-    """Return the lines that no other one beats whatever the run: equal but for its prices, and none of them higher.
-
-    Of equals the first stays. A later line beats an earlier one only by a price that no rounding to cents makes equal.
-    """
-    same = [name for name in inputs_of(LINES, _wanted({goal})) if name not in _PRICES and name in factors]
-    _, group = _combined([np.unique(factors[name], return_inverse=True)[1] for name in same] +
-                         [np.unique(longest_hours, return_inverse=True)[1]], len(longest_hours))
-    prices = np.stack([factors[name] for name in _PRICES], axis=1)
-    kept = []
-    for number in range(len(group)):
-        others = np.flatnonzero(group == group[number])
-        lower = (prices[others] <= prices[number]).all(axis=1)
-        surely = (others < number) | (prices[others, 0] <= prices[number, 0] * (1 - _CHEAPER))
-        if not (lower & surely).any():
-            kept.append(number)
-    ahead = factors.usd_per_gpu_hour[kept] / factors.tokens_per_s_per_gpu[kept]
-    return np.array(kept, np.int64)[np.argsort(ahead, kind="stable")]
-
-
-def _combined(columns: Sequence[Indices], count: int) -> tuple[Indices, Indices]:
-    """Return the distinct rows of columns of numbers, and which of them each row is.
-
-    >>> distinct, place = _combined([np.array([1, 0, 1]), np.array([2, 2, 2])], 3)
-    >>> distinct.tolist(), place.tolist()
-    ([[0, 2], [1, 2]], [1, 0, 1])
-    """
-    if not columns:
-        return np.zeros((1, 0), np.int64), np.zeros(count, np.int64)
-    place, size = np.zeros(count, np.int64), 1
-    for column in columns:
-        wide = int(column.max(initial=0)) + 1
-        if size * wide >= _DISTINCT_AT_ONCE:
-            place = np.unique(place, return_inverse=True)[1].astype(np.int64)
-            size = int(place.max(initial=0)) + 1
-        place, size = place * wide + column, size * wide
-    if size < _DISTINCT_AT_ONCE:  # few enough to be counted rather than sorted
-        first = np.full(size, count, np.int64)
-        first[place[::-1]] = np.arange(count)[::-1]
-        seen = np.flatnonzero(first < count)
-        number = np.zeros(size, np.int64)
-        number[seen] = np.arange(len(seen))
-        first, place = first[seen], number[place]
-    else:
-        _, first, place = np.unique(place, return_index=True, return_inverse=True)
-    return np.stack([column[first] for column in columns], axis=1), place.astype(np.int64)
 
 
 def _coded(words: Sequence[str], number: Indices) -> Coded:
@@ -513,10 +290,3 @@ def _coded(words: Sequence[str], number: Indices) -> Coded:
     known = sorted(set(words) - {""})
     place = {word: code for code, word in enumerate(known)}
     return np.array([*(place.get(word, -1) for word in words), -1], np.int64)[number], known
-
-
-def _none(request: TrainingRequest, reason: int) -> Cluster:
-    nothing_yet = np.zeros(0)
-    factors = Columns({name: nothing_yet for name in (*INPUT_NAMES, *(line.name for line in _OF_CLUSTERS))})
-    none = np.zeros(0, np.int64)
-    return Cluster(request, none, factors, nothing_yet, nothing_yet, 0.0, 0.0, reason, none)

@@ -1,0 +1,161 @@
+"""`gpucost.sweep(...)`: one question over every combination of arguments, or over a table of cases."""
+
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from gpucost.api.result import Result
+from gpucost.errors import UsageError
+
+if TYPE_CHECKING:
+    import pandas
+
+    from gpucost.answers.sweep import Sweep
+    from gpucost.sweeping.chunks import Plan
+    from gpucost.sweeping.grid import Grid
+
+_JOINED = (".parquet", ".csv")  # files that hold any number of rows
+_IN_MEMORY = 2_000_000  # cases that a result may hold without a folder of its own
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class SweepResult(Result):
+    """The cases of a sweep: its first rows in the payload, all of them as a frame or in files."""
+
+    kind: ClassVar[str] = "sweep"
+    files: Sequence[Path] = field(default=())  # chunks in the order of the cases, where a folder was named
+    frame: "pandas.DataFrame | None" = None  # all rows, where none was
+
+    def to_frame(self) -> "pandas.DataFrame":
+        """Return every case as a row; words are categories."""
+        import duckdb
+
+        if self.frame is not None:
+            return self.frame
+        found: pandas.DataFrame = duckdb.read_parquet([str(file) for file in self.files]).df()
+        return found
+
+
+def sweep(
+    question: str = "estimate",
+    *,
+    cases: Any = None,
+    grid: str | None = None,
+    workers: int = 1,
+    scheduler: str | None = None,
+    executor: Executor | None = None,
+    into: str | os.PathLike[str] | None = None,
+    told: Callable[[int, int], None] | None = None,
+    **arguments: Any,
+) -> SweepResult:
+    """Return the first option of every case of a question: estimate, inference or tco.
+
+    Args:
+        question: What is asked of every case.
+        cases: A data frame, or a Parquet or CSV file: a column for each argument, a row for each case.
+        grid: A TOML file of arguments, each a value, a list or a range such as "8:512:x2".
+        workers: Processes of this machine.
+        scheduler: Address of a running Dask cluster, such as tcp://10.0.0.5:8786 (extra `cluster`).
+        executor: Any executor of `concurrent.futures`, such as Ray's or MPI's.
+        into: Folder that keeps the chunks: a sweep that was stopped goes on from there.
+        told: Hears of cases done and in all, as they are.
+        arguments: Those of the question; a list or a range is an axis, and every combination a case.
+    """
+    from gpucost.catalog import open_catalog
+    from gpucost.sweeping import mapping
+    from gpucost.sweeping.chunks import CASES, Plan, answer
+    from gpucost.sweeping.work import versions_of
+
+    asked = grid_asked(question, cases, grid, arguments)
+    if into is None and asked.count > _IN_MEMORY:
+        raise UsageError(
+            f"{asked.count:,} cases are more than {_IN_MEMORY:,}. Name a folder that keeps them: into= in the library,"
+            " --into or -o FILE.parquet on the command line."
+        )
+    days = [asked.values[name][0] if name in asked.values else None for name in ("as_of", "known_as_of")]
+    versions = versions_of(open_catalog(*days))
+    done = 0
+
+    def heard(count: int) -> None:
+        nonlocal done
+        done += count
+        if told:
+            told(done, asked.count)
+
+    with tempfile.TemporaryDirectory(prefix="gpucost-sweep-") as spare:
+        plan = Plan(asked, versions, Path(into or spare), CASES[question])
+        with mapping.mapper_of(workers, scheduler, executor) as mapper:
+            files = answer(plan, mapper, heard)
+        return _result(plan, files, kept=into is not None)
+
+
+def grid_asked(question: str, cases: Any, grid: str | None, arguments: dict[str, Any]) -> "Grid":
+    """Return the cases that were asked for."""
+    from gpucost.sweeping.grid import combinations, listed
+    from gpucost.sweeping.tables import cases_of, grid_of
+
+    given = {name: value for name, value in arguments.items() if value is not None}
+    if grid is not None:
+        given = {**grid_of(grid), **given}
+    return combinations(question, given) if cases is None else listed(question, cases_of(cases), given)
+
+
+def _result(plan: "Plan", files: list[Path], kept: bool) -> SweepResult:
+    import duckdb
+
+    payload = _payload(plan, files)
+    if kept:
+        return SweepResult(payload, files=tuple(files))
+    return SweepResult(payload, frame=duckdb.read_parquet([str(file) for file in files]).df())
+
+
+def _payload(plan: "Plan", files: list[Path]) -> "Sweep":
+    from gpucost import __version__
+    from gpucost.answers import SCHEMA_VERSION
+    from gpucost.sweeping.summary import ROWS_KEPT, Found
+
+    grid = plan.grid
+    found = Found(files, grid.question)
+    reasons = found.reasons()
+    answered = int(found.rows("select count(*) as cases from found where reason is null")[0]["cases"])
+    best = found.best()
+    axes = {name: len(values) for name, values in grid.values.items()}
+    return {
+        "kind": "sweep",
+        "gpucost_version": __version__,
+        "schema_version": SCHEMA_VERSION,
+        "request": {"question": grid.question, **{name: values[:20] for name, values in grid.values.items()}},
+        "as_of": plan.versions["as_of"],
+        "catalog_version": plan.versions["catalog"],
+        "lead": _lead(grid, answered, best),
+        "question": grid.question,
+        "axes": axes,
+        "cases": grid.count,
+        "answered": answered,
+        "best": best,
+        "front": found.front(grid.count),
+        "heat": found.heat(axes),
+        "reasons": reasons,
+        "rows": found.rows(f"select * from found limit {ROWS_KEPT}"),
+        "file": None,
+        "warnings": [],
+        "sources": {},
+    }
+
+
+def _lead(grid: "Grid", answered: int, best: Any) -> str:
+    counts = " × ".join(f"{len(grid.values[name])} {name}" for name in grid.moving) if grid.listed is None else ""
+    said = f"{grid.count:,} cases{f' ({counts})' if counts else ''}, {answered:,} with an answer."
+    if best is None:
+        return f"{said} None can be answered: see the reasons."
+    if grid.question == "estimate":
+        where = f"{best['gpus']:,.0f} × {best['gpu']} at {best['provider']}"
+        return f"{said} Cheapest: {best['cost_usd']:,.0f} USD and {best['days']:.1f} days on {where}, {best['option']}."
+    if grid.question == "inference":
+        where = f"{best['gpus']:,.0f} × {best['gpu']} at {best['provider']}"
+        return f"{said} Cheapest: {best['usd_per_mtok']:.4g} USD per million tokens on {where}, {best['option']}."
+    return f"{said} Least to own: {best['own_npv_usd']:,.0f} USD in present value, {best['cheaper']} is cheaper there."

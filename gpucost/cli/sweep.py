@@ -1,0 +1,99 @@
+"""`gpucost sweep`: one question over a grid of arguments, on this machine or a cluster."""
+
+import os
+import sys
+from typing import Any
+
+import click
+
+from gpucost.arguments import QUESTIONS
+from gpucost.cli.options import Output, option_of, output_parameters
+from gpucost.sweeping.grid import NOT_SWEPT, QUESTIONS_SWEPT
+
+_HELP = """Ask one question of every combination of arguments: a row for each case, with its first option.
+
+An argument takes a list (h100,b200), a range (8:512:x2 doubles, 10b:50b:10b steps) or one value; alternatives within
+one case are joined with | (h100|b200). A grid file or a table of cases does the same for many.
+
+\b
+gpucost sweep --model 8b,70b --gpu h100,b200 --gpus 8:512:x2 --tokens 100b
+gpucost sweep --grid grid.toml --workers 2 -o sweep.parquet
+gpucost sweep --question inference --model 8b --gpu h100,l40s --tpot 20ms,50ms
+gpucost sweep --cases cases.parquet --scheduler tcp://10.0.0.5:8786 --into chunks/
+"""
+
+
+def _parameters() -> list[click.Parameter]:
+    taken = {"question", "cases", "grid", "workers", "scheduler", "into"}
+    own: list[click.Parameter] = [
+        click.Option(
+            ["--question"], type=click.Choice(QUESTIONS_SWEPT), default="estimate", show_default=True,
+            help="What is asked of every case.",
+        ),
+        click.Option(["--grid"], metavar="FILE", help="TOML file of arguments, each a value, a list or a range."),
+        click.Option(["--cases"], metavar="FILE", help="Parquet or CSV: a column per argument, a row per case."),
+        click.Option(["--workers"], type=click.IntRange(1, 1024), default=1, show_default=True, help="Processes here."),
+        click.Option(["--scheduler"], metavar="ADDRESS", help="A running Dask cluster, such as tcp://10.0.0.5:8786."),
+        click.Option(["--into"], metavar="FOLDER", help="Keep the chunks; a stopped sweep goes on from there."),
+    ]  # fmt: skip
+    for question in QUESTIONS_SWEPT:
+        for argument in QUESTIONS[question].arguments:
+            if argument.name not in taken and argument.name not in NOT_SWEPT and not argument.library_only:
+                taken.add(argument.name)
+                own.append(option_of(argument._replace(required=False, default=None, usual="")))
+    return own + output_parameters(taken)
+
+
+def _ask(format_: str | None, fields: str | None, output_file: str | None, **given: Any) -> None:
+    from gpucost.api.sweep import sweep
+
+    out = Output(format_, fields, output_file)
+    joined = out.ending in (".parquet", ".csv") and output_file is not None
+    into = given.pop("into") or (f"{output_file}.chunks" if joined else None)
+    temporary = joined and not os.path.exists(str(into))
+    said = {name: value for name, value in given.items() if value is not None and value != ()}
+    with _Progress() as progress:
+        result = sweep(**{**said, "into": into, "told": progress})
+    if joined:
+        _join(result.files, str(output_file), out.ending, str(into) if temporary else None)
+        out = Output(None, None, None)
+        result = type(result)({**result.payload, "file": output_file}, files=result.files)
+        out.text(result.headline())
+        return
+    out.result(result)
+
+
+def _join(files: Any, target: str, ending: str, temporary: str | None) -> None:
+    """Write all chunks into one file; the folder that was made for them goes."""
+    import shutil
+
+    from gpucost.sweeping.chunks import join
+
+    join(list(files), target, ending)
+    if temporary:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+class _Progress:
+    """A bar with the time left, on a terminal only."""
+
+    def __init__(self) -> None:
+        self.bar: Any = None
+
+    def __enter__(self) -> "_Progress":
+        return self
+
+    def __call__(self, done: int, total: int) -> None:
+        if not sys.stderr.isatty():
+            return
+        if self.bar is None:
+            self.bar = click.progressbar(length=total, label="cases", file=sys.stderr, show_eta=True)
+            self.bar.__enter__()
+        self.bar.update(done - self.bar.pos)
+
+    def __exit__(self, *error: Any) -> None:
+        if self.bar is not None:
+            self.bar.__exit__(*error)
+
+
+command = click.Command("sweep", params=_parameters(), callback=_ask, help=_HELP)

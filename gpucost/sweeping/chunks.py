@@ -1,0 +1,79 @@
+"""Chunks on disk: each a Parquet file named by the hash of what it follows from, written whole or not at all."""
+
+from collections.abc import Callable, Iterator
+from math import ceil
+from pathlib import Path
+from typing import NamedTuple
+
+from gpucost.errors import UsageError
+from gpucost.render.files import replacing, write_bytes
+from gpucost.sweeping.grid import Grid
+from gpucost.sweeping.mapping import Mapper
+from gpucost.sweeping.work import Task, work
+
+CASES = {"estimate": 1 << 17, "inference": 1 << 6, "tco": 1 << 6}  # per chunk: some seconds of work
+_LENGTH = 32  # signs of a hash in a file's name
+
+
+class Plan(NamedTuple):
+    """A sweep cut into chunks, and the folder that keeps them."""
+
+    grid: Grid
+    versions: dict[str, str]
+    folder: Path
+    cases: int  # per chunk
+
+    @property
+    def chunks(self) -> int:
+        """Return the number of chunks."""
+        return ceil(self.grid.count / self.cases)
+
+    def task(self, number: int) -> Task:
+        """Return a chunk as a worker is told of it."""
+        codes = self.grid.part(number * self.cases, min((number + 1) * self.cases, self.grid.count))
+        return Task(self.grid.question, self.grid.values, codes, self.versions)
+
+    def file(self, task: Task) -> Path:
+        """Return the file of a chunk."""
+        return self.folder / f"{task.key[:_LENGTH]}.parquet"
+
+
+def answer(plan: Plan, mapper: Mapper, told: Callable[[int], None]) -> list[Path]:
+    """Answer the chunks that the folder does not hold yet and return all of their files, in the order of the cases.
+
+    `told` hears of the cases that are done, as they are.
+    """
+    try:
+        plan.folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"cannot keep chunks in {plan.folder}: {error.strerror}. Name another folder.") from None
+    files: list[Path] = []
+
+    def missing() -> Iterator[tuple[int, Task]]:
+        for number in range(plan.chunks):
+            task = plan.task(number)
+            files.append(plan.file(task))
+            if files[-1].exists():
+                told(len(next(iter(task.codes.values()))))
+            else:
+                yield number, task
+
+    for number, data in mapper(work, missing()):
+        write_bytes(files[number], data)
+        told(min(plan.cases, plan.grid.count - number * plan.cases))
+    return files
+
+
+def join(files: list[Path], target: str, ending: str) -> None:
+    """Write all chunks into one file, Parquet or CSV, in the order of the cases, in bounded memory."""
+    import duckdb
+
+    how = "format parquet, compression zstd" if ending == ".parquet" else "format csv, header"
+    with replacing(target) as temporary, duckdb.connect() as connection:
+        connection.execute("set threads = 1; set enable_progress_bar = false; set memory_limit = '1GB'")
+        named = ", ".join(f"'{_quoted(file)}'" for file in files)
+        connection.execute(f"copy (select * from read_parquet([{named}])) to '{_quoted(temporary)}' ({how})")
+
+
+def _quoted(path: Path) -> str:
+    return str(path).replace("'", "''")
