@@ -13,7 +13,6 @@ from collections.abc import Callable
 from gpucost.catalog import open_catalog
 from gpucost.training.request import make_request
 from gpucost.training.run import estimate
-from gpucost.training.sweep import grid, sweep
 
 BARE = [sys.executable, "-c", "import click, numpy, duckdb; from pydantic import BaseModel; duckdb.connect()"]
 COLD = [sys.executable, "-m", "gpucost", "estimate", "--model", "8b", "--tokens", "100b"]
@@ -65,13 +64,14 @@ def warm_ms(clock: Callable[[], float] = time.perf_counter, runs: int = 30) -> f
 
 
 def sweep_ms(requests: int = 100) -> float:
-    """Milliseconds per request of a sweep."""
-    catalog = open_catalog()
-    asked = grid(model=["8b", "70b"], tokens=[1e10 * (1 + number) for number in range(requests // 2)])
-    sweep(asked[:2], catalog)
+    """Milliseconds per request of a sweep that leaves the size of the cluster open."""
+    import gpucost
+
+    tokens = [1e10 * (1 + number) for number in range(requests // 2)]
+    gpucost.sweep(model="8b,70b", tokens=tokens[:1])
     start = time.perf_counter()
-    sweep(asked, catalog)
-    return (time.perf_counter() - start) * 1e3 / len(asked)
+    gpucost.sweep(model="8b,70b", tokens=tokens)
+    return (time.perf_counter() - start) * 1e3 / requests
 
 
 def main() -> None:

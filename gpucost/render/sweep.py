@@ -59,7 +59,7 @@ def _heat(answer: Sweep) -> list[Block]:
     cells = [cell for cell in heat["cells"] if cell["value"] is not None] if heat else []
     if heat is None or not cells:
         return []
-    x, y = (heat[axis].removeprefix("asked_") for axis in ("x", "y"))  # type: ignore[literal-required]
+    x, y = (heat[axis].removeprefix("asked_") for axis in ("x", "y"))
     words = f"Each cell is the least {heat['value']} of the cases with its {x} and {y}."
     data = [{**cell, heat["value"]: cell["value"]} for cell in cells]
     return [Chart("heat", f"The least over {x} and {y}", words, data, Axis("x", x), Axis("y", y), value=heat["value"])]

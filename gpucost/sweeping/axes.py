@@ -23,7 +23,7 @@ def values_of(argument: Argument, given: Any) -> list[Any]:
     >>> values_of(find["gpus"], "8:64:x2,100"), values_of(find["gpu"], "h100,a100|b200")
     ([8, 16, 32, 64, 100], ['h100', 'a100,b200'])
     >>> values_of(find["overhead"], "10%:20%:5%"), values_of(find["tokens"], "1b:1t:x10")
-    (['10%', '15%', '20%'], [1000000000, 10000000000, 100000000000, 1000000000000])
+    ([0.1, 0.15, 0.2], [1000000000.0, 10000000000.0, 100000000000.0, 1000000000000.0])
     """
     found: list[Any] = []
     for value in _listed(argument, given):
@@ -31,15 +31,16 @@ def values_of(argument: Argument, given: Any) -> list[Any]:
         found.extend([value] if spread is None else spread)
     if not found:
         raise UsageError(f"{flag_of(argument.name)}: the list is empty. Give at least one value.")
-    return checked(argument, list(dict.fromkeys(found)))
+    return list(dict.fromkeys(checked(argument, found)))
 
 
 def checked(argument: Argument, values: Sequence[Any]) -> list[Any]:
-    """Return values as they are once each was read; None is not said."""
-    for value in values:
-        if value is not None:
-            value_of(argument, value)
-    return list(values)
+    """Return values once each was read: numbers as they are meant, the rest as written; None is not said."""
+    read = [None if value is None else value_of(argument, value) for value in values]
+    return [
+        meant if isinstance(meant, (int, float)) and not isinstance(meant, bool) else value
+        for value, meant in zip(values, read, strict=True)
+    ]
 
 
 def _listed(argument: Argument, given: Any) -> Sequence[Any]:

@@ -1,7 +1,8 @@
 """Grids: every combination of the values of some arguments, or the rows of a table of cases, as columns of numbers."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +32,8 @@ QUESTIONS_SWEPT = ("estimate", "inference", "tco")
 _LAST = ("tokens", "epochs", "deadline", "max_cost", "overhead", "experiments")  # vary fastest: they need no new search
 
 
-class Grid(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Grid:
     """Cases: argument `name` of case i is `values[name][code]`, the code from the grid's order or from a table."""
 
     question: str
@@ -55,7 +57,7 @@ class Grid(NamedTuple):
             return {name: codes[start:stop] for name, codes in self.listed.items()}
         rest = np.arange(start, stop, dtype=np.int64)
         found: Codes = {}
-        for name in reversed(self.values):
+        for name in reversed(list(self.values)):
             size = len(self.values[name])
             found[name] = (rest % size).astype(np.int32)
             rest //= size

@@ -6,7 +6,7 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any
 
-from gpucost.errors import DataError, UsageError
+from gpucost.errors import UsageError
 
 Work = Callable[[Any], bytes]
 Numbered = Iterable[tuple[int, Any]]  # chunks and their numbers
@@ -73,7 +73,7 @@ def processes(count: int) -> Mapper:
                     return
                 except BrokenProcessPool:
                     continue
-        raise DataError(f"worker processes died {1 + _RETRIES} times; perhaps memory ran out. Take fewer --workers.")
+        raise UsageError(f"worker processes died {1 + _RETRIES} times; perhaps memory ran out. Take fewer --workers.")
 
     return mapped
 
@@ -82,13 +82,14 @@ def processes(count: int) -> Mapper:
 def cluster(address: str) -> Iterator[Mapper]:
     """Connect to the scheduler of a running Dask cluster; chunks of workers that die are done again by others."""
     try:
-        from distributed import Client
+        import distributed
     except ImportError:
         raise UsageError(
             "--scheduler needs the extra cluster: pip install 'gpucost[cluster]', here and on the workers."
         ) from None
+    made: Any = distributed.Client
     try:
-        client = Client(address, timeout=_CONNECT_SECONDS, set_as_default=False)
+        client = made(address, timeout=_CONNECT_SECONDS, set_as_default=False)
     except (OSError, ValueError, TimeoutError) as error:
         raise UsageError(
             f"--scheduler: nothing answers at {address!r} ({type(error).__name__}). Start one with `dask scheduler`,"
@@ -101,7 +102,8 @@ def cluster(address: str) -> Iterator[Mapper]:
 
 
 def _threads(client: Any) -> int:
-    return max(4, sum(worker["nthreads"] for worker in client.scheduler_info(n_workers=-1)["workers"].values()))
+    workers = client.scheduler_info(n_workers=-1)["workers"].values()
+    return max(4, sum(int(worker["nthreads"]) for worker in workers))
 
 
 def mapper_of(workers: int, scheduler: str | None, executor: Executor | None) -> AbstractContextManager[Mapper]:

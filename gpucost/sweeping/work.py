@@ -5,11 +5,12 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
+from threading import get_ident
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gpucost.errors import DataError
+from gpucost.errors import UsageError
 from gpucost.sweeping.grid import DATES, Codes
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ def versions_of(catalog: "Catalog") -> dict[str, str]:
 def work(task: Task) -> bytes:
     """Answer a chunk on whatever machine this is; one whose facts or versions differ from the asker's refuses."""
     dates = tuple(task.values[name][0] if name in task.values else None for name in DATES)
-    asker = _asker(task.question, *dates, tuple(sorted(task.versions.items())))
+    asker = _asker(task.question, *dates, tuple(sorted(task.versions.items())), get_ident())
     return parquet_of(answered(asker, task))
 
 
@@ -74,16 +75,16 @@ def answered(asker: Any, task: Task) -> Columns:
     return {**{f"asked_{name}" if name in found else name: column for name, column in asked.items()}, **found}
 
 
-@lru_cache(maxsize=4)
-def _asker(question: str, as_of: Any, known_as_of: Any, wanted: tuple[tuple[str, str], ...]) -> Any:
-    """Return what answers a question's chunks here, kept for the next chunk."""
+@lru_cache(maxsize=16)
+def _asker(question: str, as_of: Any, known_as_of: Any, wanted: tuple[tuple[str, str], ...], thread: int) -> Any:
+    """Return what answers a question's chunks in this thread, kept for its next chunk."""
     from gpucost.catalog import open_catalog
 
     catalog = open_catalog(as_of or dict(wanted)["as_of"], known_as_of)
     own = versions_of(catalog)
     for name, value in wanted:
         if own[name] != value:
-            raise DataError(
+            raise UsageError(
                 f"this worker has another {name}, {own[name]}, than the machine that asks, {value}. Install the same"
                 " version of gpucost and use the same price books on both."
             )

@@ -46,7 +46,7 @@ class Cluster(NamedTuple):
     longest_hours: Floats
     mfu_fraction: Floats
     bytes_per_token: float  # of the dataset
-    fewest_tokens: float  # below it the batch shrinks, and with it the speed
+    fewest_tokens: float  # runs of fewer are searched one by one: their batch shrinks, or their size is free
     reason: int  # into the sweeper's reasons
     contenders: Indices  # lines that another one does not beat whatever the run, the most promising first
 
@@ -95,7 +95,7 @@ class Lines(NamedTuple):
     """The lines of several clusters end to end; those of cluster i begin at `start[i]`."""
 
     start: Indices
-    count: Indices
+    counts: Indices
     order: Indices  # of a line in its cluster, which decides between equals
     offer: Indices
     factors: Columns
@@ -136,7 +136,7 @@ class Lines(NamedTuple):
 
 def meet(lines: Lines, clusters: Sequence[Cluster], own: Indices, runs: Columns, index: Indices, found: Found) -> None:
     """Have runs meet lines of their clusters, and put the first option of each into `found` at `index`."""
-    count = lines.count[own]
+    count = lines.counts[own]
     start = np.cumsum(count) - count
     run = np.repeat(np.arange(len(own)), count)
     line = np.arange(len(run)) + np.repeat(lines.start[own] - start, count)
@@ -242,9 +242,9 @@ def combined(columns: Sequence[Indices], count: int) -> tuple[Indices, Indices]:
     return np.stack([column[first] for column in columns], axis=1), place.astype(np.int64)
 
 
-def no_lines(request: TrainingRequest, reason: int) -> Cluster:
-    """Return a cluster without an offer, and why."""
+def no_lines(request: TrainingRequest, reason: int, fewest_tokens: float = 0.0) -> Cluster:
+    """Return a cluster without an offer: with the reason, or because it is not searched once for all runs."""
     nothing_yet = np.zeros(0)
     factors = Columns(dict.fromkeys((*INPUT_NAMES, *(line.name for line in OF_CLUSTERS)), nothing_yet))
     none = np.zeros(0, np.int64)
-    return Cluster(request, none, factors, nothing_yet, nothing_yet, 0.0, 0.0, reason, none)
+    return Cluster(request, none, factors, nothing_yet, nothing_yet, 0.0, fewest_tokens, reason, none)

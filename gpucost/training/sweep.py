@@ -85,8 +85,7 @@ class Sweeper:
         distinct, shape = combined([codes[name] for name in fleet], count)
         asked = [{name: values[name][code] for name, code in zip(fleet, row, strict=True)} for row in distinct]
         clusters = self._hosted(asked)
-        pinned = np.array([one.request.gpus is not None or not one.fewest_tokens for one in clusters], bool)[shape]
-        pinned &= runs.tokens * runs.epochs >= np.array([one.fewest_tokens for one in clusters])[shape]
+        pinned = runs.tokens * runs.epochs >= np.array([one.fewest_tokens for one in clusters])[shape]
         found = Found.of(count)
         fast, slow = np.flatnonzero(pinned), np.flatnonzero(~pinned)
         fast = fast[np.argsort(shape[fast], kind="stable")]
@@ -114,6 +113,9 @@ class Sweeper:
         by_market: dict[int, list[tuple[Any, TrainingRequest, Architecture, Market, Flags]]] = {}
         for name, one in new:
             request = make_request(**{"tokens": 1e15, **one}, today=self.catalog.as_of)
+            if request.gpus is None:
+                self._clusters[name] = no_lines(request, 0, fewest_tokens=np.inf)
+                continue
             try:
                 market, mask = self._market(request)
                 row = (name, request, self.catalog.architecture(request.model), market, mask)
@@ -146,15 +148,12 @@ class Sweeper:
         names, requests, architectures, _, masks = zip(*rows, strict=True)
         market = rows[0][3]
         problem = make_problem(requests, architectures, market, masks, self.calibration)
-        pinned = [number for number, request in enumerate(requests) if request.gpus is not None]
-        count = [int(masks[number].sum()) for number in pinned]
-        owner = np.repeat(np.array(pinned, np.int64), count)
-        offer = np.concatenate([np.flatnonzero(masks[number]) for number in pinned] or [owner])
-        cases = evaluate(problem, owner, offer, np.array([request.gpus or 0 for request in requests])[owner])
-        ends = dict(zip(pinned, np.cumsum(count), strict=True))
-        for number, name in enumerate(names):
-            end = int(ends.get(number, 0))
-            lines = np.arange(end - int(masks[number].sum()), end) if number in ends else np.zeros(0, np.int64)
+        count = [int(mask.sum()) for mask in masks]
+        owner = np.repeat(np.arange(len(rows)), count)
+        offer = np.concatenate([np.flatnonzero(mask) for mask in masks])
+        cases = evaluate(problem, owner, offer, np.array([request.gpus for request in requests])[owner])
+        for number, (name, end) in enumerate(zip(names, np.cumsum(count), strict=True)):
+            lines = np.arange(end - count[number], end)
             self._clusters[name] = self._cluster(problem, market, cases, number, lines)
 
     def _cluster(self, problem: Problem, market: Market, cases: Cases, number: int, lines: Indices) -> Cluster:
@@ -162,7 +161,7 @@ class Sweeper:
         request, workload, size = problem.requests[number], problem.workloads[number], problem.sizes[number]
         usable = cases.speed.fits[lines] & ~too_old(problem, cases, request, lines)
         usable &= within_order(problem, cases, lines)
-        reason = 0 if usable.any() or not len(lines) else self._said(str(nothing(problem, cases, request, lines)))
+        reason = 0 if usable.any() else self._said(str(nothing(problem, cases, request, lines)))
         kept = lines[usable]
         ids = np.array([market.facts.offers[number].offer_id for number in cases.offer[kept]], str)
         kept = kept[np.lexsort((ids, problem.terms.age_days[cases.offer[kept]]))]
@@ -281,12 +280,14 @@ class Sweeper:
 
 
 def _coded(words: Sequence[str], number: Indices) -> Coded:
-    """Return a column of words whose numbers follow their order; a number beyond them is no word.
+    """Return a column of words: those that occur, in order, and the number of each row's; beyond `words` is none.
 
-    >>> column, words = _coded(["b", "a", "b"], np.array([0, 1, 2, 3]))
+    >>> column, words = _coded(["b", "a", "b", "c"], np.array([0, 1, 2, 4]))
     >>> column.tolist(), words
     ([1, 0, 1, -1], ['a', 'b'])
     """
-    known = sorted(set(words) - {""})
+    used = np.zeros(len(words) + 1, bool)
+    used[number] = True
+    known = sorted({word for word, seen in zip(words, used, strict=False) if seen and word})
     place = {word: code for code, word in enumerate(known)}
     return np.array([*(place.get(word, -1) for word in words), -1], np.int64)[number], known

@@ -80,11 +80,7 @@ def rerun() -> Mapping[str, Any]:
 
 def sweep() -> Mapping[str, Any]:
     """One request that can be answered, and one that cannot."""
-    from gpucost.catalog import open_catalog
-    from gpucost.training.sweep import grid
-    from gpucost.training.sweep import sweep as run
-
-    return run(grid(model="8b", tokens="1b", gpu=["h100-sxm", "v100-sxm2-16gb"], gpus=8), open_catalog(DAY))
+    return gpucost.sweep(model="8b", tokens="1b", gpu="h100-sxm,v100-sxm2-16gb", gpus="8,16", as_of=DAY).payload
 
 
 def scenario() -> Mapping[str, Any]:

@@ -1,0 +1,118 @@
+"""A row of a sweep is the first option of the single answer: the same search, the same bill, the same order."""
+
+import math
+from itertools import product
+
+import numpy as np
+import pytest
+
+import gpucost
+from gpucost.errors import GpuCostError, UsageError
+from gpucost.training.sweep import Sweeper
+
+DAY = "2026-11-20"
+SAME = ("provider", "instance_type", "region", "option", "gpu", "gpus", "nodes", "days", "days_low", "days_high",
+        "cost_usd", "cost_low_usd", "cost_high_usd", "usd_per_mtok", "gpu_hours", "usd_per_gpu_hour", "kgco2e",
+        "mfu_fraction", "tokens_per_s_per_gpu", "price_observed_on", "age_days")  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def catalog():
+    return gpucost.open_catalog(DAY)
+
+
+def single(catalog, **asked):
+    try:
+        return dict(gpucost.estimate(**asked, catalog=catalog, with_facts=False).best)
+    except GpuCostError:
+        return None
+
+
+def plain(value):
+    return None if value is None or (isinstance(value, float) and math.isnan(value)) else value
+
+
+GRIDS = {
+    "pinned": {"model": ["8b", "70b"], "gpu": ["h100", "mi300x,b200"], "gpus": [8, 64], "tokens": ["1b", "77b", "3t"]},
+    "contracts": {"model": ["8b"], "option": ["reserved,on_demand", "spot"], "gpus": [16], "tokens": ["5b", "200b"],
+                  "deadline": ["none", "20d"], "commitment": ["full", "used"]},
+    "goals": {"model": ["8b"], "gpu": ["h100"], "gpus": [32], "tokens": ["100b"],
+              "optimize": ["cost", "time", "carbon"], "overhead": ["0%", "20%"], "experiments": ["0%", "50%"]},
+    "pocket money": {"model": ["0.5b"], "gpus": [1, 8], "tokens": ["10m", "60m", "2b"], "max_cost": [1, 3, 1e6]},
+    "free sizes": {"model": ["8b"], "gpu": ["h100", "a100"], "tokens": ["10b", "100b"], "deadline": ["7d", "30d"]},
+    "own speed": {"model": ["8b"], "gpu": ["h100"], "gpus": [64], "tokens": ["100b"], "mfu": ["30%", "45%"]},
+    "short of a batch": {"model": ["8b"], "gpu": ["h100"], "gpus": [8], "tokens": ["1m", "3m"], "global_batch": [64]},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_a_row_equals_the_single_estimate(catalog, name):
+    values = GRIDS[name]
+    cases = list(product(*(range(len(listed)) for listed in values.values())))
+    codes = {name: np.array([case[place] for case in cases]) for place, name in enumerate(values)}
+    found = Sweeper(catalog).rows(values, codes)
+    for row, case in enumerate(cases):
+        asked = {name: values[name][code] for name, code in zip(values, case, strict=True)}
+        best = single(catalog, **asked)
+        columns = {key: column for key, column in found.items() if key in (*SAME, "reason")}
+        got = {
+            key: (column[1][column[0][row]] if column[0][row] >= 0 else None)
+            if isinstance(column, tuple)
+            else plain(float(column[row]))
+            for key, column in columns.items()
+        }
+        assert (got.pop("reason") is None) == (best is not None), asked
+        assert got == {key: plain(best[key]) if best else None for key in SAME}, asked
+
+
+def test_one_case_that_cannot_be_leaves_the_others_alone(catalog):
+    found = gpucost.sweep(model="405b,8b", gpu="l4", gpus=8, tokens="1b", as_of=DAY).to_frame()
+    assert found["reason"].isna().tolist() == [False, True]
+    assert "llama-3.1-405b" in str(found["reason"][0])
+
+
+def test_the_size_of_a_block_changes_nothing(catalog, monkeypatch):
+    asked = {"model": "8b,70b", "gpus": "8:64:x2", "tokens": "1b:40b:1b", "overhead": "0%,20%", "as_of": DAY}
+    whole = gpucost.sweep(**asked).to_frame()
+    monkeypatch.setattr("gpucost.training.sweep._RUNS_AT_ONCE", 7)
+    monkeypatch.setattr("gpucost.training.lines._DISTINCT_AT_ONCE", 4)
+    monkeypatch.setitem(__import__("gpucost.sweeping.chunks", fromlist=["CASES"]).CASES, "estimate", 33)
+    parts = gpucost.sweep(**asked).to_frame()
+    assert whole.astype(str).equals(parts.astype(str))
+
+
+def test_other_questions_give_the_figures_of_their_answers(catalog):
+    served = gpucost.sweep("inference", model="8b", gpu="h100,l40s", tpot="50ms", as_of=DAY).to_frame()
+    best = gpucost.inference(model="8b", gpu="h100", tpot="50ms", catalog=catalog).best
+    assert served.loc[0, "usd_per_mtok"] == best["usd_per_mtok"]
+    assert served.loc[0, "provider"] == best["provider"]
+    owned = gpucost.sweep("tco", gpu="h100-sxm", gpus="8,64", rent=2.35, years="3,4", as_of=DAY).to_frame()
+    answer = gpucost.tco(gpu="h100-sxm", gpus=64, rent=2.35, years=3, draws=0, as_of=DAY).payload
+    row = owned[(owned["gpus"] == 64) & (owned["years"] == 3)].iloc[0]
+    assert (row["own_npv_usd"], row["rent_npv_usd"]) == (answer["npv_usd"]["own"], answer["npv_usd"]["rent"])
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"model": "8b"}, "--tokens is missing"),
+        ({"model": "8b", "tokens": "1b", "gpus": "8:512"}, "--gpus"),
+        ({"model": "8b", "tokens": "1b", "gpus": "512:8:x2"}, "no range that ends"),
+        ({"model": "8b", "tokens": "1b", "gpus": "8:9:x1.01"}, "whole number"),
+        ({"model": "8b", "tokens": "1b:9b:0.5"}, "more than 1,000,000 values"),
+        ({"model": "8b", "tokens": "1b,banana"}, "banana"),
+        ({"model": "8b", "tokens": "1b", "top": 3}, "first option of every case"),
+        ({"model": "8b", "tokens": "1b", "optimize": "pareto"}, "one per case"),
+        ({"model": "8b", "tokens": "1b", "as_of": "2026-01-01,2026-02-01"}, "one day"),
+        (
+            {"model": "8b", "tokens": "1b:900b:1b", "gpus": "1:1000:1", "deadline": "1d:1000d:1d"},
+            "more than 100,000,000",
+        ),
+        ({"model": "8b", "tokens": []}, "at least one value"),
+        ({"model": "8b", "tokens": "1b", "gpuss": 8}, "takes no 'gpuss'"),
+        ({"question": "mix", "constant": 3}, "estimate, inference, tco"),
+    ],
+)
+def test_what_cannot_be_swept_is_said_before_work_starts(asked, said):
+    with pytest.raises(UsageError, match=said):
+        gpucost.sweep(**asked)

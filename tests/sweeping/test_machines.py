@@ -1,0 +1,170 @@
+"""The same bytes from one process, several, a cluster, and after a kill; tables of cases; files and refusals."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+
+import pandas
+import pytest
+from click.testing import CliRunner
+
+import gpucost
+from gpucost.cli import cli
+from gpucost.errors import UsageError
+from gpucost.sweeping import mapping
+
+DAY = "2026-11-20"
+ASKED = {"model": "8b,70b", "gpu": "h100,b200", "gpus": "8:64:x2", "tokens": "10b:1000b:10b", "as_of": DAY}
+
+
+@pytest.fixture
+def small_chunks(monkeypatch):
+    from gpucost.sweeping.chunks import CASES
+
+    monkeypatch.setitem(CASES, "estimate", 400)
+
+
+def digests(folder):
+    return {file.name: sha256(file.read_bytes()).hexdigest() for file in sorted(folder.glob("*.parquet"))}
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    from gpucost.sweeping.chunks import CASES
+
+    usual, CASES["estimate"] = CASES["estimate"], 400
+    folder = tmp_path_factory.mktemp("alone")
+    result = gpucost.sweep(**ASKED, into=folder)
+    CASES["estimate"] = usual
+    return digests(folder), result.to_frame()
+
+
+def test_processes_give_the_same_bytes(alone, small_chunks, tmp_path):
+    gpucost.sweep(**ASKED, into=tmp_path, workers=2)
+    assert digests(tmp_path) == alone[0]
+
+
+def test_any_executor_gives_the_same_bytes(alone, small_chunks, tmp_path):
+    with ThreadPoolExecutor(3) as executor:
+        gpucost.sweep(**ASKED, into=tmp_path, executor=executor)
+    assert digests(tmp_path) == alone[0]
+
+
+def test_a_cluster_whose_worker_dies_gives_the_same_bytes(alone, small_chunks, tmp_path):
+    distributed = pytest.importorskip("distributed", reason="needs the extra cluster")
+    settings = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None, "host": "127.0.0.1"}
+    with distributed.LocalCluster(**settings) as cluster:
+        heard = []
+
+        def told(done, total):
+            heard.append(done)
+            if len(heard) == 1:
+                os.kill(next(iter(cluster.workers.values())).process.process.pid, signal.SIGKILL)
+
+        gpucost.sweep(**ASKED, into=tmp_path, scheduler=cluster.scheduler_address, told=told)
+    assert digests(tmp_path) == alone[0]
+    assert heard[-1] == 1600
+
+
+def test_a_worker_process_that_dies_is_replaced(tmp_path):
+    flag = tmp_path / "died"
+    found = dict(mapping.processes(2)(_die_once, ((number, (number, str(flag))) for number in range(6))))
+    assert found == {number: bytes([number]) for number in range(6)}
+    assert flag.exists()
+
+
+def _die_once(task):
+    number, flag = task
+    if number == 3 and not os.path.exists(flag):
+        open(flag, "w").close()
+        os._exit(9)
+    return bytes([number])
+
+
+def test_workers_that_always_die_are_said(tmp_path):
+    with pytest.raises(UsageError, match="worker processes died 4 times"):
+        list(mapping.processes(1)(_die, [(0, None)]))
+
+
+def _die(task):
+    os._exit(9)
+
+
+def test_a_sweep_that_was_killed_goes_on(alone, small_chunks, tmp_path):
+    script = (
+        "import gpucost; from gpucost.sweeping.chunks import CASES; CASES['estimate'] = 400;"
+        f"gpucost.sweep(**{ASKED!r}, into={str(tmp_path)!r})"
+    )
+    process = subprocess.Popen([sys.executable, "-c", script])
+    until = time.monotonic() + 60
+    while not list(tmp_path.glob("*.parquet")) and time.monotonic() < until:
+        time.sleep(0.005)
+    process.kill()
+    process.wait()
+    kept = digests(tmp_path)
+    heard = []
+    gpucost.sweep(**ASKED, into=tmp_path, told=lambda done, total: heard.append(done))
+    assert set(kept.items()) <= set(alone[0].items())
+    assert digests(tmp_path) == alone[0]
+    assert heard[-1] == 1600
+
+
+def test_workers_with_other_facts_refuse():
+    from gpucost.sweeping.grid import combinations
+    from gpucost.sweeping.work import Task, versions_of, work
+
+    grid = combinations("estimate", {"model": "8b", "tokens": "1b", "gpus": 8})
+    versions = {**versions_of(gpucost.open_catalog(DAY)), "catalog": "2020-01-01+000000000000"}
+    with pytest.raises(UsageError, match="another catalog"):
+        work(Task("estimate", grid.values, grid.part(0, 1), versions))
+
+
+def test_a_table_of_cases_equals_the_grid(alone, tmp_path):
+    rows = alone[1][["model", "asked_gpu", "asked_gpus", "tokens"]].astype({"model": str, "asked_gpu": str})
+    cases = rows.rename(columns={"asked_gpu": "gpu", "asked_gpus": "gpus"})
+    cases.to_csv(tmp_path / "cases.csv", index=False)
+    from_frame = gpucost.sweep(cases=cases, as_of=DAY).to_frame()
+    from_file = gpucost.sweep(cases=str(tmp_path / "cases.csv"), as_of=DAY).to_frame()
+    assert from_frame["cost_usd"].equals(alone[1]["cost_usd"])
+    assert from_file["cost_usd"].equals(alone[1]["cost_usd"])
+
+
+def test_a_cell_that_is_empty_is_not_said(tmp_path):
+    cases = pandas.DataFrame({"model": ["8b", "8b"], "tokens": ["1b", "1b"], "gpu": ["h100", None], "gpus": [8, 8]})
+    found = gpucost.sweep(cases=cases, as_of=DAY).to_frame()
+    assert found["cost_usd"][1] <= found["cost_usd"][0]
+
+
+def test_the_command_joins_chunks_into_one_file(tmp_path):
+    target, page = tmp_path / "sweep.parquet", tmp_path / "sweep.json"
+    asked = ["sweep", "--model", "8b", "--gpu", "h100", "--gpus", "8:32:x2", "--tokens", "1b,2b", "--as-of", DAY]
+    done = CliRunner().invoke(cli, [*asked, "-o", str(target)])
+    assert done.exit_code == 0, done.output
+    assert "6 cases (3 gpus × 2 tokens), 6 with an answer" in done.output
+    assert list(pandas.DataFrame(__import__("duckdb").read_parquet(str(target)).df())["gpus"]) == [8, 8, 16, 16, 32, 32]
+    assert sorted(entry.name for entry in tmp_path.iterdir()) == ["sweep.parquet"]
+    assert CliRunner().invoke(cli, [*asked, "-o", str(page)]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--scheduler", "tcp://127.0.0.1:9"], "nothing answers"),
+        (["--cases", "missing.parquet"], "no file"),
+        (["--cases", "cases.txt"], "neither .parquet nor .csv"),
+        (["--grid", "missing.toml"], "no such file"),
+        (["--gpus", "8:4:x2"], "no range that ends"),
+        (["--into", "/proc/none"], "cannot keep chunks"),
+    ],
+)
+def test_wrong_input_is_a_sentence(more, said, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(mapping, "_CONNECT_SECONDS", 0.5)
+    asked = ["sweep", *(() if "--cases" in more else ("--model", "8b", "--tokens", "1b")), *more]
+    done = CliRunner().invoke(cli, asked)
+    assert done.exit_code != 0
+    assert said in str(done.exception) + done.output
