@@ -23,7 +23,7 @@ ASKED = [
 _PEAK = """
 import resource, subprocess, sys
 code = subprocess.call(sys.argv[1:])
-print(max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_CHILDREN,)) / 1e6)
+print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6)
 sys.exit(code)
 """
 
@@ -36,7 +36,7 @@ def measured(cases: int, workers: int) -> dict[str, float]:
     try:
         start = time.perf_counter()
         done = subprocess.run(
-            [sys.executable, "-c", _PEAK, *command, "--into", str(folder), "--format", "json", "-o", str(folder / "x.json")],
+            [sys.executable, "-c", _PEAK, *command, "--into", str(folder), "-o", str(folder / "x.json")],
             check=True, capture_output=True, text=True,
         )  # fmt: skip
         seconds = time.perf_counter() - start
