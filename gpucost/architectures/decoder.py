@@ -124,7 +124,8 @@ class Decoder:
             return 1 if f.flag("multi_query", default=self.kind != "refinedweb") else self.heads
         if self.kind == "gpt_bigcode":
             f.taken.add("num_key_value_heads")  # multi_query says it
-        if (self.kind == "gpt_bigcode" and f.flag("multi_query", default=True)) or f.word("attn_type") == "multi_query":
+            return 1 if f.flag("multi_query", default=True) else self.heads
+        if f.word("attn_type") == "multi_query":
             return 1
         if f.values.get("multi_query_attention") is False:
             return self.heads

@@ -21,7 +21,7 @@ EXPERT_FFN = (
 SHARED = ("n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts")
 SHARED_FFN = (
     "shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size",
-    "share_expert_dim",
+    "share_expert_dim", "shared_experts_intermediate_size",
 )  # fmt: skip
 FIRST_DENSE = ("first_k_dense_replace", "moe_layer_start_index", "first_dense_layers", "num_dense_layers")
 STEP = (

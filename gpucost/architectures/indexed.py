@@ -51,7 +51,6 @@ def hy_4(d: Decoder) -> list[Block]:
 def dots_3(d: Decoder) -> list[Block]:
     """Read dots 3: gated latent attention, with an indexer or, of other ranks, within a window."""
     f, n, near = d.fields, latent_of(d), latent_of(d)
-    f.taken.add("shared_experts_intermediate_size")
     if "per_layer_config" not in f:  # which gives windowed layers ranks of their own
         width, nope = f.number("swa_head_dim", default=256), f.number("swa_qk_nope_head_dim", default=192)
         near = n._replace(

@@ -126,8 +126,8 @@ def _from_the_last(d: Decoder) -> list[str]:
 def laguna(d: Decoder) -> list[Block]:
     """Read Laguna: query heads of each layer, and a gate for each head or for each of its values."""
     f, listed = d.fields, kinds(d)
-    gate = "full" if f.word("gating") in ("per-element", "elementwise", "full") else "head"
-    gated = replace(d, family=replace(d.family, gate=gate if f.raw("gating") is not False else ""))
+    by_head = f.raw("gating") in (None, True) or f.word("gating") == "per-head"
+    gated = replace(d, family=replace(d.family, gate="head" if by_head else "full"))
     queries = f.numbers("num_attention_heads_per_layer") or [d.heads] * d.layers
     if len(queries) < d.layers:
         raise f.fail(f"num_attention_heads_per_layer names {len(queries)} layers, but there are {d.layers}")

@@ -237,9 +237,12 @@ class Catalog(Shipped):
         return self._systems[self.system_names.one(name)]
 
     def systems(self, name: str | None = None) -> list[System]:
-        """Return every system that a name means; all of them without a name."""
-        ids = list(self._systems) if name is None else self.system_names.several(name)
-        return [self._systems[id_] for id_ in ids]
+        """Return every system that a name means, or whose accelerator it means; all of them without a name."""
+        if name is None:
+            return list(self._systems.values())
+        chips = [] if (ids := self.system_names.matches(name)) else self.accelerator_names.matches(name)
+        held = [system for system in self._systems.values() if system.accelerator_id in chips]
+        return held or [self._systems[id_] for id_ in ids or self.system_names.several(name)]
 
     def default_system(self, accelerator_id: str) -> System:
         """Return the node used when none is named: the vendor's own 8-GPU class, else a synthesised one, marked so."""

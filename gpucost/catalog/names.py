@@ -4,12 +4,14 @@ A name is a set of tokens; it means every record whose own tokens include all of
 are one form factor here, and a memory size may be written 80gb, 80 GB or 80GiB.
 """
 
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from gpucost.catalog.unlisted import why_not
 from gpucost.errors import AmbiguousNameError, UnknownNameError
 
 _MEMORY = re.compile(r"\b(\d+)[\s_-]*(?:gib|gb|g)\b")
@@ -19,13 +21,20 @@ _LONGEST_WORD = 24
 _NOISE = frozenset(
     ("gpu", "gpus", "tensor", "core", "nvidia", "amd", "google", "intel", "aws", "cloud", "the", "generation")
 )
-_MODEL_SUFFIXES = re.compile(
-    r"([-_ ](instruct|chat|base|hf|it|pt|thinking|preview"
-    r"|fp8|bf16|fp16|awq|gptq|int4|int8|nvfp4|mxfp4|gguf|terminus|v0\.\d|[02]\d{3}))+$"
+# words of a model's name that change no dimension: tuning, quantisation, length of context, date of release
+_NO_SHAPE = re.compile(
+    r"(?<![^-_: ])(instruct|chat|base|hf|it|pt|think|thinking|preview|reasoning|rl|sft|dpo|python|dynamic|terminus"
+    r"|latest|unsloth|qat|gguf|ggml|mlx|exl2|fp8|fp4|bf16|fp16|awq|gptq|bnb|[48]bit|int[48]|nvfp4|mxfp4|w\d+a\d+"
+    r"|i?q\d([-_](\d|k([-_][sml])?|[sml]))?|\d{1,3}k|1m|v0\.?\d|v1([._]\d)?|[012]\d{3}|(0[1-9]|1[0-2])[-_]20\d\d)"
+    r"(?![^-_: ])"
 )
+_PUBLISHERS = re.compile(r"^(meta-|c4ai-|nvidia-|ai21-|xai-)")
 LONGEST_NAME = 120
 _STRANGE = re.compile(r"[^\w\s.,+:/()@&-]|^-")  # no name of a chip or a model has these
 _LETTER = re.compile(r"[a-zA-Z]")
+_FAMILY = re.compile(r"[a-z]{3,}")
+_GENERATION = re.compile(r"[a-z]{3,}-?\d+(\.\d+)?(?![a-z0-9.])")  # qwen3.5 of qwen3.5-27b
+_SIZED = re.compile(r"(\d+(?:\.\d+)?)b(?![a-z0-9])")
 _VARIANT = re.compile(r"\d+w")  # a power-limited variant is meant only when its power is named
 
 
@@ -46,13 +55,16 @@ def squeezed(name: str) -> str:
 
 
 def model_stem(name: str) -> str:
-    """Drop the publisher, a `meta-` prefix and suffixes such as -Instruct, which change no dimension.
+    """Drop the publisher and the words, such as -Instruct, that change no dimension.
 
     >>> model_stem("meta-llama/Meta-Llama-3.1-8B-Instruct")
     'llama-3.1-8b'
+    >>> model_stem("Olmo-3-1125-32B"), model_stem("llama3:8b-instruct-q4_K_M")
+    ('olmo-3-32b', 'llama3-8b')
     """
-    text = name.strip().lower().rsplit("/", 1)[-1]
-    return _MODEL_SUFFIXES.sub("", text.removeprefix("meta-"))
+    text = _PUBLISHERS.sub("", name.strip().lower().rsplit("/", 1)[-1])
+    kept = re.sub(r"[-_: ]+", "-", _NO_SHAPE.sub("", text)).strip("-")
+    return kept or text
 
 
 @dataclass(frozen=True)
@@ -77,7 +89,8 @@ class NameIndex:
 
     def exact(self, name: str) -> str | None:
         """Return the id that a name or alias spells out, whatever its case and separators."""
-        spellings = (squeezed(name), squeezed(self._stem(name)))
+        own = _PUBLISHERS.sub("", name.strip().lower().rsplit("/", 1)[-1]) if self.kind == "model" else name
+        spellings = (squeezed(name), squeezed(own), squeezed(self._stem(name)))
         return next((self._squeezed[spelling] for spelling in spellings if spelling in self._squeezed), None)
 
     def matches(self, name: str) -> list[str]:
@@ -108,12 +121,31 @@ class NameIndex:
         return self.matches(name) or [self.unknown(name)]
 
     def nearest(self, name: str) -> list[str]:
-        """Return up to three known names that look like a name."""
+        """Return up to three known names that look like a name: of the same family first, and of a size like it."""
         import difflib
 
-        text = squeezed(self._stem(name[:LONGEST_NAME]))
-        near = difflib.get_close_matches(text, self._squeezed, n=6, cutoff=0.5)
-        return list(dict.fromkeys(self._squeezed[key] for key in near))[:3]
+        stem = self._stem(name[:LONGEST_NAME])
+        near = difflib.get_close_matches(squeezed(stem), self._squeezed, n=6, cutoff=0.5)
+        kin = self._kin(stem) if self.kind == "model" else []
+        return list(dict.fromkeys(kin + [self._squeezed[key] for key in near]))[:3]
+
+    def _kin(self, stem: str) -> list[str]:
+        """Return models of the same family and generation, the nearest in size first."""
+        size = _size_of(stem)
+        for sign in (_GENERATION, _FAMILY):
+            family = sign.match(stem)
+            found = [id_ for id_ in self.tokens if family and squeezed(id_).startswith(squeezed(family[0]))]
+            if found:
+                return sorted(found, key=lambda id_: self._apart(stem, size, id_))[:3]
+        return []
+
+    @staticmethod
+    def _apart(stem: str, size: float, id_: str) -> tuple[float, float, str]:
+        """Return how far a model is from a name: in size where both state one, then in letters."""
+        import difflib
+
+        away = abs(math.log((_size_of(id_) or 1e3) / size)) if size else 0.0
+        return away, -difflib.SequenceMatcher(None, stem, id_).ratio(), id_
 
     def unknown(self, name: str) -> str:
         """Raise: a name resolves to nothing."""
@@ -121,8 +153,9 @@ class NameIndex:
         hint = f"`gpucost {command}` lists them." if command else ""
         if self.kind == "model":
             hint += " The path of a model's config.json works too."
+        hint = why_not(self.kind, name) or hint
         shown = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
-        raise UnknownNameError(self.kind, shown, self.nearest(name), hint)
+        raise UnknownNameError(self.kind, shown, () if why_not(self.kind, name) else self.nearest(name), hint)
 
     def _containing_about(self, wanted: frozenset[str]) -> list[str]:
         """Match with a memory size that is off by less than 7 %: 192 GB as marketed is 180 GB as sold."""
@@ -142,6 +175,12 @@ class NameIndex:
         whole = [id_ for id_ in found if tokens_of(id_) <= wanted]
         plain = [id_ for id_ in found if not any(_VARIANT.fullmatch(token) for token in self.tokens[id_] - wanted)]
         return (whole if len(whole) == 1 else plain) or found
+
+
+def _size_of(text: str) -> float:
+    """Return the billions of parameters that a name states; 0 where it states none."""
+    found = _SIZED.search(text)
+    return float(found[1]) if found else 0.0
 
 
 def _memory_of(token: str) -> float | None:
