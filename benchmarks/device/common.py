@@ -1,20 +1,17 @@
-"""What every device script shares: an incremental CSV, a clock, a time box, and clean-up between cases."""
+"""What every device script shares: an incremental CSV, a time box, and clean-up between cases."""
 
 import csv
-import gc
 import os
 import time
 import traceback
 from collections.abc import Callable
-from itertools import pairwise
 from typing import Any
 
 import torch
 
-CUDA = torch.cuda.is_available()
-DEVICE = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if CUDA else torch.device("cpu")
-RANK = int(os.environ.get("RANK", "0"))
-WORLD = int(os.environ.get("WORLD_SIZE", "1"))
+from gpucost.bench.gpu.clock import CUDA, DEVICE, RANK, WORLD, clean, synchronize
+
+__all__ = ["CUDA", "DEVICE", "WORLD", "Table", "TimeBox", "clean", "guarded", "out", "peak_gb", "synchronize"]
 
 
 class Table:
@@ -51,58 +48,6 @@ class TimeBox:
             torch.distributed.broadcast(flag, 0)
             spent = bool(flag.item())
         return spent
-
-
-def synchronize() -> None:
-    if CUDA:
-        torch.cuda.synchronize()
-
-
-def seconds(step: Callable[[], Any], *, warmup: int = 3, repeat: int = 10) -> float:
-    """Median seconds of a step, by CUDA events around each repetition (a host clock on a CPU)."""
-    for _ in range(warmup):
-        step()
-    synchronize()
-    times = []
-    if CUDA:
-        marks = [torch.cuda.Event(enable_timing=True) for _ in range(repeat + 1)]
-        marks[0].record()
-        for mark in marks[1:]:
-            step()
-            mark.record()
-        synchronize()
-        times = [a.elapsed_time(b) / 1e3 for a, b in pairwise(marks)]
-    else:
-        for _ in range(repeat):
-            begin = time.perf_counter()
-            step()
-            times.append(time.perf_counter() - begin)
-    return sorted(times)[len(times) // 2]
-
-
-def graph_seconds(step: Callable[[], Any], *, calls: int = 10, repeat: int = 5) -> float:
-    """Median seconds of one call when `calls` of them are replayed from one CUDA graph: no launch gaps."""
-    if not CUDA:
-        return seconds(step, warmup=1, repeat=2)
-    stream = torch.cuda.Stream()
-    stream.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(stream):
-        for _ in range(3):
-            step()
-    torch.cuda.current_stream().wait_stream(stream)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        for _ in range(calls):
-            step()
-    return seconds(graph.replay, warmup=2, repeat=repeat) / calls
-
-
-def clean() -> None:
-    gc.collect()
-    if CUDA:
-        torch.cuda.synchronize()
-        torch.cuda.empty_cache()
-        torch.cuda.reset_peak_memory_stats()
 
 
 def peak_gb() -> tuple[float, float]:

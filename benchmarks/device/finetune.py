@@ -8,14 +8,13 @@ are unpacked to bf16 for each product, forward and backward: the memory pattern 
 """
 
 import argparse
-import time
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
-from benchmarks.device.common import CUDA, DEVICE, Table, TimeBox, clean, guarded, out, peak_gb, synchronize
-from benchmarks.device.train import COLUMNS
+from benchmarks.device.common import DEVICE, Table, TimeBox, clean, guarded, out
+from benchmarks.device.steps import COLUMNS, add_steps
 from gpucost.bench.shapes import SHAPES
 
 TARGETS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
@@ -102,58 +101,10 @@ def build(case: Case) -> nn.Module:
 
 
 def run(table: Table, case: Case) -> None:
-    model, shape = build(case), SHAPES[case.model]
+    model = build(case)
     clean()
     optimizer = torch.optim.AdamW([p for p in model.parameters() if p.requires_grad], lr=1e-5, fused=True)
-    tokens = torch.randint(shape.vocab, (case.micro, case.seq), device=DEVICE)
-    times = []
-    for index in range(4):
-        if index == 1 and CUDA:
-            torch.cuda.reset_peak_memory_stats()
-        synchronize()
-        begin = time.perf_counter()
-        with torch.autocast(DEVICE.type, torch.bfloat16, enabled=case.recipe == "amp"):
-            loss = model(input_ids=tokens, labels=tokens).loss
-        after_forward = torch.cuda.memory_allocated() / 1e9 if CUDA else float("nan")
-        loss.backward()
-        before_step = torch.cuda.memory_allocated() / 1e9 if CUDA else float("nan")
-        del loss
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        synchronize()
-        times.append(time.perf_counter() - begin)
-    time_s, (peak, reserved) = sorted(times[1:])[1], peak_gb()
-    table.add(
-        task=case.method,
-        lora_rank=case.rank,
-        family=case.family,
-        model=case.model,
-        params_b=sum(p.numel() for p in model.parameters()) / 1e9,
-        n_layers=shape.layers,
-        hidden=shape.hidden,
-        n_heads=shape.heads,
-        n_kv_heads=shape.kv_heads,
-        ffn_hidden=shape.ffn,
-        vocab=shape.vocab,
-        seq_len=case.seq,
-        n_gpus=1,
-        tp=1,
-        dp=1,
-        zero_stage=0,
-        micro_batch=case.micro,
-        accumulate=1,
-        activation_recompute=case.recompute,
-        recipe=case.recipe,
-        compiled=0,
-        optimizer="fused",
-        loss_chunk_tokens=0,
-        measured_iter_time_s=time_s,
-        measured_tokens_per_s_per_gpu=case.micro * case.seq / time_s,
-        after_forward_gb=after_forward,
-        before_step_gb=before_step,
-        peak_memory_gb=peak,
-        peak_reserved_gb=reserved,
-    )
+    add_steps(table, model, optimizer, case, amp=case.recipe == "amp", warmup=1, task=case.method)
 
 
 CASES = [

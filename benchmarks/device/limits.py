@@ -12,32 +12,32 @@ from dataclasses import dataclass
 import torch
 
 from benchmarks.device.common import CUDA, DEVICE, Table, TimeBox, clean, out
-from benchmarks.device.train import Case, build, optimizer_of, step
+from gpucost.bench.gpu.train import TrainStep, build, optimizer_of, step
 from gpucost.bench.shapes import SHAPES
 
 
 @dataclass(frozen=True)
 class Climb:
-    case: Case
+    case: TrainStep
     stride: int
 
 
 CLIMBS = [
-    Climb(Case("llama3-8b", 2048, 4, recipe="bf16", chunk=0), 1),
-    Climb(Case("tinyllama-1.1b", 2048, 16, chunk=0), 1),
-    Climb(Case("llama3.2-1b", 2048, 12, compiled=1), 2),
-    Climb(Case("0.5b", 1024, 60, chunk=0), 4),
-    Climb(Case("llama2-13b", 2048, 1, recipe="bf16", chunk=0), 1),
+    Climb(TrainStep("llama3-8b", 2048, 4, recipe="bf16", loss_chunk=0), 1),
+    Climb(TrainStep("tinyllama-1.1b", 2048, 16, loss_chunk=0), 1),
+    Climb(TrainStep("llama3.2-1b", 2048, 12, compiled=True), 2),
+    Climb(TrainStep("0.5b", 1024, 60, loss_chunk=0), 4),
+    Climb(TrainStep("llama2-13b", 2048, 1, recipe="bf16", loss_chunk=0), 1),
 ]
 
 
-def one(case: Case, micro: int) -> dict[str, float] | None:
+def one(case: TrainStep, micro: int) -> dict[str, float] | None:
     """Run three steps at a micro-batch; None where memory ran out."""
     shape = SHAPES[case.model]
     try:
         model = build(case)
         optimizer = optimizer_of(model, case.optimizer)
-        tokens = torch.randint(shape.vocab, (micro, case.seq), device=DEVICE)
+        tokens = torch.randint(shape.vocab, (micro, case.sequence), device=DEVICE)
         for _ in range(3):
             step(model, optimizer, case, (tokens, tokens), {})
     except torch.OutOfMemoryError:
@@ -58,11 +58,16 @@ def main() -> None:
     columns = ["model", "seq_len", "recipe", "compiled", "micro_batch", "ran"]
     table = Table(out("limits.csv"), [*columns, "peak_memory_gb", "peak_reserved_gb", "process_gb", "device_gb"])
     for climb in CLIMBS if CUDA else []:
-        case, micro, found = climb.case, climb.case.micro, {}
+        case, micro, found = climb.case, climb.case.micro_batch, {}
         while found is not None and not box.over():
             clean()
             found = one(case, micro)
-            names = {"model": case.model, "seq_len": case.seq, "recipe": case.recipe, "compiled": case.compiled}
+            names = {
+                "model": case.model,
+                "seq_len": case.sequence,
+                "recipe": case.recipe,
+                "compiled": int(case.compiled),
+            }
             table.add(**names, micro_batch=micro, ran=int(found is not None), **(found or {}))
             micro += climb.stride
         torch._dynamo.reset()

@@ -7,8 +7,6 @@ They hold the memory model against software that it was not derived from.
 """
 
 import argparse
-import contextlib
-import time
 from dataclasses import dataclass
 
 import torch
@@ -17,8 +15,8 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from benchmarks.device.common import CUDA, DEVICE, WORLD, Table, TimeBox, clean, guarded, out, peak_gb, synchronize
-from benchmarks.device.train import COLUMNS
+from benchmarks.device.common import CUDA, DEVICE, WORLD, Table, TimeBox, clean, guarded, out
+from benchmarks.device.steps import COLUMNS, add_steps
 from gpucost.bench.shapes import ModelShape
 
 SHAPES = {
@@ -162,60 +160,11 @@ def spread(model: nn.Module, case: Case) -> nn.Module:
 def run(table: Table, case: Case) -> None:
     model = spread(build(case), case)
     clean()
-    shape = SHAPES[case.model]
     trained = [p for p in model.parameters() if p.requires_grad]
     options = {"fused": True} if case.optimizer == "fused" else {}
     optimizer = torch.optim.AdamW(trained, lr=1e-5, **options)
-    tokens = torch.randint(shape.vocab, (case.micro, case.seq), device=DEVICE)
-    amp, times = case.recipe == "amp" and case.zero < 2, []
-    for index in range(5):
-        if index == 2 and CUDA:
-            torch.cuda.reset_peak_memory_stats()
-        synchronize()
-        begin = time.perf_counter()
-        with torch.autocast(DEVICE.type, torch.bfloat16) if amp else contextlib.nullcontext():
-            loss = model(input_ids=tokens, labels=tokens)
-            loss = loss if isinstance(loss, Tensor) else loss.loss
-        after_forward = torch.cuda.memory_allocated() / 1e9 if CUDA else float("nan")
-        loss.backward()
-        before_step = torch.cuda.memory_allocated() / 1e9 if CUDA else float("nan")
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
-        synchronize()
-        times.append(time.perf_counter() - begin)
-    time_s, (peak, reserved) = sorted(times[2:])[1], peak_gb()
-    table.add(
-        family=case.family,
-        targets=case.targets,
-        lora_rank=case.rank,
-        views=case.views,
-        model=case.model,
-        params_b=sum(p.numel() for p in model.parameters()) / 1e9,
-        n_layers=shape.layers,
-        hidden=shape.hidden,
-        n_heads=shape.heads,
-        n_kv_heads=shape.kv_heads,
-        ffn_hidden=shape.ffn,
-        vocab=shape.vocab,
-        seq_len=case.seq,
-        n_gpus=WORLD,
-        tp=1,
-        dp=WORLD,
-        zero_stage=case.zero,
-        micro_batch=case.micro,
-        accumulate=1,
-        activation_recompute=case.recompute,
-        recipe=case.recipe,
-        compiled=case.compiled,
-        optimizer=case.optimizer,
-        loss_chunk_tokens=0,
-        measured_iter_time_s=time_s,
-        measured_tokens_per_s_per_gpu=case.micro * case.seq / time_s,
-        after_forward_gb=after_forward,
-        before_step_gb=before_step,
-        peak_memory_gb=peak,
-        peak_reserved_gb=reserved,
-    )
+    own = {"amp": case.recipe == "amp" and case.zero < 2, "targets": case.targets, "views": case.views}
+    add_steps(table, model, optimizer, case, warmup=2, **own)
 
 
 SINGLE = [
