@@ -13,6 +13,7 @@ where nothing else does, and says why in the column `ended`: shown, never ranked
 
 from datetime import date
 
+from gpucost.catalog.discounts import matching
 from gpucost.options import EXPIRED, MARKET_EXPIRY_DAYS, MARKETS, expiry_by_option
 
 FOREVER = date(9999, 12, 31)  # "everything that is known"
@@ -94,12 +95,10 @@ WITH seen AS NOT MATERIALIZED (
 """
 
 # The best discount of the user's book that covers an offer; a price of the user's own is never discounted again.
-_DISCOUNTED = """, covered AS (
+_DISCOUNTED = f""", covered AS (
     SELECT *, CASE WHEN book = 'user' THEN 0 ELSE coalesce((
         SELECT max(d.fraction) FROM book_discounts AS d
-        WHERE coalesce(d.provider = c.provider, true) AND coalesce(d.gpu = c.gpu, true)
-          AND coalesce(d.region = c.region, d.region IS NULL)
-          AND coalesce(d.option = c.option, true) AND coalesce(d.instance_type = c.instance_type, true)
+        WHERE {matching("c", "d")}
           AND coalesce(d.valid_from <= CAST(on_day AS DATE), true)
           AND coalesce(d.valid_until >= CAST(on_day AS DATE), true)
     ), 0) END AS discount_fraction

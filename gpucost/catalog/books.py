@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucost.catalog.completion import Completion
+from gpucost.catalog.discounts import discount
 from gpucost.catalog.drafts import DISCOUNTS, RATES, Draft, Row, book_files, drafts_of
 from gpucost.catalog.shipped import Shipped
 from gpucost.errors import DataError
@@ -22,7 +23,6 @@ from gpucost.gate import read_bytes
 from gpucost.schemas import TABLES
 
 _ORDER = ("price_sources", "accelerators", "systems", "llms", "offers")  # what later rows may name comes first
-DISCOUNT_COLUMNS = ("provider", "gpu", "region", "option", "instance_type", "valid_from", "valid_until", "fraction")
 
 
 @dataclass(slots=True)
@@ -52,43 +52,22 @@ def read_book(shipped: Shipped, layer: str, folder: Path, files: Sequence[Path] 
     joined = b"".join(file.name.encode() + b"\0" + read_bytes(file, "limit_book_file_bytes") for file in files)
     book = PriceBook(layer, folder, blake2b(joined, digest_size=16).hexdigest())
     drafts = [draft for file in files for draft in drafts_of(file)]
-    book.discounts = [_discount(draft) for draft in drafts if draft.table == DISCOUNTS]
     book.exchange_rates = dict(_rate(draft) for draft in drafts if draft.table == RATES)
     completion = Completion(shipped, book.rows, book.exchange_rates)
     for table in (*_ORDER, *(name for name in TABLES if name not in _ORDER)):
         for draft in drafts:
             if draft.table == table:
                 book.rows.setdefault(table, []).append(completion.row(draft))
+    book.discounts = [discount(draft, completion) for draft in drafts if draft.table == DISCOUNTS]
     _refuse_duplicates(book)
     return book
 
 
-def _discount(draft: Draft) -> Row:
-    unknown = sorted(set(draft.values) - {*DISCOUNT_COLUMNS, "notes"})
-    if unknown:
-        raise draft.error(f"a discount knows no {', '.join(unknown)}", unknown[0])
-    fraction = _number(draft, "fraction")
-    if not 0 < fraction < 1:
-        raise draft.error(f"a discount needs fraction between 0 and 1, found {draft.values['fraction']!r}", "fraction")
-    return {**draft.values, "fraction": fraction}
-
-
 def _rate(draft: Draft) -> tuple[str, float]:
-    rate = _number(draft, "usd_per_unit")
+    rate = draft.number("usd_per_unit", "usd_per_unit must be a number")
     if not 0 < rate < float("inf"):
         raise draft.error(f"an exchange rate must be above 0, found {draft.values['usd_per_unit']!r}", "usd_per_unit")
     return str(draft.values.get("currency", "")).upper(), rate
-
-
-def _number(draft: Draft, column: str) -> float:
-    value = draft.values.get(column)
-    try:
-        if value is None or isinstance(value, bool):
-            raise ValueError
-        return float(value)
-    except (TypeError, ValueError):
-        what = "a discount needs fraction between 0 and 1" if column == "fraction" else f"{column} must be a number"
-        raise draft.error(f"{what}, found {value!r}", column) from None
 
 
 def _refuse_duplicates(book: PriceBook) -> None:

@@ -101,6 +101,15 @@ class Completion:
         """Return the id of the accelerator that a name means, the book's own first."""
         return name if self.has("accelerators", name) else self._accelerators.one(name)
 
+    def accelerators(self, name: str) -> list[str]:
+        """Return every accelerator that a name means, the book's own first."""
+        return [name] if self.has("accelerators", name) else self._accelerators.several(name)
+
+    def recorded(self, column: str) -> frozenset[str]:
+        """Return the values that prices have in a column, shipped and the book's own."""
+        own = {str(row[column]) for row in self.own.get("offers", ()) if row.get(column)}
+        return self.shipped.recorded(column) | own
+
     def offer(self, values: Row) -> Row:
         """Complete a price: the accelerator and the node by name, then what follows from the rest."""
         if "gpu" in values:

@@ -6,16 +6,20 @@ from dataclasses import dataclass, field
 from datetime import date
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gpucost.catalog.checks import Reference, as_faults, check_rows, reference
 from gpucost.catalog.core import Catalog
+from gpucost.catalog.discounts import described, idle
 from gpucost.catalog.neighbours import Placed, lacks
 from gpucost.catalog.paths import table_files
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.errors import DataError, UsageError
 from gpucost.schemas import TABLES, Table
 from gpucost.schemas.validation import Fault, check_file, read_cells
+
+if TYPE_CHECKING:
+    from gpucost.catalog.books import PriceBook
 
 
 @dataclass(slots=True)
@@ -48,6 +52,16 @@ def check_shipped(catalog: Catalog) -> Report:
         fault = Fault(str(lack.place.file), lack.place.number, lack.column, lack.reason)
         (report.doubts if lack.doubt else report.faults).append(_relative(fault, root))
     return report
+
+
+def idle_discounts(catalog: Catalog, books: "Sequence[PriceBook]") -> list[Fault]:
+    """Return the discounts of books that match no price: whoever wrote one meant some."""
+    catalog.prepare_prices(history=True)
+    return [
+        Fault(str(book.folder), None, None, f"discount {place} ({described(row)}) matches no price")
+        for book in books
+        for place, row in idle(catalog.store, book.discounts)
+    ]
 
 
 def check_one(catalog: Catalog, path: Path, table_name: str | None) -> Report:
@@ -84,7 +98,7 @@ def _check_book_file(catalog: Catalog, path: Path) -> Report:
         book = read_book(catalog, "user", path.parent, [path])
     except DataError as error:
         return Report(1, 0, [Fault(error.file, error.row, error.column, error.reason)])
-    report = Report(1, sum(map(len, book.rows.values())))
+    report = Report(1, sum(map(len, book.rows.values())), idle_discounts(catalog, [book]))
     known = reference(catalog.rows, date.today())
     own = {name: book.ids(name) for name in book.rows}
     own["providers"] = frozenset(str(row["provider"]) for row in book.rows.get("offers", ()))

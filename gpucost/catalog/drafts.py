@@ -34,6 +34,18 @@ class Draft:
         """Return what is wrong with the row as an error that names its place."""
         return DataError(reason, file=self.place, row=self.row, column=column)
 
+    def number(self, column: str, what: str) -> float:
+        """Return a cell as a number, or say what it must be."""
+        from gpucost.gate import shown
+
+        value = self.values.get(column)
+        try:
+            if value is None or isinstance(value, bool):
+                raise ValueError
+            return float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise self.error(f"{what}, found {shown(value)}", column) from None
+
 
 def book_files(book: Path) -> list[Path]:
     """Return the CSV, TOML and .xlsx files of a book, in a fixed order; a book may be one file."""

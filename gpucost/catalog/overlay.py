@@ -5,8 +5,9 @@ import tempfile
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
+from gpucost.catalog import discounts
 from gpucost.catalog.asof import shipped_offers
-from gpucost.catalog.books import DISCOUNT_COLUMNS, PriceBook, as_csv, read_book
+from gpucost.catalog.books import PriceBook, as_csv, read_book
 from gpucost.catalog.drafts import Row, parquet_files
 from gpucost.catalog.loader import Store, csv_reader, engine, quoted
 from gpucost.catalog.shipped import Shipped
@@ -42,10 +43,10 @@ def price_views(store: Store, books: Sequence[PriceBook], history: bool) -> bool
             store.execute(f"SET threads = {os.cpu_count() or 1}")  # a large file is worth every core
             parts += [_parquet_part(store, book.layer, file) for file in files]
     store.execute("CREATE OR REPLACE VIEW book_offers AS " + " UNION ALL BY NAME ".join(parts))
-    discounts = [row for book in books for row in book.discounts]
-    if discounts:
-        _make_discounts(store, discounts)
-    return bool(discounts)
+    given = [row for book in books for row in book.discounts]
+    if given:
+        discounts.make_table(store, given)
+    return bool(given)
 
 
 def _replace_rows(store: Store, name: str, rows: Sequence[Row]) -> None:
@@ -130,12 +131,3 @@ def _expected(column: Column) -> str:
             f", at most {column.high:g}" if column.high is not None else ""
         )
     return {"date": "a day", "flag": "0 or 1"}.get(column.kind, "a text")
-
-
-def _make_discounts(store: Store, discounts: Sequence[Row]) -> None:
-    kinds = {"valid_from": "DATE", "valid_until": "DATE", "fraction": "DOUBLE"}
-    columns = ", ".join(f"{name} {kinds.get(name, 'VARCHAR')}" for name in DISCOUNT_COLUMNS)
-    store.execute(f"CREATE OR REPLACE TABLE book_discounts ({columns})")
-    marks = ", ".join("?" * len(DISCOUNT_COLUMNS))
-    for row in discounts:
-        store.execute(f"INSERT INTO book_discounts VALUES ({marks})", [row.get(name) for name in DISCOUNT_COLUMNS])

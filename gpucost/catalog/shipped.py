@@ -55,6 +55,13 @@ class Shipped:
         """Return what an alias of a provider or region stands for, else the name itself."""
         return self.aliases.get(kind, {}).get(name.strip().lower(), name.strip())
 
+    def recorded(self, column: str) -> frozenset[str]:
+        """Return the values that shipped prices have in a column, those of the history too."""
+        tables = ("offers", "providers") if column == "provider" else ("offers", "price_history")
+        self.store.ensure(*tables)
+        query = " UNION ".join(f'SELECT DISTINCT "{column}" AS value FROM {table}' for table in tables)
+        return frozenset(str(row["value"]) for row in self.store.fetch(query) if row["value"])
+
     def index(self, table: str) -> NameIndex:
         """Return the index of the names of the rows that a table holds now."""
         kind, make = _INDEX[table]

@@ -35,7 +35,7 @@ def check(out: Output, file: str | None, table: str | None, doubts: bool) -> Non
     """
     from gpucost.answers import SCHEMA_VERSION
     from gpucost.catalog import open_catalog
-    from gpucost.catalog.datacheck import check_one, check_shipped
+    from gpucost.catalog.datacheck import check_one, check_shipped, idle_discounts
     from gpucost.errors import CheckFailedError, UnknownNameError
     from gpucost.schemas import TABLES
 
@@ -44,7 +44,7 @@ def check(out: Output, file: str | None, table: str | None, doubts: bool) -> Non
     catalog = open_catalog()
     if file is None:
         report = check_shipped(catalog)
-        _ = catalog.books  # reading a book judges it
+        report.faults += idle_discounts(catalog, catalog.books)  # reading a book judges it
     else:
         report = check_one(catalog, Path(file), table)
     doubts = doubts or file is not None  # who checks a file of their own wants to know

@@ -56,6 +56,9 @@ class Output:
         if quiet:
             self.text(result.headline())
             return
+        if plan and self.format != "table":
+            self.text(self._plan_as_data(plan()))
+            return
         how = {"explain": explain, "lines": lines, "details": details}
         self.text(plan() if plan else result.written(self.format, self.fields, **how))
         if self.format == "csv" or self.fields or print_plan:  # everything else carries its warnings
@@ -75,6 +78,16 @@ class Output:
 
         how = {"columns": columns, "format_": self.format, "fields": self.fields, "title": title}
         self.text(render_rows(rows, envelope=envelope, **how))  # type: ignore[arg-type]
+
+    def _plan_as_data(self, plan: str) -> str:
+        """Return a plan file as JSON; it has no rows for another format."""
+        import tomllib
+
+        from gpucost.render.json import dumps
+
+        if self.format != "json":
+            raise click.UsageError("--print-plan writes a plan file, or JSON with --format json.")
+        return dumps(tomllib.loads(plan))
 
     def _no_text(self) -> str | None:
         """Return --fields for a document; a format of texts contradicts it."""

@@ -63,7 +63,7 @@ def pack(items: Iterable[Any], names: Sequence[str]) -> list[str]:
 
 def unpack(kind: type[Record], lines: Sequence[str]) -> list[Record]:
     """Read packed records back; fields that were not packed are empty."""
-    names, *rows = csv.reader(lines)
+    names, *rows = _cells(lines)
     kinds = {**_KIND_BESIDE, **{column.name: column.kind for column in TABLES[_TABLE_OF[kind]].columns}}
     columns = [
         read_column(kinds.get(name, "text"), cells) for name, cells in zip(names, zip(*rows, strict=True), strict=False)
@@ -73,6 +73,17 @@ def unpack(kind: type[Record], lines: Sequence[str]) -> list[Record]:
         if name in bounds:
             _refuse_beyond(bounds[name], cells)
     return records(kind, names, zip(*columns, strict=True))
+
+
+def _cells(lines: Sequence[str]) -> list[list[str]]:
+    """Return the cells of packed lines; those of a changed file may be anything."""
+    try:
+        rows = list(csv.reader(lines))
+    except csv.Error:
+        rows = []
+    if not rows or any(len(row) != len(rows[0]) for row in rows):
+        raise UsageError("the saved facts are no rows of one length: the file was changed.")
+    return rows
 
 
 def _refuse_beyond(column: Column, cells: Sequence[Any]) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.errors import CheckFailedError, NothingFitsError
+from gpucost.money.solver import linprog, milp
 
 Array = NDArray[np.float64]
 
@@ -205,7 +206,7 @@ def solve(
     The search ends at the gap, or after so many nodes, never by the clock unless one is given: a busy machine finds
     the same mix as an idle one.
     """
-    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.optimize import Bounds, LinearConstraint
 
     program = _Program(problem)
     limit = {} if time_limit_s is None else {"time_limit": time_limit_s}
@@ -278,7 +279,7 @@ def _solution(program: _Program, units: dict[str, Array], bound_usd: float | Non
 
 def _relaxed_usd(program: _Program) -> float:
     """Return the cost when units need not be whole: no mix is cheaper."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.optimize import Bounds, LinearConstraint
 
     found = milp(
         program.cost,
@@ -295,10 +296,6 @@ def capacity_of(supply: MixSupply, units: Array) -> Array:
 
 def _fixed_program(program: _Program, units: dict[str, Array]) -> Any:
     """Solve the linear program with every whole number fixed: its duals are the marginal values."""
-    from scipy import optimize
-
-    linprog: Any = optimize.linprog
-
     low, high = np.zeros(program.count), program.upper.copy()
     for name, block in program.units.items():
         low[list(block)] = high[list(block)] = units[name]
@@ -381,7 +378,7 @@ def _changed(supply: MixSupply, **changes: Any) -> MixSupply:
 
 def _shortfall(problem: MixProblem) -> tuple[int, float]:
     """Return the month with the largest unmet demand when as little as possible stays unmet, and how much."""
-    from scipy.optimize import Bounds, LinearConstraint, milp
+    from scipy.optimize import Bounds, LinearConstraint
 
     unmet = MixSupply("unmet", False, np.ones(problem.months), np.full(problem.months, np.inf))
     program = _Program(MixProblem(problem.demand_gpus, (*problem.supplies, unmet), problem.budget_usd, None))

@@ -190,7 +190,14 @@ def _derive(case: OwnershipCase, given: Mapping[str, Given]) -> None:
     months = case.number("months")
     if months != int(months):
         raise UsageError(f"months = {months:g} is not a whole number of months. Write years = 4 or months = 48.")
-    lead = min(case.number("lead_time_months"), months)
+    lead = case.number("lead_time_months")
+    if lead >= months:
+        raise UsageError(
+            f"the accelerators arrive after {lead:.0f} months, when the {months:.0f} months compared are over. Compare"
+            " more years, or shorten the lead time."
+        )
+    if case.number("utilisation_fraction") <= 0:
+        raise UsageError("utilisation is 0: nothing would be used, so nothing is rented or owned. Give more than 0%.")
     term = float(min(36, max(1, months - int(lead))))
     for name, value in (("residual_at_years", months / 12), ("loan_term_months", term), ("lease_term_months", term)):
         if name not in given:

@@ -1,7 +1,10 @@
 """Input that once broke a command is refused with a sentence, or answered."""
 
+import ctypes
 import json
 import os
+import subprocess
+import sys
 from datetime import time, timedelta
 from decimal import Decimal
 from pathlib import Path
@@ -12,7 +15,7 @@ from click.testing import CliRunner
 
 import gpucost
 from benchmarks.fuzz.cases import START
-from benchmarks.fuzz.good import POOL, SUPPLY, answers, bench
+from benchmarks.fuzz.good import POOL, SUPPLY, answers, bench, estimate_with_facts
 from gpucost.cli.said import shown
 from gpucost.errors import UsageError
 
@@ -184,3 +187,53 @@ def test_what_a_query_hands_over_has_a_place_in_json():
 
     given = [Decimal("1.5"), time(7), timedelta(days=1), b"x", UUID(int=1)]
     assert plain(given) == [1.5, "07:00:00", "1 day, 0:00:00", "78", "00000000-0000-0000-0000-000000000001"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "reason"),
+    [
+        (["--months", "12", "--lead-time", "100w"], "arrive after 23 months"),
+        (["--years", "1", "--lead-time", "53w"], "lead time"),
+        (["--utilisation", "0"], "nothing would be used"),
+    ],
+)
+def test_an_ownership_of_nothing_is_refused(refused, asked, reason):
+    assert reason in refused(["tco", "--gpu", "h100-sxm", "--gpus", "64", *asked])
+
+
+def test_a_long_lead_time_keeps_its_prices_above_zero():
+    answer = gpucost.tco("h100-sxm", 1024, lead_time="100w", draws=0).payload
+    assert all(option["levelised_usd_per_gpu_hour"] > 0 for option in answer["options"])
+    assert answer["breakeven"]["months"] > 23
+    assert {line["name"] for line in answer["lines"] if line["npv_usd"] < 0} <= {"own_resale_usd"}
+
+
+def test_the_solver_writes_nothing_beside_the_answer(capfd):
+    from gpucost.money.solver import silent
+
+    libc = ctypes.CDLL(None)
+    with silent():
+        libc.puts(b"from compiled code")
+        libc.fflush(None)
+    print("the answer", flush=True)
+    assert capfd.readouterr().out == "the answer\n"
+    asked = [sys.executable, "-m", "gpucost", "mix", "--constant", "33", "--gpu", "l40s", "--format", "json"]
+    assert json.loads(subprocess.run(asked, capture_output=True).stdout)["kind"] == "mix"
+
+
+def test_a_plan_is_printed_as_json_where_that_is_asked_for():
+    from gpucost.cli import cli
+
+    asked = ["tco", "--gpu", "h100-sxm", "--gpus", "8", "--print-plan", "--format"]
+    plan = json.loads(CliRunner().invoke(cli, [*asked, "json"]).stdout)
+    assert plan["scope"]["gpus"] == 8
+    assert gpucost.tco(plan=plan, draws=0).payload["request"]
+    assert CliRunner().invoke(cli, [*asked, "csv"]).exit_code == 2
+
+
+@pytest.mark.parametrize("offers", [[{"a": 1}], ["a,b", "1"], ["a,b", '1,"']])
+def test_saved_facts_that_are_no_table_are_refused(refused, offers):
+    saved = json.loads(estimate_with_facts())
+    saved["facts"]["offers"] = offers
+    Path("saved.json").write_text(json.dumps(saved))
+    refused(["rerun", "saved.json"])

@@ -1,0 +1,121 @@
+"""Discounts of a price book: what each names is resolved as everywhere else, or refused by its name."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any
+
+from gpucost.catalog import filters, names
+from gpucost.catalog.drafts import Draft, Row
+from gpucost.catalog.loader import Store
+from gpucost.errors import UnknownNameError, UsageError
+from gpucost.gate import shown
+
+if TYPE_CHECKING:
+    from gpucost.catalog.completion import Completion
+
+COLUMNS = ("provider", "gpu", "region", "option", "instance_type", "valid_from", "valid_until", "fraction")
+_RECORDED = ("region", "instance_type")  # compared with what the prices say
+
+
+def discount(draft: Draft, completion: "Completion") -> Row:
+    """Return a discount whose names are ids: its GPUs and options as lists, for a name may mean several."""
+    unknown = sorted(set(draft.values) - {*COLUMNS, "notes"})
+    if unknown:
+        raise draft.error(f"a discount knows no {', '.join(unknown)}", unknown[0])
+    found: Row = {**dict.fromkeys(COLUMNS), "fraction": _fraction(draft)}
+    for column, value in draft.values.items():
+        if column not in ("fraction", "notes"):
+            try:
+                found[column] = _resolved(column, value, completion)
+            except UsageError as error:
+                raise draft.error(str(error), column) from None
+    if found["valid_from"] and found["valid_until"] and found["valid_until"] < found["valid_from"]:
+        raise draft.error("the discount would end before it holds", "valid_until")
+    return found
+
+
+def _fraction(draft: Draft) -> float:
+    fraction = draft.number("fraction", "a discount needs fraction between 0 and 1")
+    if not 0 < fraction < 1:
+        raise draft.error(
+            f"a discount needs fraction between 0 and 1, found {shown(draft.values['fraction'])}", "fraction"
+        )
+    return fraction
+
+
+def _resolved(column: str, value: Any, completion: "Completion") -> Any:
+    """Return what a cell of a discount means."""
+    if column in ("valid_from", "valid_until"):
+        return _day(value)
+    if not isinstance(value, str) or not value.strip():
+        raise UsageError(f"found {shown(value)}; a name is expected, such as aws")
+    if column == "gpu":
+        return [id_ for name in filters.listed(value) for id_ in completion.accelerators(name)]
+    if column == "option":
+        return sorted(filters.options(value) or ())
+    return _recorded(column, completion.shipped.alias(column, value), completion)
+
+
+def _day(value: Any) -> date:
+    try:
+        if isinstance(value, datetime) or not isinstance(value, (date, str)):
+            raise ValueError
+        return value if isinstance(value, date) else date.fromisoformat(value.strip())
+    except ValueError:
+        raise UsageError(f"{shown(value)} is not a day; write it as YYYY-MM-DD") from None
+
+
+def _recorded(column: str, name: str, completion: "Completion") -> str:
+    """Return the provider, region or product that a name means, whatever the case."""
+    known = completion.recorded(column)
+    if name in known:
+        return name
+    found = [item for item in known if item.lower() == name.lower()]
+    if len(found) != 1:
+        raise UnknownNameError(column, name, names.near(name, known), "A discount on it would match no price.")
+    return found[0]
+
+
+def make_table(store: Store, discounts: Sequence[Row]) -> None:
+    """Make the table `book_discounts`."""
+    lists, days = ("gpu", "option"), ("valid_from", "valid_until")
+    kinds = {**dict.fromkeys(lists, "VARCHAR[]"), **dict.fromkeys(days, "DATE"), "fraction": "DOUBLE"}
+    columns = ", ".join(f"{name} {kinds.get(name, 'VARCHAR')}" for name in COLUMNS)
+    store.execute(f"CREATE OR REPLACE TABLE book_discounts ({columns})")
+    marks = ", ".join("?" * len(COLUMNS))
+    for row in discounts:
+        store.execute(f"INSERT INTO book_discounts VALUES ({marks})", [row.get(name) for name in COLUMNS])
+
+
+def matching(prices: str, discounts: str) -> str:
+    """Return the SQL that is true where a discount is meant for a price, whatever the day."""
+    equal = " AND ".join(
+        f"coalesce({discounts}.{name} = {prices}.{name}, {discounts}.{name} IS NULL)"
+        for name in ("provider", "region", "instance_type")
+    )
+    among = " AND ".join(
+        f"coalesce(list_contains({discounts}.{name}, {prices}.{name}), {discounts}.{name} IS NULL)"
+        for name in ("gpu", "option")
+    )
+    return f"{equal} AND {among}"
+
+
+def idle(store: Store, discounts: Sequence[Row]) -> Iterator[tuple[int, Row]]:
+    """Yield the discounts that match no price of anybody, each with its place among them, counted from 1."""
+    if not discounts:
+        return
+    make_table(store, discounts)
+    query = f"""SELECT d.rowid AS place FROM book_discounts AS d
+        WHERE NOT EXISTS (SELECT 1 FROM book_offers AS c WHERE c.book <> 'user' AND {matching("c", "d")})"""
+    for row in store.fetch(query):
+        yield row["place"] + 1, discounts[row["place"]]
+
+
+def described(row: Mapping[str, Any]) -> str:
+    """Say what a discount names.
+
+    >>> described({"provider": "aws", "gpu": ["l4", "l40s"], "option": None, "fraction": 0.1})
+    'provider aws, gpu l4 or l40s'
+    """
+    said = {name: row.get(name) for name in ("provider", "gpu", "region", "option", "instance_type") if row.get(name)}
+    return ", ".join(f"{name} {' or '.join(v) if isinstance(v, list) else v}" for name, v in said.items())
