@@ -9,22 +9,42 @@ from gpucost.errors import UsageError
 
 
 @click.command(name="init")
-@click.argument("path", default="scenario.toml", type=click.Path(dir_okay=False))
+@click.argument("path", required=False, type=click.Path(dir_okay=False))
+@click.option("--skill", is_flag=True, help="Write a SKILL.md that tells an agent how to ask instead.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
-def command(path: str, force: bool) -> None:
-    """Write a commented example scenario; `-` writes to standard output.
+def command(path: str | None, skill: bool, force: bool) -> None:
+    """Write a commented example scenario, or a skill for agents; `-` writes to standard output.
 
     \b
     gpucost init
     gpucost init plans/2027.toml
+    gpucost init --skill .claude/skills/gpucost/SKILL.md
     """
-    from gpucost.api.scenario import example
     from gpucost.render.files import write_text
 
+    path = path or ("SKILL.md" if skill else "scenario.toml")
+    text = _skill() if skill else _scenario()
     if path == "-":
-        click.echo(example().rstrip("\n"))
+        click.echo(text.rstrip("\n"))
         return
     if Path(path).exists() and not force:
         raise UsageError(f"{path} exists already. Name another file, or replace it with --force.")
-    write_text(path, example())
-    say(f"wrote {path}; build a report with: gpucost report {path} -o report.xlsx")
+    if skill:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, text)
+    then = (
+        "serve its tools with: gpucost mcp" if skill else f"build a report with: gpucost report {path} -o report.xlsx"
+    )
+    say(f"wrote {path}; {then}")
+
+
+def _scenario() -> str:
+    from gpucost.api.scenario import example
+
+    return example()
+
+
+def _skill() -> str:
+    from importlib.resources import files
+
+    return files("gpucost.agents").joinpath("SKILL.md").read_text("utf-8")

@@ -1,0 +1,130 @@
+"""Answers for readers who pay by the token: the lead, a few rows, what to know, and where the rest is."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+Answer = Mapping[str, Any]
+
+ROWS = 3  # options and the like in a short answer
+_DETAIL_SIGNS = 8_000  # of one part of an answer, about 2,000 tokens
+_DIGITS = 4
+_LONG_TEXT = 300
+
+_PARTS: dict[str, tuple[str, ...]] = {  # what a row of each list says in short
+    "estimate": ("provider", "region", "option", "gpus", "gpu", "days", "cost_usd", "cost_low_usd", "cost_high_usd",
+                 "usd_per_gpu_hour", "age_days"),
+    "inference": ("provider", "region", "option", "gpus", "gpu", "usd_per_mtok", "usd_per_mtok_low",
+                  "usd_per_mtok_high", "usd_per_month", "tpot_ms", "ttft_ms", "age_days"),
+    "fit": ("component", "needed_gb"),
+    "serving_fit": ("gpu", "gpus", "precision", "batch", "tpot_ms", "memory_gb"),
+    "audit": ("name", "verdict", "value", "low", "typical", "high", "unit"),
+    "comparison": ("name", "effect_usd", "before", "after", "note"),
+}  # fmt: skip
+
+
+def short(answer: Answer) -> dict[str, Any]:
+    """Return an answer in a few hundred tokens; `parts` names what `detail` gives in full."""
+    kind = str(answer.get("kind", ""))
+    found: dict[str, Any] = {"answer": _said(str(answer["lead"]))}
+    found |= _FIGURES.get(kind, _rows_of)(answer)
+    if answer.get("warnings"):
+        found["know"] = [_said(text) for text in answer["warnings"][:ROWS]]
+    found["as_of"] = answer.get("as_of")
+    found["parts"] = [name for name, value in answer.items() if isinstance(value, (list, dict)) and value]
+    return rounded(found)  # type: ignore[no-any-return]
+
+
+def part(answer: Answer, name: str) -> Any:
+    """Return one part of an answer, cut to what a reader can bear; what is not a part is said with those that are."""
+    if name not in answer:
+        known = [key for key, value in answer.items() if isinstance(value, (list, dict)) and value]
+        return {"error": f"there is no part {name[:40]!r}. Parts: {', '.join(known)}."}
+    return _fitting(rounded(answer[name]))
+
+
+def rows(listed: Sequence[Mapping[str, Any]], names: Sequence[str], count: int = ROWS) -> list[dict[str, Any]]:
+    """Return the first rows with what is known of some columns."""
+    return [{name: row[name] for name in names if row.get(name) is not None} for row in listed[:count]]
+
+
+def rounded(value: Any) -> Any:
+    """Return a value whose numbers have four digits, and whose texts are short.
+
+    >>> rounded({"cost_usd": 5038.27, "share": 0.123456, "count": 12345})
+    {'cost_usd': 5038, 'share': 0.1235, 'count': 12345}
+    """
+    if isinstance(value, float):
+        return None if value != value or value in (float("inf"), float("-inf")) else _number(value)
+    if isinstance(value, Mapping):
+        return {key: rounded(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [rounded(item) for item in value]
+    return value if value is None or isinstance(value, (str, int, bool)) else str(value)
+
+
+def _number(value: float) -> int | float:
+    if abs(value) >= 10 ** (_DIGITS - 1):
+        return round(value)
+    return float(f"{value:.{_DIGITS}g}")
+
+
+def _said(text: str) -> str:
+    return text if len(text) <= _LONG_TEXT else text[:_LONG_TEXT].rsplit(" ", 1)[0] + " …"
+
+
+def _fitting(value: Any) -> Any:
+    """Return as many rows of a part as the limit takes."""
+    import json
+
+    if not isinstance(value, list):
+        text = json.dumps(value, ensure_ascii=False)
+        return value if len(text) <= _DETAIL_SIGNS else {"cut": text[:_DETAIL_SIGNS]}
+    kept: list[Any] = []
+    left = _DETAIL_SIGNS
+    for row in value:
+        left -= len(json.dumps(row, ensure_ascii=False))
+        if left < 0:
+            break
+        kept.append(row)
+    more = len(value) - len(kept)
+    return [*kept, {"more": f"{more} further rows"}] if more else kept
+
+
+def _rows_of(answer: Answer) -> dict[str, Any]:
+    from gpucost.answers import main_list
+
+    kind, name = str(answer["kind"]), main_list(str(answer["kind"]))
+    return {name: rows(answer.get(name) or [], _PARTS.get(kind, ()))} if kind in _PARTS else {}
+
+
+def _training(answer: Answer) -> dict[str, Any]:
+    best = [dict(row) for row in answer["options"][:ROWS]]
+    kinds = [{"best": row["kind"], **row} for row in answer.get("highlights") or ()]
+    return {
+        "options": rows(best, _PARTS["estimate"]),
+        "other_kinds": rows(kinds[1:], ("best", "provider", "option", "gpus", "gpu", "days", "cost_usd"), ROWS),
+    }
+
+
+def _owning(answer: Answer) -> dict[str, Any]:
+    even = answer["breakeven"]
+    return {
+        "present_value_usd": dict(answer["npv_usd"]),
+        "levelised_usd_per_gpu_hour": {
+            "own": answer["levelised_usd_per_gpu_hour"],
+            "rent": answer["levelised_rent_usd_per_gpu_hour"],
+        },
+        "breakeven": {name: even[name] for name in ("utilisation_fraction", "usd_per_gpu_hour", "months")},
+    }
+
+
+def _compared(answer: Answer) -> dict[str, Any]:
+    largest = sorted(answer["changes"], key=lambda row: -abs(row["effect_usd"]))
+    return {"changes": rows(largest, _PARTS["comparison"])}
+
+
+_FIGURES: dict[str, Callable[[Answer], dict[str, Any]]] = {
+    "estimate": _training,
+    "tco": _owning,
+    "comparison": _compared,
+}

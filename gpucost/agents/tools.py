@@ -1,0 +1,175 @@
+"""The tools: what each is for, which arguments it takes, and how it answers; no protocol in here."""
+
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gpucost.agents import compact
+from gpucost.arguments import QUESTIONS, Argument
+from gpucost.errors import UsageError
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+
+Given = Mapping[str, Any]
+_MOST_ROWS = 50
+
+_SHOWN = {  # the arguments that a schema names; a question takes all of its others too
+    "estimate": ("model", "tokens", "gpu", "gpus", "provider", "region", "option", "deadline", "max_cost", "method",
+                 "optimize", "mfu"),
+    "inference": ("model", "gpu", "provider", "region", "prompt_tokens", "output_tokens", "tokens_per_month",
+                  "requests_per_s", "tpot", "precision"),
+    "fit": ("model", "gpu", "gpus", "method", "sequence", "serving"),
+    "tco": ("gpu", "gpus", "utilisation", "years", "rent", "provider", "model", "tokens_per_month"),
+    "audit": ("model", "tokens", "gpu", "gpus", "days", "cost", "fits"),
+}  # fmt: skip
+_FOR = {
+    "estimate": "What a training run costs, on real offers: cheapest first, with days, range and age of price.",
+    "inference": "What serving a model costs per million tokens on real offers, beside hosted APIs.",
+    "fit": "Whether training or serving a model fits a GPU, and on how many.",
+    "tco": "Own a cluster or rent the same hours: present values and break-even.",
+    "audit": "Whether a claim about days, cost or memory is possible; what would be true.",
+}
+_FILTERS = ("gpu", "provider", "region", "option")
+
+
+class Tool(NamedTuple):
+    """One tool: its description, the schema of its arguments, and the function that answers."""
+
+    description: str
+    schema: dict[str, Any]
+    answer: Callable[[Given], Any]
+
+
+@lru_cache(maxsize=1)
+def tools() -> dict[str, Tool]:
+    """Return the tools by name."""
+    asked = {name: Tool(text, _schema(name), _asker(name)) for name, text in _FOR.items()}
+    return {
+        **asked,
+        "compare": Tool(
+            "Split the difference between two training runs by cause.",
+            {
+                "type": "object",
+                "properties": {"first": {"type": "object"}, "second": {"type": "object"}},
+                "required": ["first", "second"],
+                "description": "Arguments of estimate for each",
+            },
+            _compare,
+        ),
+        "prices": Tool(
+            "GPU-hours that can be ordered, cheapest first, with the day each was seen.",
+            _object([item for item in QUESTIONS["estimate"].arguments if item.name in (*_FILTERS, "as_of")]),
+            _prices,
+        ),
+        "sql": Tool(
+            "One read-only SELECT in DuckDB's SQL over the facts; begin with `show tables`.",
+            {"type": "object", "properties": {"query": {"type": "string"}}, "required": ["query"]},
+            _sql,
+        ),
+    }
+
+
+def call(name: str, given: Given | None) -> Any:
+    """Answer a call; what cannot be answered raises the sentence that a command would print."""
+    known = tools()
+    if name not in known:
+        raise UsageError(f"there is no tool {str(name)[:40]!r}. Tools: {', '.join(known)}.")
+    if given is not None and not isinstance(given, Mapping):
+        raise UsageError(f"{name} takes an object of arguments, not {type(given).__name__}.")
+    return known[name].answer(dict(given or {}))
+
+
+def _schema(question: str) -> dict[str, Any]:
+    shown = {item.name: item for item in QUESTIONS[question].arguments}
+    return _object([shown[name] for name in _SHOWN[question]])
+
+
+def _object(arguments: list[Argument]) -> dict[str, Any]:
+    """Return a short schema of arguments; others of the question are read as well."""
+    return {
+        "type": "object",
+        "properties": {item.name: _property(item) for item in arguments},
+        "required": [item.name for item in arguments if item.required],
+    }
+
+
+def _property(item: Argument) -> dict[str, Any]:
+    """Say an argument in few words: its choices, an example, or what it is; numbers may be text: types say little."""
+    if 0 < len(item.kind.choices) <= 5:
+        return {"enum": list(item.kind.choices)}
+    if item.kind.json == ("boolean",):
+        return {"type": "boolean"}
+    if item.example is not None:
+        return {"examples": [item.example]}
+    return {"description": item.help.partition(":")[0].partition(";")[0].partition(",")[0].rstrip(".")}
+
+
+def _asker(question: str) -> Callable[[Given], Any]:
+    def ask(given: Given) -> Any:
+        from gpucost.api.asking import answered
+
+        given = dict(given)
+        detail = given.pop("detail", None)
+        if question == "estimate":
+            given["with_facts"] = False
+        payload = answered(question, given, _catalog(given))[0].payload
+        return compact.short(payload) if detail is None else compact.part(payload, str(detail))
+
+    return ask
+
+
+def _catalog(given: Given) -> "Catalog":
+    """Return the catalog of the days asked for; that of today is kept."""
+    from gpucost.arguments.reading import value_of
+    from gpucost.arguments.table import DATES
+
+    days = [None if given.get(item.name) is None else value_of(item, given[item.name]) for item in DATES]
+    return _opened(*days)
+
+
+@lru_cache(maxsize=2)
+def _opened(as_of: str | None, known_as_of: str | None) -> "Catalog":
+    from gpucost.catalog import open_catalog
+
+    return open_catalog(as_of, known_as_of)
+
+
+def _compare(given: Given) -> Any:
+    from gpucost.api.asking import answered
+    from gpucost.training.compare import compare
+
+    if unknown := sorted(set(given) - {"first", "second"}):
+        raise UsageError(f"compare takes first and second, not {unknown[0][:40]!r}.")
+    found = []
+    for side in ("first", "second"):
+        asked = given.get(side)
+        if not isinstance(asked, Mapping):
+            raise UsageError(f"compare: {side} is no object of arguments of estimate, such as model and tokens.")
+        found.append(answered("estimate", {**asked, "with_facts": False}, _catalog(asked))[0].payload)
+    return compact.short(compare(*found))
+
+
+def _prices(given: Given) -> Any:
+    from gpucost.arguments import read
+    from gpucost.catalog.prices import current
+
+    if unknown := sorted(set(given) - {*_FILTERS, "as_of", "known_as_of", "max_age"}):
+        raise UsageError(f"prices takes {', '.join(_FILTERS)} and as_of, not {unknown[0][:40]!r}.")
+    asked = read("estimate", given, complete=False)
+    catalog = _catalog(asked)
+    wanted = catalog.offer_filter(*(asked.get(name) for name in _FILTERS))
+    found, warnings = current(catalog, wanted, asked.get("max_age"))
+    names = ("provider", "region", "option", "gpu", "gpus", "usd_per_gpu_hour", "observed_on", "age_days")
+    shown = compact.rows(found, names, 10)
+    return compact.rounded({"prices": shown, "of": len(found), "know": warnings[:3], "as_of": catalog.as_of})
+
+
+def _sql(given: Given) -> Any:
+    query = given.get("query")
+    if not isinstance(query, str) or len(given) != 1:
+        raise UsageError('sql takes one argument, query: a SELECT such as "show tables".')
+    answer = _opened(None, None).ask(query)
+    shown = [dict(row) for row in answer.rows[:_MOST_ROWS]]
+    more = {"more": f"{len(answer.rows) - _MOST_ROWS} further rows"} if len(answer.rows) > _MOST_ROWS else {}
+    return {"rows": compact.rounded(shown), **more}

@@ -1,0 +1,135 @@
+"""Tools for agents: a real client over standard input and output, short answers, the sentences of the commands."""
+
+import json
+import os
+import random
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+import gpucost
+from gpucost.agents import tools
+from gpucost.agents.compact import part, short
+from gpucost.agents.server import answered
+from gpucost.cli import cli
+from gpucost.errors import GpuCostError
+
+TOKEN_SIGNS = 4  # of English and JSON, about
+ASKED = {"model": "8b", "tokens": "100b", "region": "eu", "deadline": "14d"}
+GOOD = {
+    "estimate": ASKED,
+    "inference": {"model": "8b", "gpu": "h100"},
+    "fit": {"model": "70b", "gpu": "h100-sxm"},
+    "tco": {"gpu": "h100-sxm", "gpus": 64},
+    "audit": {"model": "8b", "tokens": "100b", "gpu": "a100-80gb", "gpus": 8, "days": 8},
+    "prices": {"gpu": "h100"},
+    "compare": {"first": {"model": "8b", "tokens": "10b"}, "second": {"model": "8b", "tokens": "20b"}},
+    "sql": {"query": "select count(*) as offers from offers"},
+}
+
+
+def test_a_client_that_knows_nothing_answers_in_one_short_call():
+    mcp = pytest.importorskip("mcp", reason="needs the extra mcp")
+    import anyio
+    from mcp.client.stdio import stdio_client
+
+    async def talk():
+        own = {name: value for name, value in os.environ.items() if name in ("PATH", "PYTHONPATH", "HOME")}
+        command = mcp.StdioServerParameters(command=sys.executable, args=["-m", "gpucost", "mcp"], env=own)
+        async with stdio_client(command) as (read, write), mcp.ClientSession(read, write) as session:
+            await session.initialize()
+            listed = (await session.list_tools()).tools
+            good = await session.call_tool("estimate", ASKED)
+            wrong = await session.call_tool("estimate", {"model": "nope", "tokens": "1b"})
+            return listed, good, wrong
+
+    listed, good, wrong = anyio.run(talk)
+    assert {tool.name for tool in listed} == set(GOOD)
+    text = good.content[0].text
+    told = sum(len(tool.model_dump_json(exclude_none=True)) for tool in listed)
+    assert (told + len(text)) / TOKEN_SIGNS < 1500
+    assert len(text) / TOKEN_SIGNS < 600
+    best = gpucost.estimate(**ASKED).best
+    first = json.loads(text)["options"][0]
+    assert (first["provider"], first["region"], first["gpus"]) == (best["provider"], best["region"], best["gpus"])
+    assert first["cost_usd"] == round(best["cost_usd"])
+    assert wrong.is_error
+    assert wrong.content[0].text.startswith("unknown model 'nope'")
+
+
+@pytest.mark.parametrize("name", GOOD)
+def test_every_tool_answers_in_a_few_hundred_tokens(name):
+    text, failed = answered(name, GOOD[name])
+    assert not failed, text
+    assert len(text) / TOKEN_SIGNS < 700
+
+
+def test_every_part_that_is_named_can_be_had():
+    payload = gpucost.estimate(**ASKED, with_facts=False).payload
+    for name in short(payload)["parts"]:
+        assert len(json.dumps(part(payload, name), ensure_ascii=False)) < 8500, name
+    said = json.loads(answered("estimate", {**ASKED, "detail": "nonsense"})[0])
+    assert "there is no part 'nonsense'" in said["error"]
+
+
+def test_a_difference_names_its_largest_cause_first():
+    found = tools.call("compare", GOOD["compare"])
+    effects = [abs(row["effect_usd"]) for row in found["changes"]]
+    assert effects == sorted(effects, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "said"),
+    [
+        ("nonsense", {}, "there is no tool"),
+        ("estimate", {}, "--model is missing"),
+        ("estimate", {"model": "8b", "tokens": "100b", "color": "red"}, "takes no 'color'"),
+        ("estimate", {"model": "8b", "tokens": "-5"}, "--tokens"),
+        ("prices", {"colour": "red"}, "prices takes"),
+        ("compare", {"first": {}}, "--model is missing"),
+        ("compare", {"first": 3, "second": 4}, "no object"),
+        ("sql", {"query": "drop table offers"}, "SELECT"),
+        ("sql", {"query": 7}, "one argument, query"),
+        ("tco", {"gpu": "h100-sxm", "gpus": 0}, "--gpus"),
+    ],
+)
+def test_wrong_input_gets_the_sentence_of_the_command(name, given, said):
+    text, failed = answered(name, given)
+    assert failed
+    assert said in text
+    assert "internal error" not in text
+
+
+def test_a_thousand_random_requests_are_answered_or_refused():
+    chance = random.Random(18)
+    values = ["8b", "", "\x1b[31m", "nan", -1, 0, 1e308, None, True, [], {}, ["8b"], "💥" * 50, "h100", "1b", 8, "../x",
+              float("inf"), "100%", "2026-13-40", "=1+1", 10**40]  # fmt: skip
+    names = [*GOOD, "nonsense"]
+    for number in range(1000):
+        name = chance.choice(names)
+        keys = [*(tools.tools()[name].schema["properties"] if name in GOOD else ()), "color", "detail", ""]
+        given = {**GOOD.get(name, {})} if number % 10 == 0 else {}
+        given |= {chance.choice(keys): chance.choice(values) for _ in range(chance.randint(1, 3))}
+        text, failed = answered(name, chance.choice([given, given, given, None, "text", [1]]))
+        assert isinstance(failed, bool)
+        assert "internal error" not in text, (name, given, text)
+        assert len(text) < 12_000
+
+
+def test_the_skill_is_written_and_true(tmp_path):
+    target = tmp_path / "skills" / "gpucost" / "SKILL.md"
+    done = CliRunner().invoke(cli, ["init", "--skill", str(target)])
+    assert done.exit_code == 0, done.output
+    text = target.read_text("utf-8")
+    assert all(f"`{name}`" in text for name in GOOD)
+    assert CliRunner().invoke(cli, ["init", "--skill", str(target)], standalone_mode=False).exit_code == 1
+    with pytest.raises(GpuCostError, match="exists already"):
+        cli.main(["init", "--skill", str(target)], standalone_mode=False)
+
+
+def test_nothing_of_the_extra_is_imported_without_being_asked_for():
+    import subprocess
+
+    script = "import sys, gpucost.agents.tools, gpucost.cli.mcp; print('mcp' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True).stdout.strip() == "False"
