@@ -101,7 +101,7 @@ def _property(item: Argument) -> dict[str, Any]:
     if item.kind.json == ("boolean",):
         return {"type": "boolean"}
     if item.example is not None:
-        return {"examples": [item.example]}
+        return {"examples": ["eu", item.example] if item.name == "region" else [item.example]}
     return {"description": item.help.partition(":")[0].partition(";")[0].partition(",")[0].rstrip(".")}
 
 
