@@ -235,6 +235,15 @@ class Carbon(TypedDict):
     rented_energy_kwh: float
 
 
+class MoneyYear(TypedDict):
+    """Cash of a year in another currency; year 0 is the start."""
+
+    year: int
+    own: float
+    rent: float
+    saving: float
+
+
 class Currency(TypedDict):
     """Cash and present values in another currency."""
 
@@ -246,6 +255,9 @@ class Currency(TypedDict):
     npv_rent: float
     cash_own: list[float]
     cash_rent: list[float]
+    wacc_fraction: NotRequired[float]
+    discounting: NotRequired[str]
+    by_year: NotRequired[list[MoneyYear]]
 
 
 class Assumption(Assumed):
@@ -254,6 +266,7 @@ class Assumption(Assumed):
     group: str
     description: str
     counts: bool
+    observed: NotRequired[str]
 
 
 class ModelInput(Assumption):

@@ -145,9 +145,9 @@ def inference(
 @question
 def tco(
     gpu: str | None = None, gpus: str | int | None = None, *, utilisation: str | float | None = None,
-    years: str | float | None = None, months: str | int | None = None, rent: str | float | None = None,
-    provider: str | None = None, quote: Mapping[str, str] | None = None, region: str | None = None,
-    option: str | None = None, rent_path: str | None = None, rent_curve: str | None = None,
+    years: str | float | None = None, months: str | int | None = None,
+    rent: str | float | Sequence[str | float] | Mapping[str, str] | None = None, provider: str | None = None,
+    region: str | None = None, option: str | None = None, rent_path: str | None = None, rent_curve: str | None = None,
     wacc: str | float | None = None, tax: str | float | None = None, profile: str | None = None,
     financing: str | None = None, lead_time: str | float | None = None, electricity_region: str | None = None,
     grid_region: str | None = None, model: str | PathLike[str] | None = None, tokens: str | float | None = None,
@@ -167,9 +167,9 @@ def tco(
         utilisation: Share of the owned hours that are allocated, such as 70%.
         years: Length of the comparison. Default: 4.
         months: The same in months.
-        rent: Rental price per GPU-hour. Default: the market's.
+        rent: Rental price per GPU-hour, or quotes: acme=2.46/h, 12 months, take-or-pay, or a .csv or .xlsx of them; may
+            be repeated. Default: the market's.
         provider: Take the rental price of this provider from the catalog.
-        quote: A quote, such as acme=2.46/h, 12 months, take-or-pay, or a .csv or .xlsx of quotes.
         region: The provider's region.
         option: The provider's purchase option: on_demand, reserved, spot …
         rent_path: How the rental price moves. One of flat, decline, observed_v, curve. Default: flat.

@@ -56,6 +56,8 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> TcoRes
     file = plan_of(catalog, given.get("plan"))
     flags = {**flags, **workload_flags(catalog, file, flags, special)}
     request = {name: value for name, value in given.items() if name != "plan" or isinstance(value, str)}
+    if isinstance(rents := request.get("rent"), (list, tuple)) and len(rents) == 1:
+        request["rent"] = rents[0]
     for name in ("gpus", "gpu"):
         if name not in request and (found := flags.get(name) or file.given.get(name) or file.special.get(name)):
             said = getattr(found, "value", found)
@@ -88,6 +90,10 @@ def asked(question: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict
     named = by_field(question, read(question, given, complete=False))
     named.pop("plan", None)
     inputs = named.pop("set", {})
+    if isinstance(rents := named.get("rent"), dict):
+        price = rents.pop("", None)
+        named |= {"rent_usd_per_gpu_hour": price, "quote": rents or None}
+        named = {name: value for name, value in named.items() if value is not None and name != "rent"}
     if twice := sorted(set(inputs) & set(named)):
         raise UsageError(f"{twice[0]} is given twice: as an argument and by --set. Keep one.")
     named |= {name: read_special(name, value, "--set") for name, value in inputs.items()}

@@ -270,10 +270,30 @@ def _quotes(value: Any, what: str) -> dict[str, Any]:
     """Read quotes by name, or texts NAME=TERMS; the name of a file of quotes stands alone."""
     if isinstance(value, str) or not isinstance(value, Mapping):
         texts = _texts(value, what)
-        files = [text for text in texts if text.lower().endswith((".csv", ".xlsx"))]
+        files = [text for text in texts if text.lower().endswith(QUOTE_FILES)]
         rest = [text for text in texts if text not in files]
         return {**dict.fromkeys(files, ""), **_table(rest, what)}
     return _table(value, what)
+
+
+def _rents(value: Any, what: str) -> dict[str, Any]:
+    """Read a price, quotes by name, and files of quotes; the price stands under no name.
+
+    >>> _rents(["2.35", "acme=2.46/h, 12 months, take-or-pay"], "--rent")
+    {'': 2.35, 'acme': '2.46/h, 12 months, take-or-pay'}
+    """
+    if isinstance(value, Mapping):
+        return _quotes(value, what)
+    found: dict[str, Any] = {}
+    for one in value if isinstance(value, (list, tuple)) else [value]:
+        quote = isinstance(one, Mapping) or (isinstance(one, str) and ("=" in one or one.lower().endswith(QUOTE_FILES)))
+        read = _quotes(one, what) if quote else {"": _usd(one, what)}
+        if twice := set(read) & set(found):
+            raise UsageError(
+                f"{what}: {next(iter(twice)) or 'a price without a name'} is given twice. Name each quote once."
+            )
+        found |= read
+    return found
 
 
 def _model(value: Any, what: str) -> Any:
@@ -305,6 +325,7 @@ def _demand(value: Any, what: str) -> Any:
     return value if several else FILE.read(value, what)
 
 
+QUOTE_FILES = (".csv", ".xlsx")
 LARGEST_INTEGER = 10**300  # what a double holds, with room
 LARGEST_NUMBER = 1e15  # USD, GPUs or hours: beyond it a sum loses its cents
 LARGEST_LENGTH = 16_777_216  # tokens of a sequence
@@ -320,6 +341,10 @@ DEADLINE = Kind(_deadline, "str | float | date", ("string", "number"), "DURATION
 OPTION = Kind(_purchase_options, "str", ("string",), "NAME", names="options")
 FLAG = Kind(_flag, "bool", ("boolean",), "")
 QUOTES = Kind(_quotes, "Mapping[str, str]", ("object",), "NAME=TERMS|FILE")
+RENTS = Kind(
+    _rents, "str | float | Sequence[str | float] | Mapping[str, str]", ("string", "number", "array", "object"),
+    "USD|NAME=TERMS|FILE",
+)  # fmt: skip
 TABLE = Kind(_table, "Mapping[str, Any]", ("object",), "NAME=VALUE")
 PLAN = Kind(_plan, "str | Mapping[str, Any]", ("string", "object"), "FILE")
 LENGTH = Kind(_length, "str | float", ("string", "number"), "TOKENS")

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
+from gpucost.arguments.kinds import RENTS
 from gpucost.arguments.questions import QUESTIONS
 from gpucost.arguments.table import Argument
 from gpucost.errors import UsageError
@@ -28,7 +29,9 @@ def renamed(question: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], li
             continue
         if (now := today.get(name, name)) != name:
             hints.append(f"{flag_of(name)} is now called {flag_of(now)} ({now} in the library and in files).")
-        if now in found:
+        if now in found and known[now].kind is RENTS:
+            value = [*_several(found[now]), *_several(value)]
+        elif now in found:
             raise UsageError(f"{flag_of(now)} is given twice, once as {flag_of(name)}. Give it once.")
         found[now] = value
     if unknown := [name for name in found if name not in known]:
@@ -38,6 +41,10 @@ def renamed(question: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], li
         hint = f"Did you mean {' or '.join(near)}?" if near else f"It takes {', '.join(known)}."
         raise UsageError(f"{question} takes no {unknown[0]!r}. {hint}")
     return found, hints
+
+
+def _several(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
 def read(question: str, given: Mapping[str, Any], *, complete: bool = True) -> dict[str, Any]:

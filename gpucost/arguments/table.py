@@ -175,10 +175,9 @@ TCO = (
       field="utilisation_fraction", old=("utilization",), example="70%"),
     A("years", plain(0.01, 100), "Length of the comparison.", usual="4", example=4),
     A("months", whole(1, 1200), "The same in months.", example=48),
-    RENT,
+    A("rent", k.RENTS, "Rental price per GPU-hour, or quotes: acme=2.46/h, 12 months, take-or-pay, or a .csv or .xlsx "
+      "of them; may be repeated.", usual="the market's", old=("quote",), example=2.35),
     PROVIDER._replace(help="Take the rental price of this provider from the catalog."),
-    A("quote", k.QUOTES, "A quote, such as acme=2.46/h, 12 months, take-or-pay, or a .csv or .xlsx of quotes.",
-      example={"acme": "2.46/h, 12 months, take-or-pay"}),
     REGION._replace(help="The provider's region."),
     OPTION._replace(help="The provider's purchase option: on_demand, reserved, spot …"),
     A("rent_path", one_of("flat", "decline", "observed_v", "curve"), "How the rental price moves.", usual="flat",

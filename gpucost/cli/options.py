@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucost.arguments import Argument, flag_of
-from gpucost.arguments.kinds import FLAG, QUOTES, TABLE
+from gpucost.arguments.kinds import FLAG, QUOTES, RENTS, TABLE
 from gpucost.arguments.reading import value_of
 from gpucost.arguments.table import DATES, FILTERS
 from gpucost.cli.said import say
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 Function = Callable[..., Any]
 
+SEVERAL = (QUOTES, RENTS, TABLE)  # kinds of which a command takes several
 FORMATS = ("table", "json", "csv", "md")
 DOCUMENTS = {".xlsx": "to_excel", ".html": "to_html", ".htm": "to_html"}  # endings that are no text
 ENDINGS = {".json": "json", ".csv": "csv", ".md": "md"}
@@ -140,7 +141,7 @@ def option_of(argument: Argument) -> click.Option:
     if is_flag:
         return click.Option([flag, argument.name], is_flag=True, default=None, flag_value=True, help=text)
     return click.Option(
-        [flag, argument.name], metavar=argument.kind.metavar, help=text, multiple=argument.kind in (QUOTES, TABLE),
+        [flag, argument.name], metavar=argument.kind.metavar, help=text, multiple=argument.kind in SEVERAL,
         shell_complete=_completion(argument),
     )  # fmt: skip
 

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from gpucost.arguments import QUESTIONS, flag_of
-from gpucost.cli.options import Output, option_of, output_parameters
+from gpucost.cli.options import SEVERAL, Output, option_of, output_parameters
 from gpucost.cli.said import say
 
 # what a command has beside the arguments of its question: each changes how the answer is written
@@ -35,8 +35,8 @@ def command_of(name: str) -> click.Command:
         elif not argument.library_only:
             parameters.append(option_of(argument))
     known = {parameter.name for parameter in parameters}
-    old = [old for argument in question.arguments for old in argument.old if old not in known]
-    parameters += [click.Option([flag_of(one), one], hidden=True) for one in old]
+    old = {old: argument for argument in question.arguments for old in argument.old if old not in known}
+    parameters += [click.Option([flag_of(one), one], hidden=True, multiple=old[one].kind in SEVERAL) for one in old]
     parameters += [click.Option([flag_of(one), one], is_flag=True, help=MORE_HELP[one]) for one in more]
     parameters += output_parameters(taken={*known, *old})
     examples = "\n".join(f"gpucost {line}" for line in question.examples)

@@ -61,7 +61,9 @@ facility_fee_usd_per_month: colocation fee in the first year
 metered_ratio: 0 where the fee already holds the power
     where(facility_basis == 'retail', 0, 1)
 staff_fte: people who run the cluster
-    max(staff_minimum_fte, staff_fte_per_1000_gpus * gpus / 1000)
+    where(staff_step_fte > 0, ceil(max(staff_minimum_fte, staff_fte_per_1000_gpus * gpus / 1000) /
+        max(staff_step_fte, 0.001) - 0.000001) * staff_step_fte, max(staff_minimum_fte, staff_fte_per_1000_gpus *
+        gpus / 1000))
 residual_scale: resale values ÷ the shipped curve
     where(residual_basis == 'given', residual_fraction / interpolate(residual_by_year, residual_at_years),
         residual_scale_ratio)
@@ -94,9 +96,19 @@ plan_year: whole years since the start, for yearly rises
     floor((max(m, 1) - 1) / months_per_year)
 age_months: months since the purchase
     max(m - arrival_month, 0)
+server_age_months: months since the purchase of the servers that stand there
+    where(refreshes > 0 and m > refresh_month, m - refresh_month, age_months)
+server_price_ratio: their price ÷ that of the first ones
+    where(refreshes > 0 and m > refresh_month, refresh_price_ratio, 1)
 value_fraction: what the broker pays for servers of this age, as a share of their price
-    min(residual_scale * interpolate(residual_by_year, where(refreshes > 0 and m > refresh_month, m -
-        refresh_month, age_months) / months_per_year), 1) * (1 - resale_fee_fraction)
+    min(residual_scale * interpolate(residual_by_year, server_age_months / months_per_year), 1) * (1 -
+        resale_fee_fraction)
+insured_usd: price of the hardware that stands there
+    hardware_usd + (server_price_ratio - 1) * (servers_usd + spares_usd)
+assessed_usd: its value for property tax
+    (hardware_usd - servers_usd - spares_usd) * lookup(assessed_by_year, (max(age_months, 1) - 1) /
+        months_per_year) + server_price_ratio * (servers_usd + spares_usd) * lookup(assessed_by_year,
+        (max(server_age_months, 1) - 1) / months_per_year)
 """)
 
 CAPITAL = read_lines("""
@@ -139,18 +151,18 @@ own_staff_usd: people
     in_service * staff_fte * staff_usd_per_fte_year / months_per_year * (1 + staff_escalation_fraction) **
         plan_year
 own_support_usd: vendor support
-    in_service * where(age_months > support_free_months, support_fraction / months_per_year * servers_usd, 0)
+    in_service * where(server_age_months > support_free_months, support_fraction / months_per_year * servers_usd *
+        server_price_ratio, 0)
 own_repairs_usd: repairs and replaced GPUs
-    in_service * where(spares_basis == 'maintenance', maintenance_fraction / months_per_year * servers_usd,
-        where(spares_basis == 'failures', gpus * gpu_failures_per_gpu_year / months_per_year *
+    in_service * server_price_ratio * where(spares_basis == 'maintenance', maintenance_fraction / months_per_year
+        * servers_usd, where(spares_basis == 'failures', gpus * gpu_failures_per_gpu_year / months_per_year *
         replacement_usd, 0))
 own_licence_usd: software licences
     in_service * gpus * licence_usd_per_gpu_year / months_per_year
 own_insurance_usd: insurance
-    in_service * insurance_fraction / months_per_year * hardware_usd
+    in_service * insurance_fraction / months_per_year * insured_usd
 own_property_tax_usd: property tax on the assessed value
-    in_service * property_tax_fraction / months_per_year * hardware_usd * lookup(assessed_by_year,
-        (max(age_months, 1) - 1) / months_per_year)
+    in_service * property_tax_fraction / months_per_year * assessed_usd
 own_storage_rental_usd: storage, rented
     in_service * where(storage_basis == 'rental', gpus * storage_gib_per_gpu * storage_usd_per_gib_month, 0)
 own_egress_usd: data leaving

@@ -21,27 +21,38 @@ def options(case: OwnershipCase, base: Mapping[str, Any]) -> list[Option]:
     rows = [*_own(case, base), _rent(case, "rent", base, _base_terms(case))]
     for choice in case.choices:
         rows.append(_rent(case, choice.name, _evaluated(case, choice.changes()), _terms(choice)))
-        rows += _fallen_back(case, choice, base)
+        rows += _fallen_back(case, choice.name, choice.changes(), _terms(choice), base)
+    rows += _fallen_back(case, "rent", {}, _base_terms(case), base)
     for entry in case.rent_options:
-        rows.append(_planned(case, dict(entry)))
+        rows += _planned(case, dict(entry), base)
     hosted = _hosted(case, base)
     if hosted:
         rows.append(hosted)
     return sorted(rows, key=lambda row: (row["name"].startswith("spot"), row["npv_usd"], row["name"]))
 
 
-def _fallen_back(case: OwnershipCase, choice: RentChoice, base: Mapping[str, Any]) -> list[Option]:
-    """Let the last whole term end within the comparison, and rent as asked for the months after it."""
-    term, months = choice.term_months, case.months
-    if not term or term >= months or not months % term or base["rent_billing"] == "take_or_pay":
+def _fallen_back(
+    case: OwnershipCase, name: str, changes: Mapping[str, Any], terms: Mapping[str, Any], base: Mapping[str, Any]
+) -> list[Option]:
+    """Let the last whole term of a commitment end within the comparison, and rent by use for the months after it."""
+    asked = {**case.values(), **changes}
+    term, months = int(asked["rent_term_months"]), case.months
+    if asked["rent_billing"] != "take_or_pay" or not term or term >= months or not months % term:
         return []
+    open_ended, price = base, "as asked"
+    if base["rent_billing"] == "take_or_pay":
+        if case.fallback is None:
+            return []
+        open_ended = _evaluated(case, case.fallback.changes())
+        price = f"on demand at ${case.fallback.usd_per_gpu_hour:.2f}"
     ended = months // term * term
-    signed = _evaluated(case, {**choice.changes(), "months": float(ended)})
-    flows = monthly(signed, "rent_total_usd") + np.where(base["m"][0] > ended, monthly(base, "rent_total_usd"), 0.0)
-    words = f"{_words(choice.changes())}, then as asked from month {ended + 1}"
+    signed = _evaluated(case, {**changes, "months": float(ended)})
+    flows = monthly(signed, "rent_total_usd")
+    flows = flows + np.where(base["m"][0] > ended, monthly(open_ended, "rent_total_usd"), 0.0)
+    words = f"{_words(asked)}, then {price} from month {ended + 1}"
     values = {**base, "fallen_back_usd": flows[None, :]}
-    row = _summary(f"{choice.name}_then_rent", values, "fallen_back_usd", _exposure(signed), words)
-    return [cast(Option, {**row, **{key: text for key, text in _terms(choice).items() if key != "terms"}})]
+    row = _summary(f"{name}_then_rent", values, "fallen_back_usd", _exposure(signed), words)
+    return [cast(Option, {**row, **{key: text for key, text in terms.items() if key != "terms"}})]
 
 
 def _evaluated(case: OwnershipCase, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -163,7 +174,7 @@ def _exposure(values: Mapping[str, Any]) -> float:
     return scalar(values, "rent_gpu_hours") * scalar(values, "rent_usd_per_gpu_hour") * term
 
 
-def _planned(case: OwnershipCase, entry: dict[str, Any]) -> Option:
+def _planned(case: OwnershipCase, entry: dict[str, Any], base: Mapping[str, Any]) -> list[Option]:
     """Summarise a rent option of the plan: inputs of its own, or parts with shares that make up a blend."""
     name = str(entry.pop("name", "rent option"))
     parts = tables(entry.pop("parts", None) or [{"share": 1.0}], f"rent option {name!r}: parts")
@@ -183,8 +194,11 @@ def _planned(case: OwnershipCase, entry: dict[str, Any]) -> Option:
         exposure += share * _exposure(values)
         flows = share * monthly(values, "rent_total_usd")
         done = {**values, "rent_total_usd": flows[None, :] + (done["rent_total_usd"] if done else 0.0)}
-    terms = " + ".join(f"{share:.0%}" for share in shares) if len(shares) > 1 else _words({**case.values(), **checked})
-    return _summary(name, done, "rent_total_usd", exposure, terms)
+    if len(shares) > 1:
+        return [_summary(name, done, "rent_total_usd", exposure, " + ".join(f"{share:.0%}" for share in shares))]
+    price = {"usd_per_gpu_hour": checked.get("rent_usd_per_gpu_hour", case.number("rent_usd_per_gpu_hour"))}
+    row = _rent(case, name, done, {**price, "terms": _words({**case.values(), **checked})})
+    return [row, *_fallen_back(case, name, checked, price, base)]
 
 
 def _hosted(case: OwnershipCase, values: Mapping[str, Any]) -> Option | None:

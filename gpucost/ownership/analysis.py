@@ -200,18 +200,17 @@ def _axis(case: OwnershipCase, name: str, steps: int) -> list[float]:
 def scenarios(case: OwnershipCase, sensitivity: Sequence[shape.Sensitivity]) -> list[shape.ScenarioRow]:
     """Return the base, both extremes, and the plan's own scenarios.
 
-    Low and high put every uncertain input at the end that makes owning cheap or dear, all at once.
+    Favourable and adverse put every uncertain input at the end at which owning saves more, or less, all at once.
     """
-    cheap, dear = {}, {}
+    best, worst = {}, {}
     for row in sensitivity:
-        at_low, at_high = row["own_at_low_usd_per_gpu_hour"], row["own_at_high_usd_per_gpu_hour"]
-        if abs(at_low - at_high) > 1e-12:
-            ends = (row["low"], row["high"]) if at_low <= at_high else (row["high"], row["low"])
-            cheap[row["name"]], dear[row["name"]] = ends
+        ends = (row["low"], row["high"])
+        lower_is_better = row["saving_at_low_usd"] > row["saving_at_high_usd"]
+        best[row["name"]], worst[row["name"]] = ends if lower_is_better else ends[::-1]
     sets: list[tuple[str, str, dict[str, Any]]] = [
         ("base", "every input at its value", {}),
-        ("low", "every uncertain input at the end that makes owning cheap", cheap),
-        ("high", "every uncertain input at the end that makes owning dear", dear),
+        ("favourable", "every uncertain input at the end at which owning saves more", best),
+        ("adverse", "every uncertain input at the end at which owning saves less", worst),
     ]
     for name, entries in case.scenarios.items():
         changes = {key: case.registry.number(key, value, f"scenario {name}") for key, value in entries.items()}

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 
+OLD_RATE_DAYS = 45  # exchange rates are older than the month's end that was last shipped
 PATH_MONTHS = 480  # tables by month are this long; the last price holds
 RENT_PATHS = ("flat", "decline", "observed_v", "curve")
 V_ITEMS = (
@@ -54,9 +55,11 @@ class OwnershipCase:
     accelerator: Accelerator | None = None
     warnings: list[str] = field(default_factory=list)
     choices: list[rents.RentChoice] = field(default_factory=list)
+    fallback: rents.RentChoice | None = None  # rent by use, where what was asked for is a commitment
     scenarios: dict[str, dict[str, Any]] = field(default_factory=dict)
     rent_options: list[dict[str, Any]] = field(default_factory=list)
     special: dict[str, Any] = field(default_factory=dict)
+    profile: str = ""  # which one, its values, and why
 
     shaped: dict[str, Any] = field(default_factory=dict)
 
@@ -119,14 +122,12 @@ def assemble(catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], speci
     if accelerator is not None:
         _hardware(catalog, registry, defaults, accelerator)
     gpus = registry.read("gpus", given["gpus"]).value if "gpus" in given else defaults["gpus"].value
-    profile = str(special.get("profile") or profiles.usual_profile(accelerator, float(gpus or 0)))
-    if said := profiles.apply(defaults, profile):
-        warnings.append(said)
+    profile = profiles.apply(defaults, special.get("profile"), accelerator, float(gpus or 0))
     assumptions = {
         name: _given_or(registry.read(name, given[name]), entry) if name in given else entry
         for name, entry in defaults.items()
     }
-    case = OwnershipCase(assumptions, {}, registry, accelerator, warnings, special=dict(special))
+    case = OwnershipCase(assumptions, {}, registry, accelerator, warnings, special=dict(special), profile=profile)
     case.scenarios = plan.scenarios
     case.rent_options = [*plan.rent_options, *read_quotes(case.special.pop("quote", None) or {}, plan.folder)]
     _exchange_rate(catalog, case)
@@ -179,10 +180,10 @@ def _exchange_rate(catalog: "Catalog", case: OwnershipCase) -> None:
     if rows:
         newest = max(rows, key=lambda row: row["on"])
         case.special |= {"usd_per_unit": newest["usd_per_unit"], "usd_per_unit_on": str(newest["on"])}
-        age = (catalog.as_of - newest["on"]).days
-        case.warnings.append(
-            f"{code}: the exchange rate is of {newest['on']}, {age} days old; give usd_per_unit for another"
-        )
+        if (age := (catalog.as_of - newest["on"]).days) > OLD_RATE_DAYS:
+            case.warnings.append(
+                f"{code}: the exchange rate is of {newest['on']}, {age} days old; give usd_per_unit for another"
+            )
 
 
 def _derive(case: OwnershipCase, given: Mapping[str, Given]) -> None:
@@ -279,6 +280,7 @@ def _rent(catalog: "Catalog", case: OwnershipCase, given: Mapping[str, Given]) -
             raise PriceMissingError("no rental price: give --rent 2.35, or name the accelerator with --gpu.")
         return
     renter = rents.Renter(catalog, gpu, gpus, node)
+    case.fallback = rents.by_use(renter, provider)
     if provider or not priced:
         case.choices = rents.other_choices(renter, provider)
     if priced:
@@ -290,7 +292,7 @@ def _rent(catalog: "Catalog", case: OwnershipCase, given: Mapping[str, Given]) -
     entry = case.assumptions["rent_usd_per_gpu_hour"]
     case.assumptions["rent_usd_per_gpu_hour"] = replace(
         entry, value=choice.usd_per_gpu_hour, low=choice.low, high=choice.high, status=choice.status,
-        source_id=choice.source_id, note=choice.note,
+        source_id=choice.source_id, note=choice.note, observed=choice.observed_on,
     )  # fmt: skip
     for name, value in choice.changes().items():
         if name != "rent_usd_per_gpu_hour" and name not in given:

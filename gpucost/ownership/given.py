@@ -69,6 +69,7 @@ def _readers() -> dict[str, Read]:
         "refresh_year": plain(0, 100).read,
         "usd_per_unit": USD.read,
         "usd_per_unit_on": DATE.read,
+        "currency_wacc_fraction": share().read,
         "start_on": DATE.read,
         "currency_curve": FILE.read,
         "rent_residual_correlation": share(1.0, -1.0).read,

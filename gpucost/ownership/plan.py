@@ -36,6 +36,7 @@ SPECIAL = (
     "gpu", "provider", "region", "option", "years", "lead_time_weeks", "refresh_year", "network_usd_per_gpu",
     "rent_path", "rent_curve", "residual_curve", "residual_by_year", "assessed_by_year", "depreciation_by_year",
     "electricity_region", "grid_region", "currency", "usd_per_unit", "usd_per_unit_on", "currency_curve",
+    "currency_wacc_fraction",
     "rent_residual_correlation", "draws", "seed", "start_on", "model", "tokens", "runs_per_year",
     "tokens_per_month", "mfu", "step_time", "prompt_tokens", "output_tokens", "utilisation", "supply", "own",
     "budget_usd", "max_owned_gpus", "quote", "profile",
@@ -59,6 +60,7 @@ class Assumption:
     description: str = ""
     counts: bool = True  # False where an alternative of the same group counts instead
     note: str = ""
+    observed: str = ""  # when the value was seen
 
     def as_dict(self) -> AssumptionRow:
         """Return the assumption as JSON-able fields."""
@@ -177,10 +179,10 @@ class Registry:
         """Return an input as its fact states it."""
         row = self.fact(item or self.inputs[name]["item"])
         status: Status = "assumed" if row["source_id"].startswith(OWN_ESTIMATE) else "sourced"
-        dated = f", {row['observed']}" if row.get("observed") else ""
         return replace(
             self._empty(name), value=row["typical"], low=row["low"], high=row["high"], status=status,
-            source_id=row["source_id"], note=f"{row['item']}{dated}",
+            source_id=row["source_id"], note=row["item"],
+            observed=str(row.get("observed") or ""),
         )  # fmt: skip
 
     def default(self, name: str) -> Assumption:
@@ -197,13 +199,21 @@ class Registry:
         parts = {key: self.number(name, getattr(given, key), where) for key in ("value", "low", "high")}
         if entry["choices"]:
             return replace(
-                self.default(name), value=parts["value"], low=None, high=None, status=given.status, note=given.source
-            )
+                self.default(name), value=parts["value"], low=None, high=None, status=given.status, note=given.source,
+                observed="",
+            )  # fmt: skip
         value, low, high = parts["value"], parts["low"], parts["high"]
         if low is not None and high is not None and not low <= value <= high:
             raise UsageError(f"{where}: {name} = {value:g} lies outside its own range {low:g} to {high:g}.")
         return replace(
-            self.default(name), value=value, low=low, high=high, status=given.status, source_id="", note=given.source
+            self.default(name),
+            value=value,
+            low=low,
+            high=high,
+            status=given.status,
+            source_id="",
+            note=given.source,
+            observed="",
         )
 
     def number(self, name: str, value: Any, where: str) -> Any:

@@ -22,6 +22,8 @@ def read_quotes(given: Any, folder: Path) -> list[Entry]:
     """Return quotes by name, and those of files, as rent options of a plan."""
     found: list[Entry] = []
     for name, text in QUOTES.read(given, "quote").items():
+        if not name.strip():
+            raise UsageError(f"a quote needs a name before its terms, such as acme={text}.")
         file = Path(name).suffix.lower() in (".csv", ".xlsx") and text in (None, "")
         found += read_file(folder / name) if file else [read_quote(name, str(text))]
     names = [entry["name"] for entry in found]

@@ -172,6 +172,18 @@ def market_rent(catalog: "Catalog", gpu: str) -> RentChoice:
     )
 
 
+def by_use(renter: Renter, provider: str | None) -> RentChoice | None:
+    """Return what an hour costs without a commitment: of the provider, else of the market; None where nobody says."""
+    try:
+        if provider:
+            choice = rent_of_provider(renter, provider, None, None)
+            if choice.billing == "per_use":
+                return choice
+        return market_rent(renter.catalog, renter.gpu.id)
+    except PriceMissingError:
+        return None
+
+
 def other_choices(renter: Renter, provider: str | None) -> list[RentChoice]:
     """Return the cheapest offer for one year, for three years and as spot, of one provider or of all."""
     listed = renter.catalog.offers(gpu=renter.gpu.id, provider=provider)

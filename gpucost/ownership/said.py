@@ -29,7 +29,7 @@ def conventions(case: OwnershipCase) -> str:
         "Levelised: constant price per hour, before tax, whose discounted payments equal the present value of the "
         "costs. Financing is valued at the cost of debt after tax, apart from the purchase. "
         "Break-even months: the shortest comparison, with resale at its end, that owning wins; payback is later, when "
-        "running savings alone have repaid the purchase."
+        f"running savings alone have repaid the purchase. Profile: {case.profile}."
     )
 
 
@@ -92,6 +92,9 @@ def warnings(
 ) -> list[str]:
     """Collect what a reader must know."""
     found = [*case.warnings, *not_sold(case), *waiting(case, saving_usd)]
+    spares = str(case.assumptions["spares_basis"].value)
+    if spares != "none" and case.number("support_fraction") > 0:
+        found.append(f"vendor support and spares ({spares.replace('_', ' ')}) both count: repairs may be paid twice")
     found += [f"unequal scope: only one side pays for {row['item']}" for row in scope(case, values) if row["unequal"]]
     if judged["irr_fraction"] is not None and cashflow.several_rates(monthly(values, "saving_in_cash_usd")):
         found.append("the saving changes its sign more than once: the IRR may not be the only one, judge by NPV")

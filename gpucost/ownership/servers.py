@@ -1,5 +1,6 @@
 """What the catalog knows of servers to buy: price, size and power, each with its source."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -39,15 +40,29 @@ def server_inputs(catalog: "Catalog", registry: Registry, accelerator: Accelerat
         low, high = quote["price_low_usd"], quote["price_high_usd"] or quote["price_low_usd"]
         note = f"middle of {low:,.0f} to {high:,.0f} for {quote['id']}, seen {quote['price_observed']}"
         named = quote["price_source"]
-        said = {"status": "derived" if named else "assumed", "source_id": quote["second_source_id"] or ""}
+        said = {"status": "derived" if named else "assumed", "source_id": quote["second_source_id"] or "",
+                "observed": str(quote["price_observed"] or "")}  # fmt: skip
         known["server_usd"] = _between(low, high, "", f"{note}; from {named or 'no stated source'}") | said
-    low, high = row["street_low_usd"] or row["launch_usd"], row["street_high_usd"] or row["launch_usd"]
-    if low:
-        known["gpu_usd"] = _between(
-            low, high, row["source_id"], f"street price, {row['street_observed'] or 'at launch'}"
-        )
-    blank: dict[str, Any] = {"low": None, "high": None, "source_id": "", "note": ""}
+    if price := _chip_price(row):
+        known["gpu_usd"] = price
+    blank: dict[str, Any] = {"low": None, "high": None, "source_id": "", "note": "", "observed": ""}
     return {name: replace(registry.default(name), **{**blank, **entry}) for name, entry in known.items()}
+
+
+def _chip_price(row: Mapping[str, Any]) -> dict[str, Any] | None:
+    """Return what a chip costs, by whom and when it was seen: its datasheet states no price."""
+    street = bool(row["street_low_usd"])
+    low, high = (row[f"street_{end}_usd"] if street else row["launch_usd"] for end in ("low", "high"))
+    if not low:
+        return None
+    named = str(row["street_source" if street else "launch_source"] or "")
+    estimated = not named or named.startswith("estimate")
+    words = f"{'street price' if street else 'price at launch'}; from {named or 'no stated source'}"
+    said = {
+        "status": "assumed" if estimated else "derived",
+        "observed": str(row["street_observed"] or "") if street else "",
+    }
+    return _between(low, high or low, "", words) | said
 
 
 def _between(low: float, high: float, source_id: str, note: str) -> dict[str, Any]:

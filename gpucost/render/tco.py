@@ -27,7 +27,7 @@ _MOVED = (
     "name", "low@unit", "value@unit", "high@unit", "saving_at_low_usd=saving at low",
     "saving_at_high_usd=saving at high", "flips:1", "flip_value:2",
 )  # fmt: skip
-_ASSUMED = ("name", "value@unit", "low@unit:2", "high@unit:2", "status", "source_id=source:1")
+_ASSUMED = ("name", "value@unit", "low@unit:2", "high@unit:2", "status", "observed=seen:1", "source_id=source:1")
 _OPTIONS = ("name", "option", "provider")
 _HIDDEN = ("source_id", "offer_id")
 _STATUS = "Status: given by you, sourced, assumed (no source), or derived from the others."
@@ -53,7 +53,7 @@ def document(answer: Tco) -> Document:
         ),
         Section("Use against price", [grid_of_two(answer["two_way"])], detail=True),
         Section("Where the money goes", breakdown(answer["lines"]), detail=True),
-        Section("Cash by year", table_of("", answer["by_year"]), detail=True),
+        Section("Cash by year", _by_year(answer), detail=True),
         Section("Cash by month", cash_so_far(answer["cash_flows"]), detail=True),
         Section("Scenarios", table_of("", answer["scenarios"], *answer["scenarios"][0]), detail=True),
         Section("More figures", _more(answer), detail=True),
@@ -128,10 +128,21 @@ def _foreign(answer: Tco) -> list[Fact]:
         "a rate without a date" if money["usd_per_unit_on"] == "not stated" else f"rate of {money['usd_per_unit_on']}"
     )
     rate = f"{money['usd_per_unit']:g} USD each, {dated}; {money['forward']}"
+    code, wacc = money["currency"], money.get("wacc_fraction")
+    at = "" if wacc is None else f"discounted at {wacc:.2%} a year, {money.get('discounting')}"
     return [
-        Fact(f"Owning, in {money['currency']}", f"{money['npv_own']:,.0f} {money['currency']}", note=rate),
-        Fact(f"Renting, in {money['currency']}", f"{money['npv_rent']:,.0f} {money['currency']}"),
+        Fact(f"Owning, in {code}", f"{money['npv_own']:,.0f} {code}", note=rate),
+        Fact(f"Renting, in {code}", f"{money['npv_rent']:,.0f} {code}", note=at),
+        Fact(f"Owning saves, in {code}", f"{money['npv_rent'] - money['npv_own']:,.0f} {code}"),
     ]
+
+
+def _by_year(answer: Tco) -> list[Block]:
+    """Return cash by year, also in the currency asked for."""
+    money = answer["currency"]
+    rows = [] if money is None else money.get("by_year") or []
+    foreign = table_of(f"In {money['currency']}", rows) if money is not None and rows else []
+    return [*table_of("", answer["by_year"]), *foreign]
 
 
 def _options(answer: Tco) -> list[Table]:

@@ -12,7 +12,7 @@ import gpucost
 from gpucost.api import asking
 from gpucost.api.scenario import ASKS, PARTS, json_schema, make_scenario
 from gpucost.arguments import QUESTIONS, flag_of, read, renamed
-from gpucost.arguments.kinds import FLAG, QUOTES, TABLE
+from gpucost.arguments.kinds import FLAG, QUOTES, RENTS, TABLE
 from gpucost.cli import cli
 from gpucost.errors import GpuCostError, UsageError
 
@@ -301,7 +301,8 @@ def test_values_complete_from_the_catalog(option, typed, names):
 def test_every_table_of_inputs_is_repeatable():
     for question in QUESTIONS:
         command = cli.get_command(click.Context(cli), question)
-        tables = {item.name for item in QUESTIONS[question].arguments if item.kind in (QUOTES, TABLE)}
+        several = [item for item in QUESTIONS[question].arguments if item.kind in (QUOTES, RENTS, TABLE)]
+        tables = {name for item in several for name in (item.name, *item.old)}
         assert {item.name for item in command.params if getattr(item, "multiple", False)} == tables
 
 

@@ -57,7 +57,7 @@ def test_break_even_hours_of_an_owned_h100(rent, hours):
 
 
 def test_half_an_engineer_on_one_server_never_breaks_even():
-    payload = anchor(gpus=8, power_fraction_idle=0.75)
+    payload = anchor(gpus=8, staff_minimum_fte=0.5, power_fraction_idle=0.75)
     assert payload["levelised_usd_per_gpu_hour_owned"] * 730 == pytest.approx(2038, abs=0.5)
     assert payload["breakeven"]["utilisation_fraction"] is None
     assert payload["levelised_usd_per_gpu_hour_owned"] * 730 / 2.35 == pytest.approx(867, abs=0.5)

@@ -1,12 +1,16 @@
 """Break-even, what flips the decision, grids, scenarios, Monte Carlo, options, views."""
 
+import json
+
 import numpy as np
 import pytest
 import pyxirr
+from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gpucost
+from gpucost.cli.question import command_of
 from gpucost.errors import UsageError
 from gpucost.money import montecarlo, roots
 from gpucost.render.tco_charts import _largest
@@ -111,7 +115,7 @@ def test_scenarios_bracket_the_base_and_take_the_plans_own():
         plan={"scenarios": {"cheap power": {"electricity_usd_per_kwh": 0.03}}},
     ).payload
     rows = {row["name"]: row for row in payload["scenarios"]}
-    prices = [rows[name]["levelised_usd_per_gpu_hour"] for name in ("low", "base", "high")]
+    prices = [rows[name]["levelised_usd_per_gpu_hour"] for name in ("favourable", "base", "adverse")]
     assert prices == sorted(prices)
     assert rows["cheap power"]["npv_own_usd"] < rows["base"]["npv_own_usd"]
     assert rows["rent declines"]["npv_rent_usd"] < rows["rent flat"]["npv_rent_usd"]
@@ -234,6 +238,49 @@ def test_a_reservation_that_does_not_divide_the_horizon_may_end_and_says_what_it
     assert "reserved_1y_then_rent" not in rows
 
 
+def test_rent_takes_a_price_and_quotes_under_one_name(tmp_path):
+    (tmp_path / "q.csv").write_text("name,usd_per_gpu_hour,term_months\nbeta,3.1,\n")
+    asked = ["2.35", "coreweave-1y=2.46/h, 12 months, take-or-pay", str(tmp_path / "q.csv")]
+    found = gpucost.tco("h100-sxm", 64, rent=asked, draws=0, catalog=catalog()).payload["options"]
+    rows = {row["name"]: row for row in found}
+    assert rows["rent"]["usd_per_gpu_hour"] == 2.35
+    assert (rows["coreweave-1y"]["terms"], rows["beta"]["usd_per_gpu_hour"]) == ("take-or-pay, 12-month term", 3.1)
+    lone = gpucost.tco("h100-sxm", 64, rent="acme=2.46/h", draws=0, catalog=catalog()).payload
+    assert {"acme", "rent"} <= {row["name"] for row in lone["options"]}
+    for twice in (["2.35", "2.40"], ["a=2/h", "a=3/h"]):
+        with pytest.raises(UsageError, match="given twice"):
+            gpucost.tco("h100-sxm", 64, rent=twice, catalog=catalog())
+
+
+def test_the_former_name_of_quotes_is_read_beside_a_price():
+    arguments = ["--gpu", "h100-sxm", "--gpus", "64", "--rent", "2.35", "--quote", "acme=2.46/h", "--quote", "b=3/h"]
+    run = CliRunner().invoke(command_of("tco"), [*arguments, "--format", "json"])
+    assert run.exit_code == 0, run.output
+    assert "--quote is now called --rent" in run.stderr
+    assert {"acme", "b"} <= set(json.loads(run.stdout)["npv_usd"])
+
+
+def test_a_quote_with_a_term_ends_and_falls_back_as_a_reservation_does():
+    rows = {row["name"]: row for row in compare(quote={"acme": "2.00/h, 36 months, take-or-pay"})["options"]}
+    assert "24 months beyond the comparison" in rows["acme"]["terms"]
+    hours = 64 * 730
+    price = 2.35 * 0.9 ** ((np.arange(37, 49) - 1) / 12)
+    beside = sum(flows(compare(), "rent_total_usd")) - sum(flows(compare(), "rent_compute_usd"))
+    support = 0.03 * (sum(flows(compare(), "rent_compute_usd")) - 36 * hours * 2.0 - (hours * 0.7 * price).sum())
+    expected = 36 * hours * 2.0 + (hours * 0.7 * price).sum() + beside - support
+    assert rows["acme_then_rent"]["cash_usd"] == pytest.approx(expected, rel=1e-9)
+    assert rows["acme_then_rent"]["usd_per_gpu_hour"] == 2.0
+
+
+def test_what_was_asked_for_as_a_commitment_falls_back_to_the_price_by_use():
+    wanted = {"rent": 1.8, "years": 4, "draws": 0, "catalog": catalog()}
+    terms = {"rent_billing": "take_or_pay", "rent_term_months": 36}
+    found = gpucost.tco("h100-sxm", 64, set=terms, **wanted).payload
+    rows = {row["name"]: row for row in found["options"]}
+    assert "then on demand at $" in rows["rent_then_rent"]["terms"]
+    assert rows["rent_then_rent"]["contract_exposure_usd"] == pytest.approx(36 * 64 * 730 * 1.8)
+
+
 def test_financing_is_told_apart_from_the_purchase():
     cash, loan = compare(), compare(financing="loan", loan_fraction=0.8, loan_rate_fraction=0.05)
     assert cash["financing"] is None
@@ -342,7 +389,7 @@ def test_the_picture_of_costs_adds_up_to_the_present_values(changes):
 
 def test_a_pair_of_cards_stands_at_a_desk_and_says_so():
     found = gpucost.tco("rtx-4090", 2, rent=0.4, draws=0, catalog=catalog()).payload
-    assert any(text.startswith("profile desk") for text in found["warnings"])
+    assert "Profile: desk" in found["conventions"]
     paid = {row["name"] for row in found["lines"]}
     assert not paid & {"own_colocation_usd", "own_staff_usd", "rent_staff_usd", "rent_control_plane_usd"}
     assert found["npv_usd"]["own"] < 30_000
@@ -350,19 +397,76 @@ def test_a_pair_of_cards_stands_at_a_desk_and_says_so():
     assert {"own_colocation_usd", "own_staff_usd"} <= {row["name"] for row in placed["lines"]}
     given = gpucost.tco("rtx-4090", 2, rent=0.4, draws=0, staff_minimum_fte=0.2, catalog=catalog()).payload
     assert "own_staff_usd" in {row["name"] for row in given["lines"]}
-    assert not any("profile" in text for text in gpucost.tco("h100-sxm", 8, rent=2.0, draws=0).payload["warnings"])
 
 
-def test_only_what_a_source_states_is_sourced():
+def test_the_profile_follows_the_size_and_is_said():
+    def said(gpu, gpus, **more):
+        return gpucost.tco(gpu, gpus, rent=2.0, draws=0, catalog=catalog(), **more).payload["conventions"]
+
+    assert "Profile: desk (" in said("rtx-4090", 2)
+    assert "Profile: lab (" in said("rtx-4090", 8)
+    assert "Profile: colocation (" in said("h100-sxm", 64)
+    assert "Profile: own (" in said("h100-sxm", 32_768)
+    assert "Profile: lab (" in said("h100-sxm", 8, profile="lab")
+    assert "by 64 GPUs" in said("h100-sxm", 64)
+    assert "as asked" in said("h100-sxm", 64, profile="own")
+
+
+def test_people_come_in_steps_and_a_rented_server_takes_nobody():
+    def staff(gpus):
+        found = gpucost.tco("h100-sxm", gpus, rent=2.0, draws=0, catalog=catalog()).payload
+        people = next(row["value"] for row in found["model"]["derived"] if row["name"] == "staff_fte")
+        return people, any(row["name"] == "rent_staff_usd" for row in found["lines"])
+
+    assert [staff(gpus) for gpus in (8, 64, 128, 136, 248)] == [
+        (0.25, False), (0.5, True), (0.75, True), (0.75, True), (1.0, True),
+    ]  # fmt: skip
+    assert flows(compare(), "own_staff_usd")[1] == 0.5 * 168_000 / 12
+
+
+def test_only_what_a_source_states_is_sourced_and_what_was_seen_is_dated():
+    rows = {}
+    for gpu in ("h100-sxm", "rtx-4090"):
+        payload = gpucost.tco(gpu, 64, rent=2.35, draws=0, catalog=catalog()).payload
+        rows[gpu] = {row["name"]: row for row in payload["assumptions"]}
+        sourced = {name: row for name, row in rows[gpu].items() if row["status"] == "sourced"}
+        assert not [name for name, row in sourced.items() if "estimate" in row["source_id"][:16]]
+        priced = ("server_usd", "gpu_usd", "all_in_usd_per_gpu")
+        assert not [name for name in priced if "datasheet" in (rows[gpu][name]["source_id"] or "")]
+        facts = [
+            row
+            for row in catalog().rows("plan_inputs")
+            if row["item"] and rows[gpu][row["name"]]["status"] == "sourced"
+        ]
+        assert all(rows[gpu][row["name"]]["observed"] for row in facts)
+        assert len(facts) > 20
+    assert rows["h100-sxm"]["support_fraction"]["status"] == "assumed"
+    assert rows["h100-sxm"]["server_usd"]["status"] == "derived"
+    assert rows["h100-sxm"]["server_usd"]["observed"]
+    assert rows["rtx-4090"]["gpu_usd"]["status"] in ("assumed", "derived")
+
+
+def test_repairs_are_not_paid_by_support_and_by_spares():
     payload = gpucost.tco("h100-sxm", 64, rent=2.35, draws=0, catalog=catalog()).payload
-    rows = {row["name"]: row for row in payload["assumptions"]}
-    assert not [
-        name for name, row in rows.items() if row["status"] == "sourced" and "estimate" in row["source_id"][:16]
-    ]
-    assert rows["support_fraction"]["status"] == "assumed"
-    assert rows["server_usd"]["status"] == "derived"
-    assert "datasheet" not in rows["server_usd"]["source_id"]
-    assert "2025" in rows["server_usd"]["note"]
+    paid = {row["name"] for row in payload["lines"]}
+    assert "own_support_usd" in paid
+    assert not paid & {"own_spares_usd", "own_repairs_usd"}
+    assert not any("twice" in text for text in payload["warnings"])
+    both = gpucost.tco("h100-sxm", 64, rent=2.35, draws=0, set={"hot_spares_fraction": 0.03}, catalog=catalog()).payload
+    assert any("repairs may be paid twice" in text for text in both["warnings"])
+
+
+def test_there_is_one_worst_case():
+    """The adverse scenario is the worst corner of the ranges: no single input moved back makes it worse."""
+    payload = gpucost.tco("h100-sxm", 64, rent=2.35, draws=0, catalog=catalog()).payload
+    rows = {row["name"]: row for row in payload["scenarios"]}
+    worst = rows["adverse"]
+    assert worst["saving_usd"] < min(
+        min(row["saving_at_low_usd"], row["saving_at_high_usd"]) for row in payload["sensitivity"]
+    )
+    assert (
+        rows["favourable"]["changes"].keys() == worst["changes"].keys() == {r["name"] for r in payload["sensitivity"]}
+    )
 
 
 def test_waiting_for_the_cluster_is_no_victory_of_owning():
@@ -468,15 +572,43 @@ def test_carbon_by_hand():
     assert found["embodied_kgco2e"] == pytest.approx(8 * 4_000 * 4 / 5)
 
 
-def test_another_currency_uses_spot_then_forward_rates(tmp_path):
-    curve = tmp_path / "eur.csv"
+def forward_curve(folder):
+    curve = folder / "eur.csv"
     curve.write_text("month,usd_per_unit\n" + "".join(f"{m},{1.08 + 0.001 * m}\n" for m in range(1, 49)))
-    payload = compare(
-        currency="EUR", usd_per_unit=1.08, usd_per_unit_on="2026-11-20", currency_curve=str(curve), wacc_fraction=0.0
-    )
+    return {"currency": "EUR", "usd_per_unit": 1.08, "usd_per_unit_on": "2026-11-20", "currency_curve": str(curve)}
+
+
+def test_another_currency_uses_spot_then_forward_rates_and_its_own_cost_of_capital(tmp_path):
+    payload = compare(**forward_curve(tmp_path), currency_wacc_fraction=0.07)
     own = flows(payload, "own_total_usd")
-    expected = own[0] / 1.08 + sum(flow / (1.08 + 0.001 * m) for m, flow in enumerate(own) if m)
+    rate = 1.07 ** (1 / 12)
+    expected = own[0] / 1.08 + sum(flow / (1.08 + 0.001 * m) / rate**m for m, flow in enumerate(own) if m)
     assert payload["currency"]["npv_own"] == pytest.approx(expected)
+    assert payload["currency"]["wacc_fraction"] == 0.07
+    by_year = payload["currency"]["by_year"]
+    assert sum(row["own"] for row in by_year) == pytest.approx(sum(payload["currency"]["cash_own"]))
+
+
+@pytest.mark.parametrize("changes", [{}, {"financing": "loan", "debt_rate_fraction": 0.06}])
+def test_without_one_of_its_own_a_present_value_is_the_same_money_in_either_currency(tmp_path, changes):
+    """A currency that gains 2 % a year is discounted at a rate lower by as much."""
+    payload = compare(**forward_curve(tmp_path), **changes)
+    for side in ("own", "rent"):
+        assert payload["currency"][f"npv_{side}"] == pytest.approx(payload["npv_usd"][side] / 1.08, rel=1e-12)
+    gained = (1.128 / 1.08) ** (1 / 4)
+    assert payload["currency"]["wacc_fraction"] == pytest.approx(1.1 / gained - 1, rel=1e-9)
+
+
+def test_the_currency_asked_for_is_shown_with_a_rate_of_this_autumn_and_its_discount_rate():
+    made = gpucost.tco("h100-sxm", 64, rent=2.35, draws=0, catalog=catalog(), plan={"currency": "EUR"})
+    text, money = made.to_text(), made.payload["currency"]
+    assert money["usd_per_unit_on"] == "2026-10-30"
+    assert f"{money['npv_own']:,.0f} EUR" in text
+    assert "discounted at 10.00% a year" in " ".join(text.split())
+    assert not any("days old" in warning for warning in made.payload["warnings"])
+    page = made.written("md", None)
+    assert "In EUR" in page
+    assert f"{money['by_year'][1]['rent']:,.0f}" in page
 
 
 def test_a_power_cap_lowers_the_draw():
@@ -510,6 +642,7 @@ def test_the_reference_has_no_shipped_default_in_it():
     neutral = {
         "hours_per_month",
         "months_per_year",
+        "staff_step_fte",
         "lead_time_months",
         "refresh_month",
         "refresh_price_ratio",

@@ -64,7 +64,7 @@ def test_the_anchors_page_says_what_the_code_gives():
     payload = gpucost.tco("h100-sxm", 1024, utilisation=1.0, rent=2.35, catalog=catalog(), draws=0).payload
     stated = {
         name: float(value)
-        for name, value in re.findall(r"^\| (low|base|high)\b.* \| ([0-9.]+) \|$", text, re.MULTILINE)
+        for name, value in re.findall(r"^\| (favourable|base|adverse)\b.* \| ([0-9.]+) \|$", text, re.MULTILINE)
     }
     for row in payload["scenarios"][:3]:
         assert stated[row["name"]] == round(row["levelised_usd_per_gpu_hour"], 2)

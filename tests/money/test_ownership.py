@@ -126,6 +126,25 @@ def test_a_refresh_trades_in_the_old_servers_and_sells_the_new_ones():
     assert flows(payload, "own_resale_usd")[48] == pytest.approx(-servers * 0.8 * 0.5 * 0.94 - other)
 
 
+def test_a_refresh_renews_what_tax_support_insurance_and_repairs_are_reckoned_on():
+    changes = {"refresh_month": 24, "refresh_price_ratio": 0.8, "spares_basis": "maintenance",
+               "maintenance_fraction": 0.03, "hot_spares_fraction": None}  # fmt: skip
+    payload = compare(**changes)
+    servers, rest = 8 * 280_000.0, 64 * 2_000 + 64 * 700 + 0.015 * 8 * 280_000
+    for name, month, expected in (
+        ("insurance", 24, 0.006 / 12 * (servers + rest)),
+        ("insurance", 25, 0.006 / 12 * (0.8 * servers + rest)),
+        ("property_tax", 24, 0.012 / 12 * (servers + rest) * 0.4),
+        ("property_tax", 25, 0.012 / 12 * (0.8 * servers * 0.5 + rest * 0.3)),
+        ("property_tax", 37, 0.012 / 12 * (0.8 * servers * 0.4 + rest * 0.2)),
+        ("support", 24, 0.05 / 12 * servers),
+        ("support", 36, 0.0),  # the new servers bring a year of their own
+        ("support", 37, 0.05 / 12 * 0.8 * servers),
+        ("repairs", 25, 0.03 / 12 * 0.8 * servers),
+    ):
+        assert flows(payload, f"own_{name}_usd")[month] == pytest.approx(expected, rel=1e-12), (name, month)
+
+
 def test_demand_is_bridged_by_rent_until_the_cluster_arrives():
     payload = compare(lead_time_months=2.5, bridge_usd_per_gpu_hour=3.0)
     hours = 64 * 730 * 0.7

@@ -104,7 +104,7 @@ def _input(
         Cell(
             ", ".join(str(source[key]) for key in ("publisher", "title") if source.get(key)) or entry.source_id, "unit"
         ),
-        str(source.get("published_on") or source.get("accessed_on") or ""),
+        entry.observed or str(source.get("published_on") or source.get("accessed_on") or ""),
         entry.status if live else "pinned",
     )
     sheet.page.data_validation(row, _BASE, row, _BASE + 2, _validation(entry))

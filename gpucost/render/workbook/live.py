@@ -29,6 +29,7 @@ class LiveInput:
     choices: tuple[str, ...] = ()
     minimum: float | None = None
     maximum: float | None = None
+    observed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +48,7 @@ class LiveModel:
     answers: tuple[Line, ...] = ()
     months: int = 0
     expected: Mapping[str, float] = field(default_factory=dict)  # what the saved answer says, by line
+    ends: Mapping[str, tuple[Value, Value]] | None = None  # favourable and adverse, where the answer states them
 
     def cell_name(self, name: str) -> str:
         """Return the name that a quantity has in the workbook."""

@@ -6,7 +6,7 @@ from typing import Any
 
 from gpucost.errors import UsageError
 from gpucost.money import comparison
-from gpucost.render.workbook.live import LiveInput, LiveModel
+from gpucost.render.workbook.live import LiveInput, LiveModel, Value
 from gpucost.units import unit_of
 
 
@@ -34,8 +34,17 @@ def ownership_model(payload: Mapping[str, Any], key: str, title: str) -> LiveMod
         monthly=comparison.BY_MONTH,
         answers=comparison.ANSWERS,
         months=int(block["months"]),
+        ends=_ends(payload),
         expected={name: value for name, value in said.items() if isinstance(value, (int, float))},
     )
+
+
+def _ends(payload: Mapping[str, Any]) -> dict[str, tuple[Value, Value]] | None:
+    """Return what the answer's own two extremes set each input to, so that there is one worst case and not two."""
+    changes = {row["name"]: row["changes"] for row in payload.get("scenarios") or ()}
+    if not {"favourable", "adverse"} <= set(changes):
+        return None
+    return {name: (value, changes["adverse"][name]) for name, value in changes["favourable"].items()}
 
 
 def _fitting(entry: LiveInput, months: int) -> LiveInput:
@@ -52,5 +61,5 @@ def _input(row: Mapping[str, Any]) -> LiveInput:
         source_id=row.get("source_id") or "", status=row.get("status") or "", group=row.get("group") or "inputs",
         description=row.get("description") or "",
         choices=tuple(str(choice) for choice in row.get("choices") or () if choice),
-        minimum=row.get("minimum"), maximum=row.get("maximum"),
+        minimum=row.get("minimum"), maximum=row.get("maximum"), observed=str(row.get("observed") or ""),
     )  # fmt: skip

@@ -60,7 +60,9 @@ def spans(model: LiveModel) -> list[Span]:
 
 
 def favourable_ends(model: LiveModel, found: list[Span]) -> dict[tuple[str, str], tuple[Value, Value]]:
-    """Return each input's better and worse end for the scenarios."""
+    """Return each input's better and worse end for the scenarios: those that the answer states, else as found."""
+    if model.ends is not None:
+        return {(model.key, name): pair for name, pair in model.ends.items()}
     ends: dict[tuple[str, str], tuple[Value, Value]] = {}
     for span in found:
         low, high = (float(case.values[model.answer]) for case in (span.low, span.high))

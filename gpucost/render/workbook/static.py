@@ -170,7 +170,8 @@ def write_assumptions(
     for model in models:
         for entry in model.inputs:
             row = {"name": entry.name, "value": entry.value, "unit": entry.unit, "low": entry.low, "high": entry.high}
-            row |= {"status": entry.status or "derived", "source_id": entry.source_id, "note": entry.description}
+            row |= {"status": entry.status or "derived", "source_id": entry.source_id, "note": entry.description,
+                    "observed": entry.observed}  # fmt: skip
             _assumption(sheet, model.title, row, sources)
 
 
@@ -182,7 +183,7 @@ def _assumption(sheet: Sheet, title: str, row: Mapping[str, Any], sources: Mappi
         row.get("source_id") or "no source: an assumption" if status == "assumed" else ""
     )
     numbers = [Cell(row.get(key), "plain", unit) for key in ("value", "low", "high")]
-    dated = str(source.get("published_on") or source.get("accessed_on") or "")
+    dated = str(row.get("observed") or source.get("published_on") or source.get("accessed_on") or "")
     sheet.row(
         title,
         str(row.get("name", "")),
