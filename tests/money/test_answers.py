@@ -509,10 +509,9 @@ def test_a_hosted_api_is_priced_for_the_same_tokens():
     assert payload["levelised_usd_per_mtok"] == pytest.approx(payload["npv_usd"]["own"] / mtok)
 
 
-def test_nothing_used_has_no_price_per_hour_and_no_warning_of_arithmetic(recwarn):
-    found = gpucost.tco("h100-sxm", 8, utilisation=0, catalog=catalog()).payload
-    assert found["levelised_usd_per_gpu_hour"] is None
-    assert not [warning for warning in recwarn if issubclass(warning.category, RuntimeWarning)]
+def test_an_ownership_of_nothing_is_refused():
+    with pytest.raises(UsageError, match="nothing would be used"):
+        gpucost.tco("h100-sxm", 8, utilisation=0, catalog=catalog())
 
 
 def test_tokens_without_a_model_are_refused():
