@@ -15,9 +15,9 @@ PACKAGE = Path(__file__).resolve().parent.parent / "gpucost"
 FLOORS = (
     ("units", "errors", "limits", "gate"),
     ("types", "answers", "formula", "options", "schemas", "arguments"),
-    ("architectures", "physics", "money"),
+    ("architectures", "physics", "money", "store"),
     ("catalog",),
-    ("market",),
+    ("market", "importers"),
     ("workloads",),
     ("training", "serving", "ownership", "fitting", "claims", "speed", "validation", "bench"),
     ("render",),

@@ -1,23 +1,24 @@
 """Prices on a day, as known on a day: the SQL that picks one row per offer.
 
 A price holds from `valid_from`, else from `observed_on`, and to `valid_until` where a contract ends. Among the rows
-of an offer that hold on the day asked about and had been recorded by the day of knowledge, the nearest price book
-speaks, and in it the latest `recorded_on`, then `observed_on`, then `valid_from`, then the better confidence. Rows
-that are still equal and disagree on the price are a conflict: shown, never ranked. A change point of the history
-counts as seen as long as its source listed it.
+of an offer that hold on the day asked about and had been recorded by the day of knowledge, the user's own book speaks
+before list prices, shipped or refreshed, and among these the latest `recorded_on`, then `observed_on`, then
+`valid_from`, then the better confidence. Rows that are still equal and disagree on the price are a conflict: shown,
+never ranked. A change point of the history counts as seen as long as its source listed it.
 
 A price ends: by a row of `price_ends` that is younger than its last sight (stated, replaced, withdrawn or wrong), where
 a catalogue lists the product no more, or by an age at which a price of its kind is history. What has ended speaks only
 where nothing else does, and says why in the column `ended`: shown, never ranked.
 """
 
+from collections.abc import Sequence
 from datetime import date
 
 from gpucost.catalog.discounts import matching
 from gpucost.options import EXPIRED, MARKET_EXPIRY_DAYS, MARKETS, expiry_by_option
 
 FOREVER = date(9999, 12, 31)  # "everything that is known"
-BOOKS = ("shipped", "refreshed", "user")  # a later one is nearer to the user and wins
+BOOKS = ("shipped", "refreshed", "user")  # the user's own wins; of the list prices the newest observation
 DAY_BITS = 65536  # days since 1970 up to 2149
 
 _DAYS = "greatest(0, least(65535, {date} - DATE '1970-01-01'))"
@@ -30,7 +31,7 @@ _SEEN = f"CASE WHEN seen_until IS NULL THEN {{0}} ELSE {_LISTED_ON} END"
 # The order of preference, packed into one integer: its maximum per offer is an aggregate that needs no sort, so that
 # a book of ten million rows is answered in little memory.
 _RANK = f"""
-    ((((CASE WHEN ended IS NULL THEN {len(BOOKS) + 1} ELSE 0 END + list_position({list(BOOKS)}, book)) * {DAY_BITS}
+    ((((CASE WHEN ended IS NULL OR gone THEN 3 ELSE 0 END + CASE book WHEN 'user' THEN 2 ELSE 1 END) * {DAY_BITS}
     + {_DAYS.format(date="recorded_on")}) * {DAY_BITS}
     + {_DAYS.format(date="observed_on")}) * {DAY_BITS}
     + {_DAYS.format(date=_PRICE_ON)}) * 4
@@ -46,9 +47,9 @@ def shipped_offers(history: bool) -> str:
     return f"{_LISTED} UNION ALL BY NAME {_DENSE}" if history else _LISTED
 
 
-def offers_view(history: bool) -> str:
-    """Return the SQL that makes the view `book_offers` of the shipped prices."""
-    return f"CREATE OR REPLACE VIEW book_offers AS {shipped_offers(history)}"
+def offers_view(parts: Sequence[str]) -> str:
+    """Return the SQL that makes the view `book_offers` of the prices of several layers."""
+    return "CREATE OR REPLACE VIEW book_offers AS " + " UNION ALL BY NAME ".join(parts)
 
 
 _EXPIRES = " ".join(f"WHEN '{option}' THEN {days}" for option, days in expiry_by_option().items())

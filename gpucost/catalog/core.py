@@ -13,7 +13,7 @@ from gpucost.catalog.loader import Store
 from gpucost.catalog.paths import shipped_root
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.catalog.regions import Regions
-from gpucost.catalog.settings import book_layers, setting
+from gpucost.catalog.settings import book_layers, setting, store_place
 from gpucost.catalog.shipped import Shipped
 from gpucost.errors import UnknownNameError, UsageError
 from gpucost.options import counted_age_days
@@ -22,6 +22,7 @@ from gpucost.types import Accelerator, Architecture, Offer, System
 if TYPE_CHECKING:
     from gpucost.catalog.books import PriceBook
     from gpucost.catalog.sandbox import Answer
+    from gpucost.catalog.snapshots import Refreshed
 
 Marked = TypeVar("Marked", Accelerator, System, Architecture)
 
@@ -34,16 +35,19 @@ def open_catalog(
     *,
     root: str | Path | None = None,
     book: str | Path | None = None,
+    store: str | Path | None = None,
 ) -> "Catalog":
     """Open the catalog as of a day, as known on a day; nothing is read before it is asked for.
 
     `as_of` is today unless given (the catalog's own date where the computer's clock is behind it); `known_as_of`
     hides what was recorded later. `root` replaces the shipped data by another folder of the same layout; `book` is
-    the folder of the user's own facts, the setting `book` unless given.
+    the folder of the user's own facts, the setting `book` unless given; `store` is the folder or address of refreshed
+    prices, the setting `store` unless given.
     """
     day = parse_date(as_of if as_of is not None else setting("as_of"), "--as-of")
     known_day = parse_date(known_as_of if known_as_of is not None else setting("known_as_of"), "--known-as-of")
-    return Catalog(day, known_day, Path(root) if root else data_root(), book_layers(book))
+    place = None if root else store_place()
+    return Catalog(day, known_day, Path(root) if root else data_root(), book_layers(book), store or place)
 
 
 def data_root() -> Path:
@@ -74,9 +78,17 @@ def parse_date(value: date | str | None, what: str) -> date | None:
 class Catalog(Shipped):
     """Facts with their sources and dates, seen from one day, the user's own over the shipped ones."""
 
-    def __init__(self, as_of: date | None, known_as_of: date | None, root: Path, layers: dict[str, Path]) -> None:
+    def __init__(
+        self,
+        as_of: date | None,
+        known_as_of: date | None,
+        root: Path,
+        layers: dict[str, Path],
+        kept_at: str | Path | None = None,
+    ) -> None:
         super().__init__(root, as_of, known_as_of)
-        self._layers = layers
+        self._layers, self._kept_at = layers, kept_at
+        self._over = False  # whether refreshed sources and tokens lie over the shipped tables
         self._laid: list[PriceBook] | None = None
         self.ended: Counter[str] = Counter()  # offers that are no more, by reason; counted when the offers are read
         self._prices_ready = ""  # "listed", or "dense" with the history
@@ -99,9 +111,27 @@ class Catalog(Shipped):
                 self._laid = lay_over(self, self._layers)
             return self._laid
 
+    @cached_property
+    def refreshed(self) -> "Refreshed | None":
+        """Return what the store of refreshed prices says on the catalog's days; None where there is none."""
+        if self._kept_at is None or (isinstance(self._kept_at, Path) and not self._kept_at.is_dir()):
+            return None
+        from gpucost.catalog.snapshots import refreshed
+
+        until = min(self.as_of, self.known_as_of or self.as_of)
+        return refreshed(self._kept_at, until, self.looks_back)
+
+    def _lay_refreshed(self) -> None:
+        if self.refreshed is not None and not self._over:
+            with self.store.lock:
+                if not self._over:
+                    self._over = True
+                    self.refreshed.lay_over(self.store)
+
     @property
     def laid(self) -> Store:
-        """Return the store with the books laid over the shipped tables."""
+        """Return the store with refreshed prices and the books laid over the shipped tables."""
+        self._lay_refreshed()
         _ = self.books
         return self.store
 
@@ -123,13 +153,14 @@ class Catalog(Shipped):
         from gpucost.catalog.sandbox import bounds, run
 
         days = {"as_of": self.as_of, "known_as_of": self.known_as_of}
-        return run({**days, "root": self.store.root, "layers": self._layers}, query, bounds(**limits))
+        places = {"root": self.store.root, "layers": self._layers, "kept_at": self._kept_at}
+        return run({**days, **places}, query, bounds(**limits))
 
     def copied(self, history: bool = False) -> Store:
         """Return a store of its own with every table and view, such as `facts`, `prices`, `prices_on(day, known)`."""
         from gpucost.catalog.provenance import facts_view
 
-        copy = Catalog(self.as_of, self.known_as_of, self.store.root, self._layers)
+        copy = Catalog(self.as_of, self.known_as_of, self.store.root, self._layers, self._kept_at)
         copy.laid.ensure_all()
         copy.prepare_prices(history)
         copy.store.execute(facts_view())
@@ -139,9 +170,10 @@ class Catalog(Shipped):
     @cached_property
     def version(self) -> str:
         """Return the date and the content hash that stamp every answer."""
+        fresh = self.refreshed.version if self.refreshed is not None else ""
         own = "".join(f"+{book.layer}-{book.digest[:8]}" for book in self.books)
         dense = f"+history-{self.store.table_digest('price_history')[:8]}" if self.looks_back else ""
-        return f"{self.dated.isoformat()}+{self.store.digest()[:12]}{dense}{own}"
+        return f"{self.dated.isoformat()}+{self.store.digest()[:12]}{dense}{fresh}{own}"
 
     # --- provenance
 
@@ -288,12 +320,25 @@ class Catalog(Shipped):
 
             load_history(self.store)
         discounted = False
-        self.store.execute(asof.offers_view(history))
+        listed = [asof.shipped_offers(history), *self._refreshed_offers(history)]
         if self.books:
             from gpucost.catalog.overlay import price_views
 
-            discounted = price_views(self.store, self.books, history)
+            discounted = price_views(self.store, self.books, listed)
+        else:
+            self.store.execute(asof.offers_view(listed))
         self.store.execute(asof.prices_macro(discounted))
+
+    def _refreshed_offers(self, history: bool) -> list[str]:
+        """Return the SQL of refreshed prices: every part that was kept where the past is asked about."""
+        if self.refreshed is None:
+            return []
+        self._lay_refreshed()
+        if history and not self.looks_back and self._kept_at is not None:
+            from gpucost.catalog.snapshots import refreshed
+
+            return refreshed(self._kept_at, self.as_of, True).offers(self.store)
+        return self.refreshed.offers(self.store)
 
     @property
     def looks_back(self) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from gpucost.catalog import discounts
-from gpucost.catalog.asof import shipped_offers
+from gpucost.catalog.asof import offers_view
 from gpucost.catalog.books import PriceBook, as_csv, read_book
 from gpucost.catalog.drafts import Row, parquet_files
 from gpucost.catalog.loader import Store, csv_reader, engine, quoted
@@ -32,17 +32,17 @@ def lay_over(shipped: Shipped, folders: Mapping[str, Path]) -> list[PriceBook]:
     return books
 
 
-def price_views(store: Store, books: Sequence[PriceBook], history: bool) -> bool:
+def price_views(store: Store, books: Sequence[PriceBook], below: Sequence[str]) -> bool:
     """Make the view `book_offers` over every layer and the table `book_discounts`; tell whether that holds any."""
-    parts = [shipped_offers(history)]
+    parts = [*below]
     for book in books:
         if rows := book.rows.get("offers"):
             _load(store, f"{book.layer}_offers", (*TABLES["offers"].columns, *_OF_BOOKS), rows)
             parts.append(f"SELECT *, '{book.layer}' AS book FROM {book.layer}_offers")
         if files := parquet_files(book.folder):
             store.execute(f"SET threads = {os.cpu_count() or 1}")  # a large file is worth every core
-            parts += [_parquet_part(store, book.layer, file) for file in files]
-    store.execute("CREATE OR REPLACE VIEW book_offers AS " + " UNION ALL BY NAME ".join(parts))
+            parts += [parquet_part(store, book.layer, file) for file in files]
+    store.execute(offers_view(parts))
     given = [row for book in books for row in book.discounts]
     if given:
         discounts.make_table(store, given)
@@ -67,7 +67,7 @@ def _load(store: Store, name: str, columns: Sequence[Column], rows: Sequence[Row
         store.execute(f'CREATE OR REPLACE TABLE "{name}" AS {csv_reader(columns, [file])}')
 
 
-def _parquet_part(store: Store, layer: str, file: Path) -> str:
+def parquet_part(store: Store, layer: str, file: Path, usual_kind: str = "contracted") -> str:
     """Return the SQL over a large price file, which stays where it lies; its columns and prices are checked at once."""
     source = f"read_parquet({quoted(str(file))})"
     try:
@@ -82,9 +82,10 @@ def _parquet_part(store: Store, layer: str, file: Path) -> str:
         f'CAST({column.name if column.name in present else "NULL"} AS {DUCKDB_TYPES[column.kind]}) AS "{column.name}"'
         for column in TABLES["offers"].columns
     )
-    kind = "coalesce(price_kind, 'contracted')" if "price_kind" in present else "'contracted'"
+    kind = f"coalesce(price_kind, '{usual_kind}')" if "price_kind" in present else f"'{usual_kind}'"
     end = f"CAST({'valid_until' if 'valid_until' in present else 'NULL'} AS DATE)"
-    return f"SELECT {columns}, '{layer}' AS book, {kind} AS price_kind, {end} AS valid_until FROM {source}"
+    gone = ", gone" if "gone" in present else ""
+    return f"SELECT {columns}, '{layer}' AS book, {kind} AS price_kind, {end} AS valid_until{gone} FROM {source}"
 
 
 def _refuse_bad_rows(store: Store, file: Path, present: Collection[str]) -> None:

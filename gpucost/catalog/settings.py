@@ -20,6 +20,7 @@ NOT_SETTINGS = frozenset(("REQUIRE_PROGRAMS", "COMPLETE"))
 # settings that belong to no single option: what each is for, and its default
 GENERAL = {
     "book": ("folder or file of your own price book, hardware and models", "book/ beside the user file"),
+    "store": ("folder or https:// address of refreshed prices", "prices/ in the user's data folder"),
     "data": ("folder with pricing/ and models/ that replaces the shipped facts", "the package's own"),
     "as_of": ("day that prices are asked for", "today"),
     "known_as_of": ("hide what was recorded after this day", "everything known"),
@@ -46,6 +47,31 @@ def user_folder() -> Path | None:
         from platformdirs import user_config_path
 
         return user_config_path("gpucost", appauthor=False)
+    except (OSError, RuntimeError, KeyError):
+        return None
+
+
+def _data_folder(variable: str, usual: str, kind: str) -> Path:
+    named = os.environ.get(variable, "").strip()
+    if sys.platform == "linux" and "ANDROID_DATA" not in os.environ:
+        return Path(named or usual).expanduser() / "gpucost"
+    import platformdirs
+
+    return Path(getattr(platformdirs, f"user_{kind}_path")("gpucost", appauthor=False))
+
+
+def cache_folder() -> Path:
+    """Return the folder for what can be fetched again."""
+    return _data_folder("XDG_CACHE_HOME", "~/.cache", "cache")
+
+
+def store_place() -> Path | str | None:
+    """Return where refreshed prices are: the setting `store`, else a folder of the user's; None without a home."""
+    named = setting("store")
+    if named:
+        return str(named)
+    try:
+        return _data_folder("XDG_DATA_HOME", "~/.local/share", "data") / "prices"
     except (OSError, RuntimeError, KeyError):
         return None
 
@@ -146,8 +172,7 @@ def book_layers(book: str | Path | None = None) -> dict[str, Path]:
         raise UsageError(f"the book {own} does not exist. Make it, or change the setting `book`.")
     if named and own and not own.is_file() and not own.is_dir():
         raise UsageError(f"the book {own} is a device or a pipe. Name a folder or a file.")
-    layers = {"refreshed": folder / "refreshed" if folder else None, "user": own}
-    return {layer: path for layer, path in layers.items() if path is not None and _holds_something(path)}
+    return {"user": own} if own is not None and _holds_something(own) else {}
 
 
 def _holds_something(path: Path) -> bool:

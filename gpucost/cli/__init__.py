@@ -4,6 +4,7 @@ import gc
 import io
 import os
 import sys
+import warnings
 from importlib import import_module
 
 import click
@@ -108,6 +109,7 @@ def main() -> None:
     """Run the command line; a GpuCostError becomes one sentence on stderr and its exit code."""
     debug = "--debug" in sys.argv
     _write_any_sign()
+    warnings.showwarning = lambda message, *_: say(str(message))
     gc.set_threshold(*COLLECT_AFTER)
     try:
         code = cli.main(standalone_mode=False, prog_name="gpucost")

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from gpucost.cli import price_store
 from gpucost.cli.options import Output, catalog_options, envelope, output_options, price_filters
 
 if TYPE_CHECKING:
@@ -96,3 +97,7 @@ def _recent(rows: list[dict[str, Any]], catalog: "Catalog", filters: dict[str, A
 
 def _wanted(catalog: "Catalog", filters: dict[str, Any]) -> dict[str, set[str] | None]:
     return catalog.offer_filter(filters["gpu"], filters["provider"], filters["region"], filters["option"])
+
+
+for _more in price_store.COMMANDS:
+    command.add_command(_more)

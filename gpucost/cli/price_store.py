@@ -1,0 +1,217 @@
+"""`gpucost prices refresh` and the upkeep of what it keeps: verify, prune, export, snapshots."""
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpucost.cli.options import Output, output_options
+from gpucost.cli.said import say
+
+if TYPE_CHECKING:
+    from gpucost.importers.refresh import Outcome
+    from gpucost.store.folder import Folder
+
+COLUMNS = (
+    "source", "state", "rows", "new:1", "changed:1", "gone:2", "held_back=held:1", "left_out=left out:3", "reason",
+)  # fmt: skip
+SNAPSHOT_COLUMNS = (
+    "id",
+    "made_at=made",
+    "source",
+    "kind:3",
+    "rows",
+    "new:2",
+    "changed:2",
+    "gone:2",
+    "size_bytes=bytes:4",
+)
+CHANGES = ("new", "changed", "same", "gone", "held_back", "left_out")
+_CLEAR = "\r\x1b[2K"
+
+
+def store_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add --store."""
+    text = "Folder or https:// address of refreshed prices."
+    return click.option("--store", metavar="PATH", help=text)(function)
+
+
+def folder_of(store: str | None, *, written: bool = False) -> "Folder":
+    """Return the store that was named, else the setting's, else the user's own."""
+    from gpucost.catalog.settings import store_place
+    from gpucost.catalog.snapshots import opened
+    from gpucost.errors import UsageError
+    from gpucost.store.remote import is_remote
+
+    place = store or store_place()
+    if place is None:
+        raise UsageError("there is no home folder for prices. Name one with --store.")
+    if written and is_remote(str(place)):
+        raise UsageError(f"{place} is read-only: a published store is written where it was exported from.")
+    return opened(place)
+
+
+def about(warnings: list[str]) -> dict[str, Any]:
+    """Return what a list of the store's carries beside its rows; the warnings are also said on stderr."""
+    for warning in warnings:
+        say(warning)
+    return {"schema_version": "1", "catalog_version": None, "as_of": None, "warnings": warnings}
+
+
+@click.command(name="refresh")
+@click.option("--from", "sources", multiple=True, metavar="SOURCE", help="Only this source or file; may be repeated.")
+@click.option("--accept", is_flag=True, help="Publish also what was held back.")
+@click.option("--region", "regions", multiple=True, metavar="REGION", help="AWS: the regions to ask.")
+@click.option("--map", "columns", multiple=True, metavar="OURS=THEIRS", help="Of a file: our column and its own.")
+@click.option("--mirror", metavar="URL", help="Ask URL/<host>/<path> in place of every host.")
+@click.option("--timeout", type=click.FloatRange(1, 14_400), metavar="SECONDS", help="Bound on each source's time.")
+@store_option
+@output_options
+@click.pass_context
+def refresh(
+    ctx: click.Context, out: Output, sources: tuple[str, ...], accept: bool, regions: tuple[str, ...],
+    columns: tuple[str, ...], mirror: str | None, timeout: float | None, store: str | None,
+) -> None:  # fmt: skip
+    """Fetch today's prices from their sources, judge them, and keep what passes as a snapshot.
+
+    Every later answer takes a refreshed price where it is newer than a shipped one. Without --from every source is
+    asked that is light and needs no key, or whose key stands in the environment. What moved by more than 30 %, or
+    looks like a known fault, is held back until --accept. Exit code 5 if a source failed.
+
+    \b
+    gpucost prices refresh
+    gpucost prices refresh --from azure --from skypilot
+    gpucost prices refresh --from aws --region eu-central-1
+    gpucost prices refresh --from quotes.csv --map usd_per_hour="Hourly USD" --map provider==acme
+    """
+    from gpucost.catalog import open_catalog
+    from gpucost.importers.refresh import Wish
+    from gpucost.importers.refresh import refresh as refreshed
+
+    folder = folder_of(store, written=True)
+    told, wiped = _progress()
+    wish = Wish(accept, mirror, timeout, regions, _mapped(columns), told)
+    outcomes, snapshot = refreshed(open_catalog(store=folder.path), folder, sources, wish)
+    wiped()
+    kept = (
+        f"Snapshot {snapshot.id} in {folder.path}." if snapshot else "Nothing was published; what was there still is."
+    )
+    out.rows([_row(item) for item in outcomes], COLUMNS, about([*_remarks(outcomes), kept]))
+    if any(item.state == "failed" for item in outcomes):
+        ctx.exit(5)
+
+
+def _mapped(columns: tuple[str, ...]) -> dict[str, str]:
+    from gpucost.errors import UsageError
+
+    pairs = [text.partition("=") for text in columns]
+    if wrong := next((ours for ours, sign, theirs in pairs if not sign or not theirs), None):
+        raise UsageError(f"--map {wrong}: write it as ours=theirs, or ours==value for one value.")
+    return {ours.strip(): theirs for ours, _, theirs in pairs}
+
+
+def _progress() -> tuple[Callable[[str, str], None] | None, Callable[[], None]]:
+    """Return who tells of progress on a terminal's stderr, and who wipes the line in the end."""
+    if not sys.stderr.isatty():
+        return None, lambda: None
+    from shutil import get_terminal_size
+
+    from gpucost.importers.refresh import Progress
+
+    width = get_terminal_size().columns - 1
+
+    def write(text: str) -> None:
+        click.echo(_CLEAR + text[:width], err=True, nl=False)
+
+    return Progress(write), lambda: click.echo(_CLEAR, err=True, nl=False)
+
+
+def _row(item: "Outcome") -> dict[str, Any]:
+    found = item.verdict
+    why = item.reason or "; ".join(f"{count:,} {reason}" for reason, count in _largest(found.held))
+    counts = found.counts if item.state == "published" else dict.fromkeys(found.counts)
+    rows = found.rows if item.state == "published" else None
+    more = {"held": found.held, "left": found.left_out, "examples": found.examples, "fetched_bytes": item.fetched_bytes}
+    return {"source": item.source, "state": item.state, "rows": rows, **counts, "reason": why, **more}
+
+
+def _largest(counts: dict[str, int]) -> list[tuple[str, int]]:
+    return sorted(counts.items(), key=lambda pair: -pair[1])[:2]
+
+
+def _remarks(outcomes: "list[Outcome]") -> list[str]:
+    found = []
+    for item in outcomes:
+        for reason, count in item.verdict.held.items():
+            shown = ", ".join(item.verdict.examples.get(reason, ()))
+            found.append(f"{item.source}: {count:,} held back, {reason}: {shown}. --accept publishes them.")
+        if item.verdict.left_out:
+            said = ", ".join(f"{count:,} {reason}" for reason, count in item.verdict.left_out.items())
+            found.append(f"{item.source}: left out: {said}.")
+    return found
+
+
+@click.command(name="verify")
+@store_option
+@click.pass_context
+def verify(ctx: click.Context, store: str | None) -> None:
+    """Check every snapshot against its hashes; exit code 5 if something is damaged. What is whole still serves."""
+    folder = folder_of(store)
+    faults = folder.verify()
+    for fault in faults:
+        say(fault)
+    parts = sum(len(snapshot.parts) for snapshot in folder.snapshots)
+    click.echo(f"{len(folder.snapshots)} snapshots with {parts} parts in {folder.path}: {len(faults)} damaged.")
+    if faults:
+        ctx.exit(5)
+
+
+@click.command(name="prune")
+@click.option("--keep", type=click.IntRange(1), default=100, show_default=True, help="Snapshots to keep.")
+@store_option
+def prune(keep: int, store: str | None) -> None:
+    """Remove old snapshots, except those that still speak for a source, and what no snapshot refers to."""
+    removed, freed = folder_of(store, written=True).prune(keep)
+    click.echo(f"{removed} snapshots and {freed / 1e6:.1f} MB removed.")
+
+
+@click.command(name="export")
+@click.argument("folder", type=click.Path(file_okay=False))
+@store_option
+def export(folder: str, store: str | None) -> None:
+    """Write the whole snapshots to a FOLDER that any web server can hand out.
+
+    Others read it with the setting `store` or --store set to its address: read-only, every file checked by its hash.
+    """
+    from gpucost.errors import UsageError
+
+    found = folder_of(store)
+    if not found:
+        raise UsageError(f"{found.path} holds no snapshots. `gpucost prices refresh` makes one.")
+    try:
+        count = found.export(Path(folder))
+    except OSError as error:
+        raise UsageError(f"cannot write {folder}: {error.strerror}.") from None
+    for fault in found.faults:
+        say(fault)
+    click.echo(f"{count} snapshots in {folder}.")
+
+
+@click.command(name="snapshots")
+@store_option
+@output_options
+def snapshots(out: Output, store: str | None) -> None:
+    """What was refreshed when: every snapshot, source by source, and how its prices changed."""
+    folder = folder_of(store)
+    rows = [
+        {"id": item.id, "made_at": f"{item.made_at:%Y-%m-%d %H:%M}", "source": part.source, "kind": part.kind,
+         "rows": part.rows, **{name: part.changes.get(name) for name in CHANGES},
+         "size_bytes": part.size_bytes, "sha256": part.sha256, "observed_on": part.observed_on.isoformat()}
+        for item in folder.snapshots for part in item.parts
+    ]  # fmt: skip
+    out.rows(rows, SNAPSHOT_COLUMNS, about(folder.faults))
+
+
+COMMANDS = (refresh, verify, prune, export, snapshots)

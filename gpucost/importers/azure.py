@@ -1,0 +1,76 @@
+"""The Azure retail prices: pages of meters, on demand, spot, low priority, reservations and savings plans.
+
+Meters of Windows, of other software and of secondary regions are left out. A reservation's price is that of its whole
+term, though its unit says an hour.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from gpucost.errors import UsageError
+from gpucost.importers.source import Desk, Source
+from gpucost.units import HOURS_PER_MONTH
+
+ADDRESS = "https://prices.azure.com/api/retail/prices"
+ASKED = {
+    "api-version": "2023-01-01-preview",
+    "$filter": "serviceName eq 'Virtual Machines' and contains(armSkuName, 'Standard_N')",
+}
+_MOST_PAGES = 3_000
+_MONTHS = {"1 Year": 12, "3 Years": 36, "5 Years": 60}
+
+
+def fetch(desk: Desk) -> None:
+    """Follow the pages from the first to the last."""
+    desk.add(row for item in _items(desk) for row in rows_of(item))
+
+
+def _items(desk: Desk) -> Iterator[Mapping[str, Any]]:
+    url, seen = f"{ADDRESS}?{urlencode(ASKED)}", set()
+    for number in range(_MOST_PAGES):
+        if url in seen:
+            raise UsageError("the pages refer to one another in a circle.")
+        seen.add(url)
+        page = desk.client.json(url, most_bytes=16_000_000)
+        if not isinstance(page, dict) or not isinstance(page.get("Items"), list):
+            raise UsageError("a page holds no list of items: its format has changed.")
+        yield from (item for item in page["Items"] if isinstance(item, dict))
+        if not (url := page.get("NextPageLink") or ""):
+            return
+        if desk.asked.get("told"):
+            desk.asked["told"]("azure", f"page {number + 2}")
+    raise UsageError(f"there are more than {_MOST_PAGES} pages, which cannot be.")
+
+
+def rows_of(item: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+    """Yield the prices that one meter states."""
+    meter = f"{item.get('productName')} {item.get('skuName')} {item.get('meterName')}"
+    if "windows" in meter.lower() or "cloud services" in meter.lower() or item.get("type") == "DevTestConsumption":
+        return
+    if item.get("isPrimaryMeterRegion") is False or item.get("currencyCode") != "USD" or item.get("tierMinimumUnits"):
+        return
+    row = {
+        "provider": "azure", "instance_type": item.get("armSkuName"), "region": item.get("armRegionName"),
+        "valid_from": str(item.get("effectiveStartDate", ""))[:10], "meter": meter,
+    }  # fmt: skip
+    price = item.get("retailPrice")
+    if item.get("type") == "Reservation":
+        months = _MONTHS.get(str(item.get("reservationTerm")))
+        if months and isinstance(price, int | float):
+            hourly = price / (months * HOURS_PER_MONTH)
+            yield {**row, "option": "reserved", "term_months": months, "payment": "monthly", "usd_per_hour": hourly}
+        return
+    if item.get("unitOfMeasure") != "1 Hour":
+        return
+    low = "low priority" in meter.lower()
+    option = "spot" if low or str(item.get("skuName", "")).endswith("Spot") else "on_demand"
+    yield {**row, "option": option, "tier": "low_priority" if low else None, "usd_per_hour": price}
+    for plan in item.get("savingsPlan") or () if option == "on_demand" else ():
+        months = _MONTHS.get(str(plan.get("term")))
+        if months:
+            given = {"option": "savings_plan", "term_months": months, "payment": "monthly"}
+            yield {**row, **given, "usd_per_hour": plan.get("retailPrice")}
+
+
+SOURCES = (Source("azure", "Microsoft Azure", "Azure retail prices", ADDRESS, fetch, own_list=True),)

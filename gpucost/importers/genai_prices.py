@@ -1,0 +1,62 @@
+"""The genai-prices table: prices per million tokens by provider and model, some of them dated or tiered."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from gpucost.errors import UsageError
+from gpucost.importers.source import Desk, Source
+
+ADDRESS = "https://raw.githubusercontent.com/pydantic/genai-prices/main/prices/data.json"
+# provider there -> here
+PROVIDERS = {
+    "aws": "aws_bedrock", "azure": "azure", "cerebras": "cerebras", "deepseek": "deepseek", "fireworks": "fireworks",
+    "groq": "groq", "novita": "novita", "together": "together",
+}  # fmt: skip
+
+
+def fetch(desk: Desk) -> None:
+    """Fetch the table."""
+    table = desk.client.json(ADDRESS, most_bytes=64_000_000)
+    if not isinstance(table, list):
+        raise UsageError("the source is no list of providers: its format has changed.")
+    today = desk.today.isoformat()
+    desk.add((row for item in table if isinstance(item, dict) for row in _rows(item, today)), "tokens")
+
+
+def _rows(provider: Mapping[str, Any], today: str) -> Iterator[dict[str, Any]]:
+    name = PROVIDERS.get(str(provider.get("id")))
+    for model in provider.get("models") or () if name else ():
+        prices = current(model.get("prices"), today)
+        if prices:
+            yield {
+                "provider": name, "listing": f"{provider['id']}/{model.get('id')}", "model": model.get("id"),
+                "input_usd_per_mtok": base(prices.get("input_mtok")),
+                "output_usd_per_mtok": base(prices.get("output_mtok")),
+                "cached_input_usd_per_mtok": base(prices.get("cache_read_mtok")),
+            }  # fmt: skip
+
+
+def current(prices: Any, today: str) -> Mapping[str, Any]:
+    """Return the prices that hold today: the only ones, else the last whose start has come.
+
+    >>> later = {"constraint": {"start_date": "2026-01-01"}, "prices": {"input_mtok": 1}}
+    >>> dated = [{"prices": {"input_mtok": 2}}, later]
+    >>> current(dated, "2026-06-01"), current(dated, "2025-06-01")
+    ({'input_mtok': 1}, {'input_mtok': 2})
+    """
+    if isinstance(prices, dict):
+        return prices
+    found: Mapping[str, Any] = {}
+    for item in prices if isinstance(prices, list) else ():
+        rule = item.get("constraint") or {}
+        if not rule or str(rule.get("start_date", "9")) <= today:
+            found = item.get("prices") or {}
+    return found
+
+
+def base(value: Any) -> Any:
+    """Return the price of the first tier."""
+    return value.get("base") if isinstance(value, dict) else value
+
+
+SOURCES = (Source("genai-prices", "pydantic/genai-prices", "genai-prices", ADDRESS, fetch, kind="tokens"),)

@@ -1,0 +1,47 @@
+"""LiteLLM's table of models: prices per token of hosted models."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from gpucost.errors import UsageError
+from gpucost.importers.source import Desk, Source
+
+ADDRESS = "https://raw.githubusercontent.com/BerriAI/litellm/main/model_prices_and_context_window.json"
+MTOK = 1e6
+# provider there -> here; others sell models of their own, which nobody else can host
+PROVIDERS = {
+    "bedrock": "aws_bedrock", "bedrock_converse": "aws_bedrock", "azure_ai": "azure", "cerebras": "cerebras",
+    "crusoe": "crusoe", "deepinfra": "deepinfra", "deepseek": "deepseek", "fireworks_ai": "fireworks", "groq": "groq",
+    "hyperbolic": "hyperbolic", "lambda_ai": "lambda", "nebius": "nebius", "novita": "novita", "sambanova": "sambanova",
+    "together_ai": "together",
+}  # fmt: skip
+
+
+def fetch(desk: Desk) -> None:
+    """Fetch the table."""
+    table = desk.client.json(ADDRESS, most_bytes=64_000_000)
+    if not isinstance(table, dict):
+        raise UsageError("the source is no table of models: its format has changed.")
+    desk.add(_rows(table), "tokens")
+
+
+def _rows(table: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for name, item in table.items():
+        if not isinstance(item, dict) or item.get("litellm_provider") not in PROVIDERS:
+            continue
+        if item.get("mode", "chat") not in ("chat", "completion"):
+            continue
+        yield {
+            "provider": PROVIDERS[item["litellm_provider"]], "listing": name, "model": name.rsplit("/", 1)[-1],
+            "input_usd_per_mtok": per_mtok(item.get("input_cost_per_token")),
+            "output_usd_per_mtok": per_mtok(item.get("output_cost_per_token")),
+            "cached_input_usd_per_mtok": per_mtok(item.get("cache_read_input_token_cost")) or None,
+        }  # fmt: skip
+
+
+def per_mtok(value: Any) -> float | None:
+    """Return the price of a million tokens of that of one."""
+    return round(value * MTOK, 9) if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+SOURCES = (Source("litellm", "BerriAI/litellm", "LiteLLM model prices", ADDRESS, fetch, kind="tokens"),)

@@ -1,0 +1,161 @@
+"""Refreshing: the sources side by side, each succeeding or failing alone; what passes its checks becomes a snapshot."""
+
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpucost.errors import GpuCostError
+from gpucost.importers.complete import Known, complete, known_of
+from gpucost.importers.integrity import Verdict, judge
+from gpucost.importers.registry import SOURCES, source_of
+from gpucost.importers.source import Desk, Source
+from gpucost.importers.tokens import judge_tokens
+from gpucost.store.client import Client
+from gpucost.store.folder import Folder, Part, Snapshot
+
+if TYPE_CHECKING:
+    from gpucost.catalog.core import Catalog
+
+SIDE_BY_SIDE = 8
+_SHORTEST_SECRET = 6
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What came of one source: published, unchanged, or why not."""
+
+    source: str
+    state: str  # published | failed | skipped
+    reason: str = ""
+    verdict: Verdict = field(default_factory=Verdict)
+    part: Part | None = None
+    fetched_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """What a refresh is asked to do, beside which sources: how to judge, where to ask, what to tell meanwhile."""
+
+    accept: bool = False
+    mirror: str | None = None
+    seconds: float | None = None
+    regions: Sequence[str] = ()
+    columns: Mapping[str, str] = field(default_factory=dict)  # our column -> theirs, for files of one's own
+    told: Callable[[str, str], None] | None = None  # source, what it is doing
+    pause: Callable[[float], object] | None = None
+
+
+def chosen(names: Sequence[str]) -> tuple[list[Source], list[Outcome]]:
+    """Return the sources asked for; without names every one that is light and whose key is there."""
+    if names:
+        return [source_of(name) for name in names], []
+    ready = [item for item in SOURCES.values() if not item.heavy and item.has_key]
+    skipped = [item for item in SOURCES.values() if item not in ready]
+    return ready, [Outcome(item.name, "skipped", _why_skipped(item)) for item in skipped]
+
+
+def _why_skipped(source: Source) -> str:
+    if not source.has_key:
+        return f"needs {' or '.join(source.keys)} in the environment"
+    return f"hundreds of megabytes: name it, --from {source.name}"
+
+
+def refresh(
+    catalog: "Catalog", folder: Folder, names: Sequence[str], wish: Wish
+) -> tuple[list[Outcome], Snapshot | None]:
+    """Ask the sources, judge what they say and publish one snapshot of all that passed."""
+    sources, outcomes = chosen(names)
+    known = known_of(catalog)
+    earlier = {part.source: file for _, part, file in folder.newest()}
+    today = date.today()
+    with folder.workplace() as place, ThreadPoolExecutor(max_workers=SIDE_BY_SIDE) as pool:
+        jobs = [
+            pool.submit(_one, source, known, earlier.get(source.name), folder, place / f"{i}", wish, today)
+            for i, source in enumerate(sources)
+        ]
+        found = [job.result() for job in jobs]
+        parts = [outcome.part for outcome in found if outcome.part is not None]
+        snapshot = folder.publish(parts, place) if parts else None
+    return [*found, *outcomes], snapshot
+
+
+def _one(
+    source: Source, known: Known, earlier: Path | None, folder: Folder, place: Path, wish: Wish, today: date
+) -> Outcome:
+    """Fetch, complete and judge one source; whatever goes wrong is its own."""
+    desk = None
+    told = wish.told or (lambda *_: None)
+    try:
+        more: dict[str, Any] = {"pause": wish.pause} if wish.pause else {}
+        with Client(mirror=wish.mirror, seconds=wish.seconds, **more) as client:
+            desk = Desk(client, place, today, {"regions": wish.regions, "columns": wish.columns, "told": told})
+            told(source.name, "fetching")
+            source.fetch(desk)
+            told(source.name, "checking")
+            source_id = f"{source.name}-at-{today}"
+            if source.kind == "tokens":
+                verdict = judge_tokens(desk, known, earlier, wish.accept, source_id, today)
+            else:
+                complete(desk, known, source_id, today)
+                verdict = judge(desk, known, source, earlier, wish.accept, today)
+            part = _written(desk, source, source_id, verdict, folder, today)
+            told(source.name, "done")
+            return Outcome(source.name, "published", "", verdict, part, client.fetched_bytes)
+    except GpuCostError as error:
+        reason = without_secrets(str(error))
+    except Exception as error:  # an importer that trips over its source must not take the others along
+        reason = f"cannot be read ({type(error).__name__}): its format may have changed."
+        if os.environ.get("GPUCOST_DEBUG_REFRESH"):
+            raise
+    finally:
+        if desk is not None:
+            desk.close()
+    told(source.name, "failed")
+    return Outcome(source.name, "failed", reason)
+
+
+def _written(desk: Desk, source: Source, source_id: str, verdict: Verdict, folder: Folder, today: date) -> Part:
+    file = desk.path("part.parquet")
+    order = "offer_id, gone, observed_on" if source.kind == "offers" else "provider, listing"
+    quiet = str(file).replace("'", "''")
+    desk.connection.execute(
+        f"COPY (SELECT * FROM part ORDER BY {order}) TO '{quiet}' (FORMAT parquet, COMPRESSION zstd)"
+    )
+    digest, size = folder.adopt(file)
+    origin = {
+        "source_id": source_id, "publisher": source.publisher, "title": f"{source.title}, as refreshed on {today}",
+        "locator": source.locator, "note": "read by gpucost prices refresh",
+    }  # fmt: skip
+    return Part(source.name, source.kind, today, verdict.rows, size, digest, origin, verdict.counts)
+
+
+def without_secrets(text: str) -> str:
+    """Return a text without the values of keys that the environment holds, whoever wrote them into it."""
+    for name in {name for source in SOURCES.values() for name in source.keys}:
+        value = os.environ.get(name, "")
+        if len(value) >= _SHORTEST_SECRET:
+            text = text.replace(value, "…")
+    return text
+
+
+class Progress:
+    """What each source is doing, as one line for a terminal; threads tell it."""
+
+    def __init__(self, write: Callable[[str], None]) -> None:
+        self._write, self._lock = write, threading.Lock()
+        self._doing: dict[str, str] = {}
+
+    def __call__(self, source: str, doing: str) -> None:
+        """Take note of what a source is doing and show it."""
+        with self._lock:
+            self._doing[source] = doing
+            over = sum(item in ("done", "failed") for item in self._doing.values())
+            busy = [f"{name} {item}" for name, item in self._doing.items() if item not in ("done", "failed")]
+            total = len(self._doing)
+            bar = "█" * round(20 * over / total) + "░" * (20 - round(20 * over / total))
+            self._write(f"{bar} {over} of {total} sources  {', '.join(busy)}")

@@ -1,0 +1,47 @@
+"""RunPod's GPU types: secure and community prices of one GPU, and their spot prices, by GraphQL."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from gpucost.errors import UsageError
+from gpucost.importers.source import Desk, Source
+
+ADDRESS = "https://api.runpod.io/graphql"
+KEYS = ("RUNPOD_API_KEY",)
+QUERY = (
+    "query { gpuTypes { id displayName memoryInGb securePrice communityPrice secureSpotPrice communitySpotPrice"
+    " oneMonthPrice threeMonthPrice sixMonthPrice } }"
+)
+# field of the answer -> option, tier, months
+_PRICES = {
+    "securePrice": ("on_demand", "secure", 0), "communityPrice": ("community", "community", 0),
+    "secureSpotPrice": ("spot", "secure", 0), "communitySpotPrice": ("spot", "community", 0),
+    "oneMonthPrice": ("savings_plan", "secure", 1), "threeMonthPrice": ("savings_plan", "secure", 3),
+    "sixMonthPrice": ("savings_plan", "secure", 6),
+}  # fmt: skip
+
+
+def fetch(desk: Desk) -> None:
+    """Ask for every type."""
+    headers = {"authorization": f"Bearer {desk.key(*KEYS)}", "content-type": "application/json"}
+    body = json.dumps({"query": QUERY})
+    answer = desk.client.json(ADDRESS, method="POST", headers=headers, content=body, most_bytes=16_000_000)
+    data = answer.get("data") if isinstance(answer, dict) else None
+    types = data.get("gpuTypes") if isinstance(data, dict) else None
+    if not isinstance(types, list):
+        raise UsageError("the answer holds no GPU types: its format has changed.")
+    desk.add(row for item in types if isinstance(item, dict) for row in _rows(item))
+
+
+def _rows(item: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for name, (option, tier, months) in _PRICES.items():
+        if item.get(name):  # a price of nothing says that the tier does not have it
+            yield {
+                "provider": "runpod", "instance_type": f"1x {item.get('displayName')}", "listed_as": item.get("id"),
+                "gpu_memory_gib": item.get("memoryInGb"), "gpus": 1, "option": option, "tier": tier,
+                "term_months": months, "usd_per_hour": item[name],
+            }  # fmt: skip
+
+
+SOURCES = (Source("runpod", "RunPod", "RunPod GPU types", ADDRESS, fetch, keys=KEYS, own_list=True),)

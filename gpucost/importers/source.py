@@ -1,0 +1,154 @@
+"""What an importer is, and the desk at which it works: a client, a scratch database, and the listing that it fills.
+
+An importer writes what its source says, row by row or by one SELECT, into the table `listing` (prices of capacity) or
+`tokens` (prices of hosted models). It resolves no names and judges nothing: `complete` and `integrity` do, for all.
+"""
+
+import csv
+import os
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpucost.catalog.loader import engine, quoted
+from gpucost.errors import UsageError
+from gpucost.store.client import Client
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+LISTING = {
+    "provider": "VARCHAR",
+    "instance_type": "VARCHAR",
+    "listed_as": "VARCHAR",  # the accelerator as the source writes it
+    "gpu_memory_gib": "DOUBLE",
+    "gpus": "INTEGER",
+    "region": "VARCHAR",
+    "option": "VARCHAR",
+    "tier": "VARCHAR",
+    "term_months": "INTEGER",
+    "payment": "VARCHAR",
+    "usd_per_hour": "DOUBLE",  # of one unit; of a commitment what is paid by the hour
+    "upfront_usd": "DOUBLE",
+    "vcpus": "DOUBLE",
+    "memory_gib": "DOUBLE",
+    "valid_from": "DATE",
+    "meter": "VARCHAR",  # the source's words for what is metered, searched for Windows, dedicated hosts and the like
+    "notes": "VARCHAR",
+}
+TOKENS = {
+    "provider": "VARCHAR",
+    "listing": "VARCHAR",
+    "model": "VARCHAR",
+    "input_usd_per_mtok": "DOUBLE",
+    "output_usd_per_mtok": "DOUBLE",
+    "cached_input_usd_per_mtok": "DOUBLE",
+}
+_MEMORY_LIMIT = "600MB"
+
+
+class Desk:
+    """Where one importer works: what it may ask, a folder of its own, and the tables that it fills."""
+
+    def __init__(self, client: Client, folder: Path, today: date, asked: Mapping[str, Any] | None = None) -> None:
+        self.client, self.folder, self.today = client, folder, today
+        self.asked = dict(asked or {})
+        folder.mkdir(parents=True, exist_ok=True)
+        self.connection: DuckDBPyConnection = engine().connect(":memory:", config={"threads": 2})
+        self.connection.execute(f"SET memory_limit = '{_MEMORY_LIMIT}'")
+        self.connection.execute(f"SET temp_directory = {quoted(str(folder))}")
+        self.connection.execute("SET preserve_insertion_order = false")
+        with suppress(engine().Error):  # DuckDB 2.0 has the reader itself cast where TRY_CAST is asked for, and fail
+            self.connection.execute("SET disabled_optimizers = 'type_pushdown'")
+        for name, columns in (("listing", LISTING), ("tokens", TOKENS)):
+            self.connection.execute(f"CREATE TABLE {name} ({', '.join(f'{k} {v}' for k, v in columns.items())})")
+
+    def close(self) -> None:
+        """Let the scratch database go."""
+        self.connection.close()
+
+    def key(self, *names: str) -> str:
+        """Return the key that the first of some variables of the environment holds; it is never shown."""
+        for name in names:
+            if value := os.environ.get(name, "").strip():
+                return value
+        raise UsageError(f"needs a key in the environment: {' or '.join(names)}.")
+
+    def path(self, name: str) -> Path:
+        """Return a path in the importer's own folder."""
+        return self.folder / name
+
+    def add(self, rows: Iterable[Mapping[str, Any]], table: str = "listing") -> None:
+        """Take in rows as the source states them; a value that a column cannot hold becomes none."""
+        columns = LISTING if table == "listing" else TOKENS
+        file = self.path(f"{table}-{len(os.listdir(self.folder))}.csv")
+        with file.open("w", newline="", encoding="utf-8", errors="replace") as out:
+            writer = csv.writer(out, lineterminator="\n")
+            for row in rows:
+                writer.writerow([_plain(row.get(name)) for name in columns])
+        texts = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in columns)
+        typed = ", ".join(f"TRY_CAST({name} AS {kind}) AS {name}" for name, kind in columns.items())
+        how = "auto_detect=false, header=false, delim=',', quote='\"', escape='\"', nullstr='', max_line_size=1000000"
+        source = f"read_csv({quoted(str(file))}, {how}, columns={{{texts}}})"
+        self.connection.execute(f"INSERT INTO {table} SELECT {typed} FROM {source}")
+        file.unlink()
+
+    def select(self, sql: str, table: str = "listing") -> None:
+        """Take in what one SELECT over fetched files says, by the names of its columns."""
+        self.run(f"INSERT INTO {table} BY NAME {sql}")
+
+    def run(self, sql: str) -> None:
+        """Run a statement over fetched files; what they hold wrongly is a sentence."""
+        try:
+            self.connection.execute(sql)
+        except engine().Error as error:
+            raise UsageError(f"the source cannot be read: {str(error).splitlines()[0][:200]}") from None
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, str):
+        return " ".join(value.replace("\0", " ").split())[:400]
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """A source of prices: who publishes what where, and the function that reads it."""
+
+    name: str
+    publisher: str
+    title: str
+    locator: str
+    fetch: Callable[[Desk], None]
+    kind: str = "offers"
+    keys: tuple[str, ...] = ()  # variables of the environment, any of which it needs
+    heavy: bool = False  # hundreds of megabytes: asked for by name only
+    own_list: bool = False  # the provider's whole list: what it leaves out is sold no more
+
+    @property
+    def has_key(self) -> bool:
+        """Tell whether nothing is missing to ask the source."""
+        return not self.keys or any(os.environ.get(name, "").strip() for name in self.keys)
+
+
+def csv_text(file: Path, names: str = "", skip: int = 0) -> str:
+    """Return the SQL that reads a CSV file with every cell as text; `names` overrules its options."""
+    how = f"all_varchar=true, header=true, delim=',', quote='\"', escape='\"', skip={skip}, max_line_size=2000000"
+    return f"read_csv({quoted(str(file))}, {how}{names})"
+
+
+def columns_of(desk: Desk, source: str) -> set[str]:
+    """Return the columns that a reader finds."""
+    try:
+        return {row[0] for row in desk.connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
+    except engine().Error as error:
+        raise UsageError(f"the source cannot be read: {str(error).splitlines()[0][:200]}") from None
+
+
+def require(found: set[str], wanted: Iterable[str]) -> None:
+    """Refuse a source that lacks a column: its format changed."""
+    if missing := sorted(set(wanted) - found):
+        raise UsageError(f"the source has no column {', '.join(missing)}: its format has changed.")

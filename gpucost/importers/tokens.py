@@ -1,0 +1,98 @@
+"""From prices of hosted models as a source lists them to rows of the table `hosted_tokens`, judged like prices."""
+
+from datetime import date
+from pathlib import Path
+
+from gpucost.catalog.loader import quoted
+from gpucost.catalog.names import model_stem
+from gpucost.errors import CheckFailedError
+from gpucost.importers.complete import Known, load
+from gpucost.importers.integrity import LEAST_COVERAGE, MOVE_LIMIT, Verdict
+from gpucost.importers.source import Desk
+from gpucost.schemas import TABLES
+
+MOST_USD_PER_MTOK = 1_000.0
+_FEW = 20
+_LISTING_TAILS = ("-turbo", "-versatile", "-instant", "-lite", "-fast")
+
+
+def judge_tokens(desk: Desk, known: Known, earlier: Path | None, accept: bool, source_id: str, today: date) -> Verdict:
+    """Make the table `part` of the tokens that the source lists, with the same verdict as prices of capacity get."""
+    _resolve(desk, known)
+    before = f"SELECT * FROM read_parquet({quoted(str(earlier))})" if earlier is not None else ""
+    names = [column.name for column in TABLES["hosted_tokens"].columns]
+    blank = ", ".join(f"NULL AS {name}" for name in names)
+    desk.connection.execute(f"CREATE OR REPLACE TABLE earlier AS {before or f'SELECT {blank} WHERE false'}")
+    desk.connection.execute(_JUDGED)
+    held = "" if accept else "AND doubt IS NULL"
+    given = dict.fromkeys(names, "NULL") | {
+        "provider": "provider", "listing": "listing", "model": "model", "model_id": "model_id",
+        "input_usd_per_mtok": "input_usd_per_mtok", "output_usd_per_mtok": "output_usd_per_mtok",
+        "cached_input_usd_per_mtok": "cached_input_usd_per_mtok", "suspect": "false", "observed_on": f"DATE '{today}'",
+        "date_precision": "'day'", "source_id": quoted(source_id), "confidence": "'medium'",
+    }  # fmt: skip
+    columns = ", ".join(f"{value} AS {name}" for name, value in given.items())
+    plain = ", ".join(names)
+    desk.connection.execute(f"""CREATE OR REPLACE TABLE part AS SELECT {columns} FROM judged WHERE fault IS NULL {held}
+        UNION ALL SELECT {plain} FROM earlier AS e WHERE EXISTS (SELECT 1 FROM judged AS j WHERE j.provider = e.provider
+        AND j.listing = e.listing AND (j.fault IS NOT NULL OR ({not accept} AND j.doubt IS NOT NULL)))""")
+    return _verdict(desk, accept)
+
+
+def _resolve(desk: Desk, known: Known) -> None:
+    rows = desk.connection.execute("SELECT DISTINCT listing FROM tokens WHERE listing IS NOT NULL").fetchall()
+    found = [(name, model_of(known, str(name))) for (name,) in rows]
+    load(desk, "models", {"listing": "VARCHAR", "model_id": "VARCHAR"}, found)
+
+
+def model_of(known: Known, listing: str) -> str | None:
+    """Return the architecture that a listing names exactly, apart from publisher and tails that change no dimension."""
+    stem = model_stem(listing)
+    for tail in ("", *_LISTING_TAILS):
+        if stem.endswith(tail) and (found := known.models.exact(model_stem(stem.removesuffix(tail)))):
+            return found
+    return None
+
+
+_JUDGED = f"""
+CREATE OR REPLACE TABLE judged AS
+WITH unique_rows AS (
+    SELECT * FROM tokens
+    QUALIFY row_number() OVER (PARTITION BY provider, listing ORDER BY output_usd_per_mtok DESC) = 1
+), was AS (SELECT provider, listing, output_usd_per_mtok AS was, input_usd_per_mtok AS was_in FROM earlier)
+SELECT t.*, m.model_id, w.was, CASE
+    WHEN t.provider IS NULL OR t.listing IS NULL OR length(t.listing) > 200
+        OR regexp_matches(concat(t.provider, t.listing), '[\\x00-\\x1f\\x7f]') THEN 'unreadable name'
+    WHEN m.model_id IS NULL THEN 'model not known'
+    WHEN input_usd_per_mtok IS NULL OR output_usd_per_mtok IS NULL THEN 'no price'
+    WHEN NOT isfinite(input_usd_per_mtok) OR NOT isfinite(output_usd_per_mtok) THEN 'no finite price'
+    WHEN input_usd_per_mtok <= 0 OR output_usd_per_mtok <= 0 THEN 'price of $0'
+    WHEN greatest(input_usd_per_mtok, output_usd_per_mtok) > {MOST_USD_PER_MTOK} THEN 'price beyond all bounds'
+    END AS fault, CASE
+    WHEN fault IS NOT NULL THEN NULL
+    WHEN output_usd_per_mtok < input_usd_per_mtok * 0.999 THEN 'output cheaper than input'
+    WHEN greatest(abs(output_usd_per_mtok / w.was - 1), abs(input_usd_per_mtok / w.was_in - 1)) > {MOVE_LIMIT}
+        THEN 'moved by more than {MOVE_LIMIT * 100:.0f} %'
+    END AS doubt
+FROM unique_rows AS t LEFT JOIN models AS m USING (listing) LEFT JOIN was AS w USING (provider, listing)"""
+
+
+def _verdict(desk: Desk, accept: bool) -> Verdict:
+    reasons = "SELECT {0}, count(*) FROM judged WHERE {0} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC"
+    rows, listed, new, same = desk.connection.execute("""SELECT count(*), count(*) FILTER (fault IS NULL),
+        count(*) FILTER (fault IS NULL AND doubt IS NULL AND was IS NULL),
+        count(*) FILTER (fault IS NULL AND doubt IS NULL AND abs(output_usd_per_mtok / was - 1) < 0.00005)
+        FROM judged""").fetchone() or (0, 0, 0, 0)
+    earlier, kept = (
+        (desk.connection.execute(f"SELECT count(*) FROM {name}").fetchone() or (0,))[0] for name in ("earlier", "part")
+    )
+    if not kept:
+        raise CheckFailedError(f"none of its {rows:,} rows is a price of a known model.")
+    if earlier >= _FEW and listed < LEAST_COVERAGE * earlier and not accept:
+        raise CheckFailedError(
+            f"it lists {listed:,} models where it listed {earlier:,} before; --accept publishes them."
+        )
+    held = {} if accept else dict(desk.connection.execute(reasons.format("doubt")).fetchall())
+    left_out = dict(desk.connection.execute(reasons.format("fault")).fetchall())
+    changed = listed - sum(held.values()) - new - same
+    return Verdict(kept, new, changed, same, max(0, earlier - (listed - new)), held, left_out)

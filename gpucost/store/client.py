@@ -1,0 +1,256 @@
+"""The one way to the network: HTTPS requests, bounded in size and time, tried again where that may help.
+
+A request follows redirects that keep the scheme, waits as long as a server asks (within bounds) or longer after each
+failure, and unpacks what is packed piece by piece, so that a small body cannot become a large one unnoticed. What an
+error says names the address without its query: keys are never repeated.
+"""
+
+import random
+import time
+import zlib
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import urljoin, urlsplit, urlunsplit
+
+from gpucost.errors import GpuCostError, UsageError
+from gpucost.limits import limit
+
+if TYPE_CHECKING:
+    import httpx
+
+T = TypeVar("T")
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
+TRIES, REDIRECTS = 5, 5
+FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 60.0
+_PIECE_BYTES = 65_536
+_AGAIN = frozenset((408, 425, 429, 500, 502, 503, 504))
+_MOVED = frozenset((301, 302, 303, 307, 308))
+
+
+class FetchError(GpuCostError):
+    """What could not be fetched, and why."""
+
+
+class _Passing(Exception):
+    """A failure that may pass: the reason, and how long the server asks to wait."""
+
+    def __init__(self, reason: str, wait_s: float | None = None) -> None:
+        super().__init__(reason)
+        self.wait_s = wait_s
+
+
+def library() -> Any:
+    """Return httpx; its absence is a sentence."""
+    try:
+        import httpx
+    except ImportError:
+        raise UsageError(
+            "fetching prices needs the extra `refresh`: install gpucost[refresh], which brings httpx."
+        ) from None
+    return httpx
+
+
+def place_of(url: str) -> str:
+    """Return an address as errors name it: without its query and without a name or password in it.
+
+    >>> place_of("https://me:secret@example.org/prices?key=secret")
+    'https://example.org/prices'
+    """
+    parts = urlsplit(url)
+    host = (parts.hostname or "") + (f":{parts.port}" if parts.port else "")
+    return urlunsplit((parts.scheme, host, parts.path, "", ""))
+
+
+class Client:
+    """Requests within one budget of time and bytes; `mirror` is asked in place of every host."""
+
+    def __init__(
+        self,
+        *,
+        mirror: str | None = None,
+        seconds: float | None = None,
+        most_bytes: float | None = None,
+        read_timeout_s: float = 30.0,
+        pause: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self._mirror = mirror.rstrip("/") if mirror else None
+        self._ends_at = time.monotonic() + (seconds or limit("limit_refresh_seconds"))
+        self.most_bytes = int(most_bytes or limit("limit_refresh_bytes"))
+        self._read_timeout_s, self._pause = read_timeout_s, pause
+        self._client: httpx.Client | None = None
+        self.fetched_bytes = 0
+
+    def __enter__(self) -> "Client":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._client is not None:
+            self._client.close()
+
+    # --- what importers use
+
+    def json(self, url: str, **how: Any) -> Any:
+        """Fetch JSON; what is none is an error."""
+        import json
+
+        body = self.body(url, **how)
+        try:
+            return json.loads(body, parse_constant=_no_number)
+        except (ValueError, RecursionError):
+            raise FetchError(f"{place_of(url)}: the answer is no JSON.") from None
+
+    def body(self, url: str, **how: Any) -> bytes:
+        """Fetch a body that is held in memory; `most_bytes` is its own bound."""
+        return self._tried(url, lambda: b"".join(self._pieces(url, **how)))
+
+    def file(self, url: str, target: Path, **how: Any) -> Path:
+        """Fetch a body into a file, which is there only once it is whole."""
+
+        def write() -> Path:
+            draft = target.with_name(target.name + ".part")
+            with draft.open("wb") as out:
+                for piece in self._pieces(url, **how):
+                    out.write(piece)
+            return draft.replace(target)
+
+        return self._tried(url, write)
+
+    # --- one request
+
+    def _tried(self, url: str, act: Callable[[], T]) -> T:
+        for turn in range(1, TRIES + 1):
+            try:
+                return act()
+            except _Passing as failure:
+                wait_s = failure.wait_s
+                if wait_s is None:
+                    wait_s = FIRST_WAIT_S * 2 ** (turn - 1) * random.uniform(0.5, 1.5)
+                left_s = self._ends_at - time.monotonic()
+                if turn == TRIES or wait_s > min(LONGEST_WAIT_S, left_s):
+                    raise FetchError(f"{place_of(url)}: {failure} (tried {turn} times).") from None
+                self._pause(wait_s)
+        raise AssertionError
+
+    def _pieces(
+        self,
+        url: str,
+        *,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        content: str | None = None,
+        most_bytes: int | None = None,
+    ) -> Iterator[bytes]:
+        httpx = library()
+        given = {"accept-encoding": "gzip", "user-agent": "gpucost", **(headers or {})}
+        address = self._address(url)
+        try:
+            for _ in range(REDIRECTS + 1):
+                with self._session(httpx).stream(method, address, headers=given, content=content) as answer:
+                    if answer.status_code not in _MOVED:
+                        _judge(answer)
+                        yield from self._unpacked(answer, min(most_bytes or self.most_bytes, self.most_bytes))
+                        return
+                    target = urljoin(str(answer.url), answer.headers.get("location", ""))
+                    if urlsplit(target).scheme != urlsplit(address).scheme:
+                        raise FetchError(f"{place_of(url)}: is redirected to another scheme, which is refused.")
+                    if urlsplit(target).netloc != urlsplit(address).netloc:  # a key is for the host that it was given
+                        given = {name: value for name, value in given.items() if not _secret(name)}
+                    address = target
+        except httpx.TransportError as error:
+            raise _Passing(_said(error)) from None
+        except (httpx.InvalidURL, ValueError):
+            raise FetchError(f"{place_of(url)}: is no address of the web.") from None
+        raise FetchError(f"{place_of(url)}: is redirected more than {REDIRECTS} times.")
+
+    def _session(self, httpx: Any) -> "httpx.Client":
+        if self._client is None:
+            timeout = httpx.Timeout(self._read_timeout_s, connect=10.0)
+            self._client = httpx.Client(timeout=timeout, follow_redirects=False)
+        return self._client
+
+    def _address(self, url: str) -> str:
+        parts = urlsplit(url)
+        if self._mirror and not url.startswith(self._mirror):
+            query = f"?{parts.query}" if parts.query else ""
+            return f"{self._mirror}/{parts.netloc}{parts.path}{query}"
+        if parts.scheme != "https" and not (parts.scheme == "http" and parts.hostname in LOOPBACK):
+            raise FetchError(f"{place_of(url)}: only https is asked.")
+        return url
+
+    def _unpacked(self, answer: Any, most_bytes: int) -> Iterator[bytes]:
+        """Yield the body unpacked, in pieces; more than the bound, or a body that ends early, is an error."""
+        packed = answer.headers.get("content-encoding", "").lower() == "gzip"
+        unpacker = zlib.decompressobj(31) if packed else None
+        total = 0
+        for raw in answer.iter_raw(_PIECE_BYTES):
+            for piece in _inflated(unpacker, raw) if unpacker else (raw,):
+                total += len(piece)
+                self.fetched_bytes += len(piece)
+                if total > most_bytes or self.fetched_bytes > 4 * self.most_bytes:
+                    raise FetchError(f"{place_of(str(answer.url))}: is larger than {most_bytes / 1e6:,.0f} MB.")
+                yield piece
+            if time.monotonic() > self._ends_at:
+                raise FetchError(f"{place_of(str(answer.url))}: the time for this source is over.")
+        if unpacker and not unpacker.eof:
+            raise _Passing("the answer ends before its end")
+
+
+def _inflated(unpacker: Any, raw: bytes) -> Iterator[bytes]:
+    try:
+        while raw and not unpacker.eof:
+            yield unpacker.decompress(raw, _PIECE_BYTES)
+            raw = unpacker.unconsumed_tail
+    except zlib.error:
+        raise _Passing("the answer is packed wrongly") from None
+
+
+def _judge(answer: Any) -> None:
+    status = answer.status_code
+    if status in _AGAIN:
+        raise _Passing(f"the server answers {status}", _asked_wait_s(answer.headers.get("retry-after")))
+    if status in (401, 403):
+        raise FetchError(f"{place_of(str(answer.url))}: the server refuses ({status}); is its key set and valid?")
+    if status != 200:
+        raise FetchError(f"{place_of(str(answer.url))}: the server answers {status}.")
+
+
+def _asked_wait_s(value: str | None) -> float | None:
+    """Read Retry-After: seconds, or a moment."""
+    from datetime import UTC, datetime
+    from email.utils import parsedate_to_datetime
+
+    if not value:
+        return None
+    try:
+        return (
+            max(0.0, float(value))
+            if value.strip().isdigit()
+            else _until(parsedate_to_datetime(value), datetime.now(UTC))
+        )
+    except (TypeError, ValueError):
+        return None
+
+
+def _until(moment: Any, now: Any) -> float:
+    return max(0.0, float((moment - now).total_seconds()))
+
+
+def _secret(name: str) -> bool:
+    return any(word in name.lower() for word in ("auth", "key", "token", "cookie"))
+
+
+def _said(error: Exception) -> str:
+    name = type(error).__name__
+    known = {
+        "ConnectTimeout": "no connection in time",
+        "ReadTimeout": "the server went silent",
+        "ConnectError": "no connection",
+        "RemoteProtocolError": "the connection broke before the end",
+        "ReadError": "the connection broke",
+    }
+    return known.get(name, name)
+
+
+def _no_number(text: str) -> Any:
+    raise ValueError(text)

@@ -1,0 +1,286 @@
+"""A folder of price snapshots: append-only, named by their content, written and read by any number of processes.
+
+    snapshots/<moment>-<hash>.json    what one refresh published: its parts, each with rows, bytes and SHA-256
+    parts/<sha256>.parquet            the prices of one source
+    tmp/<process>-<random>/           what is being written
+
+A snapshot is there once its manifest is: parts come first, each file is complete and on the disk before it gets its
+name, and no file is ever written again. So readers need no lock, and whatever is killed leaves the old state or the
+new. A manifest's name carries the hash of its content and its content those of its parts: damage shows, and the rest
+serves.
+"""
+
+import json
+import os
+import re
+import secrets
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, date, datetime
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+from gpucost.errors import DataError, UsageError
+from gpucost.gate import read_bytes
+
+FORMAT = 1
+_NAME = re.compile(r"\d{8}T\d{12}Z-[0-9a-f]{16}")
+_HASH = re.compile(r"[0-9a-f]{64}")
+_UNFINISHED_S = 86_400  # what lies in tmp/ for longer belongs to a process that is no more
+_YOUNG_S = 3_600  # a part without a manifest may still get one
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The prices of one source in a snapshot: what they are, how they changed, and the file that holds them."""
+
+    source: str
+    kind: str  # offers | tokens
+    observed_on: date
+    rows: int
+    size_bytes: int
+    sha256: str
+    origin: Mapping[str, str]  # a row of the table of sources
+    changes: Mapping[str, int] = field(default_factory=dict)  # new, changed, gone, held back, left out
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """What one refresh published."""
+
+    name: str
+    made_at: datetime
+    parts: tuple[Part, ...]
+
+    @property
+    def id(self) -> str:
+        """Return the short id that answers carry: the start of the content's hash."""
+        return self.name.rpartition("-")[2][:8]
+
+
+def hash_of(path: Path) -> str:
+    """Return the SHA-256 of a file, read in pieces."""
+    digest = sha256()
+    with path.open("rb") as file:
+        while piece := file.read(1 << 20):
+            digest.update(piece)
+    return digest.hexdigest()
+
+
+class Folder:
+    """A store's folder; nothing is made before something is published."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.faults: list[str] = []
+
+    def __bool__(self) -> bool:
+        """Tell whether there is a store."""
+        return (self.path / "snapshots").is_dir()
+
+    # --- reading
+
+    def names(self) -> list[str]:
+        """Return the names of the manifests, the oldest first."""
+        try:
+            found = os.listdir(self.path / "snapshots")
+        except FileNotFoundError:
+            return []
+        except OSError as error:
+            raise UsageError(f"the store {self.path} cannot be read: {error.strerror}.") from None
+        return sorted(name[:-5] for name in found if name.endswith(".json") and _NAME.fullmatch(name[:-5]))
+
+    @cached_property
+    def snapshots(self) -> list[Snapshot]:
+        """Return the snapshots whose manifests are whole, the oldest first; others are named in `faults`."""
+        found = []
+        for name in self.names():
+            try:
+                found.append(self._manifest(name))
+            except FileNotFoundError:
+                continue  # pruned meanwhile
+            except DataError as error:
+                self._fault(str(error))
+        return found
+
+    def _manifest(self, name: str) -> Snapshot:
+        file = self.path / "snapshots" / f"{name}.json"
+        if not file.exists():
+            raise FileNotFoundError(file)
+        return parsed(name, read_bytes(file))
+
+    def part_file(self, part: Part) -> Path | None:
+        """Return the file of a part after checking its hash; None, and a fault, where it is damaged or missing."""
+        file = self.path / "parts" / f"{part.sha256}.parquet"
+        try:
+            whole = file.stat().st_size == part.size_bytes and hash_of(file) == part.sha256
+        except FileNotFoundError:
+            self._fault(f"{file} is missing")
+            return None
+        except OSError as error:
+            self._fault(f"{file} cannot be read: {error.strerror}")
+            return None
+        if not whole:
+            self._fault(f"{file} is damaged: its content has another SHA-256")
+            return None
+        return file
+
+    def _fault(self, text: str) -> None:
+        if text not in self.faults:
+            self.faults.append(text)
+
+    def newest(self, until: date | None = None, every: bool = False) -> list[tuple[Snapshot, Part, Path]]:
+        """Return the newest whole part of each source that was seen by a day; `every` returns the older ones, too."""
+        found: list[tuple[Snapshot, Part, Path]] = []
+        taken: set[tuple[str, str]] = set()
+        for snapshot in reversed(self.snapshots):
+            for part in snapshot.parts:
+                key = (part.kind, part.source)
+                if (until is not None and part.observed_on > until) or (key in taken and not every):
+                    continue
+                if (file := self.part_file(part)) is not None:
+                    taken.add(key)
+                    found.append((snapshot, part, file))
+        return found
+
+    # --- writing
+
+    @contextmanager
+    def workplace(self) -> Iterator[Path]:
+        """Offer a folder for what is being written, on the store's own disk."""
+        place = self.path / "tmp" / f"{os.getpid()}-{secrets.token_hex(6)}"
+        try:
+            place.mkdir(parents=True)
+        except OSError as error:
+            raise UsageError(f"the store {self.path} cannot be written: {error.strerror}. Name another.") from None
+        try:
+            yield place
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+
+    def adopt(self, file: Path) -> tuple[str, int]:
+        """Take a finished file in as a part: on the disk first, then under the name of its hash."""
+        digest, size = hash_of(file), file.stat().st_size
+        target = self.path / "parts" / f"{digest}.parquet"
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _sync(file)
+        os.replace(file, target)
+        _sync(target.parent)
+        return digest, size
+
+    def publish(self, parts: Iterable[Part], place: Path, now: datetime | None = None) -> Snapshot:
+        """Write the manifest of parts that were adopted; from then on the snapshot exists."""
+        made_at = now or datetime.now(UTC)
+        body = _written(made_at, parts)
+        name = f"{made_at:%Y%m%dT%H%M%S%f}Z-{sha256(body).hexdigest()[:16]}"
+        draft = place / f"{name}.json"
+        draft.write_bytes(body)
+        _sync(draft)
+        target = self.path / "snapshots" / draft.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        os.replace(draft, target)
+        _sync(target.parent)
+        self.__dict__.pop("snapshots", None)
+        return parsed(name, body)
+
+    # --- upkeep
+
+    def verify(self) -> list[str]:
+        """Check every manifest and every part; return what is wrong."""
+        self.__dict__.pop("snapshots", None)
+        self.faults.clear()
+        for part in {part.sha256: part for snapshot in self.snapshots for part in snapshot.parts}.values():
+            self.part_file(part)
+        return list(self.faults)
+
+    def prune(self, keep: int, now_s: float | None = None) -> tuple[int, int]:
+        """Remove all but the newest `keep` snapshots and those that still speak; return snapshots and bytes removed."""
+        now_s = time.time() if now_s is None else now_s
+        speaking = {snapshot.name for snapshot, _, _ in self.newest()}
+        old = [item for item in self.snapshots[: max(0, len(self.snapshots) - keep)] if item.name not in speaking]
+        for snapshot in old:
+            with suppress(FileNotFoundError):
+                (self.path / "snapshots" / f"{snapshot.name}.json").unlink()
+        self.__dict__.pop("snapshots", None)
+        used = {part.sha256 for snapshot in self.snapshots for part in snapshot.parts}
+        freed = 0
+        for file in (self.path / "parts").glob("*.parquet"):
+            with suppress(FileNotFoundError):
+                status = file.stat()
+                if file.stem not in used and now_s - status.st_mtime > _YOUNG_S:
+                    file.unlink()
+                    freed += status.st_size
+        for place in (self.path / "tmp").glob("*"):
+            with suppress(FileNotFoundError):
+                if now_s - place.stat().st_mtime > _UNFINISHED_S:
+                    shutil.rmtree(place, ignore_errors=True)
+        return len(old), freed
+
+    def export(self, target: Path) -> int:
+        """Write the whole snapshots to a folder that any web server can hand out; its index comes last."""
+        for kind in ("snapshots", "parts"):
+            (target / kind).mkdir(parents=True, exist_ok=True)
+        whole = []
+        for snapshot in self.snapshots:
+            files = [self.part_file(part) for part in snapshot.parts]
+            if None in files:
+                continue
+            for file in filter(None, files):
+                _copied(file, target / "parts" / file.name)
+            manifest = self.path / "snapshots" / f"{snapshot.name}.json"
+            _copied(manifest, target / "snapshots" / manifest.name)
+            whole.append(snapshot.name)
+        draft = target / f".index-{secrets.token_hex(6)}"
+        draft.write_text(json.dumps({"format": FORMAT, "snapshots": whole}, indent=1), "utf-8")
+        os.replace(draft, target / "index.json")
+        return len(whole)
+
+
+def _written(made_at: datetime, parts: Iterable[Part]) -> bytes:
+    rows = [{**asdict(part), "observed_on": part.observed_on.isoformat()} for part in parts]
+    content = {"format": FORMAT, "made_at": made_at.isoformat(), "parts": rows}
+    return json.dumps(content, indent=1, sort_keys=True).encode()
+
+
+def parsed(name: str, body: bytes) -> Snapshot:
+    """Read a manifest whose name promises its content; what differs, or is none, is a sentence."""
+    if not _NAME.fullmatch(name) or sha256(body).hexdigest()[:16] != name.rpartition("-")[2]:
+        raise DataError("is damaged: its content is not what its name promises", file=f"{name}.json")
+    try:
+        content = json.loads(body)
+        if content["format"] != FORMAT:
+            reason = f"has the format {content['format']!r}, which a newer gpucost writes"
+            raise DataError(reason, file=f"{name}.json")
+        parts = tuple(_part(item) for item in content["parts"])
+        return Snapshot(name, datetime.fromisoformat(content["made_at"]), parts)
+    except (KeyError, TypeError, ValueError, RecursionError):
+        raise DataError("is no manifest of a snapshot", file=f"{name}.json") from None
+
+
+def _part(item: Mapping[str, Any]) -> Part:
+    if not _HASH.fullmatch(item["sha256"]) or not isinstance(item["size_bytes"], int):
+        raise ValueError("no SHA-256 or size")
+    return Part(**{**item, "observed_on": date.fromisoformat(item["observed_on"])})
+
+
+def _copied(file: Path, target: Path) -> None:
+    if target.exists() and target.stat().st_size == file.stat().st_size:
+        return
+    draft = target.with_name(f".{target.name}-{secrets.token_hex(6)}")
+    shutil.copyfile(file, draft)
+    os.replace(draft, target)
+
+
+def _sync(path: Path) -> None:
+    """Have a file or folder on the disk before anything points at it; a system that cannot says nothing."""
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

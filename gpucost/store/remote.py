@@ -1,0 +1,77 @@
+"""A store that others publish as static files: read-only, checked hash by hash, kept in the user's cache."""
+
+import os
+import secrets
+from hashlib import sha256
+from pathlib import Path
+
+from gpucost.errors import DataError, UsageError
+from gpucost.store.client import Client, FetchError, place_of
+from gpucost.store.folder import FORMAT, Folder, parsed
+
+_MOST_SNAPSHOTS = 10_000
+_SMALL_BYTES = 8_000_000
+
+
+def is_remote(place: str) -> bool:
+    """Tell whether a store's place is an address."""
+    return place.lower().startswith(("https://", "http://"))
+
+
+def fetched(url: str, cache: Path, client: Client | None = None) -> Folder:
+    """Bring the copy of a published store up to date and return it; without a connection the copy serves, and says so.
+
+    Only what is missing is fetched: manifests and parts bear their hash in their names and never change.
+    """
+    folder = Folder(cache / sha256(url.rstrip("/").encode()).hexdigest()[:16])
+    with client or Client() as asked:
+        try:
+            names = _index(url, asked)
+        except FetchError as error:
+            if not folder:
+                raise
+            folder.faults.append(f"{error} Its copy of the last time serves.")
+            return folder
+        known = set(folder.names())
+        for name in names:
+            if name not in known:
+                _take(folder, url, name, asked)
+    return folder
+
+
+def _index(url: str, client: Client) -> list[str]:
+    content = client.json(f"{url.rstrip('/')}/index.json", most_bytes=_SMALL_BYTES)
+    names = content.get("snapshots") if isinstance(content, dict) and content.get("format") == FORMAT else None
+    if not isinstance(names, list) or len(names) > _MOST_SNAPSHOTS or not all(isinstance(item, str) for item in names):
+        raise FetchError(f"{place_of(url)}: has no index.json of a store. Publish one with `gpucost prices export`.")
+    return sorted(names)
+
+
+def _take(folder: Folder, url: str, name: str, client: Client) -> None:
+    """Fetch one snapshot: its manifest and the parts that are missing; what is not what its name says is left out."""
+    base = url.rstrip("/")
+    try:
+        safe = name.replace("/", "_").replace("\\", "_")
+        body = b"" if safe != name else client.body(f"{base}/snapshots/{name}.json", most_bytes=_SMALL_BYTES)
+        snapshot = parsed(safe, body)
+        for part in snapshot.parts:
+            target = folder.path / "parts" / f"{part.sha256}.parquet"
+            if target.exists():
+                continue
+            data = client.body(f"{base}/parts/{part.sha256}.parquet", most_bytes=part.size_bytes)
+            if sha256(data).hexdigest() != part.sha256:
+                raise DataError("is damaged: its content has another SHA-256", file=f"{base}/parts/{part.sha256}")
+            _kept(target, data)
+        _kept(folder.path / "snapshots" / f"{name}.json", body)
+    except (DataError, FetchError) as error:
+        folder.faults.append(str(error))
+
+
+def _kept(target: Path, data: bytes) -> None:
+    draft = target.with_name(f".{secrets.token_hex(8)}")
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        draft.write_bytes(data)
+        os.replace(draft, target)
+    except OSError as error:
+        raise UsageError(f"the cache {target.parent} cannot be written: {error.strerror}.") from None

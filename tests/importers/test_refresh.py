@@ -1,0 +1,274 @@
+"""Refreshing as a user meets it: each source alone, what is doubtful held back, what is hostile refused."""
+
+import csv
+import json
+import os
+import pty
+import subprocess
+import sys
+import threading
+
+import pytest
+from click.testing import CliRunner
+
+from gpucost.cli import cli
+from gpucost.errors import UnknownNameError
+from gpucost.store.folder import Folder
+from tests.importers.server import Server, send, throttled
+
+COLUMNS = ("provider", "instance_type", "gpu", "gpus", "region", "option", "usd_per_hour")
+H100 = {"provider": "acme", "gpu": "H100 SXM", "gpus": 8, "region": "mars-1", "option": "on_demand"}
+
+
+def table(path, rows):
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, sorted({name for row in rows for name in row}))
+        writer.writeheader()
+        writer.writerows(rows)
+    return str(path)
+
+
+def machine(usd=24.0, name="big", **more):
+    return {**H100, "instance_type": name, "usd_per_hour": usd, **more}
+
+
+@pytest.fixture
+def run(tmp_path):
+    """Return a function that runs a command of `prices` on a store of its own and returns exit code and text."""
+
+    def asked(*words):
+        result = CliRunner().invoke(cli, ["prices", *words, "--store", str(tmp_path / "store")])
+        if result.exception is not None and not isinstance(result.exception, SystemExit):
+            raise result.exception
+        return result.exit_code, result.output
+
+    return asked
+
+
+@pytest.fixture
+def refresh(run, tmp_path):
+    """Return a function that refreshes from rows of a file and returns the one source's outcome."""
+
+    def asked(rows, *words):
+        file = table(tmp_path / "list.csv", rows)
+        code, text = run("refresh", "--from", file, "--format", "json", *words)
+        found = json.loads(text[text.index("{") :])["rows"][0]
+        return {**found, "code": code}
+
+    return asked
+
+
+def test_what_was_new_changed_and_gone_is_said(refresh):
+    first = refresh([machine(24.0), machine(6.0, "small", gpus=2), machine(12.0, "mid", gpus=4)])
+    assert (first["state"], first["new"], first["changed"], first["gone"]) == ("published", 3, 0, 0)
+    second = refresh([machine(25.0), machine(6.0, "small", gpus=2), machine(3.1, "tiny", gpus=1)])
+    assert (second["new"], second["changed"], second["same"], second["gone"]) == (1, 1, 1, 1)
+
+
+def test_a_move_over_thirty_percent_is_held_back_until_accepted(refresh, tmp_path):
+    refresh([machine(24.0), machine(6.0, "small", gpus=2)])
+    held = refresh([machine(16.0), machine(6.0, "small", gpus=2)])
+    assert held["held"] == {"moved by more than 30 %": 1}
+    assert held["rows"] == 2, "the earlier price stays"
+    assert refresh([machine(16.0), machine(6.0, "small", gpus=2)], "--accept")["changed"] == 1
+
+
+@pytest.mark.parametrize(
+    ("rows", "reason"),
+    [
+        ([machine(24.0 / 730)], "divided by the hours of a month once too often"),
+        ([machine(19.0 * 730)], "the price of a month as one of an hour"),
+        ([machine(3.0, "one", gpus=1), machine(3.0)], "the price of one accelerator as one of the node"),
+        ([machine(3.0, "one", gpus=1), machine(192.0)], "the price of the node as one of each accelerator"),
+        ([machine(24.0), machine(24.0, option="spot")], "spot at the price of on demand"),
+        ([machine(2.4)], "a host without its accelerators"),
+    ],
+)
+def test_the_known_faults_of_catalogues_are_held_back(refresh, rows, reason):
+    assert reason in refresh([*rows, machine(14.0, "other", gpus=4)])["held"]
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (machine(0.0), "price of $0"), (machine("nan"), "no finite price"), (machine(1e308), "price beyond all bounds"),
+        (machine("inf"), "no finite price"), (machine(-3.0), "negative price"), (machine("dear"), "no price"),
+        (machine(24.0, gpus=0), "no count of accelerators"), (machine(24.0, gpu="H9000"), "accelerator not known"),
+        (machine(24.0, "x" * 300), "unreadable name"), (machine(24.0, "a\x1b[31mb"), "unreadable name"),
+        (machine(24.0, option="barter"), "unknown purchase option"),
+        (machine(24.0, meter="NDsr Windows"), "windows meter"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_a_price_is_left_out(refresh, row, reason):
+    found = refresh([row, *(machine(3.0 * n, f"ok{n}", gpus=n) for n in (1, 2, 4))])
+    assert found["left"] == {reason: 1}
+    assert found["rows"] == 3
+
+
+def test_a_source_that_lists_far_less_publishes_nothing(refresh):
+    many = [machine(24.0, f"m{i}") for i in range(40)]
+    refresh(many)
+    found = refresh(many[:20])
+    assert (found["state"], found["code"]) == ("failed", 5)
+    assert "20 offers where it listed 40 before" in found["reason"]
+
+
+def test_each_source_succeeds_or_fails_alone(run, tmp_path):
+    good = table(tmp_path / "good.csv", [machine(24.0)])
+    bad = table(tmp_path / "bad.csv", [{"provider": "acme"}])
+    code, text = run("refresh", "--from", good, "--from", bad, "--format", "json")
+    states = {row["source"]: row["state"] for row in json.loads(text[text.index("{") :])["rows"]}
+    assert states == {"file-good": "published", "file-bad": "failed"}
+    assert code == 5
+
+
+def test_a_refreshed_price_reaches_every_answer(run, tmp_path, monkeypatch):
+    run("refresh", "--from", table(tmp_path / "a.csv", [machine(2.0 * 8)]))
+    monkeypatch.setenv("GPUCOST_STORE", str(tmp_path / "store"))
+    snapshot = Folder(tmp_path / "store").snapshots[-1]
+    asked = ["prices", "--provider", "acme", "--format", "json"]
+    found = json.loads(CliRunner().invoke(cli, asked).stdout)
+    assert [row["book"] for row in found["rows"]] == ["refreshed"]
+    assert snapshot.id in found["catalog_version"]
+    asked = ["estimate", "--model", "8b", "--tokens", "1b", "--provider", "acme", "--format", "json"]
+    found = json.loads(CliRunner().invoke(cli, asked).stdout)
+    assert found["options"][0]["provider"] == "acme"
+    assert snapshot.id in found["catalog_version"]
+
+
+def test_columns_of_a_file_are_mapped(run, tmp_path):
+    file = table(tmp_path / "quote.csv", [{"Hourly, USD": "24", "Chip": "H100 SXM", "Cards": 8, "Site": "mars-1"}])
+    words = [
+        "--map",
+        "usd_per_hour=Hourly, USD",
+        "--map",
+        "listed_as=Chip",
+        "--map",
+        "gpus=Cards",
+        "--map",
+        "provider==acme",
+    ]
+    code, text = run("refresh", "--from", file, *words)
+    assert code == 0, text
+    code, text = run("refresh", "--from", file, "--map", "usd_per_hour=Hourly")
+    assert "has no column 'Hourly'" in text
+
+
+def test_workbooks_and_parquet_are_read(run, tmp_path):
+    import openpyxl
+    import pandas
+
+    rows = pandas.DataFrame([machine(24.0)])
+    book = openpyxl.Workbook()
+    for line in ([*rows.columns], [*rows.iloc[0].tolist()]):
+        book.active.append(line)
+    book.save(tmp_path / "quote.xlsx")
+    assert run("refresh", "--from", str(tmp_path / "quote.xlsx"))[0] == 0
+    import duckdb
+
+    duckdb.from_df(rows).write_parquet(str(tmp_path / "quote.parquet"))
+    assert run("refresh", "--from", str(tmp_path / "quote.parquet"))[0] == 0
+
+
+def test_a_workbook_that_unpacks_without_end_is_refused(run, tmp_path, monkeypatch):
+    import zipfile
+
+    monkeypatch.setenv("GPUCOST_LIMIT_WORKBOOK_BYTES", "1000000")
+    with zipfile.ZipFile(tmp_path / "bomb.xlsx", "w", zipfile.ZIP_DEFLATED) as packed:
+        packed.writestr("xl/worksheets/sheet1.xml", b" " * 100_000_000)
+    code, text = run("refresh", "--from", str(tmp_path / "bomb.xlsx"))
+    assert code == 5
+    assert "unpacks to more than" in " ".join(text.split())
+
+
+def test_a_line_without_end_is_refused_in_bounded_memory(tmp_path):
+    """One gigabyte without a line's end: a hole in a file, read by a process that may hold 1.5 GB in all."""
+    with (tmp_path / "long.csv").open("wb") as file:
+        file.write(b"provider,usd_per_hour\n")
+        file.truncate(1_000_000_000 - 100)
+    code = (
+        "import resource, sys; resource.setrlimit(resource.RLIMIT_AS, (3_000_000_000,) * 2);"
+        "from gpucost.cli import main; sys.argv = ['gpucost', *sys.argv[1:]]; main()"
+    )
+    words = ["prices", "refresh", "--from", str(tmp_path / "long.csv"), "--store", str(tmp_path / "store")]
+    found = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=120)
+    assert found.returncode == 5, found.stderr
+    assert "cannot be read" in " ".join(found.stdout.split()) + found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def test_no_key_is_ever_said_or_kept(run, tmp_path, monkeypatch):
+    secret = "lambda-SECRET-0123456789"
+    monkeypatch.setenv("LAMBDA_API_KEY", secret)
+    path = "/cloud.lambda.ai/api/v1/instance-types"
+    for answer in (lambda request: send(request, f"your key {secret} is bad".encode(), 401), {"data": {secret: 1}}):
+        with Server({path: answer}) as server:
+            code, text = run("refresh", "--from", "lambda", "--mirror", server.url)
+        assert code == 5
+        assert secret not in text
+    kept = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    assert secret.encode() not in kept
+
+
+def test_a_source_without_its_key_says_which(run, monkeypatch):
+    monkeypatch.delenv("LAMBDA_API_KEY", raising=False)
+    code, text = run("refresh", "--from", "lambda")
+    assert code == 5
+    assert "LAMBDA_API_KEY" in text
+
+
+def test_an_unknown_source_gets_the_nearest_names(run):
+    with pytest.raises(UnknownNameError, match="Did you mean 'azure'"):
+        run("refresh", "--from", "azur")
+
+
+def test_sources_are_asked_side_by_side(run, monkeypatch):
+    """Two sources that each wait for the other to be asked, too."""
+    together = threading.Barrier(2, timeout=20)
+
+    def meet(answer):
+        def respond(request):
+            together.wait()
+            send(request, answer)
+
+        return respond
+
+    routes = {
+        "/apexapps.oracle.com/pls/apex/cetools/api/v1/products/": meet({"items": []}),
+        "/console.vast.ai/api/v0/bundles/": meet({"offers": []}),
+    }
+    with Server(routes) as server:
+        run("refresh", "--from", "oci", "--from", "vast", "--mirror", server.url)
+    assert not together.broken
+
+
+def test_throttling_is_waited_for_and_the_source_still_comes(run):
+    offer = {"gpu_name": "RTX 4090", "num_gpus": 1, "gpu_ram": 24564, "dph_total": 0.14, "geolocation": "Texas, US"}
+    with Server({"/console.vast.ai/api/v0/bundles/": throttled(1, {"offers": [offer]}, wait="0")}) as server:
+        code, text = run("refresh", "--from", "vast", "--mirror", server.url)
+    assert code == 0, text
+
+
+def test_a_terminal_sees_progress_and_a_pipe_does_not(tmp_path):
+    file = table(tmp_path / "a.csv", [machine(24.0)])
+    words = [sys.executable, "-m", "gpucost", "prices", "refresh", "--from", file, "--store", str(tmp_path / "store")]
+    piped = subprocess.run(words, capture_output=True, text=True)
+    assert "of 1 sources" not in piped.stderr
+    leader, follower = pty.openpty()
+    subprocess.run(words, stdout=subprocess.DEVNULL, stderr=follower, check=True)
+    os.close(follower)
+    assert b"of 1 sources" in os.read(leader, 10_000)
+    os.close(leader)
+
+
+def test_the_upkeep_of_a_store(run, tmp_path):
+    run("refresh", "--from", table(tmp_path / "a.csv", [machine(24.0)]))
+    code, text = run("verify")
+    assert (code, "0 damaged" in text) == (0, True)
+    assert "file-a" in run("snapshots")[1]
+    assert "1 snapshots in" in run("export", str(tmp_path / "public"))[1]
+    assert run("prune", "--keep", "1")[0] == 0
+    part = next((tmp_path / "store" / "parts").iterdir())
+    part.write_bytes(b"x")
+    code, text = run("verify")
+    assert (code, "1 damaged" in text) == (5, True)

@@ -1,0 +1,103 @@
+"""A published store: any web server hands it out, and nothing that is not what its name says is taken from it."""
+
+from functools import partial
+from hashlib import sha256
+
+import pytest
+
+from gpucost.catalog import open_catalog
+from gpucost.catalog.snapshots import StoreWarning
+from gpucost.errors import GpuCostError, UsageError
+from gpucost.store.client import Client, FetchError
+from gpucost.store.folder import Folder
+from gpucost.store.remote import fetched
+from tests.catalog.world import offer, world
+from tests.importers.server import Server
+from tests.store.parts import publish, row
+
+quick = partial(Client, pause=lambda _: None)
+
+
+@pytest.fixture
+def published(tmp_path):
+    """Return the routes of an exported store with two snapshots, the first of them the older."""
+    folder = Folder(tmp_path / "store")
+    publish(folder, [row(2.5, "2025-06-01")], "2025-06-01")
+    publish(folder, [row(2.0, "2025-06-02")], "2025-06-02")
+    assert folder.export(tmp_path / "public") == 2
+    public = tmp_path / "public"
+    return {
+        f"/p/{file.relative_to(public).as_posix()}": file.read_bytes() for file in public.rglob("*") if file.is_file()
+    }
+
+
+def test_a_catalog_reads_a_published_store_by_its_address(tmp_path, published):
+    root = world(tmp_path / "world", [offer("acme/one", 3.0, "2025-05-01")])
+    with Server(published) as server:
+        found = open_catalog("2025-06-30", root=root, store=f"{server.url}/p").offers()
+        assert [(item.usd_per_hour, item.book) for item in found] == [(2.0, "refreshed")]
+        asked = len(server.asked)
+        open_catalog("2025-06-30", root=root, store=f"{server.url}/p").offers()
+        assert len(server.asked) == asked + 1, "what is known is not fetched again"
+
+
+def test_a_tampered_part_is_refused_and_the_snapshot_before_serves(tmp_path, published):
+    name = max(name for name in published if "/snapshots/" in name)
+    newest = Folder(tmp_path / "store").snapshots[-1]
+    assert newest.name in name
+    published[f"/p/parts/{newest.parts[0].sha256}.parquet"] = b"x" * newest.parts[0].size_bytes
+    with Server(published) as server:
+        folder = fetched(f"{server.url}/p", tmp_path / "cache", quick())
+    assert any("another SHA-256" in fault for fault in folder.faults)
+    assert [snapshot.name for snapshot, _, _ in folder.newest()] == [Folder(tmp_path / "store").names()[0]]
+
+
+def test_a_manifest_that_promises_another_content_is_refused(tmp_path, published):
+    name = max(name for name in published if "/snapshots/" in name)
+    published[name] = published[name].replace(b'"rows": 1', b'"rows": 2')
+    with Server(published) as server:
+        folder = fetched(f"{server.url}/p", tmp_path / "cache", quick())
+    assert any("damaged" in fault for fault in folder.faults)
+    assert len(folder.names()) == 1
+
+
+@pytest.mark.parametrize("name", ["../../../../etc/x", "..\\x", "", "20250601T000000000000Z-" + "g" * 16])
+def test_no_name_of_a_snapshot_leaves_the_cache(tmp_path, name):
+    index = {"format": 1, "snapshots": [name]}
+    with Server({"/p/index.json": index, f"/p/snapshots/{name}.json": b"{}"}) as server:
+        folder = fetched(f"{server.url}/p", tmp_path / "cache", quick())
+    assert folder.faults
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+
+
+def test_a_manifest_cannot_name_a_part_outside(tmp_path):
+    body = b'{"format": 1, "made_at": "2025-06-01T00:00:00+00:00", "parts": [{"source": "s", "kind": "offers", '
+    body += b'"observed_on": "2025-06-01", "rows": 1, "size_bytes": 1, "sha256": "../../evil", "origin": {}}]}'
+    name = f"20250601T000000000000Z-{sha256(body).hexdigest()[:16]}"
+    with Server({"/p/index.json": {"format": 1, "snapshots": [name]}, f"/p/snapshots/{name}.json": body}) as server:
+        folder = fetched(f"{server.url}/p", tmp_path / "cache", quick())
+    assert any("no manifest" in fault for fault in folder.faults)
+
+
+def test_without_a_connection_the_copy_serves_and_says_so(tmp_path, published):
+    root = world(tmp_path / "world", [offer("acme/one", 3.0, "2025-05-01")])
+    with Server(published) as server:
+        open_catalog("2025-06-30", root=root, store=f"{server.url}/p").offers()
+        server.routes.clear()
+        with pytest.warns(StoreWarning, match="copy of the last time"):
+            found = open_catalog("2025-06-30", root=root, store=f"{server.url}/p").offers()
+    assert found[0].usd_per_hour == 2.0
+
+
+def test_what_is_no_store_is_a_sentence(tmp_path):
+    with Server({"/p/index.json": {"snapshots": "x"}}) as server, pytest.raises(GpuCostError, match="index"):
+        fetched(f"{server.url}/p", tmp_path / "cache", quick())
+    with pytest.raises(FetchError, match="only https"):
+        fetched("http://example.org/p", tmp_path / "cache", quick())
+
+
+def test_a_published_store_is_read_only():
+    from gpucost.cli.price_store import folder_of
+
+    with pytest.raises(UsageError, match="read-only"):
+        folder_of("https://example.org/p", written=True)
