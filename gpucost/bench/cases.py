@@ -89,8 +89,13 @@ def _steps(full: bool) -> Iterator[BenchCase]:
             {"model": "llama3-8b", "sequence": 4096, "micro_batch": 1, "recipe": "bf16", "recompute": "full"},
             {"model": "llama3.2-1b", "sequence": 32768, "micro_batch": 1, "recompute": "full"},
             {"model": "moe-3b-a0.6b", "sequence": 4096, "micro_batch": 4, "recompute": "full"},
+            {"model": "llama3.2-3b", "sequence": 32768, "micro_batch": 1, "recompute": "full", "compiled": True},
+            {"model": "moe-8x1b", "sequence": 4096, "micro_batch": 2, "recompute": "full"},
+            {"model": "moe-1b-7b", "sequence": 4096, "micro_batch": 2, "recompute": "full", "recipe": "bf16"},
             {"model": "llama3.2-3b", "sequence": 4096, "micro_batch": 2, "recompute": "full", "recipe": "fp8"},
-        ]
+            {"model": "llama3.2-3b", "sequence": 4096, "micro_batch": 2, "recompute": "full", "recipe": "fp8",
+             "compiled": True},
+        ]  # fmt: skip
     yield from (_case("train", "train", limit_s=150.0, **step) for step in steps)
     decodes = [(1, 1024), (32, 1024), (128, 1024), (8, 8192)] if full else [(1, 1024), (32, 1024)]
     for model in ("llama3-8b", "llama3.2-1b", "moe-1b-7b") if full else ("llama3-8b",):
@@ -117,6 +122,9 @@ def _spread(full: bool, ranks: int) -> Iterator[BenchCase]:
             {"model": "llama3.2-1b", "sequence": 2048, "micro_batch": 4, "compiled": True},
             {"model": "llama3-8b", "sequence": 4096, "micro_batch": 1, "sharding": 3, "recompute": "full"},
             {"model": "llama3.2-3b", "sequence": 4096, "micro_batch": 4, "sharding": 3, "compiled": True},
+            {"model": "llama3.2-3b", "sequence": 32768, "micro_batch": 1, "sharding": 3, "recompute": "full"},
+            {"model": "moe-3b-a0.6b", "sequence": 4096, "micro_batch": 4, "sharding": 3, "recompute": "full"},
+            {"model": "moe-8x1b", "sequence": 4096, "micro_batch": 2, "sharding": 3, "recompute": "full"},
         ]
     yield from (_case("train", "train", ranks, 200.0, **step) for step in steps)
     for batch in (1, 32) if full else (32,):

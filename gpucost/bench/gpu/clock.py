@@ -99,14 +99,18 @@ def replayed(step: Callable[[], Any], *, calls: int = 10, repeat: int = 7) -> Ti
 
 def host_timed(step: Callable[[], Any], *, warmup: int, repeat: int) -> Timing:
     """Time whole steps by the host's clock, the device awaited on both sides."""
+    for _ in range(warmup):
+        step()
+    synchronize()
+    if CUDA:
+        _settle(step)
     times = []
-    for index in range(warmup + repeat):
+    for _ in range(repeat):
         synchronize()
         begin = time.perf_counter()
         step()
         synchronize()
-        if index >= warmup:
-            times.append(time.perf_counter() - begin)
+        times.append(time.perf_counter() - begin)
     return summary(times)
 
 
