@@ -81,6 +81,7 @@ SUFFIX_UNITS = {
 }
 
 _MULTIPLIERS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12, "q": 1e15}
+_BYTES = re.compile(r"([0-9][0-9_,.]*(?:e[+-]?[0-9]+)?)\s*([kmgt])(i?)b(?:ytes?)?", re.IGNORECASE)
 _QUANTITY = re.compile(r"([0-9][0-9_,]*\.?[0-9]*(?:e[+-]?[0-9]+)?|\.[0-9]+)\s*([a-z]*)", re.IGNORECASE)
 _DURATION_DAYS = {"h": 1 / 24, "d": 1.0, "w": 7.0, "mo": 365 / 12, "y": 365.0}
 
@@ -114,6 +115,19 @@ def parse_count(text: str | float, what: str = "a count") -> float:
     if not math.isfinite(value) or value <= 0:
         raise UsageError(f"{what}: {shown(text)} is not a positive, finite number.")
     return value
+
+
+def parse_bytes(text: str | float, what: str = "a size") -> float:
+    """Read a number of bytes: "2GiB" counts in powers of 1,024, "16gb" in powers of 1,000, "1e9" as it is.
+
+    >>> parse_bytes("2GiB") == 2 * 2**30, parse_bytes("16gb"), parse_bytes("1e9")
+    (True, 16000000000.0, 1000000000.0)
+    """
+    match = _BYTES.fullmatch(text.strip()) if isinstance(text, str) else None
+    if match is None:
+        return parse_count(text, what)
+    base = 1024.0 if match[3] else 1000.0
+    return parse_count(match[1], what) * float(base ** (" kmgt".index(match[2].lower()) if match[2] else 0))
 
 
 def parse_days(text: str | float, what: str = "a duration") -> float:

@@ -113,12 +113,23 @@ class Roof(TypedDict):
     roof: list[RoofPoint]
 
 
+class Advice(TypedDict):
+    """A change that makes it faster, and by how much: time before ÷ time after."""
+
+    change: str
+    before_s: float
+    after_s: float
+    gain_ratio: float
+    note: str
+
+
 class UnderRoofs(Roof):
     """What stands under the roofs."""
 
     lead: str
     subject: str
     points: list[Point]
+    advice: list[Advice]
     # of a whole step
     layout: NotRequired[LayoutRow]
     step_s: NotRequired[float]

@@ -345,24 +345,26 @@ def throughput(
 
 @question
 def roofline(
-    gpu: str, *, matmul: str | None = None, attention: str | None = None, copy: str | float | None = None,
-    all_reduce: str | float | None = None, model: str | PathLike[str] | Architecture | None = None, gpus: str | int = 1,
-    system: str | None = None, tensor: str | int | None = None, pipeline: str | int | None = None,
-    context: str | int | None = None, expert: str | int | None = None, data: str | int | None = None,
-    virtual_stages: str | int | None = None, sharding: str | int | None = None, micro_batch: str | int | None = None,
-    global_batch: str | int | None = None, sequence: str | int | None = None, recompute: str | None = None,
-    precision: str | None = None, method: str = "full", lora_rank: str | int = 16, software: str = "typical",
-    software_year: str | float | None = None, flash: bool = True, as_of: str | date | None = None,
-    known_as_of: str | date | None = None, catalog: Catalog | None = None,
+    gpu: str, *, matmul: str | None = None, attention: str | None = None, norm: str | None = None,
+    gelu: str | None = None, copy: str | float | None = None, all_reduce: str | float | None = None,
+    model: str | PathLike[str] | Architecture | None = None, gpus: str | int = 1, system: str | None = None,
+    tensor: str | int | None = None, pipeline: str | int | None = None, context: str | int | None = None,
+    expert: str | int | None = None, data: str | int | None = None, virtual_stages: str | int | None = None,
+    sharding: str | int | None = None, micro_batch: str | int | None = None, global_batch: str | int | None = None,
+    sequence: str | int | None = None, recompute: str | None = None, precision: str | None = None, method: str = "full",
+    lora_rank: str | int = 16, software: str = "typical", software_year: str | float | None = None, flash: bool = True,
+    as_of: str | date | None = None, known_as_of: str | date | None = None, catalog: Catalog | None = None,
 ) -> RooflineResult:
-    """Return what bounds one operation (matmul, attention, copy, all_reduce) or each part of a step of `model`.
+    """Return what bounds one operation, the usual ones, or each part of a step of `model`, and what would help.
 
     Args:
         gpu: One accelerator, such as h100-sxm.
         matmul: A matrix product.
-        attention: Causal attention over one sequence, fused.
-        copy: An element-wise pass.
-        all_reduce: An all-reduce over the gpus.
+        attention: Causal attention over one sequence; naive with --no-flash.
+        norm: A norm over each token.
+        gelu: An activation such as GELU over every value.
+        copy: An element-wise pass over so many bytes, such as 2GiB.
+        all_reduce: An all-reduce over the gpus, such as of 16gb.
         model: A whole training step of this model.
         gpus: How many.
         system: Node and network. Default: the usual one of the accelerator.

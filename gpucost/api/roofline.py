@@ -9,7 +9,7 @@ from gpucost.api.result import Result
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
-OPERATIONS = ("matmul", "attention", "copy", "all_reduce")
+OPERATIONS = ("matmul", "attention", "norm", "gelu", "copy", "all_reduce", "flash")
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from gpucost.errors import UsageError
 from gpucost.gate import shown
 from gpucost.options import OPTIONS
-from gpucost.units import parse_count, parse_days, parse_fraction, parse_usd
+from gpucost.units import parse_bytes, parse_count, parse_days, parse_fraction, parse_usd
 
 Read = Callable[[Any, str], Any]  # a value and how the argument is called in a sentence
 
@@ -303,7 +303,7 @@ def _model(value: Any, what: str) -> Any:
 
 def _bytes(value: Any, what: str) -> str:
     """Check a number of bytes; answers name it as it was written."""
-    parse_count(_number(value, what), what)
+    parse_bytes(_number(value, what), what)
     return str(value)
 
 

@@ -102,15 +102,17 @@ QUESTIONS = {
     "roofline": Question(
         table.ROOFLINE,
         "What bounds an operation, or each part of a step: compute, memory bandwidth, network or host.\n\n"
-        "The ridge is the intensity (FLOP per byte) above which compute bounds and below which bandwidth does.",
+        "The ridge is the intensity (FLOP per byte) above which compute bounds and below which bandwidth does.\n\n"
+        "Without an operation or a model, the usual operations of a transformer stand side by side.",
         (
-            "roofline --gpu h100-sxm --matmul 8192x8192x8192",
+            "roofline --gpu h100-sxm",
+            "roofline --gpu h100-sxm --matmul 64x8192x8192",
             "roofline --gpu h100-sxm --model llama-3-8b --gpus 8 -o roofline.html",
         ),
         "roofline.RooflineResult",
         1,
-        (("matmul", "attention", "copy", "all_reduce", "model"),),
-        returns="what bounds one operation (matmul, attention, copy, all_reduce) or each part of a step of `model`",
+        (("matmul", "attention", "norm", "gelu", "copy", "all_reduce", "model"),),
+        returns="what bounds one operation, the usual ones, or each part of a step of `model`, and what would help",
     ),
     "audit": Question(
         table.AUDIT,

@@ -13,12 +13,13 @@ MORE = {
     "estimate": ("explain", "lines", "details"),
     "inference": ("explain", "lines"),
     "tco": ("explain", "print_plan"),
-    "fit": ("explain",),
+    "fit": ("explain", "details"),
+    "roofline": ("details",),
 }
 MORE_HELP = {
     "explain": "Show how the figures come about: formulas, numbers, sources.",
     "lines": "CSV: one row per line of each bill.",
-    "details": "Show all offers, other sizes and ways to buy, and the bill, not one screen.",
+    "details": "Show everything, not one screen.",
     "quiet": "Show the answer in one line.",
     "print_plan": "Print the effective inputs as a plan file.",
 }

@@ -1,6 +1,6 @@
 """The roofline of one operation or of a whole step: the engine behind `gpucost roofline`."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -18,82 +18,59 @@ from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import software_codes
 from gpucost.physics.training.efficiency import Efficiencies, resolve
 from gpucost.physics.training.layouts import USUAL_AGE_YEARS
+from gpucost.speed import advice, operations
 from gpucost.speed import workload as speed
 from gpucost.speed.answer import case_of, single
-from gpucost.units import GB, TERA, parse_count
+from gpucost.units import GB, TERA
 from gpucost.workloads.speeds import key_of
 from gpucost.workloads.training import TYPICAL
 
 LAUNCH_S = 5e-6  # one kernel launch from the host, as measured on recent servers
+_SAID = 0.005  # shares that are said
 CURVE = np.logspace(0, 4.5, 55)
-
-
-def sizes(text: str, names: Sequence[str], what: str) -> list[float]:
-    """Read sizes such as 8192x8192x8192.
-
-    >>> sizes("8kx4096x1M", ("m", "n", "k"), "--matmul")
-    [8000.0, 4096.0, 1000000.0]
-    """
-    parts = text.lower().replace("×", "x").split("x")
-    if len(parts) != len(names):
-        raise UsageError(
-            f"{what}: {text!r} has {len(parts)} sizes. Write {'x'.join(names)}, "
-            f"such as {'x'.join(['8192'] * len(names))}."
-        )
-    return [parse_count(part, what) for part in parts]
-
-
-def operation(
-    *,
-    matmul: str | None,
-    attention: str | None,
-    copy: str | None,
-    all_reduce: str | None,
-    gpus: float,
-    value_bytes: float,
-) -> tuple[str, roofline.Operation]:
-    """Return the operation asked for: its name and its work."""
-    one, zero = np.ones(1), np.zeros(1)
-    if matmul:
-        m, n, k = sizes(matmul, ("m", "n", "k"), "--matmul")
-        return f"product {matmul}", roofline.product(m * one, n * one, k * one, value_bytes * one)
-    if attention:
-        tokens, heads, dim = sizes(attention, ("tokens", "heads", "dimension"), "--attention")
-        flop = 4 * tokens**2 / 2 * heads * dim
-        return f"causal attention {attention}", roofline.Operation(
-            flop * one, 4 * tokens * heads * dim * value_bytes * one, zero
-        )
-    if copy:
-        return f"element-wise pass over {copy} bytes", roofline.Operation(
-            zero, 2 * parse_count(copy, "--copy") * one, zero
-        )
-    if all_reduce:
-        size = parse_count(all_reduce, "--all-reduce")
-        moved = 2 * (gpus - 1) / gpus * size
-        return f"all-reduce of {all_reduce} bytes over {gpus:.0f} GPUs", roofline.Operation(
-            zero, 2 * moved * one, moved * one
-        )
-    raise UsageError("name an operation (--matmul, --attention, --copy or --all-reduce) or a whole step (--model).")
 
 
 def one_operation(
     catalog: Catalog, gpu: str, system: str | None, gpus: float, precision: str | None, **wanted: Any
 ) -> UnderRoofs:
-    """Answer for one operation: its intensity against the ridge, and what bounds it."""
+    """Answer for one operation, its intensity against the ridge and what bounds it; for the usual ones without one."""
     key = key_of(catalog, gpu, system)
-    accelerator, node = key.accelerator, key.system
-    name = precision or half_precision(accelerator)
-    hardware = hardware_columns([accelerator], [node])
-    peak = chip_peak(hardware, name, accelerator.id)
+    name = precision or half_precision(key.accelerator)
+    hardware = hardware_columns([key.accelerator], [key.system])
+    peak = chip_peak(hardware, name, key.accelerator.id)
     if wanted["all_reduce"] and gpus < 2:
         raise UsageError("--all-reduce needs --gpus of at least 2: one GPU has no communication.")
-    label, work = operation(gpus=gpus, value_bytes=VALUE_BYTES[name], **wanted)
-    link = group_gb_per_s(hardware, gpus)
-    verdict = roofline.judge(work, peak, hardware.hbm_gb_per_s, link, np.full(1, LAUNCH_S))
-    time = expected_s(catalog, hardware, name, work, gpus, bool(wanted["attention"]))
-    points = [point(label, work, verdict, max(time, LAUNCH_S), 1.0)]
-    bounds = roof(accelerator.id, node.id, name, hardware, float(peak[0]))
-    return {"lead": one_lead(points[0], bounds["ridge_flop_per_byte"]), "subject": label, **bounds, "points": points}
+    given = any(wanted[kind] for kind in operations.NAMES)
+    asked: dict[str, Mapping[str, Any]] = {"": wanted} if given else dict(operations.USUAL)
+
+    def timed(found: operations.Named, at: str) -> float:
+        attention = found.kind == "attention"
+        return max(expected_s(catalog, hardware, at, found.work, gpus, attention), LAUNCH_S)
+
+    points = []
+    for words, one in asked.items():
+        found = operations.operation(one, gpus, VALUE_BYTES[name])
+        link = group_gb_per_s(hardware, gpus)
+        verdict = roofline.judge(found.work, peak, hardware.hbm_gb_per_s, link, np.full(1, LAUNCH_S))
+        points.append(point(words or found.label, found.work, verdict, timed(found, name), 1.0))
+    roofs = roof(key.accelerator.id, key.system.id, name, hardware, float(peak[0]))
+    answer: UnderRoofs = {
+        "lead": one_lead(points[0], roofs["ridge_flop_per_byte"]) if given else usual_lead(points, roofs),
+        "subject": points[0]["operation"] if given else f"the usual operations on {key.accelerator.id}",
+        **roofs,
+        "points": points,
+        "advice": advice.of_operation(wanted, key.accelerator, name, gpus, points[0]["bound"], timed) if given else [],
+    }
+    return {**answer, "lead": f"{answer['lead']} {advice.worded(answer)}"} if given else answer
+
+
+def usual_lead(points: Sequence[Point], roofs: Roof) -> str:
+    """Say which of several operations lie above the ridge."""
+    above = [row["operation"] for row in points if row["bound"] == "compute"]
+    return (
+        f"The ridge of {roofs['gpu']} in {roofs['precision']} is {roofs['ridge_flop_per_byte']:,.0f} FLOP per byte:"
+        f" {len(above)} of {len(points)} usual operations lie above it."
+    )
 
 
 def expected_s(
@@ -193,15 +170,17 @@ def whole_step(catalog: Catalog, wanted: speed.Wanted) -> UnderRoofs:
         verdict = roofline.judge(work, peak, hardware.hbm_gb_per_s, hardware.scaleup_gb_per_s, np.zeros(1))
         points.append(point(name.removesuffix("_s"), work, verdict, time, time / float(step.total_s[0])))
     points = sorted(points + host_points(step), key=lambda row: -row["time_s"])
-    return {
+    found: UnderRoofs = {
         "lead": step_lead(points),
         "subject": f"a step of {answer['model']} on {layout['gpus']} × {accelerator.id}",
         **roof(accelerator.id, node.id, layout["precision"], hardware, float(low[0])),
         "points": points,
+        "advice": advice.of_step(catalog, exact, accelerator, answer["step_s"]),
         "layout": layout,
         "step_s": answer["step_s"],
         "mfu_fraction": answer["mfu_fraction"],
     }
+    return {**found, "lead": f"{found['lead']} {advice.worded(found)}"}
 
 
 def host_points(step: training.Step) -> list[Point]:
@@ -232,5 +211,5 @@ def step_lead(rows: Sequence[Point]) -> str:
     for row in rows:
         shares[row["bound"]] = shares.get(row["bound"], 0.0) + row["share_fraction"]
     ranked = sorted(shares.items(), key=lambda item: -item[1])
-    parts = [f"{share:.0%} is bound by {BOUND_WORDS[name]}" for name, share in ranked]
+    parts = [f"{share:.0%} is bound by {BOUND_WORDS[name]}" for name, share in ranked if share >= _SAID]
     return f"Of the step's time, {', '.join(parts)}."

@@ -136,7 +136,7 @@ def test_each_roof_bounds_something(options, bound):
 
 def test_the_roofline_of_a_step_has_a_plot_and_a_page(tmp_path):
     options = ("roofline", "--gpu", "h100-sxm", "--model", "llama-3-8b", "--gpus", 8)
-    text = run(*options).stdout
+    text = run(*options, "--details").stdout
     assert "Speed against intensity" in text
     assert "ridge" in text.lower()
     page = tmp_path / "roof.html"
@@ -144,8 +144,46 @@ def test_the_roofline_of_a_step_has_a_plot_and_a_page(tmp_path):
     assert "<svg" in page.read_text() or "vega" in page.read_text()
 
 
+def test_without_an_operation_the_usual_ones_stand_side_by_side():
+    answer = json.loads(run("roofline", "--gpu", "h100-sxm", "--format", "json").stdout)
+    bounds = {row["operation"]: row["bound"] for row in answer["points"]}
+    assert bounds["projection, 8,192 tokens"] == bounds["attention, fused"] == "compute"
+    assert {bounds[name] for name in ("projection, one token", "attention, naive", "norm", "GELU")} == {"bandwidth"}
+
+
+def test_intensities_by_hand():
+    """A norm: 4 FLOP per value over 2 + 2 bytes; GELU: 8; naive attention at d = 128: (2·128 + 2.5) ÷ 8 per byte."""
+    for option, size, expected in (("--norm", "4096x8192", 1.0), ("--gelu", "4096x8192", 2.0)):
+        answer = json.loads(run("roofline", "--gpu", "h100-sxm", option, size, "--format", "json").stdout)
+        assert answer["points"][0]["intensity_flop_per_byte"] == pytest.approx(expected)
+    naive = run("roofline", "--gpu", "h100-sxm", "--attention", "65536x1x128", "--no-flash", "--format", "json")
+    assert json.loads(naive.stdout)["points"][0]["intensity_flop_per_byte"] == pytest.approx(258.5 / 8, rel=0.01)
+
+
+@pytest.mark.parametrize(("text", "size"), [("2GiB", 2 * 2**30), ("16gb", 16e9), ("512MB", 512e6), ("1e9", 1e9)])
+def test_bytes_are_read_as_people_write_them(text, size):
+    answer = json.loads(run("roofline", "--gpu", "h100-sxm", "--copy", text, "--format", "json").stdout)
+    assert answer["points"][0]["memory_bytes"] == 2 * size
+
+
+def test_advice_comes_with_its_gain():
+    def advised(*options):
+        answer = json.loads(run("roofline", "--gpu", "h100-sxm", *options, "--format", "json").stdout)
+        assert all(row["gain_ratio"] == pytest.approx(row["before_s"] / row["after_s"]) for row in answer["advice"])
+        return answer, {row["change"]: row["gain_ratio"] for row in answer["advice"]}
+
+    answer, changes = advised("--matmul", "16x8192x8192")
+    batch = next(gain for change, gain in changes.items() if change.startswith("batch of"))
+    assert batch > 8  # 16 rows read as many weights as 256 would
+    assert "What helps most" in answer["lead"]
+    assert changes["precision fp8"] == pytest.approx(2, rel=0.05)
+    _, changes = advised("--attention", "8192x32x128", "--no-flash")
+    assert max(changes, key=changes.get).startswith("a fused kernel")
+    _, changes = advised("--model", "8b", "--gpus", "8")
+    assert 1 < changes["precision fp8"] < 2
+
+
 def test_a_roofline_needs_something_to_draw():
-    assert "name an operation" in str(run("roofline", "--gpu", "h100-sxm").exception)
     assert "one GPU has no communication" in str(run("roofline", "--gpu", "h100-sxm", "--all-reduce", "1e9").exception)
     assert "has 2 sizes" in str(run("roofline", "--gpu", "h100-sxm", "--matmul", "8x8").exception)
 

@@ -26,7 +26,7 @@ def test_best_and_lines(result):
 
 def test_it_becomes_a_frame_text_json_and_a_page(result):
     frame = result.to_frame()
-    assert list(frame["rank"]) == [1, 2, 3, 4, 5]
+    assert list(frame["rank"]) == list(range(1, result.payload["options_found"] + 1))
     assert frame["cost_usd"].notna().all()
     assert "llama-3-8b" in result.to_text()
     assert json.loads(result.to_json())["kind"] == "estimate"
