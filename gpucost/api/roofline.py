@@ -36,4 +36,5 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> Roofli
         )
     else:
         found = roofs.whole_step(opened, wanted_of(values))
-    return RooflineResult({"kind": "roofline", **framed(opened, values), **found, "warnings": [], "sources": {}})
+    told = list(opened.architecture(values["model"]).warnings) if values["model"] else []
+    return RooflineResult({"kind": "roofline", **framed(opened, values), **found, "warnings": told, "sources": {}})

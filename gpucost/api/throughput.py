@@ -90,8 +90,8 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> Throug
     if not wanted.scalar:
         return ThroughputTable(*speed.columns_answer(opened, wanted))
     timed = single(opened, wanted)
-    shown = {"kind": "throughput", **framed(opened, values), **timed, "warnings": warnings_of(timed), "sources": {}}
-    return ThroughputResult(shown)
+    told = [*opened.architecture(values["model"]).warnings, *warnings_of(timed)]
+    return ThroughputResult({"kind": "throughput", **framed(opened, values), **timed, "warnings": told, "sources": {}})
 
 
 def wanted_of(values: Mapping[str, Any]) -> "Wanted":

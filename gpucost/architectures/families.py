@@ -4,12 +4,25 @@ The next family is one line here and one configuration in the tests. A family th
 as a plain decoder, and a warning says so.
 """
 
-from gpucost.architectures import hybrids as y
-from gpucost.architectures import indexed as i
-from gpucost.architectures import peculiar as p
-from gpucost.architectures import sparse as s
-from gpucost.architectures import unusual as u
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
 from gpucost.architectures.decoder import Decoder, Family
+
+
+class Rules:
+    """The rules of one module, which is imported when one of them is first asked."""
+
+    def __init__(self, module: str) -> None:
+        self.module = f"gpucost.architectures.{module}"
+
+    def __getattr__(self, name: str) -> Callable[[Decoder], Any]:
+        """Return the rule of a name."""
+        return lambda d: getattr(import_module(self.module), name)(d)
+
+
+y, s, u, i, p = map(Rules, ("hybrids", "sparse", "unusual", "indexed", "peculiar"))
 
 LLAMA = Family()
 _GPT = Family(gated=False, norm="ln", bias="qkvo", mlp_bias=True)

@@ -23,6 +23,7 @@ SHARED_FFN = (
     "shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size",
     "share_expert_dim", "shared_experts_intermediate_size",
 )  # fmt: skip
+EACH_SHARED_FFN = {"moe_shared_expert_intermediate_size", "shared_experts_intermediate_size"}  # not of all together
 FIRST_DENSE = ("first_k_dense_replace", "moe_layer_start_index", "first_dense_layers", "num_dense_layers")
 STEP = (
     "decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval", "moe_every_n_layers", "moe_layer_freq",
@@ -80,7 +81,7 @@ def experts(d: Decoder) -> FeedForward | None:
     joint = f.number(*SHARED_FFN)
     number = f.number(*SHARED)
     shared = max(joint, 0) if joint else number * width
-    if joint and number > 1 and "moe_shared_expert_intermediate_size" in f:
+    if joint and number > 1 and EACH_SHARED_FFN & set(f.values):
         shared = joint * number
     others = count if _corrected(d) else 0
     return FeedForward(

@@ -4,7 +4,6 @@ A key may hold anything; only what is asked for is judged. A number is a whole n
 a bad value is an error that names its key.
 """
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,22 +13,40 @@ from gpucost.gate import shown
 LARGEST = 10**15  # no dimension or count of a model is as large
 MOST_LAYERS = 4096
 
-_STRUCTURAL = re.compile(
-    r"layer|hidden|head|expert|intermediate|ffn|rank|window|hybrid|pattern|share|compress|index|latent|kv_|_kv|conv"
-    r"|state|ngram|moe|mlp|embed|block|num_|n_[a-z]|dim$|_dims?_|width|_size$|mixer|types$|residual|bottleneck|adapter|gate"
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+# parts of keys that look as if they shaped a model, and of those that shape nothing; "^" and "$" are its ends
+_STRUCTURAL = _words(
+    """
+    layer hidden head expert intermediate ffn rank window hybrid pattern share compress index latent kv_ _kv
+    conv state ngram moe mlp embed block num_ ^n_ dim$ _dim_ _dims_ width _size$ mixer types$ residual
+    bottleneck adapter gate
+    """
 )
-_HARMLESS = re.compile(
-    r"token|dropout|drop_|pdrop|drop$|_std|initializer|init_|_init|norm_eps|eps$|rope|rotary|theta|_coef|loss|softcap|_cap"
-    r"|scal(e|ing)|multiplier|factor|dtype|cache_impl|use_cache|attn_implementation|pretraining|version|architectures"
-    r"|auto_map|chunk_size_feed|max_position|max_length|max_window|_act$|activation|labels?$|label2id|id2label|kernels?$"
-    r"|output_|return_|gradient|checkpoint|fp32|bf16|prefix|pad_|clip|jitter|seq_aux|norm_topk|topk_group|n_group|score|scoring"
-    r"|aux|temperature|summary|prun|quant|_name|task_|classifier|tp_|ep_|ep_size|_tp|swiglu|flash|sdpa|mscale|yarn|alibi|position"
-    r"|time_step|timestep|_iters|mem_eff|mlp_type|image|video|vision|audio|visual|speech|mm_|projector|select_|tokenizer|diversity"
-    r"|beam|sample|length_penalty|repetition|bad_words|top_[kp]$|cross_attention|finetuning|problem_type|is_|torchscript"
-    r"|reorder|upcast|full_attn|attn_type_id|transform|unk_|sep_|bos_|eos_|model_type|use_mamba|bidirectional|hash|seed"
-    r"|num_logits_to_keep|query_pre_attn|num_nextn|mtp|nextn|max_seq|seq_len|sequence_length|n_positions|n_ctx|sep_style"
-    r"|moe_renorm|expert_group|expert_sel|combination_strat|safe_gate|norm_before|num_kv_heads|elementwise|use_parallel|shared_expert_overlap|use_attention_gate|block_size|routed_|router_|route_|expert_capacity|capacity|encoder_no_repeat|no_repeat|exponential_decay|causal|ignore|dim_model_base"
+_HARMLESS = _words(
+    """
+    token dropout drop_ pdrop drop$ _std initializer init_ _init norm_eps eps$ rope rotary theta _coef loss
+    softcap _cap scale scaling multiplier factor dtype cache_impl use_cache attn_implementation pretraining
+    version architectures auto_map chunk_size_feed max_position max_length max_window _act$ activation label$
+    labels$ label2id id2label kernel$ kernels$ output_ return_ gradient checkpoint fp32 bf16 prefix pad_ clip
+    jitter seq_aux norm_topk topk_group n_group score scoring aux temperature summary prun quant _name task_
+    classifier tp_ ep_ _tp swiglu flash sdpa mscale yarn alibi position time_step timestep _iters mem_eff
+    mlp_type image video vision audio visual speech mm_ projector select_ diversity beam sample length_penalty
+    repetition bad_words top_k$ top_p$ cross_attention finetuning problem_type is_ torchscript reorder upcast
+    full_attn attn_type_id transform unk_ sep_ bos_ eos_ model_type use_mamba bidirectional hash seed
+    num_logits_to_keep query_pre_attn nextn mtp max_seq seq_len sequence_length n_positions n_ctx moe_renorm
+    expert_group expert_sel combination_strat safe_gate norm_before num_kv_heads elementwise use_parallel
+    shared_expert_overlap use_attention_gate block_size routed_ router_ route_ capacity no_repeat
+    exponential_decay causal ignore dim_model_base number_of_conv_states
+    """
 )
+
+
+def _has(key: str, signs: tuple[str, ...]) -> bool:
+    return any(sign in f"^{key}$" for sign in signs)
 
 
 class Fields:
@@ -136,5 +153,5 @@ class Fields:
         for name, value in self.values.items():
             if name in self.taken or value in (None, False, 0, "", [], {}) or isinstance(value, float):
                 continue
-            if not name.startswith("_") and _STRUCTURAL.search(name) and not _HARMLESS.search(name):
+            if not name.startswith("_") and _has(name, _STRUCTURAL) and not _has(name, _HARMLESS):
                 yield name

@@ -119,9 +119,10 @@ def olmo_hybrid(d: Decoder) -> list[Block]:
 
 def _shared_heads(d: Decoder) -> Mixer:
     """Count the attention of a shared Zamba block: its input is the stream and the embedding side by side."""
-    h, wide = d.hidden, 2 * d.hidden
+    h = d.hidden
+    wide = d.fields.number("attention_hidden_size") or 2 * h
     keys = d.fields.number("num_key_value_heads") or d.heads
-    width = wide // d.heads
+    width = d.fields.number("attention_head_dim") or wide // d.heads
     heads = Heads(d.heads, keys, width, width)
     weights = wide * (heads.queries + 2 * keys) * width + heads.queries * width * h
     return Mixer(weights, 0, (Reach(2 * keys * width, 4 * heads.queries * width),))
@@ -130,7 +131,7 @@ def _shared_heads(d: Decoder) -> Mixer:
 def zamba_2(d: Decoder) -> list[Block]:
     """Read Zamba2: Mamba-2 layers, some of which first apply a shared transformer block with adapters of their own."""
     f, h = d.fields, d.hidden
-    f.raw("attention_hidden_size", "attention_head_dim")  # twice the stream's width, and that by the heads
+
     words = f.words("layers_block_type", "layer_types") or _zamba_2_words(d)
     ids = f.numbers("hybrid_layer_ids")
     hybrid = set(ids) if ids else {i for i, word in enumerate(words) if word == "hybrid"}

@@ -5,7 +5,7 @@ GLM 5 Next and Qwen 4 Exp mix such layers with recurrent ones. Each keeps the in
 
 from dataclasses import replace
 
-from gpucost.architectures.attention import FULL, LINEAR, WINDOW, Mixer, attention, latent, latent_of
+from gpucost.architectures.attention import FULL, LINEAR, WINDOW, Latent, Mixer, attention, latent, latent_of
 from gpucost.architectures.decoder import Decoder
 from gpucost.architectures.feedforward import FeedForward, dense, dense_width, expert_layers, experts
 from gpucost.architectures.fields import Fields
@@ -67,22 +67,28 @@ def dots_3(d: Decoder) -> list[Block]:
 
 def mistral_large_4(d: Decoder) -> list[Block]:
     """Read Mistral Large 4: latents without rotary keys in some layers, read again by others, and selections shared."""
-    f, n, h = d.fields, latent_of(d), d.hidden
+    f, n = d.fields, latent_of(d)
     f.taken.add("layer_types")
     step = f.number("no_rope_layer_interval", default=4)
     turning = f.numbers("no_rope_layers") or [(i + 1) % step if step else 1 for i in range(d.layers)]
     sources = f.numbers("kv_source_layers") or list(range(d.layers))
     if min(len(turning), len(sources)) < d.layers:
         raise f.fail(f"no_rope_layers and kv_source_layers must name all {d.layers} layers")
-    heads = f.number("index_n_heads")
-    layers = []
-    for i, (indexed, feed) in enumerate(zip(indexed_layers(d), _feeds(d), strict=True)):
-        ranks = n if turning[i] else n._replace(nope=n.nope + n.rope, rope=0)
-        mixer = latent(d, ranks, indexer=indexed)
-        others = mixer.others + 2 * n.heads + (2 * h + 2 * heads if indexed else 0)
-        mixer = mixer._replace(others=others)
-        layers.append(block_of(d, mixer if sources[i] == i else _reading(mixer, h, ranks.rank, ranks.rope), feed))
-    return layers
+    kinds_of = zip(
+        map(bool, turning), indexed_layers(d), (source == i for i, source in enumerate(sources)), strict=False
+    )
+    listed = list(kinds_of)
+    made = {kind: _unranked(d, n, *kind) for kind in set(listed)}
+    return [block_of(d, made[kind], feed) for kind, feed in zip(listed, _feeds(d), strict=True)]
+
+
+def _unranked(d: Decoder, ranks: Latent, turning: bool, indexed: bool, own: bool) -> Mixer:
+    """Count one kind of layer of Mistral Large 4: queries of full rank, scales by length, and whose latent it reads."""
+    heads = d.fields.number("index_n_heads")
+    ranks = ranks if turning else ranks._replace(nope=ranks.nope + ranks.rope, rope=0)
+    mixer = latent(d, ranks, indexer=indexed)
+    mixer = mixer._replace(others=mixer.others + 2 * ranks.heads + (2 * d.hidden + 2 * heads if indexed else 0))
+    return mixer if own else _reading(mixer, d.hidden, ranks.rank, ranks.rope)
 
 
 def _reading(mixer: Mixer, hidden: int, rank: int, rope: int) -> Mixer:

@@ -11,13 +11,12 @@ from typing import Any
 
 from gpucost.architectures.decoder import PREDICTION, SEQUENCE, Decoder
 from gpucost.architectures.defaults import defaults_of
-from gpucost.architectures.families import LLAMA, family_of
+from gpucost.architectures.families import LLAMA, Rules, family_of
 from gpucost.architectures.feedforward import EXPERT_FFN, EXPERTS, PER_TOKEN, SHARED, SHARED_FFN, dense_width
 from gpucost.architectures.fields import Fields
 from gpucost.architectures.files import load
 from gpucost.architectures.layers import merged, overridden, usual
 from gpucost.architectures.parts import is_language_model, text_part
-from gpucost.architectures.unusual import block_configs
 from gpucost.types import Architecture, Block
 
 Config = Mapping[str, Any]
@@ -82,7 +81,7 @@ def _strangeness(d: Decoder, kind: str, classes: list[str]) -> list[str]:
 
 
 def _assembled(d: Decoder, name: str, file: str) -> Architecture:
-    rule = block_configs if "block_configs" in d.fields else d.family.blocks or usual
+    rule = Rules("unusual").block_configs if "block_configs" in d.fields else d.family.blocks or usual
     blocks = merged(overridden(d, rule))
     layers = sum(block.count for block in blocks)
     positions = 0 if d.family.positions is None else (d.fields.number(*SEQUENCE) + d.family.positions) * d.hidden

@@ -123,19 +123,36 @@ def format_of(method: Config) -> StoredFormat | None:
     if name in ("fp8", "fbgemm_fp8", "finegrained_fp8", "float8", "deepspeedfp"):
         block = method.get("weight_block_size")
         return StoredFormat("fp8", 1.0 + (_SCALE_BYTES / _BLOCK if block else 0.0))
-    if name in ("awq", "gptq", "gptqmodel", "auto_round", "intel/auto_round", "marlin", "auto_awq", "autoround"):
+    if name in ("awq", "gptq", "gptqmodel", "auto_round", "intel/auto_round", "marlin", "auto_awq", "autoround", "inc",
+                "metal", "sinq", "moe_wna16"):  # fmt: skip
         return _integer(bits or 4, group, zeros=name != "marlin")
-    if name in ("bitsandbytes", "bnb"):
-        if method.get("load_in_8bit") or method.get("_load_in_8bit"):
+    if name.startswith(("bitsandbytes", "bnb")):
+        if name.endswith("8bit") or method.get("load_in_8bit") or method.get("_load_in_8bit"):
             return StoredFormat("int8", 1.0)
         return StoredFormat("int4", 0.5 + (1 / 64 + 4 / 16384 if method.get("bnb_4bit_use_double_quant") else 4 / 64))
     if name in ("bitnet", "bitnet_quant"):
         return StoredFormat("int2", 0.25)
     if name in ("mxfp4", "mxfp4_quant", "gpt_oss_mxfp4"):
         return StoredFormat("mxfp4", 0.5 + 1 / 32)
-    if name in ("hqq", "quanto", "higgs", "eetq", "aqlm", "torchao", "spqr", "vptq"):
+    if name in ("hqq", "quanto", "higgs", "eetq", "torchao", "spqr"):
         return _others(name, method)
+    if name in ("exl2", "exl3", "aqlm"):
+        return _averaged(name, method)
+    if name in ("fp_quant", "four_over_six", "fouroversix"):
+        return _from_algorithm({"quant_algo": str(method.get("forward_dtype") or "nvfp4")})
     return _from_algorithm(method)
+
+
+def _averaged(name: str, method: Config) -> StoredFormat | None:
+    """Read methods that state the average bits of a weight, scales included, or the codes of a group of weights."""
+    if name == "aqlm":
+        codes = _whole(method, "nbits_per_codebook") or 16, _whole(method, "num_codebooks") or 1
+        bits: Any = codes[0] * codes[1] / (_whole(method, "in_group_size") or 8)
+    else:
+        bits = method.get("bits")
+    if isinstance(bits, bool) or not isinstance(bits, (int, float)) or not 0 < bits <= 16:
+        return None
+    return StoredFormat("int4" if bits <= 5 else "w8a16", bits / 8)
 
 
 def _others(name: str, method: Config) -> StoredFormat | None:
@@ -143,13 +160,15 @@ def _others(name: str, method: Config) -> StoredFormat | None:
         return StoredFormat("w8a16", 1.0)
     inner = method.get("quant_config")
     weights = inner.get("weight_quant_params") if isinstance(inner, Mapping) else None
-    bits = _whole(weights if isinstance(weights, Mapping) else method, "nbits", "bits")
-    words = str(method.get("weights") or method.get("quant_type") or "").lower()
-    if not bits:
-        bits = 8 if "8" in words else 4 if "4" in words else 2 if "2" in words else 0
-    if "float8" in words or "fp8" in words:
-        return StoredFormat("fp8", 1.0)
-    return _integer(bits, 64, zeros=True) if bits else None
+    part = weights if isinstance(weights, Mapping) else method
+    bits, group = _whole(part, "nbits", "bits"), _whole(part, "group_size") or 64
+    words = json.dumps(method.get("weights") or method.get("quant_type") or "", default=str)[:4000].lower()
+    if found := re.search(r"mxfp4|nvfp4|float8|fp8", words):
+        return _from_algorithm({"quant_algo": "FP8" if "8" in found[0] else found[0]})
+    if not bits and (found := re.search(r"int([248])", words)):
+        bits, stated = int(found[1]), re.search(r"group_size\W+(\d{1,5})\b", words)
+        group = int(stated[1]) if stated else 0 if bits == 8 else 128  # a scale for each row of int8
+    return _integer(bits, group, zeros=bits < 8) if bits else None
 
 
 def _integer(bits: int, group: int, zeros: bool) -> StoredFormat:

@@ -57,6 +57,8 @@ def _parameters(f: Fields, kind: str) -> int:
         return 0
     ratio = f.ratio("mlp_ratio", 4.0)
     inner = f.number("intermediate_size", "encoder_ffn_dim", "vt_intermediate_size") or int(ratio * width)
+    if kind.startswith(("glm4v", "glm46v", "glm4_5v")):  # whose stated width is that of the merger
+        inner = f.number("out_hidden_size") or inner
     gated = any(kind.startswith(sign) for sign in _GATED) and "omni_audio" not in kind
     patch, frames = f.number("patch_size"), max(1, f.number("temporal_patch_size", default=1))
     return layers * (4 * width**2 + (3 if gated else 2) * width * inner) + 3 * frames * patch**2 * width

@@ -36,6 +36,8 @@ def ernie(d: Decoder) -> list[Block]:
     if not (f.number("moe_num_experts") or counts):
         return [block_of(bare, attention(bare, FULL), dense(bare, d.ffn))] * d.layers
     counts, widths = counts or [f.number("moe_num_experts")], widths or [f.number("moe_intermediate_size")]
+    if not (sum(counts) and sum(widths)):
+        raise f.fail("has moe_num_experts, but no moe_intermediate_size")
     if len(widths) > 1 and len(counts) == 1:
         counts = counts * len(widths)
     mixture = _ernie_experts(d, counts, widths)

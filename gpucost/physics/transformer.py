@@ -40,6 +40,7 @@ class Shape(Columns):
     v_head_dim: Floats
     mtp_layers: Floats
     position_parameters: Floats
+    tower_parameters: Floats
     extra_parameters: Floats
     embedding_weights: Floats  # of the token embedding
     final_norm: Floats  # parameters of the last norm where no block or extra holds it

@@ -65,7 +65,7 @@ def serving_fit_payload(catalog: "Catalog", model: str, gpu: str | None = None, 
         "cheapest": next((row for row in options if row["usd_per_hour"] is not None), None),
         "options": options,
         "excluded": excluded,
-        "warnings": [],
+        "warnings": list(architecture.warnings),
         "sources": {},
     }
 

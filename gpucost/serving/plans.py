@@ -217,11 +217,20 @@ def widths(deployments: Sequence[Deployment], at: serving.Steady, ranges: Mappin
 
 
 def format_note(architecture: Architecture, request: InferenceRequest) -> str:
-    """Say in which format the weights are, and by whose choice."""
+    """Say in which format the weights are, by whose choice, and what encoders stand beside them."""
+    beside = _beside_note(architecture)
     if request.precision != "auto":
-        return f"weights in {request.precision}, as asked for"
+        return f"weights in {request.precision}, as asked for{beside}"
     form = native_format(architecture)
-    return f"weights in {form}, as published" + ("; --precision fp8 is usual in production" if form == "bf16" else "")
+    usual = "; --precision fp8 is usual in production" if form == "bf16" else ""
+    return f"weights in {form}, as published{usual}{beside}"
+
+
+def _beside_note(architecture: Architecture) -> str:
+    if not architecture.tower_parameters:
+        return ""
+    image = f", for which an image is {architecture.image_tokens:,} tokens" if architecture.image_tokens else ""
+    return f"; beside them encoders of {architecture.tower_parameters / 1e9:.2g} B in 16 bits{image}"
 
 
 def emulated(deployment: Deployment) -> bool:

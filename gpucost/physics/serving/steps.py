@@ -38,6 +38,7 @@ class Work(Columns):
     expert_count: Floats
     experts_per_token: Floats
     head: Floats  # output projection
+    beside: Floats  # tables that are looked up, and encoders of images and sound
     latent: Floats  # 1 for multi-head latent attention
     cache_heads: Floats  # ranks over which the cache can be divided
     # how layers attend: to everything, within a window, to a selection; values and FLOP are summed over the layers
@@ -154,6 +155,7 @@ def work_of(shape: Shape) -> Work:
         expert_count=shape.experts,
         experts_per_token=np.where(moe > 0, shape.visited_weights / np.maximum(moe * routed, 1), 0.0),
         head=shape.embedding_weights,
+        beside=shape.position_parameters + shape.tower_parameters,
         latent=shape.mla.astype(np.float64),
         cache_heads=np.where(shape.mla, 1.0, np.maximum(shape.kv_heads, 1)),
         **laws,
@@ -387,9 +389,12 @@ def prompts_share_s(
 
 
 def weight_bytes(case: ServingCase) -> Floats:
-    """Return the bytes of the weights of one replica, repeated over the data group where attention is."""
+    """Return the bytes of the weights of one replica, repeated over the data group where attention is.
+
+    What is looked up and the encoders of images and sound stand beside the layers, at the head's bytes.
+    """
     w, b, p = case.work, case.bytes, case.placement
-    shared = (w.attention * b.attention + w.dense * b.weights + 2 * w.head * b.head) * p.data
+    shared = (w.attention * b.attention + w.dense * b.weights + (2 * w.head + w.beside) * b.head) * p.data
     return shared + w.moe_layers * w.expert_count * w.expert * b.weights
 
 
