@@ -50,6 +50,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "calibrate": ("gpucost.cli.calibrate", "Fit the efficiencies to measurements, benches and logs."),
     "watch": ("gpucost.cli.watch", "Follow a running job's log against its estimate."),
     "data": ("gpucost.cli.data", "Check data files against their schemas."),
+    "serve": ("gpucost.cli.serve", "A page to plan on, on this machine alone."),
     "mcp": ("gpucost.cli.mcp", "Serve the questions as tools for agents."),
     "config": ("gpucost.cli.config", "Where things are and which settings apply."),
 }

@@ -1,0 +1,23 @@
+"""`gpucost serve`: a page to plan on."""
+
+import click
+
+from gpucost.cli.said import say
+
+
+@click.command(name="serve")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on loopback.  [default: any that is free]")
+@click.option("--open/--no-open", "opened", default=True, help="Open the page in the browser.  [default: open]")
+def command(port: int, opened: bool) -> None:
+    """Serve a page on which assumptions are moved and the answer follows: offers, cost against days, rent or buy.
+
+    On this machine alone: the address holds a token, nothing is stored, and the page asks no other server.
+
+    \b
+    pip install 'gpucost[serve]'
+    gpucost serve
+    gpucost serve --port 8000 --no-open
+    """
+    from gpucost.page.app import serve
+
+    serve(port, say, opened=opened)

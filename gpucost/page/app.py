@@ -1,0 +1,159 @@
+"""The server of the page: loopback only, a token in the address, answers on GET, nothing that changes state."""
+
+import json
+import secrets
+import tempfile
+from collections.abc import Callable, Mapping
+from importlib.resources import files
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpucost.errors import GpuCostError, UsageError
+from gpucost.page import questions
+
+if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+    from starlette.responses import Response
+
+HOSTS = ("127.0.0.1", "localhost", "[::1]")
+_TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript"}
+_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:;"
+        " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+_DOCUMENT = {
+    ".xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
+    ".html": "text/html; charset=utf-8",
+}
+_ANSWERS: dict[str, Callable[[Mapping[str, str]], Any]] = {
+    "plan": questions.plan,
+    "own": questions.own,
+    "choices": lambda asked: questions.choices(),
+}
+
+
+def make_app(token: str) -> "Starlette":
+    """Return the application; every path begins with the token."""
+    from starlette.applications import Starlette
+    from starlette.middleware import Middleware
+    from starlette.middleware.trustedhost import TrustedHostMiddleware
+    from starlette.routing import Route
+
+    root = f"/{token}"
+    return Starlette(
+        routes=[
+            Route(f"{root}/", _file, methods=["GET"]),
+            Route(f"{root}/{{name}}", _file, methods=["GET"]),
+            Route(f"{root}/api/{{name}}", _answer, methods=["GET"]),
+            Route(f"{root}/export/{{name}}", _export, methods=["GET"]),
+        ],
+        middleware=[Middleware(TrustedHostMiddleware, allowed_hosts=[*HOSTS, "testserver"], www_redirect=False)],
+    )
+
+
+def _file(request: "Request") -> "Response":
+    """Hand out one of the page's own files."""
+    name = request.path_params.get("name", "page.html")
+    ending = Path(name).suffix
+    if name not in ("page.html", "page.css", "page.js"):
+        return _plain("there is no such file.", 404)
+    text = files("gpucost.page").joinpath("assets", name).read_text("utf-8")
+    return _response(text, f"{_TYPES[ending]}; charset=utf-8")
+
+
+def _answer(request: "Request") -> "Response":
+    """Answer a question as JSON; a refusal is the sentence of the command."""
+    answer = _ANSWERS.get(request.path_params["name"])
+    if answer is None:
+        return _plain("there is no such question.", 404)
+    return _safely(lambda: _json(answer(_asked(request)), 200))
+
+
+def _export(request: "Request") -> "Response":
+    """Hand out the answer as a workbook, a page or a scenario."""
+    name = request.path_params["name"]
+    if name == "scenario.toml":
+        return _safely(lambda: _download(questions.scenario(_asked(request)).encode(), "application/toml", name))
+    ending = Path(name).suffix
+    if name not in ("estimate.xlsx", "estimate.html"):
+        return _plain("there is no such file. Files: estimate.xlsx, estimate.html, scenario.toml.", 404)
+    return _safely(lambda: _download(_document(_asked(request), ending), _DOCUMENT[ending], name))
+
+
+def _document(asked: Mapping[str, str], ending: str) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="gpucost-") as folder:
+        file = Path(folder, f"estimate{ending}")
+        result = questions.estimate(asked)
+        (result.to_excel if ending == ".xlsx" else result.to_html)(str(file))
+        return file.read_bytes()
+
+
+def _asked(request: "Request") -> dict[str, str]:
+    return dict(request.query_params)
+
+
+def _safely(made: Callable[[], "Response"]) -> "Response":
+    try:
+        return made()
+    except GpuCostError as error:
+        return _json({"error": " ".join(str(error).split()), "exit_code": error.exit_code}, 422)
+    except Exception as error:  # the page says it and lives on
+        return _json({"error": f"internal error: {type(error).__name__}: {str(error)[:200]}. Please report it."}, 500)
+
+
+def _json(value: Any, status: int) -> "Response":
+    from gpucost.render.json import dumps
+
+    return _response(dumps(value), "application/json", status)
+
+
+def _plain(text: str, status: int) -> "Response":
+    return _response(json.dumps({"error": text}), "application/json", status)
+
+
+def _download(data: bytes, kind: str, name: str) -> "Response":
+    return _response(data, kind, 200, {"Content-Disposition": f'attachment; filename="{name}"'})
+
+
+def _response(content: str | bytes, kind: str, status: int = 200, more: Mapping[str, str] | None = None) -> "Response":
+    from starlette.responses import Response
+
+    return Response(content, status, {**_HEADERS, **(more or {})}, kind)
+
+
+def serve(port: int, say: Callable[[str], None], *, opened: bool = True) -> None:
+    """Serve the page on loopback until it is interrupted; `say` hears its address."""
+    try:
+        import starlette  # noqa: F401
+        import uvicorn
+    except ImportError:
+        raise UsageError("gpucost serve needs the extra serve: pip install 'gpucost[serve]'.") from None
+    import socket
+
+    token = secrets.token_urlsafe(16)
+    listening = socket.socket()
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind(("127.0.0.1", port))
+    except OSError as error:
+        listening.close()
+        raise UsageError(
+            f"--port: {port} cannot be listened on ({error.strerror}). Name another, or 0 for any."
+        ) from None
+    questions.catalog()
+    address = f"http://127.0.0.1:{listening.getsockname()[1]}/{token}/"
+    say(f"serving {address} on this machine alone; Ctrl-C ends it")
+    if opened:
+        import webbrowser
+
+        webbrowser.open(address)
+    settings = uvicorn.Config(make_app(token), log_level="warning", access_log=False, server_header=False)
+    uvicorn.Server(settings).run(sockets=[listening])

@@ -1,0 +1,166 @@
+"""What the page asks: a training run with its curve, and owning against renting; the address holds all of it."""
+
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from gpucost.arguments import QUESTIONS, flag_of
+from gpucost.errors import UsageError
+
+if TYPE_CHECKING:
+    from gpucost.api.estimate import EstimateResult
+    from gpucost.catalog import Catalog
+
+Asked = Mapping[str, str]
+
+FIELDS = (
+    "model", "tokens", "deadline", "gpu", "gpus", "region", "provider", "option", "method", "software", "optimize",
+    "mfu", "overhead", "max_cost", "strict_prices",
+)  # fmt: skip
+OWN = ("own_gpu", "own_gpus", "utilisation", "years")  # of the comparison with owning
+PRICE = "own_price"  # USD per GPU-hour that the reader has been quoted
+ROWS = 12
+_ROW = (
+    "rank", "provider", "instance_type", "region", "option", "term_months", "gpu", "gpus", "nodes", "days", "days_low",
+    "days_high", "cost_usd", "cost_low_usd", "cost_high_usd", "usd_per_gpu_hour", "mfu_fraction", "age_days",
+    "price_observed_on", "price_stale", "source_ids", "notes", "lines",
+)  # fmt: skip
+_MOST_SIGNS = 2000  # of all that is asked; what is longer was not typed
+
+
+@lru_cache(maxsize=1)
+def catalog() -> "Catalog":
+    """Return the catalog of today, opened once."""
+    from gpucost.catalog import open_catalog
+
+    return open_catalog()
+
+
+def arguments_of(asked: Asked) -> dict[str, Any]:
+    """Return the arguments of the estimate that an address asks for; unknown names are refused."""
+    if sum(len(name) + len(value) for name, value in asked.items()) > _MOST_SIGNS:
+        raise UsageError(f"the address asks with more than {_MOST_SIGNS:,} signs. Shorten what was typed.")
+    if unknown := [name for name in asked if name not in (*FIELDS, *OWN, PRICE)]:
+        raise UsageError(f"the page takes no {unknown[0][:40]!r}. It takes {', '.join(FIELDS)}.")
+    return {name: asked[name].strip() for name in FIELDS if asked.get(name, "").strip()}
+
+
+def estimate(asked: Asked) -> "EstimateResult":
+    """Answer the training question of an address."""
+    from gpucost.api.estimate import EstimateResult, answer
+
+    found: EstimateResult = answer({**arguments_of(asked), "top": ROWS, "with_facts": False}, catalog())
+    return found
+
+
+def plan(asked: Asked) -> dict[str, Any]:
+    """Return what the page shows of a training question: headline, options, curve, sources, the command."""
+    payload = estimate(asked).payload
+    rows = [{name: row[name] for name in _ROW} for row in payload["options"]]
+    quoted = _quoted(asked, payload["options"])
+    used = {name for row in rows for name in row["source_ids"]}
+    return {
+        "headline": payload["headline"],
+        "lead": payload["lead"],
+        "rows": rows,
+        "found": payload["options_found"],
+        "quoted": quoted,
+        "curve": [row for row in payload["scaling"] if row["cost_usd"] is not None],
+        "ways": payload["alternatives"],
+        "assumptions": payload["assumptions"],
+        "warnings": payload["warnings"],
+        "sources": {name: source for name, source in payload["sources"].items() if name in used},
+        "as_of": payload["as_of"],
+        "catalog_version": payload["catalog_version"],
+        "command": command(asked),
+    }
+
+
+def _quoted(asked: Asked, options: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """Return the first option at a price of one's own, hours and layout unchanged."""
+    if not asked.get(PRICE, "").strip():
+        return None
+    from gpucost.arguments.kinds import USD
+    from gpucost.training.costing import recompute
+
+    price, best = USD.read(asked[PRICE], "your price"), options[0]
+    changed = {"usd_per_gpu_hour": price, "price_low_ratio": 1.0, "price_high_ratio": 1.0}
+    found = recompute(best["factors"], **changed)
+    names = ("cost_usd", "cost_low_usd", "cost_high_usd", "days")
+    return {
+        **{name: found[name] for name in names},
+        "usd_per_gpu_hour": price,
+        "gpu": best["gpu"],
+        "gpus": best["gpus"],
+        "saving_usd": best["cost_usd"] - found["cost_usd"],
+    }
+
+
+def own(asked: Asked) -> dict[str, Any]:
+    """Return owning the cluster of the first option against renting it, over the share of hours in use."""
+    from gpucost.api.tco import answer
+
+    arguments_of(asked)
+    given = {"gpu": asked.get("own_gpu"), "gpus": asked.get("own_gpus"), "rent": asked.get(PRICE)}
+    given |= {name: asked.get(name) for name in ("utilisation", "years")}
+    named = {name: value.strip() for name, value in given.items() if value and value.strip()}
+    payload = answer({**named, "draws": 0}, catalog()).payload
+    rows: dict[float, dict[str, float]] = {}
+    for point in payload["by_utilisation"]:
+        rows.setdefault(point["utilisation_fraction"], {})[point["side"]] = point["usd_per_gpu_month"]
+    return {
+        "headline": payload["lead"],
+        "breakeven": payload["breakeven"],
+        "by_utilisation": [{"utilisation_fraction": share, **sides} for share, sides in sorted(rows.items())],
+        "own_usd_per_gpu_hour": payload["levelised_usd_per_gpu_hour"],
+        "rent_usd_per_gpu_hour": payload["levelised_rent_usd_per_gpu_hour"],
+        "saving_usd": payload["npv_usd"]["saving"],
+        "warnings": payload["warnings"],
+        "command": "gpucost tco " + " ".join(f"{flag_of(name)} {_shell(value)}" for name, value in named.items()),
+    }
+
+
+def command(asked: Asked) -> str:
+    """Return the command that asks the same."""
+    given = arguments_of(asked)
+    flags = {item.name for item in QUESTIONS["estimate"].arguments if item.kind.json == ("boolean",)}
+    words = [flag_of(name) if name in flags else f"{flag_of(name)} {_shell(value)}" for name, value in given.items()]
+    return "gpucost estimate " + " ".join(words)
+
+
+def _shell(value: str) -> str:
+    from shlex import quote
+
+    return quote(value)
+
+
+def scenario(asked: Asked) -> str:
+    """Return the question as a scenario file."""
+    given = arguments_of(asked)
+    lines = ['name = "Planned on the page"', "", "[[training]]", 'name = "Training"']
+    return "\n".join([*lines, *(f"{name} = {_toml(name, value)}" for name, value in given.items())]) + "\n"
+
+
+def _toml(name: str, value: str) -> str:
+    if name == "strict_prices":
+        return "true" if value.lower() in ("true", "1", "yes", "on") else "false"
+    import json
+
+    return json.dumps(value, ensure_ascii=False)  # a basic string of TOML is one of JSON
+
+
+@lru_cache(maxsize=1)
+def choices() -> dict[str, Any]:
+    """Return what the fields of the page offer: names of the catalog, and the words of closed lists."""
+    held = catalog()
+    closed = {item.name: item.kind.choices for item in QUESTIONS["estimate"].arguments if item.kind.choices}
+    sold = held.offers(None, None, None, None)
+    return {
+        "model": [row["id"] for row in held.rows("llms")],
+        "gpu": sorted({offer.gpu for offer in sold}),
+        "provider": sorted({offer.provider for offer in sold}),
+        "option": sorted({offer.option for offer in sold}),
+        "region": sorted({str(row["name"]) for row in held.rows("region_groups")}),
+        **{name: list(closed[name]) for name in ("method", "software")},
+        "optimize": [word for word in closed["optimize"] if word != "pareto"],
+    }

@@ -1,0 +1,210 @@
+"""The page to plan on, in a real browser and by request: what it shows, how it refuses, what it never does."""
+
+import random
+import re
+import threading
+import time
+import tomllib
+from io import BytesIO
+from urllib.parse import urlencode
+
+import pytest
+
+import gpucost
+from gpucost.page import questions
+
+starlette = pytest.importorskip("starlette", reason="needs the extra serve")
+TOKEN = "a-token"
+ASKED = {"model": "8b", "tokens": "100b", "gpu": "h100", "gpus": "64"}
+
+
+@pytest.fixture(scope="module")
+def client():
+    from starlette.testclient import TestClient
+
+    from gpucost.page.app import make_app
+
+    return TestClient(make_app(TOKEN), base_url="http://127.0.0.1")
+
+
+def get(client, path, **asked):
+    return client.get(f"/{TOKEN}/{path}", params=asked)
+
+
+def test_an_answer_is_what_the_library_says_to_the_cent(client):
+    found = get(client, "api/plan", **ASKED).json()
+    best = gpucost.estimate(model="8b", tokens="100b", gpu="h100", gpus=64, top=questions.ROWS)
+    assert found["headline"] == best.headline()
+    assert [row["cost_usd"] for row in found["rows"]] == [row["cost_usd"] for row in best.options]
+    assert all(name in found["sources"] for row in found["rows"] for name in row["source_ids"])
+
+
+def test_a_price_of_ones_own_is_the_same_bill_at_that_price(client):
+    found = get(client, "api/plan", **ASKED, own_price="1.5").json()
+    best = found["rows"][0]
+    hours = sum(line["quantity"] for line in best["lines"] if line["unit"] == "GPU-hour")
+    other = sum(line["cost_usd"] for line in best["lines"] if line["unit"] != "GPU-hour")
+    assert found["quoted"]["cost_usd"] == pytest.approx(hours * 1.5 + other, abs=0.05)
+
+
+def test_owning_is_what_the_library_says(client):
+    found = get(client, "api/own", **ASKED, own_gpu="h100-sxm", own_gpus="64", own_price="2.35").json()
+    answer = gpucost.tco(gpu="h100-sxm", gpus=64, rent=2.35, draws=0).payload
+    assert found["headline"] == answer["lead"]
+    assert found["saving_usd"] == pytest.approx(answer["npv_usd"]["saving"], rel=1e-9)
+
+
+def test_exports_hold_the_question(client):
+    scenario = tomllib.loads(get(client, "export/scenario.toml", **ASKED).text)
+    assert scenario["training"][0]["gpus"] == "64"
+    assert gpucost.report(scenario).payload["parts"]
+    import openpyxl
+
+    book = openpyxl.load_workbook(BytesIO(get(client, "export/estimate.xlsx", **ASKED).content))
+    assert len(book.sheetnames) > 2
+    assert "<!doctype html>" in get(client, "export/estimate.html", **ASKED).text.lower()
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"model": "nope", "tokens": "1b"}, "unknown model 'nope'"),
+        ({"model": "8b"}, "--tokens is missing"),
+        ({**ASKED, "gpus": "-1"}, "--gpus"),
+        ({**ASKED, "own_price": "cheap"}, "your price"),
+        ({**ASKED, "pool": "/etc/passwd"}, "takes no 'pool'"),
+        ({**ASKED, "model": "x" * 3000}, "more than 2,000 signs"),
+    ],
+)
+def test_wrong_input_gets_the_sentence_of_the_command(client, asked, said):
+    answer = get(client, "api/plan", **asked)
+    assert answer.status_code == 422
+    assert said in answer.json()["error"]
+
+
+def test_only_this_machine_and_only_with_the_token(client):
+    assert client.get("/api/plan", params=ASKED).status_code == 404
+    assert client.get("/other/api/plan", params=ASKED).status_code == 404
+    assert client.get(f"/{TOKEN}/api/plan", params=ASKED, headers={"host": "evil.example"}).status_code == 400
+    for method in ("post", "put", "delete", "patch"):
+        assert getattr(client, method)(f"/{TOKEN}/api/plan").status_code == 405
+    assert client.get(f"/{TOKEN}/../app.py").status_code == 404
+    page = client.get(f"/{TOKEN}/")
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert page.headers["referrer-policy"] == "no-referrer"
+
+
+def test_the_page_asks_no_other_server(client):
+    for name in ("", "page.css", "page.js"):
+        text = client.get(f"/{TOKEN}/{name}").text
+        assert set(re.findall(r"https?://[^\s\"'`)]+", text)) <= {"http://www.w3.org/2000/svg"}
+
+
+def test_a_thousand_random_requests_are_answered_or_refused(client):
+    chance = random.Random(3)
+    values = ["8b", "", "\x1b[31m", "nan", "-1", "0", "1e308", "💥", "h100", "1b", "../x", "100%", "2026-13-40", "=1+1",
+              "9" * 400, "<script>", "eu", "true", "none"]  # fmt: skip
+    names = [*questions.FIELDS, *questions.OWN, "own_price", "pool", "plan", "set", "as_of"]
+    for number in range(1000):
+        asked = {"model": "8b", "tokens": "1b", "gpus": "8", "gpu": "h100"} if number % 20 == 0 else {}
+        asked |= {chance.choice(names): chance.choice(values) for _ in range(chance.randint(1, 4))}
+        name = chance.choice(["plan", "plan", "own", "choices", "nonsense"])
+        answer = get(client, f"api/{name}", **asked)
+        assert answer.status_code in (200, 404, 422), (name, asked, answer.text)
+
+
+@pytest.fixture(scope="module")
+def address():
+    import uvicorn
+
+    from gpucost.page.app import make_app
+
+    questions.catalog()
+    server = uvicorn.Server(uvicorn.Config(make_app(TOKEN), host="127.0.0.1", port=0, log_level="warning"))
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    until = time.monotonic() + 30
+    while not server.started and time.monotonic() < until:
+        time.sleep(0.02)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    yield f"http://127.0.0.1:{port}/{TOKEN}/"
+    server.should_exit = True
+    thread.join(10)
+
+
+@pytest.fixture(scope="module")
+def browser(require_program):
+    sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
+    program = require_program("chromium", "chromium-browser", "google-chrome")
+    with sync_api.sync_playwright() as play:
+        made = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield made
+        made.close()
+
+
+def opened(browser, address, *, width=1400, scheme="light", **asked):
+    """Return a page that shows its answer, and what its console said."""
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    page, said = context.new_page(), []
+    page.on("console", lambda message: said.append(message.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    page.on("request", lambda request: None if request.url.startswith((address, "data:")) else said.append(request.url))
+    page.goto(f"{address}?{urlencode(asked)}")
+    page.locator("#offers tbody tr").first.wait_for()
+    page.locator("#own svg").wait_for()
+    return page, said
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(1400, "light"), (1400, "dark"), (390, "light"), (390, "dark")])
+def test_the_page_passes_the_accessibility_check_at_every_width(browser, address, width, scheme):
+    axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs axe-playwright-python")
+    page, said = opened(browser, address, width=width, scheme=scheme, **ASKED)
+    found = axe.Axe().run(page).response["violations"]
+    assert [(one["id"], [node["html"] for node in one["nodes"]]) for one in found] == []
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    cost = page.locator("#offers tbody td").first
+    assert cost.bounding_box()["x"] + cost.bounding_box()["width"] <= width
+    assert said == []
+
+
+def test_the_page_shows_what_the_command_prints(browser, address):
+    from click.testing import CliRunner
+
+    from gpucost.cli import cli
+
+    page, _ = opened(browser, address, **ASKED)
+    command = page.locator("#command").inner_text()
+    printed = CliRunner().invoke(cli, [*command.split()[1:], "--format", "csv", "--fields", "cost_usd"]).output.split()
+    shown = page.locator("#offers td[data-usd]").evaluate_all("cells => cells.map(cell => cell.dataset.usd)")
+    assert [float(value) for value in shown[:10]] == [float(value) for value in printed[1:11]]
+
+
+def test_the_answer_follows_the_keyboard_and_the_address_holds_it(browser, address):
+    page, said = opened(browser, address, **ASKED)
+    before = page.locator("#headline").inner_text()
+    page.locator("input[name=model]").focus()
+    page.keyboard.press("Tab")
+    page.keyboard.press("Control+A")
+    page.keyboard.type("200b")
+    page.locator("#command", has_text="200b").wait_for()
+    after = page.locator("#headline").inner_text()
+    assert after != before
+    assert "tokens=200b" in page.url
+    again, _ = opened(browser, address, **{**ASKED, "tokens": "200b"})
+    assert again.locator("#headline").inner_text() == after
+    bill = page.get_by_role("button", name="Bill of option 1", exact=True)
+    bill.focus()
+    page.keyboard.press("Enter")
+    assert page.locator("#bill-1").is_visible()
+    assert "USD = " in page.locator("#bill-1").inner_text()
+    assert said == []
+
+
+def test_a_wrong_value_is_said_beside_its_field_and_mended(browser, address):
+    page, _ = opened(browser, address, **ASKED)
+    page.fill("input[name=tokens]", "many")
+    page.locator("#error", has_text="--tokens").wait_for()
+    assert page.locator("input[name=tokens]").get_attribute("aria-invalid") == "true"
+    page.fill("input[name=tokens]", "50b")
+    page.locator("#headline", has_text="USD").wait_for()
+    assert page.locator("#error").is_hidden()
