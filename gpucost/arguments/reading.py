@@ -5,7 +5,7 @@ from typing import Any
 
 from gpucost.arguments.kinds import RENTS
 from gpucost.arguments.questions import QUESTIONS
-from gpucost.arguments.table import Argument
+from gpucost.arguments.table import LISTS, Argument
 from gpucost.errors import UsageError
 
 
@@ -73,6 +73,12 @@ def value_of(argument: Argument, value: Any) -> Any:
     if argument.column and hasattr(value, "__len__") and not isinstance(value, (str, bytes, set, Mapping)):
         return value
     return argument.kind.read(value, flag_of(argument.name))
+
+
+def read_list(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what a list command takes, read; None where nothing was said."""
+    said = ((argument, given.get(argument.name)) for argument in LISTS[name])
+    return {argument.name: argument.default if value is None else value_of(argument, value) for argument, value in said}
 
 
 def by_field(question: str, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -20,6 +20,7 @@ class Argument(NamedTuple):
     column: bool = False  # may be a list or an array instead: a case each
     example: Any = None
     library_only: bool = False
+    place: bool = False  # the command takes it without an option's name
 
 
 A = Argument
@@ -218,7 +219,7 @@ TCO = (
 )  # fmt: skip
 MIX = (
     A("demand", k.DEMAND, "CSV with the columns month and gpus; in the library also GPUs by month.",
-      example="demand.csv"),
+      example="demand.csv", place=True),
     A("constant", plain(0, 1e6, "GPUS"), "Instead of a file: this many GPUs in every month.", example=64),
     A("growth", share(100.0, -0.999), "Yearly growth of the constant, such as 20%.", usual="0%", example="20%"),
     A("months", whole(1, 120), "Length, with constant.", 36),
@@ -339,4 +340,56 @@ AUDIT = (
     A("discount", share(), "Annual rate for the present value.", "10%", field="discount_fraction"),
     *DATES,
 )  # fmt: skip
-PRICES = (*FILTERS, *DATES)
+
+# What the list commands take. Those that open the catalog take its days as well.
+NAMED = A("name", k.GPU, "", place=True)
+LISTS = {
+    "prices": (*FILTERS, A("limit", whole(), "Show only the cheapest N."), *DATES),
+    "prices history": (*FILTERS, *DATES),
+    "prices diff": (
+        A("first", k.DATE, "", required=True, place=True),
+        A("second", k.DATE, "", required=True, place=True),
+        A("all", k.FLAG, "Also the prices that did not change.", False),
+        *FILTERS,
+        KNOWN,
+    ),
+    "gpus": (
+        NAMED,
+        GPU._replace(help="GPU or family, such as h100; the same as NAME."),
+        A("vendor", name(names="vendors"), "Only this vendor's."),
+        *DATES,
+    ),
+    "systems": (
+        NAMED._replace(kind=k.SYSTEM),
+        GPU._replace(help="Only systems with this GPU or family."),
+        PROVIDER._replace(help="Only this provider's instances."),
+        *DATES,
+    ),
+    "models": (
+        NAMED._replace(kind=k.MODEL),
+        A("family", name(names="families"), "Only this family, such as 'Llama 3.1'."),
+        A("context", whole(1, 1_000_000_000, "TOKENS"), "Tokens of the sequence whose cache is counted.", 8192),
+        *DATES,
+    ),
+    "sources": (
+        A("source_id", name(names="sources"), "", place=True),
+        A("table", name(names="tables"), "Only the sources of one table, such as offers."),
+        *DATES,
+    ),
+    "sql": (
+        A("query", name("QUERY"), "", place=True),
+        A("file", k.FILE, "Read the query from FILE."),
+        A("question", name(names="questions"), "Ask a ready-made question; `--question list` names them."),
+        A("time_limit", name("SECONDS"), "When the query is stopped: 20 unless told, at most 3600."),
+        *DATES,
+    ),
+    "compare": (
+        A("first", k.FILE, "", required=True, place=True),
+        A("second", k.FILE, "", required=True, place=True),
+        A("rank", whole(), "Which option of each answer.", 1),
+    ),
+    "rerun": (
+        A("path", k.FILE, "", required=True, place=True),
+        A("explain", k.FLAG, "Say whether the figures are equal, and why not, instead of writing the answer.", False),
+    ),
+}

@@ -18,6 +18,11 @@ def shipped_root() -> Path:
     return inside if inside.is_dir() else package.parent
 
 
+def ready_questions() -> dict[str, Path]:
+    """Return the shipped queries by name."""
+    return {file.stem: file for file in sorted((shipped_root() / "reports" / "questions").glob("*.sql"))}
+
+
 def table_files(root: Path, table: Table) -> list[Path]:
     """Return the CSV files of a table below a data root, in a fixed order."""
     if "*" in table.files:

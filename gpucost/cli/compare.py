@@ -2,13 +2,11 @@
 
 import click
 
-from gpucost.cli.options import Output, output_options
+from gpucost.cli.options import Output, list_options, output_options
 
 
 @click.command(name="compare")
-@click.argument("first", type=click.Path())
-@click.argument("second", type=click.Path())
-@click.option("--rank", default=1, show_default=True, type=click.IntRange(min=1), help="Which option of each answer.")
+@list_options("compare")
 @output_options
 def command(out: Output, first: str, second: str, rank: int) -> None:
     """Explain why two saved estimates differ: price, throughput, hours and the rest, with effects that add up."""

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpucost.cli.options import Output, catalog_options, envelope, output_options
+from gpucost.cli.options import Output, envelope, list_options, output_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -18,10 +18,7 @@ COLUMNS = (
 
 
 @click.command(name="gpus")
-@click.argument("name", required=False)
-@click.option("--gpu", metavar="NAME", help="GPU or family, such as h100; the same as NAME.")
-@click.option("--vendor", metavar="NAME", help="Only this vendor's.")
-@catalog_options
+@list_options("gpus")
 @output_options
 def command(catalog: "Catalog", out: Output, name: str | None, gpu: str | None, vendor: str | None) -> None:
     """Accelerators: dense peaks, usable memory, links per GPU and direction, power.

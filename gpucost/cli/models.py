@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import Output, catalog_options, envelope, output_options
+from gpucost.cli.options import Output, envelope, list_options, output_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -20,17 +20,7 @@ COLUMNS = (
 
 
 @click.command(name="models")
-@click.argument("name", required=False)
-@click.option("--family", metavar="NAME", help="Only this family, such as 'Llama 3.1'.")
-@click.option(
-    "--context",
-    type=click.IntRange(1, 1_000_000_000),
-    default=8192,
-    show_default=True,
-    metavar="TOKENS",
-    help="Tokens of the sequence whose cache is counted.",
-)
-@catalog_options
+@list_options("models")
 @output_options
 def command(catalog: "Catalog", out: Output, name: str | None, family: str | None, context: int) -> None:
     """Model architectures. NAME is a preset, a size such as 11b, or the path of a config.json or params.json.

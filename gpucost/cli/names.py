@@ -2,7 +2,12 @@
 
 # table or column of offers -> what its aliases are called
 _ALIASED = {"accelerators": "accelerator", "llms": "model", "systems": "system"}
-_COLUMNS = {"providers": "provider", "regions": "region"}
+_COLUMNS = {
+    "providers": ("provider", "offers"),
+    "regions": ("region", "offers"),
+    "vendors": ("vendor", "accelerators"),
+    "families": ("family", "llms"),
+}
 
 
 def names_of(table: str) -> list[str]:
@@ -11,11 +16,19 @@ def names_of(table: str) -> list[str]:
         from gpucost.options import OPTIONS
 
         return list(OPTIONS)
+    if table == "tables":
+        from gpucost.schemas import TABLES
+
+        return list(TABLES)
+    if table == "questions":
+        from gpucost.catalog.paths import ready_questions
+
+        return ["list", *ready_questions()]
     from gpucost.catalog import open_catalog
 
     catalog = open_catalog()
     if column := _COLUMNS.get(table):
-        found = [row[column] for row in catalog.query(f"SELECT DISTINCT {column} FROM offers", "offers")]
+        found = [row[column[0]] for row in catalog.rows(column[1])]
         found += catalog.regions.names if table == "regions" else []
     elif table in ("electricity", "grid_carbon"):
         found = [
@@ -23,6 +36,8 @@ def names_of(table: str) -> list[str]:
         ]
     elif table == "currencies":
         found = [row["currency"] for row in catalog.rows("exchange_rates")]
+    elif table == "sources":
+        found = [row["source_id"] for name in ("model_sources", "price_sources") for row in catalog.rows(name)]
     elif table == "length_distributions":
         found = [row["name"] for row in catalog.rows(table)]
     else:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.arguments import Argument, flag_of
+from gpucost.arguments import LISTS, Argument, flag_of, read_list
 from gpucost.arguments.kinds import FLAG, QUOTES, RENTS, TABLE
 from gpucost.arguments.reading import value_of
-from gpucost.arguments.table import DATES, FILTERS
+from gpucost.arguments.table import AS_OF, DATES
 from gpucost.cli.said import say
 
 if TYPE_CHECKING:
@@ -126,6 +126,17 @@ def output_parameters(taken: Collection[str | None] = ()) -> list[click.Paramete
     ]
 
 
+def parameter_of(argument: Argument) -> click.Parameter:
+    """Return what a command line has for an argument: an option, or a word without one's name."""
+    if not argument.place:
+        return option_of(argument)
+    words = argument.name.upper() if argument.kind.metavar == "TEXT" else argument.kind.metavar
+    metavar = words if argument.required else f"[{words}]"
+    return click.Argument(
+        [argument.name], required=argument.required, metavar=metavar, shell_complete=_completion(argument)
+    )
+
+
 def option_of(argument: Argument) -> click.Option:
     """Return the option of an argument; its value stays as it was written, for one reader serves all faces."""
     flag, is_flag = flag_of(argument.name), argument.kind is FLAG
@@ -176,28 +187,37 @@ def output_options(function: Function) -> Function:
     return _taking(function, call, output_parameters())
 
 
+def list_options(name: str) -> Callable[[Function], Function]:
+    """Add the arguments that the table lists for a command; it gets them read, their days as the `catalog` of then."""
+
+    def decorate(function: Function) -> Function:
+        def call(*args: Any, **given: Any) -> Any:
+            own = {item.name: given.pop(item.name) for item in LISTS[name]}
+            values = read_list(name, own)
+            if AS_OF in LISTS[name]:
+                given["catalog"] = _opened(values)
+            return function(*args, **given, **values)
+
+        return _taking(function, call, [parameter_of(argument) for argument in LISTS[name]])
+
+    return decorate
+
+
 def catalog_options(function: Function) -> Function:
     """Add --as-of and --known-as-of; the command gets the `catalog` of those days."""
 
     def call(*args: Any, **given: Any) -> Any:
-        from gpucost.catalog import open_catalog
-
-        days = [given.pop(item.name) for item in DATES]
-        read = [None if day is None else value_of(item, day) for item, day in zip(DATES, days, strict=True)]
-        return function(*args, catalog=open_catalog(*read), **given)
+        days = {item.name: given.pop(item.name) for item in DATES}
+        read = {item.name: None if days[item.name] is None else value_of(item, days[item.name]) for item in DATES}
+        return function(*args, catalog=_opened(read), **given)
 
     return _taking(function, call, [option_of(argument) for argument in DATES])
 
 
-def price_filters(function: Function) -> Function:
-    """Add --gpu, --provider, --region, --option and --max-age; the command gets them, read, as `filters`."""
+def _opened(values: dict[str, Any]) -> "Catalog":
+    from gpucost.catalog import open_catalog
 
-    def call(*args: Any, **given: Any) -> Any:
-        said = {item: given.pop(item.name) for item in FILTERS}
-        filters = {item.name: None if value is None else value_of(item, value) for item, value in said.items()}
-        return function(*args, filters=filters, **given)
-
-    return _taking(function, call, [option_of(argument) for argument in FILTERS])
+    return open_catalog(*(values.pop(item.name) for item in DATES))
 
 
 def envelope(catalog: "Catalog", warnings: Sequence[str] = ()) -> dict[str, Any]:

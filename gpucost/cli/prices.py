@@ -1,11 +1,12 @@
 """`gpucost prices`: what a GPU-hour costs on a day, its history, and what changed between two days."""
 
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from gpucost.cli import price_store
-from gpucost.cli.options import Output, catalog_options, envelope, output_options, price_filters
+from gpucost.cli.options import Output, envelope, list_options, output_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -27,12 +28,10 @@ DIFF_COLUMNS = (
 
 
 @click.group(name="prices", invoke_without_command=True)
-@price_filters
-@click.option("--limit", type=click.IntRange(min=1), help="Show only the cheapest N.")
-@catalog_options
+@list_options("prices")
 @output_options
 @click.pass_context
-def command(ctx: click.Context, /, catalog: "Catalog", out: Output, filters: dict[str, Any], limit: int | None) -> None:
+def command(ctx: click.Context, /, catalog: "Catalog", out: Output, limit: int | None, **filters: Any) -> None:
     """Prices that can be ordered, one per offer, as they held on a day; cheapest GPU-hour first.
 
     A price holds from the day its provider stated, else from the day it was seen, until a newer one is known.
@@ -55,10 +54,9 @@ def command(ctx: click.Context, /, catalog: "Catalog", out: Output, filters: dic
 
 
 @command.command(name="history")
-@price_filters
-@catalog_options
+@list_options("prices history")
 @output_options
-def history(catalog: "Catalog", out: Output, filters: dict[str, Any]) -> None:
+def history(catalog: "Catalog", out: Output, **filters: Any) -> None:
     """Every price that was recorded, offer by offer, in the order of the days from which each holds."""
     from gpucost.catalog.prices import history as price_history
 
@@ -67,24 +65,15 @@ def history(catalog: "Catalog", out: Output, filters: dict[str, Any]) -> None:
 
 
 @command.command(name="diff")
-@click.argument("first", metavar="DATE")
-@click.argument("second", metavar="DATE")
-@click.option("--all", "everything", is_flag=True, help="Also the prices that did not change.")
-@price_filters
-@click.option("--known-as-of", metavar="DATE", help="Hide what was recorded after this day.")
+@list_options("prices diff")
 @output_options
-def diff(
-    out: Output, first: str, second: str, everything: bool, known_as_of: str | None, filters: dict[str, Any]
-) -> None:
+def diff(out: Output, first: str, second: str, known_as_of: str | None, **filters: Any) -> None:
     """What changed between two days, as known today (or on --known-as-of): old and new price of each offer."""
     from gpucost.catalog import open_catalog
-    from gpucost.catalog.core import parse_date
     from gpucost.catalog.prices import difference
 
     catalog = open_catalog(second, known_as_of)
-    start = parse_date(first, "the first day")
-    assert start is not None
-    rows = difference(catalog, start, catalog.as_of, _wanted(catalog, filters), everything)
+    rows = difference(catalog, date.fromisoformat(first), catalog.as_of, _wanted(catalog, filters), filters["all"])
     shown = _recent(rows, catalog, filters, "new_observed_on")
     out.rows(shown, DIFF_COLUMNS, {**envelope(catalog), "first": first, "second": second})
 

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from gpucost.arguments import QUESTIONS, flag_of
-from gpucost.cli.options import SEVERAL, Output, option_of, output_parameters
+from gpucost.cli.options import SEVERAL, Output, output_parameters, parameter_of
 from gpucost.cli.said import say
 
 # what a command has beside the arguments of its question: each changes how the answer is written
@@ -23,18 +23,12 @@ MORE_HELP = {
     "quiet": "Show the answer in one line.",
     "print_plan": "Print the effective inputs as a plan file.",
 }
-BY_PLACE = {("mix", "demand")}  # written without an option's name
 
 
 def command_of(name: str) -> click.Command:
     """Return the command that asks a question."""
     question, more = QUESTIONS[name], (*MORE.get(name, ()), "quiet")
-    parameters: list[click.Parameter] = []
-    for argument in question.arguments:
-        if (name, argument.name) in BY_PLACE:
-            parameters.append(click.Argument([argument.name], required=False, metavar=f"[{argument.kind.metavar}]"))
-        elif not argument.library_only:
-            parameters.append(option_of(argument))
+    parameters = [parameter_of(argument) for argument in question.arguments if not argument.library_only]
     known = {parameter.name for parameter in parameters}
     old = {old: argument for argument in question.arguments for old in argument.old if old not in known}
     parameters += [click.Option([flag_of(one), one], hidden=True, multiple=old[one].kind in SEVERAL) for one in old]

@@ -2,15 +2,12 @@
 
 import click
 
-from gpucost.cli.options import Output, output_options
+from gpucost.cli.options import Output, list_options, output_options
 from gpucost.cli.said import say
 
 
 @click.command(name="rerun")
-@click.argument("path", metavar="FILE", type=click.Path())
-@click.option(
-    "--explain", is_flag=True, help="Say whether the figures are equal, and why not, instead of writing the answer."
-)
+@list_options("rerun")
 @output_options
 def command(out: Output, path: str, explain: bool) -> None:
     """Compute a saved estimate again from its own facts; --format json gives equal bytes under the same version.

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpucost.cli.options import Output, catalog_options, envelope, output_options
+from gpucost.cli.options import Output, envelope, list_options, output_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -21,9 +21,7 @@ COLUMNS = (
 
 
 @click.command(name="sources")
-@click.argument("source_id", required=False)
-@click.option("--table", metavar="NAME", help="Only the sources of one table, such as offers.")
-@catalog_options
+@list_options("sources")
 @output_options
 def command(catalog: "Catalog", out: Output, source_id: str | None, table: str | None) -> None:
     """Sources of the facts: who published what, where and when, and how many rows lean on each.

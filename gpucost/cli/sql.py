@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpucost.cli.options import Output, catalog_options, envelope, output_options
+from gpucost.cli.options import Output, envelope, list_options, output_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -14,15 +14,7 @@ _PLAN = ["explain_key", "explain_value"]  # the answer to EXPLAIN is a drawing, 
 
 
 @click.command(name="sql")
-@click.argument("query", required=False)
-@click.option("--file", "file", type=click.Path(), metavar="FILE", help="Read the query from FILE.")
-@click.option("--question", metavar="NAME", help="Ask a ready-made question; `--question list` names them.")
-@click.option(
-    "--time-limit",
-    metavar="SECONDS",
-    help="When the query is stopped: 20 unless told, at most 3600.",
-)
-@catalog_options
+@list_options("sql")
 @output_options
 def command(
     catalog: "Catalog", out: Output, query: str | None, file: str | None, question: str | None, time_limit: str | None,
@@ -61,10 +53,10 @@ def _text(query: str | None, file: str | None, question: str | None) -> str:
 def _question(name: str) -> str:
     """Return a ready-made question; `list` is the question which ones there are."""
     from gpucost.catalog.names import near
-    from gpucost.catalog.paths import shipped_root
+    from gpucost.catalog.paths import ready_questions
     from gpucost.errors import UnknownNameError
 
-    files = {file.stem: file for file in sorted((shipped_root() / "reports" / "questions").glob("*.sql"))}
+    files = ready_questions()
     if name == "list":
         return "SELECT unnest([" + ", ".join(f"'{stem}'" for stem in files) + "]) AS question"
     if name not in files:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpucost.cli.options import Output, catalog_options, envelope, output_options
+from gpucost.cli.options import Output, envelope, list_options, output_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -17,10 +17,7 @@ COLUMNS = (
 
 
 @click.command(name="systems")
-@click.argument("name", required=False)
-@click.option("--gpu", metavar="NAME", help="Only systems with this GPU or family.")
-@click.option("--provider", metavar="NAME", help="Only this provider's instances.")
-@catalog_options
+@list_options("systems")
 @output_options
 def command(catalog: "Catalog", out: Output, name: str | None, gpu: str | None, provider: str | None) -> None:
     """Nodes, instances and racks: how many GPUs, how they are linked, and by which network nodes meet.

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import gpucost
 from gpucost.api import asking
 from gpucost.api.scenario import ASKS, PARTS, json_schema, make_scenario
-from gpucost.arguments import QUESTIONS, flag_of, read, renamed
+from gpucost.arguments import LISTS, QUESTIONS, flag_of, read, renamed
 from gpucost.arguments.kinds import FLAG, QUOTES, RENTS, TABLE
 from gpucost.cli import cli
 from gpucost.errors import GpuCostError, UsageError
@@ -26,6 +26,7 @@ BASE = {
     "roofline": {"gpu": "h100-sxm"},
     "audit": {},
 }
+ESTIMATE = ["estimate", "--model", "8b", "--tokens", "100b"]
 KIND_OF = {question: kind for kind, question in ASKS.items()}
 ARGUMENTS = [
     pytest.param(question, argument, id=f"{question}-{argument.name}")
@@ -296,6 +297,36 @@ def test_values_complete_from_the_catalog(option, typed, names):
     assert found >= names
     assert found
     assert all(word.startswith(typed) for word in found)
+
+
+@pytest.mark.parametrize(
+    ("command", "parameter", "typed", "names"),
+    [
+        ("prices", "gpu", "h100-s", {"h100-sxm5-80gb"}),
+        ("prices history", "provider", "lam", {"lambda"}),
+        ("prices diff", "option", "sp", {"spot"}),
+        ("gpus", "name", "mi3", {"mi300x"}),
+        ("gpus", "vendor", "A", {"AMD"}),
+        ("systems", "name", "p5", {"p5.48xlarge"}),
+        ("models", "name", "llama-3.1-7", {"llama-3.1-70b"}),
+        ("models", "family", "Llama", {"Llama 3.1"}),
+        ("sources", "table", "off", {"offers"}),
+        ("sql", "question", "cheapest", {"cheapest-on-demand"}),
+    ],
+)
+def test_lists_take_and_complete_names_as_questions_do(command, parameter, typed, names):
+    found = cli
+    for word in command.split():
+        found = found.get_command(click.Context(found), word)
+    taken = next(item for item in found.params if item.name == parameter)
+    assert {item.value for item in taken.shell_complete(click.Context(found), typed)} >= names
+    assert {item.name for item in LISTS[command]} <= {item.name for item in found.params}
+
+
+def test_a_list_refuses_a_bad_value_in_the_sentence_of_the_questions():
+    said = [CliRunner().invoke(cli, [*words, "--max-age", "soon"]).exception for words in (["prices"], ESTIMATE)]
+    assert isinstance(said[0], UsageError)
+    assert str(said[0]) == str(said[1])
 
 
 def test_every_table_of_inputs_is_repeatable():
