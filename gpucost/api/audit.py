@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from gpucost.api.result import Result
 
@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, repr=False)
 class AuditResult(Result):
     """The verdict on a claim and the checks behind it."""
-
-    kind: ClassVar[str] = "audit"
-    rows_key: ClassVar[str] = "checks"
 
     @property
     def verdict(self) -> str:

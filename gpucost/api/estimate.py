@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from gpucost.api.result import OptionsResult, Unabridged
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, repr=False)
 class EstimateResult(OptionsResult):
     """Ranked options of a training run, with their bills."""
-
-    kind: ClassVar[str] = "estimate"
 
     def explanation(self, rank: int = 1) -> "Document":
         """Return the document that explains an option, step by step, with formulas, numbers and sources."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from gpucost.api.result import Result
 
@@ -11,11 +11,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FitResult(Result):
-    """A verdict on memory: the footprint by component, the layout, and the changes that were tried."""
-
-    kind: ClassVar[str] = "fit"
-    rows_key: ClassVar[str] = "components"
+class Fitting(Result):
+    """An answer to whether something fits."""
 
     @property
     def exit_code(self) -> int:
@@ -24,8 +21,13 @@ class FitResult(Result):
 
     @property
     def fits(self) -> bool:
-        """Whether the peak stays within what is usable."""
+        """Whether the peak stays within what is usable, or anything serves it."""
         return bool(self.payload["fits"])
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FitResult(Fitting):
+    """A verdict on memory: the footprint by component, the layout, and the changes that were tried."""
 
     @property
     def gpus(self) -> int:
@@ -44,21 +46,8 @@ class FitResult(Result):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ServingFitResult(Result):
+class ServingFitResult(Fitting):
     """Which accelerators serve a model within the targets: the fewest, the cheapest, and why others do not."""
-
-    kind: ClassVar[str] = "serving_fit"
-    rows_key: ClassVar[str] = "options"
-
-    @property
-    def exit_code(self) -> int:
-        """6 where it does not fit."""
-        return 0 if self.fits else 6
-
-    @property
-    def fits(self) -> bool:
-        """Whether anything serves it."""
-        return bool(self.payload["fits"])
 
     @property
     def smallest(self) -> Mapping[str, Any] | None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from gpucost.api.result import OptionsResult, Unabridged
 
@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, repr=False)
 class InferenceResult(OptionsResult):
     """Ranked options of a deployment, with latency, cost per token and bills."""
-
-    kind: ClassVar[str] = "inference"
 
     def explanation(self) -> "Document":
         """Return the document that explains the first option."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from gpucost.api.result import Result
 from gpucost.errors import UsageError
@@ -16,9 +16,6 @@ _LIMITS = ("budget_usd", "max_owned_gpus", "max_on_demand", "spot_share", "own",
 @dataclass(frozen=True, slots=True, repr=False)
 class MixResult(Result):
     """What to own, reserve and rent, and when."""
-
-    kind: ClassVar[str] = "mix"
-    rows_key: ClassVar[str] = "months"
 
 
 def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> MixResult:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from gpucost.api.result import Result
 from gpucost.errors import GpuCostError, UsageError
@@ -35,9 +35,6 @@ _HISTORY = """
 @dataclass(frozen=True, slots=True, repr=False)
 class ReportResult(Result):
     """The answers of a scenario, or a saved answer, ready to be written in any medium."""
-
-    kind: ClassVar[str] = "scenario"
-    rows_key: ClassVar[str] = "parts"
 
     def write(self, path: str) -> None:
         """Write the report; the suffix says how: .xlsx, .html, .md, .json or .txt."""

@@ -7,7 +7,7 @@ Rendering needs the payload alone, so that a saved result renders like a fresh o
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pandas
@@ -54,8 +54,18 @@ class Result:
 
     payload: Mapping[str, Any]
     all_of_it: "Unabridged | None" = field(default=None, compare=False, kw_only=True)
-    kind: ClassVar[str] = ""
-    rows_key: ClassVar[str] = "rows"  # key of the payload that holds the main list
+
+    @property
+    def kind(self) -> str:
+        """Which kind of answer it is."""
+        return str(self.payload["kind"])
+
+    @property
+    def main_list(self) -> str:
+        """The key of its main list in the payload: what CSV and data frames hold."""
+        from gpucost.answers import main_list
+
+        return main_list(self.kind)
 
     @property
     def exit_code(self) -> int:
@@ -80,7 +90,7 @@ class Result:
         import pandas
 
         whole = self.all_of_it() if self.all_of_it is not None else self.payload
-        frame = pandas.json_normalize(list(whole[self.rows_key]))
+        frame = pandas.json_normalize(list(whole[self.main_list]))
         values = frame.to_dict("list")
         return frame[sorted(frame.columns, key=lambda name: _is_long(str(name), values[name]))]
 
@@ -128,7 +138,7 @@ class Result:
 
     def _rows(self) -> list[dict[str, Any]]:
         """Return the main list without what is nested in it."""
-        return flat(self.payload.get(self.rows_key) or [])
+        return flat(self.payload.get(self.main_list) or [])
 
     def to_csv(self, *, lines: bool = False) -> str:
         """Return the main list as CSV; `lines` gives a row per line of each bill, where there are bills."""
@@ -197,8 +207,6 @@ class Result:
 @dataclass(frozen=True, slots=True, repr=False)
 class OptionsResult(Result):
     """An answer that ranks options, each with its bill."""
-
-    rows_key: ClassVar[str] = "options"
 
     @property
     def best(self) -> Mapping[str, Any]:

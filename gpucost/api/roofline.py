@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from gpucost.api.result import Result
 
@@ -15,9 +15,6 @@ OPERATIONS = ("matmul", "attention", "norm", "gelu", "copy", "all_reduce", "flas
 @dataclass(frozen=True, slots=True, repr=False)
 class RooflineResult(Result):
     """An operation or a step under its roofs."""
-
-    kind: ClassVar[str] = "roofline"
-    rows_key: ClassVar[str] = "points"
 
 
 def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> RooflineResult:

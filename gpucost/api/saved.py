@@ -2,10 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, TypeVar
-
-from gpucost.api.result import Result, flat
 
 Answered = TypeVar("Answered", bound=Mapping[str, Any])
 
@@ -16,13 +13,3 @@ def reproduced(payload: Answered) -> Answered:
 
     read: Answered = json.loads(dumps(payload))
     return read
-
-
-@dataclass(frozen=True, slots=True, repr=False)
-class Listed(Result):
-    """Any payload as a result; `listed` is the key of its main list."""
-
-    listed: str = "rows"
-
-    def _rows(self) -> list[dict[str, Any]]:
-        return flat(self.payload.get(self.listed) or [])

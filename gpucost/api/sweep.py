@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from gpucost.api.result import Result
 from gpucost.errors import UsageError
@@ -26,7 +26,6 @@ _IN_MEMORY = 2_000_000  # cases that a result may hold without a folder of its o
 class SweepResult(Result):
     """The cases of a sweep: its first rows in the payload, all of them as a frame or in files."""
 
-    kind: ClassVar[str] = "sweep"
     files: Sequence[Path] = field(default=())  # chunks in the order of the cases, where a folder was named
     frame: "pandas.DataFrame | None" = None  # all rows, where none was
 

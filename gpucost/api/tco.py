@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from gpucost.api.result import Result
 from gpucost.arguments import flag_of
@@ -20,9 +20,6 @@ OF_TRAINING = ("mfu", "step_time")  # forms of one's own speed that serving has 
 @dataclass(frozen=True, slots=True, repr=False)
 class TcoResult(Result):
     """Cash flows, present values, break-even and risk of owning against renting."""
-
-    kind: ClassVar[str] = "tco"
-    rows_key: ClassVar[str] = "cash_flows"
 
     @property
     def lines(self) -> list[Mapping[str, Any]]:

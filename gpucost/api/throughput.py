@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from gpucost.api.result import Result
 from gpucost.errors import UsageError
@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 @dataclass(frozen=True, slots=True, repr=False)
 class ThroughputResult(Result):
     """One layout, timed: its speed with a range, the parts of its step and what bounds each."""
-
-    kind: ClassVar[str] = "throughput"
-    rows_key: ClassVar[str] = "parts"
 
     @property
     def tokens_per_s_per_gpu(self) -> float:

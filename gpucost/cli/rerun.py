@@ -18,7 +18,8 @@ def command(out: Output, path: str, explain: bool) -> None:
     gpucost rerun run.json --explain
     """
     from gpucost.answers.read import read_estimate
-    from gpucost.api.saved import Listed, reproduced
+    from gpucost.api.result import Result
+    from gpucost.api.saved import reproduced
     from gpucost.catalog import open_catalog
     from gpucost.catalog.calibrations import training_calibration
     from gpucost.training.rerun import rerun, verdict
@@ -27,4 +28,4 @@ def command(out: Output, path: str, explain: bool) -> None:
     fresh = reproduced(rerun(saved, training_calibration(open_catalog())))
     found = verdict(saved, fresh)
     say(f"{found['lead']}")
-    out.result(Listed(found, "differences") if explain else Listed(fresh, "options"))
+    out.result(Result(found if explain else fresh))

@@ -36,7 +36,7 @@ def command(
     gpucost validate --kind training --measurements runs.csv --format json
     gpucost validate --leave-out source --core
     """
-    from gpucost.api.saved import Listed
+    from gpucost.api.result import Result
     from gpucost.arguments.kinds import share
     from gpucost.catalog import open_catalog
     from gpucost.errors import CheckFailedError
@@ -48,7 +48,7 @@ def command(
     request = {"kind": kind, "measurements": measurements, "leave_out": leave_out, "core": core}
     report = VALIDATIONS[kind](catalog, measurements, leave_out=leave_out, core=core)
     found = answer(report, request, catalog.as_of, catalog.version)
-    out.result(Listed(found, "items"))
+    out.result(Result(found))
     macro = found["macro_median_abs_error_fraction"]
     if limit is not None and (macro is None or macro > limit):
         said = "nothing was predicted" if macro is None else f"the macro-median error is {macro:.1%}"
