@@ -223,3 +223,4 @@ class Offer:
     age_days: int = 0  # from observed_on to the day asked about
     book: str = "shipped"  # price book that spoke: shipped | refreshed | user
     price_kind: str = "list"  # list | contracted | effective
+    list_usd_per_gpu_hour: float | None = None  # what the list says where a book speaks for it

@@ -88,7 +88,18 @@ class Seller(TypedDict):
     gpu: str
 
 
-class Seen(TypedDict):
+class Listed(TypedDict, total=False):
+    """What the list says, where a contract or a discount speaks in its place."""
+
+    list_usd_per_gpu_hour: float
+
+
+def listed(usd_per_gpu_hour: float | None) -> Listed:
+    """Return the list price beside a contract's; nothing where the list itself speaks."""
+    return {} if usd_per_gpu_hour is None else {"list_usd_per_gpu_hour": usd_per_gpu_hour}
+
+
+class Seen(Listed):
     """How old a price is and how far to trust it."""
 
     price_observed_on: str

@@ -95,30 +95,37 @@ WITH seen AS NOT MATERIALIZED (
 )
 """
 
-# The best discount of the user's book that covers an offer; a price of the user's own is never discounted again.
-_DISCOUNTED = f""", covered AS (
-    SELECT *, CASE WHEN book = 'user' THEN 0 ELSE coalesce((
-        SELECT max(d.fraction) FROM book_discounts AS d
+# The best discount of the user's book that covers an offer, never below its floor; a price of the user's own is never
+# discounted again. `listed` is what the list says of an offer for which the book speaks.
+_DISCOUNTED = f""", listed AS (
+    SELECT offer_id, arg_max(usd_per_gpu_hour, preference) AS list_usd_per_gpu_hour FROM known
+    WHERE book <> 'user' AND NOT coalesce(gone, false) AND ended IS NULL GROUP BY offer_id
+), covered AS (
+    SELECT *, CASE WHEN book = 'user' THEN 1 ELSE coalesce((
+        SELECT min(greatest(1 - d.fraction, least(1, coalesce(d.floor_usd_per_gpu_hour, 0) / c.usd_per_gpu_hour)))
+        FROM book_discounts AS d
         WHERE {matching("c", "d")}
           AND coalesce(d.valid_from <= CAST(on_day AS DATE), true)
           AND coalesce(d.valid_until >= CAST(on_day AS DATE), true)
-    ), 0) END AS discount_fraction
-    FROM chosen AS c
+    ), 1) END AS paid_fraction
+    FROM chosen AS c LEFT JOIN listed USING (offer_id)
 )
-SELECT * EXCLUDE (discount_fraction) REPLACE (
-    usd_per_hour * (1 - discount_fraction) AS usd_per_hour,
-    usd_per_gpu_hour * (1 - discount_fraction) AS usd_per_gpu_hour,
-    recurring_usd_per_hour * (1 - discount_fraction) AS recurring_usd_per_hour,
-    upfront_usd * (1 - discount_fraction) AS upfront_usd,
-    CASE WHEN discount_fraction > 0 THEN 'user' ELSE book END AS book,
-    CASE WHEN discount_fraction > 0 THEN 'effective' ELSE price_kind END AS price_kind
+SELECT * EXCLUDE (paid_fraction) REPLACE (
+    usd_per_hour * paid_fraction AS usd_per_hour,
+    usd_per_gpu_hour * paid_fraction AS usd_per_gpu_hour,
+    recurring_usd_per_hour * paid_fraction AS recurring_usd_per_hour,
+    upfront_usd * paid_fraction AS upfront_usd,
+    CASE WHEN paid_fraction < 1 THEN 'user' ELSE book END AS book,
+    CASE WHEN paid_fraction < 1 THEN 'effective' ELSE price_kind END AS price_kind,
+    CASE WHEN paid_fraction < 1 OR book = 'user' THEN list_usd_per_gpu_hour END AS list_usd_per_gpu_hour
 ) FROM covered
 """
+_PLAIN = "SELECT *, CAST(NULL AS DOUBLE) AS list_usd_per_gpu_hour FROM chosen"
 
 
-def prices_macro(discounted: bool) -> str:
+def prices_macro(booked: bool) -> str:
     """Return the SQL that makes the table macro `prices_on(on_day, known_day)`."""
-    return _WINNERS + (_DISCOUNTED if discounted else "SELECT * FROM chosen")
+    return _WINNERS + (_DISCOUNTED if booked else _PLAIN)
 
 
 def prices_view(on_day: date, known_day: date) -> str:

@@ -319,15 +319,14 @@ class Catalog(Shipped):
             from gpucost.catalog.history import load_history
 
             load_history(self.store)
-        discounted = False
         listed = [asof.shipped_offers(history), *self._refreshed_offers(history)]
         if self.books:
             from gpucost.catalog.overlay import price_views
 
-            discounted = price_views(self.store, self.books, listed)
+            price_views(self.store, self.books, listed)
         else:
             self.store.execute(asof.offers_view(listed))
-        self.store.execute(asof.prices_macro(discounted))
+        self.store.execute(asof.prices_macro(bool(self.books)))
 
     def _refreshed_offers(self, history: bool) -> list[str]:
         """Return the SQL of refreshed prices: every part that was kept where the past is asked about."""

@@ -13,7 +13,10 @@ from gpucost.gate import shown
 if TYPE_CHECKING:
     from gpucost.catalog.completion import Completion
 
-COLUMNS = ("provider", "gpu", "region", "option", "instance_type", "valid_from", "valid_until", "fraction")
+NUMBERS = ("term_months", "floor_usd_per_gpu_hour")
+COLUMNS = (
+    "provider", "gpu", "region", "option", "instance_type", *NUMBERS, "valid_from", "valid_until", "fraction",
+)  # fmt: skip
 _RECORDED = ("region", "instance_type")  # compared with what the prices say
 
 
@@ -24,7 +27,9 @@ def discount(draft: Draft, completion: "Completion") -> Row:
         raise draft.error(f"a discount knows no {', '.join(unknown)}", unknown[0])
     found: Row = {**dict.fromkeys(COLUMNS), "fraction": _fraction(draft)}
     for column, value in draft.values.items():
-        if column not in ("fraction", "notes"):
+        if column in NUMBERS:
+            found[column] = _amount(draft, column)
+        elif column not in ("fraction", "notes"):
             try:
                 found[column] = _resolved(column, value, completion)
             except UsageError as error:
@@ -41,6 +46,13 @@ def _fraction(draft: Draft) -> float:
             f"a discount needs fraction between 0 and 1, found {shown(draft.values['fraction'])}", "fraction"
         )
     return fraction
+
+
+def _amount(draft: Draft, column: str) -> float:
+    number = draft.number(column, f"{column} must be a number")
+    if not 0 <= number < float("inf"):
+        raise draft.error(f"{column} must be 0 or more, found {shown(draft.values[column])}", column)
+    return number
 
 
 def _resolved(column: str, value: Any, completion: "Completion") -> Any:
@@ -79,7 +91,12 @@ def _recorded(column: str, name: str, completion: "Completion") -> str:
 def make_table(store: Store, discounts: Sequence[Row]) -> None:
     """Make the table `book_discounts`."""
     lists, days = ("gpu", "option"), ("valid_from", "valid_until")
-    kinds = {**dict.fromkeys(lists, "VARCHAR[]"), **dict.fromkeys(days, "DATE"), "fraction": "DOUBLE"}
+    kinds = {
+        **dict.fromkeys(lists, "VARCHAR[]"),
+        **dict.fromkeys(days, "DATE"),
+        "fraction": "DOUBLE",
+        **dict.fromkeys(NUMBERS, "DOUBLE"),
+    }
     columns = ", ".join(f"{name} {kinds.get(name, 'VARCHAR')}" for name in COLUMNS)
     store.execute(f"CREATE OR REPLACE TABLE book_discounts ({columns})")
     marks = ", ".join("?" * len(COLUMNS))
@@ -91,7 +108,7 @@ def matching(prices: str, discounts: str) -> str:
     """Return the SQL that is true where a discount is meant for a price, whatever the day."""
     equal = " AND ".join(
         f"coalesce({discounts}.{name} = {prices}.{name}, {discounts}.{name} IS NULL)"
-        for name in ("provider", "region", "instance_type")
+        for name in ("provider", "region", "instance_type", "term_months")
     )
     among = " AND ".join(
         f"coalesce(list_contains({discounts}.{name}, {prices}.{name}), {discounts}.{name} IS NULL)"
@@ -117,5 +134,5 @@ def described(row: Mapping[str, Any]) -> str:
     >>> described({"provider": "aws", "gpu": ["l4", "l40s"], "option": None, "fraction": 0.1})
     'provider aws, gpu l4 or l40s'
     """
-    said = {name: row.get(name) for name in ("provider", "gpu", "region", "option", "instance_type") if row.get(name)}
+    said = {name: row.get(name) for name in COLUMNS[:6] if row.get(name)}
     return ", ".join(f"{name} {' or '.join(v) if isinstance(v, list) else v}" for name, v in said.items())

@@ -32,8 +32,8 @@ def lay_over(shipped: Shipped, folders: Mapping[str, Path]) -> list[PriceBook]:
     return books
 
 
-def price_views(store: Store, books: Sequence[PriceBook], below: Sequence[str]) -> bool:
-    """Make the view `book_offers` over every layer and the table `book_discounts`; tell whether that holds any."""
+def price_views(store: Store, books: Sequence[PriceBook], below: Sequence[str]) -> None:
+    """Make the view `book_offers` over every layer and the table `book_discounts`."""
     parts = [*below]
     for book in books:
         if rows := book.rows.get("offers"):
@@ -43,10 +43,7 @@ def price_views(store: Store, books: Sequence[PriceBook], below: Sequence[str]) 
             store.execute(f"SET threads = {os.cpu_count() or 1}")  # a large file is worth every core
             parts += [parquet_part(store, book.layer, file) for file in files]
     store.execute(offers_view(parts))
-    given = [row for book in books for row in book.discounts]
-    if given:
-        discounts.make_table(store, given)
-    return bool(given)
+    discounts.make_table(store, [row for book in books for row in book.discounts])
 
 
 def _replace_rows(store: Store, name: str, rows: Sequence[Row]) -> None:

@@ -17,7 +17,7 @@ KEYS = (
     "recurring_usd_per_hour", "minimum_hours",
     "billing_increment_hours", "minimum_units", "maximum_units", "listed_as", "interconnect", "availability",
     "price_on", "valid_from", "valid_until", "observed_on", "recorded_on", "date_precision",
-    "age_days", "stale", "book", "price_kind", "confidence", "source_id", "notes",
+    "age_days", "stale", "book", "price_kind", "list_usd_per_gpu_hour", "confidence", "source_id", "notes",
 )  # fmt: skip
 
 
@@ -89,7 +89,7 @@ def history(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[dict[s
         ORDER BY provider, instance_type, gpu, region, option, offer_id,
             price_on, recorded_on, observed_on, source_id"""
     rows = catalog.query(query, parameters={"on_day": catalog.as_of, "known_day": catalog.known_as_of or FOREVER})
-    keys = [key for key in KEYS if key not in ("age_days", "stale")]
+    keys = [key for key in KEYS if key not in ("age_days", "stale", "list_usd_per_gpu_hour")]
     return [
         {**{key: row[key] for key in keys}, "change_fraction": row["change_fraction"]}
         for row in rows

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli import price_store
+from gpucost.cli import price_book, price_store
 from gpucost.cli.options import Output, envelope, list_options, output_options
 
 if TYPE_CHECKING:
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 COLUMNS = (
     "provider", "instance_type=instance:4", "region:5", "option:1", "term_months=term:6", "gpu", "gpus:2",
-    "usd_per_gpu_hour",
+    "usd_per_gpu_hour", "list_usd_per_gpu_hour=list:6",
     "usd_per_hour:7", "observed_on=seen:3", "age_days=age:3", "price_on=holds from:8", "book:8", "source_id:9",
 )  # fmt: skip
 HISTORY_COLUMNS = (
@@ -88,5 +88,5 @@ def _wanted(catalog: "Catalog", filters: dict[str, Any]) -> dict[str, set[str] |
     return catalog.offer_filter(filters["gpu"], filters["provider"], filters["region"], filters["option"])
 
 
-for _more in price_store.COMMANDS:
+for _more in (*price_store.COMMANDS, *price_book.COMMANDS):
     command.add_command(_more)

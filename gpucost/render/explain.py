@@ -180,6 +180,9 @@ def _price(option: Mapping[str, Any]) -> dict[str, str]:
         f"{option['price_observed_on']}, {option['age_days']} days old, {option['price_book']} book,"
         f" {option['price_kind']} price"
     )
+    if option.get("list_usd_per_gpu_hour"):
+        saved = 1 - option["usd_per_gpu_hour"] / option["list_usd_per_gpu_hour"]
+        seen += f" in place of {option['list_usd_per_gpu_hour']:g} USD on the list ({-saved:+.1%})"
     source = str(option["lines"][0]["source_id"])
     return _step(
         "usd_per_gpu_hour: price of an accelerator-hour",

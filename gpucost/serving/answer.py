@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from gpucost.answers.common import FormulaLine
+from gpucost.answers.common import FormulaLine, listed
 from gpucost.answers.serving import Batch, BillInput, BillModel, EngineSide, Factors, Fleet, MemoryParts, Option
 from gpucost.formula.arrays import Columns
 from gpucost.formula.language import Input
@@ -88,7 +88,7 @@ def seller(offer: Offer, market: Market, pairs: Pairs, row: int) -> Fleet:
         "price_observed_on": offer.observed_on.isoformat(), "age_days": offer.age_days,
         "price_stale": bool(market.terms.stale[pairs.offer[row]]), "price_book": offer.book,
         "price_kind": offer.price_kind,
-        "price_confidence": offer.confidence,
+        "price_confidence": offer.confidence, **listed(offer.list_usd_per_gpu_hour),
     }  # fmt: skip
 
 

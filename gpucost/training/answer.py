@@ -5,7 +5,7 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from gpucost.answers.common import Assumed, BillLine, Excluded, LayoutRow, Seller
+from gpucost.answers.common import Assumed, BillLine, Excluded, LayoutRow, Seller, listed
 from gpucost.answers.training import Contract, Elsewhere, Factors, Interruptions, Option, Outcome, Speed
 from gpucost.market import assumptions as assume
 from gpucost.market.facts import Facts
@@ -53,6 +53,7 @@ def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -
         "price_book": offer.book,
         "price_kind": offer.price_kind,
         "price_confidence": offer.confidence,
+        **listed(offer.list_usd_per_gpu_hour),
         **contract(cases, case),
         **interruptions(problem, cases, case),
         "components": step_parts(cases, case),

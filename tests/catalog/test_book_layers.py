@@ -1,0 +1,103 @@
+"""Layers of a price: the list, the contract and what is paid, and the check of a book."""
+
+from datetime import date
+
+import pytest
+
+from gpucost.catalog import open_catalog
+from gpucost.catalog.book_check import judged
+from gpucost.errors import DataError
+from tests.catalog.world import offer, world
+
+LISTED = [
+    offer("acme/one", 4.0, "2025-05-01"),
+    offer(
+        "acme/term", 3.0, "2025-05-01", option="reserved", term_months=36, billing="take_or_pay", payment="no_upfront"
+    ),
+    offer(
+        "acme/short", 3.5, "2025-05-01", option="reserved", term_months=12, billing="take_or_pay", payment="no_upfront"
+    ),
+]
+
+
+@pytest.fixture
+def book(tmp_path):
+    """Return a function that opens the small world under a book of the given text."""
+
+    def opened(text, day="2025-06-30"):
+        (tmp_path / "book.toml").write_text(text)
+        return open_catalog(day, root=world(tmp_path / "world", LISTED), book=tmp_path / "book.toml")
+
+    return opened
+
+
+def paid(catalog):
+    return {
+        item.offer_id: (item.list_usd_per_gpu_hour, item.usd_per_gpu_hour, item.price_kind) for item in catalog.offers()
+    }
+
+
+def test_a_contract_says_what_the_list_says(book):
+    found = paid(
+        book('[[offer]]\nlike = "acme/one"\nusd_per_hour = 3.2\nvalid_from = 2025-06-01\nvalid_until = 2025-12-31')
+    )
+    assert found["acme/one"] == (4.0, 3.2, "contracted")
+    assert found["acme/term"] == (None, 3.0, "list")
+
+
+def test_a_discount_of_a_commitment_leaves_others_alone(book):
+    found = paid(book('[[discount]]\nprovider = "acme"\noption = "reserved"\nterm_months = 36\nfraction = 0.1'))
+    assert found["acme/term"] == (3.0, pytest.approx(2.7), "effective")
+    assert found["acme/short"] == (None, 3.5, "list")
+
+
+def test_a_discount_never_goes_below_its_floor_nor_above_the_list(book):
+    text = '[[discount]]\nprovider = "acme"\nfraction = 0.5\nfloor_usd_per_gpu_hour = {}'
+    assert paid(book(text.format(2.5)))["acme/one"] == (4.0, 2.5, "effective")
+    assert paid(book(text.format(9.0)))["acme/one"] == (None, 4.0, "list")
+
+
+@pytest.mark.parametrize("value", ['"x"', "-1", "nan", "inf"])
+def test_a_floor_that_is_no_price_is_refused(book, value):
+    with pytest.raises(DataError, match="floor_usd_per_gpu_hour"):
+        book(f'[[discount]]\nprovider = "acme"\nfraction = 0.5\nfloor_usd_per_gpu_hour = {value}').offers()
+
+
+def test_the_check_says_what_ended_ends_soon_is_dear_or_idle(book):
+    text = """
+    [[offer]]
+    like = "acme/one"
+    usd_per_hour = 4.4
+    valid_from = 2025-06-01
+    valid_until = 2025-08-01
+    [[offer]]
+    like = "acme/short"
+    usd_per_hour = 3.9
+    valid_from = 2025-06-01
+    [[offer]]
+    like = "acme/term"
+    usd_per_hour = 2.9
+    valid_from = 2025-01-01
+    valid_until = 2025-06-01
+    [[discount]]
+    provider = "other"
+    fraction = 0.2
+    """
+    rows, _ = judged(book(text.replace('"other"', '"acme"\n    option = "spot"')))
+    remarks = {row["what"]: row["remark"] for row in rows}
+    assert remarks["acme/one"] == "it ends on 2025-08-01, in 32 days"
+    assert remarks["acme/short"] == "it is dearer than the list, 3.5 USD"
+    assert remarks["acme/term"] == "it ended on 2025-06-01; the list speaks again"
+    assert [row["remark"] for row in rows if row["layer"] == "discount"] == ["it matches no price"]
+    one = next(row for row in rows if row["what"] == "acme/one")
+    assert (one["list_usd_per_gpu_hour"], one["contracted_usd_per_gpu_hour"]) == (4.0, 4.4)
+    assert one["valid_until"] == date(2025, 8, 1)
+
+
+def test_saved_facts_keep_the_list_price():
+    from gpucost.market.embedding import OFFER, pack, unpack
+    from gpucost.types import Offer
+
+    catalog = open_catalog("2026-11-22")
+    first = catalog.offers()[0]
+    assert unpack(Offer, pack([first], OFFER))[0].list_usd_per_gpu_hour is None
