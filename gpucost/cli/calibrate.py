@@ -10,6 +10,7 @@ from gpucost.cli.said import say
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
+    from gpucost.physics.calibration import Calibration
 
 COLUMNS = ("name", "value", "prior:2", "unit:4", "kind:5", "rows_used:6", "meaning:3")
 CHANGES = ("name", "before", "after", "change_fraction=change", "meaning:3")
@@ -35,21 +36,37 @@ SMALLEST_CHANGE = 0.002
 @click.option("--sequence", type=click.IntRange(1), help="With --from-log: tokens per sequence.")
 @click.option("--global-batch", type=click.IntRange(1), help="With --from-log: sequences per step.")
 @click.option("--software", metavar="NAME", help="With --from-log: the stack, such as torchtitan.")
+@click.option("--machine", metavar="NAME", help="The machine that the runs are of: several stand side by side.")
+@click.option(
+    "--estimate",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Show what becomes of a saved estimate.",
+)
 @click.option("--save", is_flag=True, help="Keep the result in your own book: every command then uses it.")
-@click.option("--undo", is_flag=True, help="Take the calibration of your own book away.")
+@click.option("--undo", is_flag=True, help="Take the calibration of your own book away; with --machine, its runs.")
 @output_options
 def command(
-    out: Output, files: tuple[str, ...], kind: str, measurements: str | None, save: bool, undo: bool, **log: Any
+    out: Output,
+    files: tuple[str, ...],
+    kind: str,
+    measurements: str | None,
+    machine: str | None,
+    estimate: str | None,
+    save: bool,
+    undo: bool,
+    **log: Any,
 ) -> None:
     """Fit the efficiencies of training or serving to measurements.
 
     FILES are benches (`gpucost bench`), or your own runs as CSV. They are laid over the shipped calibration, which
-    they move as far as they say: one run a little, twenty much. Without --save the change is only shown. Without any
-    file the shipped measurements are fitted again (minutes).
+    they correct near what was run and as far as they say: one run a little, twenty much. Without --save the change is
+    only shown. Without any file the shipped measurements are fitted again (minutes).
 
     \b
     gpucost calibrate bench.json
-    gpucost calibrate bench.json runs.csv --save
+    gpucost calibrate bench.json runs.csv --save --machine node7
+    gpucost calibrate runs.csv --estimate saved.json
     gpucost calibrate --from-log train.log --model llama-3-8b --gpu h100-sxm --gpus 8 --sequence 8192 --save
     gpucost calibrate --undo
     gpucost calibrate --format csv -o models/calibration.csv
@@ -58,18 +75,23 @@ def command(
     from gpucost.physics.calibration import as_csv
     from gpucost.validation import fitted
 
-    if undo:
-        click.echo(_undone(kind), err=True)
-        return
     catalog = open_catalog()
+    if undo:
+        if machine:
+            _write(_place("training"), as_csv(fitted.without(catalog, machine)))
+        else:
+            click.echo(_undone(kind), err=True)
+        return
     own = _own_rows(catalog, kind, [*files, *([measurements] if measurements else [])], log)
+    if own is not None and machine:
+        own = [{**row, "id": f"{machine}: {row.get('id') or number}"} for number, row in enumerate(own, 1)]
     if own is None:
         if save:
             raise click.UsageError("--save keeps what your own runs say: name a bench, a file of runs or --from-log.")
         say("fitting the shipped measurements, each source held out in turn …")
         _, rows = fitted.fit_shipped(catalog, kind)
     else:
-        _, rows = fitted.fit_own(catalog, kind, own)
+        calibration, rows = fitted.fit_own(catalog, kind, own)
     if save:
         _write(_place(kind), as_csv(rows))
     if out.format == "csv" and not out.fields:
@@ -79,7 +101,34 @@ def command(
     else:
         hint = [] if save else ["Nothing is kept yet: --save lays this over the shipped calibration."]
         title = f"What {len(own)} of your own {'runs change' if len(own) > 1 else 'run changes'}"
-        out.rows(fitted.changes(catalog, kind, rows, SMALLEST_CHANGE), CHANGES, envelope(catalog, hint), title)
+        moved = fitted.changes(catalog, kind, rows, SMALLEST_CHANGE)
+        if estimate:
+            moved = [*_effect(catalog, estimate, calibration), *moved]
+        out.rows(moved, CHANGES, envelope(catalog, hint), title)
+
+
+FIGURES = {
+    "cost_usd": "USD, the first option", "cost_low_usd": "USD, its low end", "cost_high_usd": "USD, its high end",
+    "days": "days", "tokens_per_s_per_gpu": "tokens per second and GPU",
+}  # fmt: skip
+
+
+def _effect(catalog: "Catalog", path: str, calibration: "Calibration") -> list[dict[str, Any]]:
+    """Return a saved estimate's figures under the current calibration and under another one."""
+    from gpucost.answers.read import read_estimate
+    from gpucost.catalog.calibrations import training_calibration
+    from gpucost.training.rerun import rerun
+
+    saved = read_estimate(path)
+    sides = [rerun(saved, one)["options"][0] for one in (training_calibration(catalog), calibration)]
+    rows = []
+    for name, meaning in FIGURES.items():
+        before, after = (float(side[name]) for side in sides)  # type: ignore[literal-required]
+        change = after / before - 1
+        where = [f"{side['gpus']} × {side['gpu']}" for side in sides]
+        said = meaning + (f" ({where[0]}, then {where[1]})" if where[0] != where[1] else f" ({where[0]})")
+        rows.append({"name": name, "before": before, "after": after, "change_fraction": change, "meaning": said})
+    return rows
 
 
 def _own_rows(catalog: "Catalog", kind: str, files: list[str], log: dict[str, Any]) -> list[dict[str, Any]] | None:

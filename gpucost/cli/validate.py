@@ -16,6 +16,12 @@ KINDS = ("training", "memory", "serving")
     help="Rows in the columns of the shipped measurements; else the shipped ones.",
 )
 @click.option(
+    "--calibration",
+    type=click.Path(exists=True, dir_okay=False),
+    metavar="FILE",
+    help="Predict with this table, as `gpucost calibrate --format csv` writes it.",
+)
+@click.option(
     "--leave-out",
     type=click.Choice(("source", "family", "software", "model")),
     help="Predict each group with a calibration fitted to the others (takes minutes).",
@@ -24,7 +30,13 @@ KINDS = ("training", "memory", "serving")
 @click.option("--max-error", metavar="SHARE", help="Exit 5 if the macro-median error is above this.")
 @output_options
 def command(
-    out: Output, kind: str, measurements: str | None, leave_out: str | None, core: bool, max_error: str | None
+    out: Output,
+    kind: str,
+    measurements: str | None,
+    calibration: str | None,
+    leave_out: str | None,
+    core: bool,
+    max_error: str | None,
 ) -> None:
     """Predict every measured run from its description, and show the errors per source and in total.
 
@@ -34,17 +46,24 @@ def command(
     \b
     gpucost validate
     gpucost validate --kind training --measurements runs.csv --format json
+    gpucost validate --measurements runs.csv --calibration own.csv
     gpucost validate --leave-out source --core
     """
     from gpucost.api.result import Result
     from gpucost.arguments.kinds import share
     from gpucost.catalog import open_catalog
+    from gpucost.catalog.calibrations import use
     from gpucost.errors import CheckFailedError
+    from gpucost.validation.measurements import read_file
     from gpucost.validation.report import answer
     from gpucost.validation.runs import VALIDATIONS
 
     limit = None if max_error is None else share(100.0).read(max_error, "--max-error")
     catalog = open_catalog()
+    if calibration:
+        if leave_out or kind == "memory":
+            raise click.UsageError("--calibration goes with --kind training or serving, and without --leave-out.")
+        use(catalog, kind, read_file(calibration, ("name", "kind", "value")))
     request = {"kind": kind, "measurements": measurements, "leave_out": leave_out, "core": core}
     report = VALIDATIONS[kind](catalog, measurements, leave_out=leave_out, core=core)
     found = answer(report, request, catalog.as_of, catalog.version)

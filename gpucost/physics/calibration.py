@@ -40,6 +40,15 @@ class Calibration:
 
     values: Values
     ranges: Values
+    runs: tuple["Run", ...] = ()
+
+
+class Run(NamedTuple):
+    """One measured run of one's own: its name, its configuration as text, and predicted ÷ measured speed."""
+
+    name: str
+    configuration: str
+    ratio: float
 
 
 @dataclass(frozen=True)
@@ -65,10 +74,14 @@ class Scheme:
     def load(self, rows: Sequence[Mapping[str, Any]]) -> Calibration:
         """Read the rows of calibration tables; later ones override earlier ones, so that a user's own may follow."""
         values, ranges = dict(self.defaults), dict(self.default_ranges)
+        runs: dict[str, Run] = {}
         for row in rows:
+            if row["kind"] == "run":
+                runs[str(row["name"])] = Run(str(row["name"]), str(row["meaning"]), float(row["value"]))
+                continue
             target = ranges if row["kind"] == "range" else values
             target[str(row["name"])] = float(row["value"])
-        return Calibration(values, ranges)
+        return Calibration(values, ranges, tuple(runs.values()))
 
 
 # Fits ----------------------------------------------------------------------------------------------------------------
@@ -268,6 +281,9 @@ def table(
         empty = {"prior": None, "prior_spread_ratio": None}
         row = {"name": name, "kind": "range", "value": rounded(value), **empty, "unit": unit, "meaning": meanings[name]}
         rows.append(row)
+    for run in found.runs:
+        row = {"name": run.name, "kind": "run", "value": run.ratio, "prior": None, "prior_spread_ratio": None}
+        rows.append(row | {"unit": "ratio", "meaning": run.configuration})
     return [row | {"rows_used": rows_used, "source_id": source_id} for row in rows]
 
 

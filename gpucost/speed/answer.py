@@ -17,7 +17,8 @@ from gpucost.physics.training import layouts as search
 from gpucost.physics.training import legality
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.memory import training_memory, usable_bytes
-from gpucost.speed.workload import Layouts, Wanted, explicit_layouts, interval_of, make_case
+from gpucost.physics.training.own_runs import corrected
+from gpucost.speed.workload import Layouts, Wanted, explicit_layouts, interval_of, make_case, step_of
 from gpucost.types import Accelerator, Layout
 from gpucost.units import GB, GIB, TERA
 from gpucost.workloads.own_speed import OwnSpeed, StepWork, check, ends
@@ -100,7 +101,9 @@ def searched_answer(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     if len(found.key) == 0:
         raise NothingFitsError(no_layout(int(search.reduce_best(found, job, keys).reason[0]), asked, job.global_batch))
     shown = found.take(np.argsort(-found.tokens_per_s_per_gpu, kind="stable")[:SHOWN])
+    chips = keys.hardware.take(keys.pair[shown.key])
     steps, memory = search.steps_of(shown, keys), memory_gb(job, shown.layout)
+    steps = corrected(steps, calibration.runs, job.shape, chips, shown.layout, job.recipe.sequence_tokens, job.software)
     chosen = replace(asked, layout=shown.layout.take(slice(0, 1)))
     answer = described(chosen, case_of(chosen, calibration), calibration)
     answer["layouts_timed"] = len(found.key)
@@ -163,7 +166,7 @@ def memory_of(case: training.TrainingCase) -> shape.Memory:
 
 def described(layouts: Layouts, case: training.TrainingCase, calibration: Calibration) -> shape.Timed:
     """Describe one timed case: speed with its range, MFU and HFU, the parts of the step and their bounds."""
-    step = training.step(case)
+    step = step_of(layouts, calibration, case)
     low, high = interval_of(layouts, calibration, case, step)
     architecture, key = layouts.architectures[0], layouts.keys[0]
     sequence, layout = case.recipe.sequence_tokens, case.layout

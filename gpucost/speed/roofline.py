@@ -158,8 +158,9 @@ def whole_step(catalog: Catalog, wanted: speed.Wanted) -> UnderRoofs:
     exact = replace(wanted, **given, global_batch=layout["global_batch"], precision=layout["precision"])
     layouts = speed.explicit_layouts(catalog, exact)
     accelerator, node = layouts.keys[0].accelerator, layouts.keys[0].system
-    case = case_of(layouts, training_calibration(catalog))
-    hardware, step = case.hardware, training.step(case)
+    calibration = training_calibration(catalog)
+    case = case_of(layouts, calibration)
+    hardware, step = case.hardware, speed.step_of(layouts, calibration, case)
     low = chip_peak(hardware, layout["precision"], accelerator.id)
     points = []
     for name, work in roofline.step_work(case, step).items():

@@ -27,6 +27,7 @@ from gpucost.physics.training import legality
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import build_case, recipe_columns, software_codes
 from gpucost.physics.training.defaults import default_batch, default_sequence
+from gpucost.physics.training.own_runs import corrected
 from gpucost.types import Architecture
 from gpucost.workloads.own_speed import OwnSpeed, own_speed
 from gpucost.workloads.speeds import key_of
@@ -143,11 +144,17 @@ def time_chunk(
     reason = legality.reason_codes(own, chip, layout, sequence)
     with np.errstate(all="ignore"):
         case = make_case(layouts, calibration, own, chip, layout, sequence)
-        step = training.step(case)
+        step = step_of(layouts, calibration, case)
         low, high = interval_of(layouts, calibration, case, step)
     legal = reason == legality.OK
     columns = {name: np.where(legal, getattr(step, name), np.nan) for name in step.names()}
     return Timings(reason, training.Step(**columns), np.where(legal, low, np.nan), np.where(legal, high, np.nan))
+
+
+def step_of(layouts: Layouts, calibration: Calibration, case: training.TrainingCase) -> training.Step:
+    """Time cases, corrected by runs of one's own."""
+    asked = case.shape, case.hardware, case.layout, case.recipe.sequence_tokens, layouts.software
+    return corrected(training.step(case), calibration.runs, *asked)
 
 
 def interval_of(

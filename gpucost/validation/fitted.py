@@ -4,11 +4,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
 from gpucost.errors import UsageError
-from gpucost.physics.calibration import Calibration, Scheme, table
+from gpucost.physics.calibration import Calibration, Scheme, narrowing, table
 from gpucost.physics.serving.calibration import SCHEME as SERVING
+from gpucost.physics.training import own_runs
 from gpucost.physics.training.calibration import SCHEME as TRAINING
 from gpucost.validation import serving, training
 from gpucost.validation.measurements import Measurements
@@ -83,11 +86,49 @@ def fit_own(catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]]) -> t
     return fitted, table(k.scheme, fitted, len(found.figures), OWN_SOURCE_ID, base.values, OWN_SPREAD_RATIO)
 
 
+def of_machine(name: str, machine: str) -> bool:
+    """Tell whether a run is of a named machine.
+
+    >>> of_machine("node7: train 1b", "node7"), of_machine("train 1b", "node7")
+    (True, False)
+    """
+    return name.startswith(f"{machine}: ")
+
+
+def without(catalog: Catalog, machine: str) -> list[dict[str, Any]]:
+    """Return the current calibration of training without the runs of a named machine."""
+    base = training_calibration(catalog)
+    kept = tuple(run for run in base.runs if not of_machine(run.name, machine))
+    if len(kept) == len(base.runs):
+        known = sorted({run.name.partition(": ")[0] for run in base.runs if ": " in run.name})
+        raise UsageError(f"no run of {machine!r} is kept. " + (f"Machines: {', '.join(known)}." if known else ""))
+    wider = narrowing(len(kept)) / narrowing(len(base.runs))
+    left = Calibration(base.values, {**base.ranges, "base": base.ranges["base"] * wider}, kept)
+    return table(TRAINING, left, len(kept), OWN_SOURCE_ID, base.values, OWN_SPREAD_RATIO)
+
+
+def run_changes(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return predicted ÷ measured of each run of one's own before and after the calibration that it is part of."""
+    runs = TRAINING.load([row for row in rows if row["kind"] == "run"]).runs
+    if not runs:
+        return []
+    own = own_runs.runs_of(runs)
+    after = np.exp(own.residual - own_runs.correction(own, own.features))
+    meaning = "predicted speed ÷ measured"
+    return [
+        {"name": run.name, "before": run.ratio, "after": float(ratio), "change_fraction": float(ratio) / run.ratio - 1,
+         "meaning": meaning}
+        for run, ratio in zip(runs, after, strict=True)
+    ]  # fmt: skip
+
+
 def changes(catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]], smallest: float) -> list[dict[str, Any]]:
-    """Return what a calibration changes against the current one: parameters and widths that moved."""
+    """Return what a calibration changes against the current one: runs, parameters and widths that moved."""
     base = KINDS[kind].current(catalog)
-    found = []
+    found = run_changes(rows)
     for row in rows:
+        if row["kind"] == "run":
+            continue
         before = (base.ranges if row["kind"] == "range" else base.values)[str(row["name"])]
         change = float(row["value"]) / before - 1
         if abs(change) >= smallest:

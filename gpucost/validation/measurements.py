@@ -81,7 +81,7 @@ class Measurements:
         return found
 
 
-def read_file(path: str | Path) -> list[dict[str, str]]:
+def read_file(path: str | Path, needed: Sequence[str] = ("model", "gpu")) -> list[dict[str, str]]:
     """Read a CSV file of measurements; only `model`, `gpu` and one measured column are indispensable."""
     try:
         text = read_text(path, "limit_answer_file_bytes")
@@ -89,7 +89,7 @@ def read_file(path: str | Path) -> list[dict[str, str]]:
     except csv.Error as error:
         raise DataError(f"not a readable CSV file: {error}", file=str(path)) from None
     columns = set(rows[0]) if rows else set()
-    if missing := {"model", "gpu"} - columns:
+    if missing := set(needed) - columns:
         raise DataError(f"lacks the column {' and '.join(sorted(missing))}", file=str(path), row=1)
     return rows
 

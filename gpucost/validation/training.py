@@ -17,6 +17,7 @@ from gpucost.physics.calibration import COVERAGE, WIDEST_RATIO, Calibration, Val
 from gpucost.physics.columns import Flags, Floats, Integers, layout_columns
 from gpucost.physics.hardware import hardware_columns, peak_tflops
 from gpucost.physics.training import calibration as cal
+from gpucost.physics.training import own_runs
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import build_case, recipe_columns, software_codes
 from gpucost.physics.training.efficiency import DEFAULTS
@@ -143,9 +144,22 @@ def predict(found: Measurements, calibration: Calibration) -> list[report.Item]:
 def with_ranges(found: Measurements, logged: Floats | None, calibration: Calibration) -> list[report.Item]:
     """Return predictions (those of the calibration where none are given) with the calibration's ranges."""
     seen = observe(found)
-    logged = cal.log_predicted(seen, calibration.values) if logged is None else logged
+    logged = predicted_with(seen, calibration) if logged is None else logged
     width = core.width_of(row_traits(seen, found, calibration.values), calibration.ranges)
     return found.items(np.exp(logged), width)
+
+
+def predicted_with(seen: cal.Observations, calibration: Calibration) -> Floats:
+    """Return log speeds by a calibration, corrected by the runs of one's own that it holds."""
+    logged = cal.log_predicted(seen, calibration.values)
+    runs = calibration.runs
+    return logged - own_runs.correction(own_runs.runs_of(runs), configurations(seen)) if runs else logged
+
+
+def configurations(seen: cal.Observations) -> Floats:
+    """Return the sizes and traits by which runs are compared."""
+    case = seen.case
+    return own_runs.features_of(case.shape, case.hardware, case.layout, case.recipe.sequence_tokens, seen.software)
 
 
 # Leave-one-out -------------------------------------------------------------------------------------------------------
@@ -196,14 +210,20 @@ def calibrate(found: Measurements) -> Calibration:
     return Calibration(values, core.fit_ranges(residual, traits, core.one_voice(seen.source), cal.SCHEME.usual))
 
 
-def tune(found: Measurements, base: Calibration, spread_ratio: float) -> Calibration:
-    """Fit a user's own runs on top of a calibration: the parameters that they say nothing about stay."""
-    values = cal.fit(observe(found), base.values, spread_ratio, between=0.0, within=WITHIN_OWN)
-    ranges = {**base.ranges, "base": base.ranges["base"] * core.narrowing(len(found.rows))}
-    return Calibration(values, ranges)
+def tune(found: Measurements, base: Calibration, spread_ratio: float = 1.0) -> Calibration:
+    """Lay a user's own runs over a calibration: parameters stay, predictions are corrected near the runs.
 
-
-WITHIN_OWN = 0.15  # standard deviation of log(predicted ÷ measured) among the runs of one stack
+    A run of the same name replaces the one before.
+    """
+    del spread_ratio  # how far parameters may move: they do not
+    seen = observe(found)
+    ratios = np.exp(cal.log_predicted(seen, base.values) - seen.log_measured)
+    known = {run.name: run for run in base.runs}
+    for row, configuration, ratio in zip(found.rows, configurations(seen), ratios, strict=True):
+        known[row.id] = core.Run(row.id, own_runs.write(configuration), float(ratio))
+    narrower = core.narrowing(len(known)) / core.narrowing(len(base.runs))
+    ranges = {**base.ranges, "base": base.ranges["base"] * narrower}
+    return Calibration(base.values, ranges, tuple(known.values()))
 
 
 # What is not stated ---------------------------------------------------------------------------------------------------

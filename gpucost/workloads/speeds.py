@@ -24,6 +24,7 @@ from gpucost.physics.training.layouts import (
     search,
 )
 from gpucost.physics.training.memory import training_memory
+from gpucost.physics.training.own_runs import corrected
 from gpucost.physics.training.steps import PARTS
 from gpucost.types import Accelerator
 from gpucost.units import GB
@@ -115,7 +116,11 @@ def _best(workload: Workload, keys: Sequence[Key], gpus: Indices, calibration: C
     job = job_of(workload, calibration)
     found, job, pairs = timed_layouts(workload, job, keys, gpus)
     best = reduce_best(found, job, pairs)
-    step, family = best.step, pairs.hardware.family[pairs.pair]
+    chips = pairs.hardware.take(pairs.pair)
+    step = corrected(
+        best.step, calibration.runs, job.shape, chips, best.layout, job.recipe.sequence_tokens, job.software
+    )
+    family = chips.family
     doubts = traits(job, family, job.software, step, stated_layout=False, whole_run=True)
     low, high = interval(step.tokens_per_s_per_gpu, doubts, calibration.ranges)
     timed = Speeds(
