@@ -220,6 +220,15 @@ def narrowing(runs: int) -> float:
     return float(np.sqrt((1 / (1 + runs) + 1) / 2))
 
 
+def narrowed(ranges: Values, ratio: float) -> dict[str, float]:
+    """Return ranges whose widths are multiplied by a ratio.
+
+    >>> narrowed({"base": 0.2, "host_bound": 1.5}, 0.5)
+    {'base': 0.1, 'host_bound': 1.5}
+    """
+    return {name: width * (ratio if name.startswith("base") else 1.0) for name, width in ranges.items()}
+
+
 def one_voice(source: NDArray[Any]) -> Floats:
     """Return the weight of each observation in ranges: 1/√(observations of its source)."""
     _, inverse, counts = np.unique(source, return_inverse=True, return_counts=True)

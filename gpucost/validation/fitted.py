@@ -9,7 +9,7 @@ import numpy as np
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
 from gpucost.errors import UsageError
-from gpucost.physics.calibration import Calibration, Scheme, narrowing, table
+from gpucost.physics.calibration import Calibration, Scheme, narrowed, narrowing, table
 from gpucost.physics.serving.calibration import SCHEME as SERVING
 from gpucost.physics.training import own_runs
 from gpucost.physics.training.calibration import SCHEME as TRAINING
@@ -103,7 +103,7 @@ def without(catalog: Catalog, machine: str) -> list[dict[str, Any]]:
         known = sorted({run.name.partition(": ")[0] for run in base.runs if ": " in run.name})
         raise UsageError(f"no run of {machine!r} is kept. " + (f"Machines: {', '.join(known)}." if known else ""))
     wider = narrowing(len(kept)) / narrowing(len(base.runs))
-    left = Calibration(base.values, {**base.ranges, "base": base.ranges["base"] * wider}, kept)
+    left = Calibration(base.values, narrowed(base.ranges, wider), kept)
     return table(TRAINING, left, len(kept), OWN_SOURCE_ID, base.values, OWN_SPREAD_RATIO)
 
 

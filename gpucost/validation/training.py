@@ -222,8 +222,7 @@ def tune(found: Measurements, base: Calibration, spread_ratio: float = 1.0) -> C
     for row, configuration, ratio in zip(found.rows, configurations(seen), ratios, strict=True):
         known[row.id] = core.Run(row.id, own_runs.write(configuration), float(ratio))
     narrower = core.narrowing(len(known)) / core.narrowing(len(base.runs))
-    ranges = {**base.ranges, "base": base.ranges["base"] * narrower}
-    return Calibration(base.values, ranges, tuple(known.values()))
+    return Calibration(base.values, core.narrowed(base.ranges, narrower), tuple(known.values()))
 
 
 # What is not stated ---------------------------------------------------------------------------------------------------

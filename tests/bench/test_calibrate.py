@@ -1,0 +1,108 @@
+"""`calibrate` and `validate --calibration`: runs of one's own correct what is near them, by machine, and back again."""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from gpucost.catalog import open_catalog
+from gpucost.catalog.calibrations import training_calibration
+from gpucost.cli import cli
+from gpucost.physics.training.own_runs import OwnRuns, correction
+from gpucost.validation import fitted, training
+
+ROW = {
+    "model": "llama-3-8b", "gpu": "h100-sxm", "n_gpus": 8, "framework": "torchtitan", "precision": "bf16", "tp": 1,
+    "pp": 1, "zero_stage": "3", "micro_batch": 2, "seq_len": 8192, "activation_recompute": "none",
+}  # fmt: skip
+HEAD = "id,model,gpu,n_gpus,framework,precision,zero_stage,micro_batch,seq_len,measured_tokens_per_s_per_gpu\n"
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Run a command with a book of its own."""
+    (tmp_path / "book").mkdir()
+    monkeypatch.setenv("GPUCOST_BOOK", str(tmp_path / "book"))
+
+    def asked(*words, code=0):
+        done = CliRunner().invoke(cli, [str(word) for word in words])
+        assert done.exit_code == code, done.output + str(done.exception)
+        return done
+
+    return asked
+
+
+def predicted(calibration, **changed):
+    found = training.gather([{**ROW, **changed, "id": "x", "measured_tokens_per_s_per_gpu": 1.0}], open_catalog())
+    return training.predict(found, calibration)[0].predicted
+
+
+def test_a_run_teaches_most_about_its_like():
+    catalog = open_catalog()
+    base = training_calibration(catalog)
+    slow = predicted(base) * 0.7
+    own, _ = fitted.fit_own(catalog, "training", [{**ROW, "id": "a", "measured_tokens_per_s_per_gpu": slow}])
+    same = predicted(own) / predicted(base)
+    far = {"model": "llama-3-70b", "gpu": "a100-80gb-sxm", "n_gpus": 512, "tp": 8, "pp": 4, "zero_stage": 1,
+           "activation_recompute": "full", "framework": "megatron"}  # fmt: skip
+    other = predicted(own, **far) / predicted(base, **far)
+    assert 0.7 < same < 0.75
+    assert 0.75 < other < 0.95
+
+
+def test_noise_of_one_run_moves_little_and_many_that_agree_move_much():
+    here = np.zeros((10, 13))
+    here[:, 0] = np.arange(10)  # runs of models a factor e apart
+    there = np.array([[4.5] + [0.0] * 12])
+    one = correction(OwnRuns(here[:1], np.array([0.08])), there)[0]
+    many = correction(OwnRuns(here, np.full(10, 0.08)), there)[0]
+    assert 0 < one < 0.02
+    assert 0.05 < many < 0.08
+
+
+def test_machines_stand_side_by_side_and_go_one_by_one(run, tmp_path):
+    slow, fast = tmp_path / "slow.csv", tmp_path / "fast.csv"
+    slow.write_text(HEAD + "a,llama-3-8b,h100-sxm,8,torchtitan,bf16,3,1,8192,5000\n")
+    fast.write_text(HEAD + "a,llama-3-8b,a100-80gb-sxm,8,torchtitan,bf16,3,1,8192,4000\n")
+    run("calibrate", slow, "--save", "--machine", "node7")
+    run("calibrate", fast, "--save", "--machine", "old")
+    runs = training_calibration(open_catalog()).runs
+    assert [one.name for one in runs] == ["node7: a", "old: a"]
+    run("calibrate", "--undo", "--machine", "node7")
+    left = training_calibration(open_catalog())
+    assert [one.name for one in left.runs] == ["old: a"]
+    assert left.ranges["base" if "base" in left.ranges else "base.slower"] > 0
+    assert "old" in str(run("calibrate", "--undo", "--machine", "node8", code=1).exception)
+    run("calibrate", "--undo")  # the book before the last change
+
+
+def test_the_effect_on_a_saved_estimate_is_shown(run, tmp_path):
+    saved, runs = tmp_path / "saved.json", tmp_path / "runs.csv"
+    run("estimate", "--model", "8b", "--tokens", "10b", "--gpu", "h100-sxm", "--gpus", 8, "--top", 1, "-o", saved,
+        "--format", "json")  # fmt: skip
+    runs.write_text(HEAD + "a,llama-3-8b,h100-sxm,8,torchtitan,bf16,3,1,8192,5000\n")
+    rows = json.loads(run("calibrate", runs, "--estimate", saved, "--format", "json").stdout)["rows"]
+    moved = {row["name"]: row for row in rows}
+    option = json.loads(saved.read_text())["options"][0]
+    assert moved["cost_usd"]["before"] == pytest.approx(option["cost_usd"])
+    assert moved["days"]["after"] > moved["days"]["before"]
+    spread = [moved["cost_high_usd"][side] / moved["cost_low_usd"][side] for side in ("before", "after")]
+    assert spread[1] < spread[0]
+
+
+def test_validate_takes_a_calibration_of_ones_own(run, tmp_path):
+    runs, table = tmp_path / "runs.csv", tmp_path / "own.csv"
+    runs.write_text(HEAD + "a,llama-3-8b,h100-sxm,8,torchtitan,bf16,3,1,8192,5000\n")
+    run("calibrate", runs, "--format", "csv", "-o", table)
+    asked = ("validate", "--measurements", runs, "--format", "json")
+    before, after = (
+        json.loads(run(*words).stdout)["macro_median_abs_error_fraction"]
+        for words in (asked, (*asked, "--calibration", table))
+    )
+    assert after < 0.3 * before
+    broken = tmp_path / "broken.csv"
+    broken.write_text("name,kind,value\nmatrix_fraction.hopper,parameter,fast\n")
+    assert "no number" in str(run(*asked, "--calibration", broken, code=1).exception)
+    broken.write_text("name,kind,value\nno_such_thing,parameter,1\n")
+    assert "no parameter of training" in str(run(*asked, "--calibration", broken, code=1).exception)
