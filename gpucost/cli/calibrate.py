@@ -72,39 +72,65 @@ def command(
     gpucost calibrate --format csv -o models/calibration.csv
     """
     from gpucost.catalog import open_catalog
+
+    if undo:
+        click.echo(_undone(kind) if machine is None else _without(machine), err=True)
+        return
+    catalog = open_catalog()
+    own = _own_rows(catalog, kind, [*files, *([measurements] if measurements else [])], log)
+    if own is None:
+        _show_shipped(out, catalog, kind, save)
+        return
+    if machine:
+        own = [{**row, "id": f"{machine}: {row.get('id') or number}"} for number, row in enumerate(own, 1)]
+    _show_own(out, catalog, kind, own, estimate, save)
+
+
+def _show_shipped(out: Output, catalog: "Catalog", kind: str, save: bool) -> None:
+    """Fit the shipped measurements again."""
     from gpucost.physics.calibration import as_csv
     from gpucost.validation import fitted
 
-    catalog = open_catalog()
-    if undo:
-        if machine:
-            _write(_place("training"), as_csv(fitted.without(catalog, machine)))
-        else:
-            click.echo(_undone(kind), err=True)
-        return
-    own = _own_rows(catalog, kind, [*files, *([measurements] if measurements else [])], log)
-    if own is not None and machine:
-        own = [{**row, "id": f"{machine}: {row.get('id') or number}"} for number, row in enumerate(own, 1)]
-    if own is None:
-        if save:
-            raise click.UsageError("--save keeps what your own runs say: name a bench, a file of runs or --from-log.")
-        say("fitting the shipped measurements, each source held out in turn …")
-        _, rows = fitted.fit_shipped(catalog, kind)
+    if save:
+        raise click.UsageError("--save keeps what your own runs say: name a bench, a file of runs or --from-log.")
+    say("fitting the shipped measurements, each source held out in turn …")
+    _, rows = fitted.fit_shipped(catalog, kind)
+    if out.format == "csv" and not out.fields:
+        out.text(as_csv(rows))
     else:
-        calibration, rows = fitted.fit_own(catalog, kind, own)
+        out.rows(rows, COLUMNS, envelope(catalog), "Calibration")
+
+
+def _show_own(
+    out: Output, catalog: "Catalog", kind: str, own: list[dict[str, Any]], estimate: str | None, save: bool
+) -> None:
+    """Lay one's own runs over the current calibration; show what that changes, keep it where asked."""
+    from gpucost.physics.calibration import as_csv
+    from gpucost.validation import fitted
+
+    calibration, rows = fitted.fit_own(catalog, kind, own)
     if save:
         _write(_place(kind), as_csv(rows))
     if out.format == "csv" and not out.fields:
         out.text(as_csv(rows))
-    elif own is None:
-        out.rows(rows, COLUMNS, envelope(catalog), "Calibration")
-    else:
-        hint = [] if save else ["Nothing is kept yet: --save lays this over the shipped calibration."]
-        title = f"What {len(own)} of your own {'runs change' if len(own) > 1 else 'run changes'}"
-        moved = fitted.changes(catalog, kind, rows, SMALLEST_CHANGE)
-        if estimate:
-            moved = [*_effect(catalog, estimate, calibration), *moved]
-        out.rows(moved, CHANGES, envelope(catalog, hint), title)
+        return
+    hint = [] if save else ["Nothing is kept yet: --save lays this over the shipped calibration."]
+    title = f"What {len(own)} of your own {'runs change' if len(own) > 1 else 'run changes'}"
+    moved = fitted.changes(catalog, kind, rows, SMALLEST_CHANGE)
+    if estimate:
+        moved = [*_effect(catalog, estimate, calibration), *moved]
+    out.rows(moved, CHANGES, envelope(catalog, hint), title)
+
+
+def _without(machine: str) -> str:
+    """Take a named machine's runs out of the book."""
+    from gpucost.catalog import open_catalog
+    from gpucost.physics.calibration import as_csv
+    from gpucost.validation import fitted
+
+    path = _place("training")
+    _write(path, as_csv(fitted.without(open_catalog(), machine)))
+    return f"gpucost: {path} holds no run of {machine} any more."
 
 
 FIGURES = {
