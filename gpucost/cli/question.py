@@ -11,7 +11,7 @@ from gpucost.cli.said import say
 # what a command has beside the arguments of its question: each changes how the answer is written
 MORE = {
     "estimate": ("explain", "lines", "details"),
-    "inference": ("explain", "lines"),
+    "inference": ("explain", "lines", "details"),
     "tco": ("explain", "print_plan"),
     "fit": ("explain", "details"),
     "roofline": ("details",),

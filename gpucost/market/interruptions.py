@@ -9,7 +9,7 @@ How often, for every interruptible offer, so that all of them compete at their e
    as the calmest of the published traces shows; the typical rate is the geometric middle.
 
 Work that saves its state is done again: it takes the hours of `held_ratio`, and the cheapest stands first, whether it
-may be interrupted or not. Requests in flight are lost: of services one that stays stands first (`stays_first`).
+may be interrupted or not. Requests in flight are lost: of services those that stay stand apart, first (`stays_first`).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -92,13 +92,12 @@ def held_ratio(rate: Rate, nodes: float, memory_gb_per_node: float) -> float:
 
 
 def stays_first(order: Indices, interruptible: Flags) -> Indices:
-    """Return an order of offers with the first that stays at its head, where there is one.
+    """Return an order of offers with those that stay before those that may be interrupted, each kind in its order.
 
-    >>> stays_first(np.array([7, 8, 9]), np.array([True, False, True])).tolist()
-    [8, 7, 9]
+    >>> stays_first(np.array([7, 8, 9, 6]), np.array([True, False, True, False])).tolist()
+    [8, 6, 7, 9]
     """
-    first = int(np.argmin(interruptible)) if len(order) else 0
-    return np.concatenate([order[first : first + 1], np.delete(order, slice(first, first + 1))])
+    return np.concatenate([order[~interruptible], order[interruptible]])
 
 
 def region_class(region: str | None) -> str:

@@ -1,8 +1,10 @@
 """The document of a serving answer: cost per million tokens by offer, latency, and self-host against API."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gpucost.answers.serving import Inference, Option
+from gpucost.options import OPTIONS
 from gpucost.render.document import (
     Axis,
     Block,
@@ -13,16 +15,25 @@ from gpucost.render.document import (
     KeyFigures,
     Paragraph,
     Section,
+    Table,
     columns,
     document_of,
     table_of,
 )
-from gpucost.render.numbers import format_named
-from gpucost.render.offers import bill_table, excluded_table, left_out, offers_table
+from gpucost.render.numbers import format_named, format_value
+from gpucost.render.offers import bill_table, excluded_table, left_out, offers_table, option_text
 
 _BARS = 15
+_SCREEN_STAYS, _SCREEN_RISKY, _SCREEN_HOSTED = 4, 2, 2  # rows of one screen
+_HEADINGS = {
+    "cost": "Offers that stay, cheapest tokens first",
+    "latency": "Offers that stay, fastest tokens first",
+    "carbon": "Offers that stay, least carbon first",
+}
+_RISKY = "Offers that may be interrupted, in the same order: requests in flight are lost, keep redundancy"
+_KINDS = columns("kind", "provider", "option", "cluster", "usd_per_mtok=cost", "range:2", "tpot_ms:1", "age:3")
 _OFFERS = columns(
-    "rank", "provider", "instance_type=instance:6", "region:7", "option:3", "gpu", "gpus", "replicas:4", "ttft_ms:3",
+    "rank", "provider", "instance_type=instance:6", "region:7", "option", "gpu", "gpus", "replicas:4", "ttft_ms:3",
     "tpot_ms:2", "tokens_per_s_per_gpu:5", "usd_per_mtok_input=input:2", "usd_per_mtok_output=output:2",
     "usd_per_mtok=blended", "usd_per_mtok_low=low:1", "usd_per_mtok_high=high:1",
     Column("usd_per_month", "per month", "USD", 1), "price_observed_on:5", "age_days:5",
@@ -37,18 +48,61 @@ _SIDES = {"self_host_usd": "self host", "api_usd": "api"}
 def document(answer: Inference) -> Document:
     """Build the document of a serving answer."""
     options = answer["options"]
-    return document_of(
+    made = document_of(
         answer,
         f"Serving {answer['request']['model']}",
         Section("", [Paragraph(line) for line in answer["said"]]),
         Section("", _figures(answer), detail=True),
-        Section("Offers, cheapest tokens first", offers_table(_OFFERS, options, answer["excluded"])),
+        *_offers(answer),
         Section("Self-host or API", _api(answer)),
         Section("The bill of the first offer", _bill(options[0])),
         Section("Speed against cost", _tradeoff(answer)),
         Section("Pictures", _charts(options), detail=True),
         Section("Not possible, and why", excluded_table(answer["excluded"]), detail=True),
     )
+    return replace(made, screen=tuple(_screen(answer)))
+
+
+def _offers(answer: Inference) -> list[Section]:
+    """Return the offers in two tables: those that stay, and those that may be interrupted."""
+    stay = [row for row in answer["options"] if not OPTIONS[row["option"]].interruptible]
+    risky = [row for row in answer["options"] if OPTIONS[row["option"]].interruptible]
+    out = answer["excluded"]
+    made = [Section(_heading(answer), offers_table(_OFFERS, stay, out))] if stay else []
+    return [*made, Section(_RISKY, offers_table(_OFFERS, risky, [] if stay else out))] if risky else made
+
+
+def _heading(answer: Inference) -> str:
+    return _HEADINGS[answer["request"].get("optimize") or "cost"]
+
+
+def _screen(answer: Inference) -> list[Block]:
+    """Return what one screen shows: the best offers of both kinds, the cheapest hosted prices, what to ask next."""
+    stay = [row for row in answer["options"] if not OPTIONS[row["option"]].interruptible]
+    risky = [row for row in answer["options"] if OPTIONS[row["option"]].interruptible]
+    rows = [_kind("stays", row) for row in stay[:_SCREEN_STAYS]]
+    rows += [_kind("may go", row) for row in risky[:_SCREEN_RISKY]]
+    hosted = sorted(answer["api"], key=lambda row: row["usd_per_mtok"])[:_SCREEN_HOSTED]
+    rows += [
+        {"kind": "hosted", "provider": row["provider"], "option": "API", "cluster": row["model"],
+         "usd_per_mtok": row["usd_per_mtok"], "range": "", "tpot_ms": None, "age": f"{row['age_days']} d"}
+        for row in hosted
+    ]  # fmt: skip
+    out = f"; {len(answer['excluded']):,} left out and why" if answer["excluded"] else ""
+    ask = "--tpot, --tokens-per-month, --precision, --gpu, --option."
+    return [Table(_KINDS, rows), Paragraph(f"Next: --details (all offers, the bill, self-host or API{out}), {ask}")]
+
+
+def _kind(kind: str, row: Option) -> dict[str, object]:
+    unit = "USD per million tokens"
+    return {
+        **row,
+        "kind": kind,
+        "cluster": f"{row['gpus']:,} × {row['gpu']}",
+        "option": option_text(row["option"], row["term_months"]),
+        "range": " to ".join(format_value(end, unit) for end in (row["usd_per_mtok_low"], row["usd_per_mtok_high"])),
+        "age": f"{row['age_days']} d",
+    }
 
 
 def _figures(answer: Inference) -> list[Block]:

@@ -177,7 +177,7 @@ def best_per_offer(pairs: Pairs, goal: str, plans: Plans) -> Integers:
 def rank(
     pairs: Pairs, chosen: Integers, goal: str, plans: Plans, ids: list[str], interruptible: NDArray[np.bool_]
 ) -> Integers:
-    """Order the chosen pairs by the goal, then cost, accelerators and the offer's id; first one that stays."""
+    """Order the chosen pairs by the goal, then cost, accelerators and the offer's id; first those that stay."""
     wanted = goal_of(pairs, goal, plans)[chosen]
     _, by_id = np.unique(np.array([ids[offer] for offer in pairs.offer[chosen]]), return_inverse=True)
     order = chosen[np.lexsort((by_id, pairs.gpus[chosen], pairs.costs.usd_per_mtok[chosen], wanted))]

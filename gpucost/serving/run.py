@@ -152,7 +152,9 @@ def payload(
     offers: Integers,
 ) -> Inference:
     """Build the answer's payload."""
-    shown = order if request.top == 0 else order[: request.top]
+    risky = market.terms.interruptible[pairs.offer[order]]
+    of_kind = np.where(risky, np.cumsum(risky), np.cumsum(~risky))
+    shown = order if request.top == 0 else order[of_kind <= request.top]  # so many that stay, so many that may not
     options = [answer.option(request, market, plans, pairs, int(row), rank) for rank, row in enumerate(shown, start=1)]
     best = int(order[0])
     beside = beside_apis(request, architecture, catalog, market, plans, pairs, best)
@@ -217,7 +219,7 @@ def warnings(
     beside: Beside,
 ) -> list[str]:
     """Return what a reader must know of the whole answer."""
-    found = [answer.QUEUE_CAVEAT, *architecture.warnings]
+    found = [*([answer.QUEUE_CAVEAT] if request.has_demand else []), *architecture.warnings]
     if architecture.status == "synthesised":
         found.append(
             f"{architecture.name} is synthesised from its size alone; give a config.json for its true dimensions."

@@ -15,6 +15,7 @@ from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import serving_calibration
 from gpucost.cli.question import command_of
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, UsageError
+from gpucost.options import OPTIONS
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.cases import Deployment, build
 from gpucost.serving import answer, costing, hosted
@@ -110,8 +111,21 @@ def test_targets_are_met():
         assert option["ttft_ms"] <= 800
 
 
-def test_an_interruptible_offer_is_never_first():
-    assert ask().best["option"] not in ("spot", "interruptible")
+def test_offers_that_stay_stand_before_those_that_may_be_interrupted_and_each_kind_is_in_order():
+    options = ask(top=4).options
+    risky = [OPTIONS[option["option"]].interruptible for option in options]
+    assert risky == [False] * 4 + [True] * 4
+    for kind in (False, True):
+        costs = [option["usd_per_mtok"] for option, is_risky in zip(options, risky, strict=True) if is_risky is kind]
+        assert costs == sorted(costs)
+
+
+def test_the_answer_is_one_screen_with_its_purchase_options(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = ask().to_text().splitlines()
+    assert len(shown) <= 24
+    assert max(len(line) for line in shown) <= 80
+    assert any("on demand" in line for line in shown)
 
 
 def test_every_offer_is_an_option_or_excluded_with_a_reason():
