@@ -16,6 +16,7 @@ from gpucost.errors import DataError, UsageError
 from gpucost.limits import limit
 
 Path_ = str | os.PathLike[str]
+_PART_BYTES = 1_000_000
 _SHOWN = 40  # characters of a value that an error repeats
 
 
@@ -37,8 +38,13 @@ def shown(value: object) -> str:
 
 def read_bytes(path: Path_, bound: str = "limit_text_file_bytes") -> bytes:
     """Read a regular file of bounded size; a folder, a pipe, a device or more than the limit is a sentence."""
+    return b"".join(read_parts(path, bound))
+
+
+def read_parts(path: Path_, bound: str = "limit_text_file_bytes") -> Iterator[bytes]:
+    """Yield the bytes of a regular file of bounded size, part by part."""
     name = os.fspath(path)
-    most = int(limit(bound))
+    left = most = int(limit(bound))
     try:
         descriptor = os.open(name, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
         with open(descriptor, "rb") as file:
@@ -46,7 +52,9 @@ def read_bytes(path: Path_, bound: str = "limit_text_file_bytes") -> bytes:
             if not stat.S_ISREG(mode):
                 kind = "a folder" if stat.S_ISDIR(mode) else "a device or a pipe"
                 raise UsageError(f"cannot read {shown(name)}: it is {kind}. Name a file.")
-            data = file.read(most + 1)
+            while left >= 0 and (part := file.read(_PART_BYTES)):
+                left -= len(part)
+                yield part
     except IsADirectoryError:
         raise UsageError(f"cannot read {shown(name)}: it is a folder. Name a file.") from None
     except FileNotFoundError:
@@ -54,9 +62,8 @@ def read_bytes(path: Path_, bound: str = "limit_text_file_bytes") -> bytes:
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "this is no name of a file"
         raise UsageError(f"cannot read {shown(name)}: {reason}. Name a file that you may read.") from None
-    if len(data) > most:
+    if left < 0:
         raise DataError(f"is larger than {most / 1e6:,.0f} MB. The setting {bound} raises that.", file=name)
-    return data
 
 
 def read_text(path: Path_, bound: str = "limit_text_file_bytes") -> str:

@@ -16,10 +16,10 @@ from typing import Any
 
 from gpucost.catalog.completion import Completion
 from gpucost.catalog.discounts import discount
-from gpucost.catalog.drafts import DISCOUNTS, RATES, Draft, Row, book_files, drafts_of
+from gpucost.catalog.drafts import DISCOUNTS, RATES, Draft, Row, book_files, drafts_of, large_files, parquet_files
 from gpucost.catalog.shipped import Shipped
 from gpucost.errors import DataError
-from gpucost.gate import read_bytes
+from gpucost.gate import read_parts, shown
 from gpucost.schemas import TABLES
 
 _ORDER = ("price_sources", "accelerators", "systems", "llms", "offers")  # what later rows may name comes first
@@ -49,8 +49,7 @@ class PriceBook:
 def read_book(shipped: Shipped, layer: str, folder: Path, files: Sequence[Path] | None = None) -> PriceBook:
     """Read and judge every file of a book, or the given ones."""
     files = book_files(folder) if files is None else files
-    joined = b"".join(file.name.encode() + b"\0" + read_bytes(file, "limit_book_file_bytes") for file in files)
-    book = PriceBook(layer, folder, blake2b(joined, digest_size=16).hexdigest())
+    book = PriceBook(layer, folder, _digest([*files, *large_files(folder), *parquet_files(folder)]))
     drafts = [draft for file in files for draft in drafts_of(file)]
     book.exchange_rates = dict(_rate(draft) for draft in drafts if draft.table == RATES)
     completion = Completion(shipped, book.rows, book.exchange_rates)
@@ -63,10 +62,22 @@ def read_book(shipped: Shipped, layer: str, folder: Path, files: Sequence[Path] 
     return book
 
 
+def _digest(files: Sequence[Path]) -> str:
+    """Return the hash over the names and contents of files."""
+    found = blake2b(digest_size=16)
+    for file in files:
+        found.update(file.name.encode() + b"\0")
+        for part in read_parts(file, "limit_book_file_bytes"):
+            found.update(part)
+    return found.hexdigest()
+
+
 def _rate(draft: Draft) -> tuple[str, float]:
     rate = draft.number("usd_per_unit", "usd_per_unit must be a number")
     if not 0 < rate < float("inf"):
-        raise draft.error(f"an exchange rate must be above 0, found {draft.values['usd_per_unit']!r}", "usd_per_unit")
+        raise draft.error(
+            f"an exchange rate must be above 0, found {shown(draft.values['usd_per_unit'])}", "usd_per_unit"
+        )
     return str(draft.values.get("currency", "")).upper(), rate
 
 

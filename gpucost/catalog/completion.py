@@ -101,6 +101,10 @@ class Completion:
         """Return the id of the accelerator that a name means, the book's own first."""
         return name if self.has("accelerators", name) else self._accelerators.one(name)
 
+    def system_named(self, name: str) -> str:
+        """Return the id of the system that a name means, the book's own first; any other name stays as it is."""
+        return name if self.has("systems", name) else self.shipped.canonical("systems", name)
+
     def accelerators(self, name: str) -> list[str]:
         """Return every accelerator that a name means, the book's own first."""
         return [name] if self.has("accelerators", name) else self._accelerators.several(name)
@@ -115,8 +119,7 @@ class Completion:
         if "gpu" in values:
             values["gpu"] = self.accelerator(str(values["gpu"]))
         if "system" in values:
-            name = str(values.pop("system"))
-            values["system_id"] = name if self.has("systems", name) else self.shipped.canonical("systems", name)
+            values["system_id"] = self.system_named(str(values.pop("system")))
         return complete_offer(values, self.rates)
 
     def chip(self, values: Row) -> Row:

@@ -323,7 +323,7 @@ class Catalog(Shipped):
         if self.books:
             from gpucost.catalog.overlay import price_views
 
-            price_views(self.store, self.books, listed)
+            price_views(self, self.books, listed)
         else:
             self.store.execute(asof.offers_view(listed))
         self.store.execute(asof.prices_macro(bool(self.books)))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gpucost.catalog.checks import Reference, as_faults, check_rows, reference
 from gpucost.catalog.core import Catalog
 from gpucost.catalog.discounts import described, idle
+from gpucost.catalog.drafts import is_large
 from gpucost.catalog.neighbours import Placed, lacks
 from gpucost.catalog.paths import table_files
 from gpucost.catalog.records import OWN_SOURCE
@@ -71,6 +72,8 @@ def check_one(catalog: Catalog, path: Path, table_name: str | None) -> Report:
     """
     if path.suffix.lower() in (".toml", ".xlsx"):
         return _check_book_file(catalog, path)
+    if path.suffix.lower() == ".parquet" or is_large(path):
+        return _check_large(catalog, path)
     table = TABLES[table_name] if table_name else guess_table(path)
     if table.name == "offers" and path.stem == "offers" and "offer_id" not in read_cells(path)[0][1]:
         return _check_book_file(catalog, path)
@@ -87,6 +90,21 @@ def check_one(catalog: Catalog, path: Path, table_name: str | None) -> Report:
     numbered = list(zip(_line_numbers(path), rows, strict=True))
     _judge(report, table, path, numbered, known._replace(keys=keys), None)
     return report
+
+
+def _check_large(catalog: Catalog, path: Path) -> Report:
+    from gpucost.catalog.completion import Completion
+    from gpucost.catalog.large import csv_part, parquet_part
+
+    store = catalog.laid
+    try:
+        if path.suffix.lower() == ".parquet":
+            part = parquet_part(store, "user", path)
+        else:
+            part = csv_part(store, "user", path, Completion(catalog, {}, {}))
+    except DataError as error:
+        return Report(1, 0, [Fault(error.file, error.row, error.column, error.reason)])
+    return Report(1, store.fetch(f"SELECT count(*) AS n FROM ({part})")[0]["n"])
 
 
 def _check_book_file(catalog: Catalog, path: Path) -> Report:

@@ -10,6 +10,7 @@ from gpucost.schemas import TABLES
 
 Row = dict[str, Any]
 
+LARGE_BYTES = 4_000_000  # of a CSV file of prices; below it each row is read by itself, which tells more of a fault
 DISCOUNTS, RATES = "discount", "exchange_rate"  # what a book holds beside the rows of tables
 _TABLE_OF = {
     "offer": "offers", "accelerator": "accelerators", "gpu": "accelerators", "gpus": "accelerators",
@@ -47,12 +48,25 @@ class Draft:
             raise self.error(f"{what}, found {shown(value)}", column) from None
 
 
+def is_large(file: Path) -> bool:
+    """Tell whether a CSV file is one of prices that is too large to be read row by row."""
+    named = file.parent.name == "offers" or file.stem.lower() in ("offers", "offer")
+    return file.suffix.lower() == ".csv" and named and file.is_file() and file.stat().st_size > LARGE_BYTES
+
+
 def book_files(book: Path) -> list[Path]:
     """Return the CSV, TOML and .xlsx files of a book, in a fixed order; a book may be one file."""
     if book.is_file():
-        return [book] if book.suffix != ".parquet" else []
+        return [book] if book.suffix != ".parquet" and not is_large(book) else []
     found = {path for pattern in _PATTERNS for path in book.glob(pattern)}
-    return sorted(path for path in found if not path.name.startswith(("~$", ".")))
+    return sorted(path for path in found if not path.name.startswith(("~$", ".")) and not is_large(path))
+
+
+def large_files(book: Path) -> list[Path]:
+    """Return a book's CSV files of prices that are too large to be read row by row."""
+    if book.is_file():
+        return [book] if is_large(book) else []
+    return sorted(path for path in [*book.glob("offers.csv"), *book.glob("offers/*.csv")] if is_large(path))
 
 
 def parquet_files(book: Path) -> list[Path]:

@@ -60,6 +60,16 @@ class Store:
         self._loaded: set[str] = set()
         self._plain: dict[str, list[dict[str, Any]] | None] = {}
         self._digests = _manifest(root)
+        self.outside = False  # some view reads files of a book where they lie
+        self._made: Any = None
+
+    def folder(self) -> Path:
+        """Return a folder for files that live as long as the store."""
+        if self._made is None:
+            from tempfile import TemporaryDirectory
+
+            self._made = TemporaryDirectory(prefix="gpucost-")
+        return Path(self._made.name)
 
     def contents(self, name: str) -> Contents:
         """Return the files, headers and digest of a table, read once."""
@@ -109,7 +119,13 @@ class Store:
     def execute(self, sql: str, parameters: Any = None) -> "DuckDBPyConnection":
         """Run a statement on a cursor of its own and return the cursor."""
         cursor = self.connection.cursor()
-        cursor.execute(sql, parameters)
+        try:
+            cursor.execute(sql, parameters)
+        except engine().Error as error:
+            if not self.outside or isinstance(error, engine().ProgrammingError):
+                raise
+            reason = (str(error).splitlines() or ["no reason is given"])[0][:300]
+            raise DataError(f"cannot be read: {reason}", file="a file of the price book") from None
         return cursor
 
     def fetch(self, sql: str, parameters: Any = None) -> list[dict[str, Any]]:

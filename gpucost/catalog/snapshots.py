@@ -37,7 +37,7 @@ class Refreshed:
 
     def offers(self, store: Store) -> list[str]:
         """Return the SQL of the prices of each part that can be read."""
-        from gpucost.catalog.overlay import parquet_part
+        from gpucost.catalog.large import parquet_part
 
         found = []
         for _, part, file in self.parts:

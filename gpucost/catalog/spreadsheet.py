@@ -2,10 +2,13 @@
 
 from collections.abc import Iterator
 from datetime import date, datetime, time
+from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gpucost.errors import DataError
+from gpucost.errors import DataError, UsageError
+from gpucost.gate import read_bytes, shown
+from gpucost.limits import limit
 
 _OWN = "x_"  # sheets that begin so are the user's own remarks
 
@@ -20,22 +23,46 @@ class Sheet(NamedTuple):
 
 def read_sheets(path: Path) -> list[Sheet]:
     """Read every sheet that holds something; a cell is a text, a number, a truth value or a day."""
-    import zipfile
-    from xml.etree.ElementTree import ParseError
-
     import openpyxl
-    from openpyxl.utils.exceptions import InvalidFileException
 
+    data = read_bytes(path, "limit_workbook_bytes")
+    with_formulas = _looked_into(data, str(path))
     try:  # once for the values that were saved, once to tell a formula without a saved value from an empty cell
-        values = openpyxl.load_workbook(path, read_only=True, data_only=True)
-        formulas = openpyxl.load_workbook(path, read_only=True)
+        values = openpyxl.load_workbook(BytesIO(data), read_only=True, data_only=True)
+        formulas = openpyxl.load_workbook(BytesIO(data), read_only=True) if with_formulas else values
         titles = [sheet.title for sheet in values.worksheets if not sheet.title.lower().startswith(_OWN)]
         found = [_sheet(path, values[title], formulas[title]) for title in titles]
-    except (zipfile.BadZipFile, InvalidFileException, KeyError, ParseError):
-        raise DataError("is no .xlsx workbook. Save it again as .xlsx, or as CSV in UTF-8.", file=str(path)) from None
-    except OSError as error:
-        raise DataError(f"cannot be read: {error.strerror}", file=str(path)) from None
+    except UsageError:
+        raise
+    except Exception:  # openpyxl fails in many ways over a file that is none of a spreadsheet program
+        raise _no_workbook(str(path)) from None
     return [sheet for sheet in found if sheet is not None]
+
+
+def _no_workbook(name: str) -> DataError:
+    return DataError("is no .xlsx workbook. Save it again as .xlsx, or as CSV in UTF-8.", file=name)
+
+
+def _looked_into(data: bytes, name: str) -> bool:
+    """Refuse what unpacks to more than it may, before it is unpacked; tell whether any sheet holds a formula."""
+    import zipfile
+
+    most = limit("limit_workbook_bytes")
+    try:
+        with zipfile.ZipFile(BytesIO(data)) as packed:
+            unpacked = sum(part.file_size for part in packed.infolist())
+            if unpacked > most:
+                raise DataError(
+                    f"unpacks to {unpacked / 1e6:,.0f} MB, at most {most / 1e6:,.0f}; the setting limit_workbook_bytes"
+                    " raises that",
+                    file=name,
+                )
+            sheets = [part for part in packed.namelist() if part.startswith("xl/worksheets/")]
+            return any(b"<f" in packed.read(part) for part in sheets)
+    except UsageError:
+        raise
+    except Exception:  # as above
+        raise _no_workbook(name) from None
 
 
 def _sheet(path: Path, values: Any, formulas: Any) -> Sheet | None:
@@ -61,7 +88,17 @@ def _sheet(path: Path, values: Any, formulas: Any) -> Sheet | None:
 
 def _filled(values: Any, formulas: Any, place: str) -> Iterator[tuple[int, list[Any]]]:
     """Yield the rows that are not empty, with their numbers."""
-    for number, (cells, written) in enumerate(zip(values.iter_rows(), formulas.iter_rows(), strict=True), 1):
+    seen, most = 0, limit("limit_workbook_cells")
+    same = formulas is values  # there is no formula
+    both: Any = ((row, row) for row in values.iter_rows())
+    if not same:
+        both = zip(values.iter_rows(), formulas.iter_rows(), strict=True)
+    for number, (cells, written) in enumerate(both, 1):
+        seen += len(cells) + 1
+        if seen > most:
+            raise DataError(
+                f"has more than {most:,.0f} cells; the setting limit_workbook_cells raises that", file=place
+            )
         row = [_cell(cell, other, place, number, i) for i, (cell, other) in enumerate(zip(cells, written, strict=True))]
         if any(cell != "" for cell in row):
             yield number, row
@@ -84,7 +121,7 @@ def _cell(cell: Any, written: Any, place: str, row: int, index: int) -> Any:
         return value.strip()
     if isinstance(value, (bool, int, float, date)):
         return value
-    raise DataError(f"{value!r} is neither text, number nor day", file=place, row=row, column=_letter(index))
+    raise DataError(f"{shown(value)} is neither text, number nor day", file=place, row=row, column=_letter(index))
 
 
 def _letter(index: int) -> str:

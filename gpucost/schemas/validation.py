@@ -130,7 +130,7 @@ def duplicate_faults(table: Table, name: str, rows: Sequence[tuple[int, Mapping[
 def read_cells(path: Path) -> list[tuple[int, list[str]]]:
     """Read a CSV file into numbered lines of cells; refuse what is not plain UTF-8 CSV."""
     name = str(path)
-    text = _decoded(read_bytes(path, "limit_book_file_bytes"), name)
+    text = _decoded(read_bytes(path, "limit_table_file_bytes"), name)
     if "\0" in text:
         raise DataError("holds NUL bytes, so it is no text file. Save it as CSV in UTF-8.", file=name)
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)

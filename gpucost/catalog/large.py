@@ -1,0 +1,276 @@
+"""Large price files: Parquet and CSV that DuckDB reads where they lie, judged by SQL with the bounds of the columns.
+
+A CSV file beyond `drafts.LARGE_BYTES` is completed as a small one is (`offer_rows`), judged, and laid down as Parquet.
+"""
+
+import csv
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from gpucost.catalog.loader import Store, engine, quoted
+from gpucost.catalog.records import OWN_SOURCE
+from gpucost.errors import DataError, UsageError
+from gpucost.limits import limit
+from gpucost.options import OPTIONS
+from gpucost.schemas import DUCKDB_TYPES, TABLES, Column
+from gpucost.units import HOURS_PER_MONTH
+
+if TYPE_CHECKING:
+    from gpucost.catalog.completion import Completion
+
+MOST_NAMES = 10_000  # different names of GPUs or systems in one file
+_OFFERS = TABLES["offers"].columns
+_BESIDE = ("system", "currency", "per_hour", "per_gpu_hour", "price_kind", "valid_until")  # what a book may say besides
+_SLUG = "trim(regexp_replace(lower({}), '[^a-z0-9.]+', '-', 'g'), '-')"
+
+
+def parquet_part(store: Store, layer: str, file: Path, usual_kind: str = "contracted") -> str:
+    """Return the SQL over a Parquet file of prices, read where it lies; its rows are judged at once."""
+    _refuse_heavy(store, file)
+    source = f"read_parquet({quoted(str(file))})"
+    present = [row["column_name"] for row in _asked(store, f"DESCRIBE SELECT * FROM {source}", file)]
+    missing = [column.name for column in _OFFERS if column.required and column.name not in present]
+    if missing:
+        raise DataError(f"columns missing: {', '.join(missing)}", file=str(file))
+    numbered = f"SELECT *, file_row_number + 1 AS n FROM read_parquet({quoted(str(file))}, file_row_number = true)"
+    judge(store, file, numbered, present)
+    store.outside = True
+    return typed(source, present, layer, usual_kind)
+
+
+def typed(source: str, present: Collection[str], layer: str, usual_kind: str = "contracted") -> str:
+    """Return the SQL that gives the columns of prices their types."""
+    columns = ", ".join(
+        f"CAST({_named(column.name) if column.name in present else 'NULL'} AS {DUCKDB_TYPES[column.kind]})"
+        f" AS {_named(column.name)}"
+        for column in _OFFERS
+    )
+    kind = f"coalesce(price_kind, '{usual_kind}')" if "price_kind" in present else f"'{usual_kind}'"
+    end = f"CAST({'valid_until' if 'valid_until' in present else 'NULL'} AS DATE)"
+    gone = ", gone" if "gone" in present else ""
+    return f"SELECT {columns}, '{layer}' AS book, {kind} AS price_kind, {end} AS valid_until{gone} FROM {source}"
+
+
+def csv_part(store: Store, layer: str, file: Path, completion: "Completion") -> str:
+    """Complete and judge a large CSV file of prices, and return the SQL over the Parquet file made of it."""
+    header = _header(file)
+    for column in ("gpu", "system"):
+        if column in header:
+            _resolve(store, file, header, column, completion)
+    known = {"USD": 1.0, **completion.rates}
+    rates = ", ".join(f"({quoted(name)}, {rate!r}, '{rate:g}')" for name, rate in known.items())
+    store.execute(f"CREATE OR REPLACE TABLE large_rates AS SELECT * FROM (VALUES {rates}) AS r(currency, rate, said)")
+    whole = _completed(file, header)
+    names = [*(column.name for column in _OFFERS), "price_kind", "valid_until"]
+    judge(store, file, whole, [*header, *names], {"no exchange rate is known for the currency": "no_rate"})
+    made = store.folder() / f"{layer}-{file.stem}.parquet"
+    _asked(store, f"COPY ({typed(f'({whole})', names, layer)}) TO {quoted(str(made))} (FORMAT parquet)", file)
+    for table in ("rates", "gpu", "system"):
+        store.execute(f"DROP TABLE IF EXISTS large_{table}")
+    return f"SELECT * FROM read_parquet({quoted(str(made))})"
+
+
+def _header(file: Path) -> list[str]:
+    """Return the names of the columns; an unknown one is refused as in a small file."""
+    with file.open(encoding="utf-8-sig", errors="replace", newline="") as text:
+        header = next(csv.reader([text.readline(int(limit("limit_text_characters")))]), [])
+    known = {*(column.name for column in _OFFERS), *_BESIDE}
+    for name in header:
+        if header.count(name) > 1:
+            raise DataError("the column appears twice", file=str(file), row=1, column=name)
+        if name not in known and not name.startswith("x_"):
+            raise DataError(
+                "a large file of prices has no such column; one of your own begins with x_", file=str(file), row=1,
+                column=name,
+            )  # fmt: skip
+    for name in ("provider", "gpu"):
+        if name not in header:
+            raise DataError("the column is missing", file=str(file), row=1, column=name)
+    return header
+
+
+def _raw(file: Path, header: Sequence[str]) -> str:
+    """Return the SQL of the rows as texts, each with its number; an empty cell is NULL."""
+    types = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in header)
+    how = (
+        "auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', nullstr = '', strict_mode = true"
+    )
+    cells = ", ".join(f"nullif(trim({_named(name)}), '') AS {_named(name)}" for name in header if name[:2] != "x_")
+    wide = f", max_line_size = {int(limit('limit_text_characters')) * 4}"
+    source = f"read_csv({quoted(str(file))}, {how}{wide}, columns = {{{types}}})"
+    return f"SELECT row_number() OVER () + 1 AS n, {cells} FROM {source}"
+
+
+def _resolve(store: Store, file: Path, header: Sequence[str], column: str, completion: "Completion") -> None:
+    """Make the table of what each GPU or system named in a file means."""
+    query = f"SELECT {column} AS name, min(n) AS n FROM ({_raw(file, header)}) WHERE {column} IS NOT NULL GROUP BY 1"
+    found = _asked(store, f"{query} LIMIT {MOST_NAMES + 1}", file)
+    if len(found) > MOST_NAMES:
+        raise DataError(f"names more than {MOST_NAMES:,} different values", file=str(file), column=column)
+    store.execute(f"CREATE OR REPLACE TABLE large_{column} (name VARCHAR, id VARCHAR)")
+    for row in found:
+        try:
+            meant = (completion.accelerator if column == "gpu" else completion.system_named)(row["name"])
+        except UsageError as error:
+            raise DataError(str(error), file=str(file), row=row["n"], column=column) from None
+        store.execute(f"INSERT INTO large_{column} VALUES (?, ?)", [row["name"], meant])
+
+
+def _completed(file: Path, header: Sequence[str]) -> str:
+    """Return the SQL that fills in what follows: as `offer_rows.complete_offer` does for one row."""
+    months, gpus, recurring = (_number(name) for name in ("term_months", "gpus", "recurring_usd_per_hour"))
+    spread = f"coalesce({recurring}, 0) + {_number('upfront_usd')} / ({months} * {HOURS_PER_MONTH})"
+    stated = f"{_number('usd_per_hour')}, {_number('usd_per_gpu_hour')} * {gpus}"
+    unit = f"coalesce({stated}, CASE WHEN {months} > 0 THEN {spread} END)"
+    owed = ", ".join(quoted(name) for name, rule in OPTIONS.items() if rule.take_or_pay)
+    priced = f"""SELECT * REPLACE (coalesce(usd_per_hour, CAST({unit} AS VARCHAR)) AS usd_per_hour,
+        coalesce(usd_per_gpu_hour, CAST({unit} / {gpus} AS VARCHAR)) AS usd_per_gpu_hour,
+        coalesce(recorded_on, observed_on) AS recorded_on,
+        coalesce(instance_type, gpus || 'x ' || gpu) AS instance_type,
+        coalesce(region_scope, CASE WHEN region IS NULL THEN 'any' ELSE 'region' END) AS region_scope,
+        coalesce(billing, CASE WHEN {months} > 0 OR "option" IN ({owed}) THEN 'take_or_pay' ELSE 'per_use' END)
+            AS billing,
+        coalesce(payment, CASE WHEN usd_per_hour IS NULL AND usd_per_gpu_hour IS NULL AND upfront_usd IS NOT NULL
+            THEN CASE WHEN {recurring} > 0 THEN 'partial_upfront' ELSE 'all_upfront' END
+            WHEN {months} = 0 THEN 'none' ELSE 'no_upfront' END) AS payment,
+        {", ".join(f"coalesce({name}, '{value}') AS {name}" for name, value in _CONSTANTS.items())})
+        FROM ({_read(file, header)})"""
+    return f"SELECT * REPLACE (coalesce(offer_id, {_OFFER_ID}) AS offer_id) FROM ({priced})"
+
+
+def _read(file: Path, header: Sequence[str]) -> str:
+    """Return the SQL of the rows with every column, names resolved and amounts in USD."""
+    has = {name: f"r.{_named(name)}" if name in header else "CAST(NULL AS VARCHAR)" for name in _every()}
+    joins = f" LEFT JOIN large_rates AS w ON w.currency = upper({has['currency']})"
+    gpu, system = has["gpu"], has["system_id"]
+    if "gpu" in header:
+        joins, gpu = f"{joins} LEFT JOIN large_gpu AS g ON g.name = r.gpu", "g.id"
+    if "system" in header:
+        joins, system = f"{joins} LEFT JOIN large_system AS y ON y.name = r.system", f"coalesce({system}, y.id)"
+    rate = f"CASE WHEN {has['currency']} IS NULL THEN 1 ELSE w.rate END"
+    own = {
+        **has, "gpu": gpu, "system_id": system, "option": f"coalesce({has['option']}, 'on_demand')",
+        "gpus": f"coalesce({has['gpus']}, '1')", "term_months": f"coalesce({has['term_months']}, '0')",
+        "observed_on": f"coalesce({has['observed_on']}, {has['valid_from']})",
+        "no_rate": f"({rate}) IS NULL",
+        "notes": f"CASE WHEN upper({has['currency']}) <> 'USD' THEN concat_ws('; ', {has['notes']}, 'converted from '"
+                 f" || upper({has['currency']}) || ' at ' || w.said || ' USD') ELSE {has['notes']} END",
+        **{f"usd_{name}": f"coalesce(CAST({_number(has[name])} * {rate} AS VARCHAR), {has[f'usd_{name}']})"
+           for name in ("per_hour", "per_gpu_hour")},
+    }  # fmt: skip
+    columns = ", ".join(f"{text} AS {_named(name)}" for name, text in own.items() if name not in _BESIDE[:4])
+    return f"SELECT r.n, {columns} FROM ({_raw(file, header)}) AS r{joins}"
+
+
+_CONSTANTS = {
+    "offer_kind": "offer", "gpu_assumed": "0", "date_precision": "day", "source_id": OWN_SOURCE, "confidence": "high",
+    "price_kind": "contracted",
+}  # fmt: skip
+_OFFER_ID = f"""concat_ws('/', provider, {_SLUG.format("instance_type")}, gpus || 'x' || replace(gpu, '|', '~'),
+    {_SLUG.format("coalesce(region, CASE WHEN region_scope = 'any' THEN 'global' ELSE region_scope END)")},
+    CASE WHEN tier <> "option" THEN "option" || '.' || tier ELSE "option" END,
+    CASE WHEN TRY_CAST(term_months AS DOUBLE) > 0 THEN term_months || 'mo/' || payment END)"""
+
+
+def _every() -> list[str]:
+    return [*(column.name for column in _OFFERS), *_BESIDE]
+
+
+def _named(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _number(text: str) -> str:
+    return f"TRY_CAST({text} AS DOUBLE)"
+
+
+def judge(
+    store: Store, file: Path, numbered: str, present: Collection[str], more: Mapping[str, str] | None = None
+) -> None:
+    """Judge every row by the bounds of its columns; the first bad row is named with its column and reason."""
+    known = {column.name: column for column in _OFFERS}
+    judged = [known[name] for name in dict.fromkeys(present) if name in known]  # what was written before what follows
+    rules = {f"{column.name} is not {_expected(column)}": _fault(column) for column in judged}
+    unit, one = _number("usd_per_hour"), f"{_number('usd_per_gpu_hour')} * {_number('gpus')}"
+    rules = {**(more or {}), **rules}
+    rules["usd_per_hour and usd_per_gpu_hour contradict each other"] = f"abs({unit} - {one}) > 0.01 * {unit}"
+    if "valid_until" in present:
+        rules["valid_until is not a day"] = "valid_until IS NOT NULL AND TRY_CAST(valid_until AS DATE) IS NULL"
+    counted = ", ".join(f"count_if({rule}), min(CASE WHEN {rule} THEN n END)" for rule in rules.values())
+    query = f"SELECT {counted}, count(DISTINCT offer_id), count(*) FROM ({numbered})"
+    *found, offers, rows = next(_rows(store, query, file))
+    for reason, count, first in zip(rules, found[::2], found[1::2], strict=True):
+        if count:
+            raise DataError(f"{reason} ({count:,} rows, the first is named)", file=str(file), row=first)
+    for name, count in (("limit_book_rows", rows), ("limit_book_offers", offers)):
+        if count > limit(name):
+            what = name.rpartition("_")[2]
+            raise DataError(
+                f"holds {count:,} {what}, at most {limit(name):,.0f}; the setting {name} raises that", file=str(file)
+            )
+
+
+def _refuse_heavy(store: Store, file: Path) -> None:
+    """Refuse a Parquet file that unpacks to more than it may, before anything is unpacked."""
+    most = limit("limit_book_unpacked_bytes")
+    size = "coalesce(total_uncompressed_size, 0)"
+    query = f"SELECT max({size}) AS one, sum({size}) AS whole, arg_max(path_in_schema, {size}) AS name"
+    row = _asked(store, f"{query} FROM parquet_metadata({quoted(str(file))})", file)[0]
+    one, whole = row["one"] or 0, row["whole"] or 0
+    if one > most / 8 or whole > most:
+        raise DataError(
+            f"unpacks to {whole / 1e6:,.0f} MB, column {row['name']} to {one / 1e6:,.0f} MB at once; at most"
+            f" {most / 1e6:,.0f} and {most / 8e6:,.0f} MB. The setting limit_book_unpacked_bytes raises that.",
+            file=str(file),
+        )
+
+
+def _asked(store: Store, query: str, file: Path) -> list[dict[str, Any]]:
+    try:
+        return store.fetch(query)
+    except engine().Error as error:
+        raise DataError(_first_line(error), file=str(file)) from None
+
+
+def _rows(store: Store, query: str, file: Path) -> Iterator[tuple[Any, ...]]:
+    try:
+        yield from store.execute(query).fetchall()
+    except engine().Error as error:
+        raise DataError(_first_line(error), file=str(file)) from None
+
+
+def _first_line(error: Exception) -> str:
+    return f"cannot be read: {(str(error).splitlines() or ['no reason is given'])[0][:300]}"
+
+
+def _fault(column: Column) -> str:
+    """Return the SQL that is true of a cell which its column forbids."""
+    cell, read = _named(column.name), f"TRY_CAST({_named(column.name)} AS {DUCKDB_TYPES[column.kind]})"
+    faults = [f"({cell} IS NOT NULL AND {read} IS NULL)"]
+    if column.kind == "text":
+        faults.append(f"length({read}) > {int(limit('limit_text_characters'))}")
+        faults.append(f"regexp_matches({read}, '^=[A-Za-z(\"+-]')")
+    if column.choices:
+        faults.append(f"{read} NOT IN ({', '.join(map(quoted, column.choices))})")
+    if column.required and column.kind == "text" and column.name in ("offer_id", "source_id", "provider", "gpu"):
+        faults.append(f"coalesce({read}, '') = ''")
+    if column.required and column.kind in ("number", "integer", "date") and column.name != "term_months":
+        faults.append(f"{cell} IS NULL")
+    if column.kind in ("number", "integer"):
+        faults += [f"NOT isfinite(CAST({read} AS DOUBLE))"]
+        faults += [f"{read} <= 0"] if column.positive else []
+        faults += [f"{read} < {column.low}"] if column.low is not None else []
+        faults += [f"{read} > {column.high}"] if column.high is not None else []
+    return f"coalesce({' OR '.join(faults)}, false)"
+
+
+def _expected(column: Column) -> str:
+    if column.kind in ("number", "integer"):
+        kind = "a count" if column.kind == "integer" else "a finite number"
+        return f"{kind} {'above 0' if column.positive else 'of 0 or more'}" + (
+            f", at most {column.high:g}" if column.high is not None else ""
+        )
+    if column.choices:
+        return f"one of {', '.join(column.choices)}"
+    return {"date": "a day", "flag": "0 or 1"}.get(column.kind, "a text")

@@ -1,0 +1,157 @@
+"""Large and hostile price files: read in little memory by the same rules as small ones, or refused with a sentence."""
+
+import math
+from contextlib import suppress
+from random import Random
+
+import pytest
+
+from benchmarks.fuzz.good import bomb, workbook
+from gpucost.catalog import drafts, open_catalog
+from gpucost.catalog.datacheck import check_one
+from gpucost.catalog.spreadsheet import read_sheets
+from gpucost.errors import DataError, UsageError
+
+DAY = "2026-11-20"
+HEADER = "provider,gpu,gpus,option,usd_per_gpu_hour,observed_on,term_months,region,tier,currency,per_gpu_hour"
+ROWS = f"""{HEADER},upfront_usd,recurring_usd_per_hour,system,x_note
+ours,h100-sxm,8,,1.5,2026-06-01,,,,,,,,,a
+ours,H100 SXM5 80GB,8,reserved,,2026-06-01,12,us-east-1,,EUR,1.1,,,,b
+ours,l40s,1,spot,0.4,2026-06-01,,US East (1),gold,,,,,,
+ours,b200,8,reserved,,2026-06-01,36,,,,,800000,1.5,dgx-b200,
+ours,b200,8,reserved,,2026-06-01,36,eu,,,,800000,,dgx-b200,
+"""
+
+
+@pytest.fixture
+def book(tmp_path):
+    (tmp_path / "offers.csv").write_text(ROWS)
+    return tmp_path
+
+
+@pytest.fixture
+def large(monkeypatch):
+    monkeypatch.setattr(drafts, "LARGE_BYTES", 10)
+
+
+def rows_of(book):
+    catalog = open_catalog(DAY, book=book)
+    catalog.prepare_prices()
+    return catalog.query("SELECT * FROM book_offers WHERE book = 'user' ORDER BY offer_id")
+
+
+def test_a_large_file_is_completed_as_a_small_one(book, monkeypatch):
+    small = rows_of(book)
+    monkeypatch.setattr(drafts, "LARGE_BYTES", 10)
+    big = rows_of(book)
+    assert len(small) == len(big) == 5
+    for one, other in zip(small, big, strict=True):
+        for name, value in one.items():
+            if isinstance(value, float):
+                assert math.isclose(value, other[name], rel_tol=1e-12), name
+            else:
+                assert value == other[name], name
+    assert open_catalog(DAY, book=book).offers(provider="ours")
+
+
+@pytest.mark.parametrize(
+    ("good", "bad", "reason"),
+    [
+        ("h100-sxm,8", "h1000,8", ":2:gpu: unknown accelerator"),
+        (",1.5,", ",-1.5,", ":2: usd_per_.*hour is not a finite number above 0"),
+        (",1.5,", ",cheap,", ":2: usd_per_gpu_hour is not"),
+        (",1.5,", ",nan,", ":2: usd_per_"),
+        (",spot,", ",sopt,", ":4: option is not one of"),
+        (",EUR,", ",XYZ,", ":3: no exchange rate"),
+        ("l40s,1,", "l40s,0,", ":4: gpus is not a count above 0"),
+        ("x_note", "note", ":1:note: a large file of prices has no such column"),
+        ("x_note", "tier", ":1:tier: the column appears twice"),
+        ("2026-06-01,,,,,,,,,a", "soon,,,,,,,,,a", ":2: observed_on is not a day"),
+        ("ours,l40s", "=cmd(1),l40s", ":4: provider is not a text"),
+        ("ours,l40s", "x" * 200_000 + ",l40s", "offers.csv"),
+        ("ours,l40s", '"ours,l40s', "offers.csv: cannot be read"),
+        ("gpu,", "gup,", "gup"),
+    ],
+)
+def test_a_fault_in_a_large_file_is_named_with_its_row(book, large, good, bad, reason):
+    (book / "offers.csv").write_text(ROWS.replace(good, bad, 1))
+    with pytest.raises(DataError, match=reason):
+        rows_of(book)
+    assert len(check_one(open_catalog(DAY), book / "offers.csv", None).faults) == 1
+
+
+def test_a_large_file_without_fault_passes_the_check(book, large):
+    report = check_one(open_catalog(DAY), book / "offers.csv", None)
+    assert (report.rows, report.faults) == (5, [])
+
+
+def test_a_changed_file_of_any_format_changes_the_version(book, large):
+    before = open_catalog(DAY, book=book).version
+    (book / "offers.csv").write_text(ROWS.replace("1.5", "1.6", 1))
+    assert open_catalog(DAY, book=book).version != before
+
+
+@pytest.fixture(scope="module")
+def parquet(tmp_path_factory):
+    from benchmarks.catalog import write_book
+
+    folder = tmp_path_factory.mktemp("made")
+    write_book(folder, 20, 5)
+    return folder / "offers.parquet"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"), [("BOOK_UNPACKED_BYTES", 800), ("BOOK_ROWS", 19), ("BOOK_OFFERS", 4), ("BOOK_FILE_BYTES", 99)]
+)
+def test_a_packed_file_beyond_a_limit_is_refused_before_it_is_unpacked(parquet, monkeypatch, setting, value):
+    assert len(rows_of(parquet)) == 20
+    monkeypatch.setenv(f"GPUCOST_LIMIT_{setting}", str(value))
+    with pytest.raises(UsageError, match=f"limit_{setting.lower()}"):
+        rows_of(parquet)
+
+
+def test_a_note_of_megabytes_is_refused(tmp_path, parquet):
+    import duckdb
+
+    spoilt = tmp_path / "offers.parquet"
+    columns = f"SELECT * REPLACE (repeat('x', 3000000) AS notes) FROM '{parquet}' LIMIT 2"
+    duckdb.execute(f"COPY ({columns}) TO '{spoilt}' (FORMAT parquet)")
+    with pytest.raises(DataError, match="notes is not"):
+        rows_of(tmp_path)
+
+
+def test_damaged_parquet_gets_a_sentence(tmp_path, parquet):
+    data = parquet.read_bytes()
+    for seed in range(60):
+        random, damaged = Random(seed), bytearray(data)
+        for _ in range(random.choice([1, 5, 50])):
+            damaged[random.randrange(len(damaged))] = random.randrange(256)
+        (tmp_path / "offers.parquet").write_bytes(damaged)
+        with suppress(UsageError):  # and nothing else
+            open_catalog(DAY, book=tmp_path).offers()
+
+
+def test_a_packed_bomb_and_a_cell_far_away_are_refused(tmp_path, monkeypatch):
+    path = tmp_path / "offers.xlsx"
+    path.write_bytes(bomb(20))
+    assert path.stat().st_size < 100_000
+    monkeypatch.setenv("GPUCOST_LIMIT_WORKBOOK_BYTES", "10e6")
+    with pytest.raises(DataError, match="limit_workbook_bytes"):
+        read_sheets(path)
+    import xlsxwriter
+
+    with xlsxwriter.Workbook(path) as made:
+        made.add_worksheet("offers").write(1_048_575, 16_383, "far")
+    with pytest.raises(DataError, match="limit_workbook_cells"):
+        read_sheets(path)
+
+
+def test_damaged_workbooks_get_a_sentence(tmp_path):
+    data = workbook([["provider", "gpu", "usd_per_gpu_hour"], ["ours", "h100-sxm", 1.5]])
+    for seed in range(60):
+        random, damaged = Random(seed), bytearray(data)
+        for _ in range(random.choice([1, 5, 50])):
+            damaged[random.randrange(len(damaged))] = random.randrange(256)
+        (tmp_path / "offers.xlsx").write_bytes(damaged)
+        with suppress(DataError):  # and nothing else
+            read_sheets(tmp_path / "offers.xlsx")
