@@ -8,6 +8,7 @@ Each source is held out of the calibration (minutes); k of its runs, drawn at ra
 
 import argparse
 import csv
+import io
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,19 @@ from gpucost.validation import fitted, training
 TABLE = Path(__file__).parents[1] / "docs" / "few-shot.csv"
 RUNS = (0, 1, 2, 3, 5)
 AT_LEAST = 7
+MEAN, WIDTH = "macro-average", "half width that holds 80 %"
+HEADING = ["source", "runs", *(f"after_{runs}_fraction" for runs in RUNS), "worse_after"]
+INTRODUCTION = """# What a few runs of one's own teach
+
+Each of {sources} sources of seven or more measured training runs is held out of the calibration in turn; k of its
+runs, drawn at random, correct the predictions of its others as `gpucost calibrate` corrects them ([own machine](own-machine.md)).
+Figures are median errors of the other runs, means over draws; the first table averages over sources.
+`python -m docs.generate docs/few-shot.csv docs/few-shot.md` computes it again (minutes).
+"""
+READING = """
+A star marks where the others came out worse than they were. That happens where a source mixes the runs of many
+submitters or kinds of models, or is predicted within its own noise already: there one run says little of the next.
+"""
 
 
 def of_source(features: Floats, residual: Floats, draws: int) -> list[tuple[float, float, Floats]]:
@@ -42,43 +56,81 @@ def of_source(features: Floats, residual: Floats, draws: int) -> list[tuple[floa
     return found
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--draws", type=int, default=40)
-    draws, catalog = parser.parse_args().draws, open_catalog()
+def figures(name: str, entries: list[tuple[float, float, Floats]]) -> dict[str, str]:
+    """Return the row of one source."""
+    worse = [str(runs) for runs, (after, before, _) in zip(RUNS, entries, strict=True) if after > before + 5e-4]
+    cells = [name, str(len(entries[0][2])), *(f"{after:.4f}" for after, _, _ in entries), " ".join(worse)]
+    return dict(zip(HEADING, cells, strict=True))
+
+
+def table(draws: int = 40) -> str:
+    """Hold each source out in turn (minutes) and return the table as CSV."""
+    catalog = open_catalog()
     found = fitted.training_shipped(catalog)
     seen = training.observe(found)
     residual = training.leave_one_out(found, start=training_calibration(catalog).values) - seen.log_measured
     features, sources = training.configurations(seen), np.array([row.source for row in found.rows])
-    table = {}
-    for name in np.unique(sources):
-        mine = np.flatnonzero(sources == name)
-        if len(mine) >= AT_LEAST:
-            table[str(name)] = of_source(features[mine], residual[mine], draws)
-            print(f"{name[:50]:50}", *(f"{after:6.1%}" for after, _, _ in table[str(name)]), flush=True)
-    heading = ["source", "runs", *(f"after_{runs}_fraction" for runs in RUNS), "worse_after"]
-    rows = []
-    for name, entries in table.items():
-        worse = [str(runs) for runs, (after, before, _) in zip(RUNS, entries, strict=True) if after > before + 5e-4]
-        counts = [int((sources == name).sum()), *(f"{after:.4f}" for after, _, _ in entries), " ".join(worse)]
-        rows.append(dict(zip(heading, [name, *counts], strict=True)))
-    columns = list(zip(*table.values(), strict=True))
+    known = {str(name): np.flatnonzero(sources == name) for name in np.unique(sources)}
+    made = {n: of_source(features[i], residual[i], draws) for n, i in known.items() if len(i) >= AT_LEAST}
+    columns = list(zip(*made.values(), strict=True))
     means = [f"{np.mean([after for after, _, _ in column]):.4f}" for column in columns]
-    widths = [
-        weighted_quantile(
-            np.concatenate([sizes for _, _, sizes in column]),
-            np.concatenate([np.full(len(sizes), len(sizes) ** -0.5) for _, _, sizes in column]),
-            0.8,
-        )
-        for column in columns
-    ]
+    voices = [np.concatenate([np.full(len(sizes), len(sizes) ** -0.5) for _, _, sizes in column]) for column in columns]
+    held = [np.concatenate([sizes for _, _, sizes in column]) for column in columns]
+    widths = [weighted_quantile(sizes, weight, 0.8) for sizes, weight in zip(held, voices, strict=True)]
     narrow = [f"{width / widths[0]:.4f}" for width in widths]
-    rows.append(dict(zip(heading, ["macro-average", len(residual), *means, ""], strict=True)))
-    rows.append(dict(zip(heading, ["half width that holds 80 %", len(residual), *narrow, ""], strict=True)))
-    with TABLE.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.DictWriter(file, heading, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+    rows = [figures(name, entries) for name, entries in made.items()]
+    for name, cells in ((MEAN, means), (WIDTH, narrow)):
+        rows.append(dict(zip(HEADING, [name, "", *cells, ""], strict=True)))
+    text = io.StringIO()
+    writer = csv.DictWriter(text, HEADING, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return text.getvalue()
+
+
+def page(text: str) -> str:
+    """Write the page from the table."""
+    rows = {row["source"]: row for row in csv.DictReader(io.StringIO(text))}
+    sources = [row for name, row in rows.items() if name not in (MEAN, WIDTH)]
+    worse = [sum(str(runs) in row["worse_after"].split() for row in sources) for runs in RUNS]
+    lines = [INTRODUCTION.format(sources=len(sources)), "| runs of one's own | " + " | ".join(map(str, RUNS)) + " |"]
+    lines.append("|---|" + "--:|" * len(RUNS))
+    lines.append("| median error of the other runs | " + " | ".join(map(percent, cells_of(rows[MEAN]))) + " |")
+    lines.append(
+        "| half width that holds 80 %, against none | " + " | ".join(f"{c:.2f}" for c in cells_of(rows[WIDTH]))
+    )
+    lines[-1] += " |"
+    lines.append(
+        f"| sources, of {len(sources)}, whose other runs came out worse | " + " | ".join(map(str, worse)) + " |"
+    )
+    heading = " | ".join(["source", "runs", *map(str, RUNS)])
+    lines += ["\n## By source\n", f"| {heading} |", "|---|--:|" + "--:|" * len(RUNS)]
+    for row in sources:
+        marks = ["*" if str(runs) in row["worse_after"].split() else "" for runs in RUNS]
+        cells = [percent(value) + mark for value, mark in zip(cells_of(row), marks, strict=True)]
+        lines.append(f"| {row['source']} | {row['runs']} | " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n" + READING
+
+
+def cells_of(row: dict[str, str]) -> list[float]:
+    """Return the figures of a row."""
+    return [float(row[f"after_{runs}_fraction"]) for runs in RUNS]
+
+
+def percent(value: float) -> str:
+    """Write a share.
+
+    >>> percent(0.1234)
+    '12.3 %'
+    """
+    return f"{100 * value:.1f} %"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--draws", type=int, default=40)
+    TABLE.write_text(table(parser.parse_args().draws), "utf-8")
+    print(page(TABLE.read_text("utf-8")))
 
 
 if __name__ == "__main__":

@@ -186,6 +186,20 @@ def accuracy_page() -> str:
     return accuracy.page((ROOT / "docs/accuracy.csv").read_text("utf-8"))
 
 
+def few_shot_table() -> str:
+    """Measure again what a few runs of an unseen source teach."""
+    from benchmarks import few_shot
+
+    return few_shot.table()
+
+
+def few_shot_page() -> str:
+    """Show that by source."""
+    from benchmarks import few_shot
+
+    return few_shot.page((ROOT / "docs/few-shot.csv").read_text("utf-8"))
+
+
 def current_prices() -> str:
     """Derive the prices that sources of the history listed lately, for commands that do not read the history."""
     from gpucost.catalog import open_catalog
@@ -224,6 +238,8 @@ OUTPUTS = (
     Output("reports/examples/report.md", example_report),
     Output("docs/accuracy.csv", accuracy_table, takes_minutes=True),
     Output("docs/accuracy.md", accuracy_page),  # after the table that it shows
+    Output("docs/few-shot.csv", few_shot_table, takes_minutes=True),
+    Output("docs/few-shot.md", few_shot_page),
 )
 
 

@@ -1,0 +1,86 @@
+"""Benches on record against predictions, and what the short bench of a machine teaches about its other steps.
+
+    python -m benchmarks.own_machine
+
+No fit has seen the benches. Steps that the short profile measures are given to `gpucost calibrate`; the others are
+predicted before and after. Our eager fp8 script is left out: it scales whole tensors and is slower than any stack.
+"""
+
+import numpy as np
+
+from gpucost.bench import rows as from_bench
+from gpucost.bench.cases import cases_of
+from gpucost.catalog import Catalog, open_catalog
+from gpucost.catalog.calibrations import serving_calibration, training_calibration
+from gpucost.validation import serving, training
+from gpucost.validation.fitted import OWN_SPREAD_RATIO
+
+LEFT_OUT = ("fp8",)
+
+
+def figures(errors: list[float]) -> str:
+    """Write rows, median and 90th percentile."""
+    if not errors:
+        return "none"
+    return f"{len(errors)}, {np.median(errors):.1%}, {np.quantile(errors, 0.9):.1%}"
+
+
+def training_errors(catalog: Catalog, bench: dict, gpu: str, short: set[str]) -> dict[str, list[float]]:
+    """Return the errors of all steps, of those beyond the short profile, and of these after it."""
+    rows = [row for row in from_bench.training_rows(bench, gpu) if not str(row["id"]).endswith(LEFT_OUT)]
+    given = training.gather([row for row in rows if row["id"] in short], catalog)
+    base = training_calibration(catalog)
+    tuned = training.tune(given, base) if given.rows else base
+    found: dict[str, list[float]] = {"training": [], "training beyond short": [], "training after short": []}
+    for row in rows:
+        one = training.gather([row], catalog)
+        before, after = (abs(training.predict(one, c)[0].predicted / one.figures[0].value - 1) for c in (base, tuned))
+        found["training"].append(before)
+        if row["id"] not in short:
+            found["training beyond short"].append(before)
+            found["training after short"].append(after)
+        print(f"  {row['id']:44} {before:6.1%} {after:6.1%} {'given' if row['id'] in short else ''}")
+    return found
+
+
+def serving_errors(catalog: Catalog, bench: dict, gpu: str) -> dict[str, list[float]]:
+    """Return the errors of decode and prefill steps before and after the short profile."""
+    steps = list(from_bench.serving_steps(bench, gpu))
+    found: dict[str, list[float]] = {}
+    base = serving_calibration(catalog)
+    given = [step for step in steps if is_short(step)]
+    tuned = serving.tune(serving.gather(serving.own_steps(given), catalog), base, OWN_SPREAD_RATIO) if given else base
+    for step in steps:
+        one = serving.gather(serving.own_steps([step]), catalog)
+        for name, calibration in (("", base), (" after short", tuned)):
+            if name and is_short(step):
+                continue
+            logged = serving.log_predicted(serving.observe(one), calibration.values)
+            error = float(np.abs(np.expm1(logged - one.log_measured))[0])
+            found.setdefault(f"{step['phase']}{name}", []).append(error)
+    return found
+
+
+def is_short(step: dict) -> bool:
+    """Tell whether the short profile measures a serving step."""
+    shapes = {("decode", 1, 1024), ("decode", 32, 1024), ("prefill", 1, 2048)}
+    return step["model"] == "llama3-8b" and (step["phase"], step["batch"], step["context"]) in shapes
+
+
+def main() -> None:
+    catalog = open_catalog()
+    machines: dict[str, list[dict]] = {}
+    for row in catalog.rows("bench_measurements"):
+        machines.setdefault(row["machine"], []).append({k: v for k, v in row.items() if v is not None})
+    for name, rows in machines.items():
+        print(name)
+        bench = {"figures": rows, "started": rows[0]["as_of"]}
+        short = {case.id for case in cases_of("short", rows[0]["gpus"])}
+        found = training_errors(catalog, bench, rows[0]["gpu"], short)
+        found |= serving_errors(catalog, bench, rows[0]["gpu"])
+        for what, errors in found.items():
+            print(f"{name:10} {what:24} {figures(errors)}")
+
+
+if __name__ == "__main__":
+    main()
