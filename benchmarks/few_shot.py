@@ -28,7 +28,8 @@ HEADING = ["source", "runs", *(f"after_{runs}_fraction" for runs in RUNS), "wors
 INTRODUCTION = """# What a few runs of one's own teach
 
 Each of {sources} sources of seven or more measured training runs is held out of the calibration in turn; k of its
-runs, drawn at random, correct the predictions of its others as `gpucost calibrate` corrects them ([own machine](own-machine.md)).
+runs, drawn at random, correct the predictions of its others as `gpucost calibrate` corrects them
+([own machine](own-machine.md)).
 Figures are median errors of the other runs, means over draws; the first table averages over sources.
 `python -m docs.generate docs/few-shot.csv docs/few-shot.md` computes it again (minutes).
 """
