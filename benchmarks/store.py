@@ -8,11 +8,13 @@ crowd   processes that refresh and read at once: no error, no snapshot lost
 import argparse
 import random
 import resource
-import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
+from multiprocessing import get_context
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from gpucost.store.folder import Folder
@@ -47,65 +49,77 @@ def bench_import(rows: int) -> None:
         print(f"{rows:,} rows in {seconds:.1f} s and {most_gb:.2f} GB")
 
 
+def refresh(file: Path, store: str) -> None:
+    """Do what the command does, in a process that was forked with everything imported; errors end it with 1."""
+    from gpucost.catalog import open_catalog
+    from gpucost.importers.refresh import Wish
+    from gpucost.importers.refresh import refresh as refreshed
+
+    _, snapshot = refreshed(open_catalog(store=store), Folder(Path(store)), [str(file)], Wish(accept=True))
+    sys.exit(0 if snapshot else 1)
+
+
+def read(store: str) -> None:
+    """Answer from the store: every price that holds, with warnings as errors."""
+    import warnings
+
+    from gpucost.catalog import open_catalog
+
+    warnings.simplefilter("error")
+    sys.exit(0 if open_catalog(store=store).offers() else 1)
+
+
+def started(function: Callable[..., None], *given: object) -> BaseProcess:
+    process = get_context("fork").Process(target=function, args=given)
+    process.start()
+    return process
+
+
 def bench_kills(times: int) -> None:
-    """Kill refreshes, each at a moment of its last half, where it writes."""
+    """Kill refreshes at random moments from their start to their end."""
     with tempfile.TemporaryDirectory() as folder:
-        store, chance = Path(folder) / "store", random.Random(1)
+        store, chance = f"{folder}/store", random.Random(1)
+        file = catalogue(Path(folder) / "list.csv", 2_000)
         began = time.perf_counter()
-        first = catalogue(Path(folder) / "list.csv", 2_000)
-        subprocess.run(command("refresh", "--from", str(first), "--store", str(store)), check=True, capture_output=True)
+        started(refresh, file, store).join()
         usual_s = time.perf_counter() - began
-        seen, killed, half = set(Folder(store).names()), 0, 0
+        seen, killed, damaged = set(Folder(Path(store)).names()), 0, 0
         for number in range(times):
-            file = catalogue(first, 2_000, number)
-            process = subprocess.Popen(
-                command("refresh", "--accept", "--from", str(file), "--store", str(store)),
-                stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-            )  # fmt: skip
-            time.sleep(usual_s * chance.uniform(0.4, 1.1))
-            if process.poll() is None:
-                process.send_signal(signal.SIGKILL)
+            process = started(refresh, catalogue(file, 2_000, number), store)
+            process.join(usual_s * chance.uniform(0, 1.3))
+            if process.exitcode is None:
+                process.kill()
                 killed += 1
-            process.wait()
-            found = Folder(store)
-            half += len(found.verify())
+            process.join()
+            found = Folder(Path(store))
+            damaged += len(found.verify())
             now = set(found.names())
             assert seen <= now, "a snapshot is lost"
             seen = now
-        print(f"{times} refreshes, {killed} killed: {len(seen)} snapshots, none lost, {half} damaged")
+        print(f"{times} refreshes, {killed} killed: {len(seen)} snapshots, none lost, {damaged} damaged")
 
 
 def bench_crowd(seconds: float, processes: int) -> None:
+    """Refresh and read in processes of their own, half of each, until the time is over."""
     with tempfile.TemporaryDirectory() as folder:
         store = f"{folder}/store"
-        files = [catalogue(Path(folder) / f"list{i}.csv", 500, i) for i in range(processes // 2)]
-        ends_at, done, errors = time.monotonic() + seconds, {"refresh": 0, "read": 0}, []
-        subprocess.run(command("refresh", "--from", str(files[0]), "--store", store), check=True, capture_output=True)
-        done["refresh"] += 1
-        running: list[tuple[str, subprocess.Popen[bytes], list[str]]] = []
-        number = 0
+        files = [catalogue(Path(folder) / f"list{i}.csv", 500, i) for i in range(processes)]
+        started(refresh, files[0], store).join()
+        ends_at, done, failed, running = time.monotonic() + seconds, {refresh: 1, read: 0}, 0, []
         while running or time.monotonic() < ends_at:
             while len(running) < processes and time.monotonic() < ends_at:
-                kind, number = ("refresh", "read")[number % 2], number + 1
-                words = (
-                    ("refresh", "--accept", "--from", str(files[number // 2 % len(files)]))
-                    if kind == "refresh"
-                    else ("snapshots",)
-                )
-                asked = command(*words, "--store", store)
-                running.append((kind, subprocess.Popen(asked, stdout=subprocess.PIPE, stderr=subprocess.STDOUT), asked))
-            for item in [item for item in running if item[1].poll() is not None]:
-                running.remove(item)
-                done[item[0]] += 1
-                if item[1].returncode:
-                    errors.append((item[1].communicate()[0] or b"").decode()[-300:])
+                act = refresh if sum(done.values()) + len(running) & 1 else read
+                given = (files[len(running)], store) if act is refresh else (store,)
+                running.append((act, started(act, *given)))
+            for act, process in [item for item in running if item[1].exitcode is not None]:
+                running.remove((act, process))
+                done[act] += 1
+                failed += process.exitcode != 0
             time.sleep(0.01)
         found = Folder(Path(store))
         damaged, kept = found.verify(), len(found.names())
-        print(f"{done['refresh']} refreshes and {done['read']} readings by {processes} processes in {seconds:g} s:")
-        print(f"{len(errors)} errors, {kept} snapshots, {done['refresh'] - kept} lost, {len(damaged)} damaged")
-        if errors:
-            print(errors[0])
+        print(f"{done[refresh]} refreshes, {done[read]} readings by {processes} processes in {seconds:g} s:")
+        print(f"{failed} failed, {kept} snapshots, {done[refresh] - kept} lost, {len(damaged)} damaged")
 
 
 def main() -> None:

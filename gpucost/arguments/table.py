@@ -345,7 +345,10 @@ AUDIT = (
 NAMED = A("name", k.GPU, "", place=True)
 LISTS = {
     "prices": (*FILTERS, A("limit", whole(), "Show only the cheapest N."), *DATES),
-    "prices history": (*FILTERS, *DATES),
+    "prices history": (*FILTERS, A("plot", k.FLAG, "Draw lines and events; a page with -o FILE.html.", False), *DATES),
+    "prices stale": (*FILTERS, *DATES),
+    "prices watch": (*FILTERS, *DATES),
+    "prices report": (*FILTERS, *DATES),
     "prices diff": (
         A("first", k.DATE, "", required=True, place=True),
         A("second", k.DATE, "", required=True, place=True),

@@ -5,8 +5,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli import price_book, price_store
+from gpucost.cli import price_book, price_store, price_views
 from gpucost.cli.options import Output, envelope, list_options, output_options
+from gpucost.cli.price_views import wanted_of
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -49,18 +50,21 @@ def command(ctx: click.Context, /, catalog: "Catalog", out: Output, limit: int |
 
     region = filters["region"]
     grouped = region is not None and catalog.regions.grouped(listed(region))  # a continent asks what is sold there
-    rows, warnings = current(catalog, _wanted(catalog, filters), filters["max_age"], ended=not grouped)
+    rows, warnings = current(catalog, wanted_of(catalog, filters), filters["max_age"], ended=not grouped)
     out.rows(rows[:limit], COLUMNS, envelope(catalog, warnings))
 
 
 @command.command(name="history")
 @list_options("prices history")
 @output_options
-def history(catalog: "Catalog", out: Output, **filters: Any) -> None:
+def history(catalog: "Catalog", out: Output, plot: bool, **filters: Any) -> None:
     """Every price that was recorded, offer by offer, in the order of the days from which each holds."""
     from gpucost.catalog.prices import history as price_history
 
-    rows = price_history(catalog, _wanted(catalog, filters))
+    rows = price_history(catalog, wanted_of(catalog, filters))
+    if plot:
+        price_views.plot(_recent(rows, catalog, filters, "observed_on"), catalog, out)
+        return
     out.rows(_recent(rows, catalog, filters, "observed_on"), HISTORY_COLUMNS, envelope(catalog))
 
 
@@ -73,7 +77,7 @@ def diff(out: Output, first: str, second: str, known_as_of: str | None, **filter
     from gpucost.catalog.prices import difference
 
     catalog = open_catalog(second, known_as_of)
-    rows = difference(catalog, date.fromisoformat(first), catalog.as_of, _wanted(catalog, filters), filters["all"])
+    rows = difference(catalog, date.fromisoformat(first), catalog.as_of, wanted_of(catalog, filters), filters["all"])
     shown = _recent(rows, catalog, filters, "new_observed_on")
     out.rows(shown, DIFF_COLUMNS, {**envelope(catalog), "first": first, "second": second})
 
@@ -84,9 +88,5 @@ def _recent(rows: list[dict[str, Any]], catalog: "Catalog", filters: dict[str, A
     return rows if days is None else [row for row in rows if (catalog.as_of - row[seen]).days <= days]
 
 
-def _wanted(catalog: "Catalog", filters: dict[str, Any]) -> dict[str, set[str] | None]:
-    return catalog.offer_filter(filters["gpu"], filters["provider"], filters["region"], filters["option"])
-
-
-for _more in (*price_store.COMMANDS, *price_book.COMMANDS):
+for _more in (*price_store.COMMANDS, *price_book.COMMANDS, *price_views.COMMANDS):
     command.add_command(_more)

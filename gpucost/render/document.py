@@ -140,7 +140,8 @@ class Chart:
     high: str = ""
     value: str = ""
     base: float | None = None
-    marks: tuple[tuple[str, float], ...] = ()  # labelled vertical lines: (label, x)
+    marks: tuple[tuple[str, float], ...] = ()  # labelled vertical lines: (label, x), of days in milliseconds since 1970
+    steps: bool = False  # a line holds its value until the next point
     sliders: tuple[Slider, ...] = ()
     formulas: Mapping[str, str] = field(default_factory=dict)
     note: str = ""

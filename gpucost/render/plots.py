@@ -3,6 +3,7 @@
 import math
 import textwrap
 from collections.abc import Callable, Iterator, Sequence
+from datetime import date
 
 from gpucost.render.cells import with_heading
 from gpucost.render.document import Axis, Chart, Row
@@ -22,7 +23,9 @@ def plot(chart: Chart, terminal: Terminal) -> Iterator[str]:
         yield "(nothing to draw)"
     elif chart.kind in ("bar", "tornado"):
         yield from _tornado(chart, terminal) if chart.kind == "tornado" else _bars(chart, rows, terminal)
-    elif chart.kind in ("line", "scatter", "roofline") and all(_finite(row.get(chart.x.key)) for row in rows):
+    elif chart.kind in ("line", "scatter", "roofline") and all(
+        _across(row.get(chart.x.key)) is not None for row in rows
+    ):
         yield from _grid(chart, rows, terminal)
     elif chart.kind == "stacked":
         yield from _bars(chart, _parts(chart, rows), terminal)
@@ -46,6 +49,16 @@ def _parts(chart: Chart, rows: Sequence[Row]) -> list[Row]:
 
 def _finite(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _across(value: object) -> float | None:
+    """Return where a number or a day stands from left to right; None for anything else."""
+    if isinstance(value, str):
+        try:
+            return float(date.fromisoformat(value).toordinal())
+        except ValueError:
+            return None
+    return float(value) if isinstance(value, (int, float)) and _finite(value) else None
 
 
 def _scaler(values: Sequence[float], steps: int, log: bool) -> tuple[Callable[[float], int], float, float]:
@@ -104,13 +117,15 @@ def _tornado(chart: Chart, terminal: Terminal) -> Iterator[str]:
 
 def _grid(chart: Chart, rows: Sequence[Row], terminal: Terminal) -> Iterator[str]:
     width = max(min(terminal.width, 90) - 12, 16)
-    across, x_low, x_high = _scaler([float(row[chart.x.key]) for row in rows], width, chart.x.log)
+    places = [_across(row[chart.x.key]) or 0.0 for row in rows]
+    across, x_low, x_high = _scaler(places, width, chart.x.log)
+    dated = isinstance(rows[0][chart.x.key], str)
     up, y_low, y_high = _scaler([float(row[chart.y.key]) for row in rows], _ROWS, chart.y.log)
     series = list(dict.fromkeys(str(row.get(chart.series, "")) for row in rows)) if chart.series else [""]
     canvas = [[" "] * width for _ in range(_ROWS)]
-    for row in rows:
+    for row, place in zip(rows, places, strict=True):
         mark = _MARKS[series.index(str(row.get(chart.series, "")) if chart.series else "") % len(_MARKS)]
-        canvas[_ROWS - 1 - up(float(row[chart.y.key]))][across(float(row[chart.x.key]))] = mark
+        canvas[_ROWS - 1 - up(float(row[chart.y.key]))][across(place)] = mark
     yield with_heading(chart.y.label, short_unit(chart.y.measure))
     for index, line in enumerate(canvas):
         edge = (
@@ -122,14 +137,17 @@ def _grid(chart: Chart, rows: Sequence[Row], terminal: Terminal) -> Iterator[str
         )
         yield f"{edge:>9} │{''.join(line)}"
     yield f"{'':>9} ┼{'─' * width}"
-    yield f"{'':>10} {_ends(chart.x, x_low, x_high, width)}"
+    yield f"{'':>10} {_ends(chart.x, x_low, x_high, width, dated)}"
     if chart.series:
         yield "   ".join(f"{_MARKS[index % len(_MARKS)]} {name}" for index, name in enumerate(series))
 
 
-def _ends(axis: Axis, low: float, high: float, width: int) -> str:
+def _ends(axis: Axis, low: float, high: float, width: int, dated: bool) -> str:
     left, right = format_value(low, axis.measure), format_value(high, axis.measure)
     middle = with_heading(axis.label, short_unit(axis.measure)) + (", log" if axis.log else "")
+    if dated:
+        left, right = (date.fromordinal(int(end)).isoformat() for end in (low, high))
+        middle = axis.label
     room = max(width - len(left) - len(right) - 2, 0)
     middle = middle if len(middle) <= room else middle[:room].rstrip()
     gap = max(width - len(left) - len(right) - len(middle), 2)

@@ -171,7 +171,7 @@ def _points(chart: Chart) -> Spec:
         across.setdefault("scale", {})
     encoding = {"x": across, "y": up, **_color(chart), "tooltip": tooltip}
     mark: Spec = (
-        {"type": "line", "point": len(chart.data) <= 60}
+        {"type": "line", "point": len(chart.data) <= 60, **({"interpolate": "step-after"} if chart.steps else {})}
         if chart.kind == "line"
         else {"type": "point", "filled": True, "size": 60}
     )
@@ -179,12 +179,14 @@ def _points(chart: Chart) -> Spec:
     if chart.low and chart.high:
         span = {"y": {"field": chart.low, "type": "quantitative"}, "y2": {"field": chart.high}}
         layers.insert(0, {"mark": {"type": "rule", "opacity": 0.5}, "encoding": {"x": across, **span, **_color(chart)}})
-    layers += [_vertical(label, x) for label, x in chart.marks]
+    layers += [_vertical(label, x, across["type"]) for label, x in chart.marks]
     return {"layer": layers, "height": _PLAIN_HEIGHT}
 
 
-def _vertical(label: str, x: float) -> Spec:
-    return {"mark": {"type": "rule", "strokeDash": [4, 3], "tooltip": label}, "encoding": {"x": {"datum": x}}}
+def _vertical(label: str, x: float, kind: str) -> Spec:
+    """Draw a labelled line at a number, or at a moment in milliseconds since 1970."""
+    mark = {"type": "rule", "strokeDash": [4, 3], "opacity": 0.6, "tooltip": label}
+    return {"mark": mark, "encoding": {"x": {"datum": x, "type": kind}}}
 
 
 def _roofline(chart: Chart) -> Spec:

@@ -1,0 +1,136 @@
+"""Looking at prices: what is old, what a GPU-hour costs against a budget, and prices by place and day for a page."""
+
+from collections.abc import Iterable, Sequence
+from datetime import date
+from statistics import median
+from typing import Any
+
+from gpucost.catalog import filters
+from gpucost.catalog.asof import FOREVER
+from gpucost.catalog.core import Catalog
+from gpucost.catalog.prices import current
+from gpucost.errors import OverBudgetError, PriceMissingError
+from gpucost.options import OPTIONS, age_limit_days
+
+Row = dict[str, Any]
+_EVENT = 0.05  # a change of a price that is worth a mark
+_GPUS, _DAYS = 10, 16
+
+
+def stale(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[Row]:
+    """Return per provider and option how many prices are old for their kind, and how old they are, the worst first."""
+    rows, _ = current(catalog, wanted, None)
+    sellers = {row["provider"]: row["kind"] for row in catalog.rows("providers")}
+    groups: dict[tuple[str, str], list[Row]] = {}
+    for row in rows:
+        if row["rankable"]:
+            groups.setdefault((row["provider"], row["option"]), []).append(row)
+    found = [
+        {
+            "provider": provider, "option": option, "prices": len(group), "old": sum(row["stale"] for row in group),
+            "old_fraction": sum(row["stale"] for row in group) / len(group),
+            "median_age_days": median(row["age_days"] for row in group),
+            "oldest_on": min(row["observed_on"] for row in group),
+            "newest_on": max(row["observed_on"] for row in group),
+            "limit_days": min(age_limit_days(option, (row["tier"], sellers.get(provider))) for row in group),
+        }
+        for (provider, option), group in groups.items()
+    ]  # fmt: skip
+    return sorted(found, key=lambda row: (-row["old"], row["provider"], row["option"]))
+
+
+def cheapest(catalog: Catalog, wanted: dict[str, set[str] | None], max_age_days: float | None, gpus: int) -> Row:
+    """Return the cheapest offer that can be ordered with at least so many accelerators in one unit."""
+    rows, _ = current(catalog, wanted, max_age_days)
+    found = [row for row in rows if row["rankable"] and row["gpus"] >= gpus]
+    if not found:
+        raise PriceMissingError("no price that can be ordered matches; `gpucost prices` shows what there is.")
+    return found[0]
+
+
+def refuse_over(row: Row, budget_usd_per_gpu_hour: float) -> None:
+    """Raise where the cheapest offer is dearer than the budget."""
+    price = row["usd_per_gpu_hour"]
+    if price > budget_usd_per_gpu_hour:
+        raise OverBudgetError(
+            f"the cheapest costs {price:.4g} USD per GPU-hour at {row['provider']}, over the budget of"
+            f" {budget_usd_per_gpu_hour:g} by {price / budget_usd_per_gpu_hour - 1:.0%}."
+        )
+
+
+def series(rows: Iterable[Row], most: int) -> tuple[list[Row], list[Row], int]:
+    """Return points by offer for a chart, the events in them, and how many offers were left out.
+
+    The offers with the most changes are drawn. An event is a change of 5 % or more.
+    """
+    offers: dict[str, list[Row]] = {}
+    for row in rows:
+        offers.setdefault(row["offer_id"], []).append(row)
+    chosen = sorted(offers.values(), key=lambda group: (-len({row["usd_per_gpu_hour"] for row in group}), -len(group)))
+    points = [
+        {"day": row["price_on"], "usd_per_gpu_hour": row["usd_per_gpu_hour"], "offer": _named(row)}
+        for group in chosen[:most]
+        for row in group
+    ]
+    events = [
+        {
+            "day": row["price_on"], "offer": _named(row), "change_fraction": row["change_fraction"],
+            "usd_per_gpu_hour": row["usd_per_gpu_hour"], "source_id": row["source_id"],
+        }
+        for group in chosen[:most]
+        for row in group
+        if abs(row["change_fraction"] or 0) >= _EVENT
+    ]  # fmt: skip
+    return points, sorted(events, key=lambda event: event["day"]), max(0, len(chosen) - most)
+
+
+def _named(row: Row) -> str:
+    return " ".join(str(row[name]) for name in ("provider", "instance_type", "region", "option") if row[name])
+
+
+def page_data(catalog: Catalog, wanted: dict[str, set[str] | None]) -> Row:
+    """Return what the page of prices shows: today's offers, and by quarter the cheapest of each chip and region."""
+    rows, _ = current(catalog, wanted, None)
+    today = [row for row in rows if row["rankable"]]
+    counts: dict[str, int] = {}
+    for row in today:
+        counts[row["gpu"]] = counts.get(row["gpu"], 0) + 1
+    gpus = sorted(counts, key=lambda gpu: -counts[gpu])[:_GPUS]
+    catalog.prepare_prices(history=True)
+    days = quarters(catalog.as_of, _DAYS)
+    points = [[*point, number] for number, day in enumerate(days) for point in _on_day(catalog, day, gpus, wanted)]
+    shown = ("provider", "instance_type", "region", "option", "gpu", "gpus", "usd_per_gpu_hour", "observed_on", "stale")
+    return {
+        "days": [day.isoformat() for day in days], "gpus": gpus, "columns": shown, "points": points,
+        "offers": [[row[name] for name in shown] for row in today],
+    }  # fmt: skip
+
+
+def quarters(last: date, count: int) -> list[date]:
+    """Return the last day and the first days of the quarters before it, the oldest first.
+
+    >>> [day.isoformat() for day in quarters(date(2026, 5, 20), 3)]
+    ['2026-01-01', '2026-04-01', '2026-05-20']
+    """
+    year, quarter = last.year, (last.month - 1) // 3
+    found = [last]
+    while len(found) < count:
+        start = date(year, 3 * quarter + 1, 1)
+        if start < last:
+            found.append(start)
+        year, quarter = (year, quarter - 1) if quarter else (year - 1, 3)
+    return found[::-1]
+
+
+def _on_day(catalog: Catalog, day: date, gpus: Sequence[str], wanted: dict[str, set[str] | None]) -> list[list[Any]]:
+    """Return chip, family of options, provider, region and price of the cheapest offer of each on a day."""
+    kinds = {name: rule.family for name, rule in OPTIONS.items() if rule.family in ("on demand", "preemptible")}
+    query = """SELECT gpu, option, provider, region, min(usd_per_gpu_hour) AS usd FROM prices_on($day, $known)
+        WHERE ended IS NULL AND NOT conflict AND NOT gpu_ambiguous GROUP BY gpu, option, provider, region
+        ORDER BY gpu, option, provider, region"""
+    known = catalog.known_as_of or FOREVER
+    return [
+        [row["gpu"], kinds[row["option"]], row["provider"], row["region"], round(row["usd"], 4)]
+        for row in catalog.query(query, parameters={"day": day, "known": known})
+        if row["gpu"] in gpus and row["option"] in kinds and filters.admits(wanted, row)
+    ]

@@ -1,0 +1,92 @@
+"""Looking at prices: `stale`, `watch`, `report`, and the plot of a history."""
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from gpucost.cli.options import Output, envelope, list_options, output_options
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+
+STALE_COLUMNS = (
+    "provider", "option", "prices", "old", "old_fraction=share:1", "median_age_days=median age:2", "limit_days=limit:2",
+    "newest_on=newest:1", "oldest_on=oldest:3",
+)  # fmt: skip
+_SERIES = 8
+
+
+def wanted_of(catalog: "Catalog", filters: dict[str, Any]) -> dict[str, set[str] | None]:
+    """Return the filter that the options of a command mean."""
+    return catalog.offer_filter(filters["gpu"], filters["provider"], filters["region"], filters["option"])
+
+
+@click.command(name="stale")
+@list_options("prices stale")
+@output_options
+def stale(catalog: "Catalog", out: Output, **filters: Any) -> None:
+    """Which prices are old for their kind, by provider and option, the most first: what to refresh next."""
+    from gpucost.catalog.price_views import stale as found
+
+    rows = found(catalog, wanted_of(catalog, filters))
+    out.rows(rows, STALE_COLUMNS, envelope(catalog))
+
+
+@click.command(name="watch")
+@click.option("--budget", required=True, type=click.FloatRange(0, min_open=True), metavar="USD", help="Per GPU-hour.")
+@click.option("--gpus", type=click.IntRange(1), default=1, show_default=True, help="At least so many in one unit.")
+@list_options("prices watch")
+def watch(catalog: "Catalog", budget: float, gpus: int, **filters: Any) -> None:
+    """Is there an offer within a budget: exit code 0 if so, 3 if the cheapest is dearer, 4 if there is none.
+
+    \b
+    gpucost prices watch --gpu h100-sxm --budget 2.50 --max-age 30d || echo "too dear"
+    """
+    from gpucost.catalog.price_views import cheapest, refuse_over
+
+    row = cheapest(catalog, wanted_of(catalog, filters), filters["max_age"], gpus)
+    refuse_over(row, budget)
+    place = f" in {row['region']}" if row["region"] else ""
+    click.echo(
+        f"{row['usd_per_gpu_hour']:.4g} USD per GPU-hour: {row['provider']} {row['instance_type']}{place},"
+        f" {row['option']}, seen {row['observed_on']}; within the budget of {budget:g}."
+    )
+
+
+@click.command(name="report")
+@list_options("prices report")
+@click.option("-o", "--output", "output_file", required=True, metavar="FILE", help="The page, such as prices.html.")
+def report(catalog: "Catalog", output_file: str, **filters: Any) -> None:
+    """Write a page of prices: today's offers, a map of regions by price, and their history with a slider.
+
+    The page is one file without requests to anywhere; it needs the extra `report` to be made.
+    """
+    from gpucost.catalog.price_views import page_data
+    from gpucost.errors import UsageError
+    from gpucost.render.price_page import write_price_page
+
+    if not output_file.lower().endswith((".html", ".htm")):
+        raise UsageError(f"{output_file}: the page is written as .html.")
+    data = page_data(catalog, wanted_of(catalog, filters))
+    write_price_page(output_file, data, catalog.as_of.isoformat(), catalog.version)
+
+
+def plot(rows: list[dict[str, Any]], catalog: "Catalog", out: Output) -> None:
+    """Draw histories: as text, or as a page where -o names one."""
+    from gpucost.catalog.price_views import series
+    from gpucost.render.history import history_document
+
+    points, events, left_out = series(rows, _SERIES)
+    if out.is_document:
+        from gpucost.render.html import write_page
+
+        if out.ending == ".xlsx":
+            raise click.UsageError("--plot draws text or a page: name a file that ends in .html.")
+        write_page(history_document(points, events, left_out, envelope(catalog)), str(out.file))
+        return
+    from gpucost.render.text import write
+
+    out.text(write(history_document(points, events, left_out, envelope(catalog))))
+
+
+COMMANDS = (stale, watch, report)

@@ -1,0 +1,118 @@
+"""Looking at prices: what is old, a budget as an exit code, plots, and the page."""
+
+import json
+import re
+from datetime import date
+
+import pytest
+from click.testing import CliRunner
+
+from gpucost.catalog import open_catalog
+from gpucost.catalog.price_views import cheapest, page_data, refuse_over, series, stale
+from gpucost.cli import cli
+from gpucost.errors import OverBudgetError, PriceMissingError
+from gpucost.render.price_page import write_price_page
+from tests.catalog.world import offer, world
+
+OFFERS = [
+    offer("acme/one", 4.0, "2025-01-01"),
+    offer("acme/one", 3.0, "2025-06-01"),
+    offer("acme/spot", 1.0, "2025-06-01", option="spot"),
+    offer("acme/big", 20.0, "2025-06-01", gpus=8, usd_per_gpu_hour=2.5, region="us-east-1"),
+]
+ALL = dict.fromkeys(("gpu", "provider", "region", "option"))
+
+
+@pytest.fixture
+def catalog(tmp_path):
+    return open_catalog("2025-06-30", root=world(tmp_path, OFFERS))
+
+
+def test_what_is_old_for_its_kind_is_counted(catalog):
+    rows = {row["option"]: row for row in stale(catalog, ALL)}
+    assert (rows["spot"]["old"], rows["spot"]["limit_days"], rows["spot"]["median_age_days"]) == (1, 7, 29)
+    assert rows["on_demand"]["old"] == 0
+
+
+def test_a_budget_is_held_against_the_cheapest_that_is_large_enough(catalog):
+    assert cheapest(catalog, ALL, None, 1)["offer_id"] == "acme/spot"
+    big = cheapest(catalog, ALL, None, 8)
+    refuse_over(big, 2.5)
+    with pytest.raises(OverBudgetError, match="by 25%"):
+        refuse_over(big, 2.0)
+    with pytest.raises(PriceMissingError):
+        cheapest(catalog, ALL, None, 16)
+
+
+def test_watching_ends_with_an_exit_code():
+    words = ["prices", "watch", "--gpu", "h100-sxm", "--budget"]
+    assert CliRunner().invoke(cli, [*words, "100"]).exit_code == 0
+    assert isinstance(CliRunner().invoke(cli, [*words, "0.01"]).exception, OverBudgetError)
+
+
+def test_an_event_is_a_change_of_five_percent():
+    def point(day, usd, change):
+        named = {"offer_id": "a", "provider": "p", "instance_type": "i", "region": None, "option": "on_demand"}
+        return {
+            **named,
+            "price_on": date(2025, day, 1),
+            "usd_per_gpu_hour": usd,
+            "change_fraction": change,
+            "source_id": "s",
+        }
+
+    points, events, left_out = series([point(1, 4.0, None), point(2, 3.9, -0.025), point(3, 3.0, -0.23)], 8)
+    assert len(points) == 3
+    assert [(event["day"].month, event["offer"]) for event in events] == [(3, "p i on_demand")]
+    assert left_out == 0
+
+
+def test_a_history_is_plotted_with_days_and_events():
+    words = [
+        "prices",
+        "history",
+        "--gpu",
+        "h100-sxm",
+        "--provider",
+        "aws",
+        "--option",
+        "on_demand",
+        "--region",
+        "us-east-1",
+    ]
+    text = CliRunner().invoke(cli, [*words, "--plot"]).stdout
+    assert "│" in text
+    assert re.search(r"2025-06-01 +aws p5.48xlarge us-east-1 on_demand +6.88 +-44.0%", text)
+
+
+def test_the_page_holds_its_data_and_asks_nobody(catalog, tmp_path):
+    hostile = offer("acme/x", 5.0, "2025-06-01", provider="acme", instance_type="</script><b>x", region="\x1b[31m")
+    catalog = open_catalog("2025-06-30", root=world(tmp_path / "w", [*OFFERS, hostile]))
+    file = tmp_path / "prices.html"
+    write_price_page(str(file), page_data(catalog, ALL), "2025-06-30", "v")
+    text = file.read_text("utf-8")
+    assert not re.search(r"(src|href)=[\"']?(https?:)?//", text)
+    assert "default-src 'none'" in text
+    found = json.loads(re.search(r'id="data">(.*?)</script>', text, re.DOTALL)[1])
+    assert found["days"][-1] == "2025-06-30"
+    assert ["h100-sxm5-80gb", "on demand", "acme", "us-east-1", 2.5, len(found["days"]) - 1] in found["points"]
+    assert "</script><b>" not in text
+    assert "\x1b" not in text
+
+
+def test_the_slider_moves_the_map(require_program, tmp_path, catalog):
+    import subprocess
+
+    browser = require_program("chromium", "chromium-browser", "google-chrome")
+    file = tmp_path / "prices.html"
+    write_price_page(str(file), page_data(catalog, ALL), "2025-06-30", "v")
+    text = file.read_text("utf-8")
+    first = "const slider = at('day'); slider.value = slider.max - 1; slider.dispatchEvent(new Event('input'));"
+    words = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+    for script, said in (
+        ("", "2025-06-30: 1 places on the map; the cheapest GPU-hour is 2.5 USD"),
+        (first, "2025-04-01: 0 places"),
+    ):
+        file.write_text(text.replace("draw();\nlist();", f"draw();\nlist();\n{script}"), "utf-8")
+        shown = subprocess.run([*words, file.as_uri()], capture_output=True, text=True, timeout=120).stdout
+        assert said in shown
