@@ -110,8 +110,8 @@ def yardsticks(bench: Mapping[str, Any], chip: Accelerator, on_record: Mapping[s
     return found
 
 
-def shares_on_record(measurements: Sequence[Mapping[str, Any]], catalog: "Catalog") -> dict[str, float]:
-    """Return the median over machines on record of the share of the datasheet's peak, by kind of work."""
+def shares_by_machine(measurements: Sequence[Mapping[str, Any]], catalog: "Catalog") -> dict[str, list[float]]:
+    """Return the shares of the datasheet's peak that machines on record reach, by kind of work."""
     machines: dict[str, list[Mapping[str, Any]]] = {}
     for row in measurements:
         machines.setdefault(str(row["machine"]), []).append(row)
@@ -120,11 +120,27 @@ def shares_on_record(measurements: Sequence[Mapping[str, Any]], catalog: "Catalo
         for stick in yardsticks({"figures": figures}, catalog.accelerator(str(figures[0]["gpu"])), {}):
             if stick.peak and stick.measured:
                 shares.setdefault(stick.key, []).append(stick.measured / stick.peak)
-    return {key: median(found) for key, found in shares.items()}
+    return shares
 
 
-def rows_of(sticks: Sequence[Yardstick]) -> list[dict[str, Any]]:
-    """Return a row for each kind of work: measured, peak, share, the usual share, and a word on it."""
+def shares_on_record(measurements: Sequence[Mapping[str, Any]], catalog: "Catalog") -> dict[str, float]:
+    """Return the median over machines on record of the share of the datasheet's peak, by kind of work."""
+    return {key: median(found) for key, found in shares_by_machine(measurements, catalog).items()}
+
+
+def place(share: float | None, others: Sequence[float]) -> str:
+    """Say where a machine stands among those on record, the best first.
+
+    >>> place(0.7, [0.72, 0.6]), place(0.7, []), place(None, [0.7])
+    ('2 of 3', '', '')
+    """
+    if share is None or not others:
+        return ""
+    return f"{1 + sum(other > share for other in others)} of {len(others) + 1}"
+
+
+def rows_of(sticks: Sequence[Yardstick], on_record: Mapping[str, Sequence[float]] = {}) -> list[dict[str, Any]]:
+    """Return a row for each kind of work: measured, peak, share, the usual share, its place, and a word on it."""
     rows = []
     for stick in sticks:
         share = stick.measured / stick.peak if stick.measured and stick.peak else None
@@ -138,6 +154,7 @@ def rows_of(sticks: Sequence[Yardstick]) -> list[dict[str, Any]]:
                 "share_fraction": share,
                 "usual_fraction": stick.usual_fraction,
                 "against_usual_ratio": ratio,
+                "place": place(share, on_record.get(stick.key, ())),
                 "verdict": word(ratio, share),
             }
         )
@@ -205,11 +222,42 @@ def _sick_gpus(bench: Mapping[str, Any]) -> Iterable[str]:
                 yield f"GPU {row['gpu_index']} reaches {usual / row['time_s']:.0%} of its neighbours in {name}"
 
 
-def roof(bench: Mapping[str, Any]) -> list[dict[str, float]]:
-    """Return the measured points of the roofline: the intensity of each product and copy, and the speed it reached."""
-    points = []
-    for row in bench["figures"]:
-        if row["op"] == "matmul" and row.get("tflops") and row.get("gb_per_s"):
-            intensity = row["tflops"] * TERA / (row["gb_per_s"] * GB)
-            points.append({"intensity_flop_per_byte": intensity, "reached_tflops": row["tflops"]})
-    return sorted(points, key=lambda point: point["intensity_flop_per_byte"])
+ROOF_PRECISION = "bf16"
+SLOPE_POINTS = 8  # of a roof that is drawn by points
+
+
+def roofline(bench: Mapping[str, Any], chip: Accelerator) -> list[dict[str, Any]]:
+    """Return the roof of the datasheet, the roof as measured, and the fastest product of each number of rows.
+
+    The measured roof is the fastest large copy and the fastest product of the bench.
+    """
+    bandwidths = [row["gb_per_s"] for row in bench["figures"] if row["op"] == "copy" and large(row)]
+    products = [
+        row for row in bench["figures"]
+        if row["op"] == "matmul" and row["precision"] == ROOF_PRECISION and row.get("tflops") and row.get("gb_per_s")
+    ]  # fmt: skip
+    peak = chip.bf16_tflops
+    if not (products and bandwidths and peak):
+        return []
+    fastest = {row["m"]: row for row in sorted(products, key=lambda row: float(row["tflops"]))}
+    points = [
+        {
+            "intensity_flop_per_byte": row["tflops"] * TERA / (row["gb_per_s"] * GB),
+            "reached_tflops": row["tflops"],
+            "operation": f"{row['m']:,}",
+            "curve": "reached",
+        }
+        for row in fastest.values()
+    ]
+    best = max(float(row["tflops"]) for row in products)
+    found: list[dict[str, Any]] = []
+    for curve, flat, bandwidth in (("datasheet", peak, chip.hbm_gb_per_s), ("measured", best, max(bandwidths))):
+        ridge = flat * TERA / (bandwidth * GB)
+        first = min(1.0, *(row["intensity_flop_per_byte"] for row in points))
+        slope = [first * (ridge / first) ** (step / SLOPE_POINTS) for step in range(SLOPE_POINTS)]
+        found += [
+            {"intensity_flop_per_byte": x, "reached_tflops": min(flat, x * bandwidth * GB / TERA), "operation": "",
+             "curve": curve}
+            for x in (*slope, ridge, 5 * ridge, 20 * ridge)
+        ]  # fmt: skip
+    return found + sorted(points, key=lambda row: float(row["intensity_flop_per_byte"]))

@@ -1,16 +1,16 @@
 """`gpucost bench`: what this machine's GPUs attain, against their datasheets and machines on record."""
 
 import sys
-from typing import Any
+from statistics import median
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from gpucost.bench.cases import GROUPS, PROFILES
 from gpucost.cli.options import Output, catalog_options, envelope, output_options
 
-COLUMNS = (
-    "what", "measured", "peak", "unit:1", "share_fraction=of the peak", "usual_fraction=usual:1", "verdict",
-)  # fmt: skip
+if TYPE_CHECKING:
+    from gpucost.render.document import Document
 
 
 @click.command(name="bench")
@@ -50,6 +50,7 @@ def command(
     """
     from gpucost.bench import verdict
     from gpucost.bench.run import bench, read_bench
+    from gpucost.render.bench import COLUMNS, document
 
     found = (
         read_bench(file)
@@ -59,13 +60,31 @@ def command(
         )
     )
     chip = verdict.accelerator_of(catalog, str(found["machine"]["device"]))
-    on_record = verdict.shares_on_record(catalog.rows("bench_measurements"), catalog)
-    rows = verdict.rows_of(verdict.yardsticks(found, chip, on_record)) if chip else []
+    shares = verdict.shares_by_machine(catalog.rows("bench_measurements"), catalog)
+    on_record = {key: median(known) for key, known in shares.items()}
+    rows = verdict.rows_of(verdict.yardsticks(found, chip, on_record), shares) if chip else []
     told = verdict.findings(found, chip, rows)
     if chip is None:
         told.insert(0, f"no accelerator on record is called {found['machine']['device']}: figures only, no peaks")
     title = f"{found['machine']['gpus']} × {found['machine']['device']}: measured against the datasheet"
-    out.rows(rows, COLUMNS, envelope(catalog, told), title)
+    roof = verdict.roofline(found, chip) if chip else []
+    if out.fields or out.format in ("json", "csv") or out.ending == ".xlsx":
+        out.rows(rows, COLUMNS, {**envelope(catalog, told), "roofline": roof}, title)
+        return
+    dated = {"as_of": str(catalog.as_of), "catalog_version": catalog.version}
+    _write(out, document(title, rows, roof, told, **dated))
+
+
+def _write(out: Output, made: "Document") -> None:
+    """Write a document as a page, as Markdown or on the terminal."""
+    from gpucost.render import markdown, text
+
+    if out.is_document:
+        from gpucost.render.html import write_page
+
+        write_page(made, str(out.file))
+    else:
+        out.text(markdown.write(made) if out.format == "md" else text.write(made, all_sections=True))
 
 
 def _say(done: int, whole: int, name: str) -> None:

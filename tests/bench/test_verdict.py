@@ -82,3 +82,46 @@ def test_what_machines_on_record_reach_lies_below_the_peaks(catalog):
     shares = verdict.shares_on_record(catalog.rows("bench_measurements"), catalog)
     assert {"copy", "matmul.bf16", "attention_forward", "all_reduce"} <= shares.keys()
     assert all(0.3 < share < 1.0 for share in shares.values())
+
+
+def test_a_machine_has_a_place_among_those_on_record(catalog):
+    chip = catalog.accelerator("h100-sxm5-80gb")
+    shares = verdict.shares_by_machine(catalog.rows("bench_measurements"), catalog)
+    best, worst = max(shares["matmul.bf16"]) * 989.4, min(shares["matmul.bf16"]) * 989.4
+    machines = len(shares["matmul.bf16"]) + 1
+    for tflops, place in ((best * 1.01, f"1 of {machines}"), (worst * 0.9, f"{machines} of {machines}")):
+        sticks = verdict.yardsticks(bench_of(product(tflops)), chip, {})
+        assert verdict.rows_of(sticks, shares)[0]["place"] == place
+
+
+def test_the_measured_roof_lies_under_the_datasheets(catalog):
+    chip = catalog.accelerator("h100-sxm5-80gb")
+    copied = {"id": "c", "op": "copy", "size_bytes": 2**30, "gb_per_s": 3000.0}
+    moved = 3 * 2 * 8192**2 / 1e9  # GB of a product of 8,192 rows
+    big = product(680.0, gb_per_s=moved / (2 * 8192**3 / 680e12))
+    thin = {**product(2.9, gb_per_s=2900.0), "m": 1}
+    roof = verdict.roofline(bench_of(copied, big, thin), chip)
+    tops = {curve: max(row["reached_tflops"] for row in roof if row["curve"] == curve)
+            for curve in ("datasheet", "measured", "reached")}  # fmt: skip
+    assert tops == {"datasheet": 989.4, "measured": 680.0, "reached": 680.0}
+    points = {row["operation"]: row["intensity_flop_per_byte"] for row in roof if row["curve"] == "reached"}
+    assert points["8,192"] == pytest.approx(8192 / 3, rel=1e-3)  # 2 n³ FLOP over 6 n² bytes
+    assert points["1"] == pytest.approx(1.0)
+    assert verdict.roofline(bench_of(copied), chip) == []
+
+
+def test_a_bench_is_drawn_on_the_terminal_and_as_a_page(tmp_path):
+    from click.testing import CliRunner
+
+    from gpucost.cli import cli
+    from tests.bench.records import bench_on_record
+
+    file, page = tmp_path / "node.json", tmp_path / "node.html"
+    file.write_text(bench_on_record())
+    shown = CliRunner().invoke(cli, ["bench", str(file), "--show"]).output
+    assert "of the peak" in shown
+    assert "o datasheet   x measured   + reached" in shown
+    CliRunner().invoke(cli, ["bench", str(file), "--show", "-o", str(page)])
+    assert "Roofline, as measured and as the datasheet has it" in page.read_text()
+    rows = CliRunner().invoke(cli, ["bench", str(file), "--show", "--format", "csv"]).stdout.splitlines()
+    assert rows[0].startswith("what,measured,peak")
