@@ -16,6 +16,8 @@ from gpucost.bench.cases import BenchCase
 
 WORKER = (sys.executable, "-m", "gpucost.bench.gpu.worker")
 START_LIMIT_S = 120.0
+STARTS = 2  # failed starts after which a group of processes is given up
+LOOK_S, GRACE_S = 0.5, 3.0  # how often ended processes are looked for, and how long their last words may take
 
 
 class Workers:
@@ -27,6 +29,7 @@ class Workers:
         self.lines: queue.Queue[str | None] = queue.Queue()
         self.errors: IO[str] | None = None
         self.software: dict[str, Any] = {}
+        self.refused: list[str] = []  # why starts failed
 
     def start(self) -> None:
         """Start the processes and wait until they say what they are.
@@ -64,13 +67,15 @@ class Workers:
         lines.put(None)
 
     def _next(self, limit_s: float) -> dict[str, Any] | None:
-        """Return the next message; None where the process ended or stayed silent."""
+        """Return the next message; None where a process ended (the others would wait for it) or all stayed silent."""
         until = time.monotonic() + limit_s
         while (left := until - time.monotonic()) > 0:
             try:
-                line = self.lines.get(timeout=left)
+                line = self.lines.get(timeout=min(left, LOOK_S))
             except queue.Empty:
-                return None
+                if any(process.poll() is not None for process in self.processes):
+                    until = min(until, time.monotonic() + GRACE_S)
+                continue
             if line is None:
                 return None
             try:
@@ -84,9 +89,12 @@ class Workers:
     def measure(self, case: BenchCase) -> dict[str, Any]:
         """Measure one case within its time limit; the processes are started anew after one that broke them."""
         if not self.processes:
+            if len(self.refused) >= STARTS:
+                return {"failed": f"given up: the measuring process did not start: {self.refused[-1]}"}
             try:
                 self.start()
             except ChildProcessError as error:
+                self.refused.append(str(error))
                 return {"failed": f"the measuring process did not start: {error}"}
         text = json.dumps(case.message()) + "\n"
         begin = time.monotonic()
@@ -100,8 +108,10 @@ class Workers:
         message = self._next(case.limit_s)
         if message is not None:
             return message
+        died = [str(rank) for rank, process in enumerate(self.processes) if process.poll() is not None]
         late = time.monotonic() - begin >= case.limit_s - 0.1
-        words = f"no answer within {case.limit_s:g} s" if late else f"the process died: {self._last_words()}"
+        who = f"process {', '.join(died)} of {self.ranks}" if died and self.ranks > 1 else "the process"
+        words = f"no answer within {case.limit_s:g} s" if late else f"{who} died: {self._last_words()}"
         self.stop()
         return {"failed": words}
 

@@ -213,12 +213,12 @@ def _sick_gpus(bench: Mapping[str, Any]) -> Iterable[str]:
     for row in bench.get("each_gpu", ()):
         by_case.setdefault(str(row["id"]), []).append(row)
     for name, rows in by_case.items():
-        known = [row for row in rows if row.get("time_s")]
-        usual = median(row["time_s"] for row in known) if known else 0.0
         for row in rows:
+            others = [other["time_s"] for other in rows if other is not row and other.get("time_s")]
+            usual = median(others) if others else 0.0
             if row.get("failed"):
                 yield f"GPU {row['gpu_index']} failed {name}: {row['failed']}"
-            elif usual / row["time_s"] < GPU_DIFFERENCE_RATIO:
+            elif others and usual / row["time_s"] < GPU_DIFFERENCE_RATIO:
                 yield f"GPU {row['gpu_index']} reaches {usual / row['time_s']:.0%} of its neighbours in {name}"
 
 

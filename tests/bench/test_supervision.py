@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -120,6 +121,65 @@ def test_a_driver_that_does_not_start_is_said(tmp_path, monkeypatch):
         run(tmp_path / "bench.json")
 
 
+def test_no_gpu_is_said(tmp_path, moods, monkeypatch):
+    moods()
+    monkeypatch.setenv("STAND_IN_GPUS", "0")
+    with pytest.raises(UsageError, match="no GPU is visible"):
+        run(tmp_path / "bench.json", device="cuda")
+    assert not (tmp_path / "bench.json").exists()
+
+
+@pytest.mark.parametrize(("sickness", "words"), [("slow", "GPU 1 reaches 50% of its neighbours"),
+                                                 ("dies", "GPU 1 failed copy 1073741824")])  # fmt: skip
+def test_one_sick_gpu_of_two_is_named_and_the_rest_is_kept(tmp_path, moods, monkeypatch, sickness, words):
+    from gpucost.bench.verdict import findings
+
+    moods()
+    monkeypatch.setenv("STAND_IN_SICK", "1")
+    monkeypatch.setenv("STAND_IN_SICKNESS", sickness)
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    result = bench(tmp_path / "bench.json", command=WORKER, gpus=2, groups=("memory", "links"))
+    assert any(words in finding for finding in findings(result, None, []))
+    assert {"copy"} <= {row["op"] for row in result["figures"]}
+    if sickness == "dies":  # the pair never starts: tried twice, then given up
+        reasons = [entry["reason"] for entry in result["failed"]]
+        assert len(reasons) == len([case for case in cases_of("short", 2) if case.group == "links"])
+        assert "no driver was found" in reasons[0]
+        assert all(reason.startswith("given up") for reason in reasons[2:])
+
+
+def test_a_rank_that_is_lost_ends_the_wait_of_the_others(moods):
+    case = next(case for case in cases_of("short", 2) if case.group == "links")
+    moods(cases={case.id: "loses a rank"})
+    workers = Workers(2, "auto", WORKER)
+    begin = time.monotonic()
+    try:
+        assert workers.measure(case) == {"failed": "process 1 of 2 died: fell off the bus"}
+        assert time.monotonic() - begin < 30  # the case's own limit is a minute
+        assert workers.processes == []
+    finally:
+        workers.stop()
+
+
+def test_a_bench_that_is_interrupted_keeps_what_it_has_and_leaves_nobody_behind(tmp_path, moods):
+    measured = moods(cases={"launch": "hangs"})
+    path = tmp_path / "bench.json"
+    code = (
+        "from gpucost.bench.run import bench\n"
+        f"bench({str(path)!r}, command={WORKER!r}, gpus=1, groups=('memory', 'elementwise'))"
+    )
+    process = subprocess.Popen([sys.executable, "-c", code], env={**os.environ}, stderr=subprocess.PIPE, text=True)
+    until = time.monotonic() + 60
+    while time.monotonic() < until and len(measured()) < 4:
+        time.sleep(0.05)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    left = [int(pid) for pid in children.read_text().split()] if children.exists() else []
+    process.send_signal(signal.SIGINT)
+    assert "KeyboardInterrupt" in process.communicate(timeout=60)[1]
+    assert len(read_bench(path)["figures"]) == 4
+    assert not any(Path(f"/proc/{pid}/cmdline").exists() for pid in left)
+
+
 def test_missing_pytorch_is_said_before_anything_starts(tmp_path):
     code = "import sys; sys.modules['torch'] = None\nfrom gpucost.bench.run import bench\nbench('x.json')"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
@@ -142,3 +202,11 @@ def test_the_real_process_measures_a_tiny_profile(tmp_path):
     assert result["failed"] == []
     for row in result["figures"]:
         assert row["time_s"] > 0
+
+
+def test_too_little_memory_is_said_in_numbers():
+    pytest.importorskip("torch", reason="PyTorch is not installed (extra: bench)")
+    from gpucost.bench.gpu.worker import answer
+
+    case = {"id": "big", "op": "copy", "arguments": {"size_bytes": 4 * 2**30}}
+    assert answer(case)["failed"] == "out of memory: needs 8.6 GB, 2.0 GB are free"

@@ -5,15 +5,23 @@ import os
 import sys
 import time
 
-device = {"pytorch": "none", "device": os.environ.get("STAND_IN", "NVIDIA H100 80GB HBM3"), "gpus": 2}
-if os.environ.get("STAND_IN_DIES"):
+gpus = int(os.environ.get("STAND_IN_GPUS", "2"))
+device = {"pytorch": "none", "device": os.environ.get("STAND_IN", "NVIDIA H100 80GB HBM3"), "gpus": gpus}
+sick = os.environ.get("STAND_IN_SICK", "none") == (os.environ.get("CUDA_VISIBLE_DEVICES") or os.environ["LOCAL_RANK"])
+if os.environ.get("STAND_IN_DIES") or (sick and os.environ["STAND_IN_SICKNESS"] == "dies"):
     sys.exit("no driver was found")
+if os.environ.get("STAND_IN_SICKNESS") == "dies" and os.environ["WORLD_SIZE"] == "2":
+    time.sleep(600)  # as a collective does whose other rank is gone
 print("a library that greets", flush=True)
 print(json.dumps({"software": {**device, "memory_gib": 79.2}}), flush=True)
 for line in sys.stdin:
     case = json.loads(line)
     moods = json.loads(os.environ.get("STAND_IN_MOODS", "{}"))
     mood = moods.get(case["id"], "")
+    if mood == "loses a rank":
+        if os.environ["RANK"] == "1":
+            sys.exit("fell off the bus")
+        time.sleep(600)
     if mood == "hangs":
         time.sleep(600)
     if mood == "dies":
@@ -24,4 +32,5 @@ for line in sys.stdin:
     rate = {"tflops": 700.0, "gb_per_s": 3000.0, "bus_gb_per_s": 350.0, "tokens_per_s_per_gpu": 1000.0}
     with open(os.environ["STAND_IN_LOG"], "a") as log:
         log.write(case["id"] + "\n")
-    print(json.dumps({"id": case["id"], "figures": {"time_s": 0.001, "spread_fraction": 0.01, **rate}}), flush=True)
+    times = {"time_s": 0.002 if sick else 0.001, "spread_fraction": 0.01}
+    print(json.dumps({"id": case["id"], "figures": {**times, **rate}}), flush=True)
