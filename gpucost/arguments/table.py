@@ -349,6 +349,12 @@ LISTS = {
     "prices stale": (*FILTERS, *DATES),
     "prices watch": (*FILTERS, *DATES),
     "prices report": (*FILTERS, *DATES),
+    "prices risk": (
+        A("above", share(), "Count days above this share of on demand.", usual="50%"),
+        *FILTERS,
+        *DATES,
+    ),
+    "prices decline": (*FILTERS, *DATES),
     "prices diff": (
         A("first", k.DATE, "", required=True, place=True),
         A("second", k.DATE, "", required=True, place=True),

@@ -13,6 +13,15 @@ STALE_COLUMNS = (
     "provider", "option", "prices", "old", "old_fraction=share:1", "median_age_days=median age:2", "limit_days=limit:2",
     "newest_on=newest:1", "oldest_on=oldest:3",
 )  # fmt: skip
+RISK_COLUMNS = (
+    "provider", "instance_type=instance", "region", "gpu:4", "days", "changes:3", "volatility_ratio=volatility",
+    "on_demand_fraction=of on demand:1", "above_fraction=days above:2", "low_usd_per_hour=low:4",
+    "high_usd_per_hour=high:4", "last_on=seen until:5",
+)  # fmt: skip
+DECLINE_COLUMNS = (
+    "gpu", "sellers", "machines:1", "decline_fraction=fall per year", "decline_low_fraction=lowest seller:2",
+    "decline_high_fraction=highest seller:2",
+)  # fmt: skip
 _SERIES = 8
 
 
@@ -71,6 +80,42 @@ def report(catalog: "Catalog", output_file: str, **filters: Any) -> None:
     write_price_page(output_file, data, catalog.as_of.isoformat(), catalog.version)
 
 
+@click.command(name="risk")
+@list_options("prices risk")
+@output_options
+def risk(catalog: "Catalog", out: Output, above: float | None, **filters: Any) -> None:
+    """How spot prices moved by machine and region: volatility per year, and days above a share of on demand.
+
+    From the daily series of the history; a price holds until its next change point.
+    """
+    from gpucost.catalog.price_risk import spot_risk
+
+    out.rows(
+        spot_risk(catalog, wanted_of(catalog, filters), 0.5 if above is None else above),
+        RISK_COLUMNS,
+        envelope(catalog),
+    )
+
+
+@click.command(name="decline")
+@list_options("prices decline")
+@output_options
+def decline(catalog: "Catalog", out: Output, **filters: Any) -> None:
+    """How list prices fell per year, by chip: the median over sellers of their machines, and the range of sellers."""
+    from gpucost.catalog.price_risk import list_declines, overall
+
+    rows = list_declines(catalog, wanted_of(catalog, filters))
+    every = overall(rows)
+    said = []
+    if every["chips"]:
+        low, typical, high = (every[f"decline_{end}fraction"] for end in ("low_", "", "high_"))
+        said.append(
+            f"over {every['chips']} chips of two sellers and more a list price falls by {typical:.1%} a year"
+            f" ({low:.1%} to {high:.1%})."
+        )
+    out.rows(rows, DECLINE_COLUMNS, envelope(catalog, said))
+
+
 def plot(rows: list[dict[str, Any]], catalog: "Catalog", out: Output) -> None:
     """Draw histories: as text, or as a page where -o names one."""
     from gpucost.catalog.price_views import series
@@ -89,4 +134,4 @@ def plot(rows: list[dict[str, Any]], catalog: "Catalog", out: Output) -> None:
     out.text(write(history_document(points, events, left_out, envelope(catalog))))
 
 
-COMMANDS = (stale, watch, report)
+COMMANDS = (stale, watch, report, risk, decline)

@@ -1,0 +1,122 @@
+"""What the history says of risk: how spot prices moved by machine and region, and how list prices fell by chip.
+
+Spot. Between change points a price holds, so a day counts with the price of its last change point:
+
+    volatility = sqrt(sum of squared log changes / years seen)              per square root of a year
+    share above x = days with spot > x times on demand / days with both
+
+Lists. A machine's list price is a step function of time; its fall per year is that of the line through log price by
+day, every quarter one point. A chip's fall is the median over its sellers of their machines' medians, and its range
+the lowest and highest seller: sellers, not regions, decide on prices.
+"""
+
+from datetime import date
+from statistics import median
+from typing import Any
+
+from gpucost.catalog.asof import FOREVER
+from gpucost.catalog.core import Catalog
+from gpucost.catalog.history import load_history
+from gpucost.catalog.price_views import quarters
+from gpucost.units import DAYS_PER_YEAR
+
+Row = dict[str, Any]
+FEWEST_DAYS = 90  # of a spot series
+FEWEST_QUARTERS = 4  # of a list price
+_QUARTERS = 17
+
+_SPOT = f"""
+WITH points AS (
+    SELECT provider, instance_type, gpu, gpus, region, usd_per_hour AS usd, observed_on AS since,
+        least(seen_until, CAST($day AS DATE)) AS until,
+        ln(usd_per_hour / lag(usd_per_hour) OVER same) AS move
+    FROM history_offers WHERE option = 'spot' AND NOT gone AND usd_per_hour > 0 AND observed_on <= $day
+    WINDOW same AS (PARTITION BY source_id, provider, instance_type, gpu, region ORDER BY observed_on)
+), plain AS (
+    SELECT provider, instance_type, region, median(usd_per_hour) AS on_demand FROM history_offers
+    WHERE option = 'on_demand' AND NOT gone GROUP BY ALL
+    UNION ALL
+    SELECT provider, instance_type, region, median(usd_per_hour) FROM offers AS o WHERE option = 'on_demand'
+    AND NOT EXISTS (SELECT 1 FROM history_offers AS h WHERE h.option = 'on_demand' AND h.provider = o.provider
+        AND h.instance_type = o.instance_type AND h.region IS NOT DISTINCT FROM o.region) GROUP BY ALL
+), daily AS (
+    SELECT p.*, until - since + 1 AS days, usd / on_demand AS ratio
+    FROM points AS p LEFT JOIN plain AS l ON l.provider = p.provider AND l.instance_type = p.instance_type
+        AND l.region IS NOT DISTINCT FROM p.region
+    WHERE until >= since
+)
+SELECT provider, instance_type, min(gpu) AS gpu, region, min(since) AS first_on, max(until) AS last_on,
+    CAST(sum(days) AS INTEGER) AS days, count(move) AS changes,
+    sqrt(sum(move * move) / (sum(days) / {DAYS_PER_YEAR})) AS volatility_ratio,
+    sum(usd * days) / sum(days) AS mean_usd_per_hour, min(usd) AS low_usd_per_hour, max(usd) AS high_usd_per_hour,
+    sum(ratio * days) / sum(days) FILTER (ratio IS NOT NULL) AS on_demand_fraction,
+    coalesce(sum(days) FILTER (ratio > $above), 0) / sum(days) FILTER (ratio IS NOT NULL) AS above_fraction
+FROM daily GROUP BY provider, instance_type, region HAVING sum(days) >= {FEWEST_DAYS}
+ORDER BY provider, instance_type, region"""
+
+
+def spot_risk(catalog: Catalog, wanted: dict[str, set[str] | None], above: float) -> list[Row]:
+    """Return per machine and region how its spot price moved, and the share of days above a share of on demand."""
+    load_history(catalog.store)
+    rows = catalog.query(_SPOT, parameters={"day": catalog.as_of, "above": above})
+    return [
+        row for row in rows
+        if all(row[name] in allowed for name, allowed in wanted.items() if name != "option" and allowed is not None)
+    ]  # fmt: skip
+
+
+def list_declines(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[Row]:
+    """Return per chip the yearly fall of its list prices: the median over sellers, and their range."""
+    series = _series(catalog, quarters(catalog.as_of, _QUARTERS))
+    chips: dict[str, dict[str, list[float]]] = {}
+    machines: dict[str, int] = {}
+    for (gpu, provider, _), points in series.items():
+        if len(points) >= FEWEST_QUARTERS:
+            chips.setdefault(gpu, {}).setdefault(provider, []).append(yearly_fall(points))
+            machines[gpu] = machines.get(gpu, 0) + 1
+    chosen = wanted.get("gpu")
+    found = []
+    for gpu, sellers in chips.items():
+        if chosen is None or gpu in chosen:
+            falls = sorted(median(each) for each in sellers.values())
+            found.append({
+                "gpu": gpu, "sellers": len(falls), "machines": machines[gpu], "decline_fraction": median(falls),
+                "decline_low_fraction": falls[0], "decline_high_fraction": falls[-1],
+            })  # fmt: skip
+    return sorted(found, key=lambda row: (-row["sellers"], row["gpu"]))
+
+
+def overall(rows: list[Row]) -> Row:
+    """Return the fall over chips of two sellers and more; the ends are medians of theirs, so that no odd one counts."""
+    kept = [row for row in rows if row["sellers"] > 1]
+    names = ("decline_low_fraction", "decline_fraction", "decline_high_fraction")
+    return {name: median(row[name] for row in kept) if kept else None for name in names} | {"chips": len(kept)}
+
+
+def _series(catalog: Catalog, days: list[date]) -> dict[tuple[str, str, str], list[tuple[date, float]]]:
+    catalog.prepare_prices(history=True)
+    query = """SELECT gpu, provider, offer_id, usd_per_gpu_hour AS usd FROM prices_on($day, $known)
+        WHERE ended IS NULL AND NOT conflict AND NOT gpu_ambiguous AND book <> 'user' AND term_months = 0
+        AND option IN ('on_demand', 'secure')"""
+    series: dict[tuple[str, str, str], list[tuple[date, float]]] = {}
+    for day in days:
+        for row in catalog.query(query, parameters={"day": day, "known": catalog.known_as_of or FOREVER}):
+            series.setdefault((row["gpu"], row["provider"], row["offer_id"]), []).append((day, row["usd"]))
+    return series
+
+
+def yearly_fall(points: list[tuple[date, float]]) -> float:
+    """Return the fall per year of the line through log price by day; negative is a rise.
+
+    >>> halved = [(date(2024, 1, 1), 8.0), (date(2024, 12, 31), 4.0)]
+    >>> round(yearly_fall(halved), 3), yearly_fall([(date(2024, 1, 1), 2.0), (date(2025, 1, 1), 2.0)])
+    (0.5, 0.0)
+    """
+    from math import exp, log
+
+    years = [(day - points[0][0]).days / DAYS_PER_YEAR for day, _ in points]
+    logs = [log(usd) for _, usd in points]
+    middle, level = sum(years) / len(years), sum(logs) / len(logs)
+    spread = sum((year - middle) ** 2 for year in years)
+    slope = sum((year - middle) * (value - level) for year, value in zip(years, logs, strict=True)) / spread
+    return 1 - exp(slope) if slope else 0.0

@@ -1,0 +1,68 @@
+"""Risk from the history: hand-made series whose volatility, shares and falls one can compute on paper."""
+
+from datetime import date, timedelta
+from math import log, sqrt
+
+import pytest
+
+from gpucost.catalog import open_catalog
+from gpucost.catalog.price_risk import list_declines, overall, spot_risk, yearly_fall
+from tests.catalog.world import offer, world, write
+
+ALL = dict.fromkeys(("gpu", "provider", "region", "option"))
+
+
+@pytest.fixture
+def catalog(tmp_path):
+    """Two series of spot: 100 days at 1 USD, 100 at 2, 100 at 1; beside on demand at 4."""
+    root = world(tmp_path, [offer("acme/one", 4.0, "2025-01-01")])
+    write(root, "price_sources", [{"source_id": "s", "accessed_on": "2025-10-27"}])
+    start = date(2025, 1, 1)
+    rows = [
+        {"provider": "acme", "instance_type": "one", "gpu": "h100-sxm5-80gb", "gpus": 1, "region": "r1",
+         "option": "spot", "term_months": 0, "usd_per_hour": usd, "event": "change", "source_id": "s",
+         "observed_on": (start + timedelta(days=100 * number)).isoformat()}
+        for number, usd in enumerate((1.0, 2.0, 1.0))
+    ]  # fmt: skip
+    from gpucost.schemas import HISTORY
+
+    path = root / HISTORY.files.replace("*", "test")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    names = HISTORY.names
+    lines = [",".join(names), *(",".join(str(row.get(name, "")) for name in names) for row in rows)]
+    path.write_text("\n".join(lines) + "\n")
+    return open_catalog("2025-12-31", root=root)
+
+
+def test_volatility_and_shares_are_those_of_the_days(catalog):
+    (row,) = spot_risk(catalog, ALL, 0.4)
+    assert row["days"] == 300
+    assert row["changes"] == 2
+    assert row["volatility_ratio"] == pytest.approx(sqrt(2 * log(2) ** 2 / (300 / 365)))
+    assert row["on_demand_fraction"] == pytest.approx((200 * 0.25 + 100 * 0.5) / 300)
+    assert row["above_fraction"] == pytest.approx(1 / 3)
+
+
+def test_days_after_the_day_asked_about_do_not_count(catalog):
+    early = open_catalog("2025-04-30", root=catalog.store.root)
+    (row,) = spot_risk(early, ALL, 0.4)
+    assert (row["days"], row["above_fraction"]) == (120, pytest.approx(20 / 120))
+
+
+def test_a_price_that_falls_by_a_fifth_each_year_is_found():
+    days = [date(2023, 1, 1) + timedelta(days=91 * number) for number in range(12)]
+    points = [(day, 10 * 0.8 ** ((day - days[0]).days / 365)) for day in days]
+    assert yearly_fall(points) == pytest.approx(0.2)
+    assert yearly_fall([(day, 1 / usd) for day, usd in points]) == pytest.approx(-0.25)
+
+
+def test_a_chip_falls_as_the_median_of_its_sellers(tmp_path):
+    """Seller a halves its price in each year, b holds it, and c has one price alone, too few to say anything."""
+    offers = [offer("a/x", 8 * 0.5**year, f"{2022 + year}-01-01", provider="acme") for year in range(4)]
+    offers += [offer("b/x", 3.0, f"{2022 + year}-01-01", provider="other") for year in range(4)]
+    offers += [offer("c/x", 5.0, "2025-06-01", provider="third")]
+    catalog = open_catalog("2025-06-30", root=world(tmp_path, offers))
+    (row,) = list_declines(catalog, ALL)
+    assert (row["sellers"], row["decline_low_fraction"]) == (2, 0.0)
+    assert row["decline_high_fraction"] == pytest.approx(0.5, abs=0.05)
+    assert overall([row])["decline_fraction"] == pytest.approx(0.25, abs=0.03)
