@@ -346,15 +346,8 @@ NAMED = A("name", k.GPU, "", place=True)
 LISTS = {
     "prices": (*FILTERS, A("limit", whole(), "Show only the cheapest N."), *DATES),
     "prices history": (*FILTERS, A("plot", k.FLAG, "Draw lines and events; a page with -o FILE.html.", False), *DATES),
-    "prices stale": (*FILTERS, *DATES),
-    "prices watch": (*FILTERS, *DATES),
-    "prices report": (*FILTERS, *DATES),
-    "prices risk": (
-        A("above", share(), "Count days above this share of on demand.", usual="50%"),
-        *FILTERS,
-        *DATES,
-    ),
-    "prices decline": (*FILTERS, *DATES),
+    **dict.fromkeys(("prices stale", "prices watch", "prices report", "prices decline"), (*FILTERS, *DATES)),
+    "prices risk": (A("above", share(), "Count days above this share of on demand.", usual="50%"), *FILTERS, *DATES),
     "prices diff": (
         A("first", k.DATE, "", required=True, place=True),
         A("second", k.DATE, "", required=True, place=True),
