@@ -1,6 +1,7 @@
 """Chunks on disk: each a Parquet file named by the hash of what it follows from, written whole or not at all."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from typing import NamedTuple
@@ -30,8 +31,11 @@ class Plan(NamedTuple):
 
     def task(self, number: int) -> Task:
         """Return a chunk as a worker is told of it."""
-        codes = self.grid.part(number * self.cases, min((number + 1) * self.cases, self.grid.count))
-        return Task(self.grid.question, self.grid.values, codes, self.versions)
+        start, stop = number * self.cases, min((number + 1) * self.cases, self.grid.count)
+        if self.grid.listed is None:
+            return Task(self.grid, start, stop, self.versions)
+        own = replace(self.grid, count=stop - start, listed=self.grid.part(start, stop))
+        return Task(own, 0, stop - start, self.versions)
 
     def file(self, task: Task) -> Path:
         """Return the file of a chunk."""
@@ -54,7 +58,7 @@ def answer(plan: Plan, mapper: Mapper, told: Callable[[int], None]) -> list[Path
             task = plan.task(number)
             files.append(plan.file(task))
             if files[-1].exists():
-                told(len(next(iter(task.codes.values()))))
+                told(task.stop - task.start)
             else:
                 yield number, task
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gpucost.errors import UsageError
-from gpucost.sweeping.grid import DATES, Codes
+from gpucost.sweeping.grid import DATES, Grid
 
 if TYPE_CHECKING:
     import pandas
@@ -22,11 +22,11 @@ Columns = dict[str, Any]  # numbers as arrays, words as (codes, what they mean);
 
 
 class Task(NamedTuple):
-    """A chunk: which cases, and the facts and versions that its answer must come from."""
+    """A chunk: which cases of a grid, and the facts and versions that its answer must come from."""
 
-    question: str
-    values: Mapping[str, Sequence[Any]]
-    codes: Codes
+    grid: Grid  # every combination, or the rows of this chunk alone
+    start: int
+    stop: int
     versions: Mapping[str, str]
 
     @property
@@ -34,9 +34,11 @@ class Task(NamedTuple):
         """Return the hash of all that the answer follows from."""
         import json
 
-        told = json.dumps([self.question, self.values, dict(self.versions)], sort_keys=True, default=str)
+        grid = self.grid
+        span = [self.start, self.stop] if grid.listed is None else None  # rows are known by what they hold
+        told = json.dumps([grid.question, grid.values, span, dict(self.versions)], sort_keys=True, default=str)
         digest = sha256(told.encode())
-        for name, codes in self.codes.items():
+        for name, codes in (grid.listed or {}).items():
             digest.update(name.encode() + b"\0" + np.ascontiguousarray(codes, "<i4").tobytes())
         return digest.hexdigest()
 
@@ -61,15 +63,16 @@ def versions_of(catalog: "Catalog") -> dict[str, str]:
 
 def work(task: Task) -> bytes:
     """Answer a chunk on whatever machine this is; one whose facts or versions differ from the asker's refuses."""
-    dates = tuple(task.values[name][0] if name in task.values else None for name in DATES)
-    asker = _asker(task.question, *dates, tuple(sorted(task.versions.items())), get_ident())
+    dates = tuple(task.grid.values[name][0] if name in task.grid.values else None for name in DATES)
+    asker = _asker(task.grid.question, *dates, tuple(sorted(task.versions.items())), get_ident())
     return parquet_of(answered(asker, task))
 
 
 def answered(asker: Any, task: Task) -> Columns:
     """Return the columns of a chunk: what was asked, then what was found."""
-    values = {name: values for name, values in task.values.items() if name not in DATES}
-    codes = {name: task.codes[name].astype(np.int64) for name in values}
+    values = {name: values for name, values in task.grid.values.items() if name not in DATES}
+    part = task.grid.part(task.start, task.stop)
+    codes = {name: part[name].astype(np.int64) for name in values}
     found: Columns = asker.rows(values, codes)
     asked = {name: _asked(values[name], codes[name]) for name in values}
     return {**{f"asked_{name}" if name in found else name: column for name, column in asked.items()}, **found}

@@ -59,7 +59,7 @@ _WORDS = {name: name for name in ("provider", "instance_type", "region", "option
     "price_observed_on": "observed_on"
 }
 _FIGURES = ("usd_per_gpu_hour", "age_days")
-_RUNS_AT_ONCE = 1 << 13  # with their lines as many as a processor's cache takes
+_RUNS_AT_ONCE = 1 << 11  # with their lines as many as a cache takes, and small enough to be memory used again
 _SEARCHED_AT_ONCE = 256
 _CLUSTERS_KEPT = 20_000
 

@@ -120,7 +120,7 @@ def test_workers_with_other_facts_refuse():
     grid = combinations("estimate", {"model": "8b", "tokens": "1b", "gpus": 8})
     versions = {**versions_of(gpucost.open_catalog(DAY)), "catalog": "2020-01-01+000000000000"}
     with pytest.raises(UsageError, match="another catalog"):
-        work(Task("estimate", grid.values, grid.part(0, 1), versions))
+        work(Task(grid, 0, 1, versions))
 
 
 def test_a_table_of_cases_equals_the_grid(alone, tmp_path):
