@@ -7,8 +7,10 @@ import click
 
 from gpucost.cli.options import Output, envelope, output_options
 from gpucost.cli.said import say
+from gpucost.units import MS_PER_S
 
 if TYPE_CHECKING:
+    from gpucost.bench.logs import Log
     from gpucost.catalog import Catalog
     from gpucost.physics.calibration import Calibration
 
@@ -36,6 +38,10 @@ SMALLEST_CHANGE = 0.002
 @click.option("--sequence", type=click.IntRange(1), help="With --from-log: tokens per sequence.")
 @click.option("--global-batch", type=click.IntRange(1), help="With --from-log: sequences per step.")
 @click.option("--software", metavar="NAME", help="With --from-log: the stack, such as torchtitan.")
+@click.option("--prompt-tokens", type=click.IntRange(1), help="With --from-log of serving: mean prompt of a request.")
+@click.option("--output-tokens", type=click.IntRange(1), help="With --from-log of serving: mean output of a request.")
+@click.option("--concurrency", type=click.IntRange(1), help="With --from-log of serving: requests at once.")
+@click.option("--precision", metavar="NAME", default="bf16", help="With --from-log of serving: format of the weights.")
 @click.option("--machine", metavar="NAME", help="The machine that the runs are of: several stand side by side.")
 @click.option(
     "--estimate",
@@ -68,6 +74,8 @@ def command(
     gpucost calibrate bench.json runs.csv --save --machine node7
     gpucost calibrate runs.csv --estimate saved.json
     gpucost calibrate --from-log train.log --model llama-3-8b --gpu h100-sxm --gpus 8 --sequence 8192 --save
+    gpucost calibrate --kind serving --from-log vllm.log --model 70b --gpu h100-sxm --gpus 4 --prompt-tokens 1000
+        --output-tokens 250 --save
     gpucost calibrate --undo
     gpucost calibrate --format csv -o models/calibration.csv
     """
@@ -179,11 +187,11 @@ def _own_rows(catalog: "Catalog", kind: str, files: list[str], log: dict[str, An
         else:
             found += serving.own_steps(from_bench.serving_steps(bench, chip.id))
     if log["from_log"]:
-        found.append(_log_row(log))
+        found.append(_log_row(log, kind))
     return found if files or log["from_log"] else None
 
 
-def _log_row(log: dict[str, Any]) -> dict[str, Any]:
+def _log_row(log: dict[str, Any], kind: str) -> dict[str, Any]:
     """Return the run that a log tells of."""
     from gpucost.bench.logs import lines_of, read_log, training_speed
 
@@ -191,12 +199,31 @@ def _log_row(log: dict[str, Any]) -> dict[str, Any]:
     missing = [f"--{name}" for name in ("model", "gpu", "gpus") if not log[name]]
     if missing:
         raise click.UsageError(f"--from-log needs to know what ran: give {', '.join(missing)}.")
+    if read.format.phase != kind:
+        raise click.UsageError(f"{log['from_log']} is a log of {read.format.phase}: give --kind {read.format.phase}.")
+    if kind == "serving":
+        return _served_row(log, read)
     batch = log["global_batch"] or read.usual("global_batch")
     speed = training_speed(read, gpus=log["gpus"], sequence_tokens=log["sequence"], global_batch=log["global_batch"])
     return {
         "id": Path(log["from_log"]).name, "source_name": "your log", "model": log["model"], "gpu": log["gpu"],
         "n_gpus": log["gpus"], "framework": log["software"] or read.format.name, "seq_len": log["sequence"],
         "global_batch": batch, "measured_tokens_per_s_per_gpu": speed, "core": 1,
+    }  # fmt: skip
+
+
+def _served_row(log: dict[str, Any], read: "Log") -> dict[str, Any]:
+    """Return the replica that a serving log tells of, in the columns of models/measurements/serving.csv."""
+    missing = [f"--{name.replace('_', '-')}" for name in ("prompt_tokens", "output_tokens") if not log[name]]
+    if missing:
+        raise click.UsageError(f"a serving log needs to know the lengths of requests: give {', '.join(missing)}.")
+    speed, tpot_s = read.usual("output_tokens_per_s"), read.usual("tpot_s")
+    return {
+        "id": Path(log["from_log"]).name, "source_name": "your log", "model": log["model"], "gpu": log["gpu"],
+        "n_gpus": log["gpus"], "tp": log["gpus"], "engine": log["software"] or read.format.name.split("-")[0],
+        "weight_precision": log["precision"], "scenario": "serving", "isl": log["prompt_tokens"],
+        "osl": log["output_tokens"], "batch_or_concurrency": log["concurrency"] or read.usual("concurrency"),
+        "measured_output_tokens_per_s": speed, "tpot_ms": None if tpot_s is None else tpot_s * MS_PER_S, "core": 1,
     }  # fmt: skip
 
 

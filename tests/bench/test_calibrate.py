@@ -106,3 +106,23 @@ def test_validate_takes_a_calibration_of_ones_own(run, tmp_path):
     assert "no number" in str(run(*asked, "--calibration", broken, code=1).exception)
     broken.write_text("name,kind,value\nno_such_thing,parameter,1\n")
     assert "no parameter of training" in str(run(*asked, "--calibration", broken, code=1).exception)
+
+
+SERVED = (
+    "INFO 11-20 10:00:0{}.000 metrics.py:1] Avg prompt throughput: 900.0 tokens/s, Avg generation throughput: {}"
+    " tokens/s, Running: 64 reqs, Swapped: 0 reqs, Pending: 0 reqs, GPU KV cache usage: 30%\n"
+)
+
+
+def test_a_serving_log_teaches_serving(run, tmp_path):
+    log = tmp_path / "vllm.log"
+    log.write_text("".join(SERVED.format(second, 500.0) for second in range(9)))
+    what = ("calibrate", "--from-log", log, "--model", "llama-3.1-70b", "--gpu", "h100-sxm", "--gpus", 4)
+    assert "--kind serving" in run(*what, code=2).output
+    assert "--prompt-tokens" in run(*what, "--kind", "serving", code=2).output
+    asked = ("inference", "--model", "llama-3.1-70b", "--gpu", "h100-sxm", "--replica-gpus", 4, "--format", "json")
+    lengths = ("--prompt-tokens", 1000, "--output-tokens", 250)
+    before = json.loads(run(*asked, *lengths).stdout)["options"][0]["output_tokens_per_s"]
+    run(*what, *lengths, "--kind", "serving", "--save")
+    after = json.loads(run(*asked, *lengths).stdout)["options"][0]["output_tokens_per_s"]
+    assert 0.8 * before < after < 0.99 * before  # far fewer tokens than predicted: one run moves a little

@@ -81,6 +81,7 @@ def check(script: str, folder: Path) -> None:
     for name in ("bench.json", "node.json"):
         (folder / name).write_text(bench_on_record(), encoding="utf-8")
     (folder / "train.log").write_text("step: 10  loss:  4.2  tps: 7,123  tflops: 412.4  mfu: 41.7%\n", encoding="utf-8")
+    (folder / "vllm.log").write_text("Avg generation throughput: 2400.0 tokens/s, Running: 64 reqs\n", encoding="utf-8")
     (folder / "runs.csv").write_text(RUN, encoding="utf-8")
     (folder / "book").mkdir(exist_ok=True)
     (folder / "demand.csv").write_text("month,gpus\n1,16\n2,32\n3,64\n4,64\n", encoding="utf-8")
