@@ -3,7 +3,7 @@
     python -m benchmarks.own_machine
 
 No fit has seen the benches. Steps that the short profile measures are given to `gpucost calibrate`; the others are
-predicted before and after. Our eager fp8 script is left out: it scales whole tensors and is slower than any stack.
+predicted before and after.
 """
 
 import numpy as np
@@ -15,8 +15,6 @@ from gpucost.catalog.calibrations import serving_calibration, training_calibrati
 from gpucost.validation import serving, training
 from gpucost.validation.fitted import OWN_SPREAD_RATIO
 
-LEFT_OUT = ("fp8",)
-
 
 def figures(errors: list[float]) -> str:
     """Write rows, median and 90th percentile."""
@@ -27,7 +25,7 @@ def figures(errors: list[float]) -> str:
 
 def training_errors(catalog: Catalog, bench: dict, gpu: str, short: set[str]) -> dict[str, list[float]]:
     """Return the errors of all steps, of those beyond the short profile, and of these after it."""
-    rows = [row for row in from_bench.training_rows(bench, gpu) if not str(row["id"]).endswith(LEFT_OUT)]
+    rows = from_bench.training_rows(bench, gpu)
     given = training.gather([row for row in rows if row["id"] in short], catalog)
     base = training_calibration(catalog)
     tuned = training.tune(given, base) if given.rows else base

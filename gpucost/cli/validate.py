@@ -65,7 +65,10 @@ def command(
             raise click.UsageError("--calibration goes with --kind training or serving, and without --leave-out.")
         use(catalog, kind, read_file(calibration, ("name", "kind", "value")))
     request = {"kind": kind, "measurements": measurements, "leave_out": leave_out, "core": core}
+    request |= {"calibration": calibration} if calibration else {}
     report = VALIDATIONS[kind](catalog, measurements, leave_out=leave_out, core=core)
+    if calibration:
+        report["method"] = f"predicted with the calibration of {calibration}"
     found = answer(report, request, catalog.as_of, catalog.version)
     out.result(Result(found))
     macro = found["macro_median_abs_error_fraction"]
