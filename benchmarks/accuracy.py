@@ -1,7 +1,7 @@
-"""Rebuild docs/accuracy.md and docs/accuracy.csv: every held-out figure of training, memory and serving.
+"""What docs/accuracy.md shows: every held-out figure of training, memory and serving, its rows and pictures.
 
-    python -m benchmarks.accuracy            # write both files
-    python -m benchmarks.accuracy --check    # exit 5 if they are not what the model gives
+    python -m docs.generate accuracy.csv accuracy-rows.csv accuracy.md .svg
+    python -m benchmarks.accuracy --check    # exit 5 if the table is not what the model gives
 
 The figures can only be changed knowingly: a test recomputes some of them and compares.
 """
@@ -10,21 +10,30 @@ import argparse
 import csv
 import io
 import sys
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from gpucost.catalog import Catalog, open_catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.validation import fitted, report, runs, training
 from gpucost.validation.measurements import Measurements
+from gpucost.validation.training_rows import TrainingRow
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE, TABLE = DOCS / "accuracy.md", DOCS / "accuracy.csv"
+ROWS = DOCS / "accuracy-rows.csv"
 FIELDS = (
     "part", "held_out", "rows", "macro_median_abs_error_fraction", "median_abs_error_fraction",
     "p90_abs_error_fraction", "interval_coverage_fraction", "median_high_low_ratio", "source_bias_sd_fraction",
-    "within_source_fraction",
+    "within_source_fraction", "interval_score",
 )  # fmt: skip
+LEAST_ROWS = 10  # of a situation that is shown
+WORST_SOURCES = 8
+MISSED = 2 / (1 - 0.80)  # what a miss costs in the score of an 80 % range, per logarithm beyond its end
 SERVING_GROUPINGS: tuple[str, ...] = ()  # minutes each: `gpucost validate --kind serving --leave-out source` shows them
 TOLERANCE = 0.003  # solvers end at slightly different points on different machines
 
@@ -33,7 +42,99 @@ def figures(part: str, held_out: str, items: list[report.Item]) -> dict[str, Any
     """Return one row of the table."""
     found = report.statistics(items)
     row: dict[str, Any] = {"part": part, "held_out": held_out, "rows": found["predicted"]}
-    return row | {name: found[name] for name in FIELDS[3:]}
+    return row | {name: found[name] for name in FIELDS[3:-1]} | {"interval_score": interval_score(items)}
+
+
+def interval_score(items: list[report.Item]) -> float | None:
+    """Return the mean score of 80 % ranges in logarithms: their width and ten times what lies beyond an end.
+
+    Less is better (Gneiting and Raftery 2007, equation 43).
+
+    >>> found = report.Item("a", "s", "m", measured=130.0, predicted=100.0, low=80.0, high=120.0)
+    >>> round(interval_score([found]), 2)
+    1.21
+    """
+    if not items:
+        return None
+    low, high, true = (np.log([getattr(item, name) for item in items]) for name in ("low", "high", "measured"))
+    return float(np.mean(high - low + MISSED * (np.maximum(low - true, 0) + np.maximum(true - high, 0))))
+
+
+FAMILIES = ("volta", "ampere", "hopper", "blackwell", "cdna3", "gaudi", "tpu", "trainium")
+STACKS = ("vendor", "megatron", "deepspeed", "sharded", "eager", "compiler", "neuron", "unknown")
+SITUATIONS: dict[str, Callable[[TrainingRow], bool]] = {
+    "dense, bf16, NVIDIA since Ampere": lambda row: (
+        not row.architecture.experts
+        and row.layout.precision == "bf16"
+        and row.accelerator.family in ("ampere", "hopper", "blackwell")
+    ),
+    "mixture of experts": lambda row: row.architecture.experts > 0,
+    "fp8": lambda row: row.layout.precision == "fp8",
+    "fp4": lambda row: row.layout.precision == "fp4",
+    "32K tokens and more": lambda row: row.sequence_tokens >= 32_000,
+    "LoRA and QLoRA": lambda row: row.method != "full",
+    "one node": lambda row: row.layout.gpus <= row.system.gpus,
+    "256 GPUs and more": lambda row: row.layout.gpus >= 256,
+    "Blackwell Ultra": lambda row: "b300" in row.accelerator.id,
+    "whole runs": lambda row: row.end_to_end,
+    "runs of our own": lambda row: row.source == fitted.OWN_RUNS,
+} | {f"family {name}": lambda row, name=name: row.accelerator.family == name for name in FAMILIES} | {
+    f"software {name}": lambda row, name=name: row.software == name for name in STACKS
+}  # fmt: skip
+
+
+@cache
+def held_out() -> tuple[Measurements, dict[str, list[report.Item]]]:
+    """Return the shipped rows and their predictions; minutes, once."""
+    return training_items(open_catalog())
+
+
+def situation_rows(found: Measurements, items: list[report.Item]) -> list[dict[str, Any]]:
+    """Return the table's rows by situation, each source held out: all rows with a speed or a time, then the core."""
+    answer = []
+    for name, applies in SITUATIONS.items():
+        mine = [
+            (item, row.core)
+            for item, row in zip(items, found.rows, strict=True)
+            if item.group not in training.FLOP_BASES and applies(row)
+        ]
+        for part, kept in (("situation", [item for item, _ in mine]), ("situation, core", [i for i, c in mine if c])):
+            if len(kept) >= LEAST_ROWS:
+                answer.append(figures(f"{part}: {name}", "source", kept))
+    return answer
+
+
+def unsaid_rows(catalog: Catalog, found: Measurements, items: list[report.Item]) -> list[dict[str, Any]]:
+    """Return the table's rows of what a question says: core rows with their software, and with it hidden."""
+    applies = SITUATIONS["dense, bf16, NVIDIA since Ampere"]
+    rows = [{**row, "framework": ""} for row in catalog.rows("training_measurements")]
+    hidden = training.gather(rows, catalog)
+    calibration = training_calibration(catalog)
+    logged = training.leave_one_out(hidden, "source", found, calibration.values)
+    unsaid = training.with_ranges(hidden, logged, calibration)
+    answer = []
+    for part, some, predicted in (("software said", found, items), ("nothing said", hidden, unsaid)):
+        kept = [
+            item
+            for item, row in zip(predicted, some.rows, strict=True)
+            if row.core and row.stated_layout and item.group not in training.FLOP_BASES and applies(row)
+        ]
+        answer.append(figures(f"question: {part}", "source", kept))
+    return answer
+
+
+def rows_table(found: Measurements, items: list[report.Item]) -> str:
+    """Write every held-out prediction beside its measurement, as CSV."""
+    text = io.StringIO()
+    names = ("id", "source", "group", "measured", "predicted", "low", "high")
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(names)
+    for item, row in zip(items, found.rows, strict=True):
+        if item.group not in training.FLOP_BASES:
+            group = "mixture of experts" if row.architecture.experts else "dense"
+            numbers = (f"{value:.5g}" for value in (item.measured, item.predicted, item.low, item.high))
+            writer.writerow((item.id, item.source, group, *numbers))
+    return text.getvalue()
 
 
 def training_items(catalog: Catalog) -> tuple[Measurements, dict[str, list[report.Item]]]:
@@ -77,6 +178,13 @@ def other_rows(catalog: Catalog) -> list[dict[str, Any]]:
     return [{name: row.get(name) for name in FIELDS} for row in rows]
 
 
+def table() -> str:
+    """Compute the whole table."""
+    catalog, (found, answers) = open_catalog(), held_out()
+    rows = training_rows(found, answers) + situation_rows(found, answers["source"])
+    return as_csv(rows + unsaid_rows(catalog, found, answers["source"]) + other_rows(catalog))
+
+
 def as_csv(rows: list[dict[str, Any]]) -> str:
     """Write the table as CSV."""
     text = io.StringIO()
@@ -90,17 +198,35 @@ def as_csv(rows: list[dict[str, Any]]) -> str:
 INTRODUCTION = """# How accurate it is
 
 Every figure on this page comes from rows that the prediction had not seen, unless it says in-sample. `python -m
-benchmarks.accuracy` rebuilds the page, and a test recomputes a part of it.
+docs.generate accuracy.csv accuracy.md` rebuilds the page, and a test recomputes a part of it.
 
 An error is |predicted ÷ measured − 1|. The macro-median is the mean over sources of each source's median error, with
 sources of fewer than five rows pooled as one; "bias" is the standard deviation of the sources' median errors, "within"
-the median deviation inside a source. Coverage is the share of rows inside the 80 % range; high ÷ low is its width.
+the median deviation inside a source. Coverage is the share of rows inside the 80 % range; high ÷ low is its width. The
+score of a range is its width in logarithms and ten times what lies beyond an end: less is better.
+
+![Predicted against measured](accuracy-speeds.svg) ![Coverage against the level promised](accuracy-levels.svg)
 """
 READING = """
-**How to read it.** The error lives between sources more than within them: what a laboratory's software does, and what
-it leaves unsaid, weighs more than any kernel. Rows whose source states only TFLOP/s or MFU are derived by the row's own
-convention and kept apart. Torchao's rows ran on power-limited chips and Meta's 8B GPU-hours imply 14-16 % MFU: both
-are shown, neither is fitted. Published tables say nothing about failures, so ranges of whole runs carry an overhead.
+## What a few runs of one's own teach
+
+`gpucost calibrate runs.csv --save` after one to five runs of a source that the calibration never saw:
+[own-machine.md](own-machine.md) has the table, `python -m benchmarks.few_shot` measures it.
+
+## What we do not know
+
+- *Software that nobody names.* The error lives between sources more than within them: what a laboratory's software
+  does, and what it leaves unsaid, weighs more than any kernel.
+- *Mixtures of experts* are known from one vendor's tables above all. Releases of mid-2026 run some of them 1.3 to 1.5
+  times faster than the release before, others not at all; which, no row says. GPT-OSS comes out too fast.
+- *Long sequences* over several nodes: most rows of 32K tokens and more are of one source and of kernels of 2023. Runs
+  of our own to 131,072 tokens on one and two H100 are those that attention was checked on.
+- *Blackwell Ultra, CDNA 4, TPU v7, consumer cards*: few sources, or none. Rows of chips of their own kind (Trainium,
+  TPU) move no other class.
+- *Power limits, doubtful rows.* Torchao's rows ran on power-limited chips and Meta's 8B GPU-hours imply 14-16 % MFU:
+  both are shown, neither is fitted. Rows whose source states only TFLOP/s or MFU are derived by the row's own
+  convention and kept apart.
+- *Failures and idle time* of long runs: published tables of speeds say nothing of them. A plan counts them apart.
 """
 
 
@@ -113,38 +239,54 @@ def page(table: str) -> str:
     """Write the page from the table."""
     rows = list(csv.DictReader(io.StringIO(table)))
     lines = [INTRODUCTION]
-    for title, keep in (
-        ("Training speed", lambda part: part.startswith("training:")),
-        ("Training speed by source, each held out", lambda part: part.startswith("training source:")),
-        ("Peak memory", lambda part: part == "memory"),
-        ("Serving", lambda part: part == "serving"),
+    for title, prefix in (
+        ("What a question says: dense models in bf16 on NVIDIA, core rows with a stated layout", "question:"),
+        ("Training speed", "training:"),
+        ("Training speed by situation: rows suited to validation", "situation, core:"),
+        ("Training speed by situation: all rows", "situation:"),
+        ("The worst sources", "worst"),
+        ("Training speed by source, each held out", "training source:"),
+        ("Peak memory", "memory"),
+        ("Serving", "serving"),
     ):
-        lines += [f"\n## {title}\n", *markdown([row for row in rows if keep(row["part"])])]
+        kept = worst(rows) if prefix == "worst" else [row for row in rows if row["part"].startswith(prefix)]
+        lines += [f"\n## {title}\n", *markdown(kept)]
     return "\n".join(lines) + "\n" + READING
+
+
+def worst(rows: list[dict[str, str]]) -> list[dict[str, str]]:
+    """Return the sources of most error: the largest medians among those of two rows and more."""
+    sources = [row for row in rows if row["part"].startswith("training source:") and int(row["rows"]) > 1]
+    return sorted(sources, key=lambda row: -float(row["median_abs_error_fraction"]))[:WORST_SOURCES]
+
+
+HEADING = (
+    "", "held out", "rows", "macro-median", "median", "90th percentile", "coverage", "high ÷ low", "bias", "within",
+    "score",
+)  # fmt: skip
 
 
 def markdown(rows: list[dict[str, str]]) -> list[str]:
     """Write rows as a Markdown table."""
-    heading = (
-        "",
-        "held out",
-        "rows",
-        "macro-median",
-        "median",
-        "90th percentile",
-        "coverage",
-        "high ÷ low",
-        "bias",
-        "within",
-    )
-    lines = ["| " + " | ".join(heading) + " |", "|" + "---|" * len(heading)]
+    lines = ["| " + " | ".join(HEADING) + " |", "|" + "---|" * len(HEADING)]
     for row in rows:
         name = row["part"].split(": ", 1)[-1]
-        ratio = f"{float(row['median_high_low_ratio']):.2f}" if row["median_high_low_ratio"] else ""
+        ratio, score = (
+            f"{float(row[field]):.2f}" if row[field] else "" for field in ("median_high_low_ratio", "interval_score")
+        )
         cells = [name, row["held_out"], row["rows"], *(percent(row[field]) for field in FIELDS[3:7]), ratio]
-        cells += [percent(row[field]) for field in FIELDS[8:]]
+        cells += [*(percent(row[field]) for field in FIELDS[8:10]), score]
         lines.append("| " + " | ".join(cells) + " |")
     return lines
+
+
+def rows_differ(old: str, new: str) -> bool:
+    """Return whether two tables of rows differ by more than the tolerance in any prediction."""
+    before, after = (list(csv.DictReader(io.StringIO(text))) for text in (old, new))
+    if [row["id"] for row in before] != [row["id"] for row in after]:
+        return True
+    pairs = [(a[n], b[n]) for a, b in zip(before, after, strict=True) for n in ("measured", "predicted", "low", "high")]
+    return any(abs(float(a) / float(b) - 1) > 0.02 for a, b in pairs)
 
 
 def differences(old: str, new: str) -> list[str]:
@@ -164,17 +306,15 @@ def differences(old: str, new: str) -> list[str]:
 
 
 def main() -> int:
-    """Rebuild or check the page."""
+    """Print or check the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--check", action="store_true", help="compare instead of writing")
     check = parser.parse_args().check
-    catalog = open_catalog()
-    table = as_csv(training_rows(*training_items(catalog)) + other_rows(catalog))
+    made = table()
     if not check:
-        TABLE.write_text(table, "utf-8")
-        PAGE.write_text(page(table), "utf-8")
+        print(made)
         return 0
-    found = differences(TABLE.read_text("utf-8"), table)
+    found = differences(TABLE.read_text("utf-8"), made)
     print("\n".join(found) or "docs/accuracy.csv is what the model gives")
     return 5 if found else 0
 

@@ -39,5 +39,6 @@ SHAPES = {
     "moe-1b-7b": ModelShape(16, 2048, 16, 16, 1024, 50304, experts=64, experts_per_token=8),
     "moe-3b-a0.6b": ModelShape(12, 1536, 12, 4, 768, 50304, experts=64, experts_per_token=8),
     "moe-8x1b": ModelShape(16, 2048, 32, 8, 4096, 32000, experts=8, experts_per_token=2),
+    "moe-4l-128x8": ModelShape(4, 2048, 32, 4, 768, 151936, head_dim=128, experts=128, experts_per_token=8),
     "tiny-moe": ModelShape(2, 64, 4, 2, 64, 256, experts=4, experts_per_token=2),
 }

@@ -19,6 +19,8 @@ from gpucost.physics.columns import Flags, Floats, Integers
 
 COVERAGE = 0.80
 WIDEST_RATIO = 2.5  # by which a trait may widen a range
+SLOWER, FASTER = ".slower", ".faster"  # the sides of a range that is fitted apart below and above its point
+NARROWEST = 0.03  # half a range, in logarithms, that no fit goes below
 STEP = 1e-4  # of a derivative, in standard deviations of the prior
 
 Values = Mapping[str, float]
@@ -60,6 +62,7 @@ class Scheme:
     width: float  # half the logarithmic width of a range before any fit
     ratio: float  # by which each trait widens it before any fit
     usual: float  # logarithm of the ratio that is believed of a trait
+    sides: tuple[str, ...] = ("",)  # one width for both, or one each
 
     @cached_property
     def defaults(self) -> dict[str, float]:
@@ -69,7 +72,8 @@ class Scheme:
     @cached_property
     def default_ranges(self) -> dict[str, float]:
         """Return the widths before any fit."""
-        return {"base": self.width, **dict.fromkeys(self.traits, self.ratio)}
+        usual = {"base": self.width, **dict.fromkeys(self.traits, self.ratio)}
+        return {name + side: value for side in self.sides for name, value in usual.items()}
 
     def load(self, rows: Sequence[Mapping[str, Any]]) -> Calibration:
         """Read the rows of calibration tables; later ones override earlier ones, so that a user's own may follow."""
@@ -194,18 +198,21 @@ def leave_one_out(
 # Ranges --------------------------------------------------------------------------------------------------------------
 
 
-def width_of(traits: Mapping[str, Flags], ranges: Values) -> Floats:
-    """Return half the logarithmic width of the 80 % range: base · Π ratio of the traits that apply."""
-    width: Floats = np.full(len(next(iter(traits.values()))), ranges["base"])
+def width_of(traits: Mapping[str, Flags], ranges: Values, side: str = "") -> Floats:
+    """Return the logarithmic width of a side of the 80 % range: base · Π ratio of the traits that apply."""
+    width: Floats = np.full(len(next(iter(traits.values()))), ranges["base" + side])
     for name, applies in traits.items():
-        width = width * np.where(applies, ranges[name], 1.0)
+        width = width * np.where(applies, ranges[name + side], 1.0)
     return width
 
 
-def interval(speed: Floats, traits: Mapping[str, Flags], ranges: Values) -> tuple[Floats, Floats]:
-    """Return the 80 % range of a speed: speed · e^∓width. It contains its point."""
-    width = width_of(traits, ranges)
-    return speed * np.exp(-width), speed * np.exp(width)
+def interval(speed: Floats, traits: Mapping[str, Flags], ranges: Values, ceiling: Floats) -> tuple[Floats, Floats]:
+    """Return the 80 % range of a speed: from speed · e^−slower to speed · e^faster, at most the ceiling.
+
+    It contains its point.
+    """
+    low = speed * np.exp(-width_of(traits, ranges, SLOWER))
+    return low, np.clip(speed * np.exp(width_of(traits, ranges, FASTER)), speed, np.maximum(ceiling, speed))
 
 
 def narrowing(runs: int) -> float:
@@ -256,6 +263,40 @@ def fit_ranges(residual: Floats, traits: Mapping[str, Flags], weight: Floats, us
     return {"base": base, **{name: float(np.exp(value)) for name, value in zip(traits, x[1:], strict=True)}}
 
 
+def fit_sides(residual: Floats, traits: Mapping[str, Flags], weight: Floats) -> dict[str, float]:
+    """Fit both sides of a range to log(predicted ÷ measured) of held-out sources: a tenth lies beyond each.
+
+    Each side's width is base · Π ratio, fitted by quantile regression (Koenker and Bassett 1978) with ratios between
+    0.5 and 2.5 and a prior around 1 for what few sources speak of; its base is then set by the weighted quantile.
+    """
+    beyond = (1 - COVERAGE) / 2
+    found: dict[str, float] = {}
+    for side, size in ((SLOWER, residual), (FASTER, -residual)):
+        ratios = _ratios(size, traits, weight, 1 - beyond)
+        scale = np.prod([np.where(on, ratios[name], 1.0) for name, on in traits.items()], axis=0)
+        base = max(weighted_quantile(size / scale, weight, 1 - beyond), NARROWEST)
+        found |= {"base" + side: base, **{name + side: value for name, value in ratios.items()}}
+    return found
+
+
+def _ratios(size: Floats, traits: Mapping[str, Flags], weight: Floats, share: float) -> dict[str, float]:
+    """Return by how much each trait widens a side, by the check loss of its quantile."""
+    from scipy.optimize import minimize
+
+    active = np.array(list(traits.values()), dtype=np.float64)
+    around = max(weighted_quantile(size, weight, share), NARROWEST)
+
+    def loss(x: Floats) -> float:
+        beyond = size - np.exp(x[0] + x[1:] @ active)
+        check = np.sum(weight * np.where(beyond > 0, share, share - 1) * beyond) / (around * (1 - share))
+        return float(check + 0.5 * np.sum((x[1:] / 0.4) ** 2))
+
+    bounds = [(np.log(NARROWEST), 1.0)] + [(-np.log(2.0), np.log(WIDEST_RATIO))] * len(traits)
+    first = np.array([np.log(around)] + [0.0] * len(traits))
+    x = minimize(loss, first, bounds=bounds, method="Powell", options={"maxiter": 40}).x
+    return {name: float(np.exp(value)) for name, value in zip(traits, x[1:], strict=True)}
+
+
 def weighted_quantile(values: Floats, weight: Floats, share: float) -> float:
     """Return the smallest value below which `share` of the weight lies.
 
@@ -270,6 +311,7 @@ def weighted_quantile(values: Floats, weight: Floats, share: float) -> float:
 # The table -----------------------------------------------------------------------------------------------------------
 
 BASE_MEANING = "half width of the 80 % range, in logarithms, where no trait below applies"
+SIDE_MEANINGS = {"": "", SLOWER: "; below the point", FASTER: "; above the point"}
 
 
 def table(
@@ -284,9 +326,10 @@ def table(
         }
         for p in scheme.parameters
     ]  # fmt: skip
-    meanings = {"base": BASE_MEANING, **scheme.traits}
+    known = {"base": BASE_MEANING, **scheme.traits}
+    meanings = {name + side: text + SIDE_MEANINGS[side] for side in scheme.sides for name, text in known.items()}
     for name, value in found.ranges.items():
-        unit = "logarithm" if name == "base" else "ratio"
+        unit = "logarithm" if name.startswith("base") else "ratio"
         empty = {"prior": None, "prior_spread_ratio": None}
         row = {"name": name, "kind": "range", "value": rounded(value), **empty, "unit": unit, "meaning": meanings[name]}
         rows.append(row)

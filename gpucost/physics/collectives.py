@@ -17,10 +17,11 @@ from gpucost.units import GB, MICRO
 
 @dataclass(frozen=True, slots=True)
 class Tier(Columns):
-    """What a group of ranks sees of the network: its size, ring bandwidth per rank and latency per hop."""
+    """What a group of ranks sees of the network: its size, bandwidths per rank and latency per hop."""
 
     ranks: Floats
     gb_per_s: Floats
+    ring_gb_per_s: Floats  # of gathers and reduce-scatters
     latency_s: Floats
 
 
@@ -59,6 +60,9 @@ def links(
 def tier(link: Links, ranks: Floats, stride: Floats) -> Tier:
     """Place a group whose ranks are `stride` accelerators apart on the tiers.
 
+    Rings of few ranks keep fewer channels of a link busy, (1 − 1/n²) of it: gathers over 2, 4 and 8 of one node
+    reached 272, 325 and 344 GB/s (models/measurements/collectives.csv); all-reduces 332, 355 and 360.
+
     Within the scale-up domain the link's bandwidth holds; within a node without a common link that of PCIe; across,
     card × ranks of the group per domain, at most the link's.
     """
@@ -70,9 +74,11 @@ def tier(link: Links, ranks: Floats, stride: Floats) -> Tier:
     across = np.minimum(link.scaleout_gb_per_s * sharing, link.scaleup_gb_per_s)
     hops = np.where(inside | in_node, ranks - 1, np.maximum(ranks / sharing - 1, 1.0))
     latency = np.where(inside | in_node, link.scaleup_latency_s, link.scaleout_latency_s)
+    gb_per_s = np.where(inside, link.scaleup_gb_per_s, np.where(in_node, link.pcie_gb_per_s, across))
     return Tier(
         ranks=ranks,
-        gb_per_s=np.where(inside, link.scaleup_gb_per_s, np.where(in_node, link.pcie_gb_per_s, across)),
+        gb_per_s=gb_per_s,
+        ring_gb_per_s=gb_per_s * np.where(inside & (ranks > 1), 1 - 1 / np.maximum(ranks, 2.0) ** 2, 1.0),
         latency_s=latency * np.log2(np.maximum(hops, 1.0) + 1.0),
     )
 
@@ -83,16 +89,17 @@ def ring_s(group: Tier, message_bytes: Floats) -> Floats:
     One rank has nothing to exchange. 8 ranks, 1 GB at 100 GB/s, no latency, by hand: 7/8 · 1/100 s = 8.75 ms.
 
     >>> one = np.ones(1)
-    >>> ring_s(Tier(8 * one, 100 * one, 0 * one), 1e9 * one)
+    >>> ring_s(Tier(8 * one, 100 * one, 100 * one, 0 * one), 1e9 * one)
     array([0.00875])
     """
     share = (group.ranks - 1) / group.ranks
-    return np.where(group.ranks > 1, share * message_bytes / (group.gb_per_s * GB) + group.latency_s, 0.0)
+    return np.where(group.ranks > 1, share * message_bytes / (group.ring_gb_per_s * GB) + group.latency_s, 0.0)
 
 
 def all_reduce_s(group: Tier, message_bytes: Floats) -> Floats:
-    """Return the time of an all-reduce: a reduce-scatter and an all-gather."""
-    return 2 * ring_s(group, message_bytes)
+    """Return the time of an all-reduce: 2·(n − 1)/n · bytes ÷ bandwidth and two latencies; it fills links by itself."""
+    share = 2 * (group.ranks - 1) / group.ranks
+    return np.where(group.ranks > 1, share * message_bytes / (group.gb_per_s * GB) + 2 * group.latency_s, 0.0)
 
 
 def expert_exchange_s(group: Tier, row_bytes: Floats, copies: Floats, link: Links) -> Floats:

@@ -20,6 +20,7 @@ def explanation(payload: Estimate, rank: int = 1) -> Document:
             f"there is no option {rank}; this answer shows ranks {options[0]['rank']} to {options[-1]['rank']}."
         )
     rows = [{"step": number, **row} for number, row in enumerate(_steps(payload, option), 1)]
+    shares = _shares(payload, option)
     bill = Table(
         columns("name", "quantity", "unit", "unit_price_usd", "cost_usd", "source_id:1"),
         option["lines"],
@@ -31,6 +32,7 @@ def explanation(payload: Estimate, rank: int = 1) -> Document:
     )
     sections = [
         Section("Step by step", (Paragraph("\n".join(map(_written, rows)), "code"),)),
+        Section("Where the range comes from", (Table(columns("share", "low_usd", "high_usd", "narrower"), shares),)),
         Section("The bill", (bill,)),
         Section("What was assumed", (assumed,) if assumed.rows else ()),
         Section("What an option's notes say", tuple(Paragraph(note, "note") for note in option.get("notes") or ())),
@@ -40,6 +42,30 @@ def explanation(payload: Estimate, rank: int = 1) -> Document:
         f" {option['option'].replace('_', ' ')}"
     )
     return document_of(payload, f"How {where} comes about", *sections)
+
+
+def _shares(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what each cause alone would make of the cost, and what would narrow it; the widest first."""
+    factors, cost = option["factors"], option["cost_usd"]
+    hours = sum(line["cost_usd"] for line in option["lines"] if line["unit"] == "GPU-hour")
+    speed, paid = factors["tokens_per_s_per_gpu"], factors["stretch_paid_ratio"]
+    beside = 1 + factors["evaluation_fraction"]
+    assumed = {row["name"]: row for row in payload.get("assumptions") or ()}.get("evaluation_fraction")
+    causes = [
+        ("speed", speed / factors["tokens_per_s_per_gpu_high"], speed / factors["tokens_per_s_per_gpu_low"],
+         "name the software (--software); your own speed (--mfu, --step-time); gpucost calibrate"),
+        ("price age", factors["price_low_ratio"], factors["price_high_ratio"], "a fresh quote; --strict-prices"),
+        ("interruptions", factors["stretch_low_ratio"] / paid, factors["stretch_high_ratio"] / paid,
+         "an option that is not interrupted; a measured rate"),
+    ]  # fmt: skip
+    if assumed and assumed["value"] == factors["evaluation_fraction"] and assumed["low"] is not None:
+        ends = ((1 + assumed[end]) / beside for end in ("low", "high"))
+        causes.append(("overhead beside the steps, not in the range", *ends, "your own share (--overhead)"))
+    rows = [
+        {"share": name, "low_usd": cost + hours * (low - 1), "high_usd": cost + hours * (high - 1), "narrower": how}
+        for name, low, high, how in causes
+    ]
+    return sorted(rows, key=lambda row: row["low_usd"] - row["high_usd"])
 
 
 def _steps(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[str, str]]:

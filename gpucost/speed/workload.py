@@ -163,7 +163,7 @@ def interval_of(
     """Return the 80 % range of the speed of stated layouts."""
     software = np.broadcast_to(layouts.software, (len(case),))
     traits = cal.traits(case, case.hardware.family, software, step, stated_layout=True)
-    return interval(step.tokens_per_s_per_gpu, traits, calibration.ranges)
+    return interval(step.tokens_per_s_per_gpu, traits, calibration.ranges, cal.ceiling(step))
 
 
 def make_case(

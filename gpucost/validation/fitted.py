@@ -18,7 +18,7 @@ from gpucost.validation.measurements import Measurements
 
 OWN_SOURCE_ID = "own-runs"
 OWN_SPREAD_RATIO = 0.5  # a user's runs move parameters less easily than the first fit did
-OWN_RUNS = "H200 runs of our own"  # one voice: the device benchmarks repeat and extend these rows
+OWN_RUNS = "Runs of our own"  # one voice: the device benchmarks repeat and extend these rows
 
 
 def training_shipped(catalog: Catalog) -> Measurements:

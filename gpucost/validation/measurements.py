@@ -68,10 +68,12 @@ class Measurements:
         logged: Floats = np.log(np.array([figure.value for figure in self.figures], dtype=np.float64))
         return logged
 
-    def items(self, middle: Floats, width: Floats, figures: Sequence[Measured] | None = None) -> list[report.Item]:
-        """Return predictions with their ranges of ± `width` in logarithms beside the measurements."""
+    def items(
+        self, middle: Floats, width: Floats, figures: Sequence[Measured] | None = None, above: Floats | None = None
+    ) -> list[report.Item]:
+        """Return predictions beside the measurements, `width` wide in logarithms below and, unless `above`, above."""
         found = []
-        lower, upper = middle * np.exp(-width), middle * np.exp(width)
+        lower, upper = middle * np.exp(-width), middle * np.exp(width if above is None else above)
         columns = (middle.tolist(), lower.tolist(), upper.tolist())
         for figure, point, low, high in zip(self.figures if figures is None else figures, *columns, strict=True):
             row = self.rows[figure.row]

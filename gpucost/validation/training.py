@@ -100,7 +100,8 @@ def observe(found: Measurements) -> cal.Observations:
         adapter_rank=[row.adapter_rank for row in rows],
         adapter_share=[row.adapter_share for row in rows],
         state_bytes=[row.state_bytes for row in rows],
-        cast_bytes=[CAST_BYTES if casts_weights(row) else 0.0 for row in rows],
+        cast_bytes=[CAST_BYTES * casts_weights(row) for row in rows],
+        loss_repeated=[row.loss_repeated for row in rows],
     )
     hardware = hardware_columns([row.accelerator for row in rows], [row.system for row in rows])
     shape = transformer.stack([row.architecture for row in rows])
@@ -121,9 +122,15 @@ def splits_norms(row: TrainingRow) -> bool:
     return late or row.software in ("vendor", "compiler")
 
 
-def casts_weights(row: TrainingRow) -> bool:
-    """Return whether a run keeps fp32 weights and casts them in each micro-batch, as automatic mixed precision does."""
-    return row.software in ("eager", "sharded") and row.state_bytes >= 16 and row.layout.sharding < 3
+def casts_weights(row: TrainingRow) -> int:
+    """Return how often a micro-batch casts every weight or gradient between fp32 and 16 bits.
+
+    Automatic mixed precision keeps fp32 weights: it casts them forward, once more where the forward pass is repeated,
+    and the gradients back. Fully sharded stacks cast their shards alone.
+    """
+    if row.software not in ("eager", "sharded") or row.state_bytes < 16 or row.layout.sharding >= 3:
+        return 0
+    return 3 if row.layout.recompute == "full" else 2
 
 
 def row_traits(seen: cal.Observations, found: Measurements, values: Values) -> dict[str, Flags]:
@@ -145,8 +152,9 @@ def with_ranges(found: Measurements, logged: Floats | None, calibration: Calibra
     """Return predictions (those of the calibration where none are given) with the calibration's ranges."""
     seen = observe(found)
     logged = predicted_with(seen, calibration) if logged is None else logged
-    width = core.width_of(row_traits(seen, found, calibration.values), calibration.ranges)
-    return found.items(np.exp(logged), width)
+    doubts = row_traits(seen, found, calibration.values)
+    slower, faster = (core.width_of(doubts, calibration.ranges, side) for side in cal.SCHEME.sides)
+    return found.items(np.exp(logged), slower, above=faster)
 
 
 def predicted_with(seen: cal.Observations, calibration: Calibration) -> Floats:
@@ -207,7 +215,13 @@ def calibrate(found: Measurements) -> Calibration:
     values = cal.fit(seen.take(np.flatnonzero(fit_rows(found))))
     residual = leave_one_out(found, start=values) - seen.log_measured
     traits = row_traits(seen, found, values)
-    return Calibration(values, core.fit_ranges(residual, traits, core.one_voice(seen.source), cal.SCHEME.usual))
+    weight = core.one_voice(seen.source) * np.where(found.of_rows("core"), 1.0, DOUBTED_WEIGHT)
+    timed = np.flatnonzero([figure.group not in FLOP_BASES for figure in found.figures])
+    doubts = {name: applies[timed] for name, applies in traits.items()}
+    return Calibration(values, core.fit_sides(residual[timed], doubts, weight[timed]))
+
+
+DOUBTED_WEIGHT = 0.5  # in ranges, of rows that are not marked as suited to a fit
 
 
 def tune(found: Measurements, base: Calibration, spread_ratio: float = 1.0) -> Calibration:
@@ -240,18 +254,20 @@ HIDDEN_CELLS = {
 def widen_for_the_unstated(rows: Sequence[Row], facts: KnownHardware, calibration: Calibration) -> Calibration:
     """Set the ratios of what rows leave unsaid by hiding it: few published rows lack a layout, users' mostly do.
 
-    The ratio is the weighted 80 % quantile of |residual| ÷ width without the trait, rows weighted by
+    The ratio of a side is the weighted 90 % quantile of held-out residual ÷ width without the trait, rows weighted by
     1/√(rows of their source), kept between 1 and 2.5.
     """
-    ranges = dict(calibration.ranges)
+    ranges, pool = dict(calibration.ranges), gather(rows, facts)
     for trait, cells in HIDDEN_CELLS.items():
         found = gather([{**row, **dict.fromkeys(cells, "")} for row in rows], facts)
         found = found.select(fit_rows(found))
         seen = observe(found)
-        width = core.width_of(row_traits(seen, found, calibration.values), {**ranges, trait: 1.0})
-        size = np.abs(cal.log_predicted(seen, calibration.values) - seen.log_measured) / width
-        quantile = core.weighted_quantile(size, core.one_voice(seen.source), COVERAGE)
-        ranges[trait] = float(np.clip(quantile, 1.0, WIDEST_RATIO))
+        residual = leave_one_out(found, "source", pool, calibration.values) - seen.log_measured
+        doubts = row_traits(seen, found, calibration.values)
+        for side, sign in zip(cal.SCHEME.sides, (1, -1), strict=True):
+            size = sign * residual / core.width_of(doubts, {**ranges, trait + side: 1.0}, side)
+            quantile = core.weighted_quantile(size, core.one_voice(seen.source), (1 + COVERAGE) / 2)
+            ranges[trait + side] = float(np.clip(quantile, 1.0, WIDEST_RATIO))
     return Calibration(calibration.values, ranges)
 
 

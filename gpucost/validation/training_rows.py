@@ -53,6 +53,7 @@ class TrainingRow:
     adapter_share: float
     state_bytes: float
     loss_chunk_tokens: float
+    loss_repeated: bool
     stated_layout: bool
     stated_recompute: bool
     end_to_end: bool  # the figure covers a whole run with its evaluations and restarts
@@ -109,6 +110,7 @@ def read_row(row: Row, facts: KnownHardware) -> TrainingRow:
         adapter_share=adapter_share(row),
         state_bytes=wording.positive(row.get("state_bytes_per_param")) or 16.0,
         loss_chunk_tokens=wording.positive(row.get("loss_chunk_tokens")) or 0.0,
+        loss_repeated=wording.flag(row.get("loss_chunk_recompute")) is True,
         stated_layout=all(wording.count(row.get(name)) for name in ("tp", "pp")),
         stated_recompute=wording.recompute(row.get("activation_recompute")) is not None,
         end_to_end=str(row.get("value_basis") or "").strip() in ("gpu_hours", "time-to-train"),
@@ -197,7 +199,10 @@ def find_architecture(row: Row, facts: KnownHardware, notes: list[str]) -> Archi
     layers, hidden = wording.count(row.get("n_layers")), wording.count(row.get("hidden"))
     try:
         known = facts.architecture(name)
-        if (layers is None or known.layers == layers) and (hidden is None or known.hidden == hidden):
+        hybrid = (
+            known.linear_layers > 0
+        )  # whose blocks hold one mixer each, counted apart by some and together by others
+        if (layers is None or known.layers == layers or hybrid) and (hidden is None or known.hidden == hidden):
             return as_stated(row, known)
     except UsageError:
         pass

@@ -12,7 +12,7 @@ from gpucost.market.supply import Key
 from gpucost.physics.calibration import Calibration, interval
 from gpucost.physics.columns import LayoutColumns
 from gpucost.physics.hardware import peak
-from gpucost.physics.training.calibration import traits
+from gpucost.physics.training.calibration import ceiling, traits
 from gpucost.physics.training.grid import make_grid
 from gpucost.physics.training.layouts import (
     Candidates,
@@ -121,8 +121,8 @@ def _best(workload: Workload, keys: Sequence[Key], gpus: Indices, calibration: C
         best.step, calibration.runs, job.shape, chips, best.layout, job.recipe.sequence_tokens, job.software
     )
     family = chips.family
-    doubts = traits(job, family, job.software, step, stated_layout=False, whole_run=True)
-    low, high = interval(step.tokens_per_s_per_gpu, doubts, calibration.ranges)
+    doubts = traits(job, family, job.software, step, stated_layout=True)  # the plan chooses its layout
+    low, high = interval(step.tokens_per_s_per_gpu, doubts, calibration.ranges, ceiling(step))
     timed = Speeds(
         fits=best.fits,
         reason=best.reason,

@@ -79,6 +79,22 @@ def test_whitening_by_hand():
     assert out == pytest.approx([1.0, -1.0])
 
 
+def test_sides_hold_what_they_promise_on_lopsided_residuals():
+    rng = np.random.default_rng(7)
+    count = 2000
+    flag = rng.random(count) < 0.5
+    off = np.zeros(count, dtype=bool)
+    traits = {name: (flag if name == "mixture_of_experts" else off) for name in cal.SCHEME.traits}
+    size = rng.exponential(np.where(flag, 0.2, 0.1))
+    residual = np.where(rng.random(count) < 0.5, 3 * size, -size)  # predicted too fast by three times as much
+    ranges = core.fit_sides(residual, traits, core.one_voice(np.arange(count)))
+    slower, faster = (core.width_of(traits, ranges, side) for side in cal.SCHEME.sides)
+    for mine in (flag, ~flag):
+        assert np.mean(residual[mine] > slower[mine]) == pytest.approx(0.10, abs=0.03)
+        assert np.mean(-residual[mine] > faster[mine]) == pytest.approx(0.10, abs=0.03)
+    assert np.median(slower / faster) == pytest.approx(3.0, rel=0.2)
+
+
 def test_ranges_hold_what_they_promise_on_synthetic_residuals():
     rng = np.random.default_rng(7)
     count = 4000
@@ -141,5 +157,6 @@ def test_one_run_of_ones_own_helps_the_next_and_narrows_its_range():
     own, _ = fitted.fit_own(catalog, "training", [row | {"id": "first", "measured_tokens_per_s_per_gpu": slow}])
     told = training.predict(next_run, own)[0]
     assert 0.75 * usual.predicted < told.predicted < 0.95 * usual.predicted
-    assert own.ranges["base"] == pytest.approx(0.866 * base.ranges["base"], rel=0.001)
+    for side in cal.SCHEME.sides:
+        assert own.ranges["base" + side] == pytest.approx(0.866 * base.ranges["base" + side], rel=0.001)
     assert own.runs[0].ratio == pytest.approx(1 / 0.75)

@@ -36,6 +36,14 @@ def test_ranks_that_are_a_node_apart_have_one_card_each():
     assert seconds(net.ring_s, 4, 8, 1e9) == pytest.approx(3 / 4 / 50)
 
 
+def test_gathers_over_few_ranks_of_a_link_fill_less_of_it_than_all_reduces():
+    # H200 node, 1 GiB (models/measurements/collectives.csv): gathers over 2 and 4 ranks reach 272 and 325 of 344 GB/s.
+    two, four, eight = (seconds(net.ring_s, n, 1, 1e9) * n / (n - 1) for n in (2, 4, 8))
+    assert eight / two == pytest.approx(272 / 344, rel=0.04)
+    assert eight / four == pytest.approx(325 / 344, rel=0.02)
+    assert seconds(net.all_reduce_s, 2, 1, 1e9) == pytest.approx(1 / 450)
+
+
 def test_the_link_caps_what_many_cards_could_do():
     assert seconds(net.ring_s, 16, 1, 1e9, scaleout=4.0) == pytest.approx(15 / 16 / 450)
 

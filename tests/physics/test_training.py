@@ -11,7 +11,7 @@ from gpucost.physics import transformer as tf
 from gpucost.physics.columns import layout_columns
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.efficiency import DEFAULTS
-from gpucost.physics.training.layer import layer_adapter_s, rates
+from gpucost.physics.training.layer import cast_bytes, layer_adapter_s, rates
 from gpucost.physics.training.memory_recipe import FROZEN_BYTES
 from gpucost.physics.transformer import stack
 from gpucost.types import Layout
@@ -80,8 +80,31 @@ def test_frozen_weights_need_two_passes_of_three():
 def test_low_precision_speeds_up_products_only():
     bf16, fp8 = (time_of(Layout(gpus=8, data=8, global_batch=8, precision=p)) for p in ("bf16", "fp8"))
     assert fp8.matrix_s[0] < 0.7 * bf16.matrix_s[0]
-    for name in ("attention_s", "elementwise_s", "logits_s"):
+    assert fp8.elementwise_s[0] > bf16.elementwise_s[0], "operands are cast"
+    for name in ("attention_s", "logits_s"):
         assert getattr(fp8, name)[0] == getattr(bf16, name)[0], name
+
+
+def test_casts_move_what_both_sides_of_each_product_hold():
+    # A layer of Llama 3 8B: q, k, v take 4,096 values and give 6,144; o 4,096 and 4,096; gate and up 4,096 and 28,672;
+    # down 14,336 and 4,096.
+    case = make_case(Layout(gpus=1, global_batch=1, precision="fp8"))
+    values = (4096 + 6144) + (4096 + 4096) + (4096 + 28672) + (14336 + 4096)
+    assert cast_bytes(case, np.ones(1), np.zeros(1))[0] == pytest.approx(DEFAULTS["cast_bytes.fused"] * values)
+
+
+def test_gathers_of_experts_wait_for_the_host_unless_the_whole_graph_is_compiled():
+    layout = Layout(gpus=64, data=64, sharding=3, micro_batch=1, global_batch=64)
+    vendor, compiler = (
+        time_of(layout, model=MIXTRAL, software=name, values=DEFAULTS | {"sharding_bytes": 1e-9})
+        for name in ("vendor", "compiler")
+    )
+    assert vendor.data_s[0] > 1.5 * compiler.data_s[0]
+
+
+def test_a_loss_that_is_computed_again_costs_a_third_more():
+    again, once = (time_of(ONE, loss_repeated=repeated).logits_s[0] for repeated in (True, False))
+    assert again / once == pytest.approx(4 / 3)
 
 
 def test_sharded_weights_are_gathered_in_every_micro_batch():

@@ -94,8 +94,8 @@ def test_collectives_scale_in_time_and_are_unchanged_in_bytes():
 
 
 def test_twice_the_bytes_over_twice_the_bandwidth_take_the_same_time():
-    group = net.Tier(np.full(1, 8.0), np.full(1, 100.0), np.zeros(1))
-    twice = replace(group, gb_per_s=group.gb_per_s * 2)
+    group = net.Tier(np.full(1, 8.0), np.full(1, 100.0), np.full(1, 100.0), np.zeros(1))
+    twice = replace(group, gb_per_s=group.gb_per_s * 2, ring_gb_per_s=group.ring_gb_per_s * 2)
     for function in (net.ring_s, net.all_reduce_s, net.point_to_point_s):
         assert function(twice, np.full(1, 2e9))[0] == function(group, np.full(1, 1e9))[0]
 

@@ -11,7 +11,7 @@ from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import UsageError
 from gpucost.validation import runs, training
 from gpucost.validation.measurements import read_file
-from gpucost.validation.training_rows import find_accelerator, read_row, size_in_name
+from gpucost.validation.training_rows import find_accelerator, find_architecture, read_row, size_in_name
 
 MEASURED = (
     "measured_tokens_per_s_per_gpu", "measured_tflops_per_gpu", "measured_mfu_pct", "measured_iter_time_s",
@@ -220,3 +220,10 @@ def test_junk_in_any_column_ends_in_a_figure_or_a_reason(catalog, rows):
     items = training.predict(found, training_calibration(catalog))
     assert len(items) + len(found.skipped) == len(odd)
     assert all(0 < item.low <= item.predicted <= item.high < float("inf") for item in items)
+
+
+def test_a_hybrid_model_is_known_by_its_name_however_its_blocks_are_counted(catalog):
+    # Nemotron 3 Nano: 52 blocks of one mixer each on its card, written as 29 layers here.
+    notes: list[str] = []
+    row = {"model": "Nemotron-3-Nano-30B-A3B", "n_layers": "52", "hidden": "2688", "n_experts": "128"}
+    assert find_architecture(row, catalog, notes).linear_layers == 23

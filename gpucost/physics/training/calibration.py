@@ -36,13 +36,21 @@ SCHEME = Scheme(
         "mixture_of_experts": "the model is a mixture of experts",
         "fine_tuning": "adapters are trained on frozen weights",
         "unusual_family": "the accelerator is not of a family with many measurements",
+        "old_family": "the accelerator is of a family before Ampere",
         "whole_run": "the figure covers a whole run with restarts and evaluation",
         "host_bound": "a tenth of the step or more waits for the host or fixed overheads",
+        "long_context": "sequences of 32,768 tokens and more",
+        "low_precision": "products run at 8 or 4 bits",
+        "older_stack": "the stack is of the years before kernels were written for the chip: Megatron, DeepSpeed",
     },
     width=0.18,
     ratio=1.25,
     usual=0.2,
+    sides=(core.SLOWER, core.FASTER),
 )
+OLD_FAMILIES = ("pascal", "volta", "turing")
+LONG_CONTEXT_TOKENS = 32_768
+OLDER_STACKS = [CLASSES.index(name) for name in ("megatron", "deepspeed")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,6 +162,7 @@ def traits(
     def flags(value: Any) -> Flags:
         return np.broadcast_to(np.asarray(value, dtype=np.bool_), step.total_s.shape)
 
+    precision = what.layout.precision if isinstance(what, TrainingCase) else what.precision
     waiting = (step.host_s + step.overhead_s) / step.total_s
     usual = np.isin(family, [FAMILIES.index(name) for name in USUAL_FAMILIES])
     return {
@@ -162,6 +171,15 @@ def traits(
         "mixture_of_experts": flags(what.shape.experts > 0),
         "fine_tuning": flags(what.recipe.method >= training.LORA),
         "unusual_family": flags(~usual),
+        "old_family": flags(np.isin(family, [FAMILIES.index(name) for name in OLD_FAMILIES])),
         "whole_run": flags(whole_run),
         "host_bound": flags(waiting > HOST_BOUND_FRACTION),
+        "long_context": flags(what.recipe.sequence_tokens >= LONG_CONTEXT_TOKENS),
+        "low_precision": flags(np.isin(precision, (training.FP8, training.FP4, training.INT8))),
+        "older_stack": flags(np.isin(software, OLDER_STACKS)),
     }
+
+
+def ceiling(step: training.Step) -> Floats:
+    """Return the speed that no step exceeds: its products and attention alone, at what the best kernels attain."""
+    return step.tokens_per_s_per_gpu * step.total_s / (step.matrix_s + step.attention_s)

@@ -24,6 +24,7 @@ def recipe_columns(
     gradient_bytes: ArrayLike = 4.0,
     cast_bytes: ArrayLike = 0.0,
     causal: ArrayLike = True,
+    loss_repeated: ArrayLike = False,
 ) -> Recipe:
     """Return the recipe of `count` cases; what is a single value holds for all.
 
@@ -40,6 +41,7 @@ def recipe_columns(
         sequence_tokens=floats(sequence_tokens),
         method=np.broadcast_to(codes, (count,)),
         causal=np.broadcast_to(np.asarray(causal, dtype=np.bool_), (count,)),
+        loss_repeated=np.broadcast_to(np.asarray(loss_repeated, dtype=np.bool_), (count,)),
         optimizer_bytes=2 * floats(state_bytes) + 2,
         gradient_bytes=floats(gradient_bytes),
         cast_bytes=floats(cast_bytes),

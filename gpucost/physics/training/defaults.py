@@ -12,18 +12,22 @@ _SMALLEST_BATCH_TOKENS, _LARGEST_BATCH_TOKENS = 0.5e6, 16e6
 
 
 def default_sequence(architecture: Architecture) -> int:
-    """Return the tokens of a sequence where none are given: the model's own, at most 8,192."""
-    return min(architecture.max_sequence_tokens or DEFAULT_SEQUENCE, DEFAULT_SEQUENCE)
+    """Return the tokens of a sequence where none are given: as it was trained, else the model's own, at most 8,192."""
+    longest = architecture.max_sequence_tokens or DEFAULT_SEQUENCE
+    return architecture.trained_sequence_tokens or min(longest, DEFAULT_SEQUENCE)
 
 
 def default_batch(architecture: Architecture, sequence_tokens: float, method: str = "full") -> int:
-    """Return sequences per step: 4M tokens at 7B active parameters, growing with their square root, 0.5M to 16M.
+    """Return sequences per step: as many tokens as it was trained on, else 4M at 7B active parameters, 0.5M to 16M.
 
-    In line with published runs: GPT-2 124M 0.5M, Llama 2 4M, Llama 3.1 405B 16M tokens; rounded to a power of two,
-    so that it divides over clusters. Adapters are trained on 128 sequences.
+    They grow with the square root of the parameters, in line with published runs (GPT-2 124M 0.5M, Llama 2 4M,
+    Llama 3.1 405B 16M tokens), rounded to a power of two, so that they divide over clusters. Adapters are trained on
+    128 sequences.
     """
     if method != "full":
         return FINE_TUNING_SEQUENCES
+    if trained := architecture.trained_sequence_tokens * architecture.trained_batch_sequences:
+        return max(1, round(trained / sequence_tokens))
     parameters = float(active_parameters(stack([architecture]))[0])
     tokens = min(
         max(_TOKENS_PER_BATCH_AT_7B * (parameters / 7e9) ** 0.5, _SMALLEST_BATCH_TOKENS), _LARGEST_BATCH_TOKENS

@@ -45,10 +45,10 @@ PARAMETERS: tuple[Parameter, ...] = (
     _p("power_exponent", 0.65, 0.15, "ratio", "growth of the rate of products with the power per peak FLOP/s"),
     _p("matrix_tokens", 64.0, 0.4, "count", "rows by which a product's tokens are rounded up (tiles and waves)"),
     _p("matrix_width", 100.0, 0.3, "count", "columns by which a product's widths are rounded up"),
-    _p("flash_fraction.old", 0.66, 0.10, "fraction", "16-bit peak that fused attention reaches on chips before Hopper"),
-    _p("flash_fraction.plain", 0.44, 0.12, "fraction", "the same since Hopper, kernels written for older chips"),
-    _p("flash_fraction.modern", 0.75, 0.15, "fraction", "the same since Hopper, kernels written for the chip"),
-    _p("flash_tokens", 600.0, 0.4, "count", "sequence at which fused attention reaches half of that"),
+    _p("flash_fraction.old", 0.56, 0.12, "fraction", "16-bit peak that fused attention reaches on chips before Hopper"),
+    _p("flash_fraction.plain", 0.38, 0.12, "fraction", "the same since Hopper, kernels written for older chips"),
+    _p("flash_fraction.modern", 0.84, 0.05, "fraction", "the same since Hopper, kernels written for the chip"),
+    _p("flash_tokens", 750.0, 0.15, "count", "sequence at which fused attention reaches half of that"),
     _p("softmax_passes", 12.0, 0.4, "count", "times that unfused attention moves its scores, forward and backward"),
     _p("loss_bytes.fused", 12.0, 0.3, "bytes", "moved per logit by the loss, forward and backward, fused kernels"),
     _p("loss_bytes.plain", 30.0, 0.3, "bytes", "the same, a kernel per operation in fp32"),
@@ -66,22 +66,24 @@ PARAMETERS: tuple[Parameter, ...] = (
     _p("alltoall_exposed", 0.60, 0.3, "fraction", "share of the expert exchange that compute does not hide"),
     _p("expert_imbalance", 1.15, 0.10, "ratio", "load of the busiest expert rank ÷ the mean"),
     _p("grouped_ratio", 0.75, 0.20, "ratio", "peak that grouped expert products reach ÷ that of plain ones"),
-    _p("alltoall_network_ratio", 0.70, 0.25, "ratio", "network bandwidth of expert exchanges against rings"),
-    _p("expert_host_us", 3000.0, 0.4, "us", "host time that a layer with experts adds; tuned stacks of 2026"),
-    _p("expert_aging", 0.3, 0.4, "ratio", "growth of expert times per year of software before 2026.5, in logarithms"),
-    _p("expert_passes", 12.0, 0.4, "count", "times that routed tokens are moved by permutation, forward and backward"),
+    _p("expert_host_us", 2500.0, 0.1, "us", "host time that a layer with experts adds where its shapes are not static"),
+    _p("expert_aging", 0.2, 0.4, "ratio", "time of experts before mid-2026 against after, in logarithms"),
+    _p("expert_traffic", 0.12, 0.4, "ratio", "traffic of a routed token's permutation against that of its residual"),
+    _p("cast_bytes.fused", 3.0, 0.3, "bytes", "moved per operand of an 8-bit or 4-bit product to cast it"),
+    _p("cast_bytes.plain", 70.0, 0.3, "bytes", "the same, a kernel per operation"),
     _p("selective_repeat", 0.33, 0.15, "fraction", "forward products that per-operation policies repeat"),
     *_each("host_us", _HOST_US, 0.5, "us", "host time per layer and micro-batch, forward and backward"),
     _p("host_group_ratio", 1.5, 0.3, "ratio", "host time with tensor, context or expert groups against without"),
     _p("step_overhead_ms.modern", 5.0, 0.7, "ms", "fixed time per step: data, norms, logging; tuned stacks"),
     _p("step_overhead_ms.plain", 20.0, 0.7, "ms", "the same, other stacks"),
+    _p("sharding_bytes", 20.0, 0.3, "bytes", "copied per parameter and micro-batch around gathers and reductions"),
     _p("optimizer_ratio", 1.3, 0.3, "ratio", "optimizer traffic against one fused pass"),
     _p("straggler", 0.006, 0.5, "fraction", "time lost per doubling of the nodes"),
     *_each("quality", dict.fromkeys(_HOST_US, 1.0), 0.12, "ratio", "kernel time against the physics, by software"),
     _p("immaturity", 0.20, 0.5, "fraction", "extra kernel time of software as old as the chip"),
     _p("maturity_years", 1.5, 0.3, "years", "time in which that falls by e"),
     _p("adapter_passes.modern", 6.0, 0.4, "count", "times that adapters move their inputs and outputs; fused stacks"),
-    _p("adapter_passes.plain", 15.0, 0.4, "count", "the same, with the casts and copies of eager stacks"),
+    _p("adapter_passes.plain", 18.0, 0.4, "count", "the same, with the casts and copies of eager stacks"),
     _p("own_ratio", 1.0, 0.25, "ratio", "time of a user's own stack against what stacks of its class take"),
     _p("production_ratio", 1.10, 0.05, "ratio", "whole runs against their steps: restarts, evaluation, idle time"),
 )  # fmt: skip
@@ -114,15 +116,17 @@ class Efficiencies(Columns):
     interference: Floats
     alltoall_exposed: Floats
     expert_imbalance: Floats
-    expert_passes: Floats
+    expert_traffic: Floats
+    cast_bytes: Floats
     grouped_ratio: Floats
-    alltoall_network_ratio: Floats
     expert_host_us: Floats
     expert_aging: Floats  # time of experts against that of a current stack
     selective_repeat: Floats
     host_us: Floats
     host_group_ratio: Floats
     step_overhead_ms: Floats
+    sharding_bytes: Floats
+    in_time: Floats  # share of an expert layer's gathers that its stack asks for ahead of time
     optimizer_ratio: Floats
     straggler: Floats
     own_ratio: Floats
@@ -136,8 +140,8 @@ _PLAIN = {
     "flash_tokens": "flash_tokens", "softmax_passes": "softmax_passes", "copy": "copy_fraction",
     "scaleup": "scaleup_fraction", "scaleout": "scaleout_fraction", "scaleup_latency_us": "scaleup_latency_us",
     "scaleout_latency_us": "scaleout_latency_us", "data_hidden": "data_hidden", "interference": "interference",
-    "alltoall_exposed": "alltoall_exposed", "expert_imbalance": "expert_imbalance", "expert_passes": "expert_passes",
-    "grouped_ratio": "grouped_ratio", "alltoall_network_ratio": "alltoall_network_ratio",
+    "alltoall_exposed": "alltoall_exposed", "expert_imbalance": "expert_imbalance", "expert_traffic": "expert_traffic",
+    "grouped_ratio": "grouped_ratio",
     "host_group_ratio": "host_group_ratio", "optimizer_ratio": "optimizer_ratio", "straggler": "straggler",
     "own_ratio": "own_ratio",
 }  # fmt: skip
@@ -167,14 +171,14 @@ PER_OPERATION = np.array(
     [{"sharded": 1.0, "eager": 1.0, "unknown": 2 / len(TYPICAL)}.get(name, 0.0) for name in CLASSES]
 )
 WHOLE_GRAPH = np.array([name in ("compiler", "neuron") for name in CLASSES])  # the compiler sees all experts at once
-EXPERTS_MATURE_YEAR, EXPERTS_AGE_MOST = 2026.5, 1.5  # grouped products, fused dispatch and graphs came within that time
+EXPERTS_MATURE_YEAR = 2026.44  # releases from June 2026 on run experts without asking the host for their sizes
 MOST_OF_PEAK = 0.95  # no kernel reaches more of a peak
 
 
 def expert_aging(values: Mapping[str, float], software: Integers, software_year: Floats) -> Floats:
-    """Return the time of experts against that of a current stack: e^(rate · years before 2026.5), at most 1.5 years."""
-    age = np.clip(EXPERTS_MATURE_YEAR - software_year, 0.0, EXPERTS_AGE_MOST)
-    return np.where(WHOLE_GRAPH[software], 1.0, np.exp(values["expert_aging"] * age))
+    """Return the time of experts against that of a stack that runs them without asking the host for their sizes."""
+    early = (software_year < EXPERTS_MATURE_YEAR) & ~WHOLE_GRAPH[software]
+    return np.where(early, np.exp(values["expert_aging"]), 1.0)
 
 
 def resolve(
@@ -210,11 +214,14 @@ def resolve(
         elementwise_passes=values["elementwise_passes"] * by("elementwise_ratio", CLASSES, software),
         flash=clocks * np.where(recent, newer, values["flash_fraction.old"]),
         loss_bytes=between("loss_bytes", "plain", "fused", np.where(software == SHARDED, 1.0, tuned)),
+        cast_bytes=between("cast_bytes", "plain", "fused", np.where(software == SHARDED, 1.0, tuned)),
         adapter_passes=between("adapter_passes", "plain", "modern", tuned),
         tensor_exposed=between("tensor_exposed", "plain", "modern", tuned),
         step_overhead_ms=between("step_overhead_ms", "plain", "modern", tuned),
         host_us=by("host_us", CLASSES, software),
-        expert_host_us=np.where(WHOLE_GRAPH[software], 0.0, values["expert_host_us"] * aging),
+        expert_host_us=np.where(WHOLE_GRAPH[software], 0.0, values["expert_host_us"]),
         expert_aging=aging,
+        sharding_bytes=np.where(WHOLE_GRAPH[software], 0.0, values["sharding_bytes"]),
+        in_time=WHOLE_GRAPH[software].astype(np.float64),
         kernel_ratio=by("quality", CLASSES, software) * (1 + values["immaturity"] * youth),
     )

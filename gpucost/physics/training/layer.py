@@ -3,7 +3,7 @@
 Each function takes a case and the tokens of a micro-batch and returns seconds; nothing here knows the schedule.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from gpucost.units import GB, TERA
 
 FLASH_HEAD_DIM = 48.0  # head dimension at which fused attention reaches half of its long-head speed
 UNPACKED_BYTES = FROZEN_BYTES["qlora"] + 2 * HALF_BYTES  # moved to unpack a weight: read, written, read again
+DISPATCHED_BYTES = (1 + 3 * HALF_BYTES) / 4  # tokens leave for experts at 8 bits; results and gradients travel at 16
 ACTIVATION_SHARE = 0.15  # traffic of one feed-forward value against that of one residual value
 
 # Products ----------------------------------------------------------------------------------------------------------
@@ -148,19 +149,40 @@ def layer_elementwise_s(case: TrainingCase, rate: LayerRates, tokens: Floats) ->
     active = s.experts_per_token * s.expert_ffn_hidden + s.shared_experts * s.shared_ffn_hidden
     ffn = ((1 - moe) * s.ffn_hidden + moe * active) * np.where(s.gated, 1.5, 1.0) / layout.tensor
     residual = s.hidden * np.where(layout.sequence_parallel, 1 / layout.tensor, 0.5 + 0.5 / layout.tensor)
-    values = e.elementwise_passes * (residual + ACTIVATION_SHARE * ffn)
-    routed = moe * e.expert_aging * e.expert_passes * s.experts_per_token * s.hidden / layout.tensor
+    routed = moe * e.expert_aging * e.expert_traffic * s.experts_per_token * s.hidden / layout.tensor
+    values = e.elementwise_passes * (residual + ACTIVATION_SHARE * ffn + routed)
     again = np.where(layout.recompute == FULL, 4 / 3, 1.0)
-    return tokens * HALF_BYTES * (values + routed) * again / rate.bytes_per_s
+    moved = tokens * HALF_BYTES * values * again
+    return (moved + cast_bytes(case, tokens, active)) / rate.bytes_per_s
+
+
+def cast_bytes(case: TrainingCase, tokens: Floats, active: Floats) -> Floats:
+    """Return the bytes that one mean layer moves to cast the operands of its 8-bit and 4-bit products.
+
+    Every product takes its input and the gradient of its output at the lower precision, so that the widths on both
+    sides of each matrix are read, scaled and written; `active` is the width of the experts that a token visits.
+    """
+    s, layout = case.shape, case.layout
+    narrow = (layout.precision == FP8) | (layout.precision == FP4)
+    if not np.any(narrow):
+        return np.zeros(len(case))
+    moe, wide = tf.moe_layers(s) / s.layers, np.where(s.gated, 2.0, 1.0)
+    visits = (1 - moe) * (s.ffn_hidden > 0) + moe * (s.experts_per_token + s.shared_experts)
+    ffn = 2 * visits * s.hidden + (1 + wide) * ((1 - moe) * s.ffn_hidden + moe * active)
+    attention = tf.attention_matrix_parameters(s) / s.hidden + 2 * s.hidden
+    moved: Floats = np.where(narrow, case.efficiency.cast_bytes * tokens * (attention + ffn) / layout.tensor, 0.0)
+    return moved
 
 
 def logits_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Floats:
     """Return the time of the output projection and the loss of one micro-batch, forward and backward, at 16 bits."""
     s, e, layout = case.shape, case.efficiency, case.layout
     share = s.vocab / layout.tensor
-    passes = np.where(case.recipe.method >= LORA, 2.0, 3.0)
+    again = case.recipe.loss_repeated
+    passes = np.where(case.recipe.method >= LORA, 2.0, 3.0) + again
     product = product_s(tokens, share, s.hidden, rate.half_flop_per_s, rate, e) * passes
-    return product + tokens * share * e.loss_bytes / rate.bytes_per_s
+    time: Floats = product + tokens * share * e.loss_bytes * np.where(again, 4 / 3, 1.0) / rate.bytes_per_s
+    return time
 
 
 def layer_adapter_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Floats:
@@ -174,8 +196,9 @@ def layer_adapter_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Flo
         return np.zeros(len(case))
     weights = tf.layers_linear_flop(s) / 2 / s.layers / layout.tensor
     ends = recipe.adapter_share * 2 * weights / s.hidden  # inputs and outputs of the adapted matrices
-    traffic = tokens * HALF_BYTES * e.adapter_passes * ends
-    flop = 6 * tokens * ends * recipe.adapter_rank
+    again = np.where(layout.recompute == FULL, 4 / 3, 1.0)
+    traffic = tokens * HALF_BYTES * e.adapter_passes * ends * again
+    flop = 6 * tokens * ends * recipe.adapter_rank * again
     passes = np.where(layout.recompute == FULL, 3.0, 2.0)
     unpacked = np.where(recipe.method == QLORA, weights * UNPACKED_BYTES * passes, 0.0)
     time = (traffic + unpacked) / rate.bytes_per_s + flop / (0.25 * rate.half_flop_per_s)
@@ -216,12 +239,12 @@ def layer_expert_s(case: TrainingCase, link: net.Links, tokens: Floats) -> Float
     """Return the exposed time of one mean layer's expert exchange: dispatch and combine, forward and backward."""
     layout, s = case.layout, case.shape
     group = net.tier(link, layout.expert, np.ones(len(case)))
-    row = tokens / layout.tensor * s.hidden * HALF_BYTES
+    eight = (layout.precision == FP8) | (layout.precision == FP4)
+    row = tokens / layout.tensor * s.hidden * np.where(eight, DISPATCHED_BYTES, HALF_BYTES)
     count = np.where(layout.recompute == FULL, 6.0, 4.0) * tf.moe_layers(s) / s.layers
     e = case.efficiency
-    slow = replace(link, scaleout_gb_per_s=link.scaleout_gb_per_s * e.alltoall_network_ratio)
-    exchange = net.expert_exchange_s(group, row, s.experts_per_token, slow)
-    return e.alltoall_exposed * e.expert_aging * count * exchange
+    exchange = net.expert_exchange_s(group, row, s.experts_per_token, link)
+    return e.alltoall_exposed * count * exchange
 
 
 def exposed_s(exchange: Floats, compute: Floats, interference: Floats) -> Floats:

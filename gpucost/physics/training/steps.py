@@ -26,8 +26,11 @@ from gpucost.physics.training.layer import (
     rates,
 )
 from gpucost.physics.training.structs import (
+    FP4,
+    FP8,
     FULL,
     HALF_BYTES,
+    INT8,
     LORA,
     PARTS,
     SELECTIVE,
@@ -40,8 +43,11 @@ from gpucost.physics.transformer import Shape
 from gpucost.units import GB, MICRO, MILLI, TERA
 
 __all__ = (
+    "FP4",
+    "FP8",
     "FULL",
     "HALF_BYTES",
+    "INT8",
     "LORA",
     "PARTS",
     "MicroStep",
@@ -137,7 +143,8 @@ def data_s(case: TrainingCase, compute: Floats, dense: Floats, expert: Floats) -
 
     Plain and ZeRO 1-2: once per step, gradients reduced (and, sharded, weights gathered), behind the backward pass of
     the last micro-batch. ZeRO 3 and FSDP: weights gathered twice and gradients reduced in every micro-batch, layer by
-    layer, behind its compute (arXiv:1910.02054, section 7).
+    layer, behind its compute (arXiv:1910.02054, section 7), and copied between flat buffers and the layer's own. The
+    gathers of experts wait where the host reads how many tokens each one gets, unless the whole graph is compiled.
     """
     layout, e, link = case.layout, case.efficiency, case_links(case)
     ranks = layout.data * layout.context
@@ -154,7 +161,10 @@ def data_s(case: TrainingCase, compute: Floats, dense: Floats, expert: Floats) -
     exchange = net.ring_s(group, moved * dense) + net.ring_s(few, moved * expert)
     chunks = 1 + (layout.pipeline - 1) * (1 - 1 / layout.virtual_stages)  # interleaving ends its chunks one by one
     once = exposed_s(exchange, e.data_hidden * compute * chunks * 2 / 3, e.interference)
-    each = exposed_s(exchange, e.data_hidden * compute, e.interference) * layout.micro_batches
+    late = np.where(sharded, (1 - e.in_time) * net.ring_s(few, moved * expert), 0.0)
+    copied = (dense + expert) * e.sharding_bytes / (case.hardware.hbm_gb_per_s * GB * e.copy)
+    each = exposed_s(exchange - late, e.data_hidden * compute, e.interference) + late + copied
+    each = each * layout.micro_batches
     ends = exchange / np.maximum(case.shape.layers, 1.0)  # the first gather and the last reduction hide behind nothing
     return np.where(ranks > 1, np.where(sharded, each, once) + ends, 0.0)
 

@@ -30,6 +30,7 @@ class Recipe(Columns):
     cast_bytes: Floats  # per parameter and micro-batch: 6 where fp32 weights are cast to 16 bits each time
     adapter_rank: Floats
     adapter_share: Floats  # share of the layers' matrices that carry adapters
+    loss_repeated: Flags  # the logits of each chunk are computed again in the backward pass
 
 
 @dataclass(frozen=True, slots=True)
