@@ -79,9 +79,7 @@ def read_software(row: Row, accelerator: Accelerator, precision: str, gpus: int)
 def read_row(row: Row, facts: KnownHardware) -> TrainingRow:
     """Read one row; raise UsageError with the reason where it cannot be computed."""
     notes: list[str] = []
-    accelerator = find_accelerator(str(row.get("gpu") or ""), facts, notes)
-    if limit := wording.power_limit_w(f"{row.get('gpu')} {row.get('notes')}"):
-        accelerator = replace(accelerator, tdp_w=limit)
+    accelerator = limited_accelerator(row, facts, notes)
     architecture = find_architecture(row, facts, notes)
     sequence = wording.positive(row.get("seq_len")) or default_sequence(architecture, notes)
     gpus = wording.count(row.get("n_gpus")) or degrees_product(row, notes) or default_gpus(architecture, notes)
@@ -117,6 +115,13 @@ def read_row(row: Row, facts: KnownHardware) -> TrainingRow:
         core=wording.flag(row.get("core")) is not False,
         notes=tuple(notes),
     )
+
+
+def limited_accelerator(row: Row, facts: KnownHardware, notes: list[str]) -> Accelerator:
+    """Return the accelerator of a row, at the power limit that its words name."""
+    accelerator = find_accelerator(str(row.get("gpu") or ""), facts, notes)
+    limit = wording.power_limit_w(f"{row.get('gpu')} {row.get('notes')}")
+    return replace(accelerator, tdp_w=limit) if limit else accelerator
 
 
 # Names -------------------------------------------------------------------------------------------------------------
