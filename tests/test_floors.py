@@ -14,7 +14,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "gpucost"
 # room -> floor; a module directly under gpucost/ is a room of its own
 FLOORS = (
     ("units", "errors", "limits", "gate"),
-    ("types", "answers", "formula", "options", "schemas", "arguments"),
+    ("types", "words", "answers", "formula", "options", "schemas", "arguments"),
     ("architectures", "physics", "money", "store"),
     ("catalog",),
     ("market", "importers"),

@@ -4,6 +4,7 @@ from typing import Any, NamedTuple
 
 from gpucost.arguments import kinds as k
 from gpucost.arguments.kinds import Kind, count, name, one_of, plain, positive_share, share, whole
+from gpucost.words import CLASSES, METHODS, OFFLOADS, PRECISIONS, RECOMPUTES, STYLES
 
 
 class Argument(NamedTuple):
@@ -24,10 +25,7 @@ class Argument(NamedTuple):
 
 
 A = Argument
-PRECISIONS = ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32", "int8")
-METHODS = ("full", "lora", "qlora")
-SOFTWARE = ("typical", "vendor", "megatron", "deepspeed", "sharded", "eager", "compiler", "native", "neuron")
-STYLES = ("fused", "compiled", "compiled_model", "eager", "autocast", "library", "library_autocast")
+SOFTWARE = ("typical", *CLASSES[:-1])
 OPTIMIZERS = (
     "adamw", "adamw-fp32-gradients", "adamw-bf16", "adamw-8bit", "adamw-8bit-bf16", "adafactor", "adafactor-bf16",
     "sgd", "sgd-momentum", "muon", "lion",
@@ -266,7 +264,7 @@ LAYOUT = (
     MICRO,
     BATCH._replace(column=True),
     SEQUENCE._replace(column=True, field=""),
-    A("recompute", one_of("none", "selective", "full"), "Activations to recompute.", column=True),
+    A("recompute", one_of(*RECOMPUTES), "Activations to recompute.", column=True),
     PRECISION._replace(column=True),
     METHOD,
     RANK,
@@ -294,10 +292,10 @@ FIT_TRAINING = (
     A("optimizer", one_of(*OPTIMIZERS), "Optimizer and the precision of its states.", "adamw"),
     SEQUENCE._replace(usual="the model's, at most 4,096", field=""),
     MICRO._replace(usual="1", column=False),
-    A("recompute", one_of("auto", "none", "selective", "full"), "Activations to recompute; auto: the least that fits.",
+    A("recompute", one_of("auto", *RECOMPUTES), "Activations to recompute; auto: the least that fits.",
       "auto"),
     A("loss_chunk", whole(1, LARGEST_SEQUENCE, "TOKENS"), "Tokens whose logits exist at a time.", usual="all"),
-    A("offload", one_of("none", "states", "all"), "What host memory takes.", "none"),
+    A("offload", one_of(*OFFLOADS), "What host memory takes.", "none"),
     RANK,
     *(argument._replace(column=False, usual="searched") for argument in (*DEGREES, SHARDING)),
     A("style", one_of(*STYLES), "How the stack keeps activations.", usual="fused; library for adapters",

@@ -53,8 +53,9 @@ class Store:
         self.root = root
         self.lock = RLock()  # whoever makes a table or a view holds it: threads may share a catalog
         # small tables: threads cost more than they bring
-        self.connection: DuckDBPyConnection = engine().connect(":memory:", config={"threads": 1})
-        with suppress(Exception):  # in a notebook without widgets DuckDB has no bar to switch off, and refuses to
+        duckdb = engine()
+        self.connection: DuckDBPyConnection = duckdb.connect(":memory:", config={"threads": 1})
+        with suppress(duckdb.Error):  # in a notebook without widgets DuckDB has no bar to switch off, and refuses to
             self.connection.execute("SET enable_progress_bar = false")
         self._contents: dict[str, Contents] = {}
         self._loaded: set[str] = set()

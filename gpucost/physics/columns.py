@@ -14,6 +14,9 @@ from numpy.typing import NDArray
 
 from gpucost.errors import UsageError
 from gpucost.types import Layout
+from gpucost.words import METHODS as METHODS
+from gpucost.words import PRECISIONS as PRECISIONS
+from gpucost.words import RECOMPUTES as RECOMPUTES
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -21,9 +24,6 @@ Flags = NDArray[np.bool_]
 
 CHUNK = 32_768  # rows per pass: the working set of a kernel stays in cache
 
-RECOMPUTES = ("none", "selective", "full")
-PRECISIONS = ("bf16", "fp16", "fp8", "fp4", "tf32", "fp32", "int8")
-METHODS = ("full", "lora", "qlora")
 # bytes of one value, without the scales of blocks
 VALUE_BYTES = {"fp32": 4.0, "tf32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5, "int4": 0.5}
 
@@ -55,7 +55,7 @@ class Columns:
     def take(self, indices: Any) -> Self:
         """Return the rows that `indices` (integers, a mask or a slice) names, in that order."""
         if isinstance(indices, np.ndarray) and indices.dtype.kind == "i":  # twice as fast as indexing
-            return type(self)(*(getattr(self, name).take(indices, 0) for name in self.names()))
+            return type(self)(*(_taken(getattr(self, name), indices) for name in self.names()))
         return type(self)(*(getattr(self, name)[indices] for name in self.names()))
 
     def chunks(self, size: int = CHUNK) -> Iterator[slice]:
@@ -67,6 +67,25 @@ class Columns:
     def concatenate(cls, parts: Sequence[Self]) -> Self:
         """Join structs end to end."""
         return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in cls.names()})
+
+
+def pick(condition: Flags, yes: Any, no: Any) -> Any:
+    """Return `yes` where a condition holds, else `no`; one that holds for all rows alike chooses without a copy.
+
+    >>> pick(np.array([True]), 2.0, 1.0), pick(np.array([True, False]), 2.0, 1.0)
+    (2.0, array([2., 1.]))
+    """
+    alike = condition.size == 1 or (condition.strides == (0,) and condition.size > 0)
+    return (yes if condition[0] else no) if alike else np.where(condition, yes, no)
+
+
+def _taken(column: Any, indices: Integers) -> Any:
+    """Return the elements that `indices` names; a single value spread over a column stays one value."""
+    if column.strides == (0,) and len(column):
+        spread = np.ndarray(indices.shape, column.dtype, column[:1], 0, (0,))
+        spread.flags.writeable = False
+        return spread
+    return column.take(indices, 0)
 
 
 class Packing:

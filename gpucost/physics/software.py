@@ -7,17 +7,7 @@ a vendor's stack, sharded PyTorch and eager scripts, with a wider range. Names o
 import re
 from datetime import date
 
-CLASSES = (
-    "vendor",  # Megatron-Core, NeMo and tuned submissions built on them: fused kernels, communication overlapped
-    "megatron",  # Megatron-LM of 2021-2023: fused kernels, little overlap
-    "deepspeed",  # Megatron-DeepSpeed, GPT-NeoX, ZeRO: library defaults over Megatron's kernels
-    "sharded",  # PyTorch FSDP with flash attention: LLM Foundry, torchtitan, lit-gpt
-    "eager",  # Hugging Face and plain scripts without compilation
-    "compiler",  # XLA: MaxText, PaxML, Levanter
-    "native",  # hand-written C and CUDA
-    "neuron",  # NeuronX: XLA on Trainium
-    "unknown",
-)
+from gpucost.words import CLASSES as CLASSES
 
 _PATTERNS: tuple[tuple[str, str], ...] = (
     (r"neuron", "neuron"),

@@ -77,7 +77,16 @@ class Shape(Columns):
 
 
 def stack(architectures: Sequence[Architecture]) -> Shape:
-    """Turn architecture records into arrays, one element per record."""
+    """Turn architecture records into arrays, one element per record; one that is asked for again is remembered."""
+    return _alone(architectures[0]) if len(architectures) == 1 else _stacked(architectures)
+
+
+@remembered
+def _alone(architecture: Architecture) -> Shape:
+    return _stacked([architecture])
+
+
+def _stacked(architectures: Sequence[Architecture]) -> Shape:
     flags = {
         "gated": [a.gated for a in architectures],
         "tied_embeddings": [a.tied_embeddings for a in architectures],

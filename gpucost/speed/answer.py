@@ -191,7 +191,7 @@ def described(layouts: Layouts, case: training.TrainingCase, calibration: Calibr
         "peak_tflops": peak,
         "model_flop_per_token_flop": float(transformer.model_flop(case.shape, sequence)[0]),
         "hardware_flop_per_token_flop": hardware_flop,
-        **memory_of(case),
+        **memory_of(case),  # type: ignore[typeddict-item] # holds nothing more than its type says
         "parts": part_rows(case, step),
     }
     answer["lead"] = lead(answer, "the layout as given")

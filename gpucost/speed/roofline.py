@@ -57,11 +57,13 @@ def one_operation(
     answer: UnderRoofs = {
         "lead": one_lead(points[0], roofs["ridge_flop_per_byte"]) if given else usual_lead(points, roofs),
         "subject": points[0]["operation"] if given else f"the usual operations on {key.accelerator.id}",
-        **roofs,
+        **roofs,  # type: ignore[typeddict-item] # holds nothing more than its type says
         "points": points,
         "advice": advice.of_operation(wanted, key.accelerator, name, gpus, points[0]["bound"], timed) if given else [],
     }
-    return {**answer, "lead": f"{answer['lead']} {advice.worded(answer)}"} if given else answer
+    if given:
+        answer["lead"] = f"{answer['lead']} {advice.worded(answer)}"
+    return answer
 
 
 def usual_lead(points: Sequence[Point], roofs: Roof) -> str:

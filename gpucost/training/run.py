@@ -161,7 +161,7 @@ def payload(
     return {
         "kind": "estimate",
         "gpucost_version": __version__,
-        **frame(request.to_dict(), facts.as_of, facts.catalog_version),
+        **frame(request.to_dict(), facts.as_of, facts.catalog_version),  # type: ignore[typeddict-item] # nothing more
         "calibration": calibration_digest(problem.calibration),
         "headline": headline,
         "lead": " ".join([headline, *said(problem, request, architecture, precision, options[0])]),

@@ -38,6 +38,7 @@ from gpucost.physics.training.steps import Recipe, TrainingCase
 from gpucost.physics.transformer import Shape, stack
 from gpucost.types import Accelerator, Architecture, System
 
+_WORTH_TAKING = 0.8  # copying so many of the rows costs more than counting them all again
 LEVELS = 32  # powers of two that a data-parallel degree may reach
 USUAL_AGE_YEARS = 2.5  # software against the chip's launch, where no date is given
 
@@ -109,7 +110,7 @@ class BestLayouts:
 def grid_layouts(grid: Grid, job: Job, data: Floats, recompute: Integers) -> LayoutColumns:
     """Turn combinations and their data-parallel degrees into layouts."""
     count = len(grid)
-    always = np.ones(count, dtype=np.bool_)
+    always = np.broadcast_to(np.True_, count)
     return LayoutColumns(
         gpus=grid.model_parallel * data,
         tensor=grid.tensor,
@@ -119,10 +120,10 @@ def grid_layouts(grid: Grid, job: Job, data: Floats, recompute: Integers) -> Lay
         data=data,
         sharding=grid.sharding,
         micro_batch=grid.micro_batch,
-        global_batch=np.full(count, float(job.global_batch)),
+        global_batch=np.broadcast_to(np.float64(job.global_batch), count),
         virtual_stages=grid.virtual_stages,
         recompute=recompute,
-        precision=np.full(count, job.precision, dtype=np.int64),
+        precision=np.broadcast_to(np.int64(job.precision), count),
         flash=always,
         sequence_parallel=always,
     )
@@ -163,11 +164,13 @@ def lighter_recomputes(grid: Grid, job: Job) -> dict[int, LayerBytes]:
     frameworks drops nothing that is not dropped anyway.
     """
     tensors = np.exp2(np.arange(1 + int(np.log2(np.max(grid.tensor, initial=1.0)))))
-    one = np.ones(len(tensors))
-    degrees = Grid(**{**dict.fromkeys(Grid.names(), one), "tensor": tensors})
+    count, codes = len(tensors), range(len(RECOMPUTES))
+    one = np.ones(count * len(codes))
+    degrees = Grid(**{**dict.fromkeys(Grid.names(), one), "tensor": np.tile(tensors, len(codes))})
+    every = layer_bytes(job.shape, grid_layouts(degrees, job, one, np.repeat(codes, count)), job.kept)
     useful: dict[int, LayerBytes] = {}
-    for code in range(len(RECOMPUTES)):
-        layer = layer_bytes(job.shape, grid_layouts(degrees, job, one, np.full(len(one), code)), job.kept)
+    for code in codes:
+        layer = every.take(slice(code * count, (code + 1) * count))
         if not useful or np.any(layer.saved < min(useful.items())[1].saved):
             useful[code] = layer
     return useful
@@ -203,18 +206,18 @@ def least_recompute(
 def needs_of(
     job: Job, layout: LayoutColumns, tightest: Floats, roomiest: Floats, layers: Mapping[int, LayerBytes]
 ) -> Floats:
-    """Return the peak with each recomputation, infinite where one before fits the tightest or none the roomiest."""
+    """Return the peak with each recomputation, infinite where it was not counted: one before fits, or none can."""
     need = np.full((len(RECOMPUTES), len(layout)), np.inf)
     stages = stages_of(job.shape, layout, job.kept)
-    rows = np.flatnonzero(stages.least_bytes <= roomiest)
-    stages = stages.take(rows)
+    rows, still = np.arange(len(layout)), np.flatnonzero(stages.least_bytes <= roomiest)
     for code, layer in layers.items():
+        if len(still) < _WORTH_TAKING * len(rows):
+            rows, stages = rows[still], stages.take(still)
         stages.layout.recompute[:] = code
         own = layer.take(np.log2(stages.layout.tensor).astype(np.int64))
         peak = stages.peak_bytes(job.shape, job.kept, own)
         need[code, rows] = peak
         still = np.flatnonzero(peak > tightest[rows])
-        rows, stages = rows[still], stages.take(still)
     return need
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpucost.physics.columns import Columns, Flags, Floats, Integers, LayoutColumns
+from gpucost.physics.columns import Columns, Flags, Floats, Integers, LayoutColumns, pick
 from gpucost.physics.training.memory_activations import LayerBytes, layer_bytes
 from gpucost.physics.training.memory_recipe import (
     AUTOCAST,
@@ -116,7 +116,7 @@ def holdings(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, first: F
     parts, split = parameter_parts(shape), layout.tensor
     layers = np.ceil(shape.layers / layout.pipeline) / shape.layers
     head = shape.vocab * shape.hidden * last * (1 - shape.tied_embeddings * first)  # a tied one is the embedding
-    ends = (parts.input_embedding * first + head) / np.where(recipe.vocabulary_split, split, 1.0)
+    ends = (parts.input_embedding * first + head) / pick(recipe.vocabulary_split, split, 1.0)
     spread = np.where(layout.expert > 1, layout.expert, layout.tensor)
     both = parts.input_embedding + parts.output_embedding + parts.routed_experts
     dense, routed = (total_parameters(shape) - both) / split, parts.routed_experts / spread
@@ -161,11 +161,14 @@ def lasting(layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings) -> Last
     )
     trained = np.where(sharding >= 3, held.trained_shard, held.trained)
     each = np.where(tuned, recipe.adapter_bytes, recipe.weight_bytes)
-    gathered = (sharding == 2) & (each == 4) & ~tuned
-    weights = np.where(gathered, 4 * held.trained_shard + 2 * held.trained, each * trained)
-    frozen = np.where(sharding >= 3, held.frozen_shard, held.frozen)
-    dense = np.where(sharding >= 3, held.frozen_dense / (layout.data * layout.context), held.frozen_dense)
-    weights = weights + recipe.frozen_bytes * frozen + 2 * dense
+    weights = each * trained
+    if np.any(copied := (each == 4) & ~tuned):
+        gathered = 4 * held.trained_shard + 2 * held.trained
+        weights = np.where((sharding == 2) & copied, gathered, weights)
+    if np.any(tuned):
+        frozen = np.where(sharding >= 3, held.frozen_shard, held.frozen)
+        dense = np.where(sharding >= 3, held.frozen_dense / (layout.data * layout.context), held.frozen_dense)
+        weights = weights + recipe.frozen_bytes * frozen + 2 * dense
     gradient = np.where(tuned, recipe.adapter_bytes, recipe.gradient_bytes)
     plain = (layout.data * layout.context > 1) & (sharding <= 1) & (recipe.style != FUSED)
     gradients = gradient * np.where(sharding >= 2, held.trained_shard, held.trained)
@@ -173,9 +176,10 @@ def lasting(layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings) -> Last
     kept = np.where((recipe.style == FUSED) & ~tuned | plain, 1.0, 0.0)
     kept = np.where(layout.micro_batches > 1, doubled, kept)
     offloaded = recipe.offload_states
+    none = np.zeros_like(weights)
     return Lasting(
-        np.where(recipe.offload_weights, 0.0, weights), np.where(offloaded, 0.0, states),
-        np.where(offloaded, 0.0, gradients * doubled), np.where(offloaded, 0.0, gradients * kept),
+        pick(recipe.offload_weights, none, weights), pick(offloaded, none, states),
+        pick(offloaded, none, gradients * doubled), pick(offloaded, none, gradients * kept),
     )  # fmt: skip
 
 
@@ -211,18 +215,18 @@ def passing(
 ) -> Passing:  # fmt: skip
     """Return the activations, logits and buffers of a stage, `flight` micro-batches of its layers being alive."""
     tokens = layout.micro_batch * recipe.sequence_tokens / layout.context
-    rows = np.where(recipe.loss_chunk_tokens > 0, np.minimum(tokens, recipe.loss_chunk_tokens), tokens)
+    rows = pick(recipe.loss_chunk_tokens > 0, np.minimum(tokens, recipe.loss_chunk_tokens), tokens)
     tuned = recipe.method >= LORA
     whole = np.where(tuned, 0.0, 1.0)
-    final = np.where(tuned, 8.0, 4.0) * shape.hidden * tokens / np.where(layout.sequence_parallel, layout.tensor, 1.0)
-    width = shape.vocab / np.where(recipe.vocabulary_split, layout.tensor, 1.0) * last
-    softmax = np.where(recipe.loss_chunk_kept, 4 * (tokens - rows), 0.0)
+    final = np.where(tuned, 8.0, 4.0) * shape.hidden * tokens / pick(layout.sequence_parallel, layout.tensor, 1.0)
+    width = shape.vocab / pick(recipe.vocabulary_split, layout.tensor, 1.0) * last
+    softmax = pick(recipe.loss_chunk_kept, 4 * (tokens - rows), 0.0)
     head = shape.hidden * width
     sharded = (layout.sharding >= 3) & (layout.data * layout.context > 1)
     wire = np.where(sharded, 2.0, recipe.gradient_bytes)
     cached = recipe.cast_bytes * (layout.sharding < 2) * whole
     fetched = 2.0 * (sharded | recipe.offload_weights)
-    unpacked = np.where(
+    unpacked = pick(
         recipe.method == QLORA, 4 * shape.hidden * np.maximum(shape.ffn_hidden, shape.hidden) / layout.tensor, 0.0
     )
     return Passing(
@@ -247,7 +251,7 @@ def moments_of(
     head = np.minimum(comes.head_gradient, np.maximum(kept.gradients, comes.head_gradient))
     started = kept.kept_gradients + np.where(kept.kept_gradients > 0, 0.0, head)
     update = recipe.step_bytes * np.where(layout.sharding >= 1, held.trained_shard, held.trained)
-    update = np.where(recipe.offload_states, 0.0, update)
+    update = pick(recipe.offload_states, 0.0, update)
     gathered = comes.gathered_ends + comes.gathered_blocks
     reducing = gathered + comes.block_reduction
     return (
@@ -261,7 +265,7 @@ def moments_of(
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """Pipeline stages of layouts, with what they hold: rows of `layout`, each its first stage or its last."""
+    """Pipeline stages of layouts and what they hold: the first stage of each, then the last where there are several."""
 
     row: Integers  # the layout that a stage belongs to
     layout: LayoutColumns
@@ -289,8 +293,8 @@ class Stages:
 
     def fullest(self, stage_bytes: Floats) -> Floats:
         """Return the largest value among the stages of each layout."""
-        most = np.zeros(self.rows)
-        np.maximum.at(most, self.row, stage_bytes)
+        most, again = stage_bytes[: self.rows].copy(), self.row[self.rows :]
+        most[again] = np.maximum(most[again], stage_bytes[self.rows :])
         return most
 
     @property

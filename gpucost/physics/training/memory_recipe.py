@@ -11,6 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from gpucost.physics.columns import METHODS, Columns, Flags, Floats, Integers, code_of
+from gpucost.words import OFFLOADS as OFFLOADS
+from gpucost.words import STYLES as STYLES
 
 
 class Optimizer(NamedTuple):
@@ -46,7 +48,6 @@ OPTIMIZERS: dict[str, Optimizer] = {
 # compiled_model:    torch.compile on the whole model with its loss, whose logits then stay in 16 bits
 # library:           Hugging Face transformers in 16 bits, eager
 # library_autocast:  the same with fp32 weights under autocast
-STYLES = ("fused", "compiled", "compiled_model", "eager", "autocast", "library", "library_autocast")
 FUSED, COMPILED, COMPILED_MODEL, EAGER, AUTOCAST, LIBRARY, LIBRARY_AUTOCAST = range(len(STYLES))
 
 # A peak lies within a factor of the prediction, by style: about four of five measured rows of that style, at least 5 %;
@@ -57,7 +58,6 @@ RANGE_RATIOS = {
 }  # fmt: skip
 
 FLAGS = ("loss_chunk_kept", "vocabulary_split", "dropout", "gradient_views", "offload_states", "offload_weights")
-OFFLOADS = ("none", "states", "all")
 
 LORA, QLORA = METHODS.index("lora"), METHODS.index("qlora")
 FROZEN_BYTES = {"lora": 2.0, "qlora": 0.5 + 0.127 / 8}  # NF4 with double quantisation: 4.127 bits (arXiv:2305.14314)
