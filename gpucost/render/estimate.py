@@ -36,7 +36,7 @@ _HEADINGS = {
 _OFFERS = columns(
     "rank", "provider", "instance_type=instance:5", "region:6", "option", "gpu", "gpus", "days", "mfu_fraction:3",
     "tokens_per_s_per_gpu:7", "cost_usd", "cost_low_usd=low:1", "cost_high_usd=high:1", "usd_per_mtok:5", "kgco2e:8",
-    "price_observed_on:4", "age_days=age:4",
+    "price_observed_on:4", "age_days=age:4", "list_usd_per_gpu_hour=list price:4",
 )  # fmt: skip
 _KINDS = columns(
     "kind", "provider", "option", "cluster", "days", "cost_usd", "range:2", "age:1",

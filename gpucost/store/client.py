@@ -128,7 +128,8 @@ class Client:
                     wait_s = FIRST_WAIT_S * 2 ** (turn - 1) * random.uniform(0.5, 1.5)
                 left_s = self._ends_at - time.monotonic()
                 if turn == TRIES or wait_s > min(LONGEST_WAIT_S, left_s):
-                    raise FetchError(f"{place_of(url)}: {failure} (tried {turn} times).") from None
+                    tried = "once" if turn == 1 else f"{turn} times"
+                    raise FetchError(f"{place_of(url)}: {failure} (tried {tried}).") from None
                 self._pause(wait_s)
         raise AssertionError
 

@@ -101,3 +101,22 @@ def test_saved_facts_keep_the_list_price():
     catalog = open_catalog("2026-11-22")
     first = catalog.offers()[0]
     assert unpack(Offer, pack([first], OFFER))[0].list_usd_per_gpu_hour is None
+
+
+def test_an_estimate_shows_list_and_paid_price_in_every_medium(tmp_path, monkeypatch):
+    import openpyxl
+
+    import gpucost
+
+    (tmp_path / "book.toml").write_text('[[discount]]\nprovider = "lambda"\nfraction = 0.25\n')
+    monkeypatch.setenv("GPUCOST_BOOK", str(tmp_path / "book.toml"))
+    found = gpucost.estimate(model="8b", tokens="1b", provider="lambda", option="on_demand")
+    option = found.to_dict()["options"][0]
+    assert option["usd_per_gpu_hour"] == pytest.approx(0.75 * option["list_usd_per_gpu_hour"])
+    assert (option["price_book"], option["price_kind"]) == ("user", "effective")
+    assert "USD on the list (-25.0%)" in " ".join(found.explain().split())
+    assert "list price" in found.written("table", None, details=True) or "list price" in found.written("md", None)
+    found.to_excel(tmp_path / "book.xlsx")
+    sheet = openpyxl.load_workbook(tmp_path / "book.xlsx")["Offers"]
+    heads = next(row for row in sheet.iter_rows(values_only=True) if row[0] == "rank" or "provider" in row)
+    assert any("list" in str(head) for head in heads), heads

@@ -14,8 +14,8 @@ OFFERS, OPTIONS, ASSUMPTIONS, SOURCES, SCENARIOS = "Offers", "Options", "Assumpt
 SIZES = "Sizes"
 _OFFER_COLUMNS = (
     "part", "rank", "name", "provider", "instance_type", "region", "option", "terms", "term_months", "gpu",
-    "gpus", "nodes", "replicas", "days", "gpu_hours", "usd_per_gpu_hour", "cost_usd", "cost_low_usd",
-    "cost_high_usd", "usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high", "usd_per_mtok_input",
+    "gpus", "nodes", "replicas", "days", "gpu_hours", "usd_per_gpu_hour", "list_usd_per_gpu_hour", "cost_usd",
+    "cost_low_usd", "cost_high_usd", "usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high", "usd_per_mtok_input",
     "usd_per_mtok_output", "usd_per_month", "npv_usd", "levelised_usd_per_gpu_hour", "exposure_usd",
     "contract_exposure_usd", "cash_usd", "ttft_ms", "tpot_ms", "mfu_fraction", "energy_kwh", "kgco2e",
     "price_observed_on", "age_days", "source_ids",
@@ -24,7 +24,8 @@ _OFFER_COLUMNS = (
 _FIRST = (
     "rank", "provider", "instance_type", "region", "option", "tier", "term_months", "payment", "gpu", "gpus",
     "nodes", "replicas",
-    "usd_per_gpu_hour", "cost_usd", "cost_low_usd", "cost_high_usd", "usd_per_month", "usd_per_mtok", "days",
+    "usd_per_gpu_hour", "list_usd_per_gpu_hour", "cost_usd", "cost_low_usd", "cost_high_usd", "usd_per_month",
+    "usd_per_mtok", "days",
     "days_low", "days_high",
     "exposure_usd", "cash_usd", "amortised_usd", "unused_usd", "gpu_hours", "price_observed_on", "age_days",
 )  # fmt: skip
