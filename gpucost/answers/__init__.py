@@ -23,6 +23,7 @@ KINDS = {
     "throughput": ("speed:Throughput", "parts"),
     "roofline": ("speed:Roofline", "points"),
     "fit": ("memory:Fit", "components"),
+    "fit_everywhere": ("memory:Everywhere", "rows"),
     "audit": ("checks:Audit", "checks"),
     "validation": ("checks:Validation", "items"),
     "scenario": ("scenario:Scenario", "parts"),

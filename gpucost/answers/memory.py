@@ -83,6 +83,32 @@ class Verdict(TypedDict):
     stage: Literal["first", "last"]
 
 
+class FitRow(TypedDict):
+    """An accelerator that a job fits: the fewest, how far the job can grow on them, the price on demand."""
+
+    gpu: str
+    memory_gib: float
+    gpus: int
+    needed_gb: float
+    headroom_gb: float
+    longest_tokens: int
+    largest_batch: int
+    usd_per_gpu_hour: float | None
+    usd_per_hour: float | None
+
+
+class Everywhere(Answer):
+    """Which accelerators a training job fits."""
+
+    kind: Literal["fit_everywhere"]
+    model: str
+    parameters: float
+    method: str
+    sequence_tokens: int
+    rows: list[FitRow]
+    nowhere: list[str]
+
+
 class Fit(Answer, Verdict):
     """Whether training fits."""
 

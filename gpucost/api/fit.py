@@ -62,7 +62,19 @@ class ServingFitResult(Fitting):
         return found
 
 
-def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> FitResult | ServingFitResult:
+@dataclass(frozen=True, slots=True, repr=False)
+class FitsResult(Result):
+    """Which accelerators a training job fits, the cheapest per hour first."""
+
+    kind: ClassVar[str] = "fit_everywhere"
+
+    @property
+    def fits(self) -> bool:
+        """Whether anything holds it."""
+        return bool(self.payload["rows"])
+
+
+def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> FitResult | FitsResult | ServingFitResult:
     """Answer from arguments as they were given: of training, or with `serving` of serving."""
     from gpucost.api.asking import catalog_of
     from gpucost.arguments import flag_of, read
@@ -81,10 +93,14 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> FitRes
         from gpucost.serving.chips import serving_fit_payload
 
         return ServingFitResult(serving_fit_payload(opened, values["model"], values["gpu"], **asked))
-    if values["gpu"] is None:
-        raise UsageError("--gpu is missing: name one accelerator, such as h100-sxm. `gpucost gpus` lists them.")
-    from gpucost.fitting.answer import answer as fitted
-
     if "style" in asked:
         asked["software"] = asked.pop("style")
+    if values["gpu"] is None and values["system"] is None:
+        from gpucost.fitting.everywhere import everywhere
+
+        if "gpus" in asked:
+            raise UsageError("--gpus needs --gpu; without it, the fewest of every accelerator are counted.")
+        return FitsResult(everywhere(opened, values["model"], **asked))
+    from gpucost.fitting.answer import answer as fitted
+
     return FitResult(fitted(opened, values["model"], values["gpu"], **asked))

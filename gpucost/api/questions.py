@@ -253,12 +253,12 @@ def fit(
     prompt_tokens: str | float | None = None, output_tokens: str | float | None = None, ttft: str | float | None = None,
     tpot: str | float | None = None, precision: str = "auto", cache: str = "auto", engine: str = "vllm",
     as_of: str | date | None = None, known_as_of: str | date | None = None, catalog: Catalog | None = None,
-) -> FitResult | ServingFitResult:
+) -> FitResult | FitsResult | ServingFitResult:
     """Return whether training `model` fits, on `gpus` accelerators or on the fewest that do, or what serves it.
 
     Args:
         model: Preset, alias, size such as 11b, or a config.json.
-        gpu: One accelerator, such as h100-sxm; with serving, all of them else.
+        gpu: One accelerator, such as h100-sxm; all of them else.
         gpus: How many; else the fewest that fit.
         system: Node and network. Default: the usual one of the accelerator.
         method: What is trained: all weights, or adapters. One of full, lora, qlora.

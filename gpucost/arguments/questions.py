@@ -74,14 +74,15 @@ QUESTIONS = {
     "fit": Question(
         table.FIT,
         "Memory of training on the fullest GPU, by component: does it fit, on how many, and what would help.\n\n"
-        "Without --gpus the fewest GPUs that fit are found. Every change shown was tried, the gentlest that works "
-        "first. The exit code is 6 where it does not fit.",
+        "Without --gpus the fewest GPUs that fit are found, without --gpu on every accelerator. Every change shown "
+        "was tried, the gentlest that works first. The exit code is 6 where it does not fit.",
         (
+            "fit --model 13b",
             "fit --model llama-3-70b --gpu h100-sxm",
             "fit --model 8b --gpu rtx-4090 --gpus 1 --method qlora --sequence 2048 --explain",
             "fit --model 70b --serving --prompt-tokens 2k --output-tokens 256 --tpot 50ms",
         ),
-        "fit.FitResult | fit.ServingFitResult",
+        "fit.FitResult | fit.FitsResult | fit.ServingFitResult",
         3,
         returns="whether training `model` fits, on `gpus` accelerators or on the fewest that do, or what serves it",
     ),

@@ -305,7 +305,7 @@ FIT_TRAINING = (
 FIT_SERVING = (PROMPT, OUTPUT, TTFT, TPOT, FORMAT, CACHE, ENGINE)
 FIT = (
     TRAINED_MODEL._replace(column=False),
-    ONE_GPU._replace(help="One accelerator, such as h100-sxm; with serving, all of them else."),
+    ONE_GPU._replace(help="One accelerator, such as h100-sxm; all of them else."),
     *FIT_TRAINING,
     A("serving", k.FLAG, "Serve the model instead of training it.", False),
     *(argument._replace(help=f"Serving: {argument.help[0].lower()}{argument.help[1:]}") for argument in FIT_SERVING),

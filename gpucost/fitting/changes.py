@@ -23,6 +23,7 @@ COSTS = (
     "another training",
 )
 CHUNK_TOKENS = 1024
+SHORTEST_TOKENS = 512  # no shorter sequence is proposed
 HOST_GB = 2000.0  # host memory that a node is taken to have: usual for 8-GPU nodes since 2023 (DGX H100: 2 TB)
 LARGER_CHIPS = 4  # more GPUs or larger chips that are shown
 
@@ -100,6 +101,20 @@ def pairs(job: MemoryJob) -> Iterator[Change]:
             yield Change(f"{first.name} + {second.name}", max(first.cost, second.cost), merged)
 
 
+def shorter(job: MemoryJob, plan: Plan | None) -> list[answers.Change]:
+    """Return the longest sequence that helps together with a chunked loss, in the coarsest chunks that do."""
+    lengths = [job.sequence_tokens >> k for k in range(12) if job.sequence_tokens >> k >= SHORTEST_TOKENS]
+    for tokens in lengths:
+        for chunk in (CHUNK_TOKENS, CHUNK_TOKENS // 4):
+            if chunk < tokens and not job.loss_chunk_tokens:
+                words = f"loss in chunks of {chunk} tokens" + (f" + sequence {tokens}" if tokens < lengths[0] else "")
+                made = replace(job, loss_chunk_tokens=chunk, sequence_tokens=tokens)
+                row = tried(Change(words, 4 if tokens < lengths[0] else 0, made), plan)
+                if row is not None and row["helps"]:
+                    return [row]
+    return []
+
+
 def merge(base: MemoryJob, one: MemoryJob, other: MemoryJob) -> MemoryJob | None:
     """Return the job with both changes, or None where they change the same thing."""
     fields = [name for name in MemoryJob.__dataclass_fields__ if name not in ("architecture", "accelerator", "system")]
@@ -124,6 +139,8 @@ def hardware_changes(job: MemoryJob, catalog: Catalog) -> Iterator[Change]:
         ),
         key=lambda chip: (chip.memory_gib, chip.id),
     )
+    sold = {offer.gpu for offer in catalog.offers()}
+    larger = [chip for chip in larger if chip.id in sold]
     seen: set[int] = set()
     for chip in larger:
         if round(chip.memory_gib) not in seen:
@@ -165,6 +182,8 @@ def ranked_changes(job: MemoryJob, catalog: Catalog, plan: Plan | None) -> list[
     if not any(row["helps"] and row["rank"] in (0, 1, 3) for row in found):
         doubled = [tried(change, plan) for change in pairs(job)]
         found += [row for row in doubled if row is not None and row["helps"]]
+    if not any(row["helps"] and row["cost"] != COSTS[2] for row in found):
+        found += shorter(job, plan)
     found.sort(key=lambda row: (not row["helps"], row["rank"]))  # stable: as they were proposed
     for place, row in enumerate(found, 1):
         row["rank"] = place

@@ -205,3 +205,41 @@ def test_training_and_serving_options_do_not_mix():
     for asked in (("--gpu", "h100-sxm", "--tpot", "30"), ("--serving", "--optimizer", "sgd"), ()):
         result = run("--model", "8b", *asked)
         assert isinstance(result.exception, UsageError)
+
+
+def test_without_a_gpu_every_accelerator_is_answered_for(catalog):
+    found = gpucost.fit("13b", catalog=catalog)
+    rows = {row["gpu"]: row for row in found.payload["rows"]}
+    assert len(rows) > 50
+    for gpu in ("rtx-4090", "a100-sxm4-80gb", "h200-sxm-141gb"):
+        alone = gpucost.fit("13b", gpu, catalog=catalog)
+        assert (rows[gpu]["gpus"], rows[gpu]["needed_gb"]) == (alone.gpus, pytest.approx(alone.needed_gb))
+    prices = [row["usd_per_hour"] for row in found.payload["rows"] if row["usd_per_hour"] is not None]
+    assert prices == sorted(prices)
+
+
+def test_the_longest_context_and_the_largest_batch_fit_and_the_next_do_not(catalog):
+    row = next(
+        row for row in gpucost.fit("8b", method="qlora", catalog=catalog).payload["rows"] if row["gpu"] == "rtx-4090"
+    )
+    ask = {"model": "8b", "gpu": "rtx-4090", "gpus": row["gpus"], "method": "qlora", "catalog": catalog}
+    assert gpucost.fit(**ask, sequence=row["longest_tokens"]).fits
+    assert not gpucost.fit(**ask, sequence=2 * row["longest_tokens"]).fits
+    assert gpucost.fit(**ask, micro_batch=row["largest_batch"]).fits
+    assert not gpucost.fit(**ask, micro_batch=2 * row["largest_batch"]).fits
+
+
+def test_a_shorter_sequence_and_a_chunked_loss_are_tried_together(catalog):
+    found = gpucost.fit("32b", "rtx-4090", 1, method="qlora", catalog=catalog)
+    assert not found.fits
+    row = next(row for row in found.payload["changes"] if "+ sequence" in row["change"])
+    chunk, tokens = (int(word) for word in row["change"].split() if word.isdigit())
+    ask = {"gpus": 1, "method": "qlora", "catalog": catalog}
+    assert gpucost.fit("32b", "rtx-4090", loss_chunk=chunk, sequence=tokens, **ask).fits
+
+
+def test_no_accelerator_is_proposed_that_nobody_sells(catalog):
+    sold = {offer.gpu for offer in catalog.offers()}
+    named = {chip.id for chip in catalog.accelerators()}
+    changes = gpucost.fit("32b", "rtx-4090", 1, catalog=catalog).payload["changes"]
+    assert {row["change"] for row in changes} & named <= sold

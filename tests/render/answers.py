@@ -125,6 +125,7 @@ QUESTIONS: dict[str, Callable[[], Mapping[str, Any]]] = {
     "roofline of a step": lambda: roofline("h100-sxm", model="8b", gpus=8).payload,
     "fit": lambda: gpucost.fit("8b", "h100-sxm").payload,
     "fit that does not": lambda: gpucost.fit("70b", "h100-sxm", gpus=1).payload,
+    "fit everywhere": lambda: gpucost.fit("13b").payload,
     "fit for serving": lambda: gpucost.fit("70b", serving=True, tpot="50ms").payload,
     "audit": lambda: gpucost.audit(model="8b", tokens="100b", gpu="a100-80gb", gpus=8, days=8, cost=6291).payload,
     "validation of training": lambda: validation("training"),
