@@ -202,7 +202,7 @@ def test_serving_answers_for_every_accelerator_and_names_the_cheapest():
 
 
 def test_training_and_serving_options_do_not_mix():
-    for asked in (("--gpu", "h100-sxm", "--tpot", "30"), ("--serving", "--optimizer", "sgd"), ()):
+    for asked in (("--gpu", "h100-sxm", "--tpot", "30"), ("--serving", "--optimizer", "sgd"), ("--gpus", "8")):
         result = run("--model", "8b", *asked)
         assert isinstance(result.exception, UsageError)
 
