@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
     from gpucost.api.audit import AuditResult
     from gpucost.api.estimate import EstimateResult
-    from gpucost.api.fit import FitResult, ServingFitResult
+    from gpucost.api.choose import ChoiceResult
+    from gpucost.api.fit import FitResult, FitsResult, ServingFitResult
     from gpucost.api.inference import InferenceResult
     from gpucost.api.mix import MixResult
     from gpucost.api.roofline import RooflineResult

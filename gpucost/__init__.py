@@ -19,6 +19,7 @@ _PUBLIC = {
     "fit": "gpucost.api.questions",
     "throughput": "gpucost.api.questions",
     "roofline": "gpucost.api.questions",
+    "choose": "gpucost.api.questions",
     "sweep": "gpucost.api.sweep",
     "report": "gpucost.api.report",
     "open_catalog": "gpucost.catalog",

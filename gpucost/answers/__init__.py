@@ -24,6 +24,7 @@ KINDS = {
     "roofline": ("speed:Roofline", "points"),
     "fit": ("memory:Fit", "components"),
     "fit_everywhere": ("memory:Everywhere", "rows"),
+    "choice": ("choice:Choice", "rows"),
     "audit": ("checks:Audit", "checks"),
     "validation": ("checks:Validation", "items"),
     "scenario": ("scenario:Scenario", "parts"),

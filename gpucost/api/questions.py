@@ -16,8 +16,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from gpucost.api.audit import AuditResult
+    from gpucost.api.choose import ChoiceResult
     from gpucost.api.estimate import EstimateResult
-    from gpucost.api.fit import FitResult, ServingFitResult
+    from gpucost.api.fit import FitResult, FitsResult, ServingFitResult
     from gpucost.api.inference import InferenceResult
     from gpucost.api.mix import MixResult
     from gpucost.api.roofline import RooflineResult
@@ -386,6 +387,34 @@ def roofline(
         software: Training stack. One of typical, vendor, megatron, deepspeed, sharded, eager, compiler, native, neuron.
         software_year: Age of the software, such as 2024.5.
         flash: Fused attention, or the scores in memory.
+        as_of: The day that prices are asked for. Default: today.
+        known_as_of: Hide what was recorded after this day.
+        catalog: A catalog that is already open; else one is opened for the days asked for.
+    """
+
+
+@question
+def choose(
+    model: str | PathLike[str] = "8b", *, purpose: str = "training", budget: str | float | None = None,
+    tokens: str | float | None = None, hours_per_month: str | float = 176.0, workload: Mapping[str, Any] | None = None,
+    pool: Mapping[str, Any] | None = None, gpu: str | None = None, provider: str | None = None,
+    region: str | None = None, option: str | None = None, as_of: str | date | None = None,
+    known_as_of: str | date | None = None, catalog: Catalog | None = None,
+) -> ChoiceResult:
+    """Return which accelerators suit a workload and a budget, the cheapest first, or several workloads together.
+
+    Args:
+        model: Preset, size such as 8b, or path to a config.json.
+        purpose: What it is for. One of training, fine-tuning, serving, research, desk.
+        budget: What may be spent, such as 2k, 50k or 1m.
+        tokens: Tokens of the run; serving: a month. Default: 100b, 100m to fine-tune, 1b to serve.
+        hours_per_month: Hours of use a month, for research and a desk.
+        workload: One of several workloads, such as chat='serving 8b 5b': purpose, model, tokens.
+        pool: Accelerators that you own, such as h100-sxm=8.
+        gpu: GPU or family, such as h100-sxm or h100; a list takes commas.
+        provider: Who sells it.
+        region: Region as the provider names it, or a group: eu, us, apac, uk, germany, frankfurt.
+        option: Purchase option: on_demand, spot, reserved …
         as_of: The day that prices are asked for. Default: today.
         known_as_of: Hide what was recorded after this day.
         catalog: A catalog that is already open; else one is opened for the days asked for.

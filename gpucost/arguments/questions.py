@@ -115,6 +115,19 @@ QUESTIONS = {
         (("matmul", "attention", "norm", "gelu", "copy", "all_reduce", "model"),),
         returns="what bounds one operation, the usual ones, or each part of a step of `model`, and what would help",
     ),
+    "choose": Question(
+        table.CHOOSE,
+        "Which GPU for this workload and this budget: to rent and to buy, consumer cards beside data-centre ones.\n\n"
+        "Several workloads are assigned together, so that all cost least, over what you own and what is for rent.",
+        (
+            "choose --purpose desk --budget 2k",
+            "choose --purpose fine-tuning --model 70b --budget 50k",
+            "choose --workload chat='serving 8b 5b' --workload tune='fine-tuning 70b' --pool h100-sxm=8",
+        ),
+        "choose.ChoiceResult",
+        1,
+        returns="which accelerators suit a workload and a budget, the cheapest first, or several workloads together",
+    ),
     "audit": Question(
         table.AUDIT,
         "Say whether a claim is possible, what it implies and what would be true; exit code 5 if it is impossible.",

@@ -311,6 +311,22 @@ FIT = (
     *(argument._replace(help=f"Serving: {argument.help[0].lower()}{argument.help[1:]}") for argument in FIT_SERVING),
     *DATES,
 )
+CHOOSE = (
+    MODEL._replace(required=False, default="8b"),
+    A("purpose", one_of("training", "fine-tuning", "serving", "research", "desk"), "What it is for.", "training"),
+    A("budget", k.USD, "What may be spent, such as 2k, 50k or 1m.", example="50k"),
+    A(
+        "tokens",
+        count(1e17, 1, "", "TOKENS"),
+        "Tokens of the run; serving: a month.",
+        usual="100b, 100m to fine-tune, 1b to serve",
+    ),
+    A("hours_per_month", count(730, metavar="HOURS"), "Hours of use a month, for research and a desk.", 176.0),
+    A("workload", k.TABLE, "One of several workloads, such as chat='serving 8b 5b': purpose, model, tokens."),
+    A("pool", k.TABLE, "Accelerators that you own, such as h100-sxm=8."),
+    *FILTERS[:4],
+    *DATES,
+)
 AUDIT = (
     MODEL._replace(required=False),
     TOKENS._replace(help="Tokens trained on.", required=False),

@@ -32,6 +32,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
         _ASK,
         "What bounds one operation or a whole step: compute, bandwidth, network or host.",
     ),
+    "choose": (_ASK, "Which GPU for this workload and this budget, to rent or to buy."),
     "audit": (_ASK, "Is a claim about time, cost, memory or break-even possible?"),
     "sweep": ("gpucost.cli.sweep", "One question over a grid of arguments, on one machine or a cluster."),
     "compare": ("gpucost.cli.compare", "Explain the difference between two saved results."),

@@ -15,6 +15,7 @@ MORE = {
     "tco": ("explain", "print_plan"),
     "fit": ("explain", "details"),
     "roofline": ("details",),
+    "choose": ("details",),
 }
 MORE_HELP = {
     "explain": "Show how the figures come about: formulas, numbers, sources.",

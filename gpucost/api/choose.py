@@ -1,0 +1,157 @@
+"""`gpucost.choose(...)`: which GPU for this workload and this budget, for one workload or several together."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from gpucost.api.candidates import MONTHS, Need, candidates, need_of
+from gpucost.api.result import Result
+from gpucost.errors import NothingFitsError, UsageError
+
+if TYPE_CHECKING:
+    from gpucost.answers.choice import Assigned, Candidate
+    from gpucost.catalog import Catalog
+
+_TRIED = 8  # cheapest candidates of each workload that are assigned together
+_LISTED = "gpu", "provider", "region", "option", "max_age", "strict_prices"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ChoiceResult(Result):
+    """The GPUs that a workload could run on, the cheapest first, and what several workloads get together."""
+
+    kind: ClassVar[str] = "choice"
+
+    @property
+    def best(self) -> Mapping[str, Any]:
+        """The first candidate, of the first workload."""
+        return dict(self.payload["rows"][0])
+
+    @property
+    def assigned(self) -> list[Mapping[str, Any]]:
+        """What each of several workloads gets."""
+        return list(self.payload["assigned"])
+
+
+def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> ChoiceResult:
+    """Answer from arguments as they were given."""
+    from gpucost.answers.common import frame
+    from gpucost.api.asking import catalog_of
+    from gpucost.arguments import read
+
+    values = read("choose", given)
+    opened, budget = catalog_of(values, catalog), values["budget"]
+    needs = needs_of(values)
+    filters = {name: values[name] for name in _LISTED if name in values and given.get(name) is not None}
+    found = {need.name: judged(candidates(opened, need, filters), budget) for need in needs}
+    if not all(found.values()):
+        empty = next(name for name, rows in found.items() if not rows)
+        raise NothingFitsError(f"nothing on record suits {empty or needs[0].purpose}. Try another model or purpose.")
+    pool = pool_of(opened, values["pool"] or {})
+    assigned = assign(found, pool, budget) if len(needs) > 1 or pool else []
+    total = sum(row["cost_usd"] for row in assigned) if assigned else None
+    warnings = [] if total is None or budget is None or total <= budget else [
+        f"The cheapest assignment costs {total:,.0f} USD, over the budget of {budget:,.0f} USD."
+    ]  # fmt: skip
+    request = {name: value for name, value in values.items() if value is not None}
+    return ChoiceResult({
+        "kind": "choice",
+        **frame(request, opened.as_of, opened.version),
+        "lead": lead(needs, found, assigned, budget),
+        "budget_usd": budget,
+        "rows": [row for rows in found.values() for row in rows],
+        "assigned": assigned,
+        "total_usd": total,
+        "warnings": warnings,
+        "sources": {},
+    })  # fmt: skip
+
+
+def needs_of(values: Mapping[str, Any]) -> list[Need]:
+    """Return the workloads asked about: those named, else the one that the arguments describe."""
+    hours = values["hours_per_month"]
+    if values["workload"]:
+        return [need_of(name, str(text), hours) for name, text in values["workload"].items()]
+    return [Need("", values["purpose"], values["model"], values["tokens"], hours)]
+
+
+def judged(rows: "Sequence[Candidate]", budget: float | None) -> "list[Candidate]":
+    """Say of each candidate what the budget reaches; what it reaches comes first."""
+    if budget is None:
+        return list(rows)
+    known: list[Candidate] = []
+    for row in rows:
+        ways = {"rent": row["rent_usd"], "buy": row["buy_usd"]}
+        within = " or ".join(way for way, cost in ways.items() if cost is not None and cost <= budget)
+        known.append({**row, "within": within or "neither"})
+    return sorted(known, key=lambda row: row["within"] == "neither")
+
+
+def pool_of(catalog: "Catalog", pool: Mapping[str, Any]) -> dict[str, int]:
+    """Return how many accelerators of each kind are owned already."""
+    from gpucost.arguments.kinds import whole
+
+    return {catalog.accelerator(name).id: whole().read(count, "--pool") for name, count in pool.items()}
+
+
+def assign(
+    found: "Mapping[str, Sequence[Candidate]]", pool: Mapping[str, int], budget: float | None
+) -> "list[Assigned]":
+    """Give each workload one candidate so that all together cost least: owned ones cost nothing, and run out."""
+    best: tuple[float, list[Assigned]] = (float("inf"), [])
+
+    def ways(rows: "Sequence[Candidate]", left: Mapping[str, int]) -> "list[Assigned]":
+        owned = [row for row in rows if left.get(row["gpu"], 0) >= row["gpus"]]
+        rented = [row for row in rows if row["rent_usd"] is not None][:_TRIED]
+        return [
+            *(_assigned(row, "own", 0.0) for row in owned),
+            *(_assigned(row, row["provider"], row["rent_usd"] or 0.0) for row in rented),
+        ]
+
+    def descend(names: Sequence[str], left: Mapping[str, int], chosen: "list[Assigned]", spent: float) -> None:
+        nonlocal best
+        if spent >= best[0]:
+            return
+        if not names:
+            best = (spent, chosen)
+            return
+        for way in ways(found[names[0]], left):
+            taken = way["gpus"] if way["provider"] == "own" else 0
+            rest = {gpu: count - taken * (gpu == way["gpu"]) for gpu, count in left.items()}
+            descend(names[1:], rest, [*chosen, way], spent + way["cost_usd"])
+
+    descend(list(found), pool, [], 0.0)
+    if not best[1]:
+        raise UsageError("--pool: nothing in it, and nothing for rent, suits every workload.")
+    return best[1]
+
+
+def _assigned(row: "Candidate", provider: str, cost_usd: float) -> "Assigned":
+    name = row["workload"] or row["purpose"]
+    return {"workload": name, "gpu": row["gpu"], "gpus": row["gpus"], "provider": provider, "cost_usd": cost_usd}
+
+
+def lead(
+    needs: Sequence[Need],
+    found: "Mapping[str, Sequence[Candidate]]",
+    assigned: "Sequence[Assigned]",
+    budget: float | None,
+) -> str:
+    """Say what to take."""
+    if assigned:
+        parts = [f"{row['workload']} on {row['gpus']} × {row['gpu']} ({row['provider']})" for row in assigned]
+        return f"{'; '.join(parts)}: {sum(row['cost_usd'] for row in assigned):,.0f} USD in all."
+    need, first = needs[0], next(iter(found.values()))[0]
+    time = f" and {first['days']:.1f} days" if first["days"] else ""
+    span = "" if need.purpose in ("training", "fine-tuning") else " a year"
+    rent = "" if first["rent_usd"] is None else f"rent for {first['rent_usd']:,.0f} USD{span}{time}"
+    buy = "" if first["buy_usd"] is None else f"buy for about {first['buy_usd']:,.0f} USD"
+    words = " or ".join(part for part in ((buy, rent) if need.purpose == "desk" else (rent, buy)) if part)
+    reach = ""
+    if budget is not None:
+        reached = sum(row["within"] != "neither" for row in next(iter(found.values())))
+        reach = f" {budget:,.0f} USD reach {reached} of {len(next(iter(found.values())))} kinds."
+    return f"For {need.purpose} of {need.model}: {first['gpus']} × {first['gpu']}, {words}.{reach}"
+
+
+__all__ = ["MONTHS", "ChoiceResult", "answer"]

@@ -1,0 +1,68 @@
+"""`gpucost choose`: which GPU for a workload and a budget, and several workloads over one pool."""
+
+import pytest
+
+import gpucost
+from gpucost.api.choose import assign, judged
+from gpucost.errors import UsageError
+
+
+@pytest.fixture(scope="module")
+def catalog():
+    return gpucost.open_catalog()
+
+
+def candidate(workload, gpu, gpus, rent, buy=None):
+    return {"workload": workload, "purpose": "serving", "gpu": gpu, "gpus": gpus, "provider": "p", "rent_usd": rent,
+            "buy_usd": buy}  # fmt: skip
+
+
+def test_the_price_of_a_run_is_the_one_that_estimate_finds(catalog):
+    chosen = gpucost.choose("8b", purpose="training", tokens="10b", catalog=catalog)
+    cheapest = gpucost.estimate("8b", "10b", catalog=catalog, with_facts=False).best
+    assert (chosen.best["gpu"], chosen.best["rent_usd"]) == (cheapest["gpu"], pytest.approx(cheapest["cost_usd"]))
+
+
+def test_at_a_desk_stand_few_cards_that_one_can_buy(catalog):
+    rows = gpucost.choose("8b", purpose="desk", budget="2k", catalog=catalog).payload["rows"]
+    assert {row["card"] for row in rows} <= {"consumer", "workstation", "computer"}
+    assert all(row["gpus"] <= 2 and row["buy_usd"] for row in rows)
+    assert "buy" in next(row for row in rows if row["gpu"] == "rtx-3090")["within"]
+
+
+@pytest.mark.parametrize("budget", ["2k", "50k", "1m"])
+def test_what_a_budget_reaches_comes_first(catalog, budget):
+    rows = gpucost.choose("70b", purpose="fine-tuning", budget=budget, catalog=catalog).payload["rows"]
+    reached = [row["within"] != "neither" for row in rows]
+    assert reached == sorted(reached, reverse=True)
+
+
+def test_a_budget_reaches_renting_buying_both_or_neither():
+    rows = [candidate("w", name, 1, *costs) for name, costs in
+            {"both": (5, 10), "rent": (5, 50), "buy": (None, 10), "neither": (50, 50)}.items()]  # fmt: skip
+    assert {row["gpu"]: row["within"] for row in judged(rows, 10)} == {
+        "both": "rent or buy", "rent": "rent", "buy": "buy", "neither": "neither",
+    }  # fmt: skip
+
+
+def test_owned_accelerators_go_where_they_save_most():
+    """Either workload fits the one owned card; renting costs 100 for the first and 30 for the second."""
+    found = {"a": [candidate("a", "card", 1, 100)], "b": [candidate("b", "card", 1, 30)]}
+    given = {row["workload"]: (row["provider"], row["cost_usd"]) for row in assign(found, {"card": 1}, None)}
+    assert given == {"a": ("own", 0), "b": ("p", 30)}
+    both = assign(found, {"card": 2}, None)
+    assert sum(row["cost_usd"] for row in both) == 0
+
+
+def test_several_workloads_are_assigned_together(catalog):
+    found = gpucost.choose(
+        workload={"chat": "serving 8b 5b", "tune": "fine-tuning 70b"}, pool={"h100-sxm": 8}, catalog=catalog
+    )
+    assert {row["workload"] for row in found.assigned} == {"chat", "tune"}
+    assert found.payload["total_usd"] == pytest.approx(sum(row["cost_usd"] for row in found.assigned))
+
+
+@pytest.mark.parametrize("text", ["serving", "cooking 8b", "serving 8b 1b 2b"])
+def test_a_workload_that_cannot_be_read_says_how_it_is_written(catalog, text):
+    with pytest.raises(UsageError, match="chat='serving 8b 5b'"):
+        gpucost.choose(workload={"x": text}, catalog=catalog)
