@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 from gpucost.api.candidates import MONTHS, Need, candidates, need_of
 from gpucost.api.result import Result
@@ -19,8 +19,6 @@ _LISTED = "gpu", "provider", "region", "option", "max_age", "strict_prices"
 @dataclass(frozen=True, slots=True, repr=False)
 class ChoiceResult(Result):
     """The GPUs that a workload could run on, the cheapest first, and what several workloads get together."""
-
-    kind: ClassVar[str] = "choice"
 
     @property
     def best(self) -> Mapping[str, Any]:

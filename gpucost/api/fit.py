@@ -63,10 +63,8 @@ class ServingFitResult(Fitting):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class FitsResult(Result):
+class FitsResult(Fitting):
     """Which accelerators a training job fits, the cheapest per hour first."""
-
-    kind: ClassVar[str] = "fit_everywhere"
 
     @property
     def fits(self) -> bool:
