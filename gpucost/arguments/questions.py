@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from gpucost.arguments import table
+from gpucost.arguments import judging, table
 from gpucost.arguments.table import Argument
 
 
@@ -116,7 +116,7 @@ QUESTIONS = {
         returns="what bounds one operation, the usual ones, or each part of a step of `model`, and what would help",
     ),
     "choose": Question(
-        table.CHOOSE,
+        judging.CHOOSE,
         "Which GPU for this workload and this budget: to rent and to buy, consumer cards beside data-centre ones.\n\n"
         "Several workloads are assigned together, so that all cost least, over what you own and what is for rent.",
         (
@@ -129,7 +129,7 @@ QUESTIONS = {
         returns="which accelerators suit a workload and a budget, the cheapest first, or several workloads together",
     ),
     "audit": Question(
-        table.AUDIT,
+        judging.AUDIT,
         "Say whether a claim is possible, what it implies and what would be true; exit code 5 if it is impossible.",
         (
             "audit --model 8b --tokens 100b --gpu a100-80gb --gpus 8 --days 8 --cost 6291",

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucost.cli.options import Output, envelope, output_options
+from gpucost.cli.progress import working
 from gpucost.cli.said import say
 from gpucost.units import MS_PER_S
 
@@ -102,7 +103,8 @@ def _show_shipped(out: Output, catalog: "Catalog", kind: str, save: bool) -> Non
     if save:
         raise click.UsageError("--save keeps what your own runs say: name a bench, a file of runs or --from-log.")
     say("fitting the shipped measurements, each source held out in turn …")
-    _, rows = fitted.fit_shipped(catalog, kind)
+    with working("fitting"):
+        _, rows = fitted.fit_shipped(catalog, kind)
     if out.format == "csv" and not out.fields:
         out.text(as_csv(rows))
     else:

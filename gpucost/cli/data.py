@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucost.cli.options import Output, output_options
+from gpucost.cli.progress import working
 from gpucost.cli.said import say
 
 if TYPE_CHECKING:
@@ -43,7 +44,8 @@ def check(out: Output, file: str | None, table: str | None, doubts: bool) -> Non
         raise UnknownNameError("table", table, [], f"Tables: {', '.join(TABLES)}.")
     catalog = open_catalog()
     if file is None:
-        report = check_shipped(catalog)
+        with working("checking every row"):
+            report = check_shipped(catalog)
         report.faults += idle_discounts(catalog, catalog.books)  # reading a book judges it
     else:
         report = check_one(catalog, Path(file), table)

@@ -6,6 +6,7 @@ import click
 
 from gpucost.arguments import QUESTIONS, flag_of
 from gpucost.cli.options import SEVERAL, Output, output_parameters, parameter_of
+from gpucost.cli.progress import working
 from gpucost.cli.said import say
 
 # what a command has beside the arguments of its question: each changes how the answer is written
@@ -50,7 +51,8 @@ def _callback(name: str, more: tuple[str, ...]) -> Any:
         given = {key: value for key, value in given.items() if value is not None and value != ()}
         if name == "estimate":
             given["with_facts"] = out.format == "json"
-        result, hints = answered(name, given)
+        with working("thinking"):
+            result, hints = answered(name, given)
         for hint in hints:
             say(hint)
         out.result(result, **shown)

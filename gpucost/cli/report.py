@@ -2,6 +2,7 @@
 
 import click
 
+from gpucost.cli.progress import working
 from gpucost.cli.said import say
 
 
@@ -24,11 +25,13 @@ def command(source: str, output: str | None) -> None:
 
     if output is not None:
         check_suffix(output)
-    result = report(source)
+    with working("answering the scenario"):
+        result = report(source)
     for warning in result.payload["warnings"] if result.payload["kind"] == "scenario" else ():
         say(warning)
     if output is None:
         click.echo(result.to_text().rstrip("\n"))
         return
-    result.write(output)
+    with working(f"writing {output}"):
+        result.write(output)
     say(f"wrote {output}")

@@ -3,6 +3,7 @@
 import click
 
 from gpucost.cli.options import Output, output_options
+from gpucost.cli.progress import working
 
 KINDS = ("training", "memory", "serving")
 
@@ -66,7 +67,8 @@ def command(
         use(catalog, kind, read_file(calibration, ("name", "kind", "value")))
     request = {"kind": kind, "measurements": measurements, "leave_out": leave_out, "core": core}
     request |= {"calibration": calibration} if calibration else {}
-    report = VALIDATIONS[kind](catalog, measurements, leave_out=leave_out, core=core)
+    with working("predicting the measured runs"):
+        report = VALIDATIONS[kind](catalog, measurements, leave_out=leave_out, core=core)
     if calibration:
         report["method"] = f"predicted with the calibration of {calibration}"
     found = answer(report, request, catalog.as_of, catalog.version)

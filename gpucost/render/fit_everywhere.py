@@ -5,7 +5,7 @@ from dataclasses import replace
 from gpucost.answers.memory import Everywhere
 from gpucost.render.document import Document, Paragraph, Section, Table, columns, document_of
 
-_SHOWN = 14
+_SHOWN = 11
 _ROWS = columns(
     "gpu", "memory_gib=memory:2", "gpus", "needed_gb=needed:3", "headroom_gb=to spare:4",
     "longest_tokens=longest context:1", "largest_batch=largest batch:1", "usd_per_hour=price",
