@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike
 
     from gpucost.api.audit import AuditResult
-    from gpucost.api.estimate import EstimateResult
     from gpucost.api.choose import ChoiceResult
+    from gpucost.api.estimate import EstimateResult
     from gpucost.api.fit import FitResult, FitsResult, ServingFitResult
     from gpucost.api.inference import InferenceResult
     from gpucost.api.mix import MixResult
