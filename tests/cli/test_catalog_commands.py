@@ -243,3 +243,17 @@ def test_sql_answers_and_reads_a_query_from_a_file_and_from_stdin(tmp_path):
     )
     assert piped.stdout == "three\n3\n"
     assert "QUERY" in gpucost("sql").stderr or "give one query" in gpucost("sql").stderr
+
+
+def test_several_accelerators_stand_side_by_side_with_their_memories():
+    """64 K registers of 4 bytes on each of 132 multiprocessors of an H100 are 33 MiB."""
+    from click.testing import CliRunner
+
+    from gpucost.cli import cli
+
+    text = CliRunner().invoke(cli, ["gpus", "h100-sxm,a100-80gb-sxm"], env={"COLUMNS": "80"}).output
+    rows = {line.split("  ")[0].strip(): line for line in text.splitlines()}
+    assert "33 MiB" in rows["registers"]
+    assert rows["shared memory"].count("MiB") == 2
+    assert list(rows).index("registers") < list(rows).index("shared memory") < list(rows).index("L2 or last cache (MB)")
+    assert max(map(len, text.splitlines())) <= 80
