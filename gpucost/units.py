@@ -80,6 +80,7 @@ SUFFIX_UNITS = {
     "from": "date",
 }
 
+SMALLEST = 1e-9  # what is asked for below it is a slip, and a division by it no figure
 _MULTIPLIERS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12, "q": 1e15}
 _BYTES = re.compile(r"([0-9][0-9_,.]*(?:e[+-]?[0-9]+)?)\s*([kmgt])(i?)b(?:ytes?)?", re.IGNORECASE)
 _QUANTITY = re.compile(r"([0-9][0-9_,]*\.?[0-9]*(?:e[+-]?[0-9]+)?|\.[0-9]+)\s*([a-z]*)", re.IGNORECASE)
@@ -112,7 +113,7 @@ def parse_count(text: str | float, what: str = "a count") -> float:
         if match is None or match[2].lower() not in _MULTIPLIERS:
             raise UsageError(f"{what}: cannot read {shown(text)}. Write a positive number, such as 64, 100b or 1.5T.")
         value = float(match[1].replace("_", "").replace(",", "")) * _MULTIPLIERS[match[2].lower()]
-    if not math.isfinite(value) or value <= 0:
+    if not math.isfinite(value) or value <= SMALLEST:
         raise UsageError(f"{what}: {shown(text)} is not a positive, finite number.")
     return value
 
@@ -147,7 +148,7 @@ def parse_days(text: str | float, what: str = "a duration") -> float:
                 " such as 30d, 36h, 6w, 3mo, 1y."
             )
         value = float(match[1].replace("_", "").replace(",", "")) * _DURATION_DAYS[unit]
-    if not math.isfinite(value) or value <= 0:
+    if not math.isfinite(value) or value <= SMALLEST:
         raise UsageError(f"{what}: {shown(text)} is not a positive, finite duration.")
     return value
 

@@ -10,13 +10,12 @@ import os
 import shlex
 import sys
 import tempfile
-import time
 from collections import Counter
 from pathlib import Path
 
 from benchmarks.fuzz.cases import SURFACES, case
 from benchmarks.fuzz.judge import BAD, put
-from benchmarks.fuzz.workers import load, run
+from benchmarks.fuzz.workers import run
 
 Places = dict[tuple[str, str, str], list[int]]
 
@@ -54,8 +53,8 @@ def again(surface: str, number: int) -> None:
 
 def counted(surface: str, first: int, minutes: float, workers: int, places: Places) -> Tally:
     """Judge the cases of one surface for some minutes."""
-    tally, until = Tally(), time.monotonic() + minutes * 60
-    for number, verdict, seconds, peak in run(surface, first, until, workers):
+    tally = Tally()
+    for number, verdict, seconds, peak in run(surface, first, minutes * 60, workers):
         tally.counts[verdict.kind] += 1
         tally.slowest_s, tally.peak_bytes = max(tally.slowest_s, seconds), max(tally.peak_bytes, peak)
         if verdict.kind in BAD:
@@ -79,7 +78,6 @@ def main() -> None:
         again((given.surface or ["commands"])[0], given.case)
         return
     surfaces = given.surface or list(SURFACES)
-    load()
     places: Places = {}
     found = {one: counted(one, given.first, given.minutes / len(surfaces), given.workers, places) for one in surfaces}
     if given.json:

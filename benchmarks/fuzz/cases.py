@@ -15,7 +15,7 @@ import click
 from benchmarks.fuzz import good
 from benchmarks.fuzz.values import (
     TEXTS,
-    VALUES,
+    any_value,
     other_rows,
     spoilt_bytes,
     spoilt_json,
@@ -341,9 +341,7 @@ def library(random: Random) -> Case:
     given = dict(LIBRARY[name])
     known = [one.name for one in QUESTIONS[name].arguments]
     for key in random.sample(known, random.choice([1, 1, 2, 3])):
-        given[key] = random.choice(
-            [random.choice(VALUES), random.choice(TEXTS), b"x", object, 1j, {1: 2}, (1, 2), set()]
-        )
+        given[key] = random.choice([any_value(random), random.choice(TEXTS), b"x", object, 1j, {1: 2}, (1, 2), set()])
     return Case([name], library=given)
 
 

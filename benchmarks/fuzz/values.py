@@ -5,6 +5,7 @@ import io
 import json
 import sys
 from collections.abc import Iterator
+from copy import deepcopy
 from datetime import date, datetime, time
 from random import Random
 from typing import Any
@@ -35,6 +36,11 @@ TOML_VALUES = [
     "{value = 1, low = 2, high = 0}", "1e-300", "9" * 30, "0.5", "1", "3", "2026-01-01", "2026-01-01T00:00:00Z",
     "07:00:00", '{low = "x"}', "9223372036854775808", "100000000",
 ]  # fmt: skip
+
+
+def any_value(random: Random) -> Any:
+    """Draw a value of any type: a copy, for whoever gets it may change it."""
+    return deepcopy(random.choice(VALUES))
 
 
 def text(random: Random) -> str:
@@ -159,7 +165,7 @@ def _spoil(random: Random, inner: Any, key: Any) -> None:
     if how < 0.12 and isinstance(old, (int, float)) and not isinstance(old, bool) and abs(old) < 1e15:
         inner[key] = random.choice([-old, old * 1e6, old / 1e6, old + 1, str(old), float(old), [old], old * 1e300])
     elif how < 0.65:
-        inner[key] = random.choice(VALUES)
+        inner[key] = any_value(random)
     elif how < 0.78:
         del inner[key]
     elif how < 0.86:
@@ -168,7 +174,7 @@ def _spoil(random: Random, inner: Any, key: Any) -> None:
     elif isinstance(inner, dict):
         inner[random.choice(TEXTS)] = old if random.random() < 0.5 else inner.pop(key)
     else:
-        inner += random.choice([[random.choice(VALUES)], [old] * 50])
+        inner += random.choice([[any_value(random)], [old] * 50])
 
 
 def dump(value: Any) -> bytes:

@@ -1,5 +1,6 @@
-"""Many cases in processes that may die: one world is loaded once, and every process begins as a copy of it."""
+"""Many cases in processes that may die: each loads its world once, and judges its cases in it."""
 
+import math
 import os
 import resource
 import shlex
@@ -16,7 +17,7 @@ from benchmarks.fuzz import good
 from benchmarks.fuzz.cases import Case, case
 from benchmarks.fuzz.judge import BAD, HANG_S, MEMORY_BYTES, Verdict, folder, judged, peak_bytes
 
-CASES_PER_PROCESS = 500  # a fresh process now and then, so that memory is that of a case and not of all before it
+CASES_PER_PROCESS = 1000  # a fresh process now and then, so that memory is that of a case and not of all before it
 
 
 class Done(NamedTuple):
@@ -36,10 +37,10 @@ class Worker:
         self._start()
 
     def _start(self) -> None:
-        context = get_context("fork")
+        context = get_context("spawn")  # a forked database may not survive
         self.pipe, theirs = context.Pipe()
         self.left, self.since = CASES_PER_PROCESS, time.monotonic()
-        asked = (self.surface, self.number, self.step, theirs, self.pipe)
+        asked = (self.surface, self.number, self.step, theirs)
         self.process: Any = context.Process(target=_work, args=asked)
         self.process.start()
         theirs.close()
@@ -82,15 +83,16 @@ class Worker:
         self.pipe.close()
 
 
-def run(surface: str, first: int, until: float, workers: int = 1, most: int = 10**9) -> Iterator[Done]:
-    """Yield cases as they are judged, until a moment or until so many were."""
+def run(surface: str, first: int, seconds: float, workers: int = 1, most: int = 10**9) -> Iterator[Done]:
+    """Yield cases as they are judged, for some seconds from the first one on, or until so many were."""
     team = [Worker(surface, first + place, workers) for place in range(workers)]
+    until = math.inf
     try:
         while time.monotonic() < until and most > 0:
             wait([worker.pipe for worker in team], timeout=0.25)
             for worker in team:
                 if most > 0 and (done := worker.taken()):
-                    most -= 1
+                    most, until = most - 1, min(until, time.monotonic() + seconds)
                     yield done
     finally:
         for worker in team:
@@ -99,7 +101,7 @@ def run(surface: str, first: int, until: float, workers: int = 1, most: int = 10
 
 @cache
 def load() -> None:
-    """Load what every process needs: modules, the good files, and one catalog that all cases without a book share."""
+    """Load what the cases need: modules, the good files, and one catalog that all cases without a book share."""
     shm = Path("/dev/shm")
     if os.access(shm, os.W_OK):  # thousands of folders are made and removed
         tempfile.tempdir = str(shm)
@@ -140,9 +142,9 @@ def share_catalog() -> None:
     datacheck.check_shipped = check
 
 
-def _work(surface: str, first: int, step: int, pipe: Connection, other: Connection) -> None:
+def _work(surface: str, first: int, step: int, pipe: Connection) -> None:
     """Judge cases in folders of their own."""
-    other.close()
+    load()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     quiet = os.open(os.devnull, os.O_RDWR)
     os.dup2(quiet, 0)

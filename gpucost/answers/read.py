@@ -14,9 +14,9 @@ from gpucost.gate import read_json, shown
 
 _OLD_NAMES = {"summary": "lead", "assumptions_said": "said"}  # of schema version 1
 _DAYS = ("as_of", "price_observed_on")
-_NEVER_NEGATIVE = frozenset(
-    ("usd_per_gpu_hour", "usd_per_hour", "gpus", "nodes", "gpu_hours", "days", "hours", "tokens", "age_days")
-)
+_PRICES = ("usd_per_gpu_hour", "usd_per_hour", "usd_per_mtok", "usd_per_month", "unit_price_usd", "best_pure_usd")
+_COUNTS = ("gpus", "nodes", "gpu_hours", "days", "hours", "tokens", "age_days")
+_NEVER_NEGATIVE = frozenset((*_PRICES, *_COUNTS, "cost_usd", "cost_low_usd", "cost_high_usd"))
 _NAMED = 3  # misfits that a refusal names
 
 

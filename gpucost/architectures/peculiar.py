@@ -5,6 +5,7 @@ from dataclasses import replace
 from gpucost.architectures.attention import FULL, LINEAR, WINDOW, Heads, Mixer, attention
 from gpucost.architectures.decoder import Decoder
 from gpucost.architectures.feedforward import dense, dense_width, expert_layers, experts
+from gpucost.architectures.fields import MOST_LAYERS
 from gpucost.architectures.layers import block_of, heads_for, kinds, mixers, usual
 from gpucost.types import Block
 
@@ -53,6 +54,8 @@ def hrm(d: Decoder) -> list[Block]:
     high, low = f.number("H_cycles", default=2), f.number("L_cycles", default=3)
     stack = f.number("num_layers_per_stack")
     passages, each = high * (low + 1), stack or d.layers
+    if each * passages > MOST_LAYERS:
+        raise f.fail(f"{each} layers gone through {passages} times make more than {MOST_LAYERS} layers")
     own = block_of(d, attention(d, FULL), dense(d, d.ffn), norms=0)
     again = replace(own, mixer=0, dense=0, others=0, reused=own.mixer + own.dense)
     return [own] * (2 * each) + [again] * (each * (passages - 2))

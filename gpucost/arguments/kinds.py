@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from gpucost.errors import UsageError
 from gpucost.gate import shown
 from gpucost.options import OPTIONS
-from gpucost.units import parse_bytes, parse_count, parse_days, parse_fraction, parse_usd
+from gpucost.units import SMALLEST, parse_bytes, parse_count, parse_days, parse_fraction, parse_usd
 
 Read = Callable[[Any, str], Any]  # a value and how the argument is called in a sentence
 
@@ -174,7 +174,7 @@ def _milliseconds(value: Any, what: str) -> float:
         raise UsageError(
             f"{what}: cannot read {shown(value)}. Write milliseconds or seconds, such as 200ms or 1.5s."
         ) from None
-    if not 0 < number < 1e9:
+    if not SMALLEST < number < 1e9:
         raise UsageError(f"{what}: {shown(value)} is not a positive latency.")
     return number
 

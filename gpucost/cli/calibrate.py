@@ -83,7 +83,7 @@ def command(
     from gpucost.catalog import open_catalog
 
     if undo:
-        click.echo(_undone(kind) if machine is None else _without(machine), err=True)
+        say(_undone(kind) if machine is None else _without(machine))
         return
     catalog = open_catalog()
     own = _own_rows(catalog, kind, [*files, *([measurements] if measurements else [])], log)
@@ -140,7 +140,7 @@ def _without(machine: str) -> str:
 
     path = _place("training")
     _write(path, as_csv(fitted.without(open_catalog(), machine)))
-    return f"gpucost: {path} holds no run of {machine} any more."
+    return f"{path} holds no run of {machine} any more."
 
 
 FIGURES = {
@@ -249,7 +249,7 @@ def _write(path: Path, text: str) -> None:
     if path.exists():
         write_text(path.with_suffix(".csv.bak"), path.read_text("utf-8"))
     write_text(path, text)
-    click.echo(f"gpucost: kept in {path}; `gpucost calibrate --undo` takes it away.", err=True)
+    say(f"kept in {path}; `gpucost calibrate --undo` takes it away.")
 
 
 def _undone(kind: str) -> str:
@@ -257,8 +257,8 @@ def _undone(kind: str) -> str:
     before = path.with_suffix(".csv.bak")
     if before.exists():
         before.replace(path)
-        return f"gpucost: {path} holds the calibration before the last one again."
+        return f"{path} holds the calibration before the last one again."
     if not path.exists():
-        return f"gpucost: there is no calibration of your own in {path.parent}."
+        return f"there is no calibration of your own in {path.parent}."
     path.unlink()
-    return f"gpucost: {path} is gone; the shipped calibration holds."
+    return f"{path} is gone; the shipped calibration holds."

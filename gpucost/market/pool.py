@@ -1,35 +1,40 @@
 """The user's own accelerators as offers: owned or committed pools, incremental or fully loaded."""
 
 from datetime import date
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from gpucost.errors import DataError
 from gpucost.gate import read_toml, shown
 from gpucost.market.facts import make_offer
+from gpucost.schemas.typed import held, number, record, text
 from gpucost.types import Offer, System
 
 if TYPE_CHECKING:
+    from pydantic import BaseModel
+
     from gpucost.catalog import Catalog
 
 VIEWS = ("incremental", "loaded")
 _PRICE_KEYS = tuple(f"{view}_usd_per_gpu_hour" for view in VIEWS)
-_KEYS = {
-    "name",
-    "gpu",
-    "gpus",
-    "system",
-    "available_gpus",
-    "incremental_usd_per_gpu_hour",
-    "loaded_usd_per_gpu_hour",
-    "region",
-    "observed_on",
-}
 
 _AS_OWNED = {
     "offer_kind": "offer", "provider": "own", "gpu_assumed": False, "region_scope": "unknown", "option": "on_demand",
     "billing": "per_use", "term_months": 0, "payment": "none", "confidence": "high", "book": "user",
     "price_kind": "effective",
 }  # fmt: skip
+
+
+@cache
+def pool_model() -> "type[BaseModel]":
+    """Return the model of one [[pool]]."""
+    price = number(high=2000, above=True)
+    model: type[BaseModel] = record(
+        "Pool", name=text(200), gpu=text(200, 1), gpus=number(1, 1e6), system=text(200, 1),
+        available_gpus=number(1, 1e9), incremental_usd_per_gpu_hour=price, loaded_usd_per_gpu_hour=price,
+        region=text(200), observed_on=(Any, None),
+    )  # fmt: skip
+    return model
 
 
 def read_pool(path: str, catalog: "Catalog", as_of: date, view: str) -> tuple[list[Offer], list[System]]:
@@ -44,16 +49,14 @@ def read_pool(path: str, catalog: "Catalog", as_of: date, view: str) -> tuple[li
             "no [[pool]] table; each pool needs gpu, gpus, available_gpus and a price per GPU-hour", file=path
         )
     pairs = []
-    for number, table in enumerate(tables, 1):
+    for place, table in enumerate(tables, 1):
         if not isinstance(table, dict):
-            raise DataError(f"{shown(table)} is no table [[pool]]", file=path, row=number)
-        unknown = sorted(set(table) - _KEYS)
-        if unknown:
-            raise DataError(f"unknown key {unknown[0]!r}; known: {', '.join(sorted(_KEYS))}", file=path, row=number)
+            raise DataError(f"{shown(table)} is no table [[pool]]", file=path, row=place)
+        held(pool_model(), table, path, place)
         views = [name for name in VIEWS if view in ("both", name) and f"{name}_usd_per_gpu_hour" in table]
         if not views:
-            raise DataError(f"no price: give {' or '.join(_PRICE_KEYS)}", file=path, row=number)
-        pairs += [_offer(table, number, path, catalog, as_of, name) for name in views]
+            raise DataError(f"no price: give {' or '.join(_PRICE_KEYS)}", file=path, row=place)
+        pairs += [_offer(table, place, path, catalog, as_of, name) for name in views]
     return [offer for offer, _ in pairs], [system for _, system in pairs]
 
 

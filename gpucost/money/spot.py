@@ -43,7 +43,7 @@ def optimal_interval_hours(rate_per_hour: Floats, checkpoint_hours: Floats) -> F
     a = rate * save
     x = np.minimum(np.sqrt(2 * a), -np.expm1(-1 - a))
     for _ in range(_NEWTON_STEPS):
-        safe = np.maximum(x, _TINY)
+        safe = np.clip(x, _TINY, 1 - _TINY)
         x = np.where(x > _TINY, x + (np.log1p(-safe) + safe + a) * (1 - safe) / safe, x)
     with np.errstate(divide="ignore", invalid="ignore"):
         return np.where(rate > 0, x / rate, np.inf)

@@ -30,14 +30,14 @@ def text(most: int = 300, least: int = 0) -> Any:
     return Annotated[str, StringConstraints(strict=True, min_length=least, max_length=most)]
 
 
-def record(name: str, *, strange: str = "forbid", validators: Any = None, **fields: Any) -> Any:
+def record(title: str, /, *, strange: str = "forbid", validators: Any = None, **fields: Any) -> Any:
     """Return the type of a table; a field is its type where the key may be left out, else (type, ...)."""
     from pydantic import ConfigDict, create_model
 
     create: Any = create_model
     config: Any = ConfigDict(extra=strange)  # type: ignore[typeddict-item]
     known = {key: kind if isinstance(kind, tuple) else (kind | None, None) for key, kind in fields.items()}
-    return create(name, __config__=config, __validators__=validators or {}, **known)
+    return create(title, __config__=config, __validators__=validators or {}, **known)
 
 
 def several(kind: Any, most: int = 100_000) -> Any:

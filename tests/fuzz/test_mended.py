@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -100,6 +101,12 @@ def test_a_supply_that_cannot_be(refused, good, bad):
         ("2026-01-01", "2026-01-01T00:00:00Z"),
         ('"dgx-h100"', "[1]"),
         ("64", "nan"),
+        ("64", "true"),
+        ("64", "1e300"),
+        ("1.7", "1e308"),
+        ("1.7", "-1"),
+        ('"lab"', "3"),
+        ('name = "lab"', "nmae = 3"),
     ],
 )
 def test_a_pool_that_cannot_be(refused, good, bad):
@@ -237,3 +244,53 @@ def test_saved_facts_that_are_no_table_are_refused(refused, offers):
     saved["facts"]["offers"] = offers
     Path("saved.json").write_text(json.dumps(saved))
     refused(["rerun", "saved.json"])
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"tokens": 5e-324},
+        {"tokens": "10b", "deadline": "1e-308"},
+    ],
+)
+def test_a_count_that_is_nearly_nothing_is_refused(asked):
+    with pytest.raises(UsageError, match="positive"):
+        gpucost.estimate("8b", gpu="h100-sxm", gpus=64, **asked)
+
+
+def test_cycles_that_multiply_the_layers_beyond_reason_are_refused(refused):
+    config = {
+        "model_type": "hrm_text", "vocab_size": 2, "hidden_size": 1536, "intermediate_size": 4096, "H_cycles": 151808,
+        "num_hidden_layers": 128, "num_attention_heads": 12, "head_dim": 128, "L_cycles": 3,
+    }  # fmt: skip
+    Path("config.json").write_text(json.dumps(config))
+    assert "layers" in refused(["models", "config.json"])
+
+
+def test_a_cost_below_zero_in_a_saved_answer_is_refused(refused):
+    saved = json.loads(answers()[3])
+    assert saved["kind"] == "mix"
+    saved["best_pure_usd"] = -1e30
+    Path("saved.json").write_text(json.dumps(saved))
+    assert "best_pure_usd" in refused(["report", "saved.json", "-o", "out.md"])
+
+
+def test_the_best_interval_is_finite_whatever_the_rate():
+    from gpucost.money.spot import optimal_interval_hours
+
+    with np.errstate(all="raise"):
+        found = optimal_interval_hours(np.array([1e-9, 1.0, 1e6, 1e12]), np.array([1.0, 1.0, 1.0, 1.0]))
+    assert np.isfinite(found).all()
+    assert (np.diff(found) < 0).all()
+
+
+def test_what_calibrate_says_of_a_book_steers_no_terminal(monkeypatch, tmp_path):
+    from gpucost.cli import cli
+
+    book = tmp_path / "a\x1b[2Jb"
+    book.mkdir()
+    monkeypatch.setenv("GPUCOST_BOOK", str(book))
+    said = CliRunner().invoke(cli, ["calibrate", "--undo"])
+    assert said.exit_code == 0
+    assert "\x1b" not in said.output
+    assert r"a\x1b[2Jb" in said.output
