@@ -63,6 +63,8 @@ def refreshed(place: Path | str | None, until: date, every: bool) -> Refreshed:
         return Refreshed(())
     folder = opened(place)
     parts = folder.newest(until, every) if folder else []
+    if not folder and isinstance(place, str):  # the user's own folder need not be there; one that is named should
+        _warn(f"the store {place} holds no snapshots; the shipped prices speak")
     for fault in folder.faults:
         _warn(fault)
     return Refreshed(parts)

@@ -108,6 +108,13 @@ def test_a_part_that_may_still_get_its_manifest_is_not_pruned(folder):
     assert (folder.path / "parts" / f"{'0' * 64}.parquet").exists()
 
 
+def test_a_store_that_is_named_and_holds_nothing_is_said(root, tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUCOST_STORE", str(tmp_path / "typo"))
+    monkeypatch.setenv("GPUCOST_DATA", str(root))
+    with pytest.warns(StoreWarning, match="typo holds no snapshots"):
+        assert {found.book for found in open_catalog("2025-06-30").offers()} == {"shipped"}
+
+
 def test_an_unwritable_store_is_a_sentence(tmp_path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(UsageError, match="cannot be written"), Folder(tmp_path / "file" / "store").workplace():
