@@ -41,10 +41,11 @@ def _parameters() -> list[click.Parameter]:
             if argument.name not in taken and argument.name not in NOT_SWEPT and not argument.library_only:
                 taken.add(argument.name)
                 own.append(option_of(argument._replace(required=False, default=None, usual="")))
+    own.append(click.Option(["--quiet"], is_flag=True, help="Show the answer in one line."))
     return own + output_parameters(taken)
 
 
-def _ask(format_: str | None, fields: str | None, output_file: str | None, **given: Any) -> None:
+def _ask(format_: str | None, fields: str | None, output_file: str | None, quiet: bool, **given: Any) -> None:
     from gpucost.api.sweep import sweep
 
     out = Output(format_, fields, output_file)
@@ -60,7 +61,7 @@ def _ask(format_: str | None, fields: str | None, output_file: str | None, **giv
         result = type(result)({**result.payload, "file": output_file}, files=result.files)
         out.text(result.headline())
         return
-    out.result(result)
+    out.result(result, quiet=quiet)
 
 
 def _join(files: Any, target: str, ending: str, temporary: str | None) -> None:

@@ -103,7 +103,7 @@ def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, calib
     """Return the best layout's speed per distinct case of one workload, on each chip in the precision it has there."""
     own = [workload.precision_on(key.accelerator) for key in keys]
     parts, order = [], list[int]()
-    for name in dict.fromkeys(own):
+    for name in dict.fromkeys(own) or [workload.precision or "bf16"]:  # also where no case is left
         rows = [row for row, other in enumerate(own) if other == name]
         parts.append(_best(replace(workload, precision=name), [keys[row] for row in rows], gpus[rows], calibration))
         order += rows
