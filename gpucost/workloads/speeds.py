@@ -90,11 +90,14 @@ def speeds_of(
     distinct, inverse = np.unique(code, return_inverse=True)
     pair, count = distinct // _COUNT_BITS, distinct % _COUNT_BITS
     own = pair // max(len(keys), 1)
+    if not len(distinct):  # the columns of any case, none of its rows
+        return search_layouts(workloads[0], keys[:1], np.ones(1, np.int64), calibration).take(inverse)
     parts = [
         search_layouts(
             workload, [keys[index] for index in pair[own == number] % len(keys)], count[own == number], calibration
         )
         for workload, number in numbers.items()
+        if number in own
     ]
     return Speeds.concatenate(parts).take(inverse)  # `distinct` is sorted by workload first, as the parts are
 
@@ -103,7 +106,7 @@ def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, calib
     """Return the best layout's speed per distinct case of one workload, on each chip in the precision it has there."""
     own = [workload.precision_on(key.accelerator) for key in keys]
     parts, order = [], list[int]()
-    for name in dict.fromkeys(own) or [workload.precision or "bf16"]:  # also where no case is left
+    for name in dict.fromkeys(own):
         rows = [row for row, other in enumerate(own) if other == name]
         parts.append(_best(replace(workload, precision=name), [keys[row] for row in rows], gpus[rows], calibration))
         order += rows
