@@ -235,8 +235,9 @@ def tune(found: Measurements, base: Calibration, spread_ratio: float = 1.0) -> C
     known = {run.name: run for run in base.runs}
     for row, configuration, ratio in zip(found.rows, configurations(seen), ratios, strict=True):
         known[row.id] = core.Run(row.id, own_runs.write(configuration), float(ratio))
-    narrower = core.narrowing(len(known)) / core.narrowing(len(base.runs))
-    return Calibration(base.values, core.narrowed(base.ranges, narrower), tuple(known.values()))
+    kept = tuple(known.values())[-own_runs.MOST_RUNS :]
+    narrower = core.narrowing(len(kept)) / core.narrowing(len(base.runs))
+    return Calibration(base.values, core.narrowed(base.ranges, narrower), kept)
 
 
 # What is not stated ---------------------------------------------------------------------------------------------------

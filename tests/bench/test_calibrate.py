@@ -9,7 +9,8 @@ from click.testing import CliRunner
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.cli import cli
-from gpucost.physics.training.own_runs import OwnRuns, correction
+from gpucost.physics.training.calibration import SCHEME
+from gpucost.physics.training.own_runs import OwnRuns, correction, runs_of
 from gpucost.validation import fitted, training
 
 ROW = {
@@ -59,6 +60,18 @@ def test_noise_of_one_run_moves_little_and_many_that_agree_move_much():
     many = correction(OwnRuns(here, np.full(10, 0.08)), there)[0]
     assert 0 < one < 0.02
     assert 0.05 < many < 0.08
+
+
+def test_many_runs_keep_answers_fast_and_the_newest_count():
+    catalog = open_catalog()
+    rows = [{**ROW, "id": str(k), "seq_len": 4096 + k, "measured_tokens_per_s_per_gpu": 5000.0} for k in range(300)]
+    own, table = fitted.fit_own(catalog, "training", rows)
+    assert [run.name for run in own.runs] == [str(k) for k in range(100, 300)]
+    assert sum(row["kind"] == "run" for row in table) == 200
+    read_back = SCHEME.load(table)
+    assert read_back.runs == own.runs
+    cases = np.repeat(runs_of(own.runs).features[:1], 10_000, axis=0)
+    assert np.ptp(correction(runs_of(own.runs), cases)) < 1e-9  # equal cases, in several chunks
 
 
 def test_machines_stand_side_by_side_and_go_one_by_one(run, tmp_path):

@@ -25,6 +25,8 @@ COMMON_LENGTH, OWN_LENGTH = 10.0, 1.0  # distances in logarithms of sizes over w
 COMMON_FADES, OWN_FADES = 0.1, 1.0  # exponents per trait that differs
 SCALES = (0.05, 0.25, 0.5, 1.0, 2.0, 4.0)  # of the common part, with what is believed of each
 BELIEF = (0.50, 0.15, 0.15, 0.10, 0.05, 0.05)
+MOST_RUNS = 200  # kept, the newest: more would slow every answer and say little more
+CHUNK_CASES = 4096  # corrected at a time
 SIZES = ("parameters", "gpus", "sequence_tokens", "micro_batch_tokens", "tensor", "pipeline")
 TRAITS = ("precision", "recompute", "family", "chip", "software", "sharded", "mixture")
 
@@ -56,9 +58,12 @@ def features_of(
 
 def covariances(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """Return the common and the own covariance of each pair of configurations."""
-    sizes = len(SIZES)
-    distance = ((a[:, None, :sizes] - b[None, :, :sizes]) ** 2).sum(-1)
-    unlike = (a[:, None, sizes:] != b[None, :, sizes:]).sum(-1)
+    distance, unlike = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)))
+    for column, (mine, theirs) in enumerate(zip(a.T, b.T, strict=True)):  # a column at a time: runs may be many
+        if column < len(SIZES):
+            distance += (mine[:, None] - theirs[None, :]) ** 2
+        else:
+            unlike += mine[:, None] != theirs[None, :]
     common = COMMON**2 * np.exp(-COMMON_FADES * unlike - distance / 2 / COMMON_LENGTH**2)
     own = OWN**2 * np.exp(-OWN_FADES * unlike - distance / 2 / OWN_LENGTH**2)
     return common, own
@@ -75,16 +80,21 @@ def correction(runs: OwnRuns, features: Floats) -> Floats:
     [0.28, 0.02]
     """
     common, own = covariances(runs.features, runs.features)
-    across_common, across_own = covariances(features, runs.features)
-    means, evidence = [], []
+    weights, evidence = [], []
     for scale, belief in zip(SCALES, BELIEF, strict=True):
         root = np.linalg.cholesky(scale**2 * common + own + NOISE**2 * np.eye(len(runs)))
         weight = np.linalg.solve(root.T, np.linalg.solve(root, runs.residual))
-        means.append((scale**2 * across_common + across_own) @ weight)
+        weights.append(weight)
         evidence.append(np.log(belief) - runs.residual @ weight / 2 - np.log(np.diag(root)).sum())
     share = np.exp(np.array(evidence) - max(evidence))
-    mean: Floats = np.tensordot(share / share.sum(), np.array(means), 1)
-    return mean
+    shares = share / share.sum()
+    of_common = sum(part * scale**2 * weight for part, scale, weight in zip(shares, SCALES, weights, strict=True))
+    of_own = shares @ np.array(weights)
+    parts = []
+    for start in range(0, max(len(features), 1), CHUNK_CASES):
+        across_common, across_own = covariances(features[start : start + CHUNK_CASES], runs.features)
+        parts.append(across_common @ of_common + across_own @ of_own)
+    return np.concatenate(parts)
 
 
 # As rows of a calibration table ---------------------------------------------------------------------------------------
