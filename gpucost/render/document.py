@@ -144,6 +144,7 @@ class Chart:
     steps: bool = False  # a line holds its value until the next point
     sliders: tuple[Slider, ...] = ()
     formulas: Mapping[str, str] = field(default_factory=dict)
+    spoken: str = ""  # what the chart says at the sliders' values: an expression of Vega in their names
     note: str = ""
 
 

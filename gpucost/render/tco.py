@@ -1,10 +1,13 @@
 """The document of a comparison between owning and renting: the verdict, break-even, cash, and what could flip it."""
 
+from collections.abc import Sequence
+
 from gpucost.answers.ownership import Tco
 from gpucost.render.document import (
     Axis,
     Block,
     Chart,
+    Column,
     Document,
     Fact,
     KeyFigures,
@@ -141,8 +144,18 @@ def _by_year(answer: Tco) -> list[Block]:
     """Return cash by year, also in the currency asked for."""
     money = answer["currency"]
     rows = [] if money is None else money.get("by_year") or []
-    foreign = table_of(f"In {money['currency']}", rows) if money is not None and rows else []
-    return [*table_of("", answer["by_year"]), *foreign]
+    foreign = _across(f"In {money['currency']}", rows, "") if money is not None and rows else []
+    return [*_across("", answer["by_year"], "USD"), *foreign]
+
+
+def _across(title: str, rows: Sequence[Row], unit: str) -> list[Table]:
+    """Turn a table of years around: a line a row, a year a column."""
+    keys = [key for key in rows[0] if key != "year"]
+    years = [Column(f"year_{row['year']}", f"year {row['year']}", unit, int(row["year"]) // 3) for row in rows]
+    lines = [
+        {"line": heading_of(key), **{year.key: row[key] for year, row in zip(years, rows, strict=True)}} for key in keys
+    ]
+    return [Table((*columns("line"), *years), lines, title)]
 
 
 def _options(answer: Tco) -> list[Table]:
@@ -175,8 +188,8 @@ def _breakeven_chart(answer: Tco) -> Chart | None:
     if not isinstance(rent, (int, float)):
         return None
     crossing = answer["breakeven"]["utilisation_fraction"]
-    words = f"Renting is drawn at {format_named('usd_per_gpu_hour', rent)}. "
-    words += "The lines do not cross." if crossing is None else f"The lines cross at break-even, {crossing:.1%}."
+    at = f"Renting is drawn at {format_named('usd_per_gpu_hour', rent)}. "
+    words = at + ("The lines do not cross." if crossing is None else f"The lines cross at break-even, {crossing:.1%}.")
     return Chart(
         "line",
         "Owning against renting by utilisation",
@@ -189,8 +202,25 @@ def _breakeven_chart(answer: Tco) -> Chart | None:
         formulas=dict.fromkeys(
             ("own", "rent"), f"datum.usd_per_gpu_month + (rent_price - {rent:g}) * datum.more_per_rent_usd"
         ),
-        note=f"{words} Present values of every line, tax and terms included, per owned GPU-month. Move the slider.",
+        note="Present values of every line, tax and terms included, per owned GPU-month. Move the slider.",
+        spoken=_spoken(answer, rent),
     )
+
+
+def _spoken(answer: Tco, rent: float) -> str:
+    """Say where the lines cross at the slider's price: both are straight in the utilisation and in the price."""
+    rows = answer["by_utilisation"]
+    ends = {(row["side"], row["utilisation_fraction"] > 0): row for row in (rows[0], rows[1], rows[-2], rows[-1])}
+
+    def gap(at_end: bool) -> str:
+        own, rented = ends["own", at_end], ends["rent", at_end]
+        now = rented["usd_per_gpu_month"] - own["usd_per_gpu_month"]
+        return f"({now!r} + (rent_price - {rent!r}) * {rented['more_per_rent_usd'] - own['more_per_rent_usd']!r})"
+
+    crossing = f"{gap(False)} / ({gap(False)} - {gap(True)})"
+    said = f"' the lines cross at ' + format({crossing}, '.1%')"
+    none = f"({gap(True)} > 0 ? ' owning is cheaper at any use' : ' renting is cheaper at any use')"
+    return f"'At $' + format(rent_price, '.2f') + ' per GPU-hour' + ({gap(False)} * {gap(True)} <= 0 ? {said} : {none})"
 
 
 def _more(answer: Tco) -> list[Block]:

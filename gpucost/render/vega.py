@@ -51,6 +51,8 @@ def specification(chart: Chart) -> Spec:
     if chart.sliders:
         spec["params"] = [_slider(slider) for slider in chart.sliders]
         spec["transform"] = [{"calculate": _formula(chart), "as": chart.y.key}]
+    if chart.spoken:
+        spec["title"] = {"text": {"expr": chart.spoken}, "anchor": "start", "fontSize": 12, "fontWeight": "normal"}
     return spec
 
 
@@ -143,21 +145,50 @@ def _tornado(chart: Chart) -> Spec:
 
 
 def _heat(chart: Chart) -> Spec:
+    """Colour the cells around zero, write their numbers, and draw the line where the sign changes."""
     across = {"field": chart.x.key, "type": "ordinal", "title": chart.x.label, "sort": None}
     up = {"field": chart.y.key, "type": "ordinal", "title": chart.y.label, "sort": None}
     title = heading_of(chart.value)
     scale = {"scheme": "blueorange", "domainMid": 0}
     color = {"field": chart.value, "type": "quantitative", "scale": scale, "title": title, "legend": {"format": "$~s"}}
-    return {
-        "mark": "rect",
-        "height": _PLAIN_HEIGHT,
-        "encoding": {
-            "x": across,
-            "y": up,
-            "color": color,
-            "tooltip": _tooltip(chart, chart.x.key, chart.y.key, chart.value),
-        },
-    }
+    tooltip = _tooltip(chart, chart.x.key, chart.y.key, chart.value)
+    text = {"field": chart.value, "type": "quantitative", "format": "$.2~s"}
+    deep = {"condition": {"test": _deep(chart), "value": "white"}, "value": "black"}
+    layers: list[Spec] = [
+        {"mark": "rect", "encoding": {"x": across, "y": up, "color": color, "tooltip": tooltip}},
+        {"mark": {"type": "text", "fontSize": 10}, "encoding": {"x": across, "y": up, "text": text, "color": deep}},
+    ]
+    for key, ends in (("before", {"x": 0, "y": 0, "y2": 1}), ("above", {"x": 0, "x2": 1, "y": 0})):
+        edges = [row for row in _edges(chart) if row["edge"] == key]
+        channels = {
+            name: {"field": (chart.x if name[0] == "x" else chart.y).key, "bandPosition": place,
+                   **({"type": "ordinal", "sort": None} if len(name) == 1 else {})}
+            for name, place in ends.items()
+        }  # fmt: skip
+        mark = {"type": "rule", "color": "black", "strokeWidth": 2.5}
+        layers.append({"data": {"values": edges}, "mark": mark, "encoding": channels})
+    return {"height": _PLAIN_HEIGHT, "layer": layers}
+
+
+def _deep(chart: Chart) -> str:
+    """Return the test for a cell whose colour is too dark for black figures."""
+    values = [0.0, *(row[chart.value] for row in chart.data)]
+    cell = f"datum['{chart.value}']"
+    return f"{cell} > {0.6 * max(values)!r} || {cell} < {0.6 * min(values)!r}"
+
+
+def _edges(chart: Chart) -> list[dict[str, Any]]:
+    """Return the cells at whose left or upper side the value changes its sign."""
+    across, up = (list(dict.fromkeys(row[axis.key] for row in chart.data)) for axis in (chart.x, chart.y))
+    positive = {(row[chart.x.key], row[chart.y.key]): row[chart.value] > 0 for row in chart.data}
+    found = []
+    for i, x in enumerate(across):
+        for j, y in enumerate(up):
+            cell = {chart.x.key: x, chart.y.key: y}
+            for edge, other in (("before", i and (across[i - 1], y)), ("above", j and (x, up[j - 1]))):
+                if other and positive.get((x, y)) != positive.get(other):
+                    found.append({**cell, "edge": edge})
+    return found
 
 
 def _color(chart: Chart) -> Spec:

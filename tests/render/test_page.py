@@ -15,6 +15,7 @@ from gpucost.errors import UsageError
 from gpucost.render import html as writer
 from gpucost.render.build import document
 from gpucost.render.document import Axis, Chart, Document, Section, Table, columns
+from gpucost.render.vega import specification
 from tests.render import answers
 
 pytest.importorskip("vl_convert")
@@ -212,3 +213,54 @@ def test_a_notebook_shows_facts_and_tables_without_scripts() -> None:
     made = writer.fragment(document(answers.by_hand()))
     assert "<script" not in made
     assert "2,005" in made
+
+
+def charts_of(answer: dict[str, Any], kind: str) -> list[Chart]:
+    blocks = (block for section in document(answer).sections for block in section.blocks)
+    return [block for block in blocks if isinstance(block, Chart) and block.kind == kind]
+
+
+@pytest.mark.parametrize("price", [1.60, 2.35, 3.40])
+def test_the_words_of_the_break_even_chart_follow_its_slider(price: float) -> None:
+    import vl_convert
+
+    import gpucost
+
+    chart = next(chart for chart in charts_of(answers.ownership(), "line") if chart.sliders)
+    spec = specification(chart)
+    spec["params"][0]["value"] = price
+    drawn = html.unescape(vl_convert.vegalite_to_svg({**spec, "width": 600}))
+    moved = gpucost.tco(gpu="h100-sxm", gpus=64, utilisation="70%", years=4, rent=price, draws=0).payload
+    crossing = moved["breakeven"]["utilisation_fraction"]
+    said = "renting is cheaper at any use" if crossing is None else f"the lines cross at {crossing:.1%}"
+    assert f"At ${price:.2f} per GPU-hour {said}" in drawn
+
+
+def test_a_heat_map_holds_its_numbers_and_the_line_where_the_sign_changes() -> None:
+    import vl_convert
+
+    data = [{"x": x, "y": y, "usd": usd} for y, row in (("b", (-1e6, 2e6)), ("a", (-3e6, -4e6)))
+            for x, usd in zip(("1", "2"), row, strict=True)]  # fmt: skip
+    spec = specification(Chart("heat", "t", "d", data, Axis("x"), Axis("y"), value="usd"))
+    drawn = html.unescape(vl_convert.vegalite_to_svg({**spec, "width": 300}))
+    assert all(f">{text}<" in drawn for text in ("−$1M", "$2M", "−$3M", "−$4M"))
+    edges = [
+        (row["x"], row["y"], row["edge"])
+        for layer in spec["layer"]
+        if "data" in layer
+        for row in layer["data"]["values"]
+    ]
+    assert sorted(edges) == [("2", "a", "above"), ("2", "b", "before")]
+    assert drawn.count('stroke-width="2.5"') == 2
+
+
+def test_cash_by_year_has_a_year_a_column_and_keeps_its_figures() -> None:
+    answer = answers.ownership()
+    section = next(part for part in document(answer).sections if part.title == "Cash by year")
+    (table,) = section.blocks
+    assert isinstance(table, Table)
+    assert [column.title for column in table.columns] == ["line", *(f"year {year}" for year in range(5))]
+    rows = {row["line"]: row for row in table.rows}
+    assert [rows["rent total"][f"year_{row['year']}"] for row in answer["by_year"]] == [
+        row["rent_total_usd"] for row in answer["by_year"]
+    ]

@@ -12,7 +12,7 @@
       background: "transparent", font: "system-ui, sans-serif", aria: false, view: { stroke: null },
       axis: { labelColor: ink, titleColor: ink, gridColor: line, domainColor: line, tickColor: line, labelFontSize: 12, titleFontSize: 12 },
       legend: { labelColor: ink, titleColor: ink, orient: "bottom", labelFontSize: 12, labelLimit: 260, columns: innerWidth < 640 ? 1 : 3 },
-      bar: { color: accent }, line: { color: accent, strokeWidth: 2 }, point: { color: accent }, rule: { color: ink }, text: { color: ink },
+      bar: { color: accent }, line: { color: accent, strokeWidth: 2 }, point: { color: accent }, rule: { color: ink }, text: { color: ink }, title: { color: ink },
       range: { category: JSON.parse(document.getElementById("colors").textContent) },
     };
   };
