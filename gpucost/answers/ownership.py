@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from gpucost.answers.common import Answer, Assumed, FormulaLine
+from gpucost.answers.statements import Statements
 
 
 class Worth(TypedDict):
@@ -325,6 +326,7 @@ class Tco(Answer, Levels):
     lines: list[CostLine]
     cash_flows: list[Annotated[CashMonth, float]]
     by_year: list[Annotated[CashYear, float]]
+    statements: NotRequired[Statements]
     peak_cash_usd: PeakCash
     tax: TaxView
     scope: list[ScopeRow]

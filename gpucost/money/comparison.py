@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gpucost.formula.arrays import evaluate_all
 from gpucost.formula.language import Line, read_lines, version
-from gpucost.money import financing, ownership, renting, tax
+from gpucost.money import financing, ownership, renting, statements, tax
 
 Array = NDArray[np.float64]
 
@@ -50,7 +50,7 @@ own_value_usd: value at the start of owning
     own_in_cash_usd * discount_ratio + financing_value_usd
 """)
 
-SCALARS = (*tax.SCALARS, *ownership.SCALARS, *financing.SCALARS, *renting.SCALARS)
+SCALARS = (*tax.SCALARS, *ownership.SCALARS, *financing.SCALARS, *statements.SCALARS, *renting.SCALARS)
 MONTHLY = (
     *ownership.TIMING,
     *renting.PRICES,
@@ -115,7 +115,7 @@ moves_with_use_usd: part of the saving that is proportional to the utilisation
 """)
 
 _SIDES = {line.name: "own" for line in OWN_LINES} | {line.name: "rent" for line in RENT_LINES}
-BY_MONTH = tuple(line._replace(side=_SIDES.get(line.name, "")) for line in (*MONTHLY, *MOVING))
+BY_MONTH = tuple(line._replace(side=_SIDES.get(line.name, "")) for line in (*MONTHLY, *statements.MONTHLY, *MOVING))
 FORMULAS = version((*SCALARS, *BY_MONTH, *ANSWERS))  # says which formulas a saved answer was computed by
 
 TABLES = ("residual_by_year", "depreciated_by_year", "assessed_by_year", "rent_path_by_month")

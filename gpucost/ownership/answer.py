@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 
 from gpucost.answers import ownership as shape
 from gpucost.answers.common import Source, cited, frame
+from gpucost.answers.statements import Statements
 from gpucost.errors import UsageError
 from gpucost.formula.language import Line
 from gpucost.money.comparison import OWN_LINES, RENT_LINES, evaluate_months
-from gpucost.ownership import analysis, currency, model, said, views
+from gpucost.ownership import analysis, books, currency, model, said, views
 from gpucost.ownership.alternatives import discounted_hours, monthly, options, own_worth, present, scalar
 from gpucost.ownership.assemble import OwnershipCase, assemble
 from gpucost.ownership.plan import PlanFile
@@ -60,6 +61,7 @@ def _payload(catalog: "Catalog", case: OwnershipCase, request: Mapping[str, Any]
         "lines": lines(values),
         "cash_flows": cash_flows(values, parse_start(case, catalog.as_of)),
         "by_year": by_year(values),
+        "statements": _statements(case, values, catalog.as_of),
         "peak_cash_usd": _peak_cash(listed, analysis.peak_funding(monthly(values, "saving_usd"))),
         **views.beside(case, values),
         "scenarios": [*analysis.scenarios(case, sensitivity), *views.price_paths(case)],
@@ -153,6 +155,11 @@ def cash_flows(values: Mapping[str, Any], start: date) -> list[shape.CashMonth]:
     months = values["m"].shape[1]
     dated = [{"month": month, "on": str(months_after(start, month))} for month in range(months)]
     return [cast(shape.CashMonth, {**row, **_at(columns, month)}) for month, row in enumerate(dated)]
+
+
+def _statements(case: OwnershipCase, values: Mapping[str, Any], today: date) -> Statements:
+    start = parse_start(case, today)
+    return books.statements(case, values, [months_after(start, month) for month in range(case.months + 1)])
 
 
 def _at(columns: Mapping[str, list[float]], index: int) -> dict[str, float]:

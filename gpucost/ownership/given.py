@@ -70,6 +70,7 @@ def _readers() -> dict[str, Read]:
         "usd_per_unit": USD.read,
         "usd_per_unit_on": DATE.read,
         "currency_wacc_fraction": share().read,
+        "fiscal_year_end_month": whole(1, 12).read,
         "start_on": DATE.read,
         "currency_curve": FILE.read,
         "rent_residual_correlation": share(1.0, -1.0).read,

@@ -7,7 +7,7 @@ import numpy as np
 from gpucost.answers.ownership import CashModel, DescribedLine, ModelInput
 from gpucost.formula.arrays import evaluate_all
 from gpucost.formula.language import Line
-from gpucost.money.comparison import ANSWERS, BY_MONTH, FORMULAS, MOVING, SCALARS, TABLES, evaluate_months
+from gpucost.money.comparison import ANSWERS, BY_MONTH, FORMULAS, SCALARS, TABLES, evaluate_months
 from gpucost.ownership.assemble import OwnershipCase
 from gpucost.ownership.plan import Assumption
 
@@ -18,7 +18,7 @@ def block(case: OwnershipCase) -> CashModel:
     """Return the inputs, tables, formulas and values of a case."""
     months = max(WORKBOOK_MONTHS, case.months)
     values = evaluate_months(case.values(), case.tables, months)
-    evaluate_all((*MOVING, *ANSWERS), values)
+    evaluate_all((*BY_MONTH, *ANSWERS), values)
     return {
         "formulas": FORMULAS,
         "months": months,

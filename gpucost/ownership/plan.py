@@ -36,7 +36,7 @@ SPECIAL = (
     "gpu", "provider", "region", "option", "years", "lead_time_weeks", "refresh_year", "network_usd_per_gpu",
     "rent_path", "rent_curve", "residual_curve", "residual_by_year", "assessed_by_year", "depreciation_by_year",
     "electricity_region", "grid_region", "currency", "usd_per_unit", "usd_per_unit_on", "currency_curve",
-    "currency_wacc_fraction",
+    "currency_wacc_fraction", "fiscal_year_end_month",
     "rent_residual_correlation", "draws", "seed", "start_on", "model", "tokens", "runs_per_year",
     "tokens_per_month", "mfu", "step_time", "prompt_tokens", "output_tokens", "utilisation", "supply", "own",
     "budget_usd", "max_owned_gpus", "quote", "profile",

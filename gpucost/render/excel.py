@@ -5,7 +5,7 @@ from typing import Any
 
 from gpucost.errors import UsageError
 from gpucost.render.build import document
-from gpucost.render.workbook import budget, calculations, charts, cover, inputs, sensitivity, static
+from gpucost.render.workbook import budget, calculations, charts, cover, inputs, sensitivity, statements, static
 from gpucost.render.workbook.book import Workbook
 from gpucost.render.workbook.kinds import model_of
 from gpucost.render.workbook.live import LiveModel, compute
@@ -40,6 +40,8 @@ class _Workbook:
         self.parts = parts_of(payload)
         self.sources: dict[str, Mapping[str, Any]] = {}
         self.models: list[LiveModel] = []
+        self.draws: dict[str, Any] = {}  # what was drawn of a model's inputs
+        self.booked: dict[str, statements.Place] = {}
         self.sizes: list[tuple[str, int, int]] = []
         self.statics = []
         for number, (title, part) in enumerate(self.parts, 1):
@@ -47,6 +49,7 @@ class _Workbook:
             model = model_of(part, title, number if len(self.parts) > 1 else 0)
             if model is not None:
                 self.models.append(model)
+                self.draws[model.key] = part.get("monte_carlo")
             elif part.get("kind") != "estimate":
                 self.statics.append((title, part))
         self.values = {model.key: compute(model) for model in self.models}
@@ -79,24 +82,32 @@ class _Workbook:
             for model in self.models
             for key, pair in sensitivity.favourable_ends(model, self.spans[model.key]).items()
         }
-        sheet = self.book.sheet(inputs.NAME, (32, 46, 18, 14, 14, 14, 14, 14, 9, 44, 12, 11))
+        sheet = self.book.sheet(inputs.NAME, (32, 46, 18, 16, 16, 16, 16, 16, 9, 44, 12, 11))
         inputs.write(self.book, sheet, self.models, ends, self.sources)
         if not self.models:
             return
         sheet = self.book.sheet(calculations.NAME, (30, 46, 18, 18, 90))
         calculations.write(self.book, sheet, self.models, self.values, self.flows)
         if self.flows:
-            sheet = self.book.sheet(calculations.FLOWS, (30, 40, 12, 8, 14))
+            sheet = self.book.sheet(calculations.FLOWS, (30, 40, 12, 8, 18))
             calculations.write_flows(self.book, sheet, self.models, self.values, self.flows)
+        if booked := list(statements.books(self.models)):
+            self.booked = statements.write(
+                self.book, self.book.sheet(statements.NAME, (46, 26)), booked, self.values, self.flows
+            )
         if any(model.tables for model in self.models):
             calculations.write_tables(self.book, self.book.sheet(calculations.TABLES, (18,) * 12), self.models)
 
     def _analysis(self) -> tuple[dict[str, Any], dict[str, Any]]:
         if not self.models:
             return {}, {}
-        sheet = self.book.sheet(budget.NAME, (16, 40, 16, 16, 16, 16, 16))
+        sheet = self.book.sheet(budget.NAME, (34, 26, 16, 16, 16, 16, 16))
+        sheet.title("Budget")
+        for model in self.models:
+            if place := self.booked.get(model.key):
+                budget.write_owning(self.book, sheet, model, place, self.draws.get(model.key))
         budgets = budget.write(self.book, sheet, self.models, self.values, str(self.payload.get("as_of") or ""))
-        sheet = self.book.sheet(sensitivity.NAME, (34, 18, 14, 14, 16, 16, 16, 14, 14))
+        sheet = self.book.sheet(sensitivity.NAME, (34, 18, 14, 14, 17, 17, 17, 17, 17))
         blocks = [sensitivity.Probes(model, self.spans[model.key], self.values[model.key]) for model in self.models]
         self._cases(blocks)
         return budgets, sensitivity.write(self.book, sheet, blocks)
@@ -135,7 +146,8 @@ class _Workbook:
                 gallery.tornado(model, *places[1][model.key])
             if model.key in places[0]:
                 gallery.budget(model, *places[0][model.key])
-            gallery.flows(model, self.flows, ("own_total_usd", "rent_total_usd", "saving_usd"))
+            if place := self.booked.get(model.key):
+                gallery.years(model, place)
 
     def _back(self) -> None:
         sheet = self.book.sheet(static.ASSUMPTIONS, (26, 34, 16, 20, 14, 14, 11, 46, 12, 60))
@@ -157,7 +169,9 @@ class _Workbook:
         for block in self.cases:
             block.write(cases)
         if self.flows:
-            sheet = self.book.sheet(sensitivity.FLOWS, (30, 14, *(12,) * 120))
+            width = calculations.month_width(self.models, self.values) + 3  # cents
+            months = max(model.months for model in self.models)
+            sheet = self.book.sheet(sensitivity.FLOWS, (30, 14, *(width,) * (months + 1)))
             sheet.title("Monthly lines, case by case")
             for block in self.cases:
                 block.write_flows(sheet)

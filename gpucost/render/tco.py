@@ -1,8 +1,9 @@
 """The document of a comparison between owning and renting: the verdict, break-even, cash, and what could flip it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from gpucost.answers.ownership import Tco
+from gpucost.money.statements import ROWS
 from gpucost.render.document import (
     Axis,
     Block,
@@ -57,6 +58,7 @@ def document(answer: Tco) -> Document:
         Section("Use against price", [grid_of_two(answer["two_way"])], detail=True),
         Section("Where the money goes", breakdown(answer["lines"]), detail=True),
         Section("Cash by year", _by_year(answer), detail=True),
+        Section("Statements by fiscal year", _statements(answer), detail=True),
         Section("Cash by month", cash_so_far(answer["cash_flows"]), detail=True),
         Section("Scenarios", table_of("", answer["scenarios"], *answer["scenarios"][0]), detail=True),
         Section("More figures", _more(answer), detail=True),
@@ -148,14 +150,32 @@ def _by_year(answer: Tco) -> list[Block]:
     return [*_across("", answer["by_year"], "USD"), *foreign]
 
 
-def _across(title: str, rows: Sequence[Row], unit: str) -> list[Table]:
-    """Turn a table of years around: a line a row, a year a column."""
-    keys = [key for key in rows[0] if key != "year"]
-    years = [Column(f"year_{row['year']}", f"year {row['year']}", unit, int(row["year"]) // 3) for row in rows]
+def _across(title: str, rows: Sequence[Row], unit: str, words: Mapping[str, str] | None = None) -> list[Table]:
+    """Turn a table of years around: a line a row, a year a column; given words, only the lines that they name."""
+    years = [
+        Column(f"year_{number}", str(row.get("period") or f"year {row['year']}"), unit, number // 3)
+        for number, row in enumerate(rows)
+    ]
     lines = [
-        {"line": heading_of(key), **{year.key: row[key] for year, row in zip(years, rows, strict=True)}} for key in keys
+        {"line": (words or {}).get(key) or heading_of(key), **dict(zip((y.key for y in years), values, strict=True))}
+        for key in words or [key for key in rows[0] if key != "year"]
+        if any(values := [row[key] for row in rows]) or not words
     ]
     return [Table((*columns("line"), *years), lines, title)]
+
+
+def _statements(answer: Tco) -> list[Block]:
+    """Return cash, profit and loss and the balance sheet by fiscal year."""
+    said = answer.get("statements")
+    if not said:
+        return []
+    words: dict[str, dict[str, str]] = {}
+    for row in ROWS:
+        words.setdefault(row.block, {})[row.name] = row.description
+    standard = "IFRS" if said["lease_standard"] == "ifrs" else "US GAAP"
+    note = f"Fiscal years end in month {said['fiscal_year_end_month']}; operating leases as {standard} shows them."
+    tables = [_across(block, said["years"], "USD", named) for block, named in words.items()]
+    return [*(table for made in tables for table in made), Paragraph(note, "note")]
 
 
 def _options(answer: Tco) -> list[Table]:

@@ -8,7 +8,7 @@ import textwrap
 from pathlib import Path
 
 import gpucost
-from gpucost.money import comparison, financing, ownership, renting, tax
+from gpucost.money import comparison, financing, ownership, renting, statements, tax
 from tests.money.plans import catalog
 from tests.money.published import epoch_chip_hour
 
@@ -26,6 +26,7 @@ SECTIONS = (
     ("Renting: services", renting.SERVICES),
     ("Tax", tax.MONTHLY),
     ("Worth", comparison.WORTH),
+    ("Books", (*statements.SCALARS, *statements.MONTHLY)),
     ("Break-even in the workbook", comparison.MOVING),
     ("Answers", comparison.ANSWERS),
 )

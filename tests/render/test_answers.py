@@ -11,7 +11,7 @@ from gpucost.answers import KINDS
 from gpucost.answers.read import read_answer
 from gpucost.answers.schema import answer_schema, misfits
 from gpucost.errors import UsageError
-from gpucost.money import serving_bill, training_bill
+from gpucost.money import serving_bill, statements, training_bill
 from gpucost.render.json import dumps
 from tests.render import answers
 
@@ -78,6 +78,7 @@ def test_every_key_is_read_by_somebody_or_said_to_be_for_programs() -> None:
     shown = {key for make in answers.QUESTIONS.values() for key in answers.shown_keys(make())}
     bills = (*training_bill.INPUTS, *training_bill.LINES, *serving_bill.INPUTS, *serving_bill.LINES)
     read = {*re.findall(r"\w+", text), *shown, *(entry.name for entry in bills)}  # a workbook reads its bill's names
+    read |= {row.name for row in statements.ROWS}  # pages and workbooks show every row of the statements
     keys = {key for kind in KINDS for key in answers.keys_of(answer_schema(kind))}
     read |= {key for key in keys if key.endswith("_reason")}  # the notes of break-even figures that do not exist
     assert keys - read == FOR_PROGRAMS

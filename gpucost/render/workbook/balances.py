@@ -45,6 +45,8 @@ def balances(model: LiveModel, flows: Rows) -> list[Check]:
         ("all that was bought is written off", near(total("depreciation_usd", "written_off_usd"), basis),
          "depreciation and what is left at the end, against the purchase and its replacement"),
         ("the present value is that of the cash", near(later, ref("npv_saving_usd")), "discounted month by month"),
+        *([("the balance sheet balances", near(ref("unbalanced_usd"), "0"), "assets less debts less equity by period")]
+          if model.periods else []),
         ("the sheet of months holds the whole comparison", f"{ref('months')}<={last}", f"{last} months at most"),
     ]  # fmt: skip
 

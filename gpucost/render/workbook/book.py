@@ -14,6 +14,9 @@ BANNER = f'IF(inputs_changed>0,"{_STALE}","{_FRESH}")'
 
 POSSIBLE = "share that exists"  # a fraction that means nothing above one: shown as none
 _LINE_HEIGHT = 15  # points
+_HUGE_USD = 1e8  # from which nobody looks for cents
+_LARGE_USD = 1000  # from which a price is shown in cents
+_USUAL_WIDTH = 13  # characters of a column for which no width is stated
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +56,14 @@ def number_format(unit: str, value: Any) -> str:
         return '[>1]"none";[<0]"none";0.0%'
     if unit == "fraction of one":
         return "0.0%"
+    if unit == "USD in whole":
+        return "#,##0"
     if unit == "USD":
-        return "#,##0.00"
+        huge = isinstance(value, (int, float)) and abs(value) >= _HUGE_USD
+        return "#,##0" if huge else "#,##0.00"
     if unit.startswith("USD per"):
-        return "#,##0.0000"
+        large = isinstance(value, (int, float)) and abs(value) >= _LARGE_USD
+        return "#,##0.00" if large else "#,##0.0000"
     if not isinstance(value, (int, float)) or not math.isfinite(value):
         return "General"
     if value == int(value):
@@ -118,7 +125,7 @@ class Sheet:
         # XlsxWriter looks for newer Excel functions in every formula with two dozen patterns, 90 % of the time of a
         # book with 100,000 formulas. Ours use none of them.
         self.page._prepare_formula = _bare
-        self.next_row = 0
+        self.next_row, self.widths = 0, tuple(widths)
         for column, width in enumerate(widths):
             self.page.set_column(column, column, width)
         self.page.set_landscape()
@@ -142,7 +149,13 @@ class Sheet:
         self.next_row += 1
 
     def heading(self, *texts: str) -> int:
-        """Write a table's heading row."""
+        """Write a table's heading row, high enough for its longest word over its column."""
+        widths = [*self.widths, *(_USUAL_WIDTH,) * len(texts)]
+        lines = max(
+            (-(-len(text) // max(int(width) - 1, 1)) for text, width in zip(texts, widths, strict=False)), default=1
+        )
+        if lines > 1:
+            self.page.set_row(self.next_row, _LINE_HEIGHT * min(lines, 4))
         return self.row(*(Cell(text, "head") for text in texts))
 
     def paragraph(self, text: str, last_column: int, characters: int, style: str = "wrap") -> None:

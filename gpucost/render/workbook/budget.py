@@ -5,13 +5,18 @@ from collections.abc import Mapping
 from datetime import date
 from typing import Any
 
+from gpucost.money.statements import ROWS
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address
 from gpucost.render.workbook.calculations import plain
 from gpucost.render.workbook.live import LiveModel
+from gpucost.render.workbook.statements import NAME as STATEMENTS
+from gpucost.render.workbook.statements import Place
 from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR
 
 NAME = "Budget"
-_Z80, _Z90 = 0.8416, 1.2816  # standard deviations up to the 80th and 90th percentile
+_Z80, _Z90, _Z95 = 0.8416, 1.2816, 1.6449  # standard deviations up to the 80th, 90th and 95th percentile
+_OWNING = ("cash_purchase_usd", "cash_running_usd", "cash_financing_usd", "cash_tax_usd", "cash_proceeds_usd",
+           "cash_own_usd")  # fmt: skip
 _SPARE_MONTHS = 6  # rows beyond the run, so that a slower run still fits
 
 
@@ -19,15 +24,35 @@ def write(
     book: Workbook, sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[str, Any]], as_of: str
 ) -> dict[str, tuple[int, int]]:
     """Spread each run's cost evenly over its calendar days; return each table's first and last row."""
-    sheet.title("Budget by month")
     places = {}
     for model in models:
         if not {"days", "cost_usd", "cost_high_usd"} <= {line.name for line in model.derived}:
             continue
         places[model.key] = _model(book, sheet, model, values[model.key], as_of)
-    if not places:
-        sheet.row("Nothing here is a project with a start and an end; see the sheet Cash flows.")
     return places
+
+
+def write_owning(book: Workbook, sheet: Sheet, model: LiveModel, place: Place, drawn: Mapping[str, Any] | None) -> None:
+    """Write the budget of owning by fiscal year, live, with the contingency that covers 80 % of the draws."""
+    p50, p95 = ((drawn or {}).get(f"own_{name}_usd") or 0.0 for name in ("p50", "p95"))
+    ratio = (p95 / p50) ** (_Z80 / _Z95) if p50 > 0 and p95 > 0 else 1.0
+    name = model.cell_name("owning_p80_ratio")
+    sheet.row(Cell(model.title, "heading"))
+    sheet.row("P80 ÷ P50 of owning is that of the draws as delivered, of a lognormal through their P50 and P95.")
+    book.define(name, NAME, sheet.row("P80 ÷ P50", None, Cell(ratio, "input")), 2)
+    sheet.heading("USD", "name", *place.years.values())
+    for line in _OWNING:
+        cells = [
+            Cell(Formula(f"'{STATEMENTS}'!{address(place.rows[line], at)}", place.figures[line, at]),
+                 "answer" if line == _OWNING[-1] else "plain", "USD in whole")
+            for at in place.years
+        ]  # fmt: skip
+        total = sheet.row(next(row.description for row in ROWS if row.name == line), Cell(line, "unit"), *cells)
+    paid = [max(place.figures[_OWNING[-1], at], 0.0) * (ratio - 1) for at in place.years]
+    texts = [f"MAX({address(total, column)},0)*({name}-1)" for column in range(2, 2 + len(paid))]
+    sheet.row("contingency to P80, none on proceeds", None,
+              *(Cell(Formula(*pair), "plain", "USD in whole") for pair in zip(texts, paid, strict=True)))  # fmt: skip
+    sheet.skip()
 
 
 def _model(book: Workbook, sheet: Sheet, model: LiveModel, values: Mapping[str, Any], as_of: str) -> tuple[int, int]:

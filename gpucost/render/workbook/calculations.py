@@ -12,7 +12,8 @@ from gpucost.render.workbook.live import LiveModel
 NAME, FLOWS, TABLES = "Calculations", "Cash flows", "Tables"
 _VALUE = 3
 COLUMN = "\x01"  # stands for the column of the month until the row is copied across
-_PAGES_ACROSS = 6  # a sheet of months is printed in parts that can be read
+_MONTHS_ON_A_PAGE = 25  # a sheet of months is printed in parts that can be read
+_NARROW = 11
 FIRST_MONTH = 5  # column of month 0 on the Cash flows sheet
 Rows = dict[tuple[str, str], int]  # (model, monthly line) -> row on the Cash flows sheet
 
@@ -89,8 +90,13 @@ def write_flows(
     """Write one row per line and one column per month; each row holds one formula, copied across."""
     sheet.title("Cash flows by month")
     sheet.page.freeze_panes(0, FIRST_MONTH)
-    sheet.page.fit_to_pages(_PAGES_ACROSS, 0)
     sheet.page.repeat_columns(0, FIRST_MONTH - 1)
+    compared, longest = (max(getattr(model, name) for model in models) for name in ("compared_months", "months"))
+    sheet.page.fit_to_pages(max(1, -(-(compared or longest) // _MONTHS_ON_A_PAGE)), 0)
+    sheet.page.set_column(FIRST_MONTH, FIRST_MONTH + longest, month_width(models, values))
+    if 0 < compared < longest:  # the months beyond the plan are folded away and not printed
+        sheet.page.set_column(FIRST_MONTH + compared + 1, FIRST_MONTH + longest, month_width(models, values), None,
+                              {"level": 1, "hidden": True})  # fmt: skip
     for model in models:
         if not model.monthly:
             continue
@@ -102,20 +108,25 @@ def write_flows(
             _flow(sheet, model, line, values[model.key][line.name], flows)
 
 
+def month_width(models: list[LiveModel], values: Mapping[str, Mapping[str, Any]]) -> float:
+    """Return a width at which no figure of a month becomes a row of hashes, with room for ten times as much."""
+    lines = ((values[model.key][line.name], line.measure) for model in models for line in model.monthly)
+    largest = max((abs(float(series.min())), abs(float(series.max()))) for series, unit in lines if unit == "USD")
+    return max(_NARROW, len(f"-{10 * max(largest):,.0f}") + 1)
+
+
 def _flow(sheet: Sheet, model: LiveModel, line: Line, series: Any, flows: Rows) -> None:
     row = flows[model.key, line.name]
     assert row == sheet.next_row
     first, last = address(row, FIRST_MONTH), address(row, FIRST_MONTH + model.months)
-    total = (
-        Cell(Formula(f"SUM({first}:{last})", float(series.sum())), "plain", line.measure)
-        if line.measure == "USD"
-        else None
-    )
+    unit = "USD in whole" if line.measure == "USD" else line.measure
+    added = line.measure == "USD"
+    total = Cell(Formula(f"SUM({first}:{last})", float(series.sum())), "plain", unit) if added else None
     template = to_excel(line.text, partial(_month_reference, model, flows))
     cells = []
     for month in range(model.months + 1):
         text = template.replace(COLUMN, column_letters(FIRST_MONTH + month))
-        cells.append(Cell(Formula(text, float(series[month])), "plain", line.measure))
+        cells.append(Cell(Formula(text, float(series[month])), "plain", unit))
     sheet.row(line.name, line.description, line.measure, line.side, total, *cells)
 
 
@@ -129,6 +140,7 @@ def _month_reference(model: LiveModel, flows: Rows, name: str) -> str:
 def write_tables(book: Workbook, sheet: Sheet, models: list[LiveModel]) -> None:
     """Write the lookup tables, one column each, as named ranges."""
     sheet.title("Lookup tables")
+    sheet.page.fit_to_pages(1, 1)
     tables = [(model, name, list(table)) for model in models for name, table in model.tables.items()]
     head = sheet.heading(*(name for _, name, _ in tables))
     for index in range(max(len(table) for _, _, table in tables)):

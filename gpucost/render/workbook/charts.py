@@ -1,16 +1,18 @@
 """Native charts, drawn from the cells of other sheets, so that they move with them."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from gpucost.render.workbook import budget, calculations, sensitivity, static
+from gpucost.render.workbook import budget, sensitivity, static
 from gpucost.render.workbook.book import Sheet, Workbook
 from gpucost.render.workbook.live import LiveModel
+from gpucost.render.workbook.statements import NAME as STATEMENTS
+from gpucost.render.workbook.statements import Place
 
 NAME = "Charts"
 _BLUE, _ORANGE, _GREY = "#0072B2", "#D55E00", "#7F7F7F"
 _OFFERS_DRAWN = 15
-_ROWS_PER_CHART = 22
+_ROWS_PER_CHART, _CHARTS_ON_A_PAGE = 22, 4
 
 
 class Gallery:
@@ -18,6 +20,7 @@ class Gallery:
 
     def __init__(self, book: Workbook, sheet: Sheet) -> None:
         self.book, self.sheet, self.count = book, sheet, 0
+        self.breaks: list[int] = []  # rows at which a page of charts begins, so that none is cut
         sheet.title("Charts")
 
     def add(self, chart: Any, title: str, x_title: str, y_title: str, number: str = "#,##0") -> None:
@@ -35,6 +38,9 @@ class Gallery:
         )
         chart.set_size({"width": 620, "height": 400})
         row = self.sheet.next_row + (self.count // 2) * _ROWS_PER_CHART
+        if self.count and self.count % _CHARTS_ON_A_PAGE == 0:
+            self.breaks.append(row)
+            self.sheet.page.set_h_pagebreaks(self.breaks)
         self.sheet.page.insert_chart(row, (self.count % 2) * 10, chart, {"description": title})
         self.count += 1
 
@@ -128,23 +134,20 @@ class Gallery:
         chart.set_legend({"position": "bottom"})
         self.add(chart, f"{model.title}: budget by month", "month", "USD")
 
-    def flows(self, model: LiveModel, rows: Mapping[tuple[str, str], int], names: Sequence[str]) -> None:
-        """Monthly lines over time."""
-        drawn = [name for name in names if (model.key, name) in rows]
-        if not drawn:
-            return
-        chart = self.book.file.add_chart({"type": "line"})
-        first, last = calculations.FIRST_MONTH, calculations.FIRST_MONTH + model.months
-        month_row = rows[model.key, "m"]
-        for name, color in zip(drawn, (_BLUE, _ORANGE, "#009E73", _GREY), strict=False):
-            row = rows[model.key, name]
+    def years(self, model: LiveModel, place: Place) -> None:
+        """Cash of both sides by fiscal year; the quarters, folded away beside them, are not drawn."""
+        chart = self.book.file.add_chart({"type": "column"})
+        first, last = min(place.years), max(place.years)
+        head = place.rows["cash_purchase_usd"] - 1
+        for name, line, color in (("owning", "cash_own_usd", _BLUE), ("renting", "cash_rent_usd", _ORANGE)):
+            row = place.rows[line]
             chart.add_series(
                 {
                     "name": name,
-                    "categories": [calculations.FLOWS, month_row, first, month_row, last],
-                    "values": [calculations.FLOWS, row, first, row, last],
-                    "line": {"color": color, "width": 1.75},
+                    "categories": [STATEMENTS, head, first, head, last],
+                    "values": [STATEMENTS, row, first, row, last],
+                    "fill": {"color": color},
                 }
             )
         chart.set_legend({"position": "bottom"})
-        self.add(chart, f"{model.title}: by month", "month", "USD")
+        self.add(chart, f"{model.title}: cash by fiscal year", "", "USD")

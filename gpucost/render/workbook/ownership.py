@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
+from datetime import date
 from typing import Any
 
 from gpucost.errors import UsageError
@@ -35,6 +36,8 @@ def ownership_model(payload: Mapping[str, Any], key: str, title: str) -> LiveMod
         answers=comparison.ANSWERS,
         months=int(block["months"]),
         ends=_ends(payload),
+        periods=_periods(payload, int(block["months"])),
+        compared_months=len(payload["cash_flows"]) - 1,
         expected={name: value for name, value in said.items() if isinstance(value, (int, float))},
     )
 
@@ -45,6 +48,20 @@ def _ends(payload: Mapping[str, Any]) -> dict[str, tuple[Value, Value]] | None:
     if not {"favourable", "adverse"} <= set(changes):
         return None
     return {name: (value, changes["adverse"][name]) for name, value in changes["favourable"].items()}
+
+
+def _periods(payload: Mapping[str, Any], months: int) -> list[tuple[str, str]]:
+    """Return fiscal year and quarter of the months, from the day of the first."""
+    said = payload.get("statements")
+    if not said:
+        return []
+    first, end = date.fromisoformat(payload["cash_flows"][0]["on"]), int(said["fiscal_year_end_month"])
+    found = []
+    for month in range(first.month - 1, first.month + months):
+        year, place = first.year + month // 12, month % 12 + 1
+        year, quarter = year + (place > end), (place - end - 1) % 12 // 3 + 1
+        found.append((f"FY{year}", f"FY{year} Q{quarter}"))
+    return found
 
 
 def _fitting(entry: LiveInput, months: int) -> LiveInput:

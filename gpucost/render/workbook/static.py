@@ -123,8 +123,8 @@ def write_options(book: Workbook, sheet: Sheet, parts: Parts) -> None:
         flat = [flatten({key: value for key, value in row.items() if key not in _HIDDEN - {"layout"}}) for row in best]
         sheet.skip()
         sheet.row(Cell(title, "heading"))
-        first = sheet.next_row
-        present = dict.fromkeys(name for row in flat for name in row)
+        first = sheet.heading("option", "unit", *(_called(row) for row in best)) + 1
+        present = dict.fromkeys(name for row in flat for name in row if name != "name")
         for key in sorted(present, key=lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST)):
             if any(row.get(key) not in (None, "") for row in flat):
                 unit = unit_of(key.rsplit(".", 1)[-1])
@@ -136,6 +136,11 @@ def write_options(book: Workbook, sheet: Sheet, parts: Parts) -> None:
             ]
             sheet.row(f"line: {line}", "USD", *(Cell(cost, "plain", "USD") for cost in costs))
         sheet.red_when_stale(first, len(best) + 1)
+
+
+def _called(row: Mapping[str, Any]) -> str:
+    """Return what an option is called over its column."""
+    return str(row.get("name") or " ".join(str(row[key]) for key in ("provider", "option") if row.get(key)))
 
 
 def write_scenarios(book: Workbook, sheet: Sheet, parts: Parts) -> None:
