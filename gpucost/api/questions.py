@@ -130,7 +130,7 @@ def inference(
         replica_gpus: Accelerators of one replica. Default: searched.
         optimize: What to rank by. One of cost, latency, carbon.
         max_cost: Budget of a month; exit code 3 if no offer keeps it.
-        top: Options to show; 0 shows all.
+        top: Options to show of those that stay and of those that may be interrupted; 0 shows all.
         strict_prices: Leave out prices that are old for their kind.
         gpu: GPU or family, such as h100-sxm or h100; a list takes commas.
         provider: Who sells it.

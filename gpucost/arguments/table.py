@@ -155,7 +155,7 @@ INFERENCE = (
     *OWN_SERVING,
     A("optimize", one_of("cost", "latency", "carbon"), "What to rank by.", "cost"),
     A("max_cost", k.USD, "Budget of a month; exit code 3 if no offer keeps it.", field="max_cost_usd", example=50_000),
-    TOP,
+    TOP._replace(help="Options to show of those that stay and of those that may be interrupted; 0 shows all."),
     STRICT,
     *FILTERS,
     *DATES,

@@ -37,7 +37,7 @@ def test_fields_that_do_not_exist_are_refused(result):
 def test_a_frame_holds_every_option(result):
     assert len(result.options) == 3
     assert len(result.to_frame()) == result.payload["options_found"] > 3
-    asked = gpucost.inference("8b", gpu="h100-sxm", top=2)
+    asked = gpucost.inference("8b", gpu="h100-sxm", option="on_demand", top=2)
     assert len(asked.to_frame()) > len(asked.options) == 2
 
 
