@@ -67,6 +67,11 @@ def document(answer: Estimate) -> Document:
     return replace(made, headline=answer.get("headline", ""), screen=tuple(_screen(answer)))
 
 
+def _span(low: float, high: float) -> str:
+    """Return a range, or one figure where its ends read alike: a commitment costs what it costs."""
+    return " to ".join(dict.fromkeys(format_value(end, "USD") for end in (low, high)))
+
+
 def _screen(answer: Estimate) -> list[Block]:
     """Return what one screen shows: the best offers by kind, and what to ask next."""
     rows = [
@@ -74,7 +79,7 @@ def _screen(answer: Estimate) -> list[Block]:
             **row,
             "cluster": f"{row['gpus']:,} × {row['gpu']}",
             "option": option_text(row["option"], row["term_months"]),
-            "range": " to ".join(format_value(row[end], "USD") for end in ("cost_low_usd", "cost_high_usd")),
+            "range": _span(row["cost_low_usd"], row["cost_high_usd"]),
             "age": f"{row['age_days']} d",
         }
         for row in answer.get("highlights", ())[:_MOST_KINDS]
