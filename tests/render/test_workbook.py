@@ -256,7 +256,12 @@ def test_a_changed_ownership_book_gives_what_python_gives(books: dict[str, Any],
 @pytest.mark.parametrize("number", range(len(SERVING_CHANGES)))
 def test_a_changed_serving_book_gives_what_python_gives(books: dict[str, Any], number: int) -> None:
     best = answers.serving()["options"][0]
-    pinned = {"replicas": best["replicas"], "provider": best["provider"], "top": 0}
+    pinned = {
+        "replicas": best["replicas"],
+        "replica_gpus": best["layout"]["gpus"],
+        "provider": best["provider"],
+        "top": 0,
+    }
     asked = {**answers.SERVING, **pinned, **SERVING_CHANGES[number][1]}
     offers = gpucost.inference(**asked).to_dict()["options"]
     expected = next(row for row in offers if row["offer_id"] == best["offer_id"] and row["layout"] == best["layout"])
