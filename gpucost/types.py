@@ -60,8 +60,8 @@ class Architecture:
     vocab: int
     tied_embeddings: bool
     max_sequence_tokens: int = 0
-    trained_sequence_tokens: int = 0  # of the published run; 0 where it is not known
-    trained_batch_sequences: int = 0  # per step of the published run, at its end where it grew
+    trained_sequence_tokens: int | None = None  # of the published run
+    trained_batch_sequences: int | None = None  # per step of the published run, at its end where it grew
     # mixture of experts
     experts: int = 0
     experts_per_token: int = 0

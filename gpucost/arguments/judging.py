@@ -15,8 +15,13 @@ CHOOSE = (
         usual="100b, 100m to fine-tune, 1b to serve",
     ),
     A("hours_per_month", count(730, metavar="HOURS"), "Hours of use a month, for research and a desk.", 176.0),
-    A("workload", k.TABLE, "One of several workloads, such as chat='serving 8b 5b': purpose, model, tokens."),
-    A("pool", k.TABLE, "Accelerators that you own, such as h100-sxm=8."),
+    A(
+        "workload",
+        k.TABLE,
+        "One of several workloads, such as chat='serving 8b 5b': purpose, model, tokens.",
+        example={"chat": "serving 8b 5b"},
+    ),
+    A("pool", k.TABLE, "Accelerators that you own, such as h100-sxm=8.", example={"h100-sxm": 8}),
     *FILTERS[:4],
     *DATES,
 )

@@ -62,7 +62,7 @@ BATCH = A("global_batch", whole(1, 10_000_000), "Sequences per step.", usual="as
 METHOD = A("method", one_of(*METHODS), "What is trained: all weights, or adapters.", "full")
 RANK = A("lora_rank", whole(1, 65_536), "Rank of the adapters.", 16, old=("rank",))
 PRECISION = A("precision", one_of(*PRECISIONS), "Precision of the products.",
-              usual="bf16, or fp16 on chips without it")  # fmt: skip
+              usual="bf16, or fp16 on chips without it", example="bf16")  # fmt: skip
 PROMPT = A("prompt_tokens", k.LENGTH, "Mean prompt of a request, or a named length distribution.", usual="1024",
            old=("prompt",), example=1000)  # fmt: skip
 OUTPUT = A("output_tokens", k.LENGTH, "Mean output of a request, or a named length distribution.", usual="256",

@@ -25,6 +25,7 @@ BASE = {
     "throughput": {"model": "8b", "gpu": "h100-sxm"},
     "roofline": {"gpu": "h100-sxm"},
     "audit": {},
+    "choose": {"model": "8b"},
 }
 ESTIMATE = ["estimate", "--model", "8b", "--tokens", "100b"]
 KIND_OF = {question: kind for kind, question in ASKS.items()}

@@ -96,7 +96,7 @@ def differences(path: Path, other: Path) -> list[str]:
 
 def same(one: Any, two: Any) -> bool:
     if isinstance(one, float) and isinstance(two, float):
-        return math.isclose(one, two, rel_tol=TOLERANCE, abs_tol=1e-12)
+        return math.isclose(one, two, rel_tol=TOLERANCE, abs_tol=1e-8)
     return bool(one == two)
 
 

@@ -5,8 +5,9 @@ import pytest
 import gpucost
 from benchmarks.published_runs import PAGE, page, published_runs
 
-# Shown as findings: 14 to 16 % of the peak, which no physics explains; hand-written kernels; a steady speed, not a run.
-OUTLIERS = {"llama-3-8b", "llama-3.1-8b", "gpt-2-124m-llm.c", "tinyllama-300b"}
+# Shown as findings: 14 to 16 % of the peak, which no physics explains; hand-written kernels; a steady speed, not a run;
+# experts routed to few nodes under a schedule that overlaps their exchanges, which is not modelled.
+OUTLIERS = {"llama-3-8b", "llama-3.1-8b", "gpt-2-124m-llm.c", "tinyllama-300b", "deepseek-v3"}
 
 
 @pytest.fixture(scope="module")

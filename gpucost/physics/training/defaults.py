@@ -26,7 +26,7 @@ def default_batch(architecture: Architecture, sequence_tokens: float, method: st
     """
     if method != "full":
         return FINE_TUNING_SEQUENCES
-    if trained := architecture.trained_sequence_tokens * architecture.trained_batch_sequences:
+    if trained := (architecture.trained_sequence_tokens or 0) * (architecture.trained_batch_sequences or 0):
         return max(1, round(trained / sequence_tokens))
     parameters = float(active_parameters(stack([architecture]))[0])
     tokens = min(

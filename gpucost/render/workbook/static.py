@@ -51,11 +51,17 @@ def write_offers(book: Workbook, sheet: Sheet, parts: Parts) -> tuple[int, int, 
     last = max(sheet.next_row - 1, head + 1)
     sheet.page.autofilter(head, 0, last, len(columns) - 1)
     for column, key in enumerate(columns):
-        sheet.page.set_column(
-            column, column, 24 if key in ("provider", "instance_type", "region", "gpu", "part") else 13
-        )
+        named = key in ("provider", "instance_type", "region", "gpu", "part")
+        sheet.page.set_column(column, column, 24 if named else _number_width(key, rows))
     sheet.red_when_stale(head + 1, len(columns) - 1)
     return head + 1, last, columns
+
+
+def _number_width(key: str, rows: Sequence[tuple[str, Mapping[str, Any]]]) -> int:
+    """Return a width at which no figure of a column becomes a row of hashes."""
+    figures = (row.get(key) for _, row in rows)
+    texts = (f"{value:,.2f}" for value in figures if isinstance(value, (int, float)))
+    return max(13, 2 + max(map(len, texts), default=0))
 
 
 def _offer_columns(rows: Sequence[tuple[str, Mapping[str, Any]]]) -> list[str]:
