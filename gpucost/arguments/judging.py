@@ -21,7 +21,7 @@ CHOOSE = (
         "One of several workloads, such as chat='serving 8b 5b': purpose, model, tokens.",
         example={"chat": "serving 8b 5b"},
     ),
-    A("pool", k.TABLE, "Accelerators that you own, such as h100-sxm=8.", example={"h100-sxm": 8}),
+    A("pool", k.TABLE, "Accelerators that you own, such as h100-sxm=8.", example={"h100-sxm": "8"}),
     *FILTERS[:4],
     *DATES,
 )
