@@ -168,7 +168,9 @@ def test_a_bench_that_is_interrupted_keeps_what_it_has_and_leaves_nobody_behind(
         "from gpucost.bench.run import bench\n"
         f"bench({str(path)!r}, command={WORKER!r}, gpus=1, groups=('memory', 'elementwise'))"
     )
-    process = subprocess.Popen([sys.executable, "-c", code], env={**os.environ}, stderr=subprocess.PIPE, text=True)
+    heed = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731  a suite in the background ignores it
+    given = {"env": {**os.environ}, "stderr": subprocess.PIPE, "text": True, "preexec_fn": heed}
+    process = subprocess.Popen([sys.executable, "-c", code], **given)
     until = time.monotonic() + 60
     while time.monotonic() < until and len(measured()) < 4:
         time.sleep(0.05)
