@@ -5,10 +5,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-# figures that may lie below zero by what they are: savings, differences, cash flows, gains from carbon or residuals
+# figures that may lie below zero by what they are: savings, differences, cash flows, gains, lines of a statement
 SIGNED = re.compile(
     "npv|by_year|saving|differ|delta|effect|change|cash|cumulative|versus|minus|advantage|gain|resale|residual|credit|tax|benefit|break"
-    "|net|flow|discount|error|swing|premium|margin|profit|spread|value|worse|better|shadow|draw|interest|revenue|refund"
+    "|net|flow|discount|error|swing|premium|margin|profit|spread|value|worse|better|shadow|draw|interest|revenue|refund|statements"
 )
 
 

@@ -24,7 +24,7 @@ from gpucost.render.offers import bill_table, excluded_table, left_out, offers_t
 from gpucost.units import format_count
 
 _BARS = 15
-_MOST_KINDS = 6  # of one screen
+_MOST_KINDS = 5  # of one screen
 _ASK = "--gpu, --option, --deadline, --strict-prices."
 _HEADINGS = {
     "cost": "Offers, cheapest run first",

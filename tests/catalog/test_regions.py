@@ -74,7 +74,7 @@ def test_a_group_never_answers_with_prices_of_years_ago(catalog, name):
 
 def test_a_place_without_offers_names_the_group_around_it(catalog):
     assert not catalog.offers(region="frankfurt")
-    with pytest.raises(PriceMissingError, match="--region 'eu', with"):
+    with pytest.raises(PriceMissingError, match="--region 'dach', with"):
         gpucost.estimate("8b", "100b", region="Frankfurt", catalog=catalog)
     with pytest.raises(UnknownNameError, match="frankfurt"):
         catalog.offers(region="frankfrut")

@@ -649,6 +649,8 @@ def test_the_reference_has_no_shipped_default_in_it():
         "gpus_per_node",
         "residual_at_years",
         "depreciation_years",
+        "book_life_years",
+        "book_residual_fraction",
         "network_1tier_limit_gpus",
         "network_2tier_limit_gpus",
         "network_2tier_usd_per_gpu",
