@@ -63,6 +63,26 @@ class MonteCarlo(TypedDict):
     probability_buy_wins_fraction: float
 
 
+class Rival(TypedDict):
+    """An option against the cheapest of the others: what it saves, where the two cost the same, how often it wins."""
+
+    name: str
+    saving_usd: float
+    breakeven_usd_per_gpu_hour: float | None
+    breakeven_utilisation_fraction: float | None
+    saving_p5_usd: NotRequired[float]
+    saving_p50_usd: NotRequired[float]
+    saving_p95_usd: NotRequired[float]
+    probability_wins_fraction: NotRequired[float]
+
+
+class RentLeg(TypedDict):
+    """A part of a way to rent: the inputs that it changes, and how often it counts."""
+
+    weight: float
+    changes: dict[str, Any]
+
+
 class Option(TypedDict):
     """A way to get the hours: own, rent as asked, other terms, a blend of the plan, a hosted API."""
 
@@ -81,6 +101,8 @@ class Option(TypedDict):
     source_id: NotRequired[str]
     note: NotRequired[str]
     usd_per_mtok: NotRequired[float]
+    legs: NotRequired[list[RentLeg]]
+    rival: NotRequired[Rival]
 
 
 class CostLine(TypedDict):

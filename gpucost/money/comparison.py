@@ -104,14 +104,19 @@ breakeven_utilisation_fraction: utilisation at which both cost the same; 0 under
 
 # The saving is a straight line in the price and in the utilisation; these lines hold what moves with either.
 MOVING = read_lines("""
-moves_with_price_usd: part of the saving that is proportional to the rental price
-    after_tax_ratio * (rent_compute_usd + rent_upfront_usd + rent_cancellation_usd + rent_support_usd -
-        (in_horizon - in_service) * rent_support_usd - where(bridge_usd_per_gpu_hour > 0, 0, 1) *
+rent_moves_usd: part of renting that is proportional to its price
+    after_tax_ratio * (rent_compute_usd + rent_upfront_usd + rent_cancellation_usd + rent_support_usd)
+own_moves_with_price_usd: part of owning that is proportional to the rental price, the bridge until the cluster works
+    after_tax_ratio * ((in_horizon - in_service) * rent_support_usd + where(bridge_usd_per_gpu_hour > 0, 0, 1) *
         own_bridge_rent_usd)
+own_moves_with_use_usd: part of owning that is proportional to the utilisation
+    after_tax_ratio * (where(rent_billing == 'take_or_pay', 0, (in_horizon - in_service) * rent_support_usd) +
+        own_bridge_rent_usd + own_energy_usd * utilisation_fraction * (min(power_fraction_active,
+        power_cap_fraction) - power_fraction_idle) / mean_power_fraction)
+moves_with_price_usd: part of the saving that is proportional to the rental price
+    rent_moves_usd - own_moves_with_price_usd
 moves_with_use_usd: part of the saving that is proportional to the utilisation
-    after_tax_ratio * (rent_compute_usd + rent_upfront_usd + rent_support_usd - (in_horizon - in_service) *
-        rent_support_usd - own_bridge_rent_usd - own_energy_usd * utilisation_fraction *
-        (min(power_fraction_active, power_cap_fraction) - power_fraction_idle) / mean_power_fraction)
+    where(rent_billing == 'take_or_pay', 0, rent_moves_usd) - own_moves_with_use_usd
 """)
 
 _SIDES = {line.name: "own" for line in OWN_LINES} | {line.name: "rent" for line in RENT_LINES}
@@ -183,6 +188,17 @@ def outcome(inputs: Mapping[str, Any], tables: Mapping[str, Array]) -> Outcome:
     months = int(np.max(shaped["months"]))
     parts = [_part(_take(shaped, start, cases), tables, months) for start in range(0, cases, CHUNK)]
     return Outcome(*(np.concatenate([part[i] for part in parts]) for i in range(4)))
+
+
+def rent_worth(inputs: Mapping[str, Any], tables: Mapping[str, Array]) -> Array:
+    """Return the present value of renting of every case, without the side that owns."""
+    shaped = columns(inputs)
+    cases = max(value.shape[0] for value in shaped.values() if not isinstance(value, str))
+    months, found = int(np.max(shaped["months"])), []
+    for start in range(0, cases, CHUNK):
+        values = evaluate_months(_take(shaped, start, cases), tables, months, ("rent_total_usd", "discount_ratio"))
+        found.append(np.sum(values["rent_total_usd"] * values["discount_ratio"], axis=1))
+    return np.broadcast_to(np.concatenate(found), (cases,))
 
 
 def _take(shaped: Mapping[str, Any], start: int, cases: int) -> dict[str, Any]:

@@ -1,67 +1,96 @@
-"""Every option of a comparison on one scope: own, rent as asked, other terms, the plan's blends, a hosted API."""
+"""Every option of a comparison on one scope: own, rent as asked, other terms, the plan's blends, a hosted API.
+
+A way to rent is a weighted sum of legs: renting evaluated with some inputs changed. A term as quoted is one leg, a
+blend has one a part, and a term that ends early is followed by renting by use less the months before its end.
+"""
 
 from collections.abc import Mapping
-from typing import Any, cast
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
 from gpucost.answers.ownership import Option
 from gpucost.errors import UsageError
-from gpucost.money.comparison import AT_DEBT_RATE, evaluate_months
+from gpucost.formula.arrays import evaluate_all
+from gpucost.money.comparison import AT_DEBT_RATE, MOVING, evaluate_months
 from gpucost.ownership.assemble import OwnershipCase
 from gpucost.ownership.given import tables
 from gpucost.ownership.rents import RentChoice
 from gpucost.units import SECONDS_PER_HOUR, parse_fraction
 
-COMPUTE = ("rent_compute_usd", "rent_upfront_usd", "rent_cancellation_usd")
+
+class Leg(NamedTuple):
+    """Renting with some inputs changed, and how often it counts."""
+
+    weight: float
+    changes: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """A way to rent the hours, and what is said of it; its price is that of the first leg, where it has one."""
+
+    name: str
+    legs: tuple[Leg, ...]
+    said: dict[str, Any] = field(default_factory=dict)
+
+
+def ways(case: OwnershipCase) -> list[Way]:
+    """Return every way to rent, as asked first."""
+    asked = Way("rent", (Leg(1.0, {}),), _base_terms(case))
+    offered = [Way(choice.name, (Leg(1.0, choice.changes()),), _terms(choice)) for choice in case.choices]
+    planned = [_planned(case, dict(entry)) for entry in case.rent_options]
+    listed = [asked, *offered, *planned]
+    return [*listed, *(made for way in listed for made in _fallen_back(case, way))]
 
 
 def options(case: OwnershipCase, base: Mapping[str, Any]) -> list[Option]:
     """Return the options, cheapest present value first; spot last, since its capacity is not promised."""
-    rows = [*_own(case, base), _rent(case, "rent", base, _base_terms(case))]
-    for choice in case.choices:
-        rows.append(_rent(case, choice.name, _evaluated(case, choice.changes()), _terms(choice)))
-        rows += _fallen_back(case, choice.name, choice.changes(), _terms(choice), base)
-    rows += _fallen_back(case, "rent", {}, _base_terms(case), base)
-    for entry in case.rent_options:
-        rows += _planned(case, dict(entry), base)
+    rows = [*_own(case, base), *(_rented(case, way, base) for way in ways(case))]
     hosted = _hosted(case, base)
     if hosted:
         rows.append(hosted)
-    return sorted(rows, key=lambda row: (row["name"].startswith("spot"), row["npv_usd"], row["name"]))
+    return sorted(rows, key=lambda row: (interruptible(row["name"]), row["npv_usd"], row["name"]))
 
 
-def _fallen_back(
-    case: OwnershipCase, name: str, changes: Mapping[str, Any], terms: Mapping[str, Any], base: Mapping[str, Any]
-) -> list[Option]:
+def interruptible(name: str) -> bool:
+    """Tell whether an option's capacity is not promised."""
+    return name.startswith("spot")
+
+
+def _fallen_back(case: OwnershipCase, way: Way) -> list[Way]:
     """Let the last whole term of a commitment end within the comparison, and rent by use for the months after it."""
-    asked = {**case.values(), **changes}
+    asked = {**case.values(), **way.legs[0].changes}
     term, months = int(asked["rent_term_months"]), case.months
-    if asked["rent_billing"] != "take_or_pay" or not term or term >= months or not months % term:
+    if len(way.legs) > 1 or asked["rent_billing"] != "take_or_pay" or not term or term >= months or not months % term:
         return []
-    open_ended, price = base, "as asked"
-    if base["rent_billing"] == "take_or_pay":
+    by_use, price = {}, "as asked"
+    if case.assumptions["rent_billing"].value == "take_or_pay":
         if case.fallback is None:
             return []
-        open_ended = _evaluated(case, case.fallback.changes())
-        price = f"on demand at ${case.fallback.usd_per_gpu_hour:.2f}"
-    ended = months // term * term
-    signed = _evaluated(case, {**changes, "months": float(ended)})
-    flows = monthly(signed, "rent_total_usd")
-    flows = flows + np.where(base["m"][0] > ended, monthly(open_ended, "rent_total_usd"), 0.0)
-    words = f"{_words(asked)}, then {price} from month {ended + 1}"
-    values = {**base, "fallen_back_usd": flows[None, :]}
-    row = _summary(f"{name}_then_rent", values, "fallen_back_usd", _exposure(signed), words)
-    return [cast(Option, {**row, **{key: text for key, text in terms.items() if key != "terms"}})]
+        by_use, price = case.fallback.changes(), f"on demand at ${case.fallback.usd_per_gpu_hour:.2f}"
+    ended = float(months // term * term)
+    legs = (
+        Leg(1.0, {**way.legs[0].changes, "months": ended}),
+        Leg(1.0, by_use),
+        Leg(-1.0, {**by_use, "months": ended}),
+    )
+    words = f"{_words(asked)}, then {price} from month {ended + 1:.0f}"
+    return [Way(f"{way.name}_then_rent", legs, {**way.said, "terms": words})]
 
 
-def _evaluated(case: OwnershipCase, changes: Mapping[str, Any]) -> dict[str, Any]:
-    return evaluate_months({**case.columns(), **changes}, case.tables, case.months, _RENT_TARGETS)
+def rented(case: OwnershipCase, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Evaluate renting with some inputs changed, and what of it moves with its price."""
+    values = evaluate_months({**case.columns(), **changes}, case.tables, case.months, _RENT_TARGETS)
+    evaluate_all(MOVING[:1], values)
+    return values
 
 
 _RENT_TARGETS = (
     "rent_total_usd", "discount_ratio", "in_horizon", "rent_gpu_hours", "rent_price_ratio", "rent_tax_usd",
-    "allocated_gpu_hours_per_month", "after_tax_ratio", *COMPUTE,
+    "allocated_gpu_hours_per_month", "after_tax_ratio", "unexpired_months",
+    "rent_compute_usd", "rent_upfront_usd", "rent_cancellation_usd", "rent_support_usd",
 )  # fmt: skip
 
 
@@ -131,24 +160,17 @@ def _own(case: OwnershipCase, values: Mapping[str, Any]) -> list[Option]:
 def _base_terms(case: OwnershipCase) -> dict[str, Any]:
     entry = case.assumptions["rent_usd_per_gpu_hour"]
     return {
-        "usd_per_gpu_hour": entry.value,
-        "source_id": entry.source_id,
-        "terms": _words(case.values()),
+        "usd_per_gpu_hour": entry.value, "source_id": entry.source_id, "terms": _words(case.values()),
         "note": entry.note,
-    }
+    }  # fmt: skip
 
 
 def _terms(choice: RentChoice) -> dict[str, Any]:
     return {
-        "usd_per_gpu_hour": choice.usd_per_gpu_hour,
-        "provider": choice.provider,
-        "offer_id": choice.offer_id,
-        "price_observed_on": choice.observed_on,
-        "age_days": choice.age_days,
-        "source_id": choice.source_id,
-        "terms": _words(choice.changes()),
-        "note": choice.note,
-    }
+        "usd_per_gpu_hour": choice.usd_per_gpu_hour, "provider": choice.provider, "offer_id": choice.offer_id,
+        "price_observed_on": choice.observed_on, "age_days": choice.age_days, "source_id": choice.source_id,
+        "terms": _words(choice.changes()), "note": choice.note,
+    }  # fmt: skip
 
 
 def _words(values: Mapping[str, Any]) -> str:
@@ -158,11 +180,16 @@ def _words(values: Mapping[str, Any]) -> str:
     return f"{billing}, {f'{term:g}-month term' if term else 'no term'}{upfront}"
 
 
-def _rent(case: OwnershipCase, name: str, values: Mapping[str, Any], terms: Mapping[str, Any]) -> Option:
-    """Summarise a way to rent; the exposure is what a first term obliges to pay, used or not."""
-    row = _summary(name, values, "rent_total_usd", _exposure(values), "")
-    row = cast(Option, {**row, **terms})
-    if unused := float(scalar(values, "unexpired_months")) if values["rent_billing"] == "take_or_pay" else 0.0:
+def _rented(case: OwnershipCase, way: Way, base: Mapping[str, Any]) -> Option:
+    """Summarise a way to rent; the exposure is what its first terms oblige to pay, used or not."""
+    found = [rented(case, leg.changes) for leg in way.legs]
+    flows = sum(leg.weight * monthly(values, "rent_total_usd") for leg, values in zip(way.legs, found, strict=True))
+    first = found if way.said.get("usd_per_gpu_hour") is None else found[:1]
+    exposure = sum(leg.weight * _exposure(values) for leg, values in zip(way.legs, first, strict=False))
+    row = _summary(way.name, {**base, "way_usd": np.asarray(flows)[None, :]}, "way_usd", exposure, "")
+    row = cast(Option, {**row, **way.said, "legs": [leg._asdict() for leg in way.legs]})
+    unused = scalar(found[0], "unexpired_months") if found[0]["rent_billing"] == "take_or_pay" else 0.0
+    if unused and len(found) == 1:
         row["terms"] += f"; the last term runs {unused:g} months beyond the comparison, paid for"
     return row
 
@@ -174,31 +201,26 @@ def _exposure(values: Mapping[str, Any]) -> float:
     return scalar(values, "rent_gpu_hours") * scalar(values, "rent_usd_per_gpu_hour") * term
 
 
-def _planned(case: OwnershipCase, entry: dict[str, Any], base: Mapping[str, Any]) -> list[Option]:
-    """Summarise a rent option of the plan: inputs of its own, or parts with shares that make up a blend."""
+def _planned(case: OwnershipCase, entry: dict[str, Any]) -> Way:
+    """Read a rent option of the plan: inputs of its own, or parts with shares that make up a blend."""
     name = str(entry.pop("name", "rent option"))
     parts = tables(entry.pop("parts", None) or [{"share": 1.0}], f"rent option {name!r}: parts")
     shares = [parse_fraction(part.get("share", 0), f"rent option {name!r}: share") for part in parts]
     if abs(sum(shares) - 1) > 1e-9:
         raise UsageError(f"rent option {name!r}: the shares of its parts add up to {sum(shares):g}, not to 1.")
-    done: dict[str, Any] = {}
-    checked: dict[str, Any] = {}
-    exposure = 0.0
+    legs = []
     for part, share in zip(parts, shares, strict=True):
         changes = {**entry, **{key: value for key, value in part.items() if key != "share"}}
         unknown = sorted(set(changes) - set(case.registry.inputs))
         if unknown:
             raise UsageError(f"rent option {name!r}: {unknown[0]} is no input. See gpucost tco --print-plan.")
-        checked = {key: case.registry.number(key, value, f"rent option {name}") for key, value in changes.items()}
-        values = _evaluated(case, checked)
-        exposure += share * _exposure(values)
-        flows = share * monthly(values, "rent_total_usd")
-        done = {**values, "rent_total_usd": flows[None, :] + (done["rent_total_usd"] if done else 0.0)}
-    if len(shares) > 1:
-        return [_summary(name, done, "rent_total_usd", exposure, " + ".join(f"{share:.0%}" for share in shares))]
-    price = {"usd_per_gpu_hour": checked.get("rent_usd_per_gpu_hour", case.number("rent_usd_per_gpu_hour"))}
-    row = _rent(case, name, done, {**price, "terms": _words({**case.values(), **checked})})
-    return [row, *_fallen_back(case, name, checked, price, base)]
+        read = {key: case.registry.number(key, value, f"rent option {name}") for key, value in changes.items()}
+        legs.append(Leg(share, read))
+    if len(legs) > 1:
+        return Way(name, tuple(legs), {"terms": " + ".join(f"{share:.0%}" for share in shares)})
+    changes = legs[0].changes
+    price = changes.get("rent_usd_per_gpu_hour", case.number("rent_usd_per_gpu_hour"))
+    return Way(name, tuple(legs), {"usd_per_gpu_hour": price, "terms": _words({**case.values(), **changes})})
 
 
 def _hosted(case: OwnershipCase, values: Mapping[str, Any]) -> Option | None:

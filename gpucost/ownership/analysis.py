@@ -235,13 +235,18 @@ def scenario(case: OwnershipCase, name: str, text: str, changes: Mapping[str, An
     }
 
 
-def monte_carlo(case: OwnershipCase, draws: int, seed: int) -> shape.MonteCarlo:
-    """Draw every uncertain input from its range and return the spread of both sides and how often buying wins."""
+def sample(case: OwnershipCase, draws: int, seed: int) -> dict[str, Array]:
+    """Draw every uncertain input from its range."""
     correlation = float(case.special.get("rent_residual_correlation", RENT_RESIDUAL_CORRELATION))
     pairs = {("rent_decline_fraction", "residual_scale_ratio"): correlation}
-    sample = montecarlo.draw(case.ranges(), draws, seed, pairs)
-    result = outcomes(case, sample)
-    saving = np.broadcast_to(result.saving_usd, (draws,)) if not sample else result.saving_usd
+    return montecarlo.draw(case.ranges(), draws, seed, pairs)
+
+
+def monte_carlo(case: OwnershipCase, draws: int, seed: int) -> shape.MonteCarlo:
+    """Draw every uncertain input from its range and return the spread of both sides and how often buying wins."""
+    drawn = sample(case, draws, seed)
+    result = outcomes(case, drawn)
+    saving = np.broadcast_to(result.saving_usd, (draws,)) if not drawn else result.saving_usd
     spread = {
         "saving_{}_usd": saving,
         "own_{}_usd": result.own_usd,
@@ -254,7 +259,7 @@ def monte_carlo(case: OwnershipCase, draws: int, seed: int) -> shape.MonteCarlo:
         for share, value in montecarlo.percentiles(values).items()
     }
     wins = float(np.mean(saving > 0))
-    counts = {"draws": draws, "seed": seed, "inputs": len(sample)}
+    counts = {"draws": draws, "seed": seed, "inputs": len(drawn)}
     return cast(shape.MonteCarlo, {**counts, **found, "probability_buy_wins_fraction": wins})
 
 

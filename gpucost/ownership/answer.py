@@ -14,7 +14,7 @@ from gpucost.answers.statements import Statements
 from gpucost.errors import UsageError
 from gpucost.formula.language import Line
 from gpucost.money.comparison import OWN_LINES, RENT_LINES, evaluate_months
-from gpucost.ownership import analysis, books, currency, model, said, views
+from gpucost.ownership import analysis, books, currency, model, rivals, said, views
 from gpucost.ownership.alternatives import discounted_hours, monthly, options, own_worth, present, scalar
 from gpucost.ownership.assemble import OwnershipCase, assemble
 from gpucost.ownership.plan import PlanFile
@@ -41,12 +41,12 @@ def _payload(catalog: "Catalog", case: OwnershipCase, request: Mapping[str, Any]
     judged = analysis.investment(monthly(values, "saving_in_cash_usd"), scalar(values, "monthly_rate_fraction"))
     saving = present(values, "rent_total_usd") - own_worth(values)
     paid = views.financed(case, values, saving)
-    listed = options(case, values)
+    listed = rivals.judged(case, values, options(case, values), *_draws(case))
     point = analysis.break_even(case)
     return {
         "kind": "tco",
         **frame(request, catalog.as_of, catalog.version),
-        "lead": said.lead(case, saving, point),
+        "lead": said.lead(case, saving, point, listed),
         "settings": settings(case),
         "conventions": said.conventions(case),
         "npv_usd": _npv(listed, saving),
@@ -93,8 +93,12 @@ def _npv(rows: list[shape.Option], saving: float) -> shape.Worth:
 
 
 def _chance(case: OwnershipCase) -> shape.MonteCarlo | None:
-    draws, seed = int(case.special.get("draws", DRAWS)), int(case.special.get("seed", SEED))
+    draws, seed = _draws(case)
     return analysis.monte_carlo(case, draws, seed) if draws else None
+
+
+def _draws(case: OwnershipCase) -> tuple[int, int]:
+    return int(case.special.get("draws", DRAWS)), int(case.special.get("seed", SEED))
 
 
 def _peak_cash(listed: list[shape.Option], funding_usd: float) -> shape.PeakCash:

@@ -33,8 +33,8 @@ def conventions(case: OwnershipCase) -> str:
     )
 
 
-def lead(case: OwnershipCase, saving: float, point: shape.BreakEven) -> str:
-    """Say the verdict in one or two sentences."""
+def lead(case: OwnershipCase, saving: float, point: shape.BreakEven, options: list[shape.Option]) -> str:
+    """Say the verdict in a few sentences, the last of them on the option that comes closest."""
     years = f"{case.months / 12:g} years"
     verdict = "Buying" if saving > 0 else "Renting"
     size = f"{case.number('gpus'):g} GPUs, {case.number('utilisation_fraction'):.0%} allocated"
@@ -46,7 +46,18 @@ def lead(case: OwnershipCase, saving: float, point: shape.BreakEven) -> str:
         )
     elif point["usd_per_gpu_hour"]:
         text += f" Buying wins above ${point['usd_per_gpu_hour']:.2f} per rented GPU-hour."
-    return text
+    return text + _closest("own" if saving > 0 else "rent", options)
+
+
+def _closest(winner: str, options: list[shape.Option]) -> str:
+    """Say which option comes closest to the winner, or beats it, where that is not the other side of the verdict."""
+    rival = next(row.get("rival") for row in options if row["name"] == winner)
+    if rival is None or rival["name"] in ("own", "rent"):
+        return ""
+    wins = rival.get("probability_wins_fraction")
+    name, by = rival["name"].replace("_", " "), f"${abs(rival['saving_usd']):,.0f}"
+    odds = "" if wins is None else f"; {'buying' if winner == 'own' else 'renting'} wins in {wins:.0%} of the draws"
+    return f" Its closest rival, {name}, costs {by} {'more' if rival['saving_usd'] > 0 else 'less'}{odds}."
 
 
 def waiting(case: OwnershipCase, saving_usd: float) -> list[str]:

@@ -33,7 +33,11 @@ _MOVED = (
 )  # fmt: skip
 _ASSUMED = ("name", "value@unit", "low@unit:2", "high@unit:2", "status", "observed=seen:1", "source_id=source:1")
 _OPTIONS = ("name", "option", "provider")
-_HIDDEN = ("source_id", "offer_id")
+_HIDDEN = ("source_id", "offer_id", "legs", "rival")
+_RIVALS = ("option", "name=closest rival", "saving_usd=saves", "breakeven_usd_per_gpu_hour=break-even price",
+           "breakeven_utilisation_fraction=break-even use", "probability_wins_fraction=wins",
+           "saving_p5_usd=p5:1", "saving_p50_usd=p50:1", "saving_p95_usd=p95:1")  # fmt: skip
+_RIVALRY = "Each option against the cheapest of the others; the price is the rental one of the two, spot is no rival."
 _STATUS = "Status: given by you, sourced, assumed (no source), or derived from the others."
 
 
@@ -183,7 +187,13 @@ def _options(answer: Tco) -> list[Table]:
     keys = list(dict.fromkeys(key for row in rows for key in row))
     first = [key for key in _OPTIONS if key in keys]
     rest = [key for key in keys if key not in (*first, *_HIDDEN)]
-    return table_of("", rows, *first, *(f"{key}:{1 + place // 3}" for place, key in enumerate(rest)), interactive=True)
+    against = [{"option": row["name"], **row["rival"]} for row in rows if "rival" in row]
+    keys = [spec for spec in _RIVALS if against and spec.partition("=")[0] in against[0]]
+    listed = (f"{key}:{1 + place // 3}" for place, key in enumerate(rest))
+    return [
+        *table_of("", rows, *first, *listed, interactive=True),
+        *table_of("Each against its closest rival", against, *keys, note=_RIVALRY),
+    ]
 
 
 def _breakeven(answer: Tco) -> list[Block]:

@@ -1,0 +1,80 @@
+"""Each option against its closest rival: whom it is, where the two cost the same, and how often it wins."""
+
+import pytest
+
+from tests.money.plans import compare
+
+QUOTES = [
+    {"name": "acme", "rent_usd_per_gpu_hour": 1.9, "rent_billing": "take_or_pay", "rent_term_months": 12.0},
+    {"name": "bolt", "rent_usd_per_gpu_hour": 2.2},
+    {"name": "long", "rent_usd_per_gpu_hour": 2.0, "rent_billing": "take_or_pay", "rent_term_months": 36.0},
+    {"name": "half", "parts": [{"share": "50%", "rent_usd_per_gpu_hour": 2.1}, {"share": "50%"}]},
+]  # fmt: skip
+
+
+def rows(**changes):
+    payload = compare(rent_options=changes.pop("rent_options", QUOTES), **changes)
+    return {row["name"]: row for row in payload["options"]}
+
+
+@pytest.fixture(scope="module")
+def found():
+    return rows(draws=400, tax_basis="after", lead_time_months=3.0, rent_usd_per_gpu_hour={"value": 2.35, "low": 1.5,
+                                                                                           "high": 4.5})  # fmt: skip
+
+
+def test_the_closest_rival_is_the_cheapest_of_the_others_and_not_the_dearest(found):
+    for name, row in found.items():
+        others = {other: one["npv_usd"] for other, one in found.items() if other != name}
+        assert row["rival"]["name"] == min(others, key=others.__getitem__)
+        assert row["rival"]["saving_usd"] == pytest.approx(min(others.values()) - row["npv_usd"])
+
+
+@pytest.mark.parametrize("name", ["acme", "bolt", "long", "long_then_rent"])
+def test_at_its_break_even_price_an_option_costs_what_its_rival_costs(found, name):
+    quote = next(entry for entry in QUOTES if entry["name"] == name.removesuffix("_then_rent"))
+    price, rival = found[name]["rival"]["breakeven_usd_per_gpu_hour"], found[name]["rival"]["name"]
+    moved = rows(rent_options=[entry for entry in QUOTES if entry != quote]
+                 + [{**quote, "rent_usd_per_gpu_hour": price}], tax_basis="after", lead_time_months=3.0)  # fmt: skip
+    assert moved[name]["npv_usd"] == pytest.approx(found[rival]["npv_usd"], rel=1e-9)
+
+
+def test_at_its_break_even_price_the_rent_as_asked_costs_what_owning_costs():
+    alone = rows(rent_options=[], lead_time_months=3.0)
+    price = alone["rent"]["rival"]["breakeven_usd_per_gpu_hour"]
+    moved = rows(rent_options=[], lead_time_months=3.0, rent_usd_per_gpu_hour=price)
+    assert alone["own"]["rival"]["breakeven_usd_per_gpu_hour"] == price
+    assert moved["rent"]["npv_usd"] == pytest.approx(moved["own"]["npv_usd"], rel=1e-9)
+
+
+def test_at_its_break_even_use_a_commitment_costs_what_use_costs():
+    quotes = [QUOTES[0]]
+    pair = rows(rent_options=quotes, server_usd=2_000_000)
+    share = pair["acme"]["rival"]["breakeven_utilisation_fraction"]
+    assert share == pytest.approx(1.9 / 2.35, abs=0.15)  # but for support, and a price that falls by the term
+    moved = rows(rent_options=quotes, server_usd=2_000_000, utilisation_fraction=share)
+    assert moved["acme"]["npv_usd"] == pytest.approx(moved["rent"]["npv_usd"], rel=1e-9)
+
+
+def test_an_option_wins_as_often_as_its_rival_loses_and_spreads_around_what_it_saves(found):
+    best = min(found.values(), key=lambda row: row["npv_usd"])
+    second = found[best["rival"]["name"]]
+    assert second["rival"]["name"] == best["name"]
+    assert best["rival"]["probability_wins_fraction"] + second["rival"]["probability_wins_fraction"] == pytest.approx(1)
+    assert best["rival"]["saving_p5_usd"] == pytest.approx(-second["rival"]["saving_p95_usd"])
+    for row in found.values():
+        rival = row["rival"]
+        assert rival["saving_p5_usd"] <= rival["saving_p50_usd"] <= rival["saving_p95_usd"]
+
+
+def test_what_is_drawn_of_the_rent_as_asked_is_what_the_simulation_draws():
+    payload = compare(draws=300, rent_usd_per_gpu_hour={"value": 2.35, "low": 1.5, "high": 4.5})
+    row = next(row for row in payload["options"] if row["name"] == "own")
+    assert row["rival"]["probability_wins_fraction"] == payload["probability_buy_wins_fraction"]
+    assert row["rival"]["saving_p95_usd"] == pytest.approx(payload["monte_carlo"]["saving_p95_usd"])
+
+
+def test_the_verdict_names_an_option_that_is_cheaper_than_both_sides():
+    payload = compare(rent_options=[{"name": "deal", "rent_usd_per_gpu_hour": 0.5}])
+    assert "Its closest rival, deal, costs $" in payload["lead"]
+    assert payload["lead"].endswith("less.")
