@@ -162,7 +162,7 @@ def published_runs_page() -> str:
 
 
 def functions_module() -> str:
-    """Write the public functions from the table of arguments."""
+    """Write the stub of the public functions from the table of arguments."""
     from docs.signatures import functions
 
     return functions()
@@ -249,7 +249,7 @@ class Output(NamedTuple):
 
 
 OUTPUTS = (
-    Output("gpucost/api/questions.py", functions_module),
+    Output("gpucost/api/questions.pyi", functions_module),
     Output("pricing/offers/from-history.csv", current_prices),  # before the pages that answer from prices
     Output("docs/cli.md", command_page),
     Output("docs/data-dictionary.md", dictionary_page),

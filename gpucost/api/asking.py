@@ -1,40 +1,40 @@
 """Asking a question: arguments under the names of today, the catalog they ask for, the module that answers."""
 
 from collections.abc import Callable, Mapping
-from functools import wraps
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from inspect import Signature
+
     from gpucost.arguments import Question
     from gpucost.catalog import Catalog
 
-P = ParamSpec("P")
-T = TypeVar("T")
 
+def question(name: str, signature: "Signature", meaning: str) -> Callable[..., Any]:
+    """Return the function that asks a question; old names of arguments are read with a hint, unknown ones refused."""
 
-def question(declared: Callable[P, T]) -> Callable[P, T]:
-    """Make a declared question answer; old names of arguments are read with a hint, unknown ones refused."""
-
-    @wraps(declared)
     def asked(*places: Any, **given: Any) -> Any:
         import warnings
 
         from gpucost.arguments import QUESTIONS
 
-        found = QUESTIONS[declared.__name__]
+        found = QUESTIONS[name]
         names = [argument.name for argument in found.arguments]
         if len(places) > found.places:
-            raise TypeError(f"{declared.__name__}() takes at most {found.places} arguments by place; name the others.")
+            raise TypeError(f"{name}() takes at most {found.places} arguments by place; name the others.")
         if twice := sorted(set(names[: len(places)]) & set(given)):
-            raise TypeError(f"{declared.__name__}() got {twice[0]} twice.")
+            raise TypeError(f"{name}() got {twice[0]} twice.")
         catalog = given.pop("catalog", None)
         said = _inputs_apart({**dict(zip(names, places, strict=False)), **given}, found)
-        result, hints = answered(declared.__name__, said, catalog)
+        result, hints = answered(name, said, catalog)
         for hint in hints:
             warnings.warn(hint, DeprecationWarning, stacklevel=2)
         return result
 
+    asked.__name__ = asked.__qualname__ = name
+    asked.__module__, asked.__doc__ = "gpucost.api.questions", meaning
+    asked.__signature__ = signature  # type: ignore[attr-defined]
     return asked
 
 

@@ -1,8 +1,11 @@
 """One table of arguments: command, library, scenario file and schema take the same names, values and refusals."""
 
+import ast
 import dataclasses
+import importlib
 import inspect
 import warnings
+from pathlib import Path
 
 import click
 import pytest
@@ -160,6 +163,14 @@ def test_signatures_are_explicit_and_those_of_the_table(question):
         assert parameter.kind not in (parameter.VAR_KEYWORD, parameter.VAR_POSITIONAL)
         assert parameter.annotation is not inspect.Parameter.empty
     assert all(f"{item.name}: " in getattr(gpucost, question).__doc__ for item in QUESTIONS[question].arguments)
+
+
+def test_editors_see_every_public_name_with_the_types_of_its_own_module():
+    stub = ast.parse(Path(gpucost.__file__).with_suffix(".pyi").read_text())
+    seen = {node.names[0].name: node.module for node in stub.body if isinstance(node, ast.ImportFrom)}
+    assert {**seen, "__version__": ""}.keys() == set(gpucost.__all__)
+    for name, module in seen.items():
+        assert getattr(importlib.import_module(module), name) is getattr(gpucost, name)
 
 
 @pytest.mark.parametrize("question", QUESTIONS)
