@@ -318,6 +318,7 @@ LISTS = {
     "prices": (*FILTERS, A("limit", whole(), "Show only the cheapest N."), *DATES),
     "prices history": (*FILTERS, A("plot", k.FLAG, "Draw lines and events; a page with -o FILE.html.", False), *DATES),
     **dict.fromkeys(("prices stale", "prices watch", "prices report", "prices decline"), (*FILTERS, *DATES)),
+    "prices coverage": (A("machines", k.FLAG, "By machine: its newest price.", False), *FILTERS, *DATES),
     "prices risk": (A("above", share(), "Count days above this share of on demand.", usual="50%"), *FILTERS, *DATES),
     "prices diff": (
         A("first", k.DATE, "", required=True, place=True),

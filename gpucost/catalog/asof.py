@@ -7,8 +7,9 @@ before list prices, shipped or refreshed, and among these the latest `recorded_o
 never ranked. A change point of the history counts as seen as long as its source listed it.
 
 A price ends: by a row of `price_ends` that is younger than its last sight (stated, replaced, withdrawn or wrong), where
-a catalogue lists the product no more, or by an age at which a price of its kind is history. What has ended speaks only
-where nothing else does, and says why in the column `ended`: shown, never ranked.
+a catalogue lists the product no more, where it names no region and a newer sight of the product does, or by an age at
+which a price of its kind is history. What has ended speaks only where nothing else does, and says why in the column
+`ended`: shown, never ranked.
 """
 
 from collections.abc import Sequence
@@ -67,6 +68,9 @@ _ENDED = f"""
     ), CASE WHEN CAST(on_day AS DATE) - observed_on > CASE WHEN tier IN {MARKETS} THEN {MARKET_EXPIRY_DAYS}
         ELSE CASE option {_EXPIRES} END END THEN '{EXPIRED}' END) END"""
 
+# A list that names no region speaks until a newer one names the regions of the same product.
+_PRODUCT = "provider, instance_type, gpu, gpus, option, term_months, payment"
+
 _WINNERS = f"""
 CREATE OR REPLACE MACRO prices_on(on_day, known_day) AS TABLE
 WITH seen AS NOT MATERIALIZED (
@@ -86,12 +90,18 @@ WITH seen AS NOT MATERIALIZED (
         row_number() OVER (PARTITION BY offer_id ORDER BY usd_per_hour, source_id) AS place,
         min(usd_per_hour) OVER (PARTITION BY offer_id) < max(usd_per_hour) OVER (PARTITION BY offer_id) AS conflict
     FROM known JOIN latest USING (offer_id, preference)
+), placed AS (
+    SELECT {_PRODUCT}, max(observed_on) AS seen_on FROM winners
+    WHERE region IS NOT NULL AND tier IS NULL AND book <> 'user' AND ended IS NULL AND NOT coalesce(gone, false)
+    GROUP BY ALL
 ), chosen AS (
-    SELECT * EXCLUDE (preference, place, seen_until, gone),
+    SELECT * EXCLUDE (preference, place, seen_until, gone, seen_on) REPLACE (
+        CASE WHEN region IS NULL AND tier IS NULL AND book <> 'user' AND observed_on < seen_on
+            THEN coalesce(ended, 'replaced') ELSE ended END AS ended),
         {_PRICE_ON} AS price_on,
         greatest(0, CAST(on_day AS DATE) - observed_on) AS age_days,
         contains(gpu, '|') AS gpu_ambiguous
-    FROM winners WHERE place = 1 AND NOT coalesce(gone, false)
+    FROM winners LEFT JOIN placed USING ({_PRODUCT}) WHERE place = 1 AND NOT coalesce(gone, false)
 )
 """
 

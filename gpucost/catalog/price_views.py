@@ -1,5 +1,6 @@
 """Looking at prices: what is old, what a GPU-hour costs against a budget, and prices by place and day for a page."""
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import date
 from statistics import median
@@ -37,6 +38,55 @@ def stale(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[Row]:
         for (provider, option), group in groups.items()
     ]  # fmt: skip
     return sorted(found, key=lambda row: (-row["old"], row["provider"], row["option"]))
+
+
+_COVERAGE = """
+WITH facts AS (
+    SELECT provider, gpu, observed_on FROM offers
+    WHERE observed_on IS NOT NULL AND source_id NOT IN (SELECT source_id FROM price_history)
+    UNION ALL SELECT provider, gpu, observed_on FROM price_history WHERE usd_per_hour > 0
+    UNION ALL SELECT provider, NULL, observed_on FROM hosted_tokens WHERE observed_on IS NOT NULL
+)
+SELECT provider, count(*) AS facts, count(DISTINCT gpu) AS chips, min(observed_on) AS oldest_on,
+    max(observed_on) AS newest_on
+FROM facts WHERE observed_on <= $day GROUP BY provider ORDER BY facts DESC, provider"""
+
+
+def coverage(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[Row]:
+    """Return per provider how many dated prices are on record until the catalog's day, and what can be ordered."""
+    found = catalog.query(_COVERAGE, "offers", "price_history", "hosted_tokens", parameters={"day": catalog.as_of})
+    orderable = Counter(offer.provider for offer in catalog.offers())
+    asked = wanted["provider"]
+    return [{**row, "offers": orderable[row["provider"]]} for row in found if not asked or row["provider"] in asked]
+
+
+_NEWEST = "option", "region", "usd_per_hour", "observed_on", "age_days"
+
+
+def machines(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[Row]:
+    """Return per machine that a provider names the newest price that can be ordered, those without one first."""
+    newest: dict[tuple[str, str], Row] = {}
+    for row in current(catalog, {**wanted, "gpu": None}, None)[0]:
+        for name in (row["system_id"], row["instance_type"].lower()) if row["rankable"] else ():
+            key = row["provider"], name
+            if key not in newest or row["age_days"] < newest[key]["age_days"]:
+                newest[key] = row
+    asked, chips = wanted["provider"], wanted["gpu"]
+    found = [
+        (system, newest.get((system.provider, system.id), newest.get((system.provider, system.instance_type.lower()))))
+        for system in catalog.systems()
+        if system.provider and system.instance_type and (not asked or system.provider in asked)
+        and (not chips or system.accelerator_id in chips)
+    ]  # fmt: skip
+    rows = [
+        {
+            "provider": system.provider, "instance_type": system.instance_type, "gpu": system.accelerator_id,
+            "gpus": system.gpus,
+            **{name: row[name] if row else None for name in _NEWEST},
+        }
+        for system, row in found
+    ]  # fmt: skip
+    return sorted(rows, key=lambda row: (row["age_days"] is not None, -(row["age_days"] or 0), row["instance_type"]))
 
 
 def cheapest(catalog: Catalog, wanted: dict[str, set[str] | None], max_age_days: float | None, gpus: int) -> Row:

@@ -1,4 +1,4 @@
-"""Looking at prices: `stale`, `watch`, `report`, and the plot of a history."""
+"""Looking at prices: `stale`, `coverage`, `watch`, `report`, and the plot of a history."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,11 @@ if TYPE_CHECKING:
 STALE_COLUMNS = (
     "provider", "option", "prices", "old", "old_fraction=share:1", "median_age_days=median age:2", "limit_days=limit:2",
     "newest_on=newest:1", "oldest_on=oldest:3",
+)  # fmt: skip
+COVERAGE_COLUMNS = ("provider", "facts", "chips:2", "offers=orderable:1", "oldest_on=from:2", "newest_on=to:1")
+MACHINE_COLUMNS = (
+    "provider", "instance_type=instance", "gpu:1", "gpus:3", "option:2", "region:3", "usd_per_hour:2",
+    "observed_on=seen", "age_days=age",
 )  # fmt: skip
 RISK_COLUMNS = (
     "provider", "instance_type=instance", "region", "gpu:4", "days", "changes:3", "volatility_ratio=volatility",
@@ -39,6 +44,29 @@ def stale(catalog: "Catalog", out: Output, **filters: Any) -> None:
 
     rows = found(catalog, wanted_of(catalog, filters))
     out.rows(rows, STALE_COLUMNS, envelope(catalog))
+
+
+@click.command(name="coverage")
+@list_options("prices coverage")
+@output_options
+def coverage(catalog: "Catalog", out: Output, machines: bool, **filters: Any) -> None:
+    """How many dated prices are on record, by provider; with --machines the newest of each machine, missing ones first.
+
+    \b
+    gpucost prices coverage
+    gpucost prices coverage --machines --provider aws,azure,gcp
+    """
+    from gpucost.catalog import price_views as views
+
+    wanted = wanted_of(catalog, filters)
+    if machines:
+        rows = views.machines(catalog, wanted)
+        without = sum(row["age_days"] is None for row in rows)
+        out.rows(rows, MACHINE_COLUMNS, envelope(catalog, [f"{without} of {len(rows)} machines have no price today."]))
+        return
+    rows = views.coverage(catalog, wanted)
+    said = f"{sum(row['facts'] for row in rows):,} dated prices of {len(rows)} providers."
+    out.rows(rows, COVERAGE_COLUMNS, envelope(catalog, [said]))
 
 
 @click.command(name="watch")
@@ -134,4 +162,4 @@ def plot(rows: list[dict[str, Any]], catalog: "Catalog", out: Output) -> None:
     out.text(write(history_document(points, events, left_out, envelope(catalog))))
 
 
-COMMANDS = (stale, watch, report, risk, decline)
+COMMANDS = (stale, coverage, watch, report, risk, decline)

@@ -11,6 +11,7 @@ from gpucost.catalog import open_catalog
 from tests.catalog.world import offer, world
 
 START = date(2025, 1, 1)
+REGIONS = {"a": "r1", "b": "", "c": "r2"}  # three offers of one product; "b" names no region
 DAYS = st.integers(0, 40).map(lambda n: START + timedelta(days=n))
 
 
@@ -30,7 +31,10 @@ def prices(draw):
 
 
 def reference(rows, on_day, known_day):
-    """What an accountant would do: sort what was known, take the last entry, say so when two entries disagree."""
+    """What an accountant would do: sort what was known, take the last entry, say so when two entries disagree.
+
+    An entry without a region is replaced where a later one of the product names its region.
+    """
     answer = {}
     for offer_id in {row["offer_id"] for row in rows}:
         known = [
@@ -46,8 +50,12 @@ def reference(rows, on_day, known_day):
 
         last = max(map(order, known))
         answers = {row["usd"] for row in known if order(row) == last}
-        answer[offer_id] = (min(answers), len(answers) > 1)
-    return answer
+        answer[offer_id] = (min(answers), len(answers) > 1, last[1])
+    placed = [observed for offer_id, (_, _, observed) in answer.items() if REGIONS[offer_id]]
+    return {
+        offer_id: (usd, conflict, not REGIONS[offer_id] and any(day > observed for day in placed))
+        for offer_id, (usd, conflict, observed) in answer.items()
+    }
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -55,7 +63,7 @@ def reference(rows, on_day, known_day):
 def test_the_view_agrees_with_the_reference(rows, on_day, known_day):
     offers = [
         offer(
-            row["offer_id"], row["usd"], row["observed"].isoformat(),
+            row["offer_id"], row["usd"], row["observed"].isoformat(), region=REGIONS[row["offer_id"]],
             recorded_on=row["recorded"].isoformat(), offer_kind=row["kind"],
             valid_from=row["valid"].isoformat() if row["valid"] else "", confidence=row["confidence"],
         )
@@ -63,11 +71,16 @@ def test_the_view_agrees_with_the_reference(rows, on_day, known_day):
     ]  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
         catalog = open_catalog(on_day, known_day, root=world(Path(folder), offers))
-        found = {row["offer_id"]: (row["usd_per_hour"], row["conflict"]) for row in catalog.price_rows}
+        found = {
+            row["offer_id"]: (row["usd_per_hour"], row["conflict"], row["ended"] == "replaced")
+            for row in catalog.price_rows
+        }
         ranked = {item.offer_id for item in catalog.offers()}
     expected = reference(rows, on_day, known_day)
     assert found == expected
-    assert ranked == {offer_id for offer_id, (_, conflict) in expected.items() if not conflict}
+    assert ranked == {
+        offer_id for offer_id, (_, conflict, replaced) in expected.items() if not conflict and not replaced
+    }
 
 
 def on(root, day, known=None):

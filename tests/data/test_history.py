@@ -4,6 +4,7 @@ import csv
 from collections import Counter
 from datetime import date
 from functools import cache
+from operator import itemgetter
 
 import pytest
 
@@ -87,6 +88,55 @@ def test_no_superseded_price_is_among_the_offers():
         assert offer.recorded_on.isoformat() == newest[offer.offer_id], offer.offer_id
         market = offer.tier in MARKETS
         assert offer.age_days <= (180 if market else expiry_by_option()[offer.option]), offer.offer_id
+
+
+def test_a_list_without_regions_gives_way_to_a_newer_one_with_them():
+    """Over every product of today: what names no region was seen no earlier than what names one."""
+    product = itemgetter("provider", "instance_type", "gpu", "gpus", "option", "tier", "term_months", "payment")
+    placed = {}
+    offered = [row for row in catalog().price_rows if not row["ended"]]
+    for row in offered:
+        if row["region"]:
+            placed[product(row)] = max(row["observed_on"], placed.get(product(row), date.min))
+    for row in offered:
+        if not row["region"]:
+            assert row["observed_on"] >= placed.get(product(row), date.min), row["offer_id"]
+    ids = {offer.offer_id for offer in catalog().offers()}
+    assert "aws/p4d.24xlarge/8xa100-sxm4-40gb/us-east-1/on_demand" in ids
+    assert "aws/p4d.24xlarge/8xa100-sxm4-40gb/global/on_demand" not in ids  # 21.92 of March against 21.957642
+
+
+def test_what_a_question_ranks_is_the_newest_of_its_product():
+    from gpucost import estimate
+
+    newest = {}
+    for row in catalog().price_rows:
+        if not row["ended"]:
+            key = row["provider"], row["instance_type"], row["region"], row["option"], row["term_months"], row["tier"]
+            newest[key] = max(row["observed_on"].isoformat(), newest.get(key, ""))
+    options = estimate(model="8b", tokens="100b", top=2000, catalog=catalog()).payload["options"]
+    assert len(options) > 150
+    for option in options:
+        key = tuple(option[name] for name in ("provider", "instance_type", "region", "option", "term_months", "tier"))
+        assert option["price_observed_on"] == newest[key], key
+
+
+def test_facts_and_providers_are_counted_by_a_command():
+    from gpucost.catalog.price_views import coverage, machines
+
+    everything = dict.fromkeys(("gpu", "provider", "region", "option"))
+    rows = coverage(catalog(), everything)
+    assert sum(row["facts"] for row in rows) >= 40_000
+    assert len(rows) >= 40
+    found = {(row["provider"], row["instance_type"]): row for row in machines(catalog(), everything)}
+    assert found["gcp", "a3-ultragpu-8g"]["usd_per_hour"]
+    priced = [
+        row for row in found.values() if row["provider"] in ("aws", "azure", "gcp") and row["age_days"] is not None
+    ]
+    assert {"p5.48xlarge", "p5en.48xlarge", "p6-b200.48xlarge", "p6-b300.48xlarge", "Standard_ND96isr_H100_v5",
+            "a3-highgpu-8g", "a3-megagpu-8g", "a3-ultragpu-8g"} <= {
+        row["instance_type"] for row in priced if row["age_days"] <= 120
+    }  # fmt: skip
 
 
 def ended(end, item):
