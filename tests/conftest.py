@@ -1,10 +1,14 @@
 """Every test runs without a network, without the user's own settings, and in an environment of its own."""
 
+import itertools
 import os
 import shutil
 import socket
 
 import pytest
+
+
+NUMBERS = itertools.count()
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +47,7 @@ def own_settings(monkeypatch, tmp_path_factory):
             monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "no-config"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.getbasetemp() / "no-data"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / f"cache-{next(NUMBERS)}"))
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.delenv("COLUMNS", raising=False)
 

@@ -1,17 +1,25 @@
-"""The shipped tables as plain rows of text, read without the catalog that is under test elsewhere."""
+"""The shipped tables: as plain rows of text, read without the catalog, and as catalogs that the tests share."""
 
 import csv
 import gzip
 import os
+from datetime import date
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
+from gpucost.catalog import Catalog, open_catalog
 from gpucost.schemas import TABLES, Table
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 ROOT = Path(os.environ.get("DATA_UNDER_TEST", CHECKOUT))  # test_growth.py runs these tests over a copy with more rows
 ORIGINAL = Path(__file__).with_name("original_rows.csv.gz")
+
+
+@cache
+def catalog(as_of: date | str | None = None, known_as_of: str | None = None) -> Catalog:
+    """Return the one catalog of a day over the tables under test."""
+    return open_catalog(as_of, known_as_of, root=ROOT)
 
 
 def files(table: Table) -> list[Path]:

@@ -3,7 +3,6 @@
 import csv
 from collections import Counter
 from datetime import date
-from functools import cache
 from operator import itemgetter
 
 import pytest
@@ -13,14 +12,9 @@ from gpucost.catalog.history import current_rows
 from gpucost.options import MARKETS, expiry_by_option
 from gpucost.schemas import HISTORY, TABLES
 
-from .tables import ROOT, files, rows
+from .tables import ROOT, catalog, files, rows
 
 TODAY = date(2026, 11, 22)
-
-
-@cache
-def catalog(day=TODAY):
-    return open_catalog(day, root=ROOT)
 
 
 def prices(day, instance_type, region, option="on_demand"):
@@ -63,14 +57,14 @@ def test_prices_of_capacity_blocks_that_state_their_end_are_no_offers():
 
 def test_a_spot_price_of_last_year_is_history():
     limit = expiry_by_option()["spot"]
-    spot = catalog().offers(option="spot")
+    spot = catalog(TODAY).offers(option="spot")
     assert spot
     assert all(offer.age_days <= limit for offer in spot)
 
 
 def test_the_price_of_a_larger_sister_is_not_that_of_the_smallest():
     assert not {2.24, 3.0} & {
-        o.usd_per_hour for o in catalog().offers(provider="aws") if o.instance_type == "g6e.xlarge"
+        o.usd_per_hour for o in catalog(TODAY).offers(provider="aws") if o.instance_type == "g6e.xlarge"
     }
 
 
@@ -84,7 +78,7 @@ def test_no_superseded_price_is_among_the_offers():
     for item in rows("offers"):
         if not any(ended(end, item) for end in rows("price_ends")):
             newest[item["offer_id"]] = max(newest.get(item["offer_id"], ""), item["recorded_on"])
-    for offer in catalog().offers():
+    for offer in catalog(TODAY).offers():
         assert offer.recorded_on.isoformat() == newest[offer.offer_id], offer.offer_id
         market = offer.tier in MARKETS
         assert offer.age_days <= (180 if market else expiry_by_option()[offer.option]), offer.offer_id
@@ -94,14 +88,14 @@ def test_a_list_without_regions_gives_way_to_a_newer_one_with_them():
     """Over every product of today: what names no region was seen no earlier than what names one."""
     product = itemgetter("provider", "instance_type", "gpu", "gpus", "option", "tier", "term_months", "payment")
     placed = {}
-    offered = [row for row in catalog().price_rows if not row["ended"]]
+    offered = [row for row in catalog(TODAY).price_rows if not row["ended"]]
     for row in offered:
         if row["region"]:
             placed[product(row)] = max(row["observed_on"], placed.get(product(row), date.min))
     for row in offered:
         if not row["region"]:
             assert row["observed_on"] >= placed.get(product(row), date.min), row["offer_id"]
-    ids = {offer.offer_id for offer in catalog().offers()}
+    ids = {offer.offer_id for offer in catalog(TODAY).offers()}
     assert "aws/p4d.24xlarge/8xa100-sxm4-40gb/us-east-1/on_demand" in ids
     assert "aws/p4d.24xlarge/8xa100-sxm4-40gb/global/on_demand" not in ids  # 21.92 of March against 21.957642
 
@@ -110,7 +104,7 @@ def test_what_a_question_ranks_is_the_newest_of_its_product():
     from gpucost import estimate
 
     newest = {}
-    for row in catalog().price_rows:
+    for row in catalog(TODAY).price_rows:
         if not row["ended"]:
             key = row["provider"], row["instance_type"], row["region"], row["option"], row["term_months"], row["tier"]
             newest[key] = max(row["observed_on"].isoformat(), newest.get(key, ""))
@@ -149,7 +143,7 @@ def ended(end, item):
 
 
 def test_what_is_left_out_is_counted_by_reason():
-    seen = catalog()
+    seen = catalog(TODAY)
     offered = {offer.offer_id for offer in seen.offers()}
     left = Counter(row["ended"] for row in seen.price_rows if row["ended"])
     assert seen.ended == left
@@ -158,7 +152,7 @@ def test_what_is_left_out_is_counted_by_reason():
 
 
 def test_the_history_is_well_formed_and_large():
-    store = catalog().store
+    store = catalog(TODAY).store
     store.ensure("price_history", "price_sources", "providers", "accelerators")
     found = store.fetch("""SELECT count(*) AS facts, count(DISTINCT provider) AS providers,
         count(*) FILTER (event <> 'gone' AND coalesce(usd_per_hour, 0) <= 0) AS priceless,
@@ -186,7 +180,7 @@ def test_the_history_is_well_formed_and_large():
     ],
 )
 def test_known_faults_of_the_sources_are_left_out(fault):
-    store = catalog().store
+    store = catalog(TODAY).store
     store.ensure("price_history")
     assert store.fetch(f"SELECT count(*) AS rows FROM price_history WHERE {fault}") == [{"rows": 0}]
 
@@ -213,8 +207,8 @@ def test_the_answer_of_today_reads_no_history():
 def test_an_estimate_counts_what_it_leaves_out():
     from gpucost import estimate
 
-    left = catalog().ended
-    said = estimate(model="8b", tokens="100b", gpu="h100-sxm", catalog=catalog()).payload["warnings"]
+    left = catalog(TODAY).ended
+    said = estimate(model="8b", tokens="100b", gpu="h100-sxm", catalog=catalog(TODAY)).payload["warnings"]
     assert any(f"{sum(left.values())} prices" in one and f"{left['too old']} too old" in one for one in said), said
 
 

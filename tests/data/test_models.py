@@ -2,10 +2,9 @@
 
 import pytest
 
-from gpucost.catalog import open_catalog
 from gpucost.physics.transformer import active_parameters, compute_parameters, parameter_parts, stack, total_parameters
 
-from .tables import ROOT, row, rows
+from .tables import catalog, row, rows
 
 ALL = rows("llms")
 
@@ -34,7 +33,7 @@ ROUNDED_OR_DISPUTED = {"gpt3-medium", "gpt3-xl", "gpt3-2.7b", "gpt3-13b", "gpt-1
 
 
 def shape_of(name):
-    return stack([open_catalog(root=ROOT).architecture(name)])
+    return stack([catalog().architecture(name)])
 
 
 @pytest.mark.parametrize("name", WEIGHTS)
@@ -98,7 +97,7 @@ def test_hybrids_name_their_linear_layers():
 
 
 def test_parts_add_up():
-    shape = stack([open_catalog(root=ROOT).architecture(item["id"]) for item in ALL])
+    shape = stack([catalog().architecture(item["id"]) for item in ALL])
     parts = parameter_parts(shape)
     assert sum(float(getattr(parts, name).sum()) for name in parts.names()) == pytest.approx(
         float(total_parameters(shape).sum())

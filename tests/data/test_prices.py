@@ -5,9 +5,8 @@ from datetime import date
 
 import pytest
 
-from gpucost.catalog import open_catalog
-
-from .tables import ROOT, number, original, original_rows, rows
+from .tables import catalog as open_once
+from .tables import number, original, original_rows, rows
 
 OFFERS = rows("offers")
 KNOWN = "2026-11-20"  # what was learned later cannot move what was known on this day
@@ -15,7 +14,7 @@ P5 = "aws/p5.48xlarge/8xh100-sxm5-80gb/us-east-1/on_demand"
 
 
 def catalog(as_of=None, known_as_of=KNOWN):
-    return open_catalog(as_of=as_of, known_as_of=known_as_of, root=ROOT)
+    return open_once(as_of, known_as_of)
 
 
 def price(offer_id, as_of, known_as_of=KNOWN):
