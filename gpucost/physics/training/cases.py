@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpucost.physics.columns import METHODS, Floats, Integers, LayoutColumns, code_of
+from gpucost.physics.columns import METHODS, Floats, Integers, LayoutColumns, code_of, constant
 from gpucost.physics.hardware import HardwareColumns
 from gpucost.physics.software import CLASSES
 from gpucost.physics.training.efficiency import resolve
@@ -33,15 +33,15 @@ def recipe_columns(
     """
 
     def floats(value: ArrayLike) -> Floats:
-        return np.broadcast_to(np.asarray(value, dtype=np.float64), (count,))
+        return constant(value, count)
 
     methods = [method] if isinstance(method, str) else list(method)
     codes = np.array([code_of(name, METHODS, "method") for name in methods], dtype=np.int64)
     return Recipe(
         sequence_tokens=floats(sequence_tokens),
-        method=np.broadcast_to(codes, (count,)),
-        causal=np.broadcast_to(np.asarray(causal, dtype=np.bool_), (count,)),
-        loss_repeated=np.broadcast_to(np.asarray(loss_repeated, dtype=np.bool_), (count,)),
+        method=constant(codes, count, np.int64),
+        causal=constant(causal, count, np.bool_),
+        loss_repeated=constant(loss_repeated, count, np.bool_),
         optimizer_bytes=2 * floats(state_bytes) + 2,
         gradient_bytes=floats(gradient_bytes),
         cast_bytes=floats(cast_bytes),

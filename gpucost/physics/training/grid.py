@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -67,8 +68,15 @@ def make_grid(
     fixed: Mapping[str, Sequence[int]] | None = None,
 ) -> Grid:
     """Return the combinations of degrees that an architecture allows; `fixed` replaces the values of some."""
-    a = architecture
-    axis = axis_values(a, sequence_tokens, global_batch, wide=wide) | dict(fixed or {})
+    chosen = tuple((name, tuple(values)) for name, values in (fixed or {}).items())
+    return _grid(architecture, sequence_tokens, global_batch, wide, chosen)
+
+
+@lru_cache(maxsize=32)  # each round of a search lays the same one
+def _grid(
+    a: Architecture, sequence_tokens: float, global_batch: int, wide: bool, fixed: tuple[tuple[str, Any], ...]
+) -> Grid:
+    axis = axis_values(a, sequence_tokens, global_batch, wide=wide) | dict(fixed)
     order = [axis[name] for name in ("tensor", "pipeline", "context", "expert", "micro_batch")]
     axes = np.meshgrid(*order, [0, 1], axis["sharding"], indexing="ij")
     t, p, c, e, b, interleaved, sharding = (axis.ravel() for axis in axes)

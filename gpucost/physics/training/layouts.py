@@ -22,6 +22,7 @@ from gpucost.physics.columns import (
     LayoutColumns,
     Packing,
     code_of,
+    constant,
     distinct,
 )
 from gpucost.physics.hardware import HardwareColumns, hardware_columns, peak_tflops
@@ -110,7 +111,7 @@ class BestLayouts:
 def grid_layouts(grid: Grid, job: Job, data: Floats, recompute: Integers) -> LayoutColumns:
     """Turn combinations and their data-parallel degrees into layouts."""
     count = len(grid)
-    always = np.broadcast_to(np.True_, count)
+    always = constant(True, count, np.bool_)
     return LayoutColumns(
         gpus=grid.model_parallel * data,
         tensor=grid.tensor,
@@ -120,10 +121,10 @@ def grid_layouts(grid: Grid, job: Job, data: Floats, recompute: Integers) -> Lay
         data=data,
         sharding=grid.sharding,
         micro_batch=grid.micro_batch,
-        global_batch=np.broadcast_to(np.float64(job.global_batch), count),
+        global_batch=constant(job.global_batch, count),
         virtual_stages=grid.virtual_stages,
         recompute=recompute,
-        precision=np.broadcast_to(np.int64(job.precision), count),
+        precision=constant(job.precision, count, np.int64),
         flash=always,
         sequence_parallel=always,
     )
@@ -136,22 +137,21 @@ def expand(grid: Grid, keys: Keys, able: Flags, global_batch: float) -> tuple[In
     divide what tensor, context and data leave.
     """
     domain = np.maximum(keys.hardware.scaleup_gpus, keys.hardware.node_gpus)[keys.pair]
-    parallel, spread = grid.model_parallel, bool(np.any(grid.expert > 1))
-    narrow = float(np.min(domain, initial=np.inf)) < np.max(grid.tensor, initial=0.0)
-    found = [(np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0))]
-    for size in sorted(set(parallel.tolist())):  # np.unique alone would load numpy.ma
-        combos = np.flatnonzero(parallel == size)
-        rows = np.flatnonzero(able & (keys.gpus % size == 0))
-        data = (keys.gpus[rows] / size)[:, None]
-        legal = data * grid.micro_batch[combos] <= global_batch
-        if narrow:
-            legal &= grid.tensor[combos] <= domain[rows][:, None]
-        if spread:
-            legal &= (data * grid.tensor[combos] * grid.context[combos]) % grid.expert[combos] == 0
-        row, column = np.nonzero(legal)
-        found.append((rows[row], combos[column], data[row, 0]))
-    keys_found, combos_found, data_found = (np.concatenate(part) for part in zip(*found, strict=True))
-    return keys_found, combos_found, data_found
+    sizes = np.array(sorted(set(grid.model_parallel.tolist())))  # np.unique alone would load numpy.ma
+    of_size = np.searchsorted(sizes, grid.model_parallel)
+    by_size, many = np.argsort(of_size, kind="stable"), np.bincount(of_size, minlength=len(sizes))
+    size, row = np.nonzero(able & (keys.gpus % sizes[:, None] == 0))
+    pair = np.repeat(np.arange(len(size)), many[size])  # one element for each combination that a size and a key have
+    first = (np.cumsum(many) - many)[size] - (np.cumsum(many[size]) - many[size])
+    combo = by_size[np.arange(len(pair)) + first[pair]]
+    key, data = row[pair], (keys.gpus[row] / sizes[size])[pair]
+    legal = data * grid.micro_batch[combo] <= global_batch
+    if float(np.min(domain, initial=np.inf)) < np.max(grid.tensor, initial=0.0):
+        legal &= grid.tensor[combo] <= domain[key]
+    if np.any(grid.expert > 1):
+        legal &= (data * grid.tensor[combo] * grid.context[combo]) % grid.expert[combo] == 0
+    found = np.flatnonzero(legal)
+    return key.take(found), combo.take(found), data.take(found)
 
 
 # Memory ------------------------------------------------------------------------------------------------------------
@@ -402,9 +402,9 @@ def reduce_best(found: Candidates, job: Job, keys: Keys) -> BestLayouts:
 
 def spread(columns: Any, where: Integers) -> Any:
     """Place rows at their keys; keys without a row get NaN, or zero in integer columns."""
-    filled = {}
+    found, filled = np.flatnonzero(where >= 0), {}
     for name in columns.names():
         values = getattr(columns, name)
-        empty = np.nan if values.dtype.kind == "f" else 0
-        filled[name] = np.append(values, np.array([empty], dtype=values.dtype))[where]
+        filled[name] = np.full(len(where), np.nan if values.dtype.kind == "f" else 0, dtype=values.dtype)
+        filled[name][found] = values.take(where[found])
     return type(columns)(**filled)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpucost.physics.columns import Columns, Flags, Floats, Integers, LayoutColumns, pick
+from gpucost.physics.columns import Columns, Flags, Floats, Integers, LayoutColumns, constant, pick
 from gpucost.physics.training.memory_activations import LayerBytes, layer_bytes
 from gpucost.physics.training.memory_recipe import (
     AUTOCAST,
@@ -382,10 +382,11 @@ def from_training(recipe: Recipe) -> MemoryRecipe:
     """Return the memory side of a timing recipe: fused kernels, AdamW in mixed precision, adapters as stated."""
     base = memory_recipe(np.asarray(recipe.sequence_tokens, dtype=np.float64))
     values = {name: getattr(base, name) for name in MemoryRecipe.names()}
-    values["method"] = np.broadcast_to(recipe.method, base.sequence_tokens.shape)
+    count = len(base)
+    values["method"] = constant(recipe.method, count, np.int64)
     values["frozen_bytes"] = np.where(values["method"] == QLORA, FROZEN_BYTES["qlora"], FROZEN_BYTES["lora"])
-    values["adapter_rank"] = np.broadcast_to(recipe.adapter_rank, base.sequence_tokens.shape)
-    values["adapter_share"] = np.broadcast_to(recipe.adapter_share, base.sequence_tokens.shape)
+    values["adapter_rank"] = constant(recipe.adapter_rank, count)
+    values["adapter_share"] = constant(recipe.adapter_share, count)
     return MemoryRecipe(**values)
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
-from gpucost.physics.columns import METHODS, Columns, Flags, Floats, Integers, code_of
+from gpucost.physics.columns import METHODS, Columns, Flags, Floats, Integers, code_of, constant
 from gpucost.words import OFFLOADS as OFFLOADS
 from gpucost.words import STYLES as STYLES
 
@@ -157,7 +157,6 @@ def _columns(sequence: Floats, **values: ArrayLike) -> MemoryRecipe:
     """Spread each value over the length of the sequences, in the kind of its column."""
     kinds: Mapping[str, type] = {**dict.fromkeys(("method", "style"), np.int64), **dict.fromkeys(FLAGS, np.bool_)}
     columns: dict[str, Any] = {
-        name: np.broadcast_to(np.asarray(value, dtype=kinds.get(name, np.float64)), sequence.shape)
-        for name, value in values.items()
+        name: constant(value, len(sequence), kinds.get(name, np.float64)) for name, value in values.items()
     }
     return MemoryRecipe(sequence_tokens=sequence, **columns)

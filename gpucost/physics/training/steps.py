@@ -10,7 +10,7 @@ import numpy as np
 
 from gpucost.physics import collectives as net
 from gpucost.physics import transformer as tf
-from gpucost.physics.columns import Floats, LayoutColumns
+from gpucost.physics.columns import Floats, LayoutColumns, constant
 from gpucost.physics.hardware import peak_tflops
 from gpucost.physics.training.layer import (
     case_links,
@@ -215,7 +215,7 @@ def scheduled(case: TrainingCase, busy: Floats) -> dict[str, Floats]:
         "bubble_s": (busy + hand_over) * (layout.pipeline - 1) / layout.virtual_stages,
         "data_s": data_s(case, busy / own, dense, expert) * own,
         "optimizer_s": optimizer_s(case, dense, expert) * own,
-        "overhead_s": np.broadcast_to(e.step_overhead_ms * MILLI * own, (len(case),)),
+        "overhead_s": constant(e.step_overhead_ms * MILLI * own, len(case)),
     }
     subtotal = sum(parts.values(), busy * m)
     nodes = np.maximum(layout.gpus / case.hardware.node_gpus, 1.0)
