@@ -7,7 +7,6 @@ import socket
 
 import pytest
 
-
 NUMBERS = itertools.count()
 
 

@@ -98,7 +98,7 @@ def constant(value: ArrayLike, count: int, kind: type = np.float64) -> NDArray[A
     >>> constant(2, 3), constant([1, 0], 2, np.bool_)
     (array([2., 2., 2.]), array([ True, False]))
     """
-    column = np.asarray(value, dtype=kind)
+    column: NDArray[Any] = np.asarray(value, dtype=kind)
     return _spread(column, count) if column.size == 1 else np.broadcast_to(column, (count,))
 
 
