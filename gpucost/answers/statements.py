@@ -1,6 +1,6 @@
 """Statements of owning: cash, profit and loss, and the balance sheet, by fiscal period."""
 
-from typing import TypedDict
+from typing import NotRequired, TypedDict
 
 
 class Period(TypedDict):
@@ -23,10 +23,12 @@ class Period(TypedDict):
     book_own_usd: float
     book_rent_usd: float
     tax_depreciation_usd: float
+    end_prepaid_usd: NotRequired[float]
     end_hardware_usd: float
     end_facility_usd: float
     end_right_of_use_usd: float
     end_assets_usd: float
+    end_payable_usd: NotRequired[float]
     end_loan_usd: float
     end_finance_lease_usd: float
     end_lease_liability_usd: float

@@ -137,7 +137,8 @@ def tco(
     years: str | float | None = None, months: str | int | None = None,
     rent: str | float | Sequence[str | float] | Mapping[str, str] | None = None, provider: str | None = None,
     region: str | None = None, option: str | None = None, rent_path: str | None = None, rent_curve: str | None = None,
-    wacc: str | float | None = None, tax: str | float | None = None, profile: str | None = None,
+    wacc: str | float | None = None, tax: str | float | None = None, tax_regime: str | None = None,
+    site: str | None = None, use_path: str | None = None, refresh_gpu: str | None = None, profile: str | None = None,
     financing: str | None = None, lead_time: str | float | None = None, electricity_region: str | None = None,
     grid_region: str | None = None, model: str | PathLike[str] | None = None, tokens: str | float | None = None,
     mfu: str | float | None = None, tokens_per_s_per_gpu: str | float | None = None,
@@ -165,6 +166,12 @@ def tco(
         rent_curve: CSV of rental prices: month, usd_per_gpu_hour.
         wacc: Cost of capital, effective, a year. Default: 10%.
         tax: Income tax; cash flows are then after tax.
+        tax_regime: Tax law of a country: rate, depreciation, limits on losses, tax on purchases; cash flows are then
+            after tax. One of de, ie, sg, uk, us.
+        site: Colocation, sales and property tax of a region, such as us_virginia, germany.
+        use_path: How use moves against the utilisation: ramp 20% over 6 months; from month 25: 120%; seasons and 12
+            shares; or a CSV of month and use.
+        refresh_gpu: Newer chip at a replacement (refresh_month), with its speed.
         profile: Where it stands and who runs it. One of desk, lab, colocation, own. Default: by the number and form of
             the GPUs.
         financing: How the purchase is paid. One of cash, loan, lease, operating_lease. Default: cash.

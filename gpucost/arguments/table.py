@@ -185,6 +185,14 @@ TCO = (
     WACC,
     A("tax", share(), "Income tax; cash flows are then after tax.", field="tax_rate_fraction", old=("tax_rate",),
       example="25%"),
+    A("tax_regime", one_of("de", "ie", "sg", "uk", "us"), "Tax law of a country: rate, depreciation, limits on losses, "
+      "tax on purchases; cash flows are then after tax.", example="us"),
+    A("site", name("SITE", "sites"), "Colocation, sales and property tax of a region, such as us_virginia, germany.",
+      example="us_virginia"),
+    A("use_path", name("PATH"), "How use moves against the utilisation: ramp 20% over 6 months; from month 25: 120%; "
+      "seasons and 12 shares; or a CSV of month and use.", example="ramp 20% over 6 months"),
+    A("refresh_gpu", name("GPU", "accelerators"), "Newer chip at a replacement (refresh_month), with its speed.",
+      example="b200"),
     A("profile", one_of("desk", "lab", "colocation", "own"), "Where it stands and who runs it.",
       usual="by the number and form of the GPUs", example="colocation"),
     A("financing", one_of("cash", "loan", "lease", "operating_lease"), "How the purchase is paid.", usual="cash",

@@ -34,6 +34,10 @@ def names_of(table: str) -> list[str]:
         found = [
             row["item"].removeprefix(f"{table}.") for row in catalog.rows("energy") if row["item"].startswith(table)
         ]
+    elif table == "sites":
+        from gpucost.ownership.regimes import sites
+
+        found = sites(row["item"] for row in catalog.rows("ownership"))
     elif table == "currencies":
         found = [row["currency"] for row in catalog.rows("exchange_rates")]
     elif table == "sources":

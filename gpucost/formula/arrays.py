@@ -77,6 +77,24 @@ def _total(line: Array) -> Array:
     return np.asarray(np.sum(line, axis=-1, keepdims=np.ndim(line) == 2))
 
 
+def _highest_so_far(line: Array) -> Array:
+    return np.maximum(np.maximum.accumulate(line, axis=-1), 0.0)
+
+
+def _before(line: Array) -> Array:
+    shifted = np.roll(line, 1, axis=-1)
+    shifted[..., 0] = 0.0
+    return shifted
+
+
+def _within(line: Array, period: Array) -> Array:
+    """Sum over the months of each period; periods never return."""
+    periods = np.ravel(period)[-line.shape[-1] :]
+    starts = np.flatnonzero(np.diff(periods, prepend=periods[0] - 1))
+    sums = np.add.reduceat(line, starts, axis=-1)
+    return np.repeat(sums, np.diff(starts, append=periods.size), axis=-1)
+
+
 def _internal_rate(line: Array) -> Array:
     import pyxirr
 
@@ -119,6 +137,11 @@ _FUNCTIONS: dict[str, Any] = {
     "power": _power,
     "total": _total,
     "sum_product": lambda line, other: _total(line * other),
+    "so_far": lambda line: np.cumsum(line, axis=-1),
+    "highest_so_far": _highest_so_far,
+    "before": _before,
+    "within": _within,
+    "none": lambda: np.nan,
     "internal_rate": _internal_rate,
     "all_of": _fold(np.logical_and),
     "any_of": _fold(np.logical_or),

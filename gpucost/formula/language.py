@@ -12,7 +12,8 @@ from typing import Any, NamedTuple
 
 from gpucost.units import unit_of
 
-# function -> number of arguments; `None` is two or more
+# function -> number of arguments; `None` is two or more. Those of months take names of monthly lines.
+WHOLE_LINES = ("so_far", "highest_so_far", "before", "within")
 FUNCTIONS: dict[str, int | None] = {
     "where": 3,  # where(condition, then, otherwise)
     "min": None,
@@ -29,6 +30,11 @@ FUNCTIONS: dict[str, int | None] = {
     "total": 1,  # total(line): sum of a monthly line
     "sum_product": 2,  # sum_product(line, other): sum over the months of the product of two monthly lines
     "internal_rate": 1,  # internal_rate(line): monthly rate at which a monthly line is worth nothing
+    "so_far": 1,  # so_far(line): sum of a monthly line up to this month
+    "highest_so_far": 1,  # highest_so_far(line): its largest value up to this month, at least 0
+    "before": 1,  # before(line): its value in the month before, 0 in the first
+    "within": 2,  # within(line, period): its sum over the months of the same period, such as a year
+    "none": 0,  # none(): no number
     "balance": 4,  # balance(rate, periods, present, payment): what is still owed after so many payments
 }
 

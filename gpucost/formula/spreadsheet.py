@@ -3,8 +3,9 @@
 import ast
 from collections.abc import Callable
 
-from gpucost.formula.language import parse
+from gpucost.formula.language import WHOLE_LINES, parse
 
+ALL_MONTHS = ":"  # after a name: the whole row of a monthly line
 _OPERATORS: dict[type[ast.AST], str] = {
     ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "^",
     ast.Eq: "=", ast.NotEq: "<>", ast.Lt: "<", ast.LtE: "<=", ast.Gt: ">", ast.GtE: ">=",
@@ -15,7 +16,7 @@ def to_excel(text: str, resolve: Callable[[str], str]) -> str:
     """Write a formula in the spreadsheet's dialect, without the leading "="; `resolve` turns a name into a reference.
 
     Only functions that Excel and LibreOffice share are used: IF AND OR MIN MAX INT ROUND ROUNDUP LN EXP
-    SINH INDEX ROWS SUM SUMPRODUCT PMT FV IRR.
+    SINH INDEX ROWS SUM SUMIF SUMPRODUCT PMT FV IRR NA. A name with `:` is the whole row of a monthly line.
 
     >>> to_excel("where(basis == 'own', gpus * max(price_usd, 0), 0)", str.upper)
     'IF((BASIS="own"),(GPUS*MAX(PRICE_USD,0)),0)'
@@ -39,7 +40,18 @@ def _write(node: ast.expr, resolve: Callable[[str], str]) -> str:
         return f"{word}({','.join(_write(value, resolve) for value in node.values)})"
     assert isinstance(node, ast.Call)
     assert isinstance(node.func, ast.Name)
+    if node.func.id in WHOLE_LINES:
+        return _write_months(node.func.id, [ast.unparse(argument) for argument in node.args], resolve)
     return _write_call(node.func.id, [_write(argument, resolve) for argument in node.args])
+
+
+def _write_months(name: str, lines: list[str], resolve: Callable[[str], str]) -> str:
+    line, month, months = (resolve(part) for part in (lines[0] + ALL_MONTHS, "m", "m" + ALL_MONTHS))
+    if name == "within":
+        return f"SUMIF({resolve(lines[1] + ALL_MONTHS)},{resolve(lines[1])},{line})"
+    if name == "highest_so_far":
+        return f"SUMPRODUCT(MAX(({months}<={month})*{line}))"
+    return f"SUMIF({months},{month}-1,{line})" if name == "before" else f'SUMIF({months},"<="&{month},{line})'
 
 
 def _write_call(name: str, a: list[str]) -> str:
@@ -63,6 +75,7 @@ def _write_call(name: str, a: list[str]) -> str:
         "total": "SUM({0})",
         "sum_product": "SUMPRODUCT({0},{1})",
         "internal_rate": "IRR({0},0.01)",
+        "none": "NA()",
         "balance": "-FV({0},{1},-({3}),{2})",
     }
     return templates[name].format(*a)

@@ -86,20 +86,21 @@ irr_fraction: return of owning instead of renting, paid in cash, a year
 equity_irr_fraction: return on the equity, after financing, a year
     (1 + internal_rate(saving_usd)) ** months_per_year - 1
 discounted_gpu_hours: discounted allocated hours
-    allocated_gpu_hours_per_month * sum_product(in_horizon, discount_ratio)
+    allocated_gpu_hours_per_month * sum_product(in_use, discount_ratio)
 levelised_usd_per_gpu_hour: levelised price of owning before tax, per allocated hour
     npv_own_usd / (discounted_gpu_hours * after_tax_ratio)
 levelised_usd_per_gpu_hour_owned: the same per owned hour
-    levelised_usd_per_gpu_hour * utilisation_fraction
+    npv_own_usd / (owned_gpu_hours_per_month * sum_product(in_horizon, discount_ratio) * after_tax_ratio)
 levelised_usd_per_gpu_hour_productive: the same per productive hour
     levelised_usd_per_gpu_hour / goodput_fraction
 levelised_rent_usd_per_gpu_hour: levelised price of renting before tax, per allocated hour
     npv_rent_usd / (discounted_gpu_hours * after_tax_ratio)
-breakeven_usd_per_gpu_hour: rental price at which both cost the same
-    rent_usd_per_gpu_hour * (1 - npv_saving_usd / sum_product(moves_with_price_usd, discount_ratio))
+breakeven_usd_per_gpu_hour: rental price at which both cost the same; losses carried forward bend the line
+    where(tax_basis == 'before' or loss_basis == 'at_once', rent_usd_per_gpu_hour * (1 - npv_saving_usd /
+        sum_product(moves_with_price_usd, discount_ratio)), none())
 breakeven_utilisation_fraction: utilisation at which both cost the same; 0 under take-or-pay, which use does not move
-    where(rent_billing == 'take_or_pay', 0, utilisation_fraction * (1 - npv_saving_usd /
-        sum_product(moves_with_use_usd, discount_ratio)))
+    where(tax_basis == 'before' or loss_basis == 'at_once', where(rent_billing == 'take_or_pay', 0,
+        utilisation_fraction * (1 - npv_saving_usd / sum_product(moves_with_use_usd, discount_ratio))), none())
 """)
 
 # The saving is a straight line in the price and in the utilisation; these lines hold what moves with either.
@@ -111,8 +112,8 @@ own_moves_with_price_usd: part of owning that is proportional to the rental pric
         own_bridge_rent_usd)
 own_moves_with_use_usd: part of owning that is proportional to the utilisation
     after_tax_ratio * (where(rent_billing == 'take_or_pay', 0, (in_horizon - in_service) * rent_support_usd) +
-        own_bridge_rent_usd + own_energy_usd * utilisation_fraction * (min(power_fraction_active,
-        power_cap_fraction) - power_fraction_idle) / mean_power_fraction)
+        own_bridge_rent_usd + own_energy_usd * utilisation_fraction * use_ratio *
+        (min(power_fraction_active, power_cap_fraction) - power_fraction_idle) / power_fraction)
 moves_with_price_usd: part of the saving that is proportional to the rental price
     rent_moves_usd - own_moves_with_price_usd
 moves_with_use_usd: part of the saving that is proportional to the utilisation
@@ -123,11 +124,11 @@ _SIDES = {line.name: "own" for line in OWN_LINES} | {line.name: "rent" for line 
 BY_MONTH = tuple(line._replace(side=_SIDES.get(line.name, "")) for line in (*MONTHLY, *statements.MONTHLY, *MOVING))
 FORMULAS = version((*SCALARS, *BY_MONTH, *ANSWERS))  # says which formulas a saved answer was computed by
 
-TABLES = ("residual_by_year", "depreciated_by_year", "assessed_by_year", "rent_path_by_month")
+TABLES = ("residual_by_year", "depreciated_by_year", "assessed_by_year", "rent_path_by_month", "use_by_month")
 
 
 _WORTH = (
-    "own_value_usd", "rent_total_usd", "in_horizon", "discount_ratio", "allocated_gpu_hours_per_month",
+    "own_value_usd", "rent_total_usd", "in_horizon", "in_use", "discount_ratio", "allocated_gpu_hours_per_month",
     "owned_gpu_hours_per_month", "after_tax_ratio",
 )  # fmt: skip
 
@@ -214,7 +215,10 @@ def _part(inputs: Mapping[str, Any], tables: Mapping[str, Array], months: int) -
     values = evaluate_months(inputs, tables, months, _WORTH)
     discount = values["discount_ratio"]
     worth = [np.sum(values["own_value_usd"], axis=1), np.sum(values["rent_total_usd"] * discount, axis=1)]
-    active = np.sum(values["in_horizon"] * discount, axis=1) * np.ravel(values["after_tax_ratio"])
-    hours = [values[name][:, 0] * active for name in ("allocated_gpu_hours_per_month", "owned_gpu_hours_per_month")]
+    kept = np.ravel(values["after_tax_ratio"])
+    hours = [
+        values[f"{name}_gpu_hours_per_month"][:, 0] * np.sum(values[months] * discount, axis=1) * kept
+        for name, months in (("allocated", "in_use"), ("owned", "in_horizon"))
+    ]
     cases = max(value.shape[0] for value in inputs.values() if not isinstance(value, str))
     return tuple(np.array(np.broadcast_to(column, (cases,))) for column in (*worth, *hours))

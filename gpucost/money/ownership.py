@@ -1,8 +1,10 @@
 """What owning costs, month by month, as formulas: purchase, facility, energy, people, contracts, resale.
 
-Months: m = 0 is the start. Capital is paid at the start of a month (m = 0, or when the cluster arrives), everything
-else in arrears at m = 1 … months. Costs are positive, proceeds negative. A cluster that arrives during a month works
-for the rest of it; until then the demand is bridged by rent. Inputs are described in pricing/plan_inputs.csv.
+Months: m = 0 is the start. Capital is paid at the start of a month (m = 0, or when the cluster arrives, but for a
+deposit and what is retained), everything else in arrears at m = 1 … months. Costs are positive, proceeds negative.
+A cluster that arrives during a month works for the rest of it; until then the demand is bridged by rent. A faster
+replacement is bought in fewer servers, and hours go on being those of the first ones. Inputs are described in
+pricing/plan_inputs.csv.
 """
 
 from gpucost.formula.language import read_lines
@@ -48,11 +50,6 @@ capex_usd: everything paid once
     hardware_usd + installation_usd + purchase_tax_usd
 rated_kw: rated IT power, which a colocation contract is sized for
     gpus / gpus_per_node * server_max_kw * (1 + auxiliary_power_ratio)
-mean_power_fraction: mean draw ÷ rated maximum
-    utilisation_fraction * min(power_fraction_active, power_cap_fraction) + (1 - utilisation_fraction) *
-        power_fraction_idle
-energy_kwh_per_month: energy at the meter
-    rated_kw * mean_power_fraction * pue_ratio * hours_per_month
 facility_usd: own data centre
     where(facility_basis == 'own', rated_kw / 1000 * facility_usd_per_mw, 0)
 facility_fee_usd_per_month: colocation fee in the first year
@@ -73,10 +70,15 @@ last_purchase_month: month from which the final resale counts its age
     where(refreshes > 0, refresh_month, arrival_month)
 service_years: years in service
     max(months - arrival_month, 0) / months_per_year
+refresh_size_ratio: servers bought in place ÷ servers replaced: whole ones that do the same work
+    where(refresh_speed_ratio == 1, 1, ceil(gpus / gpus_per_node / refresh_speed_ratio - 0.000001) * gpus_per_node /
+        gpus)
+refresh_cost_ratio: their price ÷ that of the first ones, altogether
+    refresh_price_ratio * refresh_size_ratio
 replacement_usd: price of a failed GPU's replacement
     where(gpu_replacement_usd > 0, gpu_replacement_usd, server_usd_per_gpu)
 refresh_usd: replacement of the servers, installed and taxed
-    refreshes * (servers_usd + spares_usd) * refresh_price_ratio * (1 + itemised_ratio * (installation_fraction
+    refreshes * (servers_usd + spares_usd) * refresh_cost_ratio * (1 + itemised_ratio * (installation_fraction
         + shipping_fraction + sales_tax_fraction + import_tariff_fraction))
 """)
 
@@ -86,8 +88,15 @@ in_horizon: 1 in the months of the comparison
     where(m >= 1, where(m <= months, 1, 0), 0)
 in_service: share of the month in which the owned cluster works
     in_horizon * min(max(m - lead_time_months, 0), 1)
-arrives: 1 where the purchase is paid
+arrives: 1 where the cluster arrives
     where(m == arrival_month, where(m < months, 1, 0), 0)
+paid_fraction: share of the purchase that is paid: a deposit with the order, what is retained after the arrival
+    where(arrival_month < months, where(m == 0, deposit_fraction, 0) + arrives * (1 - deposit_fraction -
+        retention_fraction) + where(m == min(arrival_month + retention_months, months), retention_fraction, 0), 0)
+use_ratio: hours that jobs hold in this month ÷ those of the stated utilisation, at most all there are
+    min(lookup(use_by_month, m - 1), max(1 / max(utilisation_fraction, 0.000001), 1))
+in_use: the same in the months of the comparison
+    in_horizon * use_ratio
 ends: 1 where what is left is sold
     where(m == months, where(arrival_month < months, 1, 0), 0)
 refreshing: 1 where the servers are replaced
@@ -99,7 +108,14 @@ age_months: months since the purchase
 server_age_months: months since the purchase of the servers that stand there
     where(refreshes > 0 and m > refresh_month, m - refresh_month, age_months)
 server_price_ratio: their price ÷ that of the first ones
-    where(refreshes > 0 and m > refresh_month, refresh_price_ratio, 1)
+    where(refreshes > 0 and m > refresh_month, refresh_cost_ratio, 1)
+server_power_ratio: their rated power ÷ that of the first ones
+    where(refreshes > 0 and m > refresh_month, refresh_size_ratio * refresh_power_ratio, 1)
+power_fraction: mean draw ÷ rated maximum in the month
+    utilisation_fraction * use_ratio * min(power_fraction_active, power_cap_fraction) + (1 - utilisation_fraction *
+        use_ratio) * power_fraction_idle
+energy_kwh: energy at the meter
+    in_service * rated_kw * server_power_ratio * power_fraction * pue_ratio * hours_per_month
 value_fraction: what the broker pays for servers of this age, as a share of their price
     min(residual_scale * interpolate(residual_by_year, server_age_months / months_per_year), 1) * (1 -
         resale_fee_fraction)
@@ -113,19 +129,19 @@ assessed_usd: its value for property tax
 
 CAPITAL = read_lines("""
 own_servers_usd: servers
-    arrives * servers_usd
+    paid_fraction * servers_usd
 own_network_usd: network
-    arrives * network_usd
+    paid_fraction * network_usd
 own_storage_usd: storage, bought
-    arrives * storage_usd
+    paid_fraction * storage_usd
 own_spares_usd: hot spares
-    arrives * spares_usd
+    paid_fraction * spares_usd
 own_control_plane_usd: head and management nodes
-    arrives * control_plane_usd
+    paid_fraction * control_plane_usd
 own_installation_usd: shipping, installation and integration
-    arrives * installation_usd
+    paid_fraction * installation_usd
 own_purchase_tax_usd: sales tax and tariff
-    arrives * purchase_tax_usd
+    paid_fraction * purchase_tax_usd
 own_facility_usd: own data centre, less its unused life at the end
     arrives * facility_usd - ends * facility_usd * max(1 - service_years / facility_life_years, 0)
 own_refresh_usd: replacement of the servers
@@ -133,7 +149,7 @@ own_refresh_usd: replacement of the servers
 own_trade_in_usd: proceeds of the replaced servers
     -refreshing * (servers_usd + spares_usd) * value_fraction
 own_resale_usd: resale at the end
-    -ends * ((servers_usd + spares_usd) * where(refreshes > 0, refresh_price_ratio, 1) * value_fraction +
+    -ends * ((servers_usd + spares_usd) * where(refreshes > 0, refresh_cost_ratio, 1) * value_fraction +
         other_residual_fraction * (network_usd + storage_usd + control_plane_usd))
 own_disposal_usd: decommissioning
     ends * disposal_usd_per_gpu * gpus
@@ -141,12 +157,12 @@ own_disposal_usd: decommissioning
 
 RUNNING = read_lines("""
 own_colocation_usd: colocation
-    in_service * facility_fee_usd_per_month * (1 + colocation_escalation_fraction) ** plan_year
+    in_service * facility_fee_usd_per_month * server_power_ratio * (1 + colocation_escalation_fraction) ** plan_year
 own_energy_usd: energy
-    in_service * metered_ratio * energy_kwh_per_month * electricity_usd_per_kwh * (1 +
+    metered_ratio * energy_kwh * electricity_usd_per_kwh * (1 +
         electricity_escalation_fraction) ** plan_year
 own_demand_charge_usd: demand charge
-    in_service * metered_ratio * rated_kw * demand_usd_per_kw_month
+    in_service * metered_ratio * rated_kw * server_power_ratio * demand_usd_per_kw_month
 own_staff_usd: people
     in_service * staff_fte * staff_usd_per_fte_year / months_per_year * (1 + staff_escalation_fraction) **
         plan_year
@@ -168,7 +184,7 @@ own_storage_rental_usd: storage, rented
 own_egress_usd: data leaving
     in_service * gpus * egress_gb_per_gpu_month * own_egress_usd_per_gb
 own_bridge_rent_usd: GPU-hours rented until the cluster works
-    (in_horizon - in_service) * rent_gpu_hours_needed * bridge_price_usd_per_gpu_hour * rent_price_ratio
+    (in_horizon - in_service) * rent_gpu_hours_needed * use_ratio * bridge_price_usd_per_gpu_hour * rent_price_ratio
 own_bridge_services_usd: what renting needs beside them
     (in_horizon - in_service) * rent_services_usd
 """)

@@ -16,7 +16,7 @@ committed_gpus: GPUs under take-or-pay
     where(rent_committed_gpus > 0, rent_committed_gpus, gpus)
 rent_gpu_hours_needed: rented hours a month that do the same work
     allocated_gpu_hours_per_month * goodput_fraction / rent_goodput_used_fraction * rent_stretch_ratio
-rent_gpu_hours: rented hours paid a month
+rent_gpu_hours: rented hours paid a month, at the stated utilisation
     where(rent_billing == 'take_or_pay', committed_gpus * hours_per_month, rent_gpu_hours_needed)
 unexpired_months: months of the last term after the end
     where(rent_term_months > 0, ceil(months / max(rent_term_months, 1)) * rent_term_months - months, 0)
@@ -29,11 +29,13 @@ rent_lock_month: month whose price holds
 rent_price_ratio: price ÷ price at the start
     lookup(rent_path_by_month, rent_lock_month - 1) * (1 - rent_decline_fraction) ** ((rent_lock_month - 1) /
         months_per_year)
+rent_hours: rented hours that are paid
+    in_horizon * rent_gpu_hours * where(rent_billing == 'take_or_pay', 1, use_ratio)
 """)
 
 COMPUTE = read_lines("""
 rent_compute_usd: GPU-hours
-    in_horizon * rent_gpu_hours * rent_usd_per_gpu_hour * rent_price_ratio * (1 - rent_upfront_fraction)
+    rent_hours * rent_usd_per_gpu_hour * rent_price_ratio * (1 - rent_upfront_fraction)
 rent_upfront_usd: paid at the start of a term
     where(rent_term_months > 0 and m < months and floor(m / max(rent_term_months, 1)) * rent_term_months == m,
         rent_upfront_fraction * rent_gpu_hours * rent_usd_per_gpu_hour * lookup(rent_path_by_month, m) * (1 -
@@ -48,7 +50,7 @@ SERVICES = read_lines("""
 rent_storage_usd: storage
     in_horizon * where(storage_basis == 'none', 0, gpus * storage_gib_per_gpu * storage_usd_per_gib_month)
 rent_support_usd: support plan
-    in_horizon * rent_support_fraction * rent_gpu_hours * rent_usd_per_gpu_hour * rent_price_ratio
+    rent_support_fraction * rent_hours * rent_usd_per_gpu_hour * rent_price_ratio
 rent_control_plane_usd: managed control plane
     in_horizon * rent_control_plane_usd_per_month
 rent_egress_usd: data leaving

@@ -71,12 +71,17 @@ lease_liability_usd: payments of an operating lease that are still to come, at t
 right_of_use_usd: right to use what is leased
     where(lease_standard == 'us_gaap', lease_liability_usd, standing * lease_right_usd * max(1 - lease_paid_months /
         lease_term_months, 0))
-deferred_tax_usd: tax that falls due later than the books say
-    (1 - after_tax_ratio) * (book_hardware_usd - tax_hardware_usd + right_of_use_usd - lease_liability_usd)
+prepaid_usd: paid for what has not arrived
+    where(m < arrival_month and arrival_month < months, deposit_fraction * capex_usd, 0)
+payable_usd: retained of the purchase, and owed
+    standing * where(m < arrival_month + retention_months, retention_fraction * capex_usd, 0)
+deferred_tax_usd: tax that falls due later than the books say, less what losses carried forward will save
+    (1 - after_tax_ratio) * (book_hardware_usd - tax_hardware_usd + right_of_use_usd - lease_liability_usd -
+        where(loss_basis == 'at_once', 0, where(m < months, financed_loss_usd, 0)))
 assets_usd: assets
-    book_hardware_usd + book_facility_usd + right_of_use_usd
+    prepaid_usd + book_hardware_usd + book_facility_usd + right_of_use_usd
 debts_usd: debts and deferred tax
-    loan_owed_usd + finance_lease_owed_usd + lease_liability_usd + deferred_tax_usd
+    payable_usd + loan_owed_usd + finance_lease_owed_usd + lease_liability_usd + deferred_tax_usd
 """)
 
 
@@ -123,10 +128,12 @@ book_rent: cost of renting instead = rent_total
 tax_depreciation: depreciation in the tax return = depreciation + written_off
 """
 _BALANCE = """
+end_prepaid: paid for what has not arrived = prepaid@end
 end_hardware: hardware = book_hardware@end
 end_facility: own data centre = book_facility@end
 end_right_of_use: right to use what is leased = right_of_use@end
 end_assets: assets = assets@end
+end_payable: retained of the purchase, and owed = payable@end
 end_loan: loan = loan_owed@end
 end_finance_lease: lease that ends in a purchase = finance_lease_owed@end
 end_lease_liability: operating lease = lease_liability@end

@@ -2,7 +2,10 @@
 
 Deductions are spread evenly over the months of a tax year that begins with the purchase; tax falls due in the month;
 losses are used at once against other income. What is not yet deducted when hardware leaves is deducted then, against
-its proceeds. The purchase is taxed as if it were paid in cash; what financing changes is a line of its own.
+its proceeds. With `loss_basis = "carried_forward"` the costs stand against a stated income: the tax of a year falls due
+at its end, and what exceeds the income is carried forward, of which later years use an allowance and a share of the
+income above it (26 USC 172, Part 7ZA CTA 2010, § 10d EStG). The purchase is taxed as if it were paid in cash; what
+financing changes is a line of its own.
 """
 
 from collections.abc import Sequence
@@ -67,7 +70,31 @@ after_tax_ratio: what is left of a dollar after income tax
     where(tax_basis == 'after', 1 - tax_rate_fraction, 1)
 """)
 
-MONTHLY = read_lines("""
+# Losses of a side by year. What a year absorbs is what losses it could use; what is left follows as in a queue
+# (Lindley 1952): the highest of the sums so far less the sum so far.
+_LOSSES = """
+{0}_taxable_usd: {1}: taxable in the tax year that ends, before losses of earlier ones
+    year_ends * (within(income_usd, plan_year) - {2})
+{0}_absorbed_usd: {1}: losses of earlier years that a year could use; negative: what it adds to them
+    min({0}_taxable_usd, loss_allowance_usd) + loss_limit_fraction * max({0}_taxable_usd - loss_allowance_usd, 0)
+{0}_absorbed_so_far_usd: {1}: the same, so far
+    so_far({0}_absorbed_usd)
+{0}_loss_usd: {1}: losses that are carried forward
+    highest_so_far({0}_absorbed_so_far_usd) - {0}_absorbed_so_far_usd
+{0}_loss_before_usd: {1}: the same a month before
+    before({0}_loss_usd)
+{0}_tax_due_usd: {1}: income tax of the year, less that of the income alone
+    tax_rate_fraction * (max({0}_taxable_usd, 0) - max(min({0}_absorbed_usd, {0}_loss_before_usd), 0) - year_ends *
+        within(income_usd, plan_year))
+"""
+
+
+def _losses(side: str, words: str, *deductible: str) -> str:
+    return _LOSSES.format(side, words, " - ".join(f"within({name}, plan_year)" for name in deductible))
+
+
+MONTHLY = read_lines(
+    """
 kept_basis_usd: part of the purchase that a replacement of the servers leaves in place
     capex_usd * (network_usd + storage_usd + control_plane_usd) / hardware_usd
 first_basis_usd: tax value at purchase of what still stands of it
@@ -92,14 +119,28 @@ interest_usd: interest within the payments of a loan or of a lease that ends in 
 own_deductible_usd: what the tax return deducts of a purchase in cash, less what it adds
     own_running_usd + own_disposal_usd + own_trade_in_usd + own_resale_usd + depreciation_usd + written_off_usd +
         in_service * facility_usd / facility_life_years / months_per_year
-own_tax_usd: income tax saved (negative) or due, paid in cash
-    where(tax_basis == 'after', -tax_rate_fraction * own_deductible_usd, 0)
 financing_deductible_usd: what financing deducts beside it: interest, or lease payments in place of depreciation
     where(financing == 'operating_lease', own_lease_payment_usd + own_lease_settled_usd + own_lease_returned_usd -
         depreciation_usd - written_off_usd, interest_usd)
+rent_deductible_usd: what the tax return deducts of renting
+    rent_compute_usd + rent_upfront_usd + rent_cancellation_usd + rent_services_usd
+year_ends: 1 in the last month of a tax year
+    in_horizon * where(m == months or floor(m / months_per_year) * months_per_year == m, 1, 0)
+income_usd: income that the costs stand against
+    in_horizon * other_income_usd_per_year / months_per_year
+"""
+    + _losses("in_cash", "owning in cash", "own_deductible_usd")
+    + _losses("financed", "owning as financed", "own_deductible_usd", "financing_deductible_usd")
+    + _losses("rented", "renting", "rent_deductible_usd")
+    + """
+own_tax_usd: income tax saved (negative) or due, paid in cash
+    where(tax_basis == 'after', where(loss_basis == 'at_once', -tax_rate_fraction * own_deductible_usd,
+        in_cash_tax_due_usd), 0)
 own_financing_tax_usd: income tax that financing saves (negative) or adds
-    where(tax_basis == 'after', -tax_rate_fraction * financing_deductible_usd, 0)
+    where(tax_basis == 'after', where(loss_basis == 'at_once', -tax_rate_fraction * financing_deductible_usd,
+        financed_tax_due_usd - in_cash_tax_due_usd), 0)
 rent_tax_usd: income tax saved by renting
-    where(tax_basis == 'after', -tax_rate_fraction * (rent_compute_usd + rent_upfront_usd +
-        rent_cancellation_usd + rent_services_usd), 0)
-""")
+    where(tax_basis == 'after', where(loss_basis == 'at_once', -tax_rate_fraction * rent_deductible_usd,
+        rented_tax_due_usd), 0)
+"""
+)

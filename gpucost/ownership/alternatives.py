@@ -40,7 +40,8 @@ def ways(case: OwnershipCase) -> list[Way]:
     """Return every way to rent, as asked first."""
     asked = Way("rent", (Leg(1.0, {}),), _base_terms(case))
     offered = [Way(choice.name, (Leg(1.0, choice.changes()),), _terms(choice)) for choice in case.choices]
-    planned = [_planned(case, dict(entry)) for entry in case.rent_options]
+    read = [_planned(case, dict(entry)) for entry in case.rent_options]
+    planned = [way for way in read if len(way.legs) == 1 or not case.bent]
     listed = [asked, *offered, *planned]
     return [*listed, *(made for way in listed for made in _fallen_back(case, way))]
 
@@ -63,7 +64,14 @@ def _fallen_back(case: OwnershipCase, way: Way) -> list[Way]:
     """Let the last whole term of a commitment end within the comparison, and rent by use for the months after it."""
     asked = {**case.values(), **way.legs[0].changes}
     term, months = int(asked["rent_term_months"]), case.months
-    if len(way.legs) > 1 or asked["rent_billing"] != "take_or_pay" or not term or term >= months or not months % term:
+    if (
+        case.bent
+        or len(way.legs) > 1
+        or asked["rent_billing"] != "take_or_pay"
+        or not term
+        or term >= months
+        or not months % term
+    ):
         return []
     by_use, price = {}, "as asked"
     if case.assumptions["rent_billing"].value == "take_or_pay":
@@ -121,7 +129,7 @@ def discounted_hours(values: Mapping[str, Any]) -> float:
 
     A cost after tax is met by a price of which 1 − tax rate is left: divided by these hours it is one before tax.
     """
-    hours = scalar(values, "allocated_gpu_hours_per_month") * present(values, "in_horizon")
+    hours = scalar(values, "allocated_gpu_hours_per_month") * present(values, "in_use")
     return hours * scalar(values, "after_tax_ratio")
 
 
@@ -229,7 +237,7 @@ def _hosted(case: OwnershipCase, values: Mapping[str, Any]) -> Option | None:
     if price is None or speed is None:
         return None
     mtok = scalar(values, "productive_gpu_hours_per_month") * float(speed) * SECONDS_PER_HOUR / 1e6
-    active = monthly(values, "in_horizon")
+    active = monthly(values, "in_use")
     done = {**values, "api_usd": (mtok * float(price) * scalar(values, "after_tax_ratio") * active)[None, :]}
     return {
         **_summary("api", done, "api_usd", 0.0, f"{price:g} USD per million tokens"),

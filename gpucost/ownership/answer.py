@@ -109,7 +109,8 @@ def _peak_cash(listed: list[shape.Option], funding_usd: float) -> shape.PeakCash
 def levels(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Levels:
     """Return levelised prices of owning and renting per allocated, owned and productive GPU-hour, and per tokens."""
     hours = discounted_hours(values)
-    used, good = case.number("utilisation_fraction"), scalar(values, "goodput_fraction")
+    owned = scalar(values, "owned_gpu_hours_per_month") * present(values, "in_horizon")
+    used, good = hours / (owned * scalar(values, "after_tax_ratio")), scalar(values, "goodput_fraction")
     own, rent = own_worth(values), present(values, "rent_total_usd")
     speed = case.assumptions["tokens_per_s_per_gpu"].value
     mtok_per_hour = float(speed) * SECONDS_PER_HOUR / 1e6 if speed is not None else None

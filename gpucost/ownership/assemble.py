@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from gpucost.errors import PriceMissingError, UsageError
 from gpucost.money import rent_paths, residual, tax
 from gpucost.money.comparison import columns
-from gpucost.ownership import profiles, rents, servers
+from gpucost.ownership import profiles, regimes, rents, servers
 from gpucost.ownership.plan import (
     Assumption,
     Given,
@@ -24,6 +24,7 @@ from gpucost.ownership.plan import (
     unknown_input,
 )
 from gpucost.ownership.quotes import read_quotes
+from gpucost.ownership.use_path import use_by_month
 from gpucost.types import Accelerator
 
 if TYPE_CHECKING:
@@ -78,6 +79,12 @@ class OwnershipCase:
         """Return the length of the comparison."""
         return int(self.number("months"))
 
+    @property
+    def bent(self) -> bool:
+        """Tell whether losses carried forward make the tax of a sum another than the sum of the taxes."""
+        basis = (self.assumptions["tax_basis"].value, self.assumptions["loss_basis"].value)
+        return basis == ("after", "carried_forward")
+
     def number(self, name: str) -> float:
         """Return a numeric input."""
         value = self.assumptions[name].value
@@ -119,8 +126,11 @@ def assemble(catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], speci
     accelerator = catalog.accelerator(special["gpu"]) if special.get("gpu") else None
     defaults = {name: registry.default(name) for name in registry.names}
     _regional(registry, defaults, special)
+    deducted = regimes.apply_regime(catalog, defaults, special.get("tax_regime"))
+    warnings += regimes.apply_site(registry, defaults, special.get("site"))
     if accelerator is not None:
         _hardware(catalog, registry, defaults, accelerator)
+        servers.newer_chip(catalog, registry, defaults, accelerator, special.get("refresh_gpu"), given)
     gpus = registry.read("gpus", given["gpus"]).value if "gpus" in given else defaults["gpus"].value
     profile = profiles.apply(defaults, special.get("profile"), accelerator, float(gpus or 0))
     assumptions = {
@@ -129,6 +139,8 @@ def assemble(catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], speci
     }
     case = OwnershipCase(assumptions, {}, registry, accelerator, warnings, special=dict(special), profile=profile)
     case.scenarios = plan.scenarios
+    if deducted and not case.special.get("depreciation_by_year") and "depreciation_method" not in given:
+        case.special["depreciation_by_year"] = deducted
     case.rent_options = [*plan.rent_options, *read_quotes(case.special.pop("quote", None) or {}, plan.folder)]
     _exchange_rate(catalog, case)
     _derive(case, given)
@@ -216,6 +228,7 @@ def _tables(case: OwnershipCase, folder: Path) -> dict[str, Array]:
         "assessed_by_year": np.array(assessed[: residual.TABLE_YEARS]),
         "depreciated_by_year": _depreciated(case),
         "rent_path_by_month": _path(case, folder),
+        "use_by_month": use_by_month(case.special.get("use_path"), PATH_MONTHS, folder),
     }
 
 
@@ -342,9 +355,27 @@ def _check(case: OwnershipCase) -> None:
         raise UsageError(
             "refresh: what is leased goes back to the lessor. Leave refresh out, or choose another financing."
         )
+    _check_paths(case)
     gpus, node = case.number("gpus"), case.number("gpus_per_node")
     if gpus % node and basis != "all_in":
         case.warnings.append(
             f"{gpus:g} GPUs are not whole servers of {node:g}: "
             f"priced in proportion, while buying means {-(-gpus // node) * node:g}"
         )
+
+
+def _check_paths(case: OwnershipCase) -> None:
+    """Refuse a use beyond what there is, and payments beyond the price."""
+    used, path = case.number("utilisation_fraction"), case.tables["use_by_month"][: case.months]
+    if used * path.max() > 1 + 1e-9:
+        raise UsageError(
+            f"use_path: month {int(np.argmax(path)) + 1} uses {used * path.max():.0%} of the hours that exist: "
+            f"{path.max():.0%} of a utilisation of {used:.0%}. Lower one of them, or own more GPUs."
+        )
+    per_use = case.assumptions["rent_billing"].value == "per_use"
+    if per_use and case.number("rent_upfront_fraction") and np.ptp(path):
+        raise UsageError("use_path: rent by use that is paid upfront needs a constant use. Leave one of them out.")
+    if case.number("deposit_fraction") + case.number("retention_fraction") > 1:
+        raise UsageError("deposit_fraction and retention_fraction: together they are more than the price.")
+    if case.bent and (any(len(entry.get("parts") or ()) > 1 for entry in case.rent_options)):
+        case.warnings.append("blends of rent are left out where losses are carried forward: their tax is no sum")

@@ -39,7 +39,7 @@ SPECIAL = (
     "currency_wacc_fraction", "fiscal_year_end_month",
     "rent_residual_correlation", "draws", "seed", "start_on", "model", "tokens", "runs_per_year",
     "tokens_per_month", "mfu", "step_time", "prompt_tokens", "output_tokens", "utilisation", "supply", "own",
-    "budget_usd", "max_owned_gpus", "quote", "profile",
+    "budget_usd", "max_owned_gpus", "quote", "profile", "tax_regime", "site", "use_path", "refresh_gpu",
 )  # fmt: skip
 OWN_ESTIMATE = "gpucost-estimate"  # sources that begin so are our own judgement: assumed, however well argued
 MUST_COST = ("server_usd", "all_in_usd_per_gpu", "gpu_usd", "rent_usd_per_gpu_hour")  # nothing is free

@@ -48,8 +48,8 @@ def _against(
     found: shape.Rival = {
         "name": other["name"],
         "saving_usd": saving,
-        "breakeven_usd_per_gpu_hour": _price(case, row, other, moving),
-        "breakeven_utilisation_fraction": _share(case, row, other, moving),
+        "breakeven_usd_per_gpu_hour": None if case.bent else _price(case, row, other, moving),
+        "breakeven_utilisation_fraction": None if case.bent else _share(case, row, other, moving),
     }
     if names[0] in drawn and names[1] in drawn:
         won = drawn[names[1]] - drawn[names[0]]

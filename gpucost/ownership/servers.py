@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from gpucost.errors import UsageError
 from gpucost.ownership.plan import Assumption, Registry
 from gpucost.types import Accelerator, Status, System
 
@@ -47,6 +48,57 @@ def server_inputs(catalog: "Catalog", registry: Registry, accelerator: Accelerat
         known["gpu_usd"] = price
     blank: dict[str, Any] = {"low": None, "high": None, "source_id": "", "note": "", "observed": ""}
     return {name: replace(registry.default(name), **{**blank, **entry}) for name, entry in known.items()}
+
+
+def newer_chip(
+    catalog: "Catalog",
+    registry: Registry,
+    defaults: dict[str, Assumption],
+    accelerator: Accelerator,
+    asked: str | None,
+    given: Mapping[str, Any],
+) -> None:
+    """Let a replacement be a newer chip: its price, speed and power against those of the first servers.
+
+    Its speed is taken between the ratio of memory bandwidth and that of dense 16-bit peaks, which bound decoding and
+    training; the middle of the two, in proportion, where nothing better is given.
+    """
+    if asked is None:
+        return
+    if not given.get("refresh_month"):
+        raise UsageError(f"refresh_gpu = {asked!r}: say when, such as --set refresh_month=24.")
+    newer = catalog.accelerator(asked)
+    first, then = defaults, {**defaults, **server_inputs(catalog, registry, newer)}
+    nodes = _number(then, "gpus_per_node") / _number(first, "gpus_per_node")
+    rows = {row["id"]: row for row in catalog.rows("accelerators")}
+    ends = sorted(
+        nodes * rows[newer.id][key] / rows[accelerator.id][key]
+        for key in ("bf16_tflops", "hbm_gb_per_s")
+        if rows[newer.id][key] and rows[accelerator.id][key]
+    )
+    if not ends:
+        raise UsageError(f"refresh_gpu = {asked!r}: its speed is not on record; give refresh_speed_ratio instead.")
+    said = f"a server of {newer.id} ÷ one of {accelerator.id}"
+    found = {
+        "refresh_speed_ratio": ((ends[0] * ends[-1]) ** 0.5, ends[0], ends[-1]),
+        "refresh_price_ratio": (_server_usd(registry, then) / _server_usd(registry, first), None, None),
+        "refresh_power_ratio": (_number(then, "server_max_kw") / _number(first, "server_max_kw"), None, None),
+    }
+    for name, (value, low, high) in found.items():
+        defaults[name] = replace(defaults[name], value=value, low=low, high=high, status="derived", note=said)
+
+
+def _number(entries: Mapping[str, Assumption], name: str) -> float:
+    value = entries[name].value
+    if not isinstance(value, (int, float)):
+        raise UsageError(f"refresh_gpu: {name} of one of the servers is not on record; give refresh_price_ratio.")
+    return float(value)
+
+
+def _server_usd(registry: Registry, entries: Mapping[str, Assumption]) -> float:
+    if entries["server_price_basis"].value == "quote":
+        return _number(entries, "server_usd")
+    return _number(entries, "gpu_usd") * _number(entries, "gpus_per_node") * _number(entries, "server_overhead_ratio")
 
 
 def _chip_price(row: Mapping[str, Any]) -> dict[str, Any] | None:

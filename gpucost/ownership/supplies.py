@@ -11,7 +11,7 @@ from gpucost.errors import UsageError
 from gpucost.money.comparison import evaluate_months
 from gpucost.money.mix import MixSupply, Team
 from gpucost.options import OPTIONS
-from gpucost.ownership.alternatives import scalar
+from gpucost.ownership.alternatives import monthly, scalar
 from gpucost.ownership.analysis import outcomes
 from gpucost.ownership.assemble import OwnershipCase
 from gpucost.ownership.given import supply
@@ -164,11 +164,8 @@ def owned(case: OwnershipCase, demand: Array, rate: float, life_months: int, max
     unit = np.array([worth[min(y, worth.size) - 1] * (1 + rate) ** -(k + lead) for k, y in enumerate(years)])
     one = evaluate_months({**case.values(), **bare, "utilisation_fraction": 1.0, "months": 1.0}, case.tables, 1)
     idle = evaluate_months({**case.values(), **bare, "months": 1.0}, case.tables, 1)
-    energy = (
-        (scalar(one, "energy_kwh_per_month") - scalar(idle, "energy_kwh_per_month"))
-        / size
-        * scalar(one, "metered_ratio")
-    )
+    drawn = float(monthly(one, "energy_kwh")[1] - monthly(idle, "energy_kwh")[1])
+    energy = drawn / size * scalar(one, "metered_ratio")
     month = np.arange(months)
     discount = (1 + rate) ** -(month + 1.0)
     rises = (1 + case.number("electricity_escalation_fraction")) ** (month // 12)

@@ -120,21 +120,21 @@ def price_paths(case: OwnershipCase) -> list[shape.ScenarioRow]:
 
 def emissions(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Carbon:
     """Return the carbon of owning over the comparison, and of renting the same hours on the same grid."""
-    energy = scalar(values, "energy_kwh_per_month") * float(monthly(values, "in_service").sum())
+    by_month = monthly(values, "energy_kwh")
+    energy = float(by_month.sum())
     grid, free = case.number("grid_kgco2e_per_kwh"), case.number("carbon_free_fraction")
     located, market = carbon.operational_kgco2e(np.array(energy), np.array(grid), np.array(free))
     nodes = np.array(case.number("gpus") / case.number("gpus_per_node"))
     years, life = np.array(scalar(values, "service_years")), np.array(case.number("embodied_life_years"))
     made = carbon.embodied_kgco2e(nodes, np.array(case.number("embodied_kgco2e_per_node")), years, life)
-    idle = (1 - case.number("utilisation_fraction")) * case.number("power_fraction_idle")
-    share = scalar(values, "mean_power_fraction")
+    idle = (1 - case.number("utilisation_fraction") * monthly(values, "use_ratio")) * case.number("power_fraction_idle")
     return {
         "energy_kwh": energy,
         "operational_location_kgco2e": located.item(),
         "operational_market_kgco2e": market.item(),
         "embodied_kgco2e": made.item(),
         "total_location_kgco2e": located.item() + made.item(),
-        "rented_energy_kwh": energy * (1 - idle / share) if share else 0.0,
+        "rented_energy_kwh": float(np.sum(by_month * (1 - idle / np.maximum(monthly(values, "power_fraction"), 1e-9)))),
     }
 
 

@@ -60,9 +60,18 @@ def test_the_balance_sheet_balances_in_a_thousand_random_plans(financing, basis)
             "lease_term_months": seed.integers(1, 90, PLANS).astype(float),
             "lease_buyout_fraction": seed.uniform(0, 0.6, PLANS), "facility_usd_per_mw": seed.uniform(5e6, 2e7, PLANS),
             "facility_life_years": seed.uniform(1, 30, PLANS), "other_residual_fraction": seed.uniform(0, 0.5, PLANS),
-            "utilisation_fraction": seed.uniform(0.1, 1, PLANS),
+            "utilisation_fraction": seed.uniform(0.1, 1, PLANS), "deposit_fraction": seed.uniform(0, 0.5, PLANS),
+            "retention_fraction": seed.uniform(0, 0.5, PLANS), "refresh_speed_ratio": seed.uniform(0.5, 4, PLANS),
+            "retention_months": seed.integers(0, 80, PLANS).astype(float),
+            "other_income_usd_per_year": seed.uniform(0, 3e6, PLANS), "loss_limit_fraction": seed.uniform(0, 1, PLANS),
+            "loss_allowance_usd": seed.uniform(0, 1e6, PLANS),
         }  # fmt: skip
-        fixed = {"facility_basis": "own", "colocation_usd_per_kw_month": None, "lease_standard": standard}
+        fixed = {
+            "facility_basis": "own",
+            "colocation_usd_per_kw_month": None,
+            "lease_standard": standard,
+            "loss_basis": "at_once" if standard == "ifrs" else "carried_forward",
+        }
         found = books(financing=financing, tax_basis=basis, **fixed, **random)
         assert found["assets_usd"].shape == (PLANS, int(months.max()) + 1)
         assert unbalanced(found).max() < 1e-9

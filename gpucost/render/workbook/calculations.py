@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any
 
 from gpucost.formula.language import Line
-from gpucost.formula.spreadsheet import to_excel
+from gpucost.formula.spreadsheet import ALL_MONTHS, to_excel
 from gpucost.render.workbook.book import POSSIBLE, Cell, Formula, Sheet, Workbook, address, column_letters
 from gpucost.render.workbook.live import LiveModel
 
@@ -48,6 +48,7 @@ def shown_unit(line: Line) -> str:
 
 def scalar_reference(model: LiveModel, flows: Rows, name: str) -> str:
     """Return how a formula outside the timeline names a quantity: a monthly line is its whole row."""
+    name = name.removesuffix(ALL_MONTHS)
     if (model.key, name) in flows:
         row = flows[model.key, name]
         first, last = address(row, FIRST_MONTH, fixed=True), address(row, FIRST_MONTH + model.months, fixed=True)
@@ -56,9 +57,9 @@ def scalar_reference(model: LiveModel, flows: Rows, name: str) -> str:
 
 
 def solved(text: str, value: Any) -> tuple[str, Any]:
-    """Let a rate that does not exist (cash flows of one sign) read "none" in the workbook, as in Python."""
+    """Let a figure that does not exist (the IRR of cash flows of one sign) read "none" in the workbook."""
     found = plain(value)
-    if "IRR(" not in text:
+    if "IRR(" not in text and "NA(" not in text:
         return text, found
     return f'IFERROR({text},"none")', "none" if isinstance(found, float) and found != found else found
 
@@ -131,6 +132,8 @@ def _flow(sheet: Sheet, model: LiveModel, line: Line, series: Any, flows: Rows) 
 
 
 def _month_reference(model: LiveModel, flows: Rows, name: str) -> str:
+    if name.endswith(ALL_MONTHS):
+        return scalar_reference(model, flows, name)
     if (model.key, name) in flows:
         row = flows[model.key, name] + 1
         return f"{COLUMN}${row}" if name == "m" else f"{COLUMN}{row}"

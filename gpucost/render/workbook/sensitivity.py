@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from gpucost.formula.spreadsheet import to_excel
+from gpucost.formula.spreadsheet import ALL_MONTHS, to_excel
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address, column_letters
 from gpucost.render.workbook.calculations import COLUMN, plain
 from gpucost.render.workbook.live import LiveInput, LiveModel, Value, compute, needed
@@ -148,6 +148,7 @@ class Probes:
                 sheet.row(line.name, line.measure, *cells)
 
     def _scalar(self, case: int, name: str) -> str:
+        name = name.removesuffix(ALL_MONTHS)
         if (case, name) in self.flow_rows or (name == "m" and self.monthly):
             row = self.month_row if name == "m" else self.flow_rows[case, name]
             first, last = (
@@ -159,6 +160,8 @@ class Probes:
         return f"{column_letters(_FIRST_CASE + case)}{self.rows[name] + 1}"
 
     def _monthly(self, case: int, name: str) -> str:
+        if name.endswith(ALL_MONTHS):
+            return self._scalar(case, name)
         if name == "m":
             return f"{COLUMN}${self.month_row + 1}"
         if (case, name) in self.flow_rows:
