@@ -1,7 +1,4 @@
-"""Scenario files: the workloads, supply and plans of a report, as TOML with comments.
-
-Each part takes the arguments of the question that it asks, from the one table that commands and library read too.
-"""
+"""Scenario files: the workloads, supply and plans of a report, as TOML with comments."""
 
 import difflib
 from collections.abc import Mapping, Sequence

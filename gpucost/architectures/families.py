@@ -1,8 +1,4 @@
-"""The rules of the families: one line for what a family implies, a function where its layers are unlike others'.
-
-The next family is one line here and one configuration in the tests. A family that is not listed is read by its keys
-as a plain decoder, and a warning says so.
-"""
+"""The rules of the families: one line for what a family implies, a function where its layers are unlike others'."""
 
 from collections.abc import Callable
 from importlib import import_module

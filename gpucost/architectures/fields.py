@@ -1,8 +1,4 @@
-"""A configuration read key by key: every value is checked as it is taken, and what was never taken is known.
-
-A key may hold anything; only what is asked for is judged. A number is a whole number of zero or more, never a string;
-a bad value is an error that names its key.
-"""
+"""A configuration read key by key: every value is checked as it is taken, and what was never taken is known."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

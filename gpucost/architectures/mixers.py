@@ -1,7 +1,4 @@
-"""Mixers that stand in for attention: gated delta nets, Mamba, lightning attention, short convolutions; their state.
-
-A recurrent mixer keeps a state of fixed size per sequence instead of a cache that grows with the context.
-"""
+"""Mixers that stand in for attention: gated delta nets, Mamba, lightning attention, short convolutions; their state."""
 
 from collections.abc import Callable
 

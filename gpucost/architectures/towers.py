@@ -47,10 +47,7 @@ def with_towers(made: Architecture, config: Config, text: Config) -> Architectur
 
 
 def _parameters(f: Fields, kind: str) -> int:
-    """Count the layers and the patch embedding of a vision transformer: 4·h² + m·h·f a layer, 3·patch²·h pixels.
-
-    Position embeddings, norms, pooling and projectors into the language model are small beside that, and left out.
-    """
+    """Count the layers and the patch embedding of a vision transformer: 4·h² + m·h·f a layer, 3·patch²·h pixels."""
     layers = f.number("num_hidden_layers", "depth", "layers", "num_layers", "encoder_layers", "vt_num_hidden_layers")
     width = f.number("embed_dim", "hidden_size", "width", "d_model", "vt_hidden_size")
     if not (layers and width) or layers > 512:

@@ -10,10 +10,7 @@ STATE_BYTES = {"amp": 16, "fp8": 16, "bf16": 8}  # per parameter: weights, gradi
 
 
 def training_rows(bench: Mapping[str, Any], gpu: str) -> list[dict[str, Any]]:
-    """Return the training steps of a bench in the columns of models/measurements/training.csv.
-
-    Our fp8 products scale whole tensors; without a compiler they are slower than any stack's and say nothing of one.
-    """
+    """Return the training steps of a bench in the columns of models/measurements/training.csv."""
     steps = [row for row in bench["figures"] if row["op"] == "train"]
     return [_training_row(row, gpu, bench) for row in steps if row.get("recipe") != "fp8" or row.get("compiled")]
 

@@ -32,11 +32,7 @@ class Workers:
         self.refused: list[str] = []  # why starts failed
 
     def start(self) -> None:
-        """Start the processes and wait until they say what they are.
-
-        Raises:
-            ChildProcessError: they ended or stayed silent.
-        """
+        """Start the processes and wait until they say what they are."""
         port = _free_port()
         self.lines, self.errors = queue.Queue(), tempfile.TemporaryFile("w+")  # noqa: SIM115
         for rank in range(self.ranks):

@@ -35,10 +35,7 @@ class Yardstick(NamedTuple):
 
 
 def accelerator_of(catalog: "Catalog", device: str) -> Accelerator | None:
-    """Return the accelerator that a driver's name means; None where the catalog knows none.
-
-    NVIDIA's drivers name the SXM board without its form factor and every other board with it.
-    """
+    """Return the accelerator that a driver's name means; None where the catalog knows none."""
     try:
         return catalog.accelerator(device)
     except AmbiguousNameError as error:
@@ -121,11 +118,6 @@ def shares_by_machine(measurements: Sequence[Mapping[str, Any]], catalog: "Catal
             if stick.peak and stick.measured:
                 shares.setdefault(stick.key, []).append(stick.measured / stick.peak)
     return shares
-
-
-def shares_on_record(measurements: Sequence[Mapping[str, Any]], catalog: "Catalog") -> dict[str, float]:
-    """Return the median over machines on record of the share of the datasheet's peak, by kind of work."""
-    return {key: median(found) for key, found in shares_by_machine(measurements, catalog).items()}
 
 
 def place(share: float | None, others: Sequence[float]) -> str:
@@ -227,10 +219,7 @@ SLOPE_POINTS = 8  # of a roof that is drawn by points
 
 
 def roofline(bench: Mapping[str, Any], chip: Accelerator) -> list[dict[str, Any]]:
-    """Return the roof of the datasheet, the roof as measured, and the fastest product of each number of rows.
-
-    The measured roof is the fastest large copy and the fastest product of the bench.
-    """
+    """Return the roof of the datasheet, the roof as measured, and the fastest product of each number of rows."""
     bandwidths = [row["gb_per_s"] for row in bench["figures"] if row["op"] == "copy" and large(row)]
     products = [
         row for row in bench["figures"]

@@ -1,7 +1,4 @@
-"""What is wrong with rows that are well-formed: references, dates, arithmetic, and the known faults of price lists.
-
-Faults are refused. Doubts are said aloud and loaded: a price may be odd and true.
-"""
+"""What is wrong with rows that are well-formed: references, dates, arithmetic, and the known faults of price lists."""
 
 import re
 from bisect import bisect_left, bisect_right

@@ -302,10 +302,7 @@ class Catalog(Shipped):
     # --- offers
 
     def prepare_prices(self, history: bool = False) -> None:
-        """Make the views `book_offers` and `prices_on(day, known_day)` over every price book.
-
-        The dense history takes part where the catalog looks back, or where a caller asks for it.
-        """
+        """Make the views `book_offers` and `prices_on(day, known_day)` over every price book."""
         history = history or self.looks_back
         _ = self.books
         with self.store.lock:

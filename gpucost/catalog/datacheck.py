@@ -66,10 +66,7 @@ def idle_discounts(catalog: Catalog, books: "Sequence[PriceBook]") -> list[Fault
 
 
 def check_one(catalog: Catalog, path: Path, table_name: str | None) -> Report:
-    """Check one file against the shipped tables; its sources may stand in a sources.csv beside it or one folder up.
-
-    A TOML file, a workbook, or a CSV file of prices that lacks what can be derived, is judged as a part of a book.
-    """
+    """Check one file against the shipped tables; its sources may stand in a sources.csv beside it or one folder up."""
     if path.suffix.lower() in (".toml", ".xlsx"):
         return _check_book_file(catalog, path)
     if path.suffix.lower() == ".parquet" or is_large(path):

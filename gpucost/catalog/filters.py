@@ -40,10 +40,7 @@ def chosen(rows: Sequence[Row], column: str, wanted: str | None) -> list[Row]:
 
 
 def matching(column: str, wanted: str | Sequence[str], known: Iterable[str], others: Iterable[str] = ()) -> set[str]:
-    """Return the known values that the wanted names mean, whatever the case; an unknown name is an error.
-
-    `others` are names that would have meant something too, for the hint.
-    """
+    """Return the known values that the wanted names mean, whatever the case; an unknown name is an error."""
     known = set(known)
     found: set[str] = set()
     for name in listed(wanted):

@@ -71,10 +71,7 @@ def load_history(store: Store) -> None:
 
 
 def current_rows(store: Store, newest: date) -> list[dict[str, Any]]:
-    """Return rows of the table `offers` for prices that a source of the history listed lately, seen from a day.
-
-    A price that an ordinary row has seen as late is left to that row.
-    """
+    """Return rows of the table `offers` for prices that a source of the history listed lately, seen from a day."""
     load_history(store)
     store.ensure("cloud_regions")
     since = newest - timedelta(days=min(expiry_by_option().values()))

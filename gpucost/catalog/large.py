@@ -1,7 +1,4 @@
-"""Large price files: Parquet and CSV that DuckDB reads where they lie, judged by SQL with the bounds of the columns.
-
-A CSV file beyond `drafts.LARGE_BYTES` is completed as a small one is (`offer_rows`), judged, and laid down as Parquet.
-"""
+"""Large price files: Parquet and CSV that DuckDB reads where they lie, judged by SQL with the bounds of the columns."""
 
 import csv
 from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -39,10 +39,6 @@ def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", str(text).lower()).strip("-")
 
 
-def _owed(option: Any) -> bool:
-    return option in OPTIONS and OPTIONS[option].take_or_pay  # an unknown option is judged with the other cells
-
-
 def complete_offer(values: Row, exchange_rates: Mapping[str, float]) -> Row:
     """Fill in what follows: rates from one another, scope from region, billing from option, dates, and the id."""
     row: Row = {"option": "on_demand", "gpus": 1, **values}
@@ -55,7 +51,7 @@ def complete_offer(values: Row, exchange_rates: Mapping[str, float]) -> Row:
     row.setdefault("instance_type", f"{gpus}x {row['gpu']}")
     row.setdefault("region_scope", "region" if row.get("region") else "any")
     row.setdefault("term_months", 0)
-    committed = int(float(row["term_months"])) > 0 or _owed(row["option"])
+    committed = int(float(row["term_months"])) > 0 or (row["option"] in OPTIONS and OPTIONS[row["option"]].take_or_pay)
     row.setdefault("billing", "take_or_pay" if committed else "per_use")
     row.setdefault("payment", "no_upfront" if int(float(row["term_months"])) else "none")
     constants = {

@@ -109,10 +109,7 @@ def refuse_over(row: Row, budget_usd_per_gpu_hour: float) -> None:
 
 
 def series(rows: Iterable[Row], most: int) -> tuple[list[Row], list[Row], int]:
-    """Return points by offer for a chart, the events in them, and how many offers were left out.
-
-    The offers with the most changes are drawn. An event is a change of 5 % or more.
-    """
+    """Return points by offer for a chart, the events in them, and how many offers were left out."""
     offers: dict[str, list[Row]] = {}
     for row in rows:
         offers.setdefault(row["offer_id"], []).append(row)

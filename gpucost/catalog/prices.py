@@ -33,10 +33,7 @@ _ENDED = {
 def current(
     catalog: Catalog, wanted: dict[str, set[str] | None], max_age_days: float | None, *, ended: bool = True
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return one row per offer, the cheapest GPU-hour first and the unrankable last, with warnings.
-
-    Without `ended`, what is no offer any more is left out.
-    """
+    """Return one row per offer, the cheapest GPU-hour first and the unrankable last, with warnings."""
     found = [row for row in catalog.price_rows if filters.admits(wanted, row) and (ended or not row["ended"])]
     sellers = {row["provider"]: row["kind"] for row in catalog.rows("providers")}
     fresh = [row for row in found if max_age_days is None or _age_days(row) <= max_age_days]

@@ -1,7 +1,4 @@
-"""A stranger's SQL on a copy of the catalog: one SELECT, no files, no network, limited memory, time, rows and bytes.
-
-The query runs in a process of its own, because only that can be ended whatever the database is doing.
-"""
+"""A stranger's SQL on a copy of the catalog: one SELECT, no files, no network, limited memory, time, rows and bytes."""
 
 import pickle
 import subprocess

@@ -172,8 +172,4 @@ def book_layers(book: str | Path | None = None) -> dict[str, Path]:
         raise UsageError(f"the book {own} does not exist. Make it, or change the setting `book`.")
     if named and own and not own.is_file() and not own.is_dir():
         raise UsageError(f"the book {own} is a device or a pipe. Name a folder or a file.")
-    return {"user": own} if own is not None and _holds_something(own) else {}
-
-
-def _holds_something(path: Path) -> bool:
-    return path.is_file() or (path.is_dir() and any(path.iterdir()))
+    return {"user": own} if own is not None and (own.is_file() or (own.is_dir() and any(own.iterdir()))) else {}

@@ -1,7 +1,4 @@
-"""Refreshed prices over the shipped ones: the newest whole snapshot part of each source speaks, and says so.
-
-A part that is damaged, or that holds what no price is, is left out with a warning; the one before it serves.
-"""
+"""Refreshed prices over the shipped ones: the newest whole snapshot part of each source speaks, and says so."""
 
 import warnings
 from collections.abc import Sequence

@@ -209,10 +209,7 @@ def needed(lines: tuple[Line, ...], targets: tuple[str, ...], words: Words) -> t
 
 
 def evaluate_all(lines: tuple[Line, ...], values: dict[str, Any], targets: tuple[str, ...] | None = None) -> None:
-    """Evaluate lines in order, each seeing those before it; the results join `values`.
-
-    With `targets`, only the lines that these hang on are computed.
-    """
+    """Evaluate lines in order, each seeing those before it; the results join `values`."""
     words = tuple((name, value) for name, value in values.items() if isinstance(value, str))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         for name, code in needed(lines, targets or tuple(line.name for line in lines), words):

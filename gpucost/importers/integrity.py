@@ -170,10 +170,7 @@ SELECT {gone_columns}, true AS gone FROM earlier AS e WHERE NOT e.gone AND {aske
 
 
 def _withdrawn(names: Sequence[str], today: date) -> str:
-    """Return the SQL of offers that hold today and that the provider's own whole list has no more, or elsewhere.
-
-    An offer without a region ends once the list has the same machine by region.
-    """
+    """Return the SQL of offers that hold today and that the provider's own whole list has no more, or elsewhere."""
     given = {**dict.fromkeys(names, "NULL"), **{name: f"k.{name}" for name in REFERENCE}}
     given |= {
         "offer_kind": "'offer'", "gpu_assumed": "false", "billing": "'per_use'", "payment": "'unknown'",

@@ -1,7 +1,4 @@
-"""A file of prices of one's own: CSV, .xlsx or Parquet, its columns named as ours or mapped to them.
-
-`--map usd_per_hour="Price (USD/h)"` takes our column from theirs; `--map provider==acme` gives it one value.
-"""
+"""A file of prices of one's own: CSV, .xlsx or Parquet, its columns named as ours or mapped to them."""
 
 from collections.abc import Mapping
 from pathlib import Path

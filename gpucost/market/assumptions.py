@@ -1,7 +1,4 @@
-"""What the engine assumes about a run beside its training steps; each value is marked and has a range.
-
-Values that come from the tables (`item`) keep the table's source; the others are assumptions of this module.
-"""
+"""What the engine assumes about a run beside its training steps; each value is marked and has a range."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

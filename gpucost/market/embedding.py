@@ -1,7 +1,4 @@
-"""Facts inside an answer: the records that a costing reads, packed as lines of CSV, and unpacked for a rerun.
-
-Cells are written and read by the kinds of the tables' own columns, as the shipped files are.
-"""
+"""Facts inside an answer: the records that a costing reads, packed as lines of CSV, and unpacked for a rerun."""
 
 import csv
 import io

@@ -91,12 +91,3 @@ def payback_months(flows: Array) -> float | None:
     if last == total.size - 1:
         return None
     return float(last + total[last] / (total[last] - total[last + 1]))
-
-
-def levelised(present_cost: Array, rate_per_month: Array, quantity_by_month: Array) -> Array:
-    """Return the constant price per unit whose payments are worth the cost: PV(cost) ÷ PV(quantity).
-
-    >>> levelised(np.array([100.0]), np.array([0.0]), np.array([[0.0, 10.0, 10.0]])).tolist()
-    [5.0]
-    """
-    return present_cost / present_value(rate_per_month, quantity_by_month)

@@ -22,17 +22,6 @@ def curve(fractions: Sequence[float]) -> Array:
     return values
 
 
-def performance_curve(orders_of_magnitude_per_year: float) -> Array:
-    """Return 10^(−k·t): the price of equal performance falls by k orders of magnitude a year.
-
-    Cottier et al. 2024 (arXiv:2405.21015) use k = 0.14, a loss of 27.6 % in the first year:
-
-    >>> performance_curve(0.14)[1].round(4).item()
-    0.7244
-    """
-    return np.asarray(10.0 ** (-orders_of_magnitude_per_year * np.arange(TABLE_YEARS + 1)), dtype=np.float64)
-
-
 def value_at(values: Array, age_years: float) -> float:
     """Return the value at an age, linear between whole years.
 

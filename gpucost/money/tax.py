@@ -30,21 +30,6 @@ def straight_line(years: float) -> Array:
     return np.full(int(years), 1.0 / years)
 
 
-def declining_balance_half_year(years: int = 5, factor: float = 2.0) -> Array:
-    """Return MACRS shares from their definition: declining balance, half a year first, straight line when larger.
-
-    IRS Publication 946 rounds these to its Table A-1 (20.00, 32.00, 19.20, 11.52, 11.52, 5.76 %).
-
-    >>> (100 * declining_balance_half_year(5)).round(2).tolist()
-    [20.0, 32.0, 19.2, 11.52, 11.52, 5.76]
-    """
-    shares = [factor / years / 2]
-    for year in range(1, years):
-        remaining = 1.0 - sum(shares)
-        shares.append(max(remaining * factor / years, remaining / (years - year + 0.5)))
-    return np.array([*shares, 1.0 - sum(shares)])
-
-
 def bonus(first_fraction: float, rest: Sequence[float] | Array) -> Array:
     """Return shares with a bonus in the first year and the rest by another schedule.
 

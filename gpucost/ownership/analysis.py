@@ -123,10 +123,7 @@ def _always(case: OwnershipCase, name: str, ends: tuple[float, float]) -> str:
 
 
 def break_even_months(case: OwnershipCase) -> tuple[int | None, dict[str, str]]:
-    """Return the shortest comparison, in whole months, over which owning (with resale at its end) costs no more.
-
-    Until the cluster arrives both sides rent: a tie that says nothing of owning.
-    """
+    """Return the shortest comparison, in whole months, over which owning (with resale at its end) costs no more."""
     first = np.floor(case.number("lead_time_months")) + 1
     months = np.arange(first, case.months + 1)
     if not months.size:
@@ -150,11 +147,7 @@ def break_even_gpus(case: OwnershipCase) -> tuple[int | None, dict[str, str]]:
 
 
 def by_utilisation(case: OwnershipCase, crossing: float | None, steps: int = 20) -> list[shape.UtilisationPoint]:
-    """Return what an owned GPU-month costs on either side over the utilisation, by the formulas of the comparison.
-
-    Present values per discounted owned hour × hours of a month; the break-even is a point of both lines. Beside each
-    stands what it gains when the rental price rises by a dollar: both are straight lines in the price.
-    """
+    """Return what an owned GPU-month costs on either side over the utilisation, by the formulas of the comparison."""
     used = case.number("utilisation_fraction")
     shares = np.unique([*np.arange(steps + 1) / steps, used, *([] if crossing is None else [crossing])])
     price = case.number("rent_usd_per_gpu_hour")
@@ -198,10 +191,7 @@ def _axis(case: OwnershipCase, name: str, steps: int) -> list[float]:
 
 
 def scenarios(case: OwnershipCase, sensitivity: Sequence[shape.Sensitivity]) -> list[shape.ScenarioRow]:
-    """Return the base, both extremes, and the plan's own scenarios.
-
-    Favourable and adverse put every uncertain input at the end at which owning saves more, or less, all at once.
-    """
+    """Return the base, both extremes, and the plan's own scenarios."""
     best, worst = {}, {}
     for row in sensitivity:
         ends = (row["low"], row["high"])

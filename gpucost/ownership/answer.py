@@ -81,11 +81,6 @@ def settings(case: OwnershipCase) -> dict[str, Any]:
     return {**given, "scenarios": case.scenarios, "rent_options": case.rent_options}
 
 
-def option_called(name: str, rows: list[shape.Option]) -> shape.Option:
-    """Return the option called `name`."""
-    return next(row for row in rows if row["name"] == name)
-
-
 def _npv(rows: list[shape.Option], saving: float) -> shape.Worth:
     worth = {row["name"]: row["npv_usd"] for row in rows}
     first = {"own": worth.pop("own"), "rent": worth.pop("rent"), "saving": saving}
@@ -102,7 +97,7 @@ def _draws(case: OwnershipCase) -> tuple[int, int]:
 
 
 def _peak_cash(listed: list[shape.Option], funding_usd: float) -> shape.PeakCash:
-    own, rent = (option_called(name, listed)["peak_month_usd"] for name in ("own", "rent"))
+    own, rent = (next(row for row in listed if row["name"] == name)["peak_month_usd"] for name in ("own", "rent"))
     return {"own": own, "rent": rent, "funding_until_payback": funding_usd}
 
 

@@ -35,10 +35,7 @@ def usual_profile(accelerator: Accelerator, gpus: float) -> str:
 
 
 def apply(defaults: dict[str, Assumption], asked: str | None, accelerator: Accelerator | None, gpus: float) -> str:
-    """Put a profile's values in place of the defaults, as assumptions; return what must be said of it.
-
-    Where neither a profile nor an accelerator is named the plan speaks for itself.
-    """
+    """Put a profile's values in place of the defaults, as assumptions; return what must be said of it."""
     if asked is not None and asked not in PROFILES:
         raise UsageError(f"profile = {asked!r} is none of {', '.join(PROFILES)}.")
     if asked is None and accelerator is None:

@@ -142,11 +142,7 @@ def _reservation(case: OwnershipCase, rent: Rent, monthly_usd: float, signed: in
 
 
 def owned(case: OwnershipCase, demand: Array, rate: float, life_months: int, max_gpus: float) -> tuple[MixSupply, Team]:
-    """Return owned servers as a supply: purchase, fixed costs and resale per server; energy by use; people apart.
-
-    Costs of a server come from the case's own formulas, for a cluster of the size of the largest demand, idle and
-    without people; yearly rises count from the purchase.
-    """
+    """Return owned servers as a supply: purchase, fixed costs and resale per server; energy by use; people apart."""
     months, node = demand.size, case.number("gpus_per_node")
     lead = int(np.ceil(case.number("lead_time_months")))
     size = float(np.ceil(max(demand.max(), 1) / node) * node)

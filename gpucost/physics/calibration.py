@@ -207,10 +207,7 @@ def width_of(traits: Mapping[str, Flags], ranges: Values, side: str = "") -> Flo
 
 
 def interval(speed: Floats, traits: Mapping[str, Flags], ranges: Values, ceiling: Floats) -> tuple[Floats, Floats]:
-    """Return the 80 % range of a speed: from speed · e^−slower to speed · e^faster, at most the ceiling.
-
-    It contains its point.
-    """
+    """Return the 80 % range of a speed: from speed · e^−slower to speed · e^faster, at most the ceiling."""
     low = speed * np.exp(-width_of(traits, ranges, SLOWER))
     return low, np.clip(speed * np.exp(width_of(traits, ranges, FASTER)), speed, np.maximum(ceiling, speed))
 

@@ -1,7 +1,4 @@
-"""Structs of arrays that the kernels share: one element per case, strings as small integer codes.
-
-A single case is an array of length one; there is no scalar path. `take` and `repeat` build batches.
-"""
+"""Structs of arrays that the kernels share: one element per case, strings as small integer codes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields

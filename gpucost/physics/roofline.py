@@ -82,10 +82,7 @@ def product(rows: Floats, columns: Floats, depth: Floats, value_bytes: Floats) -
 
 
 def step_work(case: TrainingCase, step: Step) -> dict[str, Operation]:
-    """Return the work of each part of a step on one accelerator: what its roofs are held against.
-
-    Counted over a whole step, for the mean stage of the pipeline.
-    """
+    """Return the work of each part of a step on one accelerator: what its roofs are held against."""
     s, layout, recipe, e = case.shape, case.layout, case.recipe, case.efficiency
     tokens = layout.micro_batch * recipe.sequence_tokens / layout.context * layout.micro_batches
     layers = s.layers / layout.pipeline

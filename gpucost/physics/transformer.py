@@ -283,13 +283,6 @@ def mean_context(sequence_tokens: ArrayLike, window_tokens: ArrayLike = 0.0, cau
     return np.where(causal, w * (1 - w / (2 * s)), w)
 
 
-def attended_keys(shape: Shape, sequence_tokens: ArrayLike, causal: bool | Flags = True) -> Floats:
-    """Return the keys that a token attends to, summed over the layers; linear mixers attend to none."""
-    s = np.asarray(sequence_tokens, dtype=np.float64)
-    full = (shape.full_layers + shape.mtp_layers) * mean_context(s, 0.0, causal)
-    return full + shape.window_layers * mean_context(s, shape.window_tokens, causal)
-
-
 def attention_flop(shape: Shape, sequence_tokens: ArrayLike, causal: bool | Flags = True) -> Floats:
     """Return the FLOP per token of scores and weighted values over all layers, forward: 2·(d_qk + d_v)·heads per key.
 
@@ -345,23 +338,6 @@ def kv_values_per_token(shape: Shape) -> Floats:
     """Return the cached values per token of an attending layer, averaged over them: 2·kv·d, or the MLA latent."""
     attending = np.maximum(shape.full_layers + shape.window_layers, 1)
     return (shape.full_values + shape.window_values + shape.selected_values) / attending
-
-
-def kv_bytes_per_token(shape: Shape, bytes_per_value: ArrayLike = 2.0) -> Floats:
-    """Return the bytes of cache that one more token adds while it is within every window.
-
-    Llama 3 8B in bf16 by hand: 2 · 8 · 128 · 32 layers · 2 bytes = 131,072.
-    """
-    kept = shape.full_values + shape.window_values + shape.selected_values
-    return kept * np.asarray(bytes_per_value, dtype=np.float64)
-
-
-def kv_bytes_per_sequence(shape: Shape, context_tokens: ArrayLike, bytes_per_value: ArrayLike = 2.0) -> Floats:
-    """Return the bytes of cache of one sequence: full layers keep all tokens, windowed layers the last ones."""
-    tokens = np.asarray(context_tokens, dtype=np.float64)
-    windowed = np.where(shape.window_tokens > 0, np.minimum(tokens, shape.window_tokens), tokens)
-    kept = (shape.full_values + shape.selected_values) * tokens + shape.window_values * windowed
-    return kept * np.asarray(bytes_per_value, dtype=np.float64)
 
 
 def weight_bytes(shape: Shape, bytes_per_parameter: ArrayLike = 2.0) -> Floats:

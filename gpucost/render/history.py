@@ -17,7 +17,7 @@ def history_document(points: Sequence[Row], events: Sequence[Row], left_out: int
     chart = Chart(
         "line", "Price of a GPU-hour", f"Prices of {len({row['offer'] for row in points})} offers over time.", data,
         Axis("day"), Axis("usd_per_gpu_hour"), series="offer", steps=True,
-        marks=tuple((_said(event), _moment_ms(event["day"])) for event in largest),
+        marks=tuple((_said(event), float((event["day"] - date(1970, 1, 1)).days * _DAY_MS)) for event in largest),
     )  # fmt: skip
     rows = [{**event, "day": event["day"].isoformat()} for event in events]
     specs = ("day", "offer", "usd_per_gpu_hour", "change_fraction=change", "source_id:1")
@@ -28,10 +28,6 @@ def history_document(points: Sequence[Row], events: Sequence[Row], left_out: int
         "History of prices", (Section("", tuple(blocks)),), as_of=str(about["as_of"]),
         catalog_version=str(about["catalog_version"]),
     )  # fmt: skip
-
-
-def _moment_ms(day: date) -> float:
-    return float((day - date(1970, 1, 1)).days * _DAY_MS)
 
 
 def _said(event: Row) -> str:

@@ -1,7 +1,4 @@
-"""The HTML writer: one self-contained, accessible page without external references, and a fragment for notebooks.
-
-The templates beside this module escape whatever they are given; here a document is only turned into what they show.
-"""
+"""The HTML writer: one self-contained, accessible page without external references, and a fragment for notebooks."""
 
 import json
 from collections.abc import Sequence

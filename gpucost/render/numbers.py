@@ -1,7 +1,4 @@
-"""How a value is written for a person: one rule per unit, shared by every medium, so that figures never differ.
-
-Files for machines (JSON, CSV, workbook cells) carry the unrounded value; only text on a page is rounded here.
-"""
+"""How a value is written for a person: one rule per unit, shared by every medium, so that figures never differ."""
 
 import math
 from typing import Any

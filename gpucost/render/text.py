@@ -20,10 +20,7 @@ def write(
     all_sections: bool = False,
     one_screen: bool = False,
 ) -> str:
-    """Return the document as text. Sections marked as detail are shown with `all_sections` only.
-
-    With `one_screen` a document that says what one screen shows is cut down to that.
-    """
+    """Return the document as text. Sections marked as detail are shown with `all_sections` only."""
     terminal = detect(width, color, unicode)
     document = printable(document)
     lines = [terminal.paint(document.title, "1")]

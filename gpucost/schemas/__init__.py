@@ -1,7 +1,4 @@
-"""One definition per table. Validation, the column dictionary of the docs and the DuckDB table are made from it.
-
-The definitions are the CSV files beside this one: tables.csv and columns.csv.
-"""
+"""One definition per table. Validation, the column dictionary of the docs and the DuckDB table are made from it."""
 
 from typing import TYPE_CHECKING
 

@@ -1,7 +1,4 @@
-"""Judging data that is not trusted: each bad cell is refused as file:row:column, and a bad file loads nothing.
-
-Rows are the lines of the file: the header is row 1.
-"""
+"""Judging data that is not trusted: each bad cell is refused as file:row:column, and a bad file loads nothing."""
 
 import csv
 import io

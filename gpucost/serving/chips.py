@@ -1,7 +1,4 @@
-"""Does a model fit an accelerator for serving, on how many, how fast; and which accelerators serve it at all.
-
-Without an accelerator every one that is sold is tried, MIG instances included: the fewest and the cheapest come first.
-"""
+"""Does a model fit an accelerator for serving, on how many, how fast; and which accelerators serve it at all."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -32,10 +29,7 @@ SMALLEST_MIG_GPU = 7  # instances of the chips that have these profiles
 
 
 def serving_fit_payload(catalog: "Catalog", model: str, gpu: str | None = None, **wanted: Any) -> ServingFit:
-    """Return which accelerators serve a model within the targets, with memory, latency, speed and price.
-
-    `wanted` holds what `gpucost inference` takes: prompt, output, ttft, tpot, precision, cache, engine, prefix_hit …
-    """
+    """Return which accelerators serve a model within the targets, with memory, latency, speed and price."""
     request = request_of(catalog, model, gpu=gpu, **wanted)
     architecture = catalog.architecture(request.model)
     market = market_of(catalog)

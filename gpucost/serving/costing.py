@@ -1,7 +1,4 @@
-"""From plans to money: replicas, units and hours of every offer, its bill per month, and the price of tokens.
-
-One row is one offer with one of the plans of its key; everything is arrays over these pairs.
-"""
+"""From plans to money: replicas, units and hours of every offer, its bill per month, and the price of tokens."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,4 @@
-"""Demand over a day, and how many replicas are on at each hour.
-
-A profile is a list of hourly weights of a day or a week; its shape matters, not its size.
-"""
+"""Demand over a day, and how many replicas are on at each hour."""
 
 import os
 

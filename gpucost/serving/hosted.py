@@ -25,12 +25,7 @@ def hosted_prices(
     request: InferenceRequest,
     as_of: date,
 ) -> list[Hosted]:
-    """Return the newest price of each listing of the model, cheapest blend first; what has ended is not offered.
-
-    A listing has ended where its own end has passed, or where its provider's list was seen long after it was, without
-    it. `comparable` maps other architectures of about the same size and kind to their parameter ratio; they come
-    marked.
-    """
+    """Return the newest price of each listing of the model, cheapest blend first; what has ended is not offered."""
     newest: dict[tuple[str, str], Mapping[str, Any]] = {}
     seen: dict[str, date] = {}
     for row in (row for row in rows if row["observed_on"] <= as_of):

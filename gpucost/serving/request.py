@@ -87,10 +87,7 @@ Lengths = dict[str, tuple[float, float]]
 
 
 def make_request(model: str | PathLike[str], *, known: Lengths | None = None, **wanted: Any) -> InferenceRequest:
-    """Read human quantities into a request; `wanted` takes the arguments of the question `inference`.
-
-    `known`: distributions, name -> (mean prompt, mean output).
-    """
+    """Read human quantities into a request; `wanted` takes the arguments of the question `inference`."""
     known = known or {}
     named = by_field("inference", read("inference", {"model": model, **wanted}))
     means = distribution_lengths(named["distribution"], known) or (DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS)

@@ -16,7 +16,7 @@ from gpucost.physics.columns import PRECISIONS, VALUE_BYTES, code_of
 from gpucost.physics.hardware import HardwareColumns, half_precision, hardware_columns, peak_tflops
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import software_codes
-from gpucost.physics.training.efficiency import Efficiencies, resolve
+from gpucost.physics.training.efficiency import resolve
 from gpucost.physics.training.layouts import USUAL_AGE_YEARS
 from gpucost.speed import advice, operations
 from gpucost.speed import workload as speed
@@ -83,17 +83,16 @@ def expected_s(
     e = resolve(values, hardware, software_codes([TYPICAL]), year)
     ratio = {"fp8": e.fp8_ratio, "int8": e.int8_ratio, "fp4": e.fp4_ratio}.get(precision, np.ones(1))
     share = e.flash if attention else e.matrix * ratio
-    group = net.tier(links_of(hardware, e), np.full(1, max(gpus, 1.0)), np.ones(1))
+    group = net.tier(
+        net.links(hardware, e.scaleup, e.scaleout, e.scaleup_latency_us, e.scaleout_latency_us),
+        np.full(1, max(gpus, 1.0)),
+        np.ones(1),
+    )
     peak = peak_tflops(hardware, np.array([code_of(precision, PRECISIONS, "precision")]))
     compute = work.flop / (peak * TERA * share)
     memory = work.memory_bytes / (hardware.hbm_gb_per_s * GB * e.copy)
     wire = np.where(work.link_bytes > 0, work.link_bytes / (group.gb_per_s * GB) + 2 * group.latency_s, 0.0)
     return float(np.maximum(np.hypot(compute, memory), wire)[0])
-
-
-def links_of(hardware: HardwareColumns, e: Efficiencies) -> net.Links:
-    """Return the links at the fractions that collectives reach."""
-    return net.links(hardware, e.scaleup, e.scaleout, e.scaleup_latency_us, e.scaleout_latency_us)
 
 
 def group_gb_per_s(hardware: HardwareColumns, gpus: float) -> Any:

@@ -156,7 +156,11 @@ class Client:
                     if urlsplit(target).scheme != urlsplit(address).scheme:
                         raise FetchError(f"{place_of(url)}: is redirected to another scheme, which is refused.")
                     if urlsplit(target).netloc != urlsplit(address).netloc:  # a key is for the host that it was given
-                        given = {name: value for name, value in given.items() if not _secret(name)}
+                        given = {
+                            name: value
+                            for name, value in given.items()
+                            if not any(word in name.lower() for word in ("auth", "key", "token", "cookie"))
+                        }
                     address = target
         except httpx.TransportError as error:
             raise _Passing(_said(error)) from None
@@ -235,10 +239,6 @@ def _asked_wait_s(value: str | None) -> float | None:
 
 def _until(moment: Any, now: Any) -> float:
     return max(0.0, float((moment - now).total_seconds()))
-
-
-def _secret(name: str) -> bool:
-    return any(word in name.lower() for word in ("auth", "key", "token", "cookie"))
 
 
 def _said(error: Exception) -> str:

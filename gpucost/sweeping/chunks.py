@@ -43,10 +43,7 @@ class Plan(NamedTuple):
 
 
 def answer(plan: Plan, mapper: Mapper, told: Callable[[int], None]) -> list[Path]:
-    """Answer the chunks that the folder does not hold yet and return all of their files, in the order of the cases.
-
-    `told` hears of the cases that are done, as they are.
-    """
+    """Answer the chunks that the folder does not hold yet and return all of their files, in the order of the cases."""
     try:
         plan.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

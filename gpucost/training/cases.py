@@ -1,8 +1,4 @@
-"""Cases: requests on offers on so many accelerators, evaluated: how fast, at what cost.
-
-Physics runs once per distinct (workload, physical key, count); prices follow for all cases at once. A single estimate
-is a batch of one request. Which cases are worth it is chosen in `gpucost.training.search`.
-"""
+"""Cases: requests on offers on so many accelerators, evaluated: how fast, at what cost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -12,10 +12,7 @@ from gpucost.money.training_bill import BILL, INPUT_NAMES, price_runs
 
 
 def recompute(factors: Mapping[str, float], **changes: float) -> dict[str, Any]:
-    """Recompute the money of one answer from its factors, some of them changed by name.
-
-    Cluster and layout stay as they are; the low and high speeds move with the typical one.
-    """
+    """Recompute the money of one answer from its factors, some of them changed by name."""
     given = {name: float(factors[name]) for name in INPUT_NAMES}
     moved = changes.get("tokens_per_s_per_gpu", given["tokens_per_s_per_gpu"]) / given["tokens_per_s_per_gpu"]
     for end in ("tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high"):

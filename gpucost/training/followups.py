@@ -79,11 +79,7 @@ def _size(cases: Cases, case: int, chosen: bool) -> Size:
 
 
 def alternatives(problem: Problem, cases: Cases, order: Indices) -> list[Alternative]:
-    """Return the cheapest option of each way to buy the accelerator of the first option, and what it saves.
-
-    Savings are against the cheapest on-demand option of the same accelerator; the amortised cost is that of the
-    hours used, which a commitment reaches only if its other hours are used as well.
-    """
+    """Return the cheapest option of each way to buy the accelerator of the first option, and what it saves."""
     gpu = problem.supply.offers[int(cases.offer[order[0]])].gpu
     found: dict[tuple[Any, ...], int] = {}
     for case in order:

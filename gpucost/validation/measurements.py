@@ -1,7 +1,4 @@
-"""Measured rows of any kind: read from a file or the catalog, their figures, and predictions beside them.
-
-A prediction is made from what a row says about the run; measured columns are read afterwards, for comparison only.
-"""
+"""Measured rows of any kind: read from a file or the catalog, their figures, and predictions beside them."""
 
 import csv
 import io

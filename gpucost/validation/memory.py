@@ -101,12 +101,6 @@ def row_recipe(row: Row, read: TrainingRow) -> MemoryRecipe:
     )
 
 
-def predict_peak_memory(rows: Sequence[Row], facts: KnownHardware) -> tuple[Floats, list[Skipped]]:
-    """Return the predicted peak of each row in units of 1e9 bytes (NaN where it cannot be read) and the reasons."""
-    peaks, _, skipped = predict_with_range(rows, facts)
-    return peaks, skipped
-
-
 def predict_with_range(rows: Sequence[Row], facts: KnownHardware) -> tuple[Floats, Floats, list[Skipped]]:
     """Return the predicted peaks, the factor within which each is expected, and why rows were skipped."""
     peaks, ratios = np.full(len(rows), np.nan), np.full(len(rows), np.nan)

@@ -143,10 +143,7 @@ def weight_format(row: Row, engine: str, accelerator: Accelerator, notes: list[s
 def replicated(
     spread: serving_wording.Spread, gpus: int, architecture: Architecture, accelerator: Accelerator, form: str
 ) -> serving_wording.Spread:
-    """Return as many replicas as fit where a throughput is stated and no layout: whoever maximises it does so.
-
-    A replica takes the fewest accelerators whose memory holds the weights one and a half times.
-    """
+    """Return as many replicas as fit where a throughput is stated and no layout: whoever maximises it does so."""
     from gpucost.physics import transformer
 
     total = float(transformer.total_parameters(transformer.stack([architecture]))[0])

@@ -1,7 +1,4 @@
-"""Validating training predictions: rows to observations, predictions with ranges, leave-one-out, baselines.
-
-A prediction is made from what a row says about the run; measured columns are read afterwards, for comparison only.
-"""
+"""Validating training predictions: rows to observations, predictions with ranges, leave-one-out, baselines."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -192,10 +189,7 @@ def fit_rows(found: Measurements) -> Flags:
 def leave_one_out(
     found: Measurements, grouping: str = "source", pool: Measurements | None = None, start: Values | None = None
 ) -> Floats:
-    """Predict each group with a calibration fitted to the rows of `pool` outside it; return log speeds.
-
-    `pool` is what fits may use; without one, the rows themselves.
-    """
+    """Predict each group with a calibration fitted to the rows of `pool` outside it; return log speeds."""
     pool = pool or found
     seen, taught, usable = observe(found), observe(pool), fit_rows(pool)
     groups, others = (np.array([GROUPINGS[grouping](row) for row in rows]) for rows in (found.rows, pool.rows))
@@ -225,10 +219,7 @@ DOUBTED_WEIGHT = 0.5  # in ranges, of rows that are not marked as suited to a fi
 
 
 def tune(found: Measurements, base: Calibration, spread_ratio: float = 1.0) -> Calibration:
-    """Lay a user's own runs over a calibration: parameters stay, predictions are corrected near the runs.
-
-    A run of the same name replaces the one before.
-    """
+    """Lay a user's own runs over a calibration: parameters stay, predictions are corrected near the runs."""
     del spread_ratio  # how far parameters may move: they do not
     seen = observe(found)
     ratios = np.exp(cal.log_predicted(seen, base.values) - seen.log_measured)

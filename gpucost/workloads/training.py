@@ -1,7 +1,4 @@
-"""A training workload in physical terms: what is trained, in which batches, and how large its states are.
-
-One rule for what a question leaves open (sequence, batch, precision), whoever asks it.
-"""
+"""A training workload in physical terms: what is trained, in which batches, and how large its states are."""
 
 from dataclasses import dataclass
 

@@ -7,7 +7,6 @@ import pytest
 
 from gpucost.architectures.reader import architecture_of
 from gpucost.physics.blocks import blocks_of, cache_values, state_values
-from gpucost.physics.transformer import kv_bytes_per_sequence, stack
 
 CONFIG = {
     name: entry["config"] for name, entry in json.loads((Path(__file__).parent / "published.json").read_text()).items()
@@ -74,14 +73,6 @@ BY_HAND = {
 @pytest.mark.parametrize("name", BY_HAND)
 def test_the_cache_of_one_sequence_by_hand(name):
     assert cache_values(architecture_of(CONFIG[name], name), N) == BY_HAND[name]
-
-
-@pytest.mark.parametrize("name", CONFIG)
-def test_the_vectorised_cache_equals_the_exact_one(name):
-    made = architecture_of(CONFIG[name], name)
-    assert float(kv_bytes_per_sequence(stack([made]), [float(N)])[0]) == pytest.approx(
-        2 * cache_values(made, N), rel=1e-9
-    )
 
 
 @pytest.mark.parametrize(

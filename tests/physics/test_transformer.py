@@ -5,6 +5,7 @@ import pytest
 
 from gpucost.catalog import open_catalog
 from gpucost.physics import transformer as tf
+from gpucost.physics.blocks import cache_values
 from gpucost.physics.transformer import stack
 from gpucost.types import Architecture
 
@@ -57,14 +58,13 @@ def test_every_preset_counts_to_what_its_publisher_states():
 
 
 def test_kv_cache_of_llama_and_deepseek():
-    assert tf.kv_bytes_per_token(stack([LLAMA_8B]))[0] == 2 * 8 * 128 * 32 * 2  # by hand: 131,072
-    assert tf.kv_bytes_per_token(stack([DEEPSEEK_V3]))[0] == 61 * (512 + 64) * 2  # arXiv:2405.04434, section 2.1
+    assert cache_values(LLAMA_8B, 1) == 2 * 8 * 128 * 32  # by hand: 65,536
+    assert cache_values(DEEPSEEK_V3, 1) == 61 * (512 + 64)  # arXiv:2405.04434, section 2.1
 
 
 def test_a_window_keeps_the_last_tokens_only():
     model = Architecture("w", "", 2, 64, 1, 1, 64, 256, True, 100, True, window_tokens=128, window_layers=1)
-    kept = tf.kv_bytes_per_sequence(stack([model]), 1000.0, 1.0)[0]
-    assert kept == (1000 + 128) * 2 * 64
+    assert cache_values(model, 1000) == (1000 + 128) * 2 * 64
 
 
 def test_the_flop_of_gpt3_match_narayanans_formula():

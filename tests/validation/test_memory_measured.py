@@ -54,7 +54,7 @@ def test_each_source_alone_is_within_ten_percent(report):
 
 
 def test_predictions_look_at_no_measurement_id_or_source_and_not_at_the_order(catalog, rows):
-    expected, _ = memory.predict_peak_memory(rows, catalog)
+    expected, _ = memory.predict_with_range(rows, catalog)[::2]
     order = list(range(len(rows)))
     random.Random(3).shuffle(order)
     blind = [
@@ -62,13 +62,13 @@ def test_predictions_look_at_no_measurement_id_or_source_and_not_at_the_order(ca
         | {"id": f"x{place}", "source_name": "somebody", "source_id": "", "notes": ""}
         for place in order
     ]
-    found, _ = memory.predict_peak_memory(blind, catalog)
+    found, _ = memory.predict_with_range(blind, catalog)[::2]
     assert found.tolist() == expected[order].tolist()
 
 
 def test_a_row_that_cannot_be_read_gets_a_reason_and_the_others_their_figures(catalog, rows):
     broken = {**rows[0], "id": "broken", "gpu": ""}
-    found, skipped = memory.predict_peak_memory([rows[1], broken], catalog)
+    found, skipped = memory.predict_with_range([rows[1], broken], catalog)[::2]
     assert np.isfinite(found[0])
     assert np.isnan(found[1])
     assert [entry["id"] for entry in skipped] == ["broken"]
@@ -76,7 +76,7 @@ def test_a_row_that_cannot_be_read_gets_a_reason_and_the_others_their_figures(ca
 
 def test_rows_with_hardly_a_column_are_predicted(catalog):
     row = {"model": "llama-3-8b", "gpu": "H100-80GB-SXM", "n_gpus": 8, "micro_batch": 1, "seq_len": 4096}
-    found, skipped = memory.predict_peak_memory([row], catalog)
+    found, skipped = memory.predict_with_range([row], catalog)[::2]
     assert not skipped
     assert 16 * 8.03 / 8 < found[0] < 160  # at least the sharded states
 
@@ -116,7 +116,7 @@ def test_published_runs_that_filled_their_gpus_are_predicted_to_fit(catalog):
         for row in catalog.rows("training_measurements")
         if "Foundry" in str(row["framework"]) and row["micro_batch"] and row["activation_recompute"]
     ]
-    peaks, skipped = memory.predict_peak_memory(tuned, catalog)
+    peaks, skipped = memory.predict_with_range(tuned, catalog)[::2]
     capacity = np.array([read_row(row, catalog).accelerator.memory_gib * 1.073741824 for row in tuned])
     assert len(tuned) > 200
     assert not skipped
@@ -143,7 +143,7 @@ def test_verdicts_agree_with_where_memory_really_ends(catalog):
         }
         for row in climbed
     ]
-    peaks, skipped = memory.predict_peak_memory(rows, catalog)
+    peaks, skipped = memory.predict_with_range(rows, catalog)[::2]
     fits = peaks * 1e9 <= usable_bytes(np.array([140.4]))
     ran = np.array([bool(row["ran"]) for row in climbed])
     assert not skipped

@@ -1,7 +1,4 @@
-"""What a training recipe keeps in memory per parameter and per value: optimizers, software styles, switches.
-
-The arithmetic over layers, tokens and GPUs is in memory.py; what one layer keeps is in memory_activations.py.
-"""
+"""What a training recipe keeps in memory per parameter and per value: optimizers, software styles, switches."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

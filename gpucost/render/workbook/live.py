@@ -1,7 +1,4 @@
-"""The live part of an answer: its inputs, and formulas of gpucost.money, with the values Python found.
-
-The same text is evaluated here, for the Sensitivity sheet, and written as a spreadsheet formula by the sheets.
-"""
+"""The live part of an answer: its inputs, and formulas of gpucost.money, with the values Python found."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

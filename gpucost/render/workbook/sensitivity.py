@@ -1,8 +1,4 @@
-"""The Sensitivity sheet: each input at its low and high end, everything recomputed by live formulas.
-
-The Cases sheet holds the whole calculation once per case (one column a case); where the model has monthly lines,
-the Case flows sheet holds those that the answer needs, one block a case.
-"""
+"""The Sensitivity sheet: each input at its low and high end, everything recomputed by live formulas."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
