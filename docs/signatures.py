@@ -22,6 +22,7 @@ from gpucost.api.estimate import EstimateResult
 from gpucost.api.fit import FitResult, FitsResult, ServingFitResult
 from gpucost.api.inference import InferenceResult
 from gpucost.api.mix import MixResult
+from gpucost.api.reconcile import ReconcileResult
 from gpucost.api.roofline import RooflineResult
 from gpucost.api.tco import TcoResult
 from gpucost.api.throughput import ThroughputResult, ThroughputTable

@@ -20,6 +20,8 @@ _PUBLIC = {
     "throughput": "gpucost.api.questions",
     "roofline": "gpucost.api.questions",
     "choose": "gpucost.api.questions",
+    "reconcile": "gpucost.api.questions",
+    "export": "gpucost.api.reconcile",
     "sweep": "gpucost.api.sweep",
     "report": "gpucost.api.report",
     "open_catalog": "gpucost.catalog",

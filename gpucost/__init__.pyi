@@ -4,9 +4,11 @@ from gpucost.api.questions import estimate as estimate
 from gpucost.api.questions import fit as fit
 from gpucost.api.questions import inference as inference
 from gpucost.api.questions import mix as mix
+from gpucost.api.questions import reconcile as reconcile
 from gpucost.api.questions import roofline as roofline
 from gpucost.api.questions import tco as tco
 from gpucost.api.questions import throughput as throughput
+from gpucost.api.reconcile import export as export
 from gpucost.api.report import report as report
 from gpucost.api.sweep import sweep as sweep
 from gpucost.catalog import Catalog as Catalog

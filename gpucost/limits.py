@@ -25,6 +25,7 @@ LIMITS: dict[str, Limit] = {
     "limit_book_rows": Limit(2e7, 1e9, "rows", "ten million prices are judged in about 10 s"),
     "limit_book_offers": Limit(2e5, 1e7, "offers", "an answer ranks each one, at about 4 KB of memory"),
     "limit_table_file_bytes": Limit(16e6, 1e9, "bytes", "a table is read row by row, at 20 times its size in memory"),
+    "limit_invoice_file_bytes": Limit(32e9, 1e12, "bytes", "ten million charges take 1 GB as Parquet, 5 as CSV"),
     "limit_workbook_cells": Limit(1e6, 1e8, "cells", "a second for about 100,000"),
     "limit_workbook_bytes": Limit(512e6, 4e9, "bytes", "what an .xlsx file unpacks to; a packed bomb is small"),
     "limit_nesting": Limit(64, 200, "levels", "lists in lists; what is deeper is no answer of ours"),

@@ -19,7 +19,7 @@ FLOORS = (
     ("catalog",),
     ("market", "importers"),
     ("workloads",),
-    ("training", "serving", "ownership", "fitting", "claims", "speed", "validation", "bench"),
+    ("training", "serving", "ownership", "fitting", "claims", "speed", "validation", "bench", "invoices"),
     ("render",),
     ("api", "cli", "sweeping", "agents", "page", "__main__"),
 )

@@ -20,6 +20,7 @@ KINDS = {
     "serving_fit": ("serving:ServingFit", "options"),
     "tco": ("ownership:Tco", "cash_flows"),
     "mix": ("ownership:Mix", "months"),
+    "reconciliation": ("invoices:Reconciliation", "parts"),
     "throughput": ("speed:Throughput", "parts"),
     "roofline": ("speed:Roofline", "points"),
     "fit": ("memory:Fit", "components"),

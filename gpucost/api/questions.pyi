@@ -15,6 +15,7 @@ from gpucost.api.estimate import EstimateResult
 from gpucost.api.fit import FitResult, FitsResult, ServingFitResult
 from gpucost.api.inference import InferenceResult
 from gpucost.api.mix import MixResult
+from gpucost.api.reconcile import ReconcileResult
 from gpucost.api.roofline import RooflineResult
 from gpucost.api.tco import TcoResult
 from gpucost.api.throughput import ThroughputResult, ThroughputTable
@@ -445,5 +446,28 @@ def audit(
         discount: Annual rate for the present value.
         as_of: The day that prices are asked for. Default: today.
         known_as_of: Hide what was recorded after this day.
+        catalog: A catalog that is already open; else one is opened for the days asked for.
+    """
+
+def reconcile(
+    invoice: str, estimate: str | Mapping[str, Any] | None = None, *, start: str | date | None = None,
+    rank: str | int = 1, side: str | None = None, done: str | float | None = None, map: str | None = None,
+    rate: Mapping[str, Any] | None = None, budget_rate: Mapping[str, Any] | None = None, showback: str | None = None,
+    idle_by: str = "cost", catalog: Catalog | None = None,
+) -> ReconcileResult:
+    """Return why an invoice differs from a plan, in parts that add up, or what each value of a tag bears.
+
+    Args:
+        invoice: FOCUS 1.x file: .csv, .parquet or .json, also .gz.
+        estimate: Saved answer (.json), or a FOCUS file of what was planned; in the library also a payload.
+        start: Day on which the plan starts. Default: the invoice's first.
+        rank: Which option of a saved answer.
+        side: Which side of a saved tco. One of own, rent. Default: the cheaper.
+        done: Work done, as a share of what was planned for the time: splits quantity from efficiency.
+        map: CSV with the columns invoice and estimate: what the same product is called.
+        rate: USD per unit of a currency, as paid. Default: the catalog's at the invoice's end.
+        budget_rate: USD per unit of a currency, as planned. Default: the catalog's on the plan's day.
+        showback: Show the effective cost by the values of this tag.
+        idle_by: How the cost of unused commitments is shared among the tags. One of cost, quantity, even.
         catalog: A catalog that is already open; else one is opened for the days asked for.
     """

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from gpucost.arguments import judging, table
+from gpucost.arguments import finance, judging, table
 from gpucost.arguments.table import Argument
 
 
@@ -140,5 +140,19 @@ QUESTIONS = {
         0,
         (("days", "hours", "gpu_hours"),),
         returns="whether a claim is possible, and what would be true",
+    ),
+    "reconcile": Question(
+        finance.RECONCILE,
+        "Hold an invoice against what was planned: price, mix, quantity, efficiency, use of commitments, exchange "
+        "rate.\n\nThe parts add up to the difference, as billed and as used. Unmatched charges are shown with the "
+        "reason.",
+        (
+            "reconcile invoice.csv --estimate saved.json",
+            "reconcile invoice.parquet --estimate plan.csv --done 95% --map map.csv",
+            "reconcile invoice.csv --showback team --idle-by cost",
+        ),
+        "reconcile.ReconcileResult",
+        2,
+        returns="why an invoice differs from a plan, in parts that add up, or what each value of a tag bears",
     ),
 }

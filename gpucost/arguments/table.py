@@ -320,6 +320,10 @@ FIT = (
     *DATES,
 )
 
+SAVED_SIDE = A("side", one_of("own", "rent"), "Which side of a saved tco.", usual="the cheaper")
+SAVED_RANK = A("rank", whole(), "Which option of a saved answer.", 1)
+PLAN_START = A("start", k.DATE, "Day on which the plan starts.", usual="the invoice's first", example="2026-11-01")
+
 # What the list commands take. Those that open the catalog take its days as well.
 NAMED = A("name", k.GPU, "", place=True)
 LISTS = {
@@ -369,6 +373,14 @@ LISTS = {
         A("first", k.FILE, "", required=True, place=True),
         A("second", k.FILE, "", required=True, place=True),
         A("rank", whole(), "Which option of each answer.", 1),
+    ),
+    "export": (
+        A("saved", k.FILE, "", required=True, place=True),
+        A("focus", k.FLAG, "As FOCUS rows, the form of invoices.", False),
+        PLAN_START._replace(usual="the day of its prices"),
+        SAVED_RANK,
+        SAVED_SIDE,
+        A("tag", k.TABLE, "Tag of every row, such as team=research; may be repeated."),
     ),
     "rerun": (
         A("path", k.FILE, "", required=True, place=True),

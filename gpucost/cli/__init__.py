@@ -34,6 +34,8 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "choose": (_ASK, "Which GPU for this workload and this budget, to rent or to buy."),
     "audit": (_ASK, "Is a claim about time, cost, memory or break-even possible?"),
+    "reconcile": (_ASK, "An invoice against what was planned, in parts that add up; showback by tag."),
+    "export": ("gpucost.cli.export", "Write a saved answer as FOCUS charges, the form of invoices."),
     "sweep": ("gpucost.cli.sweep", "One question over a grid of arguments, on one machine or a cluster."),
     "compare": ("gpucost.cli.compare", "Explain the difference between two saved results."),
     "rerun": ("gpucost.cli.rerun", "Reproduce a saved result from the facts that it embeds."),

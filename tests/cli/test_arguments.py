@@ -29,6 +29,7 @@ BASE = {
     "roofline": {"gpu": "h100-sxm"},
     "audit": {},
     "choose": {"model": "8b"},
+    "reconcile": {"invoice": "invoice.csv"},
 }
 ESTIMATE = ["estimate", "--model", "8b", "--tokens", "100b"]
 KIND_OF = {question: kind for kind, question in ASKS.items()}
@@ -89,7 +90,7 @@ def command_line(question, given):
     """Write arguments as a person types them."""
     words = [question]
     for name, value in given.items():
-        if (question, name) == ("mix", "demand"):
+        if (question, name) in (("mix", "demand"), ("reconcile", "invoice")):
             words.insert(1, str(value))
         elif isinstance(value, bool):
             words.append(flag_of(name) if value else f"--no-{flag_of(name)[2:]}")

@@ -58,6 +58,20 @@ def mix() -> dict[str, Any]:
     return gpucost.mix(constant=64, growth="20%", months=12, gpu="h100-sxm", as_of=DAY).to_dict()
 
 
+def reconciliation() -> Mapping[str, Any]:
+    """A month of serving against itself, part of it in another currency, by tag."""
+    import tempfile
+
+    from tests.invoices.charges import charge, write
+
+    with tempfile.TemporaryDirectory() as folder:
+        names = [f"{folder}/{name}.csv" for name in ("plan", "invoice")]
+        strange = charge(BillingCurrency="EUR", SkuId="other", CommitmentDiscountStatus="")
+        write(names[0], charge())
+        write(names[1], charge(cost=14), strange)
+        return gpucost.reconcile(names[1], names[0], showback="team").payload
+
+
 def comparison() -> Mapping[str, Any]:
     """Two estimates that differ in their tokens."""
     from gpucost.training.compare import compare
@@ -115,6 +129,7 @@ QUESTIONS: dict[str, Callable[[], Mapping[str, Any]]] = {
     "tco": ownership,
     "tco of a workload": workload,
     "mix": mix,
+    "reconciliation": reconciliation,
     "comparison": comparison,
     "rerun": rerun,
     "sweep": sweep,

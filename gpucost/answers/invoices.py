@@ -1,0 +1,88 @@
+"""Answers about invoices: what was billed against what was planned, and how much to commit."""
+
+from typing import Literal, TypedDict
+
+from gpucost.answers.common import Answer
+
+
+class DifferencePart(TypedDict):
+    """A part of the difference between an invoice and a plan, as billed and as used."""
+
+    part: str
+    billed_usd: float
+    effective_usd: float
+    note: str
+
+
+class Matched(TypedDict):
+    """A product that was planned and charged."""
+
+    product: str
+    unit: str
+    planned_quantity: float
+    charged_quantity: float
+    planned_effective_usd: float
+    charged_effective_usd: float
+    planned_billed_usd: float
+    charged_billed_usd: float
+    difference_usd: float
+
+
+class Unmatched(TypedDict):
+    """Charges that have nothing to be compared with, and why; planned ones that nobody charged are negative."""
+
+    charged_for: str
+    why: str
+    rows: int
+    billed_usd: float
+    effective_usd: float
+
+
+class Showback(TypedDict):
+    """What the charges under one value of a tag cost, with their share of what nobody used."""
+
+    tag_value: str
+    rows: int
+    quantity: float
+    direct_usd: float
+    idle_usd: float
+    total_usd: float
+    share_fraction: float
+
+
+class Totals(TypedDict):
+    """What was planned for the period, and what all charges come to; `unit_usd` amounts are effective unless named."""
+
+    planned_billed_usd: float
+    planned_effective_usd: float
+    charged_billed_usd: float
+    charged_effective_usd: float
+    list_usd: float
+    contracted_usd: float
+    billed_difference_usd: float
+    effective_difference_usd: float
+
+
+class Rates(TypedDict):
+    """The exchange rates of an invoice's currency."""
+
+    currency: str
+    budget_usd_per_unit: float
+    paid_usd_per_unit: float
+
+
+class Reconciliation(Answer):
+    """An invoice against a plan, or shown back by a tag."""
+
+    kind: Literal["reconciliation"]
+    headline: str
+    rows_read: int
+    period_from: str
+    period_until: str
+    totals: Totals
+    parts: list[DifferencePart]
+    products: list[Matched]
+    unmatched: list[Unmatched]
+    currencies: list[Rates]
+    showback: list[Showback]
+    idle_by: str

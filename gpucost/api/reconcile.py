@@ -1,0 +1,109 @@
+"""`gpucost.reconcile(...)`: an invoice against what was planned, and by whom it was used; `gpucost.export(...)`."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+from gpucost.api.result import Result
+from gpucost.errors import UsageError
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+
+FORMS = (".csv", ".parquet")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ReconcileResult(Result):
+    """An invoice against a plan: the parts of the difference, what is unmatched, and what each tag bears."""
+
+    @property
+    def parts(self) -> list[Mapping[str, Any]]:
+        """The parts of the difference; billed and effective each add up to it."""
+        return list(self.payload["parts"])
+
+    def _rows(self) -> list[dict[str, Any]]:
+        return [dict(row) for row in self.payload["parts"] or self.payload["showback"]]
+
+
+def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> ReconcileResult:
+    """Answer from arguments as they were given."""
+    from gpucost.answers.common import frame
+    from gpucost.arguments import read
+    from gpucost.catalog import open_catalog
+    from gpucost.invoices.answer import Asked, planned, reconciled
+    from gpucost.invoices.differences import period_of
+    from gpucost.invoices.matching import read_map
+    from gpucost.invoices.reading import read_charges
+
+    values = read("reconcile", given)
+    charges = read_charges(values["invoice"], values["showback"])
+    plan, start = plan_of(values["estimate"]), values["start"]
+    expected = planned(plan, charges, _moment(start), values["rank"], values["side"])
+    opened = catalog or open_catalog()
+    budget, paid = _rates(values["budget_rate"], "--budget-rate"), _rates(values["rate"], "--rate")
+    if not {charge.currency for charge in [*charges, *expected]} <= {"USD", *(budget.keys() & paid.keys())}:
+        begin, end = period_of(charges)
+        day = plan["as_of"] if isinstance(plan, Mapping) else f"{begin:%Y-%m-%d}"
+        today = opened.as_of.isoformat()
+        budget = {**open_catalog(min(day, today)).exchange_rates, **budget}
+        paid = {**open_catalog(min(f"{end:%Y-%m-%d}", today)).exchange_rates, **paid}
+    asked = Asked(
+        values["showback"], values["idle_by"], values["done"], read_map(values["map"]), {"USD": 1.0, **budget},
+        {"USD": 1.0, **paid},
+    )  # fmt: skip
+    request = {name: value for name, value in values.items() if value is not None}
+    if isinstance(plan, Mapping):
+        request["estimate"] = values["estimate"] if isinstance(values["estimate"], str) else f"{plan['kind']}"
+    return ReconcileResult(reconciled(frame(request, opened.as_of, opened.version), charges, expected, asked))
+
+
+def plan_of(plan: Any) -> str | Mapping[str, Any] | None:
+    """Return a saved answer, or the name of a FOCUS file."""
+    from gpucost.answers.read import check, read_answer
+
+    if isinstance(plan, str):
+        return read_answer(plan) if plan.lower().endswith(".json") else plan
+    if plan is not None:
+        if not isinstance(plan.get("kind"), str):
+            raise UsageError("--estimate: this mapping is no answer: it has no `kind`.")
+        check(plan, "--estimate")
+    found: Mapping[str, Any] | None = plan
+    return found
+
+
+def _moment(day: str | None) -> datetime | None:
+    return datetime.fromisoformat(day) if day else None
+
+
+def _rates(given: Mapping[str, Any] | None, flag: str) -> dict[str, float]:
+    """Read USD per unit by currency."""
+    from gpucost.arguments.kinds import plain
+
+    return {str(code).upper(): plain(1e-9, 1e9).read(value, flag) for code, value in (given or {}).items()}
+
+
+def export(
+    saved: str | Mapping[str, Any], path: str, *, start: str | None = None, rank: int = 1, side: str | None = None,
+    tag: Mapping[str, str] | None = None,
+) -> int:  # fmt: skip
+    """Write a saved answer as FOCUS rows to a .csv or .parquet file and return how many; see docs/reconcile.md."""
+    import json
+
+    from gpucost.invoices.reading import write_rows
+    from gpucost.invoices.rows import focus_rows
+    from gpucost.render.files import replacing
+
+    form = next((form for form in FORMS if str(path).lower().endswith(form)), None)
+    if form is None:
+        raise UsageError(f"cannot tell the form of {str(path)[:200]!r} from its name: {' or '.join(FORMS)}.")
+    plan = plan_of(saved)
+    if not isinstance(plan, Mapping):
+        raise UsageError(f"{plan!r} is no saved answer: save one with --format json -o FILE.json.")
+    begin = _moment(start or str(plan["as_of"]))
+    assert begin is not None
+    rows: Sequence[Mapping[str, Any]] = focus_rows(plan, begin, rank, side, json.dumps(dict(tag or {}), sort_keys=True))
+    with replacing(path) as temporary:
+        write_rows(rows, str(temporary), form[1:])
+    return len(rows)

@@ -1,0 +1,231 @@
+"""FOCUS files read by DuckDB where they lie: one pass that sums charges by day and product; bad rows are named.
+
+CSV, JSON (an array or lines), each also packed by gzip, and Parquet. Times are compared in UTC.
+"""
+
+import csv
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import date, datetime
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from gpucost.catalog.loader import engine, quoted
+from gpucost.errors import DataError, UsageError
+from gpucost.invoices.columns import NAMES, NEEDED, NUMBERS, TIMES, WRITTEN
+from gpucost.limits import limit
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+MOST_GROUPS = 250_000  # sums of a day and a product
+_LARGEST = 1e15
+_FORMS = {
+    ".csv": "read_csv({}, all_varchar = true, header = true, delim = ',', quote = '\"', escape = '\"', nullstr = '')",
+    ".parquet": "read_parquet({})",
+    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "read_json({}, maximum_object_size = 16777216)"),
+}
+
+
+class Charges(NamedTuple):
+    """The sum of the charges of one day that have everything but their amounts in common."""
+
+    day: date
+    category: str
+    corrected: bool
+    committed: bool
+    status: str
+    currency: str
+    unit: str
+    gpus_per_unit: float
+    negative: bool
+    tag: str
+    names: tuple[str, ...]
+    rows: int
+    billed: float
+    effective: float
+    listed: float
+    contracted: float
+    quantity: float
+    end: datetime
+    zoneless: int
+
+
+def read_charges(path: str, tag: str | None = None) -> list[Charges]:
+    """Return the sums of a file's charges; `tag` splits them by the value of a tag too."""
+    connection = connected()
+    return _grouped(connection, _source(path), path, tag)
+
+
+def charges_of(rows: Iterable[Mapping[str, Any]]) -> list[Charges]:
+    """Return the charges of rows that were made here, as they would read from a file."""
+    return [
+        Charges(
+            row["ChargePeriodStart"].date(), row["ChargeCategory"], False, row["CommitmentDiscountId"] is not None,
+            row["CommitmentDiscountStatus"] or "", row["BillingCurrency"], row["PricingUnit"],
+            row["x_GpusPerUnit"] or 0.0, row["BilledCost"] < 0 or row["EffectiveCost"] < 0, "",
+            tuple(row[name] or "" for name in NAMES), 1, row["BilledCost"], row["EffectiveCost"], row["ListCost"],
+            row["ContractedCost"], row["PricingQuantity"], row["ChargePeriodEnd"], 0,
+        )
+        for row in rows
+    ]  # fmt: skip
+
+
+def connected() -> "DuckDBPyConnection":
+    """Return an empty database that holds little, writes nothing of its own, and counts time in UTC."""
+    limits = {"memory_limit": "1400MB", "preserve_insertion_order": False, "temp_directory": ""}
+    connection: DuckDBPyConnection = engine().connect(":memory:", config=limits)
+    connection.execute("SET enable_progress_bar = false")
+    connection.execute("SET TimeZone = 'UTC'")
+    with suppress(engine().Error):  # else CSV cells that are no numbers end the query; older engines have none of it
+        connection.execute("SET disabled_optimizers = 'type_pushdown'")
+    return connection
+
+
+def write_rows(rows: Sequence[Mapping[str, Any]], path: str, form: str) -> None:
+    """Write FOCUS rows to a file as csv or parquet; times carry their zone."""
+    target = f"{path}.csv" if form == "parquet" else path
+    with open(target, "w", encoding="utf-8", newline="") as file:
+        lines = csv.writer(file, lineterminator="\n")
+        lines.writerow(WRITTEN)
+        lines.writerows([_written(row[name]) for name in WRITTEN] for row in rows)
+    if form == "parquet":
+        kinds = dict.fromkeys(NUMBERS, "DOUBLE") | dict.fromkeys(TIMES, "TIMESTAMPTZ")
+        types = ", ".join(f"{name}: '{kinds.get(name, 'VARCHAR')}'" for name in WRITTEN)
+        how = f"auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', columns = {{{types}}}"
+        try:
+            connected().execute(f"COPY (FROM read_csv({quoted(target)}, {how})) TO {quoted(path)} (FORMAT parquet)")
+        finally:
+            os.unlink(target)
+
+
+def _written(value: Any) -> Any:
+    return value.strftime("%Y-%m-%dT%H:%M:%SZ") if isinstance(value, datetime) else value
+
+
+def _source(path: str) -> str:
+    """Return the SQL that reads a file; what is no regular file, or of no known form, is a sentence."""
+    name = path.lower().removesuffix(".gz")
+    form = _FORMS.get(os.path.splitext(name)[1])
+    if form is None or (name.endswith(".parquet") and path.lower().endswith(".gz")):
+        raise UsageError(f"cannot tell the form of {path[:200]!r} from its name: .csv, .parquet, .json, or with .gz.")
+    if not os.path.isfile(path):
+        wrong = "it is no regular file" if os.path.exists(path) else "there is no such file"
+        raise UsageError(f"cannot read {path[:200]!r}: {wrong}. Name a file that exists.")
+    if any(sign in path for sign in "*?["):
+        raise UsageError(f"cannot read {path[:200]!r}: its name holds *, ? or [. Rename it.")
+    if (size := os.path.getsize(path)) > limit("limit_invoice_file_bytes"):
+        most = limit("limit_invoice_file_bytes") / 1e9
+        raise DataError(
+            f"has {size / 1e9:,.0f} GB, at most {most:,.0f}; limit_invoice_file_bytes raises that", file=path
+        )
+    return form.format(quoted(path))
+
+
+def _grouped(connection: "DuckDBPyConnection", source: str, path: str, tag: str | None) -> list[Charges]:
+    """Sum the charges; the first bad row, where there is one, is named."""
+    duckdb = engine()
+    try:
+        types = {row[0].lower(): row[:2] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
+        if missing := [name for name in NEEDED if name.lower() not in types]:
+            raise DataError(f"is no FOCUS file: columns missing: {', '.join(missing)}", file=path)
+        if tag and "tags" not in types:
+            raise DataError(f"has no column Tags, so that nothing is tagged {tag}", file=path)
+        charges = f"SELECT {_columns(types, tag)} FROM {source}"
+        sums = """count(*), fsum(billed), fsum(effective), fsum(coalesce(listed, 0)), fsum(coalesce(contracted, 0)),
+            fsum(coalesce(quantity, 0)), max(coalesce(ended, began)), count_if(zoneless), count_if(fault IS NOT NULL)"""
+        keys = "CAST(began AS DATE), category, corrected, committed, status, currency, unit, gpus, negative, tag"
+        names = ", ".join(f"n{number}" for number in range(len(NAMES)))
+        query = f"SELECT {keys}, {names}, {sums} FROM ({charges}) GROUP BY ALL LIMIT {MOST_GROUPS + 1}"
+        found = connection.execute(query).fetchall()
+    except duckdb.Error as error:
+        raise DataError(f"cannot be read: {(str(error).splitlines() or ['?'])[0][:300]}", file=path) from None
+    if not found:
+        raise DataError("holds no charges", file=path)
+    if any(row[-1] for row in found):
+        raise _fault(connection, charges, path)
+    if len(found) > MOST_GROUPS:
+        raise DataError(f"names more than {MOST_GROUPS:,} different products and days: split it by month", file=path)
+    return [Charges._make([*row[:10], tuple(name or "" for name in row[10:16]), *row[16:-1]]) for row in found]
+
+
+def _fault(connection: "DuckDBPyConnection", charges: str, path: str) -> DataError:
+    connection.execute("SET preserve_insertion_order = true")
+    numbered = f"SELECT row_number() OVER () AS n, fault FROM ({charges})"
+    row, fault = connection.execute(f"SELECT n, fault FROM ({numbered}) WHERE fault IS NOT NULL LIMIT 1").fetchall()[0]
+    column, _, reason = fault.partition(" ")
+    return DataError(reason, file=path, row=row + path.lower().removesuffix(".gz").endswith(".csv"), column=column)
+
+
+def _columns(types: Mapping[str, tuple[str, str]], tag: str | None) -> str:
+    """Return the SQL of what is summed and by what; what a file does not hold is empty."""
+    text = {name: _text(types, name) for name in ("ChargeCategory", "BillingCurrency", *NAMES)}
+    billed, effective, listed, contracted, gpus = (
+        _number(types, name) for name in ("BilledCost", "EffectiveCost", "ListCost", "ContractedCost", "x_GpusPerUnit")
+    )
+    quantity = f"coalesce({_number(types, 'PricingQuantity')}, {_number(types, 'ConsumedQuantity')})"
+    began, ended = _time(types, "ChargePeriodStart"), _time(types, "ChargePeriodEnd")
+    unit = f"coalesce({_text(types, 'PricingUnit')}, {_text(types, 'ConsumedUnit')}, '')"
+    bad = f"({{0}} IS NULL OR NOT isfinite({{0}}) OR abs({{0}}) > {_LARGEST:g})"
+    faults = {
+        "BilledCost is no amount": bad.format(billed), "EffectiveCost is no amount": bad.format(effective),
+        "ChargePeriodStart is no time": f"{began} IS NULL",
+        "ChargeCategory is missing": f"coalesce({text['ChargeCategory']}, '') = ''",
+        "BillingCurrency is no code of three letters": f"coalesce(length({text['BillingCurrency']}), 0) <> 3",
+    }  # fmt: skip
+    tested = " ".join(f"WHEN {rule} THEN {quoted(why)}" for why, rule in faults.items())
+    named = {
+        "began": began, "ended": ended, "category": text["ChargeCategory"],
+        "currency": f"upper({text['BillingCurrency']})",
+        "corrected": f"coalesce({_text(types, 'ChargeClass')} = 'Correction', false)",
+        "committed": f"{_text(types, 'CommitmentDiscountId')} IS NOT NULL", "unit": unit,
+        "status": f"coalesce({_text(types, 'CommitmentDiscountStatus')}, '')",
+        "gpus": f"coalesce({gpus}, 0)", "negative": f"{billed} < 0 OR {effective} < 0", "tag": _tag(types, tag),
+        "billed": billed, "effective": effective, "listed": listed, "contracted": contracted, "quantity": quantity,
+        "zoneless": _zoneless(types), "fault": f"CASE {tested} END",
+        **{f"n{number}": text[name] for number, name in enumerate(NAMES)},
+    }  # fmt: skip
+    return ", ".join(f"{sql} AS {name}" for name, sql in named.items())
+
+
+def _cell(types: Mapping[str, tuple[str, str]], name: str) -> str:
+    known = types.get(name.lower())
+    return '"' + known[0].replace('"', '""') + '"' if known else "NULL"
+
+
+def _text(types: Mapping[str, tuple[str, str]], name: str) -> str:
+    cell = _cell(types, name)
+    return cell if types.get(name.lower(), ("", ""))[1] == "VARCHAR" else f"CAST({cell} AS VARCHAR)"
+
+
+def _number(types: Mapping[str, tuple[str, str]], name: str) -> str:
+    return f"TRY_CAST({_cell(types, name)} AS DOUBLE)"
+
+
+def _time(types: Mapping[str, tuple[str, str]], name: str) -> str:
+    """Return the SQL of a time in UTC; a text without a zone is taken to be in UTC."""
+    cell = _cell(types, name)
+    if types.get(name.lower(), ("", ""))[1] != "VARCHAR":
+        return f"CAST({cell} AS TIMESTAMP)"
+    zoned = f"CAST(TRY_CAST({cell} AS TIMESTAMPTZ) AS TIMESTAMP)"
+    return f"CASE WHEN {cell} LIKE '%Z' THEN TRY_CAST({cell} AS TIMESTAMP) ELSE {zoned} END"
+
+
+def _zoneless(types: Mapping[str, tuple[str, str]]) -> str:
+    """Return the SQL that tells whether a row's time names no zone."""
+    cell, kind = _cell(types, "ChargePeriodStart"), types["chargeperiodstart"][1]
+    if kind != "VARCHAR":
+        return "false"
+    return f"NOT ({cell} LIKE '%Z' OR regexp_matches({cell}, '[+-][0-9]{{2}}(:?[0-9]{{2}})?$') AND length({cell}) > 19)"
+
+
+def _tag(types: Mapping[str, tuple[str, str]], tag: str | None) -> str:
+    """Return the SQL of a tag's value; empty where a row lacks it."""
+    if not tag:
+        return "''"
+    if any(sign in tag for sign in "\"'\\"):
+        raise UsageError(f"--showback: {tag[:40]!r} is no key of a tag.")
+    cell, kind = _cell(types, "Tags"), types["tags"][1]
+    held = cell if kind in ("VARCHAR", "JSON") else f"to_json({cell})"
+    place = quoted(f'$."{tag}"')
+    return f"coalesce(TRY(json_extract_string({held}, {place})), '')"

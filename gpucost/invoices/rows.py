@@ -1,0 +1,292 @@
+"""FOCUS rows of a saved answer: an estimate, a plan of owning or renting, or a mix of capacity, period by period."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timedelta
+from itertools import pairwise
+from math import ceil
+from typing import Any
+
+from gpucost.errors import UsageError
+from gpucost.invoices.columns import WRITTEN
+from gpucost.money.variance import spread
+from gpucost.options import OPTIONS
+from gpucost.units import HOURS_PER_MONTH
+
+Row = dict[str, Any]
+Period = tuple[datetime, datetime]
+_CATEGORIES = {"storage": "Storage", "egress": "Networking"}
+
+
+def focus_rows(
+    answer: Mapping[str, Any], start: datetime, rank: int = 1, side: str | None = None, tags: str = "{}"
+) -> list[Row]:
+    """Return the charges that an answer foresees from `start` on, with every column that is written."""
+    make = _MAKERS.get(str(answer["kind"]))
+    if make is None:
+        raise UsageError(f"a saved {answer['kind']} holds no plan of charges. Export {', '.join(_MAKERS)}.")
+    if side and answer["kind"] != "tco":
+        raise UsageError(f"--side chooses between own and rent of a saved tco; this is a saved {answer['kind']}.")
+    rows = [_whole(row, tags) for row in make(answer, start, rank, side)]
+    return sorted(rows, key=lambda row: (row["ChargePeriodStart"], row["x_Line"]))
+
+
+def _whole(row: Row, tags: str) -> Row:
+    """Fill in what follows from the rest and the columns that stay empty."""
+    quantity, effective = row["PricingQuantity"], row["EffectiveCost"]
+    first = row["ChargePeriodStart"].replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+    usual: Row = {
+        "BillingAccountId": "gpucost", "BillingAccountName": "gpucost", "BillingCurrency": "USD",
+        "BillingPeriodStart": first, "BillingPeriodEnd": (first + timedelta(days=32)).replace(day=1),
+        "ChargeCategory": "Usage", "ChargeFrequency": "Usage-Based", "ConsumedQuantity": quantity,
+        "ConsumedUnit": row["PricingUnit"], "ContractedCost": effective, "InvoiceIssuerName": row["ProviderName"],
+        "ListCost": effective, "PricingCategory": "Standard", "PricingCurrency": "USD",
+        "PublisherName": row["ProviderName"], "SkuPriceId": row["SkuId"], "SubAccountId": "gpucost", "Tags": tags,
+    }  # fmt: skip
+    filled = {**dict.fromkeys(WRITTEN), **usual, **row}
+    for name in ("ChargePeriodStart", "ChargePeriodEnd"):
+        filled[name] = filled[name].replace(microsecond=0)
+    if quantity:
+        filled["ContractedUnitPrice"] = filled["ContractedCost"] / quantity
+        filled["ListUnitPrice"] = filled["ListCost"] / quantity
+    return filled
+
+
+def _days(start: datetime, days: float) -> tuple[list[Period], list[float]]:
+    """Return the days of a run, the last one shortened, and the share of each."""
+    count = max(ceil(days - 1e-9), 1)
+    ends = [start + timedelta(days=min(number + 1, days)) for number in range(count)]
+    periods = [(start + timedelta(days=number), end) for number, end in enumerate(ends)]
+    return periods, [(end - begin) / timedelta(days=1) / days for begin, end in periods]
+
+
+def _months(start: datetime, count: int) -> list[Period]:
+    marks = [start + timedelta(hours=HOURS_PER_MONTH * number) for number in range(count + 1)]
+    return list(pairwise(marks))
+
+
+def _over(
+    periods: Sequence[Period], shares: Sequence[float], row: Row, effective: float, quantity: float, billed: bool = True
+) -> Iterator[Row]:
+    """Spread a charge over periods; what a commitment has paid for is billed with its purchase."""
+    ratio = row.pop("list_ratio", 1.0)
+    for (begin, end), cost, share in zip(periods, spread(effective, shares), shares, strict=True):
+        yield {
+            **row, "ChargePeriodStart": begin, "ChargePeriodEnd": end, "EffectiveCost": cost,
+            "BilledCost": cost if billed else 0.0, "ListCost": cost * ratio, "PricingQuantity": quantity * share,
+        }  # fmt: skip
+
+
+def _estimate(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None) -> Iterator[Row]:
+    option = _ranked(answer, rank)
+    factors = option["factors"]
+    owed = bool(factors.get("take_or_pay") and factors.get("charge_commitment") and option["term_months"])
+    base = _seller(option)
+    periods, shares = _days(start, option["days"])
+    committed: float = 0.0
+    for line in option["lines"]:
+        row, amount = {**base, **_line(line, option)}, (line["cost_usd"], line["quantity"])
+        if line["unit"] != "GPU-hour" or not owed:
+            yield from _over(periods, shares, row, *amount)
+            continue
+        committed += line["cost_usd"]
+        unused = line["name"] == "unused commitment"
+        row |= _commitment(option, "Unused" if unused else "Used")
+        rest = _rest(periods[-1][1], start, option, factors) if unused else (periods, shares)
+        yield from _over(*rest, row, *amount, billed=False)
+    if committed:
+        yield from _purchases(option, factors, base, start, committed)
+
+
+def _inference(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None) -> Iterator[Row]:
+    """Yield a month of serving; an answer without a load has no bill."""
+    option = _ranked(answer, rank)
+    if not option["lines"]:
+        raise UsageError("the saved answer states no load: ask with --tokens-per-month or --requests-per-s.")
+    for line in option["lines"]:
+        row = {**_seller(option), **_line(line, option)}
+        yield from _over(_months(start, 1), [1.0], row, line["cost_usd"], line["quantity"])
+
+
+def _ranked(answer: Mapping[str, Any], rank: int) -> Mapping[str, Any]:
+    options: Sequence[Mapping[str, Any]] = answer["options"]
+    if not 1 <= rank <= len(options):
+        raise UsageError(f"--rank {rank}: the saved answer holds {len(options)} options.")
+    return options[rank - 1]
+
+
+def _seller(option: Mapping[str, Any]) -> Row:
+    rule = OPTIONS[option["option"]]
+    category = {"preemptible": "Dynamic", "committed": "Committed"}.get(rule.family, "Standard")
+    listed = option.get("list_usd_per_gpu_hour")
+    return {
+        "ProviderName": option["provider"], "RegionId": option["region"], "RegionName": option["region"],
+        "PricingCategory": category, "list_ratio": listed / option["usd_per_gpu_hour"] if listed else 1.0,
+    }  # fmt: skip
+
+
+def _line(line: Mapping[str, Any], option: Mapping[str, Any]) -> Row:
+    """Return what a line of a bill is called: hours by their machine, services by their own name."""
+    named = {"ChargeDescription": f"{line['name']}: {line['note']}".rstrip(": "), "x_Line": line["name"],
+             "PricingUnit": line["unit"]}  # fmt: skip
+    if line["unit"] == "GPU-hour":
+        per_unit = (option.get("factors") or {}).get("gpus_per_unit") or 1
+        return named | {
+            "ServiceCategory": "Compute", "ServiceName": "Compute", "SkuId": option["instance_type"],
+            "SkuPriceId": option["offer_id"], "ResourceType": option["instance_type"], "x_GpusPerUnit": per_unit,
+            "SkuMeter": f"{option['gpu']} {option['option']}",
+        }  # fmt: skip
+    service = next((name for word, name in _CATEGORIES.items() if word in line["name"]), "Other")
+    return named | {"ServiceCategory": service, "ServiceName": service, "SkuId": line["name"], "list_ratio": 1.0,
+                    "PricingCategory": "Standard"}  # fmt: skip
+
+
+def _commitment(option: Mapping[str, Any], status: str | None) -> Row:
+    return {
+        "CommitmentDiscountId": option["offer_id"], "CommitmentDiscountStatus": status,
+        "CommitmentDiscountCategory": "Spend" if option["option"] == "savings_plan" else "Usage",
+        "CommitmentDiscountType": OPTIONS[option["option"]].label,
+    }  # fmt: skip
+
+
+def _terms(option: Mapping[str, Any], factors: Mapping[str, Any]) -> int:
+    hours = option["term_months"] * HOURS_PER_MONTH
+    return max(ceil(float(option["gpu_hours"] / option["gpus"] / hours) - 1e-9), 1)
+
+
+def _rest(
+    end: datetime, start: datetime, option: Mapping[str, Any], factors: Mapping[str, Any]
+) -> tuple[list[Period], list[float]]:
+    """Return the days between the end of a run and the end of what it is bound to."""
+    until = start + timedelta(hours=_terms(option, factors) * option["term_months"] * HOURS_PER_MONTH)
+    return _days(end, max((until - end) / timedelta(days=1), 1.0))
+
+
+def _purchases(
+    option: Mapping[str, Any], factors: Mapping[str, Any], base: Row, start: datetime, committed: float
+) -> Iterator[Row]:
+    """Yield what is paid for commitments: upfront parts at the start of each term, instalments by the month."""
+    terms, months = _terms(option, factors), int(option["term_months"])
+    prepaid = bool(factors.get("prepaid"))
+    paid = committed if prepaid else factors["upfront_usd"] * terms * option["gpus"] / factors["gpus_per_unit"]
+    upfront = round(min(paid, committed), 2)
+    shares = ([1 / terms if number % months == 0 else 0.0 for number in range(terms * months)],
+              [1 / (terms * months)] * terms * months)  # fmt: skip
+    name = {"ServiceCategory": "Compute", "ServiceName": "Compute", "SkuId": option["instance_type"],
+            "SkuPriceId": option["offer_id"], "PricingUnit": "month", "x_Line": "commitment",
+            **_commitment(option, None)}  # fmt: skip
+    for total, parts, often in zip((upfront, committed - upfront), shares, ("One-Time", "Recurring"), strict=True):
+        for (begin, end), cost, share in zip(_months(start, terms * months), spread(total, parts), parts, strict=True):
+            if cost and share:
+                row = {key: value for key, value in base.items() if key != "list_ratio"}
+                yield {
+                    **row, **name, "ChargeCategory": "Purchase", "ChargeFrequency": often, "BilledCost": cost,
+                    "ChargeDescription": f"{OPTIONS[option['option']].label}, {often.lower()}", "EffectiveCost": 0.0,
+                    "ChargePeriodStart": begin, "ChargePeriodEnd": end, "PricingQuantity": 1.0, "ContractedCost": cost,
+                    "ListCost": cost,
+                }  # fmt: skip
+
+
+def _tco(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None) -> Iterator[Row]:
+    """Yield the cash of one side by month and line; purchases and resale are used up over the months that follow."""
+    worth, flows = answer["npv_usd"], answer["cash_flows"]
+    chosen = side or min(("own", "rent"), key=lambda name: worth[name])
+    names = [line["name"] for line in answer["lines"] if line["side"] == chosen]
+    used = _months(start, len(flows) - 1)
+    for name in names:
+        cash = [row.get(name, 0.0) for row in flows]
+        at_ends = cash[0] or "resale" in name
+        row = {"ProviderName": chosen, "ServiceCategory": "Compute", "ServiceName": chosen, "SkuId": name,
+               "PricingUnit": "month", "x_Line": name, "ChargeDescription": name.replace("_", " ")}  # fmt: skip
+        if not at_ends:
+            ends = _cumulative(cash[1:])
+            for period, cost in zip(used, ends, strict=True):
+                if cost:
+                    yield _charge(row, period, cost, cost)
+            continue
+        bought = {**row, "ChargeCategory": "Purchase", "ChargeFrequency": "One-Time"}
+        for period, cost in zip([used[0], *used], _cumulative(cash), strict=True):
+            if cost:
+                yield _charge(bought, period, cost, 0.0)
+        for period, cost in zip(used, spread(sum(cash), [1 / len(used)] * len(used)), strict=True):
+            yield _charge(row, period, 0.0, cost)
+
+
+def _charge(row: Row, period: Period, billed: float, effective: float, quantity: float = 1.0) -> Row:
+    return {
+        **row, "ChargePeriodStart": period[0], "ChargePeriodEnd": period[1], "BilledCost": billed,
+        "EffectiveCost": effective, "PricingQuantity": quantity,
+    }  # fmt: skip
+
+
+def _cumulative(amounts: Sequence[float]) -> list[float]:
+    """Round amounts to cents so that their sums to any month are rounded sums."""
+    found, before, whole = [], 0, 0.0
+    for amount in amounts:
+        whole += amount
+        found.append((round(whole * 100) - before) / 100)
+        before = round(whole * 100)
+    return found
+
+
+def _mix(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None) -> Iterator[Row]:
+    """Yield rented hours at their prices and commitments by the month; what is owned at its present value."""
+    periods = _months(start, len(answer["months"]))
+    supplies = {supply["name"]: supply for supply in answer["supplies"]}
+    for name, supply in supplies.items():
+        price = supply["usd_per_gpu_hour"] * supply["stretch_ratio"]
+        signed = [_signed(answer["plan"], name, month["month"]) for month in answer["months"]]
+        row = {"ProviderName": name, "ServiceCategory": "Compute", "ServiceName": "Compute", "SkuId": name,
+               "PricingUnit": "GPU-hour", "x_Line": name, "ChargeDescription": name.replace("_", " "),
+               "x_GpusPerUnit": 1}  # fmt: skip
+        for period, month, bound in zip(periods, answer["months"], signed, strict=True):
+            hours = month[f"{name}_gpus"] * HOURS_PER_MONTH
+            yield from _rented(row, period, price, hours, bound * HOURS_PER_MONTH, supply)
+    for plan in answer["plan"]:
+        if plan["option"] not in supplies and plan["option"].removeprefix("use of ") not in supplies:
+            yield from _owned(plan, periods)
+
+
+def _signed(plan: Sequence[Mapping[str, Any]], name: str, month: int) -> float:
+    """Return the GPUs of a commitment that are paid for in a month."""
+    return sum(
+        float(row["gpus"])
+        for row in plan
+        if row["option"] == name and row["signed_in_month"] and 0 <= month - row["from_month"] < row["months"]
+    )  # fmt: skip
+
+
+def _rented(
+    row: Row, period: Period, price: float, hours: float, bound: float, supply: Mapping[str, Any]
+) -> Iterator[Row]:
+    if not supply["term_months"]:
+        category = "Dynamic" if supply["kind"] == "spot" else "Standard"
+        if hours:
+            cost = round(hours * price, 2)
+            yield _charge({**row, "PricingCategory": category}, period, cost, cost, hours)
+        return
+    if not bound:
+        return
+    named = {"CommitmentDiscountId": supply["name"], "CommitmentDiscountCategory": "Usage",
+             "PricingCategory": "Committed", "CommitmentDiscountType": "commitment"}  # fmt: skip
+    cost, used = round(bound * price, 2), round(min(hours, bound) * price, 2)
+    yield _charge({**row, **named, "CommitmentDiscountStatus": "Used"}, period, 0.0, used, min(hours, bound))
+    if bound > hours:
+        idle = {**row, **named, "CommitmentDiscountStatus": "Unused"}
+        yield _charge(idle, period, 0.0, cost - used, bound - hours)
+    bought = {**row, **named, "ChargeCategory": "Purchase", "ChargeFrequency": "Recurring", "PricingUnit": "month"}
+    yield _charge(bought, period, cost, 0.0)
+
+
+def _owned(plan: Mapping[str, Any], periods: Sequence[Period]) -> Iterator[Row]:
+    first, length = (plan["from_month"] or 1) - 1, plan["months"] or len(periods)
+    months = periods[first : first + length]
+    row = {"ProviderName": "own", "ServiceCategory": "Compute", "ServiceName": "own", "SkuId": plan["option"],
+           "PricingUnit": "month", "x_Line": plan["option"],
+           "ChargeDescription": f"{plan['option']}, present value"}  # fmt: skip
+    for period, cost in zip(months, spread(plan["cost_usd"], [1 / len(months)] * len(months)), strict=True):
+        yield _charge(row, period, cost, cost)
+
+
+_MAKERS: dict[str, Callable[[Mapping[str, Any], datetime, int, str | None], Iterator[Row]]] = {
+    "estimate": _estimate, "inference": _inference, "tco": _tco, "mix": _mix,
+}  # fmt: skip

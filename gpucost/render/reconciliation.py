@@ -1,0 +1,83 @@
+"""The document of an invoice against a plan: a bridge of parts, products, what is unmatched, and who bears what."""
+
+from gpucost.answers.invoices import Reconciliation
+from gpucost.render.document import (
+    Axis,
+    Block,
+    Chart,
+    Document,
+    Row,
+    Section,
+    Table,
+    columns,
+    document_of,
+    facts_of,
+    table_of,
+)
+
+_PRODUCTS = (
+    "product", "unit", "planned_quantity=planned:1", "charged_quantity=charged:1", "planned_effective_usd=planned:2",
+    "charged_effective_usd=charged:2", "planned_billed_usd=planned, billed:4", "charged_billed_usd=charged, billed:3",
+    "difference_usd=difference",
+)  # fmt: skip
+
+
+def document(answer: Reconciliation) -> Document:
+    """Build the document of a reconciliation."""
+    return document_of(
+        answer,
+        "An invoice against its plan" if answer["parts"] else "An invoice by tag",
+        Section("Why it differs", _parts(answer, chart=True)),
+        Section("Products", table_of("", answer["products"], *_PRODUCTS)),
+        Section("Unmatched", _unmatched(answer)),
+        Section(_shown_back(answer), _showback(answer)),
+        Section("Totals", [facts_of("", _totals(answer)), *table_of("", answer["currencies"])], detail=True),
+    )
+
+
+def _parts(answer: Reconciliation, *, chart: bool) -> list[Block]:
+    if not answer["parts"]:
+        return []
+    totals = answer["totals"]
+    total = {
+        "part": "difference", "billed_usd": totals["billed_difference_usd"],
+        "effective_usd": totals["effective_difference_usd"], "note": "",
+    }  # fmt: skip
+    shown = columns("part", "billed_usd=billed", "effective_usd=effective", "note")
+    table = Table(shown, answer["parts"], total=total)
+    words = "What each part adds to the difference, effective cost; the bars add up to it."
+    bars = [row for row in answer["parts"] if row["effective_usd"]]
+    picture = Chart(
+        "bar", "From the plan to the invoice", words, bars, Axis("part"), Axis("effective_usd", "effect", "USD")
+    )
+    return [table, picture] if chart and bars else [table]
+
+
+def _unmatched(answer: Reconciliation) -> list[Block]:
+    rows = answer["unmatched"]
+    note = f"{answer['rows_read']:,} charges read; none is dropped." if rows else ""
+    return list(
+        table_of("", rows, "charged_for=for", "why", "rows", "billed_usd=billed", "effective_usd=effective", note=note)
+    )
+
+
+def _shown_back(answer: Reconciliation) -> str:
+    key = {"cost": "direct cost", "quantity": "quantity", "even": "equal shares"}.get(answer["idle_by"], "")
+    return f"By {answer['request'].get('showback', 'tag')}, unused commitments shared by {key}"
+
+
+def _showback(answer: Reconciliation) -> list[Block]:
+    specs = (
+        "tag_value=value",
+        "rows:2",
+        "quantity:3",
+        "direct_usd=direct",
+        "idle_usd=idle",
+        "total_usd=total",
+        "share_fraction:1",
+    )
+    return list(table_of("", answer["showback"], *specs))
+
+
+def _totals(answer: Reconciliation) -> Row:
+    return {"from": answer["period_from"], "until": answer["period_until"], **answer["totals"]}

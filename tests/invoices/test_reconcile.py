@@ -1,0 +1,321 @@
+"""An invoice against a plan: parts that add up to the cent, charges that are never dropped, files as they come."""
+
+import gzip
+import json
+import subprocess
+import sys
+from datetime import datetime, timedelta
+from functools import cache
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gpucost
+from gpucost.answers.common import frame
+from gpucost.errors import DataError, PriceMissingError, UsageError
+from gpucost.invoices.answer import Asked, reconciled, showback
+from gpucost.invoices.columns import NAMES
+from gpucost.invoices.reading import Charges, charges_of, read_charges
+from gpucost.invoices.rows import focus_rows
+from gpucost.money.variance import Amount, in_cents, split
+from tests.invoices.charges import charge, write
+from tests.render import answers
+
+START = datetime(2026, 11, 1)
+
+
+def parts(result, basis="effective_usd"):
+    return {row["part"]: row[basis] for row in result.payload["parts"]}
+
+
+def test_the_split_of_a_hand_calculated_example():
+    # planned 100 h of a at 2 and 100 h of b at 4, 600 in all; charged 180 h of a at 2.5 and 60 h of b at 4
+    plan = {"a": {False: Amount(100, 200.0)}, "b": {False: Amount(100, 400.0)}}
+    actual = {"a": {False: Amount(180, 450.0)}, "b": {False: Amount(60, 240.0)}}
+    found = split(plan, actual, work_ratio=1.1)
+    assert found["quantity"] == pytest.approx(60)  # 10 % more work
+    assert found["efficiency"] == pytest.approx(60)  # 20 % more hours for it
+    assert found["mix"] == pytest.approx((180 - 120) * 2 + (60 - 120) * 4)
+    assert found["price"] == pytest.approx(180 * 0.5)
+    assert found["commitment use"] == 0
+    assert sum(found.values()) == pytest.approx(690 - 600)
+
+
+def test_hours_that_a_commitment_did_not_cover_are_its_part():
+    # planned 80 h covered at 1 and 20 h at 3; charged 50 h covered at 1 and 50 h at 3: 30 h cost 2 more each
+    plan = {"a": {True: Amount(80, 80.0), False: Amount(20, 60.0)}}
+    actual = {"a": {True: Amount(50, 50.0), False: Amount(50, 150.0)}}
+    found = split(plan, actual)
+    assert found["commitment use"] == pytest.approx(60)
+    assert sum(abs(value) for name, value in found.items() if name != "commitment use") == pytest.approx(0)
+
+
+amounts = st.floats(-1e6, 1e6).map(lambda value: round(value, 6))
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(-1e9, 1e9), min_size=1, max_size=12))
+def test_cents_add_up_to_the_rounded_total(values):
+    total = sum(values)
+    assert round(sum(round(value * 100) for value in in_cents(values, total))) == round(total * 100)
+
+
+def charges(side):
+    """Draw charges of one side, of every category, status and currency that there is."""
+    return st.lists(
+        st.builds(
+            Charges,
+            day=st.integers(0, 40).map(lambda day: (START + timedelta(days=day)).date()),
+            category=st.sampled_from(["Usage"] * 6 + ["Purchase", "Tax", "Credit", "Adjustment"]),
+            corrected=st.booleans(), committed=st.booleans(), status=st.sampled_from(["", "Used", "Unused"]),
+            currency=st.sampled_from(["USD", "EUR"] if side == "invoice" else ["USD"]),
+            unit=st.sampled_from(["Hours", "GPU-hour", "GB", ""]), gpus_per_unit=st.sampled_from([0.0, 8.0]),
+            negative=st.booleans(), tag=st.sampled_from(["", "a", "b"]),
+            names=st.sampled_from(["p5", "p4", "storage", "other"]).map(lambda x: ("", x, *[""] * (len(NAMES) - 2))),
+            rows=st.integers(1, 9), billed=amounts, effective=amounts, listed=amounts, contracted=amounts,
+            quantity=st.floats(-1e4, 1e4), end=st.just(START + timedelta(days=41)), zoneless=st.just(0),
+        ),
+        min_size=1, max_size=12,
+    )  # fmt: skip
+
+
+@settings(max_examples=80, deadline=None)
+@given(charges("plan"), charges("invoice"), st.sampled_from([None, 0.0, 0.9, 2.0]))
+def test_the_parts_add_up_to_the_difference_to_the_cent(plan, invoice, work):
+    """Whatever the charges: billed and effective, each part and each left charge is counted once."""
+    rates = {"USD": 1.0, "EUR": 1.1}, {"USD": 1.0, "EUR": 1.2}
+    answer = reconciled(frame({}, START.date(), "x"), invoice, plan, Asked("team", "cost", work, {}, *rates))
+    for basis in ("billed", "effective"):
+        cents = sum(round(part[f"{basis}_usd"] * 100) for part in answer["parts"])
+        assert cents == round(answer["totals"][f"{basis}_difference_usd"] * 100)
+    charged = round(answer["totals"]["charged_effective_usd"] * 100)
+    assert sum(round(row["total_usd"] * 100) for row in answer["showback"]) == charged or not answer["showback"]
+    compared = sum(
+        row["rows"] for row in answer["unmatched"] if "planned" not in row["why"] and "not on" not in row["why"]
+    )
+    assert compared <= answer["rows_read"]
+
+
+@cache
+def committed():
+    return gpucost.estimate("8b", "100b", gpus=64, gpu="h100", option="reserved", top=1, as_of=answers.DAY).payload
+
+
+SAVED = {
+    "estimate": answers.training, "reserved": committed, "tco": answers.ownership, "mix": answers.mix,
+    "inference": answers.serving,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", SAVED)
+@pytest.mark.parametrize("form", ["csv", "parquet"])
+def test_what_is_exported_reconciles_to_zero_in_every_part(kind, form, tmp_path):
+    path = str(tmp_path / f"plan.{form}")
+    assert gpucost.export(SAVED[kind](), path, start="2026-12-01") == len(
+        focus_rows(SAVED[kind](), datetime(2026, 12, 1))
+    )
+    result = gpucost.reconcile(path, SAVED[kind](), start="2026-12-01")
+    for row in result.parts:
+        assert (row["billed_usd"], row["effective_usd"]) == (0, 0), row
+    assert result.payload["unmatched"] == [] or kind == "tco"
+    assert result.payload["totals"]["effective_difference_usd"] == 0
+
+
+def test_an_export_adds_up_to_the_answer_as_billed_and_as_used(tmp_path):
+    for made in (answers.training(), committed()):
+        rows = focus_rows(made, START)
+        for basis in ("BilledCost", "EffectiveCost"):
+            assert round(sum(row[basis] for row in rows), 2) == made["options"][0]["cost_usd"]
+    unused = [row for row in focus_rows(committed(), START) if row["CommitmentDiscountStatus"] == "Unused"]
+    assert unused
+    assert all(row["BilledCost"] == 0 for row in unused)
+
+
+def test_a_price_that_rose_and_hours_that_grew_are_told_apart(tmp_path):
+    plan = write(tmp_path / "plan.csv", charge(cost=10, PricingQuantity=5))
+    invoice = write(tmp_path / "invoice.csv", charge(cost=18, PricingQuantity=6))  # 3 an hour, not 2; one hour more
+    found = parts(gpucost.reconcile(invoice, plan))
+    assert (found["price"], found["quantity"], found["efficiency"]) == (6, 2, 0)
+    found = parts(gpucost.reconcile(invoice, write(tmp_path / "p.csv", charge(PricingUnit="GPU-Hours")), map=None))
+    assert found["not in the plan"] == 18  # hours of machines are not hours of GPUs, and no line is dropped
+    assert found["not on the invoice"] == -10
+
+
+def test_efficiency_needs_the_work_done(tmp_path):
+    row = charge(cost=10, PricingQuantity=5, PricingUnit="GPU-Hours")
+    plan = write(tmp_path / "plan.csv", row)
+    invoice = write(tmp_path / "invoice.csv", {**row, **charge(cost=12, PricingQuantity=6, PricingUnit="GPU-Hours")})
+    assert parts(gpucost.reconcile(invoice, plan))["quantity"] == 2
+    found = parts(gpucost.reconcile(invoice, plan, done="90%"))
+    assert (found["quantity"], found["efficiency"]) == (-1, 3)
+
+
+def test_unused_commitments_and_purchases_are_the_use_of_commitments(tmp_path):
+    held = {"CommitmentDiscountId": "ri-1"}
+    plan = write(tmp_path / "plan.csv", charge(**held, CommitmentDiscountStatus="Used"))
+    invoice = write(
+        tmp_path / "invoice.csv",
+        charge(**held, CommitmentDiscountStatus="Used", BilledCost=0),
+        charge(**held, CommitmentDiscountStatus="Unused", BilledCost=0, EffectiveCost=4, PricingQuantity=2),
+        charge(**held, ChargeCategory="Purchase", BilledCost=14, EffectiveCost=0),
+    )
+    result = gpucost.reconcile(invoice, plan)
+    assert parts(result)["commitment use"] == 4
+    assert parts(result, "billed_usd")["commitment use"] == 14
+
+
+def test_charges_of_machines_are_found_by_words_and_by_a_map(tmp_path):
+    hours = {"PricingUnit": "Hrs", "PricingQuantity": 5 / 8}
+    planned = charge(SkuId="p5.48xlarge", PricingUnit="GPU-hour", x_GpusPerUnit=8)
+    plan = write(tmp_path / "plan.csv", planned)
+    found = gpucost.reconcile(
+        write(tmp_path / "a.csv", charge(SkuId="ABC", SkuMeter="BoxUsage:p5.48xlarge", **hours)), plan
+    )
+    assert set(parts(found).values()) == {0}
+    invoice = write(tmp_path / "b.csv", charge(SkuId="XYZ", **hours))
+    (row,) = [row for row in gpucost.reconcile(invoice, plan).payload["unmatched"] if row["billed_usd"] > 0]
+    assert (row["charged_for"], row["why"], row["rows"], row["billed_usd"]) == ("XYZ", "not in the plan", 1, 10)
+    (tmp_path / "map.csv").write_text("invoice,estimate\nXYZ,p5.48xlarge\n", "utf-8")
+    found = gpucost.reconcile(invoice, plan, map=str(tmp_path / "map.csv"))
+    assert set(parts(found).values()) == {0}
+    (tmp_path / "map.csv").write_text("invoice,estimate\nXYZ,p6\n", "utf-8")
+    with pytest.raises(DataError, match=r"'p6', which is not planned; planned are p5.48xlarge"):
+        gpucost.reconcile(invoice, plan, map=str(tmp_path / "map.csv"))
+
+
+def test_credits_and_taxes_have_lines_of_their_own_and_a_bare_negative_is_named(tmp_path):
+    plan = write(tmp_path / "plan.csv", charge())
+    invoice = write(
+        tmp_path / "invoice.csv", charge(), charge(ChargeCategory="Credit", cost=-3),
+        charge(ChargeCategory="Tax", cost=1), charge(cost=-2),
+        charge(cost=-4, PricingQuantity=-2, ChargeClass="Correction"),
+    )  # fmt: skip
+    result = gpucost.reconcile(invoice, plan)
+    found = parts(result)
+    assert found["credits and refunds"] == -3
+    assert found["taxes"] == 1
+    assert found["negative without a reason"] == -2
+    assert found["quantity"] == -4  # a correction takes back two of the five hours
+    assert "1 charges are negative and no credit" in " ".join(result.payload["warnings"])
+
+
+def test_other_currencies_are_planned_at_the_budget_rate(tmp_path):
+    plan = write(tmp_path / "plan.csv", charge(cost=11))
+    invoice = write(
+        tmp_path / "invoice.csv", charge(cost=10, BillingCurrency="EUR"), charge(cost=1, ChargeCategory="Tax")
+    )
+    result = gpucost.reconcile(invoice, plan, rate={"EUR": 1.2}, budget_rate={"EUR": 1.1})
+    assert parts(result)["exchange rate"] == 1
+    assert parts(result)["price"] == 0
+    assert parts(result)["taxes"] == 1
+    bare = gpucost.reconcile(invoice, plan)  # the catalog's rates, said
+    assert bare.payload["currencies"][0]["paid_usd_per_unit"] > 1
+    strange = write(tmp_path / "x.csv", charge(BillingCurrency="XXX"))
+    with pytest.raises(PriceMissingError, match="no exchange rate for XXX: give --budget-rate XXX=USD"):
+        gpucost.reconcile(strange, plan)
+
+
+def test_times_are_read_in_their_zone(tmp_path):
+    invoice = write(
+        tmp_path / "i.csv",
+        charge(ChargePeriodStart="2026-11-02T01:00:00+02:00"),
+        charge(ChargePeriodStart="2026-11-03 00:00:00"),
+    )
+    found = read_charges(invoice)
+    assert sorted(str(row.day) for row in found) == ["2026-11-01", "2026-11-03"]  # 23:00 of the day before in UTC
+    assert sum(row.zoneless for row in found) == 1
+
+
+def test_a_plan_is_compared_for_the_time_that_the_invoice_covers(tmp_path):
+    month = charge(cost=300, PricingQuantity=150, ChargePeriodEnd="2026-12-01T00:00:00Z")
+    plan = write(tmp_path / "plan.csv", month)
+    days = [
+        charge(ChargePeriodStart=f"2026-11-{day:02}T00:00:00Z", ChargePeriodEnd=f"2026-11-{day + 1:02}T00:00:00Z")
+        for day in range(1, 11)
+    ]
+    early = charge(cost=7, ChargePeriodStart="2026-10-31T00:00:00Z", ChargePeriodEnd="2026-11-01T00:00:00Z")
+    result = gpucost.reconcile(write(tmp_path / "i.csv", *days, early), plan)
+    assert result.payload["totals"]["planned_effective_usd"] == 100  # ten of thirty days
+    assert parts(result)["outside the period of the plan"] == 7
+    assert parts(result)["quantity"] == 0
+    assert "covers 33% of the plan's time" in result.payload["warnings"][0]
+    with pytest.raises(UsageError, match="they share no day"):
+        gpucost.reconcile(write(tmp_path / "i.csv", early), plan)
+
+
+def test_idle_cost_is_shared_by_the_stated_key(tmp_path):
+    rows = [
+        charge(cost=30, PricingQuantity=1, Tags='{"team": "a"}'),
+        charge(cost=10, PricingQuantity=3, Tags='{"team": "b"}'),
+        charge(cost=5, Tags="no json"),
+        charge(cost=8, CommitmentDiscountId="c", CommitmentDiscountStatus="Unused"),
+    ]  # fmt: skip
+    invoice = write(tmp_path / "i.csv", *rows)
+    for key, shares in {"cost": (6, 2), "quantity": (2, 6), "even": (4, 4)}.items():
+        found = gpucost.reconcile(invoice, showback="team", idle_by=key).payload["showback"]
+        assert [(row["tag_value"], row["idle_usd"]) for row in found] == [
+            ("a", shares[0]),
+            ("b", shares[1]),
+            ("(untagged)", 0),
+        ]
+        assert sum(row["total_usd"] for row in found) == 53
+    assert showback(read_charges(invoice), "cost", {"USD": 1.0})[0]["tag_value"] == "(untagged)"
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([{"BilledCost": 1}], "columns missing: EffectiveCost, BillingCurrency, ChargeCategory, ChargePeriodStart"),
+        ([charge(), charge(BilledCost="ten")], "csv:3:BilledCost: is no amount"),
+        ([charge(EffectiveCost="nan")], "csv:2:EffectiveCost: is no amount"),
+        ([charge(EffectiveCost="1e308")], "csv:2:EffectiveCost: is no amount"),
+        ([charge(ChargePeriodStart="soon")], "csv:2:ChargePeriodStart: is no time"),
+        ([charge(BillingCurrency="")], "csv:2:BillingCurrency: is no code"),
+    ],
+)
+def test_what_cannot_be_read_is_named(rows, said, tmp_path):
+    with pytest.raises(DataError) as caught:
+        gpucost.reconcile(write(tmp_path / "i.csv", *rows), showback=None, estimate=answers.training())
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["missing.csv", "folder.csv", "glob[1].csv", "notes.txt"])
+def test_a_name_that_is_no_file_of_charges_is_refused(name, tmp_path):
+    (tmp_path / "folder.csv").mkdir()
+    write(tmp_path / "glob[1].csv", charge())
+    with pytest.raises(UsageError):
+        gpucost.reconcile(str(tmp_path / name), answers.training())
+
+
+def test_packed_files_and_lines_of_json_read_like_csv(tmp_path):
+    rows = [charge(Tags={"team": "a"}), charge(Tags={"team": "b"}, cost=4)]
+    with gzip.open(tmp_path / "i.json.gz", "wt", encoding="utf-8") as file:
+        json.dump(rows, file)
+    plain = write(tmp_path / "i.csv", *({**row, "Tags": json.dumps(row["Tags"])} for row in rows))
+    (tmp_path / "i.csv.gz").write_bytes(gzip.compress((tmp_path / "i.csv").read_bytes()))
+    found = [sorted(read_charges(str(tmp_path / name), "team")) for name in ("i.csv", "i.csv.gz", "i.json.gz")]
+    assert found[0] == found[1] == found[2]
+    assert [row.tag for row in found[0]] == ["a", "b"]
+    assert plain
+
+
+def test_rows_made_here_read_as_they_do_from_a_file(tmp_path):
+    path = str(tmp_path / "plan.parquet")
+    gpucost.export(committed(), path, start="2026-11-01", tag={"team": "x"})
+    assert sorted(read_charges(path)) == sorted(charges_of(focus_rows(committed(), START)))
+    assert {row.tag for row in read_charges(path, "team")} == {"x"}
+
+
+def test_the_commands_write_what_the_library_gives(tmp_path):
+    saved, plan = tmp_path / "saved.json", tmp_path / "plan.csv"
+    saved.write_text(json.dumps(answers.by_hand() | {"options": answers.training()["options"]}), "utf-8")
+
+    def run(*words):
+        return subprocess.run(
+            [sys.executable, "-m", "gpucost", *words], capture_output=True, text=True, check=True
+        ).stdout
+
+    run("export", "--focus", str(saved), "-o", str(plan), "--tag", "team=x")
+    assert "is what was planned" in run("reconcile", str(plan), "--estimate", str(saved), "--quiet")
+    assert run("reconcile", str(plan), "--showback", "team", "--format", "csv").startswith("tag_value,rows")
