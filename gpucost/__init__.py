@@ -22,6 +22,7 @@ _PUBLIC = {
     "choose": "gpucost.api.questions",
     "reconcile": "gpucost.api.questions",
     "export": "gpucost.api.reconcile",
+    "compare": "gpucost.api.questions",
     "sweep": "gpucost.api.sweep",
     "report": "gpucost.api.report",
     "open_catalog": "gpucost.catalog",

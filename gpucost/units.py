@@ -49,6 +49,7 @@ SUFFIX_UNITS = {
     "months_per_year": "months per year",
     "gpu_hours_per_month": "GPU-hours per month",
     "kgco2e_per_kwh": "kgCO2e per kWh",
+    "gpu_s_per_mtok": "GPU-seconds per million tokens",
     "tokens_per_s_per_gpu": "tokens per second per GPU",
     "tokens_per_s": "tokens per second",
     "per_gpu_hour": "per GPU-hour",

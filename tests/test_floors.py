@@ -18,7 +18,7 @@ FLOORS = (
     ("architectures", "physics", "money", "store"),
     ("catalog",),
     ("market", "importers"),
-    ("workloads",),
+    ("workloads", "bridges"),
     ("training", "serving", "ownership", "fitting", "claims", "speed", "validation", "bench", "invoices"),
     ("render",),
     ("api", "cli", "sweeping", "agents", "page", "__main__"),

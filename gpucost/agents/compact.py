@@ -18,7 +18,7 @@ _PARTS: dict[str, tuple[str, ...]] = {  # what a row of each list says in short
     "fit": ("component", "needed_gb"),
     "serving_fit": ("gpu", "gpus", "precision", "batch", "tpot_ms", "memory_gb"),
     "audit": ("name", "verdict", "value", "low", "typical", "high", "unit"),
-    "comparison": ("name", "effect_usd", "before", "after", "note"),
+    "comparison": ("factor", "name", "effect", "before", "after", "note"),
 }  # fmt: skip
 
 
@@ -119,7 +119,7 @@ def _owning(answer: Answer) -> dict[str, Any]:
 
 
 def _compared(answer: Answer) -> dict[str, Any]:
-    largest = sorted(answer["changes"], key=lambda row: -abs(row["effect_usd"]))
+    largest = sorted(answer["changes"], key=lambda row: -abs(row["effect"]))
     return {"changes": rows(largest, _PARTS["comparison"])}
 
 

@@ -137,7 +137,7 @@ def _opened(as_of: str | None, known_as_of: str | None) -> "Catalog":
 
 def _compare(given: Given) -> Any:
     from gpucost.api.asking import answered
-    from gpucost.training.compare import compare
+    from gpucost.bridges.compare import bridge
 
     if unknown := sorted(set(given) - {"first", "second"}):
         raise UsageError(f"compare takes first and second, not {unknown[0][:40]!r}.")
@@ -147,7 +147,7 @@ def _compare(given: Given) -> Any:
         if not isinstance(asked, Mapping):
             raise UsageError(f"compare: {side} is no object of arguments of estimate, such as model and tokens.")
         found.append(answered("estimate", {**asked, "with_facts": False}, _catalog(asked))[0].payload)
-    return compact.short(compare(*found))
+    return compact.short(bridge(*found))
 
 
 def _prices(given: Given) -> Any:

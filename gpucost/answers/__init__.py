@@ -14,7 +14,8 @@ SCHEMA_VERSION = "2"  # of every JSON answer: a key that changes its meaning or 
 KINDS = {
     "estimate": ("training:Estimate", "options"),
     "sweep": ("sweep:Sweep", "rows"),
-    "comparison": ("training:Comparison", "changes"),
+    "comparison": ("comparison:Comparison", "changes"),
+    "side_by_side": ("comparison:SideBySide", "rows"),
     "rerun": ("training:Rerun", "differences"),
     "inference": ("serving:Inference", "options"),
     "serving_fit": ("serving:ServingFit", "options"),

@@ -1,9 +1,10 @@
-"""Answers about a training run: the estimate, the comparison of two, and a rerun."""
+"""Answers about a training run: the estimate, and a rerun of one."""
 
 from collections.abc import Mapping
 from typing import Any, Literal, NotRequired, TypedDict
 
 from gpucost.answers.common import Answer, Assumed, BillLine, Excluded, LayoutRow, Seen, Seller
+from gpucost.answers.comparison import Change
 from gpucost.answers.speed import Roofline
 
 Factors = dict[str, float | None]  # every number from which a bill follows (`gpucost.training.costing`)
@@ -200,60 +201,6 @@ class Estimate(Answer):
     # in reports
     price_history: NotRequired[list[PriceMonth]]
     roofline: NotRequired[Roofline]
-
-
-class Side(TypedDict):
-    """The option of one of two estimates."""
-
-    provider: str
-    instance_type: str
-    region: str | None
-    option: str
-    gpu: str
-    gpus: int
-    tokens_per_s_per_gpu: float
-    mfu_fraction: float
-    days: float
-    gpu_hours: float
-    usd_per_gpu_hour: float
-    cost_usd: float
-    cost_low_usd: float
-    cost_high_usd: float
-    usd_per_mtok: float
-    energy_kwh: float | None
-    kgco2e: float | None
-    price_observed_on: str
-
-
-class Change(TypedDict):
-    """A group of factors that differs, and what that does to the cost; effects add up to the difference."""
-
-    factor: str
-    name: str
-    before: float | None
-    after: float | None
-    effect_usd: float
-    days_after: float
-    note: str
-
-
-class RequestChange(TypedDict):
-    """An argument that differs."""
-
-    name: str
-    before: Any
-    after: Any
-
-
-class Comparison(Answer):
-    """Why the options of two estimates differ in cost."""
-
-    kind: Literal["comparison"]
-    before: Side
-    after: Side
-    difference_usd: float
-    changes: list[Change]
-    request_changes: list[RequestChange]
 
 
 class Difference(TypedDict):

@@ -1,7 +1,7 @@
 """`gpucost.report(...)`: the answers of a scenario file, as one result that becomes a workbook, a page or a text."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,13 +14,6 @@ if TYPE_CHECKING:
     from gpucost.api.scenario import Part, Scenario
 
 SUFFIXES = (".xlsx", ".html", ".md", ".json", ".txt")
-# kind of a part -> (module, function) that answers it
-_ANSWERS = {
-    "training": ("gpucost.api.estimate", "estimate"),
-    "serving": ("gpucost.api.inference", "inference"),
-    "ownership": ("gpucost.api.tco", "tco"),
-    "mix": ("gpucost.api.mix", "mix"),
-}
 # list prices of one GPU by the month in which they were seen
 _HISTORY = """
     SELECT strftime(observed_on, '%Y-%m-01') AS month, median(usd_per_gpu_hour) AS usd_per_gpu_hour,
@@ -74,7 +67,9 @@ def report(source: str | Path | Mapping[str, Any]) -> ReportResult:
 def _answer(scenario: "Scenario") -> "Answer":
     from gpucost.answers import SCHEMA_VERSION
 
-    answers = [(part, _ask(part)) for part in scenario.parts]
+    answers: list[tuple[Part, dict[str, Any]]] = []
+    for part in scenario.parts:
+        answers.append((part, _ask(part, {asked.name: payload for asked, payload in answers})))
     first = answers[0][1]
     sources: dict[str, Any] = {}
     for _, payload in answers:
@@ -94,7 +89,17 @@ def _answer(scenario: "Scenario") -> "Answer":
     }
 
 
-def _ask(part: "Part") -> dict[str, Any]:
+def _ask(part: "Part", before: Mapping[str, Any]) -> dict[str, Any]:
+    """Answer one part; a comparison may name the parts before it."""
+    if part.kind == "comparison":
+        ends = ((end, part.arguments.get(end)) for end in ("first", "second"))
+        named = {end: before[name] for end, name in ends if isinstance(name, str) and name in before}
+        return asked_part(replace(part, arguments={**part.arguments, **named}))
+    payload = asked_part(part)
+    return _with_background(payload) if part.kind == "training" else payload
+
+
+def asked_part(part: "Part") -> dict[str, Any]:
     """Answer one part; an error says which part it is about."""
     from gpucost.api.asking import answered
     from gpucost.api.scenario import ASKS
@@ -104,8 +109,7 @@ def _ask(part: "Part") -> dict[str, Any]:
     except GpuCostError as error:
         error.args = (f"{part.kind} part {part.name!r}: {error}",)
         raise
-    payload = result.to_dict()
-    return _with_background(payload) if part.kind == "training" else payload
+    return result.to_dict()
 
 
 def _with_background(payload: dict[str, Any]) -> dict[str, Any]:

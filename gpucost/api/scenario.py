@@ -13,7 +13,9 @@ from gpucost.errors import UsageError
 
 NAME = Argument("name", k.name(), "What the report calls this part.", required=True)
 # kind of a part -> the question that it asks
-ASKS = {"training": "estimate", "serving": "inference", "ownership": "tco", "mix": "mix"}
+ASKS = {
+    "training": "estimate", "serving": "inference", "ownership": "tco", "mix": "mix", "comparison": "compare",
+}  # fmt: skip
 PARTS = {
     kind: (NAME, *(item for item in QUESTIONS[question].arguments if not item.library_only))
     for kind, question in ASKS.items()
@@ -23,6 +25,7 @@ TITLES = {
     "serving": "Serving: cost per million tokens, and self-host against API.",
     "ownership": "Rent or buy: cash flows, NPV and break-even.",
     "mix": "The cheapest mix of owned, reserved and rented capacity for a demand curve.",
+    "comparison": "Why two parts differ, by their names or files; or models on accelerators side by side.",
 }
 TOP = (
     Argument("name", k.name(), "Title of the report.", example="Plan for the next year"),
@@ -30,7 +33,10 @@ TOP = (
     Argument("as_of", k.DATE, "Day whose prices count, as a text or a date.", usual="today", example="2026-11-20"),
 )
 SUPPLY = (*FILTERS, STRICT)
-_EXAMPLES = {"training": "Pretrain 8B", "serving": "Chat assistant", "ownership": "64 H100", "mix": "Capacity"}
+_EXAMPLES = {
+    "training": "Pretrain 8B", "serving": "Chat assistant", "ownership": "64 H100", "mix": "Capacity",
+    "comparison": "Why",
+}  # fmt: skip
 _NEEDED = {"ownership": ("gpu", "gpus")}  # what a part must say though the question itself can do without
 
 
@@ -89,7 +95,8 @@ def _parts(plain: Mapping[str, Any], folder: Path | None) -> tuple[list[Part], l
         if not isinstance(entries, list) or not all(isinstance(entry, Mapping) for entry in entries):
             raise UsageError(f"{kind}: write [[{kind}]], once for each part.")
         for number, entry in enumerate(entries, 1):
-            shared = {key: value for key, value in supply.items() if key in {item.name for item in arguments}}
+            known = {item.name for item in arguments} if "first" not in entry else ()
+            shared = {key: value for key, value in supply.items() if key in known}
             part, found = _part(kind, f"{kind}[{number}]", {**dated, **shared}, entry, folder)
             parts.append(part)
             hints += found
@@ -149,7 +156,7 @@ def _plain(value: Any) -> Any:
 
 def _with_paths(arguments: dict[str, Any], folder: Path | None) -> dict[str, Any]:
     """Let file names be relative to the scenario."""
-    for key in ("model", "pool", "demand", "lengths", "profile", "plan", "rent_curve"):
+    for key in ("model", "pool", "demand", "lengths", "profile", "plan", "rent_curve", "first", "second"):
         value = arguments.get(key)
         if folder is not None and isinstance(value, str) and value.endswith((".json", ".toml", ".csv")):
             arguments[key] = str(folder / value)

@@ -2,7 +2,7 @@
 
 from gpucost.arguments import kinds as k
 from gpucost.arguments.kinds import count, one_of, share, whole
-from gpucost.arguments.table import CLAIMED, DATES, FILTERS, GPU, METHOD, MODEL, PRECISION, SEQUENCE, TOKENS, A
+from gpucost.arguments.table import CLAIMED, DATES, FILTERS, GPU, GPUS, METHOD, MODEL, PRECISION, SEQUENCE, TOKENS, A
 
 CHOOSE = (
     MODEL._replace(required=False, default="8b"),
@@ -25,6 +25,19 @@ CHOOSE = (
     *FILTERS[:4],
     *DATES,
 )
+COMPARE = (
+    A("first", k.ANSWER, "Saved answer or scenario, FILE#PART for one part of it.", place=True, example="before.json"),
+    A("second", k.ANSWER, "The one to set against it; else the other parts of the first.", place=True,
+      example="after.json"),
+    A("rank", whole(), "Which option of each answer.", 1),
+    A("model", k.MODELS, "Instead of files: models, with commas or repeated.", usual="8b", example="8b,70b"),
+    A("gpu", k.GPUS, "Accelerators, with commas or repeated: every model on each.", example="h100-sxm,h200"),
+    A("speed", k.FLAG, "Of two pairs: the same job timed on both, and what the links cost.", False),
+    GPUS._replace(help="With --speed: accelerators of the job.", example=8),
+    TOKENS._replace(help="Tokens of the run.", usual="100b", required=False),
+    *FILTERS[1:4],
+    *DATES,
+)  # fmt: skip
 AUDIT = (
     MODEL._replace(required=False),
     TOKENS._replace(help="Tokens trained on.", required=False),

@@ -325,6 +325,22 @@ def _demand(value: Any, what: str) -> Any:
     return value if several else FILE.read(value, what)
 
 
+def _answer(value: Any, what: str) -> Any:
+    """Read the name of a saved answer or a scenario; an answer at hand stays what it is."""
+    return value if isinstance(value, Mapping) or hasattr(value, "payload") else FILE.read(value, what)
+
+
+def several(one: Kind) -> Kind:
+    """Several names: a list, or a text with commas."""
+
+    def read(value: Any, what: str) -> list[str]:
+        given = value if isinstance(value, (list, tuple)) else [value]
+        parts = [part for text in given for part in (text.split(",") if isinstance(text, str) else [text])]
+        return [one.read(part, what) for part in parts]
+
+    return one._replace(read=read, python="str | Sequence[str]", json=("string", "array"))
+
+
 QUOTE_FILES = (".csv", ".xlsx")
 LARGEST_INTEGER = 10**300  # what a double holds, with room
 LARGEST_NUMBER = 1e15  # USD, GPUs or hours: beyond it a sum loses its cents
@@ -356,3 +372,5 @@ SYSTEM = name(names="systems", example="p5.48xlarge")
 PROVIDER = name(names="providers", example="lambda")
 REGION = name(names="regions", example="us-east-1")
 FILE = name("FILE")
+ANSWER = Kind(_answer, "str | PathLike[str] | Mapping[str, Any] | Result", ("string", "object"), "FILE")
+MODELS, GPUS, SYSTEMS = several(MODEL), several(GPU), several(SYSTEM)

@@ -128,6 +128,21 @@ QUESTIONS = {
         1,
         returns="which accelerators suit a workload and a budget, the cheapest first, or several workloads together",
     ),
+    "compare": Question(
+        judging.COMPARE,
+        "What two answers differ in and why: what changed first, then what each cause does; effects add up.\n\n"
+        "Takes two saved answers of estimate, inference, tco, mix, throughput or fit, two reports, or the parts of a "
+        "scenario. With --model and --gpu: models on accelerators side by side.",
+        (
+            "compare before.json after.json",
+            "compare scenario.toml#plan-a scenario.toml#plan-b",
+            "compare --model 8b,70b --gpu h100-sxm,h200 --tokens 100b",
+        ),
+        "compare.CompareResult",
+        2,
+        tuple(("first", name) for name in ("model", "gpu", "tokens")),
+        returns="why two answers differ, or models on accelerators side by side",
+    ),
     "audit": Question(
         judging.AUDIT,
         "Say whether a claim is possible, what it implies and what would be true; exit code 5 if it is impossible.",

@@ -369,11 +369,6 @@ LISTS = {
         A("time_limit", name("SECONDS"), "When the query is stopped: 20 unless told, at most 3600."),
         *DATES,
     ),
-    "compare": (
-        A("first", k.FILE, "", required=True, place=True),
-        A("second", k.FILE, "", required=True, place=True),
-        A("rank", whole(), "Which option of each answer.", 1),
-    ),
     "export": (
         A("saved", k.FILE, "", required=True, place=True),
         A("focus", k.FLAG, "As FOCUS rows, the form of invoices.", False),

@@ -37,7 +37,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "reconcile": (_ASK, "An invoice against what was planned, in parts that add up; showback by tag."),
     "export": ("gpucost.cli.export", "Write a saved answer as FOCUS charges, the form of invoices."),
     "sweep": ("gpucost.cli.sweep", "One question over a grid of arguments, on one machine or a cluster."),
-    "compare": ("gpucost.cli.compare", "Explain the difference between two saved results."),
+    "compare": (_ASK, "What two answers differ in and why; models on accelerators side by side."),
     "rerun": ("gpucost.cli.rerun", "Reproduce a saved result from the facts that it embeds."),
     "report": ("gpucost.cli.report", "Build an Excel, HTML, Markdown or JSON report from a scenario file."),
     "init": ("gpucost.cli.init", "Write a commented example scenario."),

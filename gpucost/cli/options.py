@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucost.arguments import LISTS, Argument, flag_of, read_list
-from gpucost.arguments.kinds import FLAG, QUOTES, RENTS, TABLE
+from gpucost.arguments.kinds import FLAG, GPUS, MODELS, QUOTES, RENTS, TABLE
 from gpucost.arguments.reading import value_of
 from gpucost.arguments.table import AS_OF, DATES
 from gpucost.cli.said import say
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 Function = Callable[..., Any]
 
-SEVERAL = (QUOTES, RENTS, TABLE)  # kinds of which a command takes several
+SEVERAL = (QUOTES, RENTS, TABLE, MODELS, GPUS)  # kinds of which a command takes several
 FORMATS = ("table", "json", "csv", "md")
 DOCUMENTS = {".xlsx": "to_excel", ".html": "to_html", ".htm": "to_html"}  # endings that are no text
 ENDINGS = {".json": "json", ".csv": "csv", ".md": "md"}

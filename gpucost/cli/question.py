@@ -17,6 +17,7 @@ MORE = {
     "fit": ("explain", "details"),
     "roofline": ("details",),
     "choose": ("details",),
+    "compare": ("details",),
 }
 MORE_HELP = {
     "explain": "Show how the figures come about: formulas, numbers, sources.",

@@ -1,22 +1,101 @@
-"""The document of a comparison between two results: which factor explains how much of the difference."""
+"""The document of a comparison between two results: what changed first, then what each cause does."""
 
-from gpucost.answers.training import Comparison
-from gpucost.render.document import Axis, Block, Chart, Document, Section, document_of, table_of
-from gpucost.render.numbers import format_named
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from gpucost.answers.comparison import Change, Comparison
+from gpucost.render.document import (
+    Axis,
+    Block,
+    Chart,
+    Document,
+    Paragraph,
+    Section,
+    Table,
+    columns,
+    document_of,
+    table_of,
+)
+from gpucost.render.numbers import format_value, heading_of, with_unit
+from gpucost.units import counted
+
+_FIGURES = {
+    "gpu_s_per_mtok": "the GPU-seconds of a million tokens", "usd_per_mtok": "the price of a million tokens",
+    "npv_saving_usd": "what owning saves", "cost_usd": "the cost", "usd_per_month": "the cost of a month",
+    "needed_gb": "the memory needed, GB",
+}  # fmt: skip
+_CHANGED, _ROOM = 6, 11  # of one screen: what changed at most, and that with the effects
 
 
 def document(answer: Comparison) -> Document:
     """Build the document of a comparison."""
-    blocks: list[Block] = [*table_of("", answer["changes"])]
-    if answer["changes"]:
-        largest = max(answer["changes"], key=lambda row: abs(row["effect_usd"]))
-        words = f"The largest part is {largest['factor']}, {format_named('effect_usd', largest['effect_usd'])}."
-        effect = Axis("effect_usd", "effect", "USD")
-        title = "What explains the difference"
-        blocks.append(Chart("bar", title, words, answer["changes"], Axis("factor"), effect))
-    return document_of(
+    changed, asked = _changed(answer), table_of("", answer["request_changes"])
+    moving = [row for row in answer["changes"] if row["effect"]]
+    made = document_of(
         answer,
-        "Two results compared",
-        Section("What changed", blocks),
-        Section("request changes", table_of("", answer["request_changes"]), detail=True),
+        f"{answer['subject'].capitalize()}: {answer['first']} and {answer['second']} compared",
+        Section("What changed", [*changed, *([Paragraph("Nothing.")] if not changed else [])]),
+        Section("What explains the difference", [*_effects(answer), *_bars(answer, moving)]),
+        Section("What was asked otherwise", asked, detail=True),
     )
+    return replace(made, screen=tuple(_screen(answer)))
+
+
+def _screen(answer: Comparison) -> list[Block]:
+    """Return what one screen shows: what changed and, as far as there is room, the largest effects."""
+    changed = min(len(answer["what_changed"]), _CHANGED)
+    room = _ROOM - changed - (len(answer["what_changed"]) > changed) - 2 * len(answer["warnings"])
+    largest = sorted((row for row in answer["changes"] if row["effect"]), key=lambda row: -abs(row["effect"]))
+    kept = largest if len(largest) <= room else largest[: room - 1]
+    shown = [row for row in answer["changes"] if row in kept]
+    rest: float = sum(row["effect"] for row in largest[len(kept) :])
+    more = len(largest) - len(kept)
+    other: list[Any] = [{"factor": counted(more, "smaller effect"), "effect": rest}] if more else []
+    words = "Next: --details (all of them, before and after, the arguments), -o FILE.html, --format json."
+    return [*_changed(answer, changed), *_bars(answer, [*shown, *other]), Paragraph(words)]
+
+
+def _changed(answer: Comparison, most: int = 1000) -> list[Block]:
+    rows = [{**row, "name": heading_of(row["name"])} for row in answer["what_changed"]]
+    if not rows:
+        return []
+    shown = columns("name=what changed", f"before={answer['first']}", f"after={answer['second']}")
+    note = f"and {len(rows) - most} more" if len(rows) > most else ""
+    return [Table(shown, _written(rows[:most]), note=note)]
+
+
+def _written(rows: Sequence[Any]) -> list[dict[str, Any]]:
+    """Write each value with its unit, for every row has its own."""
+    return [
+        {**row, **{end: with_unit(format_value(row[end], row["unit"]), row["unit"]) for end in ("before", "after")}}
+        for row in rows
+    ]
+
+
+def _effects(answer: Comparison) -> list[Block]:
+    if not answer["changes"]:
+        return []
+    shown = columns(
+        "factor=cause", "name=by:2", "before:1", "after:1", "effect@unit",
+        "own_effect_usd=owning:2", "rent_effect_usd=renting:2", "note:3",
+    )  # fmt: skip
+    total = {"factor": "in all", "effect": answer["difference"], "unit": answer["unit"]}
+    rows = [{**_named(row), "name": heading_of(row["name"]), "unit": answer["unit"]} for row in answer["changes"]]
+    return [Table(shown, rows, total=total)]
+
+
+def _bars(answer: Comparison, changes: "Sequence[Change | Any]") -> list[Block]:
+    if not changes:
+        return []
+    unit = answer["unit"]
+    largest = max(changes, key=lambda row: abs(row["effect"]))
+    words = f"The largest part is {largest['factor']}, {with_unit(format_value(largest['effect'], unit), unit)}."
+    total: list[Any] = [{"factor": "in all", "effect": answer["difference"]}] if len(changes) > 1 else []
+    title = f"What each does to {_FIGURES.get(answer['figure'], 'the ' + heading_of(answer['figure']))}"
+    return [Chart("bar", title, words, [*map(_named, changes), *total], Axis("factor"), Axis("effect", "effect", unit))]
+
+
+def _named(row: Any) -> dict[str, Any]:
+    """Name an input of a plan, which is a cause of its own, by its words."""
+    return {**row, "factor": heading_of(row["factor"])} if row.get("name") == row["factor"] else row

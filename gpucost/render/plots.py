@@ -79,18 +79,16 @@ def _bars(chart: Chart, rows: Sequence[Row], terminal: Terminal) -> Iterator[str
     values = [format_value(row[chart.y.key], chart.y.measure) for row in kept]
     pad, tail = min(max(map(len, names)), terminal.width // 3), max(map(len, values))
     room = max(min(terminal.width, 100) - pad - tail - 4, 8)
-    top = (
-        max(float(row.get(chart.high) or row[chart.y.key]) if chart.high else float(row[chart.y.key]) for row in kept)
-        or 1.0
-    )
-    block = "█" if terminal.unicode else "#"
-    for row, name, value in zip(kept, names, values, strict=True):
-        length = max(round(float(row[chart.y.key]) / top * room), 0)
-        bar = block * length
-        if chart.low and chart.high and _finite(row.get(chart.high)):
-            end = round(float(row[chart.high]) / top * room)
-            bar += ("─" if terminal.unicode else "-") * max(end - length, 0)
-        yield f"{name[:pad]:<{pad}}  {value:>{tail}}  {bar}"
+    lengths = [float(row[chart.y.key]) for row in kept]
+    reach = [float(row.get(chart.high) or 0.0) if chart.high else 0.0 for row in kept]
+    below, above = max(0.0, -min(lengths)), max(0.0, *lengths, *reach)
+    scale = (room - bool(below)) / ((below + above) or 1.0)
+    block, line, axis = ("█", "─", "│") if terminal.unicode else ("#", "-", "|")
+    for name, value, length, end in zip(names, values, lengths, reach, strict=True):
+        bar = block * round(max(length, 0.0) * scale)
+        bar += line * max(round(end * scale) - len(bar), 0)
+        left = f"{block * round(max(-length, 0.0) * scale):>{round(below * scale)}}{axis}" if below else ""
+        yield f"{name[:pad]:<{pad}}  {value:>{tail}}  {left}{bar}"
     if len(rows) > len(kept):
         yield f"(and {len(rows) - len(kept)} more)"
 

@@ -8,6 +8,7 @@ import numpy as np
 from gpucost import __version__
 from gpucost.answers import SCHEMA_VERSION
 from gpucost.answers.training import Difference, Estimate, Rerun
+from gpucost.bridges.compare import bridge
 from gpucost.errors import UsageError
 from gpucost.market.embedding import embed, unembed
 from gpucost.market.facts import make_market
@@ -62,8 +63,6 @@ def differences(saved: Any, fresh: Any, place: str = "") -> list[Difference]:
 
 def verdict(saved: Estimate, fresh: Estimate) -> Rerun:
     """Return whether a rerun gave the same, and if not, what differs and why."""
-    from gpucost.training.compare import compare
-
     changed = differences(saved, fresh)
     reasons = []
     if saved.get("gpucost_version") != __version__:
@@ -75,7 +74,7 @@ def verdict(saved: Estimate, fresh: Estimate) -> Rerun:
         reasons.append("the calibration of the physics changed")
     if changed and not reasons:
         reasons.append("the saved file was changed by hand: same version and calibration, other figures")
-    comparison = compare(saved, fresh) if changed else None
+    comparison = bridge(saved, fresh) if changed else None
     return {
         "kind": "rerun",
         "schema_version": SCHEMA_VERSION,

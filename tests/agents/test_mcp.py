@@ -75,7 +75,7 @@ def test_every_part_that_is_named_can_be_had():
 
 def test_a_difference_names_its_largest_cause_first():
     found = tools.call("compare", GOOD["compare"])
-    effects = [abs(row["effect_usd"]) for row in found["changes"]]
+    effects = [abs(row["effect"]) for row in found["changes"]]
     assert effects == sorted(effects, reverse=True)
 
 

@@ -15,8 +15,9 @@ import gpucost
 from gpucost.api import asking
 from gpucost.api.scenario import ASKS, PARTS, json_schema, make_scenario
 from gpucost.arguments import LISTS, QUESTIONS, flag_of, read, renamed
-from gpucost.arguments.kinds import FLAG, QUOTES, RENTS, TABLE
+from gpucost.arguments.kinds import FLAG
 from gpucost.cli import cli
+from gpucost.cli.options import SEVERAL
 from gpucost.errors import GpuCostError, UsageError
 
 BASE = {
@@ -30,7 +31,9 @@ BASE = {
     "audit": {},
     "choose": {"model": "8b"},
     "reconcile": {"invoice": "invoice.csv"},
+    "compare": {},
 }
+PLACES = ("demand", "first", "second", "invoice")  # written without an option's name
 ESTIMATE = ["estimate", "--model", "8b", "--tokens", "100b"]
 KIND_OF = {question: kind for kind, question in ASKS.items()}
 ARGUMENTS = [
@@ -54,6 +57,11 @@ def value_of(argument):
     given = GIVEN.get(argument.name, argument.example)
     usual = {"SHARE": "30%", "N": 4}
     return given if given is not None else usual.get(argument.kind.metavar, "2")
+
+
+def base(question, argument):
+    """Return what a question cannot do without; a second place needs a first."""
+    return {"first": "a.json"} if argument.name == "second" else BASE[question]
 
 
 @pytest.fixture
@@ -90,8 +98,8 @@ def command_line(question, given):
     """Write arguments as a person types them."""
     words = [question]
     for name, value in given.items():
-        if (question, name) in (("mix", "demand"), ("reconcile", "invoice")):
-            words.insert(1, str(value))
+        if name in PLACES:
+            words.append(str(value))
         elif isinstance(value, bool):
             words.append(flag_of(name) if value else f"--no-{flag_of(name)[2:]}")
         elif isinstance(value, dict):
@@ -107,7 +115,7 @@ def same(value):
 
 @pytest.mark.parametrize(("question", "argument"), ARGUMENTS)
 def test_command_library_and_scenario_read_an_argument_alike(question, argument, heard):
-    given = {**BASE[question], argument.name: value_of(argument)}
+    given = {**base(question, argument), argument.name: value_of(argument)}
     name, by_command, _ = heard(lambda: CliRunner().invoke(cli, command_line(question, given)))
     _, by_library, _ = heard(lambda: getattr(gpucost, question)(**given))
     assert name == question
@@ -130,7 +138,7 @@ def test_the_same_bad_value_is_refused_in_the_same_sentence(question, argument, 
     if argument.kind is FLAG or _takes_any(argument):
         pytest.skip("any text may be a name that the catalog knows")
     bad = "\x00 no such"
-    given = {**BASE[question], argument.name: bad}
+    given = {**base(question, argument), argument.name: bad}
     said = []
     for call in (
         lambda: CliRunner().invoke(cli, command_line(question, given)),
@@ -345,7 +353,7 @@ def test_a_list_refuses_a_bad_value_in_the_sentence_of_the_questions():
 def test_every_table_of_inputs_is_repeatable():
     for question in QUESTIONS:
         command = cli.get_command(click.Context(cli), question)
-        several = [item for item in QUESTIONS[question].arguments if item.kind in (QUOTES, RENTS, TABLE)]
+        several = [item for item in QUESTIONS[question].arguments if item.kind in SEVERAL]
         tables = {name for item in several for name in (item.name, *item.old)}
         assert {item.name for item in command.params if getattr(item, "multiple", False)} == tables
 

@@ -74,9 +74,7 @@ def reconciliation() -> Mapping[str, Any]:
 
 def comparison() -> Mapping[str, Any]:
     """Two estimates that differ in their tokens."""
-    from gpucost.training.compare import compare
-
-    return compare(training(), other_training())
+    return gpucost.compare(training(), other_training()).payload
 
 
 @cache
@@ -131,6 +129,8 @@ QUESTIONS: dict[str, Callable[[], Mapping[str, Any]]] = {
     "mix": mix,
     "reconciliation": reconciliation,
     "comparison": comparison,
+    "comparison of plans": lambda: gpucost.compare(ownership(), workload()).payload,
+    "side by side": lambda: gpucost.compare(model="8b", gpu="h100-sxm,v100-sxm2-16gb", tokens="1b").payload,
     "rerun": rerun,
     "sweep": sweep,
     "scenario": scenario,

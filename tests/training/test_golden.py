@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from gpucost.bridges.compare import compare
 from gpucost.render import build, text
 from gpucost.render.explain import explanation
-from gpucost.training.compare import compare
 from tests.training.market import BUCKET, answer, offer
 
 GOLDEN = Path(__file__).parent.parent / "golden"

@@ -10,7 +10,6 @@ from gpucost.errors import DataError, UsageError
 from gpucost.market.facts import make_market
 from gpucost.render.json import dumps
 from gpucost.training.answer import option as option_row
-from gpucost.training.compare import compare, explain_change
 from gpucost.training.rank import rank
 from gpucost.training.rerun import differences, rerun, verdict
 from gpucost.training.run import make_problem
@@ -69,27 +68,6 @@ def test_differences_name_the_place():
     assert differences({"a": [1]}, {"a": [1, 2]})[0]["where"] == "a[1]"
 
 
-def test_effects_of_a_comparison_add_up():
-    before, after = saved(), saved(tokens="150b", gpu=None, gpus=16, evaluation="5%")
-    found = compare(before, after)
-    total = sum(row["effect_usd"] for row in found["changes"])
-    assert total == pytest.approx(found["difference_usd"], abs=0.005)
-    assert found["difference_usd"] == pytest.approx(after["options"][0]["cost_usd"] - before["options"][0]["cost_usd"])
-    assert {row["name"] for row in found["request_changes"]} >= {"tokens", "gpus"}
-
-
-def test_a_dearer_price_alone_is_explained_by_price_alone():
-    factors = saved()["options"][0]["factors"]
-    rows = explain_change(factors, {**factors, "usd_per_gpu_hour": factors["usd_per_gpu_hour"] * 2})
-    assert [row["factor"] for row in rows] == ["price"]
-
-
-def test_comparing_an_answer_with_itself_finds_nothing():
-    found = compare(saved(), saved())
-    assert found["changes"] == []
-    assert found["difference_usd"] == 0
-
-
 def test_files_that_are_no_answer_are_refused(tmp_path):
     (tmp_path / "list.json").write_text("[1]")
     (tmp_path / "broken.json").write_text('{"kind": ')
@@ -101,8 +79,6 @@ def test_files_that_are_no_answer_are_refused(tmp_path):
         read_answer(str(tmp_path / "missing.json"))
     with pytest.raises(UsageError, match="holds no facts"):
         rerun({"kind": "tco"}, CALIBRATION)
-    with pytest.raises(UsageError, match="two saved estimates"):
-        compare({"kind": "tco"}, {"kind": "tco"})
 
 
 def test_a_row_of_a_sweep_equals_the_single_estimate_exactly():

@@ -1,0 +1,189 @@
+"""`gpucost.compare(...)`: why two answers differ, or models on accelerators side by side."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from os import fspath
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+from gpucost.api.result import Result
+from gpucost.errors import NothingFitsError, PriceMissingError, UsageError
+
+if TYPE_CHECKING:
+    from gpucost.answers.comparison import Pair, SideBySide
+    from gpucost.catalog import Catalog
+
+Answer = Mapping[str, Any]
+
+_TOKENS = 100e9
+_OF_RUNS = ("gpus", "days", "cost_usd", "tokens_per_s_per_gpu", "provider", "option", "usd_per_gpu_hour")
+_FILTERS = ("provider", "region", "option")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class CompareResult(Result):
+    """What two answers differ in, with effects that add up; or a row for every model on every accelerator."""
+
+    @property
+    def changes(self) -> list[Mapping[str, Any]]:
+        """The effect of each cause."""
+        return list(self.payload["changes"])
+
+
+def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> CompareResult:
+    """Answer from arguments as they were given."""
+    from gpucost.api.asking import catalog_of
+    from gpucost.arguments import read
+
+    values = read("compare", given)
+    if values["first"] is not None:
+        return CompareResult(_of_answers(values["first"], values["second"], values["rank"]))
+    if values["model"] is None and values["gpu"] is None:
+        raise UsageError("compare: name two answers, a scenario with several parts, or --model and --gpu.")
+    opened = catalog_of(values, catalog)
+    return CompareResult(_timed(opened, values) if values["speed"] else _side_by_side(opened, values))
+
+
+def _of_answers(first: Any, second: Any, rank: int) -> Answer:
+    """Compare two answers; of one alone, the parts that ask the same question, each with the first of them."""
+    from gpucost.bridges.compare import compare
+
+    one, name = _loaded(first)
+    if second is not None:
+        other, called = _loaded(second)
+        return compare(one, other, rank, (name, called) if name != called else ("first", "second"))
+    parts = [part for part in one.get("parts", ()) if part["part"] == one["parts"][0]["part"]]
+    if len(parts) < 2:
+        raise UsageError("compare: a second answer is missing; alone, a scenario with two parts of a kind will do.")
+    begin, rest = parts[0], parts[1:]
+    made = [
+        {**part, "payload": compare(begin["payload"], part["payload"], rank, (begin["name"], part["name"]))}
+        for part in rest
+    ]
+    return made[0]["payload"] if len(made) == 1 else {**one, "lead": "", "parts": made}
+
+
+def _loaded(source: Any) -> tuple[Answer, str]:
+    """Return an answer and what it is called: at hand, saved, or asked as a scenario and its part say."""
+    from gpucost.answers.read import check, read_answer
+    from gpucost.api.report import report
+
+    if isinstance(source, Mapping) and "kind" not in source:
+        return report(source).payload, "scenario"
+    if isinstance(source, Mapping) or hasattr(source, "payload"):
+        found: Answer = getattr(source, "payload", source)
+        check(found, "the answer")
+        return found, "answer"
+    text = fspath(source)
+    path, part = (text, "") if Path(text).exists() or "#" not in text else text.rsplit("#", 1)
+    if path.lower().endswith(".toml"):
+        return _asked(path, part), part or Path(path).stem
+    payload = read_answer(path)
+    return (_part(payload, part, path), part) if part else (payload, Path(path).stem)
+
+
+def _asked(path: str, part: str) -> Answer:
+    """Answer a scenario, or the one part of it that was named."""
+    from gpucost.api.report import asked_part, report
+    from gpucost.api.scenario import read_scenario
+
+    if not part:
+        return report(path).payload
+    scenario = read_scenario(path)
+    return asked_part(_named(scenario.parts, part, path, [one.name for one in scenario.parts]))
+
+
+def _part(payload: Answer, part: str, path: str) -> Answer:
+    parts = payload.get("parts", ())
+    found: Answer = _named(parts, part, path, [one["name"] for one in parts])["payload"]
+    return found
+
+
+def _named(parts: Sequence[Any], part: str, path: str, names: Sequence[str]) -> Any:
+    if part not in names:
+        raise UsageError(f"{path!r} has no part {part!r}. Parts: {', '.join(names) or 'none'}.")
+    return parts[names.index(part)]
+
+
+def _side_by_side(catalog: "Catalog", values: Mapping[str, Any]) -> "SideBySide":
+    """Return the cheapest run and the cheapest tokens of every model on every accelerator."""
+    from gpucost.answers.common import frame
+
+    rows: list[Pair] = []
+    for model in values["model"] or ["8b"]:
+        for gpu in values["gpu"] or [None]:
+            rows.append(_pair(catalog, model, gpu, values))
+            first = rows[0]["cost_usd"]
+            if first and (cost := rows[-1]["cost_usd"]):
+                rows[-1]["times_first"] = cost / first
+    request = {name: value for name, value in values.items() if value not in (None, False)}
+    return {
+        "kind": "side_by_side",
+        **frame(request, catalog.as_of, catalog.version),
+        "lead": _lead(rows),
+        "rows": rows,
+        "warnings": [],
+        "sources": {},
+    }
+
+
+def _pair(catalog: "Catalog", model: str, gpu: str | None, values: Mapping[str, Any]) -> "Pair":
+    from gpucost.api.estimate import answer as estimate
+    from gpucost.api.inference import answer as inference
+
+    given = {name: values[name] for name in _FILTERS if values[name]} | {"model": model, "gpu": gpu, "top": 1}
+    given = {name: value for name, value in given.items() if value is not None}
+    run, missed = _best(estimate, {**given, "tokens": values["tokens"] or _TOKENS, "with_facts": False}, catalog)
+    tokens, unserved = _best(inference, given, catalog)
+    note = " ".join(dict.fromkeys(text for text in (missed, unserved) if text))
+    return cast(
+        "Pair",
+        {
+            "model": model,
+            "gpu": gpu or run.get("gpu") or "any",
+            **{name: run.get(name) for name in _OF_RUNS},
+            "times_first": None,
+            "serving_gpus": tokens.get("gpus"),
+            **{name: tokens.get(name) for name in ("usd_per_mtok", "tpot_ms")},
+            "serving_provider": tokens.get("provider"),
+            "note": note,
+        },
+    )
+
+
+def _best(ask: Any, given: Answer, catalog: "Catalog") -> tuple[Answer, str]:
+    """Return the first option, or nothing and why."""
+    try:
+        return ask(given, catalog).best, ""
+    except (NothingFitsError, PriceMissingError) as error:
+        return {}, str(error)
+
+
+def _lead(rows: "Sequence[Pair]") -> str:
+    runs = [row for row in rows if row["cost_usd"] is not None]
+    served = [row for row in rows if row["usd_per_mtok"] is not None]
+    said = []
+    if runs:
+        best = min(runs, key=lambda row: row["cost_usd"] or 0)
+        said.append(f"Cheapest to train: {best['model']} on {best['gpu']}, {best['cost_usd']:,.0f} USD.")
+    if served:
+        best = min(served, key=lambda row: row["usd_per_mtok"] or 0)
+        said.append(
+            f"Cheapest to serve: {best['model']} on {best['gpu']}, {best['usd_per_mtok']:.3g} USD per million tokens."
+        )
+    return " ".join(said) or "None of these can be trained or served on what is for rent."
+
+
+def _timed(catalog: "Catalog", values: Mapping[str, Any]) -> Answer:
+    """Compare the speed of one job on two accelerators, or of two models on one."""
+    from gpucost.api.throughput import ThroughputResult
+    from gpucost.api.throughput import answer as throughput
+    from gpucost.bridges.compare import compare
+
+    pairs = [(model, gpu) for model in values["model"] or ["8b"] for gpu in values["gpu"] or ()]
+    if len(pairs) != 2:
+        raise UsageError("--speed compares two: one --model on two --gpu, or two models on one.")
+    timed = [throughput({"model": model, "gpu": gpu, "gpus": values["gpus"] or 8}, catalog) for model, gpu in pairs]
+    assert all(isinstance(one, ThroughputResult) for one in timed)
+    names = [gpu if pairs[0][0] == pairs[1][0] else model for model, gpu in pairs]
+    return compare(timed[0].payload, timed[1].payload, 1, (names[0], names[1]))  # type: ignore[union-attr]
