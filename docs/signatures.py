@@ -18,32 +18,18 @@ from numpy.typing import ArrayLike
 
 from gpucost.api.audit import AuditResult
 from gpucost.api.choose import ChoiceResult
+from gpucost.api.compare import CompareResult
 from gpucost.api.estimate import EstimateResult
 from gpucost.api.fit import FitResult, FitsResult, ServingFitResult
 from gpucost.api.inference import InferenceResult
 from gpucost.api.mix import MixResult
 from gpucost.api.reconcile import ReconcileResult
+from gpucost.api.result import Result
 from gpucost.api.roofline import RooflineResult
 from gpucost.api.tco import TcoResult
 from gpucost.api.throughput import ThroughputResult, ThroughputTable
 from gpucost.catalog import Catalog
 from gpucost.types import Architecture
-if TYPE_CHECKING:
-    from numpy.typing import ArrayLike
-
-    from gpucost.api.audit import AuditResult
-    from gpucost.api.choose import ChoiceResult
-    from gpucost.api.compare import CompareResult
-    from gpucost.api.estimate import EstimateResult
-    from gpucost.api.fit import FitResult, FitsResult, ServingFitResult
-    from gpucost.api.inference import InferenceResult
-    from gpucost.api.mix import MixResult
-    from gpucost.api.result import Result
-    from gpucost.api.roofline import RooflineResult
-    from gpucost.api.tco import TcoResult
-    from gpucost.api.throughput import ThroughputResult, ThroughputTable
-    from gpucost.catalog import Catalog
-    from gpucost.types import Architecture
 '''
 
 

@@ -11,11 +11,13 @@ from numpy.typing import ArrayLike
 
 from gpucost.api.audit import AuditResult
 from gpucost.api.choose import ChoiceResult
+from gpucost.api.compare import CompareResult
 from gpucost.api.estimate import EstimateResult
 from gpucost.api.fit import FitResult, FitsResult, ServingFitResult
 from gpucost.api.inference import InferenceResult
 from gpucost.api.mix import MixResult
 from gpucost.api.reconcile import ReconcileResult
+from gpucost.api.result import Result
 from gpucost.api.roofline import RooflineResult
 from gpucost.api.tco import TcoResult
 from gpucost.api.throughput import ThroughputResult, ThroughputTable
@@ -398,6 +400,33 @@ def choose(
         workload: One of several workloads, such as chat='serving 8b 5b': purpose, model, tokens.
         pool: Accelerators that you own, such as h100-sxm=8.
         gpu: GPU or family, such as h100-sxm or h100; a list takes commas.
+        provider: Who sells it.
+        region: Region as the provider names it, or a group: eu, us, apac, uk, germany, frankfurt.
+        option: Purchase option: on_demand, spot, reserved …
+        as_of: The day that prices are asked for. Default: today.
+        known_as_of: Hide what was recorded after this day.
+        catalog: A catalog that is already open; else one is opened for the days asked for.
+    """
+
+def compare(
+    first: str | PathLike[str] | Mapping[str, Any] | Result | None = None,
+    second: str | PathLike[str] | Mapping[str, Any] | Result | None = None, *, rank: str | int = 1,
+    model: str | Sequence[str] | None = None, gpu: str | Sequence[str] | None = None, speed: bool = False,
+    gpus: str | int | None = None, tokens: str | float | None = None, provider: str | None = None,
+    region: str | None = None, option: str | None = None, as_of: str | date | None = None,
+    known_as_of: str | date | None = None, catalog: Catalog | None = None,
+) -> CompareResult:
+    """Return why two answers differ, or models on accelerators side by side.
+
+    Args:
+        first: Saved answer or scenario, FILE#PART for one part of it.
+        second: The one to set against it; else the other parts of the first.
+        rank: Which option of each answer.
+        model: Instead of files: models, with commas or repeated. Default: 8b.
+        gpu: Accelerators, with commas or repeated: every model on each.
+        speed: Of two pairs: the same job timed on both, and what the links cost.
+        gpus: With --speed: accelerators of the job.
+        tokens: Tokens of the run. Default: 100b.
         provider: Who sells it.
         region: Region as the provider names it, or a group: eu, us, apac, uk, germany, frankfurt.
         option: Purchase option: on_demand, spot, reserved …
