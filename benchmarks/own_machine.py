@@ -15,6 +15,12 @@ from gpucost.catalog.calibrations import serving_calibration, training_calibrati
 from gpucost.validation import serving, training
 from gpucost.validation.fitted import OWN_SPREAD_RATIO
 
+SHORT_STEPS = {
+    tuple(case.arguments[name] for name in ("model", "phase", "batch", "context"))
+    for case in cases_of("short", 1)
+    if case.op == "serve"
+}
+
 
 def figures(errors: list[float]) -> str:
     """Write rows, median and 90th percentile."""
@@ -61,8 +67,7 @@ def serving_errors(catalog: Catalog, bench: dict, gpu: str) -> dict[str, list[fl
 
 def is_short(step: dict) -> bool:
     """Tell whether the short profile measures a serving step."""
-    shapes = {("decode", 1, 1024), ("decode", 32, 1024), ("prefill", 1, 2048)}
-    return step["model"] == "llama3-8b" and (step["phase"], step["batch"], step["context"]) in shapes
+    return (step["model"], step["phase"], step["batch"], step["context"]) in SHORT_STEPS
 
 
 def main() -> None:

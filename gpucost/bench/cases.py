@@ -7,7 +7,7 @@ from typing import Any
 KIB, MIB, GIB_BYTES = 2**10, 2**20, 2**30
 
 GROUPS = ("memory", "matmul", "skinny", "attention", "elementwise", "host", "links", "train", "serve", "loader")
-PROFILES = ("short", "full", "tiny")
+PROFILES = ("short", "full", "check", "tiny")
 
 
 @dataclass(frozen=True)
@@ -41,6 +41,8 @@ def cases_of(profile: str, gpus: int, folder: str | None = None) -> list[BenchCa
     """
     if profile == "tiny":
         return list(_tiny(gpus, folder))
+    if profile == "check":
+        return list(_checks(gpus))
     full = profile == "full"
     found = [*_kernels(full), *_steps(full)]
     for ranks in (ranks for ranks in (gpus, *((2,) if full else ())) if 1 < ranks <= gpus):
@@ -80,17 +82,17 @@ def _steps(full: bool) -> Iterator[BenchCase]:
         {"model": "llama3.2-1b", "sequence": 4096, "micro_batch": 2},
         {"model": "llama3.2-1b", "sequence": 4096, "micro_batch": 2, "compiled": True},
         {"model": "llama3.2-3b", "sequence": 4096, "micro_batch": 2, "recompute": "full"},
+        {"model": "llama3-8b", "sequence": 4096, "micro_batch": 1, "recipe": "bf16", "recompute": "full"},
+        {"model": "moe-8x1b", "sequence": 4096, "micro_batch": 2, "recompute": "full"},
     ]
     if full:
         steps += [
             {"model": "gpt2-124m", "sequence": 1024, "micro_batch": 32, "compiled": True},
             {"model": "llama3.2-1b", "sequence": 2048, "micro_batch": 4, "recipe": "bf16", "compiled": True},
             {"model": "llama3.2-3b", "sequence": 4096, "micro_batch": 2, "recompute": "full", "compiled": True},
-            {"model": "llama3-8b", "sequence": 4096, "micro_batch": 1, "recipe": "bf16", "recompute": "full"},
             {"model": "llama3.2-1b", "sequence": 32768, "micro_batch": 1, "recompute": "full"},
             {"model": "moe-3b-a0.6b", "sequence": 4096, "micro_batch": 4, "recompute": "full"},
             {"model": "llama3.2-3b", "sequence": 32768, "micro_batch": 1, "recompute": "full", "compiled": True},
-            {"model": "moe-8x1b", "sequence": 4096, "micro_batch": 2, "recompute": "full"},
             {"model": "moe-1b-7b", "sequence": 4096, "micro_batch": 2, "recompute": "full", "recipe": "bf16"},
             {"model": "llama3.2-3b", "sequence": 4096, "micro_batch": 2, "recompute": "full", "recipe": "fp8"},
             {"model": "llama3.2-3b", "sequence": 4096, "micro_batch": 2, "recompute": "full", "recipe": "fp8",
@@ -98,6 +100,8 @@ def _steps(full: bool) -> Iterator[BenchCase]:
         ]  # fmt: skip
     yield from (_case("train", "train", limit_s=150.0, **step) for step in steps)
     decodes = [(1, 1024), (32, 1024), (128, 1024), (8, 8192)] if full else [(1, 1024), (32, 1024)]
+    if not full:  # one prompt so short that the host bounds it
+        yield _case("serve", "serve", model="llama3.2-1b", phase="prefill", batch=1, context=512)
     for model in ("llama3-8b", "llama3.2-1b", "moe-1b-7b") if full else ("llama3-8b",):
         for batch, context in decodes:
             yield _case("serve", "serve", model=model, phase="decode", batch=batch, context=context)
@@ -106,6 +110,33 @@ def _steps(full: bool) -> Iterator[BenchCase]:
     if full:
         for batch in (16, 64):
             yield _case("serve", "serve", model="llama3-8b", phase="decode", batch=batch, context=1024, precision="fp8")
+
+
+def _checks(gpus: int) -> Iterator[BenchCase]:
+    """Shapes that no other profile measures: what a calibration on a bench says of them can be held against them."""
+    steps: list[dict[str, Any]] = [
+        {"model": "tinyllama-1.1b", "sequence": 2048, "micro_batch": 4, "compiled": True},
+        {"model": "qwen2.5-1.5b", "sequence": 4096, "micro_batch": 2},
+        {"model": "0.5b", "sequence": 4096, "micro_batch": 4},
+        {"model": "llama3.2-3b", "sequence": 2048, "micro_batch": 4, "recompute": "full"},
+        {"model": "llama2-7b", "sequence": 4096, "micro_batch": 1, "recipe": "bf16", "recompute": "full"},
+        {"model": "llama3.2-1b", "sequence": 8192, "micro_batch": 1, "recompute": "selective"},
+        {"model": "gpt2-124m", "sequence": 1024, "micro_batch": 16},
+        {"model": "llama3.2-3b", "sequence": 8192, "micro_batch": 1, "recompute": "full", "compiled": True},
+        {"model": "moe-3b-a0.6b", "sequence": 2048, "micro_batch": 8, "recompute": "full"},
+        {"model": "moe-1b-7b", "sequence": 4096, "micro_batch": 4, "recompute": "full", "recipe": "bf16"},
+    ]
+    yield from (_case("train", "train", limit_s=150.0, **step) for step in steps)
+    decodes = (("qwen2.5-1.5b", 16, 2048), ("llama2-7b", 8, 1024), ("llama3.2-3b", 64, 1024),
+               ("tinyllama-1.1b", 1, 512), ("llama3.2-3b", 4, 16384), ("llama2-7b", 1, 4096))  # fmt: skip
+    prompts = (("qwen2.5-1.5b", 1024), ("llama3.2-3b", 512), ("llama3.2-3b", 4096), ("llama2-7b", 4096),
+               ("tinyllama-1.1b", 512), ("tinyllama-1.1b", 4096), ("llama2-7b", 256))  # fmt: skip
+    for model, batch, context in decodes:
+        yield _case("serve", "serve", model=model, phase="decode", batch=batch, context=context)
+    for model, context in prompts:
+        yield _case("serve", "serve", model=model, phase="prefill", batch=1, context=context)
+    if gpus > 1:
+        yield _case("train", "train", gpus, 200.0, model="qwen2.5-1.5b", sequence=4096, micro_batch=2, sharding=3)
 
 
 def _links(full: bool, ranks: int) -> Iterator[BenchCase]:

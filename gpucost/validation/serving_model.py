@@ -20,6 +20,7 @@ from gpucost.validation.serving_rows import ServingRow
 from gpucost.validation.serving_wording import SCENARIOS
 
 EARLY_BATCH_LIMIT = 256.0  # sequences that early engines run at once by default
+LAST_WAVE = 0.5  # of its places that the last wave of requests leaves empty, on average
 LITTLE_ROUNDS = 12
 POOL_PROMPT_TOKENS = 16_384.0  # tokens that a pool of prompts reads at once, per accelerator
 
@@ -35,6 +36,7 @@ class Loads:
     output_tokens: Floats
     batch: Floats  # NaN where not stated
     rate: Floats
+    requests: Floats  # NaN where not stated
     replicas: Floats
     prompt_workers: Floats
     decode_workers: Floats
@@ -51,8 +53,8 @@ class Loads:
         """Return the rows that `rows` names."""
         return Loads(
             self.case.take(rows), self.software.take(rows), self.scenario[rows], self.prompt_tokens[rows],
-            self.output_tokens[rows], self.batch[rows], self.rate[rows], self.replicas[rows], self.prompt_workers[rows],
-            self.decode_workers[rows], self.decode_only[rows],
+            self.output_tokens[rows], self.batch[rows], self.rate[rows], self.requests[rows], self.replicas[rows],
+            self.prompt_workers[rows], self.decode_workers[rows], self.decode_only[rows],
         )  # fmt: skip
 
 
@@ -72,6 +74,7 @@ def loads_of(rows: Sequence[ServingRow], values: Mapping[str, float]) -> Loads:
         output_tokens=column([row.output_tokens for row in rows]),
         batch=column([row.batch for row in rows]),
         rate=column([row.rate for row in rows]),
+        requests=column([row.requests for row in rows]),
         replicas=column([row.replicas for row in rows]),
         prompt_workers=column([row.prompt_workers for row in rows]),
         decode_workers=column([row.decode_workers for row in rows]),
@@ -92,7 +95,10 @@ class Printed:
 
 
 def running(loads: Loads, case: ServingCase) -> Floats:
-    """Return the sequences that run at once in one replica: what is asked for, within memory and the engine's limit."""
+    """Return the sequences that run at once in one replica: what is asked for, within memory and the engine's limit.
+
+    Those of a batch grow together, so that their whole outputs must fit.
+    """
     rates, known = case.rates, np.isfinite(loads.batch)
     disaggregated = loads.decode_workers > 0
     asked = loads.batch / np.where(disaggregated, np.maximum(loads.decode_workers, 1), loads.replicas)
@@ -102,8 +108,10 @@ def running(loads: Loads, case: ServingCase) -> Floats:
     )
     limit = np.where(known, np.inf, rates.batch_limit * ranks)
     limit = np.where(early, np.minimum(limit, EARLY_BATCH_LIMIT * ranks), limit)
-    fits = np.maximum(serving.capacity_sequences(case, loads.prompt_tokens, loads.output_tokens), 1.0)
-    most = np.minimum(np.minimum(np.where(known, asked, np.inf), limit), fits)
+    grown = np.where(loads.is_("batch") & ~rates.reserving, 2.0, 1.0)  # capacity counts half an output
+    fits = np.maximum(serving.capacity_sequences(case, loads.prompt_tokens, loads.output_tokens * grown), 1.0)
+    sent = np.where(np.isfinite(loads.requests), loads.requests / loads.replicas, np.inf)
+    most = np.minimum(np.minimum(np.where(known, asked, sent), limit), fits)
     return np.maximum(np.where(loads.is_("burst"), most * rates.burst, most), 1.0)
 
 
@@ -131,6 +139,8 @@ def printed(loads: Loads, values: Mapping[str, float]) -> Printed:
     tpot, first = at.tpot_s, at.ttft_s
     reading = np.where(prompt > 0, first, 0.0)
     drained = sequences * output / (sequences * reading + output * tpot)
+    waves = np.maximum(np.where(loads.is_("batch"), loads.batch, 1.0) / loads.replicas / sequences, 1.0)
+    drained = drained * waves / np.ceil(waves - 1e-9)
     speed = np.where(loads.is_("single", "batch"), drained, at.output_tokens_per_s)
     if len(bursts := np.flatnonzero(loads.is_("burst"))):
         mixing = serving.steady(case.take(bursts), sequences[bursts], prompt[bursts], output[bursts])
@@ -139,12 +149,18 @@ def printed(loads: Loads, values: Mapping[str, float]) -> Printed:
     pools = np.minimum(sequences / tpot * loads.decode_workers, output * loads.prompt_workers / first)
     speed = np.where(loads.decode_workers > 0, pools, speed)
     full = ~np.isfinite(loads.batch)
-    speed = speed * np.where(full, case.rates.saturation, 1.0)
+    speed = speed * np.where(full, case.rates.saturation * filled(loads, sequences), 1.0)
     return Printed(
         output_tokens_per_s=speed,
         total_tokens_per_s=np.where(loads.is_("prompt"), prompt_speed(loads, case), speed * (prompt + output) / output),
         tpot_s=tpot, ttft_s=first, sequences=sequences, host_share=np.maximum(at.step.host_s, 0.0) / at.step.total_s,
     )  # fmt: skip
+
+
+def filled(loads: Loads, sequences: Floats) -> Floats:
+    """Return the mean share of places that are taken over a run of few requests: the last wave is half empty."""
+    waves = loads.requests / loads.replicas / sequences
+    return np.where(waves > 1, waves / (waves + LAST_WAVE), 1.0)
 
 
 def prompt_speed(loads: Loads, case: ServingCase) -> Floats:

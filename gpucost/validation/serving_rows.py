@@ -40,6 +40,7 @@ class ServingRow:
     output_tokens: float
     batch: float | None
     rate: float | None
+    requests: float | None  # that the benchmark sends in all
     replicas: int
     prompt_workers: int
     decode_workers: int
@@ -119,6 +120,7 @@ def read_row(row: Row, facts: KnownModels) -> ServingRow:
         output_tokens=max(output, 1.0),
         batch=batch,
         rate=rate,
+        requests=serving_wording.requests(words, max(output, 1.0)),
         replicas=spread.replicas,
         prompt_workers=spread.prompt_workers,
         decode_workers=spread.decode_workers,

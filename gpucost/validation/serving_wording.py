@@ -150,6 +150,22 @@ def lengths(prompt: float | None, output: float | None, kind: str, notes: str) -
     return known[0] if prompt is None else prompt, known[1] if output is None else output, stated
 
 
+OFFLINE_OUTPUT_TOKENS = 4e6  # an assumption: what a benchmark's requests generate together, within the range it states
+
+
+def requests(notes: str, output_tokens: float) -> float | None:
+    """Read how many requests a benchmark sends; of a stated range, more where outputs are short.
+
+    >>> requests("3000 ShareGPT prompts at rate inf", 200.0), requests("requests 1000-30000", 4096.0)
+    (3000.0, 1000.0)
+    """
+    span = re.search(r"requests (\d+)-(\d+)", notes)
+    if span:
+        return min(max(OFFLINE_OUTPUT_TOKENS / output_tokens, float(span[1])), float(span[2]))
+    match = re.search(r"\b(\d+) (?:ShareGPT )?(?:requests|prompts)\b", notes)
+    return float(match[1]) if match else None
+
+
 def prefix_hit(notes: str) -> float:
     """Read the share of prompt tokens that a cache held: "incl. 56.3% on-disk KV cache hits".
 

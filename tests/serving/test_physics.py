@@ -145,6 +145,36 @@ def test_batch_of_cases_equals_single_cases_bit_for_bit():
     assert many.tolist() == single
 
 
+def test_an_engine_that_never_evicts_sets_whole_outputs_aside():
+    """TensorRT-LLM reserves prompt and output, vLLM grows into them: (0 + 2048) ÷ (0 + 1024) twice the sequences."""
+    held = serving.capacity_sequences(case_of(deployment(engine="vllm")), one(0), one(2048))
+    set_aside = serving.capacity_sequences(case_of(deployment(engine="trtllm")), one(0), one(2048))
+    assert held[0] == pytest.approx(2 * set_aside[0], abs=1)
+
+
+def test_short_prompts_of_a_bare_loop_wait_for_its_launches():
+    """1B has 16 layers: 16 tokens take the host's time per layer, however fast the device is."""
+    bare, served = (case_of(deployment("llama-3.2-1b", engine=name)) for name in ("plain", "vllm"))
+    floor = 16 * DEFAULTS["host_layer_us"] * 1e-6
+    assert serving.prompt_s(bare, one(16))[0] == pytest.approx(floor, rel=0.1)
+    assert serving.prompt_s(served, one(16))[0] < floor + served.rates.host_ms[0] * 1e-3
+
+
+def test_element_wise_work_by_hand():
+    """8B, each kernel for itself: (14·4,096 + 5·14,336)·32 values of 2 bytes per token at the stated bandwidth."""
+    case = case_of(deployment(engine="plain"))
+    rate = case.chip.hbm_gb_per_s[0] * 1e9 * case.rates.elementwise[0]
+    assert serving.elementwise_s(case, one(1))[0] == pytest.approx(8_257_536 / rate, rel=1e-3)
+
+
+def test_attention_data_parallel_gathers_unless_ranks_hold_whole_experts():
+    """Of 8 ranks' tokens 7 copies arrive; 2 experts on 8 ranks meet 2 · 7/8 = 1.75: four times fewer bytes."""
+    gathered, routed = (case_of(deployment("mixtral-8x7b", data=8, expert=ranks)) for ranks in (1, 8))
+    by_tokens = [serving.exchange_s(case, one(1e6))[0] - serving.exchange_s(case, one(8))[0]
+                 for case in (gathered, routed)]  # fmt: skip
+    assert by_tokens[0] == pytest.approx(4 * by_tokens[1], rel=1e-6)
+
+
 def test_queue_grows_with_load_and_vanishes_without():
     loads = np.linspace(0, 0.99, 50)
     waits = serving_queue.waiting_s(loads, np.full(50, 64.0), np.full(50, 10.0))

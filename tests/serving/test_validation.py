@@ -98,6 +98,24 @@ def test_removing_a_source_moves_only_what_it_speaks_of():
     assert all(values[name] == pytest.approx(DEFAULTS[name], rel=1e-12) for name in untouched)
 
 
+def test_a_batch_larger_than_memory_runs_in_waves():
+    """Whole outputs must fit: 8B on 24 GB holds few sequences, and a second wave halves the speed of two places."""
+    base = {"id": "x", "source_name": "s", "model": "llama-3.1-8b", "gpu": "rtx-4090", "n_gpus": 1, "engine": "vllm",
+            "scenario": "fixed-batch", "isl": 128, "osl": 4096, "measured_output_tokens_per_s": 100.0}  # fmt: skip
+    batches = (4, 5, 6, 7, 8, 16, 17)
+    rows = [{**base, "id": str(n), "batch_or_concurrency": n} for n in batches]
+    speed = [point for _, point, _, _ in points(rows)]
+    assert speed[-1] < max(speed)  # 17 where 16 or fewer fit at once
+
+
+def test_the_last_wave_of_few_requests_is_half_empty():
+    base = {"id": "x", "source_name": "s", "model": "llama-3.1-8b", "gpu": "h100-sxm5-80gb", "n_gpus": 1, "isl": 1000,
+            "osl": 1000, "engine": "vllm", "scenario": "offline", "measured_output_tokens_per_s": 100.0}  # fmt: skip
+    notes = ("", "1000000 requests", "1000 requests")
+    unsaid, many, few = (point for _, point, _, _ in points([{**base, "notes": text} for text in notes]))
+    assert few < many == pytest.approx(unsaid, rel=1e-2)
+
+
 def test_the_command_prints_the_agreed_keys(tmp_path):
     path = tmp_path / "mine.csv"
     path.write_text(

@@ -84,7 +84,10 @@ PARAMETERS: tuple[Parameter, ...] = (
     _p("linear_layer_us", 10.0, 0.5, "us", "what a linear mixer adds to a layer"),
     _p("allreduce_us.scaleup", 11.0, 0.25, "us", "all-reduce of two in the scale-up domain"),
     _p("custom_allreduce_ratio", 0.6, 0.25, "ratio", "the same of engines with their own all-reduce"),
-    _p("host_layer_us", 250.0, 0.3, "us", "host time of launching a layer's kernels one by one"),
+    _p("host_layer_us", 220.0, 0.2, "us", "host time of launching a layer's kernels one by one"),
+    _p("host_cast_ratio", 1.7, 0.2, "ratio", "the same where products are quantised: casts are kernels too"),
+    _p("host_reduce_us", 250.0, 0.3, "us", "host time of launching one collective by itself"),
+    _p("elementwise_fraction", 0.75, 0.15, "fraction", "memory bandwidth of element-wise work between products"),
     _p("allreduce_us.pcie", 40.0, 0.4, "us", "the same over PCI Express"),
     _p("allreduce_us.network", 40.0, 0.4, "us", "the same between nodes"),
     _p("allreduce_growth", 0.35, 0.3, "ratio", "what each further doubling of the ranks adds to that latency"),
@@ -112,6 +115,7 @@ PARAMETERS: tuple[Parameter, ...] = (
     _p("batch_limit", 1500.0, 0.4, "count", "sequences that an engine runs at once where memory allows more"),
     _p("burst_ratio", 0.60, 0.2, "ratio", "mean running batch of a burst of requests against its size"),
     _p("routing_exponent", 0.92, 0.05, "ratio", "independent draws of experts by T tokens, as a power of T"),
+    _p("data_imbalance", 1.10, 0.10, "ratio", "load of the fullest rank of attention data parallel against the mean"),
     _p("expert_imbalance", 1.10, 0.10, "ratio", "load of the busiest expert rank against the mean"),
 )  # fmt: skip
 
@@ -155,7 +159,10 @@ class EngineRates(Columns):
     stage_us: Floats
     engine: Floats
     host_ms: Floats
-    host_layer_us: Floats
+    host_layer_us: Floats  # in decode; 0 where graphs are replayed
+    prompt_layer_us: Floats  # in prompts; 0 where an engine hides or fuses the launches
+    host_reduce_us: Floats
+    elementwise: Floats  # fraction of the memory bandwidth
     sequence_us: Floats
     prefill: Floats
     saturation: Floats
@@ -163,8 +170,11 @@ class EngineRates(Columns):
     burst: Floats
     routing_exponent: Floats
     imbalance: Floats
+    data_imbalance: Floats
     overlapped: Flags  # host work hides behind the device
     fused: Flags  # prompts join the decode step
+    unfused: Flags  # each element-wise operation is a kernel of its own
+    reserving: Flags  # memory is set aside for a sequence's whole output
 
 
 CEILING = 0.97  # no kernel reaches more of a bandwidth or a peak
@@ -205,9 +215,21 @@ def _stream(values: Mapping[str, float], s: Software, local: Flags) -> Floats:
 
 def _narrow(values: Mapping[str, float], s: Software) -> Floats:
     """Return what 8-bit and 4-bit matrix work reaches of its own peak, relative to 16-bit work of its peak."""
-    eight = np.isin(s.format, [FORMAT_CLASSES.index("eight"), FORMAT_CLASSES.index("mxfp4")])
+    eight = _stored(s, "eight", "mxfp4")
     four = s.format == FORMAT_CLASSES.index("nvfp4")
     return np.where(four, values["matrix_four_ratio"], np.where(eight, values["matrix_eight_ratio"], 1.0))
+
+
+def _host_layer_us(values: Mapping[str, float], s: Software) -> Floats:
+    """Return the host time of launching a layer's kernels one by one; casts to narrow formats are kernels too."""
+    casting = _stored(s, "eight", "nvfp4", "mxfp4")
+    return values["host_layer_us"] * np.where(casting, values["host_cast_ratio"], 1.0)
+
+
+def _stored(s: Software, *formats: str) -> Flags:
+    """Return which cases keep their weights in one of some formats."""
+    found: Flags = np.isin(s.format, [FORMAT_CLASSES.index(name) for name in formats])
+    return found
 
 
 def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
@@ -219,17 +241,16 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
     stream = _stream(values, s, local)
     quantised = stream * by("format_ratio", FORMAT_CLASSES, s.format)
     matrix, narrow = values["matrix_fraction"] * by("matrix_ratio", FAMILIES, s.family), _narrow(values, s)
-    sglang = s.engine == ENGINE_NAMES.index("sglang")
-    widened = np.isin(s.format, [FORMAT_CLASSES.index("mxfp4_emulated"), FORMAT_CLASSES.index("int4")])
-    unsplit, launched = among(s.engine, "plain", "eager", "transformers"), among(s.engine, "eager", "transformers")
+    bare, launched = among(s.engine, "plain", "eager", "transformers"), among(s.engine, "eager", "transformers")
+    host_layer = _host_layer_us(values, s)
     custom = modern & ~among(s.engine, "plain", "eager") & (s.link == LINKS.index("scaleup"))
     return EngineRates(
         weights_half=below_ceiling(stream),
         weights=below_ceiling(quantised),
         experts=below_ceiling(quantised * values["experts_ratio"]),
-        widen_flop=np.where(widened, values["widen_flop"], 0.0),
+        widen_flop=np.where(_stored(s, "mxfp4_emulated", "int4"), values["widen_flop"], 0.0),
         cache=below_ceiling(stream * values["cache_ratio"]),
-        serial_key_ns=np.where(unsplit, values["serial_key_ns"], 0.0),
+        serial_key_ns=np.where(bare, values["serial_key_ns"], 0.0),
         matrix_half=below_ceiling(matrix),
         matrix=below_ceiling(matrix * narrow),
         matrix_experts=below_ceiling(matrix * narrow * values["matrix_experts_ratio"]),
@@ -239,17 +260,21 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
         link=below_ceiling(by("link_fraction", LINKS, s.link)),
         engine=engine("engine_ratio"),
         host_ms=by("host_ms", GROUPS, group) * engine("host_ratio"),
-        host_layer_us=np.where(launched, values["host_layer_us"], 0.0),
+        host_layer_us=np.where(launched, host_layer, 0.0),
+        prompt_layer_us=np.where(bare, host_layer, 0.0),
+        elementwise=below_ceiling(stream / values["weights_fraction"] * values["elementwise_fraction"]),
         sequence_us=by("sequence_us", GROUPS, group) * engine("sequence_ratio"),
         prefill=by("prefill_ratio", GROUPS, group) * engine("prefill_ratio"),
         saturation=values["saturation_ratio"] * engine("saturation_ratio"),
         overlapped=modern,
-        fused=modern & ~sglang,
+        fused=modern & ~among(s.engine, "sglang"),
+        unfused=bare,
+        reserving=among(s.engine, "trtllm", "tuned"),
         **{field: np.full(len(software), values[name]) for field, name in _PLAIN.items()},
     )
 
 
 _PLAIN = {name: name for name in (
     "expert_layer_us", "latent_layer_us", "linear_layer_us", "allreduce_growth", "exchange_us",
-    "exchange_exposed", "stage_us", "batch_limit", "routing_exponent",
+    "exchange_exposed", "stage_us", "host_reduce_us", "data_imbalance", "batch_limit", "routing_exponent",
 )} | {"imbalance": "expert_imbalance", "burst": "burst_ratio"}  # fmt: skip

@@ -22,6 +22,7 @@ HOST_BEND = 3.0  # exponent of the smooth maximum of device and host
 USABLE_MEMORY = 0.90  # share of the device memory that engines take by default
 RESERVED_GB = 3.0  # workspace, graphs and buffers per accelerator
 CACHE_LAWS = frozenset(Sums._fields) - {"moe_layers"}  # what a shape and the work of serving share
+NODE_RANKS = 8  # ranks up to which attention data parallel gathers tokens rather than routing them
 PROMPT_CHUNK_TOKENS = 512.0  # tokens of a prompt that follow each other through pipeline stages
 
 
@@ -227,6 +228,26 @@ def linear_s(case: ServingCase, tokens: Floats, scored: Floats) -> Floats:
     return np.maximum(attention + dense + np.where(w.expert_count > 0, experts, 0.0) + head, host)
 
 
+def elementwise_s(case: ServingCase, tokens: Floats) -> Floats:
+    """Return the time of norms, residuals, activations and routing, which read and write what products leave.
+
+    16-bit values per token and layer: fused, a residual and its norm 8·d and a gate 3·f; each as a kernel of its own
+    14·d and 5·f. Experts add the copies of their tokens, 4·d each.
+    """
+    w, p, r = case.work, case.placement, case.rates
+    routed = w.moe_layers * w.experts_per_token
+    gates = w.dense / np.maximum(3 * w.hidden, 1.0) + routed * w.expert / np.maximum(3 * w.hidden, 1.0)
+    values = w.layers * w.hidden * np.where(r.unfused, 14.0, 8.0)
+    values = values + (gates * np.where(r.unfused, 5.0, 3.0) + 4.0 * routed * w.hidden) / p.tensor
+    return tokens / p.data * seconds_to_read(values, np.full_like(values, 2.0), case, r.elementwise)
+
+
+def launched_s(case: ServingCase, layer_us: Floats) -> Floats:
+    """Return the host time of launching every layer's kernels, and its collectives, one by one."""
+    reduces = np.where((case.placement.tensor > 1) & (layer_us > 0), 2 * case.rates.host_reduce_us, 0.0)
+    return case.work.layers * (layer_us + reduces) * MICRO
+
+
 def offloaded_s(case: ServingCase) -> Floats:
     """Return the time of reading the offloaded share of the weights over the host link, once per pass."""
     share = case.options.offloaded * weight_bytes(case) / case.placement.gpus
@@ -291,7 +312,8 @@ def exchange_s(case: ServingCase, tokens: Floats) -> Floats:
     """Return the time of a pass's collectives: two all-reduces per layer, or two exchanges per layer of experts.
 
     All-reduce: latency·(1 + growth·(log2 n − 1)) + 2·(n−1)/n · message ÷ bandwidth (Thakur et al. 2005).
-    Attention data parallel sends each token to the ranks of its experts and back instead.
+    Attention data parallel gathers every token on all ranks, or where ranks hold whole experts sends it to those of
+    its experts, and back instead.
     """
     w, p, r, chip = case.work, case.placement, case.rates, case.chip
     local = np.maximum(tokens / p.data, np.minimum(tokens, 1.0))
@@ -304,7 +326,8 @@ def exchange_s(case: ServingCase, tokens: Floats) -> Floats:
     )
     reduced = np.where(p.tensor > 1, 2 * w.layers * ring, 0.0)
     ranks = p.tensor * p.data
-    copies = np.minimum(w.experts_per_token, ranks) * (ranks - 1) / np.maximum(ranks, 1)
+    reached = np.minimum(w.experts_per_token, ranks) * (ranks - 1) / np.maximum(ranks, 1)
+    copies = np.where((p.expert > 1) | (ranks > NODE_RANKS), reached, ranks - 1)
     swap = r.exchange_us * MICRO + r.exchange_exposed * copies * message / rate
     return reduced + np.where((p.data > 1) & (w.expert_count > 0), 2 * w.moe_layers * swap, 0.0)
 
@@ -331,11 +354,13 @@ def decode_step(case: ServingCase, sequences: Floats, context: Floats, prompt_s:
     p, r, o = case.placement, case.rates, case.options
     held = np.maximum(sequences / p.pipeline, np.minimum(sequences, 1.0))
     scored = held * (1 + o.draft_tokens)
-    linear = linear_s(case, scored, scored)
+    linear = linear_s(case, scored, scored) + elementwise_s(case, scored)
     attention = cache_read_s(case, held, context)
+    uneven = np.where(p.data > 1, r.data_imbalance, 1.0)
+    linear, attention = linear * uneven, attention * uneven
     latency, exchange = latency_s(case), exchange_s(case, scored)
     device = (linear + attention + latency + exchange) * r.engine * (1 + o.draft_tokens * o.draft_cost)
-    host = r.host_ms * MILLI + (r.sequence_us * held / p.data + r.host_layer_us * case.work.layers) * MICRO
+    host = r.host_ms * MILLI + r.sequence_us * held / p.data * MICRO + launched_s(case, r.host_layer_us)
     step = np.where(r.overlapped, smooth_max(device, host, HOST_BEND), device + host)
     return StepParts(
         linear * r.engine, attention * r.engine, latency * r.engine, exchange * r.engine, step - device,
@@ -361,10 +386,12 @@ def prompt_s(case: ServingCase, prompt_tokens: Floats, prompts: Floats | float =
     fresh = np.maximum(prompt_tokens * (1 - case.options.prefix_hit), 1.0)
     count = np.broadcast_to(np.asarray(prompts, dtype=np.float64), fresh.shape)
     tokens = count * fresh
-    work = linear_s(case, tokens, count) + prompt_attention_s(case, count, prompt_tokens) + exchange_s(case, tokens)
+    work = linear_s(case, tokens, count) + elementwise_s(case, tokens)
+    work = work + prompt_attention_s(case, count, prompt_tokens) + exchange_s(case, tokens)
     chunks = np.maximum(tokens / PROMPT_CHUNK_TOKENS, 1.0)
     staged = work * (p.pipeline - 1 + chunks) / (p.pipeline * chunks) if np.any(p.pipeline > 1) else work
-    return (staged + latency_s(case)) * r.prefill * r.engine + r.host_ms * MILLI
+    device = (staged + latency_s(case)) * r.prefill * r.engine
+    return smooth_max(device, launched_s(case, r.prompt_layer_us), HOST_BEND) + r.host_ms * MILLI
 
 
 def prompts_share_s(
@@ -380,7 +407,7 @@ def prompts_share_s(
     separate = prompt_s(case, prompt_tokens, together)
     fresh = np.maximum(prompt_tokens * (1 - case.options.prefix_hit), 1.0) * together
     held = np.maximum(sequences / case.placement.pipeline, np.minimum(sequences, 1.0))
-    products = linear_s(case, held + fresh, held + together) - linear_s(case, held, held)
+    products = linear_s(case, held + fresh, held + together) - linear_s(case, held, held) + elementwise_s(case, fresh)
     sent = exchange_s(case, held + fresh) - exchange_s(case, held)
     pairs = prompt_attention_s(case, together, prompt_tokens)
     joined = (np.maximum(products, 0) + np.maximum(sent, 0) + pairs) * case.rates.prefill * case.rates.engine
@@ -412,8 +439,12 @@ def free_memory_bytes(case: ServingCase) -> Floats:
 
 
 def capacity_sequences(case: ServingCase, prompt_tokens: Floats, output_tokens: Floats) -> Floats:
-    """Return the sequences whose cache fits at once, each half-way through its output; 0 if weights do not fit."""
-    each = cache_bytes_per_sequence(case, prompt_tokens + output_tokens / 2)
+    """Return the sequences whose cache fits at once; 0 if weights do not fit.
+
+    Sequences are half-way through their output on average; engines that never evict one set its whole cache aside
+    (TensorRT-LLM's GUARANTEED_NO_EVICT, its default).
+    """
+    each = cache_bytes_per_sequence(case, prompt_tokens + output_tokens * np.where(case.rates.reserving, 1.0, 0.5))
     return np.maximum(np.floor(free_memory_bytes(case) / np.maximum(each, 1.0)), 0.0)
 
 
