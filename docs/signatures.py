@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike
 
 from gpucost.api.audit import AuditResult
 from gpucost.api.choose import ChoiceResult
+from gpucost.api.commit import CommitResult
 from gpucost.api.compare import CompareResult
 from gpucost.api.estimate import EstimateResult
 from gpucost.api.fit import FitResult, FitsResult, ServingFitResult

@@ -20,6 +20,7 @@ _PUBLIC = {
     "throughput": "gpucost.api.questions",
     "roofline": "gpucost.api.questions",
     "choose": "gpucost.api.questions",
+    "commit": "gpucost.api.questions",
     "reconcile": "gpucost.api.questions",
     "export": "gpucost.api.reconcile",
     "compare": "gpucost.api.questions",

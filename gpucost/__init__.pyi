@@ -1,5 +1,6 @@
 from gpucost.api.questions import audit as audit
 from gpucost.api.questions import choose as choose
+from gpucost.api.questions import commit as commit
 from gpucost.api.questions import compare as compare
 from gpucost.api.questions import estimate as estimate
 from gpucost.api.questions import fit as fit

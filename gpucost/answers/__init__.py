@@ -22,6 +22,7 @@ KINDS = {
     "tco": ("ownership:Tco", "cash_flows"),
     "mix": ("ownership:Mix", "months"),
     "reconciliation": ("invoices:Reconciliation", "parts"),
+    "commitment": ("invoices:Commitment", "levels"),
     "throughput": ("speed:Throughput", "parts"),
     "roofline": ("speed:Roofline", "points"),
     "fit": ("memory:Fit", "components"),

@@ -86,3 +86,74 @@ class Reconciliation(Answer):
     currencies: list[Rates]
     showback: list[Showback]
     idle_by: str
+
+
+class CommitLevel(TypedDict):
+    """A commitment of so many GPUs: its cost at the demand of the history, and its regret at a low and a high one."""
+
+    level: str
+    gpus: float
+    usd_per_month: float
+    covered_fraction: float
+    unused_fraction: float
+    regret_low_usd_per_month: float
+    regret_high_usd_per_month: float
+
+
+class StackLine(TypedDict):
+    """A line of the bill of the history under the agreements that hold."""
+
+    line: str
+    cost_usd: float
+
+
+class Rung(TypedDict):
+    """A commitment, held or to be bought, and when it ends."""
+
+    name: str
+    held: bool
+    gpus: float
+    from_day: str
+    until_day: str
+    usd_per_month: float
+
+
+class CommittedMonth(TypedDict):
+    """The GPUs that are committed in a month, and those whose commitment ends in it."""
+
+    month: str
+    held_gpus: float
+    committed_gpus: float
+    ending_gpus: float
+    ending_usd_per_month: float
+
+
+class Demand(TypedDict):
+    """The history of use, by the hour."""
+
+    hours: float
+    mean_gpus: float
+    p10_gpus: float
+    p50_gpus: float
+    p90_gpus: float
+    peak_gpus: float
+
+
+class Commitment(Answer):
+    """How much to commit for a demand, and what the agreements that hold make of it."""
+
+    kind: Literal["commitment"]
+    headline: str
+    usage: Demand
+    usd_per_gpu_hour: float
+    committed_usd_per_gpu_hour: float
+    critical_fraction: float
+    term_months: int
+    advised_gpus: float
+    held_gpus: float
+    saving_usd_per_month: float
+    levels: list[CommitLevel]
+    bill: list[StackLine]
+    rungs: list[Rung]
+    by_month: list[CommittedMonth]
+    prices: list[str]

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from gpucost.api.audit import AuditResult
 from gpucost.api.choose import ChoiceResult
+from gpucost.api.commit import CommitResult
 from gpucost.api.compare import CompareResult
 from gpucost.api.estimate import EstimateResult
 from gpucost.api.fit import FitResult, FitsResult, ServingFitResult
@@ -498,5 +499,30 @@ def reconcile(
         budget_rate: USD per unit of a currency, as planned. Default: the catalog's on the plan's day.
         showback: Show the effective cost by the values of this tag.
         idle_by: How the cost of unused commitments is shared among the tags. One of cost, quantity, even.
+        catalog: A catalog that is already open; else one is opened for the days asked for.
+    """
+
+def commit(
+    usage: str | Sequence[float], *, gpu: str | None = None, provider: str | None = None, region: str | None = None,
+    on_demand: str | float | None = None, committed: str | float | None = None, term: str | int = 12,
+    step: str | int = 1, rungs: str | int = 1, agreements: str | None = None, as_of: str | date | None = None,
+    known_as_of: str | date | None = None, catalog: Catalog | None = None,
+) -> CommitResult:
+    """Return how much to commit for `usage`, and what the agreements that hold make of it.
+
+    Args:
+        usage: CSV with time and gpus (or gpu_hours) by hour or day; in the library also GPUs by hour.
+        gpu: GPU whose prices are looked up where they are not said.
+        provider: Look prices up at this provider.
+        region: Region as the provider names it, or a group: eu, us, apac, uk, germany, frankfurt.
+        on_demand: Price per GPU-hour without a commitment. Default: the cheapest on record.
+        committed: Price per GPU-hour under a commitment. Default: the cheapest of the term on record.
+        term: Months of a commitment.
+        step: GPUs of the smallest commitment.
+        rungs: Purchases over which to spread what is committed, so that not all ends at once.
+        agreements: CSV of agreements that hold: name, kind (contract, reservation, savings_plan, private, credit,
+            annual), start, end and their figures.
+        as_of: The day that prices are asked for. Default: today.
+        known_as_of: Hide what was recorded after this day.
         catalog: A catalog that is already open; else one is opened for the days asked for.
     """

@@ -170,4 +170,16 @@ QUESTIONS = {
         2,
         returns="why an invoice differs from a plan, in parts that add up, or what each value of a tag bears",
     ),
+    "commit": Question(
+        finance.COMMIT,
+        "How much to commit for a history of use, with the regret at a low and a high demand; the bill under the "
+        "agreements that hold, the ladder of commitments and when they end.",
+        (
+            "commit usage.csv --on-demand 3.99 --committed 2.10 --term 12 --step 8",
+            "commit usage.csv --gpu h100-sxm --provider aws --rungs 4 --agreements agreements.csv",
+        ),
+        "commit.CommitResult",
+        1,
+        returns="how much to commit for `usage`, and what the agreements that hold make of it",
+    ),
 }

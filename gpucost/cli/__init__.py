@@ -34,6 +34,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     ),
     "choose": (_ASK, "Which GPU for this workload and this budget, to rent or to buy."),
     "audit": (_ASK, "Is a claim about time, cost, memory or break-even possible?"),
+    "commit": (_ASK, "How much capacity to commit, from a history of use; ladder and expiry of commitments."),
     "reconcile": (_ASK, "An invoice against what was planned, in parts that add up; showback by tag."),
     "export": ("gpucost.cli.export", "Write a saved answer as FOCUS charges, the form of invoices."),
     "sweep": ("gpucost.cli.sweep", "One question over a grid of arguments, on one machine or a cluster."),

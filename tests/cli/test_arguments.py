@@ -32,8 +32,9 @@ BASE = {
     "choose": {"model": "8b"},
     "reconcile": {"invoice": "invoice.csv"},
     "compare": {},
+    "commit": {"usage": "usage.csv"},
 }
-PLACES = ("demand", "first", "second", "invoice")  # written without an option's name
+PLACES = ("demand", "first", "second", "invoice", "usage")  # written without an option's name
 ESTIMATE = ["estimate", "--model", "8b", "--tokens", "100b"]
 KIND_OF = {question: kind for kind, question in ASKS.items()}
 ARGUMENTS = [

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import gpucost
@@ -12,6 +13,9 @@ from gpucost.render.document import KeyFigures, Table
 from gpucost.render.numbers import heading_of
 
 DAY = "2026-11-20"
+
+
+AGREEMENTS = str(Path(__file__).parent / "agreements.csv")
 
 
 @cache
@@ -128,6 +132,7 @@ QUESTIONS: dict[str, Callable[[], Mapping[str, Any]]] = {
     "tco of a workload": workload,
     "mix": mix,
     "reconciliation": reconciliation,
+    "commitment": lambda: gpucost.commit([10, 20, 40, 30], on_demand=4, committed=2, agreements=AGREEMENTS).payload,
     "comparison": comparison,
     "comparison of plans": lambda: gpucost.compare(ownership(), workload()).payload,
     "side by side": lambda: gpucost.compare(model="8b", gpu="h100-sxm,v100-sxm2-16gb", tokens="1b").payload,

@@ -25,7 +25,7 @@ FOR_PROGRAMS = {
     "model_flop_per_token_flop", "model_status", "model_tflops", "offers_found", "offers_ranked", "option_rank",
     "output_tokens_per_s_high", "output_tokens_per_s_low", "output_tokens_per_s_per_gpu",
     "own_at_high_usd_per_gpu_hour", "own_at_low_usd_per_gpu_hour", "price_confidence", "price_stale", "qlora_gb",
-    "region_scope", "same_model", "stretch_paid_high_ratio", "stretch_paid_low_ratio", "swing_usd",
+    "same_model", "stretch_paid_high_ratio", "stretch_paid_low_ratio", "swing_usd",
     "trained_parameters", "trained_tokens", "usd_per_mtok_cached_input",
 }  # fmt: skip
 

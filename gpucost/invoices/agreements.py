@@ -1,0 +1,151 @@
+"""Files of a finance desk: the agreements that hold (commitments, discounts, credits), and a history of use."""
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+
+import numpy as np
+
+from gpucost.errors import DataError, UsageError
+from gpucost.gate import read_rows, shown
+from gpucost.money.stacking import Agreement, Usage
+
+# kind -> the columns that it needs beside name, kind, start and end; the cap of a credit may be left out
+NEEDS = {
+    "contract": ("usd_per_gpu_hour",),
+    "reservation": ("gpus", "usd_per_gpu_hour"),
+    "savings_plan": ("usd_per_hour", "usd_per_gpu_hour"),
+    "private": ("fraction",),
+    "credit": ("usd",),
+    "annual": ("usd",),
+}
+NUMBERS = ("gpus", "usd_per_gpu_hour", "usd_per_hour", "usd", "usd_per_month", "fraction")
+COLUMNS = ("name", "kind", "start", "end", *NUMBERS)
+TIMES, AMOUNTS = ("time", "hour", "day", "date", "on"), ("gpus", "gpu_hours")
+_HIGHEST = 1e12
+
+
+def read_agreements(path: str | None) -> list[Agreement]:
+    """Read one agreement a row; what a kind needs must be there, and nothing that it does not know."""
+    if path is None:
+        return []
+    header, *rows = read_rows(path) or [[]]
+    if unknown := [name for name in header if name not in COLUMNS]:
+        raise DataError(f"is no column of agreements: {', '.join(COLUMNS)}", file=path, row=1, column=unknown[0])
+    found = [
+        _agreement(path, number, {name: cell for name, cell in zip(header, row, strict=False) if cell})
+        for number, row in enumerate(rows, 2)
+    ]
+    names = [one.name for one in found]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise DataError(f"names {shown(twice)} twice", file=path)
+    return found
+
+
+def _agreement(path: str, number: int, row: Mapping[str, str]) -> Agreement:
+    kind = row.get("kind", "")
+    if kind not in NEEDS:
+        raise DataError(f"{shown(kind)} is none of {', '.join(NEEDS)}", file=path, row=number, column="kind")
+    allowed = ("name", "kind", "start", "end", *NEEDS[kind], *(("usd_per_month",) if kind == "credit" else ()))
+    if wrong := next((name for name in row if name not in allowed), None):
+        raise DataError(f"a {kind} has no {wrong}; it has {', '.join(allowed)}", file=path, row=number, column=wrong)
+    if lacking := next((name for name in ("name", "start", "end", *NEEDS[kind]) if name not in row), None):
+        raise DataError("is missing", file=path, row=number, column=lacking)
+    start, end = (_day(path, number, name, row[name]) for name in ("start", "end"))
+    if end <= start:
+        raise DataError("ends before it starts", file=path, row=number, column="end")
+    return Agreement(row["name"], kind, start, end, **{
+        name: _number(path, number, name, cell) for name, cell in row.items() if name in NUMBERS
+    })  # fmt: skip
+
+
+def _day(path: str, number: int, column: str, text: str) -> datetime:
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        raise DataError(f"{shown(text)} is no day such as 2026-11-01", file=path, row=number, column=column) from None
+    return datetime(day.year, day.month, day.day)
+
+
+def _number(path: str, number: int, column: str, text: str) -> float:
+    try:
+        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= (1 if column == "fraction" else _HIGHEST):
+        bound = "a share up to 100%" if column == "fraction" else "a number above 0"
+        raise DataError(f"{shown(text)} is not {bound}", file=path, row=number, column=column)
+    return value
+
+
+def usage_of(source: str | Sequence[float], today: date) -> tuple[Usage, list[str]]:
+    """Read a history of use, and what is to be said of it; GPUs by hour end today."""
+    if isinstance(source, str):
+        return _read_usage(source)
+    try:
+        gpus = np.asarray(source, dtype=np.float64)
+    except (TypeError, ValueError):
+        gpus = np.zeros(0)
+    if gpus.ndim != 1 or not gpus.size or not np.isfinite(gpus).all() or gpus.min() < 0 or gpus.max() <= 0:
+        raise UsageError("usage: GPUs by hour are expected, none negative or missing, not all zero.")
+    end = np.datetime64(today, "s")
+    return Usage(end - np.arange(gpus.size, 0, -1) * np.timedelta64(3600, "s"), 1.0, gpus), []
+
+
+def _read_usage(path: str) -> tuple[Usage, list[str]]:
+    header, *rows = read_rows(path) or [[]]
+    times = next((name for name in TIMES if name in header), None)
+    amount = next((name for name in AMOUNTS if name in header), None)
+    if times is None or amount is None or not rows:
+        raise DataError(
+            f"needs a column of {', '.join(TIMES)}, one of {' or '.join(AMOUNTS)}, and rows", file=path, row=1
+        )
+    place, value = header.index(times), header.index(amount)
+    found: dict[datetime, float] = {}
+    daily = True
+    for number, row in enumerate(rows, 2):
+        at, whole_day = _moment(path, number, times, row[place] if place < len(row) else "")
+        daily &= whole_day
+        if at in found:
+            raise DataError("is there twice: sum the rows of one time", file=path, row=number, column=times)
+        found[at] = _amount(path, number, amount, row[value] if value < len(row) else "")
+    hours = 24.0 if daily else 1.0
+    starts = np.array(sorted(found), dtype="datetime64[s]")
+    gpus = np.array([found[at] for at in sorted(found)]) / (hours if amount == "gpu_hours" else 1.0)
+    if gpus.max() <= 0:
+        raise DataError("is zero in every row: nothing to commit for", file=path, column=amount)
+    spanned = round((starts[-1] - starts[0]) / np.timedelta64(int(hours * 3600), "s")) + 1
+    unit = "days" if daily else "hours"
+    said = [f"{spanned - len(found):,} of {spanned:,} {unit} are missing: left out."] if spanned > len(found) else []
+    return Usage(starts, hours, gpus), said
+
+
+def _moment(path: str, number: int, column: str, text: str) -> tuple[datetime, bool]:
+    """Return a time in UTC, and whether it is a whole day."""
+    try:
+        at = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        raise DataError(f"{shown(text)} is no day or hour", file=path, row=number, column=column) from None
+    zoned = at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at
+    return zoned.replace(minute=0, second=0, microsecond=0), len(text) <= len("2026-01-01")
+
+
+def _amount(path: str, number: int, column: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= _HIGHEST:
+        raise DataError(f"{shown(text)} is no number of 0 or more", file=path, row=number, column=column)
+    return value
+
+
+def months_after(day: datetime, months: int) -> datetime:
+    """Return the day that lies a number of months later; the last of a month where it has fewer days.
+
+    >>> months_after(datetime(2026, 1, 31), 1)
+    datetime.datetime(2026, 2, 28, 0, 0)
+    """
+    year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
+    first = datetime(year, month + 1, 1)
+    last = (first + timedelta(days=32)).replace(day=1) - timedelta(days=1)
+    return first.replace(day=min(day.day, last.day))

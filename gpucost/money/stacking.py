@@ -1,0 +1,126 @@
+"""What hours of GPUs cost under all of one's agreements, in the one order in which they apply.
+
+A contract's price replaces everything. Else: the list price; a reservation or a savings plan, never both on one hour,
+reservations first; a private percentage on what is then charged; credits, the first to expire first, each up to its cap
+in a month and its whole amount. What an annual commitment lacks at the end of its year is a charge of its own.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from math import fsum
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gpucost.money.variance import in_cents
+from gpucost.units import HOURS_PER_YEAR
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """One agreement: what it is, how much, and from when until when it holds."""
+
+    name: str
+    kind: str  # contract | reservation | savings_plan | private | credit | annual
+    start: datetime
+    end: datetime
+    gpus: float = 0.0  # of a reservation
+    usd_per_gpu_hour: float = 0.0  # of a contract, a reservation or a savings plan
+    usd: float = 0.0  # of a credit in all, of an annual commitment a year
+    usd_per_month: float = float("inf")  # cap of a credit
+    usd_per_hour: float = 0.0  # of a savings plan, used or not
+    fraction: float = 0.0  # private discount
+
+    @property
+    def covered_gpus(self) -> float:
+        """The GPUs that a reservation or a savings plan pays for in each hour."""
+        return self.gpus if self.kind == "reservation" else self.usd_per_hour / (self.usd_per_gpu_hour or 1.0)
+
+
+class Usage(NamedTuple):
+    """GPUs in use by period: when each period starts, its hours, its month."""
+
+    starts: NDArray[np.datetime64]
+    hours: float
+    gpus: Array
+
+    def during(self, agreement: Agreement) -> Array:
+        """Return 1 for each period that starts while an agreement holds, else 0."""
+        held = (self.starts >= np.datetime64(agreement.start)) & (self.starts < np.datetime64(agreement.end))
+        return held.astype(np.float64)
+
+
+def of_kind(agreements: Sequence[Agreement], *kinds: str) -> list[Agreement]:
+    """Return the agreements of some kinds, those that end first first."""
+    return sorted((one for one in agreements if one.kind in kinds), key=lambda one: (one.end, one.name))
+
+
+def stacked(usage: Usage, list_usd_per_gpu_hour: float, agreements: Sequence[Agreement]) -> dict[str, float]:
+    """Return the lines of the bill, in cents; they add up to `total`.
+
+    >>> day = np.array(["2026-01-01"], dtype="datetime64[s]")
+    >>> held = Agreement("r", "reservation", datetime(2026, 1, 1), datetime(2027, 1, 1), gpus=2, usd_per_gpu_hour=1.0)
+    >>> bill = stacked(Usage(day, 24.0, np.array([3.0])), 2.0, [held])
+    >>> bill["at list"], bill["reservations"], bill["total"]
+    (144.0, -48.0, 96.0)
+    """
+    free = np.ones_like(usage.gpus)  # periods that no contract prices
+    lines = {"at list": list_usd_per_gpu_hour * usage.gpus * usage.hours}
+    charged = np.zeros_like(usage.gpus)
+    for contract in of_kind(agreements, "contract"):
+        price = contract.usd_per_gpu_hour * usage.during(contract) * free
+        charged += price * usage.gpus * usage.hours
+        free *= 1 - usage.during(contract)
+    lines["contracts"] = charged - lines["at list"] * (1 - free)
+    left = usage.gpus * free
+    for kind, name in (("reservation", "reservations"), ("savings_plan", "savings plans")):
+        lines[name], lines[f"{name}, unused"] = np.zeros_like(left), np.zeros_like(left)
+        for held in of_kind(agreements, kind):
+            offered = held.covered_gpus * usage.during(held) * free
+            used = np.minimum(left, offered)
+            left = left - used
+            lines[name] += (held.usd_per_gpu_hour - list_usd_per_gpu_hour) * used * usage.hours
+            lines[f"{name}, unused"] += held.usd_per_gpu_hour * (offered - used) * usage.hours
+    kept = np.ones_like(left)
+    for private in of_kind(agreements, "private"):
+        kept *= 1 - private.fraction * usage.during(private) * free
+    before = np.sum([*lines.values()], axis=0)
+    lines["private discount"] = before * (kept - 1)
+    net = before + lines["private discount"]
+    lines["credits"] = -_credited(usage, net * free, of_kind(agreements, "credit"))
+    found = {name: fsum(values.tolist()) for name, values in lines.items()}
+    found["annual shortfall"] = fsum(_short(usage, net, one) for one in of_kind(agreements, "annual"))
+    total = round(fsum(found.values()), 2)
+    return {**dict(zip(found, in_cents(list(found.values()), total), strict=True)), "total": total}
+
+
+def _credited(usage: Usage, owed: Array, credits: Sequence[Agreement]) -> Array:
+    """Return what credits pay of each period."""
+    paid, months = np.zeros_like(owed), usage.starts.astype("datetime64[M]")
+    for credit in credits:
+        rest = credit.usd
+        for month in np.unique(months):
+            open_ = (owed - paid).clip(min=0) * usage.during(credit) * (months == month)
+            asked = float(open_.sum())
+            taken = min(asked, rest, credit.usd_per_month)
+            if taken > 0:
+                paid += open_ * (taken / asked)
+                rest -= taken
+    return paid
+
+
+def _short(usage: Usage, net: Array, annual: Agreement) -> float:
+    """Return what the years of an annual commitment lack; of a year in part, its share of the commitment counts."""
+    year = np.timedelta64(int(HOURS_PER_YEAR * 3600), "s")
+    held = usage.during(annual) > 0
+    number = ((usage.starts - np.datetime64(annual.start)) // year).astype(int)
+    lacking = 0.0
+    for one in np.unique(number[held]):
+        of_year = held & (number == one)
+        share = min(float(of_year.sum()) * usage.hours / HOURS_PER_YEAR, 1.0)
+        lacking += max(annual.usd * share - float(net[of_year].sum()), 0.0)
+    return lacking

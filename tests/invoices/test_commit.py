@@ -1,0 +1,242 @@
+"""Stacked discounts and commitments against calculations by hand."""
+
+import json
+from datetime import datetime, timedelta
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gpucost
+from gpucost.errors import DataError, PriceMissingError, UsageError
+from gpucost.money.newsvendor import advised, level, quantile
+from gpucost.money.stacking import Agreement, Usage, stacked
+
+YEAR = datetime(2026, 1, 1), datetime(2027, 1, 1)
+
+
+def agreement(kind, start=YEAR[0], end=YEAR[1], name=None, **figures):
+    return Agreement(name or kind, kind, start, end, **figures)
+
+
+def days(*gpus, start=YEAR[0]):
+    return Usage(
+        np.datetime64(start, "s") + np.arange(len(gpus)) * np.timedelta64(86_400, "s"), 24.0, np.array(gpus, float)
+    )
+
+
+RESERVED = agreement("reservation", gpus=2, usd_per_gpu_hour=1.5)
+PLAN = agreement("savings_plan", usd_per_hour=2.0, usd_per_gpu_hour=2.0)  # pays for one GPU at 2
+
+
+def test_a_reservation_covers_first_a_savings_plan_next_and_never_both_one_hour():
+    # 4 GPUs at a list of 3 for a day: two reserved at 1.50, one under the plan at 2, one at the list
+    bill = stacked(days(4), 3.0, [PLAN, RESERVED])
+    assert bill["at list"] == 4 * 3 * 24
+    assert bill["reservations"] == -2 * 1.5 * 24
+    assert bill["savings plans"] == -1 * 1 * 24
+    assert bill["total"] == (2 * 1.5 + 1 * 2 + 1 * 3) * 24
+    # with 2 GPUs in use the plan has nothing left to cover, and is owed all the same
+    bill = stacked(days(2), 3.0, [PLAN, RESERVED])
+    assert bill["savings plans"] == 0
+    assert bill["savings plans, unused"] == 2 * 24
+    assert bill["total"] == (2 * 1.5 + 2) * 24
+
+
+def test_a_contract_replaces_everything():
+    held = [RESERVED, PLAN, agreement("private", fraction=0.1), agreement("credit", usd=1e6)]
+    bill = stacked(days(4), 3.0, [*held, agreement("contract", usd_per_gpu_hour=2.5)])
+    assert bill["total"] == 4 * 2.5 * 24
+    assert {name for name, cost in bill.items() if cost} == {"at list", "contracts", "total"}
+    later = agreement("contract", start=YEAR[0] + timedelta(days=1), usd_per_gpu_hour=2.5)  # from the second day on
+    assert stacked(days(4, 4), 3.0, [later])["total"] == (4 * 3 + 4 * 2.5) * 24
+
+
+def test_a_private_percentage_takes_its_share_of_what_is_charged_then():
+    bill = stacked(days(4), 3.0, [RESERVED, PLAN, agreement("private", fraction=0.1)])
+    assert bill["private discount"] == pytest.approx(-0.1 * (2 * 1.5 + 2 + 3) * 24)
+    assert bill["total"] == pytest.approx(0.9 * 8 * 24)
+
+
+def test_credits_end_at_their_cap_their_amount_and_their_expiry():
+    # 31 days of January at 72 USD a day, 28 of February
+    january, both = days(*[1] * 31), days(*[1] * 59)
+    assert stacked(january, 3.0, [agreement("credit", usd=100)])["credits"] == -100
+    capped = agreement("credit", usd=1000, usd_per_month=300)
+    assert stacked(both, 3.0, [capped])["credits"] == -600
+    ends = agreement("credit", end=datetime(2026, 1, 11), usd=1e6)
+    assert stacked(both, 3.0, [ends])["credits"] == -10 * 72
+    assert stacked(january, 3.0, [agreement("credit", usd=1e9)])["total"] == 0  # never more than is owed
+    late = agreement("credit", name="late", usd=1e6)
+    bill = stacked(january, 3.0, [late, ends])  # the first to expire pays first, the other the rest
+    assert bill["credits"] == -31 * 72
+
+
+def test_what_an_annual_commitment_lacks_is_a_line():
+    usage = days(*[1] * 365)  # 26,280 USD at the list
+    annual = agreement("annual", usd=30_000)
+    bill = stacked(usage, 3.0, [annual])
+    assert bill["annual shortfall"] == 30_000 - 26_280
+    assert bill["total"] == 30_000
+    discounted = stacked(usage, 3.0, [annual, agreement("private", fraction=0.1), agreement("credit", usd=500)])
+    assert discounted["annual shortfall"] == pytest.approx(30_000 - 0.9 * 26_280)  # credits are money spent
+    half = stacked(days(*[1] * 73), 3.0, [annual])  # a fifth of a year owes a fifth
+    assert half["annual shortfall"] == pytest.approx(30_000 / 5 - 73 * 72)
+
+
+agreements = st.lists(
+    st.builds(
+        agreement, st.sampled_from(["contract", "reservation", "savings_plan", "private", "credit", "annual"]),
+        start=st.integers(0, 40).map(lambda day: YEAR[0] + timedelta(days=day)),
+        name=st.text("abc", min_size=1, max_size=3),
+        gpus=st.floats(0, 20), usd_per_gpu_hour=st.floats(0.1, 3), usd=st.floats(0, 1e5), usd_per_hour=st.floats(0, 30),
+        fraction=st.floats(0, 1),
+    ),
+    max_size=6,
+)  # fmt: skip
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(0, 50), min_size=1, max_size=50), agreements)
+def test_the_lines_add_up_and_nothing_is_covered_twice(gpus, held):
+    bill = stacked(days(*gpus), 3.0, held)
+    total = bill.pop("total")
+    assert sum(round(cost * 100) for cost in bill.values()) == round(total * 100)
+    assert total >= 0
+    covered = -bill["reservations"] - bill["savings plans"]
+    assert covered <= bill["at list"] + 0.02
+
+
+def test_the_newsvendor_by_hand():
+    # ten equally likely demands of 10 to 100; 4 USD on demand, 1.40 committed: the quantile at 1 - 1.4 / 4 = 65 % is 70
+    demand = np.arange(10, 101, 10.0)
+    assert advised(demand, 4.0, 1.4) == 70
+    # 1.4 x 70 and 4 x (10 + 20 + 30) / 10 beyond
+    assert level(demand, 70, 4.0, 1.4).usd_per_hour == pytest.approx(98 + 24)
+    assert level(demand, 70, 4.0, 1.4).covered_fraction == pytest.approx((10 + 20 + 30 + 40 + 50 + 60 + 4 * 70) / 550)
+    every = [level(demand, gpus, 4.0, 1.4).usd_per_hour for gpus in range(121)]
+    assert min(every) == pytest.approx(122)
+    assert advised(demand, 4.0, 4.0) == 0
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=60), st.floats(0.1, 5), st.sampled_from([1.0, 4.0, 8.0]))
+def test_no_other_amount_is_cheaper(values, committed_price, step):
+    demand = np.array(values, float)
+    best = advised(demand, 3.0, committed_price, step)
+    costs = [level(demand, gpus, 3.0, committed_price).usd_per_hour for gpus in np.arange(0, 80, step)]
+    assert level(demand, best, 3.0, committed_price).usd_per_hour == pytest.approx(min(costs))
+
+
+@pytest.fixture
+def history(tmp_path):
+    path = tmp_path / "usage.csv"
+    path.write_text(
+        "time,gpus\n" + "".join(f"2026-11-01T{hour:02}:00:00Z,{10 * (hour + 1)}\n" for hour in range(10)), "utf-8"
+    )
+    return str(path)
+
+
+def test_the_answer_says_the_amount_and_its_regret(history):
+    result = gpucost.commit(history, on_demand=4, committed=1.4, as_of="2026-11-20")
+    payload = result.payload
+    assert (result.gpus, payload["critical_fraction"]) == (70, pytest.approx(0.65))
+    assert (payload["usage"]["p10_gpus"], payload["usage"]["p90_gpus"]) == (10, 90)
+    (row,) = [row for row in payload["levels"] if row["level"] == "advised"]
+    assert row["usd_per_month"] == pytest.approx(122 * 730)
+    assert row["regret_low_usd_per_month"] == pytest.approx(1.4 * 60 * 730)  # 60 committed for nothing
+    assert row["regret_high_usd_per_month"] == pytest.approx((4 - 1.4) * 20 * 730)  # 20 at the dearer price
+    assert result.payload["saving_usd_per_month"] == pytest.approx((4 * 55 - 122) * 730)
+    assert "Commit 70 GPUs for 12 months" in result.headline()
+    assert gpucost.commit(list(range(10, 101, 10)), on_demand=4, committed=1.4).gpus == 70
+    assert "Commit nothing" in gpucost.commit(history, on_demand=4, committed=4.5).headline()
+
+
+def test_a_ladder_spreads_what_lacks_and_renews_what_ends(history, tmp_path):
+    (tmp_path / "held.csv").write_text(
+        "name,kind,start,end,gpus,usd_per_gpu_hour,usd_per_hour\n"
+        "old,reservation,2025-03-01,2027-03-01,30,2,\nplan,savings_plan,2026-01-01,2029-01-01,,2,20\n"
+        "gone,reservation,2025-01-01,2026-01-01,8,2,\n", "utf-8",
+    )  # fmt: skip
+    payload = gpucost.commit(
+        history, on_demand=4, committed=1.4, rungs=3, step=10, agreements=str(tmp_path / "held.csv"), as_of="2026-11-20"
+    ).payload
+    assert payload["held_gpus"] == 40
+    bought = [
+        (row["name"], row["gpus"], row["from_day"], row["until_day"]) for row in payload["rungs"] if not row["held"]
+    ]
+    assert bought == [
+        ("buy 1", 10, "2026-11-20", "2027-11-20"), ("buy 2", 10, "2027-03-20", "2028-03-20"),
+        ("buy 3", 10, "2027-07-20", "2028-07-20"), ("renew old", 30, "2027-03-01", "2028-03-01"),
+    ]  # fmt: skip
+    wall = {row["month"]: row["ending_gpus"] for row in payload["by_month"] if row["ending_gpus"]}
+    assert wall["2027-03-01"] == 30
+    assert sum(wall.values()) == sum(row["gpus"] for row in payload["rungs"])
+    assert max(row["committed_gpus"] for row in payload["by_month"]) == 70
+    assert "gone ended on 2026-01-01." in payload["warnings"]
+
+
+def test_days_and_hours_of_gpus_are_read_and_gaps_are_said(tmp_path):
+    path = tmp_path / "usage.csv"
+    path.write_text("day,gpu_hours\n2026-11-01,240\n2026-11-02,480\n2026-11-04,720\n", "utf-8")
+    payload = gpucost.commit(str(path), on_demand=4, committed=2).payload
+    assert payload["usage"]["mean_gpus"] == 20
+    assert payload["usage"]["hours"] == 72
+    assert payload["warnings"][0] == "1 of 4 days are missing: left out."
+
+
+def test_prices_are_looked_up_and_named(history):
+    payload = gpucost.commit(history, gpu="h100-sxm", provider="lambda", committed=1.5, as_of="2026-11-20").payload
+    assert payload["prices"][0].startswith("lambda ")
+    assert len(payload["sources"]) == 1
+    with pytest.raises(UsageError, match="--on-demand is missing"):
+        gpucost.commit(history, committed=1)
+    with pytest.raises(PriceMissingError, match="no price of a commitment of 7 months"):
+        gpucost.commit(history, gpu="h100-sxm", on_demand=3, term=7)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("name,kind,start,end\na,rebate,2026-01-01,2027-01-01\n", "is none of contract, reservation"),
+        ("name,kind,start,end,gpus\na,reservation,2026-01-01,2027-01-01,5\n", "usd_per_gpu_hour: is missing"),
+        ("name,kind,start,end,gpus\na,private,2026-01-01,2027-01-01,5\n", "a private has no gpus"),
+        ("name,kind,start,end,fraction\na,private,2026-01-01,2027-01-01,150%\n", "a share up to 100%"),
+        ("name,kind,start,end,usd\na,credit,2027-01-01,2026-01-01,5\n", "ends before it starts"),
+        ("name,kind,start,end,usd\na,credit,soon,2026-01-01,5\n", "is no day"),
+        ("name,kind,start,end,usd\na,credit,2026-01-01,2027-01-01,nan\n", "is not a number above 0"),
+        ("name,colour\n", "is no column of agreements"),
+    ],
+)
+def test_agreements_that_cannot_be_are_named(text, said, history, tmp_path):
+    (tmp_path / "held.csv").write_text(text, "utf-8")
+    with pytest.raises(DataError) as caught:
+        gpucost.commit(history, on_demand=4, committed=2, agreements=str(tmp_path / "held.csv"))
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("time,gpus\n2026-11-01T00:00:00Z,-1\n", "csv:2:gpus: '-1' is no number"),
+        ("time,gpus\n2026-11-01T00:00:00Z,1\n2026-11-01T02:00:00+02:00,1\n", "csv:3:time: is there twice"),
+        ("time,gpus\nsoon,1\n", "csv:2:time: 'soon' is no day or hour"),
+        ("time,gpus\n2026-11-01,0\n", "is zero in every row"),
+        ("a,b\n1,2\n", "needs a column of time"),
+    ],
+)
+def test_a_history_that_cannot_be_is_named(text, said, tmp_path):
+    (tmp_path / "usage.csv").write_text(text, "utf-8")
+    with pytest.raises(DataError) as caught:
+        gpucost.commit(str(tmp_path / "usage.csv"), on_demand=4, committed=2)
+    assert said in str(caught.value)
+
+
+def test_the_answer_shows_the_ladder_and_the_wall_in_every_medium(history, tmp_path):
+    result = gpucost.commit(history, on_demand=4, committed=1.4)
+    assert "Expiry wall" in result.to_text()
+    assert result.charts() == ["Commitments by month", "Expiry wall"]
+    assert json.loads(result.to_json())["advised_gpus"] == 70
+    assert result.to_csv().startswith("level,gpus")
+    assert quantile(np.array([1.0]), 0.0) == 1
