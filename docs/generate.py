@@ -11,6 +11,7 @@ import argparse
 import csv
 import sys
 from collections.abc import Callable, Iterable
+from functools import partial
 from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
@@ -240,6 +241,25 @@ def _cell(value: object) -> object:
     return f"{value:.8g}" if isinstance(value, float) else int(value) if isinstance(value, bool) else value
 
 
+def price_file(path: Path) -> str:
+    """Fill in what follows from the rest of a price row that leaves it empty: its id, the price of a GPU, its terms."""
+    from gpucost.catalog.offer_rows import complete_offer
+
+    text = path.read_text("utf-8")
+    rows = list(csv.DictReader(StringIO(text, newline="")))
+    if all(row["offer_id"] for row in rows):
+        return text
+    out = StringIO()
+    writer = csv.DictWriter(out, TABLES["offers"].names, lineterminator="\n")
+    writer.writeheader()
+    for row in rows:
+        if not row["offer_id"]:
+            made = complete_offer({name: cell for name, cell in row.items() if cell}, {})
+            row.update({name: cell for name, cell in made.items() if name not in ("source_id", "confidence")})
+        writer.writerow(row)
+    return out.getvalue()
+
+
 class Output(NamedTuple):
     """A generated file and what makes its text."""
 
@@ -248,7 +268,13 @@ class Output(NamedTuple):
     takes_minutes: bool = False
 
 
+_HISTORY = ROOT / "pricing/offers/from-history.csv"
 OUTPUTS = (
+    *(
+        Output(f"pricing/offers/{path.name}", partial(price_file, path))
+        for path in sorted(_HISTORY.parent.glob("*.csv"))
+        if path != _HISTORY
+    ),
     Output("gpucost/api/questions.pyi", functions_module),
     Output("pricing/offers/from-history.csv", current_prices),  # before the pages that answer from prices
     Output("docs/cli.md", command_page),

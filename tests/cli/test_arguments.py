@@ -187,9 +187,9 @@ def test_editors_see_every_public_name_with_the_types_of_its_own_module():
 def test_defaults_are_values_that_their_own_kind_reads(question):
     for argument in QUESTIONS[question].arguments:
         if argument.default is not None:
-            argument.kind.read(argument.default, argument.name)
+            assert argument.kind.read(argument.default, argument.name) is not None
         if argument.example is not None:
-            argument.kind.read(argument.example, argument.name)
+            assert argument.kind.read(argument.example, argument.name) is not None
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,9 @@ def test_colour_comes_only_where_it_is_welcome(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_terminal_without_unicode_gets_ascii() -> None:
-    text.write(document(answers.ownership()), width=100, unicode=False).encode("ascii")
+    made = document(answers.ownership())
+    assert text.write(made, width=100, unicode=False).isascii()
+    assert not text.write(made, width=100, unicode=True).isascii()
 
 
 def test_markdown_tables_survive_odd_text() -> None:
