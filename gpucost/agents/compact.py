@@ -31,7 +31,7 @@ def short(answer: Answer) -> dict[str, Any]:
         found["know"] = [_said(text) for text in answer["warnings"][:ROWS]]
     found["as_of"] = answer.get("as_of")
     found["parts"] = [name for name, value in answer.items() if isinstance(value, (list, dict)) and value]
-    return rounded(found)  # type: ignore[no-any-return]
+    return {name: rounded(value) for name, value in found.items()}
 
 
 def part(answer: Answer, name: str) -> Any:

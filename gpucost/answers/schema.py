@@ -74,7 +74,7 @@ def _object(kind: type, more: Any, closed: bool) -> Schema:
         unit = unit_of(name)
         bare = get_args(hint)[0] if get_origin(hint) is NotRequired else hint
         properties[name] = {**_schema(bare, closed), **({"description": unit} if unit else {})}
-    required = [name for name in hints if name in kind.__required_keys__]  # type: ignore[attr-defined]
+    required = [name for name in hints if name in vars(kind)["__required_keys__"]]
     beside = _schema(more, closed) if more is not None else not closed
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": beside}
 

@@ -34,7 +34,7 @@ def question(name: str, signature: "Signature", meaning: str) -> Callable[..., A
 
     asked.__name__ = asked.__qualname__ = name
     asked.__module__, asked.__doc__ = "gpucost.api.questions", meaning
-    asked.__signature__ = signature  # type: ignore[attr-defined]
+    vars(asked)["__signature__"] = signature
     return asked
 
 

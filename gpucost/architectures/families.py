@@ -38,8 +38,8 @@ _FALCON = Family(gated=False, norm="ln", blocks=u.falcon)
 _BAILING = Family(qk_norm="use_qk_norm", key_bias="qkvo")
 
 
-def _plain(*names: str, **traits: object) -> dict[str, Family]:
-    return dict.fromkeys(names, Family(**traits))  # type: ignore[arg-type]
+def _plain(*names: str, **traits: Any) -> dict[str, Family]:
+    return dict.fromkeys(names, Family(**traits))
 
 
 FAMILIES: dict[str, Family] = {

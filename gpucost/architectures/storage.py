@@ -179,8 +179,10 @@ def _integer(bits: int, group: int, zeros: bool) -> StoredFormat:
 
 def _from_groups(method: Config) -> StoredFormat | None:
     groups = method.get("config_groups")
+    if not isinstance(groups, Mapping):
+        return None
     weights = [
-        group["weights"] for group in (groups.values() if isinstance(groups, Mapping) else ())
+        group["weights"] for group in groups.values()
         if isinstance(group, Mapping) and isinstance(group.get("weights"), Mapping)
     ]  # fmt: skip
     if not weights:
@@ -188,7 +190,7 @@ def _from_groups(method: Config) -> StoredFormat | None:
     first = weights[0]
     bits, size = _whole(first, "num_bits"), _whole(first, "group_size")
     is_float = str(first.get("type") or "int") == "float"
-    acts = any(isinstance(group, Mapping) and group.get("input_activations") for group in groups.values())  # type: ignore[union-attr]
+    acts = any(isinstance(group, Mapping) and group.get("input_activations") for group in groups.values())
     if is_float and bits == 4:
         return StoredFormat("mxfp4", 0.5 + 1 / 32) if size == 32 else StoredFormat("nvfp4", 0.5 + 1 / 16)
     if is_float:

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import blake2b
+from importlib import import_module
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any
@@ -40,10 +41,9 @@ def empty_reader(table: Table) -> str:
 def engine() -> Any:
     """Return DuckDB's compiled module: the package around it takes several times as long to import."""
     try:
-        import _duckdb as duckdb
+        return import_module("_duckdb")
     except ImportError:
-        import duckdb  # type: ignore[no-redef]
-    return duckdb
+        return import_module("duckdb")
 
 
 class Store:

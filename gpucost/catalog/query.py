@@ -141,7 +141,7 @@ def _days_without_pytz() -> None:
     from types import ModuleType
 
     zones = ModuleType("pytz")
-    zones.timezone = _Utc  # type: ignore[attr-defined]
+    vars(zones)["timezone"] = _Utc
     sys.modules.setdefault("pytz", zones)
 
 

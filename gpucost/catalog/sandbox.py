@@ -42,8 +42,9 @@ def run(world: Mapping[str, Any], query: str, allowed: Bounds) -> Answer:
     import signal
 
     command = [sys.executable, "-c", _START.format(path=sys.path)]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    child = subprocess.Popen(command, start_new_session=True, **pipes)  # type: ignore[call-overload]
+    child: Any = subprocess.Popen(
+        command, start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    )
     late = threading.Event()
     try:
         with child.stdin as way_in:

@@ -17,6 +17,7 @@ from gpucost.cli.said import say
 if TYPE_CHECKING:
     from gpucost.api.result import Result
     from gpucost.catalog import Catalog
+    from gpucost.render.rows import Rows
 
 Function = Callable[..., Any]
 
@@ -66,9 +67,7 @@ class Output:
             for warning in result.payload.get("warnings") or ():
                 say(warning)
 
-    def rows(
-        self, rows: Sequence[Mapping[str, Any]], columns: Sequence[str], envelope: Mapping[str, Any], title: str = ""
-    ) -> None:
+    def rows(self, rows: "Rows", columns: Sequence[str], envelope: Mapping[str, Any], title: str = "") -> None:
         """Write flat rows; `columns` are those of the terminal table, --fields may name any key of the rows."""
         if self.is_document:
             from gpucost.render.rows import write_rows
@@ -77,8 +76,10 @@ class Output:
             return
         from gpucost.render.rows import render_rows
 
-        how = {"columns": columns, "format_": self.format, "fields": self.fields, "title": title}
-        self.text(render_rows(rows, envelope=envelope, **how))  # type: ignore[arg-type]
+        text = render_rows(
+            rows, columns=columns, format_=self.format, fields=self.fields, envelope=envelope, title=title
+        )
+        self.text(text)
 
     def _plan_as_data(self, plan: str) -> str:
         """Return a plan file as JSON; it has no rows for another format."""
@@ -174,7 +175,7 @@ def _completion(argument: Argument) -> Any:
 def _taking(function: Function, call: Function, parameters: Sequence[click.Parameter]) -> Function:
     """Return `call` under the name of `function`, with parameters before those that it has."""
     made = wraps(function)(call)
-    made.__click_params__ = [*getattr(function, "__click_params__", []), *reversed(parameters)]  # type: ignore[attr-defined]
+    vars(made)["__click_params__"] = [*getattr(function, "__click_params__", []), *reversed(parameters)]
     return made
 
 

@@ -1,10 +1,14 @@
 """`gpucost watch`: a running job's log against its estimate."""
 
 import time
+from typing import TYPE_CHECKING
 
 import click
 
 from gpucost.cli.options import Output, catalog_options, envelope, output_options
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
 
 COLUMNS = (
     "what", "now@unit", "low@unit:2", "high@unit:2", "estimated@unit:1", "against_ratio=now ÷ estimated:1",
@@ -20,7 +24,7 @@ COLUMNS = (
 @output_options
 @catalog_options
 def command(
-    out: Output, catalog: object, log: str, estimate: str, rank: int, tokens_done: str | None, every: float | None
+    out: Output, catalog: "Catalog", log: str, estimate: str, rank: int, tokens_done: str | None, every: float | None
 ) -> None:
     """Show how far a job is, what it has cost, and when it ends at what cost, against its saved estimate.
 
@@ -40,7 +44,7 @@ def command(
     tokens = None if tokens_done is None else count(1e17).read(tokens_done, "tokens_done")
     while True:
         rows = forecast(read_log(lines_of(log), log), saved, rank, tokens_done=tokens)
-        out.rows(rows, COLUMNS, envelope(catalog), f"{log} against {estimate}")  # type: ignore[arg-type]
+        out.rows(rows, COLUMNS, envelope(catalog), f"{log} against {estimate}")
         if every is None:
             return
         time.sleep(every)

@@ -1,6 +1,7 @@
 """Unpacking archives from outside: named entries only, into names of our own, within a bound that is counted."""
 
 import zipfile
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -31,5 +32,5 @@ def unpacked(archive: Path, folder: Path, ending: str, most_bytes: float) -> Ite
                             raise DataError(f"unpacks to more than {most_bytes / 1e6:,.0f} MB", file=archive.name)
                         out.write(piece)
                 yield Path(item.filename).name.removesuffix(ending).lower(), target
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zipfile.zlib.error) as error:  # type: ignore[attr-defined]
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, zlib.error) as error:
         raise DataError(f"is no whole .zip archive ({type(error).__name__})", file=archive.name) from None

@@ -4,6 +4,7 @@ Linux on shared tenancy without further software; of reservations the standard c
 stands in a row of its own, with the unit Quantity.
 """
 
+from functools import partial
 from pathlib import Path
 
 from gpucost.catalog.loader import quoted
@@ -169,9 +170,9 @@ def read_plans(desk: Desk, file: Path, region: str) -> None:
         FROM shares WHERE regexp_full_match(instance_type, {quoted(INSTANCES)})""")
 
 
-_WHERE = {"publisher": "Amazon Web Services", "heavy": True}
+_aws = partial(Source, publisher="Amazon Web Services", heavy=True)
 SOURCES = (
-    Source("aws", title="EC2 price list, CSV", locator=ADDRESS + OFFER, fetch=fetch_csv, own_list=True, **_WHERE),  # type: ignore[arg-type]
-    Source("aws-json", title="EC2 price list, JSON", locator=ADDRESS + OFFER, fetch=fetch_json, **_WHERE),  # type: ignore[arg-type]
-    Source("aws-savings-plans", title="compute savings plans", locator=ADDRESS + PLANS, fetch=fetch_plans, **_WHERE),  # type: ignore[arg-type]
+    _aws("aws", title="EC2 price list, CSV", locator=ADDRESS + OFFER, fetch=fetch_csv, own_list=True),
+    _aws("aws-json", title="EC2 price list, JSON", locator=ADDRESS + OFFER, fetch=fetch_json),
+    _aws("aws-savings-plans", title="compute savings plans", locator=ADDRESS + PLANS, fetch=fetch_plans),
 )

@@ -6,7 +6,7 @@ Values stay numbers here. Rounding happens in the writers, by the unit alone (re
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from gpucost.answers.common import Answer, Source
 from gpucost.render.numbers import heading_of, measure_of, visible
@@ -241,4 +241,4 @@ def printable(value: Item) -> Item:
         made = type(value)(printable(item) for item in value)
     elif is_dataclass(value) and not isinstance(value, type):
         made = replace(value, **{item.name: printable(getattr(value, item.name)) for item in fields(value)})
-    return made  # type: ignore[no-any-return]
+    return cast(Item, made)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from functools import cache
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from gpucost.errors import DataError
 from gpucost.gate import shown
@@ -10,6 +10,7 @@ from gpucost.gate import shown
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
+Strange = Literal["allow", "ignore", "forbid"]  # what becomes of keys that a type has not
 MOST = 1e18  # no count, size, rate or amount of a file is as large
 
 
@@ -30,12 +31,12 @@ def text(most: int = 300, least: int = 0) -> Any:
     return Annotated[str, StringConstraints(strict=True, min_length=least, max_length=most)]
 
 
-def record(title: str, /, *, strange: str = "forbid", validators: Any = None, **fields: Any) -> Any:
+def record(title: str, /, *, strange: Strange = "forbid", validators: Any = None, **fields: Any) -> Any:
     """Return the type of a table; a field is its type where the key may be left out, else (type, ...)."""
     from pydantic import ConfigDict, create_model
 
     create: Any = create_model
-    config: Any = ConfigDict(extra=strange)  # type: ignore[typeddict-item]
+    config: Any = ConfigDict(extra=strange)
     known = {key: kind if isinstance(kind, tuple) else (kind | None, None) for key, kind in fields.items()}
     return create(title, __config__=config, __validators__=validators or {}, **known)
 

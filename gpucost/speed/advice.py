@@ -78,7 +78,9 @@ def _fused(
 
 def of_step(catalog: Catalog, exact: workload.Wanted, chip: Accelerator, step_s: float) -> list[Advice]:
     """Return the changes of a layout that make its step faster, each timed; what does not fit is left out."""
-    tried = [(f"precision {name}", {"precision": name}) for name in lower_precisions(chip, str(exact.precision))]
+    tried: list[tuple[str, dict[str, str | bool]]] = [
+        (f"precision {name}", {"precision": name}) for name in lower_precisions(chip, str(exact.precision))
+    ]
     micro, batch, data = (int(str(getattr(exact, name) or 1)) for name in ("micro_batch", "global_batch", "data"))
     if batch % (2 * micro * data) == 0:
         tried.append((f"micro-batch {2 * micro}, not {micro}", {"micro_batch": str(2 * micro)}))
@@ -87,7 +89,7 @@ def of_step(catalog: Catalog, exact: workload.Wanted, chip: Accelerator, step_s:
     if exact.recompute != "none":
         tried.append(("recompute nothing", {"recompute": "none"}))
     if not exact.flash:
-        tried.append(("fused attention", {"flash": True}))  # type: ignore[dict-item]
+        tried.append(("fused attention", {"flash": True}))
     found = []
     for words, change in tried:
         given: dict[str, Any] = {key: int(value) if str(value).isdigit() else value for key, value in change.items()}

@@ -6,6 +6,7 @@ A prediction looks at the layout, the recipe and the software's name, never at a
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,7 +19,10 @@ from gpucost.physics.transformer import stack, total_parameters
 from gpucost.types import Architecture
 from gpucost.units import GB
 from gpucost.validation import report, wording
-from gpucost.validation.training_rows import KnownHardware, Row, TrainingRow, from_columns, read_row
+from gpucost.validation.training_rows import Row, TrainingRow, from_columns, read_row
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
 
 METRIC = "peak_memory_gb"
 LIBRARIES = re.compile(r"transformers|hugging ?face|\bhf\b|peft|\btrl\b|axolotl|llama-?factory|unsloth|accelerate")
@@ -101,7 +105,7 @@ def row_recipe(row: Row, read: TrainingRow) -> MemoryRecipe:
     )
 
 
-def predict_with_range(rows: Sequence[Row], facts: KnownHardware) -> tuple[Floats, Floats, list[Skipped]]:
+def predict_with_range(rows: Sequence[Row], facts: "Catalog") -> tuple[Floats, Floats, list[Skipped]]:
     """Return the predicted peaks, the factor within which each is expected, and why rows were skipped."""
     peaks, ratios = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
     readable: list[tuple[int, TrainingRow, Row]] = []
@@ -127,7 +131,7 @@ def predict_with_range(rows: Sequence[Row], facts: KnownHardware) -> tuple[Float
     return peaks, ratios, skipped
 
 
-def validate(rows: Sequence[Row], facts: KnownHardware, *, core: bool = False) -> Report:
+def validate(rows: Sequence[Row], facts: "Catalog", *, core: bool = False) -> Report:
     """Return the report over the rows that carry a measured peak."""
     measured = [(row, wording.number(row.get(METRIC))) for row in rows]
     chosen = [

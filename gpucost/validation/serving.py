@@ -6,7 +6,7 @@ which is a queue and no physics. A source is one voice, however many rows it pub
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,10 @@ from gpucost.validation import measurements as rows_of
 from gpucost.validation import report, wording
 from gpucost.validation.measurements import Measured, Measurements
 from gpucost.validation.serving_model import Loads, Printed, loads_of, printed
-from gpucost.validation.serving_rows import KnownModels, Row, ServingRow, read_row
+from gpucost.validation.serving_rows import Row, ServingRow, read_row
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
 
 COLUMNS = {
     "output_tokens_per_s": "measured_output_tokens_per_s",
@@ -39,7 +42,7 @@ VOICE_ROWS = 60  # figures of one source beyond which more of them add only as t
 LIMIT = 5.0  # standard deviations of a prior beyond which no parameter goes
 
 
-def gather(rows: Sequence[Row], facts: KnownModels) -> Measurements:
+def gather(rows: Sequence[Row], facts: "Catalog") -> Measurements:
     """Read every row; what cannot be computed or states nothing measured is skipped with its reason."""
 
     def read(row: Row, index: int) -> tuple[ServingRow, list[Measured], list[Measured]]:

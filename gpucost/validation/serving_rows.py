@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from gpucost.errors import UsageError
 from gpucost.physics.serving.cases import Deployment, format_of
@@ -16,16 +16,13 @@ from gpucost.types import Accelerator, Architecture, System
 from gpucost.units import GIB
 from gpucost.validation import serving_wording, training_rows, wording
 
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+
 Row = Mapping[str, Any]
 _SUFFIXES = re.compile(
     r"[-_](instruct|chat|it|fp8|nvfp4|fp4|mxfp4|awq|gptq|int4|int8|bf16|hf|base|\d{4})\b", re.IGNORECASE
 )
-
-
-class KnownModels(training_rows.KnownHardware, Protocol):
-    """What is needed of the catalog."""
-
-    def architectures(self, name: str | None = None) -> list[Architecture]: ...  # noqa: D102
 
 
 @dataclass(frozen=True)
@@ -94,7 +91,7 @@ def read_load(row: Row, engine: str, words: str) -> tuple[float | None, float | 
     return batch, rate, "saturated" if kind == "rated" and engine == "tuned" else kind
 
 
-def read_row(row: Row, facts: KnownModels) -> ServingRow:
+def read_row(row: Row, facts: "Catalog") -> ServingRow:
     """Read one row; raise UsageError with the reason where it cannot be computed."""
     notes: list[str] = []
     words = str(row.get("notes") or "")
@@ -156,14 +153,14 @@ def replicated(
     return replace(spread, tensor=fits[0], data=1, expert=1, replicas=gpus // fits[0])
 
 
-def system_of(facts: KnownModels, accelerator: Accelerator, spread: serving_wording.Spread) -> System:
+def system_of(facts: "Catalog", accelerator: Accelerator, spread: serving_wording.Spread) -> System:
     """Return the accelerator's default system; large groups on an NVLink bridge meet over PCI Express."""
     system = facts.default_system(accelerator.id)
     ranks = spread.tensor * spread.data
     return replace(system, gpus=max(system.gpus, 8)) if ranks <= 8 else system
 
 
-def find_architecture(row: Row, facts: KnownModels, notes: list[str]) -> Architecture:
+def find_architecture(row: Row, facts: "Catalog", notes: list[str]) -> Architecture:
     """Return the architecture: a known one, else from the row's dimensions, else the nearest known one of its size."""
     name = str(row.get("model") or "").strip()
     if not name or name == "nan":
@@ -223,7 +220,7 @@ def from_columns(row: Row, name: str, total_b: float | None, active_b: float | N
     return replace(dense, ffn_hidden=0, experts=experts, experts_per_token=per_token, expert_ffn_hidden=width)
 
 
-def nearest_architecture(total_b: float, active_b: float | None, facts: KnownModels) -> Architecture:
+def nearest_architecture(total_b: float, active_b: float | None, facts: "Catalog") -> Architecture:
     """Return the known architecture nearest in total and active parameters, on a logarithmic scale."""
     from gpucost.physics import transformer
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,7 +22,10 @@ from gpucost.units import SECONDS_PER_HOUR, TERA
 from gpucost.validation import measurements as rows_of
 from gpucost.validation import report, wording
 from gpucost.validation.measurements import Measured, Measurements
-from gpucost.validation.training_rows import KnownHardware, Row, TrainingRow, read_row
+from gpucost.validation.training_rows import Row, TrainingRow, read_row
+
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
 
 METRIC = "tokens_per_s_per_gpu"
 FLOP_BASES = ("tflops", "mfu")
@@ -30,7 +33,7 @@ RULE_OF_THUMB_MFU = 0.40
 CAST_BYTES = 6.0  # four read, two written
 
 
-def gather(rows: Sequence[Row], facts: KnownHardware) -> Measurements:
+def gather(rows: Sequence[Row], facts: "Catalog") -> Measurements:
     """Read every row; what cannot be computed or compared is skipped with its reason."""
 
     def read(row: Row, index: int) -> tuple[TrainingRow, list[Measured], list[Measured]]:
@@ -243,7 +246,7 @@ HIDDEN_CELLS = {
 }  # fmt: skip
 
 
-def widen_for_the_unstated(rows: Sequence[Row], facts: KnownHardware, calibration: Calibration) -> Calibration:
+def widen_for_the_unstated(rows: Sequence[Row], facts: "Catalog", calibration: Calibration) -> Calibration:
     """Set the ratios of what rows leave unsaid by hiding it: few published rows lack a layout, users' mostly do.
 
     The ratio of a side is the weighted 90 % quantile of held-out residual ÷ width without the trait, rows weighted by

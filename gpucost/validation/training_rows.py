@@ -9,7 +9,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from gpucost.errors import UnknownNameError, UsageError
 from gpucost.physics.software import decimal_year, software_class
@@ -18,16 +18,10 @@ from gpucost.types import Accelerator, Architecture, Layout, System
 from gpucost.validation import wording
 from gpucost.validation.open_layouts import searched
 
+if TYPE_CHECKING:
+    from gpucost.catalog import Catalog
+
 Row = Mapping[str, Any]
-
-
-class KnownHardware(Protocol):
-    """What is needed of the catalog."""
-
-    def accelerator(self, name: str) -> Accelerator: ...  # noqa: D102
-    def accelerators(self, name: str | None = None) -> list[Accelerator]: ...  # noqa: D102
-    def default_system(self, accelerator_id: str) -> System: ...  # noqa: D102
-    def architecture(self, name: str) -> Architecture: ...  # noqa: D102
 
 
 LARGE_RUN_GPUS = 256  # a run of this size is somebody's whole business, and its software is tuned
@@ -76,7 +70,7 @@ def read_software(row: Row, accelerator: Accelerator, precision: str, gpus: int)
     return likely, software != "unknown"
 
 
-def read_row(row: Row, facts: KnownHardware) -> TrainingRow:
+def read_row(row: Row, facts: "Catalog") -> TrainingRow:
     """Read one row; raise UsageError with the reason where it cannot be computed."""
     notes: list[str] = []
     accelerator = limited_accelerator(row, facts, notes)
@@ -117,7 +111,7 @@ def read_row(row: Row, facts: KnownHardware) -> TrainingRow:
     )
 
 
-def limited_accelerator(row: Row, facts: KnownHardware, notes: list[str]) -> Accelerator:
+def limited_accelerator(row: Row, facts: "Catalog", notes: list[str]) -> Accelerator:
     """Return the accelerator of a row, at the power limit that its words name."""
     accelerator = find_accelerator(str(row.get("gpu") or ""), facts, notes)
     limit = wording.power_limit_w(f"{row.get('gpu')} {row.get('notes')}")
@@ -127,7 +121,7 @@ def limited_accelerator(row: Row, facts: KnownHardware, notes: list[str]) -> Acc
 # Names -------------------------------------------------------------------------------------------------------------
 
 
-def find_accelerator(name: str, facts: KnownHardware, notes: list[str]) -> Accelerator:
+def find_accelerator(name: str, facts: "Catalog", notes: list[str]) -> Accelerator:
     """Return the accelerator that a name means, else the nearest of its family, with a note."""
     from gpucost.errors import AmbiguousNameError
 
@@ -158,7 +152,7 @@ def words(name: str) -> set[str]:
     return {word for word in re.split(r"[^a-z0-9]+", text) if word}
 
 
-def nearest_accelerator(name: str, facts: KnownHardware) -> Accelerator:
+def nearest_accelerator(name: str, facts: "Catalog") -> Accelerator:
     """Return the accelerator that shares most with a name, or raise where nothing does."""
     wanted = words(name)
     joined = squeezed(name)
@@ -198,7 +192,7 @@ def squeezed(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def find_architecture(row: Row, facts: KnownHardware, notes: list[str]) -> Architecture:
+def find_architecture(row: Row, facts: "Catalog", notes: list[str]) -> Architecture:
     """Return the architecture: a known one of that name and depth, else the row's dimensions, else one of its size."""
     name = str(row.get("model") or "model")
     layers, hidden = wording.count(row.get("n_layers")), wording.count(row.get("hidden"))
@@ -297,7 +291,7 @@ def sized(name: str, parameters: float, active_b: float | None) -> Architecture:
     )
 
 
-def find_system(row: Row, accelerator: Accelerator, facts: KnownHardware) -> System:
+def find_system(row: Row, accelerator: Accelerator, facts: "Catalog") -> System:
     """Return the accelerator's default system with the network and node that the row states."""
     system = facts.default_system(accelerator.id)
     text = str(row.get("interconnect") or "")

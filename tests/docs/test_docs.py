@@ -95,7 +95,7 @@ RUN = (
 
 
 def ran(script: str, folder: Path) -> bool:
-    """Tell whether a script runs as a reader would run it, in a folder with a demand curve, a bench, runs and a log, and a book beside."""
+    """Tell whether a reader's script runs, in a folder with a demand curve, a bench, runs, a log and a book."""
     if re.search(r"^gpucost bench(?!.*--show)", script, re.MULTILINE) and not find_spec("torch"):
         pytest.skip("PyTorch is not installed (extra: bench)")
     for name in ("bench.json", "node.json"):
