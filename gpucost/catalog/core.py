@@ -17,6 +17,7 @@ from gpucost.catalog.settings import book_layers, setting, store_place
 from gpucost.catalog.shipped import Shipped
 from gpucost.errors import UnknownNameError, UsageError
 from gpucost.options import counted_age_days
+from gpucost.schemas import TABLES
 from gpucost.types import Accelerator, Architecture, Offer, System
 
 if TYPE_CHECKING:
@@ -156,15 +157,16 @@ class Catalog(Shipped):
         places = {"root": self.store.root, "layers": self._layers, "kept_at": self._kept_at}
         return run({**days, **places}, query, bounds(**limits))
 
-    def copied(self, history: bool = False) -> Store:
-        """Return a store of its own with every table and view, such as `facts`, `prices`, `prices_on(day, known)`."""
-        from gpucost.catalog.provenance import facts_view
-
+    def copied(self, tables: frozenset[str], history: bool = False) -> Store:
+        """Return a store of its own with some tables; with all of them also the views `facts`, `prices` and the like."""
         copy = Catalog(self.as_of, self.known_as_of, self.store.root, self._layers, self._kept_at)
-        copy.laid.ensure_all()
-        copy.prepare_prices(history)
-        copy.store.execute(facts_view())
-        copy.store.execute(asof.prices_view(self.as_of, self.known_as_of or asof.FOREVER))
+        copy.laid.ensure(*sorted(tables))
+        if len(tables) == len(TABLES):
+            from gpucost.catalog.provenance import facts_view
+
+            copy.prepare_prices(history)
+            copy.store.execute(facts_view())
+            copy.store.execute(asof.prices_view(self.as_of, self.known_as_of or asof.FOREVER))
         return copy.store
 
     @cached_property

@@ -103,10 +103,6 @@ class Store:
         self.ensure(name)
         return self.fetch(f'SELECT * FROM "{name}"')
 
-    def ensure_all(self) -> None:
-        """Load every table."""
-        self.ensure(*TABLES)
-
     def digest(self) -> str:
         """Return the hash over the contents of every table."""
         joined = "".join(self.contents(name).digest for name in TABLES)
