@@ -28,7 +28,7 @@ def catalog():
         "/* a remark */ EXPLAIN SELECT 1",
         "SELECT * FROM prices_on('2025-09-01', '2025-12-31') LIMIT 1",
         "SELECT * FROM facts LIMIT 1",
-        "SELECT l.id FROM llms AS l JOIN main.\"Aliases\" AS a ON true LIMIT 1",
+        'SELECT l.id FROM llms AS l JOIN main."Aliases" AS a ON true LIMIT 1',
         "SELECT count(*) AS n FROM (SELECT 1) AS offers",
         "SELECT table_name FROM duckdb_tables() WHERE table_name = 'hosted_tokens'",
     ],
