@@ -158,7 +158,7 @@ class Catalog(Shipped):
         return run({**days, **places}, query, bounds(**limits))
 
     def copied(self, tables: frozenset[str], history: bool = False) -> Store:
-        """Return a store of its own with some tables; with all of them also the views `facts`, `prices` and the like."""
+        """Return a store of its own with some tables; with all of them also views: `facts`, `prices` and the like."""
         copy = Catalog(self.as_of, self.known_as_of, self.store.root, self._layers, self._kept_at)
         copy.laid.ensure(*sorted(tables))
         if len(tables) == len(TABLES):
