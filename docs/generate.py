@@ -229,11 +229,31 @@ def current_prices() -> str:
     from gpucost.catalog.history import current_rows
 
     catalog = open_catalog()
+    return _as_csv("offers", current_rows(catalog.store, catalog.dated))
+
+
+def spot_moves() -> str:
+    """Derive how far spot prices move, for ranges of answers that do not read the history."""
+    from gpucost.catalog import open_catalog
+    from gpucost.catalog.price_risk import spot_moves
+
+    return _as_csv("spot_moves", spot_moves(open_catalog()))
+
+
+def list_declines() -> str:
+    """Derive how list prices fell per year, for plans that do not read the history."""
+    from gpucost.catalog import open_catalog
+    from gpucost.catalog.price_risk import generation_declines
+
+    return _as_csv("list_declines", generation_declines(open_catalog()))
+
+
+def _as_csv(name: str, rows: list[dict[str, object]]) -> str:
     out = StringIO()
-    writer = csv.DictWriter(out, TABLES["offers"].names, lineterminator="\n")
+    writer = csv.DictWriter(out, TABLES[name].names, lineterminator="\n")
     writer.writeheader()
-    for row in current_rows(catalog.store, catalog.dated):
-        writer.writerow({name: _cell(value) for name, value in row.items()})
+    for row in rows:
+        writer.writerow({column: _cell(value) for column, value in row.items()})
     return out.getvalue()
 
 
@@ -277,6 +297,8 @@ OUTPUTS = (
     ),
     Output("gpucost/api/questions.pyi", functions_module),
     Output("pricing/offers/from-history.csv", current_prices),  # before the pages that answer from prices
+    Output("pricing/spot_moves.csv", spot_moves),
+    Output("pricing/list_declines.csv", list_declines),
     Output("docs/cli.md", command_page),
     Output("docs/data-dictionary.md", dictionary_page),
     Output("docs/sources.md", sources_page),

@@ -15,6 +15,7 @@ from typing import Literal
 Family = Literal["on demand", "preemptible", "committed", "scheduled"]
 
 MARKET_LIMIT_DAYS = 30  # prices on markets of third-party hosts move within weeks
+MOVE_DAYS = 90  # over which the moves of spot prices are measured
 MARKETS = ("marketplace", "community")
 _UNLIMITED = float("inf")
 EXPIRED = "too old"  # why a price of that age is no offer any more

@@ -4,6 +4,7 @@ Spot. Between change points a price holds, so a day counts with the price of its
 
     volatility = sqrt(sum of squared log changes / years seen)              per square root of a year
     share above x = days with spot > x times on demand / days with both
+    move = price MOVE_DAYS later / price, one a month from each series; its 10th and 90th percentile
 
 Lists. A machine's list price is a step function of time; its fall per year is that of the line through log price by
 day, every quarter one point. A chip's fall is the median over its sellers of their machines' medians, and its range
@@ -18,11 +19,13 @@ from gpucost.catalog.asof import FOREVER
 from gpucost.catalog.core import Catalog
 from gpucost.catalog.history import load_history
 from gpucost.catalog.price_views import quarters
+from gpucost.options import MOVE_DAYS
 from gpucost.units import DAYS_PER_YEAR
 
 Row = dict[str, Any]
 FEWEST_DAYS = 90  # of a spot series
 FEWEST_QUARTERS = 4  # of a list price
+FEWEST_MOVES = 12
 _QUARTERS = 17
 
 _SPOT = f"""
@@ -65,25 +68,95 @@ def spot_risk(catalog: Catalog, wanted: dict[str, set[str] | None], above: float
     ]  # fmt: skip
 
 
+_MOVES = f"""
+WITH points AS (
+    SELECT concat_ws('/', source_id, provider, instance_type, gpu, gpus, region) AS series, provider, gpu, region,
+        usd_per_hour AS usd, observed_on AS since, seen_until
+    FROM history_offers WHERE option = 'spot' AND NOT gone AND usd_per_hour > 0
+), months AS (
+    SELECT series, provider, gpu, region, unnest(days)::DATE AS day FROM (
+        SELECT series, provider, gpu, region,
+            generate_series(min(since), max(seen_until) - {MOVE_DAYS}, INTERVAL 30 DAY) AS days
+        FROM points GROUP BY ALL)
+), moves AS (
+    SELECT m.provider, m.gpu, m.region, b.usd / a.usd AS ratio
+    FROM months AS m
+    ASOF JOIN points AS a ON m.series = a.series AND m.day >= a.since
+    ASOF JOIN points AS b ON m.series = b.series AND m.day + {MOVE_DAYS} >= b.since
+    WHERE a.seen_until >= m.day AND b.seen_until >= m.day + {MOVE_DAYS}
+), sold AS (
+    SELECT DISTINCT provider, gpu, region FROM offers
+    WHERE option = 'spot' AND observed_on > (SELECT max(observed_on) FROM offers) - 180
+)
+SELECT provider, gpu, region, count(*) AS moves, least(1, quantile_cont(ratio, 0.1)) AS low_ratio,
+    greatest(1, quantile_cont(ratio, 0.9)) AS high_ratio
+FROM moves GROUP BY GROUPING SETS ((provider, gpu, region), (provider, gpu), (provider), ())
+HAVING count(*) >= $fewest AND min(ratio) < max(ratio) AND (region IS NULL OR EXISTS (SELECT 1 FROM sold AS s
+    WHERE s.provider = moves.provider AND s.gpu = moves.gpu AND s.region = moves.region))
+ORDER BY provider NULLS LAST, gpu NULLS LAST, region NULLS LAST"""
+
+
+def spot_moves(catalog: Catalog, fewest: int = FEWEST_MOVES) -> list[Row]:
+    """Return how far spot prices moved within MOVE_DAYS: by seller, accelerator and region, and over wider groups."""
+    load_history(catalog.store)
+    above: dict[tuple[str | None, ...], list[tuple[float, int]]] = {}
+    for row in spot_risk(catalog, {}, 0.5):
+        if row["above_fraction"] is not None:
+            place = row["provider"], row["gpu"], row["region"]
+            for group in (place, (*place[:2], None), (place[0], None, None), (None, None, None)):
+                above.setdefault(group, []).append((row["above_fraction"], row["days"]))
+    rows = catalog.query(_MOVES, parameters={"fewest": fewest})
+    for row in rows:
+        seen = above.get((row["provider"], row["gpu"], row["region"]), ())
+        row["above_fraction"] = (
+            sum(share * days for share, days in seen) / sum(days for _, days in seen) if seen else None
+        )
+    return rows
+
+
 def list_declines(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[Row]:
     """Return per chip the yearly fall of its list prices: the median over sellers, and their range."""
-    series = _series(catalog, quarters(catalog.as_of, _QUARTERS))
-    chips: dict[str, dict[str, list[float]]] = {}
-    machines: dict[str, int] = {}
-    for (gpu, provider, _), points in series.items():
-        if len(points) >= FEWEST_QUARTERS:
-            chips.setdefault(gpu, {}).setdefault(provider, []).append(yearly_fall(points))
-            machines[gpu] = machines.get(gpu, 0) + 1
-    chosen = wanted.get("gpu")
-    found = []
-    for gpu, sellers in chips.items():
+    chosen, found = wanted.get("gpu"), []
+    for gpu, sellers in _falls(catalog).items():
         if chosen is None or gpu in chosen:
             falls = sorted(median(each) for each in sellers.values())
             found.append({
-                "gpu": gpu, "sellers": len(falls), "machines": machines[gpu], "decline_fraction": median(falls),
-                "decline_low_fraction": falls[0], "decline_high_fraction": falls[-1],
+                "gpu": gpu, "sellers": len(falls), "machines": sum(map(len, sellers.values())),
+                "decline_fraction": median(falls), "decline_low_fraction": falls[0], "decline_high_fraction": falls[-1],
             })  # fmt: skip
     return sorted(found, key=lambda row: (-row["sellers"], row["gpu"]))
+
+
+def generation_declines(catalog: Catalog) -> list[Row]:
+    """Return per generation of chips what is left of a list price after a year, the last row over all of them.
+
+    A seller counts once for each chip, with the median of its machines; the ends hold 80 % of these.
+    """
+    names = {row["id"]: str(row["architecture"]).split()[0] for row in catalog.rows("accelerators")}
+    groups: dict[str | None, list[tuple[str, str, float]]] = {}
+    for gpu, sellers in _falls(catalog).items():
+        for seller, falls in sellers.items():
+            for group in (names[gpu], None):
+                groups.setdefault(group, []).append((gpu, seller, median(falls)))
+    rows = []
+    for generation in (*sorted(filter(None, groups)), None):
+        found = sorted(1 - fall for _, _, fall in groups[generation])
+        low, typical, high = (found[round(share * (len(found) - 1))] for share in (0.1, 0.5, 0.9))
+        rows.append({
+            "generation": generation, "chips": len({gpu for gpu, _, _ in groups[generation]}),
+            "sellers": len({seller for _, seller, _ in groups[generation]}), "low_ratio": low,
+            "typical_ratio": typical, "high_ratio": high,
+        })  # fmt: skip
+    return rows
+
+
+def _falls(catalog: Catalog) -> dict[str, dict[str, list[float]]]:
+    """Return the yearly fall of each machine's list price, by chip and seller."""
+    chips: dict[str, dict[str, list[float]]] = {}
+    for (gpu, provider, _), points in _series(catalog, quarters(catalog.as_of, _QUARTERS)).items():
+        if len(points) >= FEWEST_QUARTERS:
+            chips.setdefault(gpu, {}).setdefault(provider, []).append(yearly_fall(points))
+    return chips
 
 
 def overall(rows: list[Row]) -> Row:

@@ -44,6 +44,7 @@ ROWS = {  # columns of the rows that stay rows
     ),
     "regions": ("provider", "region", "carbon_item"),
     "providers": ("provider", "kind", "billing_increment_hours"),
+    "spot_moves": ("provider", "gpu", "region", "low_ratio", "high_ratio", "above_fraction"),
 }  # fmt: skip
 _alike = attrgetter(*SYSTEM)  # nodes that a costing cannot tell apart are one
 _TABLE_OF: dict[type, str] = {Offer: "offers", System: "systems", Accelerator: "accelerators"}
@@ -139,6 +140,7 @@ def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, An
         ],
         "regions": [row for row in facts.regions if row["provider"] in (*companies, "any")],
         "providers": [row for row in facts.providers if row["provider"] in sellers],
+        "spot_moves": [row for row in facts.spot_moves if row["provider"] in (None, *sellers)],
     }  # fmt: skip
     embedded = {
         "architecture": asdict(architecture),
@@ -163,7 +165,7 @@ def unembed(saved: Mapping[str, Any], as_of: str, version: str, sources: Mapping
     """Read embedded facts back."""
     systems = unpack(System, saved["systems"])
     for name in ROWS:
-        _refuse_impossible(saved[name])
+        _refuse_impossible(saved.get(name, ()))
     return Facts(
         as_of=date.fromisoformat(as_of),
         catalog_version=version,
@@ -172,7 +174,7 @@ def unembed(saved: Mapping[str, Any], as_of: str, version: str, sources: Mapping
         systems=tuple(systems[place] for place in saved["offer_systems"]),
         nodes={system.accelerator_id: system for system in unpack(System, saved["nodes"])},
         sold={(provider, gpu): gpus for provider, gpu, gpus in saved["sold"]},
-        **{name: tuple(saved[name]) for name in ROWS},
+        **{name: tuple(saved.get(name, ())) for name in ROWS},
         sources=sources,
         ended=saved.get("ended", {}),
     )

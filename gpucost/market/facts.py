@@ -48,6 +48,7 @@ class Facts:
     providers: tuple[Mapping[str, Any], ...]
     sources: Mapping[str, Mapping[str, Any]]
     ended: Mapping[str, int] = field(default_factory=dict)  # reason -> offers that are no more
+    spot_moves: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,6 +92,7 @@ def read_facts(catalog: "Catalog") -> Facts:
         providers=tuple(catalog.rows("providers")),
         sources=_Sources(catalog),
         ended=dict(sorted(catalog.ended.items())),
+        spot_moves=tuple(catalog.rows("spot_moves")),
     )
 
 
@@ -130,7 +132,8 @@ def make_market(facts: Facts) -> Market:
 
 def _terms(facts: Facts, supply: Supply, book: AssumptionBook) -> Terms:
     providers = Providers(facts.providers)
-    return build_terms(supply, book, providers, services=facts.services, spot_rows=facts.spot, regions=facts.regions)
+    columns = {"services": facts.services, "spot_rows": facts.spot, "regions": facts.regions, "moves": facts.spot_moves}
+    return build_terms(supply, book, providers, **columns)
 
 
 def make_offer(known: Mapping[str, Any]) -> Offer:

@@ -1,6 +1,7 @@
 """The money side of offers as columns: price and its age, terms, interruptions, services, power and grid."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from math import sqrt
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from gpucost.market.places import WORLD, Providers, grid_items, grid_of
 from gpucost.market.supply import Supply
 from gpucost.money import rates as splits
 from gpucost.money.energy import server_power_per_gpu_w
-from gpucost.options import OPTIONS, counted_age_days
+from gpucost.options import MOVE_DAYS, OPTIONS, counted_age_days
 from gpucost.types import Offer
 from gpucost.units import DAYS_PER_YEAR, GB, GIB
 
@@ -20,6 +21,8 @@ Floats = NDArray[np.float64]
 Flags = NDArray[np.bool_]
 
 Row = Mapping[str, Any]
+HELD_DAYS = 30  # a spot price moves while capacity is held, too
+_OFTEN = 0.1  # the share of days beyond the end of an 80 % range
 
 
 class Terms(NamedTuple):
@@ -67,10 +70,11 @@ def build_terms(
     services: Sequence[Row],
     spot_rows: Sequence[Row],
     regions: Sequence[Row],
+    moves: Sequence[Row] = (),
 ) -> Terms:
     """Turn the offers of a supply into money columns."""
     offers = supply.offers
-    columns = {**_prices(offers, book, providers), **_contracts(offers, providers)}
+    columns = {**_prices(offers, book, providers, moves), **_contracts(offers, providers)}
     columns |= _power(supply, book, providers, regions)
     columns |= _interruptions(offers, spot_rows)
     columns |= _services(offers, services, book)
@@ -81,20 +85,60 @@ def _column(values: Sequence[float | None]) -> Floats:
     return np.array([np.nan if value is None else value for value in values], np.float64)
 
 
-def _prices(offers: Sequence[Offer], book: AssumptionBook, providers: Providers) -> dict[str, Any]:
-    """Widen the range of old prices by the yearly drift of rental prices over the age beyond the limit."""
+def _prices(
+    offers: Sequence[Offer], book: AssumptionBook, providers: Providers, moves: Sequence[Row]
+) -> dict[str, Any]:
+    """Widen the range of old prices by the yearly drift of rental prices over the age beyond the limit.
+
+    A spot price moves from day to day: its range is that of the moves on record over its age.
+    """
     age = _column([counted_age_days(offer.age_days, offer.price_kind) for offer in offers])
     limit = _column([providers.age_limit_days(offer) for offer in offers])
     rise, _, fall = book.three("rental_price_decline")  # a negative decline is a rise
     years = np.maximum(age - limit, 0.0) / DAYS_PER_YEAR
+    low, high = (1 - fall) ** years, (1 - rise) ** years
+    for place, ends in _spot_ends(offers, moves):
+        low[place], high[place] = ends
     return {
         "usd_per_gpu_hour": _column([offer.usd_per_gpu_hour for offer in offers]),
-        "price_low_ratio": (1 - fall) ** years,
-        "price_high_ratio": (1 - rise) ** years,
+        "price_low_ratio": low,
+        "price_high_ratio": high,
         "age_days": age,
         "age_limit_days": limit,
         "stale": age > limit,
     }
+
+
+def _spot_ends(offers: Sequence[Offer], moves: Sequence[Row]) -> Iterator[tuple[int, tuple[float, float]]]:
+    """Yield the range of each spot price: 80 % of the moves on record, which grow with the root of time.
+
+        low, high = move_low, move_high ** sqrt(max(age, HELD_DAYS) / MOVE_DAYS)
+
+    The moves are those of the seller, accelerator and region, else of a wider group. Where more than a tenth of days
+    stood above half of on demand, the high end reaches half of on demand.
+    """
+    if not moves:
+        return
+    known = {(row["provider"], row["gpu"], row["region"]): row for row in moves}
+    plain = {
+        (offer.provider, offer.instance_type, offer.region): offer.usd_per_gpu_hour
+        for offer in offers
+        if offer.option == "on_demand"
+    }
+    for place, offer in enumerate(offers):
+        if offer.option == "spot" and offer.price_kind != "contracted":
+            groups = (
+                (offer.provider, offer.gpu, offer.region), (offer.provider, offer.gpu, None),
+                (offer.provider, None, None), (None, None, None),
+            )  # fmt: skip
+            if (row := next((known[group] for group in groups if group in known), None)) is None:
+                continue
+            root = sqrt(max(offer.age_days, HELD_DAYS) / MOVE_DAYS)
+            high = row["high_ratio"] ** root
+            dear = plain.get((offer.provider, offer.instance_type, offer.region))
+            if dear and (row["above_fraction"] or 0) > _OFTEN:
+                high = max(high, dear / 2 / offer.usd_per_gpu_hour)
+            yield place, (row["low_ratio"] ** root, high)
 
 
 def _contracts(offers: Sequence[Offer], providers: Providers) -> dict[str, Any]:

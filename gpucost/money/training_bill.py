@@ -24,8 +24,8 @@ run
     tokens_per_s_per_gpu_high: high end of its 80 % range
 price
     usd_per_gpu_hour: price of one GPU for an hour
-    price_low_ratio: low end ÷ price; below 1 where the price is old
-    price_high_ratio: high end ÷ price; above 1 where the price is old
+    price_low_ratio: low end ÷ price; below 1 where the price is old or spot
+    price_high_ratio: high end ÷ price; above 1 where the price is old or spot
 run
     evaluation_fraction: hours beside the steps (evaluations, stalls, slower phases), as a share of them
     experiments_fraction: trial runs before the run, as a share of it; off by default
@@ -238,7 +238,7 @@ longer_ratio: how much longer
         2) ** (1 / 2))
 chance_ratio: how much longer by chance alone
     1 + z90_ratio * stretch_spread_ratio / stretch_paid_ratio
-range_up_ratio: independent shares of price age, speed, interruptions and chance, added in squares
+range_up_ratio: independent shares of the price, speed, interruptions and chance, added in squares
     exp((log(price_high_ratio) ** 2 + where(owed > 0, 0, 1) * (log(longer_ratio) ** 2 + log(chance_ratio) ** 2)) **
         (1 / 2))
 range_down_ratio: the same towards the low end

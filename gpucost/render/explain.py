@@ -54,7 +54,7 @@ def _shares(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[
     causes = [
         ("speed", speed / factors["tokens_per_s_per_gpu_high"], speed / factors["tokens_per_s_per_gpu_low"],
          "name the software (--software); your own speed (--mfu, --step-time); gpucost calibrate"),
-        ("price age", factors["price_low_ratio"], factors["price_high_ratio"], "a fresh quote; --strict-prices"),
+        *_price_causes(option),
         ("interruptions", factors["stretch_low_ratio"] / paid, factors["stretch_high_ratio"] / paid,
          "an option that is not interrupted; a measured rate"),
     ]  # fmt: skip
@@ -66,6 +66,14 @@ def _shares(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[
         for name, low, high, how in causes
     ]
     return sorted(rows, key=lambda row: row["low_usd"] - row["high_usd"])
+
+
+def _price_causes(option: Mapping[str, Any]) -> list[tuple[str, float, float, str]]:
+    """Return what the price may do: a spot price moves from day to day, a list price ages."""
+    ends = option["factors"]["price_low_ratio"], option["factors"]["price_high_ratio"]
+    if option["option"] == "spot":
+        return [("moves of the spot price", *ends, "on demand or a commitment; a fresh price; `gpucost prices risk`")]
+    return [("price age", *ends, "a fresh quote; --strict-prices")]
 
 
 def _steps(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -6,7 +6,7 @@ from math import log, sqrt
 import pytest
 
 from gpucost.catalog import open_catalog
-from gpucost.catalog.price_risk import list_declines, overall, spot_risk, yearly_fall
+from gpucost.catalog.price_risk import generation_declines, list_declines, overall, spot_moves, spot_risk, yearly_fall
 from tests.catalog.world import offer, world, write
 
 ALL = dict.fromkeys(("gpu", "provider", "region", "option"))
@@ -66,3 +66,15 @@ def test_a_chip_falls_as_the_median_of_its_sellers(tmp_path):
     assert (row["sellers"], row["decline_low_fraction"]) == (2, 0.0)
     assert row["decline_high_fraction"] == pytest.approx(0.5, abs=0.05)
     assert overall([row])["decline_fraction"] == pytest.approx(0.25, abs=0.03)
+    hopper, everything = generation_declines(catalog)
+    assert (hopper["chips"], hopper["sellers"], everything["generation"]) == (1, 2, None)
+    assert (hopper["low_ratio"], hopper["high_ratio"]) == (pytest.approx(0.5, abs=0.05), 1.0)
+
+
+def test_moves_are_those_of_a_quarter(catalog):
+    """At 1 USD for 100 days, then at 2, then at 1: of the months' moves the dearest doubles and the cheapest halves."""
+    found = {(row["provider"], row["region"]): row for row in spot_moves(catalog, 1)}
+    row = found["acme", None]
+    assert (row["low_ratio"], row["high_ratio"]) == (pytest.approx(0.5), pytest.approx(2.0))
+    assert row["moves"] == 7  # a move from each 30th day of the first 210
+    assert row["above_fraction"] == 0  # 2 USD are half of on demand, not more
