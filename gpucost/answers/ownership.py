@@ -281,6 +281,7 @@ class Currency(TypedDict):
     wacc_fraction: NotRequired[float]
     discounting: NotRequired[str]
     by_year: NotRequired[list[MoneyYear]]
+    rates: NotRequired[list[float]]
 
 
 class Assumption(Assumed):

@@ -51,6 +51,7 @@ def converted(case: OwnershipCase, values: Mapping[str, Any]) -> Currency | None
         "cash_own": own.tolist(),
         "cash_rent": rent.tolist(),
         "by_year": _by_year(own, rent),
+        "rates": rates.tolist(),
     }
 
 

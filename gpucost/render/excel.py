@@ -5,10 +5,24 @@ from typing import Any
 
 from gpucost.errors import UsageError
 from gpucost.render.build import document
-from gpucost.render.workbook import budget, calculations, charts, cover, inputs, sensitivity, statements, static
+from gpucost.render.workbook import (
+    budget,
+    calculations,
+    cases,
+    charts,
+    cover,
+    inputs,
+    money,
+    options,
+    sensitivity,
+    statements,
+    static,
+)  # fmt: skip
 from gpucost.render.workbook.book import Workbook
 from gpucost.render.workbook.kinds import model_of
 from gpucost.render.workbook.live import LiveModel, compute
+
+_MACHINERY = "The machinery behind other sheets, not laid out for print: Sensitivity and Options read it."
 
 
 def write_workbook(payload: Mapping[str, Any], path: str) -> None:
@@ -43,6 +57,9 @@ class _Workbook:
         self.draws: dict[str, Any] = {}  # what was drawn of a model's inputs
         self.booked: dict[str, statements.Place] = {}
         self.sizes: list[tuple[str, int, int]] = []
+        self.money: dict[str, Mapping[str, Any]] = {}  # what a model's answer says in another currency
+        self.ways: list[options.Ways] = []
+        self.compared: list[tuple[str, str, int, int]] = []  # sheet and rows of each table of options
         self.statics = []
         for number, (title, part) in enumerate(self.parts, 1):
             self.sources |= part["sources"]
@@ -50,6 +67,8 @@ class _Workbook:
             if model is not None:
                 self.models.append(model)
                 self.draws[model.key] = part.get("monte_carlo")
+                if part.get("currency"):
+                    self.money[model.key] = part["currency"]
             elif part.get("kind") != "estimate":
                 self.statics.append((title, part))
         self.values = {model.key: compute(model) for model in self.models}
@@ -73,7 +92,7 @@ class _Workbook:
         sheet = self.book.sheet(cover.COVER, (16, 110))
         cover.write_cover(sheet, title, self.payload, self.parts, __version__, bool(self.models))
         leads = [(name, document(part).lead) for name, part in self.parts]
-        summary = self.book.sheet(cover.SUMMARY, (34, 18, 22, 18, 10, 60))
+        summary = self.book.sheet(cover.SUMMARY, (66, 18, 22, 18, 10, 36))
         cover.write_summary(summary, self.models, self.values, [pair for pair in leads if pair[1]])
 
     def _live(self) -> None:
@@ -107,24 +126,39 @@ class _Workbook:
             if place := self.booked.get(model.key):
                 budget.write_owning(self.book, sheet, model, place, self.draws.get(model.key))
         budgets = budget.write(self.book, sheet, self.models, self.values, str(self.payload.get("as_of") or ""))
-        sheet = self.book.sheet(sensitivity.NAME, (34, 18, 14, 14, 17, 17, 17, 17, 17))
-        blocks = [sensitivity.Probes(model, self.spans[model.key], self.values[model.key]) for model in self.models]
-        self._cases(blocks)
-        return budgets, sensitivity.write(self.book, sheet, blocks)
+        sheet = self.book.sheet(sensitivity.NAME, (34, 50, 18, 14, 14, 17, 17, 17, 17, 17))
+        blocks = [
+            sensitivity.Probes(model, self.spans[model.key], self.values[model.key], self.flows)
+            for model in self.models
+        ]
+        for model in self.models:
+            if model.ways:
+                name = options.NAME if len(self.parts) == 1 else f"{options.NAME} {model.key}"
+                self.ways.append(options.Ways(model, self.values[model.key], self.flows, name))
+        self._cases([*blocks, *self.ways])
+        return budgets, sensitivity.write(sheet, blocks)
 
-    def _cases(self, blocks: list[sensitivity.Probes]) -> None:
-        row = flow_row = 2  # below the sheets' titles
+    def _cases(self, blocks: list[cases.Cases]) -> None:
+        row = flow_row = 3  # below the sheets' titles and the sentence under them
         for block in blocks:
             row, flow_row = block.plan(row), block.plan_flows(flow_row + 1)
         self.cases = blocks
 
     def _tables(self) -> tuple[int, int, list[str]] | None:
         place = None
-        if any(part.get("options") for _, part in self.parts):
-            static.write_options(
-                self.book, self.book.sheet(static.OPTIONS, (30, 18, 20, 20, 20, 20, 20, 20)), self.parts
-            )
-            place = static.write_offers(self.book, self.book.sheet(static.OFFERS), self.parts)
+        for ways in self.ways:
+            rows = options.write(self.book, self.book.sheet(ways.name, options.WIDTHS), ways)
+            self.compared.append((ways.model.title, ways.name, *rows))
+        live = {model.title for model in self.models if model.ways}
+        offered = [(title, part) for title, part in self.parts if part.get("options") and title not in live]
+        if offered:
+            static.write_options(self.book, self.book.sheet(static.OPTIONS, (30, 18, 20, 20, 20, 20, 20, 20)), offered)
+            place = static.write_offers(self.book, self.book.sheet(static.OFFERS), offered)
+        for model in self.models:
+            if said := self.money.get(model.key):
+                name = money.NAME if len(self.parts) == 1 else f"{money.NAME} {model.key}"
+                months = model.compared_months
+                money.write(self.book.sheet(name, (34, 16)), model, self.values[model.key], self.flows, said, months)
         if any(len(part.get("scaling") or ()) > 1 for _, part in self.parts):
             self.sizes = static.write_sizes(self.book.sheet(static.SIZES, (18,) * 8), self.parts)
         if any(part.get("scenarios") for _, part in self.parts):
@@ -139,6 +173,8 @@ class _Workbook:
         gallery = charts.Gallery(self.book, self.book.sheet(charts.NAME))
         if offers:
             gallery.offers(*offers)
+        for compared in self.compared:
+            gallery.ways(*compared)
         for sizes in self.sizes:
             gallery.sizes(*sizes)
         for model in self.models:
@@ -164,15 +200,19 @@ class _Workbook:
             self.book, self.book.sheet(cover.CHECKS, (70, 16, 50, 18)), self.models, self.values,
             dict.fromkeys(budgets), self.flows,
         )  # fmt: skip
-        cases = self.book.sheet(sensitivity.CASES, (30, 18, 3, *(16,) * 21))
-        cases.title("The whole calculation, case by case")
+        sheet = self.book.sheet(cases.CASES, (30, 18, 3, *(16,) * 21))
+        sheet.title("The whole calculation, case by case")
+        sheet.row(_MACHINERY)
+        sheet.page.print_area(0, 0, 2, 8)
         for block in self.cases:
-            block.write(cases)
+            block.write(sheet)
         if self.flows:
             width = calculations.month_width(self.models, self.values) + 3  # cents
             months = max(model.months for model in self.models)
-            sheet = self.book.sheet(sensitivity.FLOWS, (30, 14, *(width,) * (months + 1)))
+            sheet = self.book.sheet(cases.FLOWS, (30, 14, *(width,) * (months + 1)))
             sheet.title("Monthly lines, case by case")
+            sheet.row(_MACHINERY)
+            sheet.page.print_area(0, 0, 2, 8)
             for block in self.cases:
                 block.write_flows(sheet)
 

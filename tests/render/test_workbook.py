@@ -5,6 +5,7 @@ import math
 import re
 import tracemalloc
 import zipfile
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from tests.render.programs import recalculate
 from tests.render.sheets import change_inputs, live_cells, sheet_files
 
 TOLERANCE = 1e-9
+LEAN_MONTHS = 72
 
 # workbook input -> new value; the same change is made in Python
 TRAINING_CHANGES: list[dict[str, float]] = [
@@ -152,6 +154,9 @@ def books(tmp_path_factory: pytest.TempPathFactory, require_program: Any) -> dic
     copies.append(change_inputs(lean, {"months": 240.0}, folder / "toolong.xlsx"))
     short = change_inputs(lean, {"financing": "loan", "loan_term_months": 60.0}, folder / "loan.xlsx")
     copies += [plant_fault(short, folder / f"{fault}.xlsx", fault) for fault in FAULTS]
+    written["pairs"] = folder / "pairs.xlsx"
+    write_workbook(lean_model(pairs()), str(written["pairs"]))
+    copies.append(change_inputs(written["pairs"], {"utilisation_fraction": 0.4}, folder / "pairs0.xlsx"))
     written["serving"] = folder / "serving.xlsx"
     write_workbook(answers.serving(), str(written["serving"]))
     served = [*(change for change, _ in SERVING_CHANGES), *SERVING_FACTORS]
@@ -200,9 +205,24 @@ def plant_fault(path: Path, target: Path, fault: str) -> Path:
 
 
 def without_ends(payload: dict[str, Any]) -> dict[str, Any]:
-    """Leave out the inputs' ends: a book without the cases of the sheet Sensitivity, a tenth of the cells."""
+    """Leave out the inputs' ends and the options' rivals: a book without cases, a tenth of the cells."""
+    plain = [{key: value for key, value in row.items() if key != "rival"} for row in payload["options"]]
+    return lean_model({**payload, "options": plain})
+
+
+def lean_model(payload: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the inputs' ends, and months that no test reaches."""
     inputs = [{**row, "low": None, "high": None} for row in payload["model"]["inputs"]]
-    return {**payload, "model": {**payload["model"], "inputs": inputs}}
+    return {**payload, "model": {**payload["model"], "inputs": inputs, "months": LEAN_MONTHS}}
+
+
+@cache
+def pairs(**changes: Any) -> dict[str, Any]:
+    """Own, rent by use, two terms, one that falls back, spot and a hosted API, in euros too."""
+    quotes = {"acme": "2.2/h, 12 months, take-or-pay", "bolt": "2.1/h, 36 months, take-or-pay, 20% upfront"}
+    plan = {"lead_time_months": 2.0, "tokens_per_s_per_gpu": 900, "utilisation_fraction": 0.7, **changes}
+    asked = {"rent": {"": 2.35, **quotes}, "api_price": 1.1, "currency": "EUR", "draws": 100, "set": plan}
+    return gpucost.tco(gpu="h100-sxm", gpus=64, years=4, **asked).to_dict()
 
 
 def plant(path: Path, target: Path) -> None:
@@ -217,7 +237,7 @@ def plant(path: Path, target: Path) -> None:
             sink.writestr(name, data)
 
 
-@pytest.mark.parametrize("name", ["training", "serving", "ownership"])
+@pytest.mark.parametrize("name", ["training", "serving", "ownership", "pairs"])
 def test_libreoffice_finds_in_every_formula_cell_what_python_stored(books: dict[str, Any], name: str) -> None:
     assert len(live_cells(books["written"][name])) > 200
     assert "\n".join(differences(books["written"][name], books["recalculated"][name])) == ""
@@ -339,8 +359,8 @@ def test_the_worst_case_of_the_workbook_is_that_of_the_answer(books: dict[str, A
 def test_the_statements_of_the_workbook_are_those_of_the_answer(books: dict[str, Any]) -> None:
     answer = answers.ownership()["statements"]
     rows = texts(books["recalculated"]["ownership"], "Statements")
-    heads = next(row for row in rows if row[0] == "Cash")
-    for period in (*answer["years"], *answer["quarters"]):
+    heads = next(row for row in rows if str(row[0]).startswith("Cash,"))
+    for period in (*answer["years"], *answer["quarters"], *answer["months"]):
         column = heads.index(period["period"])
         for row in rows:
             if row[1] in period:
@@ -373,8 +393,52 @@ def shown_as(value: float, pattern: str) -> str:
         return f"{value:.1%}"
     if pattern == "General" or "E" in pattern:
         return f"{value:.2e}"  # General shortens what does not fit
+    thousands = pattern.endswith(",")
+    value, pattern = (value / 1000, pattern.removesuffix(",")) if thousands else (value, pattern)
     digits = len(pattern.partition(".")[2])
     return f"{value:,.{digits}f}" if "," in pattern else f"{value:.{digits}f}"
+
+
+@pytest.mark.parametrize(("name", "changes"), [("pairs", {}), ("pairs0", {"utilisation_fraction": 0.4})])
+def test_every_option_stands_live_beside_its_closest_rival(
+    books: dict[str, Any], name: str, changes: dict[str, Any]
+) -> None:
+    """LibreOffice finds for each pair what a whole new answer says, and the pick leads to the figures of its option."""
+    rows = texts(books["recalculated"][name], "Options")
+    heads = next(number for number, row in enumerate(rows) if row[0] == "option")
+    table = {row[0]: dict(zip(rows[heads], row, strict=False)) for row in rows[heads + 1 :] if row[0]}
+    options = pairs(**changes)["options"]
+    assert {"own", "rent", "acme", "bolt", "bolt_then_rent", "api"} <= {option["name"] for option in options}
+    for option in options:
+        row, rival = table[option["name"]], option["rival"]
+        assert row["present value"] == pytest.approx(option["npv_usd"], rel=TOLERANCE)
+        assert row["closest rival"] == rival["name"]
+        assert row["saves against it"] == pytest.approx(rival["saving_usd"], rel=1e-7)
+        for head, key in (("break-even price", "usd_per_gpu_hour"), ("break-even use", "utilisation_fraction")):
+            found, expected = row[head], rival[f"breakeven_{key}"]
+            assert found == ("none" if expected is None else pytest.approx(expected, rel=1e-7)), (option["name"], head)
+    if changes:
+        return
+    for option in options:
+        assert table[option["name"]]["wins in the draws"] == option["rival"].get("probability_wins_fraction", "none")
+    panel = {row[0]: row[1] for row in rows[:heads] if row[0]}
+    picked = min(options, key=lambda option: option["npv_usd"])
+    assert panel["option picked"] == picked["name"]
+    assert panel["closest rival"] == picked["rival"]["name"]
+
+
+def test_the_currency_sheet_holds_the_cash_and_the_present_values_of_the_answer(books: dict[str, Any]) -> None:
+    rows = {row[0]: row for row in texts(books["recalculated"]["pairs"], "Currency") if row[0]}
+    said = pairs()["currency"]
+    assert rows["owning, present value in EUR"][1] == pytest.approx(said["npv_own"], rel=TOLERANCE)
+    assert rows["renting, present value in EUR"][1] == pytest.approx(said["npv_rent"], rel=TOLERANCE)
+    assert rows["owning"][2:7] == pytest.approx([row["own"] for row in said["by_year"]], rel=TOLERANCE)
+
+
+def test_a_sheet_prints_what_is_read_and_no_month_beyond_the_plan(books: dict[str, Any]) -> None:
+    book = openpyxl.load_workbook(books["written"]["ownership"])
+    assert all(sheet.print_area for sheet in book if sheet.title != "Charts")
+    assert book["Cash flows"].print_area.replace("$", "").split(":")[1].rstrip("0123456789") == "BB"  # month 48
 
 
 def test_months_beyond_the_plan_are_folded_away_and_quarters_fold_under_their_years(books: dict[str, Any]) -> None:
@@ -382,9 +446,9 @@ def test_months_beyond_the_plan_are_folded_away_and_quarters_fold_under_their_ye
     flows = book["Cash flows"].column_dimensions
     folded = [group for group in flows.values() if group.hidden]
     assert [(group.min, group.max) for group in folded] == [(6 + 49, 6 + 120)]
-    quarters = [group for group in book["Statements"].column_dimensions.values() if group.outlineLevel == 2]
-    assert quarters
-    assert all(group.hidden for group in quarters)
+    levels = {group.outlineLevel for group in book["Statements"].column_dimensions.values() if group.hidden}
+    assert {1, 2, 3} <= levels | {1}
+    assert all(group.hidden for group in book["Statements"].column_dimensions.values() if group.outlineLevel)
 
 
 def test_a_workbook_carries_warnings_conventions_and_scenarios(books: dict[str, Any]) -> None:

@@ -12,6 +12,8 @@ _STALE = "Static, and out of date: inputs were changed since Python computed thi
 BANNER = f'IF(inputs_changed>0,"{_STALE}","{_FRESH}")'
 
 
+THOUSANDS = "USD thousands"  # a figure in USD, shown in thousands
+_MANY_USD = 1e6  # from which statements are read in thousands
 POSSIBLE = "share that exists"  # a fraction that means nothing above one: shown as none
 _LINE_HEIGHT = 15  # points
 _HUGE_USD = 1e8  # from which nobody looks for cents
@@ -37,15 +39,16 @@ class Cell:
 
 
 _STYLES: dict[str, dict[str, Any]] = {
-    "plain": {},
+    "plain": {"valign": "top"},
     "title": {"bold": True, "font_size": 18},
     "heading": {"bold": True, "font_size": 12, "bottom": 1},
     "head": {"bold": True, "bg_color": "#E7ECF2", "bottom": 1, "text_wrap": True, "valign": "top"},
-    "input": {"font_color": "#0000FF", "bg_color": "#FFFBD6", "border": 1, "border_color": "#C9C9C9"},
-    "shade": {"font_color": "#666666"},
-    "answer": {"bold": True, "top": 1, "bottom": 1},
+    "input": {"valign": "top", "font_color": "#0000FF", "bg_color": "#FFFBD6", "border": 1, "border_color": "#C9C9C9"},
+    "shade": {"valign": "top", "font_color": "#666666"},
+    "answer": {"valign": "top", "bold": True, "top": 1, "bottom": 1},
     "wrap": {"text_wrap": True, "valign": "top"},
-    "unit": {"font_color": "#666666", "indent": 1},
+    "unit": {"valign": "top", "font_color": "#666666", "indent": 1},
+    "source": {"font_color": "#666666", "text_wrap": True, "valign": "top"},
     "note": {"italic": True, "font_color": "#666666"},
 }
 
@@ -58,6 +61,8 @@ def number_format(unit: str, value: Any) -> str:
         return "0.0%"
     if unit == "USD in whole":
         return "#,##0"
+    if unit == THOUSANDS:
+        return "#,##0.0,"
     if unit == "USD":
         huge = isinstance(value, (int, float)) and abs(value) >= _HUGE_USD
         return "#,##0" if huge else "#,##0.00"
@@ -112,7 +117,10 @@ class Workbook:
         return self._formats[key]
 
     def close(self) -> None:
-        """Write the file."""
+        """Write the file; what a sheet prints is what was written on it, but for what it decided itself."""
+        for sheet in self.sheets.values():
+            if not sheet.page.print_area_range and sheet.widest:
+                sheet.page.print_area(0, 0, max(sheet.next_row - 1, 0), sheet.widest)
         self.file.close()
 
 
@@ -125,7 +133,7 @@ class Sheet:
         # XlsxWriter looks for newer Excel functions in every formula with two dozen patterns, 90 % of the time of a
         # book with 100,000 formulas. Ours use none of them.
         self.page._prepare_formula = _bare
-        self.next_row, self.widths = 0, tuple(widths)
+        self.next_row, self.widest, self.widths = 0, 0, tuple(widths)
         for column, width in enumerate(widths):
             self.page.set_column(column, column, width)
         self.page.set_landscape()
@@ -135,8 +143,16 @@ class Sheet:
         self.page.hide_gridlines(2)
 
     def row(self, *cells: Any) -> int:
-        """Write the next row and return its index; a cell is a value, a Formula or a Cell."""
+        """Write the next row, high enough for what wraps in it, and return its index; a cell is a value or a Cell."""
         row = self.next_row
+        wrapped = [
+            -(-len(str(cell.value)) // max(int(self.widths[column]) - 1, 1))
+            for column, cell in enumerate(cells[: len(self.widths)])
+            if isinstance(cell, Cell) and _STYLES[cell.style].get("text_wrap") and isinstance(cell.value, str)
+        ]
+        if max(wrapped, default=1) > 1:
+            self.page.set_row(row, _LINE_HEIGHT * max(wrapped))
+        self.widest = max(self.widest, len(cells) - 1)
         for column, cell in enumerate(cells):
             if cell is not None:
                 self._cell(row, column, cell if isinstance(cell, Cell) else Cell(cell))
@@ -201,6 +217,11 @@ class Sheet:
 
 def _bare(formula: str, expand_future_functions: bool = False) -> str:
     return formula.lstrip("=")
+
+
+def shown_usd(largest: float) -> str:
+    """Return the unit that statements are shown in: thousands of USD from a million on."""
+    return THOUSANDS if abs(largest) >= _MANY_USD else "USD in whole"
 
 
 def column_letters(column: int) -> str:

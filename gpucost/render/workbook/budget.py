@@ -40,18 +40,18 @@ def write_owning(book: Workbook, sheet: Sheet, model: LiveModel, place: Place, d
     sheet.row(Cell(model.title, "heading"))
     sheet.row("P80 ÷ P50 of owning is that of the draws as delivered, of a lognormal through their P50 and P95.")
     book.define(name, NAME, sheet.row("P80 ÷ P50", None, Cell(ratio, "input")), 2)
-    sheet.heading("USD", "name", *place.years.values())
+    sheet.heading(place.unit.removesuffix(" in whole"), "name", *place.years.values())
     for line in _OWNING:
         cells = [
             Cell(Formula(f"'{STATEMENTS}'!{address(place.rows[line], at)}", place.figures[line, at]),
-                 "answer" if line == _OWNING[-1] else "plain", "USD in whole")
+                 "answer" if line == _OWNING[-1] else "plain", place.unit)
             for at in place.years
         ]  # fmt: skip
         total = sheet.row(next(row.description for row in ROWS if row.name == line), Cell(line, "unit"), *cells)
     paid = [max(place.figures[_OWNING[-1], at], 0.0) * (ratio - 1) for at in place.years]
     texts = [f"MAX({address(total, column)},0)*({name}-1)" for column in range(2, 2 + len(paid))]
     sheet.row("contingency to P80, none on proceeds", None,
-              *(Cell(Formula(*pair), "plain", "USD in whole") for pair in zip(texts, paid, strict=True)))  # fmt: skip
+              *(Cell(Formula(*pair), "plain", place.unit) for pair in zip(texts, paid, strict=True)))  # fmt: skip
     sheet.skip()
 
 

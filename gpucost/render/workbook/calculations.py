@@ -6,15 +6,20 @@ from typing import Any
 
 from gpucost.formula.language import Line
 from gpucost.formula.spreadsheet import ALL_MONTHS, to_excel
-from gpucost.render.workbook.book import POSSIBLE, Cell, Formula, Sheet, Workbook, address, column_letters
+from gpucost.render.workbook.book import POSSIBLE, Cell, Formula, Sheet, Workbook, address, column_letters, shown_usd
 from gpucost.render.workbook.live import LiveModel
 
 NAME, FLOWS, TABLES = "Calculations", "Cash flows", "Tables"
 _VALUE = 3
 COLUMN = "\x01"  # stands for the column of the month until the row is copied across
-_MONTHS_ON_A_PAGE = 25  # a sheet of months is printed in parts that can be read
+_MONTHS_ON_A_PAGE = 13  # a sheet of months is printed in parts that can be read
 _NARROW = 11
 FIRST_MONTH = 5  # column of month 0 on the Cash flows sheet
+# lines of neither side that a reader of the cash flows looks for
+_TOTALS = frozenset(f"{name}_usd" for name in (
+    "own_running", "own_in_cash", "own_financing", "own_total", "rent_services", "rent_total", "saving_in_cash",
+    "saving",
+))  # fmt: skip
 Rows = dict[tuple[str, str], int]  # (model, monthly line) -> row on the Cash flows sheet
 
 
@@ -37,7 +42,8 @@ def write(
             )
             style = "answer" if line.name in model.shown else "plain"
             live = Cell(Formula(text, value), style, shown_unit(line))
-            row = sheet.row(line.name, line.description, line.measure, live, line.text)
+            words, formula = Cell(line.description, "wrap"), Cell(line.text, "wrap")
+            row = sheet.row(line.name, words, line.measure, live, formula)
             book.define(model.cell_name(line.name), NAME, row, _VALUE)
 
 
@@ -72,7 +78,7 @@ def plain(value: Any) -> Any:
 def plan_rows(models: list[LiveModel]) -> Rows:
     """Decide on which row of the Cash flows sheet every monthly line stands."""
     rows: Rows = {}
-    row = 2
+    row = 3
     for model in models:
         if not model.monthly:
             continue
@@ -89,9 +95,11 @@ def write_flows(
     book: Workbook, sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[str, Any]], flows: Rows
 ) -> None:
     """Write one row per line and one column per month; each row holds one formula, copied across."""
-    sheet.title("Cash flows by month")
+    unit = shown_usd(_largest(models, values))
+    sheet.title(f"Cash flows by month, in {unit.removesuffix(' in whole')}")
+    sheet.row(Cell("Folded: lines that others are worked out from, and what is nothing as delivered.", "note"))
     sheet.page.freeze_panes(0, FIRST_MONTH)
-    sheet.page.repeat_columns(0, FIRST_MONTH - 1)
+    sheet.page.repeat_columns(0, 1)
     compared, longest = (max(getattr(model, name) for model in models) for name in ("compared_months", "months"))
     sheet.page.fit_to_pages(max(1, -(-(compared or longest) // _MONTHS_ON_A_PAGE)), 0)
     sheet.page.set_column(FIRST_MONTH, FIRST_MONTH + longest, month_width(models, values))
@@ -106,21 +114,30 @@ def write_flows(
         months = [Cell(month, "head") for month in range(model.months + 1)]
         sheet.row(*(Cell(text, "head") for text in ("name", "what it is", "unit", "side", "total")), *months)
         for line in model.monthly:
-            _flow(sheet, model, line, values[model.key][line.name], flows)
+            read = line.name in _TOTALS or (line.side and abs(values[model.key][line.name]).max() > 0)
+            if not read:
+                sheet.page.set_row(sheet.next_row, None, None, {"level": 1, "hidden": True})
+            _flow(sheet, model, line, values[model.key][line.name], flows, unit)
+    rows = max(flows.values())
+    sheet.page.print_area(0, 0, rows, FIRST_MONTH + (compared or longest))
 
 
 def month_width(models: list[LiveModel], values: Mapping[str, Mapping[str, Any]]) -> float:
     """Return a width at which no figure of a month becomes a row of hashes, with room for ten times as much."""
+    return max(_NARROW, len(f"-{10 * _largest(models, values):,.0f}") + 1)
+
+
+def _largest(models: list[LiveModel], values: Mapping[str, Mapping[str, Any]]) -> float:
+    """Return the largest amount of a month, whatever its sign."""
     lines = ((values[model.key][line.name], line.measure) for model in models for line in model.monthly)
-    largest = max((abs(float(series.min())), abs(float(series.max()))) for series, unit in lines if unit == "USD")
-    return max(_NARROW, len(f"-{10 * max(largest):,.0f}") + 1)
+    return max(float(abs(series).max()) for series, unit in lines if unit == "USD")
 
 
-def _flow(sheet: Sheet, model: LiveModel, line: Line, series: Any, flows: Rows) -> None:
+def _flow(sheet: Sheet, model: LiveModel, line: Line, series: Any, flows: Rows, shown: str) -> None:
     row = flows[model.key, line.name]
     assert row == sheet.next_row
     first, last = address(row, FIRST_MONTH), address(row, FIRST_MONTH + model.months)
-    unit = "USD in whole" if line.measure == "USD" else line.measure
+    unit = shown if line.measure == "USD" else line.measure
     added = line.measure == "USD"
     total = Cell(Formula(f"SUM({first}:{last})", float(series.sum())), "plain", unit) if added else None
     template = to_excel(line.text, partial(_month_reference, model, flows))
@@ -143,6 +160,7 @@ def _month_reference(model: LiveModel, flows: Rows, name: str) -> str:
 def write_tables(book: Workbook, sheet: Sheet, models: list[LiveModel]) -> None:
     """Write the lookup tables, one column each, as named ranges."""
     sheet.title("Lookup tables")
+    sheet.page.set_portrait()
     sheet.page.fit_to_pages(1, 1)
     tables = [(model, name, list(table)) for model in models for name, table in model.tables.items()]
     head = sheet.heading(*(name for _, name, _ in tables))

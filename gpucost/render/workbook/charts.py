@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpucost.render.workbook import budget, sensitivity, static
+from gpucost.render.workbook import budget, options, sensitivity, static
 from gpucost.render.workbook.book import Sheet, Workbook
 from gpucost.render.workbook.live import LiveModel
 from gpucost.render.workbook.statements import NAME as STATEMENTS
@@ -103,19 +103,21 @@ class Gallery:
     def tornado(self, model: LiveModel, first: int, last: int) -> None:
         """Draw what each input does to the answer, around the base."""
         chart = self.book.file.add_chart({"type": "bar", "subtype": "stacked"})
-        for name, column, color in (("at low", 7, _BLUE), ("at high", 8, _ORANGE)):
+        labels = sensitivity.LABELS
+        for (name, color), column in zip((("at low", _BLUE), ("at high", _ORANGE)), sensitivity.CHANGES, strict=True):
             chart.add_series(
                 {
                     "name": name,
-                    "categories": [sensitivity.NAME, first, 0, last, 0],
+                    "categories": [sensitivity.NAME, first, labels, last, labels],
                     "values": [sensitivity.NAME, first, column, last, column],
                     "fill": {"color": color},
                     "gap": 40,
                 }
             )
         chart.set_legend({"position": "bottom"})
-        unit = model.line(model.answer).measure
-        self.add(chart, f"{model.title}: change of {model.answer}", "", unit)
+        line = model.line(model.answer)
+        unit = line.measure
+        self.add(chart, f"{model.title}: change of {line.description or line.name}", "", unit)
         chart.set_x_axis({"num_format": "#,##0", "num_font": {"size": 9}, "name": unit})
         chart.set_y_axis({"reverse": True, "label_position": "low", "num_font": {"size": 9}})
 
@@ -133,6 +135,16 @@ class Gallery:
             )
         chart.set_legend({"position": "bottom"})
         self.add(chart, f"{model.title}: budget by month", "month", "USD")
+
+    def ways(self, title: str, sheet: str, first: int, last: int) -> None:
+        """Present value of every option."""
+        chart = self.book.file.add_chart({"type": "bar"})
+        chart.add_series({"categories": [sheet, first, 0, last, 0], "fill": {"color": _BLUE}, "gap": 40,
+                          "values": [sheet, first, options.WORTH, last, options.WORTH]})  # fmt: skip
+        chart.set_legend({"none": True})
+        self.add(chart, f"{title}: present value of every option", "", "USD")
+        chart.set_x_axis({"num_format": "#,##0", "num_font": {"size": 9}, "name": "USD"})
+        chart.set_y_axis({"reverse": True, "num_font": {"size": 9}})
 
     def years(self, model: LiveModel, place: Place) -> None:
         """Cash of both sides by fiscal year; the quarters, folded away beside them, are not drawn."""

@@ -15,11 +15,12 @@ _DELIVERED = 'IF(inputs_changed>0,"The sentences above are as delivered; the fig
 _HOW = (
     "Change only cells with blue figures on pale yellow (sheet Inputs). Everything that can be live follows at once.",
     (
-        "Live: Summary, Calculations, Cash flows, Budget, Sensitivity, Checks. The GPU count and the layout "
+        "Live: Summary, Calculations, Cash flows, Statements, Budget, Sensitivity, Checks, and the Options of owning "
+        "and renting. The GPU count and the layout "
         "are pinned: another cluster needs a new search in Python."
     ),
     (
-        "Static: Offers, Options and other tables come from searches that a workbook cannot repeat; they "
+        "Static: Offers and other tables come from searches that a workbook cannot repeat; they "
         "turn red once an input was changed."
     ),
     "The scenario selector on the sheet Inputs sets every input to its base, its favourable or its adverse end.",
@@ -60,7 +61,6 @@ def write_cover(
     sheet.skip()
     sheet.row(Cell("How to use this workbook", "heading"))
     for number, text in enumerate(_HOW, 1):
-        sheet.page.set_row(sheet.next_row, 15 * -(-len(text) // 115))
         sheet.row(str(number), Cell(text, "wrap"))
     for name, part in parts:
         _said(sheet, name if len(parts) > 1 else "", part)
@@ -77,7 +77,6 @@ def _said(sheet: Sheet, name: str, part: Mapping[str, Any]) -> None:
             sheet.skip()
             sheet.row(Cell(f"{heading}: {name}" if name else heading, "heading"))
         for text in texts:
-            sheet.page.set_row(sheet.next_row, 15 * -(-len(text) // 115))
             sheet.row(mark, Cell(text, "wrap"))
 
 
@@ -94,19 +93,19 @@ def write_summary(
     for model in models:
         sheet.skip()
         sheet.row(Cell(model.title, "heading"))
-        sheet.heading("answer", "now", "unit", "as delivered", "change", "what it is")
+        sheet.heading("answer", "now", "unit", "as delivered", "change", "name")
         for name in _shown(model):
             line = model.line(name)
             value = solved(line.text.replace("internal_rate", "IRR"), values[model.key][name])[1]
             now, then = address(sheet.next_row, 1), address(sheet.next_row, 3)
             change = f'IF(ISNUMBER({now}),IF({then}=0,0,ROUND({now}/{then}-1,9)),"")'
             sheet.row(
-                name,
+                line.description or name.replace("_", " "),
                 Cell(Formula(model.cell_name(name), value), "answer", shown_unit(line)),
                 Cell(line.measure, "unit"),
                 Cell(value, "shade", shown_unit(line)),
                 Cell(Formula(change, 0.0), "plain", "fraction of one"),
-                Cell(line.description, "unit"),
+                Cell(name, "unit"),
             )
 
 

@@ -93,7 +93,7 @@ def _input(
     style = "input" if live else "shade"
     sheet.row(
         entry.name,
-        entry.description if live else f"{entry.description}; pinned: it shapes a lookup table, change it in Python",
+        Cell(entry.description + ("" if live else "; pinned: it shapes a lookup table, change it in Python"), "wrap"),
         entry.unit,
         Cell(entry.value, style, entry.unit),
         Cell(better_value, style, entry.unit),
@@ -102,7 +102,8 @@ def _input(
         Cell(entry.value, "shade", entry.unit),
         Formula(f"IF({base}={address(row, _DELIVERED)},0,1)", 0),
         Cell(
-            ", ".join(str(source[key]) for key in ("publisher", "title") if source.get(key)) or entry.source_id, "unit"
+            ", ".join(str(source[key]) for key in ("publisher", "title") if source.get(key)) or entry.source_id,
+            "source",
         ),
         entry.observed or str(source.get("published_on") or source.get("accessed_on") or ""),
         entry.status if live else "pinned",

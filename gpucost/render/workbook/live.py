@@ -45,8 +45,9 @@ class LiveModel:
     answers: tuple[Line, ...] = ()
     months: int = 0
     expected: Mapping[str, float] = field(default_factory=dict)  # what the saved answer says, by line
-    periods: Sequence[tuple[str, str]] = ()  # fiscal year and quarter of every month, where there are books
+    periods: Sequence[tuple[str, str, str]] = ()  # fiscal year, quarter and month of every month, where there are books
     compared_months: int = 0  # as delivered; the sheets of months reach further
+    ways: Sequence[Mapping[str, Any]] = ()  # options that are recomputed beside each other
     ends: Mapping[str, tuple[Value, Value]] | None = None  # favourable and adverse, where the answer states them
 
     def cell_name(self, name: str) -> str:

@@ -36,6 +36,7 @@ def ownership_model(payload: Mapping[str, Any], key: str, title: str) -> LiveMod
         answers=comparison.ANSWERS,
         months=int(block["months"]),
         ends=_ends(payload),
+        ways=[row for row in payload["options"] if "rival" in row],
         periods=_periods(payload, int(block["months"])),
         compared_months=len(payload["cash_flows"]) - 1,
         expected={name: value for name, value in said.items() if isinstance(value, (int, float))},
@@ -50,17 +51,17 @@ def _ends(payload: Mapping[str, Any]) -> dict[str, tuple[Value, Value]] | None:
     return {name: (value, changes["adverse"][name]) for name, value in changes["favourable"].items()}
 
 
-def _periods(payload: Mapping[str, Any], months: int) -> list[tuple[str, str]]:
-    """Return fiscal year and quarter of the months, from the day of the first."""
+def _periods(payload: Mapping[str, Any], months: int) -> list[tuple[str, str, str]]:
+    """Return fiscal year, quarter and name of the months, from the day of the first."""
     said = payload.get("statements")
     if not said:
         return []
     first, end = date.fromisoformat(payload["cash_flows"][0]["on"]), int(said["fiscal_year_end_month"])
     found = []
     for month in range(first.month - 1, first.month + months):
-        year, place = first.year + month // 12, month % 12 + 1
-        year, quarter = year + (place > end), (place - end - 1) % 12 // 3 + 1
-        found.append((f"FY{year}", f"FY{year} Q{quarter}"))
+        calendar, place = first.year + month // 12, month % 12 + 1
+        year, quarter = calendar + (place > end), (place - end - 1) % 12 // 3 + 1
+        found.append((f"FY{year}", f"FY{year} Q{quarter}", f"{calendar}-{place:02d}"))
     return found
 
 

@@ -1,17 +1,18 @@
-"""The Statements sheet: cash, profit and loss and balance sheet by fiscal year, with the quarters folded beneath."""
+"""The Statements sheet: cash, profit and loss, balance sheet by fiscal year, quarters and months folded beneath."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, NamedTuple
 
 from gpucost.money.statements import ROWS, Row
-from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address
+from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address, shown_usd
 from gpucost.render.workbook.calculations import FIRST_MONTH, FLOWS, Rows
 from gpucost.render.workbook.live import LiveModel
 
 NAME = "Statements"
 _FIRST = 2  # column of the first period
 _WIDTH = 16
+_LEVELS = 3  # years, quarters, months
 
 
 class Place(NamedTuple):
@@ -20,27 +21,29 @@ class Place(NamedTuple):
     rows: dict[str, int]
     years: dict[int, str]
     figures: dict[tuple[str, int], float]
+    unit: str
 
 
 class Span(NamedTuple):
-    """A column of the sheet: a fiscal year or quarter and the months in it."""
+    """A column of the sheet: a fiscal year, quarter or month, its level in the outline, and the months in it."""
 
     title: str
     first: int
     last: int
-    quarter: bool
+    level: int
 
 
 def spans(model: LiveModel) -> list[Span]:
-    """Return years, each followed by its quarters, as far as the sheet of months reaches."""
-    found: list[Span] = []
-    for year, months in groupby(range(len(model.periods)), lambda month: model.periods[month][0]):
-        inside = list(months)
-        found.append(Span(year, inside[0], inside[-1], quarter=False))
-        for quarter, part in groupby(inside, lambda month: model.periods[month][1]):
-            members = list(part)
-            found.append(Span(quarter, members[0], members[-1], quarter=True))
-    return found
+    """Return years, each followed by its quarters and these by their months, as far as the sheet of months reaches."""
+    return list(_inside(model, range(len(model.periods)), 0))
+
+
+def _inside(model: LiveModel, months: Iterable[int], level: int) -> Iterator[Span]:
+    for title, part in groupby(months, lambda month: model.periods[month][level]):
+        members = list(part)
+        yield Span(title, members[0], members[-1], level)
+        if level < _LEVELS - 1:
+            yield from _inside(model, members, level + 1)
 
 
 def write(
@@ -48,22 +51,23 @@ def write(
 ) -> dict[str, Place]:
     """Write the statements of every model that has books, all live; return where they stand."""
     sheet.title("Statements by fiscal year")
-    sheet.row("Fold out the years above the columns to see their quarters; costs are positive, in USD.")
+    sheet.row("Fold out the years above the columns to see quarters and months; costs are positive.")
     places = {}
     for model in models:
         columns = spans(model)
         years = {at: span.title for at, span in enumerate(columns, _FIRST)
-                 if not span.quarter and span.first <= model.compared_months}  # fmt: skip
-        place = places[model.key] = Place({}, years, {})
+                 if not span.level and span.first <= model.compared_months}  # fmt: skip
+        unit = shown_usd(float(abs(values[model.key]["assets_usd"]).max()))
+        place = places[model.key] = Place({}, years, {}, unit)
         for column, span in enumerate(columns, _FIRST):
             beyond = span.first > model.compared_months
-            fold = {"level": 2 if span.quarter else 1, "hidden": True} if span.quarter or beyond else {}
+            fold = {"level": min(span.level + beyond, _LEVELS), "hidden": True} if span.level or beyond else {}
             sheet.page.set_column(column, column, _WIDTH, None, fold)
         sheet.skip()
         sheet.row(Cell(model.title, "heading"))
         for block, rows in groupby(ROWS, lambda row: row.block):
             sheet.skip()
-            sheet.heading(block, "name", *(span.title for span in columns))
+            sheet.heading(f"{block}, {unit.removesuffix(' in whole')}", "name", *(span.title for span in columns))
             for row in rows:
                 _line(sheet, model, row, columns, values[model.key], flows, place)
         _check(book, sheet, model, columns, place)
@@ -84,7 +88,7 @@ def _line(
         text = "".join(f"{'-' if sign < 0 else '+'}{part}" for (sign, _, _), part in zip(row.terms, parts, strict=True))
         found = sum(sign * _value(values[name], how, span) for sign, name, how in row.terms)
         place.figures[row.name, at] = found
-        cells.append(Cell(Formula(text.lstrip("+"), found), "answer" if total else "plain", "USD in whole"))
+        cells.append(Cell(Formula(text.lstrip("+"), found), "answer" if total else "plain", place.unit))
     sheet.row(Cell(row.description, "answer" if total else "plain"), Cell(row.name, "unit"), *cells)
 
 

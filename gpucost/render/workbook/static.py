@@ -163,7 +163,6 @@ def write_scenarios(book: Workbook, sheet: Sheet, parts: Parts) -> None:
         first = sheet.heading(*map(_head, keys)) + 1
         for row in rows:
             cells = [Cell(row.get(key), "wrap" if key == "description" else "plain", unit_of(key)) for key in keys]
-            sheet.page.set_row(sheet.next_row, 15 * max(1, -(-len(str(row.get("description") or "")) // 48)))
             sheet.row(*cells)
         sheet.red_when_stale(first, len(keys) - 1)
 
@@ -204,9 +203,9 @@ def _assumption(sheet: Sheet, title: str, row: Mapping[str, Any], sources: Mappi
         numbers[1],
         numbers[2],
         status,
-        place,
+        Cell(place, "wrap"),
         dated,
-        str(row.get("note") or ""),
+        Cell(str(row.get("note") or ""), "wrap"),
     )
 
 
@@ -217,7 +216,7 @@ def write_sources(book: Workbook, sheet: Sheet, sources: Mapping[str, Mapping[st
     head = sheet.heading("source", *keys)
     sheet.page.freeze_panes(head + 1, 0)
     for source_id, row in sorted(sources.items()):
-        sheet.row(source_id, *(str(row.get(key) or "") for key in keys))
+        sheet.row(Cell(source_id, "wrap"), *(Cell(str(row.get(key) or ""), "wrap") for key in keys))
     sheet.page.autofilter(head, 0, max(sheet.next_row - 1, head + 1), len(keys))
 
 
