@@ -20,7 +20,7 @@ KINDS = {
     "inference": ("serving:Inference", "options"),
     "serving_fit": ("serving:ServingFit", "options"),
     "tco": ("ownership:Tco", "cash_flows"),
-    "mix": ("ownership:Mix", "months"),
+    "mix": ("mix:Mix", "months"),
     "reconciliation": ("invoices:Reconciliation", "parts"),
     "commitment": ("invoices:Commitment", "levels"),
     "throughput": ("speed:Throughput", "parts"),

@@ -377,6 +377,13 @@ LISTS = {
         SAVED_SIDE,
         A("tag", k.TABLE, "Tag of every row, such as team=research; may be repeated."),
     ),
+    "report": (A("source", name("SCENARIO.toml|ANSWER.json"), "", required=True, place=True),),
+    "init": (
+        A("path", k.FILE, "", place=True),
+        A("skill", k.FLAG, "Write a SKILL.md that tells an agent how to ask instead.", False),
+        A("force", k.FLAG, "Replace an existing file.", False),
+    ),
+    "schema": (A("what", name(names="schemas"), "", "scenario", place=True),),
     "rerun": (
         A("path", k.FILE, "", required=True, place=True),
         A("explain", k.FLAG, "Say whether the figures are equal, and why not, instead of writing the answer.", False),

@@ -4,14 +4,13 @@ from pathlib import Path
 
 import click
 
+from gpucost.cli.options import list_options
 from gpucost.cli.said import say
 from gpucost.errors import UsageError
 
 
 @click.command(name="init")
-@click.argument("path", required=False, type=click.Path(dir_okay=False))
-@click.option("--skill", is_flag=True, help="Write a SKILL.md that tells an agent how to ask instead.")
-@click.option("--force", is_flag=True, help="Replace an existing file.")
+@list_options("init")
 def command(path: str | None, skill: bool, force: bool) -> None:
     """Write a commented example scenario, or a skill for agents; `-` writes to standard output.
 

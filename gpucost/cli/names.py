@@ -20,6 +20,11 @@ def names_of(table: str) -> list[str]:
         from gpucost.schemas import TABLES
 
         return list(TABLES)
+    if table == "schemas":
+        from gpucost.answers import KINDS
+        from gpucost.schemas import TABLES
+
+        return [*KINDS, *TABLES]
     if table == "questions":
         from gpucost.catalog.paths import ready_questions
 

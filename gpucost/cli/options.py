@@ -165,11 +165,14 @@ def _completion(argument: Argument) -> Any:
     def complete(context: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
         from gpucost.cli.names import names_of
 
+        if is_file:
+            return [CompletionItem(incomplete, type="file")]
         words = argument.kind.choices or names_of(argument.kind.names)
         before, comma, last = incomplete.rpartition(",")
         return [CompletionItem(before + comma + word) for word in words if word.lower().startswith(last.lower())]
 
-    return complete if argument.kind.choices or argument.kind.names else None
+    is_file = not argument.kind.names and argument.kind.metavar.endswith(("FILE", ".json"))
+    return complete if argument.kind.choices or argument.kind.names or is_file else None
 
 
 def _taking(function: Function, call: Function, parameters: Sequence[click.Parameter]) -> Function:

@@ -1,7 +1,7 @@
 """A sign of life while a command takes its time: on stderr, and only where a person looks at a terminal."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import Event, Thread
 from time import monotonic
@@ -10,39 +10,48 @@ _FIRST_S, _EVERY_S, _WIDTH = 0.8, 0.1, 20  # nothing is drawn before the first m
 
 
 @contextmanager
-def working(words: str) -> Iterator[None]:
-    """Draw a moving bar with the seconds spent, until the work is done; nothing in a pipe."""
+def working(words: str) -> Iterator[Callable[[int, int], None]]:
+    """Draw a bar with the seconds spent, until the work is done; nothing in a pipe. It may be told of done and all."""
+    counted = [0, 0]
+
+    def told(done: int, total: int) -> None:
+        counted[:] = done, total
+
     if not sys.stderr.isatty():
-        yield
+        yield told
         return
     done = Event()
-    drawing = Thread(target=_draw, args=(words, done), daemon=True)
+    drawing = Thread(target=_draw, args=(words, done, counted), daemon=True)
     drawing.start()
     try:
-        yield
+        yield told
     finally:
         done.set()
         drawing.join()
 
 
-def _draw(words: str, done: Event) -> None:
+def _draw(words: str, done: Event, counted: list[int]) -> None:
     start, drawn = monotonic(), False
     wait = _FIRST_S
     while not done.wait(wait):
         wait, drawn = _EVERY_S, True
-        sys.stderr.write(f"\r{bar(words, monotonic() - start)}\x1b[K")
+        sys.stderr.write(f"\r{bar(words, monotonic() - start, *counted)}\x1b[K")
         sys.stderr.flush()
     if drawn:
         sys.stderr.write("\r\x1b[K")
         sys.stderr.flush()
 
 
-def bar(words: str, seconds: float) -> str:
-    """Return one frame: a block that runs to and fro, what is being done, for how long.
+def bar(words: str, seconds: float, done: int = 0, total: int = 0) -> str:
+    """Return one frame: a block that runs to and fro, or the share that is done with the time that is left.
 
-    >>> bar("reading", 0.0)
-    '[###.................] reading, 0 s'
+    >>> bar("reading", 0.0), bar("cases", 60.0, 25, 100)
+    ('[###.................] reading, 0 s', '[#####...............] 25 of 100 cases, 180 s left')
     """
+    if done and total:
+        filled = _WIDTH * done // total
+        left = f"{seconds * (total - done) / done:.0f} s left"
+        return f"[{'#' * filled}{'.' * (_WIDTH - filled)}] {done:,} of {total:,} {words}, {left}"
     place = int(seconds / _EVERY_S) % (2 * (_WIDTH - 3))
     place = min(place, 2 * (_WIDTH - 3) - place)
     return f"[{'.' * place}###{'.' * (_WIDTH - 3 - place)}] {words}, {seconds:.0f} s"

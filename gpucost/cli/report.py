@@ -2,12 +2,13 @@
 
 import click
 
+from gpucost.cli.options import list_options
 from gpucost.cli.progress import working
 from gpucost.cli.said import say
 
 
 @click.command(name="report")
-@click.argument("source", metavar="SCENARIO.toml|ANSWER.json", type=click.Path(dir_okay=False))
+@list_options("report")
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False), help="File to write: .xlsx, .html, .md, .json or .txt."
 )

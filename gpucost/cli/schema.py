@@ -5,11 +5,12 @@ from typing import Any
 
 import click
 
+from gpucost.cli.options import list_options
 from gpucost.errors import UnknownNameError
 
 
 @click.command(name="schema")
-@click.argument("what", default="scenario")
+@list_options("schema")
 def command(what: str) -> None:
     """Print the JSON schema of a scenario file, an answer (estimate, inference, tco, mix, report …) or a table's row.
 

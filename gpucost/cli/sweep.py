@@ -1,13 +1,13 @@
 """`gpucost sweep`: one question over a grid of arguments, on this machine or a cluster."""
 
 import os
-import sys
 from typing import Any
 
 import click
 
 from gpucost.arguments import QUESTIONS
 from gpucost.cli.options import Output, option_of, output_parameters
+from gpucost.cli.progress import working
 from gpucost.sweeping.grid import NOT_SWEPT, QUESTIONS_SWEPT
 
 _HELP = """Ask one question of every combination of arguments: a row for each case, with its first option.
@@ -53,8 +53,8 @@ def _ask(format_: str | None, fields: str | None, output_file: str | None, quiet
     into = given.pop("into") or (f"{output_file}.chunks" if joined else None)
     temporary = joined and not os.path.exists(str(into))
     said = {name: value for name, value in given.items() if value is not None and value != ()}
-    with _Progress() as progress:
-        result = sweep(**{**said, "into": into, "told": progress})
+    with working("cases") as told:
+        result = sweep(**{**said, "into": into, "told": told})
     if joined:
         _join(result.files, str(output_file), out.ending, str(into) if temporary else None)
         out = Output(None, None, None)
@@ -73,28 +73,6 @@ def _join(files: Any, target: str, ending: str, temporary: str | None) -> None:
     join(list(files), target, ending)
     if temporary:
         shutil.rmtree(temporary, ignore_errors=True)
-
-
-class _Progress:
-    """A bar with the time left, on a terminal only."""
-
-    def __init__(self) -> None:
-        self.bar: Any = None
-
-    def __enter__(self) -> "_Progress":
-        return self
-
-    def __call__(self, done: int, total: int) -> None:
-        if not sys.stderr.isatty():
-            return
-        if self.bar is None:
-            self.bar = click.progressbar(length=total, label="cases", file=sys.stderr, show_eta=True)
-            self.bar.__enter__()
-        self.bar.update(done - self.bar.pos)
-
-    def __exit__(self, *error: Any) -> None:
-        if self.bar is not None:
-            self.bar.__exit__(*error)
 
 
 command = click.Command("sweep", params=_parameters(), callback=_ask, help=_HELP)

@@ -6,12 +6,13 @@ else it stays at its own count; an order is never larger than the provider takes
 listings would win every ranking.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.answers.common import Excluded
 from gpucost.types import Accelerator, Offer, System
 
 Floats = NDArray[np.float64]
@@ -19,6 +20,27 @@ Indices = NDArray[np.int64]
 
 LARGEST_CLUSTER = 16_384
 _SMALLEST_CLUSTER_NODE = 2  # nodes of one accelerator with a network are pods, not a cluster
+
+
+def left_out(found: Iterable[tuple[Offer, str]]) -> list[Excluded]:
+    """Return the offers that are no option, each with its reason; equal reasons of one product are one entry."""
+    entries: dict[tuple[str, ...], Excluded] = {}
+    for offer, reason in found:
+        key = (offer.provider, offer.instance_type, offer.option, offer.gpu, reason)
+        entry = entries.setdefault(
+            key,
+            {
+                "provider": offer.provider,
+                "instance_type": offer.instance_type,
+                "option": offer.option,
+                "gpu": offer.gpu,
+                "reason": reason,
+                "regions": [],
+            },
+        )
+        if offer.region and offer.region not in entry["regions"]:
+            entry["regions"].append(offer.region)
+    return list(entries.values())
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from gpucost.answers import ownership as shape
+from gpucost.answers import mix as shape
 from gpucost.answers.common import cited, frame
 from gpucost.errors import CheckFailedError, UsageError
 from gpucost.money import mix as program

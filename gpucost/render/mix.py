@@ -1,6 +1,6 @@
 """The document of a capacity mix: what to own, reserve and rent, month by month, and what binds."""
 
-from gpucost.answers.ownership import Mix
+from gpucost.answers.mix import Mix
 from gpucost.render.document import (
     Axis,
     Block,

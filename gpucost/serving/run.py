@@ -10,6 +10,7 @@ from gpucost.answers.serving import Beside, Inference, Option
 from gpucost.catalog.calibrations import serving_calibration
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.market.facts import Market, market_of
+from gpucost.market.supply import left_out
 from gpucost.options import OPTIONS, OptionRule
 from gpucost.physics.calibration import Calibration
 from gpucost.physics.columns import Integers
@@ -277,34 +278,18 @@ def beside_apis(
 
 def excluded(market: Market, plans: Plans, offers: Integers, order: Integers, pairs: Pairs) -> list[Excluded]:
     """Return the offers that serve nothing, each with the reason; equal reasons of one product are one entry."""
-    served = {int(pairs.offer[row]) for row in order}
-    found: dict[tuple[str, ...], Excluded] = {}
-    reasons = key_reasons(plans)
-    for number in offers:
-        if int(number) in served:
-            continue
-        offer = market.facts.offers[int(number)]
-        reason = reasons.get(int(market.supply.key[number]), "memory")
-        text = EXPLAIN[reason].format(
-            gpus=int(market.supply.largest_gpus[number]), why=market.supply.cap_reasons[int(number)]
-        )
-        if number not in lasting(market, offers):
-            text = too_short(OPTIONS[offer.option])
-        name = (offer.provider, offer.instance_type, offer.option, offer.gpu, text)
-        entry = found.setdefault(
-            name,
-            {
-                "provider": offer.provider,
-                "instance_type": offer.instance_type,
-                "option": offer.option,
-                "gpu": offer.gpu,
-                "reason": text,
-                "regions": [],
-            },
-        )
-        if offer.region and offer.region not in entry["regions"]:
-            entry["regions"].append(offer.region)
-    return list(found.values())[:EXCLUDED_SHOWN]
+    served, reasons = {int(pairs.offer[row]) for row in order}, key_reasons(plans)
+
+    def reason_of(number: int) -> str:
+        if number not in stay:
+            return too_short(OPTIONS[market.facts.offers[number].option])
+        supply = market.supply
+        text = EXPLAIN[reasons.get(int(supply.key[number]), "memory")]
+        return text.format(gpus=int(supply.largest_gpus[number]), why=supply.cap_reasons[number])
+
+    stay = set(lasting(market, offers).tolist())
+    found = (int(number) for number in offers if int(number) not in served)
+    return left_out((market.facts.offers[number], reason_of(number)) for number in found)[:EXCLUDED_SHOWN]
 
 
 EXPLAIN = {

@@ -10,6 +10,7 @@ from gpucost.answers.training import Contract, Elsewhere, Factors, Interruptions
 from gpucost.market import assumptions as assume
 from gpucost.market.facts import Facts
 from gpucost.market.interruptions import unmeasured
+from gpucost.market.supply import left_out
 from gpucost.money.training_bill import BILL
 from gpucost.options import OPTIONS
 from gpucost.physics.training.steps import PARTS
@@ -215,26 +216,8 @@ def notes(problem: Problem, cases: Cases, case: int) -> list[str]:
 
 def excluded(problem: Problem, cases: Cases, number: int, left: Any) -> list[Excluded]:
     """Return the offers that are no option, each with the reason; equal reasons of one product are one entry."""
-    request = problem.requests[number]
-    found: dict[tuple[str, ...], Excluded] = {}
-    for case in left:
-        offer = problem.supply.offers[int(cases.offer[case])]
-        reason = exclusion(problem, cases, request, int(case))
-        key = (offer.provider, offer.instance_type, offer.option, offer.gpu, reason)
-        entry = found.setdefault(
-            key,
-            {
-                "provider": offer.provider,
-                "instance_type": offer.instance_type,
-                "option": offer.option,
-                "gpu": offer.gpu,
-                "reason": reason,
-                "regions": [],
-            },
-        )
-        if offer.region and offer.region not in entry["regions"]:
-            entry["regions"].append(offer.region)
-    return list(found.values())
+    request, offers = problem.requests[number], problem.supply.offers
+    return left_out((offers[int(cases.offer[case])], exclusion(problem, cases, request, int(case))) for case in left)
 
 
 def assumption_rows(facts: Facts, problem: Problem) -> list[Assumed]:
