@@ -1,55 +1,46 @@
 """The names that complete an option's value, from the shipped facts and your own book."""
 
-# table or column of offers -> what its aliases are called
+# table of offers and the like -> what its aliases are called
 _ALIASED = {"accelerators": "accelerator", "llms": "model", "systems": "system"}
+# kind of name -> the tables that hold it and the column
 _COLUMNS = {
-    "providers": ("provider", "offers"),
-    "regions": ("region", "offers"),
-    "vendors": ("vendor", "accelerators"),
-    "families": ("family", "llms"),
+    "providers": (("offers",), "provider"),
+    "regions": (("offers",), "region"),
+    "vendors": (("accelerators",), "vendor"),
+    "families": (("llms",), "family"),
+    "currencies": (("exchange_rates",), "currency"),
+    "sources": (("model_sources", "price_sources"), "source_id"),
+    "length_distributions": (("length_distributions",), "name"),
 }
 
 
 def names_of(table: str) -> list[str]:
     """Return the names of a kind: of accelerators, models, providers, regions, purchase options and so on."""
-    if table == "options":
-        from gpucost.options import OPTIONS
+    from gpucost.answers import KINDS
+    from gpucost.catalog.paths import ready_questions
+    from gpucost.options import OPTIONS
+    from gpucost.schemas import TABLES
 
-        return list(OPTIONS)
-    if table == "tables":
-        from gpucost.schemas import TABLES
-
-        return list(TABLES)
-    if table == "schemas":
-        from gpucost.answers import KINDS
-        from gpucost.schemas import TABLES
-
-        return [*KINDS, *TABLES]
+    closed = {"options": OPTIONS, "tables": TABLES, "schemas": [*KINDS, *TABLES]}
+    if table in closed:
+        return list(closed[table])
     if table == "questions":
-        from gpucost.catalog.paths import ready_questions
-
         return ["list", *ready_questions()]
     from gpucost.catalog import open_catalog
 
     catalog = open_catalog()
-    if column := _COLUMNS.get(table):
-        found = [row[column[0]] for row in catalog.rows(column[1])]
-        found += catalog.regions.names if table == "regions" else []
-    elif table in ("electricity", "grid_carbon"):
-        found = [
-            row["item"].removeprefix(f"{table}.") for row in catalog.rows("energy") if row["item"].startswith(table)
-        ]
+    tables, column = _COLUMNS.get(table, ((table,), "id"))
+    if table in ("electricity", "grid_carbon"):
+        items = [str(row["item"]) for row in catalog.rows("energy")]
+        found = [item.removeprefix(f"{table}.") for item in items if item.startswith(table)]
     elif table == "sites":
         from gpucost.ownership.regimes import sites
 
         found = sites(row["item"] for row in catalog.rows("ownership"))
-    elif table == "currencies":
-        found = [row["currency"] for row in catalog.rows("exchange_rates")]
-    elif table == "sources":
-        found = [row["source_id"] for name in ("model_sources", "price_sources") for row in catalog.rows(name)]
-    elif table == "length_distributions":
-        found = [row["name"] for row in catalog.rows(table)]
     else:
-        found = [row["id"] for row in catalog.rows(table)]
+        found = [row[column] for name in tables for row in catalog.rows(name)]
+    if table == "regions":
+        found += catalog.regions.names
+    if table in _ALIASED:
         found += [row["alias"] for row in catalog.rows("aliases") if row["kind"] == _ALIASED[table]]
     return sorted({str(name) for name in found if name})
