@@ -27,7 +27,7 @@ from gpucost.physics.training import legality
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import build_case, recipe_columns, software_codes
 from gpucost.physics.training.defaults import default_batch, default_sequence
-from gpucost.physics.training.own_runs import corrected
+from gpucost.physics.training.own_runs import corrected, narrowing
 from gpucost.types import Architecture
 from gpucost.workloads.own_speed import OwnSpeed, own_speed
 from gpucost.workloads.speeds import key_of
@@ -163,7 +163,9 @@ def interval_of(
     """Return the 80 % range of the speed of stated layouts."""
     software = np.broadcast_to(layouts.software, (len(case),))
     traits = cal.traits(case, case.hardware.family, software, step, stated_layout=True)
-    return interval(step.tokens_per_s_per_gpu, traits, calibration.ranges, cal.ceiling(step))
+    alike = case.shape, case.hardware, case.layout, case.recipe.sequence_tokens, layouts.software
+    closer = narrowing(calibration.runs, *alike)
+    return interval(step.tokens_per_s_per_gpu, traits, calibration.ranges, cal.ceiling(step), closer)
 
 
 def make_case(

@@ -9,7 +9,7 @@ import numpy as np
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
 from gpucost.errors import UsageError
-from gpucost.physics.calibration import Calibration, Scheme, narrowed, narrowing, table
+from gpucost.physics.calibration import Calibration, Scheme, table
 from gpucost.physics.serving.calibration import SCHEME as SERVING
 from gpucost.physics.training import own_runs
 from gpucost.physics.training.calibration import SCHEME as TRAINING
@@ -102,23 +102,22 @@ def without(catalog: Catalog, machine: str) -> list[dict[str, Any]]:
     if len(kept) == len(base.runs):
         known = sorted({run.name.partition(": ")[0] for run in base.runs if ": " in run.name})
         raise UsageError(f"no run of {machine!r} is kept. " + (f"Machines: {', '.join(known)}." if known else ""))
-    wider = narrowing(len(kept)) / narrowing(len(base.runs))
-    left = Calibration(base.values, narrowed(base.ranges, wider), kept)
+    left = Calibration(base.values, base.ranges, kept)
     return table(TRAINING, left, len(kept), OWN_SOURCE_ID, base.values, OWN_SPREAD_RATIO)
 
 
 def run_changes(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return predicted ÷ measured of each run of one's own before and after the calibration that it is part of."""
+    """Return predicted ÷ measured of each run of one's own before and after the calibration, and its range."""
     runs = TRAINING.load([row for row in rows if row["kind"] == "run"]).runs
     if not runs:
         return []
     own = own_runs.runs_of(runs)
     after = np.exp(own.residual - own_runs.correction(own, own.features))
-    meaning = "predicted speed ÷ measured"
+    closer = own_runs.closeness(own, own.features)
     return [
         {"name": run.name, "before": run.ratio, "after": float(ratio), "change_fraction": float(ratio) / run.ratio - 1,
-         "meaning": meaning}
-        for run, ratio in zip(runs, after, strict=True)
+         "meaning": f"predicted speed ÷ measured; its range narrows to {width:.0%}"}
+        for run, ratio, width in zip(runs, after, closer, strict=True)
     ]  # fmt: skip
 
 

@@ -153,7 +153,9 @@ def with_ranges(found: Measurements, logged: Floats | None, calibration: Calibra
     seen = observe(found)
     logged = predicted_with(seen, calibration) if logged is None else logged
     doubts = row_traits(seen, found, calibration.values)
-    slower, faster = (core.width_of(doubts, calibration.ranges, side) for side in cal.SCHEME.sides)
+    runs = calibration.runs
+    closer = own_runs.closeness(own_runs.runs_of(runs), configurations(seen)) if runs else 1.0
+    slower, faster = (core.width_of(doubts, calibration.ranges, side) * closer for side in cal.SCHEME.sides)
     return found.items(np.exp(logged), slower, above=faster)
 
 
@@ -230,8 +232,7 @@ def tune(found: Measurements, base: Calibration, spread_ratio: float = 1.0) -> C
     for row, configuration, ratio in zip(found.rows, configurations(seen), ratios, strict=True):
         known[row.id] = core.Run(row.id, own_runs.write(configuration), float(ratio))
     kept = tuple(known.values())[-own_runs.MOST_RUNS :]
-    narrower = core.narrowing(len(kept)) / core.narrowing(len(base.runs))
-    return Calibration(base.values, core.narrowed(base.ranges, narrower), kept)
+    return Calibration(base.values, base.ranges, kept)
 
 
 # What is not stated ---------------------------------------------------------------------------------------------------

@@ -48,8 +48,8 @@ def test_a_run_teaches_most_about_its_like():
     far = {"model": "llama-3-70b", "gpu": "a100-80gb-sxm", "n_gpus": 512, "tp": 8, "pp": 4, "zero_stage": 1,
            "activation_recompute": "full", "framework": "megatron"}  # fmt: skip
     other = predicted(own, **far) / predicted(base, **far)
-    assert 0.7 < same < 0.75
-    assert 0.75 < other < 0.95
+    near = predicted(own, n_gpus=16) / predicted(base, n_gpus=16)
+    assert 0.7 < same < 0.78 < near < other < 1.0
 
 
 def test_noise_of_one_run_moves_little_and_many_that_agree_move_much():

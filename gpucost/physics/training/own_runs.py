@@ -9,6 +9,7 @@ leave the prediction where it is.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,11 +21,13 @@ from gpucost.physics.training.steps import PARTS, Step
 from gpucost.physics.transformer import Shape
 
 # Found on the residuals of published sources, each held out of the calibration in turn (benchmarks/few_shot.py).
-COMMON, OWN, NOISE = 0.20, 0.15, 0.05  # standard deviations in logarithms
-COMMON_LENGTH, OWN_LENGTH = 10.0, 1.0  # distances in logarithms of sizes over which the parts fade
-COMMON_FADES, OWN_FADES = 0.1, 1.0  # exponents per trait that differs
+COMMON, OWN, NOISE = 0.15, 0.22, 0.10  # standard deviations in logarithms
+COMMON_LENGTH, OWN_LENGTH = 10.0, 0.6  # distances in logarithms of sizes over which the parts fade
+COMMON_FADES, OWN_FADES = 0.2, 1.0  # exponents per trait that differs
 SCALES = (0.05, 0.25, 0.5, 1.0, 2.0, 4.0)  # of the common part, with what is believed of each
-BELIEF = (0.50, 0.15, 0.15, 0.10, 0.05, 0.05)
+BELIEF = (0.80, 0.06, 0.06, 0.04, 0.02, 0.02)
+BEFORE = COMMON**2 * float(np.square(SCALES) @ BELIEF) + OWN**2 + NOISE**2  # variance without any run
+NARROWEST_RATIO = 0.3  # steps of one stack differ from week to week, and node to node
 MOST_RUNS = 200  # kept, the newest: more would slow every answer and say little more
 CHUNK_CASES = 4096  # corrected at a time
 SIZES = ("parameters", "gpus", "sequence_tokens", "micro_batch_tokens", "tensor", "pipeline")
@@ -69,31 +72,68 @@ def covariances(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     return common, own
 
 
-def correction(runs: OwnRuns, features: Floats) -> Floats:
-    """Return what is to be taken from log speeds: the posterior mean, over the scales of the common part.
+class Belief(NamedTuple):
+    """What runs say: the weights of each in the two parts, and their covariance turned over at the likely scale."""
 
-    One run that was predicted a third too fast, seen again: nearly all of it is believed; a run predicted within the
-    noise moves nothing much.
+    of_common: Floats
+    of_own: Floats
+    scale: float  # of the common part, root of its mean square
+    inverse: Floats
 
-    >>> here = np.zeros((1, len(SIZES) + len(TRAITS)))
-    >>> [round(float(correction(OwnRuns(here, np.array([off])), here)[0]), 2) for off in (0.3, 0.02)]
-    [0.28, 0.02]
-    """
+
+def believed(runs: OwnRuns) -> Belief:
+    """Weigh the scales of the common part by how well each explains the runs."""
     common, own = covariances(runs.features, runs.features)
+    noise = NOISE**2 * np.eye(len(runs))
     weights, evidence = [], []
     for scale, belief in zip(SCALES, BELIEF, strict=True):
-        root = np.linalg.cholesky(scale**2 * common + own + NOISE**2 * np.eye(len(runs)))
+        root = np.linalg.cholesky(scale**2 * common + own + noise)
         weight = np.linalg.solve(root.T, np.linalg.solve(root, runs.residual))
         weights.append(weight)
         evidence.append(np.log(belief) - runs.residual @ weight / 2 - np.log(np.diag(root)).sum())
     share = np.exp(np.array(evidence) - max(evidence))
     shares = share / share.sum()
     of_common = sum(part * scale**2 * weight for part, scale, weight in zip(shares, SCALES, weights, strict=True))
-    of_own = shares @ np.array(weights)
-    parts = []
+    square = float(shares @ np.square(SCALES))
+    inverse: Floats = np.linalg.inv(square * common + own + noise)
+    return Belief(np.asarray(of_common), shares @ np.array(weights), square**0.5, inverse)
+
+
+def correction(runs: OwnRuns, features: Floats) -> Floats:
+    """Return what is to be taken from log speeds: the posterior mean, over the scales of the common part.
+
+    One run that was predicted a third too fast, seen again: most of it is believed; a run predicted within the noise
+    moves nothing much.
+
+    >>> here = np.zeros((1, len(SIZES) + len(TRAITS)))
+    >>> [round(float(correction(OwnRuns(here, np.array([off])), here)[0]), 2) for off in (0.3, 0.02)]
+    [0.25, 0.02]
+    """
+    found, parts = believed(runs), []
     for start in range(0, max(len(features), 1), CHUNK_CASES):
-        across_common, across_own = covariances(features[start : start + CHUNK_CASES], runs.features)
-        parts.append(across_common @ of_common + across_own @ of_own)
+        common, own = covariances(features[start : start + CHUNK_CASES], runs.features)
+        parts.append(common @ found.of_common + own @ found.of_own)
+    return np.concatenate(parts)
+
+
+def closeness(runs: OwnRuns, features: Floats) -> Floats:
+    """Return the ratio by which runs narrow ranges: standard deviation after them ÷ before (equation 2.26), at most 1.
+
+    A configuration that was run is known nearly to its noise; far from all runs little is gained.
+
+    >>> here = np.zeros((1, len(SIZES) + len(TRAITS)))
+    >>> far = here + 20.0
+    >>> runs = OwnRuns(here, np.array([0.02]))
+    >>> [round(float(closeness(runs, there)[0]), 2) for there in (here, far)]
+    [0.52, 0.96]
+    """
+    found, parts = believed(runs), []
+    for start in range(0, max(len(features), 1), CHUNK_CASES):
+        common, own = covariances(features[start : start + CHUNK_CASES], runs.features)
+        across = found.scale**2 * common + own
+        known = np.einsum("ij,jk,ik->i", across, found.inverse, across, optimize=True)
+        left = (found.scale * COMMON) ** 2 + OWN**2 + NOISE**2 - known
+        parts.append(np.sqrt(np.clip(left / BEFORE, NARROWEST_RATIO**2, 1.0)))
     return np.concatenate(parts)
 
 
@@ -139,3 +179,18 @@ def corrected(
     scaled = {name: getattr(step, name) * longer if name in slower else getattr(step, name) / longer
               for name in step.names()}  # fmt: skip
     return Step(**scaled)
+
+
+def narrowing(
+    runs: tuple[Run, ...],
+    shape: Shape,
+    hardware: HardwareColumns,
+    layout: LayoutColumns,
+    sequence_tokens: Floats,
+    software: Integers | int,
+) -> Floats:
+    """Return the ratio by which runs of one's own narrow the range of each case; 1 without any."""
+    if not runs:
+        return np.ones(1)
+    with np.errstate(all="ignore"):  # rows without a layout
+        return closeness(runs_of(runs), features_of(shape, hardware, layout, sequence_tokens, software))
