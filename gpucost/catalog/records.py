@@ -3,6 +3,7 @@
 import dataclasses
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any, TypeVar
 
 from gpucost.types import Accelerator, Architecture, Offer, System
@@ -39,11 +40,17 @@ def record(kind: type[Record], row: Mapping[str, Any]) -> Record:
 
 def records(kind: type[Record], names: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[Record]:
     """Build many records from rows of cells in the order of the named columns."""
-    places = [(names.index(name) if name in names else -1, default) for name, default in _defaults(kind)]
-    return [
-        kind(*(default if place < 0 or (cell := row[place]) is None else cell for place, default in places))
-        for row in rows
-    ]
+    fields = _defaults(kind)
+    cells_of = itemgetter(*(names.index(name) if name in names else -1 for name, _ in fields))  # the last cell is None
+    filled = [(place, default) for place, (_, default) in enumerate(fields) if default is not None]
+    made: list[Record] = []
+    for row in rows:
+        cells = list(cells_of((*row, None)))
+        for place, default in filled:
+            if cells[place] is None:
+                cells[place] = default
+        made.append(kind(*cells))
+    return made
 
 
 def accelerator(row: Mapping[str, Any]) -> Accelerator:

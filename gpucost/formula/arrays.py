@@ -5,6 +5,7 @@ the rest, so that one comparison and ten thousand draws run through the same lin
 """
 
 import ast
+import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from types import CodeType
@@ -167,23 +168,31 @@ class _Prepare(ast.NodeTransformer):
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
         if isinstance(node.op, ast.Pow) and not isinstance(node.right, ast.Constant):
-            return ast.Call(ast.Name("power", ast.Load()), [node.left, node.right], [])
+            return _call("power", [node.left, node.right], node)
         return node
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.Call:
         self.generic_visit(node)
-        name = "all_of" if isinstance(node.op, ast.And) else "any_of"
-        return ast.Call(ast.Name(name, ast.Load()), node.values, [])
+        return _call("all_of" if isinstance(node.op, ast.And) else "any_of", node.values, node)
+
+
+def _call(name: str, values: list[ast.expr], place: ast.AST) -> ast.Call:
+    function = ast.copy_location(ast.Name(name, ast.Load()), place)
+    return ast.copy_location(ast.Call(function, values, []), place)
+
+
+_ASKS_MORE = re.compile(r"\*\*|\b(and|or)\b|==")  # what the transformer looks at
 
 
 @cache
 def _prepared(text: str, words: Words = ()) -> tuple[CodeType, frozenset[str]]:
-    """Return a formula's code and the names that it reads, its words decided."""
-    parse(text)  # refuses what is outside the language
-    tree = _Prepare(words).visit(ast.parse(text.strip(), mode="eval"))
+    """Return a formula's code and the names that it reads, its words decided; the text is one of this package's own."""
     _FUNCTIONS.update({name: kernel.compute for name, kernel in KERNELS.items()})
-    read = frozenset(node.id for node in ast.walk(tree) if isinstance(node, ast.Name))
-    return compile(ast.fix_missing_locations(tree), f"<{text}>", "eval"), read
+    whole: Any = text.strip()
+    if _ASKS_MORE.search(text):
+        whole = _Prepare(words).visit(ast.parse(whole, mode="eval"))
+    code = compile(whole, f"<{text}>", "eval")
+    return code, frozenset(code.co_names)
 
 
 def evaluate(text: str, values: Mapping[str, Any]) -> Any:
@@ -192,6 +201,7 @@ def evaluate(text: str, values: Mapping[str, Any]) -> Any:
     >>> float(evaluate("gpus * max(price_usd, 0)", {"gpus": 8.0, "price_usd": np.array(2.5)}))
     20.0
     """
+    parse(text)  # refuses what is outside the language
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         return eval(_prepared(text)[0], _FUNCTIONS, values)
 

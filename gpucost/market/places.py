@@ -1,6 +1,7 @@
 """Where an offer runs: from a provider's region to the grid that feeds it and the kind of building it stands in."""
 
 from collections.abc import Iterable, Mapping
+from functools import cache
 from typing import Any
 
 from gpucost.options import age_limit_days
@@ -39,6 +40,7 @@ class Providers:
 
     def __init__(self, rows: Iterable[Mapping[str, Any]]) -> None:
         self._rows = {str(row["provider"]): row for row in rows}
+        self._limit_days = cache(age_limit_days)  # a market asks the same few again and again
 
     def kind(self, provider: str) -> str:
         """Return hyperscaler, cloud, marketplace or serverless; a provider that is not listed is a cloud."""
@@ -50,7 +52,7 @@ class Providers:
 
     def age_limit_days(self, offer: Offer) -> int:
         """Return the age beyond which the price of an offer is old."""
-        return age_limit_days(offer.option, (offer.tier, self.kind(offer.provider)))
+        return self._limit_days(offer.option, (offer.tier, self.kind(offer.provider)))
 
     def increment_hours(self, provider: str) -> float:
         """Return what the provider rounds purchases up to; 0 where it is not known."""

@@ -1,6 +1,7 @@
 """The money side of offers as columns: price and its age, terms, interruptions, services, power and grid."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from math import sqrt
 from typing import Any, NamedTuple
 
@@ -180,14 +181,19 @@ def _power(supply: Supply, book: AssumptionBook, providers: Providers, regions: 
     hosts = [supply.keys[key] for key in supply.key]
     tdp = _column([host.accelerator.tdp_w for host in hosts])
     ratio = np.full(len(offers), book.typical("server_to_chip_power_ratio.h100"))
-    items = grid_items(regions)
-    found = (grid_of(items, offer.provider, offer.region) for offer in offers)
-    grids = tuple(item if book.has(item) else WORLD for item in found)
+    items, typical = grid_items(regions), cache(book.typical)
+
+    @cache
+    def grid(provider: str, region: str) -> str:
+        item = grid_of(items, provider, region)
+        return item if book.has(item) else WORLD
+
+    grids = tuple(grid(offer.provider, offer.region) for offer in offers)
     return {
         "rated_power_w": server_power_per_gpu_w(tdp, ratio, supply.node_w_per_gpu),
         "power_fraction": np.full(len(offers), book.typical("tdp_fraction_gpu_server_training")),
-        "pue_ratio": _column([book.typical(providers.pue_item(offer.provider)) for offer in offers]),
-        "grid_kgco2e_per_kwh": _column([book.typical(grid) for grid in grids]),
+        "pue_ratio": _column([typical(providers.pue_item(offer.provider)) for offer in offers]),
+        "grid_kgco2e_per_kwh": _column([typical(grid) for grid in grids]),
         "grids": grids,
     }
 
@@ -216,14 +222,14 @@ def _services(offers: Sequence[Offer], rows: Sequence[Row], book: AssumptionBook
     egress = _by_provider(rows, "egress_internet", "usd_per_gb")
     item, egress_item = "storage_rental_parallel_fs", "bandwidth_egress_cloud"
     fallback = (book.typical(item) * GB / GIB, book.source(item))  # the item is per GiB
-    kept = [storage.get(_company(offer.provider), fallback) for offer in offers]
-    out = [
-        egress.get(_company(offer.provider), (book.typical(egress_item), book.source(egress_item))) for offer in offers
-    ]
+    elsewhere = (book.typical(egress_item), book.source(egress_item))
+    companies = [_company(offer.provider) for offer in offers]
+    kept = [storage.get(name, fallback) for name in companies]
+    out = [egress.get(name, elsewhere) for name in companies]
     return {
         "storage_usd_per_gb_month": _column([price for price, _ in kept]),
-        "storage_stated": np.array([_company(offer.provider) in storage for offer in offers], bool),
-        "egress_stated": np.array([_company(offer.provider) in egress for offer in offers], bool),
+        "storage_stated": np.array([name in storage for name in companies], bool),
+        "egress_stated": np.array([name in egress for name in companies], bool),
         "storage_source_ids": tuple(source for _, source in kept),
         "egress_usd_per_gb": _column([price for price, _ in out]),
         "egress_source_ids": tuple(source for _, source in out),

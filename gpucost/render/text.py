@@ -2,6 +2,7 @@
 
 import textwrap
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from gpucost.render.cells import cell_text, fact_text, head_text, is_numeric
 from gpucost.render.document import Block, Column, Document, KeyFigures, Paragraph, Section, Table, printable
@@ -22,18 +23,17 @@ def write(
 ) -> str:
     """Return the document as text. Sections marked as detail are shown with `all_sections` only."""
     terminal = detect(width, color, unicode)
-    document = printable(document)
+    brief = bool(one_screen and document.screen)
+    shown = () if brief else tuple(section for section in document.sections if all_sections or not section.detail)
+    document = printable(replace(document, request={}, sections=shown, screen=document.screen if brief else ()))
     lines = [terminal.paint(document.title, "1")]
     if document.lead:
         lines += _lead(document, terminal)
-    brief = one_screen and document.screen
     for section in (Section("", document.screen),) if brief else document.sections:
-        if section.detail and not all_sections:
-            continue
         body = [line for block in section.blocks for line in [*_block(block, terminal), ""]]
         if body:
             lines += ["", terminal.paint(section.title, "1"), *body[:-1]] if section.title else ["", *body[:-1]]
-    foot = _foot(document, terminal, brief=bool(brief))
+    foot = _foot(document, terminal, brief=brief)
     lines += foot[1:] if brief else foot
     text = "\n".join(line.rstrip() for line in lines) + "\n"
     return text if terminal.unicode else to_ascii(text)
