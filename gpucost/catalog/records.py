@@ -45,7 +45,7 @@ def records(kind: type[Record], names: Sequence[str], rows: Iterable[Sequence[An
     filled = [(place, default) for place, (_, default) in enumerate(fields) if default is not None]
     made: list[Record] = []
     for row in rows:
-        cells = list(cells_of((*row, None)))
+        cells: list[Any] = list(cells_of((*row, None)))
         for place, default in filled:
             if cells[place] is None:
                 cells[place] = default
