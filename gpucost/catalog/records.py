@@ -2,7 +2,7 @@
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any, TypeVar
 
@@ -41,11 +41,12 @@ def record(kind: type[Record], row: Mapping[str, Any]) -> Record:
 def records(kind: type[Record], names: Sequence[str], rows: Iterable[Sequence[Any]]) -> list[Record]:
     """Build many records from rows of cells in the order of the named columns."""
     fields = _defaults(kind)
-    cells_of = itemgetter(*(names.index(name) if name in names else -1 for name, _ in fields))  # the last cell is None
+    places = [names.index(name) if name in names else -1 for name, _ in fields]  # the last cell is None
+    cells_of: Callable[[Sequence[Any]], Sequence[Any]] = itemgetter(*places)
     filled = [(place, default) for place, (_, default) in enumerate(fields) if default is not None]
     made: list[Record] = []
-    for row in rows:
-        cells: list[Any] = list(cells_of((*row, None)))
+    for one in rows:
+        cells = [*cells_of([*one, None])]
         for place, default in filled:
             if cells[place] is None:
                 cells[place] = default
