@@ -45,6 +45,7 @@ def records(kind: type[Record], names: Sequence[str], rows: Iterable[Sequence[An
     cells_of: Callable[[Sequence[Any]], Sequence[Any]] = itemgetter(*places)
     filled = [(place, default) for place, (_, default) in enumerate(fields) if default is not None]
     made: list[Record] = []
+    one: Sequence[Any]
     for one in rows:
         cells = [*cells_of([*one, None])]
         for place, default in filled:
