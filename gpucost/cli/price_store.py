@@ -34,7 +34,7 @@ _CLEAR = "\r\x1b[2K"
 
 def store_option(function: Callable[..., Any]) -> Callable[..., Any]:
     """Add --store."""
-    text = "Folder or https:// address of refreshed prices."
+    text = "Folder, https:// or s3:// address of refreshed prices."
     return click.option("--store", metavar="PATH", help=text)(function)
 
 

@@ -1,21 +1,26 @@
-"""A store that others publish as static files: read-only, checked hash by hash, kept in the user's cache."""
+"""A store that others publish as static files, at an address or in a bucket: read-only, checked, kept in a cache."""
 
 import os
 import secrets
 from hashlib import sha256
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from gpucost.errors import DataError, UsageError
 from gpucost.store.client import Client, FetchError, place_of
 from gpucost.store.folder import FORMAT, Folder, parsed
 
+if TYPE_CHECKING:
+    from gpucost.store.bucket import Bucket
+
 _MOST_SNAPSHOTS = 10_000
 _SMALL_BYTES = 8_000_000
+_BUCKET = "s3://"
 
 
 def is_remote(place: str) -> bool:
     """Tell whether a store's place is an address."""
-    return place.lower().startswith(("https://", "http://"))
+    return place.lower().startswith(("https://", "http://", _BUCKET))
 
 
 def fetched(url: str, cache: Path, client: Client | None = None) -> Folder:
@@ -24,7 +29,7 @@ def fetched(url: str, cache: Path, client: Client | None = None) -> Folder:
     Only what is missing is fetched: manifests and parts bear their hash in their names and never change.
     """
     folder = Folder(cache / sha256(url.rstrip("/").encode()).hexdigest()[:16])
-    with client or Client() as asked:
+    with client or _client(url) as asked:
         try:
             names = _index(url, asked)
         except FetchError as error:
@@ -39,7 +44,15 @@ def fetched(url: str, cache: Path, client: Client | None = None) -> Folder:
     return folder
 
 
-def _index(url: str, client: Client) -> list[str]:
+def _client(url: str) -> "Client | Bucket":
+    if not url.lower().startswith(_BUCKET):
+        return Client()
+    from gpucost.store.bucket import Bucket
+
+    return Bucket()
+
+
+def _index(url: str, client: "Client | Bucket") -> list[str]:
     content = client.json(f"{url.rstrip('/')}/index.json", most_bytes=_SMALL_BYTES)
     names = content.get("snapshots") if isinstance(content, dict) and content.get("format") == FORMAT else None
     if not isinstance(names, list) or len(names) > _MOST_SNAPSHOTS or not all(isinstance(item, str) for item in names):
@@ -47,7 +60,7 @@ def _index(url: str, client: Client) -> list[str]:
     return sorted(names)
 
 
-def _take(folder: Folder, url: str, name: str, client: Client) -> None:
+def _take(folder: Folder, url: str, name: str, client: "Client | Bucket") -> None:
     """Fetch one snapshot: its manifest and the parts that are missing; what is not what its name says is left out."""
     base = url.rstrip("/")
     try:

@@ -1,0 +1,96 @@
+"""A store in a bucket: s3:// addresses, read through DuckDB's extension httpfs where it is there.
+
+Keys come from the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`,
+`AWS_ENDPOINT_URL`) and are never repeated: an error says the address and what kind of failure it was.
+"""
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from gpucost.errors import UsageError
+from gpucost.limits import limit
+from gpucost.store.client import FetchError
+
+_SECRET = {
+    "KEY_ID": "AWS_ACCESS_KEY_ID", "SECRET": "AWS_SECRET_ACCESS_KEY", "SESSION_TOKEN": "AWS_SESSION_TOKEN",
+    "REGION": "AWS_REGION",
+}  # fmt: skip
+
+
+class Bucket:
+    """Objects by address, each bounded in size."""
+
+    def __init__(self) -> None:
+        from duckdb import connect
+
+        self._connection = connect(":memory:")
+        self.most_bytes = int(limit("limit_refresh_bytes"))
+
+    def __enter__(self) -> "Bucket":
+        _load(self._connection)
+        self._connection.execute(_credentials(os.environ))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._connection.close()
+
+    def json(self, url: str, most_bytes: int) -> Any:
+        """Read an object that is JSON."""
+        try:
+            return json.loads(self.body(url, most_bytes))
+        except (ValueError, RecursionError):
+            raise FetchError(f"{url}: the answer is no JSON.") from None
+
+    def body(self, url: str, most_bytes: int) -> bytes:
+        """Read an object whole; one larger than its bound is refused before it is read."""
+        from duckdb import Error
+
+        try:
+            found = self._connection.execute("SELECT size FROM read_blob(?)", [url]).fetchone()
+            if found is None or found[0] > min(most_bytes, self.most_bytes):
+                raise FetchError(f"{url}: is not there, or larger than {most_bytes / 1e6:,.0f} MB.")
+            content: tuple[bytes] | None = self._connection.execute(
+                "SELECT content FROM read_blob(?)", [url]
+            ).fetchone()
+        except Error as error:  # its text may repeat headers
+            raise FetchError(f"{url}: cannot be read from its bucket ({type(error).__name__}).") from None
+        return content[0] if content else b""
+
+
+def _load(connection: Any) -> None:
+    """Load httpfs: installed in DuckDB's own folder, or by the package duckdb-extension-httpfs."""
+    import importlib.util
+
+    import duckdb
+
+    found = importlib.util.find_spec("duckdb_extension_httpfs")
+    place = Path(found.origin or "").parent / f"extensions/v{duckdb.__version__}" if found else Path()
+    for name in ("httpfs", str(place / "httpfs.duckdb_extension")):
+        try:
+            connection.execute(f"LOAD '{name}'")
+            return
+        except duckdb.Error:
+            continue
+    raise UsageError(
+        "a store in a bucket (s3://…) needs DuckDB's extension httpfs, which is not installed: run `INSTALL httpfs` in"
+        " DuckDB once, or install duckdb-extension-httpfs. A folder or an https:// address needs neither."
+    )
+
+
+def _credentials(environment: "os._Environ[str] | dict[str, str]") -> str:
+    """Return the SQL of the keys that the environment holds; without any the bucket must be public."""
+    given = {name: environment[key] for name, key in _SECRET.items() if environment.get(key)}
+    if (region := environment.get("AWS_DEFAULT_REGION")) and "REGION" not in given:
+        given["REGION"] = region
+    if endpoint := environment.get("AWS_ENDPOINT_URL"):
+        parts = urlsplit(endpoint)
+        given |= {"ENDPOINT": parts.netloc, "URL_STYLE": "path", "USE_SSL": str(parts.scheme == "https").lower()}
+    words = "".join(f", {key} {_quoted(value)}" for key, value in given.items())
+    return f"CREATE OR REPLACE SECRET store (TYPE s3{words})"
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
