@@ -92,11 +92,15 @@ class Listed(TypedDict, total=False):
     """What the list says, where a contract or a discount speaks in its place."""
 
     list_usd_per_gpu_hour: float
+    credits_usd: float  # what credits of the book pay of the cost: of the run, or of a month
 
 
-def listed(usd_per_gpu_hour: float | None) -> Listed:
-    """Return the list price beside a contract's; nothing where the list itself speaks."""
-    return {} if usd_per_gpu_hour is None else {"list_usd_per_gpu_hour": usd_per_gpu_hour}
+def listed(usd_per_gpu_hour: float | None, credits_usd: float = 0.0) -> Listed:
+    """Return the list price beside a contract's, and what credits pay; nothing where the list itself speaks."""
+    found: Listed = {} if usd_per_gpu_hour is None else {"list_usd_per_gpu_hour": usd_per_gpu_hour}
+    if credits_usd:
+        found["credits_usd"] = credits_usd
+    return found
 
 
 class Seen(Listed):

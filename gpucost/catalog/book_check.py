@@ -4,15 +4,15 @@ from datetime import date, timedelta
 from typing import Any
 
 from gpucost.catalog.core import Catalog
-from gpucost.catalog.discounts import described, idle
+from gpucost.catalog.discounts import covers, described, idle
 
 SOON_DAYS = 90
 
 
 def judged(catalog: Catalog) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return a row per contract and per discount, with list, contracted and effective price, and what to look at."""
+    """Return a row per contract, discount and credit, with its prices and what to look at."""
     catalog.prepare_prices()
-    rows = [*_contracts(catalog), *_discounts(catalog)]
+    rows = [*_contracts(catalog), *_discounts(catalog), *_credits(catalog)]
     remarks = [f"{row['what']}: {row['remark']}" for row in rows if row["remark"]]
     return rows, remarks
 
@@ -41,7 +41,7 @@ def _discounts(catalog: Catalog) -> list[dict[str, Any]]:
         covered = [
             (price["list_usd_per_gpu_hour"], price["usd_per_gpu_hour"])
             for price in catalog.price_rows
-            if price["price_kind"] == "effective" and _covers(row, price)
+            if price["price_kind"] == "effective" and covers(row, price)
         ]
         best = min(covered, key=lambda pair: pair[1], default=(None, None))
         name = f"{row['fraction']:.0%} on {described(row) or 'everything'} ({len(covered)} prices)"
@@ -53,11 +53,16 @@ def _discounts(catalog: Catalog) -> list[dict[str, Any]]:
     return found
 
 
-def _covers(discount: dict[str, Any], price: dict[str, Any]) -> bool:
-    for name in ("provider", "region", "instance_type", "term_months"):
-        if discount[name] is not None and discount[name] != price[name]:
-            return False
-    return all(discount[name] is None or price[name] in discount[name] for name in ("gpu", "option"))
+def _credits(catalog: Catalog) -> list[dict[str, Any]]:
+    found = []
+    for row in (row for book in catalog.books for row in book.credits):
+        matched = sum(covers(row, price) for price in catalog.price_rows if not price["ended"])
+        cap = f", at most {row['usd_per_month']:,.0f} a month" if row["usd_per_month"] else ""
+        name = f"{row['usd']:,.0f} USD on {described(row) or 'everything'}{cap} ({matched} prices)"
+        remark = _term(row["valid_from"], row["valid_until"], catalog.as_of)
+        made = _row("credit", name, None, None, None, row["valid_from"], row["valid_until"])
+        found.append(made | {"remark": remark if matched else "it matches no price"})
+    return found
 
 
 def _row(

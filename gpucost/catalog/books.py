@@ -1,9 +1,9 @@
-"""The user's own book: accelerators, systems, models, prices, discounts and exchange rates beside the shipped facts.
+"""The user's own book: hardware, models, prices, discounts, credits and exchange rates beside the shipped facts.
 
 A book is a folder, or one file. CSV files carry a table's name (offers.csv or offers/*.csv, accelerators.csv,
 systems.csv, models.csv, sources.csv) and need only the columns that cannot be derived. The sheets of an .xlsx workbook
 carry the same names. TOML files hold the same as arrays of tables: [[offer]], [[accelerator]], [[system]], [[model]],
-[[source]], [[discount]], and [exchange_rates]. A row may say `like = "<id>"` and then states only what differs. Every
+[[source]], [[discount]], [[credit]], and [exchange_rates]. A row may say `like = "<id>"` and then states only what differs. Every
 row is judged like a shipped one; a bad file loads nothing.
 """
 
@@ -15,8 +15,18 @@ from pathlib import Path
 from typing import Any
 
 from gpucost.catalog.completion import Completion
-from gpucost.catalog.discounts import discount
-from gpucost.catalog.drafts import DISCOUNTS, RATES, Draft, Row, book_files, drafts_of, large_files, parquet_files
+from gpucost.catalog.discounts import credit, discount
+from gpucost.catalog.drafts import (
+    CREDITS,
+    DISCOUNTS,
+    RATES,
+    Draft,
+    Row,
+    book_files,
+    drafts_of,
+    large_files,
+    parquet_files,
+)
 from gpucost.catalog.shipped import Shipped
 from gpucost.errors import DataError
 from gpucost.gate import read_parts, shown
@@ -27,13 +37,14 @@ _ORDER = ("price_sources", "accelerators", "systems", "llms", "offers")  # what 
 
 @dataclass(slots=True)
 class PriceBook:
-    """What a folder or file adds: validated rows by table, discounts, and a digest of its files."""
+    """What a folder or file adds: validated rows by table, discounts, credits, and a digest of its files."""
 
     layer: str
     folder: Path
     digest: str
     rows: dict[str, list[Row]] = field(default_factory=dict)
     discounts: list[Row] = field(default_factory=list)
+    credits: list[Row] = field(default_factory=list)
     exchange_rates: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -58,6 +69,7 @@ def read_book(shipped: Shipped, layer: str, folder: Path, files: Sequence[Path] 
             if draft.table == table:
                 book.rows.setdefault(table, []).append(completion.row(draft))
     book.discounts = [discount(draft, completion) for draft in drafts if draft.table == DISCOUNTS]
+    book.credits = [credit(draft, completion) for draft in drafts if draft.table == CREDITS]
     _refuse_duplicates(book)
     return book
 

@@ -112,6 +112,11 @@ class Catalog(Shipped):
                 self._laid = lay_over(self, self._layers)
             return self._laid
 
+    @property
+    def credits(self) -> list[dict[str, Any]]:
+        """Return the credits of the user's books."""
+        return [row for book in self.books for row in book.credits]
+
     @cached_property
     def refreshed(self) -> "Refreshed | None":
         """Return what the store of refreshed prices says on the catalog's days; None where there is none."""

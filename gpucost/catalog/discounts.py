@@ -1,4 +1,4 @@
-"""Discounts of a price book: what each names is resolved as everywhere else, or refused by its name."""
+"""Discounts and credits of a price book: what each names is resolved as everywhere else, or refused by its name."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import date, datetime
@@ -37,6 +37,42 @@ def discount(draft: Draft, completion: "Completion") -> Row:
     if found["valid_from"] and found["valid_until"] and found["valid_until"] < found["valid_from"]:
         raise draft.error("the discount would end before it holds", "valid_until")
     return found
+
+
+CREDIT = ("provider", "gpu", "region", "option", "instance_type", "valid_from", "valid_until", "usd", "usd_per_month")
+
+
+def credit(draft: Draft, completion: "Completion") -> Row:
+    """Return a credit: an amount that pays charges of whom it names, up to a cap in a month, until it expires."""
+    unknown = sorted(set(draft.values) - {*CREDIT, "amount", "amount_per_month", "currency", "notes"})
+    if unknown:
+        raise draft.error(f"a credit knows no {', '.join(unknown)}", unknown[0])
+    currency = str(draft.values.get("currency") or "USD").upper()
+    rate = 1.0 if currency == "USD" else completion.rates.get(currency)
+    if rate is None:
+        raise draft.error(f"no exchange rate of {currency} is known; give one under [exchange_rates]", "currency")
+    found: Row = dict.fromkeys(CREDIT)
+    for own, other in (("usd", "amount"), ("usd_per_month", "amount_per_month")):
+        name = other if other in draft.values else own
+        if name in draft.values or own == "usd":
+            found[own] = _amount(draft, name) * (1.0 if name == own else rate)
+    for column in CREDIT[:-2]:
+        if draft.values.get(column) is not None:
+            try:
+                found[column] = _resolved(column, draft.values[column], completion)
+            except UsageError as error:
+                raise draft.error(str(error), column) from None
+    if found["valid_from"] and found["valid_until"] and found["valid_until"] < found["valid_from"]:
+        raise draft.error("the credit would expire before it holds", "valid_until")
+    return found
+
+
+def covers(row: Mapping[str, Any], price: Mapping[str, Any]) -> bool:
+    """Tell whether a discount or a credit is meant for a price, whatever the day."""
+    equal = ("provider", "region", "instance_type", "term_months")
+    return all(row.get(name) is None or row[name] == price[name] for name in equal) and all(
+        row.get(name) is None or price[name] in row[name] for name in ("gpu", "option")
+    )
 
 
 def _fraction(draft: Draft) -> float:

@@ -11,13 +11,13 @@ from gpucost.schemas import TABLES
 Row = dict[str, Any]
 
 LARGE_BYTES = 4_000_000  # of a CSV file of prices; below it each row is read by itself, which tells more of a fault
-DISCOUNTS, RATES = "discount", "exchange_rate"  # what a book holds beside the rows of tables
+DISCOUNTS, CREDITS, RATES = "discount", "credit", "exchange_rate"  # what a book holds beside the rows of tables
 _TABLE_OF = {
     "offer": "offers", "accelerator": "accelerators", "gpu": "accelerators", "gpus": "accelerators",
     "system": "systems", "model": "llms", "models": "llms", "source": "price_sources", "sources": "price_sources",
-    "discount": DISCOUNTS, "discounts": DISCOUNTS, "exchange_rate": RATES, "exchange_rates": RATES,
+    "discount": DISCOUNTS, "discounts": DISCOUNTS, "credit": CREDITS, "credits": CREDITS, "exchange_rate": RATES, "exchange_rates": RATES,
 }  # fmt: skip
-_NAMES = ("offers", "accelerators", "systems", "models", "sources", "discounts", "exchange_rates")
+_NAMES = ("offers", "accelerators", "systems", "models", "sources", "discounts", "credits", "exchange_rates")
 _PATTERNS = ("*.csv", "offers/*.csv", "*.toml", "*.xlsx", "offers/*.xlsx")
 
 

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.catalog.discounts import CREDIT
 from gpucost.catalog.plain import read_column
 from gpucost.catalog.records import records
 from gpucost.errors import UsageError
@@ -44,6 +45,7 @@ ROWS = {  # columns of the rows that stay rows
     ),
     "regions": ("provider", "region", "carbon_item"),
     "providers": ("provider", "kind", "billing_increment_hours"),
+    "credits": CREDIT,
     "spot_moves": ("provider", "gpu", "region", "low_ratio", "high_ratio", "above_fraction"),
 }  # fmt: skip
 _alike = attrgetter(*SYSTEM)  # nodes that a costing cannot tell apart are one
@@ -140,6 +142,7 @@ def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, An
         ],
         "regions": [row for row in facts.regions if row["provider"] in (*companies, "any")],
         "providers": [row for row in facts.providers if row["provider"] in sellers],
+        "credits": facts.credits,
         "spot_moves": [row for row in facts.spot_moves if row["provider"] in (None, *sellers)],
     }  # fmt: skip
     embedded = {

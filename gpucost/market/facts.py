@@ -49,6 +49,7 @@ class Facts:
     sources: Mapping[str, Mapping[str, Any]]
     ended: Mapping[str, int] = field(default_factory=dict)  # reason -> offers that are no more
     spot_moves: tuple[Mapping[str, Any], ...] = ()
+    credits: tuple[Mapping[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,7 @@ def read_facts(catalog: "Catalog") -> Facts:
         sources=_Sources(catalog),
         ended=dict(sorted(catalog.ended.items())),
         spot_moves=tuple(catalog.rows("spot_moves")),
+        credits=tuple(catalog.credits),
     )
 
 

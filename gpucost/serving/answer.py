@@ -8,6 +8,7 @@ from gpucost.answers.common import FormulaLine, listed
 from gpucost.answers.serving import Batch, BillInput, BillModel, EngineSide, Factors, Fleet, MemoryParts, Option
 from gpucost.formula.arrays import Columns
 from gpucost.formula.language import Input
+from gpucost.market.credits import credited, said
 from gpucost.market.facts import Market
 from gpucost.money import bill
 from gpucost.money.serving_bill import BILL, DEMANDED, INPUT_NAMES, INPUTS, LINES, price_months
@@ -88,8 +89,14 @@ def seller(offer: Offer, market: Market, pairs: Pairs, row: int) -> Fleet:
         "price_observed_on": offer.observed_on.isoformat(), "age_days": offer.age_days,
         "price_stale": bool(market.terms.stale[pairs.offer[row]]), "price_book": offer.book,
         "price_kind": offer.price_kind,
-        "price_confidence": offer.confidence, **listed(offer.list_usd_per_gpu_hour),
+        "price_confidence": offer.confidence, **listed(offer.list_usd_per_gpu_hour, credits_of(market, offer, pairs, row)),
     }  # fmt: skip
+
+
+def credits_of(market: Market, offer: Offer, pairs: Pairs, row: int) -> float:
+    """Return what credits of the book pay of the first month."""
+    month = float(pairs.costs.usd_per_month[row])
+    return round(credited(market.facts.credits, offer, month, 1.0, market.facts.as_of), 2)
 
 
 def engine_side(plans: Plans, plan: int, pairs: Pairs, row: int, request: InferenceRequest) -> EngineSide:
@@ -163,6 +170,8 @@ def notes(market: Market, plans: Plans, pairs: Pairs, row: int, offer: Offer) ->
     found = []
     if terms.stale[number_]:
         found.append(f"price is {offer.age_days} days old (limit {terms.age_limit_days[number_]:g}): range widened")
+    if paid := credits_of(market, offer, pairs, row):
+        found.append(f"in the first month {said(paid, float(pairs.costs.usd_per_month[row]))}")
     if terms.interruptible[number_]:
         found.append("can be interrupted: requests in flight are lost and capacity may not return; keep redundancy")
     if offer.term_months:

@@ -8,6 +8,7 @@ import numpy as np
 from gpucost.answers.common import Assumed, BillLine, Excluded, LayoutRow, Seller, listed
 from gpucost.answers.training import Contract, Elsewhere, Factors, Interruptions, Option, Outcome, Speed
 from gpucost.market import assumptions as assume
+from gpucost.market.credits import credited, said
 from gpucost.market.facts import Facts
 from gpucost.market.interruptions import unmeasured
 from gpucost.market.supply import left_out
@@ -18,6 +19,7 @@ from gpucost.training.cases import Cases, Problem
 from gpucost.training.costing import lines_of
 from gpucost.training.rank import exclusion, rate_is_prior
 from gpucost.types import Offer
+from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR
 
 NOT_INCLUDED = (
     "data acquisition, cleaning and tokenisation",
@@ -40,6 +42,7 @@ def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -
     offer = problem.supply.offers[int(cases.offer[case])]
     sources = dict.fromkeys([offer.source_id, *(line["source_id"] for line in lines)])
     size = problem.sizes[int(cases.request[case])]
+    paid = _credits(facts, cases, case, offer)
     return {
         "rank": rank,
         **_seller(offer),
@@ -54,15 +57,20 @@ def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -
         "price_book": offer.book,
         "price_kind": offer.price_kind,
         "price_confidence": offer.confidence,
-        **listed(offer.list_usd_per_gpu_hour),
+        **listed(offer.list_usd_per_gpu_hour, paid),
         **contract(cases, case),
         **interruptions(problem, cases, case),
         "components": step_parts(cases, case),
         "source_ids": [name for name in sources if name],
         "lines": lines,
-        "notes": notes(problem, cases, case),
+        "notes": [*notes(problem, cases, case), *([said(paid, float(cases.costs.cost_usd[case]))] if paid else [])],
         "factors": {**factors(cases, case), "model_flop_per_token": size.model_flop_per_token},
     }
+
+
+def _credits(facts: Facts, cases: Cases, case: int, offer: Offer) -> float:
+    months = max(float(cases.costs.days[case]) / DAYS_PER_YEAR * MONTHS_PER_YEAR, 1e-6)
+    return round(credited(facts.credits, offer, float(cases.costs.cost_usd[case]), months, facts.as_of), 2)
 
 
 def _seller(offer: Offer) -> Seller:

@@ -120,3 +120,72 @@ def test_an_estimate_shows_list_and_paid_price_in_every_medium(tmp_path, monkeyp
     sheet = openpyxl.load_workbook(tmp_path / "book.xlsx")["Offers"]
     heads = next(row for row in sheet.iter_rows(values_only=True) if row[0] == "rank" or "provider" in row)
     assert any("list" in str(head) for head in heads), heads
+
+
+CREDIT = """
+[exchange_rates]
+EUR = 1.5
+[[credit]]
+provider = "acme"
+amount = 100
+amount_per_month = 40
+currency = "EUR"
+valid_until = 2025-12-31
+"""
+
+
+def test_credits_of_a_book_are_read_with_their_currency_and_judged(book):
+    catalog = book(CREDIT + '[[credit]]\nusd = 7\noption = "spot"\nvalid_until = 2025-07-31')
+    first, second = catalog.credits
+    assert (first["usd"], first["usd_per_month"], first["provider"]) == (150.0, 60.0, "acme")
+    rows = [row for row in judged(catalog)[0] if row["layer"] == "credit"]
+    assert [row["remark"] for row in rows] == ["", "it matches no price"]
+    assert rows[0]["what"] == "150 USD on provider acme, at most 60 a month (3 prices)"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("usd = -1", "usd must be 0 or more"),
+        ("provider = 'acme'", "usd must be a number"),
+        ("usd = 5\ncurrency = 'XYZ'", "no exchange rate of XYZ"),
+        ("usd = 5\nfraction = 0.1", "a credit knows no fraction"),
+        ("usd = 5\nvalid_from = 2026-01-01\nvalid_until = 2025-01-01", "expire before it holds"),
+        ("usd = inf", "no finite number"),
+    ],
+)
+def test_a_credit_that_cannot_be_is_refused(book, text, reason):
+    with pytest.raises(DataError, match=reason):
+        _ = book(f"[[credit]]\n{text}").credits
+
+
+@pytest.mark.parametrize(
+    ("usd", "months", "paid"),
+    [
+        (50, 1, 50),  # the bill is smaller than the cap
+        (90, 1, 60),  # the cap of one month
+        (300, 2, 120),  # of two
+        (900, 3, 150),  # the whole amount
+        (1200, 12, 150),
+    ],
+)
+def test_credits_pay_up_to_their_cap_and_amount(book, usd, months, paid):
+    from gpucost.market.credits import credited
+
+    catalog = book(CREDIT)
+    offer = next(item for item in catalog.offers() if item.offer_id == "acme/one")
+    assert credited(catalog.credits, offer, usd, months, catalog.as_of) == pytest.approx(paid)
+    assert credited(catalog.credits, offer, usd, months, date(2026, 1, 1)) == 0, "it has expired"
+
+
+def test_an_answer_says_what_credits_pay_and_runs_again_with_them(tmp_path, monkeypatch):
+    import gpucost
+
+    (tmp_path / "book.toml").write_text('[[credit]]\nprovider = "lambda"\nusd = 1000\n')
+    monkeypatch.setenv("GPUCOST_BOOK", str(tmp_path / "book.toml"))
+    found = gpucost.estimate(model="8b", tokens="10b", provider="lambda", option="on_demand", top=1)
+    option = found.to_dict()["options"][0]
+    assert option["credits_usd"] == 1000
+    assert f"pay 1,000.00 USD of it; {option['cost_usd'] - 1000:,.2f} USD remain" in " ".join(option["notes"])
+    served = gpucost.inference(model="8b", provider="lambda", option="on_demand", top=1).to_dict()["options"][0]
+    assert served["credits_usd"] == 1000
