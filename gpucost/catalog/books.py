@@ -3,8 +3,8 @@
 A book is a folder, or one file. CSV files carry a table's name (offers.csv or offers/*.csv, accelerators.csv,
 systems.csv, models.csv, sources.csv) and need only the columns that cannot be derived. The sheets of an .xlsx workbook
 carry the same names. TOML files hold the same as arrays of tables: [[offer]], [[accelerator]], [[system]], [[model]],
-[[source]], [[discount]], [[credit]], and [exchange_rates]. A row may say `like = "<id>"` and then states only what differs. Every
-row is judged like a shipped one; a bad file loads nothing.
+[[source]], [[discount]], [[credit]] and [exchange_rates]. A row may say `like = "<id>"` and then states only what
+differs. Every row is judged like a shipped one; a bad file loads nothing.
 """
 
 import csv

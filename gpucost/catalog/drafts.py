@@ -15,7 +15,8 @@ DISCOUNTS, CREDITS, RATES = "discount", "credit", "exchange_rate"  # what a book
 _TABLE_OF = {
     "offer": "offers", "accelerator": "accelerators", "gpu": "accelerators", "gpus": "accelerators",
     "system": "systems", "model": "llms", "models": "llms", "source": "price_sources", "sources": "price_sources",
-    "discount": DISCOUNTS, "discounts": DISCOUNTS, "credit": CREDITS, "credits": CREDITS, "exchange_rate": RATES, "exchange_rates": RATES,
+    "discount": DISCOUNTS, "discounts": DISCOUNTS, "credit": CREDITS, "credits": CREDITS,
+    "exchange_rate": RATES, "exchange_rates": RATES,
 }  # fmt: skip
 _NAMES = ("offers", "accelerators", "systems", "models", "sources", "discounts", "credits", "exchange_rates")
 _PATTERNS = ("*.csv", "offers/*.csv", "*.toml", "*.xlsx", "offers/*.xlsx")

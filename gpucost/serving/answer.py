@@ -89,7 +89,8 @@ def seller(offer: Offer, market: Market, pairs: Pairs, row: int) -> Fleet:
         "price_observed_on": offer.observed_on.isoformat(), "age_days": offer.age_days,
         "price_stale": bool(market.terms.stale[pairs.offer[row]]), "price_book": offer.book,
         "price_kind": offer.price_kind,
-        "price_confidence": offer.confidence, **listed(offer.list_usd_per_gpu_hour, credits_of(market, offer, pairs, row)),
+        "price_confidence": offer.confidence,
+        **listed(offer.list_usd_per_gpu_hour, credits_of(market, offer, pairs, row)),
     }  # fmt: skip
 
 

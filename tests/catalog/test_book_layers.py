@@ -136,7 +136,7 @@ valid_until = 2025-12-31
 
 def test_credits_of_a_book_are_read_with_their_currency_and_judged(book):
     catalog = book(CREDIT + '[[credit]]\nusd = 7\noption = "spot"\nvalid_until = 2025-07-31')
-    first, second = catalog.credits
+    first, _ = catalog.credits
     assert (first["usd"], first["usd_per_month"], first["provider"]) == (150.0, 60.0, "acme")
     rows = [row for row in judged(catalog)[0] if row["layer"] == "credit"]
     assert [row["remark"] for row in rows] == ["", "it matches no price"]

@@ -95,6 +95,7 @@ def test_the_known_faults_of_catalogues_are_held_back(refresh, rows, reason):
         (machine("inf"), "no finite price"), (machine(-3.0), "negative price"), (machine("dear"), "no price"),
         (machine(24.0, gpus=0), "no count of accelerators"), (machine(24.0, gpu="H9000"), "accelerator not known"),
         (machine(24.0, "x" * 300), "unreadable name"), (machine(24.0, "a\x1b[31mb"), "unreadable name"),
+        (machine("=1+1"), "no price"), (machine("=A1*2"), "no price"), (machine(24.0, "a\x00b"), "unreadable name"),
         (machine(24.0, option="barter"), "unknown purchase option"),
         (machine(24.0, meter="NDsr Windows"), "windows meter"),
     ],
