@@ -11,13 +11,10 @@ from gpucost.cli.said import say
 
 # what a command has beside the arguments of its question: each changes how the answer is written
 MORE = {
-    "estimate": ("explain", "lines", "details"),
-    "inference": ("explain", "lines", "details"),
+    "estimate": ("explain", "lines"),
+    "inference": ("explain", "lines"),
     "tco": ("explain", "print_plan"),
-    "fit": ("explain", "details"),
-    "roofline": ("details",),
-    "choose": ("details",),
-    "compare": ("details",),
+    "fit": ("explain",),
 }
 MORE_HELP = {
     "explain": "Show how the figures come about: formulas, numbers, sources.",
@@ -30,7 +27,7 @@ MORE_HELP = {
 
 def command_of(name: str) -> click.Command:
     """Return the command that asks a question."""
-    question, more = QUESTIONS[name], (*MORE.get(name, ()), "quiet")
+    question, more = QUESTIONS[name], (*MORE.get(name, ()), "details", "quiet")
     parameters = [parameter_of(argument) for argument in question.arguments if not argument.library_only]
     known = {parameter.name for parameter in parameters}
     old = {old: argument for argument in question.arguments for old in argument.old if old not in known}

@@ -8,9 +8,8 @@ from gpucost.render.document import Block, Document, Paragraph, Section, Table, 
 
 _SHOWN, _EACH = 9, 3
 _ROWS = columns(
-    "workload:3", "gpu", "card:1", "memory_gib=memory:2", "ecc=ECC:6", "link:4", "gpus", "provider:5", "option:8",
-    "days:3",
-    "rent_usd=rent", "buy_usd=buy", "breakeven_months=pays after:2", "within=budget:2",
+    "workload", "gpu", "card:3", "memory_gib=memory:4", "ecc=ECC:6", "link:5", "gpus", "provider:2",
+    "option:8", "days:1", "rent_usd=rent", "buy_usd=buy", "breakeven_months=pays after:2", "within=budget:1",
 )  # fmt: skip
 _ASSIGNED = columns("workload", "gpu", "gpus", "provider", "cost_usd")
 _NOTE = (

@@ -25,7 +25,7 @@ _FIGURES = {
     "npv_saving_usd": "what owning saves", "cost_usd": "the cost", "usd_per_month": "the cost of a month",
     "needed_gb": "the memory needed, GB",
 }  # fmt: skip
-_CHANGED, _ROOM = 6, 11  # of one screen: what changed at most, and that with the effects
+_EFFECTS = 6  # of one screen
 
 
 def document(answer: Comparison) -> Document:
@@ -43,17 +43,17 @@ def document(answer: Comparison) -> Document:
 
 
 def _screen(answer: Comparison) -> list[Block]:
-    """Return what one screen shows: what changed and, as far as there is room, the largest effects."""
-    changed = min(len(answer["what_changed"]), _CHANGED)
-    room = _ROOM - changed - (len(answer["what_changed"]) > changed) - 2 * len(answer["warnings"])
+    """Return what one screen shows: what changed and the largest effects, smaller ones together."""
     largest = sorted((row for row in answer["changes"] if row["effect"]), key=lambda row: -abs(row["effect"]))
-    kept = largest if len(largest) <= room else largest[: room - 1]
+    kept = largest if len(largest) <= _EFFECTS else largest[: _EFFECTS - 1]
+    rest = largest[len(kept) :]
+    other: list[Any] = (
+        [{"factor": counted(len(rest), "smaller effect"), "effect": sum(row["effect"] for row in rest)}] if rest else []
+    )
     shown = [row for row in answer["changes"] if row in kept]
-    rest: float = sum(row["effect"] for row in largest[len(kept) :])
-    more = len(largest) - len(kept)
-    other: list[Any] = [{"factor": counted(more, "smaller effect"), "effect": rest}] if more else []
     words = "Next: --details (all of them, before and after, the arguments), -o FILE.html, --format json."
-    return [*_changed(answer, changed), *_bars(answer, [*shown, *other]), Paragraph(words)]
+    room = 2 * _EFFECTS - len(shown) - len(other)
+    return [*_changed(answer, room), *_bars(answer, [*shown, *other]), Paragraph(words)]
 
 
 def _changed(answer: Comparison, most: int = 1000) -> list[Block]:
@@ -61,7 +61,7 @@ def _changed(answer: Comparison, most: int = 1000) -> list[Block]:
     if not rows:
         return []
     shown = columns("name=what changed", f"before={answer['first']}", f"after={answer['second']}")
-    note = f"and {len(rows) - most} more" if len(rows) > most else ""
+    note = f"and {len(rows) - most} more: --details." if len(rows) > most else ""
     return [Table(shown, _written(rows[:most]), note=note)]
 
 

@@ -1,6 +1,9 @@
 """The document of a fit: the verdict, the components, the changes that were tried, the table by model size."""
 
-from gpucost.answers.memory import Fit
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gpucost.answers.memory import Component, Fit
 from gpucost.render.document import (
     Axis,
     Block,
@@ -21,11 +24,12 @@ _PARTS = columns("component", "needed_gb=memory", "share_fraction=share", "numbe
 _CHANGES = columns("change", "gpus", "needed_gb=memory", "headroom_gb=to spare:1", "cost:2")
 _SIZES = ("size", "model:2", "weights_gb=weights:1", "full_gpus=full", "lora_gpus=lora", "qlora_gpus=qlora")
 _HELPFUL, _VAIN = 10, 8  # changes that are shown
+_LARGEST = 4  # components on one screen
 
 
 def document(answer: Fit) -> Document:
     """Return the document of a fit."""
-    return document_of(
+    made = document_of(
         answer,
         f"Memory of {answer['model']} on {answer['gpus']:,} × {answer['gpu']}",
         Section("Verdict", [_verdict(answer)]),
@@ -34,6 +38,25 @@ def document(answer: Fit) -> Document:
         Section(f"By model size, in {answer['gpu']}", _sizes(answer)),
         Section("Each term", [_terms(answer)], detail=True),
     )
+    return replace(made, screen=tuple(_screen(answer)))
+
+
+def _screen(answer: Fit) -> list[Block]:
+    """Return what one screen shows: what was counted, where the memory goes, what would help."""
+    layout, close = answer["layout"], _closeness(answer)
+    degrees = (f"{name} {layout[name]}" for name in ("tensor", "pipeline", "context", "expert", "data"))  # type: ignore[literal-required]
+    spread = ", ".join(text for text in degrees if not text.endswith(" 1")) or "one GPU"
+    said = (
+        f"{answer['method']} with {answer['optimizer']}, {answer['sequence_tokens']:,} tokens ×"
+        f" {layout['micro_batch']}, {spread}, sharding {layout['sharding']}, recompute {layout['recompute']};"
+        f" {answer['needed_low_gb']:,.1f} to {answer['needed_high_gb']:,.1f} GB{f', {close}' if close else ''}."
+    )
+    helps = [row for row in answer["changes"] if row["helps"]]
+    title = "What would need fewer GPUs" if answer["fits"] else "What would make it fit"
+    ask = "--details, --explain, --method, --sequence, --optimizer, --gpus"
+    picture = _picture(sorted(answer["components"], key=lambda row: -row["needed_gb"])[:_LARGEST])
+    table = [Table(_CHANGES[:3], helps, title)] if helps else []
+    return [Paragraph(said), picture, *table, Paragraph(f"Next: {ask}.")]
 
 
 def _verdict(answer: Fit) -> KeyFigures:
@@ -76,10 +99,13 @@ def _parts(answer: Fit) -> list[Block]:
     """Return the components as a table and a picture."""
     rows = [row for row in answer["components"] if row["needed_gb"] > 0]
     total = {"component": "total", "needed_gb": answer["needed_gb"], "share_fraction": 1.0}
+    return [Table(_PARTS, rows, total=total), _picture(rows)]
+
+
+def _picture(rows: Sequence[Component]) -> Chart:
     words = "; ".join(f"{row['component']} {row['share_fraction']:.0%}" for row in rows)
     part, memory = Axis("component", "component"), Axis("needed_gb", "memory", _GB)
-    picture = Chart("bar", "Where the memory goes", words, rows, part, memory)
-    return [Table(_PARTS, rows, total=total), picture]
+    return Chart("bar", "Where the memory goes, GB", words, rows, part, memory)
 
 
 def _changes(answer: Fit) -> list[Block]:

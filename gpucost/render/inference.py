@@ -80,8 +80,8 @@ def _screen(answer: Inference) -> list[Block]:
     """Return what one screen shows: the best offers of both kinds, the cheapest hosted prices, what to ask next."""
     stay = [row for row in answer["options"] if not OPTIONS[row["option"]].interruptible]
     risky = [row for row in answer["options"] if OPTIONS[row["option"]].interruptible]
-    rows = [_kind("stays", row) for row in stay[:_SCREEN_STAYS]]
-    rows += [_kind("may go", row) for row in risky[:_SCREEN_RISKY]]
+    rows = [_kind("stays", row) for row in _unlike(stay)[:_SCREEN_STAYS]]
+    rows += [_kind("may go", row) for row in _unlike(risky)[:_SCREEN_RISKY]]
     hosted = sorted(answer["api"], key=lambda row: row["usd_per_mtok"])[:_SCREEN_HOSTED]
     rows += [
         {"kind": "hosted", "provider": row["provider"], "option": "API", "cluster": row["model"],
@@ -91,6 +91,14 @@ def _screen(answer: Inference) -> list[Block]:
     out = f"; {len(answer['excluded']):,} left out and why" if answer["excluded"] else ""
     ask = "--tpot, --tokens-per-month, --precision, --gpu, --option."
     return [Table(_KINDS, rows), Paragraph(f"Next: --details (all offers, the bill, self-host or API{out}), {ask}")]
+
+
+def _unlike(options: Sequence[Option]) -> list[Option]:
+    """Return the first option of each seller's product; its other regions stand in the details."""
+    first: dict[tuple[object, ...], Option] = {}
+    for row in options:
+        first.setdefault((row["provider"], row["option"], row["term_months"], row["gpu"], row["gpus"]), row)
+    return list(first.values())
 
 
 def _kind(kind: str, row: Option) -> dict[str, object]:

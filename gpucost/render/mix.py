@@ -1,5 +1,7 @@
 """The document of a capacity mix: what to own, reserve and rent, month by month, and what binds."""
 
+from dataclasses import replace
+
 from gpucost.answers.mix import Mix
 from gpucost.render.document import (
     Axis,
@@ -15,12 +17,13 @@ from gpucost.render.document import (
 )
 from gpucost.render.numbers import heading_of
 
+_PLAN = ("option", "gpus", "from_month=from:1", "months:2", "cost_usd=present value", "capital_usd=capital:1")
 _OTHER = ("demand_gpus", "idle_gpus")  # columns of GPUs that are no supply
 
 
 def document(answer: Mix) -> Document:
     """Build the document of a mix."""
-    return document_of(
+    made = document_of(
         answer,
         "The cheapest mix of capacity",
         Section("", [Paragraph(line) for line in answer["said"]]),
@@ -29,6 +32,17 @@ def document(answer: Mix) -> Document:
         Section("What binds", table_of("", answer["marginal_values"])),
         Section("Month by month", _months(answer)),
         Section("supplies", table_of("", answer["supplies"]), detail=True),
+    )
+    plan = [{**row, "option": row["option"].replace("_", " ")} for row in answer["plan"]]
+    pure = [{**row, "option": row["option"].replace("_", " ")} for row in answer["pure"]]
+    ask = "--details (what binds, month by month, supplies), --budget, --max-owned, --spot-share, -o FILE.xlsx"
+    return replace(
+        made,
+        screen=(
+            *table_of("What to buy and rent", plan, *_PLAN),
+            *table_of("Against one option alone", pure, "option", "cost_usd", "note:1"),
+            Paragraph(f"Next: {ask}."),
+        ),
     )
 
 

@@ -1,5 +1,7 @@
 """The document of a fit for serving: which accelerators serve a model within the targets, with memory and speed."""
 
+from dataclasses import replace
+
 from gpucost.answers.serving import Serves, ServingFit
 from gpucost.render.document import (
     Block,
@@ -26,13 +28,20 @@ def document(answer: ServingFit) -> Document:
     """Return the document of a fit for serving."""
     model = answer["request"]["model"]
     chosen = ((answer["smallest"], "least memory"), (answer["cheapest"], "cheapest"))
-    return document_of(
+    made = document_of(
         answer,
         f"Serving {model}: what it fits",
         Section("What serves it", [_options(answer)]),
         Section("Memory", [_memory(row, words) for row, words in chosen if row is not None]),
         Section("What does not", table_of("", answer["excluded"], "gpu", "reason"), detail=True),
     )
+    rows, ask = (
+        answer["options"],
+        "--details (all of them, memory by part), --tpot, --ttft, --precision, --prompt-tokens",
+    )
+    said = Paragraph(" ".join(answer["said"]))
+    table = Table(_OPTIONS, rows, note="The cheapest first; speed at saturation within the targets.")
+    return replace(made, screen=(table, said, Paragraph(f"Next: {ask}."))) if rows else made
 
 
 def _options(answer: ServingFit) -> Block:

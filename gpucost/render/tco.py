@@ -1,6 +1,7 @@
 """The document of a comparison between owning and renting: the verdict, break-even, cash, and what could flip it."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from gpucost.answers.ownership import Tco
 from gpucost.money.statements import ROWS
@@ -32,6 +33,7 @@ _MOVED = (
     "saving_at_high_usd=saving at high", "flips:1", "flip_value:2",
 )  # fmt: skip
 _ASSUMED = ("name", "value@unit", "low@unit:2", "high@unit:2", "status", "observed=seen:1", "source_id=source:1")
+_SIDES = columns("side", "npv_usd=present value", "low_usd=low:1", "high_usd=high:1", "usd_per_gpu_hour=an hour in use")
 _OPTIONS = ("name", "option", "provider")
 _HIDDEN = ("source_id", "offer_id", "legs", "rival")
 _RIVALS = ("option", "name=closest rival", "saving_usd=saves", "breakeven_usd_per_gpu_hour=break-even price",
@@ -47,7 +49,7 @@ def document(answer: Tco) -> Document:
     gpus, gpu = request.get("gpus") or _gpus(answer), request.get("gpu") or "GPUs"
     moved = table_of("", answer["sensitivity"], *_MOVED, interactive=True)
     assumed = table_of("", answer["assumptions"], *_ASSUMED, note=_STATUS, interactive=True)
-    return document_of(
+    made = document_of(
         answer,
         f"Rent or buy {gpus} × {gpu}",
         Section("The answer", _answer(answer)),
@@ -68,6 +70,30 @@ def document(answer: Tco) -> Document:
         Section("More figures", _more(answer), detail=True),
         Section("Assumptions", assumed, detail=True),
     )
+    return replace(made, screen=tuple(_screen(answer)))
+
+
+def _screen(answer: Tco) -> list[Block]:
+    """Return what one screen shows: both sides, what moves the answer most, what to ask next."""
+    npv, drawn = answer["npv_usd"], answer["monte_carlo"] or {}
+    prices = {"own": answer["levelised_usd_per_gpu_hour"], "rent": answer["levelised_rent_usd_per_gpu_hour"]}
+    rows = [
+        {
+            "side": words,
+            "npv_usd": npv[side],  # type: ignore[literal-required]
+            "low_usd": drawn.get(f"{side}_p5_usd"),
+            "high_usd": drawn.get(f"{side}_p95_usd"),
+            "usd_per_gpu_hour": prices.get(side),
+        }
+        for side, words in (("own", "owning"), ("rent", "renting"), ("saving", "owning saves"))
+    ]
+    chance = answer["probability_buy_wins_fraction"]
+    wins = "" if chance is None else f"Buying wins in {chance:.0%} of {answer['monte_carlo']['draws']:,} draws. "  # type: ignore[index]
+    ask = (
+        "--details (options, break-even, cash by year, assumptions), --print-plan, -o FILE.xlsx, --rent, --utilisation"
+    )
+    charts = [block for block in tornado(answer) if isinstance(block, Chart)]
+    return [Table(_SIDES, rows), *charts, Paragraph(f"{wins}Next: {ask}.")]
 
 
 def _gpus(answer: Tco) -> int:

@@ -5,11 +5,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from gpucost.render.cells import cell_text, fact_text, head_text, is_numeric
-from gpucost.render.document import Block, Column, Document, KeyFigures, Paragraph, Section, Table, printable
+from gpucost.render.document import Block, Chart, Column, Document, KeyFigures, Paragraph, Section, Table, printable
 from gpucost.render.plots import plot
 from gpucost.render.terminal import Terminal, detect, to_ascii
+from gpucost.units import counted
 
 _NARROWEST = 8  # of a column whose text wraps
+_SCREEN_LINES = 23  # of a screen of 24: one is left for the prompt
+_FEWER = (1000, 12, 10, 8, 7, 6, 5, 4, 3, 2)  # rows of each block, until a screen holds them
 
 
 def write(
@@ -26,17 +29,52 @@ def write(
     brief = bool(one_screen and document.screen)
     shown = () if brief else tuple(section for section in document.sections if all_sections or not section.detail)
     document = printable(replace(document, request={}, sections=shown, screen=document.screen if brief else ()))
-    lines = [terminal.paint(document.title, "1")]
-    if document.lead:
-        lines += _lead(document, terminal)
-    for section in (Section("", document.screen),) if brief else document.sections:
-        body = [line for block in section.blocks for line in [*_block(block, terminal), ""]]
-        if body:
-            lines += ["", terminal.paint(section.title, "1"), *body[:-1]] if section.title else ["", *body[:-1]]
-    foot = _foot(document, terminal, brief=brief)
-    lines += foot[1:] if brief else foot
+    lines = _screenful(document, terminal) if brief else _all(document, terminal)
     text = "\n".join(line.rstrip() for line in lines) + "\n"
     return text if terminal.unicode else to_ascii(text)
+
+
+def _all(document: Document, terminal: Terminal) -> list[str]:
+    """Return every section."""
+    lines = _head(document, terminal)
+    for section in document.sections:
+        lines += _section(section, terminal)
+    return [*lines, *_foot(document, terminal, document.warnings, brief=False)]
+
+
+def _screenful(document: Document, terminal: Terminal) -> list[str]:
+    """Return what one screen shows: blocks lose their last rows, then warnings are counted, until it fits."""
+    said = document.warnings
+    for rows, warnings in (*((rows, len(said)) for rows in _FEWER), *((_FEWER[-1], count) for count in (2, 1))):
+        left = len(said) - warnings
+        told = said if left <= 0 else (*said[:warnings], f"{counted(left, 'more warning')}: --details.")
+        shown = [_cut(block, rows) for block in document.screen]
+        lines = [*_head(document, terminal), *_section(Section("", shown), terminal)]
+        lines += _foot(document, terminal, told, brief=True)[1:]
+        if len(lines) <= _SCREEN_LINES:
+            break
+    return lines
+
+
+def _cut(block: Block, rows: int) -> Block:
+    """Return a block with its first rows; what is cut is counted."""
+    if isinstance(block, Table) and len(block.rows) > rows:
+        more = f"and {len(block.rows) - rows} more: --details."
+        return replace(block, rows=block.rows[:rows], note="\n".join(part for part in (more, block.note) if part))
+    if isinstance(block, Chart) and len(block.data) > rows:
+        return replace(block, data=block.data[:rows])
+    return block
+
+
+def _head(document: Document, terminal: Terminal) -> list[str]:
+    return [terminal.paint(document.title, "1"), *(_lead(document, terminal) if document.lead else [])]
+
+
+def _section(section: Section, terminal: Terminal) -> list[str]:
+    body = [line for block in section.blocks for line in [*_block(block, terminal), ""]]
+    if not body:
+        return []
+    return ["", terminal.paint(section.title, "1"), *body[:-1]] if section.title else ["", *body[:-1]]
 
 
 def _wrap(text: str, width: int, indent: str = "") -> list[str]:
@@ -161,9 +199,9 @@ def _lay_out(
             yield "─" * min(sum(widths) + 2 * (len(widths) - 1), terminal.width)
 
 
-def _foot(document: Document, terminal: Terminal, *, brief: bool) -> list[str]:
+def _foot(document: Document, terminal: Terminal, warnings: Sequence[str], *, brief: bool) -> list[str]:
     lines = [""]
-    for warning in document.warnings:
+    for warning in warnings:
         wrapped = _wrap(f"! {warning}", terminal.width, "  ")
         lines += [terminal.paint(line, "33") for line in wrapped]
     stamp = [

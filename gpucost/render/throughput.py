@@ -1,5 +1,7 @@
 """The document of a timed layout: the answer, the step by part, the layouts behind it."""
 
+from dataclasses import replace
+
 from gpucost.answers.speed import BOUND_WORDS, Throughput
 from gpucost.render.document import (
     Axis,
@@ -8,6 +10,7 @@ from gpucost.render.document import (
     Document,
     Fact,
     KeyFigures,
+    Paragraph,
     Section,
     Table,
     columns,
@@ -24,7 +27,7 @@ _LAYOUTS = (
 
 def document(answer: Throughput) -> Document:
     """Return the document of a timed layout."""
-    return document_of(
+    made = document_of(
         answer,
         f"{answer['model']} on {answer['layout']['gpus']:,} × {answer['gpu']}",
         Section("Speed", [_speed(answer)]),
@@ -32,6 +35,13 @@ def document(answer: Throughput) -> Document:
         Section("The step by part", _parts(answer)),
         Section("Fastest layouts", table_of("", answer.get("alternatives") or [], *_LAYOUTS)),
     )
+    degrees = ("tensor", "pipeline", "context", "expert", "data", "sharding", "micro_batch", "global_batch")
+    layout = ", ".join(f"{name.replace('_', ' ')} {answer['layout'][name]}" for name in degrees)  # type: ignore[literal-required]
+    rest = f"recompute {answer['layout']['recompute']}, {answer['layout']['precision']}, {answer['system']}"
+    room = f"{answer['memory_gib']:.1f} of {answer['usable_memory_gib']:.1f} GiB"
+    said = f"A step takes {answer['step_s']:,.3g} s and {room}: {layout}, {rest}; software {answer['software']}."
+    ask = "--details (other layouts, FLOP, memory), --tensor, --micro-batch …, --software, `gpucost roofline --model`"
+    return replace(made, screen=(Paragraph(said), _parts(answer)[0], Paragraph(f"Next: {ask}.")))
 
 
 def _speed(answer: Throughput) -> KeyFigures:

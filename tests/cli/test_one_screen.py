@@ -1,0 +1,58 @@
+"""Every question answers on one screen of 24 × 80; --details shows more, --quiet one line, a warning stands once."""
+
+import shlex
+
+import pytest
+from click.testing import CliRunner
+
+import gpucost
+from gpucost.cli import cli
+
+ASKED = (
+    "inference --model 8b",
+    "inference --model 70b --gpu h100 --tokens-per-month 5b --tpot 50ms",
+    "tco --gpu h100-sxm --gpus 64",
+    "tco --gpu h100-sxm --gpus 64 --rent 2.35 --tax 25% --financing loan --draws 0",
+    "mix --constant 64 --growth 20% --months 12 --gpu h100-sxm",
+    "throughput --model 70b --gpu h100-sxm --gpus 64",
+    "throughput --model 70b --gpu h100-sxm --gpus 8 --tensor 2",
+    "roofline --gpu h100-sxm --model 8b --gpus 8",
+    "fit --model 8b --gpu rtx-4090 --gpus 1",
+    "fit --model 70b --gpu h100-sxm",
+    "fit --model 70b --serving --tpot 50ms",
+    "choose --purpose training",
+    "choose --workload chat='serving 8b 5b' --workload tune='fine-tuning 70b' --pool h100-sxm=8",
+    "audit --model 8b --tokens 100b --gpu h100-sxm --gpus 8 --days 25 --cost 6000",
+    "compare --model 8b,70b --gpu h100-sxm,h200 --tokens 10b",
+    "compare --speed --gpu h100-sxm --gpu h100-pcie",
+)
+UNFIT = (0, 6)  # what does not fit is an answer too
+
+
+@pytest.fixture(scope="module")
+def catalog():
+    return gpucost.open_catalog()
+
+
+def written(words, monkeypatch, catalog):
+    """Return what a terminal of 80 columns shows; all ask the one open catalog."""
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr("gpucost.catalog.open_catalog", lambda *days: catalog)
+    found = CliRunner().invoke(cli, words)
+    assert found.exit_code in UNFIT, found.output
+    return found.stdout, found.stderr
+
+
+@pytest.mark.parametrize("command", ASKED)
+def test_the_answer_fits_one_screen_and_details_say_more(command, monkeypatch, catalog):
+    out, err = written(shlex.split(command), monkeypatch, catalog)
+    lines = out.splitlines()
+    assert 4 < len(lines) < 24, out
+    assert max(map(len, lines)) <= 80, out
+    assert err == ""
+    told = [line for line in lines if line.startswith("! ")]
+    assert len(told) == len(set(told))
+    details = written([*shlex.split(command), "--details"], monkeypatch, catalog)[0].splitlines()
+    assert len(details) > len(lines)
+    quiet = written([*shlex.split(command), "--quiet"], monkeypatch, catalog)[0]
+    assert quiet.count("\n") == 1
