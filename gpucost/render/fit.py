@@ -44,7 +44,7 @@ def document(answer: Fit) -> Document:
 def _screen(answer: Fit) -> list[Block]:
     """Return what one screen shows: what was counted, where the memory goes, what would help."""
     layout, close = answer["layout"], _closeness(answer)
-    degrees = (f"{name} {layout[name]}" for name in ("tensor", "pipeline", "context", "expert", "data"))  # type: ignore[literal-required]
+    degrees = (f"{name} {layout[name]}" for name in ("tensor", "pipeline", "context", "expert", "data"))
     spread = ", ".join(text for text in degrees if not text.endswith(" 1")) or "one GPU"
     said = (
         f"{answer['method']} with {answer['optimizer']}, {answer['sequence_tokens']:,} tokens ×"

@@ -37,7 +37,7 @@ def document(answer: ServingFit) -> Document:
     )
     rows, ask = (
         answer["options"],
-        "--details (all of them, memory by part), --tpot, --ttft, --precision, --prompt-tokens",
+        "--details (all, memory by part), --tpot, --ttft, --precision, --prompt-tokens",
     )
     said = Paragraph(" ".join(answer["said"]))
     table = Table(_OPTIONS, rows, note="The cheapest first; speed at saturation within the targets.")

@@ -75,12 +75,13 @@ def document(answer: Tco) -> Document:
 
 def _screen(answer: Tco) -> list[Block]:
     """Return what one screen shows: both sides, what moves the answer most, what to ask next."""
-    npv, drawn = answer["npv_usd"], answer["monte_carlo"] or {}
+    npv: Row = answer["npv_usd"]
+    drawn: Row = answer["monte_carlo"] or {}
     prices = {"own": answer["levelised_usd_per_gpu_hour"], "rent": answer["levelised_rent_usd_per_gpu_hour"]}
     rows = [
         {
             "side": words,
-            "npv_usd": npv[side],  # type: ignore[literal-required]
+            "npv_usd": npv[side],
             "low_usd": drawn.get(f"{side}_p5_usd"),
             "high_usd": drawn.get(f"{side}_p95_usd"),
             "usd_per_gpu_hour": prices.get(side),
