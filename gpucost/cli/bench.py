@@ -8,6 +8,7 @@ import click
 
 from gpucost.bench.cases import GROUPS, PROFILES
 from gpucost.cli.options import Output, catalog_options, envelope, output_options
+from gpucost.units import TERA
 
 if TYPE_CHECKING:
     from gpucost.render.document import Document
@@ -60,9 +61,7 @@ def command(
         )
     )
     chip = verdict.accelerator_of(catalog, str(found["machine"]["device"]))
-    shares = verdict.shares_by_machine(catalog.rows("bench_measurements"), catalog)
-    on_record = {key: median(known) for key, known in shares.items()}
-    rows = verdict.rows_of(verdict.yardsticks(found, chip, on_record), shares) if chip else []
+    rows = _judged(catalog, found, chip) if chip else []
     told = verdict.findings(found, chip, rows)
     if chip is None:
         told.insert(0, f"no accelerator on record is called {found['machine']['device']}: figures only, no peaks")
@@ -73,6 +72,48 @@ def command(
         return
     dated = {"as_of": str(catalog.as_of), "catalog_version": catalog.version}
     _write(out, document(title, rows, roof, told, **dated))
+
+
+def _judged(catalog: Any, found: Any, chip: Any) -> list[dict[str, Any]]:
+    """Return each kind of work beside its peak, machines on record, and published training steps of the chip."""
+    from gpucost.bench import verdict
+
+    shares = verdict.shares_by_machine(catalog.rows("bench_measurements"), catalog)
+    sticks = verdict.yardsticks(found, chip, {key: median(known) for key, known in shares.items()})
+    if chip.bf16_tflops and (own := _training_tflops(catalog, found, chip)):
+        published = [rate / chip.bf16_tflops for rate in _training_tflops(catalog, None, chip)]
+        usual = median(published) if published else None
+        sticks.append(verdict.Yardstick("train", "training steps", chip.bf16_tflops, "model TFLOP/s", max(own), usual))
+        shares["train"] = published
+    return verdict.rows_of(sticks, shares)
+
+
+def _training_tflops(catalog: Any, bench: Any, chip: Any) -> list[float]:
+    """Return model TFLOP/s of a bench's dense 16-bit training steps, or the median of every published source's.
+
+    Published are the rows marked core that were measured on the same chip.
+    """
+    import numpy as np
+
+    from gpucost.bench import rows, verdict
+    from gpucost.physics.transformer import model_flop
+    from gpucost.validation import training
+
+    if bench:
+        asked = rows.training_rows(bench, chip.id)
+    else:
+        known = [row for row in catalog.rows("training_measurements") if row["core"] and row["precision"] == "bf16"]
+        names = {row["gpu"] for row in known}
+        same = {name for name in names if (other := verdict.accelerator_of(catalog, name)) and other.id == chip.id}
+        asked = [row for row in known if row["gpu"] in same]
+    found = training.gather(asked, catalog)
+    if not found.rows:
+        return []
+    seen = training.observe(found)
+    rates = np.exp(seen.log_measured) * model_flop(seen.case.shape, seen.case.recipe.sequence_tokens) / TERA
+    dense = [(row.source, rate) for row, rate in zip(found.rows, rates, strict=True) if not row.architecture.experts]
+    by_source = {name: [rate for source, rate in dense if source == name] for name, _ in dense}
+    return [float(rate) for _, rate in dense] if bench else [float(median(found)) for found in by_source.values()]
 
 
 def _write(out: Output, made: "Document") -> None:

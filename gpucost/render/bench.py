@@ -8,7 +8,10 @@ from gpucost.render.document import Axis, Block, Chart, Document, Paragraph, Sec
 COLUMNS = (
     "what", "measured", "peak", "unit:1", "share_fraction=of the peak", "usual_fraction=usual:1", "place:2", "verdict",
 )  # fmt: skip
-NOTE = "usual: median share of machines on record; place: this machine among them, the best first."
+NOTE = (
+    "usual: median share of machines on record, for training steps of the sources that published some on this chip; "
+    "place: this machine among them, the best first."
+)
 
 
 def document(

@@ -32,6 +32,10 @@ def test_a_bench_is_shown_against_the_datasheet(bench_file):
     assert rows["memory bandwidth"]["peak"] == 4800
     assert 0.8 < rows["memory bandwidth"]["share_fraction"] < 0.95
     assert found["warnings"] == []
+    steps = rows["training steps"]  # the best dense step's model FLOP, beside what others published of H200s
+    assert 0.35 < steps["share_fraction"] < 0.6
+    assert 0.3 < steps["usual_fraction"] < 0.6
+    assert int(steps["place"].split(" of ")[1]) > 2
 
 
 @pytest.mark.slow

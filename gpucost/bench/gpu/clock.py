@@ -15,6 +15,9 @@ WORLD = int(os.environ.get("WORLD_SIZE", "1"))
 SETTLE_S = 0.5  # work of this length goes ahead of the repetitions, so that clocks settle under the power limit
 DEVICE = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if CUDA else torch.device("cpu")
 
+FNUZ = bool(torch.version.hip) and "gfx94" in torch.cuda.get_device_properties(DEVICE).gcnArchName if CUDA else False
+FP8 = torch.float8_e4m3fnuz if FNUZ else torch.float8_e4m3fn  # CDNA 3 multiplies a format without infinities
+
 
 class Timing(NamedTuple):
     """Seconds of one call: the median of its repetitions, and how far the middle half of them spreads."""

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 
-from gpucost.bench.gpu.clock import CUDA, DEVICE, Timing, free_bytes, replayed, summary, synchronize, timed
+from gpucost.bench.gpu.clock import CUDA, DEVICE, FP8, Timing, free_bytes, replayed, summary, synchronize, timed
 
 DTYPES = {"fp32": torch.float32, "tf32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 CACHE_BYTES = 400e6  # operands in rotation together exceed any last-level cache
@@ -70,9 +70,8 @@ def matmul(precision: str, m: int, k: int, n: int) -> Figures:
 
 
 def _fp8_products(m: int, k: int, n: int, copies: int) -> Any:
-    kind = torch.float8_e4m3fn
     pairs = [
-        (torch.randn(m, k, device=DEVICE).to(kind), torch.randn(n, k, device=DEVICE).to(kind)) for _ in range(copies)
+        (torch.randn(m, k, device=DEVICE).to(FP8), torch.randn(n, k, device=DEVICE).to(FP8)) for _ in range(copies)
     ]
     one = torch.ones((), device=DEVICE)
 

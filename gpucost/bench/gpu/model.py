@@ -8,6 +8,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from gpucost.bench.gpu.clock import FP8
 from gpucost.bench.shapes import ModelShape
 
 
@@ -37,8 +38,8 @@ def _scaled_product(x: Tensor, weight: Tensor) -> Tensor:
     """Return x·weightᵀ, both cast to fp8 by their largest values."""
     parts = []
     for value in (x, weight):
-        scale = value.abs().amax().float().clamp(min=1e-12) / 448.0
-        parts.append(((value * scale.reciprocal()).to(torch.float8_e4m3fn).contiguous(), scale))
+        scale = value.abs().amax().float().clamp(min=1e-12) / torch.finfo(FP8).max
+        parts.append(((value * scale.reciprocal()).to(FP8).contiguous(), scale))
     (a, scale_a), (b, scale_b) = parts
     return torch._scaled_mm(a, b.t(), scale_a=scale_a, scale_b=scale_b, out_dtype=torch.bfloat16, use_fast_accum=True)
 

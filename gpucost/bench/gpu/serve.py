@@ -13,11 +13,10 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor
 
-from gpucost.bench.gpu.clock import DEVICE, WORLD, replayed, timed
+from gpucost.bench.gpu.clock import DEVICE, FP8, WORLD, replayed, timed
 from gpucost.bench.gpu.model import Experts
 from gpucost.bench.shapes import SHAPES, ModelShape
 
-FP8 = torch.float8_e4m3fn
 Step = Callable[[], Tensor]
 
 

@@ -95,7 +95,7 @@ def believed(runs: OwnRuns) -> Belief:
     shares = share / share.sum()
     of_common = sum(part * scale**2 * weight for part, scale, weight in zip(shares, SCALES, weights, strict=True))
     square = float(shares @ np.square(SCALES))
-    inverse: Floats = np.linalg.inv(square * common + own + noise)
+    inverse = np.linalg.inv(square * common + own + noise).astype(np.float64)
     return Belief(np.asarray(of_common), shares @ np.array(weights), square**0.5, inverse)
 
 
