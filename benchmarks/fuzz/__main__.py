@@ -1,6 +1,6 @@
 """Throw strange input at every face of the program, and count what must never happen, by surface.
 
-python -m benchmarks.fuzz --minutes 10 [--workers 2] [--surface commands] [--from 0] [--json]
+python -m benchmarks.fuzz --minutes 10 [--cases 200000] [--workers 2] [--surface commands] [--from 0] [--json]
 python -m benchmarks.fuzz --surface tables --case 4711        one case again, with its traceback; its files are kept
 """
 
@@ -8,15 +8,19 @@ import argparse
 import json
 import os
 import shlex
+import signal
 import sys
 import tempfile
+import time
 from collections import Counter
 from pathlib import Path
 
-from benchmarks.fuzz.cases import SURFACES, case
-from benchmarks.fuzz.judge import BAD, put
-from benchmarks.fuzz.workers import run
+from benchmarks.fuzz.faces import FACES
+from benchmarks.fuzz.judge import BAD, judged, put
+from benchmarks.fuzz.surfaces import SURFACES, case
+from benchmarks.fuzz.workers import Done, run
 
+TELL_S = 60
 Places = dict[tuple[str, str, str], list[int]]
 
 
@@ -25,12 +29,19 @@ class Tally:
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self.slowest_s, self.peak_bytes = 0.0, 0
+        self.slowest_s, self.seconds, self.peak_bytes = 0.0, 0.0, 0
+
+    def add(self, done: Done) -> None:
+        """Count a case."""
+        self.counts[done.verdict.kind] += 1
+        self.seconds += done.seconds
+        self.slowest_s, self.peak_bytes = max(self.slowest_s, done.seconds), max(self.peak_bytes, done.peak_bytes)
 
     def row(self) -> list[str]:
         """Return the figures as cells of a table."""
         counts = [f"{self.counts.total():,}", *(str(self.counts[kind]) for kind in ("answered", "refused", *BAD))]
-        return [*counts, f"{self.slowest_s:.1f}", f"{self.peak_bytes / 1e9:.2f}"]
+        speed = self.counts.total() / max(self.seconds, 1e-9)
+        return [*counts, f"{self.slowest_s:.1f}", f"{self.peak_bytes / 1e9:.2f}", f"{speed:.0f}"]
 
 
 def again(surface: str, number: int) -> None:
@@ -38,36 +49,42 @@ def again(surface: str, number: int) -> None:
     asked, place = case(surface, number), Path(tempfile.mkdtemp(prefix=f"fuzz-{surface}-{number}-"))
     os.chdir(place)
     os.environ["XDG_CONFIG_HOME"] = str(place)
-    put(asked.files)
-    if asked.library is not None:
-        import gpucost
-
-        print(f"gpucost.{asked.arguments[0]}(**{asked.library!r})", file=sys.stderr)
-        print(getattr(gpucost, asked.arguments[0])(**asked.library))
-        return
-    settings = [f"{name}={shlex.quote(value)}" for name, value in asked.environment.items()]
+    settings = [f"{name}={shlex.quote(value or '')}" for name, value in asked.environment.items()]
     print(f"cd {place} && {' '.join(settings)} gpucost --debug {shlex.join(asked.arguments)}", file=sys.stderr)
-    os.environ.update(asked.environment)
+    if asked.face != "command":
+        print(asked.face, repr(asked.given), judged(asked), file=sys.stderr)
+        FACES[asked.face](asked)
+        return
+    put(asked.files)
+    os.environ.update({name: value for name, value in asked.environment.items() if value is not None})
     os.execv(sys.executable, [sys.executable, "-m", "gpucost", "--debug", *asked.arguments])
 
 
-def counted(surface: str, first: int, minutes: float, workers: int, places: Places) -> Tally:
-    """Judge the cases of one surface for some minutes."""
-    tally = Tally()
-    for number, verdict, seconds, peak in run(surface, first, minutes * 60, workers):
-        tally.counts[verdict.kind] += 1
-        tally.slowest_s, tally.peak_bytes = max(tally.slowest_s, seconds), max(tally.peak_bytes, peak)
-        if verdict.kind in BAD:
-            seen = places.setdefault((surface, verdict.kind, verdict.place), [])
-            seen.append(number)
-            if len(seen) == 1:
-                print(f"{surface} {number} {verdict.kind} {verdict.place}", file=sys.stderr, flush=True)
-    return tally
+def counted(given: argparse.Namespace, places: Places) -> dict[str, Tally]:
+    """Judge cases until the time is over, enough were judged, or the user ends it; what breaks is told at once."""
+    shares = {one: SURFACES[one][1] for one in given.surface or SURFACES}
+    found = {one: Tally() for one in shares}
+    told = time.monotonic()
+    try:
+        for done in run(shares, given.first, given.minutes * 60, given.workers, given.cases):
+            found[done.surface].add(done)
+            if done.verdict.kind in BAD:
+                seen = places.setdefault((done.surface, done.verdict.kind, done.verdict.place), [])
+                seen.append(done.number)
+                if len(seen) == 1:
+                    print(f"{done.surface} {done.number} {done.verdict.kind} {done.verdict.place}", file=sys.stderr)
+            if time.monotonic() - told > TELL_S:
+                told = time.monotonic()
+                print(f"{sum(one.counts.total() for one in found.values()):,} cases", file=sys.stderr, flush=True)
+    except KeyboardInterrupt:
+        pass
+    return found
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=1)
+    parser.add_argument("--cases", type=int, default=10**9)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--surface", choices=SURFACES, action="append")
     parser.add_argument("--from", type=int, default=0, dest="first")
@@ -77,18 +94,19 @@ def main() -> None:
     if given.case is not None:
         again((given.surface or ["commands"])[0], given.case)
         return
-    surfaces = given.surface or list(SURFACES)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     places: Places = {}
-    found = {one: counted(one, given.first, given.minutes / len(surfaces), given.workers, places) for one in surfaces}
+    found = counted(given, places)
     if given.json:
         counts = {surface: tally.counts for surface, tally in found.items()}
         print(json.dumps({"counts": counts, "places": [[*key, numbers] for key, numbers in places.items()]}))
     else:
-        heads = ["surface", "cases", "answered", "refused", *BAD, "slowest s", "peak GB"]
+        heads = ["surface", "cases", "answered", "refused", *BAD, "slowest s", "peak GB", "per CPU-s"]
         print(f"| {' | '.join(heads)} |\n|---|" + "--:|" * (len(heads) - 1))
         for surface, tally in found.items():
             print(f"| {surface} | {' | '.join(tally.row())} |")
-    sys.exit(5 if places else 0)
+    sys.stdout.flush()
+    os._exit(5 if places else 0)  # taking the database apart takes longer
 
 
 if __name__ == "__main__":

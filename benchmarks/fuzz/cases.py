@@ -1,11 +1,11 @@
-"""What the fuzzer asks: by surface, a command line and the files that it reads, drawn from a seed.
+"""What the fuzzer asks of the first faces: a command line and the files that it reads, drawn at random.
 
 A case starts from one that is answered and is then spoilt in one to three places, so that it gets past the first check.
 """
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from random import Random
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -31,13 +31,15 @@ from gpucost.cli import COMMANDS, cli
 class Case(NamedTuple):
     """One call: what stands on the command line, the files beside it, and the environment.
 
-    A file may also be `fifo`, `folder` or `link:target`. `library` asks a function of the library instead.
+    A file may also be `fifo`, `folder` or `link:target`; a variable that is None is taken away. `face` says who is
+    asked (`benchmarks.fuzz.faces`), and `given` what it gets beside the arguments.
     """
 
     arguments: list[str]
     files: Mapping[str, bytes | str] = MappingProxyType({})
-    environment: Mapping[str, str] = MappingProxyType({})
-    library: Mapping[str, Any] | None = None
+    environment: Mapping[str, str | None] = MappingProxyType({})
+    face: str = "command"
+    given: Any = None
 
 
 # an answerable start of each command
@@ -342,22 +344,4 @@ def library(random: Random) -> Case:
     known = [one.name for one in QUESTIONS[name].arguments]
     for key in random.sample(known, random.choice([1, 1, 2, 3])):
         given[key] = random.choice([any_value(random), random.choice(TEXTS), b"x", object, 1j, {1: 2}, (1, 2), set()])
-    return Case([name], library=given)
-
-
-SURFACES: dict[str, Callable[[Random], Case]] = {
-    "commands": commands,
-    "tables": tables,
-    "books": books,
-    "answers": saved,
-    "models": models,
-    "settings": settings,
-    "writers": writers,
-    "library": library,
-    "sql": sql,
-}
-
-
-def case(surface: str, number: int) -> Case:
-    """Return the case of a number; the same for ever as long as this file stays the same."""
-    return SURFACES[surface](Random(f"{surface}:{number}"))
+    return Case([name], face="library", given=given)

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.fuzz.cases import Case
+from benchmarks.fuzz.faces import FACES
 from benchmarks.fuzz.meaning import faults_of
 
 SLOW_S, HANG_S, MEMORY_BYTES = 20, 120, 2_000_000_000
@@ -59,9 +60,13 @@ def put(files: Mapping[str, bytes | str]) -> None:
 def judged(asked: Case) -> Verdict:
     """Run one case in the present folder, and judge it."""
     put(asked.files)
-    texts = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
+    encoding = asked.environment.get("PYTHONIOENCODING") or "utf-8"
+    texts = io.TextIOWrapper(io.BytesIO(), encoding), io.TextIOWrapper(io.BytesIO(), encoding)
     before, argv = dict(os.environ), sys.argv
-    os.environ.update(asked.environment)
+    changed = asked.environment.items()
+    os.environ.update({name: value for name, value in changed if value is not None})
+    for name in (name for name, value in changed if value is None):
+        os.environ.pop(name, None)
     time.tzset()
     sys.argv = ["gpucost", "--debug", *asked.arguments]
     start = time.process_time()
@@ -89,14 +94,13 @@ def judged(asked: Case) -> Verdict:
 def _run(asked: Case) -> Verdict:
     import warnings
 
-    from gpucost.cli import main
     from gpucost.cli.said import say
     from gpucost.errors import GpuCostError
 
     with warnings.catch_warnings():
         warnings.simplefilter("error", RuntimeWarning)  # 0/0, overflow: what follows from it is no figure
         try:
-            main() if asked.library is None else _library(asked.arguments[0], asked.library)
+            FACES[asked.face](asked)
         except SystemExit as end:
             return Verdict("refused" if end.code else "answered")
         except GpuCostError as error:
@@ -111,16 +115,6 @@ def _run(asked: Case) -> Verdict:
             sys.stdout.flush()
             sys.stderr.flush()
     return Verdict("answered")
-
-
-def _library(name: str, given: Mapping[str, Any]) -> None:
-    """Ask a function of the library, and print its answer as JSON."""
-    import gpucost
-
-    answer = getattr(gpucost, name)(**given)
-    repr(answer), str(answer)
-    if hasattr(answer, "to_dict"):  # a column of cases has none
-        print(json.dumps(answer.to_dict()))
 
 
 def _alarm(*_: object) -> None:
@@ -138,7 +132,7 @@ def _place(error: BaseException) -> str:
 def _nonsense(asked: Case, out: str, err: str, *, refused: bool) -> Verdict | None:
     """Find what no answer may hold."""
     name = asked.arguments[0]
-    if asked.library is None and (found := CONTROL.search(out + err)):
+    if asked.face != "library" and (found := CONTROL.search(out + err)):
         return Verdict("nonsense", f"control character {found[0]!r} sent to the terminal by {name}")
     if "Warning:" in err:
         return Verdict("nonsense", f"a warning of Python: {err[:150]!r}")
@@ -153,7 +147,7 @@ def _nonsense(asked: Case, out: str, err: str, *, refused: bool) -> Verdict | No
         return None
     if Path("out.json").is_file():
         out = Path("out.json").read_text("utf-8")
-    elif ("json" not in asked.arguments and asked.library is None) or refused:
+    elif ("json" not in asked.arguments and asked.face not in ("library", "page")) or refused:
         return None
     return _fault_of_json(name, out)
 

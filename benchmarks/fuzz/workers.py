@@ -1,12 +1,11 @@
-"""Many cases in processes that may die: each loads its world once, and judges its cases in it."""
+"""Many cases in processes that may die: each is forked from one that has loaded the world, and judges what it gets."""
 
-import math
 import os
 import resource
 import shlex
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from multiprocessing import get_context
 from multiprocessing.connection import Connection, wait
@@ -14,15 +13,19 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from benchmarks.fuzz import good
-from benchmarks.fuzz.cases import Case, case
+from benchmarks.fuzz.cases import Case
 from benchmarks.fuzz.judge import BAD, HANG_S, MEMORY_BYTES, Verdict, folder, judged, peak_bytes
+from benchmarks.fuzz.sharing import answer_queries_here, share_catalog
+from benchmarks.fuzz.surfaces import case
 
-CASES_PER_PROCESS = 1000  # a fresh process now and then, so that memory is that of a case and not of all before it
+CASES_PER_PROCESS = 2000  # a fresh process now and then, so that memory is that of a case and not of all before it
+Task = tuple[str, int]  # surface and number
 
 
 class Done(NamedTuple):
     """A case that was judged: its verdict, its seconds and the most memory that its process had held by then."""
 
+    surface: str
     number: int
     verdict: Verdict
     seconds: float
@@ -30,29 +33,35 @@ class Done(NamedTuple):
 
 
 class Worker:
-    """A process that judges every so-manieth case of a surface, and is replaced when it hangs or dies."""
+    """A process that judges the cases that it is given, and is replaced when it hangs or dies."""
 
-    def __init__(self, surface: str, first: int, step: int) -> None:
-        self.surface, self.number, self.step = surface, first, step
+    def __init__(self) -> None:
+        self.task: Task = ("", 0)
         self._start()
 
     def _start(self) -> None:
-        context = get_context("spawn")  # a forked database may not survive
+        context = get_context("fork")  # the world is loaded once
         self.pipe, theirs = context.Pipe()
-        self.left, self.since = CASES_PER_PROCESS, time.monotonic()
-        asked = (self.surface, self.number, self.step, theirs)
-        self.process: Any = context.Process(target=_work, args=asked)
+        self.left = CASES_PER_PROCESS
+        self.process: Any = context.Process(target=_work, args=(theirs,))
         self.process.start()
         theirs.close()
 
+    def give(self, task: Task) -> None:
+        """Hand over the next case."""
+        if not self.left:
+            self.end()
+            self._start()
+        self.task, self.left, self.since = task, self.left - 1, time.monotonic()
+        self.pipe.send(task)
+
     def taken(self) -> Done | None:
-        """Return the next verdict if there is one; a process that hangs, grows or died gives its own."""
+        """Return the verdict if there is one; a process that hangs, grows or died gives its own."""
         if self.pipe.poll():
             try:
                 done: Done = self.pipe.recv()
             except EOFError:
                 return self._ended(Verdict("memory", f"the process died: {self._line()}"))
-            self._next()
             return done
         if time.monotonic() - self.since > HANG_S:
             return self._ended(Verdict("hang", self._line()))
@@ -62,19 +71,12 @@ class Worker:
         return None
 
     def _line(self) -> str:
-        return shlex.join(case(self.surface, self.number).arguments)[:100]
-
-    def _next(self) -> None:
-        self.number, self.left, self.since = self.number + self.step, self.left - 1, time.monotonic()
-        if not self.left:
-            self.end()
-            self._start()
+        return shlex.join(case(*self.task).arguments)[:100]
 
     def _ended(self, verdict: Verdict) -> Done:
-        done = Done(self.number, verdict, time.monotonic() - self.since, 0)
-        self.left = 1
-        self._next()
-        return done
+        self.end()
+        self._start()
+        return Done(*self.task, verdict, time.monotonic() - self.since, 0)
 
     def end(self) -> None:
         """End the process."""
@@ -83,16 +85,26 @@ class Worker:
         self.pipe.close()
 
 
-def run(surface: str, first: int, seconds: float, workers: int = 1, most: int = 10**9) -> Iterator[Done]:
-    """Yield cases as they are judged, for some seconds from the first one on, or until so many were."""
-    team = [Worker(surface, first + place, workers) for place in range(workers)]
-    until = math.inf
+def run(shares: Mapping[str, float], first: int, seconds: float, workers: int = 1, most: int = 10**9) -> Iterator[Done]:
+    """Yield cases as they are judged, each surface by its share, for some seconds or until so many were."""
+    load()
+    asked = dict.fromkeys(shares, 0)
+
+    def next_task() -> Task:
+        surface = min(shares, key=lambda one: (asked[one] + 1) / shares[one])
+        asked[surface] += 1
+        return surface, first + asked[surface] - 1
+
+    team, until = [Worker() for _ in range(workers)], time.monotonic() + seconds
     try:
+        for worker in team:
+            worker.give(next_task())
         while time.monotonic() < until and most > 0:
             wait([worker.pipe for worker in team], timeout=0.25)
             for worker in team:
                 if most > 0 and (done := worker.taken()):
-                    most, until = most - 1, min(until, time.monotonic() + seconds)
+                    most -= 1
+                    worker.give(next_task())
                     yield done
     finally:
         for worker in team:
@@ -106,52 +118,46 @@ def load() -> None:
     if os.access(shm, os.W_OK):  # thousands of folders are made and removed
         tempfile.tempdir = str(shm)
     share_catalog()
+    answer_queries_here()
     good.answers(), good.plan(), good.bench(), good.configurations(), good.estimate_with_facts(), good.parquet()
-    with folder():
-        for arguments in (["data", "check"], ["report", "answer.json", "-o", "out.xlsx"], ["validate"], ["prices"]):
+    warm = (
+        ["data", "check"],
+        ["report", "answer.json", "-o", "out.xlsx"],
+        ["validate"],
+        ["prices"],
+        ["sql", "select 1"],
+    )
+    quiet = _silent()
+    for arguments in warm:
+        with folder():
             judged(Case(arguments, {"answer.json": good.answers()[0]}))
+    for place, descriptor in enumerate(quiet):
+        os.dup2(descriptor, place + 1)
+        os.close(descriptor)
+    import gc
+
+    gc.collect()
+    gc.freeze()
 
 
-def share_catalog() -> None:
-    """Let every case without a book or other data ask the same open catalog, and check the shipped data once."""
-    from gpucost.catalog import core, datacheck
-    from gpucost.catalog import loader as module
-
-    loader: Any = module
-    opened: dict[Any, core.Catalog] = {}
-    create, check, read = core.Catalog.__new__, cache(datacheck.check_shipped), cache(loader.read_contents)
-
-    def new(kind: type[core.Catalog], *key: Any) -> core.Catalog:
-        if kind is not core.Catalog or key[-1]:
-            return create(kind)
-        named = key[:3]
-        if named not in opened:
-            opened[named] = create(kind)
-            original(opened[named], *key)
-        return opened[named]
-
-    original = core.Catalog.__init__
-
-    def begin(self: core.Catalog, *key: Any) -> None:
-        if self not in opened.values():
-            original(self, *key)
-
-    shared: Any = core.Catalog
-    shared.__new__, shared.__init__ = new, begin
-    loader.read_contents = read
-    datacheck.check_shipped = check
+def _silent() -> list[int]:
+    kept = [os.dup(1), os.dup(2)]
+    for place in (1, 2):
+        quiet = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(quiet, place)
+        os.close(quiet)
+    return kept
 
 
-def _work(surface: str, first: int, step: int, pipe: Connection) -> None:
+def _work(pipe: Connection) -> None:
     """Judge cases in folders of their own."""
-    load()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    quiet = os.open(os.devnull, os.O_RDWR)
-    os.dup2(quiet, 0)
+    os.dup2(os.open(os.devnull, os.O_RDWR), 0)
     sink = tempfile.TemporaryFile()  # noqa: SIM115
     os.dup2(sink.fileno(), 1)
     os.dup2(sink.fileno(), 2)
-    for number in range(first, first + CASES_PER_PROCESS * step, step):
+    while True:
+        surface, number = pipe.recv()
         with folder() as _:
             before, start = peak_bytes(), time.process_time()
             verdict = judged(case(surface, number))
@@ -163,5 +169,4 @@ def _work(surface: str, first: int, step: int, pipe: Connection) -> None:
                 verdict = Verdict("nonsense", f"written past Python's streams: {sink.read(80)!r}")
             os.ftruncate(1, 0)
             sink.seek(0)
-        pipe.send(Done(number, verdict, seconds, peak))
-    time.sleep(3600)  # until it is ended: whoever ends by itself looks like one that died
+        pipe.send(Done(surface, number, verdict, seconds, peak))

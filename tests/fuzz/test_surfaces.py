@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.fuzz.cases import SURFACES, Case, case
+from benchmarks.fuzz.cases import Case
 from benchmarks.fuzz.judge import folder, judged
+from benchmarks.fuzz.surfaces import SURFACES, case
 
 SECONDS = 1.5
 

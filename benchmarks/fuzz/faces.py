@@ -1,0 +1,203 @@
+"""Who is asked by a case: the command line, the library, the tools of agents, the page, or a process that is disturbed.
+
+A face prints what it answers, ends with SystemExit or an error of the program where it refuses, and raises
+InternalError where the program itself says that it broke.
+"""
+
+import json
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Thread
+from typing import Any
+from urllib.parse import urlencode
+
+from benchmarks.fuzz.cases import Case
+
+
+class InternalError(Exception):
+    """What must never happen, as the program or the judge words it."""
+
+
+def command(_: Case) -> None:
+    """Run the command line that stands in sys.argv."""
+    from gpucost.cli import main
+
+    main()
+
+
+def library(asked: Case) -> None:
+    """Ask a function of the library, and print its answer as JSON."""
+    import gpucost
+
+    answer = getattr(gpucost, asked.arguments[0])(**asked.given)
+    repr(answer), str(answer)
+    if hasattr(answer, "to_dict"):  # a column of cases has none
+        print(json.dumps(answer.to_dict()))
+
+
+def tool(asked: Case) -> None:
+    """Call a tool as an agent does; its compact JSON is printed."""
+    from gpucost.agents.server import answered
+
+    text, failed = answered(asked.arguments[0], asked.given)
+    if text.startswith("internal error"):
+        raise InternalError(text)
+    if failed:
+        sys.exit(2)
+    json.loads(text)
+
+
+def page(asked: Case) -> None:
+    """Ask for an address of the page, past the network."""
+    from gpucost.page import app
+
+    given = urlencode(asked.given, errors="surrogatepass") if isinstance(asked.given, dict) else asked.given
+    kind, name = asked.arguments
+    scope = {
+        "type": "http", "method": "GET", "path": f"/t/{kind}/{name}", "headers": [],
+        "query_string": given.encode("utf-8", "surrogatepass"), "path_params": {"name": name},
+    }  # fmt: skip
+    from starlette.requests import Request
+
+    response = {"api": app._answer, "export": app._export, "file": app._file}[kind](Request(scope))
+    body = bytes(response.body)
+    if response.status_code == 500:
+        raise InternalError(body.decode())
+    if response.status_code != 200:
+        sys.exit(2)
+    if kind == "api":
+        print(body.decode())
+
+
+# ── disturbed ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _forked(work: Callable[[], None]) -> int:
+    """Do work in a child that shares nothing afterwards; return its process number."""
+    number = os.fork()
+    if number:
+        return number
+    code = 70
+    try:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        work()
+        code = 0
+    except SystemExit as end:
+        code = end.code if isinstance(end.code, int) else 0
+    except BaseException as error:
+        os.write(2, f"{type(error).__name__}: {error}"[:200].encode())
+    finally:
+        os._exit(code)
+
+
+def _plain_command() -> None:
+    sys.argv = [word for word in sys.argv if word != "--debug"]
+    command(Case([]))
+
+
+def _code(number: int) -> int:
+    return os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
+
+
+def _whole(target: Path, old: bytes) -> None:
+    """Refuse a file that is neither what stood there nor a complete new one."""
+    data = target.read_bytes() if target.exists() else b""
+    if data == old:
+        return
+    if target.suffix == ".json":
+        json.loads(data)
+    elif target.suffix == ".xlsx":
+        import zipfile
+
+        if zipfile.ZipFile(target).testzip():
+            raise InternalError(f"{target} is no whole workbook")
+    elif (target.suffix == ".html" and b"</html>" not in data[-50:]) or not data.endswith(b"\n"):
+        raise InternalError(f"{target} ends at {data[-50:]!r}")
+
+
+def killed(asked: Case) -> None:
+    """End a writer by force after a while: the old or the new file stands, and the next writer tidies up."""
+    target = Path(asked.arguments[-1])
+    old = target.read_bytes() if target.exists() else b""
+    number = _forked(_plain_command)
+    time.sleep(asked.given)
+    os.kill(number, signal.SIGKILL)
+    _code(number)
+    _whole(target, old)
+    from gpucost.render.files import write_text
+
+    write_text(target, "after\n")
+
+
+def full(asked: Case) -> None:
+    """Let no file grow beyond some bytes: the command refuses with a sentence, and the old file stands."""
+    target = Path(asked.arguments[-1])
+    old = target.read_bytes() if target.exists() else b""
+
+    def work() -> None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (asked.given, asked.given))
+        _plain_command()
+
+    code = _code(_forked(work))
+    if code not in (0, 2):
+        raise InternalError(f"exit code {code} on a full disk")
+    _whole(target, old)
+    sys.exit(code)
+
+
+def interrupted(asked: Case) -> None:
+    """Press Ctrl-C after a while: the command ends with 130, or was done before."""
+
+    def work() -> None:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _plain_command()
+
+    number = _forked(work)
+    time.sleep(asked.given)
+    os.kill(number, signal.SIGINT)
+    if (code := _code(number)) in (1, 70):
+        raise InternalError(f"exit code {code} after Ctrl-C")
+
+
+def processes(asked: Case) -> None:
+    """Let several processes write one file at once: each succeeds, and the file is that of one of them."""
+    codes = [_code(number) for number in [_forked(_plain_command) for _ in range(asked.given)]]
+    if set(codes) - {0}:
+        raise InternalError(f"exit codes {codes} of processes at once")
+    _whole(Path(asked.arguments[-1]), b"")
+
+
+def threads(asked: Case) -> None:
+    """Let several threads ask one fresh catalog: all get the same answer."""
+    import gpucost
+    from gpucost.catalog import open_catalog
+
+    book = Path("book.toml")
+    book.write_text('[[discount]]\nprovider = "aws"\nfraction = 0.1\n', "utf-8")  # no catalog that others share
+    catalog, found = open_catalog(book=book), []
+
+    def ask() -> None:
+        try:
+            answer: Any = getattr(gpucost, asked.arguments[0])(catalog=catalog, **asked.given).to_dict()
+            found.append(json.dumps(answer, sort_keys=True))
+        except BaseException as error:
+            found.append(f"{type(error).__name__}: {error}")
+
+    team = [Thread(target=ask) for _ in range(8)]
+    for one in team:
+        one.start()
+    for one in team:
+        one.join()
+    if len(set(found)) != 1 or not found[0].startswith("{"):
+        raise InternalError(f"{len(set(found))} answers of 8 threads: {min(found, key=len)[:200]}")
+
+
+FACES: dict[str, Callable[[Case], None]] = {
+    one.__name__: one for one in (command, library, tool, page, killed, full, interrupted, processes, threads)
+}

@@ -1,0 +1,30 @@
+"""The surfaces of the program, how much of a long run each gets, and the case of a number."""
+
+from collections.abc import Callable
+from random import Random
+
+from benchmarks.fuzz import cases, more
+from benchmarks.fuzz.cases import Case
+
+# surface -> its cases, and its share of a long run: as many of each as there are ways in
+SURFACES: dict[str, tuple[Callable[[Random], Case], float]] = {
+    "commands": (cases.commands, 64),
+    "tables": (cases.tables, 5),
+    "books": (cases.books, 5),
+    "answers": (cases.saved, 4),
+    "models": (cases.models, 5),
+    "settings": (cases.settings, 5),
+    "writers": (cases.writers, 1),
+    "library": (cases.library, 3),
+    "sql": (cases.sql, 1),
+    "sweeps": (more.sweeps, 2),
+    "stores": (more.stores, 1),
+    "tools": (more.tools, 2),
+    "page": (more.page, 2),
+    "disturbed": (more.disturbed, 0.3),
+}
+
+
+def case(surface: str, number: int) -> Case:
+    """Return the case of a number; the same for ever as long as this file stays the same."""
+    return SURFACES[surface][0](Random(f"{surface}:{number}"))
