@@ -62,7 +62,7 @@ def again(surface: str, number: int) -> None:
 
 def counted(given: argparse.Namespace, places: Places) -> dict[str, Tally]:
     """Judge cases until the time is over, enough were judged, or the user ends it; what breaks is told at once."""
-    shares = {one: SURFACES[one][1] for one in given.surface or SURFACES}
+    shares = dict.fromkeys(given.surface, 1.0) if given.surface else {one: SURFACES[one][1] for one in SURFACES}
     found = {one: Tally() for one in shares}
     told = time.monotonic()
     try:
@@ -83,7 +83,7 @@ def counted(given: argparse.Namespace, places: Places) -> dict[str, Tally]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=1)
+    parser.add_argument("--minutes", type=float, default=10)
     parser.add_argument("--cases", type=int, default=10**9)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--surface", choices=SURFACES, action="append")

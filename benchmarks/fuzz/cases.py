@@ -154,6 +154,7 @@ def tables(random: Random) -> Case:
                 good.PROFILE,
                 ["inference", *START["inference"], "--requests-per-s", "5", "--profile", "profile.csv"],
             ),
+            ("quotes.csv", good.QUOTES, ["tco", *START["tco"], "--quote", "quotes.csv"]),
             ("prices.csv", good.BOOK_CSV, ["data", "check", "prices.csv", "--table", "offers"]),
         ]
     )
@@ -179,7 +180,10 @@ def books(random: Random) -> Case:
         ["book.toml", "book/prices.toml", "book/offers.csv", "book/offers.xlsx", "book/offers.parquet"]
     )
     if name.endswith("parquet"):
-        data = spoilt_bytes(random, good.parquet())
+        if random.random() < 0.4:
+            data = spoilt_bytes(random, good.parquet())
+        else:
+            data = good.odd_parquet(random.randrange(60), random.choice(good.ODD_TYPES), random.choice([0, 0, 1, 2, 3]))
     elif name.endswith("xlsx"):
         rows = other_rows(random, good.BOOK_CSV)
         data = good.workbook(rows) if random.random() < 0.7 else spoilt_bytes(random, good.workbook(rows))

@@ -92,12 +92,31 @@ years = 4
 rent = 2.35
 draws = 10
 """
+QUOTES = b"""name,usd_per_gpu_hour,term_months,billing,upfront_fraction
+acme,2.46/h,12,take-or-pay,20%
+other,$3,0,per use,0
+"""
 SETTINGS = b"""format = "json"
 provider = "aws"
 as_of = "2026-11-20"
+known_as_of = "2026-11-20"
+book = "book"
+store = "prices"
+data = "facts"
+fields = "gpu"
+limit_nesting = 64
+limit_query_seconds = "20"
 [estimate]
 top = 2
 gpus = 8
+option = "on_demand"
+[sweep]
+workers = 1
+[config]
+format = "json"
+[tco]
+draws = 10
+utilisation = "70%"
 """
 LOG = b"".join(
     b"step: %d  loss: 4.2  memory: 40.03GiB(50%%)  tps: 9000.0  tflops: 412.4  mfu: 41.7%%\n" % step
@@ -179,6 +198,34 @@ def parquet() -> bytes:
     with tempfile.TemporaryDirectory() as place:
         write_book(Path(place), 20, 5)
         return (Path(place) / "offers.parquet").read_bytes()
+
+
+ODD_TYPES = (
+    "DECIMAL(38, 10)", "TIMESTAMPTZ", "TIMESTAMP_NS", "HUGEINT", "BLOB", "BOOLEAN", "TIME", "UUID", "INTERVAL",
+    "DOUBLE", "VARCHAR", "DATE", "UTINYINT", "FLOAT", "VARCHAR[]", "STRUCT(a VARCHAR)", "MAP(VARCHAR, VARCHAR)",
+)  # fmt: skip
+
+
+def odd_parquet(column: int, kind: str, how: int) -> bytes:
+    """Write a Parquet book one column of which has another type, is empty, or is nested."""
+    import duckdb
+
+    with tempfile.TemporaryDirectory() as place:
+        old, new = Path(place) / "old.parquet", Path(place) / "new.parquet"
+        old.write_bytes(parquet())
+        with duckdb.connect(config={"threads": 1}) as base:
+            names = [row[0] for row in base.execute(f"DESCRIBE SELECT * FROM '{old}'").fetchall()]
+            name = names[column % len(names)]
+            value = [f'TRY_CAST("{name}" AS {kind})', f"CAST(NULL AS {kind})", f'["{name}"]', f"""{{'a': "{name}"}}"""][
+                how
+            ]
+            try:
+                base.execute(
+                    f"COPY (SELECT * REPLACE ({value} AS \"{name}\") FROM '{old}') TO '{new}' (FORMAT parquet)"
+                )
+            except duckdb.Error:  # no such cast is known
+                return parquet()
+        return new.read_bytes()
 
 
 def workbook(rows: list[list[Any]], sheet: str = "offers") -> bytes:

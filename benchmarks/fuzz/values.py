@@ -121,8 +121,10 @@ def other_rows(random: Random, good: bytes) -> list[list[str]]:
             del rows[row]
         elif how == 7:
             rows += [rows[row]] * random.choice([1, 3, 200])
-        else:
+        elif random.random() < 0.9:
             rows = [[*line, random.choice(TEXTS) if line is rows[0] else "1"] for line in rows]
+        else:
+            rows = [[*line, *(f"x_{number}" if line is rows[0] else "1" for number in range(10_000))] for line in rows]
     return rows
 
 

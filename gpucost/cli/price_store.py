@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucost.cli.options import Output, output_options
-from gpucost.cli.said import say
+from gpucost.cli.said import say, shown, tell
 
 if TYPE_CHECKING:
     from gpucost.importers.refresh import Outcome
@@ -123,7 +123,7 @@ def _progress() -> tuple[Callable[[str, str], None] | None, Callable[[], None]]:
     width = get_terminal_size().columns - 1
 
     def write(text: str) -> None:
-        click.echo(_CLEAR + text[:width], err=True, nl=False)
+        click.echo(_CLEAR + shown(text[:width]), err=True, nl=False)
 
     return Progress(write), lambda: click.echo(_CLEAR, err=True, nl=False)
 
@@ -163,7 +163,7 @@ def verify(ctx: click.Context, store: str | None) -> None:
     for fault in faults:
         say(fault)
     parts = sum(len(snapshot.parts) for snapshot in folder.snapshots)
-    click.echo(f"{len(folder.snapshots)} snapshots with {parts} parts in {folder.path}: {len(faults)} damaged.")
+    tell(f"{len(folder.snapshots)} snapshots with {parts} parts in {folder.path}: {len(faults)} damaged.")
     if faults:
         ctx.exit(5)
 
@@ -174,7 +174,7 @@ def verify(ctx: click.Context, store: str | None) -> None:
 def prune(keep: int, store: str | None) -> None:
     """Remove old snapshots, except those that still speak for a source, and what no snapshot refers to."""
     removed, freed = folder_of(store, written=True).prune(keep)
-    click.echo(f"{removed} snapshots and {freed / 1e6:.1f} MB removed.")
+    tell(f"{removed} snapshots and {freed / 1e6:.1f} MB removed.")
 
 
 @click.command(name="export")
@@ -196,7 +196,7 @@ def export(folder: str, store: str | None) -> None:
         raise UsageError(f"cannot write {folder}: {error.strerror}.") from None
     for fault in found.faults:
         say(fault)
-    click.echo(f"{count} snapshots in {folder}.")
+    tell(f"{count} snapshots in {folder}.")
 
 
 @click.command(name="snapshots")

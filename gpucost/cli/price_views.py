@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucost.cli.options import Output, envelope, list_options, output_options
+from gpucost.cli.said import tell
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -84,7 +85,7 @@ def watch(catalog: "Catalog", budget: float, gpus: int, **filters: Any) -> None:
     row = cheapest(catalog, wanted_of(catalog, filters), filters["max_age"], gpus)
     refuse_over(row, budget)
     place = f" in {row['region']}" if row["region"] else ""
-    click.echo(
+    tell(
         f"{row['usd_per_gpu_hour']:.4g} USD per GPU-hour: {row['provider']} {row['instance_type']}{place},"
         f" {row['option']}, seen {row['observed_on']}; within the budget of {budget:g}."
     )

@@ -8,6 +8,11 @@ def say(text: str) -> None:
     click.echo(f"gpucost: {shown(text)}", err=True)
 
 
+def tell(text: str) -> None:
+    """Write one line of an answer on stdout, as `say` does."""
+    click.echo(shown(text))
+
+
 def shown(text: str) -> str:
     """Return a text in which control characters can be seen."""
     if text.isprintable():

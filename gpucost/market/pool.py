@@ -30,8 +30,8 @@ def pool_model() -> "type[BaseModel]":
     """Return the model of one [[pool]]."""
     price = number(high=2000, above=True)
     model: type[BaseModel] = record(
-        "Pool", name=text(200), gpu=text(200, 1), gpus=number(1, 1e6), system=text(200, 1),
-        available_gpus=number(1, 1e9), incremental_usd_per_gpu_hour=price, loaded_usd_per_gpu_hour=price,
+        "Pool", name=text(200), gpu=text(200, 1), gpus=number(1, 1e6, whole=True), system=text(200, 1),
+        available_gpus=number(1, 1e9, whole=True), incremental_usd_per_gpu_hour=price, loaded_usd_per_gpu_hour=price,
         region=text(200), observed_on=(Any, None),
     )  # fmt: skip
     return model
@@ -63,13 +63,13 @@ def read_pool(path: str, catalog: "Catalog", as_of: date, view: str) -> tuple[li
 def _offer(
     table: dict[str, Any], number: int, path: str, catalog: "Catalog", as_of: date, view: str
 ) -> tuple[Offer, System]:
-    if "system" in table:
-        system = catalog.system(_text(table, "system", number, path))
-    else:
-        system = catalog.default_system(catalog.accelerator(_text(table, "gpu", number, path)).id)
-    gpus = int(_positive(table, "gpus", number, path, system.gpus))
-    available = int(_positive(table, "available_gpus", number, path, gpus))
-    price = _positive(table, f"{view}_usd_per_gpu_hour", number, path, None)
+    if "system" not in table and "gpu" not in table:
+        raise DataError("the name of a gpu or a system is needed", file=path, row=number, column="gpu")
+    named = table.get("system")
+    system = catalog.system(named) if named else catalog.default_system(catalog.accelerator(table["gpu"]).id)
+    gpus = int(table.get("gpus", system.gpus))
+    available = int(table.get("available_gpus", gpus))
+    price = float(table[f"{view}_usd_per_gpu_hour"])
     name, seen = str(table.get("name") or f"pool-{number}"), table.get("observed_on", as_of)
     if type(seen) is not date:
         raise DataError(f"{shown(seen)} is no day, such as 2026-06-15", file=path, row=number, column="observed_on")
@@ -81,16 +81,3 @@ def _offer(
         "notes": f"{view} cost of capacity of your own",
     }  # fmt: skip
     return make_offer(known), system
-
-
-def _text(table: dict[str, Any], key: str, number: int, path: str) -> str:
-    if not isinstance(table.get(key), str):
-        raise DataError(f"the name of a {key} is needed", file=path, row=number, column=key)
-    return str(table[key])
-
-
-def _positive(table: dict[str, Any], key: str, number: int, path: str, default: float | None) -> float:
-    value = table.get(key, default)
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < float("inf"):
-        raise DataError(f"a positive number is needed, not {shown(value)}", file=path, row=number, column=key)
-    return float(value)

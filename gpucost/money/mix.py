@@ -312,7 +312,11 @@ def _fixed_program(program: _Program, units: dict[str, Array]) -> Any:
         program.cost, A_ub=matrix[~equal], b_ub=upper[~equal], A_eq=matrix[equal], b_eq=upper[equal],
         bounds=np.column_stack((low, high)), method="highs",
     )  # fmt: skip
-    assert solved.status == 0, solved.message
+    if solved.status != 0:
+        raise CheckFailedError(
+            f"the mix that was found cannot be checked ({str(solved.message)[:200]}). Prices and demand lie too many"
+            " powers of ten apart."
+        )
     return solved
 
 
@@ -391,6 +395,7 @@ def _shortfall(problem: MixProblem) -> tuple[int, float]:
         integrality=program.whole.astype(np.int64),
         options={"node_limit": MOST_NODES},
     )
-    assert found.x is not None
+    if found.x is None:
+        raise CheckFailedError(f"no mix meets the demand; by how much cannot be found ({str(found.message)[:200]}).")
     missing = found.x[list(program.used["unmet"])]
     return int(np.argmax(missing)) + 1, float(missing.max())

@@ -7,9 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.errors import DataError
-from gpucost.gate import read_rows, shown
+from gpucost.schemas.typed import number, table
 
 Array = NDArray[np.float64]
+
+MOST_MONTHS = 1200  # of a century
+MOST = 1e9  # GPUs in use, or USD
 
 
 def flat(months: int) -> Array:
@@ -42,45 +45,9 @@ def read_months(path: str | Path, what: str, zero_allowed: bool = False) -> Arra
 
     A gap, a repeated month, a cell that is no number, or a negative value is refused with its place.
     """
-    rows = _rows(path, what)
-    values = []
-    for position, (month_text, text) in enumerate(rows):
-        month, value = (_number(path, position + 2, *cell) for cell in (("month", month_text), (what, text)))
-        if month != position + 1:
-            reason = (
-                f"month {month:g} stands where month {position + 1} is expected: no gap, no repeat, beginning with 1"
-            )
-            raise DataError(reason, file=str(path), row=position + 2, column="month")
-        if value < 0 or (value == 0 and not zero_allowed):
-            raise DataError(f"{shown(text)} is not positive", file=str(path), row=position + 2, column=what)
-        values.append(value)
-    return np.array(values)
-
-
-def _rows(path: str | Path, what: str) -> list[tuple[str, str]]:
-    rows = read_rows(path)
-    header = rows[0] if rows else []
-    column = next((index for index, name in enumerate(header) if name != "month"), None)
-    if "month" not in header or column is None:
-        raise DataError(
-            f"the columns are {', '.join(header) or 'none'}; needed are month and {what}", file=str(path), row=1
-        )
-    if len(rows) == 1:
-        raise DataError("has no rows below its header", file=str(path))
-    month = header.index("month")
-    return [(_cell(row, month), _cell(row, column)) for row in rows[1:]]
-
-
-def _cell(row: list[str], index: int) -> str:
-    return row[index] if index < len(row) else ""
-
-
-def _number(path: str | Path, row: int, column: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = np.nan
-    if not np.isfinite(value):
-        reason = "the cell is empty: a gap" if not text else f"{shown(text)} is not a number"
-        raise DataError(reason, file=str(path), row=row, column=column)
-    return value
+    rows = table(path, {"month": number(1, MOST_MONTHS), what: number(high=MOST, above=not zero_allowed)}, other=what)
+    for place, row in enumerate(rows, 1):
+        if row["month"] != place:
+            reason = f"month {row['month']:g} stands where {place} is expected: no gap, no repeat, beginning with 1"
+            raise DataError(reason, file=str(path), row=place + 1, column="month")
+    return np.array([row[what] for row in rows])

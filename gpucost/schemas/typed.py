@@ -1,11 +1,11 @@
-"""Typed models of what comes from outside as TOML or JSON: each value by its type and bounds, each fault by its key."""
+"""Typed models of TOML, JSON and small CSV from outside: each value by its type and bounds, each fault by its key."""
 
 from collections.abc import Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from gpucost.errors import DataError
-from gpucost.gate import shown
+from gpucost.gate import Path_, read_rows, shown
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -15,11 +15,11 @@ MOST = 1e18  # no count, size, rate or amount of a file is as large
 
 
 @cache
-def number(low: float = 0.0, high: float = MOST, *, above: bool = False) -> Any:
+def number(low: float = 0.0, high: float = MOST, *, above: bool = False, whole: bool = False) -> Any:
     """Return the type of a finite number within bounds, never a truth value or a text; `above` leaves `low` out."""
     from pydantic import BeforeValidator, Field
 
-    ends: Any = {"gt" if above else "ge": low, "le": high}
+    ends: Any = {"gt" if above else "ge": low, "le": high, **({"multiple_of": 1} if whole else {})}
     return Annotated[float, Field(allow_inf_nan=False, **ends), BeforeValidator(_number)]
 
 
@@ -63,6 +63,34 @@ def held(model: "type[BaseModel]", value: Any, file: str, row: int | None = None
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise DataError(_reason(first, value), file=file, row=row, column=_key(first["loc"])) from None
+
+
+def table(path: Path_, columns: Mapping[str, Any], other: str = "") -> list[dict[str, Any]]:
+    """Read a small CSV file whose rows hold these columns, each of its type; a cell that says a number is one.
+
+    A column that is not among them is left out, or stands for `other` where that is missing.
+    """
+    header, *rows = read_rows(path) or [[]]
+    if other and other not in header:
+        meant = next((name for name in header if name not in columns), "")
+        header = [other if name == meant else name for name in header]
+    if missing := [name for name in columns if name not in header]:
+        reason = f"has no column {missing[0]}; needed are {', '.join(columns)}"
+        raise DataError(reason, file=str(path), row=1)
+    if not rows:
+        raise DataError("has no rows below its header", file=str(path))
+    model = record("Row", strange="ignore", **{name: (kind, ...) for name, kind in columns.items()})
+    found = [{name: _cell(text) for name, text in zip(header, cells, strict=False) if text} for cells in rows]
+    for place, row in enumerate(found, 2):
+        held(model, row, str(path), place)
+    return found
+
+
+def _cell(text: str) -> Any:
+    try:
+        return float(text)
+    except ValueError:
+        return text
 
 
 def _key(place: tuple[Any, ...]) -> str | None:

@@ -124,25 +124,11 @@ def distribution_lengths(name: str | None, known: dict[str, tuple[float, float]]
 
 def own_lengths(path: str) -> tuple[float, float]:
     """Return the mean prompt and output of an own trace: a CSV file with one request per row."""
-    from gpucost.errors import DataError
-    from gpucost.gate import read_rows
+    from gpucost.schemas.typed import number, table
 
-    prompts: list[float] = []
-    outputs: list[float] = []
-    header, *rows = read_rows(path) or [[]]
-    for number, cells in enumerate(rows, start=2):
-        row = dict(zip(header, cells, strict=False))
-        for column, into in (("prompt", prompts), ("output", outputs)):
-            try:
-                value = float(row[column])
-            except (KeyError, ValueError):
-                raise DataError("is no number of tokens", file=path, row=number, column=column) from None
-            if not 0 <= value <= LARGEST_LENGTH:
-                raise DataError(f"{value:g} is no number of tokens", file=path, row=number, column=column)
-            into.append(value)
-    if not prompts:
-        raise DataError("holds no request", file=path)
-    return max(sum(prompts) / len(prompts), 1.0), max(sum(outputs) / len(outputs), 1.0)
+    rows = table(path, dict.fromkeys(("prompt", "output"), number(high=LARGEST_LENGTH)))
+    prompt, output = (max(sum(row[name] for row in rows) / len(rows), 1.0) for name in ("prompt", "output"))
+    return prompt, output
 
 
 def contradictions(request: InferenceRequest) -> None:

@@ -182,4 +182,5 @@ def traits(
 
 def ceiling(step: training.Step) -> Floats:
     """Return the speed that no step exceeds: its products and attention alone, at what the best kernels attain."""
-    return step.tokens_per_s_per_gpu * step.total_s / (step.matrix_s + step.attention_s)
+    with np.errstate(divide="ignore", over="ignore"):  # a step without products has no ceiling
+        return step.tokens_per_s_per_gpu * step.total_s / (step.matrix_s + step.attention_s)
