@@ -144,6 +144,8 @@ def faults(value: Any) -> Iterator[tuple[str, str]]:
         elif isinstance(item, str):
             if len(item) > longest:
                 yield place, f"a text of {len(item):,} characters; at most {longest:,}"
+            if "\0" in item:
+                yield place, "a text with a NUL character, which no name or path holds"
         elif isinstance(item, float):
             if item != item or abs(item) == float("inf"):
                 yield place, f"{item} is no finite number"

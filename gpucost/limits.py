@@ -31,6 +31,7 @@ LIMITS: dict[str, Limit] = {
     "limit_nesting": Limit(64, 200, "levels", "lists in lists; what is deeper is no answer of ours"),
     "limit_digits": Limit(300, 308, "digits", "the largest double has 309"),
     "limit_text_characters": Limit(100_000, 10_000_000, "characters", "one text or cell; a note is some hundred"),
+    "limit_name_characters": Limit(4096, 65_536, "characters", "the longest path of most systems; lists of names, too"),
     "limit_query_seconds": Limit(20, 3600, "seconds", "a query over every shipped table takes less than one"),
     "limit_query_memory_gb": Limit(1, 64, "GB", "what one query may hold while it runs"),
     "limit_query_result_bytes": Limit(256e6, 4e9, "bytes", "what a query may hand over"),

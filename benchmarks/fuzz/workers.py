@@ -151,6 +151,9 @@ def _silent() -> list[int]:
 
 def _work(pipe: Connection) -> None:
     """Judge cases in folders of their own."""
+    import duckdb
+
+    duckdb.set_default_connection(duckdb.connect(config={"threads": 1}))  # a fork has not the threads of the old one
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
     sink = tempfile.TemporaryFile()  # noqa: SIM115

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from gpucost.errors import UsageError
 from gpucost.gate import shown
+from gpucost.limits import limit
 from gpucost.options import OPTIONS
 from gpucost.units import SMALLEST, parse_bytes, parse_count, parse_days, parse_fraction, parse_usd
 
@@ -136,9 +137,18 @@ def name(metavar: str = "NAME", names: str = "", example: str = "") -> Kind:
         if not isinstance(text, str) or not text.strip():
             found = "is empty" if isinstance(text, str) else f"found {shown(value)}"
             raise UsageError(f"{what}: {found}; a name is needed{f', such as {example}' if example else ''}.")
-        return text.strip()
+        return _bounded(text, what).strip()
 
     return Kind(read, "str", ("string",), metavar, names=names)
+
+
+def _bounded(text: str, what: str) -> str:
+    """Return a name or a path that is not longer than any can be, and holds no NUL."""
+    if "\0" in text:
+        raise UsageError(f"{what}: {shown(text)} holds a NUL character, which no name or path does.")
+    if len(text) > SHORT and len(text) > (most := limit("limit_name_characters")):
+        raise UsageError(f"{what}: {shown(text)}; a name or a path has at most {most:,.0f} characters.")
+    return text
 
 
 def _number(value: Any, what: str) -> str | float:
@@ -311,7 +321,7 @@ def _length(value: Any, what: str) -> str | float:
     """Read a number of tokens; a word is the name of a length distribution, which the catalog knows."""
     word = value.strip() if isinstance(value, str) else ""
     if word and not (word[0].isdigit() or word[0] in ".+-"):
-        return word
+        return _bounded(word, what)
     return float(count(LARGEST_LENGTH, 1, "", "TOKENS").read(value, what))
 
 
@@ -342,6 +352,7 @@ def several(one: Kind) -> Kind:
 
 
 QUOTE_FILES = (".csv", ".xlsx")
+SHORT = 256  # characters of a name that needs no look at its limit
 LARGEST_INTEGER = 10**300  # what a double holds, with room
 LARGEST_NUMBER = 1e15  # USD, GPUs or hours: beyond it a sum loses its cents
 LARGEST_LENGTH = 16_777_216  # tokens of a sequence

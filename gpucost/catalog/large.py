@@ -1,6 +1,7 @@
 """Large price files: Parquet and CSV that DuckDB reads where they lie, judged by SQL with the bounds of the columns."""
 
 import csv
+import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 MOST_NAMES = 10_000  # different names of GPUs or systems in one file
 _OFFERS = TABLES["offers"].columns
 _BESIDE = ("system", "currency", "per_hour", "per_gpu_hour", "price_kind", "valid_until")  # what a book may say besides
+_ALIKE = (  # offers that are equal in these differ in name and price alone
+    "provider", "gpu", "gpus", "system_id", "region", "region_scope", '"option"', "tier", "billing", "term_months",
+    "payment", "interconnect", "minimum_units", "maximum_units", "valid_from", "valid_until", "observed_on",
+)  # fmt: skip
 _SLUG = "trim(regexp_replace(lower({}), '[^a-z0-9.]+', '-', 'g'), '-')"
 
 
@@ -31,9 +36,9 @@ def parquet_part(store: Store, layer: str, file: Path, usual_kind: str = "contra
     if missing:
         raise DataError(f"columns missing: {', '.join(missing)}", file=str(file))
     numbered = f"SELECT *, file_row_number + 1 AS n FROM read_parquet({quoted(str(file))}, file_row_number = true)"
-    judge(store, file, numbered, present)
+    offers = judge(store, file, numbered, present)
     store.outside = True
-    return typed(source, present, layer, usual_kind)
+    return _few(store, file, typed(source, present, layer, usual_kind), offers)
 
 
 def typed(source: str, present: Collection[str], layer: str, usual_kind: str = "contracted") -> str:
@@ -60,12 +65,34 @@ def csv_part(store: Store, layer: str, file: Path, completion: "Completion") -> 
     store.execute(f"CREATE OR REPLACE TABLE large_rates AS SELECT * FROM (VALUES {rates}) AS r(currency, rate, said)")
     whole = _completed(file, header)
     names = [*(column.name for column in _OFFERS), "price_kind", "valid_until"]
-    judge(store, file, whole, [*header, *names], {"no exchange rate is known for the currency": "no_rate"})
+    offers = judge(store, file, whole, [*header, *names], {"no exchange rate is known for the currency": "no_rate"})
     made = store.folder() / f"{layer}-{file.stem}.parquet"
     _asked(store, f"COPY ({typed(f'({whole})', names, layer)}) TO {quoted(str(made))} (FORMAT parquet)", file)
     for table in ("rates", "gpu", "system"):
         store.execute(f"DROP TABLE IF EXISTS large_{table}")
-    return f"SELECT * FROM read_parquet({quoted(str(made))})"
+    return _few(store, file, f"SELECT * FROM read_parquet({quoted(str(made))})", offers)
+
+
+def _few(store: Store, file: Path, source: str, offers: int) -> str:
+    """Return the SQL of no more offers than an answer ranks: beyond, the cheapest of those alike on a day speaks."""
+    most = limit("limit_book_offers")
+    if offers <= most:
+        return source
+    kept = _named(f"kept {file.name}")
+    alike = ", ".join(_ALIKE)
+    _asked(store, f"CREATE OR REPLACE TABLE {kept} AS SELECT DISTINCT arg_min(offer_id, usd_per_gpu_hour) AS offer_id"
+                  f" FROM ({source}) GROUP BY {alike}", file)  # fmt: skip
+    count = store.fetch(f"SELECT count(*) AS count FROM {kept}")[0]["count"]
+    if count > most:
+        raise DataError(
+            f"holds {count:,} offers unlike each other, at most {most:,.0f}; the setting limit_book_offers raises that",
+            file=str(file),
+        )
+    warnings.warn(
+        f"{file}: of {offers:,} offers {count:,} speak: of those alike in provider, GPU, place and terms the cheapest"
+        f" of a day. The setting limit_book_offers ({most:,.0f}) keeps more.", stacklevel=2,
+    )  # fmt: skip
+    return f"{source} WHERE offer_id IN (SELECT offer_id FROM {kept})"
 
 
 def _header(file: Path) -> list[str]:
@@ -184,8 +211,8 @@ def _number(text: str) -> str:
 
 def judge(
     store: Store, file: Path, numbered: str, present: Collection[str], more: Mapping[str, str] | None = None
-) -> None:
-    """Judge every row by the bounds of its columns; the first bad row is named with its column and reason."""
+) -> int:
+    """Judge every row by the bounds of its columns; the first bad row is named. Return how many offers there are."""
     known = {column.name: column for column in _OFFERS}
     judged = [known[name] for name in dict.fromkeys(present) if name in known]  # what was written before what follows
     rules = {f"{column.name} is not {_expected(column)}": _fault(column) for column in judged}
@@ -200,12 +227,10 @@ def judge(
     for reason, count, first in zip(rules, found[::2], found[1::2], strict=True):
         if count:
             raise DataError(f"{reason} ({count:,} rows, the first is named)", file=str(file), row=first)
-    for name, count in (("limit_book_rows", rows), ("limit_book_offers", offers)):
-        if count > limit(name):
-            what = name.rpartition("_")[2]
-            raise DataError(
-                f"holds {count:,} {what}, at most {limit(name):,.0f}; the setting {name} raises that", file=str(file)
-            )
+    if rows > (most := limit("limit_book_rows")):
+        reason = f"holds {rows:,} rows, at most {most:,.0f}; the setting limit_book_rows raises that"
+        raise DataError(reason, file=str(file))
+    return int(offers)
 
 
 def _refuse_heavy(store: Store, file: Path) -> None:

@@ -122,9 +122,22 @@ def _of_file(path: Path) -> Iterator[Setting]:
     for name, value in read_file(path).items():
         if isinstance(value, dict):
             for inner, item in value.items():
-                yield Setting(inner.replace("-", "_"), item, f"file {path}", name)
+                yield Setting(inner.replace("-", "_"), _typed(item, f"{path}: {name}.{inner}"), f"file {path}", name)
         else:
-            yield Setting(name.replace("-", "_"), value, f"file {path}")
+            yield Setting(name.replace("-", "_"), _typed(value, f"{path}: {name}"), f"file {path}")
+
+
+def _typed(value: Any, where: str) -> str | tuple[str, ...]:
+    """Return a setting of a file as one would type it; a list is an option that is given several times.
+
+    >>> _typed(2, "top"), _typed(True, "quiet"), _typed(["a=1", "b=2"], "set")
+    ('2', 'true', ('a=1', 'b=2'))
+    """
+    if isinstance(value, list) and not any(isinstance(item, (list, dict)) for item in value):
+        return tuple(str(_typed(item, where)) for item in value)
+    if isinstance(value, (list, dict)):
+        raise UsageError(f"{where}: found {gate.shown(value)}, expected a text, a number, or a list of them.")
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @cache
@@ -132,10 +145,12 @@ def _general(folder: str, variables: tuple[tuple[str, str], ...]) -> dict[str, S
     return {item.name: item for item in spoken(dict(variables)) if not item.command}
 
 
-def setting(name: str) -> Any:
+def setting(name: str) -> str | None:
     """Return the value of a setting that holds for every command, or None where nobody spoke."""
     variables = tuple(sorted((key, value) for key, value in os.environ.items() if key.startswith(PREFIX)))
     found = _general(os.getcwd(), variables).get(name)
+    if found and not isinstance(found.value, str):
+        raise UsageError(f"{found.speaker}: {name} takes one value, found {gate.shown(found.value)}.")
     return found.value if found else None
 
 

@@ -6,6 +6,8 @@ from typing import Any
 import click
 
 from gpucost.catalog.settings import Setting, spoken
+from gpucost.errors import UsageError
+from gpucost.gate import shown
 
 
 def defaults_of(name: str, command: click.Command, settings: Sequence[Setting] | None = None) -> dict[str, Any]:
@@ -16,10 +18,19 @@ def defaults_of(name: str, command: click.Command, settings: Sequence[Setting] |
         if isinstance(parameter, click.Option) and parameter.name:
             said = [item for item in found if speaks_of(item, name, parameter)]
             if said:
-                values[parameter.name] = said[-1].value
+                values[parameter.name] = _value(parameter, said[-1])
     if isinstance(command, click.Group):
         values |= {inner: defaults_of(inner, sub, found) for inner, sub in command.commands.items()}
     return values
+
+
+def _value(parameter: click.Option, said: Setting) -> Any:
+    """Return what a setting says as the option takes it: once, or several times."""
+    if parameter.multiple:
+        return (said.value,) if isinstance(said.value, str) else said.value
+    if not isinstance(said.value, str):
+        raise UsageError(f"{said.speaker}: {said.name} takes one value, found {shown(said.value)}.")
+    return said.value
 
 
 def speaks_of(item: Setting, command: str, parameter: click.Option) -> bool:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from gpucost.errors import GpuCostError, UsageError
+from gpucost.gate import shown
 from gpucost.limits import limit
 
 if TYPE_CHECKING:
@@ -57,8 +58,11 @@ def place_of(url: str) -> str:
     >>> place_of("https://me:secret@example.org/prices?key=secret")
     'https://example.org/prices'
     """
-    parts = urlsplit(url)
-    host = (parts.hostname or "") + (f":{parts.port}" if parts.port else "")
+    try:
+        parts = urlsplit(url)
+        host = (parts.hostname or "") + (f":{parts.port}" if parts.port else "")
+    except ValueError:
+        return shown(url)
     return urlunsplit((parts.scheme, host, parts.path, "", ""))
 
 
@@ -175,7 +179,10 @@ class Client:
         return self._client
 
     def _address(self, url: str) -> str:
-        parts = urlsplit(url)
+        try:
+            parts = urlsplit(url)
+        except ValueError:
+            raise FetchError(f"{place_of(url)}: is no address of the web.") from None
         if self._mirror and not url.startswith(self._mirror):
             query = f"?{parts.query}" if parts.query else ""
             return f"{self._mirror}/{parts.netloc}{parts.path}{query}"

@@ -10,6 +10,7 @@ from decimal import Decimal
 from pathlib import Path
 from uuid import UUID
 
+import click
 import numpy as np
 import pytest
 from click.testing import CliRunner
@@ -18,7 +19,7 @@ import gpucost
 from benchmarks.fuzz.cases import START
 from benchmarks.fuzz.good import POOL, SUPPLY, answers, bench, estimate_with_facts
 from gpucost.cli.said import shown
-from gpucost.errors import UsageError
+from gpucost.errors import GpuCostError, UsageError
 
 
 @pytest.fixture
@@ -294,3 +295,37 @@ def test_what_calibrate_says_of_a_book_steers_no_terminal(monkeypatch, tmp_path)
     assert said.exit_code == 0
     assert "\x1b" not in said.output
     assert r"a\x1b[2Jb" in said.output
+
+
+@pytest.mark.parametrize("name", ["book", "data", "store", "output", "as_of", "format", "limit_nesting"])
+@pytest.mark.parametrize("value", ["3", "true", "[1]", "{a = 1}", '"a\\u0000"', "[[1]]", "9999999999999999999999"])
+def test_a_setting_of_another_type_is_read_as_it_would_be_typed_or_refused(monkeypatch, tmp_path, name, value):
+    from gpucost.cli import cli
+
+    monkeypatch.chdir(tmp_path)
+    Path("gpucost.toml").write_text(f"{name} = {value}\n")
+    error = CliRunner().invoke(cli, ["prices", "--gpu", "h100-sxm", "--limit", "1"], standalone_mode=False).exception
+    assert error is None or isinstance(error, (UsageError, click.ClickException)), repr(error)
+
+
+def test_a_setting_speaks_for_an_option_that_is_given_several_times(monkeypatch, tmp_path):
+    from gpucost.cli import cli
+
+    monkeypatch.chdir(tmp_path)
+    Path("gpucost.toml").write_text('[tco]\nset = ["pue_ratio=1.5"]\ndraws = 0\n')
+    asked = ["tco", "--gpu", "h100-sxm", "--gpus", "8", "--format", "json"]
+    told = [json.loads(CliRunner().invoke(cli, [*asked, *more]).stdout) for more in ([], ["--set", "pue_ratio=1.5"])]
+    assert told[0]["npv_usd"] == told[1]["npv_usd"]
+
+
+def test_a_store_that_is_no_address_is_refused():
+    from gpucost.catalog import open_catalog
+
+    with pytest.raises(GpuCostError, match="no address"):
+        open_catalog(store="https://[").offers()
+
+
+@pytest.mark.parametrize("name", ["x" * 5000, "a\0b"])
+def test_a_name_that_no_name_can_be_is_refused(name):
+    with pytest.raises(UsageError, match=r"at most 4,096|NUL"):
+        gpucost.estimate(name, "1b")

@@ -162,3 +162,24 @@ def test_damaged_workbooks_get_a_sentence(tmp_path):
             said.append(error.file)
     assert len(said) > 20
     assert set(said) == {str(tmp_path / "offers.xlsx")}
+
+
+def test_of_more_offers_than_are_ranked_the_cheapest_of_those_alike_speaks(tmp_path, large, monkeypatch):
+    """Six offers of two kinds on two days: the cheapest of each kind and day stay; unlike ones are refused."""
+    monkeypatch.setenv("GPUCOST_LIMIT_BOOK_OFFERS", "4")
+    rows = [
+        f"ours,{gpu},8,{price},2026-06-0{day},{gpu}-{price}"
+        for gpu, price, day in [
+            ("h100-sxm", 3, 1), ("h100-sxm", 2, 1), ("h100-sxm", 2.5, 2),
+            ("l40s", 0.9, 1), ("l40s", 0.8, 1), ("l40s", 0.7, 1),
+        ]
+    ]  # fmt: skip
+    header = "provider,gpu,gpus,usd_per_gpu_hour,observed_on,instance_type"
+    (tmp_path / "offers.csv").write_text("\n".join([header, *rows]))
+    with pytest.warns(UserWarning, match="of 6 offers 3 speak"):
+        kept = rows_of(tmp_path)
+    assert sorted(row["usd_per_gpu_hour"] for row in kept) == [0.7, 2, 2.5]
+    unlike = [row.replace("ours", f"ours{place}") for place, row in enumerate(rows)]
+    (tmp_path / "offers.csv").write_text("\n".join([header, *unlike]))
+    with pytest.raises(DataError, match="6 offers unlike each other, at most 4"):
+        rows_of(tmp_path)
