@@ -26,11 +26,12 @@ from pathlib import Path
 from typing import Any
 
 from gpucost.errors import DataError, UsageError
-from gpucost.gate import read_bytes
+from gpucost.gate import faults, read_bytes, shown
 
 FORMAT = 1
 _NAME = re.compile(r"\d{8}T\d{12}Z-[0-9a-f]{16}")
 _HASH = re.compile(r"[0-9a-f]{64}")
+_TYPES = {"source": str, "kind": str, "rows": int, "size_bytes": int, "sha256": str, "origin": dict, "changes": dict}
 _UNFINISHED_S = 86_400  # what lies in tmp/ for longer belongs to a process that is no more
 _YOUNG_S = 3_600  # a part without a manifest may still get one
 
@@ -254,7 +255,7 @@ def parsed(name: str, body: bytes) -> Snapshot:
     try:
         content = json.loads(body)
         if content["format"] != FORMAT:
-            reason = f"has the format {content['format']!r}, which a newer gpucost writes"
+            reason = f"has the format {shown(content['format'])}, which a newer gpucost writes"
             raise DataError(reason, file=f"{name}.json")
         parts = tuple(_part(item) for item in content["parts"])
         return Snapshot(name, datetime.fromisoformat(content["made_at"]), parts)
@@ -263,8 +264,11 @@ def parsed(name: str, body: bytes) -> Snapshot:
 
 
 def _part(item: Mapping[str, Any]) -> Part:
-    if not _HASH.fullmatch(item["sha256"]) or not isinstance(item["size_bytes"], int):
-        raise ValueError("no SHA-256 or size")
+    values = {**item["origin"], **item.get("changes", {})}.values()
+    typed = all(type(item.get(name, kind())) is kind for name, kind in _TYPES.items())
+    plain = all(value is None or type(value) in (int, str) for value in values)
+    if not (typed and plain and _HASH.fullmatch(item["sha256"])) or next(faults(item), None):
+        raise ValueError("a value of another type")
     return Part(**{**item, "observed_on": date.fromisoformat(item["observed_on"])})
 
 
