@@ -35,8 +35,18 @@ def judge_tokens(desk: Desk, known: Known, earlier: Path | None, accept: bool, s
     plain = ", ".join(names)
     desk.connection.execute(f"""CREATE OR REPLACE TABLE part AS SELECT {columns} FROM judged WHERE fault IS NULL {held}
         UNION ALL SELECT {plain} FROM earlier AS e WHERE EXISTS (SELECT 1 FROM judged AS j WHERE j.provider = e.provider
-        AND j.listing = e.listing AND (j.fault IS NOT NULL OR ({not accept} AND j.doubt IS NOT NULL)))""")
+        AND j.listing = e.listing AND (j.fault IS NOT NULL OR ({not accept} AND j.doubt IS NOT NULL)))
+        UNION ALL {_gone(names, today)}""")
     return _verdict(desk, accept)
+
+
+def _gone(names: list[str], today: date) -> str:
+    """Return the SQL of what the source listed before and lists no more: its price ended the day before."""
+    ended = {"observed_on": f"DATE '{today}'", "valid_until": f"DATE '{today}' - 1"}
+    columns = ", ".join(f"CASE WHEN valid_until < DATE '{today}' THEN {name} ELSE {ended.get(name, name)} END AS {name}"
+                        for name in names)  # fmt: skip
+    return f"""SELECT {columns} FROM earlier AS e WHERE NOT EXISTS (
+        SELECT 1 FROM judged AS j WHERE j.provider = e.provider AND j.listing = e.listing)"""
 
 
 def _resolve(desk: Desk, known: Known) -> None:
@@ -59,7 +69,10 @@ CREATE OR REPLACE TABLE judged AS
 WITH unique_rows AS (
     SELECT * FROM tokens
     QUALIFY row_number() OVER (PARTITION BY provider, listing ORDER BY output_usd_per_mtok DESC) = 1
-), was AS (SELECT provider, listing, output_usd_per_mtok AS was, input_usd_per_mtok AS was_in FROM earlier)
+), was AS (
+    SELECT provider, listing, output_usd_per_mtok AS was, input_usd_per_mtok AS was_in FROM earlier
+    WHERE valid_until IS NULL
+)
 SELECT t.*, m.model_id, w.was, CASE
     WHEN t.provider IS NULL OR t.listing IS NULL OR length(t.listing) > 200
         OR regexp_matches(concat(t.provider, t.listing), '[\\x00-\\x1f\\x7f]') THEN 'unreadable name'
@@ -84,7 +97,8 @@ def _verdict(desk: Desk, accept: bool) -> Verdict:
         count(*) FILTER (fault IS NULL AND doubt IS NULL AND abs(output_usd_per_mtok / was - 1) < 0.00005)
         FROM judged""").fetchone() or (0, 0, 0, 0)
     earlier, kept = (
-        (desk.connection.execute(f"SELECT count(*) FROM {name}").fetchone() or (0,))[0] for name in ("earlier", "part")
+        (desk.connection.execute(f"SELECT count(*) FROM {name} WHERE valid_until IS NULL").fetchone() or (0,))[0]
+        for name in ("earlier", "part")
     )
     if not kept:
         raise CheckFailedError(f"none of its {rows:,} rows is a price of a known model.")

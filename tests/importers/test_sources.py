@@ -3,7 +3,7 @@
 import io
 import json
 import zipfile
-from datetime import date
+from datetime import date, timedelta
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -459,11 +459,12 @@ def test_karpenter_reads_go_maps(ask):
     assert sorted(name.split("/")[-2] for name in found) == ["eastus", "us-east-1", "us-west-2"]
 
 
-def tokens_of(tmp_path, known, fetch, routes):
+def tokens_of(tmp_path, known, fetch, routes, earlier=None, today=TODAY):
     with Server(routes) as server, Client(mirror=server.url) as client:
-        desk = Desk(client, tmp_path / "tokens", TODAY)
+        desk = Desk(client, tmp_path / f"tokens-{today}", today)
         fetch(desk)
-        verdict = judge_tokens(desk, known, None, False, "s", TODAY)
+        verdict = judge_tokens(desk, known, earlier, False, "s", today)
+        desk.connection.execute(f"COPY part TO '{tmp_path / 'part.parquet'}' (FORMAT parquet)")
         rows = desk.connection.execute(
             "SELECT provider, model_id, input_usd_per_mtok, output_usd_per_mtok, cached_input_usd_per_mtok FROM part"
         ).fetchall()
@@ -488,6 +489,27 @@ def test_litellm_prices_tokens_of_models_that_one_can_host(tmp_path, known):
     verdict, rows = tokens_of(tmp_path, known, litellm.fetch, {path: table})
     assert rows == [("together", "llama-3.3-70b", 0.88, 0.88, 0.44)]
     assert verdict.left_out == {"price of $0": 1}
+
+
+def test_a_hosted_model_that_is_listed_no_more_has_ended(tmp_path, known):
+    """Of two models one is missing on the next day: its price ended the day before, and comes back if it does."""
+    import duckdb
+
+    price = {"litellm_provider": "groq", "mode": "chat", "input_cost_per_token": 1e-6, "output_cost_per_token": 2e-6}
+    both = {"groq/llama-3.3-70b-versatile": price, "groq/llama-3.1-8b-instant": price}
+    path = "/raw.githubusercontent.com/BerriAI/litellm/main/model_prices_and_context_window.json"
+    days = [TODAY + timedelta(days=n) for n in range(4)]
+    part, seen = None, []
+    for day, names in zip(days, ([0, 1], [0], [0], [0, 1]), strict=True):
+        table = {name: both[name] for name in (list(both)[n] for n in names)}
+        verdict, _ = tokens_of(tmp_path, known, litellm.fetch, {path: table}, part, day)
+        part = tmp_path / f"part-{day}.parquet"
+        (tmp_path / "part.parquet").replace(part)
+        query = f"SELECT observed_on, valid_until FROM '{part}' WHERE model_id = 'llama-3.1-8b'"
+        seen.append((*duckdb.sql(query).fetchall(), verdict.gone))
+    assert seen == [
+        ((days[0], None), 0), ((days[1], days[0]), 1), ((days[1], days[0]), 0), ((days[3], None), 0),
+    ]  # fmt: skip
 
 
 def test_genai_prices_takes_the_price_that_holds_today(tmp_path, known):
