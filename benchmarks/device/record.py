@@ -1,8 +1,10 @@
 """Rows of models/measurements/bench.csv from a file that `gpucost bench` wrote.
 
     python -m benchmarks.device.record node.json --machine h100 --source gpucost-bench-h100-2026-11
+    python -m benchmarks.device.record train-single.csv --machine h100-sxm5-80gb --source gpucost-device-h100-2026-11
 
-Rows of the machine with the same case are replaced, others stay; the file keeps its order of machines.
+Rows of the machine with the same case are replaced, others stay; the file keeps its order of machines. Steps that
+`benchmarks.device.train` measured become rows of models/measurements/memory.csv; `--machine` is then the accelerator.
 """
 
 import argparse
@@ -14,6 +16,8 @@ from typing import Any
 from gpucost.bench.verdict import accelerator_of
 from gpucost.catalog import open_catalog
 
+STEPS = Path(__file__).parents[2] / "models" / "measurements" / "memory.csv"
+OPTIMIZERS = {"fused": "adamw (fused)", "foreach": "adamw (foreach)", "sgd": "sgd with momentum (fused)"}
 RECORD = Path(__file__).parents[2] / "models" / "measurements" / "bench.csv"
 STEP = {"recompute": "none", "recipe": "amp", "compiled": 0, "sharding": 0}  # what a training step is where not said
 
@@ -35,12 +39,49 @@ def row_of(figure: dict[str, Any], columns: list[str], shared: dict[str, Any]) -
     return {name: cell(said.get(name)) for name in columns}
 
 
+def step_row(name: str, row: dict[str, str], columns: list[str], shared: dict[str, str]) -> dict[str, str]:
+    """Return one measured step as a row of memory: 16 bytes of state under fp32 weights, 4 fewer without a variance."""
+    state = (8 if row["recipe"] == "bf16" else 16) - (4 if row["optimizer"] == "sgd" else 0)
+    batch = int(row["micro_batch"]) * int(row["accumulate"]) * int(row["dp"])
+    compiled = row["compiled"] == "1"
+    said = {
+        **row, **shared, "id": name, "source_name": "gpucost device benchmarks", "gated_mlp": "y", "precision": "bf16",
+        "framework": f"plain PyTorch 2.11 {'torch.compile per block' if compiled else 'eager'}", "pp": "1", "cp": "1",
+        "ep": "1", "global_batch": str(batch), "flash_attention": "y", "task": "pretrain", "core": "1",
+        "optimizer": OPTIMIZERS[row["optimizer"]], "state_bytes_per_param": str(state),
+    }  # fmt: skip
+    if row["loss_chunk_tokens"] == "0":
+        said |= {"loss_chunk_tokens": "", "loss_chunk_recompute": ""}
+    return {column: said.get(column) or "" for column in columns}
+
+
+def record_steps(options: argparse.Namespace) -> None:
+    """Append measured steps to the rows of memory; those of the same source are replaced."""
+    with options.file.open(encoding="utf-8", newline="") as file:
+        measured = list(csv.DictReader(file))
+    with STEPS.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file)
+        columns, known = list(reader.fieldnames or ()), list(reader)
+    shared = {"gpu": options.machine, "source_id": options.source, "as_of": options.date}
+    family = options.machine.partition("-")[0]
+    rows = [step_row(f"{family}-step-{n:02}", row, columns, shared) for n, row in enumerate(measured)]
+    kept = [row for row in known if row["source_id"] != options.source]
+    with STEPS.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.DictWriter(file, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows([*kept, *rows])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("file", type=Path)
     parser.add_argument("--machine", required=True)
     parser.add_argument("--source", required=True)
+    parser.add_argument("--date", default="", help="of steps, as 2026-11-22")
     options = parser.parse_args()
+    if options.file.suffix == ".csv":
+        record_steps(options)
+        return
     bench = json.loads(options.file.read_text("utf-8"))
     chip = accelerator_of(open_catalog(), bench["machine"]["device"])
     assert chip is not None, bench["machine"]["device"]
