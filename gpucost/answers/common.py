@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import date
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 from gpucost.answers import SCHEMA_VERSION
 
@@ -19,6 +19,15 @@ class Source(TypedDict):
     accessed_on: str | None
 
 
+class Issued(TypedDict):
+    """Who stands behind an answer, since when, and the hash of everything else in it as JSON."""
+
+    status: str
+    by: str
+    on: str
+    sha256: str
+
+
 class Frame(TypedDict):
     """The keys that every answer has."""
 
@@ -26,6 +35,7 @@ class Frame(TypedDict):
     request: Request
     as_of: str
     catalog_version: str
+    issued: NotRequired[Issued]
 
 
 class Answer(Frame):

@@ -42,6 +42,12 @@ class ReportResult(Result):
             texts = {".md": self.to_markdown, ".json": self.to_json, ".txt": self.to_text}
             write_text(path, texts[suffix]())
 
+    def fill(self, template: str, path: str) -> list[str]:
+        """Write a copy of an .xlsx whose named cells hold the figures of the same names; return what is to be said."""
+        from gpucost.api.template import fill
+
+        return fill(self.payload, template, path)
+
 
 def check_suffix(path: str) -> str:
     """Return the suffix of a report's path, or say which ones there are."""
@@ -51,17 +57,52 @@ def check_suffix(path: str) -> str:
     return suffix
 
 
-def report(source: str | Path | Mapping[str, Any]) -> ReportResult:
-    """Answer a scenario (a TOML file or its content), or load a saved answer (a JSON file) to render it again."""
+def report(
+    source: str | Path | Mapping[str, Any], *, status: str | None = None, by: str | None = None,
+    date: str | None = None, share_safe: bool = False,
+) -> ReportResult:  # fmt: skip
+    """Answer a scenario (a TOML file or its content), or load a saved answer (a JSON file) to render it again.
+
+    `status` (draft or approved), `by` and `date` stamp it with the hash of the answer. `share_safe` asks without the
+    user's own price book and without prices, quotes, pools and files that the request holds.
+    """
+    from gpucost.api.issue import issued
+    from gpucost.arguments import read_list
+
+    said = read_list("report", {"status": status, "by": by, "date": date})
+    payload = _shared(source) if share_safe else _answered(source)
+    return ReportResult(issued(payload, said["status"], said["by"], said["date"]))
+
+
+def _answered(source: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
     from gpucost.api.scenario import make_scenario, read_scenario
 
     if isinstance(source, Mapping):
-        return ReportResult(_answer(make_scenario(source)))
+        return _answer(make_scenario(source))
     if str(source).lower().endswith(".json"):
         from gpucost.answers.read import read_answer
 
-        return ReportResult(read_answer(source))
-    return ReportResult(_answer(read_scenario(source)))
+        return read_answer(source)
+    return _answer(read_scenario(source))
+
+
+def _shared(source: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
+    """Ask without anything private, and say what was left out."""
+    from gpucost.answers.read import read_answer
+    from gpucost.api.issue import asked_anew, shareable
+    from gpucost.api.scenario import make_scenario
+    from gpucost.catalog.settings import without_book
+    from gpucost.gate import read_toml
+
+    saved = not isinstance(source, Mapping) and str(source).lower().endswith(".json")
+    content = source if isinstance(source, Mapping) else asked_anew(read_answer(source)) if saved else read_toml(source)
+    left: list[str] = []
+    public = shareable(content, left)
+    with without_book():
+        answer = _answer(make_scenario(public))
+    named = f", {', '.join(left)}" if left else ""
+    words = f"Safe to share: asked without the price book of one's own{named}."
+    return {**answer, "warnings": [*answer["warnings"], words]}
 
 
 def _answer(scenario: "Scenario") -> "Answer":

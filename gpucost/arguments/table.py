@@ -377,7 +377,14 @@ LISTS = {
         SAVED_SIDE,
         A("tag", k.TABLE, "Tag of every row, such as team=research; may be repeated."),
     ),
-    "report": (A("source", name("SCENARIO.toml|ANSWER.json"), "", required=True, place=True),),
+    "report": (
+        A("source", name("SCENARIO.toml|ANSWER.json"), "", required=True, place=True),
+        A("status", one_of("draft", "approved"), "Stamp the report with its status and its SHA-256.", usual="no stamp"),
+        A("by", k.name(), "Who stands behind it."),
+        A("date", k.DATE, "Since when.", usual="today"),
+        A("share_safe", k.FLAG, "Ask anew without one's own price book, quotes, prices, pools and files.", False),
+        A("template", k.FILE, "Fill the named cells of this .xlsx; -o names the copy that is written."),
+    ),
     "init": (
         A("path", k.FILE, "", place=True),
         A("skill", k.FLAG, "Write a SKILL.md that tells an agent how to ask instead.", False),

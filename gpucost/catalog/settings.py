@@ -7,6 +7,8 @@ top, for every command, or in a table named after a command, for that one alone.
 import os
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -178,8 +180,23 @@ def book_folder() -> Path | None:
     return folder / "book" if folder else None
 
 
+@contextmanager
+def without_book() -> Iterator[None]:
+    """Leave the user's own book out of every catalog that is opened within."""
+    token = _book_speaks.set(False)
+    try:
+        yield
+    finally:
+        _book_speaks.reset(token)
+
+
+_book_speaks = ContextVar("book_speaks", default=True)
+
+
 def book_layers(book: str | Path | None = None) -> dict[str, Path]:
     """Return the folders that lie over the shipped facts and exist, the nearest last."""
+    if not _book_speaks.get():
+        return {}
     folder = user_folder()
     named = book if book is not None else setting("book")
     own = Path(named).expanduser() if named else folder / "book" if folder else None

@@ -26,7 +26,7 @@ def read_sheets(path: Path) -> list[Sheet]:
     import openpyxl
 
     data = read_bytes(path, "limit_workbook_bytes")
-    with_formulas = _looked_into(data, str(path))
+    with_formulas = looked_into(data, str(path))
     try:  # once for the values that were saved, once to tell a formula without a saved value from an empty cell
         values = openpyxl.load_workbook(BytesIO(data), read_only=True, data_only=True)
         formulas = openpyxl.load_workbook(BytesIO(data), read_only=True) if with_formulas else values
@@ -43,7 +43,7 @@ def _no_workbook(name: str) -> DataError:
     return DataError("is no .xlsx workbook. Save it again as .xlsx, or as CSV in UTF-8.", file=name)
 
 
-def _looked_into(data: bytes, name: str) -> bool:
+def looked_into(data: bytes, name: str) -> bool:
     """Refuse what unpacks to more than it may, before it is unpacked; tell whether any sheet holds a formula."""
     import zipfile
 

@@ -12,7 +12,10 @@ from gpucost.cli.said import say
 @click.option(
     "-o", "--output", type=click.Path(dir_okay=False), help="File to write: .xlsx, .html, .md, .json or .txt."
 )
-def command(source: str, output: str | None) -> None:
+def command(
+    source: str, output: str | None, status: str | None, by: str | None, date: str | None, share_safe: bool,
+    template: str | None,
+) -> None:  # fmt: skip
     """Answer a scenario and write it as a report; the output's suffix says how.
 
     A saved answer (--format json of any command) is rendered again without asking anew.
@@ -21,18 +24,25 @@ def command(source: str, output: str | None) -> None:
     gpucost init scenario.toml
     gpucost report scenario.toml -o report.xlsx
     gpucost estimate --model 8b --tokens 100b --format json -o run.json && gpucost report run.json -o run.html
+    gpucost report run.json --status approved --by "Finance" -o run.xlsx
+    gpucost report run.json --template budget.xlsx -o filled.xlsx
     """
     from gpucost.api.report import check_suffix, report
 
     if output is not None:
         check_suffix(output)
+    if template is not None and (output is None or not output.lower().endswith(".xlsx")):
+        raise click.UsageError("--template needs -o FILE.xlsx: the copy that is filled.")
     with working("answering the scenario"):
-        result = report(source)
+        result = report(source, status=status, by=by, date=date, share_safe=share_safe)
     for warning in result.payload["warnings"] if result.payload["kind"] == "scenario" else ():
         say(warning)
     if output is None:
         click.echo(result.to_text().rstrip("\n"))
         return
     with working(f"writing {output}"):
-        result.write(output)
+        if template is None:
+            result.write(output)
+    for line in result.fill(template, output) if template is not None else ():
+        say(line)
     say(f"wrote {output}")

@@ -6,13 +6,12 @@ from typing import Any
 
 from gpucost.answers.comparison import Change, Comparison
 from gpucost.render.document import (
-    Axis,
     Block,
-    Chart,
     Document,
     Paragraph,
     Section,
     Table,
+    bridge,
     columns,
     document_of,
     table_of,
@@ -52,7 +51,7 @@ def _screen(answer: Comparison) -> list[Block]:
     )
     shown = [row for row in answer["changes"] if row in kept]
     words = "Next: --details (all of them, before and after, the arguments), -o FILE.html, --format json."
-    room = 2 * _EFFECTS - len(shown) - len(other)
+    room = 2 * (_EFFECTS - 1) - len(shown) - len(other)
     return [*_changed(answer, room), *_bars(answer, [*shown, *other]), Paragraph(words)]
 
 
@@ -86,14 +85,13 @@ def _effects(answer: Comparison) -> list[Block]:
 
 
 def _bars(answer: Comparison, changes: "Sequence[Change | Any]") -> list[Block]:
+    """Return the bridge from the first to the second; nothing where nothing moves."""
     if not changes:
         return []
-    unit = answer["unit"]
-    largest = max(changes, key=lambda row: abs(row["effect"]))
-    words = f"The largest part is {largest['factor']}, {with_unit(format_value(largest['effect'], unit), unit)}."
-    total: list[Any] = [{"factor": "in all", "effect": answer["difference"]}] if len(changes) > 1 else []
+    ends = [{"factor": answer["first"], "effect": answer["before_value"]},
+            {"factor": answer["second"], "effect": answer["before_value"] + answer["difference"]}]  # fmt: skip
     title = f"What each does to {_FIGURES.get(answer['figure'], 'the ' + heading_of(answer['figure']))}"
-    return [Chart("bar", title, words, [*map(_named, changes), *total], Axis("factor"), Axis("effect", "effect", unit))]
+    return [bridge(title, (ends[0], ends[1]), [*map(_named, changes)], "factor", "effect", answer["unit"])]
 
 
 def _named(row: Any) -> dict[str, Any]:

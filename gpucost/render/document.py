@@ -6,14 +6,15 @@ Values stay numbers here. Rounding happens in the writers, by the unit alone (re
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
+from itertools import pairwise
 from typing import Any, Literal, TypeVar, cast
 
-from gpucost.answers.common import Answer, Source
+from gpucost.answers.common import Answer, Issued, Source
 from gpucost.render.numbers import heading_of, measure_of, visible
 
 Row = Mapping[str, Any]
 Item = TypeVar("Item")
-ChartKind = Literal["bar", "stacked", "line", "scatter", "tornado", "roofline", "heat"]
+ChartKind = Literal["bridge", "bar", "stacked", "line", "scatter", "tornado", "roofline", "heat"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,7 @@ class Chart:
     tornado: x names the assumption; `low` and `high` are keys of the result at its low and high value;
     `base` is the result at the centre.  roofline: line data under `series` plus points that carry `label`.
     heat: x and y name the cells, `value` colours them.
+    bridge: each bar runs from `low` to `high`, `series` says whether it is an end, more or less (`bridge`).
     With `sliders`, `formulas` gives the y of each series as an expression in datum.<x> and the sliders' names;
     the data already hold the values at the sliders' start.
     """
@@ -170,6 +172,7 @@ class Document:
     headline: str = ""  # the beginning of the lead that is the answer itself
     screen: tuple[Block, ...] = ()  # what one screen of a terminal shows in place of the sections
     kind: str = ""
+    issued: str = ""  # status, by whom, when, and the hash of the answer
     as_of: str = ""
     catalog_version: str = ""
     request: Row = field(default_factory=dict)
@@ -214,6 +217,35 @@ def facts_of(title: str, figures: Row, unit: str = "") -> KeyFigures:
     return KeyFigures(tuple(items), title)
 
 
+def bridge(title: str, ends: tuple[Row, Row], effects: Sequence[Row], name: str, effect: str, unit: str) -> Chart:
+    """Return the chart that leads from one figure to another: effects hang between the two ends that they explain.
+
+    Rows have their words under `name` and their amount under `effect`; where all levels are far above zero, the bars of
+    the ends begin near the lowest, and the note says where.
+    """
+    levels = [ends[0][effect]]
+    for row in effects:
+        levels.append(levels[-1] + row[effect])
+    reach = [*levels, ends[1][effect]]
+    room = (max(reach) - min(reach)) or abs(max(reach)) or 1.0
+    base = max(min(reach) - room / 4, 0.0) if min(reach) > 0 else 0.0
+    hung: list[Row] = [
+        {name: row[name], effect: row[effect], "low": min(pair), "high": max(pair),
+         "direction": "more" if row[effect] > 0 else "less"}
+        for row, pair in zip(effects, pairwise(levels), strict=True)
+    ]  # fmt: skip
+    stand: list[Row] = [
+        {name: end[name], effect: end[effect], "low": min(base, end[effect]), "high": max(base, end[effect]),
+         "direction": "end"}
+        for end in ends
+    ]  # fmt: skip
+    words = f"Each bar begins where the one before it ends, from {ends[0][name]} to {ends[1][name]}."
+    return Chart(
+        "bridge", title, words, [stand[0], *hung, stand[1]], Axis(name), Axis(effect, "amount", unit), low="low",
+        high="high", series="direction", note=f"The bars of both ends begin at {base:,.4g}, not at 0." if base else "",
+    )  # fmt: skip
+
+
 def document_of(answer: Answer, title: str, *sections: Section, lead: str | None = None) -> Document:
     """Put the parts that every document has around its sections; empty sections are left out."""
     filled = [replace(section, blocks=tuple(section.blocks)) for section in sections]
@@ -221,6 +253,7 @@ def document_of(answer: Answer, title: str, *sections: Section, lead: str | None
         title=title,
         lead=answer["lead"] if lead is None else lead,
         kind=str(answer.get("kind", "")),
+        issued=_issued(answer.get("issued")),
         as_of=answer["as_of"],
         catalog_version=answer["catalog_version"],
         request=answer["request"],
@@ -228,6 +261,13 @@ def document_of(answer: Answer, title: str, *sections: Section, lead: str | None
         sources=answer["sources"],
         sections=tuple(section for section in filled if section.blocks),
     )
+
+
+def _issued(issued: Issued | None) -> str:
+    if issued is None:
+        return ""
+    by = f" by {issued['by']}" if issued["by"] else ""
+    return f"{issued['status'].capitalize()}{by} on {issued['on']}, SHA-256 {issued['sha256']}"
 
 
 def printable(value: Item) -> Item:

@@ -17,6 +17,7 @@ def write(document: Document) -> str:
     if document.lead:
         lines += [f"**{escape(document.lead)}**", ""]
     stamp = [
+        document.issued,
         f"as of {document.as_of}" if document.as_of else "",
         f"catalog {document.catalog_version}" if document.catalog_version else "",
     ]

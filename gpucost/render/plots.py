@@ -27,6 +27,8 @@ def plot(chart: Chart, terminal: Terminal) -> Iterator[str]:
         _across(row.get(chart.x.key)) is not None for row in rows
     ):
         yield from _grid(chart, rows, terminal)
+    elif chart.kind == "bridge":
+        yield from _bridge(chart, rows, terminal)
     elif chart.kind == "stacked":
         yield from _bars(chart, _parts(chart, rows), terminal)
     else:
@@ -91,6 +93,21 @@ def _bars(chart: Chart, rows: Sequence[Row], terminal: Terminal) -> Iterator[str
         yield f"{name[:pad]:<{pad}}  {value:>{tail}}  {left}{bar}"
     if len(rows) > len(kept):
         yield f"(and {len(rows) - len(kept)} more)"
+
+
+def _bridge(chart: Chart, rows: Sequence[Row], terminal: Terminal) -> Iterator[str]:
+    """Draw bars that hang between their ends, on one scale."""
+    names = [str(row[chart.x.key]) for row in rows]
+    values = [format_value(row[chart.y.key], chart.y.measure) for row in rows]
+    pad, tail = min(max(map(len, names)), terminal.width // 3), max(map(len, values))
+    room = max(min(terminal.width, 100) - pad - tail - 4, 8)
+    place, *_ = _scaler([row[key] for row in rows for key in (chart.low, chart.high)], room, log=False)
+    signs = ("█", "▒") if terminal.unicode else ("#", "-")
+    for row, name, value in zip(rows, names, values, strict=True):
+        left, right = place(row[chart.low]), place(row[chart.high])
+        bar = " " * left + signs[row[chart.series] == "less"] * max(right - left, 1)
+        yield f"{name[:pad]:<{pad}}  {value:>{tail}}  {bar}"
+    yield from textwrap.wrap(chart.note, terminal.width)
 
 
 def _tornado(chart: Chart, terminal: Terminal) -> Iterator[str]:

@@ -2,19 +2,19 @@
 
 from gpucost.answers.invoices import Reconciliation
 from gpucost.render.document import (
-    Axis,
     Block,
-    Chart,
     Document,
     Row,
     Section,
     Table,
+    bridge,
     columns,
     document_of,
     facts_of,
     table_of,
 )
 
+_ENDS = (("plan", "planned_effective_usd"), ("invoice", "charged_effective_usd"))
 _PRODUCTS = (
     "product", "unit", "planned_quantity=planned:1", "charged_quantity=charged:1", "planned_effective_usd=planned:2",
     "charged_effective_usd=charged:2", "planned_billed_usd=planned, billed:4", "charged_billed_usd=charged, billed:3",
@@ -27,7 +27,7 @@ def document(answer: Reconciliation) -> Document:
     return document_of(
         answer,
         "An invoice against its plan" if answer["parts"] else "An invoice by tag",
-        Section("Why it differs", _parts(answer, chart=True)),
+        Section("Why it differs", _parts(answer)),
         Section("Products", table_of("", answer["products"], *_PRODUCTS)),
         Section("Unmatched", _unmatched(answer)),
         Section(_shown_back(answer), _showback(answer)),
@@ -35,7 +35,7 @@ def document(answer: Reconciliation) -> Document:
     )
 
 
-def _parts(answer: Reconciliation, *, chart: bool) -> list[Block]:
+def _parts(answer: Reconciliation) -> list[Block]:
     if not answer["parts"]:
         return []
     totals = answer["totals"]
@@ -45,12 +45,10 @@ def _parts(answer: Reconciliation, *, chart: bool) -> list[Block]:
     }  # fmt: skip
     shown = columns("part", "billed_usd=billed", "effective_usd=effective", "note")
     table = Table(shown, answer["parts"], total=total)
-    words = "What each part adds to the difference, effective cost; the bars add up to it."
     bars = [row for row in answer["parts"] if row["effective_usd"]]
-    picture = Chart(
-        "bar", "From the plan to the invoice", words, bars, Axis("part"), Axis("effective_usd", "effect", "USD")
-    )
-    return [table, picture] if chart and bars else [table]
+    ends = [{"part": name, "effective_usd": totals[key]} for name, key in _ENDS]  # type: ignore[literal-required]
+    picture = bridge("From the plan to the invoice", (ends[0], ends[1]), bars, "part", "effective_usd", "USD")
+    return [table, picture] if bars else [table]
 
 
 def _unmatched(answer: Reconciliation) -> list[Block]:

@@ -205,6 +205,7 @@ def _foot(document: Document, terminal: Terminal, warnings: Sequence[str], *, br
         wrapped = _wrap(f"! {warning}", terminal.width, "  ")
         lines += [terminal.paint(line, "33") for line in wrapped]
     stamp = [
+        document.issued,
         f"as of {document.as_of}" if document.as_of else "",
         f"catalog {document.catalog_version}" if document.catalog_version else "",
     ]

@@ -37,9 +37,14 @@ def altair_chart(charts: Sequence[Chart], title: str = "") -> Any:
 
 def specification(chart: Chart) -> Spec:
     """Return the Vega-Lite specification of a chart; its width follows the page."""
-    draw = {"bar": _bar, "stacked": _stacked, "tornado": _tornado, "heat": _heat, "roofline": _roofline}.get(
-        chart.kind, _points
-    )
+    draw = {
+        "bar": _bar,
+        "stacked": _stacked,
+        "bridge": _bridge,
+        "tornado": _tornado,
+        "heat": _heat,
+        "roofline": _roofline,
+    }.get(chart.kind, _points)
     fields = draw(chart)
     spec: Spec = {
         "$schema": SCHEMA,
@@ -126,6 +131,21 @@ def _stacked(chart: Chart) -> Spec:
     tooltip = _tooltip(chart, chart.x.key, chart.series, chart.y.key)
     encoding = {"y": _names(chart), "x": _axis(chart.y, chart, zero=True), "color": color, "tooltip": tooltip}
     return {"mark": "bar", "encoding": encoding, **_bands(chart)}
+
+
+def _bridge(chart: Chart) -> Spec:
+    """Draw bars that hang between their ends; ends, more and less differ in colour and in the sign of their figure."""
+    length = {**_axis(chart.y, chart), "field": chart.low, "scale": {"zero": False, "nice": True}}
+    scale = {"domain": ["end", "more", "less"], "range": ["#6b7280", "#d55e00", "#0072b2"]}
+    color = {"field": chart.series, "type": "nominal", "title": None, "scale": scale}
+    tooltip = _tooltip(chart, chart.x.key, chart.y.key)
+    figure = {"field": chart.y.key, "type": "quantitative", "format": "$,.0f" if chart.y.measure == "USD" else ",.3~g"}
+    bars = {"mark": "bar", "encoding": {"y": _names(chart), "x": length, "x2": {"field": chart.high}, "color": color,
+                                        "tooltip": tooltip}}  # fmt: skip
+    text = {"mark": {"type": "text", "align": "left", "dx": 4}, "encoding": {
+        "y": _names(chart), "x": {"field": chart.high, "type": "quantitative"}, "text": figure,
+    }}  # fmt: skip
+    return {"layer": [bars, text], **_bands(chart)}
 
 
 def _tornado(chart: Chart) -> Spec:

@@ -18,7 +18,7 @@ from tests.render import answers
 READERS = ("render", "api", "cli")
 # Keys that people do not see on any page: programs read them from JSON or CSV.
 FOR_PROGRAMS = {
-    "before_value", "after_value", "differences_found",
+    "after_value", "differences_found",
     "against_model", "also_in", "batch_that_fits", "best_pure_usd", "by_recompute", "cash_own", "cash_rent",
     "checkpoint_interval_hours", "flop", "full_gb", "gap_fraction", "hardware_flop_per_token_flop", "host_s",
     "layouts_timed", "link_bytes", "listing", "loaded_ttft", "lora_gb", "memory_bytes", "memory_gb", "model_flop",

@@ -42,6 +42,7 @@ def write_cover(
 ) -> None:
     """Write purpose, version, dates, how to use the book, and the master check."""
     sheet.title(title)
+    issued: Mapping[str, str] = payload.get("issued") or {}
     facts = [
         (
             "Purpose",
@@ -50,6 +51,7 @@ def write_cover(
                 "must be able to change an assumption."
             ),
         ),
+        *((name.capitalize() if name != "sha256" else "SHA-256", text) for name, text in issued.items() if text),
         ("Made by", f"gpucost {version}"),
         ("Prices as of", str(payload.get("as_of") or "")),
         ("Catalog", str(payload.get("catalog_version") or "")),

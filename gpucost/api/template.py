@@ -1,0 +1,153 @@
+"""Filling a workbook of one's own: cells that bear the name of a figure get it; formulas and styles stay."""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from gpucost.errors import DataError, UsageError
+
+Figures = dict[str, Any]
+_RESERVED = ("_xl", "print_")  # names that spreadsheet programs give
+_NAMED = ("value", "total_usd", "cost_usd")  # what a row with a name stands for
+
+
+def figures(payload: Mapping[str, Any]) -> Figures:
+    """Return every figure of an answer by the name that a cell may bear, in small letters.
+
+    A key inside another is joined to it (npv_usd_saving), an entry of a list by its number (options_2_provider), a
+    column of a list stands under both (cash_flows_saving_usd). The first option, and rows that have a name (inputs and
+    lines of a plan), go by their own names. In a report a part's name comes first (64_h100_npv_usd_own).
+
+    >>> figures({"npv_usd": {"own": 5.0}, "lines": [{"name": "own_energy_usd", "total_usd": 2.0}]})["own_energy_usd"]
+    2.0
+    """
+    if payload.get("kind") == "scenario":
+        found: Figures = {}
+        for part in payload["parts"]:
+            word = re.sub(r"[^a-z0-9]+", "_", str(part["name"]).lower()).strip("_")
+            found |= {f"{word}_{name}": value for name, value in figures(part["payload"]).items()}
+            found = {**figures(part["payload"]), **found} if len(payload["parts"]) == 1 else found
+        return {**dict(_flat("", {k: v for k, v in payload.items() if k != "parts"})), **found}
+    named = [row for part in (payload.get("model") or {}).get("inputs") or [] for row in [part]]
+    rows = [*named, *(payload.get("lines") or []), *((payload.get("options") or [{}])[0].get("lines") or [])]
+    own = {_cell_name(row["name"]): row.get(key) for row in rows for key in _NAMED if key in row}
+    first = dict(_flat("", (payload.get("options") or [{}])[0]))
+    return {**own, **first, **dict(_flat("", payload))}
+
+
+def _cell_name(text: str) -> str:
+    return re.sub(r"[^a-z0-9]+", "_", text.lower()).strip("_")
+
+
+def _flat(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield figures with their names; a list of plain values is one figure."""
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _flat(f"{prefix}_{_cell_name(str(key))}" if prefix else _cell_name(str(key)), inner)
+    elif isinstance(value, list) and value and all(isinstance(row, Mapping) for row in value):
+        for key in value[0]:
+            if not isinstance(value[0][key], (Mapping, list)):
+                yield f"{prefix}_{_cell_name(str(key))}", [row.get(key) for row in value]
+        for number, row in enumerate(value, 1):
+            yield from _flat(f"{prefix}_{number}", row)
+    else:
+        yield prefix, value
+
+
+def fill(payload: Mapping[str, Any], template: str, path: str) -> list[str]:
+    """Write a copy of a workbook with its named cells filled, whole or not at all; return what is to be said of it."""
+    from io import BytesIO
+
+    from gpucost.catalog.spreadsheet import looked_into
+    from gpucost.gate import read_bytes
+    from gpucost.render.files import replacing
+
+    if Path(template).suffix.lower() != ".xlsx" or Path(path).suffix.lower() != ".xlsx":
+        raise UsageError("--template takes an .xlsx and writes an .xlsx.")
+    data = read_bytes(template, "limit_workbook_bytes")
+    looked_into(data, template)
+    try:
+        import openpyxl
+
+        book = openpyxl.load_workbook(BytesIO(data))
+    except ImportError:
+        raise UsageError(
+            "a template needs the package openpyxl, which is not installed. Run: pip install openpyxl"
+        ) from None
+    except Exception:  # openpyxl fails in many ways over a file that is none of a spreadsheet program
+        raise DataError("is no .xlsx workbook. Save it again as .xlsx.", file=template) from None
+    said = _filled(book, figures(payload), template)
+    if b"xl/charts/" in data:
+        said.append(f"{template} holds charts, which are not kept: openpyxl does not read them.")
+    book.calculation.fullCalcOnLoad = True
+    with replacing(path) as temporary:
+        book.save(temporary)
+    return said
+
+
+def _filled(book: Any, known: Figures, template: str) -> list[str]:
+    filled, unknown, kept = 0, list[str](), list[str]()
+    for name, target in _names(book):
+        if name.lower().startswith(_RESERVED):
+            continue
+        if name.lower() not in known:
+            unknown.append(name)
+            continue
+        value = known[name.lower()]
+        cells = list(_cells(book, target))
+        if not cells or value is None or value == {}:
+            kept.append(f"{name} ({'refers to no cells' if not cells else 'has no value'})")
+        for cell, one in zip(cells, value if isinstance(value, list) else [value], strict=False):
+            if cell.data_type == "f":
+                kept.append(f"{name} (holds a formula)")
+            elif one is not None and not isinstance(one, (Mapping, list)):
+                _write(cell, one)
+                filled += 1
+    if not filled and not unknown and not kept:
+        raise DataError("has no named cells: name them after figures, such as cost_usd", file=template)
+    return [
+        f"{filled} cells filled.",
+        *([f"Names that are no figure of this answer, left as they are: {_near(unknown, known)}."] if unknown else []),
+        *([f"Left as they are: {', '.join(dict.fromkeys(kept))}."] if kept else []),
+    ]
+
+
+def _names(book: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the names of the workbook and of its sheets."""
+    yield from book.defined_names.items()
+    for sheet in book.worksheets:
+        yield from sheet.defined_names.items()
+
+
+def _cells(book: Any, target: Any) -> Iterator[Any]:
+    """Yield the cells that a name refers to, row by row; none where it is a constant or refers to another file."""
+    from openpyxl.cell.cell import MergedCell
+
+    for sheet, area in target.destinations if target.type == "RANGE" else ():
+        if sheet in book.sheetnames:
+            found: Any = book[sheet][area.replace("$", "")]
+            for row in found if isinstance(found, tuple) else ((found,),):
+                yield from (
+                    cell for cell in (row if isinstance(row, tuple) else (row,)) if not isinstance(cell, MergedCell)
+                )
+
+
+def _write(cell: Any, value: Any) -> None:
+    """Write a value; a text stays a text, whatever sign it begins with."""
+    from gpucost.render.numbers import visible
+
+    cell.value = visible(value) if isinstance(value, str) else value
+    if isinstance(value, str):
+        cell.data_type = "s"
+
+
+def _near(unknown: Sequence[str], known: Iterable[str]) -> str:
+    import difflib
+
+    names = list(known)
+    said = []
+    for name in unknown:
+        near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.8)
+        said.append(f"{name} (did you mean {near[0]}?)" if near else name)
+    return ", ".join(said)

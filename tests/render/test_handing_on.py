@@ -1,0 +1,190 @@
+"""Reports that are handed on: stamped, safe to share, and figures put into a workbook of one's own."""
+
+import json
+import zipfile
+
+import openpyxl
+import pytest
+from click.testing import CliRunner
+from openpyxl.styles import Font
+from openpyxl.workbook.defined_name import DefinedName
+
+import gpucost
+from gpucost.api.issue import hash_of, shareable
+from gpucost.api.template import figures
+from gpucost.cli import cli
+from gpucost.errors import DataError, UsageError
+from gpucost.render.json import dumps
+from tests.render import answers
+
+SECRETS = (b"mysteriouscloud", b"acme-secret", b"1.2345", b"hush-hush", b"quotes-of-acme")
+BOOK = """
+[[offer]]
+provider = "mysteriouscloud"
+gpu = "h100-sxm"
+gpus = 8
+usd_per_gpu_hour = 1.2345
+observed_on = 2026-11-01
+notes = "hush-hush"
+
+[[discount]]
+provider = "lambda"
+fraction = 0.37
+"""
+SCENARIO = {
+    "name": "Shared", "as_of": "2026-11-20",
+    "training": [{"name": "Run", "model": "8b", "tokens": "20b", "gpu": "h100-sxm", "gpus": 8, "top": 5}],
+    "ownership": [{"name": "Own", "gpu": "h100-sxm", "gpus": 8, "draws": 0, "months": 12,
+                   "rent": {"acme-secret": "1.2345/h, 12 months"},
+                   "plan": {"rent_usd_per_gpu_hour": 1.2345, "pue_ratio": 1.3}}],
+}  # fmt: skip
+
+
+@pytest.fixture
+def book(tmp_path, monkeypatch):
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "prices.toml").write_text(BOOK, "utf-8")
+    monkeypatch.setenv("GPUCOST_BOOK", str(tmp_path / "book"))
+
+
+def contents(path):
+    """Return every byte of a file; of a workbook, those of its parts unpacked."""
+    if path.suffix != ".xlsx":
+        return path.read_bytes().lower()
+    with zipfile.ZipFile(path) as packed:
+        return b"".join(packed.read(name) for name in packed.namelist()).lower()
+
+
+def test_what_is_safe_to_share_holds_no_private_byte_in_any_medium(book, tmp_path):
+    private = gpucost.report(SCENARIO)
+    public = gpucost.report(SCENARIO, share_safe=True)
+    for name in ("r.json", "r.xlsx", "r.html", "r.md", "r.txt"):
+        public.write(str(tmp_path / f"public-{name}"))
+        if name in ("r.json", "r.md"):
+            private.write(str(tmp_path / f"private-{name}"))
+            shown = contents(tmp_path / f"private-{name}")
+            assert any(secret in shown for secret in SECRETS), name  # the test would see them
+        hidden = contents(tmp_path / f"public-{name}")
+        assert not [secret for secret in (*SECRETS, str(tmp_path).encode()) if secret in hidden], name
+    assert "ownership[1].rent, ownership[1].plan.rent_usd_per_gpu_hour" in public.payload["warnings"][-1]
+    plan = {row["name"]: row["value"] for row in public.payload["parts"][1]["payload"]["assumptions"]}
+    assert plan["pue_ratio"] == 1.3  # what is no price stays
+    books = {row["price_book"] for row in public.payload["parts"][0]["payload"]["options"]}
+    assert books <= {"shipped", "refreshed"}
+
+
+def test_a_saved_answer_is_asked_anew_without_the_book(book, tmp_path):
+    saved = tmp_path / "saved.json"
+    asked = {"gpu": "h100-sxm", "gpus": 8, "top": 5, "as_of": "2026-11-20"}
+    saved.write_text(dumps(gpucost.estimate("8b", "20b", **asked).payload), "utf-8")
+    assert b"mysteriouscloud" in contents(saved)
+    out = tmp_path / "out.json"
+    run = CliRunner().invoke(cli, ["report", str(saved), "--share-safe", "-o", str(out)], catch_exceptions=False)
+    assert run.exit_code == 0
+    assert not [secret for secret in SECRETS if secret in contents(out)]
+    assert gpucost.estimate("8b", "20b", **asked).best["provider"] == "mysteriouscloud"  # the book speaks again
+    saved.write_text(dumps(answers.comparison()), "utf-8")
+    with pytest.raises(UsageError, match="a saved comparison cannot be made safe to share"):
+        gpucost.report(str(saved), share_safe=True)
+
+
+def test_files_quotes_and_prices_leave_a_request():
+    said = []
+    kept = shareable({"supply": {"gpu": "h100"}, "mix": [{"name": "a", "rent": 2, "plan": "secret.toml",
+                      "set": {"quote": "x", "pue_ratio": 1.2}}]}, said)  # fmt: skip
+    assert kept == {"supply": {"gpu": "h100"}, "mix": [{"name": "a", "set": {"pue_ratio": 1.2}}]}
+    assert said == ["mix[1].rent", "mix[1].plan", "mix[1].set.quote"]
+
+
+def test_a_stamp_stands_on_every_medium_and_is_the_hash_of_the_answer(tmp_path):
+    saved = tmp_path / "saved.json"
+    saved.write_text(dumps(answers.by_hand()), "utf-8")
+    result = gpucost.report(str(saved), status="approved", by="The desk", date="2026-11-22")
+    stamp = result.payload["issued"]
+    assert stamp == {"status": "approved", "by": "The desk", "on": "2026-11-22", "sha256": hash_of(answers.by_hand())}
+    words = f"Approved by The desk on 2026-11-22, SHA-256 {stamp['sha256']}"
+    assert words in result.to_markdown()
+    assert words in " ".join(result.to_text().split())
+    result.to_html(str(tmp_path / "r.html"))
+    assert words in (tmp_path / "r.html").read_text("utf-8")
+    result.to_excel(str(tmp_path / "r.xlsx"))
+    cover = {row[0].value: row[1].value for row in openpyxl.load_workbook(tmp_path / "r.xlsx")["Cover"].iter_rows()}
+    assert (cover["Status"], cover["By"], cover["On"]) == ("approved", "The desk", "2026-11-22")
+    assert cover["SHA-256"] == stamp["sha256"]
+
+
+def test_a_stamped_answer_that_was_changed_is_said(tmp_path):
+    saved = tmp_path / "saved.json"
+    saved.write_text(dumps(answers.by_hand()), "utf-8")
+    gpucost.report(str(saved), status="approved").write(str(tmp_path / "stamped.json"))
+    again = gpucost.report(str(tmp_path / "stamped.json"))
+    assert not [text for text in again.payload["warnings"] if "SHA-256" in text]
+    changed = json.loads((tmp_path / "stamped.json").read_text("utf-8"))
+    changed["options"][0]["days"] = 1.0
+    (tmp_path / "stamped.json").write_text(json.dumps(changed), "utf-8")
+    assert "was changed after it was approved" in gpucost.report(str(tmp_path / "stamped.json")).payload["warnings"][-1]
+
+
+@pytest.fixture
+def template(tmp_path):
+    """Return a maker of templates: cells by address, names by area."""
+
+    def make(cells, names):
+        book = openpyxl.Workbook()
+        sheet = book.active
+        sheet.title = "Budget"
+        for address, value in cells.items():
+            sheet[address] = value
+        sheet["B2"].font, sheet["B2"].number_format = Font(bold=True), "#,##0"
+        for name, area in names.items():
+            book.defined_names[name] = DefinedName(name, attr_text=area)
+        book.save(tmp_path / "template.xlsx")
+        return str(tmp_path / "template.xlsx")
+
+    return make
+
+
+def test_named_cells_are_filled_and_formulas_and_styles_stay(template, tmp_path):
+    names = {
+        "Cost_USD": "Budget!$B$2", "provider": "Budget!$B$4", "days": "Budget!$B$3", "costs_usd": "Budget!$B$9",
+        "scaling_gpus": "Budget!$D$2:$D$4", "rate": "1.19", "memory_gb": "Budget!$B$6",
+    }  # fmt: skip
+    file = template({"B2": 0, "B3": "=B2*1.19", "B9": "mine", "A1": "kept"}, names)
+    answer = answers.by_hand()
+    answer["options"][0]["provider"] = '=HYPERLINK("http://x")'
+    saved = tmp_path / "saved.json"
+    saved.write_text(dumps(answer), "utf-8")
+    out = tmp_path / "out.xlsx"
+    run = CliRunner().invoke(cli, ["report", str(saved), "--template", file, "-o", str(out)], catch_exceptions=False)
+    assert "costs_usd (did you mean cost_usd?)" in run.output
+    assert "rate" in run.output
+    assert "days (holds a formula)" in run.output
+    sheet = openpyxl.load_workbook(out)["Budget"]
+    assert (sheet["B2"].value, sheet["B2"].font.b, sheet["B2"].number_format) == (2005, True, "#,##0")
+    assert (sheet["B3"].value, sheet["B9"].value, sheet["A1"].value) == ("=B2*1.19", "mine", "kept")
+    assert (sheet["B4"].data_type, sheet["B6"].value) == ("s", 60)  # a text is no formula
+    assert [sheet[f"D{row}"].value for row in (2, 3, 4)] == [4, 8, 16]
+
+
+def test_figures_go_by_the_names_that_people_know():
+    found = figures(answers.ownership())
+    assert found["npv_usd_own"] == answers.ownership()["npv_usd"]["own"]
+    assert found["pue_ratio"] > 1
+    assert found["own_energy_usd"] > 0
+    assert len(found["cash_flows_saving_usd"]) == 49
+    of_report = figures(answers.scenario())
+    assert of_report["pretrain_cost_usd"] == of_report["cost_usd"]
+
+
+def test_a_template_that_is_none_is_refused(template, tmp_path):
+    saved = tmp_path / "saved.json"
+    saved.write_text(dumps(answers.by_hand()), "utf-8")
+    result = gpucost.report(str(saved))
+    with pytest.raises(DataError, match="no named cells"):
+        result.fill(template({}, {}), str(tmp_path / "o.xlsx"))
+    (tmp_path / "bad.xlsx").write_bytes(b"PK no")
+    with pytest.raises(DataError, match=r"no \.xlsx workbook"):
+        result.fill(str(tmp_path / "bad.xlsx"), str(tmp_path / "o.xlsx"))
+    assert not (tmp_path / "o.xlsx").exists()
+    run = CliRunner().invoke(cli, ["report", str(saved), "--template", "t.xlsx"])
+    assert "--template needs -o FILE.xlsx" in run.output
