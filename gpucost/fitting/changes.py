@@ -3,7 +3,7 @@
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, product
 
 from gpucost.answers import memory as answers
 from gpucost.catalog import Catalog
@@ -54,8 +54,7 @@ def single_changes(job: MemoryJob) -> Iterator[Change]:
         yield Change("recompute activations in full", 1, replace(job, recompute="full"))
     if job.method == "full":
         yield from offload_changes(job)
-    if job.method == "full":
-        yield from optimizer_changes(job)
+    yield from optimizer_changes(job)
     if job.sequence_tokens >= 1024:
         half = job.sequence_tokens // 2
         yield Change(f"sequence {half}", 4, replace(job, sequence_tokens=half))
@@ -88,7 +87,7 @@ def optimizer_changes(job: MemoryJob) -> Iterator[Change]:
         ("adamw-bf16", "bf16 states without a master copy"),
         ("adafactor", "Adafactor"),
     ):
-        if job.optimizer != name:
+        if job.optimizer != name and (job.method == "full" or name == "adamw-8bit"):
             yield Change(words, 3, replace(job, optimizer=name))
 
 
@@ -102,16 +101,17 @@ def pairs(job: MemoryJob) -> Iterator[Change]:
 
 
 def shorter(job: MemoryJob, plan: Plan | None) -> list[answers.Change]:
-    """Return the longest sequence that helps together with a chunked loss, in the coarsest chunks that do."""
+    """Return the longest sequence that helps with a chunked loss, in the coarsest chunks and widest moments."""
     lengths = [job.sequence_tokens >> k for k in range(12) if job.sequence_tokens >> k >= SHORTEST_TOKENS]
-    for tokens in lengths:
-        for chunk in (CHUNK_TOKENS, CHUNK_TOKENS // 4):
-            if chunk < tokens and not job.loss_chunk_tokens:
-                words = f"loss in chunks of {chunk} tokens" + (f" + sequence {tokens}" if tokens < lengths[0] else "")
-                made = replace(job, loss_chunk_tokens=chunk, sequence_tokens=tokens)
-                row = tried(Change(words, 4 if tokens < lengths[0] else 0, made), plan)
-                if row is not None and row["helps"]:
-                    return [row]
+    moments = [(job.optimizer, "")] + ([("adamw-8bit", " + 8-bit AdamW moments")] if job.optimizer == "adamw" else [])
+    for tokens, chunk, (optimizer, kept) in product(lengths, (CHUNK_TOKENS, CHUNK_TOKENS // 4), moments):
+        if chunk < tokens and not job.loss_chunk_tokens:
+            words = f"loss in chunks of {chunk} tokens" + (f" + sequence {tokens}" if tokens < lengths[0] else "")
+            made = replace(job, loss_chunk_tokens=chunk, sequence_tokens=tokens, optimizer=optimizer)
+            cost = 4 if tokens < lengths[0] else 3 if kept else 0
+            row = tried(Change(words + kept, cost, made), plan)
+            if row is not None and row["helps"]:
+                return [row]
     return []
 
 

@@ -76,7 +76,7 @@ def states(recipe: MemoryRecipe, plan: Plan, counts: dict[str, float], ranks: in
     trained = format_count(counts["trained"])
     each = float(recipe.adapter_bytes[0]) if tuned else float(recipe.weight_bytes[0])
     gradient = each if tuned else float(recipe.gradient_bytes[0])
-    state = 2 * each if tuned else float(recipe.state_bytes[0])
+    state = float(recipe.state_bytes[0])
     weights = f"{each:g} B × {trained}{shared(3)}"
     if tuned:
         frozen, ends = format_count(counts["frozen"]), format_count(counts["frozen_dense"])

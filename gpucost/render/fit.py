@@ -51,7 +51,9 @@ def _screen(answer: Fit) -> list[Block]:
         f" {layout['micro_batch']}, {spread}, sharding {layout['sharding']}, recompute {layout['recompute']};"
         f" {answer['needed_low_gb']:,.1f} to {answer['needed_high_gb']:,.1f} GB{f', {close}' if close else ''}."
     )
-    helps = [row for row in answer["changes"] if row["helps"]]
+    found = [row for row in answer["changes"] if row["helps"]]
+    seen = [row["cost"] for row in found]
+    helps = [row for _, row in sorted(enumerate(found), key=lambda pair: seen[: pair[0]].count(pair[1]["cost"]))]
     title = "What would need fewer GPUs" if answer["fits"] else "What would make it fit"
     ask = "--details, --explain, --method, --sequence, --optimizer, --gpus"
     picture = _picture(sorted(answer["components"], key=lambda row: -row["needed_gb"])[:_LARGEST])

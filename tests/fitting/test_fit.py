@@ -229,13 +229,30 @@ def test_the_longest_context_and_the_largest_batch_fit_and_the_next_do_not(catal
     assert not gpucost.fit(**ask, micro_batch=2 * row["largest_batch"]).fits
 
 
-def test_a_shorter_sequence_and_a_chunked_loss_are_tried_together(catalog):
-    found = gpucost.fit("32b", "rtx-4090", 1, method="qlora", catalog=catalog)
+def test_a_shorter_sequence_a_chunked_loss_and_smaller_moments_are_tried_together(catalog):
+    ask = {"gpus": 1, "method": "qlora", "catalog": catalog}
+    found = gpucost.fit("32b", "rtx-4090", **ask)
     assert not found.fits
     row = next(row for row in found.payload["changes"] if "+ sequence" in row["change"])
     chunk, tokens = (int(word) for word in row["change"].split() if word.isdigit())
-    ask = {"gpus": 1, "method": "qlora", "catalog": catalog}
-    assert gpucost.fit("32b", "rtx-4090", loss_chunk=chunk, sequence=tokens, **ask).fits
+    assert tokens >= 1024
+    moments = {"optimizer": "adamw-8bit"} if "8-bit" in row["change"] else {}
+    assert gpucost.fit("32b", "rtx-4090", loss_chunk=chunk, sequence=tokens, **moments, **ask).fits
+
+
+def test_32b_in_4_bits_on_a_4090_is_what_bitsandbytes_keeps(catalog):
+    # NF4 with double quantisation (4.127 bits) on the 64 layers; embeddings and head are no Linear4bit and stay bf16;
+    # rank 16 on all seven matrices in fp32 with fp32 gradients, and two moments of 4 or of 1 byte.
+    hidden, wide, heads, layers, vocabulary = 5120, 27648, 1024, 64, 152064
+    linear = layers * (2 * hidden * hidden + 2 * hidden * heads + 3 * hidden * wide)
+    ends, adapters = 2 * vocabulary * hidden, layers * 16 * (4 * hidden + 2 * (hidden + heads) + 3 * (hidden + wide))
+    ask = {"gpus": 1, "method": "qlora", "sequence": 1024, "loss_chunk": 256, "catalog": catalog}
+    for optimizer, moments in (("adamw", 8), ("adamw-8bit", 2)):
+        found = gpucost.fit("qwen2.5-32b", "rtx-4090", optimizer=optimizer, **ask).payload
+        parts = {row["component"]: row["needed_gb"] * 1e9 for row in found["components"]}
+        assert parts["weights"] == pytest.approx(linear * 4.127 / 8 + 2 * ends + 4 * adapters, rel=1e-3)
+        assert parts["optimizer"] == pytest.approx(moments * adapters, rel=1e-3)
+    assert found["fits"]  # with 8-bit moments; fp32 ones are 0.4 GB too much, within the range
 
 
 def test_no_accelerator_is_proposed_that_nobody_sells(catalog):

@@ -26,6 +26,7 @@ from gpucost.physics.training.memory_recipe import (
     LORA,
     QLORA,
     MemoryRecipe,
+    adapter_state_bytes,
     memory_recipe,
 )
 from gpucost.physics.training.steps import FULL, Recipe
@@ -156,9 +157,7 @@ def lasting(layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings) -> Last
     """
     tuned = recipe.method >= LORA
     sharding = np.where(layout.data * layout.context > 1, layout.sharding, 0)
-    states = np.where(sharding >= 1, held.trained_shard, held.trained) * np.where(
-        tuned, 2 * recipe.adapter_bytes, recipe.state_bytes
-    )
+    states = np.where(sharding >= 1, held.trained_shard, held.trained) * recipe.state_bytes
     trained = np.where(sharding >= 3, held.trained_shard, held.trained)
     each = np.where(tuned, recipe.adapter_bytes, recipe.weight_bytes)
     weights = each * trained
@@ -385,6 +384,7 @@ def from_training(recipe: Recipe) -> MemoryRecipe:
     count = len(base)
     values["method"] = constant(recipe.method, count, np.int64)
     values["frozen_bytes"] = np.where(values["method"] == QLORA, FROZEN_BYTES["qlora"], FROZEN_BYTES["lora"])
+    values["state_bytes"] = np.where(values["method"] >= LORA, adapter_state_bytes(), values["state_bytes"])
     values["adapter_rank"] = constant(recipe.adapter_rank, count)
     values["adapter_share"] = constant(recipe.adapter_share, count)
     return MemoryRecipe(**values)

@@ -69,7 +69,7 @@ class MemoryRecipe(Columns):
     style: Integers  # code into STYLES
     weight_bytes: Floats  # per trained parameter
     gradient_bytes: Floats
-    state_bytes: Floats
+    state_bytes: Floats  # per trained parameter; of an adapter the moments alone
     step_bytes: Floats
     cast_bytes: (
         Floats  # per weight of a matrix: 16-bit copies that autocast keeps for the backward pass (none under FSDP)
@@ -108,6 +108,17 @@ def optimizer_bytes(
     return base._replace(state_bytes=max(total - base.weight_bytes - base.gradient_bytes, 0))
 
 
+def adapter_state_bytes(optimizer: str = "adamw", adapter_bytes: float = 4.0) -> float:
+    """Return what an optimizer keeps per parameter of an adapter, which is its own master: the moments alone.
+
+    >>> adapter_state_bytes("adamw"), adapter_state_bytes("adamw-8bit"), adapter_state_bytes("adamw", 2.0)
+    (8.0, 2.0, 4.0)
+    """
+    base = OPTIMIZERS[optimizer]
+    moments = base.state_bytes - (4 if "fp32 master" in base.description else 0)
+    return min(moments, 2 * adapter_bytes) + 0.0
+
+
 def memory_recipe(
     sequence_tokens: ArrayLike,
     *,
@@ -139,7 +150,7 @@ def memory_recipe(
         style=code_of(style, STYLES, "style"),
         weight_bytes=kept.weight_bytes,
         gradient_bytes=kept.gradient_bytes,
-        state_bytes=kept.state_bytes,
+        state_bytes=kept.state_bytes if method not in FROZEN_BYTES else adapter_state_bytes(optimizer, adapter_bytes),
         step_bytes=kept.step_bytes if step_bytes is None else step_bytes,
         cast_bytes=2.0 if kept.weight_bytes == 4 else 0.0,
         frozen_bytes=FROZEN_BYTES.get(method, 2.0) if frozen_bytes is None else frozen_bytes,
