@@ -1,7 +1,7 @@
 """Reading a configuration file into an architecture.
 
 The format has no schema: each family of models names its dimensions in its own way. A rule of the family
-(`families.py`) turns the fields into blocks; what is not understood is refused, or named in a warning.
+(`families.csv`) turns the fields into blocks; what is not understood is refused, or named in a warning.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Any
 
 from gpucost.architectures.decoder import PREDICTION, SEQUENCE, Decoder
 from gpucost.architectures.defaults import defaults_of
-from gpucost.architectures.families import LLAMA, Rules, family_of
+from gpucost.architectures.families import LLAMA, family_of, rule
 from gpucost.architectures.feedforward import EXPERT_FFN, EXPERTS, PER_TOKEN, SHARED, SHARED_FFN, dense_width
 from gpucost.architectures.fields import Fields
 from gpucost.architectures.files import load
@@ -81,8 +81,8 @@ def _strangeness(d: Decoder, kind: str, classes: list[str]) -> list[str]:
 
 
 def _assembled(d: Decoder, name: str, file: str) -> Architecture:
-    rule = Rules("unusual").block_configs if "block_configs" in d.fields else d.family.blocks or usual
-    blocks = merged(overridden(d, rule))
+    blocks_of = rule("unusual.block_configs") if "block_configs" in d.fields else d.family.blocks
+    blocks = merged(overridden(d, blocks_of or usual))
     layers = sum(block.count for block in blocks)
     positions = 0 if d.family.positions is None else (d.fields.number(*SEQUENCE) + d.family.positions) * d.hidden
     width = d.fields.number("word_embed_proj_dim")

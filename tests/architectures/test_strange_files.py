@@ -7,7 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from gpucost.architectures.families import FAMILIES
+from gpucost.architectures.families import families
 from gpucost.architectures.reader import architecture_of, read_config
 from gpucost.errors import DataError
 from gpucost.physics.blocks import cache_values, sums_of
@@ -40,7 +40,7 @@ JSON = st.recursive(
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
-    st.sampled_from([*FAMILIES, "unheard_of", ""]),
+    st.sampled_from([*families(), "unheard_of", ""]),
     st.dictionaries(st.sampled_from(KEYS), JSON, max_size=5),
     st.booleans(),
 )
