@@ -10,6 +10,7 @@ from pathlib import Path
 from gpucost.catalog.loader import quoted
 from gpucost.errors import UsageError
 from gpucost.importers.source import Desk, Source, columns_of, csv_text, require
+from gpucost.units import HOURS_PER_MONTH
 
 ADDRESS = "https://pricing.us-east-1.amazonaws.com"
 OFFER = "/offers/v1.0/aws/AmazonEC2/current/{region}/index.{ending}"
@@ -166,7 +167,7 @@ def read_plans(desk: Desk, file: Path, region: str) -> None:
             FROM plans
         )
         SELECT 'aws' AS provider, instance_type, {quoted(region)} AS region, 'savings_plan' AS option, term_months,
-            payment, rate * (1 - upfront) AS usd_per_hour, rate * upfront * term_months * 730 AS upfront_usd
+            payment, rate * (1 - upfront) AS usd_per_hour, rate * upfront * term_months * {HOURS_PER_MONTH} AS upfront_usd
         FROM shares WHERE regexp_full_match(instance_type, {quoted(INSTANCES)})""")
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import read_rows, shown
 from gpucost.money.stacking import Agreement, Usage
+from gpucost.units import HOURS_PER_DAY
 
 # kind -> the columns that it needs beside name, kind, start and end; the cap of a credit may be left out
 NEEDS = {
@@ -88,7 +89,7 @@ def usage_of(source: str | Sequence[float], today: date) -> tuple[Usage, list[st
     if gpus.ndim != 1 or not gpus.size or not np.isfinite(gpus).all() or gpus.min() < 0 or gpus.max() <= 0:
         raise UsageError("usage: GPUs by hour are expected, none negative or missing, not all zero.")
     end = np.datetime64(today, "s")
-    return Usage(end - np.arange(gpus.size, 0, -1) * np.timedelta64(3600, "s"), 1.0, gpus), []
+    return Usage(end - np.arange(gpus.size, 0, -1) * np.timedelta64(1, "h"), 1.0, gpus), []
 
 
 def _read_usage(path: str) -> tuple[Usage, list[str]]:
@@ -108,12 +109,12 @@ def _read_usage(path: str) -> tuple[Usage, list[str]]:
         if at in found:
             raise DataError("is there twice: sum the rows of one time", file=path, row=number, column=times)
         found[at] = _amount(path, number, amount, row[value] if value < len(row) else "")
-    hours = 24.0 if daily else 1.0
+    hours = HOURS_PER_DAY if daily else 1.0
     starts = np.array(sorted(found), dtype="datetime64[s]")
     gpus = np.array([found[at] for at in sorted(found)]) / (hours if amount == "gpu_hours" else 1.0)
     if gpus.max() <= 0:
         raise DataError("is zero in every row: nothing to commit for", file=path, column=amount)
-    spanned = round((starts[-1] - starts[0]) / np.timedelta64(int(hours * 3600), "s")) + 1
+    spanned = round((starts[-1] - starts[0]) / np.timedelta64(int(hours), "h")) + 1
     unit = "days" if daily else "hours"
     said = [f"{spanned - len(found):,} of {spanned:,} {unit} are missing: left out."] if spanned > len(found) else []
     return Usage(starts, hours, gpus), said

@@ -115,7 +115,7 @@ def _credited(usage: Usage, owed: Array, credits: Sequence[Agreement]) -> Array:
 
 def _short(usage: Usage, net: Array, annual: Agreement) -> float:
     """Return what the years of an annual commitment lack; of a year in part, its share of the commitment counts."""
-    year = np.timedelta64(int(HOURS_PER_YEAR * 3600), "s")
+    year = np.timedelta64(int(HOURS_PER_YEAR), "h")
     held = usage.during(annual) > 0
     number = ((usage.starts - np.datetime64(annual.start)) // year).astype(int)
     lacking = 0.0
