@@ -167,7 +167,8 @@ def read_plans(desk: Desk, file: Path, region: str) -> None:
             FROM plans
         )
         SELECT 'aws' AS provider, instance_type, {quoted(region)} AS region, 'savings_plan' AS option, term_months,
-            payment, rate * (1 - upfront) AS usd_per_hour, rate * upfront * term_months * {HOURS_PER_MONTH} AS upfront_usd
+            payment, rate * (1 - upfront) AS usd_per_hour,
+            rate * upfront * term_months * {HOURS_PER_MONTH} AS upfront_usd
         FROM shares WHERE regexp_full_match(instance_type, {quoted(INSTANCES)})""")
 
 
