@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 import click
 
 from benchmarks.fuzz import good
+from benchmarks.fuzz.good import START
 from benchmarks.fuzz.values import (
     TEXTS,
     any_value,
@@ -42,28 +43,6 @@ class Case(NamedTuple):
     given: Any = None
 
 
-# an answerable start of each command
-START: dict[str, list[str]] = {
-    "estimate": ["--model", "8b", "--tokens", "10b", "--gpu", "h100-sxm", "--gpus", "64", "--top", "1"],
-    "inference": ["--model", "8b", "--gpu", "h100-sxm", "--top", "1"],
-    "tco": ["--gpu", "h100-sxm", "--gpus", "64", "--draws", "20"],
-    "mix": ["--constant", "33", "--gpu", "h100-sxm", "--months", "12"],
-    "fit": ["--model", "8b", "--gpu", "h100-sxm"],
-    "throughput": ["--model", "8b", "--gpu", "h100-sxm", "--gpus", "8"],
-    "roofline": ["--gpu", "h100-sxm", "--matmul", "8192x8192x8192"],
-    "audit": ["--model", "8b", "--tokens", "100b", "--gpu", "h100-sxm", "--gpus", "64", "--days", "8"],
-    "compare": ["answer.json", "answer.json"],
-    "rerun": ["answer.json"],
-    "report": ["answer.json"],
-    "init": ["new.toml"],
-    "sql": ["select 1"],
-    "validate": ["--core"],
-    "calibrate": ["--measurements", "training.csv"],
-    "prices": ["--gpu", "h100-sxm", "--limit", "2"],
-    "data": ["check", "plan.toml"],
-    "watch": ["train.log", "--estimate", "answer.json"],
-    "bench": ["bench.json", "--show"],
-}
 # every kind of value is one of what the table of arguments says is answered
 SPECIALS = {"pipe.toml": "fifo", "pipe.json": "fifo", "pipe.csv": "fifo", "deep": "folder", "loop": "link:loop"}
 EXTRA = {

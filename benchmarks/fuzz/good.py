@@ -9,6 +9,29 @@ from typing import Any
 
 ROOT = Path(__file__).parents[2]
 
+# an answerable start of each command
+START: dict[str, list[str]] = {
+    "estimate": ["--model", "8b", "--tokens", "10b", "--gpu", "h100-sxm", "--gpus", "64", "--top", "1"],
+    "inference": ["--model", "8b", "--gpu", "h100-sxm", "--top", "1"],
+    "tco": ["--gpu", "h100-sxm", "--gpus", "64", "--draws", "20"],
+    "mix": ["--constant", "33", "--gpu", "h100-sxm", "--months", "12"],
+    "fit": ["--model", "8b", "--gpu", "h100-sxm"],
+    "throughput": ["--model", "8b", "--gpu", "h100-sxm", "--gpus", "8"],
+    "roofline": ["--gpu", "h100-sxm", "--matmul", "8192x8192x8192"],
+    "audit": ["--model", "8b", "--tokens", "100b", "--gpu", "h100-sxm", "--gpus", "64", "--days", "8"],
+    "compare": ["answer.json", "answer.json"],
+    "rerun": ["answer.json"],
+    "report": ["answer.json"],
+    "init": ["new.toml"],
+    "sql": ["select 1"],
+    "validate": ["--core"],
+    "calibrate": ["--measurements", "training.csv"],
+    "prices": ["--gpu", "h100-sxm", "--limit", "2"],
+    "data": ["check", "plan.toml"],
+    "watch": ["train.log", "--estimate", "answer.json"],
+    "bench": ["bench.json", "--show"],
+}
+
 POOL = b"""[[pool]]
 name = "lab"
 gpu = "h100-sxm"
@@ -159,7 +182,6 @@ def estimate_with_facts() -> bytes:
     """A saved estimate as the command writes it, facts and seal included."""
     from click.testing import CliRunner
 
-    from benchmarks.fuzz.cases import START
     from gpucost.cli import cli
 
     return CliRunner().invoke(cli, ["estimate", *START["estimate"], "--format", "json"]).stdout_bytes

@@ -1,8 +1,4 @@
-"""From a published row to a case: its architecture, accelerator, system, layout, recipe and software.
-
-Nothing here looks at a measured column, an id or a source's name. What a row does not state is chosen as its
-software class does by default, and noted.
-"""
+"""From a published row to a case: its architecture, accelerator, system, layout, recipe and software."""
 
 import difflib
 import math
@@ -366,10 +362,7 @@ def supported(precision: str, accelerator: Accelerator, notes: list[str]) -> str
 
 
 def read_layout(row: Row, a: Architecture, gpus: int, sequence: float, software: str, notes: list[str]) -> Layout:
-    """Read the layout; degrees that a row leaves out are one, and data parallelism takes the rest.
-
-    Where data × micro-batch would exceed the global batch, the rest is context parallel.
-    """
+    """Read the layout; degrees that a row leaves out are one, and data parallelism takes the rest."""
     tensor, pipeline = wording.count(row.get("tp")) or 1, wording.count(row.get("pp")) or 1
     context, expert = wording.count(row.get("cp")) or 1, wording.count(row.get("ep")) or 1
     stage = wording.sharding(row.get("zero_stage"))

@@ -16,8 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import gpucost
-from benchmarks.fuzz.cases import START
-from benchmarks.fuzz.good import POOL, SUPPLY, answers, bench, estimate_with_facts
+from benchmarks.fuzz.good import POOL, START, SUPPLY, answers, bench, estimate_with_facts
 from gpucost.cli.said import shown
 from gpucost.errors import GpuCostError, UsageError
 

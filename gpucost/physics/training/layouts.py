@@ -158,11 +158,7 @@ def expand(grid: Grid, keys: Keys, able: Flags, global_batch: float) -> tuple[In
 
 
 def lighter_recomputes(grid: Grid, job: Job) -> dict[int, LayerBytes]:
-    """Return what a layer keeps, per power of two of tensor degrees, by recomputation in the order of their time.
-
-    One that keeps as much as another before it is left out: with a fused attention kernel the selective one of fused
-    frameworks drops nothing that is not dropped anyway.
-    """
+    """Return what a layer keeps, per power of two of tensor degrees, by recomputation in the order of their time."""
     tensors = np.exp2(np.arange(1 + int(np.log2(np.max(grid.tensor, initial=1.0)))))
     count, codes = len(tensors), range(len(RECOMPUTES))
     one = np.ones(count * len(codes))
@@ -179,10 +175,7 @@ def lighter_recomputes(grid: Grid, job: Job) -> dict[int, LayerBytes]:
 def least_recompute(
     grid: Grid, job: Job, combo: Integers, data: Floats, capacity_bytes: Floats
 ) -> tuple[Integers, Floats]:
-    """Return the least recomputation that fits each candidate, and the memory with it; infinite where none fits.
-
-    Memory falls with the data-parallel degree, so that it is counted once for each power of two, at its lower end.
-    """
+    """Return the least recomputation that fits each candidate, and the memory with it; infinite where none fits."""
     packing = Packing(combo=len(grid), level=LEVELS)
     number, where = distinct(packing.pack(combo=combo, level=np.log2(data).astype(np.int64)), packing.size)
     part = packing.unpack(number)
@@ -360,11 +353,7 @@ def best_layouts(
     software_year: float | None = None,
     wide: bool = False,
 ) -> BestLayouts:
-    """Return the fastest layout for each key i = (accelerators[i], systems[i], gpus[i]).
-
-    Row i does not depend on the others. Ties go to the earlier combination of the grid: less tensor, then less
-    pipeline, then less context parallelism.
-    """
+    """Return the fastest layout for each key i = (accelerators[i], systems[i], gpus[i])."""
     job = make_job(
         architecture, sequence_tokens=sequence_tokens, global_batch=global_batch, precision=precision, method=method,
         lora_rank=lora_rank, software=software, software_year=software_year, values=values, adapter_share=adapter_share,
