@@ -47,14 +47,17 @@ function drawMap(all, day) {
     const key = place.join();
     if (!best.has(key) || point[4] < best.get(key).point[4]) best.set(key, { place, point });
   }
+  const shown = [...best.values()].sort((a, b) => a.point[4] - b.point[4]).map((one) => ({ ...one, x: across(one.place[1]), y: down(one.place[0]) }));
   const taken = [];
-  for (const { place, point } of [...best.values()].sort((a, b) => a.point[4] - b.point[4])) {
-    const x = across(place[1]), y = down(place[0]);
+  for (const { x, y, point } of shown) {
     const share = high > low ? Math.log(point[4] / low) / Math.log(high / low) : 0;
     const dot = made("circle", { cx: x, cy: y, r: 7, fill: color(share), stroke: "#fff" });
     dot.append(made("title", {}, `${point[3]}: ${usd(point[4])} USD at ${point[2]}`));
     svg.append(dot);
-    if (taken.every(([left, top]) => Math.abs(left - x) > 38 || Math.abs(top - y) > 13)) {
+  }
+  for (const { x, y, point } of shown) {  // a price stands where no other price and no other circle is
+    const free = shown.every((other) => other.x <= x || other.x > x + 46 || Math.abs(other.y - y) > 13);
+    if (free && taken.every(([left, top]) => Math.abs(left - x) > 38 || Math.abs(top - y) > 13)) {
       svg.append(made("text", { x: x + 9, y: y + 4 }, usd(point[4])));
       taken.push([x, y]);
     }
