@@ -103,6 +103,7 @@ def options_of(request: InferenceRequest, count: int) -> Options:
     return Options(
         every(request.prefix_hit_fraction), every(request.draft_tokens), every(request.acceptance_fraction),
         every(request.draft_cost_fraction), every(request.offload_fraction),
+        every(request.longer_tokens),
     )  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 from dataclasses import asdict, dataclass
 from os import PathLike
-from typing import Any
+from typing import Any, NamedTuple
 
 from gpucost.arguments import by_field, read
 from gpucost.arguments.kinds import LARGEST_LENGTH
@@ -20,6 +20,7 @@ class InferenceRequest:
     model: str
     prompt_tokens: float
     output_tokens: float
+    longer_tokens: float  # that a running request holds beyond mean prompt and half the mean output
     distribution: str | None
     requests_per_s: float | None
     tokens_per_month: float | None  # prompt and output together
@@ -83,15 +84,39 @@ class InferenceRequest:
         return self.requests_per_s is not None or self.tokens_per_month is not None
 
 
-Lengths = dict[str, tuple[float, float]]
+class Lengths(NamedTuple):
+    """Mean lengths of requests, and what running ones hold beyond the mean prompt and half the mean output."""
+
+    prompt_tokens: float
+    output_tokens: float
+    longer_tokens: float = 0.0
 
 
-def make_request(model: str | PathLike[str], *, known: Lengths | None = None, **wanted: Any) -> InferenceRequest:
+Known = dict[str, Lengths]
+
+
+def spread_of(prompt: float, output: float, output_median: float | None) -> Lengths:
+    """Return lengths whose outputs are spread: long ones run longer, so that a running one is long.
+
+    A renewal process is met at a length of E[o²]/E[o] (Cox 1962), half of it done; of a lognormal with mean m and
+    median h, E[o²]/m = m·(m/h)².
+
+    >>> spread_of(1000, 200, 100), spread_of(1000, 200, None).longer_tokens
+    (Lengths(prompt_tokens=1000, output_tokens=200, longer_tokens=300.0), 0.0)
+    """
+    ratio = output / output_median if output_median else 1.0
+    return Lengths(prompt, output, max(output / 2 * (ratio**2 - 1), 0.0))
+
+
+def make_request(model: str | PathLike[str], *, known: Known | None = None, **wanted: Any) -> InferenceRequest:
     """Read human quantities into a request; `wanted` takes the arguments of the question `inference`."""
     known = known or {}
     named = by_field("inference", read("inference", {"model": model, **wanted}))
-    means = distribution_lengths(named["distribution"], known) or (DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS)
-    for column, (name, mean) in enumerate(zip(("prompt_tokens", "output_tokens"), means, strict=True)):
+    usual = Lengths(DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS)
+    means = distribution_lengths(named["distribution"], known) or usual
+    stated = named["prompt_tokens"] or named["output_tokens"]
+    named["longer_tokens"] = 0.0 if stated else means.longer_tokens
+    for column, (name, mean) in enumerate(zip(("prompt_tokens", "output_tokens"), means[:2], strict=True)):
         if isinstance(named[name], str):
             found = distribution_lengths(named[name], known)
             assert found is not None
@@ -105,8 +130,8 @@ def make_request(model: str | PathLike[str], *, known: Lengths | None = None, **
     return request
 
 
-def distribution_lengths(name: str | None, known: dict[str, tuple[float, float]]) -> tuple[float, float] | None:
-    """Return the mean lengths of a named distribution, or of an own CSV file with columns prompt and output."""
+def distribution_lengths(name: str | None, known: Known) -> Lengths | None:
+    """Return the lengths of a named distribution, or of an own CSV file with columns prompt and output."""
     if name is None:
         return None
     if name in known:
@@ -122,13 +147,18 @@ def distribution_lengths(name: str | None, known: dict[str, tuple[float, float]]
     )
 
 
-def own_lengths(path: str) -> tuple[float, float]:
-    """Return the mean prompt and output of an own trace: a CSV file with one request per row."""
+def own_lengths(path: str) -> Lengths:
+    """Return the lengths of an own trace: a CSV file with one request per row.
+
+    A running request is met in proportion to its output: it holds Σ(p·o + o²/2) ÷ Σo tokens.
+    """
     from gpucost.schemas.typed import number, table
 
     rows = table(path, dict.fromkeys(("prompt", "output"), number(high=LARGEST_LENGTH)))
     prompt, output = (max(sum(row[name] for row in rows) / len(rows), 1.0) for name in ("prompt", "output"))
-    return prompt, output
+    held = sum(row["prompt"] * row["output"] + row["output"] ** 2 / 2 for row in rows)
+    running = held / max(sum(row["output"] for row in rows), 1.0)
+    return Lengths(prompt, output, max(running - prompt - output / 2, 0.0))
 
 
 def contradictions(request: InferenceRequest) -> None:

@@ -17,7 +17,7 @@ from gpucost.physics.columns import Integers
 from gpucost.serving import answer, costing, hosted
 from gpucost.serving.costing import Pairs
 from gpucost.serving.plans import LADDER, REASONS, Plans, evaluate, format_note
-from gpucost.serving.request import InferenceRequest, make_request
+from gpucost.serving.request import InferenceRequest, Known, make_request, spread_of
 from gpucost.types import Architecture
 from gpucost.units import HOURS_PER_MONTH, MS_PER_S, SECONDS_PER_HOUR, format_count
 
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 EXCLUDED_SHOWN = 400
 
 
-def lengths_of(catalog: "Catalog") -> dict[str, tuple[float, float]]:
-    """Return the named length distributions: mean prompt and mean output."""
-    rows = catalog.rows("length_distributions")
-    return {str(row["name"]): (float(row["prompt_mean_tokens"]), float(row["output_mean_tokens"])) for row in rows}
+def lengths_of(catalog: "Catalog") -> Known:
+    """Return the named length distributions: mean prompt and output, and how far running requests are longer."""
+    names = ("prompt_mean_tokens", "output_mean_tokens", "output_median_tokens")
+    return {str(row["name"]): spread_of(*(row[name] for name in names)) for row in catalog.rows("length_distributions")}
 
 
 def request_of(catalog: "Catalog", model: str | PathLike[str], **wanted: Any) -> InferenceRequest:

@@ -248,7 +248,7 @@ def test_requests_hold_what_the_table_says():
 
     for question, request, own in (
         ("estimate", TrainingRequest, {"deadline_days", "deadline_given"}),
-        ("inference", InferenceRequest, {"utilisation_given"}),
+        ("inference", InferenceRequest, {"utilisation_given", "longer_tokens"}),
     ):
         fields = {item.field or item.name for item in QUESTIONS[question].arguments if not item.library_only}
         assert {field.name for field in dataclasses.fields(request)} - own == fields - {"deadline"}

@@ -310,6 +310,16 @@ def test_own_profile_and_own_lengths(tmp_path):
         ask(requests_per_s=1, profile=str(hours))
 
 
+def test_long_outputs_stay_longer_and_leave_fewer_places(tmp_path):
+    """Prompts 10, outputs 100 and 300: a running request holds (1,000 + 3,000 + 5,000 + 45,000)/400 = 135, not 110."""
+    trace = tmp_path / "trace.csv"
+    trace.write_text("prompt,output\n10,100\n10,300\n")
+    spread = ask(distribution=str(trace), gpu="l40s").payload
+    alike = ask(prompt=10, output=200, gpu="l40s").payload
+    assert spread["request"]["longer_tokens"] == pytest.approx(25)
+    assert spread["options"][0]["usd_per_mtok"] > alike["options"][0]["usd_per_mtok"]
+
+
 def test_the_command_writes_json_csv_and_a_table(tmp_path):
     runner, flags = CliRunner(), ["--model", "llama-3.1-8b", "--prompt", "500", "--output", "100", "--gpu", "l40s"]
     payload = json.loads(runner.invoke(command, [*flags, "--format", "json"]).stdout)

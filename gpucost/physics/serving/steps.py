@@ -107,6 +107,7 @@ class Options(Columns):
     acceptance: Floats  # probability that a proposed token is kept
     draft_cost: Floats  # time of proposing one token, as a share of a step
     offloaded: Floats  # share of the weights read from host memory at each step
+    longer_tokens: Floats  # that a running sequence holds beyond mean prompt and half the mean output: long ones stay
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +135,7 @@ class ServingCase:
 def plain_options(count: int) -> Options:
     """Return options without caching, speculation or offload."""
     zero = np.zeros(count)
-    return Options(zero, zero, zero, zero, zero)
+    return Options(zero, zero, zero, zero, zero, zero)
 
 
 def work_of(shape: Shape) -> Work:
@@ -444,7 +445,8 @@ def capacity_sequences(case: ServingCase, prompt_tokens: Floats, output_tokens: 
     Sequences are half-way through their output on average; engines that never evict one set its whole cache aside
     (TensorRT-LLM's GUARANTEED_NO_EVICT, its default).
     """
-    each = cache_bytes_per_sequence(case, prompt_tokens + output_tokens * np.where(case.rates.reserving, 1.0, 0.5))
+    held = prompt_tokens + output_tokens * np.where(case.rates.reserving, 1.0, 0.5) + case.options.longer_tokens
+    each = cache_bytes_per_sequence(case, held)
     return np.maximum(np.floor(free_memory_bytes(case) / np.maximum(each, 1.0)), 0.0)
 
 
@@ -467,7 +469,7 @@ def steady(
 
     Per token a sequence waits for a step and for the prompts of the others; the replica also spends the own prompts.
     """
-    context = prompt_tokens + output_tokens / 2
+    context = prompt_tokens + output_tokens / 2 + case.options.longer_tokens
     per_step = tokens_per_step(case.options)
     share = prompts_share_s(case, sequences, context, prompt_tokens, output_tokens / per_step)
     share = np.where(mixed, share, 0.0)
