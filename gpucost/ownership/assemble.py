@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 Array = NDArray[np.float64]
 
 OLD_RATE_DAYS = 45  # exchange rates are older than the month's end that was last shipped
+FEWEST_SELLERS = 3  # of a generation, else all chips speak
 PATH_MONTHS = 480  # tables by month are this long; the last price holds
 RENT_PATHS = ("flat", "decline", "observed_v", "curve")
 V_ITEMS = (
@@ -144,6 +145,7 @@ def assemble(catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], speci
     case.rent_options = [*plan.rent_options, *read_quotes(case.special.pop("quote", None) or {}, plan.folder)]
     _exchange_rate(catalog, case)
     _derive(case, given)
+    _observed_decline(catalog, case, given)
     case.tables = _tables(case, plan.folder)
     _rent(catalog, case, given)
     _residual_range(case, given)
@@ -245,6 +247,28 @@ def _depreciated(case: OwnershipCase) -> Array:
         shares = np.array(macrs) if method == "macrs5" else tax.bonus(case.number("bonus_fraction"), macrs)
     booked = tax.depreciated_by_year(shares)
     return np.concatenate((booked, np.ones(max(2, 21 - booked.size))))
+
+
+def _observed_decline(catalog: "Catalog", case: OwnershipCase, given: Mapping[str, Given]) -> None:
+    """Let the rental price move as list prices of the chip's generation did, with the range that rents have shown."""
+    pathed = any(case.special.get(name) not in (None, "flat") for name in ("rent_path", "rent_curve"))
+    if case.accelerator is None or pathed or "rent_decline_fraction" in given:
+        return
+    chip = next(row for row in catalog.rows("accelerators") if row["id"] == case.accelerator.id)
+    rows = {row["generation"]: row for row in catalog.rows("list_declines")}
+    row = rows.get(str(chip["architecture"]).split()[0])
+    if row is None or row["sellers"] < FEWEST_SELLERS:
+        row = rows[None]
+    rents_moved = case.registry.fact("rental_price_decline")
+    entry, fall = case.assumptions["rent_decline_fraction"], 1 - row["typical_ratio"]
+    low, high = 1 - row["high_ratio"], 1 - row["low_ratio"]
+    whose = f"{row['generation']} at {row['sellers']}" if row["generation"] else f"all chips at {row['sellers']}"
+    case.assumptions["rent_decline_fraction"] = replace(
+        entry, value=fall, low=min(low, rents_moved["low"], fall), high=max(high, rents_moved["high"], fall),
+        status="derived", source_id=rents_moved["source_id"],
+        note=f"list prices of {whose} sellers moved by {-fall:+.0%} a year ({-high:+.0%} to {-low:+.0%}); "
+        f"the range holds what market rents did too",
+    )  # fmt: skip
 
 
 def _path(case: OwnershipCase, folder: Path) -> Array:

@@ -111,6 +111,8 @@ def warnings(
         found.append("the saving changes its sign more than once: the IRR may not be the only one, judge by NPV")
     found += _financing_said(paid)
     decline = case.assumptions["rent_decline_fraction"]
-    if decline.value == 0 and decline.status == "assumed" and np.all(case.tables["rent_path_by_month"] == 1):
-        found.append("the rental price is held flat; see the scenarios for a decline and for the observed V")
+    if decline.status in ("assumed", "derived") and np.all(case.tables["rent_path_by_month"] == 1):
+        moved = "held flat" if not decline.value else f"taken to fall by {decline.value:.0%} a year"
+        why = f": {decline.note}" if decline.status == "derived" else ""
+        found.append(f"the rental price is {moved}{why}; see the scenarios for a decline and for the observed V")
     return found

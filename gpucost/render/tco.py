@@ -29,16 +29,21 @@ from gpucost.units import unit_of
 
 _HOUR = "USD per GPU-hour"
 _MOVED = (
-    "name", "low@unit", "value@unit", "high@unit", "saving_at_low_usd=saving at low",
+    "description=what it is:3", "name", "low@unit", "value@unit", "high@unit", "saving_at_low_usd=saving at low",
     "saving_at_high_usd=saving at high", "flips:1", "flip_value:2",
 )  # fmt: skip
-_ASSUMED = ("name", "value@unit", "low@unit:2", "high@unit:2", "status", "observed=seen:1", "source_id=source:1")
+_ASSUMED = (
+    "description=what it is:3", "name", "value@unit", "low@unit:2", "high@unit:2", "status", "observed=seen:1",
+    "source_id=source:1",
+)  # fmt: skip
 _SIDES = columns("side", "npv_usd=present value", "low_usd=low:1", "high_usd=high:1", "usd_per_gpu_hour=an hour in use")
-_OPTIONS = ("name", "option", "provider")
+_OPTIONS = ("name", "option")
+_SCENARIOS = ("name", "npv_own_usd", "npv_rent_usd", "saving_usd", "levelised_usd_per_gpu_hour:1", "buy_wins",
+              "description=what it is:2")  # fmt: skip
 _HIDDEN = ("source_id", "offer_id", "legs", "rival")
 _RIVALS = ("option", "name=closest rival", "saving_usd=saves", "breakeven_usd_per_gpu_hour=break-even price",
            "breakeven_utilisation_fraction=break-even use", "probability_wins_fraction=wins",
-           "saving_p5_usd=p5:1", "saving_p50_usd=p50:1", "saving_p95_usd=p95:1")  # fmt: skip
+           "saving_p5_usd=p5:1", "saving_p95_usd=p95:1")  # fmt: skip
 _RIVALRY = "Each option against the cheapest of the others; the price is the rental one of the two, spot is no rival."
 _STATUS = "Status: given by you, sourced, assumed (no source), or derived from the others."
 
@@ -47,7 +52,9 @@ def document(answer: Tco) -> Document:
     """Build the document of a rent-or-buy answer."""
     request = answer["request"]
     gpus, gpu = request.get("gpus") or _gpus(answer), request.get("gpu") or "GPUs"
-    moved = table_of("", answer["sensitivity"], *_MOVED, interactive=True)
+    words = {row["name"]: row["description"] for row in answer["assumptions"]}
+    rows = [{**row, "description": words.get(row["name"], "")} for row in answer["sensitivity"]]
+    moved = table_of("", rows, *_MOVED, interactive=True)
     assumed = table_of("", answer["assumptions"], *_ASSUMED, note=_STATUS, interactive=True)
     made = document_of(
         answer,
@@ -66,7 +73,7 @@ def document(answer: Tco) -> Document:
         Section("Cash by year", _by_year(answer), detail=True),
         Section("Statements by fiscal year", _statements(answer), detail=True),
         Section("Cash by month", cash_so_far(answer["cash_flows"]), detail=True),
-        Section("Scenarios", table_of("", answer["scenarios"], *answer["scenarios"][0]), detail=True),
+        Section("Scenarios", table_of("", answer["scenarios"], *_SCENARIOS), detail=True),
         Section("More figures", _more(answer), detail=True),
         Section("Assumptions", assumed, detail=True),
     )

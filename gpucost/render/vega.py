@@ -176,7 +176,10 @@ def _heat(chart: Chart) -> Spec:
     deep = {"condition": {"test": _deep(chart), "value": "white"}, "value": "black"}
     layers: list[Spec] = [
         {"mark": "rect", "encoding": {"x": across, "y": up, "color": color, "tooltip": tooltip}},
-        {"mark": {"type": "text", "fontSize": 10}, "encoding": {"x": across, "y": up, "text": text, "color": deep}},
+        {
+            "mark": {"type": "text", "fontSize": {"expr": "width < 420 ? 6.5 : 10"}},
+            "encoding": {"x": across, "y": up, "text": text, "color": deep},
+        },
     ]
     for key, ends in (("before", {"x": 0, "y": 0, "y2": 1}), ("above", {"x": 0, "x2": 1, "y": 0})):
         edges = [row for row in _edges(chart) if row["edge"] == key]

@@ -159,3 +159,19 @@ def test_a_newer_chip_brings_its_price_its_speed_with_a_range_and_its_power():
     assert rows["refresh_price_ratio"]["value"] > 1
     with pytest.raises(gpucost.GpuCostError, match="refresh_month"):
         gpucost.tco("h100-sxm", 64, rent=2.35, draws=0, refresh_gpu="b200", catalog=catalog())
+
+
+def test_the_rent_moves_as_list_prices_of_the_generation_did_with_a_range_and_says_so():
+    history = {row["generation"]: row for row in catalog().rows("list_declines")}
+    for gpu, generation in (("h100-sxm", "Hopper"), ("a100-sxm-80gb", "Ampere")):
+        payload = gpucost.tco(gpu, 64, rent=2.35, draws=0, catalog=catalog()).payload
+        row = next(row for row in payload["assumptions"] if row["name"] == "rent_decline_fraction")
+        assert row["value"] == 1 - history[generation]["typical_ratio"]
+        assert row["low"] <= 1 - history[generation]["high_ratio"]
+        assert row["high"] >= 1 - history[generation]["low_ratio"]
+        assert generation in row["note"]
+        assert any(generation in text for text in payload["warnings"])
+    given = gpucost.tco(
+        "h100-sxm", 64, rent=2.35, draws=0, set={"rent_decline_fraction": 0.1}, catalog=catalog()
+    ).payload
+    assert not any("Hopper" in text for text in given["warnings"])
