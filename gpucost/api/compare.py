@@ -175,15 +175,17 @@ def _lead(rows: "Sequence[Pair]") -> str:
 
 
 def _timed(catalog: "Catalog", values: Mapping[str, Any]) -> Answer:
-    """Compare the speed of one job on two accelerators, or of two models on one."""
-    from gpucost.api.throughput import ThroughputResult
+    """Compare the speed of one job on two accelerators, of two models on one, or of one over its links and PCIe."""
     from gpucost.api.throughput import answer as throughput
     from gpucost.bridges.compare import compare
 
     pairs = [(model, gpu) for model in values["model"] or ["8b"] for gpu in values["gpu"] or ()]
-    if len(pairs) != 2:
-        raise UsageError("--speed compares two: one --model on two --gpu, or two models on one.")
-    timed = [throughput({"model": model, "gpu": gpu, "gpus": values["gpus"] or 8}, catalog) for model, gpu in pairs]
-    assert all(isinstance(one, ThroughputResult) for one in timed)
-    names = [gpu if pairs[0][0] == pairs[1][0] else model for model, gpu in pairs]
-    return compare(timed[0].payload, timed[1].payload, 1, (names[0], names[1]))  # type: ignore[union-attr]
+    if not 1 <= len(pairs) <= 2:
+        raise UsageError("--speed compares two pairs of --model and --gpu, or one over its own links and over PCIe.")
+    asked = [{"model": model, "gpu": gpu, "gpus": values["gpus"] or 8} for model, gpu in pairs]
+    names = [gpu if pairs[0][0] == pairs[-1][0] else model for model, gpu in pairs]
+    if len(asked) == 1:
+        asked.append({**asked[0], "links": "pcie"})
+        names = ["own links", "PCIe"]
+    first, second = (cast("Result", throughput(one, catalog)).payload for one in asked)
+    return compare(first, second, 1, (names[0], names[1]))

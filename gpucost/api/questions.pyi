@@ -298,7 +298,7 @@ def throughput(
     micro_batch: str | int | ArrayLike | None = None, global_batch: str | int | ArrayLike | None = None,
     sequence: str | int | ArrayLike | None = None, recompute: str | Sequence[str] | None = None,
     precision: str | Sequence[str] | None = None, method: str = "full", lora_rank: str | int = 16,
-    software: str = "typical", software_year: str | float | None = None, flash: bool = True,
+    software: str = "typical", software_year: str | float | None = None, flash: bool = True, links: str = "own",
     mfu: str | float | None = None, tokens_per_s_per_gpu: str | float | None = None,
     step_time: str | float | None = None, as_of: str | date | None = None, known_as_of: str | date | None = None,
     catalog: Catalog | None = None,
@@ -328,6 +328,7 @@ def throughput(
         software: Training stack. One of typical, vendor, megatron, deepspeed, sharded, eager, compiler, native, neuron.
         software_year: Age of the software, such as 2024.5.
         flash: Fused attention, or the scores in memory.
+        links: What joins the GPUs of a node: their own links, or PCIe alone. One of own, pcie.
         mfu: Your own speed as MFU over the steps, such as 35%, not the predicted one.
         tokens_per_s_per_gpu: Your own speed: tokens per second on each accelerator.
         step_time: Your own speed: seconds of a step on --gpus accelerators.
@@ -425,7 +426,7 @@ def compare(
         rank: Which option of each answer.
         model: Instead of files: models, with commas or repeated. Default: 8b.
         gpu: Accelerators, with commas or repeated: every model on each.
-        speed: Of two pairs: the same job timed on both, and what the links cost.
+        speed: Time one job on two, or on one over its own links and over PCIe: what links cost.
         gpus: With --speed: accelerators of the job.
         tokens: Tokens of the run. Default: 100b.
         provider: Who sells it.

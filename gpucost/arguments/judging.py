@@ -32,7 +32,7 @@ COMPARE = (
     A("rank", whole(), "Which option of each answer.", 1),
     A("model", k.MODELS, "Instead of files: models, with commas or repeated.", usual="8b", example="8b,70b"),
     A("gpu", k.GPUS, "Accelerators, with commas or repeated: every model on each.", example="h100-sxm,h200"),
-    A("speed", k.FLAG, "Of two pairs: the same job timed on both, and what the links cost.", False),
+    A("speed", k.FLAG, "Time one job on two, or on one over its own links and over PCIe: what links cost.", False),
     GPUS._replace(help="With --speed: accelerators of the job.", example=8),
     TOKENS._replace(help="Tokens of the run.", usual="100b", required=False),
     *FILTERS[1:4],

@@ -280,7 +280,8 @@ LAYOUT = (
     A("software_year", plain(2012, 2100, "YEAR"), "Age of the software, such as 2024.5."),
     FLASH,
 )  # fmt: skip
-THROUGHPUT = (TRAINED_MODEL, ONE_GPU._replace(required=True, column=True), *LAYOUT, *OWN_SPEED, *DATES)
+LINKS = A("links", one_of("own", "pcie"), "What joins the GPUs of a node: their own links, or PCIe alone.", "own")
+THROUGHPUT = (TRAINED_MODEL, ONE_GPU._replace(required=True, column=True), *LAYOUT, LINKS, *OWN_SPEED, *DATES)
 ROOFLINE = (
     ONE_GPU._replace(required=True),
     A("matmul", name("MxNxK"), "A matrix product."),

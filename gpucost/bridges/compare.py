@@ -18,6 +18,7 @@ _SEEN = ("price_observed_on", "price_kind")
 _DEGREES = ("tensor", "pipeline", "context", "expert", "data")
 _LAYOUT = ("sharding", "micro_batch", "global_batch", "recompute", "precision")
 _SPEED = ("tokens_per_s_per_gpu", "mfu_fraction")
+_OVER_LINKS = ("tensor", "context", "expert", "pipeline", "data")  # parts of a step
 _SPEED_DIGITS, _MEMORY_DIGITS = 6, 9
 
 
@@ -293,8 +294,16 @@ def _lead(found: Comparison) -> str:
     effect = f"{'+' if largest['effect'] > 0 else '-'}{_number(abs(largest['effect']))}"
     return (
         f"{said} ({_number(ends[1])} against {_number(ends[0])}{share}); the largest effect is {largest['factor']},"
-        f" {effect}."
+        f" {effect}{_of_links(found)}."
     )
+
+
+def _of_links(found: Comparison) -> str:
+    """Say what the links do, where the parts of a step of one layout are compared."""
+    if found["figure"] != "gpu_s_per_mtok" or found["before"]["layout"] != found["after"]["layout"]:
+        return ""
+    cost = sum(row["effect"] for row in found["changes"] if row["factor"] in _OVER_LINKS)
+    return f"; what goes over links takes {'+' if cost > 0 else '-'}{_number(abs(cost))}"
 
 
 def _number(value: float) -> str:

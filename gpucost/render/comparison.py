@@ -24,7 +24,7 @@ _FIGURES = {
     "npv_saving_usd": "what owning saves", "cost_usd": "the cost", "usd_per_month": "the cost of a month",
     "needed_gb": "the memory needed, GB",
 }  # fmt: skip
-_EFFECTS = 6  # of one screen
+_EFFECTS = 5  # of one screen
 
 
 def document(answer: Comparison) -> Document:
@@ -50,18 +50,16 @@ def _screen(answer: Comparison) -> list[Block]:
         [{"factor": counted(len(rest), "smaller effect"), "effect": sum(row["effect"] for row in rest)}] if rest else []
     )
     shown = [row for row in answer["changes"] if row in kept]
-    words = "Next: --details (all of them, before and after, the arguments), -o FILE.html, --format json."
-    room = 2 * (_EFFECTS - 1) - len(shown) - len(other)
-    return [*_changed(answer, room), *_bars(answer, [*shown, *other]), Paragraph(words)]
+    words = "Next: --details (all of it, arguments), -o FILE.html, --format json."
+    return [*_changed(answer), *_bars(answer, [*shown, *other]), Paragraph(words)]
 
 
-def _changed(answer: Comparison, most: int = 1000) -> list[Block]:
+def _changed(answer: Comparison) -> list[Block]:
     rows = [{**row, "name": heading_of(row["name"])} for row in answer["what_changed"]]
     if not rows:
         return []
     shown = columns("name=what changed", f"before={answer['first']}", f"after={answer['second']}")
-    note = f"and {len(rows) - most} more: --details." if len(rows) > most else ""
-    return [Table(shown, _written(rows[:most]), note=note)]
+    return [Table(shown, _written(rows))]
 
 
 def _written(rows: Sequence[Any]) -> list[dict[str, Any]]:

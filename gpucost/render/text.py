@@ -61,7 +61,7 @@ def _cut(block: Block, rows: int) -> Block:
     if isinstance(block, Table) and len(block.rows) > rows:
         more = f"and {len(block.rows) - rows} more: --details."
         return replace(block, rows=block.rows[:rows], note="\n".join(part for part in (more, block.note) if part))
-    if isinstance(block, Chart) and len(block.data) > rows:
+    if isinstance(block, Chart) and block.kind in ("bar", "tornado") and len(block.data) > rows:
         return replace(block, data=block.data[:rows])
     return block
 

@@ -30,7 +30,7 @@ from gpucost.physics.training.defaults import default_batch, default_sequence
 from gpucost.physics.training.own_runs import corrected, narrowing
 from gpucost.types import Architecture
 from gpucost.workloads.own_speed import OwnSpeed, own_speed
-from gpucost.workloads.speeds import key_of
+from gpucost.workloads.speeds import key_of, over_pcie
 from gpucost.workloads.training import DEFAULT_RANK, SOFTWARE
 
 DEGREES = ("tensor", "pipeline", "context", "expert", "data", "micro_batch", "virtual_stages", "sharding")
@@ -45,6 +45,7 @@ class Wanted:
     gpu: str | Sequence[str]
     gpus: ArrayLike
     system: str | None = None
+    links: str = "own"
     tensor: ArrayLike | None = None
     pipeline: ArrayLike | None = None
     context: ArrayLike | None = None
@@ -221,6 +222,8 @@ def explicit_layouts(catalog: Catalog, wanted: Wanted) -> Layouts:
     models, gpus = texts(wanted.model, count), texts(wanted.gpu, count)
     names = {name: catalog.architecture(name) for name in dict.fromkeys(models)}
     keys = {name: key_of(catalog, name, wanted.system) for name in dict.fromkeys(gpus)}
+    if wanted.links == "pcie":
+        keys = {name: over_pcie(key) for name, key in keys.items()}
     key = positions(gpus, keys)
     first = next(iter(names.values()))
     sequence = given.get("sequence", np.array([float(default_sequence(first))]))

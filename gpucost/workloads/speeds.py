@@ -191,6 +191,11 @@ def timed_layouts(
     return search(grid, job, pairs), job, pairs
 
 
+def over_pcie(key: Key) -> Key:
+    """Return an accelerator in its node as if PCIe alone joined those of a node; the network stays."""
+    return Key(key.accelerator, replace(key.system, id=f"{key.system.id} over PCIe", scaleup_gb_per_s=0.0))
+
+
 def key_of(catalog: "Catalog", gpu: str | None, system: str | None = None) -> Key:
     """Return the one accelerator that a name means, in the node named, else in its usual one."""
     if system is None:
