@@ -94,14 +94,15 @@ def answer_queries_here() -> None:
     from types import SimpleNamespace
 
     from gpucost.catalog import core, open_catalog, query, sandbox
+    from gpucost.schemas import TABLES
 
     _ = query.only_select("select 1")
     original = core.Catalog.copied
-    ready = {history: original(open_catalog(), history) for history in (False, True)}
-    today = open_catalog()
+    today, whole = open_catalog(), frozenset(TABLES)
+    ready = {history: original(today, whole, history) for history in (False, True)}
 
-    def copied(self: core.Catalog, history: bool = False) -> Any:
-        return ready[history] if self is today else original(self, history)
+    def copied(self: core.Catalog, tables: frozenset[str], history: bool = False) -> Any:
+        return ready[history] if self is today and tables == whole else original(self, tables, history)
 
     replaced: Any = core.Catalog
     replaced.copied = copied
