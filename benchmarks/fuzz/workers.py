@@ -60,7 +60,7 @@ class Worker:
         if self.pipe.poll():
             try:
                 done: Done = self.pipe.recv()
-            except EOFError:
+            except (EOFError, ConnectionResetError):
                 return self._ended(Verdict("memory", f"the process died: {self._line()}"))
             return done
         if time.monotonic() - self.since > HANG_S:
@@ -117,6 +117,9 @@ def load() -> None:
     shm = Path("/dev/shm")
     if os.access(shm, os.W_OK):  # thousands of folders are made and removed
         tempfile.tempdir = str(shm)
+    import duckdb
+
+    duckdb.set_default_connection(duckdb.connect(config={"threads": 1}))  # a fork has no threads but its own
     share_catalog()
     answer_queries_here()
     good.answers(), good.plan(), good.bench(), good.configurations(), good.estimate_with_facts(), good.parquet()
@@ -151,9 +154,6 @@ def _silent() -> list[int]:
 
 def _work(pipe: Connection) -> None:
     """Judge cases in folders of their own."""
-    import duckdb
-
-    duckdb.set_default_connection(duckdb.connect(config={"threads": 1}))  # a fork has not the threads of the old one
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.dup2(os.open(os.devnull, os.O_RDWR), 0)
     sink = tempfile.TemporaryFile()  # noqa: SIM115
