@@ -140,12 +140,12 @@ def _nonsense(asked: Case, out: str, err: str, *, refused: bool) -> Verdict | No
         return Verdict("nonsense", f"{name} refuses in {len(err):,} signs: {err[:60]!r}")
     if left := [one for one in os.listdir() if one.startswith(".") or one.endswith(".tmp")]:
         return Verdict("nonsense", f"{name} left {left[0]}")
-    for ending in ("xlsx", "csv", "md", "txt"):
+    for ending in ("xlsx", "csv", "md", "txt") if asked.face == "command" else ():
         if Path(f"out.{ending}").is_file() and (fault := _file_fault(ending, Path(f"out.{ending}"))):
             return Verdict("nonsense", f"{ending} of {name}: {fault}")
     if any(re.search(r"(^|=)(csv|md|table)$", word) for word in asked.arguments):
         return None
-    if Path("out.json").is_file():
+    if Path("out.json").is_file() and asked.face == "command":
         out = Path("out.json").read_text("utf-8")
     elif ("json" not in asked.arguments and asked.face not in ("library", "page")) or refused:
         return None
