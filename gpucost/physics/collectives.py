@@ -6,8 +6,6 @@ ranks in the domain work together: bandwidth = card × ranks per domain, capped 
 tree algorithms; Patarasuk and Yuan 2009 for the volume bounds).
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gpucost.physics.columns import Columns, Floats
@@ -15,7 +13,6 @@ from gpucost.physics.hardware import HardwareColumns
 from gpucost.units import GB, MICRO
 
 
-@dataclass(frozen=True, slots=True)
 class Tier(Columns):
     """What a group of ranks sees of the network: its size, bandwidths per rank and latency per hop."""
 
@@ -25,7 +22,6 @@ class Tier(Columns):
     latency_s: Floats
 
 
-@dataclass(frozen=True, slots=True)
 class Links(Columns):
     """Usable bandwidth per accelerator (one direction) and latency of the tiers."""
 

@@ -1,10 +1,10 @@
 """Structs of arrays that the kernels share: one element per case, strings as small integer codes."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, fields
-from functools import cache, wraps
+from dataclasses import Field, field, fields
+from functools import wraps
 from math import prod
-from typing import Any, Self, TypeVar
+from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,15 +36,39 @@ def code_of(name: str, names: Sequence[str], what: str) -> int:
     return names.index(name)
 
 
-@dataclass(frozen=True, slots=True)
+def _field(name: str) -> Field[Any]:
+    made: Field[Any] = field()
+    made.name = name
+    return made
+
+
+@dataclass_transform(frozen_default=True)
 class Columns:
-    """A frozen struct whose fields are arrays of one length."""
+    """A frozen struct whose fields are arrays of one length; made without the code that a dataclass has compiled."""
+
+    _names: ClassVar[tuple[str, ...]] = ()
+    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
+
+    def __init_subclass__(cls) -> None:
+        cls._names = (*cls._names, *cls.__annotations__)
+        cls.__dataclass_fields__ = {name: _field(name) for name in cls._names}  # what dataclasses.replace asks for
+
+    def __init__(self, *values: Any, **named: Any) -> None:
+        named.update(zip(self._names, values, strict=False))
+        if len(named) != len(self._names) or len(values) > len(named):
+            raise TypeError(f"{type(self).__name__} has the columns {', '.join(self._names)}")
+        self.__dict__.update(named)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{name} cannot be set: columns are frozen")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(f'{name}={self.__dict__[name]!r}' for name in self._names)})"
 
     @classmethod
-    @cache
     def names(cls) -> tuple[str, ...]:
         """Return the names of the columns."""
-        return tuple(field.name for field in fields(cls))
+        return cls._names
 
     def __len__(self) -> int:
         return len(getattr(self, self.names()[0]))
@@ -166,7 +190,6 @@ def remembered(count: Callable[[Struct], Counted]) -> Callable[[Struct], Counted
     return ask
 
 
-@dataclass(frozen=True, slots=True)
 class LayoutColumns(Columns):
     """How training jobs are spread over GPUs: the fields of `Layout` as arrays, with two switches of the software.
 

@@ -1,7 +1,6 @@
 """Accelerators and the networks between them, as arrays: dense peaks, bandwidths, the sizes of the tiers."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +19,6 @@ PCIE_DEFAULT_GB_PER_S = 12.0  # host link of an accelerator for which none is st
 SCALEOUT_DEFAULT_GB_PER_S = 1.25  # 10 Gbit/s Ethernet per accelerator where no network is named
 
 
-@dataclass(frozen=True, slots=True)
 class HardwareColumns(Columns):
     """What the kernels need to know of an accelerator in its system."""
 

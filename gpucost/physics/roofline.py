@@ -5,8 +5,6 @@ Attainable FLOP/s = min(peak, intensity × bandwidth); the ridge is the intensit
 least as long as its bytes need on the link, and as its launches need on the host.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gpucost.physics import transformer as tf
@@ -19,7 +17,6 @@ from gpucost.units import GB, TERA
 BOUNDS = ("compute", "bandwidth", "network", "host")
 
 
-@dataclass(frozen=True, slots=True)
 class Operation(Columns):
     """Work of an operation: FLOP, bytes through memory, bytes over a link."""
 
@@ -28,7 +25,6 @@ class Operation(Columns):
     link_bytes: Floats
 
 
-@dataclass(frozen=True, slots=True)
 class Verdict(Columns):
     """Where an operation stands under its roofs, at nominal peaks."""
 

@@ -6,7 +6,6 @@ needs (PaLM, arXiv:2204.02311, appendix B); hardware FLOP add what recomputation
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from gpucost.physics.columns import Columns, Flags, Floats, remembered
 from gpucost.types import Architecture
 
 
-@dataclass(frozen=True, slots=True)
 class Shape(Columns):
     """Architectures as arrays: the dimensions that most layers share, and sums over the blocks of all layers."""
 
@@ -107,7 +105,6 @@ def _stacked(architectures: Sequence[Architecture]) -> Shape:
     return Shape(**columns)
 
 
-@dataclass(frozen=True, slots=True)
 class Parts(Columns):
     """Parameters by part of the model; their sum is the total."""
 

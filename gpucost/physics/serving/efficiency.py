@@ -7,7 +7,6 @@ measurements falls back to its group.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -122,7 +121,6 @@ PARAMETERS: tuple[Parameter, ...] = (
 DEFAULTS: dict[str, float] = {parameter.name: parameter.prior for parameter in PARAMETERS}
 
 
-@dataclass(frozen=True, slots=True)
 class Software(Columns):
     """Which engine serves, and which kinds of memory, link and weight format a case has, as codes."""
 
@@ -133,7 +131,6 @@ class Software(Columns):
     format: Integers  # into FORMAT_CLASSES
 
 
-@dataclass(frozen=True, slots=True)
 class EngineRates(Columns):
     """The parameters, resolved for each case."""
 

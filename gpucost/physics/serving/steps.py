@@ -26,7 +26,6 @@ NODE_RANKS = 8  # ranks up to which attention data parallel gathers tokens rathe
 PROMPT_CHUNK_TOKENS = 512.0  # tokens of a prompt that follow each other through pipeline stages
 
 
-@dataclass(frozen=True, slots=True)
 class Work(Columns):
     """What a model asks for: parameters by part, cached values, FLOP of attention."""
 
@@ -60,7 +59,6 @@ class Work(Columns):
     state_values: Floats  # recurrent state of one sequence
 
 
-@dataclass(frozen=True, slots=True)
 class Chip(Columns):
     """What an accelerator offers to a replica in its system."""
 
@@ -73,7 +71,6 @@ class Chip(Columns):
     host_gb_per_s: Floats
 
 
-@dataclass(frozen=True, slots=True)
 class Bytes(Columns):
     """Bytes per value of each kind."""
 
@@ -83,7 +80,6 @@ class Bytes(Columns):
     cache: Floats
 
 
-@dataclass(frozen=True, slots=True)
 class Placement(Columns):
     """How a replica is spread: tensor × data × pipeline accelerators; experts over tensor × data of them."""
 
@@ -98,7 +94,6 @@ class Placement(Columns):
         return self.tensor * self.data * self.pipeline
 
 
-@dataclass(frozen=True, slots=True)
 class Options(Columns):
     """What a deployment adds: cached prefixes, drafted tokens, weights left in host memory."""
 
@@ -333,7 +328,6 @@ def exchange_s(case: ServingCase, tokens: Floats) -> Floats:
     return reduced + np.where((p.data > 1) & (w.expert_count > 0), 2 * w.moe_layers * swap, 0.0)
 
 
-@dataclass(frozen=True, slots=True)
 class StepParts(Columns):
     """Seconds of one decode step by what they go to; `total_s` is what a sequence waits for its next token."""
 
@@ -450,7 +444,6 @@ def capacity_sequences(case: ServingCase, prompt_tokens: Floats, output_tokens: 
     return np.maximum(np.floor(free_memory_bytes(case) / np.maximum(each, 1.0)), 0.0)
 
 
-@dataclass(frozen=True, slots=True)
 class Steady(Columns):
     """A replica under a steady load: per sequence, per replica, and where the time goes."""
 

@@ -6,7 +6,6 @@ software class are a common value times a deviation, so that an unseen family or
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -91,7 +90,6 @@ PARAMETERS: tuple[Parameter, ...] = (
 DEFAULTS: dict[str, float] = {parameter.name: parameter.prior for parameter in PARAMETERS}
 
 
-@dataclass(frozen=True, slots=True)
 class Efficiencies(Columns):
     """The parameters, resolved for each case."""
 

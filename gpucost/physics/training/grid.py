@@ -1,7 +1,6 @@
 """The grid of degrees that a search lays over a model: what each degree may be, and which combinations are legal."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -14,7 +13,6 @@ CONTEXT_TOKENS = 4096  # fewer to a rank of a context group than any published r
 SMALL_HIDDEN = 2048  # width up to which micro-batches beyond a few sequences are usual
 
 
-@dataclass(frozen=True, slots=True)
 class Grid(Columns):
     """Combinations of degrees, without data parallelism."""
 

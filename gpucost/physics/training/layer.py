@@ -3,8 +3,6 @@
 Each function takes a case and the tokens of a micro-batch and returns seconds; nothing here knows the schedule.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gpucost.physics import collectives as net
@@ -24,7 +22,6 @@ ACTIVATION_SHARE = 0.15  # traffic of one feed-forward value against that of one
 # Products ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
 class LayerRates(Columns):
     """Reachable rates: FLOP/s of products at the layout's precision and at 16 bits, bytes/s of the memory."""
 

@@ -51,7 +51,6 @@ CONTEXT_BYTES = 1.5e9
 FRAGMENTATION_RATIO = 1.06
 
 
-@dataclass(frozen=True, slots=True)
 class MemoryColumns(Columns):
     """Bytes on the fullest GPU at the moment of the peak, by component."""
 
@@ -67,7 +66,6 @@ class MemoryColumns(Columns):
     first_stage: Flags  # the fullest GPU holds the first pipeline stage
 
 
-@dataclass(frozen=True, slots=True)
 class Holdings(Columns):
     """Parameters that one GPU of a pipeline stage holds, before sharding over data-parallel ranks."""
 
@@ -138,7 +136,6 @@ def holdings(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, first: F
     )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
 class Lasting(Columns):
     """What stays through the whole step."""
 
@@ -192,7 +189,6 @@ def in_flight(layout: LayoutColumns, first: Flags) -> Floats:
     return np.where(first, several, 1.0)
 
 
-@dataclass(frozen=True, slots=True)
 class Passing(Columns):
     """What comes and goes within a step."""
 

@@ -13,8 +13,6 @@ With b·s tokens, hidden width h, a heads of d, kv heads, feed-forward width f, 
     dropout      one-byte masks after attention and feed-forward               2h
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gpucost.physics.columns import Columns, Floats, LayoutColumns
@@ -42,7 +40,6 @@ LAYER_NORM_CHECKPOINT_BYTES = np.array([2.0, 2.0, 2.0, 2.0, 4.0, 2.0, 4.0])
 ATTENTION_ADAPTERS = 0.5  # below this share the adapters are taken to sit on queries and values alone
 
 
-@dataclass(frozen=True, slots=True)
 class LayerBytes(Columns):
     """Bytes per token of one GPU's share of one layer."""
 

@@ -1,7 +1,6 @@
 """What a training recipe keeps in memory per parameter and per value: optimizers, software styles, switches."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -60,7 +59,6 @@ LORA, QLORA = METHODS.index("lora"), METHODS.index("qlora")
 FROZEN_BYTES = {"lora": 2.0, "qlora": 0.5 + 0.127 / 8}  # NF4 with double quantisation: 4.127 bits (arXiv:2305.14314)
 
 
-@dataclass(frozen=True, slots=True)
 class MemoryRecipe(Columns):
     """What is kept, as arrays; a struct of length one holds for all cases."""
 

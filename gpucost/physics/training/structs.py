@@ -18,7 +18,6 @@ FP8, FP4, INT8 = PRECISIONS.index("fp8"), PRECISIONS.index("fp4"), PRECISIONS.in
 SELECTIVE, FULL = 1, 2  # recompute codes
 
 
-@dataclass(frozen=True, slots=True)
 class Recipe(Columns):
     """What is trained and how, beyond the layout."""
 
@@ -55,7 +54,6 @@ class TrainingCase:
         return TrainingCase(of(self.shape), of(self.hardware), of(self.layout), of(self.recipe), of(self.efficiency))
 
 
-@dataclass(frozen=True, slots=True)
 class MicroStep(Columns):
     """Seconds of one micro-batch on the slowest pipeline stage, by part."""
 
@@ -75,7 +73,6 @@ class MicroStep(Columns):
         return sum((getattr(self, name) for name in self.names()), np.zeros(len(self)))
 
 
-@dataclass(frozen=True, slots=True)
 class Step(Columns):
     """Seconds of one optimizer step by part, and what follows from their sum."""
 
