@@ -219,9 +219,9 @@ class LayoutColumns(Columns):
     def layout(self, row: int) -> Layout:
         """Return one row as a record."""
         values: dict[str, Any] = {}
-        for field in fields(Layout):
-            value = getattr(self, field.name)[row]
-            values[field.name] = int(value)
+        for one in fields(Layout):
+            value = getattr(self, one.name)[row]
+            values[one.name] = int(value)
         values["recompute"] = RECOMPUTES[values["recompute"]]
         values["precision"] = PRECISIONS[values["precision"]]
         return Layout(**values)
