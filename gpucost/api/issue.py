@@ -39,7 +39,11 @@ def shareable(content: Payload, say: list[str], where: str = "") -> dict[str, An
     """Return what was asked, without private prices, names and files; `say` gets what was left out."""
     found: dict[str, Any] = {}
     for key, value in content.items():
-        if key in PRIVATE or (where and key.startswith(PRIVATE_INPUTS)):
+        if (
+            key in PRIVATE
+            or (not where and key in ("invoice", "commitment"))
+            or (where and key.startswith(PRIVATE_INPUTS))
+        ):
             say.append(f"{where}{key}")
         elif isinstance(value, Mapping):
             found[key] = shareable(value, say, f"{where}{key}.")

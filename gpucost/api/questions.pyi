@@ -484,7 +484,8 @@ def reconcile(
     invoice: str, estimate: str | Mapping[str, Any] | None = None, *, start: str | date | None = None,
     rank: str | int = 1, side: str | None = None, done: str | float | None = None, map: str | None = None,
     rate: Mapping[str, Any] | None = None, budget_rate: Mapping[str, Any] | None = None, showback: str | None = None,
-    idle_by: str = "cost", catalog: Catalog | None = None,
+    idle_by: str = "cost", as_of: str | date | None = None, known_as_of: str | date | None = None,
+    catalog: Catalog | None = None,
 ) -> ReconcileResult:
     """Return why an invoice differs from a plan, in parts that add up, or what each value of a tag bears.
 
@@ -500,6 +501,8 @@ def reconcile(
         budget_rate: USD per unit of a currency, as planned. Default: the catalog's on the plan's day.
         showback: Show the effective cost by the values of this tag.
         idle_by: How the cost of unused commitments is shared among the tags. One of cost, quantity, even.
+        as_of: The day that prices are asked for. Default: today.
+        known_as_of: Hide what was recorded after this day.
         catalog: A catalog that is already open; else one is opened for the days asked for.
     """
 

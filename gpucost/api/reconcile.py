@@ -30,6 +30,7 @@ class ReconcileResult(Result):
 def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> ReconcileResult:
     """Answer from arguments as they were given."""
     from gpucost.answers.common import frame
+    from gpucost.api.asking import catalog_of
     from gpucost.arguments import read
     from gpucost.catalog import open_catalog
     from gpucost.invoices.answer import Asked, planned, reconciled
@@ -41,7 +42,7 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> Reconc
     charges = read_charges(values["invoice"], values["showback"])
     plan, start = plan_of(values["estimate"]), values["start"]
     expected = planned(plan, charges, _moment(start), values["rank"], values["side"])
-    opened = catalog or open_catalog()
+    opened = catalog_of(values, catalog)
     budget, paid = _rates(values["budget_rate"], "--budget-rate"), _rates(values["rate"], "--rate")
     if not {charge.currency for charge in [*charges, *expected]} <= {"USD", *(budget.keys() & paid.keys())}:
         begin, end = period_of(charges)

@@ -131,9 +131,9 @@ def _answer(scenario: "Scenario") -> "Answer":
 
 
 def _ask(part: "Part", before: Mapping[str, Any]) -> dict[str, Any]:
-    """Answer one part; a comparison may name the parts before it."""
-    if part.kind == "comparison":
-        ends = ((end, part.arguments.get(end)) for end in ("first", "second"))
+    """Answer one part; a comparison and an invoice may name the parts before it."""
+    if part.kind in ("comparison", "invoice"):
+        ends = ((end, part.arguments.get(end)) for end in ("first", "second", "estimate"))
         named = {end: before[name] for end, name in ends if isinstance(name, str) and name in before}
         return asked_part(replace(part, arguments={**part.arguments, **named}))
     payload = asked_part(part)

@@ -15,6 +15,7 @@ NAME = Argument("name", k.name(), "What the report calls this part.", required=T
 # kind of a part -> the question that it asks
 ASKS = {
     "training": "estimate", "serving": "inference", "ownership": "tco", "mix": "mix", "comparison": "compare",
+    "commitment": "commit", "invoice": "reconcile",
 }  # fmt: skip
 PARTS = {
     kind: (NAME, *(item for item in QUESTIONS[question].arguments if not item.library_only))
@@ -25,6 +26,8 @@ TITLES = {
     "serving": "Serving: cost per million tokens, and self-host against API.",
     "ownership": "Rent or buy: cash flows, NPV and break-even.",
     "mix": "The cheapest mix of owned, reserved and rented capacity for a demand curve.",
+    "commitment": "How much to commit for a history of use; ladder and expiry.",
+    "invoice": "An invoice against a part of this file, a saved answer or a plan.",
     "comparison": "Why two parts differ, by their names or files; or models on accelerators side by side.",
 }
 TOP = (
@@ -35,7 +38,7 @@ TOP = (
 SUPPLY = (*FILTERS, STRICT)
 _EXAMPLES = {
     "training": "Pretrain 8B", "serving": "Chat assistant", "ownership": "64 H100", "mix": "Capacity",
-    "comparison": "Why",
+    "comparison": "Why", "commitment": "Commitments", "invoice": "November",
 }  # fmt: skip
 _NEEDED = {"ownership": ("gpu", "gpus")}  # what a part must say though the question itself can do without
 
@@ -154,11 +157,18 @@ def _plain(value: Any) -> Any:
     return value.isoformat() if hasattr(value, "isoformat") else value
 
 
+_PATHS = (
+    "model", "pool", "demand", "lengths", "profile", "plan", "rent_curve", "first", "second", "usage", "agreements",
+    "invoice", "estimate", "map",
+)  # fmt: skip
+_FILES = (".json", ".toml", ".csv", ".parquet", ".jsonl", ".ndjson", ".gz")
+
+
 def _with_paths(arguments: dict[str, Any], folder: Path | None) -> dict[str, Any]:
     """Let file names be relative to the scenario."""
-    for key in ("model", "pool", "demand", "lengths", "profile", "plan", "rent_curve", "first", "second"):
+    for key in _PATHS:
         value = arguments.get(key)
-        if folder is not None and isinstance(value, str) and value.endswith((".json", ".toml", ".csv")):
+        if folder is not None and isinstance(value, str) and value.endswith(_FILES):
             arguments[key] = str(folder / value)
     return arguments
 

@@ -22,6 +22,7 @@ RECONCILE = (
     A("showback", k.name("TAG"), "Show the effective cost by the values of this tag.", example="team"),
     A("idle_by", one_of("cost", "quantity", "even"), "How the cost of unused commitments is shared among the tags.",
       "cost"),
+    *DATES,
 )  # fmt: skip
 COMMIT = (
     A("usage", k.DEMAND, "CSV with time and gpus (or gpu_hours) by hour or day; in the library also GPUs by hour.",

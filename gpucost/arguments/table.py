@@ -321,7 +321,7 @@ FIT = (
     *DATES,
 )
 
-SAVED_SIDE = A("side", one_of("own", "rent"), "Which side of a saved tco.", usual="the cheaper")
+SAVED_SIDE = A("side", one_of("own", "rent"), "Which side of a saved tco.", usual="the cheaper", example="own")
 SAVED_RANK = A("rank", whole(), "Which option of a saved answer.", 1)
 PLAN_START = A("start", k.DATE, "Day on which the plan starts.", usual="the invoice's first", example="2026-11-01")
 

@@ -1,5 +1,7 @@
 """The document of a commitment: levels and their regret, the bill of the history, the ladder and its expiry wall."""
 
+from dataclasses import replace
+
 from gpucost.answers.invoices import Commitment
 from gpucost.render.document import (
     Axis,
@@ -16,6 +18,7 @@ from gpucost.render.document import (
 )
 
 _A_MONTH = Column("usd_per_month", "a month", "USD", 1)
+_NEXT = "Next: --details (bill under the agreements, ladder and expiry by month), -o FILE.html, --format json."
 _LEVELS = (
     *columns("level=commit", "gpus"),
     Column("usd_per_month", "a month", "USD"),
@@ -28,7 +31,7 @@ _LEVELS = (
 def document(answer: Commitment) -> Document:
     """Build the document of a commitment."""
     *lines, total = answer["bill"]
-    return document_of(
+    made = document_of(
         answer,
         "How much to commit",
         Section("What each amount costs", [Table(_LEVELS, answer["levels"], note=_note(answer))]),
@@ -40,6 +43,8 @@ def document(answer: Commitment) -> Document:
             *(Paragraph(text) for text in answer["prices"]),
         ], detail=True),
     )  # fmt: skip
+    first = Table(_LEVELS, answer["levels"], note=_note(answer))
+    return replace(made, screen=(first, Paragraph(_NEXT)))
 
 
 def _note(answer: Commitment) -> str:

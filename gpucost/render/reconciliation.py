@@ -1,9 +1,13 @@
 """The document of an invoice against a plan: a bridge of parts, products, what is unmatched, and who bears what."""
 
-from gpucost.answers.invoices import Reconciliation
+from collections.abc import Sequence
+from dataclasses import replace
+
+from gpucost.answers.invoices import DifferencePart, Reconciliation
 from gpucost.render.document import (
     Block,
     Document,
+    Paragraph,
     Row,
     Section,
     Table,
@@ -15,6 +19,7 @@ from gpucost.render.document import (
 )
 
 _ENDS = (("plan", "planned_effective_usd"), ("invoice", "charged_effective_usd"))
+_NEXT = "Next: --details (products, unmatched charges, totals), -o FILE.xlsx or FILE.html, --format json."
 _PRODUCTS = (
     "product", "unit", "planned_quantity=planned:1", "charged_quantity=charged:1", "planned_effective_usd=planned:2",
     "charged_effective_usd=charged:2", "planned_billed_usd=planned, billed:4", "charged_billed_usd=charged, billed:3",
@@ -24,7 +29,7 @@ _PRODUCTS = (
 
 def document(answer: Reconciliation) -> Document:
     """Build the document of a reconciliation."""
-    return document_of(
+    made = document_of(
         answer,
         "An invoice against its plan" if answer["parts"] else "An invoice by tag",
         Section("Why it differs", _parts(answer)),
@@ -33,9 +38,13 @@ def document(answer: Reconciliation) -> Document:
         Section(_shown_back(answer), _showback(answer)),
         Section("Totals", [facts_of("", _totals(answer)), *table_of("", answer["currencies"])], detail=True),
     )
+    moving = [row for row in answer["parts"] if row["billed_usd"] or row["effective_usd"]]
+    first = _parts(answer, moving)[:1] or _showback(answer)
+    return replace(made, screen=(*first, Paragraph(_NEXT)))
 
 
-def _parts(answer: Reconciliation) -> list[Block]:
+def _parts(answer: Reconciliation, rows: Sequence[DifferencePart] = ()) -> list[Block]:
+    """Return the parts and the bridge that they make; of chosen rows, without their notes."""
     if not answer["parts"]:
         return []
     totals = answer["totals"]
@@ -43,8 +52,8 @@ def _parts(answer: Reconciliation) -> list[Block]:
         "part": "difference", "billed_usd": totals["billed_difference_usd"],
         "effective_usd": totals["effective_difference_usd"], "note": "",
     }  # fmt: skip
-    shown = columns("part", "billed_usd=billed", "effective_usd=effective", "note")
-    table = Table(shown, answer["parts"], total=total)
+    shown = columns("part", "billed_usd=billed", "effective_usd=effective", *(() if rows else ("note",)))
+    table = Table(shown, rows or answer["parts"], total=total)
     bars = [row for row in answer["parts"] if row["effective_usd"]]
     ends = [{"part": name, "effective_usd": totals[key]} for name, key in _ENDS]  # type: ignore[literal-required]
     picture = bridge("From the plan to the invoice", (ends[0], ends[1]), bars, "part", "effective_usd", "USD")

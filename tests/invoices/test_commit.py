@@ -12,6 +12,7 @@ import gpucost
 from gpucost.errors import DataError, PriceMissingError, UsageError
 from gpucost.money.newsvendor import advised, level, quantile
 from gpucost.money.stacking import Agreement, Usage, stacked
+from tests.invoices.charges import charge, write
 
 YEAR = datetime(2026, 1, 1), datetime(2027, 1, 1)
 
@@ -233,9 +234,28 @@ def test_a_history_that_cannot_be_is_named(text, said, tmp_path):
     assert said in str(caught.value)
 
 
+def test_a_scenario_asks_for_invoices_and_commitments(history, tmp_path):
+    write(tmp_path / "invoice.csv", charge())
+    (tmp_path / "s.toml").write_text(
+        '[[training]]\nname = "Run"\nmodel = "8b"\ntokens = "1b"\ngpu = "h100-sxm"\ngpus = 8\ntop = 1\n'
+        '[[commitment]]\nname = "Commit"\nusage = "usage.csv"\non_demand = 4\ncommitted = 1.4\n'
+        '[[invoice]]\nname = "November"\ninvoice = "invoice.csv"\nestimate = "Run"\n', "utf-8",
+    )  # fmt: skip
+    parts = {part["name"]: part["payload"] for part in gpucost.report(tmp_path / "s.toml").payload["parts"]}
+    assert parts["Commit"]["advised_gpus"] == 70
+    assert parts["November"]["totals"]["charged_effective_usd"] == 10
+    assert parts["November"]["totals"]["planned_effective_usd"] > 0
+    public = gpucost.report(tmp_path / "s.toml", share_safe=True)
+    assert [part["name"] for part in public.payload["parts"]] == ["Run"]
+    assert (
+        "invoice, commitment" in public.payload["warnings"][-1]
+        or "commitment, invoice" in public.payload["warnings"][-1]
+    )
+
+
 def test_the_answer_shows_the_ladder_and_the_wall_in_every_medium(history, tmp_path):
     result = gpucost.commit(history, on_demand=4, committed=1.4)
-    assert "Expiry wall" in result.to_text()
+    assert "Expiry wall" in result.to_text(details=True)
     assert result.charts() == ["Commitments by month", "Expiry wall"]
     assert json.loads(result.to_json())["advised_gpus"] == 70
     assert result.to_csv().startswith("level,gpus")
