@@ -28,7 +28,7 @@ DECLINE_COLUMNS = (
     "gpu", "sellers", "machines:1", "decline_fraction=fall per year", "decline_low_fraction=lowest seller:2",
     "decline_high_fraction=highest seller:2",
 )  # fmt: skip
-_SERIES = 8
+_SERIES = 7  # as many as there are colours
 
 
 def wanted_of(catalog: "Catalog", filters: dict[str, Any]) -> dict[str, set[str] | None]:

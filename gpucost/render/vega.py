@@ -82,6 +82,8 @@ def _axis(axis: Axis, chart: Chart, *, zero: bool = False) -> Spec:
         "type": kind,
         "title": with_heading(axis.label, short_unit(axis.measure)),
     }
+    if kind == "temporal":
+        channel["axis"] = {"format": "%b %Y"}
     if kind == "quantitative":
         channel["scale"] = {"type": "log"} if axis.log else {"zero": zero, "nice": True}
         channel["axis"] = {"format": _format(axis.measure)}
@@ -91,7 +93,7 @@ def _axis(axis: Axis, chart: Chart, *, zero: bool = False) -> Spec:
 def _format(unit: str) -> str:
     if unit == "fraction of one":
         return "~%"
-    return "$~s" if unit == "USD" else "$~g" if unit.startswith("USD per") else "~s"
+    return "$~s" if unit == "USD" else "$,~r" if unit.startswith("USD per") else "~s"
 
 
 def _tooltip(chart: Chart, *keys: str) -> list[Spec]:
