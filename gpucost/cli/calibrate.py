@@ -1,5 +1,6 @@
 """`gpucost calibrate`: fit the efficiencies to the shipped measurements, or to one's own on top of them."""
 
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -208,10 +209,16 @@ def _log_row(log: dict[str, Any], kind: str) -> dict[str, Any]:
     batch = log["global_batch"] or read.usual("global_batch")
     speed = training_speed(read, gpus=log["gpus"], sequence_tokens=log["sequence"], global_batch=log["global_batch"])
     return {
-        "id": Path(log["from_log"]).name, "source_name": "your log", "model": log["model"], "gpu": log["gpu"],
+        "id": Path(log["from_log"]).name, "source_name": "your log", "as_of": _written(log["from_log"]),
+        "model": log["model"], "gpu": log["gpu"],
         "n_gpus": log["gpus"], "framework": log["software"] or read.format.name, "seq_len": log["sequence"],
         "global_batch": batch, "measured_tokens_per_s_per_gpu": speed, "core": 1,
     }  # fmt: skip
+
+
+def _written(path: str) -> str:
+    """Return the day on which a log was written last: it dates software that names no version."""
+    return date.fromtimestamp(Path(path).stat().st_mtime).isoformat()
 
 
 def _served_row(log: dict[str, Any], read: "Log") -> dict[str, Any]:
@@ -221,7 +228,8 @@ def _served_row(log: dict[str, Any], read: "Log") -> dict[str, Any]:
         raise click.UsageError(f"a serving log needs to know the lengths of requests: give {', '.join(missing)}.")
     speed, tpot_s = read.usual("output_tokens_per_s"), read.usual("tpot_s")
     return {
-        "id": Path(log["from_log"]).name, "source_name": "your log", "model": log["model"], "gpu": log["gpu"],
+        "id": Path(log["from_log"]).name, "source_name": "your log", "as_of": _written(log["from_log"]),
+        "model": log["model"], "gpu": log["gpu"],
         "n_gpus": log["gpus"], "tp": log["gpus"], "engine": log["software"] or read.format.name.split("-")[0],
         "weight_precision": log["precision"], "scenario": "serving", "isl": log["prompt_tokens"],
         "osl": log["output_tokens"], "batch_or_concurrency": log["concurrency"] or read.usual("concurrency"),

@@ -127,6 +127,15 @@ SERVED = (
 )
 
 
+def test_a_log_of_today_is_of_todays_software(run, tmp_path):
+    log = tmp_path / "vllm.log"
+    log.write_text("".join(SERVED.format(second, 500.0) for second in range(9)))
+    told = run("calibrate", "--kind", "serving", "--from-log", log, "--model", "llama-3.1-70b", "--gpu", "h100-sxm",
+               "--gpus", 4, "--prompt-tokens", 1000, "--output-tokens", 250).output  # fmt: skip
+    assert "vllm" in told
+    assert "vllm-2025" not in told
+
+
 def test_a_serving_log_teaches_serving(run, tmp_path):
     log = tmp_path / "vllm.log"
     log.write_text("".join(SERVED.format(second, 500.0) for second in range(9)))
