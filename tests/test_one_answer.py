@@ -92,6 +92,17 @@ def test_owning_counts_on_the_speed_that_estimate_finds(catalog, model, gpu, gpu
     assert speed["value"] == pytest.approx(option["tokens_per_s_per_gpu"], rel=1e-9)
 
 
+def test_choose_and_side_by_side_give_the_prices_of_their_questions(catalog):
+    run = gpucost.estimate("8b", TOKENS, catalog=catalog, with_facts=False, top=1).best
+    served = gpucost.inference("8b", tokens_per_month="1b", catalog=catalog, top=0).options
+    chosen = gpucost.choose("8b", tokens=TOKENS, catalog=catalog).best
+    beside = gpucost.compare(model="8b", tokens=TOKENS, catalog=catalog).payload["rows"][0]
+    assert (chosen["gpu"], chosen["rent_usd"], chosen["days"]) == (run["gpu"], run["cost_usd"], run["days"])
+    assert (beside["gpu"], beside["cost_usd"], beside["days"]) == (run["gpu"], run["cost_usd"], run["days"])
+    month = gpucost.choose("8b", purpose="serving", catalog=catalog).best["rent_usd"] / 12
+    assert month == pytest.approx(min(row["usd_per_month"] for row in served), rel=1e-9)
+
+
 # Memory --------------------------------------------------------------------------------------------------------------
 
 

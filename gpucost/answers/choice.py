@@ -16,6 +16,7 @@ class Candidate(TypedDict):
     memory_gib: float
     ecc: bool | None
     link: str
+    warranty: str
     gpus: int
     provider: str
     option: str

@@ -17,6 +17,8 @@ _CONSUMER = ("GeForce", "Radeon RX")
 _WORKSTATION = ("RTX", "Quadro", "Arc Pro", "Radeon PRO")
 _DESK = ("consumer", "workstation", "computer")
 _MOST_AT_A_DESK = 2
+# What makers usually give, by kind of card: an assumption; a data-centre card is covered by the server's contract.
+_WARRANTY = {"consumer": "3 y", "workstation": "3 y", "computer": "1 y", "data centre": "with its server"}
 
 
 class Need(NamedTuple):
@@ -110,6 +112,7 @@ def _row(need: Need, chip: Mapping[str, Any], row: Mapping[str, Any]) -> "Candid
         "memory_gib": chip["memory_gib"],
         "ecc": None if chip["ecc"] is None else bool(chip["ecc"]),
         "link": link_of(chip),
+        "warranty": _WARRANTY[card_of(chip)],
         "gpus": gpus,
         "provider": row["provider"],
         "option": row["option"],

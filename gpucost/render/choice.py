@@ -8,13 +8,15 @@ from gpucost.render.document import Block, Document, Paragraph, Section, Table, 
 
 _SHOWN, _EACH = 9, 3
 _ROWS = columns(
-    "workload", "gpu", "card:3", "memory_gib=memory:4", "ecc=ECC:6", "link:5", "gpus", "provider:2",
+    "workload", "gpu", "card:3", "memory_gib=memory:4", "ecc=ECC:6", "link:5", "warranty:7",
+    "gpus", "provider:2",
     "option:8", "days:1", "rent_usd=rent", "buy_usd=buy", "breakeven_months=pays after:2", "within=budget:1",
 )  # fmt: skip
 _ASSIGNED = columns("workload", "gpu", "gpus", "provider", "cost_usd")
 _NOTE = (
     "Rent: the run; for serving, research and a desk a year. Buy: cards alone at street prices, without a server, power"
     " or staff (`gpucost tco`). Pays after: months of the same use."
+    " Warranty: what makers usually give, an assumption."
 )
 
 

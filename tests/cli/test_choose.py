@@ -27,6 +27,7 @@ def test_at_a_desk_stand_few_cards_that_one_can_buy(catalog):
     rows = gpucost.choose("8b", purpose="desk", budget="2k", catalog=catalog).payload["rows"]
     assert {row["card"] for row in rows} <= {"consumer", "workstation", "computer"}
     assert all(row["gpus"] <= 2 and row["buy_usd"] for row in rows)
+    assert {row["warranty"] for row in rows} <= {"3 y", "1 y"}
     assert "buy" in next(row for row in rows if row["gpu"] == "rtx-3090")["within"]
 
 
