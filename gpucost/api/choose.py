@@ -149,7 +149,8 @@ def lead(
     if budget is not None:
         reached = sum(row["within"] != "neither" for row in next(iter(found.values())))
         reach = f" {budget:,.0f} USD reach {reached} of {len(next(iter(found.values())))} kinds."
-    return f"For {need.purpose} of {need.model}: {first['gpus']} × {first['gpu']}, {words}.{reach}"
+    use = {"desk": "a desk with", "research": "research on"}.get(need.purpose, f"{need.purpose} of")
+    return f"For {use} {need.model}: {first['gpus']} × {first['gpu']}, {words}.{reach}"
 
 
 __all__ = ["MONTHS", "ChoiceResult", "answer"]
