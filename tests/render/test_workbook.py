@@ -77,6 +77,20 @@ OWNERSHIP_CHANGES: list[dict[str, Any]] = [
         "refresh_price_ratio": 1.4,
         "refresh_power_ratio": 1.3,
     },
+    {
+        "colocation_usd_per_kw_month": 240.0,
+        "insurance_fraction": 0.01,
+        "property_tax_fraction": 0.03,
+        "sales_tax_fraction": 0.08,
+        "storage_usd_per_gpu": 1500.0,
+        "goodput_fraction": 0.85,
+        "support_fraction": 0.08,
+        "rent_decline_fraction": 0.2,
+        "rent_staff_ratio": 0.5,
+        "staff_usd_per_fte_year": 210_000.0,
+        "installation_fraction": 0.06,
+        "rent_support_fraction": 0.05,
+    },
 ]
 # workbook input -> new value, and the arguments of the same question in Python, replicas pinned
 SERVING_CHANGES: list[tuple[dict[str, Any], dict[str, Any]]] = [
@@ -274,6 +288,10 @@ def test_a_changed_training_book_gives_what_python_gives(books: dict[str, Any], 
         found["cost_usd"] != pytest.approx(answers.training()["options"][0]["cost_usd"], rel=1e-6)
         or "pue_ratio" in changes
     )
+
+
+def test_forty_inputs_of_owning_are_changed_in_the_book() -> None:
+    assert len({name for change in OWNERSHIP_CHANGES for name in change}) >= 40
 
 
 @pytest.mark.parametrize("number", range(len(OWNERSHIP_CHANGES)))
