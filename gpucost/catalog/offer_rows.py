@@ -7,8 +7,11 @@ from typing import Any
 
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.errors import DataError, UsageError
+from gpucost.gate import shown
 from gpucost.options import OPTIONS
 from gpucost.units import HOURS_PER_MONTH
+
+MOST = 1e9  # no count of a price is as large
 
 Row = dict[str, Any]
 
@@ -47,6 +50,9 @@ def complete_offer(values: Row, exchange_rates: Mapping[str, float]) -> Row:
             raise UsageError(f"a price needs {name}.")
     _fill_price(row, exchange_rates)
     _fill_dates(row)
+    for name in ("gpus", "term_months"):
+        if not abs(float(row.get(name) or 0)) < MOST:
+            raise UsageError(f"{name} = {shown(row[name])} is no count.")
     gpus = int(float(row["gpus"]))
     row.setdefault("instance_type", f"{gpus}x {row['gpu']}")
     row.setdefault("region_scope", "region" if row.get("region") else "any")

@@ -192,9 +192,12 @@ def make_case(
 def array_of(value: Any, name: str) -> NDArray[np.float64]:
     """Return numbers as an array, or say which argument is none."""
     try:
-        return np.atleast_1d(np.asarray(value, dtype=np.float64))
+        found = np.atleast_1d(np.asarray(value, dtype=np.float64))
     except (TypeError, ValueError):
         raise UsageError(f"{name}: cannot read {shown(value)} as a number.") from None
+    if found.ndim > 1:
+        raise UsageError(f"{name}: {shown(value)} is no column of numbers: it has {found.ndim} dimensions.")
+    return found
 
 
 def texts(value: Names, count: int) -> list[str]:

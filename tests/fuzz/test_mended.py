@@ -328,3 +328,18 @@ def test_a_store_that_is_no_address_is_refused():
 def test_a_name_that_no_name_can_be_is_refused(name):
     with pytest.raises(UsageError, match=r"at most 4,096|NUL"):
         gpucost.estimate(name, "1b")
+
+
+def test_a_column_of_columns_is_refused():
+    with pytest.raises(UsageError, match="dimensions"):
+        gpucost.throughput("8b", "h100-sxm", gpus=8, sequence=[[1.0]])
+
+
+@pytest.mark.parametrize("name", ["gpus", "term_months"])
+def test_a_count_without_end_in_a_book_is_refused(name, tmp_path):
+    from gpucost.catalog import open_catalog
+
+    book = tmp_path / "offers.csv"
+    book.write_text(f"provider,gpu,usd_per_gpu_hour,observed_on,{name}\nours,h100-sxm,2,2026-06-01,1e999\n")
+    with pytest.raises(UsageError, match=name):
+        open_catalog(book=tmp_path).offers()
