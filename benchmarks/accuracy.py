@@ -218,12 +218,15 @@ READING = """
 - *Software that nobody names.* The error lives between sources more than within them: what a laboratory's software
   does, and what it leaves unsaid, weighs more than any kernel.
 - *Mixtures of experts* are known from one vendor's tables above all. Releases of mid-2026 run some of them 1.3 to 1.5
-  times faster than the release before, others not at all; which, no row says. GPT-OSS comes out too fast.
+  times faster than the release before, others not at all; which, no row says. With experts over 64 accelerators and no
+  pipeline GPT-OSS comes out too fast; a few releases' figures of small mixtures are half of the next release's.
+- *General stacks on AMD and on new chips*: twelve doubtful rows of one source say that they lag; how far is assumed.
 - *Long sequences* over several nodes: most rows of 32K tokens and more are of one source and of kernels of 2023. Runs
   of our own to 131,072 tokens on one and two H100 are those that attention was checked on.
 - *Blackwell Ultra, CDNA 4, TPU v7, consumer cards*: few sources, or none. Rows of chips of their own kind (Trainium,
   TPU) move no other class.
-- *Power limits, doubtful rows.* Torchao's rows ran on power-limited chips and Meta's 8B GPU-hours imply 14-16 % MFU:
+- *Power limits, doubtful rows.* Where words name a limit it counts; where they only say that there is one, three
+  quarters of full power are assumed. Torchao's rows ran on such chips and Meta's 8B GPU-hours imply 14-16 % MFU:
   both are shown, neither is fitted. Rows whose source states only TFLOP/s or MFU are derived by the row's own
   convention and kept apart.
 - *Failures and idle time* of long runs: published tables of speeds say nothing of them. A plan counts them apart.

@@ -1,7 +1,8 @@
 """Estimates of published training runs from model and tokens alone: `python -m benchmarks.published_runs [--check]`.
 
 The estimate knows the model, the tokens, the sequence and the accelerator; the cluster where the publisher names
-it, else the smallest one that meets the default deadline. Software is `typical`, and the end-to-end overhead
+it, else the smallest one that meets the default deadline. Software is `typical` unless a publisher describes it, of
+the year of the run, and the end-to-end overhead
 is the engine's own: evaluations, interruptions, start-up.
 This writes docs/published-runs.md.
 """
@@ -41,7 +42,8 @@ def compare_run(row: Mapping[str, Any], catalog: Catalog, software: str) -> dict
         gpus=row["gpus"],
         sequence=row["sequence_tokens"],
         precision=row["precision"],
-        software=software,
+        software=row["software"] or software,
+        software_year=row["software_year"],
     )
     answer = answer_request(
         request, catalog.architecture(row["model"]), make_market(facts), mask, training_calibration(catalog)
@@ -109,7 +111,8 @@ def as_markdown(rows: list[dict[str, Any]], native: Mapping[str, Any]) -> str:
             " estimate: software is"
         ),
         (
-            "`typical`, the cluster is the published one or else the smallest that ends within 30 days. The overhead"
+            "`typical` or as the publisher describes it, of the year of the run, the cluster the published one or else"
+            " the smallest that ends within 30 days. The overhead"
             " over the bare"
         ),
         (

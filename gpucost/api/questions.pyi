@@ -31,11 +31,12 @@ def estimate(
     max_age: str | float | None = None, deadline: str | float | date | None = None, max_cost: str | float | None = None,
     sequence: str | int | None = None, global_batch: str | int | None = None, precision: str | None = None,
     method: str = "full", lora_rank: str | int = 16, lora_targets: str = "all", software: str = "typical",
-    mfu: str | float | None = None, tokens_per_s_per_gpu: str | float | None = None,
-    step_time: str | float | None = None, optimize: str = "cost", top: str | int = 10, all_regions: bool = False,
-    strict_prices: bool = False, commitment: str = "full", overhead: str | float = "20%",
-    experiments: str | float = "0%", pool: str | None = None, pool_view: str = "both", as_of: str | date | None = None,
-    known_as_of: str | date | None = None, with_facts: bool = True, catalog: Catalog | None = None,
+    software_year: str | float | None = None, mfu: str | float | None = None,
+    tokens_per_s_per_gpu: str | float | None = None, step_time: str | float | None = None, optimize: str = "cost",
+    top: str | int = 10, all_regions: bool = False, strict_prices: bool = False, commitment: str = "full",
+    overhead: str | float = "20%", experiments: str | float = "0%", pool: str | None = None, pool_view: str = "both",
+    as_of: str | date | None = None, known_as_of: str | date | None = None, with_facts: bool = True,
+    catalog: Catalog | None = None,
 ) -> EstimateResult:
     """Return what it costs to train `model` on `tokens`, on every offer that can do it, best first.
 
@@ -59,6 +60,7 @@ def estimate(
         lora_rank: Rank of the adapters.
         lora_targets: Matrices with adapters. One of all, attention, feed_forward.
         software: Training stack. One of typical, vendor, megatron, deepspeed, sharded, eager, compiler, native, neuron.
+        software_year: Age of the software, such as 2024.5.
         mfu: Your own speed as MFU over the steps, such as 35%, not the predicted one.
         tokens_per_s_per_gpu: Your own speed: tokens per second on each accelerator.
         step_time: Your own speed: seconds of a step on --gpus accelerators.

@@ -96,6 +96,8 @@ STEP_TIME = A("step_time", k.SECONDS, "Your own speed: seconds of a step on --gp
               example="7.3s")  # fmt: skip
 OWN_SPEED = (MFU, OWN_TOKENS, STEP_TIME)
 
+SOFTWARE_YEAR = A("software_year", plain(2012, 2100, "YEAR"), "Age of the software, such as 2024.5.")
+
 ESTIMATE = (
     MODEL,
     TOKENS,
@@ -111,6 +113,7 @@ ESTIMATE = (
     RANK,
     A("lora_targets", one_of("all", "attention", "feed_forward"), "Matrices with adapters.", "all", old=("targets",)),
     A("software", one_of(*SOFTWARE, old={"unknown": "typical"}), "Training stack.", "typical"),
+    SOFTWARE_YEAR,
     *OWN_SPEED,
     A("optimize", one_of("cost", "time", "pareto", "carbon"), "What to rank by.", "cost"),
     TOP,
@@ -277,7 +280,7 @@ LAYOUT = (
     METHOD,
     RANK,
     A("software", one_of(*SOFTWARE, old={"unknown": "typical"}), "Training stack.", "typical"),
-    A("software_year", plain(2012, 2100, "YEAR"), "Age of the software, such as 2024.5."),
+    SOFTWARE_YEAR,
     FLASH,
 )  # fmt: skip
 LINKS = A("links", one_of("own", "pcie"), "What joins the GPUs of a node: their own links, or PCIe alone.", "own")

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gpucost.physics.columns import PRECISIONS, Columns, Floats, Integers
+from gpucost.physics.columns import PRECISIONS, Columns, Flags, Floats, Integers
 from gpucost.types import Accelerator, System
 
 # Families that share efficiencies; an unknown one falls back to the last entry.
@@ -33,6 +33,7 @@ class HardwareColumns(Columns):
     node_gpus: Floats
     family: Integers  # code into FAMILIES
     year: Floats  # of launch
+    refreshed: Flags  # a second issue of a generation: its 4-bit units outgrew the others
     power_ratio: Floats  # watts per peak TFLOP/s against the family's reference chip; 1 where not known
 
 
@@ -79,6 +80,7 @@ _REFERENCE_POWER = {
     "volta": (125.0, 300.0), "ampere": (312.0, 400.0), "hopper": (989.4, 700.0), "blackwell": (2250.0, 1000.0),
     "cdna3": (1307.4, 750.0), "cdna4": (2306.9, 1000.0),
 }  # fmt: skip
+REFRESHED_RATIO = 5.0  # 4-bit peak ÷ 16-bit peak beyond which a chip is one: Blackwell has 4, Blackwell Ultra 6
 MOST_POWER_RATIO = 1.4  # beyond which more power raises no clock
 
 
@@ -118,6 +120,7 @@ def hardware_columns(accelerators: Sequence[Accelerator], systems: Sequence[Syst
         node_gpus=column([s.gpus for s in systems]),
         family=np.array([family_code(a.family) for a in accelerators], dtype=np.int64),
         year=column([a.year for a in accelerators]),
+        refreshed=np.array([(peak(a, "fp4").tflops / peak(a, "bf16").tflops) > REFRESHED_RATIO for a in accelerators]),
         power_ratio=column([power_ratio(a) for a in accelerators]),
     )
 

@@ -89,6 +89,7 @@ def workload_of(layouts: Layouts) -> Workload:
         method=wanted.method,
         lora_rank=int(wanted.lora_rank),
         software=wanted.software,
+        software_year=wanted.software_year,
     )
 
 
@@ -96,7 +97,7 @@ def searched_answer(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     """Answer with the fastest layout in common use, and the candidates behind it."""
     asked, calibration = explicit_layouts(catalog, wanted), training_calibration(catalog)
     workload = workload_of(asked)
-    job = job_of(workload, calibration, wanted.software_year)
+    job = job_of(workload, calibration)
     found, job, keys = timed_layouts(workload, job, asked.keys, asked.layout.gpus)
     if len(found.key) == 0:
         raise NothingFitsError(no_layout(int(search.reduce_best(found, job, keys).reason[0]), asked, job.global_batch))

@@ -17,7 +17,8 @@ from gpucost.physics.hardware import HardwareColumns, half_precision, hardware_c
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import software_codes
 from gpucost.physics.training.efficiency import resolve
-from gpucost.physics.training.layouts import USUAL_AGE_YEARS
+from gpucost.physics.training.layer import links_of
+from gpucost.physics.training.layouts import usual_year
 from gpucost.speed import advice, operations
 from gpucost.speed import workload as speed
 from gpucost.speed.answer import case_of, single
@@ -79,15 +80,11 @@ def expected_s(
     catalog: Catalog, hardware: HardwareColumns, precision: str, work: roofline.Operation, gpus: float, attention: bool
 ) -> float:
     """Return the time expected with the calibrated efficiencies of a tuned stack: the slowest roof that they allow."""
-    values, year = training_calibration(catalog).values, hardware.year + USUAL_AGE_YEARS
+    values, year = training_calibration(catalog).values, usual_year(hardware)
     e = resolve(values, hardware, software_codes([TYPICAL]), year)
     ratio = {"fp8": e.fp8_ratio, "int8": e.int8_ratio, "fp4": e.fp4_ratio}.get(precision, np.ones(1))
     share = e.flash if attention else e.matrix * ratio
-    group = net.tier(
-        net.links(hardware, e.scaleup, e.scaleout, e.scaleup_latency_us, e.scaleout_latency_us),
-        np.full(1, max(gpus, 1.0)),
-        np.ones(1),
-    )
+    group = net.tier(links_of(hardware, e), np.full(1, max(gpus, 1.0)), np.ones(1))
     peak = peak_tflops(hardware, np.array([code_of(precision, PRECISIONS, "precision")]))
     compute = work.flop / (peak * TERA * share)
     memory = work.memory_bytes / (hardware.hbm_gb_per_s * GB * e.copy)

@@ -181,7 +181,7 @@ def make_case(
     wanted, count = layouts.wanted, len(layout)
     recipe = recipe_columns(count, sequence, method=wanted.method, adapter_rank=wanted.lora_rank)
     year = wanted.software_year
-    years = hardware.year + search.USUAL_AGE_YEARS if year is None else np.full(count, year)
+    years = search.usual_year(hardware) if year is None else np.full(count, year)
     software = np.broadcast_to(layouts.software, (count,))
     return build_case(shape, hardware, layout, recipe, calibration.values, software=software, software_year=years)
 

@@ -40,6 +40,7 @@ class TrainingRequest:
     as_of: str | None
     known_as_of: str | None
     software: str
+    software_year: float | None
     mfu_fraction: float | None  # one's own speed, in one of three forms
     tokens_per_s_per_gpu: float | None
     step_s: float | None

@@ -18,6 +18,7 @@ from gpucost.market.embedding import embed
 from gpucost.market.facts import Market, make_market, market_of, with_offers
 from gpucost.options import OPTIONS
 from gpucost.physics.calibration import Calibration
+from gpucost.physics.software import decimal_year
 from gpucost.physics.training.layouts import NO_PRECISION
 from gpucost.training import answer, followups
 from gpucost.training.cases import Cases, Problem
@@ -98,6 +99,8 @@ def workload_of(request: TrainingRequest, architecture: Architecture) -> Workloa
         lora_targets=request.lora_targets,
         software=request.software,
         own_speed=request.own_speed,
+        software_year=request.software_year,
+        latest_year=decimal_year(request.as_of, np.inf),
     )
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpucost.errors import UnknownNameError, UsageError
 from gpucost.physics.software import decimal_year, software_class
+from gpucost.physics.training.efficiency import FUSED_YEAR
 from gpucost.physics.transformer import stack, total_parameters
 from gpucost.types import Accelerator, Architecture, Layout, System
 from gpucost.validation import wording
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 
 
+VARIANT = "h100-sxm5-96gb-500w"  # the H100 of HBM2e and 500 W
+LIMITED_SHARE = 0.75  # of its full power that a chip said to be limited runs at: an assumption, as H100 at 500 of 700 W
 LARGE_RUN_GPUS = 256  # a run of this size is somebody's whole business, and its software is tuned
 
 
@@ -57,12 +60,12 @@ def adapter_share(row: Row) -> float:
     return 1.0 if any(word in targets for word in ("all", "mlp", "gate")) else 0.35
 
 
-def read_software(row: Row, accelerator: Accelerator, precision: str, gpus: int) -> tuple[str, bool]:
+def read_software(row: Row, accelerator: Accelerator, precision: str, gpus: int, year: float) -> tuple[str, bool]:
     """Return the class of a row's software and whether the row names it; where it names none, the likely one."""
     framework = str(row.get("framework") or "")
     framework = "" if framework == "nan" else framework
     software = software_class(framework, wording.flag(row.get("compiled")))
-    likely = software if framework.strip() else likely_software(accelerator, precision, gpus)
+    likely = software if framework.strip() else likely_software(accelerator, precision, gpus, year)
     return likely, software != "unknown"
 
 
@@ -77,7 +80,7 @@ def read_row(row: Row, facts: "Catalog") -> TrainingRow:
     year, flash = decimal_year(row.get("as_of"), accelerator.year + 1.5), wording.flag(row.get("flash_attention"))
     method = wording.method(row.get("task"), row.get("base_precision"))
     precision = supported(wording.precision(row.get("precision")), accelerator, notes)
-    software, named = read_software(row, accelerator, precision, gpus)
+    software, named = read_software(row, accelerator, precision, gpus, year)
     stated = replace(read_layout(row, architecture, gpus, sequence, software, notes), precision=precision)
     how: dict[str, Any] = {"sequence_tokens": sequence, "method": method, "software": software, "software_year": year}
     layout = searched(row, architecture, accelerator, system, stated, notes, **how)
@@ -110,7 +113,14 @@ def read_row(row: Row, facts: "Catalog") -> TrainingRow:
 def limited_accelerator(row: Row, facts: "Catalog", notes: list[str]) -> Accelerator:
     """Return the accelerator of a row, at the power limit that its words name."""
     accelerator = find_accelerator(str(row.get("gpu") or ""), facts, notes)
-    limit = wording.power_limit_w(f"{row.get('gpu')} {row.get('notes')}")
+    said = f"{row.get('gpu')} {row.get('notes')}"
+    if accelerator.id.startswith("h100-sxm") and wording.says_variant(said):
+        accelerator = facts.accelerator(VARIANT)
+        notes.append(f"accelerator taken as {VARIANT}")
+    limit = wording.power_limit_w(said)
+    if limit is None and accelerator.tdp_w and wording.is_power_limited(said):
+        limit = LIMITED_SHARE * accelerator.tdp_w
+        notes.append(f"power limit assumed {limit:.0f} W")
     return replace(accelerator, tdp_w=limit) if limit else accelerator
 
 
@@ -325,10 +335,12 @@ def default_gpus(architecture: Architecture, notes: list[str]) -> int:
     return gpus
 
 
-def likely_software(accelerator: Accelerator, precision: str, gpus: int) -> str:
-    """Return the software class of a run that names none: XLA on TPUs; tuned where it is large or in 8 bits."""
+def likely_software(accelerator: Accelerator, precision: str, gpus: int, year: float) -> str:
+    """Return the software class of a run that names none: XLA on TPUs; since 2023 tuned if large or in 8 bits."""
     if accelerator.family == "tpu":
         return "compiler"
+    if year < FUSED_YEAR:
+        return "unknown"
     return "vendor" if gpus >= LARGE_RUN_GPUS or precision in ("fp8", "fp4", "int8") else "unknown"
 
 
@@ -336,7 +348,9 @@ def default_flash(software: str, year: float, accelerator: Accelerator) -> bool:
     """Return whether attention is fused where a row does not say: since 2023, except in Megatron-DeepSpeed."""
     if accelerator.family in ("volta", "pascal"):
         return False
-    return software in ("compiler", "sharded", "native") or (year >= 2023 and software not in ("deepspeed", "megatron"))
+    return software in ("compiler", "sharded", "native") or (
+        year >= FUSED_YEAR and software not in ("deepspeed", "megatron")
+    )
 
 
 def default_virtual(layers: int, pipeline: int, software: str) -> int:

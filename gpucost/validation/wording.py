@@ -113,6 +113,26 @@ def recompute(text: object) -> str | None:
     return "none" if word.startswith(("n", "0", "f", "off")) and not word.startswith("full") else "full"
 
 
+def says_variant(text: object) -> bool:
+    """Tell whether words name the H100 that Meta runs: HBM2e, 500 W.
+
+    >>> says_variant("8xH100 (Meta H100 variant likely)"), says_variant("H100 96GB HBM2e"), says_variant("H100 80GB")
+    (True, True, False)
+    """
+    word = str(text or "").lower()
+    return re.search(r"\bh100\b", word) is not None and re.search(r"meta h100|hbm2e|\b96 ?gb\b", word) is not None
+
+
+def is_power_limited(text: object) -> bool:
+    """Tell whether words say that an accelerator runs below its full power, without saying how far.
+
+    >>> is_power_limited("8x POWER-LIMITED B200"), is_power_limited("not power-limited"), is_power_limited("B200")
+    (True, False, False)
+    """
+    word = str(text or "").lower()
+    return re.search(r"(?<!not )(?<!un)(power[- ](limited|capped)|(lower|reduced) (tdp|power))", word) is not None
+
+
 def power_limit_w(text: object) -> float | None:
     """Read the power limit of an accelerator, or None where none is named.
 

@@ -160,7 +160,7 @@ def with_own(
     )
 
 
-def job_of(workload: Workload, calibration: Calibration, software_year: float | None = None) -> Job:
+def job_of(workload: Workload, calibration: Calibration) -> Job:
     """Return a workload as the search over layouts takes it."""
     return make_job(
         workload.architecture,
@@ -171,7 +171,8 @@ def job_of(workload: Workload, calibration: Calibration, software_year: float | 
         lora_rank=workload.lora_rank,
         adapter_share=adapted_share(workload),
         software=workload.software,
-        software_year=software_year,
+        software_year=workload.software_year,
+        latest_year=workload.latest_year,
         values=calibration.values,
     )
 

@@ -33,6 +33,8 @@ class Workload:
     lora_targets: str
     software: str  # class of the training stack; TYPICAL where it is not stated
     own_speed: OwnSpeed | None = None  # a measured speed in place of the predicted one
+    software_year: float | None = None  # None: as old as software usually is
+    latest_year: float = np.inf  # of the question's day: no software is newer
 
     def precision_on(self, accelerator: Accelerator) -> str:
         """Return the precision of the products on a chip."""
@@ -64,6 +66,8 @@ def make_workload(
     lora_targets: str = "all",
     software: str = "typical",
     own_speed: OwnSpeed | None = None,
+    software_year: float | None = None,
+    latest_year: float = np.inf,
 ) -> Workload:
     """Fill in what a question leaves open: the sequence and the batch, of which one step takes at most all tokens."""
     sequence = sequence_tokens or default_sequence(architecture)
@@ -76,7 +80,7 @@ def make_workload(
         )
     return Workload(
         architecture, sequence, min(batch, most), precision, method, lora_rank, lora_targets, SOFTWARE[software],
-        own_speed,
+        own_speed, software_year, latest_year,
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from gpucost.physics import transformer as tf
 from gpucost.physics.columns import layout_columns
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.efficiency import DEFAULTS
-from gpucost.physics.training.layer import cast_bytes, layer_adapter_s, rates
+from gpucost.physics.training.layer import cast_bytes, layer_adapter_s, layer_scan_s, rates
 from gpucost.physics.training.memory_recipe import FROZEN_BYTES
 from gpucost.physics.transformer import stack
 from gpucost.types import Layout
@@ -234,3 +234,61 @@ def test_experts_wait_for_the_host_and_were_slower_in_older_stacks():
     assert waits > time_of(layout, **small, software="compiler").host_s[0]
     years = [time_of(layout, model=MIXTRAL, year=year).matrix_s[0] for year in (2024.0, 2025.0, 2026.0, 2027.0)]
     assert years == sorted(years, reverse=True)
+
+
+def test_state_space_layers_scan_as_long_as_attention_over_2048_keys():
+    # arXiv:2405.21060, section 9.3: a scan meets fused attention at 2,048 tokens, so that it grows with them, not s².
+    hybrid = replace(LLAMA_8B, linear_layers=24)
+    plain, short, long = (
+        time_of(Layout(gpus=1, micro_batch=1, global_batch=1), model=model, sequence=sequence).attention_s[0] / sequence
+        for model, sequence in ((LLAMA_8B, 65536.0), (hybrid, 65536.0), (hybrid, 131072.0))
+    )
+    assert short < plain / 2
+    assert long < 1.9 * short
+    eight = layer_scan_s(make_case(Layout(gpus=1), model=hybrid), rates(make_case(Layout(gpus=1))), np.full(1, 1e4))
+    sixteen = layer_scan_s(make_case(Layout(gpus=1), model=hybrid), rates(make_case(Layout(gpus=1))), np.full(1, 2e4))
+    assert sixteen == pytest.approx(2 * eight)
+    assert layer_scan_s(make_case(Layout(gpus=1)), rates(make_case(Layout(gpus=1))), np.full(1, 1e4))[0] == 0
+
+
+def test_experts_exchange_beside_other_micro_batches_of_a_pipeline():
+    layouts = [Layout(gpus=64, pipeline=p, data=64 // p, expert=8, micro_batch=1, global_batch=512) for p in (1, 2)]
+    alone, beside = time_of(layouts, model=MIXTRAL).expert_s / [8, 8]  # as many layers and tokens per accelerator
+    assert beside / alone == pytest.approx(DEFAULTS["alltoall_pipelined"] / DEFAULTS["alltoall_exposed"])
+
+
+def test_an_unknown_stack_of_early_years_is_one_of_those_years():
+    layout = Layout(gpus=8, data=8, micro_batch=1, global_batch=8)
+    late, early, old = (
+        time_of(layout, software=name, year=year).total_s[0]
+        for name, year in (("unknown", 2025.0), ("unknown", 2022.5), ("deepspeed", 2022.5))
+    )
+    assert late < early < old
+
+
+def test_cards_without_a_link_exchange_over_pcie_partly_through_the_host():
+    node = replace(NODE, scaleup_gb_per_s=None)
+    layout = Layout(gpus=8, tensor=8, micro_batch=1, global_batch=8)
+    slow, fast = (
+        time_of(layout, node=node, values=DEFAULTS | {"pcie_fraction": share}).tensor_s[0] for share in (0.4, 0.8)
+    )
+    assert slow > 1.8 * fast
+    assert time_of(layout, values=DEFAULTS | {"pcie_fraction": 0.1}).tensor_s[0] == time_of(layout).tensor_s[0]
+
+
+def test_a_second_issue_of_a_chip_is_faster_than_its_peak_says():
+    first, second = (replace(H100, family="blackwell", fp4_tflops=ratio * 989.4) for ratio in (4, 6))
+    layout = Layout(gpus=1, micro_batch=1, global_batch=1)
+    slow, fast = (time_of(layout, chip=chip).matrix_s[0] for chip in (first, second))
+    assert slow / fast == pytest.approx(DEFAULTS["ultra_ratio"], rel=0.02)
+
+
+def test_general_stacks_lag_on_new_chips_and_on_those_few_of_them_are_tuned_for():
+    layout = Layout(gpus=1, micro_batch=1, global_batch=1)
+    chips = {name: replace(H100, family=name, year=2023) for name in ("hopper", "cdna3")}
+    plain, tuned = (
+        [time_of(layout, chip=chip, software=name, year=2025.5).attention_s[0] for chip in chips.values()]
+        for name in ("sharded", "vendor")
+    )
+    assert plain[1] > 2 * plain[0]  # attention kernels written for the chip come later
+    assert tuned[1] == pytest.approx(tuned[0])

@@ -119,3 +119,10 @@ def test_a_stated_overhead_lies_within_its_range():
     (row,) = [row for row in stated.payload["assumptions"] if row["name"] == "evaluation_fraction"]
     assert row["low"] <= row["value"] <= row["high"]
     assert row["value"] == 0.5
+
+
+def test_a_run_of_the_past_is_slower_by_the_stacks_of_its_time():
+    asked = {"model": "llama-2-70b", "tokens": "1t", "gpu": "a100-80gb-sxm", "gpus": 512}
+    days = [gpucost.estimate(**asked, software_year=year).best["days"] for year in (None, 2024.5, 2021.8)]
+    assert days[2] > 1.15 * days[1]
+    assert days[0] == pytest.approx(days[1], rel=0.05)

@@ -227,3 +227,22 @@ def test_a_hybrid_model_is_known_by_its_name_however_its_blocks_are_counted(cata
     notes: list[str] = []
     row = {"model": "Nemotron-3-Nano-30B-A3B", "n_layers": "52", "hidden": "2688", "n_experts": "128"}
     assert find_architecture(row, catalog, notes).linear_layers == 23
+
+
+def test_a_row_that_says_its_chip_is_limited_runs_at_less_power(catalog):
+    def chip(gpu, notes):
+        return read_row({"model": "llama-3-8b", "gpu": gpu, "n_gpus": 8, "notes": notes}, catalog).accelerator
+
+    assert chip("H100-80GB-SXM", "8xH100 (Meta H100 variant likely)").tdp_w == 500
+    assert chip("H100-80GB-SXM", "NVIDIA published").tdp_w == 700
+    full, limited = chip("B200", ""), chip("B200", "8x POWER-LIMITED B200")
+    assert limited.tdp_w == pytest.approx(0.75 * full.tdp_w)
+
+
+def test_large_runs_of_before_2023_are_of_the_stacks_of_their_time(catalog):
+    def software(year):
+        return read_row({"model": "opt-175b", "gpu": "a100-sxm4-80gb", "n_gpus": 992, "as_of": year}, catalog)
+
+    assert software("2021-11").software == "unknown"
+    assert not software("2021-11").flash
+    assert software("2024-11").software == "vendor"

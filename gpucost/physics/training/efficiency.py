@@ -31,7 +31,7 @@ _HOST_US = {
 }  # fmt: skip
 _ELEMENTWISE = {
     "vendor": 1.0, "megatron": 1.2, "deepspeed": 1.3, "sharded": 1.2, "eager": 2.0,
-    "compiler": 1.0, "native": 1.0, "neuron": 1.0,
+    "compiler": 1.0, "native": 0.7, "neuron": 1.0,
 }  # fmt: skip
 
 _p = Parameter
@@ -41,6 +41,7 @@ PARAMETERS: tuple[Parameter, ...] = (
     _p("fp8_ratio", 0.85, 0.10, "ratio", "share of the 8-bit peak that products reach ÷ the share at 16 bits"),
     _p("int8_ratio", 0.65, 0.15, "ratio", "the same for quantised 8-bit integers, scales and sums included"),
     _p("fp4_ratio", 0.60, 0.20, "ratio", "share of the 4-bit peak that products reach ÷ the share at 16 bits"),
+    _p("ultra_ratio", 1.10, 0.1, "ratio", "rate of products of a second issue of a chip against its peak and power"),
     _p("power_exponent", 0.65, 0.15, "ratio", "growth of the rate of products with the power per peak FLOP/s"),
     _p("matrix_tokens", 64.0, 0.4, "count", "rows by which a product's tokens are rounded up (tiles and waves)"),
     _p("matrix_width", 100.0, 0.3, "count", "columns by which a product's widths are rounded up"),
@@ -48,6 +49,7 @@ PARAMETERS: tuple[Parameter, ...] = (
     _p("flash_fraction.plain", 0.38, 0.12, "fraction", "the same since Hopper, kernels written for older chips"),
     _p("flash_fraction.modern", 0.84, 0.05, "fraction", "the same since Hopper, kernels written for the chip"),
     _p("flash_tokens", 750.0, 0.15, "count", "sequence at which fused attention reaches half of that"),
+    _p("scan_fraction", 0.20, 0.4, "fraction", "rate of 16-bit products that scans of state-space layers reach"),
     _p("softmax_passes", 12.0, 0.4, "count", "times that unfused attention moves its scores, forward and backward"),
     _p("loss_bytes.fused", 12.0, 0.3, "bytes", "moved per logit by the loss, forward and backward, fused kernels"),
     _p("loss_bytes.plain", 30.0, 0.3, "bytes", "the same, a kernel per operation in fp32"),
@@ -55,6 +57,7 @@ PARAMETERS: tuple[Parameter, ...] = (
     _p("elementwise_passes", 40.0, 0.3, "count", "times that a layer moves its residual stream, forward and backward"),
     *_each("elementwise_ratio", _ELEMENTWISE, 0.25, "ratio", "element-wise traffic against fused kernels"),
     _p("scaleup_fraction", 0.75, 0.10, "fraction", "scale-up bandwidth reached by collectives"),
+    _p("pcie_fraction", 0.60, 0.25, "fraction", "PCIe bandwidth reached by collectives, partly through the host"),
     _p("scaleout_fraction", 0.75, 0.15, "fraction", "scale-out bandwidth reached by collectives"),
     _p("scaleup_latency_us", 20.0, 0.4, "us", "latency of a collective in the scale-up domain, per doubling of ranks"),
     _p("scaleout_latency_us", 35.0, 0.4, "us", "latency of a collective across domains, per doubling of hops"),
@@ -62,16 +65,18 @@ PARAMETERS: tuple[Parameter, ...] = (
     _p("tensor_exposed.plain", 0.95, 0.10, "fraction", "the same, other stacks"),
     _p("data_hidden", 0.75, 0.15, "fraction", "share of the backward pass that can hide data-parallel traffic"),
     _p("interference", 0.12, 0.4, "fraction", "share of hidden traffic by which compute slows down"),
-    _p("alltoall_exposed", 0.60, 0.3, "fraction", "share of the expert exchange that compute does not hide"),
+    _p("alltoall_pipelined", 0.75, 0.3, "fraction", "the same where another micro-batch's work stands beside it"),
+    _p("alltoall_exposed", 0.90, 0.2, "fraction", "share of the expert exchange that compute does not hide"),
     _p("expert_imbalance", 1.15, 0.10, "ratio", "load of the busiest expert rank ÷ the mean"),
-    _p("grouped_ratio", 0.75, 0.20, "ratio", "peak that grouped expert products reach ÷ that of plain ones"),
-    _p("expert_host_us", 2500.0, 0.1, "us", "host time that a layer with experts adds where its shapes are not static"),
-    _p("expert_aging", 0.2, 0.4, "ratio", "time of experts before mid-2026 against after, in logarithms"),
-    _p("expert_traffic", 0.12, 0.4, "ratio", "traffic of a routed token's permutation against that of its residual"),
+    _p("grouped_ratio", 0.90, 0.10, "ratio", "peak that grouped expert products reach ÷ that of plain ones"),
+    _p("expert_host_us", 3500.0, 0.4, "us", "host time that experts add to a layer where its shapes are not static"),
+    _p("expert_aging", 0.3, 0.4, "ratio", "host time and traffic of experts before mid-2026, in logarithms"),
+    _p("expert_traffic", 0.20, 0.4, "ratio", "traffic of a routed token's permutation against that of its residual"),
     _p("cast_bytes.fused", 3.0, 0.3, "bytes", "moved per operand of an 8-bit or 4-bit product to cast it"),
     _p("cast_bytes.plain", 70.0, 0.3, "bytes", "the same, a kernel per operation"),
     _p("selective_repeat", 0.33, 0.15, "fraction", "forward products that per-operation policies repeat"),
-    *_each("host_us", _HOST_US, 0.5, "us", "host time per layer and micro-batch, forward and backward"),
+    _p("host_ratio", 1.0, 0.5, "ratio", "host time of all stacks against what counting launches gives"),
+    *_each("host_us", _HOST_US, 0.3, "us", "host time per layer and micro-batch, forward and backward"),
     _p("host_group_ratio", 1.5, 0.3, "ratio", "host time with tensor, context or expert groups against without"),
     _p("step_overhead_ms.modern", 5.0, 0.7, "ms", "fixed time per step: data, norms, logging; tuned stacks"),
     _p("step_overhead_ms.plain", 20.0, 0.7, "ms", "the same, other stacks"),
@@ -79,10 +84,11 @@ PARAMETERS: tuple[Parameter, ...] = (
     _p("optimizer_ratio", 1.3, 0.3, "ratio", "optimizer traffic against one fused pass"),
     _p("straggler", 0.006, 0.5, "fraction", "time lost per doubling of the nodes"),
     *_each("quality", dict.fromkeys(_HOST_US, 1.0), 0.12, "ratio", "kernel time against the physics, by software"),
-    _p("immaturity", 0.20, 0.5, "fraction", "extra kernel time of software as old as the chip"),
+    _p("immaturity", 0.30, 0.3, "fraction", "extra kernel time of software as old as the chip"),
     _p("maturity_years", 1.5, 0.3, "years", "time in which that falls by e"),
+    _p("elsewhere_ratio", 1.3, 0.15, "ratio", "kernel time of general stacks on chips that few of them are tuned for"),
     _p("adapter_passes.modern", 6.0, 0.4, "count", "times that adapters move their inputs and outputs; fused stacks"),
-    _p("adapter_passes.plain", 18.0, 0.4, "count", "the same, with the casts and copies of eager stacks"),
+    _p("adapter_passes.plain", 24.0, 0.3, "count", "the same, with the casts and copies of eager stacks"),
     _p("own_ratio", 1.0, 0.25, "ratio", "time of a user's own stack against what stacks of its class take"),
     _p("production_ratio", 1.10, 0.05, "ratio", "whole runs against their steps: restarts, evaluation, idle time"),
 )  # fmt: skip
@@ -101,18 +107,21 @@ class Efficiencies(Columns):
     matrix_width: Floats
     flash: Floats
     flash_tokens: Floats
+    scan_fraction: Floats
     softmax_passes: Floats
     loss_bytes: Floats
     copy: Floats
     elementwise_passes: Floats
     scaleup: Floats
     scaleout: Floats
+    pcie: Floats
     scaleup_latency_us: Floats
     scaleout_latency_us: Floats
     tensor_exposed: Floats
     data_hidden: Floats
     interference: Floats
     alltoall_exposed: Floats
+    alltoall_pipelined: Floats
     expert_imbalance: Floats
     expert_traffic: Floats
     cast_bytes: Floats
@@ -132,43 +141,45 @@ class Efficiencies(Columns):
     adapter_passes: Floats
 
 
-_PLAIN = {
-    "fp8_ratio": "fp8_ratio", "fp4_ratio": "fp4_ratio", "int8_ratio": "int8_ratio", "matrix_tokens": "matrix_tokens",
-    "matrix_width": "matrix_width",
-    "flash_tokens": "flash_tokens", "softmax_passes": "softmax_passes", "copy": "copy_fraction",
-    "scaleup": "scaleup_fraction", "scaleout": "scaleout_fraction", "scaleup_latency_us": "scaleup_latency_us",
-    "scaleout_latency_us": "scaleout_latency_us", "data_hidden": "data_hidden", "interference": "interference",
-    "alltoall_exposed": "alltoall_exposed", "expert_imbalance": "expert_imbalance", "expert_traffic": "expert_traffic",
-    "grouped_ratio": "grouped_ratio",
-    "host_group_ratio": "host_group_ratio", "optimizer_ratio": "optimizer_ratio", "straggler": "straggler",
-    "own_ratio": "own_ratio",
+_SAME = (
+    "fp8_ratio", "fp4_ratio", "int8_ratio", "matrix_tokens", "matrix_width", "flash_tokens", "softmax_passes",
+    "scan_fraction", "scaleup_latency_us", "scaleout_latency_us", "data_hidden", "interference", "alltoall_exposed",
+    "alltoall_pipelined", "expert_imbalance", "expert_traffic", "grouped_ratio", "host_group_ratio", "optimizer_ratio",
+    "straggler", "own_ratio",
+)  # fmt: skip
+_PLAIN = {name: name for name in _SAME} | {
+    "copy": "copy_fraction", "scaleup": "scaleup_fraction", "pcie": "pcie_fraction", "scaleout": "scaleout_fraction",
 }  # fmt: skip
 
 
 # Families whose matrix units outran the fused attention kernels of the generation before.
 RECENT = ("hopper", "blackwell", "rubin", "cdna3", "cdna4", "cdna5")
-KERNELS_CAUGHT_UP_YEAR = 2025.0  # general frameworks ship kernels written for Hopper
+# From when on general frameworks ship attention kernels written for a family: two and a quarter years after its launch.
+_CAUGHT_UP = {"hopper": 2025.0, "cdna3": 2026.2, "blackwell": 2027.1, "cdna4": 2027.7, "rubin": 2028.9, "cdna5": 2028.9}
+KERNELS_CAUGHT_UP_YEAR = np.array([_CAUGHT_UP.get(name, 0.0) for name in FAMILIES])
+ELSEWHERE = np.array([name.startswith(("cdna", "rdna", "gaudi", "other")) for name in FAMILIES])
 
 
-SHARDED = CLASSES.index("sharded")
+SHARDED, COMPILER = CLASSES.index("sharded"), CLASSES.index("compiler")
 TYPICAL = ("vendor", "sharded", "eager")  # what an unknown stack of today is taken as: the mean of these
+EARLY = ("megatron", "deepspeed")  # and one of the years before FUSED_YEAR
+FUSED_YEAR = 2023.0  # from when on fused attention is usual
+UNKNOWN = CLASSES.index("unknown")
+KINDS = (*CLASSES, "early")  # the classes, and unknown stacks of early years
 # Share of each class that is tuned: kernels and overlap written by those who know the chip.
 _TUNED = {**dict.fromkeys(("vendor", "compiler", "native", "neuron"), 1.0), "unknown": 1 / len(TYPICAL)}
-TUNED_SHARE = np.array([_TUNED.get(name, 0.0) for name in CLASSES])
+TUNED_SHARE = np.array([_TUNED.get(name, 0.0) for name in KINDS])
 
 
 def class_value(values: Mapping[str, float], prefix: str, name: str) -> float:
     """Return a parameter of a family or class; an unknown class takes the geometric mean of the typical ones."""
-    if name != "unknown":
-        return values[f"{prefix}.{name}"]
-    return float(np.prod([values[f"{prefix}.{typical}"] for typical in TYPICAL]) ** (1 / len(TYPICAL)))
+    alike = {"unknown": TYPICAL, "early": EARLY}.get(name, (name,))
+    return float(np.prod([values[f"{prefix}.{typical}"] for typical in alike]) ** (1 / len(alike)))
 
 
 # Share of each class whose "selective" recomputation repeats every second product, not only attention.
-PER_OPERATION = np.array(
-    [{"sharded": 1.0, "eager": 1.0, "unknown": 2 / len(TYPICAL)}.get(name, 0.0) for name in CLASSES]
-)
-WHOLE_GRAPH = np.array([name in ("compiler", "neuron") for name in CLASSES])  # the compiler sees all experts at once
+PER_OPERATION = np.array([{"sharded": 1.0, "eager": 1.0, "unknown": 2 / len(TYPICAL)}.get(name, 0.0) for name in KINDS])
+WHOLE_GRAPH = np.array([name in ("compiler", "neuron") for name in KINDS])  # the compiler sees all experts at once
 EXPERTS_MATURE_YEAR = 2026.44  # releases from June 2026 on run experts without asking the host for their sizes
 MOST_OF_PEAK = 0.95  # no kernel reaches more of a peak
 
@@ -179,17 +190,30 @@ def expert_aging(values: Mapping[str, float], software: Integers, software_year:
     return np.where(early, np.exp(values["expert_aging"]), 1.0)
 
 
+def lag(values: Mapping[str, float], hardware: HardwareColumns, software: Integers, software_year: Floats) -> Floats:
+    """Return the time of kernels on a chip that their stack is young on, or that few of its kind are tuned for.
+
+    1 + immaturity · e^(−age ÷ maturity); an age below zero counts as zero, and TPUs have their compiler at launch.
+    """
+    youth = np.exp(-np.maximum(software_year - hardware.year, 0.0) / values["maturity_years"])
+    young = 1 + values["immaturity"] * np.where(software == COMPILER, 0.0, youth)
+    abroad = ELSEWHERE[hardware.family] & (TUNED_SHARE[software] == 0)
+    return np.where(abroad, young * values["elsewhere_ratio"], young)
+
+
 def resolve(
     values: Mapping[str, float], hardware: HardwareColumns, software: Integers, software_year: Floats
 ) -> Efficiencies:
     """Look the parameters up for each case by chip, software class and age of the software against the chip.
 
-    The kernels' ratio is quality · (1 + immaturity · e^(−age ÷ maturity)); an age below zero counts as zero. Products
-    and attention slow down with the power limit: rate ∝ (watts per peak FLOP/s)^α within a family.
+    The kernels' ratio is quality · lag. Products and attention slow down with the power limit: rate ∝ (watts per peak
+    FLOP/s)^α within a family.
     """
-    family, launch_year = hardware.family, hardware.year
+    family = hardware.family
+    software = np.where((software == UNKNOWN) & (software_year < FUSED_YEAR), KINDS.index("early"), software)
     aging = expert_aging(values, software, software_year)
     clocks = hardware.power_ratio ** values["power_exponent"]
+    refreshed = np.where(hardware.refreshed, values["ultra_ratio"], 1.0)
 
     def by(prefix: str, names: tuple[str, ...], codes: Integers) -> Floats:
         looked_up: Floats = np.array([class_value(values, prefix, name) for name in names])[codes]
@@ -202,24 +226,23 @@ def resolve(
     count = len(family)
     tuned = TUNED_SHARE[software]
     recent = np.array([name in RECENT for name in FAMILIES])[family]
-    written_for_chip = np.where(software_year >= KERNELS_CAUGHT_UP_YEAR, 1.0, tuned)
+    written_for_chip = np.where(software_year >= KERNELS_CAUGHT_UP_YEAR[family], 1.0, tuned)
     newer = between("flash_fraction", "plain", "modern", written_for_chip)
-    youth = np.exp(-np.maximum(software_year - launch_year, 0.0) / values["maturity_years"])
     return Efficiencies(
         **{field: np.full(count, values[name]) for field, name in _PLAIN.items()},
-        matrix=np.minimum(by("matrix_fraction", FAMILIES, family) * clocks, MOST_OF_PEAK),
+        matrix=np.minimum(by("matrix_fraction", FAMILIES, family) * clocks * refreshed, MOST_OF_PEAK),
         selective_repeat=values["selective_repeat"] * PER_OPERATION[software],
-        elementwise_passes=values["elementwise_passes"] * by("elementwise_ratio", CLASSES, software),
+        elementwise_passes=values["elementwise_passes"] * by("elementwise_ratio", KINDS, software),
         flash=clocks * np.where(recent, newer, values["flash_fraction.old"]),
         loss_bytes=between("loss_bytes", "plain", "fused", np.where(software == SHARDED, 1.0, tuned)),
         cast_bytes=between("cast_bytes", "plain", "fused", np.where(software == SHARDED, 1.0, tuned)),
         adapter_passes=between("adapter_passes", "plain", "modern", tuned),
         tensor_exposed=between("tensor_exposed", "plain", "modern", tuned),
         step_overhead_ms=between("step_overhead_ms", "plain", "modern", tuned),
-        host_us=by("host_us", CLASSES, software),
+        host_us=by("host_us", KINDS, software) * values["host_ratio"],
         expert_host_us=np.where(WHOLE_GRAPH[software], 0.0, values["expert_host_us"]),
         expert_aging=aging,
         sharding_bytes=np.where(WHOLE_GRAPH[software], 0.0, values["sharding_bytes"]),
         in_time=WHOLE_GRAPH[software].astype(np.float64),
-        kernel_ratio=by("quality", CLASSES, software) * (1 + values["immaturity"] * youth),
+        kernel_ratio=by("quality", KINDS, software) * lag(values, hardware, software, software_year),
     )

@@ -8,7 +8,7 @@ import numpy as np
 from gpucost.physics import collectives as net
 from gpucost.physics import transformer as tf
 from gpucost.physics.columns import Columns, Floats
-from gpucost.physics.hardware import peak_tflops
+from gpucost.physics.hardware import HardwareColumns, peak_tflops
 from gpucost.physics.training.efficiency import Efficiencies
 from gpucost.physics.training.memory_recipe import FROZEN_BYTES
 from gpucost.physics.training.structs import FP4, FP8, FULL, HALF_BYTES, INT8, LORA, QLORA, TrainingCase
@@ -17,6 +17,8 @@ from gpucost.units import GB, TERA
 FLASH_HEAD_DIM = 48.0  # head dimension at which fused attention reaches half of its long-head speed
 UNPACKED_BYTES = FROZEN_BYTES["qlora"] + 2 * HALF_BYTES  # moved to unpack a weight: read, written, read again
 DISPATCHED_BYTES = (1 + 3 * HALF_BYTES) / 4  # tokens leave for experts at 8 bits; results and gradients travel at 16
+SCAN_KEYS = 2048.0  # sequence at which fused attention takes as long as a scan
+SCAN_MATRICES = 3.3  # widths of a state-space mixer's matrices, of its inner width: two in, one out, states and steps
 ACTIVATION_SHARE = 0.15  # traffic of one feed-forward value against that of one residual value
 
 # Products ----------------------------------------------------------------------------------------------------------
@@ -75,7 +77,7 @@ def layer_products_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Fl
     s, e, t = case.shape, case.efficiency, case.layout.tensor
     h, peak = s.hidden, rate.matrix_flop_per_s
     wide = np.where(s.gated, 2.0, 1.0)
-    attention = 2 * product_s(tokens, tf.attention_matrix_parameters(s) / (2 * h * t), h, peak, rate, e)
+    attention = 2 * product_s(tokens, mixer_weights(s) / (2 * h * t), h, peak, rate, e)
     width = s.ffn_hidden / t
     dense = np.where(
         s.ffn_hidden > 0,
@@ -86,6 +88,24 @@ def layer_products_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Fl
     if not np.any(moe > 0):
         return attention + dense
     return attention + (1 - moe) * dense + moe * expert_products_s(case, rate, tokens)
+
+
+def mixer_weights(shape: tf.Shape) -> Floats:
+    """Return the weights of one mean layer's mixer; what state-space layers hold beyond attention's stands apart."""
+    beyond = np.where(shape.linear_layers > 0, shape.extra_parameters, 0.0)
+    return tf.attention_matrix_parameters(shape) + beyond / shape.layers
+
+
+def layer_scan_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Floats:
+    """Return the time of one mean layer's state-space scan, forward and backward, with what is repeated.
+
+    In chunks of products it costs what fused attention costs over 2,048 keys (arXiv:2405.21060, section 9.3); its
+    width is a third of what the mixer's matrices are wide together.
+    """
+    s, layout = case.shape, case.layout
+    width = mixer_weights(s) / (SCAN_MATRICES * s.hidden) * s.linear_layers / s.layers
+    flop = 2 * SCAN_KEYS * width * tokens / layout.tensor * np.where(layout.recompute == FULL, 4.5, 3.5)
+    return flop / (rate.half_flop_per_s * case.efficiency.scan_fraction)
 
 
 def expert_products_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Floats:
@@ -108,9 +128,7 @@ def expert_products_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> F
     shared = product_s(tokens, wide * shared_width, h, peak, rate, e) + product_s(
         tokens, h, shared_width, peak, rate, e
     )
-    return routed * e.expert_aging * np.where(spread, e.expert_imbalance, 1.0) + np.where(
-        s.shared_experts > 0, shared, 0.0
-    )
+    return routed * np.where(spread, e.expert_imbalance, 1.0) + np.where(s.shared_experts > 0, shared, 0.0)
 
 
 def layer_attention_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Floats:
@@ -207,8 +225,13 @@ def layer_adapter_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Flo
 
 def case_links(case: TrainingCase) -> net.Links:
     """Return the links at the fractions that collectives reach."""
-    e = case.efficiency
-    return net.links(case.hardware, e.scaleup, e.scaleout, e.scaleup_latency_us, e.scaleout_latency_us)
+    return links_of(case.hardware, case.efficiency)
+
+
+def links_of(hardware: HardwareColumns, e: Efficiencies) -> net.Links:
+    """Return the links of accelerators at those fractions; cards without one exchange over PCIe."""
+    inside = np.where(hardware.scaleup_gb_per_s > hardware.pcie_gb_per_s, e.scaleup, e.pcie)
+    return net.links(hardware, inside, e.scaleout, e.scaleup_latency_us, e.scaleout_latency_us)
 
 
 def layer_tensor_s(case: TrainingCase, link: net.Links, tokens: Floats) -> Floats:
@@ -241,7 +264,7 @@ def layer_expert_s(case: TrainingCase, link: net.Links, tokens: Floats) -> Float
     count = np.where(layout.recompute == FULL, 6.0, 4.0) * tf.moe_layers(s) / s.layers
     e = case.efficiency
     exchange = net.expert_exchange_s(group, row, s.experts_per_token, link)
-    return e.alltoall_exposed * count * exchange
+    return np.where(layout.pipeline > 1, e.alltoall_pipelined, e.alltoall_exposed) * count * exchange
 
 
 def exposed_s(exchange: Floats, compute: Floats, interference: Floats) -> Floats:

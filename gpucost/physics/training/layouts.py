@@ -30,7 +30,7 @@ from gpucost.physics.software import CLASSES
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import recipe_columns
 from gpucost.physics.training.defaults import default_batch
-from gpucost.physics.training.efficiency import Efficiencies, resolve
+from gpucost.physics.training.efficiency import FUSED_YEAR, Efficiencies, resolve
 from gpucost.physics.training.grid import Grid, make_grid
 from gpucost.physics.training.memory import from_training, stages_of, usable_bytes
 from gpucost.physics.training.memory_activations import LayerBytes, layer_bytes
@@ -42,6 +42,7 @@ from gpucost.types import Accelerator, Architecture, System
 _WORTH_TAKING = 0.8  # copying so many of the rows costs more than counting them all again
 LEVELS = 32  # powers of two that a data-parallel degree may reach
 USUAL_AGE_YEARS = 2.5  # software against the chip's launch, where no date is given
+USUAL_YEAR = 2024.5  # before which nobody's software is who plans today
 
 # Reasons, as codes: why a key has no layout.
 REASONS = ("ok", "does not fit in memory", "the chip lacks the precision", "more accelerators than the batch can use")
@@ -58,8 +59,14 @@ class Job:
     global_batch: int
     precision: int
     software: int
-    software_year: float | None
+    software_year: float | None  # None: as old as software usually is, at most `latest_year`
+    latest_year: float  # of the question's day, where it is one of the past
     values: Mapping[str, float]
+
+    @property
+    def flash(self) -> bool:
+        """Whether attention is fused: since 2023."""
+        return (self.software_year or self.latest_year) >= FUSED_YEAR
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +118,7 @@ class BestLayouts:
 def grid_layouts(grid: Grid, job: Job, data: Floats, recompute: Integers) -> LayoutColumns:
     """Turn combinations and their data-parallel degrees into layouts."""
     count = len(grid)
-    always = constant(True, count, np.bool_)
+    always, flash = (constant(value, count, np.bool_) for value in (True, job.flash))
     return LayoutColumns(
         gpus=grid.model_parallel * data,
         tensor=grid.tensor,
@@ -125,7 +132,7 @@ def grid_layouts(grid: Grid, job: Job, data: Floats, recompute: Integers) -> Lay
         virtual_stages=grid.virtual_stages,
         recompute=recompute,
         precision=constant(job.precision, count, np.int64),
-        flash=always,
+        flash=flash,
         sequence_parallel=always,
     )
 
@@ -233,10 +240,16 @@ class Setting:
         return TrainingCase(self.job.shape, hardware, layout, self.job.recipe, efficiency)
 
 
+def usual_year(hardware: HardwareColumns) -> Floats:
+    """Return the age of the software where no date is given."""
+    return np.maximum(hardware.year + USUAL_AGE_YEARS, USUAL_YEAR)
+
+
 def setting_of(job: Job, hardware: HardwareColumns) -> Setting:
     """Look the efficiencies of a job up for each pair."""
     count = len(hardware)
-    year = hardware.year + USUAL_AGE_YEARS if job.software_year is None else np.full(count, job.software_year)
+    usual = np.minimum(usual_year(hardware), job.latest_year)
+    year = usual if job.software_year is None else np.full(count, job.software_year)
     software = np.full(count, job.software, dtype=np.int64)
     return Setting(job, hardware, resolve(job.values, hardware, software, year))
 
@@ -300,6 +313,7 @@ def make_job(
     software_year: float | None,
     values: Mapping[str, float],
     adapter_share: float = 1.0,
+    latest_year: float = np.inf,
 ) -> Job:
     """Describe a training job for the search."""
     batch = global_batch or default_batch(architecture, sequence_tokens, method)
@@ -314,6 +328,7 @@ def make_job(
         precision=code_of(precision, PRECISIONS, "precision"),
         software=code_of(software, CLASSES, "software class"),
         software_year=software_year,
+        latest_year=latest_year,
         values=values,
     )
 

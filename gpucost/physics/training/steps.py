@@ -21,6 +21,7 @@ from gpucost.physics.training.layer import (
     layer_elementwise_s,
     layer_expert_s,
     layer_products_s,
+    layer_scan_s,
     layer_tensor_s,
     logits_s,
     rates,
@@ -80,7 +81,7 @@ def micro_step(case: TrainingCase) -> MicroStep:
     passes = np.where(case.recipe.method >= LORA, 2.0, 3.0) + (layout.recompute == FULL)
     passes = passes + (layout.recompute == SELECTIVE) * e.selective_repeat
     matrix = layer_products_s(case, rate, tokens) * passes * e.kernel_ratio
-    attention = layer_attention_s(case, rate, tokens) * e.kernel_ratio
+    attention = (layer_attention_s(case, rate, tokens) + layer_scan_s(case, rate, tokens)) * e.kernel_ratio
     elementwise = layer_elementwise_s(case, rate, tokens) * e.kernel_ratio
     adapter = layer_adapter_s(case, rate, tokens) * e.kernel_ratio
     tensor = layer_tensor_s(case, link, tokens)
@@ -90,7 +91,7 @@ def micro_step(case: TrainingCase) -> MicroStep:
     grouped = np.maximum(np.maximum(layout.tensor, layout.context), layout.expert) > 1
     moe = tf.moe_layers(s) / s.layers
     again = np.where(layout.recompute == FULL, 4 / 3, 1.0) * np.where(grouped, e.host_group_ratio, 1.0)
-    host = (e.host_us + moe * e.expert_host_us) * MICRO * again
+    host = (e.host_us + moe * e.expert_host_us * e.expert_aging) * MICRO * again
     idle = np.maximum(host - busy, 0.0)
     logits = logits_s(case, rate, tokens) * e.kernel_ratio
     layers, ends = (count * e.own_ratio for count in stage_layers(s, layout, logits / (busy + idle)))
