@@ -190,6 +190,11 @@ def expert_aging(values: Mapping[str, float], software: Integers, software_year:
     return np.where(early, np.exp(values["expert_aging"]), 1.0)
 
 
+def written_for_chip(family: Integers, tuned: Floats, software_year: Floats) -> Floats:
+    """Return how far attention kernels are written for the chip: by those who know it at once, else once caught up."""
+    return np.where(software_year >= KERNELS_CAUGHT_UP_YEAR[family], 1.0, tuned)
+
+
 def lag(values: Mapping[str, float], hardware: HardwareColumns, software: Integers, software_year: Floats) -> Floats:
     """Return the time of kernels on a chip that their stack is young on, or that few of its kind are tuned for.
 
@@ -213,7 +218,7 @@ def resolve(
     software = np.where((software == UNKNOWN) & (software_year < FUSED_YEAR), KINDS.index("early"), software)
     aging = expert_aging(values, software, software_year)
     clocks = hardware.power_ratio ** values["power_exponent"]
-    refreshed = np.where(hardware.refreshed, values["ultra_ratio"], 1.0)
+    second_issue = np.where(hardware.refreshed, values["ultra_ratio"], 1.0)
 
     def by(prefix: str, names: tuple[str, ...], codes: Integers) -> Floats:
         looked_up: Floats = np.array([class_value(values, prefix, name) for name in names])[codes]
@@ -225,15 +230,14 @@ def resolve(
 
     count = len(family)
     tuned = TUNED_SHARE[software]
-    recent = np.array([name in RECENT for name in FAMILIES])[family]
-    written_for_chip = np.where(software_year >= KERNELS_CAUGHT_UP_YEAR[family], 1.0, tuned)
-    newer = between("flash_fraction", "plain", "modern", written_for_chip)
+    newer = between("flash_fraction", "plain", "modern", written_for_chip(family, tuned, software_year))
     return Efficiencies(
         **{field: np.full(count, values[name]) for field, name in _PLAIN.items()},
-        matrix=np.minimum(by("matrix_fraction", FAMILIES, family) * clocks * refreshed, MOST_OF_PEAK),
+        matrix=np.minimum(by("matrix_fraction", FAMILIES, family) * clocks * second_issue, MOST_OF_PEAK),
         selective_repeat=values["selective_repeat"] * PER_OPERATION[software],
         elementwise_passes=values["elementwise_passes"] * by("elementwise_ratio", KINDS, software),
-        flash=clocks * np.where(recent, newer, values["flash_fraction.old"]),
+        flash=clocks
+        * np.where(np.array([name in RECENT for name in FAMILIES])[family], newer, values["flash_fraction.old"]),
         loss_bytes=between("loss_bytes", "plain", "fused", np.where(software == SHARDED, 1.0, tuned)),
         cast_bytes=between("cast_bytes", "plain", "fused", np.where(software == SHARDED, 1.0, tuned)),
         adapter_passes=between("adapter_passes", "plain", "modern", tuned),
