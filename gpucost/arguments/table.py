@@ -97,7 +97,6 @@ STEP_TIME = A("step_time", k.SECONDS, "Your own speed: seconds of a step on --gp
 OWN_SPEED = (MFU, OWN_TOKENS, STEP_TIME)
 
 SOFTWARE_YEAR = A("software_year", plain(2012, 2100, "YEAR"), "Age of the software, such as 2024.5.")
-
 ESTIMATE = (
     MODEL,
     TOKENS,
