@@ -9,6 +9,7 @@ from typing import Any
 SIGNED = re.compile(
     "npv|by_year|saving|differ|delta|effect|change|cash|cumulative|versus|minus|advantage|gain|resale|residual|credit|tax|benefit|break"
     "|net|flow|discount|error|swing|premium|margin|profit|spread|value|worse|better|shadow|draw|interest|revenue|refund|statements"
+    "|billed|effective|totals|showback"
 )
 
 
@@ -36,7 +37,7 @@ def _ranges(answer: dict[str, Any], path: str) -> Iterator[str]:
     """Yield ranges in which low, typical and high are not in this order."""
     for key, low in answer.items():
         if (not key.startswith("low") and "_low" in key) or key == "low":
-            if "_at_" in key:  # what comes of an end of an input
+            if "_at_" in key or "regret" in key:  # what comes of an end of an input
                 continue
             middle = answer.get(key.replace("_low", "") if key != "low" else "value", low)
             high = answer.get(key.replace("low", "high"), middle)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 from gpucost.api.candidates import MONTHS, Need, candidates, need_of
 from gpucost.api.result import Result
 from gpucost.errors import NothingFitsError, UsageError
+from gpucost.limits import limit
 
 if TYPE_CHECKING:
     from gpucost.answers.choice import Assigned, Candidate
     from gpucost.catalog import Catalog
 
-_TRIED = 8  # cheapest candidates of each workload that are assigned together
 _LISTED = "gpu", "provider", "region", "option", "max_age", "strict_prices"
 
 
@@ -46,7 +46,7 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> Choice
         empty = next(name for name, rows in found.items() if not rows)
         raise NothingFitsError(f"nothing on record suits {empty or needs[0].purpose}. Try another model or purpose.")
     pool = pool_of(opened, values["pool"] or {})
-    assigned = assign(found, pool, budget) if len(needs) > 1 or pool else []
+    assigned = assign(found, pool) if len(needs) > 1 or pool else []
     total = sum(row["cost_usd"] for row in assigned) if assigned else None
     warnings = [] if total is None or budget is None or total <= budget else [
         f"The cheapest assignment costs {total:,.0f} USD, over the budget of {budget:,.0f} USD."
@@ -69,6 +69,9 @@ def needs_of(values: Mapping[str, Any]) -> list[Need]:
     """Return the workloads asked about: those named, else the one that the arguments describe."""
     hours = values["hours_per_month"]
     if values["workload"]:
+        asked, most = len(values["workload"]), limit("limit_workloads")
+        if asked > most:
+            raise UsageError(f"--workload: {asked:,}; at most {most:,.0f}. The setting limit_workloads raises that.")
         return [need_of(name, str(text), hours) for name, text in values["workload"].items()]
     return [Need("", values["purpose"], values["model"], values["tokens"], hours)]
 
@@ -92,36 +95,30 @@ def pool_of(catalog: "Catalog", pool: Mapping[str, Any]) -> dict[str, int]:
     return {catalog.accelerator(name).id: whole().read(count, "--pool") for name, count in pool.items()}
 
 
-def assign(
-    found: "Mapping[str, Sequence[Candidate]]", pool: Mapping[str, int], budget: float | None
-) -> "list[Assigned]":
+def assign(found: "Mapping[str, Sequence[Candidate]]", pool: Mapping[str, int]) -> "list[Assigned]":
     """Give each workload one candidate so that all together cost least: owned ones cost nothing, and run out."""
-    best: tuple[float, list[Assigned]] = (float("inf"), [])
+    import numpy as np
 
-    def ways(rows: "Sequence[Candidate]", left: Mapping[str, int]) -> "list[Assigned]":
-        owned = [row for row in rows if left.get(row["gpu"], 0) >= row["gpus"]]
-        rented = [row for row in rows if row["rent_usd"] is not None][:_TRIED]
-        return [
-            *(_assigned(row, "own", 0.0) for row in owned),
-            *(_assigned(row, row["provider"], row["rent_usd"] or 0.0) for row in rented),
-        ]
+    from gpucost.money.solver import milp
 
-    def descend(names: Sequence[str], left: Mapping[str, int], chosen: "list[Assigned]", spent: float) -> None:
-        nonlocal best
-        if spent >= best[0]:
-            return
-        if not names:
-            best = (spent, chosen)
-            return
-        for way in ways(found[names[0]], left):
-            taken = way["gpus"] if way["provider"] == "own" else 0
-            rest = {gpu: count - taken * (gpu == way["gpu"]) for gpu, count in left.items()}
-            descend(names[1:], rest, [*chosen, way], spent + way["cost_usd"])
-
-    descend(list(found), pool, [], 0.0)
-    if not best[1]:
+    ways: list[tuple[str, Assigned]] = []
+    for name, rows in found.items():
+        ways += [(name, _assigned(row, "own", 0.0)) for row in rows if pool.get(row["gpu"], 0) >= row["gpus"]]
+        rented = [_assigned(row, row["provider"], row["rent_usd"]) for row in rows if row["rent_usd"] is not None]
+        ways += [(name, min(rented, key=lambda way: way["cost_usd"]))] if rented else []
+    if {name for name, _ in ways} < set(found):
         raise UsageError("--pool: nothing in it, and nothing for rent, suits every workload.")
-    return best[1]
+    one_each = [[float(name == one) for one, _ in ways] for name in found]
+    taken = [[way["gpus"] * float(way["provider"] == "own" and way["gpu"] == gpu) for _, way in ways] for gpu in pool]
+    most = np.array([1.0] * len(found) + [float(count) for count in pool.values()])
+    least = np.array([1.0] * len(found) + [0.0] * len(pool))
+    best = milp(
+        np.array([way["cost_usd"] for _, way in ways]), integrality=np.ones(len(ways)), bounds=(0, 1),
+        constraints=(np.array([*one_each, *taken]), least, most),
+    )  # fmt: skip
+    if best.x is None:
+        raise UsageError("--pool: nothing in it, and nothing for rent, suits every workload.")
+    return [way for (_, way), share in zip(ways, best.x, strict=True) if share > 0.5]
 
 
 def _assigned(row: "Candidate", provider: str, cost_usd: float) -> "Assigned":

@@ -1,7 +1,8 @@
 """Files of a finance desk: the agreements that hold (commitments, discounts, credits), and a history of use."""
 
+from calendar import monthrange
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import MAXYEAR, UTC, date, datetime
 
 import numpy as np
 
@@ -22,7 +23,7 @@ NEEDS = {
 NUMBERS = ("gpus", "usd_per_gpu_hour", "usd_per_hour", "usd", "usd_per_month", "fraction")
 COLUMNS = ("name", "kind", "start", "end", *NUMBERS)
 TIMES, AMOUNTS = ("time", "hour", "day", "date", "on"), ("gpus", "gpu_hours")
-_HIGHEST = 1e12
+_LOWEST, _HIGHEST = 1e-9, 1e12
 
 
 def read_agreements(path: str | None) -> list[Agreement]:
@@ -72,7 +73,7 @@ def _number(path: str, number: int, column: str, text: str) -> float:
         value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
         value = -1.0
-    if not 0 < value <= (1 if column == "fraction" else _HIGHEST):
+    if not _LOWEST <= value <= (1 if column == "fraction" else _HIGHEST):
         bound = "a share up to 100%" if column == "fraction" else "a number above 0"
         raise DataError(f"{shown(text)} is not {bound}", file=path, row=number, column=column)
     return value
@@ -124,9 +125,9 @@ def _moment(path: str, number: int, column: str, text: str) -> tuple[datetime, b
     """Return a time in UTC, and whether it is a whole day."""
     try:
         at = datetime.fromisoformat(text.replace("Z", "+00:00"))
-    except ValueError:
+        zoned = at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at
+    except (ValueError, OverflowError):
         raise DataError(f"{shown(text)} is no day or hour", file=path, row=number, column=column) from None
-    zoned = at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at
     return zoned.replace(minute=0, second=0, microsecond=0), len(text) <= len("2026-01-01")
 
 
@@ -141,12 +142,12 @@ def _amount(path: str, number: int, column: str, text: str) -> float:
 
 
 def months_after(day: datetime, months: int) -> datetime:
-    """Return the day that lies a number of months later; the last of a month where it has fewer days.
+    """Return the day that lies a number of months later; the last of a month where it has fewer days, and of time.
 
     >>> months_after(datetime(2026, 1, 31), 1)
     datetime.datetime(2026, 2, 28, 0, 0)
     """
     year, month = divmod(day.year * 12 + day.month - 1 + months, 12)
-    first = datetime(year, month + 1, 1)
-    last = (first + timedelta(days=32)).replace(day=1) - timedelta(days=1)
-    return first.replace(day=min(day.day, last.day))
+    if year > MAXYEAR:
+        return datetime(MAXYEAR, 12, 31)
+    return datetime(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))

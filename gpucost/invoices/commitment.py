@@ -13,6 +13,7 @@ from gpucost.money.stacking import Agreement, Usage, of_kind, stacked
 from gpucost.units import HOURS_PER_MONTH
 
 MOST_RUNGS = 24
+MOST_MONTHS = 240  # of the table by month: twice the longest term
 
 
 class Wanted(NamedTuple):
@@ -105,11 +106,14 @@ def _rung(name: str, held: bool, gpus: float, start: datetime, end: datetime, pr
 
 
 def _by_month(today: datetime, rungs: Sequence[Rung], term_months: int) -> list[CommittedMonth]:
-    """Return what is committed at the start of each month, and what ends in it, until the last one has ended."""
+    """Return what is committed at the start of each month, and what ends in it, until the last one has ended.
+
+    What is bound without an end in sight is shown for twenty years.
+    """
     last = max((rung["until_day"] for rung in rungs), default=f"{months_after(today, term_months):%Y-%m-%d}")
     found: list[CommittedMonth] = []
-    month = today.replace(day=1)
-    while f"{month:%Y-%m-%d}" <= last:
+    month, until = today.replace(day=1), months_after(today, MOST_MONTHS)
+    while f"{month:%Y-%m-%d}" <= last and month <= until:
         day, after = (f"{max(one, today):%Y-%m-%d}" for one in (month, months_after(month, 1)))
         running = [rung for rung in rungs if rung["from_day"] <= day < rung["until_day"]]
         ending = [rung for rung in rungs if day <= rung["until_day"] < after]

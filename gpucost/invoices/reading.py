@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MOST_GROUPS = 250_000  # sums of a day and a product
 _LARGEST = 1e15
+_TIMES = "1900-01-01", "9000-01-01"
 _FORMS = {
     ".csv": "read_csv({}, all_varchar = true, header = true, delim = ',', quote = '\"', escape = '\"', nullstr = '')",
     ".parquet": "read_parquet({})",
@@ -166,13 +167,17 @@ def _columns(types: Mapping[str, tuple[str, str]], tag: str | None) -> str:
     quantity = f"coalesce({_number(types, 'PricingQuantity')}, {_number(types, 'ConsumedQuantity')})"
     began, ended = _time(types, "ChargePeriodStart"), _time(types, "ChargePeriodEnd")
     unit = f"coalesce({_text(types, 'PricingUnit')}, {_text(types, 'ConsumedUnit')}, '')"
-    bad = f"({{0}} IS NULL OR NOT isfinite({{0}}) OR abs({{0}}) > {_LARGEST:g})"
+    wild = f"(NOT isfinite({{0}}) OR abs({{0}}) > {_LARGEST:g})"
+    bad = f"({{0}} IS NULL OR {wild})"
     faults = {
         "BilledCost is no amount": bad.format(billed), "EffectiveCost is no amount": bad.format(effective),
-        "ChargePeriodStart is no time": f"{began} IS NULL",
+        "ListCost is no amount": wild.format(listed), "ContractedCost is no amount": wild.format(contracted),
+        "PricingQuantity is no amount": wild.format(quantity), "x_GpusPerUnit is no number": wild.format(gpus),
         "ChargeCategory is missing": f"coalesce({text['ChargeCategory']}, '') = ''",
         "BillingCurrency is no code of three letters": f"coalesce(length({text['BillingCurrency']}), 0) <> 3",
     }  # fmt: skip
+    for name, sql in (("ChargePeriodStart", f"coalesce({began}, 'infinity')"), ("ChargePeriodEnd", ended)):
+        faults[f"{name} is no time"] = f"NOT {sql} BETWEEN TIMESTAMP '{_TIMES[0]}' AND TIMESTAMP '{_TIMES[1]}'"
     tested = " ".join(f"WHEN {rule} THEN {quoted(why)}" for why, rule in faults.items())
     named = {
         "began": began, "ended": ended, "category": text["ChargeCategory"],

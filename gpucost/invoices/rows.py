@@ -10,10 +10,11 @@ from gpucost.errors import UsageError
 from gpucost.invoices.columns import WRITTEN
 from gpucost.money.variance import spread
 from gpucost.options import OPTIONS
-from gpucost.units import HOURS_PER_MONTH
+from gpucost.units import HOURS_PER_DAY, HOURS_PER_MONTH
 
 Row = dict[str, Any]
 Period = tuple[datetime, datetime]
+_LAST_YEAR, _MOST_DAYS = 9000, 36_525  # a century, day by day
 _CATEGORIES = {"storage": "Storage", "egress": "Networking"}
 
 
@@ -26,7 +27,13 @@ def focus_rows(
         raise UsageError(f"a saved {answer['kind']} holds no plan of charges. Export {', '.join(_MAKERS)}.")
     if side and answer["kind"] != "tco":
         raise UsageError(f"--side chooses between own and rent of a saved tco; this is a saved {answer['kind']}.")
-    rows = [_whole(row, tags) for row in make(answer, start, rank, side)]
+    if start.year > _LAST_YEAR:
+        raise UsageError(f"--start {start:%Y-%m-%d} is after the year {_LAST_YEAR}.")
+    try:
+        rows = [_whole(row, tags) for row in make(answer, start, rank, side)]
+    except (ArithmeticError, LookupError) as error:  # a file that others changed
+        reason = f"{type(error).__name__}: {error}"[:100]
+        raise UsageError(f"the figures of the saved answer give no charges ({reason}). Save it anew.") from None
     return sorted(rows, key=lambda row: (row["ChargePeriodStart"], row["x_Line"]))
 
 
@@ -53,10 +60,16 @@ def _whole(row: Row, tags: str) -> Row:
 
 def _days(start: datetime, days: float) -> tuple[list[Period], list[float]]:
     """Return the days of a run, the last one shortened, and the share of each."""
+    _refuse_long(days)
     count = max(ceil(days - 1e-9), 1)
     ends = [start + timedelta(days=min(number + 1, days)) for number in range(count)]
     periods = [(start + timedelta(days=number), end) for number, end in enumerate(ends)]
     return periods, [(end - begin) / timedelta(days=1) / days for begin, end in periods]
+
+
+def _refuse_long(days: float) -> None:
+    if days > _MOST_DAYS:
+        raise UsageError(f"the plan lasts {days:,.0f} days; charges are written for at most {_MOST_DAYS:,}.")
 
 
 def _months(start: datetime, count: int) -> list[Period]:
@@ -149,8 +162,10 @@ def _commitment(option: Mapping[str, Any], status: str | None) -> Row:
 
 
 def _terms(option: Mapping[str, Any], factors: Mapping[str, Any]) -> int:
-    hours = option["term_months"] * HOURS_PER_MONTH
-    return max(ceil(float(option["gpu_hours"] / option["gpus"] / hours) - 1e-9), 1)
+    hours = float(option["term_months"] * HOURS_PER_MONTH)
+    needed = float(option["gpu_hours"] / option["gpus"])
+    _refuse_long(max(hours, needed) / HOURS_PER_DAY)
+    return max(ceil(needed / hours - 1e-9), 1)
 
 
 def _rest(

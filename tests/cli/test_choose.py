@@ -49,10 +49,24 @@ def test_a_budget_reaches_renting_buying_both_or_neither():
 def test_owned_accelerators_go_where_they_save_most():
     """Either workload fits the one owned card; renting costs 100 for the first and 30 for the second."""
     found = {"a": [candidate("a", "card", 1, 100)], "b": [candidate("b", "card", 1, 30)]}
-    given = {row["workload"]: (row["provider"], row["cost_usd"]) for row in assign(found, {"card": 1}, None)}
+    given = {row["workload"]: (row["provider"], row["cost_usd"]) for row in assign(found, {"card": 1})}
     assert given == {"a": ("own", 0), "b": ("p", 30)}
-    both = assign(found, {"card": 2}, None)
+    both = assign(found, {"card": 2})
     assert sum(row["cost_usd"] for row in both) == 0
+
+
+def test_many_workloads_over_one_pool_are_assigned_at_once():
+    """Thirty alike but for the rent, two kinds owned: the nine dearest stand on what is owned."""
+    found = {f"w{n}": [candidate(f"w{n}", gpu, 2, 100 + n) for gpu in ("a", "b", "c")] for n in range(30)}
+    given = assign(found, {"a": 11, "b": 8})
+    assert [row["workload"] for row in given] == list(found)
+    assert {row["workload"] for row in given if row["provider"] == "own"} == {f"w{n}" for n in range(21, 30)}
+    assert sum(row["cost_usd"] for row in given) == sum(100 + n for n in range(21))
+
+
+def test_more_workloads_than_are_answered_in_time_are_refused(catalog):
+    with pytest.raises(UsageError, match="limit_workloads"):
+        gpucost.choose(workload={f"w{n}": "serving 8b" for n in range(17)}, catalog=catalog)
 
 
 def test_several_workloads_are_assigned_together(catalog):

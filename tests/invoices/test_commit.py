@@ -260,3 +260,28 @@ def test_the_answer_shows_the_ladder_and_the_wall_in_every_medium(history, tmp_p
     assert json.loads(result.to_json())["advised_gpus"] == 70
     assert result.to_csv().startswith("level,gpus")
     assert quantile(np.array([1.0]), 0.0) == 1
+
+
+def test_an_agreement_without_an_end_in_sight_is_shown_for_twenty_years(tmp_path):
+    held = tmp_path / "a.csv"
+    held.write_text("name,kind,start,end,gpus,usd_per_gpu_hour\nr,reservation,2026-01-01,9999-12-31,4,2\n")
+    found = gpucost.commit([8.0] * 48, on_demand=4, committed=2, agreements=str(held), as_of="2026-11-20").payload
+    assert found["rungs"][0]["until_day"] == "9999-12-31"
+    assert (found["by_month"][0]["month"], found["by_month"][-1]["month"]) == ("2026-11-01", "2046-11-01")
+
+
+@pytest.mark.parametrize("time", ["0001-01-01T00:00:00+14:00", "9999-12-31T23:00:00-14:00"])
+def test_a_time_of_use_that_no_calendar_holds_in_utc_is_refused(time, tmp_path):
+    use = tmp_path / "u.csv"
+    use.write_text(f"time,gpus\n{time},8\n")
+    with pytest.raises(DataError, match="no day or hour"):
+        gpucost.commit(str(use), on_demand=4, committed=2)
+
+
+def test_a_price_that_is_nearly_nothing_is_refused(tmp_path):
+    held = tmp_path / "a.csv"
+    held.write_text(
+        "name,kind,start,end,usd_per_hour,usd_per_gpu_hour\ns,savings_plan,2026-01-01,2027-01-01,8,5e-324\n"
+    )
+    with pytest.raises(DataError, match="usd_per_gpu_hour"):
+        gpucost.commit([8.0] * 48, on_demand=4, committed=2, agreements=str(held))

@@ -319,3 +319,41 @@ def test_the_commands_write_what_the_library_gives(tmp_path):
     run("export", "--focus", str(saved), "-o", str(plan), "--tag", "team=x")
     assert "is what was planned" in run("reconcile", str(plan), "--estimate", str(saved), "--quiet")
     assert run("reconcile", str(plan), "--showback", "team", "--format", "csv").startswith("tag_value,rows")
+
+
+@pytest.mark.parametrize(
+    ("column", "text"),
+    [
+        ("ChargePeriodStart", "infinity"),
+        ("ChargePeriodStart", "290000-01-01T00:00:00Z"),
+        ("ChargePeriodStart", "1000-01-01 (BC)"),
+        ("ChargePeriodStart", "9999-12-31T00:00:00Z"),
+        ("ChargePeriodEnd", "infinity"),
+        ("ChargePeriodEnd", "290000-01-01T00:00:00Z"),
+        ("ListCost", "inf"),
+        ("ContractedCost", "-1e308"),
+        ("PricingQuantity", "nan"),
+        ("x_GpusPerUnit", "1e308"),
+    ],
+)
+def test_times_and_amounts_that_no_invoice_holds_are_named(column, text, tmp_path):
+    path = write(tmp_path / "i.csv", charge(), charge(**{column: text}))
+    with pytest.raises(DataError, match=rf":3:{column}: is no"):
+        read_charges(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [("days", 1e9, "at most 36,525"), ("gpus", 0, "Save it anew"), ("option", "no such option", "Save it anew"),
+     ("gpu_hours", 1e30, "at most 36,525")],
+)  # fmt: skip
+def test_a_saved_answer_that_gives_no_charges_is_refused(name, value, said):
+    saved = json.loads(json.dumps(committed()))
+    saved["options"][0][name] = value
+    with pytest.raises(UsageError, match=said):
+        focus_rows(saved, START)
+
+
+def test_a_plan_that_starts_after_all_calendars_is_refused():
+    with pytest.raises(UsageError, match="--start 9999-12-31"):
+        focus_rows(answers.training(), datetime(9999, 12, 31))
