@@ -11,6 +11,7 @@ BOUND_WORDS = {
     "network": "network",
     "host": "host",
     "schedule": "schedule",
+    "loader": "data loader",
 }
 
 
@@ -40,6 +41,19 @@ class Memory(TypedDict):
     fits: bool
 
 
+class Feeding(TypedDict):
+    """What a run reads against what storage and the workers of its loader deliver; None where nobody said."""
+
+    dataset_bytes_per_token: float
+    needed_gb_per_s: float
+    storage_gb_per_s: float | None
+    workers_gb_per_s: float | None
+    stall_fraction: float
+    bottleneck: str | None
+    needed_loader_workers: int | None  # on each accelerator, so that the run never waits
+    said: str
+
+
 class Timed(Memory):
     """One layout, timed."""
 
@@ -62,6 +76,7 @@ class Timed(Memory):
     model_flop_per_token_flop: float
     hardware_flop_per_token_flop: float
     parts: list[Part]
+    loading: NotRequired[Feeding]
     # where the layout was searched
     layouts_timed: NotRequired[int]
     alternatives: NotRequired[list[Candidate]]

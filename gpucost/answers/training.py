@@ -5,7 +5,7 @@ from typing import Any, Literal, NotRequired, TypedDict
 
 from gpucost.answers.common import Answer, Assumed, BillLine, Excluded, LayoutRow, Seen, Seller
 from gpucost.answers.comparison import Change
-from gpucost.answers.speed import Roofline
+from gpucost.answers.speed import Feeding, Roofline
 
 Factors = dict[str, float | None]  # every number from which a bill follows (`gpucost.training.costing`)
 
@@ -198,6 +198,7 @@ class Estimate(Answer):
     assumptions: list[Assumed]
     not_included: list[str]
     facts: NotRequired[Mapping[str, Any]]
+    loading: NotRequired[Feeding]  # of the first option
     # in reports
     price_history: NotRequired[list[PriceMonth]]
     roofline: NotRequired[Roofline]

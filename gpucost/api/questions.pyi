@@ -36,7 +36,8 @@ def estimate(
     top: str | int = 10, all_regions: bool = False, strict_prices: bool = False, commitment: str = "full",
     overhead: str | float = "20%", experiments: str | float = "0%", pool: str | None = None, pool_view: str = "both",
     as_of: str | date | None = None, known_as_of: str | date | None = None, with_facts: bool = True,
-    catalog: Catalog | None = None,
+    dataset: str | float | None = None, loader_workers: str | int | None = None, decode_rate: str | float | None = None,
+    storage_bandwidth: str | float | None = None, catalog: Catalog | None = None,
 ) -> EstimateResult:
     """Return what it costs to train `model` on `tokens`, on every offer that can do it, best first.
 
@@ -76,6 +77,11 @@ def estimate(
         as_of: The day that prices are asked for. Default: today.
         known_as_of: Hide what was recorded after this day.
         with_facts: Embed the facts that `gpucost rerun` needs.
+        dataset: What is read: bytes in all, such as 2TB, or of a token or a sample (a sequence), such as 150kb/sample.
+            Default: token ids of 2 or 4 bytes.
+        loader_workers: Workers of the data loader on each accelerator.
+        decode_rate: What one of them prepares in a second: 50MB/s, or 200 samples/s.
+        storage_bandwidth: What storage delivers to the whole run, such as 10GB/s.
         catalog: A catalog that is already open; else one is opened for the days asked for.
     """
 
@@ -303,7 +309,8 @@ def throughput(
     software: str = "typical", software_year: str | float | None = None, flash: bool = True, links: str = "own",
     mfu: str | float | None = None, tokens_per_s_per_gpu: str | float | None = None,
     step_time: str | float | None = None, as_of: str | date | None = None, known_as_of: str | date | None = None,
-    catalog: Catalog | None = None,
+    dataset: str | float | None = None, loader_workers: str | int | None = None, decode_rate: str | float | None = None,
+    storage_bandwidth: str | float | None = None, catalog: Catalog | None = None,
 ) -> ThroughputResult | ThroughputTable:
     """Return the speed of training `model`: one result, or columns with a reason per case where lists are given.
 
@@ -336,6 +343,11 @@ def throughput(
         step_time: Your own speed: seconds of a step on --gpus accelerators.
         as_of: The day that prices are asked for. Default: today.
         known_as_of: Hide what was recorded after this day.
+        dataset: What is read: bytes in all, such as 2TB, or of a token or a sample (a sequence), such as 150kb/sample.
+            Default: token ids of 2 or 4 bytes.
+        loader_workers: Workers of the data loader on each accelerator.
+        decode_rate: What one of them prepares in a second: 50MB/s, or 200 samples/s.
+        storage_bandwidth: What storage delivers to the whole run, such as 10GB/s.
         catalog: A catalog that is already open; else one is opened for the days asked for.
     """
 

@@ -84,6 +84,8 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> Throug
     opened, wanted = catalog_of(values, catalog), wanted_of(values)
     if not wanted.scalar and wanted.own_speed is not None:
         raise UsageError(f"{wanted.own_speed.flag} belongs to one layout; columns are timed by the physics.")
+    if not wanted.scalar and any(wanted.data_flow):
+        raise UsageError("the data of a run (--dataset, --storage-bandwidth …) belong to one layout, not to columns.")
     if not wanted.scalar:
         return ThroughputTable(*speed.columns_answer(opened, wanted))
     timed = single(opened, wanted)

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from gpucost.arguments import finance, judging, table
+from gpucost.arguments import finance, judging, loading, table
 from gpucost.arguments.table import Argument
 
 
@@ -21,7 +21,7 @@ class Question(NamedTuple):
 OWN_FORMS = (tuple(argument.name for argument in table.OWN_SPEED),)
 QUESTIONS = {
     "estimate": Question(
-        table.ESTIMATE,
+        table.ESTIMATE + loading.LOADING,
         "Rank real offers by the cost of a whole training run, with days, accelerators, layout, range and price age.",
         (
             "estimate --model 8b --tokens 100b",
@@ -87,7 +87,7 @@ QUESTIONS = {
         returns="whether training `model` fits, on `gpus` accelerators or on the fewest that do, or what serves it",
     ),
     "throughput": Question(
-        table.THROUGHPUT,
+        table.THROUGHPUT + loading.LOADING,
         "Step time of training, by part, with what bounds each part, and a range.\n\nA layout is taken as given; "
         "degrees that are left out are one, and data parallelism takes the rest. Without any degree the layouts in "
         "common use are timed and the fastest is shown, with those behind it.",

@@ -18,12 +18,13 @@ from gpucost.physics.training import legality
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.memory import training_memory, usable_bytes
 from gpucost.physics.training.own_runs import corrected
-from gpucost.speed.workload import Layouts, Wanted, explicit_layouts, interval_of, make_case, step_of
-from gpucost.types import Accelerator, Layout
+from gpucost.speed.workload import Layouts, Wanted, explicit_layouts, interval_of, make_case, step_of, texts
+from gpucost.types import Accelerator, Architecture, Layout
 from gpucost.units import GB, GIB, TERA
+from gpucost.workloads.loading import DataFlow, make_loading
 from gpucost.workloads.own_speed import OwnSpeed, StepWork, check, ends
 from gpucost.workloads.speeds import job_of, memory_gb, timed_layouts
-from gpucost.workloads.training import Workload, make_workload
+from gpucost.workloads.training import Workload, make_workload, token_bytes
 
 SHOWN = 20  # layouts behind the best in an answer
 
@@ -31,8 +32,43 @@ SHOWN = 20  # layouts behind the best in an answer
 def single(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     """Answer one question: the layout given, else the fastest found, with the step by part and what bounds each."""
     timed = explicit_answer(catalog, wanted) if wanted.explicit else searched_answer(catalog, wanted)
-    own = wanted.own_speed
-    return timed if own is None else with_own(timed, own, catalog.accelerator(timed["gpu"]), wanted.method != "full")
+    if (own := wanted.own_speed) is not None:
+        timed = with_own(timed, own, catalog.accelerator(timed["gpu"]), wanted.method != "full")
+    return (
+        timed
+        if wanted.data_flow == DataFlow()
+        else with_data(timed, wanted, catalog.architecture(texts(wanted.model, 1)[0]))
+    )
+
+
+def with_data(timed: shape.Timed, wanted: Wanted, architecture: Architecture) -> shape.Timed:
+    """Return a timed layout that is fed by a loader: it waits for what comes later than a step ends."""
+    loading = make_loading(wanted.data_flow, int(timed["sequence_tokens"]), token_bytes(architecture))
+    assert loading is not None
+    gpus = timed["layout"]["gpus"]
+    found = loading.feeding(timed["tokens_per_s"], gpus)
+    if stall := found["stall_fraction"]:
+        share, most = 1 - stall, float(loading.tokens_per_s(gpus)) / gpus
+        step_s = timed["step_s"] / share
+        steps = [
+            cast(shape.Part, {**part, "share_fraction": part["share_fraction"] * share}) for part in timed["parts"]
+        ]
+        wait: shape.Part = {"part": "loading", "time_s": step_s * stall, "share_fraction": stall, "bound": "loader"}
+        timed = {
+            **timed,
+            "tokens_per_s_per_gpu": timed["tokens_per_s_per_gpu"] * share,
+            "tokens_per_s_per_gpu_low": min(timed["tokens_per_s_per_gpu_low"], most),
+            "tokens_per_s_per_gpu_high": min(timed["tokens_per_s_per_gpu_high"], most),
+            "tokens_per_s": timed["tokens_per_s"] * share,
+            "step_s": step_s,
+            "mfu_fraction": timed["mfu_fraction"] * share,
+            "hfu_fraction": timed["hfu_fraction"] * share,
+            "model_tflops": timed["model_tflops"] * share,
+            "parts": [*steps, wait],
+        }
+        timed.pop("alternatives", None)  # their speeds are those without waiting
+        timed["lead"] = lead(timed, "as fast as its data come")
+    return {**timed, "lead": f"{timed['lead']} {found['said']}", "loading": found}
 
 
 def with_own(timed: shape.Timed, own: OwnSpeed, chip: Accelerator, frozen: bool) -> shape.Timed:

@@ -29,6 +29,7 @@ from gpucost.physics.training.cases import build_case, recipe_columns, software_
 from gpucost.physics.training.defaults import default_batch, default_sequence
 from gpucost.physics.training.own_runs import corrected, narrowing
 from gpucost.types import Architecture
+from gpucost.workloads.loading import DataFlow
 from gpucost.workloads.own_speed import OwnSpeed, own_speed
 from gpucost.workloads.speeds import key_of, over_pcie
 from gpucost.workloads.training import DEFAULT_RANK, SOFTWARE
@@ -66,6 +67,15 @@ class Wanted:
     mfu: float | None = None  # one's own speed, in one of three forms
     tokens_per_s_per_gpu: float | None = None
     step_time: float | None = None
+    dataset: str | None = None
+    loader_workers: int | None = None
+    decode_rate: str | None = None
+    storage_bandwidth: float | None = None  # GB per second
+
+    @property
+    def data_flow(self) -> DataFlow:
+        """Return what was said of the data that feed the run."""
+        return DataFlow(self.dataset, self.loader_workers, self.decode_rate, self.storage_bandwidth)
 
     @property
     def own_speed(self) -> OwnSpeed | None:

@@ -1,11 +1,12 @@
 """The answer of a training estimate as a JSON-able payload; rendering needs nothing else."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any, Literal, cast
 
 import numpy as np
 
 from gpucost.answers.common import Assumed, BillLine, Excluded, LayoutRow, Seller, listed
+from gpucost.answers.speed import Feeding
 from gpucost.answers.training import Contract, Elsewhere, Factors, Interruptions, Option, Outcome, Speed
 from gpucost.market import assumptions as assume
 from gpucost.market.credits import credited, said
@@ -20,6 +21,7 @@ from gpucost.training.costing import lines_of
 from gpucost.training.rank import exclusion, rate_is_prior
 from gpucost.types import Offer
 from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR
+from gpucost.workloads.speeds import speeds_of
 
 NOT_INCLUDED = (
     "data acquisition, cleaning and tokenisation",
@@ -168,6 +170,17 @@ def interruptions(problem: Problem, cases: Cases, case: int) -> Interruptions:
         "stretch_spread_ratio": float(costs.stretch_spread_ratio[case]),
         "goodput_fraction": float(costs.goodput_fraction[case]),
     }
+
+
+def feeding(problem: Problem, cases: Cases, case: int) -> Feeding | None:
+    """Return what a case reads against what it is fed, where that was asked about."""
+    workload = problem.workloads[int(cases.request[case])]
+    if workload.loading is None:
+        return None
+    one, gpus = np.zeros(1, np.int64), cases.gpus[case : case + 1]
+    key = problem.supply.key[cases.offer[case : case + 1]]
+    hungry = speeds_of((replace(workload, loading=None),), problem.supply.keys, problem.calibration, one, key, gpus)
+    return workload.loading.feeding(float(hungry.tokens_per_s_per_gpu[0] * gpus[0]), int(gpus[0]))
 
 
 def step_parts(cases: Cases, case: int) -> dict[str, float]:

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.answers.speed import Feeding
 from gpucost.answers.training import Alternative, Driver, Highlight, Size
 from gpucost.market.supply import Supply
 from gpucost.options import OPTIONS, is_plain
@@ -36,6 +37,7 @@ PART_NOTES = {
     "optimizer": "the update of the weights",
     "straggler": "waiting for the slowest of many nodes",
     "overhead": "fixed work per step",
+    "loading": "waiting for data",
 }
 
 
@@ -173,17 +175,18 @@ def _highlight(problem: Problem, cases: Cases, case: int, kind: str) -> Highligh
     }
 
 
-def drivers(cases: Cases, best: int) -> list[Driver]:
+def drivers(cases: Cases, best: int, loading: Feeding | None) -> list[Driver]:
     """Return what dominates the cost: the lines of the bill, the steps' hours split by the parts of a step."""
     total = float(cases.costs.cost_usd[best])
-    seconds = cases.speed.parts_s[best] / cases.speed.parts_s[best].sum()
+    stall = loading["stall_fraction"] if loading else 0.0
+    seconds = (1 - stall) * cases.speed.parts_s[best] / cases.speed.parts_s[best].sum()
     rows: list[Driver] = []
     for line in lines_of(cases.factors, cases.costs, best):
         share = line["cost_usd"] / total
         if line["name"] != "compute":
             rows.append({"name": line["name"], "share_fraction": share, "note": line["note"]})
             continue
-        for name, part in zip(PARTS, seconds, strict=True):
+        for name, part in zip((*PARTS, "loading_s"), (*seconds, stall), strict=True):
             if part > 0:
                 what = name.removesuffix("_s").replace("_", " ")
                 rows.append(

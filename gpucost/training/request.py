@@ -9,6 +9,7 @@ from typing import Any
 from gpucost.arguments import QUESTIONS, by_field, read
 from gpucost.errors import UsageError
 from gpucost.options import OPTIONS
+from gpucost.workloads.loading import DataFlow
 from gpucost.workloads.own_speed import OwnSpeed, needs_gpus, own_speed
 
 DEFAULT_DEADLINE_DAYS = 30.0
@@ -54,6 +55,10 @@ class TrainingRequest:
     pool: str | None
     pool_view: str
     all_regions: bool
+    dataset: str | None  # 2TB, 4/token or 150kb/sample
+    loader_workers: int | None  # on each accelerator
+    decode_rate: str | None
+    storage_gb_per_s: float | None
 
     def to_dict(self) -> dict[str, Any]:
         """Return the request as JSON-able fields."""
@@ -63,6 +68,11 @@ class TrainingRequest:
     def own_speed(self) -> OwnSpeed | None:
         """Return the speed that was measured, where one was given."""
         return own_speed(self.mfu_fraction, self.tokens_per_s_per_gpu, self.step_s)
+
+    @property
+    def data_flow(self) -> DataFlow:
+        """Return what was said of the data that feed the run."""
+        return DataFlow(self.dataset, self.loader_workers, self.decode_rate, self.storage_gb_per_s)
 
     @property
     def trained_tokens(self) -> float:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from gpucost import __version__
 from gpucost.answers.common import cited, frame
+from gpucost.answers.speed import Feeding
 from gpucost.answers.training import Estimate, RankedOption
 from gpucost.answers.training import Workload as WorkloadRow
 from gpucost.catalog.calibrations import training_calibration
@@ -28,7 +29,7 @@ from gpucost.training.search import search
 from gpucost.types import Architecture
 from gpucost.units import counted, format_count
 from gpucost.workloads import own_speed
-from gpucost.workloads.training import Workload, make_workload, sizes, step_work
+from gpucost.workloads.training import Workload, make_workload, sizes, step_work, with_loading
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -88,7 +89,7 @@ def select(request: TrainingRequest, catalog: "Catalog") -> tuple[Market, Flags]
 
 def workload_of(request: TrainingRequest, architecture: Architecture) -> Workload:
     """Return the physical side of a request."""
-    return make_workload(
+    workload = make_workload(
         architecture,
         tokens=request.trained_tokens,
         sequence_tokens=request.sequence_tokens,
@@ -102,6 +103,7 @@ def workload_of(request: TrainingRequest, architecture: Architecture) -> Workloa
         software_year=request.software_year,
         latest_year=decimal_year(request.as_of, np.inf),
     )
+    return with_loading(workload, request.data_flow, request.tokens)
 
 
 def make_problem(
@@ -151,10 +153,9 @@ def payload(
     """Build the answer's payload."""
     request, facts = problem.requests[0], market.facts
     groups = fold(problem, cases, order)
-    shown = groups[: request.top] if request.top else groups
-    options = _ranked(problem, market, cases, shown)
+    options = _ranked(problem, market, cases, groups[: request.top or None])
     headline, precision = lead(options[0], len(groups)), options[0]["layout"]["precision"]
-    allowed = can_be_option(problem, cases, request, judged)
+    loading = answer.feeding(problem, cases, int(order[0]))
     assumptions = answer.assumption_rows(facts, problem)
     ids = (
         [name for option in options for name in option["source_ids"]]
@@ -164,10 +165,10 @@ def payload(
     return {
         "kind": "estimate",
         "gpucost_version": __version__,
-        **frame(request.to_dict(), facts.as_of, facts.catalog_version),  # type: ignore[typeddict-item] # nothing more
+        **frame(request.to_dict(), facts.as_of, facts.catalog_version),
         "calibration": calibration_digest(problem.calibration),
         "headline": headline,
-        "lead": " ".join([headline, *said(problem, request, architecture, precision, options[0])]),
+        "lead": " ".join([headline, *said(problem, request, architecture, precision, options[0], loading)]),
         "workload": workload_row(problem, architecture, precision),
         "highlights": followups.highlights(problem, cases, order),
         "options": options,
@@ -175,12 +176,13 @@ def payload(
         "offers_found": len(order),
         "scaling": followups.scaling(problem, cases, int(order[0])),
         "alternatives": followups.alternatives(problem, cases, order),
-        "drivers": followups.drivers(cases, int(order[0])),
-        "excluded": answer.excluded(problem, cases, 0, judged[~allowed]),
+        "drivers": followups.drivers(cases, int(order[0]), loading),
+        "excluded": answer.excluded(problem, cases, 0, judged[~can_be_option(problem, cases, request, judged)]),
         "assumptions": assumptions,
         "not_included": list(answer.NOT_INCLUDED),
         "warnings": [*warnings(problem, cases, int(order[0])), *no_offers(facts.ended)],
         "sources": cited(facts.sources, ids),
+        **({"loading": loading} if loading else {}),  # type: ignore[typeddict-item] # nothing more
     }
 
 
@@ -248,7 +250,12 @@ def lead(best: RankedOption, count: int) -> str:
 
 
 def said(
-    problem: Problem, request: TrainingRequest, architecture: Architecture, precision: str, best: RankedOption
+    problem: Problem,
+    request: TrainingRequest,
+    architecture: Architecture,
+    precision: str,
+    best: RankedOption,
+    loading: Feeding | None,
 ) -> list[str]:
     """Say aloud what the request left open."""
     workload, size = problem.workloads[0], problem.sizes[0]
@@ -273,7 +280,7 @@ def said(
         whole = f"{best['mfu_fraction']:.1%} MFU over the steps, {best['mfu_paid_fraction']:.1%} over the paid hours"
         stack = f"Your own speed ({request.own_speed.flag}), {whole}"
     lines.append(f"{stack}; end to end: {beside}, interruptions, restarts and start-up.")
-    return lines
+    return [*lines, loading["said"]] if loading else lines
 
 
 def no_offers(ended: Mapping[str, int]) -> list[str]:

@@ -27,6 +27,7 @@ _FREE_DOUBLINGS = 6  # without a deadline: sizes tried beyond the smallest
 _MULTIPLES_AT_FIRST = 3  # tried at once; then twice as many
 _FASTER_RATIO = 1.05  # by how much, at most, more accelerators make each of them faster, as more memory may
 _HALF_FASTER_RATIO = 1.3  # by how much, at most, half as many make each of them faster
+_HALF_FED_RATIO = 2.0  # the same, where they share what storage delivers
 
 
 class Lines(NamedTuple):
@@ -176,7 +177,8 @@ def _window(problem: Problem, lines: Lines, cases: Cases, line: Indices) -> tupl
     met = _meets(problem, cases)
     limit = np.array([ask.deadline_days or np.inf for ask in problem.requests])[cases.request]
     missed = cases.speed.fits & ~met & np.isfinite(cases.costs.days)
-    faster = np.where(met, _HALF_FASTER_RATIO, _FASTER_RATIO)
+    half = np.array([_HALF_FED_RATIO if run.loading else _HALF_FASTER_RATIO for run in problem.workloads])
+    faster = np.where(met, half[cases.request], _FASTER_RATIO)
     needed = np.where(met | missed, cases.gpus * cases.costs.days / limit / faster, 0.0)
     below = np.where(met, needed, np.maximum(needed, cases.gpus + 1.0))
     first = lines.fewest_gpus.copy()

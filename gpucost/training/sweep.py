@@ -113,7 +113,7 @@ class Sweeper:
         by_market: dict[int, list[tuple[Any, TrainingRequest, Architecture, Market, Flags]]] = {}
         for name, one in new:
             request = make_request(**{"tokens": 1e15, **one}, today=self.catalog.as_of)
-            if request.gpus is None:
+            if request.gpus is None or request.data_flow.whole:
                 self._clusters[name] = no_lines(request, 0, fewest_tokens=np.inf)
                 continue
             try:

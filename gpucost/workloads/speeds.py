@@ -28,6 +28,7 @@ from gpucost.physics.training.own_runs import corrected, narrowing
 from gpucost.physics.training.steps import PARTS
 from gpucost.types import Accelerator
 from gpucost.units import GB
+from gpucost.workloads.loading import Loading
 from gpucost.workloads.own_speed import OwnSpeed, ends
 from gpucost.workloads.training import Workload, adapted_share, step_work
 
@@ -138,7 +139,19 @@ def _best(workload: Workload, keys: Sequence[Key], gpus: Indices, calibration: C
         parts_s=np.stack([getattr(step, name) for name in PARTS], axis=1),
         layout=best.layout,
     )
-    return timed if workload.own_speed is None else with_own(timed, workload, workload.own_speed, accelerators, gpus)
+    if workload.own_speed is not None:
+        timed = with_own(timed, workload, workload.own_speed, accelerators, gpus)
+    return timed if workload.loading is None else fed(timed, workload.loading, gpus)
+
+
+def fed(found: Speeds, loading: Loading, gpus: Indices) -> Speeds:
+    """Return cases that never train faster than their data come; the parts of a step are those without waiting."""
+    most = loading.tokens_per_s(gpus) / gpus
+    names = ("tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high")
+    return found._replace(
+        **{name: np.minimum(getattr(found, name), most) for name in names},
+        mfu_fraction=found.mfu_fraction * np.minimum(1.0, most / found.tokens_per_s_per_gpu),
+    )
 
 
 def with_own(

@@ -1,6 +1,6 @@
 """A training workload in physical terms: what is trained, in which batches, and how large its states are."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from gpucost.physics.software import CLASSES
 from gpucost.physics.training.defaults import default_batch, default_sequence
 from gpucost.types import Accelerator, Architecture
 from gpucost.units import GB
+from gpucost.workloads.loading import DataFlow, Loading, make_loading
 from gpucost.workloads.own_speed import OwnSpeed, StepWork
 
 TYPICAL = "unknown"  # the physics' class of a stack that nobody names: the middle of the others, and a wider range
@@ -35,6 +36,7 @@ class Workload:
     own_speed: OwnSpeed | None = None  # a measured speed in place of the predicted one
     software_year: float | None = None  # None: as old as software usually is
     latest_year: float = np.inf  # of the question's day: no software is newer
+    loading: Loading | None = None  # what feeds it, where it was asked about
 
     def precision_on(self, accelerator: Accelerator) -> str:
         """Return the precision of the products on a chip."""
@@ -96,7 +98,6 @@ def sizes(workload: Workload) -> Sizes:
     shape = transformer.stack([workload.architecture])
     parameters = float(transformer.total_parameters(shape)[0])
     trained = parameters if workload.method == "full" else adapter_parameters(workload)
-    vocab = workload.architecture.vocab
     return Sizes(
         parameters=parameters,
         active_parameters=float(transformer.active_parameters(shape)[0]),
@@ -104,8 +105,21 @@ def sizes(workload: Workload) -> Sizes:
         model_flop_per_token=float(transformer.model_flop(shape, float(workload.sequence_tokens))[0]),
         checkpoint_gb=trained * assume.STATE_BYTES_PER_PARAMETER.value / GB,
         weights_gb=trained * assume.WEIGHT_BYTES_PER_PARAMETER.value / GB,
-        dataset_bytes_per_token=2.0 if vocab <= _SHORT_TOKEN_VOCAB else 4.0,
+        dataset_bytes_per_token=workload.loading.bytes_per_token
+        if workload.loading
+        else token_bytes(workload.architecture),
     )
+
+
+def token_bytes(architecture: Architecture) -> float:
+    """Return the bytes of a token's id: two where the vocabulary lets them, else four."""
+    return 2.0 if architecture.vocab <= _SHORT_TOKEN_VOCAB else 4.0
+
+
+def with_loading(workload: Workload, given: DataFlow, tokens: float | None = None) -> Workload:
+    """Return a workload with what feeds it, where any of it was said; `tokens` are those of the dataset."""
+    found = make_loading(given, workload.sequence_tokens, token_bytes(workload.architecture), tokens)
+    return replace(workload, loading=found) if found else workload
 
 
 def adapter_parameters(workload: Workload) -> float:
