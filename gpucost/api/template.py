@@ -1,6 +1,7 @@
 """Filling a workbook of one's own: cells that bear the name of a figure get it; formulas and styles stay."""
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,13 @@ from gpucost.errors import DataError, UsageError
 
 Figures = dict[str, Any]
 _RESERVED = ("_xl", "print_")  # names that spreadsheet programs give
+# what a workbook may hold beside cells -> its parts in the zip
+_BESIDE = {
+    "charts": r"xl/charts/chart(Ex)?\d+\.xml", "pictures": r"xl/media/", "pivot tables": r"xl/pivotTables/[^/]+$",
+    "slicers": r"xl/(slicers|timelines)/[^/]+$", "controls": r"xl/ctrlProps/", "embedded files": r"xl/embeddings/",
+    "macros": r"xl/vbaProject", "data connections": r"xl/(connections\.xml|queryTables/[^/]+$)",
+}  # fmt: skip
+_SHAPE = re.compile(rb"<xdr:(?:sp|cxnSp)\b")
 _NAMED = ("value", "total_usd", "cost_usd")  # what a row with a name stands for
 
 
@@ -58,6 +66,7 @@ def _flat(prefix: str, value: Any) -> Iterator[tuple[str, Any]]:
 def fill(payload: Mapping[str, Any], template: str, path: str) -> list[str]:
     """Write a copy of a workbook with its named cells filled, whole or not at all; return what is to be said of it."""
     from io import BytesIO
+    from warnings import catch_warnings, simplefilter
 
     from gpucost.catalog.spreadsheet import looked_into
     from gpucost.gate import read_bytes
@@ -70,7 +79,9 @@ def fill(payload: Mapping[str, Any], template: str, path: str) -> list[str]:
     try:
         import openpyxl
 
-        book = openpyxl.load_workbook(BytesIO(data))
+        with catch_warnings(record=True) as gone:
+            simplefilter("always")
+            book = openpyxl.load_workbook(BytesIO(data))
     except ImportError:
         raise UsageError(
             "a template needs the package openpyxl, which is not installed. Run: pip install openpyxl"
@@ -78,12 +89,33 @@ def fill(payload: Mapping[str, Any], template: str, path: str) -> list[str]:
     except Exception:  # openpyxl fails in many ways over a file that is none of a spreadsheet program
         raise DataError("is no .xlsx workbook. Save it again as .xlsx.", file=template) from None
     said = _filled(book, figures(payload), template)
-    if b"xl/charts/" in data:
-        said.append(f"{template} holds charts, which are not kept: openpyxl does not read them.")
     book.calculation.fullCalcOnLoad = True
     with replacing(path) as temporary:
         book.save(temporary)
+        said += _lost(_parts(data), _parts(Path(temporary).read_bytes()), [str(one.message) for one in gone])
     return said
+
+
+def _parts(data: bytes) -> Counter[str]:
+    """Count what a workbook holds beside cells, by the names of the parts in its zip, and the shapes of drawings."""
+    import zipfile
+    from io import BytesIO
+
+    with zipfile.ZipFile(BytesIO(data)) as packed:
+        names = packed.namelist()
+        drawings = [packed.read(name) for name in names if re.match(r"xl/drawings/drawing\d+\.xml", name)]
+    found = Counter({words: sum(bool(re.match(part, name)) for name in names) for words, part in _BESIDE.items()})
+    return found + Counter({"shapes or text boxes": sum(len(_SHAPE.findall(drawing)) for drawing in drawings)})
+
+
+def _lost(before: Counter[str], after: Counter[str], gone: Iterable[str]) -> list[str]:
+    """Say what the copy lacks, and that charts were drawn anew: openpyxl keeps their data, not all of their looks."""
+    lost = [f"{words} ({count:,})" for words, count in (before - after).items()]
+    lost += [found[1] for text in dict.fromkeys(gone) if (found := re.match(r"(.+?) is not supported and will", text))]
+    return [
+        *([f"Not kept in the copy, for openpyxl does not read them: {', '.join(lost)}."] if lost else []),
+        *(["Charts were written anew: look at their colours and fonts."] if after["charts"] else []),
+    ]
 
 
 def _filled(book: Any, known: Figures, template: str) -> list[str]:

@@ -147,6 +147,7 @@ class Chart:
     sliders: tuple[Slider, ...] = ()
     formulas: Mapping[str, str] = field(default_factory=dict)
     spoken: str = ""  # what the chart says at the sliders' values: an expression of Vega in their names
+    lead: str = ""  # what the whole page says first once a slider was moved, likewise
     note: str = ""
 
 

@@ -1,5 +1,6 @@
 """The document of a comparison between owning and renting: the verdict, break-even, cash, and what could flip it."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -268,23 +269,49 @@ def _breakeven_chart(answer: Tco) -> Chart | None:
         ),
         note="Present values of every line, tax and terms included, per owned GPU-month. Move the slider.",
         spoken=_spoken(answer, rent),
+        lead=_lead(answer, rent),
     )
 
 
-def _spoken(answer: Tco, rent: float) -> str:
-    """Say where the lines cross at the slider's price: both are straight in the utilisation and in the price."""
+def _gap(rows: Sequence[Row], rent: float) -> str:
+    """Return what owning saves in a GPU-month, on two rows of one utilisation, at the slider's price."""
+    own, rented = ({row["side"]: row for row in rows}[side] for side in ("own", "rent"))
+    now = rented["usd_per_gpu_month"] - own["usd_per_gpu_month"]
+    return f"({now!r} + (rent_price - {rent!r}) * {rented['more_per_rent_usd'] - own['more_per_rent_usd']!r})"
+
+
+def _crossing(answer: Tco, rent: float) -> tuple[str, str, str]:
+    """Return whether the lines cross at the slider's price, where, and the gap at full use: all lines are straight."""
     rows = answer["by_utilisation"]
-    ends = {(row["side"], row["utilisation_fraction"] > 0): row for row in (rows[0], rows[1], rows[-2], rows[-1])}
+    idle, full = _gap(rows[:2], rent), _gap(rows[-2:], rent)
+    return f"{idle} * {full} <= 0", f"{idle} / ({idle} - {full})", full
 
-    def gap(at_end: bool) -> str:
-        own, rented = ends["own", at_end], ends["rent", at_end]
-        now = rented["usd_per_gpu_month"] - own["usd_per_gpu_month"]
-        return f"({now!r} + (rent_price - {rent!r}) * {rented['more_per_rent_usd'] - own['more_per_rent_usd']!r})"
 
-    crossing = f"{gap(False)} / ({gap(False)} - {gap(True)})"
+def _spoken(answer: Tco, rent: float) -> str:
+    """Say where the lines cross at the slider's price."""
+    crosses, crossing, full = _crossing(answer, rent)
     said = f"' the lines cross at ' + format({crossing}, '.1%')"
-    none = f"({gap(True)} > 0 ? ' owning is cheaper at any use' : ' renting is cheaper at any use')"
-    return f"'At $' + format(rent_price, '.2f') + ' per GPU-hour' + ({gap(False)} * {gap(True)} <= 0 ? {said} : {none})"
+    none = f"({full} > 0 ? ' owning is cheaper at any use' : ' renting is cheaper at any use')"
+    return f"'At $' + format(rent_price, '.2f') + ' per GPU-hour' + ({crosses} ? {said} : {none})"
+
+
+def _lead(answer: Tco, rent: float) -> str:
+    """Say the verdict of the answer's first words at the slider's price; nothing while it stands as delivered."""
+    scope = re.match(r"\w+ costs \$[\d,]+ less( over .+? allocated\)\.)", answer["lead"])
+    used = next((row["value"] for row in answer["assumptions"] if row["name"] == "utilisation_fraction"), None)
+    rows = [row for row in answer["by_utilisation"] if row["utilisation_fraction"] == used]
+    if not scope or len(rows) != 2:
+        return ""
+    gpu_months = answer["npv_usd"]["own"] / next(row["usd_per_gpu_month"] for row in rows if row["side"] == "own")
+    saving = f"({gpu_months!r} * {_gap(rows, rent)})"
+    crosses, crossing, _ = _crossing(answer, rent)
+    price = answer["breakeven"]["usd_per_gpu_hour"]
+    above = f"above ${price:.2f} per rented GPU-hour." if price else ""
+    verdict = f"({saving} > 0 ? 'Buying' : 'Renting') + ' costs $' + format(abs({saving}), ',.0f') + ' less{scope[1]}'"
+    used_more = f"' Buying wins above ' + format({crossing}, '.0%') + ' utilisation{f', or {above}' if above else '.'}'"
+    at_any = f"'{f' Buying wins {above}' if above else ''}'"
+    moved = f"'At $' + format(rent_price, '.2f') + ' per rented GPU-hour: ' + {verdict}"
+    return f"rent_price === {rent!r} ? '' : {moved} + ({crosses} ? {used_more} : {at_any})"
 
 
 def _more(answer: Tco) -> list[Block]:

@@ -54,7 +54,8 @@ def specification(chart: Chart) -> Spec:
         **fields,
     }
     if chart.sliders:
-        spec["params"] = [_slider(slider) for slider in chart.sliders]
+        lead = [{"name": "lead", "expr": chart.lead}] if chart.lead else []
+        spec["params"] = [*(_slider(slider) for slider in chart.sliders), *lead]
         spec["transform"] = [{"calculate": _formula(chart), "as": chart.y.key}]
     if chart.spoken:
         spec["title"] = {"text": {"expr": chart.spoken}, "anchor": "start", "fontSize": 12, "fontWeight": "normal"}

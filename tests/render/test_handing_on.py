@@ -166,6 +166,39 @@ def test_named_cells_are_filled_and_formulas_and_styles_stay(template, tmp_path)
     assert [sheet[f"D{row}"].value for row in (2, 3, 4)] == [4, 8, 16]
 
 
+def test_what_a_template_loses_is_counted_from_its_parts_and_what_it_keeps_is_not_called_lost(template, tmp_path):
+    import xlsxwriter
+
+    def made(full):
+        book = xlsxwriter.Workbook(tmp_path / "rich.xlsx")
+        sheet = book.add_worksheet("Budget")
+        book.define_name("cost_usd", "=Budget!$B$2")
+        sheet.write_column("A1", [1, 2, 3])
+        if full:
+            for _ in range(2):
+                chart = book.add_chart({"type": "line"})
+                chart.add_series({"values": "=Budget!$A$1:$A$3"})
+                sheet.insert_chart("C2", chart)
+            sheet.insert_textbox("H2", "approved by finance")
+            sheet.add_sparkline("B1", {"range": "Budget!A1:A3"})
+        book.close()
+        with zipfile.ZipFile(tmp_path / "rich.xlsx", "a") as packed:
+            if full:
+                packed.writestr("xl/slicers/slicer1.xml", "<x/>")
+                packed.writestr("xl/charts/chartEx1.xml", "<x/>")
+        return gpucost.report(str(saved)).fill(str(tmp_path / "rich.xlsx"), str(tmp_path / "out.xlsx"))
+
+    saved = tmp_path / "saved.json"
+    saved.write_text(dumps(answers.by_hand()), "utf-8")
+    assert made(full=False) == ["1 cells filled."]
+    lost, anew = made(full=True)[1:]
+    assert lost.startswith("Not kept in the copy")
+    for words in ("charts (1)", "slicers (1)", "shapes or text boxes (1)", "Sparkline Group extension"):
+        assert words in lost
+    assert "Charts were written anew" in anew
+    assert len(openpyxl.load_workbook(tmp_path / "out.xlsx")["Budget"]._charts) == 2
+
+
 def test_figures_go_by_the_names_that_people_know():
     found = figures(answers.ownership())
     assert found["npv_usd_own"] == answers.ownership()["npv_usd"]["own"]

@@ -122,6 +122,37 @@ def test_a_dark_page_prints_black_on_white(tab: Tab, ownership_page: str, tmp_pa
     assert set(drawn) == {"rgb(0, 0, 0)"}
 
 
+def test_no_table_runs_off_the_paper_and_no_column_is_lost(tab: Tab, ownership_page: str, tmp_path: Path) -> None:
+    shown = tab.open(ownership_page, tmp_path, 718, media="print")  # A4 between its margins
+    heads = "all => all.filter((one) => one.offsetWidth).map((one) => one.textContent)"
+    before = set(shown.locator("thead th").evaluate_all(heads))
+    shown.evaluate("dispatchEvent(new Event('beforeprint'))")
+    ends = shown.locator("table").evaluate_all("all => all.map((one) => one.getBoundingClientRect().right)")
+    assert max(ends) <= 718
+    assert set(shown.locator("thead th").evaluate_all(heads)) == before
+    assert shown.locator("table.part:visible").count() >= 4
+    shown.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert shown.locator("table.part, table.whole").count() == 0
+
+
+@pytest.mark.parametrize("price", [1.60, 3.40])
+def test_the_first_words_of_the_page_follow_the_slider(
+    tab: Tab, ownership_page: str, tmp_path: Path, price: float
+) -> None:
+    import gpucost
+
+    shown = tab.open(ownership_page, tmp_path)
+    delivered, slider = answers.ownership()["lead"], shown.locator('input[type="range"]')
+    moved = gpucost.tco(gpu="h100-sxm", gpus=64, utilisation="70%", years=4, rent=price, draws=0).payload["lead"]
+    assert shown.locator(".lead").inner_text() == delivered
+    slider.fill(f"{price:.2f}")
+    shown.locator(".lead", has_text=f"${price:.2f}").wait_for()
+    said = shown.locator(".lead").inner_text()
+    assert said.removeprefix(f"At ${price:.2f} per rented GPU-hour: ") == moved.partition(" Its closest rival")[0]
+    slider.fill("2.35")
+    shown.locator(".lead", has_text=delivered).wait_for()
+
+
 def test_sorting_and_filtering_work(tab: Tab, page: str, tmp_path: Path) -> None:
     shown = tab.open(page, tmp_path)
     table = shown.locator("#table-1")

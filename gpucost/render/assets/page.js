@@ -17,12 +17,21 @@
     };
   };
 
+  const lead = document.querySelector(".lead");
+  const asDelivered = lead?.textContent;
+  const follow = ({ view }) => {  // the words at the top say what the sliders say; as delivered where none was moved
+    if (!lead || !("lead" in view.getState().signals)) return;
+    const say = (_, text) => { lead.textContent = text || asDelivered; };
+    view.addSignalListener("lead", say);
+    say("lead", view.signal("lead"));
+  };
+
   const draw = () => {
     for (const place of document.querySelectorAll(".chart")) {
       const spec = JSON.parse(document.getElementById(place.dataset.spec).textContent);
       const bind = document.getElementById(place.dataset.spec + "-controls");
       if (bind) bind.textContent = "";
-      vegaEmbed(place, spec, { actions: false, renderer: "svg", config: config(), bind: bind || undefined });
+      vegaEmbed(place, spec, { actions: false, renderer: "svg", config: config(), bind: bind || undefined }).then(follow);
     }
   };
 
@@ -30,6 +39,27 @@
   button.addEventListener("click", () => { root.dataset.theme = dark() ? "light" : "dark"; draw(); });
   media.addEventListener("change", draw);
   draw();
+
+  const COLUMNS = 8, PART = 5;  // what paper holds; a wider table is printed in parts, each with the first column
+  addEventListener("beforeprint", () => {
+    for (const table of document.querySelectorAll(".wide > table:not(.part)")) {
+      const rest = table.tHead.rows[0].cells.length - 1;
+      if (rest < COLUMNS) continue;
+      const each = Math.ceil(rest / Math.ceil(rest / PART));
+      for (let from = 1; from <= rest; from += each) {
+        const part = table.cloneNode(true);
+        part.removeAttribute("id");
+        part.classList.add("part");
+        for (const row of part.rows) [...row.cells].forEach((cell, at) => at && (at < from || at >= from + each) && cell.remove());
+        table.before(part);
+      }
+      table.classList.add("whole");
+    }
+  });
+  addEventListener("afterprint", () => {
+    document.querySelectorAll("table.part").forEach((part) => part.remove());
+    document.querySelectorAll("table.whole").forEach((table) => table.classList.remove("whole"));
+  });
 
   const value = (row, column) => {
     const cell = row.cells[column];
