@@ -84,7 +84,7 @@ class Verdict(TypedDict):
 
 
 class FitRow(TypedDict):
-    """An accelerator that a job fits: the fewest, how far the job can grow on them, the price on demand."""
+    """An accelerator that a job fits: the fewest, how far the job can grow on them, who hosts them at which price."""
 
     gpu: str
     memory_gib: float
@@ -93,6 +93,7 @@ class FitRow(TypedDict):
     headroom_gb: float
     longest_tokens: int
     largest_batch: int
+    sold: str  # the seller; where nobody hosts so many, how it is sold
     usd_per_gpu_hour: float | None
     usd_per_hour: float | None
 

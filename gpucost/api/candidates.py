@@ -80,7 +80,7 @@ def _answers(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> Iter
     return [
         {
             **row,
-            "provider": "",
+            "provider": row["sold"],
             "option": "on_demand",
             "days": None,
             "rent_usd": None if row["usd_per_hour"] is None else row["usd_per_hour"] * hours,

@@ -11,7 +11,7 @@ from gpucost.errors import GpuCostError, NothingFitsError
 from gpucost.fitting.answer import sources, warnings
 from gpucost.fitting.job import MemoryJob, read_job
 from gpucost.fitting.search import Plan, best_plan
-from gpucost.options import is_plain
+from gpucost.market.facts import Market, cheapest, market_of
 from gpucost.physics.hardware import half_precision
 from gpucost.physics.transformer import stack, total_parameters
 from gpucost.types import Accelerator
@@ -23,7 +23,7 @@ SHORTEST_TOKENS, LONGEST_TOKENS = 512, 1_048_576
 
 def everywhere(catalog: Catalog, model: Any, **wanted: Any) -> Everywhere:
     """Return the payload: a row per accelerator that a training job fits, the cheapest per hour first."""
-    prices = hourly_prices(catalog)
+    market = market_of(catalog)
     known: dict[tuple[Any, ...], FitRow | None] = {}
     rows: list[FitRow] = []
     nowhere: list[str] = []
@@ -43,10 +43,10 @@ def everywhere(catalog: Catalog, model: Any, **wanted: Any) -> Everywhere:
         if found is None:
             nowhere.append(chip.id)
         else:
-            rows.append(priced(found, chip, prices.get(chip.id)))
+            rows.append(priced(found, chip, market))
     if job is None or not rows:
         raise NothingFitsError(f"{getattr(model, 'name', model)} fits on no accelerator on record. Try --method qlora.")
-    rows.sort(key=lambda row: (row["usd_per_hour"] is None, row["usd_per_hour"] or row["gpus"], row["gpu"]))
+    rows.sort(key=lambda row: (row["usd_per_hour"] or float("inf"), not row["sold"], row["gpus"], row["gpu"]))
     asked = {"model": job.architecture.name} | {name: value for name, value in wanted.items() if value is not None}
     return {
         "kind": "fit_everywhere",
@@ -72,15 +72,6 @@ def model_is_unknown(catalog: Catalog, model: Any) -> bool:
     return False
 
 
-def hourly_prices(catalog: Catalog) -> dict[str, float]:
-    """Return the cheapest price on demand of a GPU-hour of each accelerator that somebody sells."""
-    cheapest: dict[str, float] = {}
-    for offer in catalog.offers():
-        if is_plain(offer.option):
-            cheapest.setdefault(offer.gpu, offer.usd_per_gpu_hour)  # offers come cheapest first
-    return cheapest
-
-
 def row_of(job: MemoryJob) -> FitRow | None:
     """Return the fewest accelerators that fit, and how far sequence and batch can grow on them; None where none do."""
     plan = best_plan(job)
@@ -99,6 +90,7 @@ def row_of(job: MemoryJob) -> FitRow | None:
         "headroom_gb": (plan.usable_bytes - plan.needed_bytes) / GB,
         "longest_tokens": most(lengths, lambda size: best_plan(replace(fixed, sequence_tokens=size))),
         "largest_batch": most(batches, lambda size: best_plan(replace(fixed, micro_batch=size))),
+        "sold": "",
         "usd_per_gpu_hour": None,
         "usd_per_hour": None,
     }
@@ -117,16 +109,24 @@ def most(sizes: list[int], plan_of: Callable[[int], Plan | None]) -> int:
     return sizes[low]
 
 
-def priced(row: FitRow, chip: Accelerator, usd_per_gpu_hour: float | None) -> FitRow:
-    """Return the row of another chip of the same memory, with its price."""
-    hour = None if usd_per_gpu_hour is None else usd_per_gpu_hour * row["gpus"]
+def priced(row: FitRow, chip: Accelerator, market: Market) -> FitRow:
+    """Return the row of another chip of the same memory, with the price of so many where somebody hosts them."""
+    hour, offer = cheapest(market, chip.id, row["gpus"])
     return {
         **row,
         "gpu": chip.id,
         "memory_gib": chip.memory_gib,
-        "usd_per_gpu_hour": usd_per_gpu_hour,
+        "sold": smaller(market, chip.id, row["gpus"]) if offer is None else offer.provider,
+        "usd_per_gpu_hour": None if hour is None else hour / row["gpus"],
         "usd_per_hour": hour,
     }
+
+
+def smaller(market: Market, gpu: str, gpus: int) -> str:
+    """Say how an accelerator is sold of which nobody hosts so many; empty where nobody sells it at a new price."""
+    sizes = [gpus >> halving for halving in range(1, gpus.bit_length())]
+    most = next((size for size in sizes if cheapest(market, gpu, size)[1] is not None), 0)
+    return "" if not most else "as singles" if most == 1 else f"up to {most}"
 
 
 def lead(job: MemoryJob, rows: list[FitRow]) -> str:

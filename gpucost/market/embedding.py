@@ -154,6 +154,7 @@ def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, An
         **{name: [_kept(row, ROWS[name]) for row in rows] for name, rows in looked_at.items()},
         "offers": pack(offers, OFFER),
         "ended": dict(facts.ended),
+        **({"placeless": facts.placeless} if facts.placeless else {}),
         "offer_systems": [place[_alike(facts.systems[number])] for number in index],
     }
     return {**embedded, "seal": seal(embedded, facts.as_of.isoformat(), facts.catalog_version)}
@@ -180,4 +181,5 @@ def unembed(saved: Mapping[str, Any], as_of: str, version: str, sources: Mapping
         **{name: tuple(saved.get(name, ())) for name in ROWS},
         sources=sources,
         ended=saved.get("ended", {}),
+        placeless=saved.get("placeless", 0),
     )

@@ -48,6 +48,7 @@ class Facts:
     providers: tuple[Mapping[str, Any], ...]
     sources: Mapping[str, Mapping[str, Any]]
     ended: Mapping[str, int] = field(default_factory=dict)  # reason -> offers that are no more
+    placeless: int = 0  # offers that name no region, of those asked for but for their region
     spot_moves: tuple[Mapping[str, Any], ...] = ()
     credits: tuple[Mapping[str, Any], ...] = ()
 
@@ -136,6 +137,41 @@ def _terms(facts: Facts, supply: Supply, book: AssumptionBook) -> Terms:
     providers = Providers(facts.providers)
     columns = {"services": facts.services, "spot_rows": facts.spot, "regions": facts.regions, "moves": facts.spot_moves}
     return build_terms(supply, book, providers, **columns)
+
+
+def cheapest(market: Market, gpu: str, gpus: int) -> tuple[float | None, Offer | None]:
+    """Return the lowest price an hour of so many accelerators in one job, neither old nor interruptible, and its offer.
+
+    A price counts only where its seller hosts a job of that size; whole units are paid.
+    """
+    found: list[tuple[float, int]] = []
+    for index, offer in enumerate(market.facts.offers):
+        if offer.gpu != gpu or offer.term_months or market.terms.stale[index] or market.terms.interruptible[index]:
+            continue
+        if market.supply.largest_gpus[index] >= gpus:
+            taken = max(-(-gpus // offer.gpus) * offer.gpus, int(market.supply.minimum_gpus[index]))
+            found.append((taken * offer.usd_per_gpu_hour, index))
+    return (min(found)[0], market.facts.offers[min(found)[1]]) if found else (None, None)
+
+
+def placeless(market: Market, catalog: "Catalog", request: Any) -> Market:
+    """Return the market with the count of offers that a region leaves out because they name none."""
+    if not request.region:
+        return market
+    others = catalog.offers(request.gpu, request.provider, None, request.option)
+    return replace(market, facts=replace(market.facts, placeless=sum(not offer.region for offer in others)))
+
+
+def no_region(count: int) -> list[str]:
+    """Say how many offers a region leaves out because they name none.
+
+    >>> no_region(1), no_region(0)
+    (['--region leaves out 1 offer that names no region: it may stand there.'], [])
+    """
+    if not count:
+        return []
+    which = "1 offer that names no region: it" if count == 1 else f"{count:,} offers that name no region: they"
+    return [f"--region leaves out {which} may stand there."]
 
 
 def make_offer(known: Mapping[str, Any]) -> Offer:

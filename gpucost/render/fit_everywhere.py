@@ -7,10 +7,13 @@ from gpucost.render.document import Document, Paragraph, Section, Table, columns
 
 _SHOWN = 11
 _ROWS = columns(
-    "gpu", "memory_gib=memory:2", "gpus", "needed_gb=needed:3", "headroom_gb=to spare:4",
-    "longest_tokens=longest context:1", "largest_batch=largest batch:1", "usd_per_hour=price",
+    "gpu", "memory_gib=memory:3", "gpus", "needed_gb=needed:4", "headroom_gb=to spare:5",
+    "longest_tokens=longest context:1", "largest_batch=largest batch:2", "sold=sold by", "usd_per_hour=price",
 )  # fmt: skip
-_NOTE = "Fewest that fit; longest context at this batch, largest micro-batch at this context; price on demand."
+_NOTE = (
+    "Fewest that fit; longest context at this batch, largest micro-batch at this context; the lowest price on demand,"
+    " not old, of a seller that hosts so many as one job. As singles, up to N: nobody hosts so many."
+)
 
 
 def document(answer: Everywhere) -> Document:

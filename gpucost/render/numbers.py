@@ -16,6 +16,8 @@ _ACRONYMS = {
 _HEADINGS = {
     "cost_usd": "cost", "usd_per_mtok": "per million tokens", "tokens_per_s_per_gpu": "tokens/s per GPU",
     "kgco2e": "carbon",
+    "storage_usd_per_gpu": "storage bought", "storage_gib_per_gpu": "rented storage",
+    "storage_usd_per_gib_month": "rent of storage",
     "usd_per_gpu_hour": "price", "price_observed_on": "price of", "age_days": "age", "tokens_per_s": "tokens/s",
 }  # fmt: skip
 _SHORT_UNITS = {

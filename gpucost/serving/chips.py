@@ -10,7 +10,7 @@ from gpucost.answers.common import frame
 from gpucost.answers.serving import Serves, ServesNot, ServingFit
 from gpucost.catalog.calibrations import serving_calibration
 from gpucost.errors import NothingFitsError
-from gpucost.market.facts import Market, market_of
+from gpucost.market.facts import Market, cheapest, market_of
 from gpucost.market.supply import Key
 from gpucost.serving import answer
 from gpucost.serving.plans import REASONS, Plans, evaluate, format_note
@@ -141,7 +141,9 @@ def entry(
         "bottleneck": answer.bottleneck(plans, plan),
         "memory": answer.memory(plans, plan, request),
         "usd_per_hour": price,
-        "offer": offer,
+        "offer": ""
+        if offer is None
+        else f"{offer.provider} {offer.instance_type} ({offer.region or offer.region_scope})",
     }
     return row, None
 
@@ -152,16 +154,3 @@ WORDS = {
     "ttft": "the first token comes later than asked for",
     "tpot": "tokens come slower than asked for",
 }
-
-
-def cheapest(market: Market, gpu: str, gpus: int) -> tuple[float | None, str]:
-    """Return the lowest price of enough accelerators, neither old nor interruptible; None where none is sold."""
-    best: tuple[float | None, str] = (None, "")
-    for index, offer in enumerate(market.facts.offers):
-        usable = offer.gpu == gpu and not market.terms.stale[index] and not market.terms.interruptible[index]
-        if not usable or offer.term_months or market.supply.largest_gpus[index] < gpus:
-            continue
-        price = float(np.ceil(gpus / offer.gpus)) * offer.gpus * offer.usd_per_gpu_hour
-        if best[0] is None or price < best[0]:
-            best = (price, f"{offer.provider} {offer.instance_type} ({offer.region or offer.region_scope})")
-    return best

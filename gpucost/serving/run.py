@@ -9,7 +9,7 @@ from gpucost.answers.common import Excluded, cited, frame
 from gpucost.answers.serving import Beside, Inference, Option
 from gpucost.catalog.calibrations import serving_calibration
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
-from gpucost.market.facts import Market, market_of
+from gpucost.market.facts import Market, market_of, no_region, placeless
 from gpucost.market.supply import left_out
 from gpucost.options import OPTIONS, OptionRule
 from gpucost.physics.calibration import Calibration
@@ -41,7 +41,7 @@ def request_of(catalog: "Catalog", model: str | PathLike[str], **wanted: Any) ->
 def infer(request: InferenceRequest, catalog: "Catalog") -> Inference:
     """Answer a serving request from a catalog."""
     architecture = catalog.architecture(request.model)
-    market = market_of(catalog)
+    market = placeless(market_of(catalog), catalog, request)
     offers = select(request, catalog, market)
     plans = plan_for(request, architecture, market, lasting(market, offers), serving_calibration(catalog))
     offer, plan = costing.pair_up(market.supply, plans, lasting(market, offers))
@@ -220,7 +220,11 @@ def warnings(
     beside: Beside,
 ) -> list[str]:
     """Return what a reader must know of the whole answer."""
-    found = [*([answer.QUEUE_CAVEAT] if request.has_demand else []), *architecture.warnings]
+    found = [
+        *([answer.QUEUE_CAVEAT] if request.has_demand else []),
+        *architecture.warnings,
+        *no_region(market.facts.placeless),
+    ]
     if architecture.status == "synthesised":
         found.append(
             f"{architecture.name} is synthesised from its size alone; give a config.json for its true dimensions."

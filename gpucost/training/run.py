@@ -16,7 +16,7 @@ from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, Pric
 from gpucost.market import pool
 from gpucost.market.assumptions import failures_per_gpu_year
 from gpucost.market.embedding import embed
-from gpucost.market.facts import Market, make_market, market_of, with_offers
+from gpucost.market.facts import Market, make_market, market_of, no_region, placeless, with_offers
 from gpucost.options import OPTIONS
 from gpucost.physics.calibration import Calibration
 from gpucost.physics.software import decimal_year
@@ -63,7 +63,7 @@ def calibration_digest(calibration: Calibration) -> str:
 
 def select(request: TrainingRequest, catalog: "Catalog") -> tuple[Market, Flags]:
     """Return the market and the offers in it that a request looks at; the user's pools come on top."""
-    market = market_of(catalog)
+    market = placeless(market_of(catalog), catalog, request)
     filters = {"gpu": request.gpu, "provider": request.provider, "region": request.region, "option": request.option}
     named = {name: value for name, value in filters.items() if value}
     if named:
@@ -180,7 +180,7 @@ def payload(
         "excluded": answer.excluded(problem, cases, 0, judged[~can_be_option(problem, cases, request, judged)]),
         "assumptions": assumptions,
         "not_included": list(answer.NOT_INCLUDED),
-        "warnings": [*warnings(problem, cases, int(order[0])), *no_offers(facts.ended)],
+        "warnings": [*warnings(problem, cases, int(order[0])), *no_region(facts.placeless), *no_offers(facts.ended)],
         "sources": cited(facts.sources, ids),
         **({"loading": loading} if loading else {}),  # type: ignore[typeddict-item] # nothing more
     }

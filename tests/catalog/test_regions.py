@@ -1,12 +1,15 @@
 """Regions as people mean them: continents, countries and places resolve, and never to prices of years ago."""
 
 import csv
+import json
 
 import pytest
 
 import gpucost
+from gpucost.catalog.calibrations import training_calibration
 from gpucost.catalog.paths import shipped_root
 from gpucost.errors import PriceMissingError, UnknownNameError
+from gpucost.training.rerun import rerun
 
 EU = set("AT BE BG HR CY CZ DK EE FI FR DE GR HU IE IT LV LT LU MT NL PL PT RO SK SI ES SE".split())  # noqa: SIM905
 
@@ -86,3 +89,16 @@ def test_every_question_takes_a_group(catalog, ask):
     more = {"tokens": "10b"} if ask is gpucost.estimate else {}
     found = ask("8b", region="eu", top=0, catalog=catalog, **more)
     assert {option["region"] for option in found.options} <= inside
+
+
+def test_a_region_says_how_many_offers_name_none_and_a_saved_estimate_holds_it(catalog):
+    count = sum(not offer.region for offer in catalog.offers(gpu="h100"))
+    asked = {"gpu": "h100", "region": "us", "catalog": catalog, "top": 1}
+    run = gpucost.estimate("8b", "10b", **asked).payload
+    words = f"--region leaves out {count} offers that name no region: they may stand there."
+    assert count > 1
+    assert words in run["warnings"]
+    assert words in gpucost.inference("8b", **asked).payload["warnings"]
+    assert words in rerun(json.loads(json.dumps(run, default=str)), training_calibration(catalog))["warnings"]
+    elsewhere = gpucost.estimate("8b", "10b", **{**asked, "region": None}).payload["warnings"]
+    assert not any("--region" in text for text in elsewhere)

@@ -260,3 +260,18 @@ def test_no_accelerator_is_proposed_that_nobody_sells(catalog):
     named = {chip.id for chip in catalog.accelerators()}
     changes = gpucost.fit("32b", "rtx-4090", 1, catalog=catalog).payload["changes"]
     assert {row["change"] for row in changes} & named <= sold
+
+
+def test_a_price_over_all_accelerators_is_of_a_seller_that_hosts_so_many(catalog):
+    rows = gpucost.fit("13b", catalog=catalog).payload["rows"]
+    for row in rows:
+        usual = [o for o in catalog.offers(gpu=row["gpu"]) if not o.term_months]
+        if row["usd_per_hour"] is None:
+            assert row["sold"] in ("", "as singles") or int(row["sold"].removeprefix("up to ")) < row["gpus"]
+        else:
+            assert any(
+                o.provider == row["sold"] and row["usd_per_hour"] >= row["gpus"] * o.usd_per_gpu_hour for o in usual
+            )
+    singles = [row for row in rows if row["sold"] == "as singles"]
+    assert any(row["gpus"] > 1 for row in singles)
+    assert all(row["usd_per_hour"] is None for row in singles)

@@ -13,6 +13,7 @@ import gpucost
 from gpucost.cli.question import command_of
 from gpucost.errors import UsageError
 from gpucost.money import montecarlo, roots
+from gpucost.render.numbers import heading_of
 from gpucost.render.tco_charts import _largest
 from tests.money.plans import REFERENCE, catalog, compare, flows
 
@@ -675,3 +676,8 @@ def test_the_reference_has_no_shipped_default_in_it():
 
 def registry_choice(name):
     return bool(next(row for row in catalog().rows("plan_inputs") if row["name"] == name)["choices"])
+
+
+def test_no_two_inputs_have_one_heading():
+    named = [heading_of(row["name"]) for row in catalog().rows("plan_inputs")]
+    assert len(named) == len(set(named))
