@@ -113,6 +113,15 @@ def listed(usd_per_gpu_hour: float | None, credits_usd: float = 0.0) -> Listed:
     return found
 
 
+class Layered(Listed, total=False):
+    """Which layer a price is of, what a contract says of it, and what is left an hour when credits have paid."""
+
+    price_book: str
+    price_kind: str
+    contracted_usd_per_gpu_hour: float
+    effective_usd_per_gpu_hour: float
+
+
 class Seen(Listed):
     """How old a price is and how far to trust it."""
 

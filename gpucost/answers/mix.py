@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal, TypedDict
 
-from gpucost.answers.common import Answer
+from gpucost.answers.common import Answer, Layered
 from gpucost.answers.ownership import Assumption
 
 
@@ -44,7 +44,7 @@ class Marginal(TypedDict):
     note: str
 
 
-class Supply(TypedDict):
+class Supply(Layered):
     """A way to rent, as the program saw it."""
 
     name: str

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
-from gpucost.answers.common import Answer, Assumed, FormulaLine
+from gpucost.answers.common import Answer, Assumed, FormulaLine, Layered
 from gpucost.answers.statements import Statements
 
 
@@ -83,7 +83,7 @@ class RentLeg(TypedDict):
     changes: dict[str, Any]
 
 
-class Option(TypedDict):
+class Option(Layered):
     """A way to get the hours: own, rent as asked, other terms, a blend of the plan, a hosted API."""
 
     name: str

@@ -1,34 +1,58 @@
-"""What the credits of one's book pay of a bill: the first to expire first, each up to its cap and its whole amount."""
+"""What the credits of one's book pay of bills, in the order that `gpucost.money.stacking` has for all agreements."""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
 from math import ceil
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gpucost.catalog.discounts import covers
+from gpucost.money import stacking
 from gpucost.types import Offer
 from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR
 
 _FIELDS = "provider", "gpu", "region", "option", "instance_type", "term_months"
+_DAYS_PER_MONTH = DAYS_PER_YEAR / MONTHS_PER_YEAR
 
 
 def credited(credits: Sequence[Mapping[str, Any]], offer: Offer, usd: float, months: float, on: date) -> float:
-    """Return how much of a bill over so many months from a day is paid by credits that hold on that day.
+    """Return how much of a bill, spread evenly over so many months from a day, is paid by credits."""
+    days = max(ceil(months * _DAYS_PER_MONTH), 1)
+    return float(_paid(credits, [offer], np.full((1, days), usd / days), on)[0]) if credits else 0.0
 
-    A credit pays in each month that begins before it expires, at most its cap.
+
+def credited_by_month(
+    credits: Sequence[Mapping[str, Any]], offers: Sequence[Offer], usd: NDArray[np.float64], on: date
+) -> list[float]:
+    """Return how much of the bills of several offers (rows), given by month from a day, is paid by the same credits."""
+    days = round(usd.shape[1] * _DAYS_PER_MONTH)
+    month = (np.arange(days) / _DAYS_PER_MONTH).astype(int)
+    owed = (usd / np.bincount(month))[:, month]
+    return [round(paid, 2) for paid in _paid(credits, offers, owed, on).tolist()]
+
+
+def _paid(
+    credits: Sequence[Mapping[str, Any]], offers: Sequence[Offer], owed: NDArray[np.float64], on: date
+) -> NDArray[np.float64]:
+    """Return what is paid of the bills by day of each offer; a contract's price replaces credits too.
+
+    A credit pays of what falls on the days until it expires, if it holds on the first, and up to its cap a month.
     """
-    if not credits:
-        return 0.0
-    price, left = {name: getattr(offer, name) for name in _FIELDS}, usd
+    prices = [{name: getattr(offer, name) for name in _FIELDS} for offer in offers]
+    month, pays = (np.arange(owed.shape[1]) / _DAYS_PER_MONTH).astype(int), []
     for credit in sorted(credits, key=lambda row: str(row["valid_until"] or "9")):
         start, end = (row if isinstance(row, date) or row is None else date.fromisoformat(row)
                       for row in (credit["valid_from"], credit["valid_until"]))  # fmt: skip
-        if not covers(credit, price) or (start and start > on) or (end and end < on):
+        if (start and start > on) or (end and end < on):
             continue
-        held = months if end is None else min(months, (end - on).days / DAYS_PER_YEAR * MONTHS_PER_YEAR)
+        days = np.arange(owed.shape[1]) <= (np.inf if end is None else (end - on).days)
+        meant = [covers(credit, price) and offer.price_kind != "contracted"
+                 for offer, price in zip(offers, prices, strict=True)]  # fmt: skip
         cap = credit["usd_per_month"]
-        left -= min(left, credit["usd"], usd * held / months, *(() if cap is None else (cap * max(ceil(held), 1),)))
-    return usd - left
+        pays.append((credit["usd"], np.inf if cap is None else cap, np.outer(meant, days).astype(np.float64)))
+    return stacking.credited(owed, month, pays).sum(axis=1)
 
 
 def said(usd: float, whole: float) -> str:

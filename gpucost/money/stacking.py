@@ -1,15 +1,16 @@
 """What hours of GPUs cost under all of one's agreements, in the one order in which they apply.
 
 A contract's price replaces everything. Else: the list price; a reservation or a savings plan, never both on one hour,
-reservations first; a private percentage on what is then charged; credits, the first to expire first, each up to its cap
-in a month and its whole amount. What an annual commitment lacks at the end of its year is a charge of its own.
+reservations first; a private percentage, the best that holds, on what is then charged; credits, the first to expire
+first, each up to its cap in a month and its whole amount. What an annual commitment lacks at the end of its year is a
+charge of its own. A price book follows the same order, and its credits are paid out by the same `credited`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import fsum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,26 +88,31 @@ def stacked(usage: Usage, list_usd_per_gpu_hour: float, agreements: Sequence[Agr
             lines[f"{name}, unused"] += held.usd_per_gpu_hour * (offered - used) * usage.hours
     kept = np.ones_like(left)
     for private in of_kind(agreements, "private"):
-        kept *= 1 - private.fraction * usage.during(private) * free
+        kept = np.minimum(kept, 1 - private.fraction * usage.during(private) * free)
     before = np.sum([*lines.values()], axis=0)
     lines["private discount"] = before * (kept - 1)
     net = before + lines["private discount"]
-    lines["credits"] = -_credited(usage, net * free, of_kind(agreements, "credit"))
+    credits = ((one.usd, one.usd_per_month, usage.during(one)) for one in of_kind(agreements, "credit"))
+    lines["credits"] = -credited(net * free, usage.starts.astype("datetime64[M]"), credits)
     found = {name: fsum(values.tolist()) for name, values in lines.items()}
     found["annual shortfall"] = fsum(_short(usage, net, one) for one in of_kind(agreements, "annual"))
     total = round(fsum(found.values()), 2)
     return {**dict(zip(found, in_cents(list(found.values()), total), strict=True)), "total": total}
 
 
-def _credited(usage: Usage, owed: Array, credits: Sequence[Agreement]) -> Array:
-    """Return what credits pay of each period."""
-    paid, months = np.zeros_like(owed), usage.starts.astype("datetime64[M]")
-    for credit in credits:
-        rest = credit.usd
+def credited(owed: Array, months: NDArray[Any], credits: Iterable[tuple[float, float, Array]]) -> Array:
+    """Return what credits pay of each charge: of each its amount, its cap in a month, and where it holds (1 or 0).
+
+    >>> credited(np.array([50.0, 50.0]), np.array([0, 1]), [(60.0, 40.0, np.array([1.0, 1.0]))]).tolist()
+    [40.0, 20.0]
+    """
+    paid = np.zeros_like(owed)
+    for usd, usd_per_month, held in credits:
+        rest = usd
         for month in np.unique(months):
-            open_ = (owed - paid).clip(min=0) * usage.during(credit) * (months == month)
+            open_ = (owed - paid).clip(min=0) * held * (months == month)
             asked = float(open_.sum())
-            taken = min(asked, rest, credit.usd_per_month)
+            taken = min(asked, rest, usd_per_month)
             if taken > 0:
                 paid += open_ * (taken / asked)
                 rest -= taken

@@ -10,13 +10,16 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from gpucost.answers.common import Layered
 from gpucost.answers.ownership import Option
 from gpucost.errors import UsageError
 from gpucost.formula.arrays import evaluate_all
+from gpucost.market.credits import credited_by_month
 from gpucost.money.comparison import AT_DEBT_RATE, MOVING, evaluate_months
 from gpucost.ownership.assemble import OwnershipCase
 from gpucost.ownership.given import tables
-from gpucost.ownership.rents import RentChoice
+from gpucost.ownership.rents import RentChoice, layered
+from gpucost.types import Offer
 from gpucost.units import SECONDS_PER_HOUR, parse_fraction
 
 
@@ -34,12 +37,13 @@ class Way:
     name: str
     legs: tuple[Leg, ...]
     said: dict[str, Any] = field(default_factory=dict)
+    offer: Offer | None = None  # of the catalog, that the first leg rents
 
 
 def ways(case: OwnershipCase) -> list[Way]:
     """Return every way to rent, as asked first."""
-    asked = Way("rent", (Leg(1.0, {}),), _base_terms(case))
-    offered = [Way(choice.name, (Leg(1.0, choice.changes()),), _terms(choice)) for choice in case.choices]
+    asked = Way("rent", (Leg(1.0, {}),), _base_terms(case), case.rent_offer)
+    offered = [Way(choice.name, (Leg(1.0, choice.changes()),), _terms(choice), choice.offer) for choice in case.choices]
     read = [_planned(case, dict(entry)) for entry in case.rent_options]
     planned = [way for way in read if len(way.legs) == 1 or not case.bent]
     listed = [asked, *offered, *planned]
@@ -85,7 +89,7 @@ def _fallen_back(case: OwnershipCase, way: Way) -> list[Way]:
         Leg(-1.0, {**by_use, "months": ended}),
     )
     words = f"{_words(asked)}, then {price} from month {ended + 1:.0f}"
-    return [Way(f"{way.name}_then_rent", legs, {**way.said, "terms": words})]
+    return [Way(f"{way.name}_then_rent", legs, {**way.said, "terms": words}, way.offer)]
 
 
 def rented(case: OwnershipCase, changes: Mapping[str, Any]) -> dict[str, Any]:
@@ -195,11 +199,21 @@ def _rented(case: OwnershipCase, way: Way, base: Mapping[str, Any]) -> Option:
     first = found if way.said.get("usd_per_gpu_hour") is None else found[:1]
     exposure = sum(leg.weight * _exposure(values) for leg, values in zip(way.legs, first, strict=False))
     row = _summary(way.name, {**base, "way_usd": np.asarray(flows)[None, :]}, "way_usd", exposure, "")
-    row = cast(Option, {**row, **way.said, "legs": [leg._asdict() for leg in way.legs]})
+    row = cast(Option, {**row, **way.said, **_layers(case, way, found[0]), "legs": [leg._asdict() for leg in way.legs]})
     unused = scalar(found[0], "unexpired_months") if found[0]["rent_billing"] == "take_or_pay" else 0.0
     if unused and len(found) == 1:
         row["terms"] += f"; the last term runs {unused:g} months beyond the comparison, paid for"
     return row
+
+
+def _layers(case: OwnershipCase, way: Way, values: Mapping[str, Any]) -> Layered:
+    """Return the layers behind a way's price, and what credits pay of its GPU-hours; they change no ranking."""
+    if way.offer is None:
+        return {}
+    bill = (monthly(values, "rent_compute_usd") + monthly(values, "rent_cancellation_usd"))[1:]
+    bill += monthly(values, "rent_upfront_usd")[:-1]  # paid at the start of a month, the others at its end
+    paid = credited_by_month(case.credits, [way.offer], bill[None, :], case.as_of)[0] if case.credits else 0.0
+    return layered(way.offer, float(bill.sum()), paid)
 
 
 def _exposure(values: Mapping[str, Any]) -> float:

@@ -1,7 +1,8 @@
 """From a question, a plan and the catalog's facts to the inputs and tables of a comparison."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,7 @@ from gpucost.ownership.plan import (
 )
 from gpucost.ownership.quotes import read_quotes
 from gpucost.ownership.use_path import use_by_month
-from gpucost.types import Accelerator
+from gpucost.types import Accelerator, Offer
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -57,6 +58,9 @@ class OwnershipCase:
     accelerator: Accelerator | None = None
     warnings: list[str] = field(default_factory=list)
     choices: list[rents.RentChoice] = field(default_factory=list)
+    rent_offer: Offer | None = None  # behind the price as asked, where the catalog gave it
+    credits: Sequence[Mapping[str, Any]] = ()  # of the books, as they hold on the day below
+    as_of: date = date.max
     fallback: rents.RentChoice | None = None  # rent by use, where what was asked for is a commitment
     scenarios: dict[str, dict[str, Any]] = field(default_factory=dict)
     rent_options: list[dict[str, Any]] = field(default_factory=list)
@@ -317,6 +321,7 @@ def _rent(catalog: "Catalog", case: OwnershipCase, given: Mapping[str, Given]) -
             raise PriceMissingError("no rental price: give --rent 2.35, or name the accelerator with --gpu.")
         return
     renter = rents.Renter(catalog, gpu, gpus, node)
+    case.credits, case.as_of = catalog.credits, catalog.as_of
     case.fallback = rents.by_use(renter, provider)
     if provider or not priced:
         case.choices = rents.other_choices(renter, provider)
@@ -324,6 +329,7 @@ def _rent(catalog: "Catalog", case: OwnershipCase, given: Mapping[str, Given]) -
         return
     if provider:
         choice = rents.rent_of_provider(renter, provider, special.get("region"), special.get("option"))
+        case.rent_offer = choice.offer
     else:
         choice = rents.market_rent(catalog, gpu.id)
     entry = case.assumptions["rent_usd_per_gpu_hour"]

@@ -1,6 +1,7 @@
 """The cheapest mix for a demand by month, as a payload."""
 
 from collections.abc import Mapping
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -10,12 +11,15 @@ from numpy.typing import NDArray
 from gpucost.answers import mix as shape
 from gpucost.answers.common import cited, frame
 from gpucost.errors import CheckFailedError, UsageError
+from gpucost.market.credits import credited_by_month
 from gpucost.money import mix as program
 from gpucost.money.cashflow import monthly_rate
 from gpucost.money.rent_paths import read_months
 from gpucost.ownership import supplies
 from gpucost.ownership.assemble import OwnershipCase, assemble
 from gpucost.ownership.plan import PlanFile
+from gpucost.ownership.rents import layered
+from gpucost.ownership.said import credits_said
 from gpucost.units import parse_fraction
 
 if TYPE_CHECKING:
@@ -72,6 +76,7 @@ def answer(
     ids = {entry.source_id for entry in case.assumptions.values()} | {rent.source_id for rent in rents}
     best = min((cost for cost in pure.values() if cost is not None), default=None)
     plan_ = plan_rows(problem, solved)
+    paid = _paid(case, solved, rents)
     saving = None if best is None else max(0.0, best - solved.cost_usd)  # the search takes the single option too
     return {
         "kind": "mix",
@@ -86,9 +91,11 @@ def answer(
         "months": month_rows(problem, solved, rate_of(case)),
         "marginal_values": marginal_rows(problem, solved),
         "gap_fraction": solved.gap_fraction,
-        "supplies": [_supply_row(rent) for rent in rents],
+        "supplies": paid,
         "assumptions": [entry.as_dict() for entry in case.assumptions.values()],
-        "warnings": [text for text in case.warnings if "whole servers" not in text] + _unproven(solved),
+        "warnings": [text for text in case.warnings if "whole servers" not in text]
+        + _unproven(solved)
+        + credits_said(paid, "what it is rented for"),
         "sources": cited({name: catalog.source(name) for name in ids if name}, sorted(ids)),
     }
 
@@ -263,10 +270,24 @@ def _cannot(problem: program.MixProblem, name: str) -> str:
     return "cannot carry the demand alone: its limit is below the demand, or the budget too small"
 
 
-def _supply_row(rent: supplies.Rent) -> shape.Supply:
-    row = cast(shape.Supply, {name: getattr(rent, name) for name in rent.__slots__})
+def _paid(case: OwnershipCase, solved: program.Solution, rents: list[supplies.Rent]) -> list[shape.Supply]:
+    """Return the ways to rent with the layers of their prices, and what the same credits pay of each in this mix."""
+    found = [rent for rent in rents if rent.offer]
+    gpus = [solved.capacity_gpus.get(rent.name, solved.used_gpus[rent.name]) for rent in found]
+    bills = [
+        held * supplies.monthly_usd(case, rent, held.size) * rent.stretch_ratio
+        for rent, held in zip(found, gpus, strict=True)
+    ]
+    offers = [rent.offer for rent in found if rent.offer]
+    paid = credited_by_month(case.credits, offers, np.array(bills), case.as_of) if case.credits and found else ()
+    drawn = dict(zip((rent.name for rent in found), zip_longest(bills, paid, fillvalue=0.0), strict=True))
+    return [_supply_row(rent, *drawn.get(rent.name, (0.0, 0.0))) for rent in rents]
+
+
+def _supply_row(rent: supplies.Rent, bill: Any, credits_usd: float) -> shape.Supply:
+    row = {name: getattr(rent, name) for name in rent.__slots__ if name != "offer"}
     row["max_gpus"] = None if np.isinf(rent.max_gpus) else rent.max_gpus
-    return row
+    return cast(shape.Supply, {**row, **layered(rent.offer, float(np.sum(bill)), credits_usd)})
 
 
 def lead(problem: program.MixProblem, solved: program.Solution, plan: list[shape.PlanRow], saving: float | None) -> str:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gpucost.answers.common import Layered, listed
 from gpucost.errors import NothingFitsError, PriceMissingError
 from gpucost.market.interruptions import InterruptionRates, held_ratio
 from gpucost.market.places import Providers
@@ -41,6 +42,7 @@ class RentChoice:
     observed_on: str = ""
     age_days: int | None = None
     stale: bool = False  # older than its kind of price allows
+    offer: Offer | None = None  # that the catalog holds
 
     def changes(self) -> dict[str, Any]:
         """Return the inputs that this choice sets."""
@@ -99,7 +101,23 @@ def from_offer(offer: Offer, name: str = "", stretch_ratio: float = 1.0, measure
         offer_id=offer.offer_id,
         observed_on=str(offer.observed_on),
         age_days=offer.age_days,
+        offer=offer,
     )
+
+
+def layered(offer: Offer | None, usd: float = 0.0, credits_usd: float = 0.0) -> Layered:
+    """Return the layers behind an offer's price: list, contracted, and what of a bill in USD is left after credits."""
+    if offer is None:
+        return {}
+    price = offer.usd_per_gpu_hour
+    found: Layered = {
+        "price_book": offer.book, "price_kind": offer.price_kind,
+        **listed(price if offer.book != "user" else offer.list_usd_per_gpu_hour, credits_usd),
+        "effective_usd_per_gpu_hour": price * (1 - credits_usd / usd) if usd > 0 else price,
+    }  # fmt: skip
+    if offer.price_kind == "contracted":
+        found["contracted_usd_per_gpu_hour"] = price
+    return found
 
 
 def is_old(offer: Offer, sellers: Providers) -> bool:

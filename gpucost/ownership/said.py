@@ -1,6 +1,6 @@
 """What a comparison says in words: the verdict, its conventions, and what a reader must know."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -92,6 +92,12 @@ def _financing_said(paid: shape.Financing | None) -> list[str]:
         f"{'adds' if adds >= 0 else 'costs'} ${abs(adds):,.0f} beside it, valued at "
         f"{paid['debt_rate_fraction']:.2%} a year, the cost of debt after tax"
     ]
+
+
+def credits_said(rows: Sequence[Mapping[str, Any]], of: str) -> list[str]:
+    """Say what the credits of one's book pay; figures and ranks stay before credits."""
+    paid = [f"{row['credits_usd']:,.0f} USD of {row['name'].replace('_', ' ')}" for row in rows if "credits_usd" in row]
+    return [f"credits of your book would pay, of {of}, {', '.join(paid)}; all figures are before them"] if paid else []
 
 
 def warnings(

@@ -15,6 +15,7 @@ from gpucost.ownership.alternatives import monthly, scalar
 from gpucost.ownership.analysis import outcomes
 from gpucost.ownership.assemble import OwnershipCase
 from gpucost.ownership.given import supply
+from gpucost.types import Offer
 
 Array = NDArray[np.float64]
 
@@ -38,6 +39,7 @@ class Rent:
     stretch_ratio: float = 1.0
     note: str = ""
     source_id: str = ""
+    offer: Offer | None = None  # of the catalog, where the price is one
 
 
 def read_entry(entry: Mapping[str, Any], number: int = 1) -> Rent:
@@ -60,6 +62,7 @@ def from_market(case: OwnershipCase, spot_share: float, max_on_demand: float) ->
             max_gpus=max_on_demand,
             note=base.note,
             source_id=base.source_id,
+            offer=case.rent_offer,
         )
     ]
     for choice in case.choices:
@@ -76,6 +79,7 @@ def from_market(case: OwnershipCase, spot_share: float, max_on_demand: float) ->
                 stretch_ratio=choice.stretch_ratio,
                 note=choice.note,
                 source_id=choice.source_id,
+                offer=choice.offer,
             )
         )
     return rents
@@ -100,15 +104,21 @@ def services_usd(case: OwnershipCase) -> float:
     )
 
 
+def monthly_usd(case: OwnershipCase, rent: Rent, months: int) -> Array:
+    """Return what a GPU rented in each month costs, on the case's path of prices."""
+    path = case.tables["rent_path_by_month"][:months]
+    path = path * (1 - case.number("rent_decline_fraction")) ** (np.arange(months) / 12)
+    return np.asarray(rent.usd_per_gpu_hour * case.number("hours_per_month") * path, dtype=np.float64)
+
+
 def rented(case: OwnershipCase, rent: Rent, demand: Array, rate: float) -> MixSupply:
     """Return a way to rent as a supply; prices follow the case's path, a reservation keeps its price for the term."""
     months = demand.size
     month = np.arange(months)
-    path = case.tables["rent_path_by_month"][:months] * (1 - case.number("rent_decline_fraction")) ** (month / 12)
     discount = (1 + rate) ** -(month + 1.0)
     share = rent.max_share_fraction * demand if rent.max_share_fraction < 1 else np.full(months, np.inf)
     limit = np.minimum(float(rent.max_gpus), share).astype(np.float64)
-    hourly: Array = rent.usd_per_gpu_hour * case.number("hours_per_month") * path
+    hourly = monthly_usd(case, rent, months)
     extra: Array = np.asarray(services_usd(case) * discount, dtype=np.float64)
     if not OPTIONS[rent.kind].take_or_pay:
         return MixSupply(rent.name, False, hourly * rent.stretch_ratio * discount + extra, limit)

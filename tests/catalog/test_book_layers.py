@@ -1,6 +1,6 @@
 """Layers of a price: the list, the contract and what is paid, and the check of a book."""
 
-from datetime import date
+from datetime import date, datetime
 
 import pytest
 
@@ -189,3 +189,83 @@ def test_an_answer_says_what_credits_pay_and_runs_again_with_them(tmp_path, monk
     assert f"pay 1,000.00 USD of it; {option['cost_usd'] - 1000:,.2f} USD remain" in " ".join(option["notes"])
     served = gpucost.inference(model="8b", provider="lambda", option="on_demand", top=1).to_dict()["options"][0]
     assert served["credits_usd"] == 1000
+
+
+LAYERED = """
+[[offer]]
+like = "aws/p5.48xlarge/8xh100-sxm5-80gb/us-east-1/on_demand"
+usd_per_hour = 20
+valid_from = 2026-07-01
+[[discount]]
+provider = "lambda"
+fraction = 0.2
+[[discount]]
+provider = "aws"
+fraction = 0.5
+[[credit]]
+usd = 100_000
+usd_per_month = 5000
+valid_until = 2027-11-01
+"""
+
+
+@pytest.fixture
+def layered(tmp_path, monkeypatch):
+    (tmp_path / "book.toml").write_text(LAYERED)
+    monkeypatch.setenv("GPUCOST_BOOK", str(tmp_path / "book.toml"))
+
+
+def test_tco_shows_every_layer_of_a_rent_and_what_credits_pay_of_it(layered):
+    import gpucost
+
+    asked = {"gpu": "h100-sxm", "gpus": 16, "draws": 0, "as_of": "2026-11-20"}
+    found = gpucost.tco(provider="lambda", **asked)
+    rent = next(row for row in found.payload["options"] if row["name"] == "rent")
+    listed = rent["list_usd_per_gpu_hour"]
+    assert (rent["price_book"], rent["price_kind"]) == ("user", "effective")
+    assert rent["usd_per_gpu_hour"] == pytest.approx(0.8 * listed)
+    assert rent["credits_usd"] == 60_000  # 5,000 in each of the twelve months that begin before they expire
+    bill = next(row["total_usd"] for row in found.payload["lines"] if row["name"] == "rent_compute_usd")
+    assert rent["effective_usd_per_gpu_hour"] == pytest.approx(0.8 * listed * (1 - 60_000 / bill))
+    assert "60,000 USD of rent" in " ".join(found.to_text(details=True).split())
+    contract = next(
+        row for row in gpucost.tco(provider="aws", **asked).payload["options"] if row["name"] == "rent"
+    )  # replaces the discount and the credits
+    assert contract["contracted_usd_per_gpu_hour"] == contract["effective_usd_per_gpu_hour"] == 2.5
+    assert contract["list_usd_per_gpu_hour"] > 2.5
+    assert "credits_usd" not in contract
+
+
+def test_a_mix_draws_a_credit_once_for_all_that_it_rents(layered):
+    import gpucost
+
+    found = gpucost.mix(constant=16, months=12, gpu="h100-sxm", provider="lambda", as_of="2026-11-20").payload
+    rows = {row["name"]: row for row in found["supplies"]}
+    assert rows["on_demand"]["usd_per_gpu_hour"] == pytest.approx(0.8 * rows["on_demand"]["list_usd_per_gpu_hour"])
+    assert sum(row.get("credits_usd", 0) for row in rows.values()) == 60_000
+    assert any("60,000 USD of on demand" in text for text in found["warnings"])
+
+
+def test_a_book_and_the_agreements_of_commit_charge_one_price_in_one_order(book):
+    """The same contract, percentages and credit, as a book and as agreements, for 30 days of one GPU."""
+    import numpy as np
+
+    from gpucost.market.credits import credited
+    from gpucost.money.stacking import Agreement, Usage, stacked
+
+    text = '[[discount]]\nprovider = "acme"\nfraction = 0.1\n[[discount]]\nprovider = "acme"\nfraction = 0.3\n'
+    text += "[[credit]]\nusd = 90\nusd_per_month = 70\n"
+    own = '[[offer]]\nlike = "acme/one"\nusd_per_hour = 1.5\nvalid_from = 2025-01-01\n'
+    start, end = datetime(2025, 6, 1), datetime(2026, 6, 1)
+    held = [
+        Agreement("p", "private", start, end, fraction=0.1), Agreement("q", "private", start, end, fraction=0.3),
+        Agreement("c", "credit", start, end, usd=90, usd_per_month=70),
+    ]  # fmt: skip
+    month = Usage(np.datetime64("2025-06-01", "s") + np.arange(30) * np.timedelta64(1, "D"), 24.0, np.ones(30))
+    for more, agreements in (("", held), (own, [*held, Agreement("k", "contract", start, end, usd_per_gpu_hour=1.5)])):
+        catalog = book(text + more)
+        offer = next(item for item in catalog.offers() if item.offer_id == "acme/one")
+        bill = offer.usd_per_gpu_hour * 720
+        listed = offer.list_usd_per_gpu_hour
+        paid = bill - credited(catalog.credits, offer, bill, 720 / 730, date(2025, 6, 1))
+        assert paid == pytest.approx(stacked(month, listed, agreements)["total"], abs=0.01)

@@ -17,7 +17,7 @@ from gpucost.errors import DataError, UsageError
 from gpucost.render.json import dumps
 from tests.render import answers
 
-SECRETS = (b"mysteriouscloud", b"acme-secret", b"1.2345", b"hush-hush", b"quotes-of-acme")
+SECRETS = (b"mysteriouscloud", b"acme-secret", b"1.2345", b"hush-hush", b"quotes-of-acme", b"76543", b"credits_usd", b"credits of your book")
 BOOK = """
 [[offer]]
 provider = "mysteriouscloud"
@@ -30,6 +30,9 @@ notes = "hush-hush"
 [[discount]]
 provider = "lambda"
 fraction = 0.37
+
+[[credit]]
+usd = 76543.21
 """
 SCENARIO = {
     "name": "Shared", "as_of": "2026-11-20",
@@ -37,6 +40,7 @@ SCENARIO = {
     "ownership": [{"name": "Own", "gpu": "h100-sxm", "gpus": 8, "draws": 0, "months": 12,
                    "rent": {"acme-secret": "1.2345/h, 12 months"},
                    "plan": {"rent_usd_per_gpu_hour": 1.2345, "pue_ratio": 1.3}}],
+    "mix": [{"name": "Mix", "gpu": "h100-sxm", "constant": 8, "months": 6, "provider": "lambda"}],
 }  # fmt: skip
 
 
