@@ -52,7 +52,7 @@ def _paid(
                  for offer, price in zip(offers, prices, strict=True)]  # fmt: skip
         cap = credit["usd_per_month"]
         pays.append((credit["usd"], np.inf if cap is None else cap, np.outer(meant, days).astype(np.float64)))
-    return stacking.credited(owed, month, pays).sum(axis=1)
+    return np.asarray(stacking.credited(owed, month, pays).sum(axis=1), dtype=np.float64)
 
 
 def said(usd: float, whole: float) -> str:

@@ -70,10 +70,7 @@ def _payload(catalog: "Catalog", case: OwnershipCase, request: Mapping[str, Any]
         "currency": currency.converted(case, values),
         "assumptions": [entry.as_dict() for entry in case.assumptions.values()],
         "model": model.block(case),
-        "warnings": [
-            *said.warnings(case, values, saving, judged, paid),
-            *said.credits_said(listed, "the GPU-hours of each option"),
-        ],
+        "warnings": said.warnings(case, values, saving, judged, paid) + said.credits_said(listed, said.HOURS),
         "sources": sources(catalog, case, listed),
     }
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -110,14 +110,13 @@ def layered(offer: Offer | None, usd: float = 0.0, credits_usd: float = 0.0) -> 
     if offer is None:
         return {}
     price = offer.usd_per_gpu_hour
-    found: Layered = {
-        "price_book": offer.book, "price_kind": offer.price_kind,
-        **listed(price if offer.book != "user" else offer.list_usd_per_gpu_hour, credits_usd),
-        "effective_usd_per_gpu_hour": price * (1 - credits_usd / usd) if usd > 0 else price,
-    }  # fmt: skip
+    found = listed(price if offer.book != "user" else offer.list_usd_per_gpu_hour, credits_usd)
+    made = Layered(price_book=offer.book, price_kind=offer.price_kind)
+    made.update(cast(Layered, found))
+    made["effective_usd_per_gpu_hour"] = price * (1 - credits_usd / usd) if usd > 0 else price
     if offer.price_kind == "contracted":
-        found["contracted_usd_per_gpu_hour"] = price
-    return found
+        made["contracted_usd_per_gpu_hour"] = price
+    return made
 
 
 def is_old(offer: Offer, sellers: Providers) -> bool:

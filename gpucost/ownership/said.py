@@ -13,6 +13,7 @@ from gpucost.ownership.assemble import OwnershipCase
 from gpucost.ownership.plan import WEEKS_PER_MONTH
 from gpucost.ownership.views import scope
 
+HOURS = "the GPU-hours of each option"
 RENTED_OUT_ONLY = frozenset({"Google", "AWS"})  # makers whose accelerators are used in their own cloud
 
 
