@@ -37,6 +37,7 @@ class OptionRule:
     interruptible: bool = False  # the capacity may be taken away
     take_or_pay: bool = False  # the whole purchase is owed, used or not
     prepaid: bool = False  # and paid at its start
+    by_spend: bool = False  # what is owed is a spend an hour, on whatever machines
 
     @property
     def limit_said(self) -> str:
@@ -51,7 +52,9 @@ OPTIONS: dict[str, OptionRule] = {
         "interruptible", "preemptible", "may be reclaimed at any time", age_limit_days=7, interruptible=True
     ),
     "reserved": OptionRule("reserved", "committed", "the whole term is owed", take_or_pay=True),
-    "savings_plan": OptionRule("savings plan", "committed", "the whole term is owed", take_or_pay=True),
+    "savings_plan": OptionRule(
+        "savings plan", "committed", "the whole term is owed", take_or_pay=True, by_spend=True
+    ),
     "commitment": OptionRule("committed use", "committed", "the whole term is owed", take_or_pay=True),
     "capacity_block": OptionRule(
         "capacity block", "scheduled", "whole days, up to 182 days, prepaid (EC2 Capacity Blocks for ML)",

@@ -156,7 +156,7 @@ def _line(line: Mapping[str, Any], option: Mapping[str, Any]) -> Row:
 def _commitment(option: Mapping[str, Any], status: str | None) -> Row:
     return {
         "CommitmentDiscountId": option["offer_id"], "CommitmentDiscountStatus": status,
-        "CommitmentDiscountCategory": "Spend" if option["option"] == "savings_plan" else "Usage",
+        "CommitmentDiscountCategory": "Spend" if OPTIONS[option["option"]].by_spend else "Usage",
         "CommitmentDiscountType": OPTIONS[option["option"]].label,
     }  # fmt: skip
 
@@ -274,7 +274,7 @@ def _rented(
     row: Row, period: Period, price: float, hours: float, bound: float, supply: Mapping[str, Any]
 ) -> Iterator[Row]:
     if not supply["term_months"]:
-        category = "Dynamic" if supply["kind"] == "spot" else "Standard"
+        category = "Dynamic" if OPTIONS[supply["kind"]].interruptible else "Standard"
         if hours:
             cost = round(hours * price, 2)
             yield _charge({**row, "PricingCategory": category}, period, cost, cost, hours)

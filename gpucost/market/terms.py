@@ -14,7 +14,7 @@ from gpucost.market.places import WORLD, Providers, grid_items, grid_of
 from gpucost.market.supply import Supply
 from gpucost.money import rates as splits
 from gpucost.money.energy import server_power_per_gpu_w
-from gpucost.options import MOVE_DAYS, OPTIONS, counted_age_days
+from gpucost.options import MOVE_DAYS, OPTIONS, counted_age_days, is_plain
 from gpucost.types import Offer
 from gpucost.units import DAYS_PER_YEAR, GB, GIB
 
@@ -123,11 +123,11 @@ def _spot_ends(offers: Sequence[Offer], moves: Sequence[Row]) -> Iterator[tuple[
     known = {(row["provider"], row["gpu"], row["region"]): row for row in moves}
     plain = {
         (offer.provider, offer.instance_type, offer.region): offer.usd_per_gpu_hour
-        for offer in offers
-        if offer.option == "on_demand"
+        for offer in reversed(offers)  # of several the cheapest, which comes first
+        if is_plain(offer.option)
     }
     for place, offer in enumerate(offers):
-        if offer.option == "spot" and offer.price_kind != "contracted":
+        if OPTIONS[offer.option].family == "preemptible" and offer.price_kind != "contracted":
             groups = (
                 (offer.provider, offer.gpu, offer.region), (offer.provider, offer.gpu, None),
                 (offer.provider, None, None), (None, None, None),

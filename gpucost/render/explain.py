@@ -5,6 +5,7 @@ from typing import Any
 
 from gpucost.answers.training import Estimate
 from gpucost.errors import UsageError
+from gpucost.options import OPTIONS
 from gpucost.render.document import Document, Paragraph, Section, Table, columns, document_of
 from gpucost.render.numbers import format_value
 
@@ -71,7 +72,7 @@ def _shares(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[
 def _price_causes(option: Mapping[str, Any]) -> list[tuple[str, float, float, str]]:
     """Return what the price may do: a spot price moves from day to day, a list price ages."""
     ends = option["factors"]["price_low_ratio"], option["factors"]["price_high_ratio"]
-    if option["option"] == "spot":
+    if OPTIONS[option["option"]].family == "preemptible":
         return [("moves of the spot price", *ends, "on demand or a commitment; a fresh price; `gpucost prices risk`")]
     return [("price age", *ends, "a fresh quote; --strict-prices")]
 

@@ -12,6 +12,7 @@ import gpucost
 from gpucost.catalog import checks
 from gpucost.catalog.offer_rows import complete_offer
 from gpucost.errors import NothingFitsError
+from gpucost.invoices import rows as invoices
 from gpucost.market.facts import make_market
 from gpucost.options import OPTIONS, OptionRule, age_limit_days, is_plain
 from gpucost.ownership import rents, supplies
@@ -75,6 +76,10 @@ EFFECTS = {
     "age_limit_days": (3, lambda: first(observed_on=date(2026, 5, 20), age_days=12)["notes"]),
     "interruptible": (True, lambda: first()["interruptions"]),
     "take_or_pay": (True, billing),
+    "by_spend": (
+        True,
+        lambda: invoices._commitment({"option": "on_demand", "offer_id": "x"}, None)["CommitmentDiscountCategory"],
+    ),
     "prepaid": (
         True,
         lambda: first(billing="take_or_pay", term_months=12, payment="no_upfront")["cash_usd"],
