@@ -96,7 +96,7 @@ STEP_TIME = A("step_time", k.SECONDS, "Your own speed: seconds of a step on --gp
               example="7.3s")  # fmt: skip
 OWN_SPEED = (MFU, OWN_TOKENS, STEP_TIME)
 
-SOFTWARE_YEAR = A("software_year", plain(2012, 2100, "YEAR"), "Age of the software, such as 2024.5.")
+SOFTWARE_YEAR = A("software_year", plain(2012, 2100, "YEAR"), "Age of the software, such as 2024.5.", example=2024.5)
 ESTIMATE = (
     MODEL,
     TOKENS,

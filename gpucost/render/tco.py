@@ -102,7 +102,7 @@ def _screen(answer: Tco) -> list[Block]:
         "--details (options, break-even, cash by year, assumptions), --print-plan, -o FILE.xlsx, --rent, --utilisation"
     )
     charts = [block for block in tornado(answer) if isinstance(block, Chart)]
-    return [Table(_SIDES, rows), *charts, Paragraph(f"{wins}Next: {ask}.")]
+    return [Table(_SIDES, rows), *_in_short(answer), *charts, Paragraph(f"{wins}Next: {ask}.")]
 
 
 def _gpus(answer: Tco) -> int:
@@ -179,6 +179,18 @@ def _foreign(answer: Tco) -> list[Fact]:
         Fact(f"Renting, in {code}", f"{money['npv_rent']:,.0f} {code}", note=at),
         Fact(f"Owning saves, in {code}", f"{money['npv_rent'] - money['npv_own']:,.0f} {code}"),
     ]
+
+
+def _in_short(answer: Tco) -> list[Block]:
+    """Say the present values in the currency asked for in one sentence."""
+    money = answer["currency"]
+    if money is None:
+        return []
+    wacc = money.get("wacc_fraction")
+    rate = f"{money['usd_per_unit']:g} USD each ({money['usd_per_unit_on']})"
+    at = "" if wacc is None else f", discounted at {wacc:.2%} a year"
+    both = ", ".join(f"{side} {money[f'npv_{side}']:,.0f} {money['currency']}" for side in ("own", "rent"))
+    return [Paragraph(f"In {money['currency']}: {both}, at {rate}{at}.")]
 
 
 def _by_year(answer: Tco) -> list[Block]:

@@ -232,11 +232,12 @@ def test_over_pcie_a_step_loses_what_its_links_gave(catalog):
     assert own.tokens_per_s_per_gpu > pcie.tokens_per_s_per_gpu
     assert found["difference"] == pytest.approx(1e6 / pcie.tokens_per_s_per_gpu - 1e6 / own.tokens_per_s_per_gpu, 1e-4)
     assert exactly(found["changes"], found["difference"])
-    # one layout: a part of a step that goes over NVLink slows by no more than NVLink is faster, 450 against 64 GB/s
+    # one layout: a part of a step that goes over NVLink slows by no more than NVLink is faster: 450 against
+    # half of 64 GB/s, for what PCIe carries passes the host's memory
     layout = {"tensor": 8, "sharding": 1, "micro_batch": 1, "recompute": "full"}
     timed = [
         gpucost.throughput("70b", "h100-sxm", 8, links=links, catalog=catalog, **layout) for links in ("own", "pcie")
     ]
     seconds = [{row["part"]: row["time_s"] for row in one.payload["parts"]} for one in timed]
     assert seconds[0]["matrix"] == seconds[1]["matrix"]
-    assert 2 < seconds[1]["tensor"] / seconds[0]["tensor"] < 450 / 50
+    assert 2 < seconds[1]["tensor"] / seconds[0]["tensor"] < 450 / 32

@@ -245,8 +245,8 @@ def test_own_supplies_of_a_plan_replace_the_catalog():
         ("month,gpus\n1,10\n2,\n", "3:gpus"),
         ("month,gpus\n1,-4\n", "2:gpus"),
         ("month,gpus\n1,many\n", "2:gpus"),
-        ("when,gpus\n1,2\n", ":1: the columns"),
-        ("", ":1: the columns"),
+        ("when,gpus\n1,2\n", ":1: has no column month"),
+        ("", ":1: has no column month"),
         ("month,gpus\n", "no rows"),
     ],
 )
