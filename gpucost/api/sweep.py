@@ -35,7 +35,8 @@ class SweepResult(Result):
 
         if self.frame is not None:
             return self.frame
-        found: pandas.DataFrame = duckdb.read_parquet([str(file) for file in self.files]).df()
+        with duckdb.connect() as own:
+            found: pandas.DataFrame = own.read_parquet([str(file) for file in self.files]).df()
         return found
 
 
@@ -109,7 +110,8 @@ def _result(plan: "Plan", files: list[Path], kept: bool) -> SweepResult:
     payload = _payload(plan, files)
     if kept:
         return SweepResult(payload, files=tuple(files))
-    return SweepResult(payload, frame=duckdb.read_parquet([str(file) for file in files]).df())
+    with duckdb.connect() as own:  # the one that all of a process share belongs to the caller, and hangs after a fork
+        return SweepResult(payload, frame=own.read_parquet([str(file) for file in files]).df())
 
 
 def _payload(plan: "Plan", files: list[Path]) -> "Sweep":

@@ -51,7 +51,11 @@ def complete_offer(values: Row, exchange_rates: Mapping[str, float]) -> Row:
     _fill_price(row, exchange_rates)
     _fill_dates(row)
     for name in ("gpus", "term_months"):
-        if not abs(float(row.get(name) or 0)) < MOST:
+        try:
+            counted = abs(float(row.get(name, 0))) < MOST
+        except (TypeError, ValueError):
+            counted = False
+        if not counted:
             raise UsageError(f"{name} = {shown(row[name])} is no count.")
     gpus = int(float(row["gpus"]))
     row.setdefault("instance_type", f"{gpus}x {row['gpu']}")

@@ -343,3 +343,24 @@ def test_a_count_without_end_in_a_book_is_refused(name, tmp_path):
     book.write_text(f"provider,gpu,usd_per_gpu_hour,observed_on,{name}\nours,h100-sxm,2,2026-06-01,1e999\n")
     with pytest.raises(UsageError, match=name):
         open_catalog(book=tmp_path).offers()
+
+
+def test_a_sweep_leaves_the_connection_that_a_process_shares_to_its_owner(monkeypatch, tmp_path):
+    """One that a fork inherits never answers."""
+    import duckdb
+
+    monkeypatch.delattr(duckdb, "read_parquet")
+    asked = {"model": "8b", "gpu": "h100-sxm", "gpus": [8, 16], "tokens": "1b"}
+    for into in (None, str(tmp_path / "out")):
+        assert len(gpucost.sweep("estimate", into=into, **asked).to_frame()) == 2
+
+
+@pytest.mark.parametrize("value", ["[1]", '""', '"x"', "2026-01-01", "{a = 1}", "nan"])
+def test_a_term_of_another_type_in_a_book_is_refused(value, tmp_path):
+    from gpucost.catalog import open_catalog
+
+    book = tmp_path / "book.toml"
+    offer = 'provider = "ours"\ngpu = "h100-sxm"\noption = "reserved"\nusd_per_gpu_hour = 2\nobserved_on = 2026-06-01'
+    book.write_text(f"[[offer]]\n{offer}\nterm_months = {value}\n")
+    with pytest.raises(UsageError, match="term_months"):
+        open_catalog(book=book).offers()
