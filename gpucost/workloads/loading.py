@@ -80,7 +80,8 @@ class Loading(NamedTuple):
     def _said(self, needed: float, flows: dict[str, float], bottleneck: str, stall: float, enough: int | None) -> str:
         """Say it in a sentence: needed, delivered, who is short, what would end it."""
         of = "token ids of {} bytes, as no --dataset is given" if self.assumed else "{} bytes per token"
-        reads = f"Loading: {_rate(needed)} are needed ({of.format(f'{self.bytes_per_token:,.4g}')})"
+        each = f"{self.bytes_per_token:,.0f}" if self.bytes_per_token >= 1e4 else f"{self.bytes_per_token:,.4g}"
+        reads = f"Loading: {_rate(needed)} are needed ({of.format(each)})"
         given = [f"{name} {'delivers' if name == 'storage' else 'deliver'} {_rate(flow)}"
                  for name, flow in flows.items() if isfinite(flow)]  # fmt: skip
         if not given:

@@ -42,6 +42,8 @@ def test_workers_are_counted_on_every_accelerator_and_by_samples(catalog):
     assert fed["stall_fraction"] == pytest.approx(1 - 8 / 9.765625)
     assert (fed["bottleneck"], fed["needed_loader_workers"]) == ("workers", 3)
     assert "3 workers on each GPU would end it" in fed["said"]
+    large = timed(catalog, dataset="150mb/sample", storage_bandwidth=9, sequence=8192)["loading"]
+    assert "18,311 bytes per token" in large["said"]
     more = timed(catalog, dataset="1mb/sample", loader_workers=3, decode_rate="0.5 samples/s", sequence=8192)["loading"]
     assert (more["stall_fraction"], more["bottleneck"]) == (0, None)
 
