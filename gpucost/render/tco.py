@@ -189,8 +189,9 @@ def _in_short(answer: Tco) -> list[Block]:
     wacc = money.get("wacc_fraction")
     rate = f"{money['usd_per_unit']:g} USD each ({money['usd_per_unit_on']})"
     at = "" if wacc is None else f", discounted at {wacc:.2%} a year"
-    both = ", ".join(f"{side} {money[f'npv_{side}']:,.0f} {money['currency']}" for side in ("own", "rent"))
-    return [Paragraph(f"In {money['currency']}: {both}, at {rate}{at}.")]
+    code = money["currency"]
+    both = f"owning {money['npv_own']:,.0f} {code}, renting {money['npv_rent']:,.0f} {code}"
+    return [Paragraph(f"In {code}: {both}, at {rate}{at}.")]
 
 
 def _by_year(answer: Tco) -> list[Block]:
