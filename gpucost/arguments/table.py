@@ -346,6 +346,7 @@ LISTS = {
         NAMED,
         GPU._replace(help="GPU or family, such as h100; the same as NAME."),
         A("vendor", name(names="vendors"), "Only this vendor's."),
+        A("generations", k.FLAG, "A row per generation, with its ratios to the one before.", False),
         *DATES,
     ),
     "systems": (

@@ -257,3 +257,37 @@ def test_several_accelerators_stand_side_by_side_with_their_memories():
     assert rows["shared memory"].count("MiB") == 2
     assert list(rows).index("registers") < list(rows).index("shared memory") < list(rows).index("L2 or last cache (MB)")
     assert max(map(len, text.splitlines())) <= 80
+
+
+def test_memories_say_what_sources_measured_and_what_is_computed():
+    """An H100 SXM: 128 bytes × 132 multiprocessors × 1.755 GHz; 4,528.92 GiB/s of L2, 219 and 291 cycles by source."""
+    from click.testing import CliRunner
+
+    from gpucost.cli import cli
+
+    done = CliRunner().invoke(cli, ["gpus", "h100-sxm,mi300x,rtx-4090"], env={"COLUMNS": "80"})
+    rows = {line[:22].strip(): line for line in done.stdout.splitlines()}
+    assert f"{128 * 132 * 1.755:,.0f} computed" in rows["shared memory GB/s"]
+    assert f"{4528.92 * 1.073741824:,.0f} of 8,986" in rows["L2 GB/s"]
+    assert "219–291" in rows["L2 cycles"]
+    assert "900" in rows["device memory cycles"]
+    assert rows["registers cycles"].count("not known") == 3
+    assert max(map(len, done.stdout.splitlines())) <= 80
+    assert "memory_speeds" in done.stderr
+
+
+def test_generations_follow_one_another_with_their_ratios():
+    """From V100 to A100 to H100, dense: 125 in fp16, 312 and 989.4 TFLOP/s in bf16; NVLink 150, 300, 450 GB/s."""
+    made = {row["id"]: row for row in rows("gpus", "--generations")["rows"]}
+    hopper = made["h100-sxm5-80gb"]
+    assert made["v100-sxm2-16gb"]["half_precision"] == "fp16"
+    assert made["a100-sxm4-80gb"]["half_ratio"] == pytest.approx(312 / 125)
+    assert hopper["half_ratio"] == pytest.approx(989.4 / 312)
+    assert hopper["scaleup_ratio"] == pytest.approx(1.5)
+    assert made["rtx-4090"]["scaleup_ratio"] is None  # without a link: unknown, not nought
+    assert made["mi300x"]["tdp_ratio"] == pytest.approx(750 / 560)
+    assert made["gaudi2"]["half_ratio"] is None  # the first of its line
+    text = gpucost("gpus", "--generations", "--vendor", "nvidia", COLUMNS="80").stdout
+    assert "989 ×3.2" in text
+    assert "450 ×1.5" in text
+    assert max(map(len, text.splitlines())) <= 80
