@@ -251,7 +251,7 @@ def test_several_accelerators_stand_side_by_side_with_their_memories():
 
     from gpucost.cli import cli
 
-    text = CliRunner().invoke(cli, ["gpus", "h100-sxm,a100-80gb-sxm"], env={"COLUMNS": "80"}).output
+    text = CliRunner().invoke(cli, ["gpus", "h100-sxm,a100-80gb-sxm"], env={"COLUMNS": "80"}).stdout
     rows = {line.split("  ")[0].strip(): line for line in text.splitlines()}
     assert "33 MiB" in rows["registers"]
     assert rows["shared memory"].count("MiB") == 2
@@ -289,5 +289,5 @@ def test_generations_follow_one_another_with_their_ratios():
     assert made["gaudi2"]["half_ratio"] is None  # the first of its line
     text = gpucost("gpus", "--generations", "--vendor", "nvidia", COLUMNS="80").stdout
     assert "989 ×3.2" in text
-    assert "450 ×1.5" in text
     assert max(map(len, text.splitlines())) <= 80
+    assert "450 ×1.5" in gpucost("gpus", "--generations", "--vendor", "nvidia", COLUMNS="120").stdout
