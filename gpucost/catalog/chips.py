@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from gpucost.physics.hardware import half_precision, peak
 from gpucost.units import MILLI
 
 if TYPE_CHECKING:
@@ -38,6 +37,8 @@ def generations(catalog: "Catalog") -> list[dict[str, Any]]:
 
     The 16-bit peak is bf16, fp16 before it; the first of a line, and what is not known or nought, has no ratio.
     """
+    from gpucost.physics.hardware import half_precision, peak
+
     chips = {chip.id: chip for chip in catalog.accelerators()}
     facts = {row["id"]: row for row in catalog.rows("accelerators")}
     known = [(facts[row["accelerator_id"]], row) for row in catalog.rows("generations")]
