@@ -9,16 +9,21 @@ from datetime import date, timedelta
 from typing import Any
 
 from gpucost.catalog.loader import Store
+from gpucost.catalog.offer_rows import offer_id_sql
 from gpucost.options import expiry_by_option
 from gpucost.schemas import TABLES
 
-_SLUG = "trim(regexp_replace(lower({0}), '[^a-z0-9.]+', '-', 'g'), '-')"
 _SERIES = "source_id, provider, instance_type, gpu, gpus, region, option, term_months"
 
 # What the ordinary rows know of a product beside its price: the node it is, its processors and memory, its billing.
 _PRODUCT = (
     "system_id", "vcpus", "memory_gib", "local_nvme_gb", "network_gbit_per_s", "interconnect",
     "billing_increment_hours",
+)  # fmt: skip
+
+_OFFER_ID = offer_id_sql(
+    provider="h.provider", instance_type="h.instance_type", gpus="h.gpus", gpu="h.gpu", region="h.region",
+    region_scope="'global'", option="h.option", tier="NULL", payment="'monthly'",
 )  # fmt: skip
 
 _OFFERS = f"""
@@ -32,9 +37,7 @@ WITH points AS (
     SELECT provider, instance_type, gpu, gpus, {", ".join(f"max({name}) AS {name}" for name in _PRODUCT)}
     FROM offers GROUP BY ALL
 )
-SELECT concat_ws('/', h.provider, {_SLUG.format("h.instance_type")}, h.gpus || 'x' || replace(h.gpu, '|', '~'),
-        coalesce({_SLUG.format("h.region")}, 'global'), h.option,
-        CASE WHEN term_months > 0 THEN term_months || 'mo/monthly' END) AS offer_id,
+SELECT {_OFFER_ID} AS offer_id,
     'offer' AS offer_kind, h.provider, h.instance_type, NULL AS listed_as, h.gpu, false AS gpu_assumed, h.gpus,
     coalesce(p.system_id, s.id) AS system_id, h.region, CASE WHEN h.region IS NULL THEN 'global' ELSE 'region' END
     AS region_scope, h.option, NULL AS tier, CASE WHEN term_months > 0 THEN 'take_or_pay' ELSE 'per_use' END AS billing,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpucost.catalog.loader import Store, engine, quoted
+from gpucost.catalog.offer_rows import offer_id_sql
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.errors import DataError, UsageError
 from gpucost.limits import limit
@@ -24,7 +25,6 @@ _ALIKE = (  # offers that are equal in these differ in name and price alone
     "provider", "gpu", "gpus", "system_id", "region", "region_scope", '"option"', "tier", "billing", "term_months",
     "payment", "interconnect", "minimum_units", "maximum_units", "valid_from", "valid_until", "observed_on",
 )  # fmt: skip
-_SLUG = "trim(regexp_replace(lower({}), '[^a-z0-9.]+', '-', 'g'), '-')"
 
 
 def parquet_part(store: Store, layer: str, file: Path, usual_kind: str = "contracted") -> str:
@@ -160,7 +160,7 @@ def _completed(file: Path, header: Sequence[str]) -> str:
             WHEN {months} = 0 THEN 'none' ELSE 'no_upfront' END) AS payment,
         {", ".join(f"coalesce({name}, '{value}') AS {name}" for name, value in _CONSTANTS.items())})
         FROM ({_read(file, header)})"""
-    return f"SELECT * REPLACE (coalesce(offer_id, {_OFFER_ID}) AS offer_id) FROM ({priced})"
+    return f"SELECT * REPLACE (coalesce(offer_id, {offer_id_sql()}) AS offer_id) FROM ({priced})"
 
 
 def _read(file: Path, header: Sequence[str]) -> str:
@@ -191,10 +191,6 @@ _CONSTANTS = {
     "offer_kind": "offer", "gpu_assumed": "0", "date_precision": "day", "source_id": OWN_SOURCE, "confidence": "high",
     "price_kind": "contracted",
 }  # fmt: skip
-_OFFER_ID = f"""concat_ws('/', provider, {_SLUG.format("instance_type")}, gpus || 'x' || replace(gpu, '|', '~'),
-    {_SLUG.format("coalesce(region, CASE WHEN region_scope = 'any' THEN 'global' ELSE region_scope END)")},
-    CASE WHEN tier <> "option" THEN "option" || '.' || tier ELSE "option" END,
-    CASE WHEN TRY_CAST(term_months AS DOUBLE) > 0 THEN term_months || 'mo/' || payment END)"""
 
 
 def _every() -> list[str]:

@@ -42,6 +42,24 @@ def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", str(text).lower()).strip("-")
 
 
+def slug_sql(text: str, kept: str = ".") -> str:
+    """Return the SQL of a text as ids carry it: small letters, digits and what is kept, dashes for all else."""
+    return f"trim(regexp_replace(lower({text}), '[^a-z0-9{kept}]+', '-', 'g'), '-')"
+
+
+def offer_id_sql(**given: str) -> str:
+    """Return the SQL of `offer_id` over columns of the same names, those given as SQL apart."""
+    names = "provider instance_type gpus gpu region region_scope tier term_months payment"
+    row = {**{name: name for name in names.split()}, "option": '"option"', **given}
+    scope = f"CASE {row['region_scope']} WHEN 'any' THEN 'global' ELSE {row['region_scope']} END"
+    place = slug_sql(f"coalesce({row['region']}, {scope})")
+    option = f"concat_ws('.', {row['option']}, nullif({row['tier']}, {row['option']}))"
+    months = row["term_months"]
+    term = f"CASE WHEN TRY_CAST({months} AS DOUBLE) > 0 THEN {months} || 'mo/' || {row['payment']} END"
+    parts = f"{slug_sql(row['instance_type'])}, {row['gpus']} || 'x' || replace({row['gpu']}, '|', '~')"
+    return f"concat_ws('/', {row['provider']}, {parts}, {place}, {option}, {term})"
+
+
 def complete_offer(values: Row, exchange_rates: Mapping[str, float]) -> Row:
     """Fill in what follows: rates from one another, scope from region, billing from option, dates, and the id."""
     row: Row = {"option": "on_demand", "gpus": 1, **values}

@@ -2,7 +2,8 @@
 
     effective USD per hour = recurring + upfront / (730 x months)
 
-Every row of the listing ends in the table `candidate`, those that are no price with the reason in `fault`.
+Every row of the listing ends in the table `candidate`, those that are no price with the reason in `fault`. It holds
+what differs between rows alone: a million of them are judged in little memory, and `offer_columns` adds the rest.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,10 +12,11 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 from gpucost.catalog.loader import quoted
+from gpucost.catalog.offer_rows import offer_id_sql, slug_sql
 from gpucost.errors import UsageError
 from gpucost.importers.source import Desk
 from gpucost.options import OPTIONS
-from gpucost.schemas import TABLES
+from gpucost.schemas import DUCKDB_TYPES, TABLES
 from gpucost.units import HOURS_PER_MONTH
 
 if TYPE_CHECKING:
@@ -24,8 +26,7 @@ if TYPE_CHECKING:
 _MOST_CHIPS = 5_000  # distinct names of chips in one source
 _MOST_CANDIDATES = 4  # chips that one name may mean; beyond that it means none
 _MEMORY_OFF = 0.08
-_SLUG = "trim(regexp_replace(lower({0}), '[^a-z0-9.]+', '-', 'g'), '-')"
-_PROVIDER = "trim(regexp_replace(lower(l.provider), '[^a-z0-9._]+', '-', 'g'), '-')"
+_PROVIDER = slug_sql("provider", "._")
 _OWED = ", ".join(quoted(name) for name, rule in OPTIONS.items() if rule.take_or_pay)
 
 # what a meter's words say that it is not a plain machine under Linux
@@ -76,9 +77,9 @@ def known_of(catalog: "Catalog") -> Known:
 def load(desk: Desk, name: str, columns: Mapping[str, str], rows: Iterable[Sequence[Any]]) -> None:
     """Make a table of the scratch database from rows."""
     desk.connection.execute(f"CREATE OR REPLACE TABLE {name} ({', '.join(f'{k} {v}' for k, v in columns.items())})")
-    if rows := list(rows):
-        marks = ", ".join("?" * len(columns))
-        desk.connection.executemany(f"INSERT INTO {name} VALUES ({marks})", [list(row) for row in rows])
+    if cells := [list(column) for column in zip(*rows, strict=True)]:
+        lists = ", ".join(f"unnest(CAST(? AS {kind}[]))" for kind in columns.values())
+        desk.connection.execute(f"INSERT INTO {name} SELECT {lists}", cells)
 
 
 def chip_of(known: Known, name: str, memory_gib: float | None) -> str | None:
@@ -90,7 +91,7 @@ def chip_of(known: Known, name: str, memory_gib: float | None) -> str | None:
     return "|".join(sorted(found)) if 0 < len(found) <= _MOST_CANDIDATES else None
 
 
-def complete(desk: Desk, known: Known, source_id: str, today: date) -> None:
+def complete(desk: Desk, known: Known) -> None:
     """Make the table `candidate` from the listing."""
     names = desk.connection.execute(
         f"SELECT DISTINCT listed_as, gpu_memory_gib FROM listing WHERE listed_as IS NOT NULL LIMIT {_MOST_CHIPS + 1}"
@@ -101,68 +102,69 @@ def complete(desk: Desk, known: Known, source_id: str, today: date) -> None:
     load(desk, "chips", {"listed_as": "VARCHAR", "gpu_memory_gib": "DOUBLE", "gpu": "VARCHAR"}, chips)
     kinds = {"provider": "VARCHAR", "product": "VARCHAR", "gpu": "VARCHAR", "gpus": "INTEGER", "system_id": "VARCHAR"}
     load(desk, "products", kinds, known.products)
-    desk.connection.execute(_candidate(source_id, today))
-    desk.connection.execute("DROP TABLE listing")
+    for sql in (_candidate(), *_CHEAPEST, "DROP TABLE listing"):
+        desk.connection.execute(sql)
 
 
-def offer_id_sql(row: str = "") -> str:
-    """Return the SQL of the canonical id of an offer, whose parts are columns of the same names."""
-    tier = "CASE WHEN tier IS NULL OR tier = option THEN option ELSE option || '.' || tier END"
-    place = f"coalesce({_SLUG.format('region')}, CASE region_scope WHEN 'any' THEN 'global' ELSE region_scope END)"
-    term = "CASE WHEN term_months > 0 THEN term_months || 'mo/' || payment END"
-    chip = "gpus || 'x' || replace(gpu, '|', '~')"
-    return f"concat_ws('/', provider, {_SLUG.format('instance_type')}, {chip}, {place}, {tier}, {term})"
-
-
-def _columns(source_id: str, today: date) -> str:
-    """Return the SQL of each column of the table `offers`."""
-    offers = {column.name: "NULL" for column in TABLES["offers"].columns}
-    same = (
-        "provider", "instance_type", "listed_as", "gpu", "gpus", "system_id", "region", "region_scope", "option",
-        "tier", "term_months", "payment", "vcpus", "memory_gib", "valid_from", "upfront_usd", "usd_per_hour", "notes",
-    )  # fmt: skip
-    offers |= {name: name for name in same}
+def offer_columns(source_id: str, today: date) -> str:
+    """Return the SQL of each column of the table `offers` over a candidate's own."""
+    offers = {column.name: f"CAST(NULL AS {DUCKDB_TYPES[column.kind]})" for column in TABLES["offers"].columns}
+    offers |= {name: name for name in _OWN}
     offers |= {
-        "offer_id": offer_id_sql(), "offer_kind": "'offer'", "gpu_assumed": "false",
+        "offer_kind": "'offer'", "gpu_assumed": "false",
         "billing": f"CASE WHEN term_months > 0 OR option IN ({_OWED}) THEN 'take_or_pay' ELSE 'per_use' END",
-        "usd_per_gpu_hour": "usd_per_hour / gpus", "recurring_usd_per_hour": "recurring",
         "observed_on": f"DATE '{today}'", "recorded_on": f"DATE '{today}'", "date_precision": "'day'",
         "source_id": quoted(source_id), "confidence": "'medium'",
     }  # fmt: skip
     return ",\n    ".join(f"{value} AS {name}" for name, value in offers.items())
 
 
-def _candidate(source_id: str, today: date) -> str:
-    selected, months = _columns(source_id, today), f"(term_months * {HOURS_PER_MONTH})"
+_OWN = (
+    "offer_id", "provider", "instance_type", "listed_as", "gpu", "gpus", "system_id", "region", "region_scope",
+    "option", "tier", "term_months", "payment", "vcpus", "memory_gib", "valid_from", "upfront_usd", "usd_per_hour",
+    "usd_per_gpu_hour", "recurring_usd_per_hour", "notes",
+)  # fmt: skip
+
+
+def _candidate() -> str:
+    months = f"(term_months * {HOURS_PER_MONTH})"
     return f"""
 CREATE OR REPLACE TABLE candidate AS
-WITH named AS (
-    SELECT {_PROVIDER} AS provider, trim(l.instance_type) AS instance_type, l.listed_as,
+WITH said AS (
+    SELECT l.* REPLACE ({_PROVIDER} AS provider, trim(instance_type) AS instance_type,
+        nullif(trim(region), '') AS region, coalesce(term_months, 0) AS term_months,
+        coalesce(option, 'on_demand') AS option)
+    FROM listing AS l
+), named AS (
+    SELECT l.* EXCLUDE (gpus, gpu_memory_gib, usd_per_hour) REPLACE (
+            coalesce(l.payment, CASE WHEN l.term_months = 0 THEN 'none' ELSE 'unknown' END) AS payment),
         coalesce(p.gpu, c.gpu) AS gpu, coalesce(l.gpus, p.gpus) AS gpus, p.gpus AS product_gpus, p.system_id,
-        nullif(trim(l.region), '') AS region, CASE WHEN nullif(trim(l.region), '') IS NULL THEN 'global'
-        ELSE 'region' END AS region_scope, coalesce(l.option, 'on_demand') AS option, l.tier,
-        coalesce(l.term_months, 0) AS term_months,
-        CASE WHEN coalesce(l.term_months, 0) = 0 THEN coalesce(l.payment, 'none') ELSE coalesce(l.payment, 'unknown')
-        END AS payment, l.upfront_usd, l.usd_per_hour AS stated,
-        CASE WHEN coalesce(l.term_months, 0) > 0 THEN coalesce(l.usd_per_hour, 0) END AS recurring,
-        l.vcpus, l.memory_gib, l.valid_from, l.meter, l.notes
-    FROM listing AS l LEFT JOIN chips AS c
+        CASE WHEN l.region IS NULL THEN 'global' ELSE 'region' END AS region_scope, l.usd_per_hour AS stated,
+        CASE WHEN l.term_months > 0 THEN coalesce(l.usd_per_hour, 0) END AS recurring_usd_per_hour
+    FROM said AS l LEFT JOIN chips AS c
         ON l.listed_as = c.listed_as AND l.gpu_memory_gib IS NOT DISTINCT FROM c.gpu_memory_gib
-    LEFT JOIN products AS p ON p.provider = {_PROVIDER} AND p.product = lower(trim(l.instance_type))
+    LEFT JOIN products AS p ON p.provider = l.provider AND p.product = lower(l.instance_type)
 ), priced AS (
-    SELECT *, CASE WHEN term_months > 0 THEN recurring + coalesce(upfront_usd, 0) / {months} ELSE stated END
-        AS usd_per_hour
+    SELECT *, CASE WHEN term_months > 0 THEN recurring_usd_per_hour + coalesce(upfront_usd, 0) / {months}
+        ELSE stated END AS usd_per_hour
     FROM named
-), judged AS (
-    SELECT {selected},
-        {_fault()} AS fault
-    FROM priced
 )
-SELECT * REPLACE (coalesce(notes, CASE WHEN fault IS NULL AND max(usd_per_hour) OVER same > usd_per_hour
-    THEN 'the cheapest of ' || count(*) OVER same || '; the dearest at ' || max(usd_per_hour) OVER same END) AS notes)
-FROM judged
-WINDOW same AS (PARTITION BY offer_id, fault IS NULL)
-QUALIFY fault IS NOT NULL OR row_number() OVER (PARTITION BY offer_id, fault IS NULL ORDER BY usd_per_hour) = 1"""
+SELECT * EXCLUDE (product_gpus, stated, meter), {offer_id_sql()} AS offer_id, usd_per_hour / gpus AS usd_per_gpu_hour,
+    {_fault()} AS fault
+FROM priced"""
+
+
+# Of rows that are one offer the cheapest speaks and names the dearest.
+_CHEAPEST = (
+    """CREATE OR REPLACE TABLE same AS SELECT offer_id, arg_min(rowid, usd_per_hour) AS kept, count(*) AS rows,
+        min(usd_per_hour) AS cheapest, max(usd_per_hour) AS dearest
+    FROM candidate WHERE fault IS NULL GROUP BY offer_id HAVING count(*) > 1""",
+    """UPDATE candidate SET notes = 'the cheapest of ' || s.rows || '; the dearest at ' || s.dearest FROM same AS s
+    WHERE candidate.rowid = s.kept AND candidate.notes IS NULL AND s.dearest > s.cheapest""",
+    """DELETE FROM candidate USING same AS s
+    WHERE candidate.offer_id = s.offer_id AND candidate.fault IS NULL AND candidate.rowid <> s.kept""",
+    "DROP TABLE same",
+)
 
 
 def _fault() -> str:

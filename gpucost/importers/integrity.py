@@ -11,7 +11,7 @@ from pathlib import Path
 
 from gpucost.catalog.loader import quoted
 from gpucost.errors import CheckFailedError
-from gpucost.importers.complete import REFERENCE, Known, load
+from gpucost.importers.complete import REFERENCE, Known, load, offer_columns
 from gpucost.importers.source import Desk, Source
 from gpucost.options import OPTIONS
 from gpucost.schemas import DUCKDB_TYPES, TABLES
@@ -48,25 +48,27 @@ class Verdict:
 
 
 def judge(desk: Desk, known: Known, source: Source, earlier: Path | None, accept: bool, today: date) -> Verdict:
-    """Judge the table `candidate` and make the table `part` of what is to be published."""
+    """Judge the table `candidate` and make the view `part` of what is to be published."""
     _prepare(desk, known, earlier)
     desk.connection.execute(_DOUBTS)
+    desk.connection.execute("DROP TABLE candidate")
     if not accept:
         _refuse_poor(desk, source)
     held = "doubt IS NULL" if not accept else "true"
-    desk.connection.execute(f"CREATE OR REPLACE TABLE taken AS SELECT * FROM doubted WHERE fault IS NULL AND {held}")
-    desk.connection.execute(_kept(source, today))
+    desk.connection.execute(f"CREATE OR REPLACE VIEW taken AS SELECT * FROM doubted WHERE fault IS NULL AND {held}")
+    for sql in _kept(source, today):
+        desk.connection.execute(sql)
     return _verdict(desk, accept)
 
 
 def _prepare(desk: Desk, known: Known, earlier: Path | None) -> None:
-    """Make the tables `known_offers` of what holds today and `earlier` of what the source said last."""
+    """Make `known_offers` of what holds today and `earlier` of what the source said last."""
     load(desk, "known_offers", REFERENCE, known.reference)
     types = ", ".join(f"NULL::{DUCKDB_TYPES[column.kind]} AS {column.name}" for column in TABLES["offers"].columns)
     rows = f"SELECT {types}, false AS gone WHERE false"
     if earlier is not None:
         rows = f"SELECT * FROM read_parquet({quoted(str(earlier))})"
-    desk.connection.execute(f"CREATE OR REPLACE TABLE earlier AS {rows}")
+    desk.connection.execute(f"CREATE OR REPLACE VIEW earlier AS {rows}")
 
 
 # A candidate's doubt, or NULL. `was` is the last price of the same offer: by this source, else by what holds today.
@@ -115,7 +117,7 @@ SELECT * EXCLUDE (was, to_usual, to_cheap, on_demand, one), was, CASE
     WHEN NOT {_MARKET} AND abs(usd_per_hour / was - 1) > {MOVE_LIMIT}
         THEN 'moved by more than {MOVE_LIMIT * 100:.0f} %'
     END AS doubt
-FROM joined"""
+FROM joined ORDER BY offer_id"""
 
 
 def _refuse_poor(desk: Desk, source: Source) -> None:
@@ -146,10 +148,9 @@ def _has(desk: Desk, what: str) -> bool:
     return desk.connection.execute(f"SELECT 1 FROM doubted WHERE {what} LIMIT 1").fetchone() is not None
 
 
-def _kept(source: Source, today: date) -> str:
-    """Return the SQL of the table `part`: what was taken, what was held or not asked about again, and what is gone."""
+def _kept(source: Source, today: date) -> tuple[str, str]:
+    """Return the SQL of the view `part`: what was taken, then what was held or not asked about again, or is gone."""
     names = [column.name for column in TABLES["offers"].columns]
-    columns = ", ".join(names)
     old = ", ".join(f"e.{name}" for name in names)
     gone_columns = ", ".join(
         f"DATE '{today}' AS {name}" if name in ("observed_on", "recorded_on") else f"e.{name}" for name in names
@@ -158,25 +159,25 @@ def _kept(source: Source, today: date) -> str:
         AND c.region IS NOT DISTINCT FROM e.region)"""
     back = "EXISTS (SELECT 1 FROM doubted AS c WHERE c.offer_id = e.offer_id)"
     taken = "EXISTS (SELECT 1 FROM taken AS c WHERE c.offer_id = e.offer_id)"
-    withdrawn = _withdrawn(names, today) if source.own_list else ""
-    return f"""
-CREATE OR REPLACE TABLE part AS
-SELECT {columns}, false AS gone FROM taken
-UNION ALL
-SELECT {old}, e.gone FROM earlier AS e WHERE NOT {taken} AND (e.gone OR {back} OR NOT {asked})
-UNION ALL
-SELECT {gone_columns}, true AS gone FROM earlier AS e WHERE NOT e.gone AND {asked} AND NOT {back}
-{withdrawn}"""
+    withdrawn = _withdrawn(names, source, today) if source.own_list else ""
+    stayed = f"""CREATE OR REPLACE TABLE stayed AS SELECT * FROM (
+        SELECT {old}, e.gone FROM earlier AS e WHERE NOT {taken} AND (e.gone OR {back} OR NOT {asked})
+        UNION ALL
+        SELECT {gone_columns}, true AS gone FROM earlier AS e WHERE NOT e.gone AND {asked} AND NOT {back}
+        {withdrawn}
+    ) ORDER BY offer_id, gone, observed_on"""
+    new = f"SELECT {offer_columns(source.id_on(today), today)}, false AS gone FROM taken"
+    return stayed, f"CREATE OR REPLACE VIEW part AS {new} UNION ALL SELECT * FROM stayed"
 
 
-def _withdrawn(names: Sequence[str], today: date) -> str:
+def _withdrawn(names: Sequence[str], source: Source, today: date) -> str:
     """Return the SQL of offers that hold today and that the provider's own whole list has no more, or elsewhere."""
     given = {**dict.fromkeys(names, "NULL"), **{name: f"k.{name}" for name in REFERENCE}}
     given |= {
         "offer_kind": "'offer'", "gpu_assumed": "false", "billing": "'per_use'", "payment": "'unknown'",
         "region_scope": "CASE WHEN k.region IS NULL THEN 'any' ELSE 'region' END", "date_precision": "'day'",
         "observed_on": f"DATE '{today}'", "recorded_on": f"DATE '{today}'", "confidence": "'medium'",
-        "source_id": "(SELECT min(source_id) FROM candidate)",
+        "source_id": quoted(source.id_on(today)),
     }  # fmt: skip
     columns = ", ".join(f"{value} AS {name}" for name, value in given.items())
     kinds = "c.provider = k.provider AND c.option = k.option AND c.term_months = k.term_months"

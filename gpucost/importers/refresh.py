@@ -9,6 +9,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpucost.catalog.loader import quoted
 from gpucost.errors import GpuCostError
 from gpucost.importers.complete import Known, complete, known_of
 from gpucost.importers.integrity import Verdict, judge
@@ -97,13 +98,12 @@ def _one(
             told(source.name, "fetching")
             source.fetch(desk)
             told(source.name, "checking")
-            source_id = f"{source.name}-at-{today}"
             if source.kind == "tokens":
-                verdict = judge_tokens(desk, known, earlier, wish.accept, source_id, today)
+                verdict = judge_tokens(desk, known, earlier, wish.accept, source.id_on(today), today)
             else:
-                complete(desk, known, source_id, today)
+                complete(desk, known)
                 verdict = judge(desk, known, source, earlier, wish.accept, today)
-            part = _written(desk, source, source_id, verdict, folder, today)
+            part = _written(desk, source, verdict, folder, today)
             told(source.name, "done")
             return Outcome(source.name, "published", "", verdict, part, client.fetched_bytes)
     except GpuCostError as error:
@@ -119,17 +119,15 @@ def _one(
     return Outcome(source.name, "failed", reason)
 
 
-def _written(desk: Desk, source: Source, source_id: str, verdict: Verdict, folder: Folder, today: date) -> Part:
+def _written(desk: Desk, source: Source, verdict: Verdict, folder: Folder, today: date) -> Part:
     file = desk.path("part.parquet")
-    order = "offer_id, gone, observed_on" if source.kind == "offers" else "provider, listing"
-    quiet = str(file).replace("'", "''")
-    desk.connection.execute(
-        f"COPY (SELECT * FROM part ORDER BY {order}) TO '{quiet}' (FORMAT parquet, COMPRESSION zstd)"
-    )
+    desk.connection.execute("SET preserve_insertion_order = true")  # `part` is in order: equal prices, equal bytes
+    desk.connection.execute(f"COPY part TO {quoted(str(file))} (FORMAT parquet, COMPRESSION zstd)")
     digest, size = folder.adopt(file)
     origin = {
-        "source_id": source_id, "publisher": source.publisher, "title": f"{source.title}, as refreshed on {today}",
-        "locator": source.locator, "note": "read by gpucost prices refresh",
+        "source_id": source.id_on(today), "publisher": source.publisher,
+        "title": f"{source.title}, as refreshed on {today}", "locator": source.locator,
+        "note": "read by gpucost prices refresh",
     }  # fmt: skip
     return Part(source.name, source.kind, today, verdict.rows, size, digest, origin, verdict.counts)
 

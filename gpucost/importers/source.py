@@ -128,6 +128,10 @@ class Source:
     heavy: bool = False  # hundreds of megabytes: asked for by name only
     own_list: bool = False  # the provider's whole list: what it leaves out is sold no more
 
+    def id_on(self, day: date) -> str:
+        """Return the id by which what was fetched on a day is cited."""
+        return f"{self.name}-at-{day}"
+
     @property
     def has_key(self) -> bool:
         """Tell whether nothing is missing to ask the source."""

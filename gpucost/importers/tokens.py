@@ -33,10 +33,11 @@ def judge_tokens(desk: Desk, known: Known, earlier: Path | None, accept: bool, s
     }  # fmt: skip
     columns = ", ".join(f"{value} AS {name}" for name, value in given.items())
     plain = ", ".join(names)
-    desk.connection.execute(f"""CREATE OR REPLACE TABLE part AS SELECT {columns} FROM judged WHERE fault IS NULL {held}
+    desk.connection.execute(f"""CREATE OR REPLACE TABLE part AS SELECT * FROM (
+        SELECT {columns} FROM judged WHERE fault IS NULL {held}
         UNION ALL SELECT {plain} FROM earlier AS e WHERE EXISTS (SELECT 1 FROM judged AS j WHERE j.provider = e.provider
         AND j.listing = e.listing AND (j.fault IS NOT NULL OR ({not accept} AND j.doubt IS NOT NULL)))
-        UNION ALL {_gone(names, today)}""")
+        UNION ALL {_gone(names, today)}) ORDER BY provider, listing""")
     return _verdict(desk, accept)
 
 

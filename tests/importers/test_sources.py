@@ -47,7 +47,7 @@ def ask(tmp_path, known):
         with Server(routes) as server, Client(mirror=server.url, pause=lambda _: None) as client:
             desk = Desk(client, tmp_path / "desk", TODAY, how)
             fetch(desk)
-            complete(desk, known, "s-at-2026-11-22", TODAY)
+            complete(desk, known)
             cursor = desk.connection.execute("SELECT * FROM candidate ORDER BY offer_id")
             names = [column[0] for column in cursor.description]
             rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
