@@ -60,11 +60,19 @@ def coverage(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[Row]:
     return [{**row, "offers": orderable[row["provider"]]} for row in found if not asked or row["provider"] in asked]
 
 
-_NEWEST = "option", "region", "usd_per_hour", "observed_on", "age_days"
+_NEWEST = "option", "region", "observed_on", "age_days"
+_SOUGHT = "provider", "instance_type", "sought_on"
+YOUNG_DAYS = 120  # within which a price of every machine of the large clouds should have been seen
+LARGE_CLOUDS = frozenset({"aws", "azure", "gcp"})
 
 
 def machines(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[Row]:
-    """Return per machine that a provider names the newest price that can be ordered, those without one first."""
+    """Return per machine that a provider names the newest price that can be ordered, those without one first.
+
+    The price is that of the whole machine, also where the newest is of a part of it. `sought_on` is the day on which a
+    public source with a newer price was sought in vain.
+    """
+    gaps = {(row["provider"], row["instance_type"].lower()): row for row in catalog.rows("price_gaps")}
     newest: dict[tuple[str, str], Row] = {}
     for row in current(catalog, {**wanted, "gpu": None}, None)[0]:
         for name in (row["system_id"], row["instance_type"].lower()) if row["rankable"] else ():
@@ -72,21 +80,40 @@ def machines(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[Row]:
             if key not in newest or row["age_days"] < newest[key]["age_days"]:
                 newest[key] = row
     asked, chips = wanted["provider"], wanted["gpu"]
-    found = [
-        (system, newest.get((system.provider, system.id), newest.get((system.provider, system.instance_type.lower()))))
-        for system in catalog.systems()
-        if system.provider and system.instance_type and (not asked or system.provider in asked)
-        and (not chips or system.accelerator_id in chips)
-    ]  # fmt: skip
-    rows = [
-        {
+    rows: list[Row] = []
+    for system in catalog.systems():
+        if not (system.provider and system.instance_type):
+            continue
+        key = system.provider, system.instance_type.lower()
+        row, gap = newest.get((system.provider, system.id), newest.get(key, {})), gaps.get(key, {})
+        rows.append({
             "provider": system.provider, "instance_type": system.instance_type, "gpu": system.accelerator_id,
-            "gpus": system.gpus,
-            **{name: row[name] if row else None for name in _NEWEST},
-        }
-        for system, row in found
-    ]  # fmt: skip
+            "gpus": system.gpus, "usd_per_hour": row["usd_per_gpu_hour"] * system.gpus if row else None,
+            **{name: row.get(name) for name in _NEWEST}, "sought_on": gap.get("sought_on"),
+        })  # fmt: skip
+    blank = dict.fromkeys(("gpu", "gpus", "usd_per_hour", *_NEWEST))
+    named = {(row["provider"], row["instance_type"].lower()) for row in rows}
+    rows += [{**blank, **{name: gap[name] for name in _SOUGHT}} for key, gap in gaps.items() if key not in named]
+    rows = [row for row in rows if (not asked or row["provider"] in asked) and (not chips or row["gpu"] in chips)]
     return sorted(rows, key=lambda row: (row["age_days"] is not None, -(row["age_days"] or 0), row["instance_type"]))
+
+
+def unseen(rows: Iterable[Row]) -> list[str]:
+    """Say which machines have no young price, by provider, and whether one was sought in public sources."""
+    old = [row for row in rows if row["age_days"] is None or row["age_days"] > YOUNG_DAYS]
+    said = []
+    for in_vain in (True, False):
+        names: dict[str, list[str]] = {}
+        for row in old:
+            if in_vain == (row["sought_on"] is not None):
+                names.setdefault(row["provider"], []).append(row["instance_type"])
+        if names:
+            listed = "; ".join(f"{provider}: {', '.join(sorted(found))}" for provider, found in sorted(names.items()))
+            last = max((row["sought_on"] for row in old if row["sought_on"]), default=None)
+            vain = f"and none found in public sources (sought last on {last})"
+            why = vain if in_vain else "`prices refresh` fetches it"
+            said.append(f"no price younger than {YOUNG_DAYS} days, {why}: {listed}.")
+    return said
 
 
 def cheapest(catalog: Catalog, wanted: dict[str, set[str] | None], max_age_days: float | None, gpus: int) -> Row:

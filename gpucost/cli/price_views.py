@@ -17,7 +17,7 @@ STALE_COLUMNS = (
 COVERAGE_COLUMNS = ("provider", "facts", "chips:2", "offers=orderable:1", "oldest_on=from:2", "newest_on=to:1")
 MACHINE_COLUMNS = (
     "provider", "instance_type=instance", "gpu:1", "gpus:3", "option:2", "region:3", "usd_per_hour:2",
-    "observed_on=seen", "age_days=age",
+    "observed_on=seen", "age_days=age", "sought_on=sought in vain:4",
 )  # fmt: skip
 RISK_COLUMNS = (
     "provider", "instance_type=instance", "region", "gpu:4", "days", "changes:3", "volatility_ratio=volatility",
@@ -63,11 +63,14 @@ def coverage(catalog: "Catalog", out: Output, machines: bool, **filters: Any) ->
     if machines:
         rows = views.machines(catalog, wanted)
         without = sum(row["age_days"] is None for row in rows)
-        out.rows(rows, MACHINE_COLUMNS, envelope(catalog, [f"{without} of {len(rows)} machines have no price today."]))
+        said = [f"{without} of {len(rows)} machines have no price today.", *views.unseen(rows)]
+        out.rows(rows, MACHINE_COLUMNS, envelope(catalog, said))
         return
     rows = views.coverage(catalog, wanted)
-    said = f"{sum(row['facts'] for row in rows):,} dated prices of {len(rows)} providers."
-    out.rows(rows, COVERAGE_COLUMNS, envelope(catalog, [said]))
+    large = views.LARGE_CLOUDS & (wanted["provider"] or views.LARGE_CLOUDS)
+    old = views.unseen(views.machines(catalog, {**wanted, "provider": set(large)})) if large else []
+    said = [f"{sum(row['facts'] for row in rows):,} dated prices of {len(rows)} providers.", *old]
+    out.rows(rows, COVERAGE_COLUMNS, envelope(catalog, said))
 
 
 @click.command(name="watch")

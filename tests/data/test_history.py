@@ -108,11 +108,17 @@ def test_what_a_question_ranks_is_the_newest_of_its_product():
         if not row["ended"]:
             key = row["provider"], row["instance_type"], row["region"], row["option"], row["term_months"], row["tier"]
             newest[key] = max(row["observed_on"].isoformat(), newest.get(key, ""))
+    names = "provider", "instance_type", "region", "option", "term_months", "tier"
     options = estimate(model="8b", tokens="100b", top=2000, catalog=catalog()).payload["options"]
     assert len(options) > 150
     for option in options:
-        key = tuple(option[name] for name in ("provider", "instance_type", "region", "option", "term_months", "tier"))
+        key = tuple(option[name] for name in names)
         assert option["price_observed_on"] == newest[key], key
+    offers = catalog().offers()  # what every ranking draws from, of every accelerator
+    assert len({offer.gpu for offer in offers}) > 50
+    for offer in offers:
+        key = tuple(None if (value := getattr(offer, name)) == "" else value for name in names)
+        assert offer.observed_on.isoformat() == newest[key], key
 
 
 def test_facts_and_providers_are_counted_by_a_command():
@@ -133,6 +139,24 @@ def test_facts_and_providers_are_counted_by_a_command():
     }  # fmt: skip
 
 
+def test_a_machine_without_a_young_price_was_sought_and_no_other():
+    """Of the large clouds, on the day of the search; the price of a part counts for as many as the machine has."""
+    from gpucost.catalog.price_views import LARGE_CLOUDS, YOUNG_DAYS, machines, unseen
+
+    gaps = {(row["provider"], row["instance_type"]): row["sought_on"] for row in rows("price_gaps")}
+    seen = catalog(date.fromisoformat(max(gaps.values())))
+    wanted = {**dict.fromkeys(("gpu", "region", "option")), "provider": set(LARGE_CLOUDS)}
+    found = machines(seen, wanted)
+    old = {
+        (row["provider"], row["instance_type"]) for row in found
+        if row["age_days"] is None or row["age_days"] > YOUNG_DAYS
+    }  # fmt: skip
+    assert old == set(gaps)
+    assert all(name in "".join(unseen(found)) for _, name in gaps)
+    slices = {row["instance_type"]: row for row in found}["a4-highgpu-8g"]
+    assert slices["usd_per_hour"] / 8 > 4, "the price of one accelerator is not that of the machine"
+
+
 def ended(end, item):
     same = all(not end[name] or end[name] == item[name] for name in ("instance_type", "region", "option"))
     price = not end["usd_per_hour"] or float(end["usd_per_hour"]) == float(item["usd_per_hour"])
@@ -147,7 +171,7 @@ def test_what_is_left_out_is_counted_by_reason():
     offered = {offer.offer_id for offer in seen.offers()}
     left = Counter(row["ended"] for row in seen.price_rows if row["ended"])
     assert seen.ended == left
-    assert set(left) == {"stated", "replaced", "wrong", "too old"}
+    assert set(left) == {"stated", "replaced", "wrong", "too old", "withdrawn"}
     assert not offered & {row["offer_id"] for row in seen.price_rows if row["ended"]}
 
 
