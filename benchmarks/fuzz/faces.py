@@ -129,7 +129,7 @@ def killed(asked: Case) -> None:
     os.kill(number, signal.SIGKILL)
     _code(number)
     _whole(target, old)
-    from gpucost.render.files import write_text
+    from gpucost.store.files import write_text
 
     write_text(target, "after\n")
 

@@ -94,7 +94,7 @@ def export(
 
     from gpucost.invoices.reading import write_rows
     from gpucost.invoices.rows import focus_rows
-    from gpucost.render.files import replacing
+    from gpucost.store.files import replacing
 
     form = next((form for form in FORMS if str(path).lower().endswith(form)), None)
     if form is None:

@@ -37,7 +37,7 @@ class ReportResult(Result):
         elif suffix == ".html":
             self.to_html(path)
         else:
-            from gpucost.render.files import write_text
+            from gpucost.store.files import write_text
 
             texts = {".md": self.to_markdown, ".json": self.to_json, ".txt": self.to_text}
             write_text(path, texts[suffix]())

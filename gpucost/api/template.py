@@ -70,7 +70,7 @@ def fill(payload: Mapping[str, Any], template: str, path: str) -> list[str]:
 
     from gpucost.catalog.spreadsheet import looked_into
     from gpucost.gate import read_bytes
-    from gpucost.render.files import replacing
+    from gpucost.store.files import replacing
 
     if Path(template).suffix.lower() != ".xlsx" or Path(path).suffix.lower() != ".xlsx":
         raise UsageError("--template takes an .xlsx and writes an .xlsx.")

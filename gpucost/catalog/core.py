@@ -1,6 +1,7 @@
 """The catalog as the rest of gpucost sees it: records by name, offers as of a day, rows, SQL, provenance."""
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
 from functools import cached_property
@@ -8,7 +9,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from gpucost.catalog import asof, filters, hardware, models, names, records
+from gpucost.catalog import asof, filters, hardware, kept, models, names, records
 from gpucost.catalog.loader import Store
 from gpucost.catalog.paths import shipped_root
 from gpucost.catalog.records import OWN_SOURCE
@@ -374,7 +375,17 @@ class Catalog(Shipped):
         return sorted(rows, key=lambda row: (row["usd_per_gpu_hour"], row["offer_id"]))
 
     @cached_property
-    def _offers(self) -> list[Offer]:
+    def _offers(self) -> Sequence[Offer]:
+        plain = not self.books and not (self.refreshed and self.refreshed.parts)
+        if plain and self.kept is not None:
+            self.ended = Counter(self.kept.ended)
+            return self.kept.offers
+        found = self._asked_offers()
+        if plain and self._asked_as_of is None and self.known_as_of is None and self.as_of == date.today():
+            kept.write(self.store, kept.Kept(self.dated, self.ended, found))
+        return found
+
+    def _asked_offers(self) -> list[Offer]:
         self.prepare_prices()
         cursor = self.store.execute(_ON_DAY, self._days)
         names = [column[0] for column in cursor.description or ()]

@@ -52,17 +52,27 @@ class Store:
     def __init__(self, root: Path) -> None:
         self.root = root
         self.lock = RLock()  # whoever makes a table or a view holds it: threads may share a catalog
-        # small tables: threads cost more than they bring
-        duckdb = engine()
-        self.connection: DuckDBPyConnection = duckdb.connect(":memory:", config={"threads": 1})
-        with suppress(duckdb.Error):  # in a notebook without widgets DuckDB has no bar to switch off, and refuses to
-            self.connection.execute("SET enable_progress_bar = false")
+        self._connection: DuckDBPyConnection | None = None
         self._contents: dict[str, Contents] = {}
         self._loaded: set[str] = set()
         self._plain: dict[str, list[dict[str, Any]] | None] = {}
         self._digests = _manifest(root)
         self.outside = False  # some view reads files of a book where they lie
         self._made: Any = None
+
+    @property
+    def connection(self) -> "DuckDBPyConnection":
+        """Return the database, which starts when something is first asked of it."""
+        if self._connection is None:
+            with self.lock:
+                if self._connection is None:
+                    duckdb = engine()
+                    # small tables: threads cost more than they bring
+                    started = duckdb.connect(":memory:", config={"threads": 1})
+                    with suppress(duckdb.Error):  # in a notebook without widgets DuckDB has no bar to switch off
+                        started.execute("SET enable_progress_bar = false")
+                    self._connection = started
+        return self._connection
 
     def folder(self) -> Path:
         """Return a folder for files that live as long as the store."""

@@ -251,7 +251,7 @@ def _place(kind: str) -> Path:
 
 def _write(path: Path, text: str) -> None:
     """Keep a calibration; the one before it stays beside it as .bak."""
-    from gpucost.render.files import write_text
+    from gpucost.store.files import write_text
 
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists():

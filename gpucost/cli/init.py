@@ -19,7 +19,7 @@ def command(path: str | None, skill: bool, force: bool) -> None:
     gpucost init plans/2027.toml
     gpucost init --skill .claude/skills/gpucost/SKILL.md
     """
-    from gpucost.render.files import write_text
+    from gpucost.store.files import write_text
 
     path = path or ("SKILL.md" if skill else "scenario.toml")
     text = _skill() if skill else _scenario()

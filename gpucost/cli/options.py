@@ -109,7 +109,7 @@ class Output:
             click.echo(text.rstrip("\n"))
             sys.stdout.flush()
             return
-        from gpucost.render.files import write_text
+        from gpucost.store.files import write_text
 
         write_text(self.file, text)
 

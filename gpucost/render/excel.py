@@ -27,7 +27,7 @@ _MACHINERY = "The machinery behind other sheets, not laid out for print: Sensiti
 
 def write_workbook(payload: Mapping[str, Any], path: str) -> None:
     """Write the workbook of an answer or of a scenario; an existing file is replaced only by a complete one."""
-    from gpucost.render.files import replacing
+    from gpucost.store.files import replacing
 
     try:
         import xlsxwriter  # noqa: F401 - said here, before anything is written

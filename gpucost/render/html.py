@@ -26,7 +26,7 @@ _MISSING = (
 
 def write_page(document: Document, path: str) -> None:
     """Write the page to `path`; an existing file is replaced only by a complete one."""
-    from gpucost.render.files import write_text
+    from gpucost.store.files import write_text
 
     write_text(path, page(document))
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-from gpucost.render.files import write_text
+from gpucost.store.files import write_text
 from gpucost.render.html import ROWS_SHOWN, _json, _templates
 from gpucost.render.numbers import visible
 

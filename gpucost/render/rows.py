@@ -61,7 +61,7 @@ def write_rows(
 
         write_page(made, path)
         return
-    from gpucost.render.files import replacing
+    from gpucost.store.files import replacing
     from gpucost.render.workbook import static
     from gpucost.render.workbook.book import Workbook
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpucost.errors import UsageError
-from gpucost.render.files import replacing, write_bytes
+from gpucost.store.files import replacing, write_bytes
 from gpucost.sweeping.grid import Grid
 from gpucost.sweeping.mapping import Mapper
 from gpucost.sweeping.work import Task, work

@@ -10,8 +10,8 @@ import tempfile
 import pytest
 
 from gpucost.errors import UsageError
-from gpucost.render import files
-from gpucost.render.files import replacing, write_text
+from gpucost.store import files
+from gpucost.store.files import replacing, write_text
 
 
 @pytest.mark.parametrize("direct", [True, False])
@@ -36,7 +36,7 @@ def test_a_link_to_a_file_is_written_through(tmp_path):
 
 
 def test_the_next_writer_removes_what_a_killed_one_left(tmp_path):
-    code = "import sys, time\nfrom gpucost.render.files import replacing\nwith replacing(sys.argv[1]) as path:\n"
+    code = "import sys, time\nfrom gpucost.store.files import replacing\nwith replacing(sys.argv[1]) as path:\n"
     code += "    path.write_text('half'); print('ready', flush=True); time.sleep(60)\n"
     command = [sys.executable, "-c", code, str(tmp_path / "report.html")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": os.getcwd()}) as writer:

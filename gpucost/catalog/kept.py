@@ -1,0 +1,76 @@
+"""The shipped offers that can be ordered today, kept in the user's cache folder: asked of the database once a day.
+
+What is kept follows from the bytes of two tables, the day and the text of the rule alone, and the file names them all
+in its key: under another key nothing is found. A user's own book and refreshed prices are never kept.
+"""
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import date
+from functools import cache
+from hashlib import blake2b
+from pathlib import Path
+from typing import NamedTuple
+
+from gpucost import gate
+from gpucost.catalog import asof
+from gpucost.catalog.loader import Store
+from gpucost.catalog.settings import cache_folder
+from gpucost.errors import GpuCostError
+from gpucost.types import Offer
+
+_FIELDS = dataclasses.fields(Offer)
+_DATES = tuple(place for place, field in enumerate(_FIELDS) if field.type in (date, date | None))
+_UNREADABLE = (OSError, RuntimeError, ValueError, TypeError, KeyError, AttributeError, GpuCostError)
+
+
+class Kept(NamedTuple):
+    """The offers of a day, cheapest first, how many have ended by reason, and the day of the newest record."""
+
+    dated: date
+    ended: Mapping[str, int]
+    offers: Sequence[Offer]
+
+
+def _file() -> Path:
+    return cache_folder() / "offers-of-today.json"
+
+
+def _hash(data: bytes) -> bytes:
+    return blake2b(data, digest_size=16).hexdigest().encode()
+
+
+def _key(store: Store) -> str:
+    """Return what the offers of today follow from, as a hash."""
+    tables = [store.contents(name).digest for name in ("offers", "price_ends")]
+    rule = asof.shipped_offers(False) + asof.prices_macro(False)
+    names = (field.name for field in _FIELDS)
+    return _hash("\n".join((*tables, date.today().isoformat(), rule, *names)).encode()).decode()
+
+
+def read(store: Store) -> Kept | None:
+    """Return what is kept of today; None where nothing is, or where its bytes are not those that were written."""
+    with suppress(*_UNREADABLE):
+        seal, _, body = gate.read_bytes(_file()).partition(b"\n")
+        found = json.loads(body) if seal == _hash(body) else {}
+        if found.get("key") == _key(store):
+            columns = found["columns"]
+            day = cache(date.fromisoformat)
+            for place in _DATES:
+                columns[place] = [day(cell) if cell else None for cell in columns[place]]
+            return Kept(day(found["dated"]), found["ended"], [Offer(*cells) for cells in zip(*columns, strict=True)])
+    return None
+
+
+def write(store: Store, kept: Kept) -> None:
+    """Keep the offers of today where a folder can be written; where none can, they are asked for again."""
+    from gpucost.store.files import write_bytes
+
+    columns = [[getattr(offer, field.name) for offer in kept.offers] for field in _FIELDS]
+    found = {"key": _key(store), "dated": kept.dated, "ended": kept.ended, "columns": columns}
+    body = json.dumps(found, default=date.isoformat, separators=(",", ":")).encode() + b"\n"
+    with suppress(*_UNREADABLE):
+        _file().parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(_file(), _hash(body) + b"\n" + body)
