@@ -15,9 +15,9 @@ from statistics import median
 BARE_CLICK = ["-c", "import click"]
 BARE_ENGINE = ["-c", "import click, numpy, duckdb; from pydantic import BaseModel; duckdb.connect()"]
 PAIRS = {
-    "help": (["-m", "gpucost", "--help"], BARE_CLICK, 1.5),
-    "estimate": (["-m", "gpucost", "estimate", "--model", "8b", "--tokens", "100b"], BARE_ENGINE, 1.4),
-    "prices": (["-m", "gpucost", "prices", "--gpu", "h100-sxm"], BARE_ENGINE, 1.4),
+    "help": (["-m", "gpucost", "--help"], BARE_CLICK, 1.2),
+    "estimate": (["-m", "gpucost", "estimate", "--model", "8b", "--tokens", "100b"], BARE_ENGINE, 1.25),
+    "prices": (["-m", "gpucost", "prices", "--gpu", "h100-sxm"], BARE_ENGINE, 1.25),
 }
 
 

@@ -9,8 +9,9 @@ fast enough, or the offer is refused with the reason.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from typing import Literal
+
+from gpucost.frozen import Frozen
 
 Family = Literal["on demand", "preemptible", "committed", "scheduled"]
 
@@ -23,8 +24,7 @@ MARKET_EXPIRY_DAYS = 180
 _EXPIRY_DAYS = {"on demand": 730, "preemptible": MARKET_EXPIRY_DAYS, "committed": 730, "scheduled": 365}
 
 
-@dataclass(frozen=True, slots=True)
-class OptionRule:
+class OptionRule(Frozen):
     """What a purchase option implies where the offer itself does not say."""
 
     label: str  # in sentences

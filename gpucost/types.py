@@ -1,15 +1,15 @@
 """Frozen records that travel between the floors: an architecture, an accelerator, a system, a layout."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import date
 from typing import Any, Literal
+
+from gpucost.frozen import Frozen
 
 Status = Literal["given", "sourced", "assumed", "derived", "synthesised", "user"]
 
 
-@dataclass(frozen=True, slots=True)
-class Reach:
+class Reach(Frozen):
     """One set of entries that the tokens of a layer look at: what is cached for it, and what a look costs."""
 
     cached_values: int  # kept per entry; 0 where another layer keeps them
@@ -20,8 +20,7 @@ class Reach:
     latent_flop: int = 0  # forward FLOP per query and entry in the compressed space of latent attention
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class Block(Frozen):
     """Layers that are alike: the weights of one of them by part, what it caches, and how many there are."""
 
     count: int
@@ -40,8 +39,7 @@ class Block:
     linear: bool = False  # mixes by a recurrence, with attention or without
 
 
-@dataclass(frozen=True, slots=True)
-class Architecture:
+class Architecture(Frozen):
     """A transformer, by its dimensions. Counts are per model; zero means that a part is absent.
 
     Where `blocks` are given they say what each layer is, and the dimensions only what most layers are like;
@@ -108,8 +106,7 @@ def architecture_from(saved: Mapping[str, Any]) -> Architecture:
     return Architecture(**{**saved, "blocks": blocks, "warnings": tuple(saved.get("warnings") or ())})
 
 
-@dataclass(frozen=True, slots=True)
-class Accelerator:
+class Accelerator(Frozen):
     """One accelerator: dense peaks, memory, links (per GPU, one direction), power. None is unknown, never zero."""
 
     id: str
@@ -142,8 +139,7 @@ class Accelerator:
     source_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class System:
+class System(Frozen):
     """A node, instance or rack: which accelerator, how many, and how they reach each other and other nodes."""
 
     id: str
@@ -162,8 +158,7 @@ class System:
     source_id: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Layout:
+class Layout(Frozen):
     """How a job is spread: tensor × pipeline × context × data = gpus; expert divides data × context × tensor."""
 
     gpus: int
@@ -180,8 +175,7 @@ class Layout:
     precision: str = "bf16"
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(Frozen):
     """One price that can be ordered, as it held on a day: who, what, where, on which terms. None is unknown."""
 
     offer_id: str

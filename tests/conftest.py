@@ -46,7 +46,11 @@ def own_settings(monkeypatch, tmp_path_factory):
             monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "no-config"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.getbasetemp() / "no-data"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.getbasetemp() / f"cache-{next(NUMBERS)}"))
+    cache = tmp_path_factory.getbasetemp() / f"cache-{next(NUMBERS)}"
+    (cache / "gpucost").mkdir(parents=True)
+    today = "offers-of-today.json"  # its key names all that it follows from: every test may find it
+    (cache / "gpucost" / today).symlink_to(tmp_path_factory.getbasetemp() / today)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.delenv("COLUMNS", raising=False)
 

@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).resolve().parent.parent / "gpucost"
 
 # room -> floor; a module directly under gpucost/ is a room of its own
 FLOORS = (
-    ("units", "errors", "limits", "gate"),
+    ("units", "errors", "frozen", "limits", "gate"),
     ("types", "words", "answers", "formula", "options", "schemas", "arguments"),
     ("architectures", "physics", "money", "store"),
     ("catalog",),

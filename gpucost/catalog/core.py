@@ -10,21 +10,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpucost.catalog import asof, filters, hardware, kept, models, names, records
+from gpucost.catalog.layered import RULE, Layered
 from gpucost.catalog.loader import Store
 from gpucost.catalog.paths import shipped_root
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.catalog.regions import Regions
 from gpucost.catalog.settings import book_layers, setting, store_place
-from gpucost.catalog.shipped import Shipped
-from gpucost.errors import UnknownNameError, UsageError
+from gpucost.errors import UsageError
 from gpucost.options import counted_age_days
 from gpucost.schemas import TABLES
 from gpucost.types import Accelerator, Architecture, Offer, System
 
 if TYPE_CHECKING:
-    from gpucost.catalog.books import PriceBook
     from gpucost.catalog.sandbox import Answer
-    from gpucost.catalog.snapshots import Refreshed
 
 Marked = TypeVar("Marked", Accelerator, System, Architecture)
 
@@ -77,79 +75,10 @@ def parse_date(value: date | str | None, what: str) -> date | None:
         ) from None
 
 
-class Catalog(Shipped):
+class Catalog(Layered):
     """Facts with their sources and dates, seen from one day, the user's own over the shipped ones."""
 
-    def __init__(
-        self,
-        as_of: date | None,
-        known_as_of: date | None,
-        root: Path,
-        layers: dict[str, Path],
-        kept_at: str | Path | None = None,
-    ) -> None:
-        super().__init__(root, as_of, known_as_of)
-        self._layers, self._kept_at = layers, kept_at
-        self._over = False  # whether refreshed sources and tokens lie over the shipped tables
-        self._laid: list[PriceBook] | None = None
-        self.ended: Counter[str] = Counter()  # offers that are no more, by reason; counted when the offers are read
-        self._prices_ready = ""  # "listed", or "dense" with the history
-
-    # --- rows and SQL
-
-    @property
-    def books(self) -> "list[PriceBook]":
-        """Return the price books that lie over the shipped tables, the nearest last; reading them happens once."""
-        if not self._layers:
-            return []
-        if self._laid is not None:
-            return self._laid
-        from gpucost.catalog.overlay import lay_over
-
-        # what has locks of its own is asked for first, so that no two threads wait for one another
-        _ = self.dated, self.as_of, self.exchange_rates, self.aliases
-        with self.store.lock:
-            if self._laid is None:
-                self._laid = lay_over(self, self._layers)
-            return self._laid
-
-    @property
-    def credits(self) -> list[dict[str, Any]]:
-        """Return the credits of the user's books."""
-        return [row for book in self.books for row in book.credits]
-
-    @cached_property
-    def refreshed(self) -> "Refreshed | None":
-        """Return what the store of refreshed prices says on the catalog's days; None where there is none."""
-        if self._kept_at is None or (isinstance(self._kept_at, Path) and not self._kept_at.is_dir()):
-            return None
-        from gpucost.catalog.snapshots import refreshed
-
-        until = min(self.as_of, self.known_as_of or self.as_of)
-        return refreshed(self._kept_at, until, self.looks_back)
-
-    def _lay_refreshed(self) -> None:
-        if self.refreshed is not None and not self._over:
-            with self.store.lock:
-                if not self._over:
-                    self._over = True
-                    self.refreshed.lay_over(self.store)
-
-    @property
-    def laid(self) -> Store:
-        """Return the store with refreshed prices and the books laid over the shipped tables."""
-        self._lay_refreshed()
-        _ = self.books
-        return self.store
-
-    def rows(self, table: str) -> list[dict[str, Any]]:
-        """Return every row of a table as dictionaries; an empty cell is None."""
-        return self.laid.rows(table)
-
-    def query(self, sql: str, *tables: str, parameters: Any = None) -> list[dict[str, Any]]:
-        """Run the library's own query over the named tables, which are loaded if need be."""
-        self.laid.ensure(*tables)
-        return self.store.fetch(sql, parameters)
+    # --- SQL
 
     def sql(self, query: str) -> list[dict[str, Any]]:
         """Run one SELECT over every table and view: read-only, without files or network, limited in time and memory."""
@@ -174,31 +103,6 @@ class Catalog(Shipped):
             copy.store.execute(facts_view())
             copy.store.execute(asof.prices_view(self.as_of, self.known_as_of or asof.FOREVER))
         return copy.store
-
-    @cached_property
-    def version(self) -> str:
-        """Return the date and the content hash that stamp every answer."""
-        fresh = self.refreshed.version if self.refreshed is not None else ""
-        own = "".join(f"+{book.layer}-{book.digest[:8]}" for book in self.books)
-        dense = f"+history-{self.store.table_digest('price_history')[:8]}" if self.looks_back else ""
-        return f"{self.dated.isoformat()}+{self.store.digest()[:12]}{dense}{fresh}{own}"
-
-    # --- provenance
-
-    @cached_property
-    def _sources(self) -> dict[str, dict[str, Any]]:
-        own = {"publisher": "the user", "title": "the user's own book", "locator": "the book folder"}
-        blank = dict.fromkeys(("published_on", "accessed_on", "note"))
-        found = {OWN_SOURCE: {"source_id": OWN_SOURCE, **own, **blank}}
-        return found | {
-            row["source_id"]: row for table in ("model_sources", "price_sources") for row in self.rows(table)
-        }
-
-    def source(self, source_id: str) -> dict[str, Any]:
-        """Return a source: publisher, title, locator, published_on, accessed_on, note."""
-        if source_id not in self._sources:
-            raise UnknownNameError("source", source_id, names.near(source_id, self._sources))
-        return self._sources[source_id]
 
     # --- names
 
@@ -344,11 +248,6 @@ class Catalog(Shipped):
             return refreshed(self._kept_at, self.as_of, True).offers(self.store)
         return self.refreshed.offers(self.store)
 
-    @property
-    def looks_back(self) -> bool:
-        """Tell whether the catalog is seen from a day before its newest price, so that the dense history speaks."""
-        return self.as_of < self.dated or (self.known_as_of is not None and self.known_as_of < self.dated)
-
     def query_prices(self, sql: str) -> list[dict[str, Any]]:
         """Run the library's own query over `prices_on($on_day, $known_day)` with this catalog's days."""
         self.prepare_prices()
@@ -381,8 +280,8 @@ class Catalog(Shipped):
             self.ended = Counter(self.kept.ended)
             return self.kept.offers
         found = self._asked_offers()
-        if plain and self._asked_as_of is None and self.known_as_of is None and self.as_of == date.today():
-            kept.write(self.store, kept.Kept(self.dated, self.ended, found))
+        if plain and self.usual and self.as_of == date.today():
+            kept.write(self.store, RULE, kept.Kept(self.dated, self.ended, found))
         return found
 
     def _asked_offers(self) -> list[Offer]:
@@ -405,6 +304,8 @@ class Catalog(Shipped):
     ) -> list[Offer]:
         """Return the prices that can be ordered, cheapest GPU-hour first; each filter takes one name or several."""
         wanted = self.offer_filter(gpu, provider, region, option)
+        if max_age_days is None and all(allowed is None for allowed in wanted.values()):
+            return list(self._offers)
         return [
             offer for offer in self._offers
             if (max_age_days is None or counted_age_days(offer.age_days, offer.price_kind) <= max_age_days)

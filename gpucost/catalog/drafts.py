@@ -1,11 +1,11 @@
 """Rows as a user wrote them down, and where: the CSV, TOML and .xlsx files of a book, each row with its table."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from gpucost.errors import DataError
+from gpucost.frozen import Frozen
 from gpucost.schemas import TABLES
 
 Row = dict[str, Any]
@@ -22,8 +22,7 @@ _NAMES = ("offers", "accelerators", "systems", "models", "sources", "discounts",
 _PATTERNS = ("*.csv", "offers/*.csv", "*.toml", "*.xlsx", "offers/*.xlsx")
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Frozen):
     """A row as the user wrote it, and where: the file, its sheet if it has any, the row."""
 
     table: str

@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpucost import gate
-from gpucost.catalog import asof
 from gpucost.catalog.loader import Store
 from gpucost.catalog.settings import cache_folder
 from gpucost.errors import GpuCostError
@@ -42,20 +41,19 @@ def _hash(data: bytes) -> bytes:
     return blake2b(data, digest_size=16).hexdigest().encode()
 
 
-def _key(store: Store) -> str:
+def _key(store: Store, rule: str) -> str:
     """Return what the offers of today follow from, as a hash."""
     tables = [store.contents(name).digest for name in ("offers", "price_ends")]
-    rule = asof.shipped_offers(False) + asof.prices_macro(False)
     names = (field.name for field in _FIELDS)
     return _hash("\n".join((*tables, date.today().isoformat(), rule, *names)).encode()).decode()
 
 
-def read(store: Store) -> Kept | None:
-    """Return what is kept of today; None where nothing is, or where its bytes are not those that were written."""
+def read(store: Store, rule: str) -> Kept | None:
+    """Return what is kept of today under the SQL of a rule; None where nothing is, or its bytes have changed."""
     with suppress(*_UNREADABLE):
         seal, _, body = gate.read_bytes(_file()).partition(b"\n")
         found = json.loads(body) if seal == _hash(body) else {}
-        if found.get("key") == _key(store):
+        if found.get("key") == _key(store, rule):
             columns = found["columns"]
             day = cache(date.fromisoformat)
             for place in _DATES:
@@ -64,12 +62,12 @@ def read(store: Store) -> Kept | None:
     return None
 
 
-def write(store: Store, kept: Kept) -> None:
+def write(store: Store, rule: str, kept: Kept) -> None:
     """Keep the offers of today where a folder can be written; where none can, they are asked for again."""
     from gpucost.store.files import write_bytes
 
     columns = [[getattr(offer, field.name) for offer in kept.offers] for field in _FIELDS]
-    found = {"key": _key(store), "dated": kept.dated, "ended": kept.ended, "columns": columns}
+    found = {"key": _key(store, rule), "dated": kept.dated, "ended": kept.ended, "columns": columns}
     body = json.dumps(found, default=date.isoformat, separators=(",", ":")).encode() + b"\n"
     with suppress(*_UNREADABLE):
         _file().parent.mkdir(parents=True, exist_ok=True)

@@ -7,12 +7,12 @@ are one form factor here, and a memory size may be written 80gb, 80 GB or 80GiB.
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 from gpucost.catalog.unlisted import why_not
 from gpucost.errors import AmbiguousNameError, UnknownNameError
+from gpucost.frozen import Frozen
 
 _MEMORY = re.compile(r"\b(\d+)[\s_-]*(?:gib|gb|g)\b")
 _SXM = re.compile(r"\bsxm[2-6]?(?![a-z])")
@@ -67,8 +67,7 @@ def model_stem(name: str) -> str:
     return kept or text
 
 
-@dataclass(frozen=True)
-class NameIndex:
+class NameIndex(Frozen):
     """The names of one kind of record: canonical ids, aliases, and the tokens that each id answers to."""
 
     kind: str

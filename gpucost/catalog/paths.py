@@ -1,12 +1,12 @@
 """Where the data files are: inside the installed package, else in the checkout around it."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 from hashlib import blake2b
 from pathlib import Path
 
 from gpucost.errors import DataError
+from gpucost.frozen import Frozen
 from gpucost.schemas import Table
 
 
@@ -42,8 +42,7 @@ def parquet_file(root: Path, table: Table) -> Path:
     return pattern.parent.with_suffix(".parquet") if "*" in pattern.name else pattern.with_suffix(".parquet")
 
 
-@dataclass(frozen=True, slots=True)
-class Contents:
+class Contents(Frozen):
     """The CSV files of one table as found on disk: their paths, headers and the hash over their bytes."""
 
     files: tuple[Path, ...]

@@ -9,13 +9,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from gpucost import gate, limits
 from gpucost.errors import UsageError
+from gpucost.frozen import Frozen
 
 PREFIX = "GPUCOST_"
 NOT_SETTINGS = frozenset(("REQUIRE_PROGRAMS", "COMPLETE"))
@@ -30,8 +30,7 @@ GENERAL = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Frozen):
     """A setting's value and who spoke: a variable of the environment or a file."""
 
     name: str

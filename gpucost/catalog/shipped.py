@@ -5,7 +5,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from gpucost.catalog import kept
 from gpucost.catalog.loader import Store
 from gpucost.catalog.names import NameIndex, index_accelerators, index_models, index_systems
 from gpucost.schemas import TABLES
@@ -25,16 +24,8 @@ class Shipped:
         self.store = Store(root)
 
     @cached_property
-    def kept(self) -> "kept.Kept | None":
-        """Return the shipped offers of today as an earlier start left them, where today is the day asked about."""
-        usual = self._asked_as_of is None and self.known_as_of is None
-        return kept.read(self.store) if usual else None
-
-    @cached_property
     def dated(self) -> date:
         """Return the day of the newest price that the catalog has recorded."""
-        if self.kept is not None:
-            return self.kept.dated
         self.store.ensure("offers")
         newest = self.store.fetch("SELECT max(recorded_on) AS newest FROM offers")[0]["newest"]
         return newest or date(1970, 1, 1)

@@ -2,12 +2,12 @@
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 from gpucost.catalog.loader import Store, engine, quoted
 from gpucost.errors import DataError
+from gpucost.frozen import Frozen
 from gpucost.schemas import TABLES
 from gpucost.store.folder import Folder, Part, Snapshot
 
@@ -19,8 +19,7 @@ class StoreWarning(UserWarning):
     """Something in the store of refreshed prices cannot be used."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refreshed:
+class Refreshed(Frozen):
     """Parts of snapshots that speak on a day, each with its file."""
 
     parts: Sequence[tuple[Snapshot, Part, Path]]

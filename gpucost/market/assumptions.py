@@ -1,10 +1,10 @@
 """What the engine assumes about a run beside its training steps; each value is marked and has a range."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from gpucost.errors import DataError
+from gpucost.frozen import Frozen
 from gpucost.units import DAYS_PER_YEAR
 
 _GPUS_PER_NODE = 8.0
@@ -47,8 +47,7 @@ UNMEASURED_HIGH_PER_HOUR = 0.1
 OPEN_BUCKET_MONTHLY_HIGH = 0.5  # upper end of a bucket published as "more than 20 %"
 
 
-@dataclass(frozen=True, slots=True)
-class AssumptionBook:
+class AssumptionBook(Frozen):
     """Assumptions from the tables, by item: low, typical, high, unit, source."""
 
     rows: Mapping[str, Mapping[str, Any]]

@@ -1,12 +1,13 @@
 """The facts that an answer leans on, read from the catalog, and the market that they make."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
 from gpucost.catalog.records import record
+from gpucost.frozen import Frozen
 from gpucost.market.assumptions import AssumptionBook, make_book
 from gpucost.market.places import Providers
 from gpucost.market.supply import Supply, build_supply, sold_nodes
@@ -30,8 +31,7 @@ ITEMS = (
 )
 
 
-@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Facts:
+class Facts(Frozen, eq=False):
     """Everything from outside that a costing leans on, for one day."""
 
     as_of: date
@@ -53,8 +53,7 @@ class Facts:
     credits: tuple[Mapping[str, Any], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Market:
+class Market(Frozen):
     """Facts turned into columns: what can be bought and on which terms."""
 
     facts: Facts

@@ -7,12 +7,12 @@ listings would win every ranking.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.answers.common import Excluded
+from gpucost.frozen import Frozen
 from gpucost.types import Accelerator, Offer, System
 
 Floats = NDArray[np.float64]
@@ -43,16 +43,14 @@ def left_out(found: Iterable[tuple[Offer, str]]) -> list[Excluded]:
     return list(entries.values())
 
 
-@dataclass(frozen=True, slots=True)
-class Key:
+class Key(Frozen):
     """What the speed of a job depends on beside the model: the accelerator and how its node and network connect it."""
 
     accelerator: Accelerator
     system: System
 
 
-@dataclass(frozen=True, slots=True)
-class Supply:
+class Supply(Frozen):
     """Offers as columns, one element per offer, and the distinct physical keys that they point to."""
 
     offers: tuple[Offer, ...]

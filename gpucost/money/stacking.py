@@ -7,7 +7,6 @@ charge of its own. A price book follows the same order, and its credits are paid
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from math import fsum
 from typing import Any, NamedTuple
@@ -15,14 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.frozen import Frozen
 from gpucost.money.variance import in_cents
 from gpucost.units import HOURS_PER_YEAR
 
 Array = NDArray[np.float64]
 
 
-@dataclass(frozen=True, slots=True)
-class Agreement:
+class Agreement(Frozen):
     """One agreement: what it is, how much, and from when until when it holds."""
 
     name: str

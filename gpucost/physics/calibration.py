@@ -8,13 +8,13 @@ without the rows; what the rows do not touch stays there.
 import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.frozen import Frozen
 from gpucost.physics.columns import Flags, Floats, Integers
 
 COVERAGE = 0.80
@@ -36,8 +36,7 @@ class Parameter(NamedTuple):
     meaning: str
 
 
-@dataclass(frozen=True)
-class Calibration:
+class Calibration(Frozen):
     """The parameters and the widths of the ranges."""
 
     values: Values
@@ -53,8 +52,7 @@ class Run(NamedTuple):
     ratio: float
 
 
-@dataclass(frozen=True)
-class Scheme:
+class Scheme(Frozen):
     """What a calibration is made of: its parameters, and what makes a prediction less certain."""
 
     parameters: tuple[Parameter, ...]

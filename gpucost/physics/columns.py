@@ -1,15 +1,16 @@
 """Structs of arrays that the kernels share: one element per case, strings as small integer codes."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import Field, field, fields
+from dataclasses import fields
 from functools import wraps
 from math import prod
-from typing import Any, ClassVar, Self, TypeVar, dataclass_transform
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gpucost.errors import UsageError
+from gpucost.frozen import Frozen
 from gpucost.types import Layout
 from gpucost.words import METHODS as METHODS
 from gpucost.words import PRECISIONS as PRECISIONS
@@ -36,34 +37,8 @@ def code_of(name: str, names: Sequence[str], what: str) -> int:
     return names.index(name)
 
 
-def _field(name: str) -> Field[Any]:
-    made: Field[Any] = field()
-    made.name = name
-    return made
-
-
-@dataclass_transform(frozen_default=True)
-class Columns:
-    """A frozen struct whose fields are arrays of one length; made without the code that a dataclass has compiled."""
-
-    _names: ClassVar[tuple[str, ...]] = ()
-    __dataclass_fields__: ClassVar[dict[str, Field[Any]]]
-
-    def __init_subclass__(cls) -> None:
-        cls._names = (*cls._names, *cls.__annotations__)
-        cls.__dataclass_fields__ = {name: _field(name) for name in cls._names}  # what dataclasses.replace asks for
-
-    def __init__(self, *values: Any, **named: Any) -> None:
-        named.update(zip(self._names, values, strict=False))
-        if len(named) != len(self._names) or len(values) > len(named):
-            raise TypeError(f"{type(self).__name__} has the columns {', '.join(self._names)}")
-        self.__dict__.update(named)
-
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"{name} cannot be set: columns are frozen")
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({', '.join(f'{name}={self.__dict__[name]!r}' for name in self._names)})"
+class Columns(Frozen):
+    """A frozen struct whose fields are arrays of one length."""
 
     @classmethod
     def names(cls) -> tuple[str, ...]:

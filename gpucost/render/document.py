@@ -5,11 +5,12 @@ Values stay numbers here. Rounding happens in the writers, by the unit alone (re
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import field, fields, is_dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, TypeVar, cast
 
 from gpucost.answers.common import Answer, Issued, Source
+from gpucost.frozen import Frozen
 from gpucost.render.numbers import heading_of, measure_of, visible
 
 Row = Mapping[str, Any]
@@ -17,8 +18,7 @@ Item = TypeVar("Item")
 ChartKind = Literal["bridge", "bar", "stacked", "line", "scatter", "tornado", "roofline", "heat"]
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(Frozen):
     """One column of a table. Heading and unit follow from the key unless they are given."""
 
     key: str
@@ -42,8 +42,7 @@ class Column:
         return str(row.get(self.unit_key) or "") if self.unit_key else self.measure
 
 
-@dataclass(frozen=True, slots=True)
-class Paragraph:
+class Paragraph(Frozen):
     """Running text. `lead` is the answer in one sentence; `code` keeps its line breaks."""
 
     text: str
@@ -51,8 +50,7 @@ class Paragraph:
     source_ids: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Fact:
+class Fact(Frozen):
     """One labelled figure of a list of key figures, with its range and its sources."""
 
     label: str
@@ -64,16 +62,14 @@ class Fact:
     note: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyFigures:
+class KeyFigures(Frozen):
     """Key figures, shown as a list of label and value."""
 
     items: tuple[Fact, ...]
     title: str = ""
 
 
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Frozen):
     """Rows of mappings and the columns that are shown. A row may carry `source_ids`; None cells are missing."""
 
     columns: tuple[Column, ...]
@@ -84,8 +80,7 @@ class Table:
     interactive: bool = False  # HTML adds sorting and a filter
 
 
-@dataclass(frozen=True, slots=True)
-class Axis:
+class Axis(Frozen):
     """One axis: the key in the data, its title and unit, and its scale."""
 
     key: str
@@ -104,8 +99,7 @@ class Axis:
         return self.unit or measure_of(self.key)
 
 
-@dataclass(frozen=True, slots=True)
-class Slider:
+class Slider(Frozen):
     """A control of an interactive chart. Media without controls show the chart at `value`."""
 
     name: str
@@ -116,8 +110,7 @@ class Slider:
     value: float
 
 
-@dataclass(frozen=True, slots=True)
-class Chart:
+class Chart(Frozen):
     """A chart as data: what is drawn, not how. `description` says in words what the picture shows.
 
     bar: x names the bars, y their length, `low`/`high` keys draw a range.  stacked: `series` splits each bar.
@@ -154,8 +147,7 @@ class Chart:
 Block = Paragraph | KeyFigures | Table | Chart
 
 
-@dataclass(frozen=True, slots=True)
-class Section:
+class Section(Frozen):
     """A titled part. `detail` sections are left out on the terminal unless all is asked for."""
 
     title: str
@@ -163,8 +155,7 @@ class Section:
     detail: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Frozen):
     """A whole answer for a reader, whatever the medium."""
 
     title: str

@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-from gpucost.store.files import write_text
 from gpucost.render.html import ROWS_SHOWN, _json, _templates
 from gpucost.render.numbers import visible
+from gpucost.store.files import write_text
 
 
 def write_price_page(path: str, data: Mapping[str, Any], as_of: str, version: str) -> None:

@@ -61,9 +61,9 @@ def write_rows(
 
         write_page(made, path)
         return
-    from gpucost.store.files import replacing
     from gpucost.render.workbook import static
     from gpucost.render.workbook.book import Workbook
+    from gpucost.store.files import replacing
 
     with replacing(path) as temporary:
         book = Workbook(str(temporary))

@@ -3,7 +3,8 @@
 import os
 import shutil
 import sys
-from dataclasses import dataclass
+
+from gpucost.frozen import Frozen
 
 WIDE = 150  # a pipe or a file has no width of its own
 _PLAIN = {
@@ -12,8 +13,7 @@ _PLAIN = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class Terminal:
+class Terminal(Frozen):
     """What the receiving end can show."""
 
     width: int

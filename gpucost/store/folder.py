@@ -18,7 +18,7 @@ import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from datetime import UTC, date, datetime
 from functools import cached_property
 from hashlib import sha256
@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucost.errors import DataError, UsageError
+from gpucost.frozen import Frozen
 from gpucost.gate import faults, read_bytes, shown
 
 FORMAT = 1
@@ -36,8 +37,7 @@ _UNFINISHED_S = 86_400  # what lies in tmp/ for longer belongs to a process that
 _YOUNG_S = 3_600  # a part without a manifest may still get one
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Frozen):
     """The prices of one source in a snapshot: what they are, how they changed, and the file that holds them."""
 
     source: str
@@ -50,8 +50,7 @@ class Part:
     changes: Mapping[str, int] = field(default_factory=dict)  # new, changed, gone, held back, left out
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Frozen):
     """What one refresh published."""
 
     name: str

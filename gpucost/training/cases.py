@@ -1,12 +1,12 @@
 """Cases: requests on offers on so many accelerators, evaluated: how fast, at what cost."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.formula.arrays import Columns
+from gpucost.frozen import Frozen
 from gpucost.market import assumptions as assume
 from gpucost.market.supply import Supply
 from gpucost.market.terms import Terms
@@ -22,8 +22,7 @@ Indices = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 
-@dataclass(frozen=True, slots=True)
-class Problem:
+class Problem(Frozen):
     """Requests over one supply, with everything that cases are made from."""
 
     requests: tuple[TrainingRequest, ...]
@@ -36,8 +35,7 @@ class Problem:
     calibration: Calibration
 
 
-@dataclass(frozen=True, slots=True)
-class Cases:
+class Cases(Frozen):
     """Evaluated cases: which request, which offer, how many accelerators, how fast, at what cost."""
 
     request: Indices

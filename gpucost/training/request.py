@@ -1,13 +1,14 @@
 """What is asked: a training run, read from human quantities and checked before anything is computed."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, fields, replace
 from datetime import date
 from os import PathLike
 from typing import Any
 
 from gpucost.arguments import QUESTIONS, by_field, read
 from gpucost.errors import UsageError
+from gpucost.frozen import Frozen
 from gpucost.options import OPTIONS
 from gpucost.workloads.loading import DataFlow
 from gpucost.workloads.own_speed import OwnSpeed, needs_gpus, own_speed
@@ -17,8 +18,7 @@ _OLDEST_STRICT_DAYS = max(rule.age_limit_days for rule in OPTIONS.values())
 _ADAPTERS = {item.name: item.default for item in QUESTIONS["estimate"].arguments if item.name.startswith("lora_")}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingRequest:
+class TrainingRequest(Frozen, kw_only=True):
     """A training run to be costed; None means not asked for. Names carry units as everywhere."""
 
     model: str

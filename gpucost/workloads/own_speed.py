@@ -1,7 +1,6 @@
 """A speed of one's own in place of the predicted one: read, held against the peak, and laid over what physics finds."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from math import exp, isnan
 from typing import NamedTuple
 
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from gpucost.arguments import flag_of
 from gpucost.errors import UsageError
+from gpucost.frozen import Frozen
 from gpucost.physics.hardware import half_precision, peak
 from gpucost.types import Accelerator
 from gpucost.units import GB, TERA
@@ -32,8 +32,7 @@ class StepWork(NamedTuple):
     frozen: bool  # only adapters are trained
 
 
-@dataclass(frozen=True, slots=True)
-class OwnSpeed:
+class OwnSpeed(Frozen):
     """What was measured, in one of three forms; counted over training steps, without what a run loses beside them."""
 
     mfu_fraction: float | None = None

@@ -1,10 +1,11 @@
 """A training workload in physical terms: what is trained, in which batches, and how large its states are."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from gpucost.errors import UsageError
+from gpucost.frozen import Frozen
 from gpucost.market import assumptions as assume
 from gpucost.physics import transformer
 from gpucost.physics.hardware import half_precision
@@ -21,8 +22,7 @@ DEFAULT_RANK = 16
 _SHORT_TOKEN_VOCAB = 65_536
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(Frozen):
     """What physics must know of a training run; equal workloads are computed once."""
 
     architecture: Architecture
@@ -43,8 +43,7 @@ class Workload:
         return self.precision or half_precision(accelerator)
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
+class Sizes(Frozen):
     """Counts and sizes that follow from a workload."""
 
     parameters: float

@@ -5,11 +5,11 @@ spread between sources, deviations from it with the spread within; so that a hun
 time varies there, and weigh as one voice on how fast things are.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from gpucost.frozen import Frozen
 from gpucost.physics import calibration as core
 from gpucost.physics.calibration import Part, Scheme, Values
 from gpucost.physics.columns import Flags, Floats, Integers
@@ -53,8 +53,7 @@ LONG_CONTEXT_TOKENS = 32_768
 OLDER_STACKS = [CLASSES.index(name) for name in ("megatron", "deepspeed")]
 
 
-@dataclass(frozen=True, slots=True)
-class Observations:
+class Observations(Frozen):
     """Measured cases: what was run, by which software, and how fast it was."""
 
     case: TrainingCase  # its efficiencies are ignored

@@ -6,12 +6,12 @@ only the fastest recomputation is timed; what several candidates share is evalua
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.frozen import Frozen
 from gpucost.physics.columns import (
     CHUNK,
     PRECISIONS,
@@ -49,8 +49,7 @@ REASONS = ("ok", "does not fit in memory", "the chip lacks the precision", "more
 FITS, NO_MEMORY, NO_PRECISION, NO_BATCH = range(4)
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Frozen):
     """What is trained: one architecture and recipe, the batch, and the software that runs it."""
 
     shape: Shape
@@ -69,8 +68,7 @@ class Job:
         return (self.software_year or self.latest_year) >= FUSED_YEAR
 
 
-@dataclass(frozen=True, slots=True)
-class Keys:
+class Keys(Frozen):
     """Distinct pairs of accelerator and system, and the key of each request: a pair and a number of accelerators."""
 
     hardware: HardwareColumns  # one element per pair
@@ -78,8 +76,7 @@ class Keys:
     gpus: Floats  # per key
 
 
-@dataclass(frozen=True, slots=True)
-class Candidates:
+class Candidates(Frozen):
     """Layouts that were timed: the key each belongs to, the layout, its speed, memory and micro-batch."""
 
     key: Integers
@@ -98,8 +95,7 @@ class Candidates:
         )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class BestLayouts:
+class BestLayouts(Frozen):
     """The best layout of each key; rows without one have `reason` other than 0 and NaN figures."""
 
     reason: Integers  # code into REASONS
@@ -224,8 +220,7 @@ def needs_of(
 # The search --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class Setting(Frozen):
     """A job on the pairs of the search: hardware and efficiencies, one element per pair."""
 
     job: Job

@@ -12,11 +12,10 @@ Between them gradients grow and activations shrink linearly, so that the ends ar
 `torch.cuda.max_memory_allocated`; what the process and fragmentation take besides is in `usable_bytes`.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gpucost.frozen import Frozen
 from gpucost.physics.columns import Columns, Flags, Floats, Integers, LayoutColumns, constant, pick
 from gpucost.physics.training.memory_activations import LayerBytes, layer_bytes
 from gpucost.physics.training.memory_recipe import (
@@ -258,8 +257,7 @@ def moments_of(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Stages:
+class Stages(Frozen):
     """Pipeline stages of layouts and what they hold: the first stage of each, then the last where there are several."""
 
     row: Integers  # the layout that a stage belongs to

@@ -7,12 +7,12 @@ leave the prediction where it is.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
+from gpucost.frozen import Frozen
 from gpucost.physics import transformer
 from gpucost.physics.calibration import Run
 from gpucost.physics.columns import Floats, Integers, LayoutColumns
@@ -34,8 +34,7 @@ SIZES = ("parameters", "gpus", "sequence_tokens", "micro_batch_tokens", "tensor"
 TRAITS = ("precision", "recompute", "family", "chip", "software", "sharded", "mixture")
 
 
-@dataclass(frozen=True)
-class OwnRuns:
+class OwnRuns(Frozen):
     """Configurations of one's own runs, and how far predictions were off: log(predicted ÷ measured)."""
 
     features: Floats  # runs × (SIZES, TRAITS)

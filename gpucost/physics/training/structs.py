@@ -1,10 +1,10 @@
 """The structs of a training step: what a case is, and the seconds of a micro-batch and of a step by part."""
 
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
 
+from gpucost.frozen import Frozen
 from gpucost.physics.columns import METHODS, PRECISIONS, Columns, Flags, Floats, Integers, LayoutColumns
 from gpucost.physics.hardware import HardwareColumns
 from gpucost.physics.training.efficiency import Efficiencies
@@ -32,8 +32,7 @@ class Recipe(Columns):
     loss_repeated: Flags  # the logits of each chunk are computed again in the backward pass
 
 
-@dataclass(frozen=True, slots=True)
-class TrainingCase:
+class TrainingCase(Frozen):
     """All that a step depends on: structs of arrays of one length; one that all cases share may have length one."""
 
     shape: Shape
