@@ -49,7 +49,10 @@ def folder_of(store: str | None, *, written: bool = False) -> "Folder":
     if place is None:
         raise UsageError("there is no home folder for prices. Name one with --store.")
     if written and is_remote(str(place)):
-        raise UsageError(f"{place} is read-only: a published store is written where it was exported from.")
+        raise UsageError(
+            f"{place} is read-only: a published store is written where it was exported from. Refresh a folder, then"
+            " publish it with `gpucost prices export`, to a folder or to s3://…"
+        )
     return opened(place)
 
 
@@ -181,17 +184,19 @@ def prune(keep: int, store: str | None) -> None:
 @click.argument("folder", type=click.Path(file_okay=False))
 @store_option
 def export(folder: str, store: str | None) -> None:
-    """Write the whole snapshots to a FOLDER that any web server can hand out.
+    """Write the whole snapshots to a FOLDER that any web server can hand out, or to a bucket: s3://bucket/path.
 
     Others read it with the setting `store` or --store set to its address: read-only, every file checked by its hash.
     """
     from gpucost.errors import UsageError
+    from gpucost.store.bucket import published
+    from gpucost.store.remote import is_bucket
 
     found = folder_of(store)
     if not found:
         raise UsageError(f"{found.path} holds no snapshots. `gpucost prices refresh` makes one.")
     try:
-        count = found.export(Path(folder))
+        count = published(found, folder) if is_bucket(folder) else found.export(Path(folder))
     except OSError as error:
         raise UsageError(f"cannot write {folder}: {error.strerror}.") from None
     for fault in found.faults:

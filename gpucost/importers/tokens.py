@@ -9,7 +9,7 @@ from gpucost.errors import CheckFailedError
 from gpucost.importers.complete import Known, load
 from gpucost.importers.integrity import LEAST_COVERAGE, MOVE_LIMIT, Verdict
 from gpucost.importers.source import Desk
-from gpucost.schemas import TABLES
+from gpucost.schemas import DUCKDB_TYPES, TABLES
 
 MOST_USD_PER_MTOK = 1_000.0
 _FEW = 20
@@ -20,8 +20,9 @@ def judge_tokens(desk: Desk, known: Known, earlier: Path | None, accept: bool, s
     """Make the table `part` of the tokens that the source lists, with the same verdict as prices of capacity get."""
     _resolve(desk, known)
     before = f"SELECT * FROM read_parquet({quoted(str(earlier))})" if earlier is not None else ""
-    names = [column.name for column in TABLES["hosted_tokens"].columns]
-    blank = ", ".join(f"NULL AS {name}" for name in names)
+    types = {column.name: DUCKDB_TYPES[column.kind] for column in TABLES["hosted_tokens"].columns}
+    names = list(types)
+    blank = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in types.items())
     desk.connection.execute(f"CREATE OR REPLACE TABLE earlier AS {before or f'SELECT {blank} WHERE false'}")
     desk.connection.execute(_JUDGED)
     held = "" if accept else "AND doubt IS NULL"

@@ -1,4 +1,4 @@
-"""A store in a bucket: s3:// addresses, read through DuckDB's extension httpfs where it is there.
+"""A store in a bucket: s3:// addresses, read and published through DuckDB's extension httpfs where it is there.
 
 Keys come from the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `AWS_SESSION_TOKEN`, `AWS_REGION`,
 `AWS_ENDPOINT_URL`) and are never repeated: an error says the address and what kind of failure it was.
@@ -7,12 +7,16 @@ Keys come from the environment (`AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`, `A
 import json
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from gpucost.errors import UsageError
 from gpucost.limits import limit
 from gpucost.store.client import FetchError
+from gpucost.store.folder import index_of
+
+if TYPE_CHECKING:
+    from gpucost.store.folder import Folder
 
 _SECRET = {
     "KEY_ID": "AWS_ACCESS_KEY_ID", "SECRET": "AWS_SECRET_ACCESS_KEY", "SESSION_TOKEN": "AWS_SESSION_TOKEN",
@@ -37,6 +41,25 @@ class Bucket:
     def __exit__(self, *_: object) -> None:
         self._connection.close()
 
+    def size(self, url: str) -> int | None:
+        """Return the bytes of an object, or None where there is none."""
+        from duckdb import Error
+
+        try:
+            found: tuple[int] | None = self._connection.execute("SELECT size FROM read_blob(?)", [url]).fetchone()
+        except Error:
+            return None
+        return found[0] if found else None
+
+    def put(self, url: str, body: bytes) -> None:
+        """Write an object whole: readers see the one before or this one."""
+        from duckdb import Error
+
+        try:
+            self._connection.execute(f"COPY (SELECT CAST(? AS BLOB)) TO {_quoted(url)} (FORMAT blob)", [body])
+        except Error as error:  # its text may repeat headers
+            raise FetchError(f"{url}: cannot be written to its bucket ({type(error).__name__}).") from None
+
     def json(self, url: str, most_bytes: int) -> Any:
         """Read an object that is JSON."""
         try:
@@ -58,6 +81,21 @@ class Bucket:
         except Error as error:  # its text may repeat headers
             raise FetchError(f"{url}: cannot be read from its bucket ({type(error).__name__}).") from None
         return content[0] if content else b""
+
+
+def published(folder: "Folder", url: str) -> int:
+    """Write a folder's whole snapshots into a bucket, their parts first and the index last; return how many."""
+    base = url.rstrip("/")
+    with Bucket() as bucket:
+        names = []
+        for name, files in folder.whole():
+            for kind, file in files:
+                target = f"{base}/{kind}/{file.name}"
+                if bucket.size(target) != file.stat().st_size:
+                    bucket.put(target, file.read_bytes())
+            names.append(name)
+        bucket.put(f"{base}/index.json", index_of(names))
+    return len(names)
 
 
 def _load(connection: Any) -> None:

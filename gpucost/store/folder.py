@@ -221,24 +221,32 @@ class Folder:
                     shutil.rmtree(place, ignore_errors=True)
         return len(old), freed
 
+    def whole(self) -> Iterator[tuple[str, list[tuple[str, Path]]]]:
+        """Yield the snapshots that are whole, each with its files and where they belong: the manifest comes last."""
+        for snapshot in self.snapshots:
+            files = [self.part_file(part) for part in snapshot.parts]
+            if None not in files:
+                manifest = self.path / "snapshots" / f"{snapshot.name}.json"
+                yield snapshot.name, [*(("parts", file) for file in files if file), ("snapshots", manifest)]
+
     def export(self, target: Path) -> int:
         """Write the whole snapshots to a folder that any web server can hand out; its index comes last."""
         for kind in ("snapshots", "parts"):
             (target / kind).mkdir(parents=True, exist_ok=True)
-        whole = []
-        for snapshot in self.snapshots:
-            files = [self.part_file(part) for part in snapshot.parts]
-            if None in files:
-                continue
-            for file in filter(None, files):
-                _copied(file, target / "parts" / file.name)
-            manifest = self.path / "snapshots" / f"{snapshot.name}.json"
-            _copied(manifest, target / "snapshots" / manifest.name)
-            whole.append(snapshot.name)
+        names = []
+        for name, files in self.whole():
+            for kind, file in files:
+                _copied(file, target / kind / file.name)
+            names.append(name)
         draft = target / f".index-{secrets.token_hex(6)}"
-        draft.write_text(json.dumps({"format": FORMAT, "snapshots": whole}, indent=1), "utf-8")
+        draft.write_bytes(index_of(names))
         os.replace(draft, target / "index.json")
-        return len(whole)
+        return len(names)
+
+
+def index_of(names: Iterable[str]) -> bytes:
+    """Return the index of a published store."""
+    return json.dumps({"format": FORMAT, "snapshots": list(names)}, indent=1).encode()
 
 
 def _written(made_at: datetime, parts: Iterable[Part]) -> bytes:

@@ -18,6 +18,11 @@ _SMALL_BYTES = 8_000_000
 _BUCKET = "s3://"
 
 
+def is_bucket(place: str) -> bool:
+    """Tell whether a store's place is in a bucket."""
+    return place.lower().startswith(_BUCKET)
+
+
 def is_remote(place: str) -> bool:
     """Tell whether a store's place is an address."""
     return place.lower().startswith(("https://", "http://", _BUCKET))
@@ -45,7 +50,7 @@ def fetched(url: str, cache: Path, client: Client | None = None) -> Folder:
 
 
 def _client(url: str) -> "Client | Bucket":
-    if not url.lower().startswith(_BUCKET):
+    if not is_bucket(url):
         return Client()
     from gpucost.store.bucket import Bucket
 

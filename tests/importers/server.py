@@ -27,7 +27,7 @@ class Server:
                 with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                     answer(self) if callable(answer) else send(self, answer)
 
-            do_POST = do_HEAD = do_GET
+            do_POST = do_HEAD = do_PUT = do_GET
 
             def log_message(self, *_):
                 pass
