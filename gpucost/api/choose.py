@@ -48,9 +48,9 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> Choice
     pool = pool_of(opened, values["pool"] or {})
     assigned = assign(found, pool) if len(needs) > 1 or pool else []
     total = sum(row["cost_usd"] for row in assigned) if assigned else None
-    warnings = [] if total is None or budget is None or total <= budget else [
-        f"The cheapest assignment costs {total:,.0f} USD, over the budget of {budget:,.0f} USD."
-    ]  # fmt: skip
+    told = opened.taken(*(values["pool"] or ()))
+    if total is not None and budget is not None and total > budget:
+        told.append(f"The cheapest assignment costs {total:,.0f} USD, over the budget of {budget:,.0f} USD.")
     request = {name: value for name, value in values.items() if value is not None}
     return ChoiceResult({
         "kind": "choice",
@@ -60,7 +60,7 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> Choice
         "rows": [row for rows in found.values() for row in rows],
         "assigned": assigned,
         "total_usd": total,
-        "warnings": warnings,
+        "warnings": told,
         "sources": {},
     })  # fmt: skip
 

@@ -188,4 +188,5 @@ def _timed(catalog: "Catalog", values: Mapping[str, Any]) -> Answer:
         asked.append({**asked[0], "links": "pcie"})
         names = ["own links", "PCIe"]
     first, second = (cast("Result", throughput(one, catalog)).payload for one in asked)
-    return compare(first, second, 1, (names[0], names[1]))
+    found = compare(first, second, 1, (names[0], names[1]))
+    return {**found, "warnings": [*catalog.taken(*(gpu for _, gpu in pairs)), *found["warnings"]]}

@@ -33,5 +33,7 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> Roofli
         )
     else:
         found = roofs.whole_step(opened, wanted_of(values))
-    told = list(opened.architecture(values["model"]).warnings) if values["model"] else []
+    told = opened.taken(values["gpu"])
+    if values["model"]:
+        told += opened.architecture(values["model"]).warnings
     return RooflineResult({"kind": "roofline", **framed(opened, values), **found, "warnings": told, "sources": {}})

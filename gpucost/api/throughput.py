@@ -89,7 +89,7 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> Throug
     if not wanted.scalar:
         return ThroughputTable(*speed.columns_answer(opened, wanted))
     timed = single(opened, wanted)
-    told = [*opened.architecture(values["model"]).warnings, *warnings_of(timed)]
+    told = [*opened.taken(values["gpu"]), *opened.architecture(values["model"]).warnings, *warnings_of(timed)]
     return ThroughputResult({"kind": "throughput", **framed(opened, values), **timed, "warnings": told, "sources": {}})
 
 

@@ -18,9 +18,10 @@ def serving_speed(catalog: "Catalog", asked: Mapping[str, Any]) -> "tuple[Given,
     from gpucost.serving.run import infer, request_of
 
     lengths = {name: asked[name] for name in ("prompt_tokens", "output_tokens") if name in asked}
-    best = infer(request_of(catalog, str(asked["model"]), gpu=str(asked["gpu"]), **lengths), catalog)["options"][0]
+    gpu = catalog.accelerator(str(asked["gpu"])).id
+    best = infer(request_of(catalog, str(asked["model"]), gpu=gpu, **lengths), catalog)["options"][0]
     speed, factors = float(best["tokens_per_s_per_gpu"]), cast(dict[str, float], best["factors"])
     text = f"{asked['model']} on {best['gpu']} × {factors['replica_gpus']:g}, {best['precision']}, {best['engine']}"
     ends = (speed * factors["speed_low_ratio"], speed * factors["speed_high_ratio"])
-    server = catalog.default_system(catalog.accelerator(str(asked["gpu"])).id)
+    server = catalog.default_system(gpu)
     return Given(speed, *ends, text, "derived"), max(float(factors["replica_gpus"]), float(server.gpus))

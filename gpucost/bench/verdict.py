@@ -38,11 +38,7 @@ def accelerator_of(catalog: "Catalog", device: str) -> Accelerator | None:
     """Return the accelerator that a driver's name means; None where the catalog knows none."""
     try:
         return catalog.accelerator(device)
-    except AmbiguousNameError as error:
-        found = [catalog.accelerator(name) for name in error.candidates]
-        boards = [chip for chip in found if chip.form_factor.upper().startswith("SXM")]
-        return boards[0] if len(boards) == 1 else None
-    except UnknownNameError:
+    except (AmbiguousNameError, UnknownNameError):
         return None
 
 

@@ -164,11 +164,27 @@ class Catalog(Layered):
     # --- records
 
     def accelerator(self, name: str) -> Accelerator:
-        """Return the one accelerator that a name means; the name of a system means its accelerator."""
+        """Return the one accelerator that a name means: of a family its flagship, of a system what it holds."""
         found = self.accelerator_names.matches(name)
+        if len(found) != 1 and (flagship := self._flagships.get(names.tokens_of(name))):
+            found = [flagship]
         if not found and len(systems := self.system_names.matches(name)) == 1:
             found = [self._systems[systems[0]].accelerator_id]
         return self._accelerators[found[0] if len(found) == 1 else self.accelerator_names.one(name)]
+
+    def taken(self, *given: str | None) -> list[str]:
+        """Say which accelerator each name that may mean several is taken as, and which the others are."""
+        said = []
+        for name in dict.fromkeys(given):
+            if name and len(found := self.accelerator_names.matches(name)) > 1:
+                meant = self.accelerator(name).id
+                others = " or ".join(id_ for id_ in found if id_ != meant)
+                said.append(f"{name} is taken as {meant}, not {others}.")
+        return said
+
+    @cached_property
+    def _flagships(self) -> dict[frozenset[str], str]:
+        return {names.tokens_of(name): id_ for name, id_ in self.aliases.get("flagship", {}).items()}
 
     def accelerators(self, name: str | None = None) -> list[Accelerator]:
         """Return every accelerator that a name, such as a family, means; all of them without a name."""

@@ -53,7 +53,7 @@ def answer(catalog: Catalog, model: Any, gpu: str, *, sizes: bool = True, **want
         "components": explain.components(job, plan),
         "changes": changes,
         "sizes": by_size(job, catalog) if sizes else [],
-        "warnings": warnings(job),
+        "warnings": [*catalog.taken(gpu), *warnings(job)],
         "sources": sources(catalog, job),
     }
 

@@ -128,6 +128,7 @@ def assemble(catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], speci
         if name not in registry.inputs:
             raise unknown_input(name, registry.names, "the request")
     given, warnings = resolve_choices(registry, given)
+    warnings += catalog.taken(special.get("gpu"), special.get("refresh_gpu"))
     accelerator = catalog.accelerator(special["gpu"]) if special.get("gpu") else None
     defaults = {name: registry.default(name) for name in registry.names}
     _regional(registry, defaults, special)

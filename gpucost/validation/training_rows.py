@@ -135,7 +135,9 @@ def find_accelerator(name: str, facts: "Catalog", notes: list[str]) -> Accelerat
         raise UsageError("no accelerator is named")
     bare = re.sub(r"^(nvidia|amd|intel|google|aws)[\s_-]+", "", name.strip(), flags=re.IGNORECASE)
     try:
-        return facts.accelerator(bare)
+        chosen = facts.accelerator(bare)
+        if not facts.taken(bare):
+            return chosen
     except AmbiguousNameError as error:
         found = [facts.accelerator(candidate) for candidate in error.candidates]
         chosen = sorted(

@@ -43,10 +43,39 @@ def test_a_family_filters_over_its_variants_and_is_ambiguous_where_one_chip_is_n
     family = {found.id for found in catalog.accelerators("h100")}
     assert {"h100-sxm5-80gb", "h100-pcie-80gb", "h100-nvl-94gb"} <= family
     assert not family & {"gh200-96gb", "h200-sxm-141gb", "h20"}
+    hopper = {found.id for found in catalog.accelerators("hopper")}
+    assert family < hopper
     with pytest.raises(AmbiguousNameError, match="h100-nvl-94gb") as error:
-        catalog.accelerator("h100")
-    assert set(error.value.candidates) == family
+        catalog.accelerator("hopper")
+    assert set(error.value.candidates) == hopper
     assert error.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "id_"),
+    [
+        ("h100", "h100-sxm5-80gb"),
+        ("NVIDIA H100", "h100-sxm5-80gb"),
+        ("A100 80 GB", "a100-sxm4-80gb"),
+        ("a100-pcie", "a100-pcie-80gb"),
+        ("H200", "h200-sxm-141gb"),
+        ("v100", "v100-sxm2-32gb"),
+        ("rtx pro 6000", "rtx-pro-6000-bw-server"),
+    ],
+)
+def test_a_bare_name_means_its_flagship_where_one_chip_is_needed_and_the_others_are_named(catalog, name, id_):
+    assert catalog.accelerator(name).id == id_
+    (said,) = catalog.taken(name)
+    assert said.startswith(f"{name} is taken as {id_}, not ")
+    assert all(found.id in said for found in catalog.accelerators(name))
+
+
+def test_a_flagship_is_one_of_those_that_its_name_filters_and_one_chip_needs_no_word(catalog):
+    for name, id_ in catalog.aliases["flagship"].items():
+        family = {found.id for found in catalog.accelerators(name)}
+        assert id_ in family, name
+        assert len(family) > 1, f"{name} means one accelerator: its row is of the kind accelerator"
+    assert catalog.taken("h100-sxm", "l4", "p5.48xlarge", None) == []
 
 
 @pytest.mark.parametrize(

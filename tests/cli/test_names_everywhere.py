@@ -17,7 +17,8 @@ ONE_CHIP = {
     "roofline": ("--model", "1b", "--gpu", "{}"),
 }  # fmt: skip
 CHIPS = ("NVIDIA H200 SXM 141GB", "b200 192gb")
-FAMILIES = {"H100": "h100-sxm5-80gb", "Hopper": "h200-sxm-141gb"}
+FAMILIES = {"Hopper": "h200-sxm-141gb", "Ampere": "a100-sxm4-80gb"}
+FLAGSHIPS = {"H100": "h100-sxm5-80gb", "a100": "a100-sxm4-80gb"}
 
 
 def ask(command, arguments, name):
@@ -35,7 +36,7 @@ def test_a_chip_resolves_in_every_command(command, name):
     assert code == 0, said
 
 
-@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("family", [*FAMILIES, *FLAGSHIPS])
 @pytest.mark.parametrize("command", LISTS)
 def test_a_family_filters_where_many_are_listed(command, family):
     code, said = ask(command, LISTS[command], family)
@@ -49,6 +50,14 @@ def test_a_family_is_ambiguous_where_one_chip_is_asked_and_its_members_are_named
     assert code == 2
     assert "ambiguous" in said
     assert member in said
+
+
+@pytest.mark.parametrize(("name", "flagship"), FLAGSHIPS.items())
+@pytest.mark.parametrize("command", ONE_CHIP)
+def test_a_bare_name_means_its_flagship_where_one_chip_is_asked_and_the_answer_says_so(command, name, flagship):
+    found, named = (json.loads(ask(command, (*ONE_CHIP[command], "--format", "json"), gpu)[1]) for gpu in (name, flagship))
+    assert found["warnings"][0].startswith(f"{name} is taken as {flagship}, not ")
+    assert found["lead"] == named["lead"]
 
 
 @pytest.mark.parametrize("command", ["gpus", "prices", "estimate", "fit", "throughput", "tco", "inference"])

@@ -169,7 +169,7 @@ def test_a_model_that_fits_nowhere_says_so_in_one_sentence_with_a_way_out():
 @pytest.mark.parametrize(
     ("wanted", "error", "words"),
     [
-        ({"gpu": "h100"}, AmbiguousNameError, "ambiguous"),
+        ({"gpu": "hopper"}, AmbiguousNameError, "ambiguous"),
         ({"gpu": "h1000-sxm"}, UnknownNameError, "Did you mean"),
         ({"tensor": 3}, UsageError, "does not divide the 32 heads"),
         ({"gpus": 6, "tensor": 4}, UsageError, "does not divide 6 GPUs"),

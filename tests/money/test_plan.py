@@ -191,7 +191,7 @@ def test_without_a_price_the_market_or_the_provider_gives_one():
 
 def test_an_ambiguous_accelerator_is_refused():
     with pytest.raises(GpuCostError, match="ambiguous"):
-        gpucost.tco("h100", 8, rent=2.0, catalog=catalog())
+        gpucost.tco("hopper", 8, rent=2.0, catalog=catalog())
 
 
 def test_a_training_workload_sets_utilisation_by_its_gpu_hours():
