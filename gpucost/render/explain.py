@@ -10,6 +10,7 @@ from gpucost.render.document import Document, Paragraph, Section, Table, columns
 from gpucost.render.numbers import format_value
 
 _TERA = 1e12
+BEYOND = "overhead beside the steps, not in the range"
 
 
 def explanation(payload: Estimate, rank: int = 1) -> Document:
@@ -21,7 +22,7 @@ def explanation(payload: Estimate, rank: int = 1) -> Document:
             f"there is no option {rank}; this answer shows ranks {options[0]['rank']} to {options[-1]['rank']}."
         )
     rows = [{"step": number, **row} for number, row in enumerate(_steps(payload, option), 1)]
-    shares = _shares(payload, option)
+    shares = causes(payload, option)
     bill = Table(
         columns("name", "quantity", "unit", "unit_price_usd", "cost_usd", "source_id:1"),
         option["lines"],
@@ -45,36 +46,38 @@ def explanation(payload: Estimate, rank: int = 1) -> Document:
     return document_of(payload, f"How {where} comes about", *sections)
 
 
-def _shares(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[str, Any]]:
+def causes(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return what each cause alone would make of the cost, and what would narrow it; the widest first."""
     factors, cost = option["factors"], option["cost_usd"]
     hours = sum(line["cost_usd"] for line in option["lines"] if line["unit"] == "GPU-hour")
     speed, paid = factors["tokens_per_s_per_gpu"], factors["stretch_paid_ratio"]
     beside = 1 + factors["evaluation_fraction"]
     assumed = {row["name"]: row for row in payload.get("assumptions") or ()}.get("evaluation_fraction")
-    causes = [
+    known = [
         ("speed", speed / factors["tokens_per_s_per_gpu_high"], speed / factors["tokens_per_s_per_gpu_low"],
-         "name the software (--software); your own speed (--mfu, --step-time); gpucost calibrate"),
-        *_price_causes(option),
+         "--mfu", "name the software (--software); your own speed (--mfu, --step-time); gpucost calibrate"),
+        _price_cause(option),
         ("interruptions", factors["stretch_low_ratio"] / paid, factors["stretch_high_ratio"] / paid,
-         "an option that is not interrupted; a measured rate"),
+         "--option", "an option that is not interrupted; a measured rate"),
     ]  # fmt: skip
     if assumed and assumed["value"] == factors["evaluation_fraction"] and assumed["low"] is not None:
         ends = ((1 + assumed[end]) / beside for end in ("low", "high"))
-        causes.append(("overhead beside the steps, not in the range", *ends, "your own share (--overhead)"))
+        known.append((BEYOND, *ends, "--overhead", "your own share (--overhead)"))
     rows = [
-        {"share": name, "low_usd": cost + hours * (low - 1), "high_usd": cost + hours * (high - 1), "narrower": how}
-        for name, low, high, how in causes
-    ]
+        {"share": name, "low_usd": cost + hours * (low - 1), "high_usd": cost + hours * (high - 1), "flag": flag,
+         "narrower": how}
+        for name, low, high, flag, how in known
+    ]  # fmt: skip
     return sorted(rows, key=lambda row: row["low_usd"] - row["high_usd"])
 
 
-def _price_causes(option: Mapping[str, Any]) -> list[tuple[str, float, float, str]]:
+def _price_cause(option: Mapping[str, Any]) -> tuple[str, float, float, str, str]:
     """Return what the price may do: a spot price moves from day to day, a list price ages."""
-    ends = option["factors"]["price_low_ratio"], option["factors"]["price_high_ratio"]
+    low, high = option["factors"]["price_low_ratio"], option["factors"]["price_high_ratio"]
     if OPTIONS[option["option"]].family == "preemptible":
-        return [("moves of the spot price", *ends, "on demand or a commitment; a fresh price; `gpucost prices risk`")]
-    return [("price age", *ends, "a fresh quote; --strict-prices")]
+        how = "on demand or a commitment; a fresh price; `gpucost prices risk`"
+        return "spot price", low, high, "--option", how
+    return "price age", low, high, "--strict-prices", "a fresh quote; --strict-prices"
 
 
 def _steps(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[str, str]]:

@@ -59,8 +59,7 @@ def _screenful(document: Document, terminal: Terminal) -> list[str]:
 def _cut(block: Block, rows: int) -> Block:
     """Return a block with its first rows; what is cut is counted."""
     if isinstance(block, Table) and len(block.rows) > rows:
-        more = f"and {len(block.rows) - rows} more: --details."
-        return replace(block, rows=block.rows[:rows], note="\n".join(part for part in (more, block.note) if part))
+        return replace(block, rows=block.rows[:rows], rows_left=len(block.rows) - rows)
     if isinstance(block, Chart) and block.kind in ("bar", "tornado") and len(block.data) > rows:
         return replace(block, data=block.data[:rows])
     return block
@@ -128,11 +127,23 @@ def table_lines(table: Table, terminal: Terminal) -> Iterator[str]:
         yield from _records(grid, terminal)
     else:
         yield from _lay_out(grid, widths, shown, table, terminal)
-    if dropped:
-        names = ", ".join(column.title for column in reversed(dropped))
-        yield from _wrap(f"Not shown for lack of width: {names}.", terminal.width)
+    if dropped or table.rows_left:
+        yield from _wrap(_not_shown([column.title for column in reversed(dropped)], table.rows_left), terminal.width)
     for line in table.note.splitlines():
         yield from _wrap(line, terminal.width, "  ")
+
+
+def _not_shown(columns: Sequence[str], rows: int) -> str:
+    """Say which columns are too wide for a terminal, and how many rows too many.
+
+    >>> _not_shown(["range"], 2), _not_shown([], 1)
+    ('Not shown for lack of room: range; 2 more rows (--details).', 'and 1 more: --details.')
+    """
+    if not columns:
+        return f"and {rows} more: --details."
+    if not rows:
+        return f"Not shown for lack of width: {', '.join(columns)}."
+    return f"Not shown for lack of room: {', '.join(columns)}; {counted(rows, 'more row')} (--details)."
 
 
 def _worth_showing(table: Table) -> list[Column]:

@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 _SIZE_RULES = {
-    "cost": "the smallest cluster of each offer that meets it is chosen",
-    "carbon": "of each offer the size with the least carbon is chosen",
-    "time": "of each offer the fastest size is chosen",
-    "pareto": "sizes that no other one beats in both cost and time are shown",
+    "cost": "the smallest clusters that meet it",
+    "carbon": "the sizes with the least carbon",
+    "time": "the fastest sizes",
+    "pareto": "sizes that no other one beats in both cost and time",
 }
 
 Flags = NDArray[np.bool_]
@@ -268,18 +268,20 @@ def said(
     ]
     if request.deadline_days is None:
         lines.append(
-            "No deadline." if request.gpus is None else f"{request.gpus:,} accelerators as asked; no deadline."
+            "No deadline." if request.gpus is None else f"{counted(request.gpus, 'accelerator')} as asked; no deadline."
         )
     else:
-        asked = "asked for" if request.deadline_given else "assumed; --deadline"
-        rule = f"on {request.gpus:,} accelerators" if request.gpus is not None else _SIZE_RULES[request.optimize]
-        lines.append(f"Deadline {request.deadline_days:g} days ({asked}); {rule}.")
-    beside = f"{request.evaluation_fraction:.0%} beside the steps (--overhead)"
+        asked = "asked for" if request.deadline_given else "assumed"
+        rule = (
+            f"on {counted(request.gpus, 'accelerator')}" if request.gpus is not None else _SIZE_RULES[request.optimize]
+        )
+        lines.append(f"Deadline {request.deadline_days:g} days ({asked}): {rule}.")
+    beside = f"{request.evaluation_fraction:.0%} beside the steps"
     stack = f"Software {request.software}"
     if request.own_speed is not None:
         whole = f"{best['mfu_fraction']:.1%} MFU over the steps, {best['mfu_paid_fraction']:.1%} over the paid hours"
         stack = f"Your own speed ({request.own_speed.flag}), {whole}"
-    lines.append(f"{stack}; end to end: {beside}, interruptions, restarts and start-up.")
+    lines.append(f"{stack}; with {beside}, interruptions, start-up.")
     return [*lines, loading["said"]] if loading else lines
 
 
@@ -287,19 +289,19 @@ def no_offers(ended: Mapping[str, int]) -> list[str]:
     """Say how many prices of the catalog are no offers any more, by reason.
 
     >>> no_offers({"replaced": 3, "too old": 20})
-    ['23 prices are no offers any more: 3 replaced, 20 too old.']
+    ['23 prices are offers no more: 3 replaced, 20 too old.']
     """
     if not ended:
         return []
     reasons = ", ".join(f"{count} {reason}" for reason, count in ended.items())
-    return [f"{sum(ended.values())} prices are no offers any more: {reasons}."]
+    return [f"{sum(ended.values())} prices are offers no more: {reasons}."]
 
 
 def warnings(problem: Problem, cases: Cases, first: int) -> list[str]:
     """Return what a reader must know of the whole answer."""
     found = list(problem.workloads[0].architecture.warnings)
     if problem.terms.stale[cases.offer[first]]:
-        found.append("The first price is old and its range widened; --strict-prices leaves such out.")
+        found.append("The first price is old, its range widened: --strict-prices leaves such out.")
     if rate_is_prior(problem, int(cases.offer[first])):
         found.append("Nobody measured the first offer's interruptions: a prior, within the range.")
     if problem.workloads[0].architecture.status == "synthesised":

@@ -55,7 +55,9 @@ def test_a_family_is_ambiguous_where_one_chip_is_asked_and_its_members_are_named
 @pytest.mark.parametrize(("name", "flagship"), FLAGSHIPS.items())
 @pytest.mark.parametrize("command", ONE_CHIP)
 def test_a_bare_name_means_its_flagship_where_one_chip_is_asked_and_the_answer_says_so(command, name, flagship):
-    found, named = (json.loads(ask(command, (*ONE_CHIP[command], "--format", "json"), gpu)[1]) for gpu in (name, flagship))
+    found, named = (
+        json.loads(ask(command, (*ONE_CHIP[command], "--format", "json"), gpu)[1]) for gpu in (name, flagship)
+    )
     assert found["warnings"][0].startswith(f"{name} is taken as {flagship}, not ")
     assert found["lead"] == named["lead"]
 

@@ -56,3 +56,24 @@ def test_the_answer_fits_one_screen_and_details_say_more(command, monkeypatch, c
     assert len(details) > len(lines)
     quiet = written([*shlex.split(command), "--quiet"], monkeypatch, catalog)[0]
     assert quiet.count("\n") == 1
+
+
+def test_the_first_screen_parts_the_range_by_cause_and_says_what_narrows_each(monkeypatch, catalog):
+    from gpucost.render.explain import BEYOND, causes
+
+    found = gpucost.estimate("8b", "100b", catalog=catalog, top=40, with_facts=False).payload
+    for option in found["options"]:
+        parts = {row["share"]: row for row in causes(found, option)}
+        assert {"speed", "interruptions", BEYOND} < set(parts)
+        assert "spot price" in parts or "price age" in parts
+        within = [row for name, row in parts.items() if name != BEYOND]
+        cents = 0.01 * len(option["lines"])  # lines are rounded one by one
+        assert min(row["low_usd"] for row in within) >= option["cost_low_usd"] - cents
+        assert max(row["high_usd"] for row in within) <= option["cost_high_usd"] + cents
+    out, _ = written(["estimate", "--model", "8b", "--tokens", "100b"], monkeypatch, catalog)
+    said = " ".join(out.split("\nRange: ")[1].split("\n\n")[0].split())
+    for name, flag in (("speed", "--mfu"), ("interruptions", "--option"), ("beyond it overhead", "--overhead")):
+        assert name in said
+        assert f"({flag})" in said
+    for row in causes(found, found["options"][0]):
+        assert f"{row['low_usd']:,.0f}–{row['high_usd']:,.0f}" in said
