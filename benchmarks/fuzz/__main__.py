@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.fuzz.faces import FACES
-from benchmarks.fuzz.judge import BAD, judged, put
+from benchmarks.fuzz.judge import BAD, HOMES, judged, put
 from benchmarks.fuzz.surfaces import SURFACES, case
 from benchmarks.fuzz.workers import Done, run
 
@@ -48,7 +48,7 @@ def again(surface: str, number: int) -> None:
     """Run one case for a person: its files stay, its output and traceback show."""
     asked, place = case(surface, number), Path(tempfile.mkdtemp(prefix=f"fuzz-{surface}-{number}-"))
     os.chdir(place)
-    os.environ["XDG_CONFIG_HOME"] = str(place)
+    os.environ.update(dict.fromkeys(HOMES, str(place)))
     settings = [f"{name}={shlex.quote(value or '')}" for name, value in asked.environment.items()]
     print(f"cd {place} && {' '.join(settings)} gpucost --debug {shlex.join(asked.arguments)}", file=sys.stderr)
     if asked.face != "command":

@@ -28,6 +28,7 @@ SLOW_S, HANG_S, MEMORY_BYTES = 20, 120, 2_000_000_000
 BAD = ("crash", "hang", "slow", "memory", "nonsense")
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 FORMULA = re.compile(r'(^|,)"?[=@][A-Za-z(]', re.MULTILINE)
+HOMES = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")  # no case reads or changes what the user keeps
 LONGEST_SENTENCE = 3000  # signs of a refusal
 
 
@@ -204,7 +205,7 @@ def folder() -> Iterator[Path]:
 
     here, made = os.getcwd(), tempfile.mkdtemp(prefix="fuzz-")
     os.chdir(made)
-    os.environ["XDG_CONFIG_HOME"] = made
+    os.environ.update(dict.fromkeys(HOMES, made))
     try:
         yield Path(made)
     finally:

@@ -124,11 +124,12 @@ def load() -> None:
     answer_queries_here()
     good.answers(), good.plan(), good.bench(), good.configurations(), good.estimate_with_facts(), good.parquet()
     warm = (
+        *([name, *arguments] for name, arguments in good.START.items()),
+        *(["report", "answer.json", "-o", f"out.{ending}"] for ending in ("xlsx", "html", "md")),
+        *(["estimate", *good.START["estimate"], "--as-of", day] for day in ("2026-11-20", "2026-06-15")),
         ["data", "check"],
-        ["report", "answer.json", "-o", "out.xlsx"],
         ["validate"],
-        ["prices"],
-        ["sql", "select 1"],
+        ["mcp"],
     )
     quiet = _silent()
     for arguments in warm:

@@ -88,7 +88,9 @@ def make_scenario(content: Mapping[str, Any], where: str = "scenario", folder: P
 def _parts(plain: Mapping[str, Any], folder: Path | None) -> tuple[list[Part], list[str]]:
     _known("", plain, [*(item.name for item in TOP), *PARTS, "supply"])
     _values("", {name: plain[name] for name in plain if name not in (*PARTS, "supply")}, TOP)
-    supply = dict(plain.get("supply") or {})
+    supply = plain.get("supply", {})
+    if not isinstance(supply, Mapping):
+        raise UsageError("supply: write [supply], and what holds for every part below it.")
     _known("supply", supply, [item.name for item in SUPPLY])
     _values("supply", supply, SUPPLY)
     dated = {"as_of": plain["as_of"]} if plain.get("as_of") else {}

@@ -129,7 +129,8 @@ class Store:
         try:
             cursor.execute(sql, parameters)
         except engine().Error as error:
-            if not self.outside or isinstance(error, engine().ProgrammingError):
+            broken = isinstance(error, engine().InvalidInputException)  # what a file holds, where not how it is asked for
+            if not self.outside or (isinstance(error, engine().ProgrammingError) and not broken):
                 raise
             reason = (str(error).splitlines() or ["no reason is given"])[0][:300]
             raise DataError(f"cannot be read: {reason}", file="a file of the price book") from None

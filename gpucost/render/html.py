@@ -80,6 +80,7 @@ def _asset(name: str) -> str:
     return files("gpucost.render").joinpath("assets", name).read_text(encoding="utf-8")
 
 
+@cache
 def _library() -> str:
     try:
         import vl_convert

@@ -56,11 +56,12 @@ def write_csv(rows: Iterable[Row]) -> str:
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(names)
     for row in kept:
-        writer.writerow(["" if row.get(name) is None else _cell(row[name]) for name in names])
+        writer.writerow(["" if row.get(name) is None else cell(row[name]) for name in names])
     return out.getvalue()
 
 
-def _cell(value: Any) -> Any:
+def cell(value: Any) -> Any:
+    """Return a value as a cell of a CSV file shows it: no text steers a terminal or begins a formula."""
     if isinstance(value, float):
         return f"{value:.12g}"
     if isinstance(value, bool):

@@ -4,13 +4,17 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from gpucost.errors import UsageError
+from gpucost.render.table_csv import cell
 from gpucost.store.files import replacing, write_bytes
 from gpucost.sweeping.grid import Grid
 from gpucost.sweeping.mapping import Mapper
 from gpucost.sweeping.work import Task, work
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
 
 CASES = {"estimate": 1 << 17, "inference": 1 << 6, "tco": 1 << 6}  # per chunk: some seconds of work
 _LENGTH = 32  # signs of a hash in a file's name
@@ -73,7 +77,22 @@ def join(files: list[Path], target: str, ending: str) -> None:
     with replacing(target) as temporary, duckdb.connect() as connection:
         connection.execute("set threads = 1; set enable_progress_bar = false; set memory_limit = '1GB'")
         named = ", ".join(f"'{_quoted(file)}'" for file in files)
-        connection.execute(f"copy (select * from read_parquet([{named}])) to '{_quoted(temporary)}' ({how})")
+        table = f"read_parquet([{named}])"
+        shown = _shown(connection, table) if ending == ".csv" else "*"
+        connection.execute(f"copy (select {shown} from {table}) to '{_quoted(temporary)}' ({how})")
+
+
+def _shown(connection: "DuckDBPyConnection", table: str) -> str:
+    """Return the columns as cells of a CSV file; only texts that could steer a reader's program are rewritten."""
+    connection.create_function("cell", cell, ["VARCHAR"], "VARCHAR")
+    columns = []
+    for name, kind, *_ in connection.execute(f"describe select * from {table}").fetchall():
+        quoted = '"' + name.replace('"', '""') + '"'
+        text = f"{quoted}::varchar"
+        plain = f"regexp_full_match({text}, '[^=+@\\-[:cntrl:]][ -~]*')"
+        is_text = kind.startswith(("VARCHAR", "ENUM"))
+        columns.append(f"if({plain}, {text}, cell({text})) as {quoted}" if is_text else quoted)
+    return ", ".join(columns)
 
 
 def _quoted(path: Path) -> str:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Coded = dict[str, tuple[NDArray[Any], list[Any]]]
 
+_MOST_COLUMNS = 1000
 READERS = {".parquet": "read_parquet", ".csv": "read_csv"}
 
 
@@ -42,6 +43,8 @@ def _coded(connection: "duckdb.DuckDBPyConnection", table: str, said: str) -> Co
     kinds = {row[0]: row[1] for row in connection.execute(f"describe select * from {table}").fetchall()}
     if not kinds:
         raise UsageError(f"{said} has no columns. It needs one for each argument.")
+    if len(kinds) > _MOST_COLUMNS:
+        raise UsageError(f"{said} has {len(kinds):,} columns; no question has {_MOST_COLUMNS:,} arguments.")
     found: Coded = {}
     for name, kind in kinds.items():
         quoted = '"' + name.replace('"', '""') + '"'
