@@ -50,7 +50,18 @@ EXTRA = {
     "years": ["0.1", "4", "100"],
     "gpu": ["a100-80gb", "b200"],
 }
-FILES = ["plan.toml", "pool.toml", "curve.csv", "lengths.csv", "answer.json", "config.json", "/dev/zero", *SPECIALS]
+FILES = [
+    "plan.toml",
+    "pool.toml",
+    "curve.csv",
+    "lengths.csv",
+    "answer.json",
+    "config.json",
+    "/dev/zero",
+    "invoice.csv",
+    "agreements.csv",
+    *SPECIALS,
+]
 ENDINGS = ["xlsx", "csv", "md", "html", "txt", "json"]
 SLOW = ("leave_out", "every", "anew", "save", "undo")  # minutes by their own help, or for ever
 
@@ -113,6 +124,7 @@ def files_of(random: Random) -> dict[str, bytes | str]:
         "answer.json": random.choice(good.answers()), "plan.toml": good.plan(), "bench.json": good.bench(),
         "training.csv": good.measurements("training"), "pool.toml": good.POOL, "curve.csv": good.CURVE,
         "lengths.csv": good.LENGTHS, "config.json": random.choice(good.configurations()), "train.log": good.LOG,
+        "invoice.csv": good.INVOICE, "usage.csv": good.USAGE, "agreements.csv": good.AGREEMENTS, "map.csv": good.MAP,
         **SPECIALS,
     }  # fmt: skip
 

@@ -1,8 +1,10 @@
 """Files of every kind that the program answers or reads, before they are spoilt."""
 
+import csv
 import io
 import json
 import tempfile
+from collections.abc import Iterable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,10 @@ START: dict[str, list[str]] = {
     "data": ["check", "plan.toml"],
     "watch": ["train.log", "--estimate", "answer.json"],
     "bench": ["bench.json", "--show"],
+    "choose": ["--purpose", "serving", "--gpu", "h100-sxm,l40s"],
+    "commit": ["usage.csv", "--on-demand", "4", "--committed", "2"],
+    "reconcile": ["invoice.csv", "--estimate", "answer.json"],
+    "export": ["--focus", "answer.json", "-o", "out.csv"],
 }
 
 POOL = b"""[[pool]]
@@ -119,6 +125,39 @@ QUOTES = b"""name,usd_per_gpu_hour,term_months,billing,upfront_fraction
 acme,2.46/h,12,take-or-pay,20%
 other,$3,0,per use,0
 """
+_CHARGES = {
+    "BilledCost": ("10", "20", "-3"),
+    "EffectiveCost": ("10", "20", "-3"),
+    "ListCost": ("10", "25", "0"),
+    "ContractedCost": ("10", "25", "0"),
+    "BillingCurrency": ("USD", "EUR", "USD"),
+    "ChargeCategory": ("Usage", "Usage", "Credit"),
+    "ChargeClass": ("", "", ""),
+    "CommitmentDiscountId": ("", "c1", ""),
+    "CommitmentDiscountStatus": ("", "Used", ""),
+    "ChargePeriodStart": ("2026-11-01T00:00:00Z", "2026-11-02T00:00:00Z", "2026-11-01T00:00:00Z"),
+    "ChargePeriodEnd": ("2026-11-02T00:00:00Z", "2026-11-03T00:00:00Z", "2026-11-02T00:00:00Z"),
+    "SkuId": ("p5", "p5", "p5"),
+    "ProviderName": ("aws", "aws", "aws"),
+    "ServiceName": ("Compute", "Compute", "Compute"),
+    "PricingQuantity": ("5", "9", ""),
+    "PricingUnit": ("Hours", "Hours", ""),
+    "ConsumedQuantity": ("5", "9", ""),
+    "ConsumedUnit": ("Hours", "Hours", ""),
+    "x_GpusPerUnit": ("8", "8", ""),
+    "x_Line": ("compute", "compute", ""),
+    "Tags": ('{"team":"a"}', '{"team":"b"}', ""),
+}
+MAP = b"invoice,estimate\np5,p5.48xlarge\nx,y\n"
+USAGE = b"time,gpus\n" + b"".join(b"2026-10-01T%02d:00:00Z,%d\n" % (hour, 8 + hour % 7) for hour in range(24))
+AGREEMENTS = b"""name,kind,start,end,gpus,usd_per_gpu_hour,usd_per_hour,usd,usd_per_month,fraction
+r,reservation,2026-01-01,2027-06-01,4,2,,,,
+s,savings_plan,2026-01-01,2027-06-01,,2,8,,,
+c,credit,2026-01-01,2027-06-01,,,,1000,100,
+p,private,2026-01-01,2027-06-01,,,,,,0.1
+a,annual,2026-01-01,2027-06-01,,,,100000,,
+k,contract,2026-01-01,2026-10-01,,1.8,,,,
+"""
 SETTINGS = b"""format = "json"
 provider = "aws"
 as_of = "2026-11-20"
@@ -145,6 +184,16 @@ LOG = b"".join(
     b"step: %d  loss: 4.2  memory: 40.03GiB(50%%)  tps: 9000.0  tflops: 412.4  mfu: 41.7%%\n" % step
     for step in range(5)
 )
+
+
+def as_csv(rows: Iterable[Sequence[Any]]) -> bytes:
+    """Write rows as CSV, whatever stands in them."""
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerows(rows)
+    return out.getvalue().encode("utf-8", "surrogatepass")
+
+
+INVOICE = as_csv([list(_CHARGES), *zip(*_CHARGES.values(), strict=True)])
 
 
 @cache
@@ -228,13 +277,25 @@ ODD_TYPES = (
 )  # fmt: skip
 
 
-def odd_parquet(column: int, kind: str, how: int) -> bytes:
-    """Write a Parquet book one column of which has another type, is empty, or is nested."""
+@cache
+def invoice_parquet() -> bytes:
+    """The invoice as Parquet."""
+    import duckdb
+
+    with tempfile.TemporaryDirectory() as place, duckdb.connect(config={"threads": 1}) as base:
+        old, new = Path(place) / "old.csv", Path(place) / "new.parquet"
+        old.write_bytes(INVOICE)
+        base.execute(f"COPY (FROM read_csv('{old}')) TO '{new}' (FORMAT parquet)")
+        return new.read_bytes()
+
+
+def odd_parquet(column: int, kind: str, how: int, given: bytes = b"") -> bytes:
+    """Write a Parquet book, or another file, one column of which has another type, is empty, or is nested."""
     import duckdb
 
     with tempfile.TemporaryDirectory() as place:
         old, new = Path(place) / "old.parquet", Path(place) / "new.parquet"
-        old.write_bytes(parquet())
+        old.write_bytes(given or parquet())
         with duckdb.connect(config={"threads": 1}) as base:
             names = [row[0] for row in base.execute(f"DESCRIBE SELECT * FROM '{old}'").fetchall()]
             name = names[column % len(names)]
@@ -246,7 +307,7 @@ def odd_parquet(column: int, kind: str, how: int) -> bytes:
                     f"COPY (SELECT * REPLACE ({value} AS \"{name}\") FROM '{old}') TO '{new}' (FORMAT parquet)"
                 )
             except duckdb.Error:  # no such cast is known
-                return parquet()
+                return given or parquet()
         return new.read_bytes()
 
 
@@ -259,6 +320,24 @@ def workbook(rows: list[list[Any]], sheet: str = "offers") -> bytes:
         page = book.add_worksheet(sheet)
         for number, row in enumerate(rows):
             page.write_row(number, 0, row)
+    return out.getvalue()
+
+
+def template(name: str) -> bytes:
+    """Write a workbook with named cells, one of any name, a formula, and a table that grows."""
+    import openpyxl
+    from openpyxl.workbook.defined_name import DefinedName
+
+    out, book = io.BytesIO(), openpyxl.Workbook()
+    page: Any = book.active
+    page["B2"], page["C2"] = "=B3*2", "x"
+    for called, cell in {"cost_usd": "$B$3", "npv_usd": "$B$4", name: "$B$5"}.items():
+        if called:
+            book.defined_names[called] = DefinedName(called, attr_text=f"{page.title}!{cell}")
+    try:
+        book.save(out)
+    except ValueError:  # the library writes no such name
+        return template("options")
     return out.getvalue()
 
 

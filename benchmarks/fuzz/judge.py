@@ -26,6 +26,7 @@ from benchmarks.fuzz.meaning import faults_of
 
 SLOW_S, HANG_S, MEMORY_BYTES = 20, 120, 2_000_000_000
 BAD = ("crash", "hang", "slow", "memory", "nonsense")
+CODES, REFUSED = (0, 2, 3, 4, 5, 6, 130), "2"  # gpucost/errors.py says what each means
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]")
 FORMULA = re.compile(r'(^|,)"?[=@][A-Za-z(]', re.MULTILINE)
 HOMES = ("XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_CACHE_HOME")  # no case reads or changes what the user keeps
@@ -89,7 +90,7 @@ def judged(asked: Case) -> Verdict:
         return verdict
     buffers: Any = [text.buffer for text in texts]
     shown = [buffer.getvalue().decode("utf-8", "replace") for buffer in buffers]
-    return _nonsense(asked, *shown, refused=verdict.kind == "refused") or verdict
+    return _misled(asked, *shown, verdict.place) or _nonsense(asked, *shown, verdict.place) or verdict
 
 
 def _run(asked: Case) -> Verdict:
@@ -103,19 +104,26 @@ def _run(asked: Case) -> Verdict:
         try:
             FACES[asked.face](asked)
         except SystemExit as end:
-            return Verdict("refused" if end.code else "answered")
+            return _ended(end.code or 0)
         except GpuCostError as error:
             say(str(error))
-            return Verdict("refused")
+            return _ended(error.exit_code)
         except OSError as error:
             say(str(error.strerror))
-            return Verdict("refused")
+            return _ended(2)
         except Exception as error:
             return Verdict("crash", _place(error))
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
     return Verdict("answered")
+
+
+def _ended(code: object) -> Verdict:
+    """Judge the code with which a process ends, which scripts lean on."""
+    if code not in CODES:
+        return Verdict("nonsense", f"exit code {code} means nothing")
+    return Verdict("refused" if code else "answered", str(code or ""))
 
 
 def _alarm(*_: object) -> None:
@@ -130,25 +138,40 @@ def _place(error: BaseException) -> str:
     return f"{place}: {type(error).__name__}: {str(error)[:90]!r}"
 
 
-def _nonsense(asked: Case, out: str, err: str, *, refused: bool) -> Verdict | None:
-    """Find what no answer may hold."""
+def _misled(asked: Case, out: str, err: str, code: str) -> Verdict | None:
+    """Find what a script would take for an answer, or a person for none."""
+    name = asked.arguments[0]
+    if code == REFUSED and asked.face == "command":
+        if out.strip():
+            return Verdict("nonsense", f"{name} refuses, yet writes {out[:80]!r}")
+        if not err.strip():
+            return Verdict("nonsense", f"{name} refuses without a word")
+        if list(Path().glob("out.*")) and not set(asked.files) & {one.name for one in Path().glob("out.*")}:
+            return Verdict("nonsense", f"{name} refuses, yet leaves a file")
+    if code and asked.face == "command" and "Traceback" in err:
+        return Verdict("nonsense", f"{name} shows a traceback")
+    return None
+
+
+def _nonsense(asked: Case, out: str, err: str, code: str) -> Verdict | None:
+    """Find what no answer may hold, nor what is said beside it."""
     name = asked.arguments[0]
     if asked.face != "library" and (found := CONTROL.search(out + err)):
         return Verdict("nonsense", f"control character {found[0]!r} sent to the terminal by {name}")
     if "Warning:" in err:
         return Verdict("nonsense", f"a warning of Python: {err[:150]!r}")
-    if refused and len(err) > LONGEST_SENTENCE:
+    if code and len(err) > LONGEST_SENTENCE:
         return Verdict("nonsense", f"{name} refuses in {len(err):,} signs: {err[:60]!r}")
     if left := [one for one in os.listdir() if one.startswith(".") or one.endswith(".tmp")]:
         return Verdict("nonsense", f"{name} left {left[0]}")
     for ending in ("xlsx", "csv", "md", "txt") if asked.face == "command" else ():
         if Path(f"out.{ending}").is_file() and (fault := _file_fault(ending, Path(f"out.{ending}"))):
             return Verdict("nonsense", f"{ending} of {name}: {fault}")
-    if any(re.search(r"(^|=)(csv|md|table)$", word) for word in asked.arguments):
+    if any(re.search(r"(^|=)(csv|md|table)$|^--help$|^-h$|^--version$", word) for word in asked.arguments):
         return None
     if Path("out.json").is_file() and asked.face == "command":
         out = Path("out.json").read_text("utf-8")
-    elif ("json" not in asked.arguments and asked.face not in ("library", "page")) or refused:
+    elif code == REFUSED or not ({"json", "--format=json"} & set(asked.arguments) or asked.face in ("library", "page")):
         return None
     return _fault_of_json(name, out)
 

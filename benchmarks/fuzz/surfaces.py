@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from random import Random
 
-from benchmarks.fuzz import cases, more
+from benchmarks.fuzz import cases, desk, more
 from benchmarks.fuzz.cases import Case
 
 # surface -> its cases, and its share of a long run: as many of each as there are ways in
@@ -21,6 +21,11 @@ SURFACES: dict[str, tuple[Callable[[Random], Case], float]] = {
     "stores": (more.stores, 1),
     "tools": (more.tools, 2),
     "page": (more.page, 2),
+    "invoices": (desk.invoices, 3),
+    "commitments": (desk.commitments, 2),
+    "choices": (desk.choices, 1.5),
+    "templates": (desk.templates, 0.7),
+    "presets": (desk.presets, 2),
     "disturbed": (more.disturbed, 0.3),
 }
 

@@ -37,7 +37,8 @@ def figures(payload: Mapping[str, Any]) -> Figures:
             found |= {f"{word}_{name}": value for name, value in figures(part["payload"]).items()}
             found = {**figures(part["payload"]), **found} if len(payload["parts"]) == 1 else found
         return {**dict(_flat("", {k: v for k, v in payload.items() if k != "parts"})), **found}
-    named = [row for part in (payload.get("model") or {}).get("inputs") or [] for row in [part]]
+    plan = payload.get("model")  # of a tco; elsewhere the name of a model
+    named = (plan.get("inputs") if isinstance(plan, Mapping) else None) or []
     rows = [*named, *(payload.get("lines") or []), *((payload.get("options") or [{}])[0].get("lines") or [])]
     own = {_cell_name(row["name"]): row.get(key) for row in rows for key in _NAMED if key in row}
     first = dict(_flat("", (payload.get("options") or [{}])[0]))

@@ -129,8 +129,8 @@ class Store:
         try:
             cursor.execute(sql, parameters)
         except engine().Error as error:
-            broken = isinstance(error, engine().InvalidInputException)  # what a file holds, where not how it is asked for
-            if not self.outside or (isinstance(error, engine().ProgrammingError) and not broken):
+            of_file = isinstance(error, engine().InvalidInputException)  # what it holds, not how it is asked for
+            if not self.outside or (isinstance(error, engine().ProgrammingError) and not of_file):
                 raise
             reason = (str(error).splitlines() or ["no reason is given"])[0][:300]
             raise DataError(f"cannot be read: {reason}", file="a file of the price book") from None

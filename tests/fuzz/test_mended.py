@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import gpucost
-from benchmarks.fuzz.good import POOL, START, SUPPLY, answers, bench, estimate_with_facts
+from benchmarks.fuzz.good import POOL, START, SUPPLY, answers, bench, estimate_with_facts, parquet
 from gpucost.cli.said import shown
 from gpucost.errors import GpuCostError, UsageError
 
@@ -364,3 +364,43 @@ def test_a_term_of_another_type_in_a_book_is_refused(value, tmp_path):
     book.write_text(f"[[offer]]\n{offer}\nterm_months = {value}\n")
     with pytest.raises(UsageError, match="term_months"):
         open_catalog(book=book).offers()
+
+
+@pytest.mark.parametrize("supply", ['"x"', "3", "[1]", "[[1, 2]]", '""', "[]"])
+def test_a_supply_of_a_scenario_that_is_no_table_is_refused(refused, supply):
+    asked = 'model = "8b"\ntokens = "1b"\nname = "One"'
+    assert "[supply]" in refused(["report", "s.toml", "-o", "out.md"], s=f"supply = {supply}\n[[training]]\n{asked}\n")
+
+
+def test_a_parquet_book_whose_pages_unpack_to_nothing_is_refused(tmp_path):
+    from gpucost.catalog import open_catalog
+
+    data = bytearray(parquet())
+    for place, byte in {544: 151, 1805: 15, 2730: 142, 3412: 68, 4024: 24}.items():
+        data[place] = byte
+    (tmp_path / "offers.parquet").write_bytes(data)
+    with pytest.raises(UsageError):
+        _ = open_catalog(book=tmp_path).price_rows
+
+
+def test_a_table_of_cases_without_end_to_the_right_is_refused(refused):
+    Path("cases.csv").write_text(",".join(f"x{n}" for n in range(1001)) + "\n" + ",".join(["1"] * 1001))
+    assert "1,001 columns" in refused(["sweep", "--cases", "cases.csv"])
+
+
+def test_a_joined_sweep_sends_no_control_character_and_begins_no_formula(tmp_path):
+    from gpucost.sweeping.chunks import join
+    from gpucost.sweeping.work import parquet_of
+
+    words = ["=1+1", "@SUM(A1)", "a\x1b[2J", "b\u202e", "fine, as it is"]
+    (tmp_path / "a.parquet").write_bytes(parquet_of({"gpu": (np.arange(5), words), "gpus": np.arange(5) - 1.0}))
+    join([tmp_path / "a.parquet"], str(tmp_path / "out.csv"), ".csv")
+    lines = (tmp_path / "out.csv").read_text("utf-8").splitlines()
+    assert lines[1:] == ["'=1+1,-1.0", "'@SUM(A1),0.0", r"a\x1b[2J,1.0", r"b\u202e,2.0", '"fine, as it is",3.0']
+
+
+@pytest.mark.parametrize("number", range(9))
+def test_every_kind_of_answer_fills_a_template(number):
+    from gpucost.api.template import figures
+
+    assert "schema_version" in figures(json.loads(answers()[number]))
