@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from datetime import date
 
 from gpucost.catalog.discounts import matching
+from gpucost.money.private import kept_sql
 from gpucost.options import EXPIRED, MARKET_EXPIRY_DAYS, MARKETS, expiry_by_option
 
 FOREVER = date(9999, 12, 31)  # "everything that is known"
@@ -105,14 +106,14 @@ WITH seen AS NOT MATERIALIZED (
 )
 """
 
-# The best discount of the user's book that covers an offer, never below its floor; a price of the user's own is never
-# discounted again. `listed` is what the list says of an offer for which the book speaks.
+# The best discount of the user's book that covers an offer; a price of the user's own is never discounted again.
+# `listed` is what the list says of an offer for which the book speaks.
 _DISCOUNTED = f""", listed AS (
     SELECT offer_id, arg_max(usd_per_gpu_hour, preference) AS list_usd_per_gpu_hour FROM known
     WHERE book <> 'user' AND NOT coalesce(gone, false) AND ended IS NULL GROUP BY offer_id
 ), covered AS (
     SELECT *, CASE WHEN book = 'user' THEN 1 ELSE coalesce((
-        SELECT min(greatest(1 - d.fraction, least(1, coalesce(d.floor_usd_per_gpu_hour, 0) / c.usd_per_gpu_hour)))
+        SELECT min({kept_sql("d.fraction", "d.floor_usd_per_gpu_hour", "c.usd_per_gpu_hour")})
         FROM book_discounts AS d
         WHERE {matching("c", "d")}
           AND coalesce(d.valid_from <= CAST(on_day AS DATE), true)

@@ -48,6 +48,7 @@ TOKENS = {
     "cached_input_usd_per_mtok": "DOUBLE",
 }
 _MEMORY_LIMIT = "600MB"
+_START_BYTES, _LINE_BYTES, _MOST_COLUMNS = 1_000_000, 200_000, 2_000
 
 
 class Desk:
@@ -139,7 +140,16 @@ class Source:
 
 
 def csv_text(file: Path, names: str = "", skip: int = 0) -> str:
-    """Return the SQL that reads a CSV file with every cell as text; `names` overrules its options."""
+    """Return the SQL that reads a CSV file with every cell as text; `names` overrules its options.
+
+    A file whose first lines have no end, or thousands of columns, would be guessed at for minutes: it is refused.
+    """
+    with file.open("rb") as start:
+        lines = start.read(_START_BYTES).split(b"\n")
+    if any(len(line) > _LINE_BYTES or line.count(b",") > _MOST_COLUMNS for line in lines):
+        raise UsageError(
+            f"the source cannot be read: a line has more than {_LINE_BYTES:,} bytes or {_MOST_COLUMNS:,} cells."
+        )
     how = f"all_varchar=true, header=true, delim=',', quote='\"', escape='\"', skip={skip}, max_line_size=2000000"
     return f"read_csv({quoted(str(file))}, {how}{names})"
 

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.frozen import Frozen
+from gpucost.money.private import kept
 from gpucost.money.variance import in_cents
 from gpucost.units import HOURS_PER_YEAR
 
@@ -85,11 +86,12 @@ def stacked(usage: Usage, list_usd_per_gpu_hour: float, agreements: Sequence[Agr
             left = left - used
             lines[name] += (held.usd_per_gpu_hour - list_usd_per_gpu_hour) * used * usage.hours
             lines[f"{name}, unused"] += held.usd_per_gpu_hour * (offered - used) * usage.hours
-    kept = np.ones_like(left)
+    share = np.ones_like(left)
     for private in of_kind(agreements, "private"):
-        kept = np.minimum(kept, 1 - private.fraction * usage.during(private) * free)
+        off = 1 - kept(private.fraction, None, list_usd_per_gpu_hour or 1.0)
+        share = np.minimum(share, 1 - off * usage.during(private) * free)
     before = np.sum([*lines.values()], axis=0)
-    lines["private discount"] = before * (kept - 1)
+    lines["private discount"] = before * (share - 1)
     net = before + lines["private discount"]
     credits = ((one.usd, one.usd_per_month, usage.during(one)) for one in of_kind(agreements, "credit"))
     lines["credits"] = -credited(net * free, usage.starts.astype("datetime64[M]"), credits)

@@ -26,9 +26,12 @@ from gpucost.importers import (
     vast,
 )
 from gpucost.importers.complete import complete, known_of
+from gpucost.importers.refresh import Wish, _one
+from gpucost.importers.registry import SOURCES
 from gpucost.importers.source import Desk
 from gpucost.importers.tokens import judge_tokens
 from gpucost.store.client import Client
+from gpucost.store.folder import Folder
 from tests.importers.server import Server, send
 
 TODAY = date(2026, 11, 22)
@@ -555,3 +558,46 @@ def test_an_answer_of_another_shape_is_a_sentence(ask, monkeypatch, fetch, body)
     with pytest.raises(GpuCostError) as error:
         ask(fetch, Any())
     assert "secret-key" not in str(error.value)
+
+
+WRONG = {
+    "Items": [5, None, {"retailPrice": "x"}], "data": {"gpuTypes": [{"id": [], "lowestPrice": "x"}]}, "skus": [7],
+    "offers": [[1]], "items": [None, {"prices": 5}], "products": "no", "terms": [], "m": {"input_cost_per_token": []},
+}  # fmt: skip
+HOSTILE = {
+    "the key said back": lambda request: send(request, f"{request.headers} {request.path} {request.body}", 401),
+    "not numbers": lambda request: send(
+        request, '{"Items": [{"unitPrice": NaN}], "data": [1e308], "offers": Infinity}'
+    ),
+    "without end": lambda request: send(request, b"[" * 100_000),
+    "control": lambda request: send(request, '\0\x1b[31m,\x07"\0","=cmd|\' /C calc\'!A0"\n1,2,3\n'),
+    "of other types": lambda request: send(request, WRONG),
+    "a line without end": lambda request: send(request, b"0," * 200_000, packed=True),
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_a_hostile_answer_is_a_sentence_without_keys(name, known, tmp_path, monkeypatch):
+    """Whatever comes, the source alone fails: in one line, in a sentence of ours, in time, and with no key in it."""
+    for key in SOURCES[name].keys:
+        monkeypatch.setenv(key, "key-NOT-TO-BE-SAID")
+    folder = Folder(tmp_path / "store")
+    with Server() as server:
+        wish = Wish(mirror=server.url, seconds=20, regions=("us-east-1",), pause=lambda _: None)
+        for number, (what, answer) in enumerate(HOSTILE.items()):
+            server.routes = _Always(answer)
+            found = _one(SOURCES[name], known, None, folder, tmp_path / str(number), wish, TODAY)
+            assert found.state == "failed", what
+            assert "its format may have changed" not in found.reason, (what, found.reason)
+            assert found.reason.isprintable(), what
+            assert "NOT-TO-BE-SAID" not in f"{found.reason} {found.verdict}", what
+    kept = b"".join(file.read_bytes() for file in tmp_path.rglob("*") if file.is_file())
+    assert b"NOT-TO-BE-SAID" not in kept
+
+
+class _Always(dict):
+    def __init__(self, answer):
+        self._answer = answer
+
+    def get(self, *_):
+        return self._answer
