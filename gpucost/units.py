@@ -98,10 +98,17 @@ def unit_of(name: str) -> str:
     >>> unit_of("cost_usd_per_gpu_hour"), unit_of("layers")
     ('USD per GPU-hour', '')
     """
-    for suffix in sorted(SUFFIX_UNITS, key=len, reverse=True):
-        if name == suffix or name.endswith("_" + suffix):
-            return SUFFIX_UNITS[suffix]
-    return ""
+    return SUFFIX_UNITS.get(suffix_of(name), "")
+
+
+def suffix_of(name: str) -> str:
+    """Return the suffix by which a dimensional name states its unit, or an empty string.
+
+    >>> suffix_of("cost_usd_per_gpu_hour"), suffix_of("layers")
+    ('usd_per_gpu_hour', '')
+    """
+    longest = sorted(SUFFIX_UNITS, key=len, reverse=True)
+    return next((suffix for suffix in longest if name == suffix or name.endswith("_" + suffix)), "")
 
 
 def parse_count(text: str | float, what: str = "a count") -> float:

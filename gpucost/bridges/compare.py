@@ -9,7 +9,7 @@ from gpucost.answers.scenario import Scenario, ScenarioPart
 from gpucost.bridges import money
 from gpucost.bridges.core import difference, side_by_side
 from gpucost.errors import UsageError
-from gpucost.units import unit_of
+from gpucost.units import suffix_of, unit_of
 
 Answer = Mapping[str, Any]
 
@@ -272,12 +272,13 @@ def request_changes(first: Mapping[str, Any], second: Mapping[str, Any]) -> list
     ]
 
 
+_WHOLE_USD = 1000  # from which nobody reads cents
 _SAID = {  # of a figure: what the second does; {0} is how much, {1} more or less, {2} what it is called
     "gpu_s_per_mtok": "{2} takes {0} GPU-seconds {1} for a million tokens",
     "needed_gb": "{2} needs {0} GB {1}",
-    "npv_saving_usd": "Owning saves {0} USD {1} in {2}",
-    "usd_per_mtok": "{2} costs {0} USD {1} per million tokens",
-    "usd_per_month": "{2} costs {0} USD {1} a month",
+    "npv_saving_usd": "Owning saves {0} {1} in {2}",
+    "usd_per_mtok": "{2} costs {0} {1} per million tokens",
+    "usd_per_month": "{2} costs {0} {1} a month",
 }
 
 
@@ -287,13 +288,17 @@ def _lead(found: Comparison) -> str:
         return f"Nothing that moves the {found['subject']} differs."
     more, largest = found["difference"], max(found["changes"], key=lambda row: abs(row["effect"]))
     ends, name = (found["before_value"], found["after_value"]), found["second"]
-    words = _number(abs(more)), "less" if more < 0 else "more", "the second" if name == "second" else name
-    said = _SAID.get(found["figure"], "{2} costs {0} USD {1}").format(*words)
+    unit = found["unit"]
+    words = _number(abs(more), unit), "less" if more < 0 else "more", "the second" if name == "second" else name
+    said = _SAID.get(found["figure"], "{2} costs {0} {1}").format(*words)
     said = said.replace("the second", "The second", 1) if said.startswith("the second") else said
     share = f", {abs(more / ends[0]):.1%}" if ends[0] * ends[1] > 0 else ""
-    effect = f"{'+' if largest['effect'] > 0 else '-'}{_number(abs(largest['effect']))}"
+    effect = f"{'+' if largest['effect'] > 0 else ''}{_number(largest['effect'], unit)}"
+    cause = largest["factor"]
+    if cause == largest["name"] and unit_of(cause):  # an input of a plan: its unit stands with its figures
+        cause = cause.removesuffix(suffix_of(cause)).strip("_").replace("_", " ")
     return (
-        f"{said} ({_number(ends[1])} against {_number(ends[0])}{share}); the largest effect is {largest['factor']},"
+        f"{said} ({_number(ends[1], unit)} against {_number(ends[0], unit)}{share}); the largest effect is {cause},"
         f" {effect}{_of_links(found)}."
     )
 
@@ -303,11 +308,15 @@ def _of_links(found: Comparison) -> str:
     if found["figure"] != "gpu_s_per_mtok" or found["before"]["layout"] != found["after"]["layout"]:
         return ""
     cost = sum(row["effect"] for row in found["changes"] if row["factor"] in _OVER_LINKS)
-    return f"; what goes over links takes {'+' if cost > 0 else '-'}{_number(abs(cost))}"
+    return f"; what goes over links takes {'+' if cost > 0 else ''}{_number(cost)}"
 
 
-def _number(value: float) -> str:
-    return f"{value:,.2f}" if abs(value) >= 1 or value == 0 else f"{value:.4g}"
+def _number(value: float, unit: str = "") -> str:
+    """Write a figure: dollars with their sign, whole ones from a thousand on."""
+    money = unit.startswith("USD")
+    digits = 0 if money and abs(value) >= _WHOLE_USD else 2
+    text = f"{abs(value):,.{digits}f}" if abs(value) >= 1 or value == 0 else f"{abs(value):.4g}"
+    return f"{'-' if value < 0 else ''}{'$' if money else ''}{text}"
 
 
 def _warnings(first: Answer, second: Answer) -> list[str]:

@@ -173,7 +173,7 @@ def page_data(catalog: Catalog, wanted: dict[str, set[str] | None]) -> Row:
     catalog.prepare_prices(history=True)
     days = quarters(catalog.as_of, _DAYS)
     points = [[*point, number] for number, day in enumerate(days) for point in _on_day(catalog, day, gpus, wanted)]
-    shown = ("provider", "instance_type", "region", "option", "gpu", "gpus", "usd_per_gpu_hour", "observed_on", "stale")
+    shown = ("provider", "usd_per_gpu_hour", "option", "instance_type", "region", "gpus", "observed_on", "stale", "gpu")
     return {
         "days": [day.isoformat() for day in days], "gpus": gpus, "columns": shown, "points": points,
         "offers": [[row[name] for name in shown] for row in today],

@@ -1,6 +1,7 @@
 """The HTML writer: one self-contained, accessible page without external references, and a fragment for notebooks."""
 
 import json
+import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 ROWS_SHOWN = 2000  # keeps a page far below 2 MB; the full list belongs into a workbook or CSV
 _LONG = 28  # characters from which a cell gets room to wrap well
+_IDENTIFIER, _PIECE = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+"), re.compile(r"[^_]+_?")
 _CHART_ROWS = 200  # of the table that stands behind a chart
 _MISSING = (
     "an HTML report needs packages of the extra `report`, which are not installed. "
@@ -128,7 +130,8 @@ def _table(table: Table, *, live: bool) -> dict[str, Any]:
 def _cell(row: Row, column: Column, right: bool) -> dict[str, Any]:
     value, text = row.get(column.key), cell_text(row, column)
     raw = "" if value is None else repr(value)
-    return {"text": text, "number": right, "value": raw, "long": not right and len(text) > _LONG}
+    pieces = _PIECE.findall(text) if not right and _IDENTIFIER.fullmatch(text) else ()  # it may break after these
+    return {"text": text, "number": right, "value": raw, "long": not right and len(text) > _LONG, "pieces": pieces}
 
 
 def _total(total: Row, column: Column, right: bool) -> tuple[str, bool]:

@@ -18,23 +18,34 @@ from gpucost.render.document import (
 from gpucost.render.numbers import heading_of
 
 _PLAN = ("option", "gpus", "from_month=from:1", "months:2", "cost_usd=present value", "capital_usd=capital:1")
+_SUPPLIES = (
+    "name", "usd_per_gpu_hour=used", "list_usd_per_gpu_hour=list", "contracted_usd_per_gpu_hour=contracted:1",
+    "effective_usd_per_gpu_hour=effective", "price_kind=layer", "term_months=term:2", "upfront_fraction=upfront:3",
+    "kind:3", "price_book=book:3", "max_gpus:4", "max_share_fraction=max share:4", "unit_gpus:4",
+    "lead_time_months=lead time:4", "stretch_ratio=stretch:5", "note:5", "source_id:5",
+)  # fmt: skip
+_BOUGHT = ("option", "gpus", "cost_usd=present value", "from_month:1", "months:2", "signed_in_month:3", "capital_usd:1")
 _OTHER = ("demand_gpus", "idle_gpus")  # columns of GPUs that are no supply
 
 
 def document(answer: Mix) -> Document:
     """Build the document of a mix."""
+    plan, pure, binding, supplies = (
+        [{**row, key: row[key].replace("_", " ")} for row in answer[part]]  # type: ignore[literal-required]
+        for part, key in (
+            ("plan", "option"), ("pure", "option"), ("marginal_values", "constraint"), ("supplies", "name"),
+        )
+    )  # fmt: skip
     made = document_of(
         answer,
         "The cheapest mix of capacity",
         Section("", [Paragraph(line) for line in answer["said"]]),
-        Section("What to buy and rent", table_of("", answer["plan"])),
-        Section("Against one option alone", table_of("", answer["pure"])),
-        Section("What binds", table_of("", answer["marginal_values"])),
+        Section("What to buy and rent", table_of("", plan, *_BOUGHT)),
+        Section("Against one option alone", table_of("", pure)),
+        Section("What binds", table_of("", binding)),
         Section("Month by month", _months(answer)),
-        Section("supplies", table_of("", answer["supplies"]), detail=True),
+        Section("Supplies", table_of("", supplies, *_SUPPLIES)),
     )
-    plan = [{**row, "option": row["option"].replace("_", " ")} for row in answer["plan"]]
-    pure = [{**row, "option": row["option"].replace("_", " ")} for row in answer["pure"]]
     ask = "--details (what binds, month by month, supplies), --budget, --max-owned, --spot-share, -o FILE.xlsx"
     return replace(
         made,
@@ -49,6 +60,8 @@ def document(answer: Mix) -> Document:
 def _months(answer: Mix) -> list[Block]:
     rows = answer["months"]
     keys = list(rows[0])
+    idle = [key for key in keys if key.endswith("_gpus") and not any(row[key] for row in rows)]  # type: ignore[literal-required]
+    keys = [*(key for key in keys if key not in idle), *idle]  # what nobody uses stands last
     supplies = [key for key in keys if key.endswith("_gpus") and key not in _OTHER]
     lines = [
         {"month": row["month"], "capacity": heading_of(key).removesuffix(" GPUs"), "gpus": row[key]}  # type: ignore[literal-required]

@@ -30,11 +30,11 @@ from gpucost.units import unit_of
 
 _HOUR = "USD per GPU-hour"
 _MOVED = (
-    "description=what it is:3", "name", "low@unit", "value@unit", "high@unit", "saving_at_low_usd=saving at low",
-    "saving_at_high_usd=saving at high", "flips:1", "flip_value:2",
+    "description=what it is:3", "saving_at_low_usd=saving at low", "saving_at_high_usd=saving at high", "low@unit",
+    "value@unit", "high@unit", "flips:1", "flip_value@unit:2", "name",
 )  # fmt: skip
 _ASSUMED = (
-    "description=what it is:3", "name", "value@unit", "low@unit:2", "high@unit:2", "status", "observed=seen:1",
+    "description=what it is:3", "value@unit", "low@unit:2", "high@unit:2", "status", "name", "observed=seen:1",
     "source_id=source:1",
 )  # fmt: skip
 _SIDES = columns("side", "npv_usd=present value", "low_usd=low:1", "high_usd=high:1", "usd_per_gpu_hour=an hour in use")

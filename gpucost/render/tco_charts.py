@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gpucost.answers.ownership import CashMonth, CostLine, Tco, TwoWay
 from gpucost.render.document import Axis, Block, Chart, Paragraph, Row, table_of
-from gpucost.render.numbers import format_value, heading_of
+from gpucost.render.numbers import format_value, heading_of, with_unit
 from gpucost.units import unit_of
 
 # lines that are one thing to a reader: what servers cost is net of what they are sold for, a loan net of its payments
@@ -15,7 +15,8 @@ _JOINED = (
 _DRAWN = 6  # lines of the breakdown that have their own colour
 _NOTHING_USD = 0.005
 _BRIEF = 8  # inputs of the short sensitivity
-_LINES = ("side", "name", "description=what it is:2", "total_usd", "npv_usd", "levelised_usd_per_gpu_hour:1")
+_LINES = ("side", "description=what it is:2", "npv_usd", "total_usd", "levelised_usd_per_gpu_hour:1", "name")
+_TOTALS = ("month", "on", "own_total_usd", "rent_total_usd")  # what stands first in a month
 
 
 def tornado(answer: Tco) -> list[Block]:
@@ -31,7 +32,9 @@ def tornado(answer: Tco) -> list[Block]:
     low, high, base = "saving_at_low_usd", "saving_at_high_usd", answer["npv_usd"]["saving"]
     title = "What moves the answer"
     flips = [
-        f"{heading_of(row['name'])} at {format_value(row['flip_value'], row['unit'])}" for row in rows if row["flips"]
+        f"{heading_of(row['name'])} at {with_unit(format_value(row['flip_value'], row['unit']), row['unit'])}"
+        for row in rows
+        if row["flips"]
     ]
     said = [Paragraph(f"Alone within its range, these flip the decision: {'; '.join(flips)}.")] if flips else []
     return [Chart("tornado", title, words, named, Axis("name"), saving, low=low, high=high, base=base), *said]
@@ -98,4 +101,5 @@ def cash_so_far(rows: Sequence[CashMonth]) -> list[Block]:
         "month by month."
     )
     chart = Chart("line", "Cash paid so far", words, lines, Axis("month"), Axis("paid_usd"), series="side")
-    return [chart, *table_of("", rows)]
+    keys = dict.fromkeys((*_TOTALS, *(key for row in rows for key in row)))
+    return [chart, *table_of("", rows, *keys)]

@@ -111,6 +111,37 @@ def test_the_browser_draws_every_chart_and_cuts_no_headline_and_no_cost(
     assert worth["x"] + worth["width"] <= width
 
 
+_BROKEN = """all => all.flatMap((cell) => {  // words, not parts of an identifier or address, on two lines
+    const found = [], range = document.createRange();
+    for (const text of [...cell.childNodes].filter((one) => one.nodeType === 3))
+        for (const word of text.data.matchAll(/(?<![\\w\\/.])[A-Za-z]+(?![\\w\\/.])/g)) {
+            range.setStart(text, word.index);
+            range.setEnd(text, word.index + word[0].length);
+            if (new Set([...range.getClientRects()].map((one) => Math.round(one.top))).size > 1) found.push(word[0]);
+        }
+    return found;
+})"""
+_UNSEEN = """all => all.flatMap((table) => {  // tables of money that show none without scrolling
+    const edge = table.parentElement.getBoundingClientRect().right + 1;
+    const heads = [...table.tHead.rows[0].cells].filter((head) => /\\(\\$\\)$/.test(head.textContent));
+    return !table.offsetWidth || !heads.length || heads.some((one) => one.getBoundingClientRect().right <= edge)
+        ? [] : [heads[0].textContent];
+})"""
+
+
+@pytest.mark.parametrize(("name", "width", "media"), [
+    ("tco", 390, "screen"), ("tco", 718, "print"), ("mix", 390, "screen"), ("estimate", 390, "screen"),
+    ("comparison of plans", 390, "screen"), ("commitment", 390, "screen"),
+])  # fmt: skip
+def test_no_word_is_broken_and_money_is_in_sight(tab: Tab, tmp_path: Path, name: str, width: int, media: str) -> None:
+    shown = tab.open(writer.page(document(answers.QUESTIONS[name]())), tmp_path, width, media=media)
+    words = shown.locator("th:visible, td:not(.id, .sources td:nth-child(4)):visible, dt, dd")
+    assert words.count() > 20
+    assert words.evaluate_all(_BROKEN) == []
+    assert shown.evaluate("document.documentElement.scrollWidth") <= width or media == "print"
+    assert media == "print" or shown.locator(".wide > table").evaluate_all(_UNSEEN) == []
+
+
 def test_a_dark_page_prints_black_on_white(tab: Tab, ownership_page: str, tmp_path: Path) -> None:
     shown = tab.open(ownership_page, tmp_path, 1000, "dark")
     back = "getComputedStyle(document.body).backgroundColor"

@@ -11,6 +11,7 @@
     return {
       background: "transparent", font: "system-ui, sans-serif", aria: false, view: { stroke: null },
       axis: { labelColor: ink, titleColor: ink, gridColor: line, domainColor: line, tickColor: line, labelFontSize: 12, titleFontSize: 12 },
+      axisX: innerWidth < 640 ? { titleAnchor: "end", titleLimit: innerWidth - 80 } : {},
       legend: { labelColor: ink, titleColor: ink, orient: "bottom", labelFontSize: 12, labelLimit: 260, columns: innerWidth < 640 ? 1 : 3 },
       bar: { color: accent }, line: { color: accent, strokeWidth: 2 }, point: { color: accent }, rule: { color: ink }, text: { color: ink }, title: { color: ink },
       range: { category: JSON.parse(document.getElementById("colors").textContent) },
@@ -40,7 +41,7 @@
   media.addEventListener("change", draw);
   draw();
 
-  const COLUMNS = 8, PART = 5;  // what paper holds; a wider table is printed in parts, each with the first column
+  const COLUMNS = 7, PART = 5;  // what paper holds; a wider table is printed in parts, each with the first column
   addEventListener("beforeprint", () => {
     for (const table of document.querySelectorAll(".wide > table:not(.part)")) {
       const rest = table.tHead.rows[0].cells.length - 1;
@@ -60,6 +61,13 @@
     document.querySelectorAll("table.part").forEach((part) => part.remove());
     document.querySelectorAll("table.whole").forEach((table) => table.classList.remove("whole"));
   });
+
+  if (innerWidth < 640) for (const table of document.querySelectorAll(".wide > table")) {  // money stands beside its label
+    const heads = [...table.tHead.rows[0].cells], edge = table.parentElement.getBoundingClientRect().right;
+    const at = heads.findIndex((head) => /\(\$\)$/.test(head.textContent));
+    if (at < 2 || heads[at].getBoundingClientRect().right <= edge) continue;
+    for (const row of table.rows) if (row.cells.length > at) row.insertBefore(row.cells[at], row.cells[1]);
+  }
 
   const value = (row, column) => {
     const cell = row.cells[column];

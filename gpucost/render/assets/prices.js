@@ -10,9 +10,10 @@ const LAND = [ // rough outlines, longitude and latitude: enough to find one's w
   [[114,-22],[131,-12],[142,-11],[153,-27],[149,-38],[137,-33],[116,-35]],
   [[131,33],[141,36],[142,45],[138,38]], [[-6,50],[1,52],[-3,58],[-6,55]], [[95,5],[106,-6],[115,-8],[103,0]], [[173,-35],[178,-38],[168,-46]],
 ];
-const W = 1000, H = 460, TOP = 78, BOTTOM = -56;
-const across = (longitude) => (longitude + 170) / 350 * W;
-const down = (latitude) => (TOP - latitude) / (TOP - BOTTOM) * H;
+const TOP = 78, BOTTOM = -56;
+const room = (id, most) => Math.min(at(id).clientWidth || most, most);  // one unit of a picture is one pixel: words keep their size
+const across = (longitude) => (longitude + 170) / 350 * room("map", 1120);
+const down = (latitude) => (TOP - latitude) / (TOP - BOTTOM) * 0.46 * room("map", 1120);
 const usd = (value) => value >= 100 ? value.toFixed(0) : value.toPrecision(3).replace(/\.?0+$/, "");
 const families = ["on demand", "preemptible"];
 
@@ -37,7 +38,8 @@ function color(share) { // blue is cheap, vermilion is dear
 }
 
 function drawMap(all, day) {
-  const svg = made("svg", { viewBox: `0 0 ${W} ${H}`, role: "img", "aria-labelledby": "said" });
+  const width = room("map", 1120);
+  const svg = made("svg", { viewBox: `0 0 ${width} ${0.46 * width}`, role: "img", "aria-labelledby": "said" });
   for (const shape of LAND) svg.append(made("polygon", { class: "land", points: shape.map(([x, y]) => `${across(x)},${down(y)}`).join(" ") }));
   const prices = all.filter((point) => point[3]).map((point) => point[4]), low = Math.min(...prices), high = Math.max(...prices);
   const best = new Map();
@@ -51,13 +53,13 @@ function drawMap(all, day) {
   const taken = [];
   for (const { x, y, point } of shown) {
     const share = high > low ? Math.log(point[4] / low) / Math.log(high / low) : 0;
-    const dot = made("circle", { cx: x, cy: y, r: 7, fill: color(share), stroke: "#fff" });
+    const dot = made("circle", { cx: x, cy: y, r: width < 600 ? 4 : 7, fill: color(share), stroke: "#fff" });
     dot.append(made("title", {}, `${point[3]}: ${usd(point[4])} USD at ${point[2]}`));
     svg.append(dot);
   }
   for (const { x, y, point } of shown) {  // a price stands where no other price and no other circle is
     const free = shown.every((other) => other.x <= x || other.x > x + 46 || Math.abs(other.y - y) > 13);
-    if (free && taken.every(([left, top]) => Math.abs(left - x) > 38 || Math.abs(top - y) > 13)) {
+    if (free && x + 40 < width && taken.every(([left, top]) => Math.abs(left - x) > 38 || Math.abs(top - y) > 13)) {
       svg.append(made("text", { x: x + 9, y: y + 4 }, usd(point[4])));
       taken.push([x, y]);
     }
@@ -75,13 +77,14 @@ function drawHistory(all, day) {
     const found = all.filter((point) => point[5] === number).map((point) => point[4]).sort((a, b) => a - b);
     return found.length ? [found[0], found[Math.floor(found.length / 2)], found[found.length - 1]] : null;
   });
-  const svg = made("svg", { viewBox: "0 0 900 260", role: "img", "aria-label": "Cheapest, median and dearest price by quarter" });
+  const width = room("history", 1120), every4 = Math.ceil(data.days.length / (width / 70) / 4) * 4;
+  const svg = made("svg", { viewBox: `0 0 ${width} 260`, role: "img", "aria-label": "Cheapest, median and dearest price by quarter" });
   const every = rows.filter(Boolean).flat(), high = Math.max(...every, 0.01), low = Math.min(...every, high);
-  const x = (number) => 60 + number / (data.days.length - 1) * 800;
+  const x = (number) => 60 + number / (data.days.length - 1) * (width - 90);
   const y = (value) => 220 - (high > low ? Math.log(value / low) / Math.log(high / low) : 0.5) * 200;
-  svg.append(made("line", { class: "axis", x1: 60, x2: 860, y1: 225, y2: 225 }));
+  svg.append(made("line", { class: "axis", x1: 60, x2: width - 30, y1: 225, y2: 225 }));
   for (const value of every.length ? [low, Math.sqrt(low * high), high] : []) svg.append(made("text", { x: 4, y: y(value) + 4 }, `$${usd(value)}`));
-  data.days.forEach((name, number) => { if (number % 4 === data.days.length % 4 || number === data.days.length - 1) svg.append(made("text", { x: x(number) - 24, y: 245 }, name.slice(0, 7))); });
+  data.days.forEach((name, number) => { if ((data.days.length - 1 - number) % every4 === 0) svg.append(made("text", { x: x(number) - 24, y: 245 }, name.slice(0, 7))); });
   ["#0072b2", "#6b6b6b", "#d55e00"].forEach((paint, part) => {
     const line = rows.map((row, number) => row && `${x(number)},${y(row[part])}`).filter(Boolean);
     svg.append(made("polyline", { points: line.join(" "), fill: "none", stroke: paint, "stroke-width": 2 }));
@@ -101,17 +104,21 @@ function draw() {
 let order = [data.columns.indexOf("usd_per_gpu_hour"), 1];
 function list() {
   const words = at("find").value.toLowerCase().split(/\s+/).filter(Boolean);
-  const rows = data.offers.filter((row) => { const text = row.join(" ").toLowerCase(); return words.every((word) => text.includes(word)); });
+  const gpu = at("gpu").value, chip = data.columns.indexOf("gpu");
+  const rows = data.offers.filter((row) => {  // words are sought among all accelerators
+    const text = row.join(" ").toLowerCase();
+    return words.length ? words.every((word) => text.includes(word)) : row[chip] === gpu;
+  });
   const [place, sign] = order;
   rows.sort((a, b) => sign * (a[place] < b[place] ? -1 : a[place] > b[place] ? 1 : 0));
-  at("found").textContent = `${rows.length} offers`;
+  at("found").textContent = `${rows.length} offers${words.length ? "" : ` of ${gpu}`}`;
   at("offers").replaceChildren(...rows.slice(0, 400).map((row) => {
     const line = document.createElement("tr");
     row.forEach((cell, number) => {
       const box = document.createElement("td");
       const name = data.columns[number];
       box.textContent = cell === null ? "–" : name === "usd_per_gpu_hour" ? usd(cell) : name === "stale" ? (cell ? "old" : "") : String(cell);
-      if (typeof cell === "number") box.className = "number";
+      box.className = typeof cell === "number" ? "number" : name;
       line.append(box);
     });
     return line;
@@ -137,6 +144,8 @@ for (const gpu of data.gpus) at("gpu").append(new Option(gpu, gpu));
 at("day").max = data.days.length - 1;
 at("day").value = data.days.length - 1;
 for (const id of ["gpu", "family", "day"]) at(id).addEventListener("input", draw);
+at("gpu").addEventListener("input", list);
+addEventListener("resize", draw);
 at("find").addEventListener("input", list);
 draw();
 list();
