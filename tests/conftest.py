@@ -4,8 +4,13 @@ import itertools
 import os
 import shutil
 import socket
+import sys
 
 import pytest
+
+# The programs that tests start find the checkout compiled, as an installed package is.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 NUMBERS = itertools.count()
 
