@@ -37,7 +37,10 @@ class Frozen:
             cls.__eq__, cls.__hash__ = object.__eq__, object.__hash__  # type: ignore[method-assign]
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        if len(values) != len(self._names) or named:
+        if not values and named.keys() == self.__dataclass_fields__.keys():
+            self.__dict__.update(named)
+            return
+        if named or len(values) != len(self._names):
             values = self._complete(values, named)
         self.__dict__.update(zip(self._names, values, strict=True))
 

@@ -6,6 +6,7 @@ software class are a common value times a deviation, so that an unseen family or
 """
 
 from collections.abc import Mapping
+from math import prod
 
 import numpy as np
 
@@ -174,7 +175,7 @@ TUNED_SHARE = np.array([_TUNED.get(name, 0.0) for name in KINDS])
 def class_value(values: Mapping[str, float], prefix: str, name: str) -> float:
     """Return a parameter of a family or class; an unknown class takes the geometric mean of the typical ones."""
     alike = {"unknown": TYPICAL, "early": EARLY}.get(name, (name,))
-    return float(np.prod([values[f"{prefix}.{typical}"] for typical in alike]) ** (1 / len(alike)))
+    return prod(values[f"{prefix}.{typical}"] for typical in alike) ** (1 / len(alike))
 
 
 # Share of each class whose "selective" recomputation repeats every second product, not only attention.

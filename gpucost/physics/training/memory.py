@@ -155,7 +155,7 @@ def lasting(layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings) -> Last
     sharding = np.where(layout.data * layout.context > 1, layout.sharding, 0)
     states = np.where(sharding >= 1, held.trained_shard, held.trained) * recipe.state_bytes
     trained = np.where(sharding >= 3, held.trained_shard, held.trained)
-    each = np.where(tuned, recipe.adapter_bytes, recipe.weight_bytes)
+    each = pick(tuned, recipe.adapter_bytes, recipe.weight_bytes)
     weights = each * trained
     if np.any(copied := (each == 4) & ~tuned):
         gathered = 4 * held.trained_shard + 2 * held.trained
@@ -164,7 +164,7 @@ def lasting(layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings) -> Last
         frozen = np.where(sharding >= 3, held.frozen_shard, held.frozen)
         dense = np.where(sharding >= 3, held.frozen_dense / (layout.data * layout.context), held.frozen_dense)
         weights = weights + recipe.frozen_bytes * frozen + 2 * dense
-    gradient = np.where(tuned, recipe.adapter_bytes, recipe.gradient_bytes)
+    gradient = pick(tuned, recipe.adapter_bytes, recipe.gradient_bytes)
     plain = (layout.data * layout.context > 1) & (sharding <= 1) & (recipe.style != FUSED)
     gradients = gradient * np.where(sharding >= 2, held.trained_shard, held.trained)
     doubled = np.where(plain & ~recipe.gradient_views, 2.0, 1.0)
@@ -211,8 +211,8 @@ def passing(
     tokens = layout.micro_batch * recipe.sequence_tokens / layout.context
     rows = pick(recipe.loss_chunk_tokens > 0, np.minimum(tokens, recipe.loss_chunk_tokens), tokens)
     tuned = recipe.method >= LORA
-    whole = np.where(tuned, 0.0, 1.0)
-    final = np.where(tuned, 8.0, 4.0) * shape.hidden * tokens / pick(layout.sequence_parallel, layout.tensor, 1.0)
+    whole = pick(tuned, 0.0, 1.0)
+    final = pick(tuned, 8.0, 4.0) * shape.hidden * tokens / pick(layout.sequence_parallel, layout.tensor, 1.0)
     width = shape.vocab / pick(recipe.vocabulary_split, layout.tensor, 1.0) * last
     softmax = pick(recipe.loss_chunk_kept, 4 * (tokens - rows), 0.0)
     head = shape.hidden * width
@@ -232,7 +232,7 @@ def passing(
         head_gradient=whole * (recipe.loss_chunk_tokens > 0) * (wire * head + 2 * shape.hidden * tokens),
         casts=cached * (np.where(layout.recompute == FULL, held.block, held.matrices) + head),
         gathered_ends=fetched * held.ends,
-        gathered_blocks=fetched * np.where(tuned, recipe.frozen_bytes / 2, 1.0) * held.block,
+        gathered_blocks=fetched * pick(tuned, recipe.frozen_bytes / 2, 1.0) * held.block,
         block_reduction=(2 + 4) * whole * sharded * held.block,
     )
 
