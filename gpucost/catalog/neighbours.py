@@ -77,6 +77,7 @@ def _nodes(tables: Tables) -> Iterator[Lack]:
 def _aliases(tables: Tables) -> Iterator[Lack]:
     named: dict[str, Callable[[], set[Any]]] = {
         "accelerator": lambda: _values(tables, "accelerators", "id"),
+        "flagship": lambda: _values(tables, "accelerators", "id"),
         "system": lambda: _values(tables, "systems", "id"),
         "model": lambda: _values(tables, "llms", "id"),
         "provider": lambda: _values(tables, "providers", "provider"),

@@ -81,6 +81,7 @@ def test_ranges_hold_their_typical_value():
 def test_aliases_lead_to_names():
     named = {
         "accelerator": {item["id"] for item in rows("accelerators")},
+        "flagship": {item["id"] for item in rows("accelerators")},
         "system": {item["id"] for item in rows("systems")},
         "model": {item["id"] for item in rows("llms")},
         "provider": {item["provider"] for item in rows("providers")},
