@@ -3,6 +3,7 @@
 import itertools
 import os
 import shutil
+import signal
 import socket
 import sys
 
@@ -13,6 +14,11 @@ sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 NUMBERS = itertools.count()
+
+
+def heed_interrupts():
+    """Let a child of a suite that runs in the background, which ignores SIGINT, heed it again."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 @pytest.fixture(autouse=True)

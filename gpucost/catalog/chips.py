@@ -8,16 +8,20 @@ from gpucost.units import MILLI
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
+FLOP_OF_FMA, BYTES_OF_FMA = 2, 12  # a multiply-add in FP32, and its three operands
 _COMPARED = ("half_tflops", "memory_gib", "hbm_gb_per_s", "scaleup_gb_per_s", "tdp_w")
 
 
 def memory_speeds(catalog: "Catalog", chip: Mapping[str, Any]) -> dict[str, dict[str, list[float]]]:
     """Return per memory of a chip what sources say, lowest first: cycles, GB/s measured, stated as peaks and computed.
 
-    A bandwidth is computed as bytes per clock and multiprocessor × multiprocessors × clock; what no source says is an
-    empty list.
+    A bandwidth is computed as bytes per clock and multiprocessor × multiprocessors × clock, that of registers as the
+    three operands of 4 bytes that each FP32 multiply-add (two FLOP) reads at the peak; what no source says is an empty
+    list.
     """
     found: dict[str, dict[str, list[float]]] = {}
+    if chip["fp32_tflops"]:
+        found["registers"] = {"computed": [chip["fp32_tflops"] / FLOP_OF_FMA * BYTES_OF_FMA / MILLI]}
     for row in catalog.rows("memory_speeds"):
         if row["accelerator_id"] != chip["id"]:
             continue

@@ -166,7 +166,7 @@ class Catalog(Layered):
     def accelerator(self, name: str) -> Accelerator:
         """Return the one accelerator that a name means: of a family its flagship, of a system what it holds."""
         found = self.accelerator_names.matches(name)
-        if len(found) != 1 and (flagship := self._flagships.get(names.tokens_of(name))):
+        if len(found) != 1 and (flagship := self.flagship(name)):
             found = [flagship]
         if not found and len(systems := self.system_names.matches(name)) == 1:
             found = [self._systems[systems[0]].accelerator_id]
@@ -181,6 +181,10 @@ class Catalog(Layered):
                 others = " or ".join(id_ for id_ in found if id_ != meant)
                 said.append(f"{name} is taken as {meant}, not {others}.")
         return said
+
+    def flagship(self, name: str) -> str | None:
+        """Return the accelerator that a name which may mean several stands for where one is needed."""
+        return self._flagships.get(names.tokens_of(name))
 
     @cached_property
     def _flagships(self) -> dict[frozenset[str], str]:

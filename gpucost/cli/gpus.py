@@ -18,27 +18,25 @@ COLUMNS = (
     "source_id:8",
 )  # fmt: skip
 GENERATIONS = (
-    "generation", "year=launch", "id=chip:1", "half_tflops=TFLOP/s", "memory_gib=GiB", "hbm_gb_per_s=GB/s",
-    "scaleup_gb_per_s=link GB/s:2", "tdp_w=W",
+    "generation", "year=launch", "id=chip:2", "half_tflops=TFLOP/s", "memory_gib=GiB", "hbm_gb_per_s=GB/s",
+    "scaleup_gb_per_s=link GB/s:1", "tdp_w=W",
 )  # fmt: skip
 _MOST_BESIDE = 4
 NOT_KNOWN = "not known"
 SPEEDS = (
-    "Cycles: of the chip's clock, from a load to its use. GB/s: measured, 'of' a stated peak; computed as bytes per "
-    "clock × multiprocessors × clock. Ranges span the sources: `gpucost sources --table memory_speeds`."
+    "GB/s: measured 'of' a stated peak, or computed; cycles: to the use of a load. `gpucost sources --table"
+    " memory_speeds`."
 )
-_BESIDE = (
-    "vendor", "architecture", "year", "form_factor", "multiprocessors", "memory_gib", "memory_type",
-    "hbm_gb_per_s", "l2_mb",
-    "bf16_tflops", "fp8_tflops", "fp4_tflops", "scaleup_link", "scaleup_gb_per_s", "scaleup_gpus", "pcie_gb_per_s",
-    "tdp_w",
+_BEFORE = (("chip, year", "architecture", "year"), ("multiprocessors", "multiprocessors"))
+_AFTER = (
+    ("TFLOP/s bf16 fp8 fp4", "bf16_tflops", "fp8_tflops", "fp4_tflops"), ("link", "scaleup_link"),
+    ("link GB/s × GPUs", "scaleup_gb_per_s", "scaleup_gpus"), ("PCIe GB/s", "pcie_gb_per_s"), ("power W", "tdp_w"),
 )  # fmt: skip
 
 
 def beside(catalog: "Catalog", rows: "Sequence[Mapping[str, Any]]") -> list[dict[str, Any]]:
     """Return a row per fact and a column per accelerator: what it is, and its memories from the smallest on."""
     from gpucost.catalog.chips import memory_speeds
-    from gpucost.render.numbers import heading_of, measure_of, short_unit
 
     def total_mib(row: "Mapping[str, Any]", level: str) -> str | None:
         known = [fact for fact in catalog.rows("memory_hierarchy") if fact["level"] == level]
@@ -48,34 +46,45 @@ def beside(catalog: "Catalog", rows: "Sequence[Mapping[str, Any]]") -> list[dict
         each = found[0]["kib_per_multiprocessor"]
         return f"{each * row['multiprocessors'] / 1024:.0f} MiB"
 
-    facts: list[dict[str, Any]] = []
     speeds = {row["id"]: memory_speeds(catalog, row) for row in rows}
-    for name in _BESIDE:
-        if name == "memory_gib":  # the memories, from the smallest on
-            for level in ("registers", "shared memory"):
-                facts.append({"what": level, **{row["id"]: total_mib(row, level) for row in rows}})
-                facts += _speeds_of(level, rows, speeds)
-            facts += _speeds_of("L1", rows, speeds)
-            facts.append({"what": "L2 or last cache (MB)", **{row["id"]: row["l2_mb"] for row in rows}})
-            facts += [*_speeds_of("L2", rows, speeds), *_speeds_of("last cache", rows, speeds)]
-        if name != "l2_mb":
-            unit = short_unit(measure_of(name))
-            words = f"{heading_of(name)} ({unit})" if unit else heading_of(name)
-            facts.append({"what": words, **{row["id"]: row[name] for row in rows}})
-        if name == "hbm_gb_per_s":
-            facts += _speeds_of("device memory", rows, speeds)
+    facts = [_fact(words, rows, *names) for words, *names in _BEFORE]
+    for level in ("registers", "shared memory"):
+        facts.append({"what": level, **{row["id"]: total_mib(row, level) for row in rows}})
+        facts += _speeds_of(level, rows, speeds)
+    facts += _speeds_of("L1", rows, speeds, "L1")
+    facts += [_fact("L2 or last cache MB", rows, "l2_mb"), *_speeds_of("L2", rows, speeds)]
+    facts += _speeds_of("last cache", rows, speeds, "last cache")
+    facts.append(_fact("memory GiB", rows, "memory_gib", "memory_type"))
+    of = {row["id"]: speeds[row["id"]].get("device memory", {}) | {"peak": [row["hbm_gb_per_s"]]} for row in rows}
+    facts += _speeds_of("device memory", rows, {id_: {"device memory": said} for id_, said in of.items()})
+    facts += [_fact(words, rows, *names) for words, *names in _AFTER]
     return [fact for fact in facts if any(fact[row["id"]] is not None for row in rows)]
 
 
+def _fact(words: str, rows: "Sequence[Mapping[str, Any]]", *names: str) -> dict[str, Any]:
+    """Return one fact of every chip, of one column or of two in a cell."""
+    from gpucost.render.numbers import format_value
+
+    def cell(row: "Mapping[str, Any]") -> Any:
+        if names[-1] == "scaleup_gpus":
+            return f"{row[names[0]]:g} × {row[names[1]]}" if row[names[0]] else None
+        return row[names[0]] if len(names) == 1 else " ".join(format_value(row[name]) for name in names)
+
+    return {"what": words, **{row["id"]: cell(row) for row in rows}}
+
+
 def _speeds_of(
-    level: str, rows: "Sequence[Mapping[str, Any]]", speeds: "Mapping[str, Any]"
+    level: str, rows: "Sequence[Mapping[str, Any]]", speeds: "Mapping[str, Any]", named: str = " "
 ) -> "Iterator[dict[str, Any]]":
-    """Give bandwidth and latency of a memory; one that only some chips have, where a source speaks of it."""
+    """Give bandwidth and latency of a memory below its size; of one without a size, `named`, what a source says."""
     found = {row["id"]: speeds[row["id"]].get(level, {}) for row in rows}
-    if level in ("L1", "last cache") and not any(found.values()):
-        return
-    yield {"what": f"  {level} GB/s", **{id_: _bandwidth(said) for id_, said in found.items()}}
-    yield {"what": f"  {level} cycles", **{id_: _span(said.get("cycles")) or NOT_KNOWN for id_, said in found.items()}}
+    written = {
+        "GB/s": {id_: _bandwidth(said) for id_, said in found.items()},
+        "cycles": {id_: _span(said.get("cycles")) or NOT_KNOWN for id_, said in found.items()},
+    }
+    for what, cells in written.items():
+        if not named.strip() or any(text != NOT_KNOWN for text in cells.values()):
+            yield {"what": f"{named} {what}", **cells}
 
 
 def _bandwidth(said: "Mapping[str, list[float]]") -> str:
@@ -117,6 +126,14 @@ def _with_ratio(value: float | None, ratio: float | None) -> str | None:
     return (f"{value:,.0f}" if value >= 100 else f"{value:.3g}") + (f" ×{ratio:.2g}" if ratio else "")
 
 
+def _meant(catalog: "Catalog", names: "Sequence[str]", beside: bool) -> tuple[list[str], list[str]]:
+    """Return the chips that names mean, all of a family; side by side the flagship of each, and a word of that."""
+    every = {name: [chip.id for chip in catalog.accelerators(name)] for name in names}
+    if beside and len(names) > 1 and all(catalog.flagship(name) or len(ids) == 1 for name, ids in every.items()):
+        return catalog.taken(*names), [catalog.accelerator(name).id for name in names]
+    return [], list(dict.fromkeys(id_ for ids in every.values() for id_ in ids))
+
+
 @click.command(name="gpus")
 @list_options("gpus")
 @output_options
@@ -140,16 +157,16 @@ def command(
 
     rows = catalog.rows("accelerators") if not generations else generations_of(catalog)
     asked = name if name is not None else gpu
-    if asked is not None:
-        wanted = {found.id for part in listed(asked) for found in catalog.accelerators(part)}
-        rows = [row for row in rows if row["id"] in wanted]
-    rows = chosen(rows, "vendor", vendor)
     plain = out.format == "table" and not out.fields and not out.is_document
+    if asked is not None:
+        told, wanted = _meant(catalog, listed(asked), plain and not generations)
+        rows = sorted((row for row in rows if row["id"] in wanted), key=lambda row: wanted.index(row["id"]))
+    rows = chosen(rows, "vendor", vendor)
     if generations:
         out.rows(list(_in_lines(rows)) if plain else rows, GENERATIONS, envelope(catalog))
         return
     if plain and asked is not None and len(listed(asked)) > 1 and len(rows) <= _MOST_BESIDE:
         facts, names = beside(catalog, rows), [f"{row['id']}" for row in rows]
-        out.rows(facts, ("what", *names), envelope(catalog, [SPEEDS]))
+        out.rows(facts, ("what", *names), envelope(catalog, [*told, SPEEDS]))
         return
     out.rows(rows, COLUMNS, envelope(catalog))

@@ -13,13 +13,13 @@ if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 COLUMNS = (
-    "provider", "instance_type=instance:4", "region:5", "option:1", "term_months=term:6", "gpu", "gpus:2",
-    "usd_per_gpu_hour", "list_usd_per_gpu_hour=list:6",
-    "usd_per_hour:7", "observed_on=seen:3", "age_days=age:3", "price_on=holds from:8", "book:8", "source_id:9",
+    "provider", "region:3", "option:1", "gpu", "gpus:2", "usd_per_gpu_hour=$/GPU-h", "age_days=days old:4",
+    "instance_type=instance:5", "term_months=term:6", "list_usd_per_gpu_hour=list:6", "usd_per_hour:7",
+    "observed_on=seen:5", "price_on=holds from:8", "book:8", "source_id:9",
 )  # fmt: skip
 HISTORY_COLUMNS = (
-    "price_on=from", "provider", "instance_type=instance:2", "region:4", "option:3", "gpu:1", "gpus:5",
-    "usd_per_gpu_hour",
+    "price_on=from", "provider", "instance_type=instance:5", "region:3", "option:2", "gpu:1", "gpus:4",
+    "usd_per_gpu_hour=$/GPU-h",
     "change_fraction=change:1", "observed_on=seen:6", "recorded_on=recorded:7", "source_id:8",
 )  # fmt: skip
 DIFF_COLUMNS = (

@@ -271,9 +271,18 @@ def _observed_decline(catalog: "Catalog", case: OwnershipCase, given: Mapping[st
     case.assumptions["rent_decline_fraction"] = replace(
         entry, value=fall, low=min(low, rents_moved["low"], fall), high=max(high, rents_moved["high"], fall),
         status="derived", source_id=rents_moved["source_id"],
-        note=f"list prices of {whose} sellers moved by {-fall:+.0%} a year ({-high:+.0%} to {-low:+.0%}); "
+        note=f"list prices of {whose} sellers moved by {_moved(fall)} a year ({_moved(high)} to {_moved(low)}); "
         f"the range holds what market rents did too",
     )  # fmt: skip
+
+
+def _moved(fall: float) -> str:
+    """Write a fall of a price as its move; one that rounds to nothing has no sign.
+
+    >>> _moved(0.004), _moved(0.25), _moved(-0.1)
+    ('0%', '-25%', '+10%')
+    """
+    return f"{-fall:+.0%}" if round(100 * fall) else "0%"
 
 
 def _path(case: OwnershipCase, folder: Path) -> Array:

@@ -296,7 +296,10 @@ def lead(problem: program.MixProblem, solved: program.Solution, plan: list[shape
     for row in plan:
         if row["signed_in_month"] is not None and row["gpus"] is not None:
             parts[row["option"]] = parts.get(row["option"], 0.0) + row["gpus"]
-    signed = ", ".join(f"{gpus:g} GPUs of {name} in all" for name, gpus in parts.items()) or "nothing committed"
+    signed = (
+        ", ".join(f"{gpus:g} GPUs {'owned' if name == 'own' else f'of {name}'} in all" for name, gpus in parts.items())
+        or "nothing committed"
+    )
     wide = solved.gap_fraction > SAID_GAP_FRACTION
     text = f"Not proven: a mix up to {solved.gap_fraction:.1%} cheaper may exist. " if wide else ""
     text += f"{'This' if wide else 'The cheapest'} mix for {problem.months} months costs ${solved.cost_usd:,.0f}"

@@ -78,7 +78,7 @@ class Table(Frozen):
     note: str = ""
     total: Row | None = None
     interactive: bool = False  # HTML adds sorting and a filter
-    rows_left: int = 0  # rows for which a screen had no room
+    most: int = 0  # rows for which a screen has room; 0 is all
 
 
 class Axis(Frozen):

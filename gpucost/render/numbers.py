@@ -93,6 +93,8 @@ def format_value(value: Any, unit: str = "") -> str:
 
     >>> format_value(38214.4, "USD"), format_value(0.4123, "fraction of one"), format_value(None, "USD")
     ('38,214', '41.2%', '–')
+    >>> format_value(-0.0001, "fraction of one"), format_value(0.1081, "USD per million tokens")
+    ('0.0%', '0.108')
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return MISSING
@@ -111,11 +113,12 @@ def format_value(value: Any, unit: str = "") -> str:
 
 def _format_number(value: float, unit: str) -> str:
     if unit == "fraction of one":
-        return f"{100 * value:.1f}%"
+        return f"{round(100 * value, 1) + 0.0:.1f}%"  # what rounds to nothing has no sign
     if unit == "USD":
         return f"{value:,.0f}" if abs(value) >= 100 else f"{value:,.2f}"
     if unit.startswith("USD per"):
-        return f"{value:,.2f}" if abs(value) >= 0.1 or value == 0 else f"{value:.3g}"
+        cents = 1 if unit == "USD per million tokens" else 0.1  # tokens cost cents: three digits tell them apart
+        return f"{value:,.2f}" if abs(value) >= cents or value == 0 else f"{value:.3g}"
     if unit in ("tokens", "FLOP") and abs(value) >= 10_000:
         return format_count(value)
     if isinstance(value, int):

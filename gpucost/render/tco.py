@@ -102,7 +102,7 @@ def _screen(answer: Tco) -> list[Block]:
         "--details (options, break-even, cash by year, assumptions), --print-plan, -o FILE.xlsx, --rent, --utilisation"
     )
     charts = [block for block in tornado(answer) if isinstance(block, Chart)]
-    return [Table(_SIDES, rows), *_in_short(answer), *charts, Paragraph(f"{wins}Next: {ask}.")]
+    return [Table(_SIDES, rows, note=_in_short(answer)), *charts, Paragraph(f"{wins}Next: {ask}.")]
 
 
 def _gpus(answer: Tco) -> int:
@@ -168,30 +168,34 @@ def _foreign(answer: Tco) -> list[Fact]:
     money = answer["currency"]
     if money is None:
         return []
-    dated = (
-        "a rate without a date" if money["usd_per_unit_on"] == "not stated" else f"rate of {money['usd_per_unit_on']}"
-    )
-    rate = f"{money['usd_per_unit']:g} USD each, {dated}; {money['forward']}"
-    code, wacc = money["currency"], money.get("wacc_fraction")
-    at = "" if wacc is None else f"discounted at {wacc:.2%} a year, {money.get('discounting')}"
+    stated = money["usd_per_unit_on"]
+    dated = "a rate without a date" if stated == "not stated" else f"rate of {stated}"
+    wacc = money.get("wacc_fraction")
+    notes = {
+        "owning": f"{money['usd_per_unit']:g} USD each, {dated}; {money['forward']}",
+        "renting": "" if wacc is None else f"discounted at {wacc:.2%} a year, {money.get('discounting')}",
+    }
+    code = money["currency"]
     return [
-        Fact(f"Owning, in {code}", f"{money['npv_own']:,.0f} {code}", note=rate),
-        Fact(f"Renting, in {code}", f"{money['npv_rent']:,.0f} {code}", note=at),
-        Fact(f"Owning saves, in {code}", f"{money['npv_rent'] - money['npv_own']:,.0f} {code}"),
+        Fact(f"{side.capitalize()}, in {code}", f"{text} {code}", note=notes.get(side, ""))
+        for side, text in _in_currency(money).items()
     ]
 
 
-def _in_short(answer: Tco) -> list[Block]:
+def _in_currency(money: Row) -> dict[str, str]:
+    """Return what owning costs, what renting costs and what owning saves, in the currency asked for."""
+    own, rent = money["npv_own"], money["npv_rent"]
+    return {side: f"{worth:,.0f}" for side, worth in (("owning", own), ("renting", rent), ("owning saves", rent - own))}
+
+
+def _in_short(answer: Tco) -> str:
     """Say the present values in the currency asked for in one sentence."""
     money = answer["currency"]
     if money is None:
-        return []
-    wacc = money.get("wacc_fraction")
-    rate = f"{money['usd_per_unit']:g} USD each ({money['usd_per_unit_on']})"
-    at = "" if wacc is None else f", discounted at {wacc:.2%} a year"
-    code = money["currency"]
-    both = f"owning {money['npv_own']:,.0f} {code}, renting {money['npv_rent']:,.0f} {code}"
-    return [Paragraph(f"In {code}: {both}, at {rate}{at}.")]
+        return ""
+    rate = f"at {money['usd_per_unit']:g} USD ({money['usd_per_unit_on']})"
+    words = ", ".join(f"{side} {text}" for side, text in _in_currency(money).items())
+    return f"In {money['currency']} {rate}: {words}."
 
 
 def _by_year(answer: Tco) -> list[Block]:

@@ -12,7 +12,7 @@ from gpucost.units import counted
 
 _NARROWEST = 8  # of a column whose text wraps
 _SCREEN_LINES = 23  # of a screen of 24: one is left for the prompt
-_FEWER = (1000, 12, 10, 8, 7, 6, 5, 4, 3, 2)  # rows of each block, until a screen holds them
+_FEWER = (1000, 12, 10, 8, 7, 6, 5, 4, 3, 2, 1)  # rows of each block, until a screen holds them
 
 
 def write(
@@ -45,7 +45,8 @@ def _all(document: Document, terminal: Terminal) -> list[str]:
 def _screenful(document: Document, terminal: Terminal) -> list[str]:
     """Return what one screen shows: blocks lose their last rows, then warnings are counted, until it fits."""
     said = document.warnings
-    for rows, warnings in (*((rows, len(said)) for rows in _FEWER), *((_FEWER[-1], count) for count in (2, 1))):
+    all_told = [(rows, len(said)) for rows in _FEWER[:-2]]
+    for rows, warnings in (*all_told, *((rows, count) for rows in _FEWER[-3:] for count in (2, 1))):
         left = len(said) - warnings
         told = said if left <= 0 else (*said[:warnings], f"{counted(left, 'more warning')}: --details.")
         shown = [_cut(block, rows) for block in document.screen]
@@ -58,8 +59,8 @@ def _screenful(document: Document, terminal: Terminal) -> list[str]:
 
 def _cut(block: Block, rows: int) -> Block:
     """Return a block with its first rows; what is cut is counted."""
-    if isinstance(block, Table) and len(block.rows) > rows:
-        return replace(block, rows=block.rows[:rows], rows_left=len(block.rows) - rows)
+    if isinstance(block, Table):
+        return replace(block, most=rows)
     if isinstance(block, Chart) and block.kind in ("bar", "tornado") and len(block.data) > rows:
         return replace(block, data=block.data[:rows])
     return block
@@ -115,6 +116,25 @@ def table_lines(table: Table, terminal: Terminal) -> Iterator[str]:
     if not table.rows:
         yield table.note or "(no rows)"
         return
+    left = max(len(table.rows) - table.most, 0) if table.most else 0
+    whole, table = table, replace(table, rows=table.rows[: table.most]) if left else table
+    shown, dropped, grid = _fitting(table, terminal)
+    if left == 1 and not dropped:  # to say that one row is left out takes a line as well
+        left, table = 0, whole
+        shown, dropped, grid = _fitting(table, terminal)
+    widths = _shrunk(grid, [is_numeric(column, table.rows) for column in shown], terminal.width)
+    if sum(widths) + 2 * (len(widths) - 1) > terminal.width:
+        yield from _records(grid, terminal)
+    else:
+        yield from _lay_out(grid, widths, shown, table, terminal)
+    if dropped or left:
+        yield from _wrap(_not_shown([column.title for column in reversed(dropped)], left), terminal.width)
+    for line in table.note.splitlines():
+        yield from _wrap(line, terminal.width, "  ")
+
+
+def _fitting(table: Table, terminal: Terminal) -> tuple[list[Column], list[Column], list[list[str]]]:
+    """Return the columns that fit, those that had to go, and the cells of the former."""
     shown = _worth_showing(table)
     dropped: list[Column] = []
     grid = _grid(table, shown)
@@ -122,15 +142,7 @@ def table_lines(table: Table, terminal: Terminal) -> Iterator[str]:
         least = max(range(len(shown)), key=lambda index: (shown[index].priority, index))
         dropped.append(shown.pop(least))
         grid = _grid(table, shown)
-    widths = _shrunk(grid, [is_numeric(column, table.rows) for column in shown], terminal.width)
-    if sum(widths) + 2 * (len(widths) - 1) > terminal.width:
-        yield from _records(grid, terminal)
-    else:
-        yield from _lay_out(grid, widths, shown, table, terminal)
-    if dropped or table.rows_left:
-        yield from _wrap(_not_shown([column.title for column in reversed(dropped)], table.rows_left), terminal.width)
-    for line in table.note.splitlines():
-        yield from _wrap(line, terminal.width, "  ")
+    return shown, dropped, grid
 
 
 def _not_shown(columns: Sequence[str], rows: int) -> str:

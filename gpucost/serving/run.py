@@ -185,10 +185,21 @@ def lead(request: InferenceRequest, architecture: Architecture, options: list[Op
     best = options[0]
     where = f"{best['gpus']} × {best['gpu']} at {best['provider']} ({best['instance_type']})"
     load = f"{format_count(best['tokens_per_month'])} tokens a month" + ("" if request.has_demand else " at saturation")
+    cost, low, high = (_digits(best[name]) for name in ("usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high"))  # type: ignore[literal-required]
+    span = f" ({low} to {high})" if low != high else ""
     return (
-        f"{architecture.name}: {best['usd_per_mtok']:.3g} USD per million tokens ({best['usd_per_mtok_low']:.3g} to "
-        f"{best['usd_per_mtok_high']:.3g}) on {where}, {best['usd_per_month']:,.0f} USD a month for {load}."
+        f"{architecture.name}: {cost} USD per million tokens{span} on {where},"
+        f" {best['usd_per_month']:,.0f} USD a month for {load}."
     )
+
+
+def _digits(usd: float) -> str:
+    """Write a price to three digits, whole dollars where it is large.
+
+    >>> _digits(0.00865), _digits(1394.3), _digits(12.345)
+    ('0.00865', '1,394', '12.3')
+    """
+    return f"{usd:,.0f}" if usd >= 1000 else f"{usd:.3g}"
 
 
 def said(request: InferenceRequest, architecture: Architecture) -> list[str]:

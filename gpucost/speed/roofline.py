@@ -40,7 +40,7 @@ def one_operation(
     hardware = hardware_columns([key.accelerator], [key.system])
     peak = chip_peak(hardware, name, key.accelerator.id)
     if wanted["all_reduce"] and gpus < 2:
-        raise UsageError("--all-reduce needs --gpus of at least 2: one GPU has no communication.")
+        raise UsageError("--all-reduce needs --gpus of at least 2, such as --gpus 8: one GPU has no communication.")
     given = any(wanted[kind] for kind in operations.NAMES)
     asked: dict[str, Mapping[str, Any]] = {"": wanted} if given else dict(operations.USUAL)
 

@@ -289,12 +289,12 @@ def no_offers(ended: Mapping[str, int]) -> list[str]:
     """Say how many prices of the catalog are no offers any more, by reason.
 
     >>> no_offers({"replaced": 3, "too old": 20})
-    ['23 prices are offers no more: 3 replaced, 20 too old.']
+    ['23 prices ended: 3 replaced, 20 too old.']
     """
     if not ended:
         return []
     reasons = ", ".join(f"{count} {reason}" for reason, count in ended.items())
-    return [f"{sum(ended.values())} prices are offers no more: {reasons}."]
+    return [f"{sum(ended.values())} prices ended: {reasons}."]
 
 
 def warnings(problem: Problem, cases: Cases, first: int) -> list[str]:

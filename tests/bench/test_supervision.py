@@ -15,6 +15,7 @@ from gpucost.bench.cases import GROUPS, PROFILES, cases_of
 from gpucost.bench.run import bench, read_bench
 from gpucost.bench.supervise import Workers
 from gpucost.errors import UsageError
+from tests.conftest import heed_interrupts
 
 WORKER = (sys.executable, str(Path(__file__).with_name("worker.py")))
 
@@ -168,8 +169,7 @@ def test_a_bench_that_is_interrupted_keeps_what_it_has_and_leaves_nobody_behind(
         "from gpucost.bench.run import bench\n"
         f"bench({str(path)!r}, command={WORKER!r}, gpus=1, groups=('memory', 'elementwise'))"
     )
-    heed = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731  a suite in the background ignores it
-    given = {"env": {**os.environ}, "stderr": subprocess.PIPE, "text": True, "preexec_fn": heed}
+    given = {"env": {**os.environ}, "stderr": subprocess.PIPE, "text": True, "preexec_fn": heed_interrupts}
     process = subprocess.Popen([sys.executable, "-c", code], **given)
     until = time.monotonic() + 60
     while time.monotonic() < until and len(measured()) < 4:

@@ -8,6 +8,7 @@ import pytest
 
 from gpucost.catalog import open_catalog
 from gpucost.errors import UsageError
+from tests.conftest import heed_interrupts
 
 
 @pytest.fixture(scope="module")
@@ -147,8 +148,7 @@ def test_an_interrupted_query_ends_as_interrupted_and_leaves_no_process(tmp_path
 
     query = "SELECT count(*) FROM range(100000000000) a, range(100000) b"
     command = [sys.executable, "-m", "gpucost", "sql", "--time-limit", "120", query]
-    heed = lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)  # noqa: E731  a suite in the background ignores it
-    asked = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True, preexec_fn=heed)
+    asked = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True, preexec_fn=heed_interrupts)
     children = Path(f"/proc/{asked.pid}/task/{asked.pid}/children")
     try:
         until = time.monotonic() + 60

@@ -255,25 +255,36 @@ def test_several_accelerators_stand_side_by_side_with_their_memories():
     rows = {line.split("  ")[0].strip(): line for line in text.splitlines()}
     assert "33 MiB" in rows["registers"]
     assert rows["shared memory"].count("MiB") == 2
-    assert list(rows).index("registers") < list(rows).index("shared memory") < list(rows).index("L2 or last cache (MB)")
+    assert list(rows).index("registers") < list(rows).index("shared memory") < list(rows).index("L2 or last cache MB")
     assert max(map(len, text.splitlines())) <= 80
 
 
 def test_memories_say_what_sources_measured_and_what_is_computed():
-    """An H100 SXM: 128 bytes × 132 multiprocessors × 1.755 GHz; 4,528.92 GiB/s of L2, 219 and 291 cycles by source."""
+    """An H100 SXM: 128 bytes × 132 multiprocessors × 1.755 GHz; 4,528.92 GiB/s of L2, 219 and 291 cycles by source.
+
+    Its 67 TFLOP/s in FP32 are 33.5e12 multiply-adds a second, each of which reads three operands of 4 bytes.
+    """
     from click.testing import CliRunner
 
     from gpucost.cli import cli
 
-    done = CliRunner().invoke(cli, ["gpus", "h100-sxm,mi300x,rtx-4090"], env={"COLUMNS": "80"})
-    rows = {line[:22].strip(): line for line in done.stdout.splitlines()}
-    assert f"{128 * 132 * 1.755:,.0f} computed" in rows["shared memory GB/s"]
-    assert f"{4528.92 * 1.073741824:,.0f} of 8,986" in rows["L2 GB/s"]
-    assert "219–291" in rows["L2 cycles"]
-    assert "900" in rows["device memory cycles"]
-    assert rows["registers cycles"].count("not known") == 3
-    assert max(map(len, done.stdout.splitlines())) <= 80
+    done = CliRunner().invoke(cli, ["gpus", "h100,mi300x,rtx-4090"], env={"COLUMNS": "80"})
+    lines = done.stdout.splitlines()
+    below = {}  # the GB/s and the cycles of each memory stand below its size
+    for line in lines:
+        name = line[:20].strip()
+        level = level if name in ("GB/s", "cycles") else name  # noqa: F821 # the first line is a heading
+        below[level, name] = line
+    assert f"{128 * 132 * 1.755:,.0f} computed" in below["shared memory", "GB/s"]
+    assert f"{67e12 / 2 * 12 / 1e9:,.0f} computed" in below["registers", "GB/s"]
+    assert f"{4528.92 * 1.073741824:,.0f} of 8,986" in below["L2 or last cache MB", "GB/s"]
+    assert "219–291" in below["L2 or last cache MB", "cycles"]
+    assert "900" in below["memory GiB", "cycles"]
+    assert "2,750 of 3,350" in below["memory GiB", "GB/s"]
+    assert below["registers", "cycles"].count("not known") == 3
+    assert max(map(len, lines)) <= 80
     assert "memory_speeds" in done.stderr
+    assert "h100 is taken as h100-sxm5-80gb" in done.stderr
 
 
 def test_generations_follow_one_another_with_their_ratios():
@@ -290,4 +301,5 @@ def test_generations_follow_one_another_with_their_ratios():
     text = gpucost("gpus", "--generations", "--vendor", "nvidia", COLUMNS="80").stdout
     assert "989 ×3.2" in text
     assert max(map(len, text.splitlines())) <= 80
-    assert "450 ×1.5" in gpucost("gpus", "--generations", "--vendor", "nvidia", COLUMNS="120").stdout
+    assert "450 ×1.5" in text
+    assert "a100-sxm4-80gb" in gpucost("gpus", "--generations", "--vendor", "nvidia", COLUMNS="120").stdout
