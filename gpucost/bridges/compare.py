@@ -296,7 +296,7 @@ def _lead(found: Comparison) -> str:
     effect = f"{'+' if largest['effect'] > 0 else ''}{_number(largest['effect'], unit)}"
     cause = largest["factor"]
     if cause == largest["name"] and unit_of(cause):  # an input of a plan: its unit stands with its figures
-        cause = cause.removesuffix(suffix_of(cause)).strip("_").replace("_", " ")
+        cause = cause.removesuffix(suffix_of(cause)).strip("_").replace("_", " ") or cause  # "tokens" is all unit
     return (
         f"{said} ({_number(ends[1], unit)} against {_number(ends[0], unit)}{share}); the largest effect is {cause},"
         f" {effect}{_of_links(found)}."

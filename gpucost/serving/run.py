@@ -185,7 +185,7 @@ def lead(request: InferenceRequest, architecture: Architecture, options: list[Op
     best = options[0]
     where = f"{best['gpus']} × {best['gpu']} at {best['provider']} ({best['instance_type']})"
     load = f"{format_count(best['tokens_per_month'])} tokens a month" + ("" if request.has_demand else " at saturation")
-    cost, low, high = (_digits(best[name]) for name in ("usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high"))  # type: ignore[literal-required]
+    cost, low, high = (_digits(best[name]) for name in ("usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high"))
     span = f" ({low} to {high})" if low != high else ""
     return (
         f"{architecture.name}: {cost} USD per million tokens{span} on {where},"
