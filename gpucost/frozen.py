@@ -25,6 +25,7 @@ class Frozen:
 
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]] = {}
     _names: ClassVar[tuple[str, ...]] = ()
+    _defaults: ClassVar[dict[str, Any]] = {}
 
     def __init_subclass__(cls, eq: bool = True, kw_only: bool = False) -> None:
         known = dict(cls.__dataclass_fields__)
@@ -33,29 +34,31 @@ class Frozen:
             if isinstance(cls.__dict__.get(name), Field):
                 delattr(cls, name)
         cls.__dataclass_fields__, cls._names = known, tuple(known)
+        cls._defaults = {name: one.default for name, one in known.items() if one.default is not MISSING}
         if not eq:
             cls.__eq__, cls.__hash__ = object.__eq__, object.__hash__  # type: ignore[method-assign]
 
     def __init__(self, *values: Any, **named: Any) -> None:
-        if not values and named.keys() == self.__dataclass_fields__.keys():
-            self.__dict__.update(named)
-            return
-        if named or len(values) != len(self._names):
-            values = self._complete(values, named)
-        self.__dict__.update(zip(self._names, values, strict=True))
+        placed = dict(zip(self._names, values, strict=False))
+        if len(placed) < len(self._names):
+            if placed.keys() & named.keys():
+                raise TypeError(f"{type(self).__name__} got {min(placed.keys() & named.keys())!r} twice")
+            placed = {**self._defaults, **placed, **named}
+            if placed.keys() != self.__dataclass_fields__.keys():
+                self._complete(placed)
+        elif named or len(values) > len(placed):
+            raise TypeError(f"{type(self).__name__} has the fields {', '.join(self._names)} and no more")
+        self.__dict__.update(placed)
 
-    def _complete(self, values: tuple[Any, ...], named: dict[str, Any]) -> tuple[Any, ...]:
-        """Return a value for every field: those given by place and by name, and defaults."""
+    def _complete(self, filled: dict[str, Any]) -> None:
+        """Add what factories make for fields that are not filled; refuse an unknown field, and one left empty."""
         known = self.__dataclass_fields__
-        if unknown := [name for name in named if name not in known or name in self._names[: len(values)]]:
-            raise TypeError(f"{type(self).__name__} takes no {unknown[0]!r}, or it was given twice")
-        for name in self._names[len(values) :]:
-            if name not in named:
-                made, make = known[name].default, known[name].default_factory
-                if made is MISSING and make is MISSING:
-                    raise TypeError(f"{type(self).__name__} lacks {name!r}")
-                named[name] = made if make is MISSING else make()
-        return (*values, *(named[name] for name in self._names[len(values) :]))
+        for name in filled.keys() - known.keys():
+            raise TypeError(f"{type(self).__name__} has no field {name!r}")
+        for name in known.keys() - filled.keys():
+            if (make := known[name].default_factory) is MISSING:
+                raise TypeError(f"{type(self).__name__} lacks {name!r}")
+            filled[name] = make()
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{name} cannot be set: {type(self).__name__} is frozen")
