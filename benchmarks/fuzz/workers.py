@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.fuzz import good
 from benchmarks.fuzz.cases import Case
-from benchmarks.fuzz.judge import BAD, HANG_S, MEMORY_BYTES, Verdict, folder, judged, peak_bytes
+from benchmarks.fuzz.judge import BAD, HANG_S, MEMORY_BYTES, SLOW_S, Verdict, folder, judged, peak_bytes
 from benchmarks.fuzz.sharing import answer_queries_here, share_catalog
 from benchmarks.fuzz.surfaces import case
 
@@ -53,6 +53,7 @@ class Worker:
             self.end()
             self._start()
         self.task, self.left, self.since = task, self.left - 1, time.monotonic()
+        self.spent_s = self._state()[1]
         self.pipe.send(task)
 
     def taken(self) -> Done | None:
@@ -63,12 +64,21 @@ class Worker:
             except (EOFError, ConnectionResetError):
                 return self._ended(Verdict("memory", f"the process died: {self._line()}"))
             return done
-        if time.monotonic() - self.since > HANG_S:
+        if time.monotonic() - self.since > HANG_S and self._rests():
             return self._ended(Verdict("hang", self._line()))
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         if pages * resource.getpagesize() > 2 * MEMORY_BYTES:
             return self._ended(Verdict("memory", self._line()))
         return None
+
+    def _rests(self) -> bool:
+        """Tell whether the process waits for something, or has long had more of the processor than any case may."""
+        state, spent_s = self._state()
+        return state != "R" or spent_s - self.spent_s > 3 * SLOW_S
+
+    def _state(self) -> tuple[str, float]:
+        state, *figures = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(") ")[2].split()
+        return state, sum(map(int, figures[10:12])) / os.sysconf("SC_CLK_TCK")
 
     def _line(self) -> str:
         return shlex.join(case(*self.task).arguments)[:100]

@@ -17,7 +17,7 @@ from gpucost.formula.arrays import evaluate_all
 from gpucost.market.credits import credited_by_month
 from gpucost.money.comparison import AT_DEBT_RATE, MOVING, evaluate_months
 from gpucost.ownership.assemble import OwnershipCase
-from gpucost.ownership.given import tables
+from gpucost.ownership.given import special
 from gpucost.ownership.rents import RentChoice, layered
 from gpucost.types import Offer
 from gpucost.units import SECONDS_PER_HOUR, parse_fraction
@@ -226,7 +226,7 @@ def _exposure(values: Mapping[str, Any]) -> float:
 def _planned(case: OwnershipCase, entry: dict[str, Any]) -> Way:
     """Read a rent option of the plan: inputs of its own, or parts with shares that make up a blend."""
     name = str(entry.pop("name", "rent option"))
-    parts = tables(entry.pop("parts", None) or [{"share": 1.0}], f"rent option {name!r}: parts")
+    parts = special("parts", entry.pop("parts", None) or [{"share": 1.0}], f"rent option {name!r}")
     shares = [parse_fraction(part.get("share", 0), f"rent option {name!r}: share") for part in parts]
     if abs(sum(shares) - 1) > 1e-9:
         raise UsageError(f"rent option {name!r}: the shares of its parts add up to {sum(shares):g}, not to 1.")

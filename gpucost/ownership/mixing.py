@@ -147,7 +147,7 @@ def problem_of(
     share = parse_fraction(supplies.SPOT_SHARE if asked_share is None else asked_share, "spot share")
     most = limits.get("max_on_demand")
     rents = (
-        [supplies.read_entry(entry, number) for number, entry in enumerate(given, 1)]
+        [supplies.read_entry(entry) for entry in given]
         if given
         else supplies.from_market(case, share, np.inf if most is None else float(most))
     )

@@ -21,8 +21,8 @@ from gpucost.answers.ownership import Assumption as AssumptionRow
 from gpucost.arguments.kinds import LARGEST_NUMBER
 from gpucost.errors import UnknownNameError, UsageError
 from gpucost.gate import read_toml
+from gpucost.ownership.given import ranged
 from gpucost.ownership.given import special as read_special
-from gpucost.ownership.given import tables
 from gpucost.types import Status
 from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR, parse_count, parse_days, parse_fraction
 
@@ -110,25 +110,19 @@ def _sort(content: Mapping[str, Any], known: set[str], plan: PlanFile, where: st
     for key, value in content.items():
         name = str(key)
         if name == "scenarios":
-            plan.scenarios.update(_scenarios(value, where))
+            plan.scenarios.update(read_special(name, value, where))
         elif name == "rent_options":
-            plan.rent_options.extend(tables(value, f"{where}: rent_options"))
+            plan.rent_options.extend(read_special(name, value, where))
         elif name in SPECIAL:
             plan.special[name] = read_special(name, value, where)
         elif name in known:
             if name in plan.given:
                 raise UsageError(f"{where}: {name} is given twice. Keep one.")
-            plan.given[name] = as_given(value)
+            plan.given[name] = as_given(value, f"{where}:{name}")
         elif isinstance(value, Mapping):
             _sort(value, known, plan, where)
         else:
             raise unknown_input(name, known, where)
-
-
-def _scenarios(value: Any, where: str) -> dict[str, dict[str, Any]]:
-    if not isinstance(value, Mapping) or not all(isinstance(entries, Mapping) for entries in value.values()):
-        raise UsageError(f"{where}: scenarios: tables of inputs are expected, each as [scenarios.<name>].")
-    return {str(key): dict(entries) for key, entries in value.items()}
 
 
 def unknown_input(name: str, known: Iterable[str], where: str) -> UnknownNameError:
@@ -138,17 +132,13 @@ def unknown_input(name: str, known: Iterable[str], where: str) -> UnknownNameErr
     return UnknownNameError("input", name, near, f"{where}: `gpucost tco --print-plan` lists every name.")
 
 
-def as_given(value: Any) -> Given:
+def as_given(value: Any, where: str = "an input") -> Given:
     """Read a plain value, or a table of value, low, high and source."""
     if isinstance(value, Given):
         return value
     if isinstance(value, Mapping):
-        extra = set(value) - {"value", "low", "high", "source", "unit", "note"}
-        if extra or "value" not in value:
-            raise UsageError(
-                f"an input's table holds value, low, high and source, not {', '.join(sorted(extra)) or 'these'}."
-            )
-        return Given(value["value"], value.get("low"), value.get("high"), str(value.get("source", "")))
+        read = ranged(value, where)
+        return Given(read["value"], read.get("low"), read.get("high"), read.get("source") or "")
     return Given(value)
 
 

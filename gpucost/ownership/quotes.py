@@ -2,15 +2,19 @@
 
 import re
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from gpucost.arguments.kinds import QUOTES, whole
-from gpucost.errors import DataError, UsageError
+from gpucost.arguments.kinds import QUOTES, name, one_of, share, whole
+from gpucost.errors import UsageError
 from gpucost.gate import read_rows
+from gpucost.schemas.typed import held, read_as, record
 from gpucost.units import MONTHS_PER_YEAR, parse_fraction, parse_usd
 
-COLUMNS = ("name", "usd_per_gpu_hour", "term_months", "billing", "upfront_fraction")
+if TYPE_CHECKING:
+    from pydantic import BaseModel
+
 BILLINGS = {"take-or-pay": "take_or_pay", "take or pay": "take_or_pay", "take_or_pay": "take_or_pay",
             "per use": "per_use", "per-use": "per_use", "per_use": "per_use"}  # fmt: skip
 HOW = "Write it as 2.46/h, 12 months, take-or-pay, 20% upfront; the price comes first."
@@ -21,13 +25,13 @@ Entry = dict[str, Any]
 def read_quotes(given: Any, folder: Path) -> list[Entry]:
     """Return quotes by name, and those of files, as rent options of a plan."""
     found: list[Entry] = []
-    for name, text in QUOTES.read(given, "quote").items():
-        if not name.strip():
-            raise UsageError(f"a quote needs a name before its terms, such as acme={text}.")
-        file = Path(name).suffix.lower() in (".csv", ".xlsx") and text in (None, "")
-        found += read_file(folder / name) if file else [read_quote(name, str(text))]
+    for called, terms in QUOTES.read(given, "quote").items():
+        if not called.strip():
+            raise UsageError(f"a quote needs a name before its terms, such as acme={terms}.")
+        file = Path(called).suffix.lower() in (".csv", ".xlsx") and terms in (None, "")
+        found += read_file(folder / called) if file else [read_quote(called, str(terms))]
     names = [entry["name"] for entry in found]
-    if twice := next((name for name in names if names.count(name) > 1), None):
+    if twice := next((one for one in names if names.count(one) > 1), None):
         raise UsageError(f"quote {twice!r} is given twice. Name each once.")
     return found
 
@@ -82,18 +86,25 @@ def _rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
     return [(number, dict(zip(header, row, strict=False))) for number, row in enumerate(rows, 2) if any(row)]
 
 
+@cache
+def _quote() -> "type[BaseModel]":
+    def price(value: Any, what: str) -> float:
+        return parse_usd(_hourly(str(value)), what)
+
+    model: type[BaseModel] = record(
+        "Quote", name=(read_as(lambda value, what: name().read(str(value).strip(), what)), ...),
+        usd_per_gpu_hour=(read_as(price), ...), term_months=read_as(whole(0, 1200).read),
+        billing=read_as(lambda value, what: one_of(*BILLINGS).read(str(value).strip().lower(), what)),
+        upfront_fraction=read_as(share().read),
+    )  # fmt: skip
+    return model
+
+
 def _row(file: str, number: int, row: Mapping[str, Any]) -> Entry:
-    if unknown := sorted(str(name) for name in set(row) - set(COLUMNS)):
-        raise DataError(f"is no column of quotes: {', '.join(COLUMNS)}", file=file, row=number, column=unknown[0])
-    if missing := next((name for name in COLUMNS[:2] if name not in row), None):
-        raise DataError("is missing", file=file, row=number, column=missing)
-    billing = BILLINGS.get(str(row.get("billing", "per use")).strip().lower())
-    if billing is None:
-        raise DataError("is neither per use nor take-or-pay", file=file, row=number, column="billing")
-    price = _hourly(str(row["usd_per_gpu_hour"]))
-    term = whole(0, 1200).read(row.get("term_months", 0), f"{file}:{number}:term_months")
+    read = held(_quote(), row, file, number)
     return {
-        "name": str(row["name"]).strip(), "rent_usd_per_gpu_hour": parse_usd(price, f"{file}:{number}"),
-        "rent_billing": billing, "rent_term_months": float(term),
-        "rent_upfront_fraction": parse_fraction(row.get("upfront_fraction", 0), f"{file}:{number}"),
+        "name": read["name"], "rent_usd_per_gpu_hour": read["usd_per_gpu_hour"],
+        "rent_billing": BILLINGS[read.get("billing") or "per use"],
+        "rent_term_months": float(read.get("term_months") or 0),
+        "rent_upfront_fraction": read.get("upfront_fraction") or 0.0,
     }  # fmt: skip

@@ -14,7 +14,6 @@ from gpucost.options import OPTIONS
 from gpucost.ownership.alternatives import monthly, scalar
 from gpucost.ownership.analysis import outcomes
 from gpucost.ownership.assemble import OwnershipCase
-from gpucost.ownership.given import supply
 from gpucost.types import Offer
 
 Array = NDArray[np.float64]
@@ -42,9 +41,9 @@ class Rent:
     offer: Offer | None = None  # of the catalog, where the price is one
 
 
-def read_entry(entry: Mapping[str, Any], number: int = 1) -> Rent:
-    """Read one supply of a plan, checked."""
-    rent = Rent(**supply(entry, number))
+def read_entry(entry: Mapping[str, Any]) -> Rent:
+    """Make one supply of a plan, as it was read."""
+    rent = Rent(**{"name": entry["kind"], **entry})
     if OPTIONS[rent.kind].take_or_pay and rent.term_months < 1:
         raise UsageError(f"supply {rent.name!r}: {OPTIONS[rent.kind].label} needs term_months of at least 1.")
     return rent

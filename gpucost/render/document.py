@@ -263,8 +263,13 @@ def _issued(issued: Issued | None) -> str:
     return f"{issued['status'].capitalize()}{by} on {issued['on']}, SHA-256 {issued['sha256']}"
 
 
+_NO_TEXT = (float, int, type(None), bool)
+
+
 def printable(value: Item) -> Item:
     """Return a document, or a part of one, in which no text can steer a terminal or reorder a line."""
+    if type(value) in _NO_TEXT:
+        return value
     made: Any = value
     if isinstance(value, str):
         made = visible(value)

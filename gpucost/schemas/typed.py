@@ -1,10 +1,10 @@
 """Typed models of TOML, JSON and small CSV from outside: each value by its type and bounds, each fault by its key."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from gpucost.errors import DataError
+from gpucost.errors import DataError, UsageError
 from gpucost.gate import Path_, read_rows, shown
 
 if TYPE_CHECKING:
@@ -31,6 +31,20 @@ def text(most: int = 300, least: int = 0) -> Any:
     return Annotated[str, StringConstraints(strict=True, min_length=least, max_length=most)]
 
 
+def read_as(read: Callable[[Any, str], Any], what: str = "it") -> Any:
+    """Return the type of what an argument reads, such as $1.9, 70% or 12; a value becomes what was meant by it."""
+    from pydantic import BeforeValidator
+    from pydantic_core import PydanticCustomError
+
+    def meant(value: Any) -> Any:
+        try:
+            return read(value, what)
+        except UsageError as error:
+            raise PydanticCustomError("said", "{said}", {"said": str(error).removeprefix(f"{what}: ")}) from None
+
+    return Annotated[Any, BeforeValidator(meant)]
+
+
 def record(title: str, /, *, strange: Strange = "forbid", validators: Any = None, **fields: Any) -> Any:
     """Return the type of a table; a field is its type where the key may be left out, else (type, ...)."""
     from pydantic import ConfigDict, create_model
@@ -41,11 +55,11 @@ def record(title: str, /, *, strange: Strange = "forbid", validators: Any = None
     return create(title, __config__=config, __validators__=validators or {}, **known)
 
 
-def several(kind: Any, most: int = 100_000) -> Any:
+def several(kind: Any, most: int = 100_000, least: int = 0) -> Any:
     """Return the type of a list."""
     from pydantic import Field
 
-    return Annotated[list[kind], Field(max_length=most)]
+    return Annotated[list[kind], Field(max_length=most, min_length=least)]
 
 
 def _number(value: Any) -> Any:
@@ -54,12 +68,12 @@ def _number(value: Any) -> Any:
     return value
 
 
-def held(model: "type[BaseModel]", value: Any, file: str, row: int | None = None) -> None:
-    """Hold a value against a model; the first fault is an error that names file, key, what was found and expected."""
+def held(model: "type[BaseModel]", value: Any, file: str, row: int | None = None) -> dict[str, Any]:
+    """Return a value as its model reads it; the first fault names file, key, what was found and what is expected."""
     from pydantic import ValidationError
 
     try:
-        model.model_validate(value)
+        return model.model_validate(value).model_dump(exclude_unset=True)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         raise DataError(_reason(first, value), file=file, row=row, column=_key(first["loc"])) from None
@@ -100,10 +114,16 @@ def _key(place: tuple[Any, ...]) -> str | None:
     return path[:120] or None
 
 
+_PLAIN = {"a valid dictionary": "a table", "a valid list": "a list", "a valid string": "a text"}
+
+
 def _reason(fault: Mapping[str, Any], value: Any) -> str:
     if fault["type"] == "missing":
         return "a value is required"
     if fault["type"] == "extra_forbidden":
         return "no such key is known here"
+    if fault["type"] == "said":
+        return str(fault["msg"])
     wanted = str(fault["msg"]).removeprefix("Value error, ").removeprefix("Input should be ")
+    wanted = _PLAIN.get(wanted, wanted)
     return f"found {shown(fault.get('input', value))}, expected {wanted}"

@@ -404,3 +404,24 @@ def test_every_kind_of_answer_fills_a_template(number):
     from gpucost.api.template import figures
 
     assert "schema_version" in figures(json.loads(answers()[number]))
+
+
+@pytest.mark.parametrize(
+    ("rows", "column"),
+    [("x,-2,", "usd_per_gpu_hour"), ("x,2,1.5", "term_months"), (",2,12", "name"), ("x,,12", "usd_per_gpu_hour")],
+)
+def test_a_quote_that_cannot_be_is_refused_by_its_row_and_column(refused, rows, column):
+    Path("quotes.csv").write_text(f"name,usd_per_gpu_hour,term_months\nfine,2/h,12\n{rows}\n")
+    said = refused(["tco", "--gpu", "h100-sxm", "--gpus", "8", "--quote", "quotes.csv"])
+    assert f"quotes.csv:3:{column}" in said
+
+
+@pytest.mark.parametrize(
+    ("line", "key"),
+    [('usd_per_gpu_hour = "-2"', "usd_per_gpu_hour"), ("usd_per_gpu_hour = 2\nnmae = 3", "nmae"), ("x = 1", "x")],
+)
+def test_a_supply_is_refused_by_its_key(refused, line, key):
+    plan = f'gpu = "h100-sxm"\n[[supply]]\nname = "a"\nkind = "reserved"\nterm_months = 12\n{line}\n'
+    said = refused(["mix", "--constant", "8", "--months", "6", "--plan", "plan.toml"], plan=plan)
+    assert said.startswith("plan.toml:supply[0].")
+    assert key in said or "required" in said
