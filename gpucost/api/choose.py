@@ -141,6 +141,8 @@ def lead(
     span = "" if need.purpose in ("training", "fine-tuning") else " a year"
     rent = "" if first["rent_usd"] is None else f"rent for {first['rent_usd']:,.0f} USD{span}{time}"
     buy = "" if first["buy_usd"] is None else f"buy for about {first['buy_usd']:,.0f} USD"
+    if budget is not None and first["within"] != "neither":  # of a budget, what it reaches
+        rent, buy = (text if way in first["within"] else "" for way, text in (("rent", rent), ("buy", buy)))
     words = " or ".join(part for part in ((buy, rent) if need.purpose == "desk" else (rent, buy)) if part)
     reach = ""
     if budget is not None:

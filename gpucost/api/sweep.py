@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpucost.api.result import Result
+from gpucost.arguments import flag_of
 from gpucost.errors import UsageError
+from gpucost.options import OPTIONS
+from gpucost.units import counted
 
 if TYPE_CHECKING:
     import pandas
@@ -149,14 +152,15 @@ def _payload(plan: "Plan", files: list[Path]) -> "Sweep":
 
 
 def _lead(grid: "Grid", answered: int, best: Any) -> str:
-    counts = " × ".join(f"{len(grid.values[name])} {name}" for name in grid.moving) if grid.listed is None else ""
-    said = f"{grid.count:,} cases{f' ({counts})' if counts else ''}, {answered:,} with an answer."
+    moving = () if grid.listed is not None else grid.moving
+    counts = " × ".join(f"{len(grid.values[name])} {flag_of(name)}" for name in moving)
+    said = f"{counted(grid.count, 'case')}{f' ({counts})' if counts else ''}, {answered:,} with an answer."
     if best is None:
         return f"{said} None can be answered: see the reasons."
-    if grid.question == "estimate":
-        where = f"{best['gpus']:,.0f} × {best['gpu']} at {best['provider']}"
-        return f"{said} Cheapest: {best['cost_usd']:,.0f} USD and {best['days']:.1f} days on {where}, {best['option']}."
-    if grid.question == "inference":
-        where = f"{best['gpus']:,.0f} × {best['gpu']} at {best['provider']}"
-        return f"{said} Cheapest: {best['usd_per_mtok']:.4g} USD per million tokens on {where}, {best['option']}."
+    if grid.question in ("estimate", "inference"):
+        option = OPTIONS[best["option"]].label
+        where = f"{best['gpus']:,.0f} × {best['gpu']} at {best['provider']}, {option}"
+        if grid.question == "estimate":
+            return f"{said} Cheapest: {best['cost_usd']:,.0f} USD and {best['days']:.1f} days on {where}."
+        return f"{said} Cheapest: {best['usd_per_mtok']:.4g} USD per million tokens on {where}."
     return f"{said} Least to own: {best['own_npv_usd']:,.0f} USD in present value, {best['cheaper']} is cheaper there."

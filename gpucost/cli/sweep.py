@@ -8,6 +8,7 @@ import click
 from gpucost.arguments import QUESTIONS
 from gpucost.cli.options import Output, option_of, output_parameters
 from gpucost.cli.progress import working
+from gpucost.cli.question import MORE_HELP
 from gpucost.sweeping.grid import NOT_SWEPT, QUESTIONS_SWEPT
 
 _HELP = """Ask one question of every combination of arguments: a row for each case, with its first option.
@@ -41,11 +42,13 @@ def _parameters() -> list[click.Parameter]:
             if argument.name not in taken and argument.name not in NOT_SWEPT and not argument.library_only:
                 taken.add(argument.name)
                 own.append(option_of(argument._replace(required=False, default=None, usual="")))
-    own.append(click.Option(["--quiet"], is_flag=True, help="Show the answer in one line."))
+    own += [click.Option([f"--{one}"], is_flag=True, help=MORE_HELP[one]) for one in ("details", "quiet")]
     return own + output_parameters(taken)
 
 
-def _ask(format_: str | None, fields: str | None, output_file: str | None, quiet: bool, **given: Any) -> None:
+def _ask(
+    format_: str | None, fields: str | None, output_file: str | None, details: bool, quiet: bool, **given: Any
+) -> None:
     from gpucost.api.sweep import sweep
 
     out = Output(format_, fields, output_file)
@@ -61,7 +64,7 @@ def _ask(format_: str | None, fields: str | None, output_file: str | None, quiet
         result = type(result)({**result.payload, "file": output_file}, files=result.files)
         out.text(result.headline())
         return
-    out.result(result, quiet=quiet)
+    out.result(result, details=details, quiet=quiet)
 
 
 def _join(files: Any, target: str, ending: str, temporary: str | None) -> None:

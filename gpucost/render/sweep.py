@@ -1,9 +1,23 @@
 """The document of a sweep: what it comes to, the first rows, pictures of cost against time and over two arguments."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from gpucost.answers.sweep import Row, Sweep
-from gpucost.render.document import Axis, Block, Chart, Document, Section, Table, columns, document_of, table_of
+from gpucost.arguments import flag_of
+from gpucost.render.document import (
+    Axis,
+    Block,
+    Chart,
+    Document,
+    Paragraph,
+    Section,
+    Table,
+    columns,
+    document_of,
+    table_of,
+)
+from gpucost.render.offers import option_text
 
 _ROWS_SHOWN = 20
 _AXES = {"estimate": ("days", "cost_usd"), "inference": ("tpot_ms", "usd_per_mtok")}
@@ -15,7 +29,7 @@ def document(answer: Sweep) -> Document:
     rows = answer["rows"]
     left = answer["cases"] - len(rows[:_ROWS_SHOWN])
     note = f"{left:,} more cases: -o FILE.parquet or FILE.csv holds all of them." if left > 0 else ""
-    return document_of(
+    made = document_of(
         answer,
         f"Sweep of {answer['question']}",
         Section("First cases", _table("", rows[:_ROWS_SHOWN], answer, note)),
@@ -23,6 +37,29 @@ def document(answer: Sweep) -> Document:
         Section("Without an answer", table_of("", answer["reasons"], "reason", "cases")),
         Section("Pictures", [*_front(answer), *_heat(answer)], detail=True),
     )
+    ask = "--details (every case at hand, why some have no answer), -o FILE.parquet, FILE.csv or FILE.html"
+    return replace(made, screen=(*_screen(answer), Paragraph(f"Next: {ask}.")))
+
+
+def _screen(answer: Sweep) -> list[Block]:
+    """Return what one screen shows: the cases that no other one beats, else the first, each with its cluster."""
+    front, axes = answer["front"], answer["axes"]
+    rows = [row for row in front or answer["rows"][:_ROWS_SHOWN] if row.get("gpus") is not None]
+    goals = _AXES.get(answer["question"])
+    if goals is None or not rows:
+        return _table("", front or answer["rows"][:_ROWS_SHOWN], answer)
+    shown = [_clustered(row) for row in rows]
+    named = ("gpu", "gpus", "asked_gpu", "asked_gpus")
+    moving = [key for key in rows[0] if key.removeprefix("asked_") in axes and key not in named]
+    moving = [key for key in moving if axes[key.removeprefix("asked_")] > 1]
+    title = "Cases that no other one beats in both" if front else "First cases"
+    asked = [f"{key}={flag_of(key.removeprefix('asked_'))}" for key in moving]
+    found = [f"{key}=cost" if key == "usd_per_mtok" else key for key in goals]
+    return [Table(columns(*asked, "cluster", *found, "provider:1", "option:2"), shown, title)]
+
+
+def _clustered(row: Row) -> dict[str, object]:
+    return {**row, "cluster": f"{row['gpus']:,.0f} × {row['gpu']}", "option": option_text(row["option"], 0)}
 
 
 def _table(title: str, rows: Sequence[Row], answer: Sweep, note: str = "") -> list[Block]:

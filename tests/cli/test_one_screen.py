@@ -25,6 +25,9 @@ ASKED = (
     "audit --model 8b --tokens 100b --gpu h100-sxm --gpus 8 --days 25 --cost 6000",
     "compare --model 8b,70b --gpu h100-sxm,h200 --tokens 10b",
     "compare --speed --gpu h100-sxm --gpu h100-pcie",
+    "compare --speed --model 8b --gpu h100,a100",
+    "sweep --model 1b --gpu h100,b200 --gpus 8,16 --tokens 10b",
+    "tco --gpu h200 --gpus 8 --utilisation 40% --currency EUR",
 )
 UNFIT = (0, 6)  # what does not fit is an answer too
 
