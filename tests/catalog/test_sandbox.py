@@ -1,12 +1,16 @@
 """SQL from a stranger reads the catalog and can do nothing else."""
 
+import io
+import pickle
 import time
 from datetime import UTC
 from pathlib import Path
 
 import pytest
 
-from gpucost.catalog import open_catalog
+from gpucost.catalog import open_catalog, query
+from gpucost.catalog.paths import ready_questions
+from gpucost.catalog.sandbox import LENGTH, bounds
 from gpucost.errors import UsageError
 from tests.conftest import heed_interrupts
 
@@ -16,8 +20,27 @@ def catalog():
     return open_catalog("2026-11-01")
 
 
+@pytest.fixture
+def answered(catalog, monkeypatch):
+    """Return a function that does here what the process of a query does, short of bounding itself."""
+    monkeypatch.setattr(query, "_bound", lambda _: None)
+    monkeypatch.setattr(query, "_days_without_pytz", lambda: None)
+    world = {"as_of": catalog.as_of, "known_as_of": None, "root": catalog.store.root, "layers": None, "kept_at": None}
+
+    def asked(text):
+        out = io.BytesIO()
+        query._answer(world, text, bounds(), out)
+        out.seek(0)
+        _, columns, *chunks = (
+            pickle.loads(out.read(int.from_bytes(size, "big"))) for size in iter(lambda: out.read(LENGTH), b"")
+        )
+        return [dict(zip(columns, row, strict=True)) for chunk in chunks for row in chunk]
+
+    return asked
+
+
 @pytest.mark.parametrize(
-    "query",
+    "text",
     [
         "SELECT count(*) AS n FROM offers",
         "FROM llms LIMIT 1",
@@ -34,12 +57,29 @@ def catalog():
         "SELECT table_name FROM duckdb_tables() WHERE table_name = 'hosted_tokens'",
     ],
 )
-def test_reading_is_answered(catalog, query):
-    assert catalog.ask(query).rows
+def test_reading_is_answered(answered, text):
+    assert answered(text)
+
+
+@pytest.mark.parametrize("name", ready_questions())
+def test_ready_questions_are_answered(answered, name):
+    assert answered(ready_questions()[name].read_text("utf-8"))
+
+
+def test_a_process_answers_and_refuses_alike(catalog, answered):
+    for text in ("SELECT count(*) AS n FROM offers", "SELECT id FROM llms ORDER BY id LIMIT 3"):
+        assert catalog.ask(text).rows == answered(text)
+    for text in ("DROP TABLE offers", "SELECT * FROM read_text('/etc/passwd')"):
+        said = []
+        for ask in (catalog.ask, answered):
+            with pytest.raises(UsageError) as refusal:
+                ask(text)
+            said.append(str(refusal.value))
+        assert said[0] == said[1]
 
 
 @pytest.mark.parametrize(
-    "query",
+    "text",
     [
         "DROP TABLE offers",
         "DELETE FROM offers",
@@ -72,9 +112,9 @@ def test_reading_is_answered(catalog, query):
         ";",
     ],
 )
-def test_everything_else_is_refused_in_one_sentence(catalog, query, tmp_path):
+def test_everything_else_is_refused_in_one_sentence(answered, text, tmp_path):
     with pytest.raises(UsageError) as error:
-        catalog.ask(query.format(folder=tmp_path))
+        answered(text.format(folder=tmp_path))
     assert error.value.exit_code == 2
     assert "\n" not in str(error.value)
     assert list(tmp_path.iterdir()) == []
@@ -85,16 +125,16 @@ def test_what_was_refused_changed_nothing(catalog):
 
 
 @pytest.mark.parametrize(
-    "query",
+    "text",
     [
         "SELECT count(*) FROM range(100000000000) AS a, range(100000) AS b",
         "WITH RECURSIVE x AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM x) SELECT max(n) FROM x",
     ],
 )
-def test_what_never_ends_is_stopped(catalog, query):
+def test_what_never_ends_is_stopped(catalog, text):
     start = time.perf_counter()
     with pytest.raises(UsageError, match=r"stopped after 0\.5 s|memory"):
-        catalog.ask(query, time_limit_s=0.5)
+        catalog.ask(text, time_limit_s=0.5)
     assert time.perf_counter() - start < 20
 
 
@@ -110,20 +150,20 @@ def test_columns_of_one_name_are_all_kept(catalog):
 
 
 @pytest.mark.parametrize(
-    ("query", "reason", "seconds"),
+    ("text", "reason", "seconds"),
     [
         ("SELECT repeat('x', 100000) FROM range(100000)", "MB", 60),
         ("SELECT list(repeat('x', 1000)) FROM range(10000000) GROUP BY range % 3", "memory|MB", 60),
         ("SELECT count(*) FROM range(60000) a JOIN range(60000) b ON a.range * 7 % 11 < b.range % 13", "stopped", 1),
     ],
 )
-def test_a_query_takes_no_more_than_its_bounds(catalog, query, reason, seconds):
+def test_a_query_takes_no_more_than_its_bounds(catalog, text, reason, seconds):
     """Strings of 10 GB, lists, and joins that do not listen to an interrupt: ended in time, in little memory."""
     import resource
 
     start = time.perf_counter()
     with pytest.raises(UsageError, match=reason):
-        catalog.ask(query, time_limit_s=seconds)
+        catalog.ask(text, time_limit_s=seconds, memory_limit_gb=0.3)
     assert time.perf_counter() - start < seconds + 20
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2_500_000  # kB
 
@@ -146,8 +186,8 @@ def test_an_interrupted_query_ends_as_interrupted_and_leaves_no_process(tmp_path
     import subprocess
     import sys
 
-    query = "SELECT count(*) FROM range(100000000000) a, range(100000) b"
-    command = [sys.executable, "-m", "gpucost", "sql", "--time-limit", "120", query]
+    endless = "SELECT count(*) FROM range(100000000000) a, range(100000) b"
+    command = [sys.executable, "-m", "gpucost", "sql", "--time-limit", "120", endless]
     asked = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True, preexec_fn=heed_interrupts)
     children = Path(f"/proc/{asked.pid}/task/{asked.pid}/children")
     try:
