@@ -9,7 +9,7 @@ from gpucost.answers.memory import Change, Fit, SizeRow, Verdict
 from gpucost.catalog import Catalog
 from gpucost.errors import GpuCostError, NothingFitsError
 from gpucost.fitting import explain
-from gpucost.fitting.changes import ranked_changes
+from gpucost.fitting.changes import LARGER, ranked_changes
 from gpucost.fitting.job import ADAPTER_SOFTWARE, MemoryJob, read_job
 from gpucost.fitting.search import LARGEST_GPUS, Plan, best_plan
 from gpucost.physics.hardware import half_precision
@@ -66,7 +66,12 @@ def lead(figures: Verdict, changes: list[Change]) -> str:
     if figures["fits"]:
         return f"Fits: {need}, {spare:.1f} GB to spare."
     helps = next((row for row in changes if row["helps"]), None)
-    hint = f"The smallest change that makes it fit: {helps['change']}." if helps else "No change that was tried helps."
+    if helps is None:
+        return f"Does not fit: {need}, {-spare:.1f} GB too much. No change that was tried helps."
+    more = f", {helps['gpus']:,}" if helps["gpus"] > gpus else ""
+    kept = (row["change"] for row in changes if row["helps"] and row["gpus"] <= gpus and row["cost"] != LARGER)
+    here = f"; on {gpus:,}: {same}" if more and (same := next(kept, None)) else ""
+    hint = f"The smallest change that makes it fit: {helps['change']}{more}{here}."
     return f"Does not fit: {need}, {-spare:.1f} GB too much. {hint}"
 
 

@@ -22,6 +22,7 @@ COSTS = (
     "other numerics of the optimizer",
     "another training",
 )
+LARGER = COSTS[2]
 CHUNK_TOKENS = 1024
 SHORTEST_TOKENS = 512  # no shorter sequence is proposed
 HOST_GB = 2000.0  # host memory that a node is taken to have: usual for 8-GPU nodes since 2023 (DGX H100: 2 TB)
@@ -178,11 +179,11 @@ def ranked_changes(job: MemoryJob, catalog: Catalog, plan: Plan | None) -> list[
     """Try the changes, singles first and pairs where no single mild one helps; what helps most gently comes first."""
     rows = [tried(change, plan) for change in (*single_changes(job), *hardware_changes(job, catalog))]
     found = [row for row in rows if row is not None]
-    found = first_of(found, COSTS[2], LARGER_CHIPS)
+    found = first_of(found, LARGER, LARGER_CHIPS)
     if not any(row["helps"] and row["rank"] in (0, 1, 3) for row in found):
         doubled = [tried(change, plan) for change in pairs(job)]
         found += [row for row in doubled if row is not None and row["helps"]]
-    if not any(row["helps"] and row["cost"] != COSTS[2] for row in found):
+    if not any(row["helps"] and row["cost"] != LARGER for row in found):
         found += shorter(job, plan)
     found.sort(key=lambda row: (not row["helps"], row["rank"]))  # stable: as they were proposed
     for place, row in enumerate(found, 1):

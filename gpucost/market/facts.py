@@ -161,6 +161,9 @@ def placeless(market: Market, catalog: "Catalog", request: Any) -> Market:
     return replace(market, facts=replace(market.facts, placeless=sum(not offer.region for offer in others)))
 
 
+OLD_PRICE = "The first price is old, its range widened: --strict-prices leaves such out."
+
+
 def no_region(count: int) -> list[str]:
     """Say how many offers a region leaves out because they name none.
 

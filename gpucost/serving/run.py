@@ -1,15 +1,16 @@
 """From a request to its answer: offers, plans, prices, hosted models, payload."""
 
+from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gpucost.answers.common import Excluded, cited, frame
-from gpucost.answers.serving import Beside, Inference, Option
+from gpucost.answers.serving import Beside, Hosted, Inference, Option
 from gpucost.catalog.calibrations import serving_calibration
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
-from gpucost.market.facts import Market, market_of, no_region, placeless
+from gpucost.market.facts import OLD_PRICE, Market, market_of, no_region, placeless
 from gpucost.market.supply import left_out
 from gpucost.options import OPTIONS, OptionRule
 from gpucost.physics.calibration import Calibration
@@ -163,7 +164,7 @@ def payload(
     return {
         "kind": "inference",
         **frame(request.to_dict(), market.facts.as_of, market.facts.catalog_version),
-        "lead": lead(request, architecture, options),
+        "lead": f"{lead(request, architecture, options)}{_hosted(architecture, beside['api'])}",
         "said": said(request, architecture),
         "options": options,
         "offers_ranked": len(order),
@@ -191,6 +192,15 @@ def lead(request: InferenceRequest, architecture: Architecture, options: list[Op
         f"{architecture.name}: {cost} USD per million tokens{span} on {where},"
         f" {best['usd_per_month']:,.0f} USD a month for {load}."
     )
+
+
+def _hosted(architecture: Architecture, api: Sequence[Hosted]) -> str:
+    """Say what the cheapest hosted price is; of which model, where it is a comparable one."""
+    if not api:
+        return ""
+    best = min(api, key=lambda row: row["usd_per_mtok"])
+    model = "" if best["model"] == architecture.name else f" for {best['model']}"
+    return f" Hosted APIs start at {_digits(best['usd_per_mtok'])} USD{model} ({best['provider']})."
 
 
 def _digits(usd: float) -> str:
@@ -241,7 +251,7 @@ def warnings(
             f"{architecture.name} is synthesised from its size alone; give a config.json for its true dimensions."
         )
     if options[0]["price_stale"]:
-        found.append("The first option's price is old; its range is widened. --strict-prices leaves old prices out.")
+        found.append(OLD_PRICE)
     limit = architecture.max_sequence_tokens
     if limit and request.tokens_per_request > limit:
         found.append(f"{request.tokens_per_request:,.0f} tokens per request exceed the {limit:,} that the model takes.")

@@ -16,7 +16,7 @@ from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, Pric
 from gpucost.market import pool
 from gpucost.market.assumptions import failures_per_gpu_year
 from gpucost.market.embedding import embed
-from gpucost.market.facts import Market, make_market, market_of, no_region, placeless, with_offers
+from gpucost.market.facts import OLD_PRICE, Market, make_market, market_of, no_region, placeless, with_offers
 from gpucost.options import OPTIONS
 from gpucost.physics.calibration import Calibration
 from gpucost.physics.software import decimal_year
@@ -301,7 +301,7 @@ def warnings(problem: Problem, cases: Cases, first: int) -> list[str]:
     """Return what a reader must know of the whole answer."""
     found = list(problem.workloads[0].architecture.warnings)
     if problem.terms.stale[cases.offer[first]]:
-        found.append("The first price is old, its range widened: --strict-prices leaves such out.")
+        found.append(OLD_PRICE)
     if rate_is_prior(problem, int(cases.offer[first])):
         found.append("Nobody measured the first offer's interruptions: a prior, within the range.")
     if problem.workloads[0].architecture.status == "synthesised":

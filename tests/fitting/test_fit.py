@@ -275,3 +275,13 @@ def test_a_price_over_all_accelerators_is_of_a_seller_that_hosts_so_many(catalog
     singles = [row for row in rows if row["sold"] == "as singles"]
     assert any(row["gpus"] > 1 for row in singles)
     assert all(row["usd_per_hour"] is None for row in singles)
+
+
+def test_what_does_not_fit_names_what_would_on_as_many_gpus_where_the_smallest_change_takes_more(catalog):
+    # 70.6e9 parameters in 4 bits are 35 GB, 18 GB on each of two cards of 22.9 GB: the rest is activations and logits
+    found = gpucost.fit("70b", "rtx-4090", 2, method="qlora", catalog=catalog)
+    assert not found.fits
+    lead = found.payload["lead"]
+    assert "more GPUs, 4; on 2: " in lead
+    here = next(row for row in found.payload["changes"] if row["change"] == lead.split("on 2: ")[1].rstrip("."))
+    assert (here["helps"], here["gpus"]) == (True, 2)

@@ -158,6 +158,13 @@ def test_break_even_by_hand():
     assert hosted.break_even(100.0, 1_000.0, 0.0, 1.0)["tokens_per_month"] is None
 
 
+def test_the_first_words_hold_the_cheapest_hosted_price_against_ones_own():
+    found = ask("70b", tokens_per_month="1m").payload
+    cheapest = min(found["api"], key=lambda row: row["usd_per_mtok"])
+    assert found["lead"].endswith(f"Hosted APIs start at {cheapest['usd_per_mtok']:.3g} USD ({cheapest['provider']}).")
+    assert "e+0" not in found["lead"]  # 1,394 USD per million tokens where nearly none are served
+
+
 def test_a_hosted_model_that_has_ended_is_not_offered():
     model = CATALOG.architecture("8b")
     kept = {"model_id": model.name, "suspect": False, "input_usd_per_mtok": 1.0, "output_usd_per_mtok": 1.0,
