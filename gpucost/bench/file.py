@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 NUMBERS = (
     "m", "k", "n", "size_bytes", "time_s", "tflops", "gb_per_s", "bus_gb_per_s", "ranks", "batch", "context",
     "sequence", "micro_batch", "parameters", "tokens_per_s_per_gpu", "tensor", "sharding", "accumulate", "gpu_index",
+    "device_s", "slowest_s", "took_s", "burst_tflops",
 )  # fmt: skip
 NEEDED = {
     "matmul": ("m", "k", "n"),
@@ -47,7 +48,8 @@ def _figure() -> Any:
     words = dict.fromkeys(("case", "model", "phase", "precision", "recompute"), text())
     return record(
         "Figure", strange="allow", validators={"complete": model_validator(mode="after")(_complete)},
-        id=(text(), ...), op=(text(least=1), ...), slowed_by=(several(text()), []), recipe=number() | text(),
+        id=(text(), ...), op=(text(least=1), ...), slowed_by=(several(text()), []),
+        rounds_s=(several(number(above=True)), []), bound=text(), recipe=number() | text(),
         **words, **_numbers(),
     )  # fmt: skip
 

@@ -41,13 +41,13 @@ FORMATS = (
         "megatron-lm", "training", r"elapsed time per iteration \(ms\)",
         {"step": rf"iteration\s+{NUMBER}/", "steps": rf"iteration\s+\d+/\s*{NUMBER}",
          "step_s": rf"elapsed time per iteration \(ms\): {NUMBER}",
-         "global_batch": rf"global batch size:\s*{NUMBER}"},
+         "global_batch": rf"global batch size:\s*{NUMBER}", "samples_per_s": rf"samples/sec: {NUMBER}"},
         {"step_s": MILLI},
     ),
     LogFormat(
         "nemo", "training", r"train_step_timing in s",
         {"step": rf"global_step[=:]\s*{NUMBER}", "step_s": rf"train_step_timing in s[=:]\s*{NUMBER}",
-         "global_batch": rf"global_batch_size[=:]\s*{NUMBER}", "steps": r"iteration \d+/(\d+)"},
+         "global_batch": rf"global_batch_size[=:]\s*{NUMBER}", "steps": r"(?:iteration |\| )\d+/(\d+)"},
     ),
     LogFormat(
         "torchtitan", "training", r"\bstep:.*\btps:",
@@ -58,24 +58,34 @@ FORMATS = (
         {"step": r"iter (\d+):", "step_s": rf"time {NUMBER}ms"}, {"step_s": MILLI},
     ),
     LogFormat(
-        "llm-foundry", "training", r"throughput/device/tokens_per_sec",
-        {"step": r"(?:batch|ba)[=: ]+(\d+)",
+        "llm-foundry", "training", r"throughput/device/tokens_per_sec|\[batch=\d+/\d+\]|Train time/batch:",
+        {"step": r"(?:batch|\bba)[=: ]+(\d+)", "steps": r"\[batch=\d+/(\d+)\]",
          "tokens_per_s_per_gpu": rf"throughput/device/tokens_per_sec(?:ond)?[\":= ]+{NUMBER}"},
     ),
     LogFormat(
-        "deepspeed", "training", r"iter time \(s\):",
-        {"step": rf"steps?[:=]\s*{NUMBER}", "step_s": rf"iter time \(s\): {NUMBER}",
-         "samples_per_s": rf"samples/sec: {NUMBER}"},
+        "deepspeed", "training", r"iter time \(s\):|SamplesPerSec=",
+        {"step": r"(?:steps?: |\bglobal_step=|stop\] \d+/)(\d+)", "step_s": rf"iter time \(s\): {NUMBER}",
+         "samples_per_s": rf"(?:samples/sec: |CurrSamplesPerSec=|[, ]SamplesPerSec=){NUMBER}"},
     ),
     LogFormat(
-        "huggingface", "training", r"train_tokens_per_second|train_samples_per_second|s/it\]|it/s\]|tokens_per_sec",
-        {"tokens_per_s": rf"'?train_tokens_per_second'?: '?{NUMBER}",
-         "samples_per_s": rf"'?train_samples_per_second'?: '?{NUMBER}", "step": r"(\d+)/\d+ \[",
-         "steps": r"\d+/(\d+) \[", "step_s": rf"{NUMBER}s/it\]", "steps_per_s": rf"{NUMBER}it/s\]"},
+        "mlperf-training", "training", r":::MLLOG.*(?:tracked_stats|global_batch_size)",
+        {"samples_per_s": rf'"throughput": {NUMBER}', "step_s": rf'"train_step_time": {NUMBER}',
+         "global_batch": rf'"global_batch_size", "value": {NUMBER}'},
     ),
     LogFormat(
-        "vllm-or-sglang-benchmark", "serving", r"Output token throughput \(tok/s\)|Mean TPOT|Mean ITL",
+        "huggingface", "training", r"train_tokens_per_second|train_samples_per_second|s/it[\],]|it/s[\],]",
+        {"tokens_per_s": rf"train_tokens_per_second['\"]?\s*[:=]\s*'?{NUMBER}",
+         "samples_per_s": rf"train_samples_per_second['\"]?\s*[:=]\s*'?{NUMBER}", "step": r"(\d+)/\d+ \[",
+         "steps": r"\d+/(\d+) \[", "step_s": rf"{NUMBER}s/it[\],]", "steps_per_s": rf"{NUMBER}it/s[\],]"},
+    ),
+    LogFormat(
+        "vllm-or-sglang-benchmark", "serving",
+        r"Output token throughput \(tok/s\)|Mean TPOT|Mean ITL|Successful requests|Total (?:input|generated) tokens:"
+        r"|Max\w* re\w+ concurrency",
         {"output_tokens_per_s": rf"^Output token throughput \(tok/s\):\s*{NUMBER}",
+         "concurrency": rf"^Max\w* re\w+ concurrency:\s*{NUMBER}", "requests": rf"^Successful requests:\s*{NUMBER}",
+         "prompt_tokens": rf"^Total input tokens:\s*{NUMBER}",
+         "output_tokens": rf"^Total generated tokens:\s*{NUMBER}",
          "tpot_s": rf"Mean (?:TPOT|ITL) \(ms\):\s*{NUMBER}"},
         {"tpot_s": MILLI},
     ),
@@ -89,8 +99,8 @@ FORMATS = (
     ),
     LogFormat(
         "genai-perf", "serving", rf"{_GENERATED}|Inter [Tt]oken [Ll]atency \(ms\)",
-        {"output_tokens_per_s": rf"{_GENERATED}[\s│┃|,:]+{NUMBER}",
-         "tpot_s": rf"Inter [Tt]oken [Ll]atency \(ms\)[\s│┃|,:]+{NUMBER}"},
+        {"output_tokens_per_s": rf"{_GENERATED}[\s│┃|,:\"]+{NUMBER}",
+         "tpot_s": rf"Inter [Tt]oken [Ll]atency \(ms\)[\s│┃|,:\"]+{NUMBER}"},
         {"tpot_s": MILLI},
     ),
     LogFormat(
@@ -126,7 +136,24 @@ class Log(NamedTuple):
 
 def lines_of(path: str) -> list[str]:
     """Return the lines of a log; bytes that are no text are shown as such."""
-    return read_bytes(path, "limit_log_file_bytes").decode("utf-8", "replace").splitlines()
+    raw = read_bytes(path, "limit_log_file_bytes")
+    text = raw.decode("utf-16" if raw[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8", "replace")
+    return _exported(text) or text.splitlines()
+
+
+def _exported(text: str) -> list[str]:
+    """Return the lines that an export of GenAI-Perf as JSON means; none where a text is no such export.
+
+    >>> _exported('{"output_token_throughput": {"unit": "tokens/sec", "avg": 1893.2}}')
+    ['Output Token Throughput (per sec): 1893.2']
+    """
+    if '"output_token_throughput"' not in text:
+        return []
+    named = {"output_token_throughput": "Output Token Throughput (per sec)",
+             "inter_token_latency": "Inter Token Latency (ms)"}  # fmt: skip
+    found = ((words, re.search(rf'"{name}"\s*:\s*{{[^{{}}]*?"avg"\s*:\s*{NUMBER}', text))
+             for name, words in named.items())  # fmt: skip
+    return [f"{words}: {match.group(1)}" for words, match in found if match]
 
 
 def read_log(lines: Iterable[str], name: str = "the log") -> Log:
@@ -152,7 +179,16 @@ def read_log(lines: Iterable[str], name: str = "the log") -> Log:
         known = ", ".join(form.name for form in FORMATS)
         raise UsageError(f"{name} holds no line with a speed that is known here ({known}). Give --step-time instead.")
     best = max(found, key=lambda key: len(found[key]))
-    return Log(next(form for form in FORMATS if form.name == best), tuple(found[best]))
+    return Log(next(form for form in FORMATS if form.name == best), _of_one_loop(found[best]))
+
+
+def _of_one_loop(readings: list[Reading]) -> tuple[Reading, ...]:
+    """Leave out the loops of evaluations, whose number of steps is another than that of most lines."""
+    counts = [reading.values["steps"] for reading in readings if "steps" in reading.values]
+    if not counts:
+        return tuple(readings)
+    usual = max(counts, key=lambda count: (counts.count(count), count)) if len(set(counts)) < 50 else counts[-1]
+    return tuple(reading for reading in readings if reading.values.get("steps", usual) == usual)
 
 
 _ESCAPES = re.compile(r"\x1b\[[0-9;]*m")

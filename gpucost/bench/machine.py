@@ -7,37 +7,17 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from statistics import median
-from typing import Any, NamedTuple
+from typing import Any
+
+from gpucost.bench import amd
+from gpucost.bench.samples import REASONS, Sample, number
 
 FIELDS = (
     "index,name,driver_version,power.limit,clocks.max.sm,memory.used,utilization.gpu,"
     "clocks.sm,power.draw,temperature.gpu,clocks_throttle_reasons.active"
 )
-# Bits of NVIDIA's clock event reasons that slow a GPU down (NVML API reference, nvmlClocksEventReasons).
-REASONS = {
-    0x4: "power cap",
-    0x8: "hardware slowdown",
-    0x20: "software thermal limit",
-    0x40: "hardware thermal limit",
-    0x80: "power brake",
-}
+LOOK_S = 0.5
 BUSY_MIB, BUSY_PERCENT = 2_000.0, 10.0
-
-
-class Sample(NamedTuple):
-    """One GPU at one moment; None where the tool does not say."""
-
-    gpu: int
-    name: str
-    driver: str
-    power_limit_w: float | None
-    clock_max_mhz: float | None
-    memory_used_mib: float | None
-    utilisation_percent: float | None
-    clock_mhz: float | None
-    power_w: float | None
-    temperature_c: float | None
-    reasons: int
 
 
 def parse(line: str) -> Sample | None:
@@ -51,16 +31,9 @@ def parse(line: str) -> Sample | None:
     cells = [cell.strip() for cell in line.split(",")]
     if len(cells) != 11 or not cells[0].isdigit():
         return None
-    numbers = dict(zip(Sample._fields[3:10], map(_number, cells[3:10]), strict=True))
+    numbers = dict(zip(Sample._fields[3:10], map(number, cells[3:10]), strict=True))
     reasons = int(cells[10], 16) if cells[10].startswith("0x") else 0
     return Sample(gpu=int(cells[0]), name=cells[1], driver=cells[2], reasons=reasons, **numbers)
-
-
-def _number(text: str) -> float | None:
-    try:
-        return float(text)
-    except ValueError:
-        return None
 
 
 def slowed_by(reasons: int) -> list[str]:
@@ -79,7 +52,7 @@ def _query(*more: str) -> list[str]:
 def look() -> list[Sample]:
     """Return the state of every GPU now; nothing where no tool tells."""
     if shutil.which("nvidia-smi") is None:
-        return []
+        return amd.look()
     try:
         text = subprocess.run(_query(), capture_output=True, text=True, timeout=20, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
@@ -126,22 +99,27 @@ def _median(values: list[float | None]) -> float | None:
 
 @contextmanager
 def watching() -> Iterator[Watch]:
-    """Sample the GPUs in the background; a machine without the tool is simply not watched."""
-    watch = Watch()
-    if shutil.which("nvidia-smi") is None:
-        yield watch
-        return
-    process = subprocess.Popen(_query("-lms", "500"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    """Sample the GPUs in the background; a machine without a tool is simply not watched."""
+    watch, ended = Watch(), threading.Event()
+    process = None
+    if shutil.which("nvidia-smi") is not None:
+        process = subprocess.Popen(_query("-lms", "500"), stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
 
     def collect() -> None:
-        for line in process.stdout or ():
+        for line in (process.stdout if process else None) or ():
             if sample := parse(line):
                 watch.samples.append((time.monotonic(), sample))
+        while process is None and (found := amd.look()):
+            watch.samples += [(time.monotonic(), sample) for sample in found]
+            if ended.wait(LOOK_S):
+                return
 
     thread = threading.Thread(target=collect, daemon=True)
     thread.start()
     try:
         yield watch
     finally:
-        process.kill()
-        process.wait()
+        ended.set()
+        if process:
+            process.kill()
+            process.wait()

@@ -7,17 +7,23 @@ import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from gpucost.bench import machine
 from gpucost.bench.cases import GROUPS, BenchCase, cases_of
 from gpucost.bench.file import bench_model
+from gpucost.bench.samples import Sample
 from gpucost.bench.supervise import WORKER, Workers
 from gpucost.errors import UsageError
 from gpucost.gate import read_json, shown
 from gpucost.schemas.typed import held
 
 SCHEMA_VERSION = 1
+ROUNDS = 3  # of what moves, each in processes of its own; a training step's repetitions are its rounds
+STEADY_FRACTION = 0.01
+QUICK_S = 3.0
+RATES = ("gb_per_s", "tflops", "bus_gb_per_s", "tokens_per_s_per_gpu", "samples_per_s")
 Report = Callable[[int, int, str], None]
 
 
@@ -72,9 +78,7 @@ def _start(workers: Workers) -> dict[str, Any]:
     return workers.software
 
 
-def _begun(
-    path: Path, profile: str, software: dict[str, Any], samples: list[machine.Sample], anew: bool
-) -> dict[str, Any]:
+def _begun(path: Path, profile: str, software: dict[str, Any], samples: list[Sample], anew: bool) -> dict[str, Any]:
     """Return the bench that a file holds, or a new one."""
     fresh: dict[str, Any] = {
         "schema_version": SCHEMA_VERSION,
@@ -122,7 +126,10 @@ def read_bench(path: str | os.PathLike[str]) -> dict[str, Any]:
             " again."
         )
     held(bench_model(), value, os.fspath(path))
-    return {"failed": [], **value}
+    figures = [
+        {**row, "rounds_s": row.get("rounds_s") or [row["time_s"]] * ("time_s" in row)} for row in value["figures"]
+    ]
+    return {"failed": [], **value, "figures": figures}
 
 
 def _measure(
@@ -134,35 +141,68 @@ def _measure(
     device: str,
     command: Sequence[str],
 ) -> None:
-    done = {figure["id"] for figure in result["figures"]}
-    groups: dict[int, Workers] = {1: workers}
+    have = {figure["id"]: figure for figure in result["figures"]}
+    todo = [(turn, case) for turn in range(ROUNDS) for case in cases if turn == 0 or case.group != "train"]
+    groups, at = {1: workers}, (1, 0)
     with machine.watching() as watch:
         try:
-            for number, case in enumerate(cases):
-                report(number, len(cases), case.id)
-                if case.id in done:
+            for number, (turn, case) in enumerate(todo):
+                report(number, len(todo), case.id)
+                if not _wanted(turn, have.get(case.id)) or any(entry["id"] == case.id for entry in result["failed"]):
                     continue
-                if case.ranks not in groups:
-                    groups[1].stop()  # gives its memory back
-                    groups[case.ranks] = Workers(case.ranks, device, command)
-                _keep(result, case, groups[case.ranks], watch)
+                if (case.ranks, turn) != at:
+                    for group in groups.values():
+                        group.stop()  # gives its memory back
+                    at = case.ranks, turn
+                    groups.setdefault(case.ranks, Workers(case.ranks, device, command))
+                _keep(result, have, case, groups[case.ranks], watch)
                 save(result, path)
         finally:
             for group in groups.values():
                 group.stop()
-    report(len(cases), len(cases), "")
+    report(len(todo), len(todo), "")
 
 
-def _keep(result: dict[str, Any], case: BenchCase, workers: Workers, watch: machine.Watch) -> None:
+def _wanted(turn: int, have: dict[str, Any] | None) -> bool:
+    """Tell whether a case is to be measured in a round: once or twice, and again while its time moves."""
+    if have is None or not have["rounds_s"]:
+        return turn == 0
+    rounds = have["rounds_s"]
+    moves = have.get("bound") == "host" or max(rounds) > (1 + STEADY_FRACTION) * min(rounds)
+    if turn == 1:  # what was steady within its first round, and took long, is believed
+        moves = moves or have.get("spread_fraction", 0.0) > STEADY_FRACTION or have.get("took_s", 0.0) < QUICK_S
+    return len(rounds) <= turn and moves
+
+
+def _keep(
+    result: dict[str, Any], have: dict[str, dict[str, Any]], case: BenchCase, workers: Workers, watch: machine.Watch
+) -> None:
     begin = time.monotonic()
     answer = workers.measure(case)
     state = watch.between(begin, time.monotonic())
-    if "figures" in answer:
-        arguments = {name: value for name, value in case.arguments.items() if value is not None}
-        row = {"id": case.id, "group": case.group, "op": case.op, **arguments, **answer["figures"], **state}
-        result["figures"].append(row)
-    else:
-        result["failed"].append({"id": case.id, "reason": answer["failed"]})
+    if "figures" not in answer:
+        reason = f"not repeated: {answer['failed']}" if case.id in have else answer["failed"]
+        result["failed"].append({"id": case.id, "reason": reason})
+        return
+    arguments = {name: value for name, value in case.arguments.items() if value is not None}
+    row = {"id": case.id, "group": case.group, "op": case.op, **arguments, **answer["figures"], **state}
+    row["took_s"] = time.monotonic() - begin
+    if case.id not in have:
+        have[case.id] = {}
+        result["figures"].append(have[case.id])
+    have[case.id].update(settled(row, have[case.id].get("rounds_s", [])))
+
+
+def settled(row: dict[str, Any], before: list[float]) -> dict[str, Any]:
+    """Return a figure at the median of its rounds.
+
+    >>> row = settled({"time_s": 2.0, "tflops": 10.0}, [1.0, 4.0])
+    >>> row["tflops"], settled({"time_s": 4.0, "tflops": 5.0}, [1.0, 2.0])["tflops"]
+    (10.0, 10.0)
+    """
+    rounds = [*before, *row.get("rounds_s", [row["time_s"]])]
+    ratio = row["time_s"] / (usual := median(rounds))
+    return {**row, **{name: row[name] * ratio for name in RATES if name in row}, "time_s": usual, "rounds_s": rounds}
 
 
 def _compare_gpus(result: dict[str, Any], count: int, command: Sequence[str], path: Path) -> None:

@@ -15,6 +15,7 @@ from gpucost.units import GB, TERA
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
+AGREE_FRACTION = 0.03  # rounds, and two runs of one machine, agree within this, or a range is told
 LOW_RATIO, SICK_RATIO = 0.85, 0.6  # measured ÷ what machines on record attain: below is worth a word, below is a fault
 GPU_DIFFERENCE_RATIO = 0.93  # a GPU this much slower than its neighbours is named
 PINNED_FRACTION = 0.85  # of the slot's one-way rate, what pinned copies reach
@@ -32,6 +33,8 @@ class Yardstick(NamedTuple):
     unit: str
     measured: float | None
     usual_fraction: float | None
+    low: float | None = None  # where rounds differ: a range, not a figure
+    high: float | None = None
 
 
 def accelerator_of(catalog: "Catalog", device: str) -> Accelerator | None:
@@ -77,6 +80,21 @@ def _works() -> Iterable[BenchWork]:
 WORKS = tuple(_works())
 
 
+def range_of(row: Mapping[str, Any]) -> tuple[float, float] | None:
+    """Return the seconds between which a case lies where it is no figure: its rounds differ, or the host rules.
+
+    >>> range_of({"rounds_s": [1.0, 1.01, 1.02]}), range_of({"rounds_s": [1.0, 1.04]})
+    (None, (1.0, 1.04))
+    >>> range_of({"rounds_s": [1.0, 1.01], "bound": "host", "slowest_s": 1.2})
+    (1.0, 1.2)
+    """
+    rounds = row.get("rounds_s") or ([row["time_s"]] if row.get("time_s") else [])
+    if not rounds:
+        return None
+    ends = min(rounds), max(*rounds, row.get("slowest_s") or 0.0)
+    return ends if row.get("bound") == "host" or ends[1] > (1 + AGREE_FRACTION) * ends[0] else None
+
+
 def large(row: Mapping[str, Any]) -> bool:
     """Tell whether a figure is of a size at which the peak is what bounds it."""
     if row["op"] == "matmul":
@@ -92,14 +110,17 @@ def yardsticks(bench: Mapping[str, Any], chip: Accelerator, on_record: Mapping[s
     found = []
     for work in WORKS:
         rates = [
-            row[work.rate]
+            (row[work.rate], row)
             for row in bench["figures"]
             if all(row.get(name) == value for name, value in work.wanted.items()) and large(row) and row.get(work.rate)
         ]
         if rates:
+            best = max(rates, key=lambda pair: pair[0])
+            ends = range_of(best[1])
+            sides = [best[0] * best[1]["time_s"] / end for end in reversed(ends)] if ends else [None, None]
             peak = getattr(chip, work.peak) or (chip.pcie_gb_per_s if work.peak == "scaleup_gb_per_s" else None)
             usual = on_record.get(work.key, work.usual_fraction)
-            found.append(Yardstick(work.key, work.what, peak, work.unit, max(rates), usual))
+            found.append(Yardstick(work.key, work.what, peak, work.unit, best[0], usual, *sides))
     return found
 
 
@@ -139,6 +160,8 @@ def rows_of(sticks: Sequence[Yardstick], on_record: Mapping[str, Sequence[float]
                 "measured": stick.measured,
                 "peak": stick.peak,
                 "unit": stick.unit,
+                "low": stick.low,
+                "high": stick.high,
                 "share_fraction": share,
                 "usual_fraction": stick.usual_fraction,
                 "against_usual_ratio": ratio,
@@ -184,6 +207,12 @@ def findings(bench: Mapping[str, Any], chip: Accelerator | None, rows: Sequence[
         found.append(f"slowed down while measuring: {', '.join(slowed)}")
     if chip and bench["machine"].get("memory_gib") and bench["machine"]["memory_gib"] < 0.9 * chip.memory_gib:
         found.append("less memory than the whole accelerator has: a slice (MIG), or the name means another board")
+    moved = [(row["id"], ends) for row in bench["figures"] if (ends := range_of(row))]
+    if moved:
+        said = "; ".join(f"{name} {1e3 * low:.3g} to {1e3 * high:.3g} ms" for name, (low, high) in moved)
+        found.append(
+            f"no figures but ranges, since rounds differ by more than {AGREE_FRACTION:.0%} or the host rules: {said}"
+        )
     found += [f"not measured: {entry['id']}: {entry['reason']}" for entry in bench["failed"]]
     return [*bench.get("notes", ()), *found]
 

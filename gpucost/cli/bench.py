@@ -40,8 +40,8 @@ def command(
     """Measure memory, matrix products, attention, links, training and serving steps, and judge them.
 
     FILE keeps every figure as soon as it is there: a bench that was cut short goes on where it stopped. Nothing of
-    the device is set. Needs PyTorch: pip install 'gpucost[bench]'. The short profile takes 90 s, the full one five
-    minutes; check measures other shapes, to hold a calibrated prediction against.
+    the device is set. Needs PyTorch: pip install 'gpucost[bench]'. The short profile takes under three minutes, the
+    full one ten; check measures other shapes, to hold a calibrated prediction against.
 
     \b
     gpucost bench

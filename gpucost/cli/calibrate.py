@@ -223,6 +223,10 @@ def _written(path: str) -> str:
 
 def _served_row(log: dict[str, Any], read: "Log") -> dict[str, Any]:
     """Return the replica that a serving log tells of, in the columns of models/measurements/serving.csv."""
+    requests = read.usual("requests")
+    for name in ("prompt_tokens", "output_tokens"):
+        whole = read.usual(name)
+        log[name] = log[name] or (round(whole / requests) if whole and requests else None)
     missing = [f"--{name.replace('_', '-')}" for name in ("prompt_tokens", "output_tokens") if not log[name]]
     if missing:
         raise click.UsageError(f"a serving log needs to know the lengths of requests: give {', '.join(missing)}.")

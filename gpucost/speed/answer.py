@@ -17,7 +17,7 @@ from gpucost.physics.training import layouts as search
 from gpucost.physics.training import legality
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.memory import training_memory, usable_bytes
-from gpucost.physics.training.own_runs import corrected
+from gpucost.physics.training.own_runs import Alike, corrected
 from gpucost.speed.workload import Layouts, Wanted, explicit_layouts, interval_of, make_case, step_of, texts
 from gpucost.types import Accelerator, Architecture, Layout
 from gpucost.units import GB, GIB, TERA
@@ -140,7 +140,7 @@ def searched_answer(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     shown = found.take(np.argsort(-found.tokens_per_s_per_gpu, kind="stable")[:SHOWN])
     chips = keys.hardware.take(keys.pair[shown.key])
     steps, memory = search.steps_of(shown, keys), memory_gb(job, shown.layout)
-    steps = corrected(steps, calibration.runs, job.shape, chips, shown.layout, job.recipe.sequence_tokens, job.software)
+    steps = corrected(steps, calibration.runs, Alike(job.shape, chips, shown.layout, job.recipe, job.software))
     chosen = replace(asked, layout=shown.layout.take(slice(0, 1)))
     answer = described(chosen, case_of(chosen, calibration), calibration)
     answer["layouts_timed"] = len(found.key)

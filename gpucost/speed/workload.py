@@ -27,7 +27,7 @@ from gpucost.physics.training import legality
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import build_case, recipe_columns, software_codes
 from gpucost.physics.training.defaults import default_batch, default_sequence
-from gpucost.physics.training.own_runs import corrected, narrowing
+from gpucost.physics.training.own_runs import Alike, corrected, narrowing
 from gpucost.types import Architecture
 from gpucost.workloads.loading import DataFlow
 from gpucost.workloads.own_speed import OwnSpeed, own_speed
@@ -164,8 +164,12 @@ def time_chunk(
 
 def step_of(layouts: Layouts, calibration: Calibration, case: training.TrainingCase) -> training.Step:
     """Time cases, corrected by runs of one's own."""
-    asked = case.shape, case.hardware, case.layout, case.recipe.sequence_tokens, layouts.software
-    return corrected(training.step(case), calibration.runs, *asked)
+    return corrected(training.step(case), calibration.runs, alike_of(layouts, case))
+
+
+def alike_of(layouts: Layouts, case: training.TrainingCase) -> Alike:
+    """Return what cases are compared with runs of one's own by."""
+    return Alike(case.shape, case.hardware, case.layout, case.recipe, layouts.software)
 
 
 def interval_of(
@@ -174,8 +178,7 @@ def interval_of(
     """Return the 80 % range of the speed of stated layouts."""
     software = np.broadcast_to(layouts.software, (len(case),))
     traits = cal.traits(case, case.hardware.family, software, step, stated_layout=True)
-    alike = case.shape, case.hardware, case.layout, case.recipe.sequence_tokens, layouts.software
-    closer = narrowing(calibration.runs, *alike)
+    closer = narrowing(calibration.runs, alike_of(layouts, case))
     return interval(step.tokens_per_s_per_gpu, traits, calibration.ranges, cal.ceiling(step), closer)
 
 

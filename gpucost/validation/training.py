@@ -169,7 +169,7 @@ def predicted_with(seen: cal.Observations, calibration: Calibration) -> Floats:
 def configurations(seen: cal.Observations) -> Floats:
     """Return the sizes and traits by which runs are compared."""
     case = seen.case
-    return own_runs.features_of(case.shape, case.hardware, case.layout, case.recipe.sequence_tokens, seen.software)
+    return own_runs.features_of(own_runs.Alike(case.shape, case.hardware, case.layout, case.recipe, seen.software))
 
 
 # Leave-one-out -------------------------------------------------------------------------------------------------------

@@ -24,7 +24,7 @@ from gpucost.physics.training.layouts import (
     search,
 )
 from gpucost.physics.training.memory import training_memory
-from gpucost.physics.training.own_runs import corrected, narrowing
+from gpucost.physics.training.own_runs import Alike, corrected, narrowing
 from gpucost.physics.training.steps import PARTS
 from gpucost.types import Accelerator
 from gpucost.units import GB
@@ -121,11 +121,12 @@ def _best(workload: Workload, keys: Sequence[Key], gpus: Indices, calibration: C
     found, job, pairs = timed_layouts(workload, job, keys, gpus)
     best = reduce_best(found, job, pairs)
     chips = pairs.hardware.take(pairs.pair)
-    alike = calibration.runs, job.shape, chips, best.layout, job.recipe.sequence_tokens, job.software
-    step = corrected(best.step, *alike)
+    alike = Alike(job.shape, chips, best.layout, job.recipe, job.software)
+    step = corrected(best.step, calibration.runs, alike)
     family = chips.family
     doubts = traits(job, family, job.software, step, stated_layout=True)  # the plan chooses its layout
-    low, high = interval(step.tokens_per_s_per_gpu, doubts, calibration.ranges, ceiling(step), narrowing(*alike))
+    closer = narrowing(calibration.runs, alike)
+    low, high = interval(step.tokens_per_s_per_gpu, doubts, calibration.ranges, ceiling(step), closer)
     timed = Speeds(
         fits=best.fits,
         reason=best.reason,

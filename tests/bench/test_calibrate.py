@@ -53,9 +53,9 @@ def test_a_run_teaches_most_about_its_like():
 
 
 def test_noise_of_one_run_moves_little_and_many_that_agree_move_much():
-    here = np.zeros((10, 13))
+    here = np.zeros((10, 14))
     here[:, 0] = np.arange(10)  # runs of models a factor e apart
-    there = np.array([[4.5] + [0.0] * 12])
+    there = np.array([[4.5] + [0.0] * 13])
     one = correction(OwnRuns(here[:1], np.array([0.08])), there)[0]
     many = correction(OwnRuns(here, np.full(10, 0.08)), there)[0]
     assert 0 < one < 0.02

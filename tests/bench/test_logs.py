@@ -2,7 +2,7 @@
 
 import pytest
 
-from gpucost.bench.logs import read_log, training_speed
+from gpucost.bench.logs import lines_of, read_log, training_speed
 from gpucost.errors import UsageError
 
 MEGATRON = (
@@ -120,3 +120,106 @@ def test_what_a_log_leaves_unsaid_is_asked_for():
 def test_a_log_without_speeds_is_refused_with_what_is_known(lines):
     with pytest.raises(UsageError, match="megatron-lm"):
         read_log(lines)
+
+
+# Lines as users of each stack posted them.
+NEOX = (
+    " samples/sec: 7.799 | iteration       34/   10000 | elapsed time per iteration (ms): 4103.1 | learning rate:"
+    " 2.111E-06 | approx flops per GPU: 112.9TFLOPS | lm_loss: 1.118665E+01 | number of skipped iterations:   0 |"
+)
+DEEPSPEED = (
+    "[2023-07-25 21:03:17,269] [INFO] [timer.py:215:stop] epoch=0/micro_step=68/global_step=34,"
+    " RunningAvgSamplesPerSec=7.864669709950182, CurrSamplesPerSec=8.00912418308922, MemAllocated=59.65GB"
+)
+NEMO_BAR = (
+    "Epoch 0: :   3%|x         | 9000/301500 [1:42:42<55:37:46, v_num=0-56, reduced_train_loss=nan.0,"
+    " global_step=9e+3, consumed_samples=6.3e+5, train_step_timing in s=0.615, val_loss=7.040]"
+)
+LIGHTNING = "Epoch 0:   1%|          | 795/77225 [9:07:58<878:01:48, 41.36s/it, loss=3.1, v_num=, global_step=794.0]"
+COMPOSER = ["[batch=20/4800]:", "\t Train time/batch: 19", "\t Train loss/train/total: 9.6",
+            "\t Train throughput/device/tokens_per_sec: 3502.5000"]  # fmt: skip
+MLLOG = [
+    ':::MLLOG {"namespace": "", "time_ms": 1, "event_type": "POINT_IN_TIME", "key": "global_batch_size", "value": 8}',
+    ':::MLLOG {"namespace": "", "time_ms": 2, "event_type": "POINT_IN_TIME", "key": "tracked_stats", "value":'
+    ' {"throughput": 5.25, "train_step_time": 1.52, "reduced_train_loss": 1.3}, "metadata": {"step": 384}}',
+]
+
+
+@pytest.mark.parametrize(
+    ("lines", "form", "speed", "given", "step"),
+    [
+        ([NEOX], "megatron-lm", 7.799 * 2048 / 8, {"gpus": 8, "sequence_tokens": 2048}, 34),
+        ([DEEPSPEED], "deepspeed", 8.00912418308922 * 2048 / 8, {"gpus": 8, "sequence_tokens": 2048}, 34),
+        (["[INFO] [timer.py:189:stop] 0/40, SamplesPerSec=83.5, MemAllocated=0.26GB"], "deepspeed", 83.5 * 512,
+         {"gpus": 1, "sequence_tokens": 512}, 40),
+        ([NEMO_BAR], "nemo", 70 * 2048 / 0.615 / 8, {"gpus": 8, "sequence_tokens": 2048, "global_batch": 70}, 9000),
+        ([LIGHTNING], "huggingface", 256 * 2048 / 41.36 / 8,
+         {"gpus": 8, "sequence_tokens": 2048, "global_batch": 256}, 795),
+        (COMPOSER, "llm-foundry", 3502.5, {}, 19),
+        (MLLOG, "mlperf-training", 5.25 * 8192 / 8, {"gpus": 8, "sequence_tokens": 8192}, None),
+        (["  train_runtime            = 0:36:58.55", "  train_samples_per_second =      1.474"], "huggingface",
+         1.474 * 1024 / 2, {"gpus": 2, "sequence_tokens": 1024}, None),
+        (["[titan] 2026-02-24 19:46:17,508 - root - INFO - step:  4  loss:  7.62585  grad_norm: 26.6250  memory:"
+          " 66.91GiB(37.51%)  tps: 10,050  tflops: 314.71  mfu: 13.99%"] * 8, "torchtitan", 10050, {}, 4),
+    ],
+)  # fmt: skip
+def test_a_posted_log_is_read(lines, form, speed, given, step):
+    log = read_log(lines)
+    assert log.format.name == form
+    assert training_speed(log, **given) == pytest.approx(speed)
+    assert log.last("step") == step
+
+
+def test_the_loops_of_evaluations_do_not_count():
+    trains = [f" {n}%|x| {n}/1000 [00:10<10:00, 2.00s/it]" for n in range(1, 21)]
+    evaluates = [f"{n}%|x| {n}/15 [00:01<00:03, 8.00it/s]" for n in range(1, 15)]
+    log = read_log([*trains, *evaluates])
+    assert log.usual("step_s") == 2.0
+    assert log.usual("steps_per_s") is None
+    assert log.last("step") == 20
+
+
+SERVED = [
+    "============ Serving Benchmark Result ============", "Backend:                                 sglang    ",
+    "Max request concurrency:                 48", "Successful requests:                     480",
+    "Total input tokens:                      1920000", "Total generated tokens:                  720000",
+    "Total generated tokens (retokenized):    658869", "Output token throughput (tok/s):         858.31",
+    "Peak output token throughput (tok/s):    1102.00", "Mean TPOT (ms):                          50.40",
+]  # fmt: skip
+
+
+def test_a_serving_benchmark_says_its_requests():
+    log = read_log(SERVED)
+    assert [log.last(name) for name in ("output_tokens_per_s", "concurrency", "tpot_s")] == [858.31, 48, 0.0504]
+    assert log.last("prompt_tokens") / log.last("requests") == 4000
+    assert log.last("output_tokens") / log.last("requests") == 1500
+
+
+def test_an_export_of_genai_perf_is_read(tmp_path):
+    path = tmp_path / "profile_export_genai_perf.json"
+    path.write_text(
+        '{\n "request_throughput": {"unit": "requests/sec", "avg": 1.3},\n "inter_token_latency": {\n  "unit": "ms",'
+        '\n  "avg": 17.2,\n  "p99": 30.1\n },\n "output_token_throughput": {\n  "unit": "tokens/sec",'
+        '\n  "avg": 1893.2\n }\n}'
+    )
+    log = read_log(lines_of(str(path)))
+    assert (log.format.name, log.last("output_tokens_per_s")) == ("genai-perf", 1893.2)
+    assert log.last("tpot_s") == pytest.approx(0.0172)
+
+
+BROKEN = {
+    "cut in the middle of a line": MEGATRON.format(10, "1000.0") + "\n" + MEGATRON.format(20, "1000.0")[:70],
+    "two ranks in one line": MEGATRON.format(10, "1000.0") * 2,
+    "carriage returns": "\r".join(MEGATRON.format(k, "1000.0") for k in range(10, 70, 10)),
+    "a step of no time": MEGATRON.format(10, "0.0") + "\n" + MEGATRON.format(20, "1000.0"),
+    "not a number": MEGATRON.format(10, "nan") + "\n" + MEGATRON.format(20, "1000.0"),
+}
+
+
+@pytest.mark.parametrize("text", BROKEN.values(), ids=BROKEN)
+@pytest.mark.parametrize("coding", ["utf-8", "utf-16"])
+def test_a_broken_log_says_what_it_still_says(text, coding, tmp_path):
+    path = tmp_path / "train.log"
+    path.write_bytes(text.encode(coding) + (b"\xff\x00" if coding == "utf-8" else b""))
+    log = read_log(lines_of(str(path)))
+    assert training_speed(log, gpus=8, sequence_tokens=4096) == pytest.approx(16 * 4096 / 8)

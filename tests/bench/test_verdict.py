@@ -119,3 +119,17 @@ def test_a_bench_is_drawn_on_the_terminal_and_as_a_page(tmp_path):
     assert "Roofline, as measured and as the datasheet has it" in page.read_text()
     rows = CliRunner().invoke(cli, ["bench", str(file), "--show", "--format", "csv"]).stdout.splitlines()
     assert rows[0].startswith("what,measured,peak")
+
+
+def test_what_does_not_repeat_is_told_as_a_range(catalog):
+    chip = catalog.accelerator("h100-sxm5-80gb")
+    steady = product(700.0, time_s=1.0, rounds_s=[1.0, 1.01, 0.99])
+    moving = product(700.0, time_s=1.0, rounds_s=[1.0, 1.1, 0.8])
+    host = {"id": "launch", "op": "launch", "time_s": 6e-6, "rounds_s": [6e-6, 6.1e-6], "bound": "host"}
+    for figure, ends in ((steady, (None, None)), (moving, (700 / 1.1, 700 / 0.8))):
+        row = verdict.rows_of(verdict.yardsticks(bench_of(figure), chip, {}))[0]
+        assert row["measured"] == 700.0
+        assert (row["low"], row["high"]) == pytest.approx(ends) if ends[0] else (None, None)
+    told = " ".join(verdict.findings(bench_of(steady, moving, host), chip, []))
+    assert "m 800 to 1.1e+03 ms; launch 0.006 to 0.0061 ms" in told
+    assert verdict.findings(bench_of(steady), chip, []) == []

@@ -33,4 +33,5 @@ for line in sys.stdin:
     with open(os.environ["STAND_IN_LOG"], "a") as log:
         log.write(case["id"] + "\n")
     times = {"time_s": 0.002 if sick else 0.001, "spread_fraction": 0.01}
-    print(json.dumps({"id": case["id"], "figures": {**times, **rate}}), flush=True)
+    bound = {"bound": "host"} if case["op"] == "launch" else {}
+    print(json.dumps({"id": case["id"], "figures": {**times, **rate, **bound}}), flush=True)

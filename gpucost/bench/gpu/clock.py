@@ -1,10 +1,12 @@
-"""Timing on a device: events around each repetition, medians, spread, and memory given back between cases."""
+"""Timing on a device: work until clocks are steady, events around each repetition, and memory given back after."""
 
 import gc
+import math
 import os
 import time
 from collections.abc import Callable
 from itertools import pairwise
+from statistics import fmean, median
 from typing import Any, NamedTuple
 
 import torch
@@ -12,7 +14,10 @@ import torch
 CUDA = torch.cuda.is_available() and os.environ.get("GPUCOST_BENCH_DEVICE") != "cpu"
 RANK = int(os.environ.get("RANK", "0"))
 WORLD = int(os.environ.get("WORLD_SIZE", "1"))
-SETTLE_S = 0.5  # work of this length goes ahead of the repetitions, so that clocks settle under the power limit
+WINDOW_S = 0.2  # of work ahead of the repetitions, again until two windows in a row agree: clocks have settled
+WINDOWS = 4
+STEADY_RATIO = 1.01
+MOST_REPETITIONS = 1000
 DEVICE = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if CUDA else torch.device("cpu")
 
 FNUZ = bool(torch.version.hip) and "gfx94" in torch.cuda.get_device_properties(DEVICE).gcnArchName if CUDA else False
@@ -20,7 +25,7 @@ FP8 = torch.float8_e4m3fnuz if FNUZ else torch.float8_e4m3fn  # CDNA 3 multiplie
 
 
 class Timing(NamedTuple):
-    """Seconds of one call: the median of its repetitions, and how far the middle half of them spreads."""
+    """Seconds of one call: the mean of the middle of its repetitions, and how far the middle half of them spreads."""
 
     time_s: float
     spread_fraction: float
@@ -28,15 +33,18 @@ class Timing(NamedTuple):
 
 
 def summary(times: list[float]) -> Timing:
-    """Return the median and (third − first quartile) ÷ median.
+    """Return the mean without the outer tenths, and (third − first quartile) ÷ it.
 
-    >>> summary([1.0, 2.0, 2.0, 3.0, 2.0])
+    A mean, since clocks that swing under a power limit have two usual speeds and no middle one.
+
+    >>> summary([1.0, 2.0, 2.0, 9.0, 2.0])
     Timing(time_s=2.0, spread_fraction=0.0, repetitions=5)
     """
     ordered = sorted(times)
-    middle = ordered[len(ordered) // 2]
+    outer = max(len(ordered) // 10, 1) if len(ordered) > 2 else 0
+    usual = fmean(ordered[outer : len(ordered) - outer])
     first, third = ordered[len(ordered) // 4], ordered[(3 * len(ordered)) // 4]
-    return Timing(middle, (third - first) / middle if middle > 0 else 0.0, len(ordered))
+    return Timing(usual, (third - first) / usual if usual > 0 else 0.0, len(ordered))
 
 
 def synchronize() -> None:
@@ -46,18 +54,32 @@ def synchronize() -> None:
 
 
 def _settle(step: Callable[[], Any]) -> int:
-    """Repeat a step for a while; return how many repetitions that took, the same on every rank."""
-    begin = time.perf_counter()
-    step()
-    synchronize()
-    count = torch.tensor([SETTLE_S / max(time.perf_counter() - begin, 1e-6)], device=DEVICE)
-    if WORLD > 1:
-        torch.distributed.broadcast(count, 0)
-    repetitions = max(1, min(5000, int(count.item())))
-    for _ in range(repetitions):
-        step()
-    synchronize()
+    """Repeat a step until its time is steady; return the repetitions of one window, the same on every rank."""
+
+    def window(repetitions: int) -> float:
+        begin = time.perf_counter()
+        for _ in range(repetitions):
+            step()
+        synchronize()
+        return _of_first(time.perf_counter() - begin)
+
+    repetitions = max(1, min(5000, int(WINDOW_S / max(window(1), 1e-6))))
+    before = math.inf
+    for _ in range(WINDOWS):
+        now = window(repetitions)
+        if max(now, before) < STEADY_RATIO * min(now, before):
+            break
+        before = now
     return repetitions
+
+
+def _of_first(value: float) -> float:
+    """Return the first rank's value on every rank."""
+    if WORLD == 1:
+        return value
+    shared = torch.tensor([value], device=DEVICE, dtype=torch.float64)
+    torch.distributed.broadcast(shared, 0)
+    return float(shared.item())
 
 
 def timed(step: Callable[[], Any], *, warmup: int = 3, repeat: int = 10) -> Timing:
@@ -66,7 +88,7 @@ def timed(step: Callable[[], Any], *, warmup: int = 3, repeat: int = 10) -> Timi
         step()
     synchronize()
     if CUDA:
-        repeat = max(repeat, min(400, _settle(step)))
+        repeat = max(repeat, min(MOST_REPETITIONS, 2 * _settle(step)))
         marks = [torch.cuda.Event(enable_timing=True) for _ in range(repeat + 1)]
         marks[0].record()
         for mark in marks[1:]:
@@ -80,6 +102,21 @@ def timed(step: Callable[[], Any], *, warmup: int = 3, repeat: int = 10) -> Timi
         step()
         times.append(time.perf_counter() - begin)
     return summary(times)
+
+
+def burst(step: Callable[[], Any], *, length_s: float = 0.03) -> float:
+    """Return the seconds of a call within the first moments of work, before clocks fall under the power limit."""
+    step()
+    synchronize()
+    begin = time.perf_counter()
+    step()
+    synchronize()
+    calls = max(1, min(100, int(length_s / max(time.perf_counter() - begin, 1e-6))))
+    begin = time.perf_counter()
+    for _ in range(calls):
+        step()
+    synchronize()
+    return (time.perf_counter() - begin) / calls
 
 
 def replayed(step: Callable[[], Any], *, calls: int = 10, repeat: int = 7) -> Timing:
@@ -100,8 +137,8 @@ def replayed(step: Callable[[], Any], *, calls: int = 10, repeat: int = 7) -> Ti
     return whole._replace(time_s=whole.time_s / calls)
 
 
-def host_timed(step: Callable[[], Any], *, warmup: int, repeat: int) -> Timing:
-    """Time whole steps by the host's clock, the device awaited on both sides."""
+def host_timed(step: Callable[[], Any], *, warmup: int, repeat: int) -> tuple[Timing, list[float]]:
+    """Time whole steps by the host's clock, the device awaited on both sides; also the median of each third of them."""
     for _ in range(warmup):
         step()
     synchronize()
@@ -114,7 +151,8 @@ def host_timed(step: Callable[[], Any], *, warmup: int, repeat: int) -> Timing:
         step()
         synchronize()
         times.append(time.perf_counter() - begin)
-    return summary(times)
+    third = max(1, repeat // 3)
+    return summary(times), [median(times[start : start + third]) for start in range(0, repeat - third + 1, third)]
 
 
 def clean() -> None:

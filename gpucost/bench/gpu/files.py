@@ -52,7 +52,12 @@ def loader(workers: int, size_bytes: int, folder: str | None) -> dict[str, Any]:
         moved = sum(batch.to(DEVICE, non_blocking=True).numel() for batch in data)
         synchronize()
         whole = time.perf_counter() - begin
-    return {"time_s": whole, "gb_per_s": moved / whole / 1e9, "samples_per_s": moved / sample_bytes / whole}
+    return {
+        "time_s": whole,
+        "bound": "host",
+        "gb_per_s": moved / whole / 1e9,
+        "samples_per_s": moved / sample_bytes / whole,
+    }
 
 
 def _forget(path: Path) -> None:

@@ -18,6 +18,7 @@ from gpucost.bench.gpu.model import Experts
 from gpucost.bench.shapes import SHAPES, ModelShape
 
 Step = Callable[[], Tensor]
+HOST_BOUND_RATIO = 1.1  # by which launches from the host may lengthen what a graph takes by itself
 
 
 class Shard:
@@ -160,7 +161,7 @@ def prefill_step(shard: Shard, batch: int, context: int) -> tuple[Step, Step]:
 def measure(
     model: str, phase: str, batch: int, context: int, precision: str = "bf16", layers_run: int = 8
 ) -> dict[str, Any]:
-    """Measure one decode step (a graph replayed) or one prefill of a model."""
+    """Measure one decode step (a graph replayed) or one prefill, as launched and as the device takes by itself."""
     shape = SHAPES[model]
     run = min(layers_run, shape.layers)
     shard = Shard(shape, WORLD, run, precision)
@@ -170,6 +171,7 @@ def measure(
             body, rest = replayed(layers, calls=2), replayed(logits, calls=4)
         else:
             body, rest = timed(layers, warmup=2, repeat=7), timed(logits, warmup=2, repeat=7)
+            alone_s = replayed(layers, calls=1).time_s / run * shape.layers + replayed(logits, calls=4).time_s
     layer_s = body.time_s / run
     step_s = layer_s * shape.layers + rest.time_s
     tokens = batch if phase == "decode" else batch * context
@@ -180,4 +182,6 @@ def measure(
         "rest_s": rest.time_s,
         "layers_run": run,
         "tokens_per_s_per_gpu": tokens / step_s / WORLD,
+        **({"device_s": alone_s} if phase == "prefill" else {}),
+        **({"bound": "host"} if phase == "prefill" and step_s > HOST_BOUND_RATIO * alone_s else {}),
     }

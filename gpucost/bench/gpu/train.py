@@ -117,8 +117,8 @@ def step(
     marks["forward_backward_s"], marks["optimizer_s"] = middle - begin, time.perf_counter() - middle
 
 
-def measure(case: TrainStep, *, warmup: int = 3, repeat: int = 5) -> dict[str, Any]:
-    """Measure a training step: the median of some after a warm-up."""
+def measure(case: TrainStep, *, warmup: int = 3, repeat: int = 9) -> dict[str, Any]:
+    """Measure a training step: some after a warm-up."""
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = True
     model = build(case)
@@ -126,13 +126,16 @@ def measure(case: TrainStep, *, warmup: int = 3, repeat: int = 5) -> dict[str, A
     shape = SHAPES[case.model]
     tokens = torch.randint(shape.vocab, (case.micro_batch, case.sequence), device=DEVICE)
     marks: dict[str, Any] = {}
-    timing = host_timed(lambda: step(model, optimizer, case, (tokens, tokens), marks), warmup=warmup, repeat=repeat)
+    timing, rounds = host_timed(
+        lambda: step(model, optimizer, case, (tokens, tokens), marks), warmup=warmup, repeat=repeat
+    )
     rate = case.micro_batch * case.accumulate * case.sequence / case.tensor / timing.time_s
     total = parameters_of(model)
     if CUDA:
         torch._dynamo.reset()
     return {
         **timing._asdict(),
+        "rounds_s": rounds,
         **marks,
         "tokens_per_s_per_gpu": rate,
         "parameters": total,

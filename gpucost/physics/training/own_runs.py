@@ -17,21 +17,33 @@ from gpucost.physics import transformer
 from gpucost.physics.calibration import Run
 from gpucost.physics.columns import Floats, Integers, LayoutColumns
 from gpucost.physics.hardware import HardwareColumns
-from gpucost.physics.training.steps import PARTS, Step
+from gpucost.physics.training.steps import LORA, PARTS, Recipe, Step
 from gpucost.physics.transformer import Shape
 
 # Found on the residuals of published sources, each held out of the calibration in turn (benchmarks/few_shot.py).
-COMMON, OWN, NOISE = 0.15, 0.22, 0.10  # standard deviations in logarithms
-COMMON_LENGTH, OWN_LENGTH = 10.0, 0.6  # distances in logarithms of sizes over which the parts fade
-COMMON_FADES, OWN_FADES = 0.2, 1.0  # exponents per trait that differs
-SCALES = (0.05, 0.25, 0.5, 1.0, 2.0, 4.0)  # of the common part, with what is believed of each
-BELIEF = (0.80, 0.06, 0.06, 0.04, 0.02, 0.02)
+COMMON, OWN, NOISE = 0.20, 0.20, 0.10  # standard deviations in logarithms
+COMMON_LENGTH, OWN_LENGTH = 3.0, 0.5  # distances in logarithms of sizes over which the parts fade
+COMMON_FADES, OWN_FADES = 0.4, 1.0  # exponents per trait that differs
+SCALES = (0.05, 1.0, 2.0, 4.0)  # of the common part, with what is believed of each
+BELIEF = (0.90, 0.05, 0.03, 0.02)
 BEFORE = COMMON**2 * float(np.square(SCALES) @ BELIEF) + OWN**2 + NOISE**2  # variance without any run
 NARROWEST_RATIO = 0.3  # steps of one stack differ from week to week, and node to node
 MOST_RUNS = 200  # kept, the newest: more would slow every answer and say little more
 CHUNK_CASES = 4096  # corrected at a time
-SIZES = ("parameters", "gpus", "sequence_tokens", "micro_batch_tokens", "tensor", "pipeline")
-TRAITS = ("precision", "recompute", "family", "chip", "software", "sharded", "mixture")
+SIZES = {  # by how much a difference in each counts: a run on few GPUs says least of one on many
+    "parameters": 1.0, "gpus": 2.0, "sequence_tokens": 1.0, "micro_batch_tokens": 1.0, "tensor": 1.0, "pipeline": 1.0,
+}  # fmt: skip
+TRAITS = ("precision", "recompute", "family", "chip", "software", "sharded", "mixture", "adapters")
+
+
+class Alike(NamedTuple):
+    """What configurations are compared by."""
+
+    shape: Shape
+    hardware: HardwareColumns
+    layout: LayoutColumns
+    recipe: Recipe
+    software: Integers | int
 
 
 class OwnRuns(Frozen):
@@ -44,15 +56,16 @@ class OwnRuns(Frozen):
         return len(self.residual)
 
 
-def features_of(
-    shape: Shape, hardware: HardwareColumns, layout: LayoutColumns, sequence_tokens: Floats, software: Integers | int
-) -> Floats:
+def features_of(alike: Alike) -> Floats:
     """Return the sizes (in logarithms) and traits by which configurations are compared."""
+    shape, hardware, layout, recipe, software = alike
     chip = np.round(hardware.half_tflops) + hardware.hbm_gb_per_s / 1e5
+    sequence = recipe.sequence_tokens
     columns = (
-        np.log(transformer.total_parameters(shape)), np.log(layout.gpus), np.log(sequence_tokens),
-        np.log(layout.micro_batch * sequence_tokens), np.log(layout.tensor), np.log(layout.pipeline),
+        np.log(transformer.total_parameters(shape)), np.log(layout.gpus), np.log(sequence),
+        np.log(layout.micro_batch * sequence), np.log(layout.tensor), np.log(layout.pipeline),
         layout.precision, layout.recompute, hardware.family, chip, software, layout.sharding > 0, shape.experts > 0,
+        recipe.method >= LORA,
     )  # fmt: skip
     whole: Floats = np.stack(np.broadcast_arrays(*(np.asarray(column, np.float64) for column in columns)), axis=1)
     return whole
@@ -61,9 +74,10 @@ def features_of(
 def covariances(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     """Return the common and the own covariance of each pair of configurations."""
     distance, unlike = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)))
+    weights = list(SIZES.values())
     for column, (mine, theirs) in enumerate(zip(a.T, b.T, strict=True)):  # a column at a time: runs may be many
         if column < len(SIZES):
-            distance += (mine[:, None] - theirs[None, :]) ** 2
+            distance += weights[column] * (mine[:, None] - theirs[None, :]) ** 2
         else:
             unlike += mine[:, None] != theirs[None, :]
     common = COMMON**2 * np.exp(-COMMON_FADES * unlike - distance / 2 / COMMON_LENGTH**2)
@@ -106,7 +120,7 @@ def correction(runs: OwnRuns, features: Floats) -> Floats:
 
     >>> here = np.zeros((1, len(SIZES) + len(TRAITS)))
     >>> [round(float(correction(OwnRuns(here, np.array([off])), here)[0]), 2) for off in (0.3, 0.02)]
-    [0.25, 0.02]
+    [0.24, 0.02]
     """
     found, parts = believed(runs), []
     for start in range(0, max(len(features), 1), CHUNK_CASES):
@@ -124,7 +138,7 @@ def closeness(runs: OwnRuns, features: Floats) -> Floats:
     >>> far = here + 20.0
     >>> runs = OwnRuns(here, np.array([0.02]))
     >>> [round(float(closeness(runs, there)[0]), 2) for there in (here, far)]
-    [0.52, 0.96]
+    [0.51, 0.91]
     """
     found, parts = believed(runs), []
     for start in range(0, max(len(features), 1), CHUNK_CASES):
@@ -142,16 +156,18 @@ def closeness(runs: OwnRuns, features: Floats) -> Floats:
 def write(features: Floats) -> str:
     """Write one run's configuration as the text that `read` takes.
 
-    >>> read([write(np.arange(13.0))]).tolist() == [list(map(float, range(13)))]
-    True
+    >>> read([write(np.arange(14.0)), "gpus 2"])[:, [1, 13]].tolist()
+    [[1.0, 13.0], [2.0, 0.0]]
     """
     return "; ".join(f"{name} {value:.9g}" for name, value in zip((*SIZES, *TRAITS), features, strict=True))
 
 
 def read(texts: Sequence[str]) -> Floats:
-    """Read configurations back."""
-    rows = [[float(part.rpartition(" ")[2]) for part in text.split(";")] for text in texts]
-    return np.array(rows, np.float64).reshape(len(rows), len(SIZES) + len(TRAITS))
+    """Read configurations back; what one does not name is 0."""
+    rows = [{name: float(value) for name, _, value in (part.strip().rpartition(" ") for part in text.split(";"))}
+            for text in texts]  # fmt: skip
+    known = [[row.get(name, 0.0) for name in (*SIZES, *TRAITS)] for row in rows]
+    return np.array(known, np.float64).reshape(len(rows), len(SIZES) + len(TRAITS))
 
 
 @lru_cache(maxsize=8)
@@ -160,36 +176,21 @@ def runs_of(runs: tuple[Run, ...]) -> OwnRuns:
     return OwnRuns(read([run.configuration for run in runs]), np.log([run.ratio for run in runs]))
 
 
-def corrected(
-    step: Step,
-    runs: tuple[Run, ...],
-    shape: Shape,
-    hardware: HardwareColumns,
-    layout: LayoutColumns,
-    sequence_tokens: Floats,
-    software: Integers | int,
-) -> Step:
+def corrected(step: Step, runs: tuple[Run, ...], alike: Alike) -> Step:
     """Return steps as runs of one's own correct them: every part takes longer by the same ratio."""
     if not runs:
         return step
     with np.errstate(all="ignore"):  # rows without a layout
-        longer = np.exp(correction(runs_of(runs), features_of(shape, hardware, layout, sequence_tokens, software)))
+        longer = np.exp(correction(runs_of(runs), features_of(alike)))
     slower = (*PARTS, "total_s")
     scaled = {name: getattr(step, name) * longer if name in slower else getattr(step, name) / longer
               for name in step.names()}  # fmt: skip
     return Step(**scaled)
 
 
-def narrowing(
-    runs: tuple[Run, ...],
-    shape: Shape,
-    hardware: HardwareColumns,
-    layout: LayoutColumns,
-    sequence_tokens: Floats,
-    software: Integers | int,
-) -> Floats:
+def narrowing(runs: tuple[Run, ...], alike: Alike) -> Floats:
     """Return the ratio by which runs of one's own narrow the range of each case; 1 without any."""
     if not runs:
         return np.ones(1)
     with np.errstate(all="ignore"):  # rows without a layout
-        return closeness(runs_of(runs), features_of(shape, hardware, layout, sequence_tokens, software))
+        return closeness(runs_of(runs), features_of(alike))
