@@ -35,6 +35,16 @@ class MixMonth(TypedDict):
     marginal_usd_per_gpu_month: float
 
 
+class MixCash(TypedDict):
+    """What is paid beside rent, in cash: at the start (month 0) and at the end of each month."""
+
+    month: int
+    servers_usd: float  # bought, kept and sold
+    energy_usd: float
+    people_usd: float
+    services_usd: float  # storage, data leaving, licences and people of what is rented
+
+
 class Marginal(TypedDict):
     """A constraint that binds."""
 
@@ -72,6 +82,7 @@ class Mix(Answer):
     best_pure_usd: float | None
     saving_usd: float | None
     months: list[Annotated[MixMonth, float]]
+    cash_by_month: list[MixCash]
     marginal_values: list[Marginal]
     gap_fraction: float
     supplies: list[Supply]

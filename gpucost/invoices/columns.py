@@ -10,7 +10,8 @@ TEXTS = (
 )  # fmt: skip
 NUMBERS = (
     "BilledCost", "ConsumedQuantity", "ContractedCost", "ContractedUnitPrice", "EffectiveCost", "ListCost",
-    "ListUnitPrice", "PricingQuantity", "x_GpusPerUnit",
+    "ListUnitPrice", "PricingCurrencyContractedUnitPrice", "PricingCurrencyEffectiveCost",
+    "PricingCurrencyListUnitPrice", "PricingQuantity", "x_GpusPerUnit",
 )  # fmt: skip
 TIMES = ("BillingPeriodStart", "BillingPeriodEnd", "ChargePeriodStart", "ChargePeriodEnd")
 WRITTEN = (*(name for name in sorted((*TEXTS, *NUMBERS, *TIMES)) if name[:2] != "x_"), "x_GpusPerUnit", "x_Line")

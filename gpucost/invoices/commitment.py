@@ -9,8 +9,9 @@ from gpucost.answers.invoices import CommitLevel, Commitment, CommittedMonth, Ru
 from gpucost.errors import UsageError
 from gpucost.invoices.agreements import months_after
 from gpucost.money.newsvendor import advised, level, quantile, regret
+from gpucost.money.private import kept
 from gpucost.money.stacking import Agreement, Usage, of_kind, stacked
-from gpucost.units import HOURS_PER_MONTH
+from gpucost.units import HOURS_PER_MONTH, SMALLEST
 
 MOST_RUNGS = 24
 MOST_MONTHS = 240  # of the table by month: twice the longest term
@@ -30,11 +31,9 @@ class Wanted(NamedTuple):
 
 def committed(frame: Frame, usage: Usage, said: list[str], held: Sequence[Agreement], wanted: Wanted) -> Commitment:
     """Return the advice for a history of use."""
-    today = datetime.fromisoformat(frame["as_of"])
+    today, listed = datetime.fromisoformat(frame["as_of"]), wanted.price
     active = [one for one in of_kind(held, "reservation", "savings_plan") if one.start <= today < one.end]
-    price = next(
-        (one.usd_per_gpu_hour for one in of_kind(held, "contract") if one.start <= today < one.end), wanted.price
-    )
+    wanted, price = _stacked_prices(today, held, wanted)
     ratio = max(1 - wanted.committed_price / price, 0.0)
     best = advised(usage.gpus, price, wanted.committed_price, wanted.step_gpus)
     has = sum(one.covered_gpus for one in active)
@@ -56,11 +55,31 @@ def committed(frame: Frame, usage: Usage, said: list[str], held: Sequence[Agreem
         "usd_per_gpu_hour": price, "committed_usd_per_gpu_hour": wanted.committed_price, "critical_fraction": ratio,
         "term_months": wanted.term_months, "advised_gpus": best, "held_gpus": has, "saving_usd_per_month": saving,
         "levels": sorted(levels if has else levels[:-1], key=lambda row: row["gpus"]),
-        "bill": [{"line": name, "cost_usd": cost} for name, cost in stacked(usage, wanted.price, held).items()
+        "bill": [{"line": name, "cost_usd": cost} for name, cost in stacked(usage, listed, held).items()
                  if cost or name in ("at list", "total")],
         "rungs": rungs, "by_month": _by_month(today, rungs, wanted.term_months), "prices": wanted.prices,
         "warnings": [*said, *_warnings(usage, today, held)], "sources": wanted.sources,
     }  # fmt: skip
+
+
+def _stacked_prices(today: datetime, held: Sequence[Agreement], wanted: Wanted) -> tuple[Wanted, float]:
+    """Return what is wanted at the prices of today's agreements, and the price without a commitment.
+
+    A contract's price replaces all; else the best private percentage comes off, also of what a commitment costs.
+    """
+
+    def now(kind: str) -> list[Agreement]:
+        return [one for one in of_kind(held, kind) if one.start <= today < one.end]
+
+    share = min((kept(one.fraction, None, wanted.price) for one in now("private")), default=1.0)
+    if share * wanted.price < SMALLEST or share * wanted.committed_price < SMALLEST:
+        raise UsageError("a private discount leaves nothing to be paid: there is nothing to commit to.")
+    said = wanted.prices
+    if share < 1:
+        said = [*said, f"a private discount of {1 - share:.1%} comes off the price and off the committed one"]
+    contract = next((one.usd_per_gpu_hour for one in now("contract")), None)
+    found = wanted._replace(price=wanted.price * share, committed_price=wanted.committed_price * share, prices=said)
+    return found, found.price if contract is None else contract
 
 
 def _level(

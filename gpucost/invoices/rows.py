@@ -47,6 +47,7 @@ def _whole(row: Row, tags: str) -> Row:
         "ChargeCategory": "Usage", "ChargeFrequency": "Usage-Based", "ConsumedQuantity": quantity,
         "ConsumedUnit": row["PricingUnit"], "ContractedCost": effective, "InvoiceIssuerName": row["ProviderName"],
         "ListCost": effective, "PricingCategory": "Standard", "PricingCurrency": "USD",
+        "PricingCurrencyEffectiveCost": effective,
         "PublisherName": row["ProviderName"], "SkuPriceId": row["SkuId"], "SubAccountId": "gpucost", "Tags": tags,
     }  # fmt: skip
     filled = {**dict.fromkeys(WRITTEN), **usual, **row}
@@ -55,6 +56,7 @@ def _whole(row: Row, tags: str) -> Row:
     if quantity:
         filled["ContractedUnitPrice"] = filled["ContractedCost"] / quantity
         filled["ListUnitPrice"] = filled["ListCost"] / quantity
+        filled |= {f"PricingCurrency{name}": filled[name] for name in ("ContractedUnitPrice", "ListUnitPrice")}
     return filled
 
 
@@ -244,7 +246,7 @@ def _cumulative(amounts: Sequence[float]) -> list[float]:
 
 
 def _mix(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None) -> Iterator[Row]:
-    """Yield rented hours at their prices and commitments by the month; what is owned at its present value."""
+    """Yield rented hours at their prices, commitments by the month, and what is owned in cash, used up as it works."""
     periods = _months(start, len(answer["months"]))
     supplies = {supply["name"]: supply for supply in answer["supplies"]}
     for name, supply in supplies.items():
@@ -256,9 +258,7 @@ def _mix(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None
         for period, month, bound in zip(periods, answer["months"], signed, strict=True):
             hours = month[f"{name}_gpus"] * HOURS_PER_MONTH
             yield from _rented(row, period, price, hours, bound * HOURS_PER_MONTH, supply)
-    for plan in answer["plan"]:
-        if plan["option"] not in supplies and plan["option"].removeprefix("use of ") not in supplies:
-            yield from _owned(plan, periods)
+    yield from _owned(answer, periods)
 
 
 def _signed(plan: Sequence[Mapping[str, Any]], name: str, month: int) -> float:
@@ -292,14 +292,24 @@ def _rented(
     yield _charge(bought, period, cost, 0.0)
 
 
-def _owned(plan: Mapping[str, Any], periods: Sequence[Period]) -> Iterator[Row]:
-    first, length = (plan["from_month"] or 1) - 1, plan["months"] or len(periods)
-    months = periods[first : first + length]
-    row = {"ProviderName": "own", "ServiceCategory": "Compute", "ServiceName": "own", "SkuId": plan["option"],
-           "PricingUnit": "month", "x_Line": plan["option"],
-           "ChargeDescription": f"{plan['option']}, present value"}  # fmt: skip
-    for period, cost in zip(months, spread(plan["cost_usd"], [1 / len(months)] * len(months)), strict=True):
-        yield _charge(row, period, cost, cost)
+def _owned(answer: Mapping[str, Any], periods: Sequence[Period]) -> Iterator[Row]:
+    """Yield servers as they are paid and, by the GPUs that work, used up; energy, people and services by the month."""
+    working = [_signed(answer["plan"], "own", month["month"]) for month in answer["months"]]
+    for name in ("servers", "energy", "people", "services"):
+        provider = "rented" if name == "services" else "own"
+        row = {"ProviderName": provider, "ServiceCategory": "Compute", "ServiceName": provider, "SkuId": name,
+               "PricingUnit": "month", "x_Line": name, "ChargeDescription": f"{name}, {provider}"}  # fmt: skip
+        cash = _cumulative([row[f"{name}_usd"] for row in answer["cash_by_month"]])
+        bought = name == "servers" and sum(working) > 0
+        kind = {"ChargeCategory": "Purchase", "ChargeFrequency": "One-Time"} if bought else {}
+        for period, cost in zip([periods[0], *periods], cash, strict=True):
+            if cost:
+                yield _charge({**row, **kind}, period, cost, 0.0 if bought else cost)
+        if bought:
+            shares = [gpus / sum(working) for gpus in working]
+            for period, cost in zip(periods, spread(round(sum(cash), 2), shares), strict=True):
+                if cost:
+                    yield _charge(row, period, 0.0, cost)
 
 
 _MAKERS: dict[str, Callable[[Mapping[str, Any], datetime, int, str | None], Iterator[Row]]] = {

@@ -294,6 +294,15 @@ def capacity_of(supply: MixSupply, units: Array) -> Array:
     return np.array([supply.unit_gpus * units[list(signed_in(supply, m))].sum() for m in range(units.size)])
 
 
+def team_fte(team: Team, supply: MixSupply, units: Array) -> Array:
+    """Return the people of each month: the smallest team from the first arrival on, more in proportion above it."""
+    if not units.any():
+        return np.zeros(units.size)
+    here = np.arange(units.size) >= int(np.nonzero(units)[0][0]) + supply.lead_months
+    found: Array = np.maximum(team.minimum_fte * here, team.fte_per_gpu * capacity_of(supply, units))
+    return found
+
+
 def _fixed_program(program: _Program, units: dict[str, Array]) -> Any:
     """Solve the linear program with every whole number fixed: its duals are the marginal values."""
     low, high = np.zeros(program.count), program.upper.copy()

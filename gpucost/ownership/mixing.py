@@ -89,6 +89,7 @@ def answer(
         "best_pure_usd": best,
         "saving_usd": saving,
         "months": month_rows(problem, solved, rate_of(case)),
+        "cash_by_month": cash_rows(case, problem, solved),
         "marginal_values": marginal_rows(problem, solved),
         "gap_fraction": solved.gap_fraction,
         "supplies": paid,
@@ -237,6 +238,26 @@ def month_rows(problem: program.MixProblem, solved: program.Solution, rate: floa
         row = {"month": month + 1, "demand_gpus": float(problem.demand_gpus[month]), **used}
         rows.append(cast(shape.MixMonth, row | {"idle_gpus": idle, "marginal_usd_per_gpu_month": value}))
     return rows
+
+
+def cash_rows(case: OwnershipCase, problem: program.MixProblem, solved: program.Solution) -> list[shape.MixCash]:
+    """Return the cash beside rent by month: servers from order to sale, energy by use, people, services of rent."""
+    ratio = (1 + rate_of(case)) ** (np.arange(problem.months) + 1.0)  # present values to the money of their month
+    servers, energy, people = np.zeros(problem.months + 1), np.zeros(problem.months), np.zeros(problem.months)
+    for supply in (entry for entry in problem.supplies if entry.name == supplies.OWN):
+        orders = solved.units[supply.name] * supply.unit_gpus
+        servers = supplies.server_cash(case, orders, supply.lead_months, supply.term_months)
+        energy = solved.used_gpus[supply.name] * supply.use_usd * ratio
+        if problem.team:
+            people = program.team_fte(problem.team, supply, solved.units[supply.name]) * problem.team.fte_usd * ratio
+    rented = sum(solved.used_gpus[supply.name] for supply in problem.supplies if supply.name != supplies.OWN)
+    paid = np.column_stack((energy, people, rented * np.full(problem.months, supplies.services_usd(case))))
+    rows = zip(servers.tolist(), [[0.0] * 3, *paid.tolist()], strict=True)
+    return [
+        {"month": month, "servers_usd": bought, "energy_usd": energy_usd, "people_usd": people_usd,
+         "services_usd": services_usd}
+        for month, (bought, (energy_usd, people_usd, services_usd)) in enumerate(rows)
+    ]  # fmt: skip
 
 
 def marginal_rows(problem: program.MixProblem, solved: program.Solution) -> list[shape.Marginal]:

@@ -18,6 +18,7 @@ from gpucost.types import Offer
 
 Array = NDArray[np.float64]
 
+OWN = "own"
 SHORTEST_OWNERSHIP_MONTHS = 12  # assumed: nobody buys servers to resell them within a year
 SPOT_SHARE = 0.3  # assumed: of each month's demand, what spot may carry
 
@@ -150,19 +151,31 @@ def _reservation(case: OwnershipCase, rent: Rent, monthly_usd: float, signed: in
     return float(paid + upfront + beyond * (1 + rate) ** -months)
 
 
+# servers that stand idle, without people: what their use and their team add is apart
+_BARE = {
+    "utilisation_fraction": 0.0, "staff_minimum_fte": 0.0, "staff_fte_per_1000_gpus": 0.0, "lead_time_months": 0.0,
+    "refresh_month": 0.0,
+}  # fmt: skip
+
+
+def server_cash(case: OwnershipCase, gpus: Array, lead_months: int, life_months: int) -> Array:
+    """Return the cash of GPUs by the month of their order, at the start and at the end of each month: idle servers."""
+    months = gpus.size
+    found = np.zeros(months + 1)
+    for k in np.nonzero(gpus)[0].tolist():
+        served = min(life_months, max(1, months - k - lead_months))
+        asked = {**case.values(), **_BARE, "gpus": float(gpus.sum()), "months": float(served)}
+        cash = monthly(evaluate_months(asked, case.tables, served), "own_total_usd")[: served + 1]
+        found[k + lead_months : k + lead_months + served + 1] += cash * gpus[k] / gpus.sum()
+    return found
+
+
 def owned(case: OwnershipCase, demand: Array, rate: float, life_months: int, max_gpus: float) -> tuple[MixSupply, Team]:
     """Return owned servers as a supply: purchase, fixed costs and resale per server; energy by use; people apart."""
     months, node = demand.size, case.number("gpus_per_node")
     lead = int(np.ceil(case.number("lead_time_months")))
     size = float(np.ceil(max(demand.max(), 1) / node) * node)
-    bare = {
-        "gpus": size,
-        "utilisation_fraction": 0.0,
-        "staff_minimum_fte": 0.0,
-        "staff_fte_per_1000_gpus": 0.0,
-        "lead_time_months": 0.0,
-        "refresh_month": 0.0,
-    }
+    bare = {"gpus": size, **_BARE}
     served = np.arange(1, min(life_months, months) + 1, dtype=np.float64)
     worth = outcomes(case, {**bare, "months": served}).own_usd / size * node
     years = [min(life_months, max(1, months - k - lead)) for k in range(months)]
@@ -177,11 +190,11 @@ def owned(case: OwnershipCase, demand: Array, rate: float, life_months: int, max
     use = energy * case.number("electricity_usd_per_kwh") * rises * discount
     capital = np.full(months, scalar(one, "capex_usd") / size * node)
     fewest = min(SHORTEST_OWNERSHIP_MONTHS, max(1, months - lead))
-    supply = MixSupply("own", True, use, np.full(months, max_gpus), node, unit, capital, lead, life_months, fewest)
+    supply = MixSupply(OWN, True, use, np.full(months, max_gpus), node, unit, capital, lead, life_months, fewest)
     pay = (
         case.number("staff_usd_per_fte_year")
         / 12
         * (1 + case.number("staff_escalation_fraction")) ** (month // 12)
         * discount
     )
-    return supply, Team("own", case.number("staff_minimum_fte"), case.number("staff_fte_per_1000_gpus") / 1000, pay)
+    return supply, Team(OWN, case.number("staff_minimum_fte"), case.number("staff_fte_per_1000_gpus") / 1000, pay)

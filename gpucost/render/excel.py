@@ -14,6 +14,7 @@ from gpucost.render.workbook import (
     inputs,
     money,
     options,
+    pictures,
     sensitivity,
     statements,
     static,
@@ -61,6 +62,7 @@ class _Workbook:
         self.ways: list[options.Ways] = []
         self.compared: list[tuple[str, str, int, int]] = []  # sheet and rows of each table of options
         self.statics = []
+        self.drawn: list[pictures.Drawn] = []  # charts of answers without a model
         for number, (title, part) in enumerate(self.parts, 1):
             self.sources |= part["sources"]
             model = model_of(part, title, number if len(self.parts) > 1 else 0)
@@ -166,13 +168,15 @@ class _Workbook:
             static.write_scenarios(self.book, sheet, self.parts)
         for number, (title, part) in enumerate(self.statics, 1):
             sheet = self.book.sheet(sheet_name(title, number), (24, 18, 18, 18, 18, 18, 18, 18))
-            static.write_document(self.book, sheet, document(part))
+            self.drawn += static.write_document(self.book, sheet, document(part))
         return place
 
     def _charts(self, places: tuple[dict[str, Any], dict[str, Any]], offers: tuple[int, int, list[str]] | None) -> None:
         gallery = charts.Gallery(self.book, self.book.sheet(charts.NAME))
         if offers:
             gallery.offers(*offers)
+        for drawn in self.drawn:
+            gallery.picture(drawn)
         for compared in self.compared:
             gallery.ways(*compared)
         for sizes in self.sizes:

@@ -71,4 +71,6 @@ def _months(answer: Mix) -> list[Block]:
     words = "GPUs in use each month by the way they are paid for, with the demand that they meet."
     gpus = Axis("gpus", "GPUs")
     chart = Chart("line", "Capacity by month", words, lines, Axis("month"), gpus, series="capacity")
-    return [chart, Table(columns(*(f"{key}:{min(number, 3)}" for number, key in enumerate(keys))), rows)]
+    gpus_by_month = Table(columns(*(f"{key}:{min(number, 3)}" for number, key in enumerate(keys))), rows)
+    paid = [row for row in answer.get("cash_by_month", []) if any(row[key] for key in row if key != "month")]  # type: ignore[literal-required]
+    return [chart, gpus_by_month, *table_of("Paid beside rent, in cash", paid)]

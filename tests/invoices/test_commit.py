@@ -154,6 +154,26 @@ def test_the_answer_says_the_amount_and_its_regret(history):
     assert "Commit nothing" in gpucost.commit(history, on_demand=4, committed=4.5).headline()
 
 
+def test_advice_stands_on_what_is_paid_under_the_agreements_of_the_day(history, tmp_path):
+    def advice(*rows):
+        path = tmp_path / "held.csv"
+        path.write_text("\n".join(("name,kind,start,end,usd_per_gpu_hour,fraction", *rows)), "utf-8")
+        return gpucost.commit(history, on_demand=4, committed=1.4, agreements=str(path), as_of="2026-11-20").payload
+
+    private = "p,private,2026-01-01,2027-01-01,,25%"
+    off = advice(private, "old,private,2025-01-01,2026-01-01,,90%")
+    assert (off["usd_per_gpu_hour"], off["committed_usd_per_gpu_hour"]) == (3.0, pytest.approx(1.05))
+    assert off["critical_fraction"] == pytest.approx(0.65)  # both prices fall alike
+    assert off["saving_usd_per_month"] == pytest.approx(0.75 * (4 * 55 - 122) * 730)
+    assert "a private discount of 25.0% comes off" in off["prices"][-1]
+    bill = {row["line"]: row["cost_usd"] for row in off["bill"]}
+    assert bill["private discount"] == pytest.approx(-bill["at list"] / 4)
+    contract = advice(private, "c,contract,2026-01-01,2027-01-01,2,")
+    assert (contract["usd_per_gpu_hour"], contract["committed_usd_per_gpu_hour"]) == (2.0, pytest.approx(1.05))
+    with pytest.raises(UsageError, match="leaves nothing to be paid"):
+        advice("p,private,2026-01-01,2027-01-01,,100%")
+
+
 def test_a_ladder_spreads_what_lacks_and_renews_what_ends(history, tmp_path):
     (tmp_path / "held.csv").write_text(
         "name,kind,start,end,gpus,usd_per_gpu_hour,usd_per_hour\n"

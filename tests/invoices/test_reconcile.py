@@ -118,7 +118,7 @@ def test_what_is_exported_reconciles_to_zero_in_every_part(kind, form, tmp_path)
     result = gpucost.reconcile(path, SAVED[kind](), start="2026-12-01")
     for row in result.parts:
         assert (row["billed_usd"], row["effective_usd"]) == (0, 0), row
-    assert result.payload["unmatched"] == [] or kind == "tco"
+    assert result.payload["unmatched"] == [] or kind in ("tco", "mix")  # what is sold is a credit
     assert result.payload["totals"]["effective_difference_usd"] == 0
 
 
@@ -130,6 +130,27 @@ def test_an_export_adds_up_to_the_answer_as_billed_and_as_used(tmp_path):
     unused = [row for row in focus_rows(committed(), START) if row["CommitmentDiscountStatus"] == "Unused"]
     assert unused
     assert all(row["BilledCost"] == 0 for row in unused)
+
+
+def test_a_mix_is_exported_in_cash_and_its_servers_are_used_up_as_they_work():
+    answer = answers.mix()
+    rows = focus_rows(answer, START)
+    for name in ("servers", "energy", "people", "services"):
+        paid = sum(row[f"{name}_usd"] for row in answer["cash_by_month"])
+        mine = [row for row in rows if row["x_Line"] == name]
+        for basis in ("BilledCost", "EffectiveCost"):
+            assert sum(row[basis] for row in mine) == pytest.approx(paid, abs=0.02), (name, basis)
+    purchases = [row for row in rows if row["x_Line"] == "servers" and row["ChargeCategory"] == "Purchase"]
+    assert purchases[0]["BilledCost"] == pytest.approx(answer["cash_by_month"][0]["servers_usd"], abs=0.01)
+    assert purchases[-1]["BilledCost"] < 0  # sold at the end
+    assert all(row["EffectiveCost"] == 0 for row in purchases)
+
+
+def test_prices_stand_in_the_currency_of_pricing_too():
+    for row in focus_rows(answers.training(), START):
+        assert row["PricingCurrencyEffectiveCost"] == row["EffectiveCost"]
+        assert row["PricingCurrencyListUnitPrice"] == row["ListUnitPrice"]
+        assert row["PricingCurrencyContractedUnitPrice"] == row["ContractedUnitPrice"]
 
 
 def test_a_price_that_rose_and_hours_that_grew_are_told_apart(tmp_path):

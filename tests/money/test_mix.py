@@ -210,6 +210,29 @@ def test_the_plan_adds_up_to_the_cost():
     assert payload["cost_usd"] <= payload["best_pure_usd"] * (1 + 1e-6)
 
 
+def test_the_cash_of_a_mix_is_worth_what_its_plan_costs():
+    payload = gpucost.mix(
+        constant=60, growth="30%", months=30, gpu="h100-sxm", catalog=catalog(), lead_time="9w"
+    ).payload
+    monthly = 1.1 ** (1 / 12)  # the cost of capital of a tenth, by month
+    worth = {
+        name: sum(row[f"{name}_usd"] / monthly ** row["month"] for row in payload["cash_by_month"])
+        for name in ("servers", "energy", "people")
+    }
+    planned = {}
+    for row in payload["plan"]:
+        planned[row["option"]] = planned.get(row["option"], 0) + row["cost_usd"]
+    assert {row["month"] for row in payload["cash_by_month"]} == set(range(31))
+    assert len({row["from_month"] for row in payload["plan"] if row["option"] == "own"}) > 1
+    assert worth["servers"] == pytest.approx(planned["own"], abs=0.01)
+    assert worth["energy"] == pytest.approx(planned["use of own"], abs=0.01)
+    assert worth["people"] == pytest.approx(planned["people who run the owned servers"], abs=0.01)
+    bought = [row for row in payload["plan"] if row["option"] == "own"]
+    first = min(row["from_month"] for row in bought)
+    paid = payload["cash_by_month"][first - 1]["servers_usd"]
+    assert paid == pytest.approx(sum(row["capital_usd"] for row in bought if row["from_month"] == first), rel=0.02)
+
+
 def test_a_demand_given_twice_is_refused(tmp_path):
     path = tmp_path / "demand.csv"
     path.write_text("month,gpus\n1,8\n2,16\n")

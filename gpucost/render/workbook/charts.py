@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
-from gpucost.render.workbook import budget, options, sensitivity, static
+from gpucost.render.workbook import budget, options, pictures, sensitivity, static
 from gpucost.render.workbook.book import Sheet, Workbook
 from gpucost.render.workbook.live import LiveModel
 from gpucost.render.workbook.statements import NAME as STATEMENTS
@@ -84,6 +84,12 @@ class Gallery:
             )
             points.set_legend({"none": True})
             self.add(points, "Cost against time", "days", "USD")
+
+    def picture(self, drawn: pictures.Drawn) -> None:
+        """Put a chart of an answer without a live model here."""
+        self.add(drawn.chart, drawn.title, drawn.across, drawn.up)
+        if drawn.lowest is not None:
+            drawn.chart.set_y_axis({"name": drawn.up, "num_format": "#,##0", "min": drawn.lowest})
 
     def sizes(self, title: str, first: int, last: int) -> None:
         """Cost against time of one offer at several sizes of cluster."""

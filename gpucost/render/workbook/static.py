@@ -3,9 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from gpucost.render.document import Document, Table
+from gpucost.render.document import Chart, Document, Table
 from gpucost.render.numbers import heading_of, short_unit
 from gpucost.render.table_csv import flatten
+from gpucost.render.workbook import pictures
 from gpucost.render.workbook.book import Cell, Sheet, Workbook, number_format
 from gpucost.render.workbook.live import LiveModel
 from gpucost.units import unit_of
@@ -220,11 +221,12 @@ def write_sources(book: Workbook, sheet: Sheet, sources: Mapping[str, Mapping[st
     sheet.page.autofilter(head, 0, max(sheet.next_row - 1, head + 1), len(keys))
 
 
-def write_document(book: Workbook, sheet: Sheet, document: Document) -> None:
-    """Write the tables of an answer that has no live model, as they stand."""
+def write_document(book: Workbook, sheet: Sheet, document: Document) -> list[pictures.Drawn]:
+    """Write the tables of an answer that has no live model, as they stand; return the charts beside them."""
+    drawn = []
     sheet.title(document.title)
     if document.lead:
-        sheet.row(document.lead)
+        sheet.paragraph(document.lead, 7, 140)
     for section in document.sections:
         tables = [block for block in section.blocks if isinstance(block, Table) and block.rows]
         for table in tables:
@@ -233,8 +235,12 @@ def write_document(book: Workbook, sheet: Sheet, document: Document) -> None:
             sheet.heading(
                 *(f"{column.title} ({column.measure})" if column.measure else column.title for column in table.columns)
             )
-            for row in table.rows:
+            for row in (*table.rows, *([table.total] if table.total else [])):
                 sheet.row(*(_cell(row, column) for column in table.columns))
+        for block in section.blocks:
+            if isinstance(block, Chart) and block.kind in pictures.DRAWN and block.data:
+                drawn.append(pictures.draw(book, sheet, block))
+    return drawn
 
 
 def _cell(row: Mapping[str, Any], column: Any) -> Cell:
