@@ -1,6 +1,7 @@
 """The list commands as a user meets them."""
 
 import csv
+import functools
 import io
 import json
 import os
@@ -10,6 +11,7 @@ import warnings
 
 import pytest
 
+from gpucost.catalog import open_catalog
 from gpucost.cli import main
 
 KEYS_OF_PRICES = {
@@ -37,6 +39,9 @@ def process(*arguments):
     return subprocess.run(command, capture_output=True, text=True, env=clean, encoding="utf-8")
 
 
+opened = functools.cache(open_catalog)
+
+
 def gpucost(*arguments, **environment):
     """Run the command as its process does, but in this one: exit code, stdout and stderr."""
     streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2)]
@@ -44,6 +49,7 @@ def gpucost(*arguments, **environment):
         warnings.simplefilter("default")
         for name, value in environment.items():
             patch.setenv(name, value)
+        patch.setattr("gpucost.catalog.open_catalog", opened)  # loaded once for all
         patch.setattr(sys, "argv", ["gpucost", *arguments])
         patch.setattr(sys, "stdout", streams[0])
         patch.setattr(sys, "stderr", streams[1])
