@@ -131,6 +131,32 @@ def test_what_fits_is_not_judged_impossible(catalog):
     assert found.possible
 
 
+# Names ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("bare", "flagship"), [("h100", "h100-sxm5-80gb"), ("a100", "a100-sxm4-80gb")])
+def test_a_bare_name_is_one_chip_and_one_answer_to_every_question_about_one_chip(catalog, bare, flagship):
+    def answers(gpu):
+        return {
+            "throughput": ask_throughput(catalog, "8b", gpu, 8),
+            "fit": gpucost.fit("8b", gpu, 8, catalog=catalog).payload,
+            "roofline": gpucost.roofline(gpu, model="8b", gpus=8, catalog=catalog).payload,
+            "tco": gpucost.tco(gpu, 8, rent=2.0, draws=0, catalog=catalog).payload,
+            "served": gpucost.tco(gpu, 8, model="8b", tokens_per_month="5b", rent=2, draws=0, catalog=catalog).payload,
+        }
+
+    named = answers(flagship)
+    for question, found in answers(bare).items():
+        assert found["lead"] == named[question]["lead"], question
+        assert found["warnings"][0].startswith(f"{bare} is taken as {flagship}, not "), question
+        assert found["warnings"][1:] == named[question]["warnings"], question
+    claim = ask_audit(catalog, model="8b", tokens="100b", gpu=bare, gpus=8, days=25)[0].payload
+    assert (
+        claim["lead"] == ask_audit(catalog, model="8b", tokens="100b", gpu=flagship, gpus=8, days=25)[0].payload["lead"]
+    )
+    assert any(flagship in note for note in claim["notes"])
+
+
 # Peaks ---------------------------------------------------------------------------------------------------------------
 
 
