@@ -127,3 +127,13 @@ def test_functions_and_modules_can_be_read_in_one_sitting(module):
     assert not long, f"functions of {LONGEST_FUNCTION} lines and more: {sorted(long)}"
     whole = lines_of(tree, text)
     assert whole < LONGEST_MODULE, f"{module} has {whole} lines"
+
+
+def test_each_kind_of_record_in_an_answer_has_a_name_of_its_own():
+    found = [
+        node.name
+        for path in sorted((PACKAGE / "answers").glob("*.py"))
+        for node in ast.parse(path.read_text("utf-8")).body
+        if isinstance(node, ast.ClassDef)
+    ]
+    assert sorted(found) == sorted(set(found))

@@ -59,7 +59,7 @@ class SourceErrors(TypedDict):
     interval_coverage_fraction: float | None
 
 
-class Item(TypedDict):
+class PredictionRow(TypedDict):
     """One prediction beside its measurement."""
 
     id: str
@@ -91,7 +91,7 @@ class Report(Errors):
     skipped: list[Skipped]
     by_source: list[SourceErrors]
     worst: list[str]
-    items: list[Item]
+    items: list[PredictionRow]
     # training
     baselines: NotRequired[dict[str, Baseline]]
     from_flop_rates: NotRequired[Errors]
@@ -102,7 +102,7 @@ class Report(Errors):
     saturation: NotRequired[Errors]
     figures: NotRequired[int]
     by_metric: NotRequired[dict[str, Errors]]
-    loaded_ttft: NotRequired[list[Item]]
+    loaded_ttft: NotRequired[list[PredictionRow]]
     caveat: NotRequired[str]
 
 

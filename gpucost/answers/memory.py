@@ -29,7 +29,7 @@ class Component(TypedDict):
     reference: str
 
 
-class Change(TypedDict):
+class Tried(TypedDict):
     """A change that was tried, what it costs, and whether it helps."""
 
     change: str
@@ -115,5 +115,5 @@ class Fit(Answer, Verdict):
 
     kind: Literal["fit"]
     components: list[Component]
-    changes: list[Change]
+    changes: list[Tried]
     sizes: list[SizeRow]

@@ -83,7 +83,7 @@ class RentLeg(TypedDict):
     changes: dict[str, Any]
 
 
-class Option(Layered):
+class OwnershipOption(Layered):
     """A way to get the hours: own, rent as asked, other terms, a blend of the plan, a hosted API."""
 
     name: str
@@ -345,7 +345,7 @@ class Tco(Answer, Levels):
     by_utilisation: list[UtilisationPoint]
     probability_buy_wins_fraction: float | None
     monte_carlo: MonteCarlo | None
-    options: list[Option]
+    options: list[OwnershipOption]
     lines: list[CostLine]
     cash_flows: list[Annotated[CashMonth, float]]
     by_year: list[Annotated[CashYear, float]]

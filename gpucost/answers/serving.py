@@ -62,7 +62,7 @@ class EngineSide(TypedDict):
     memory: MemoryParts
 
 
-class Option(Fleet, EngineSide):
+class ServingOption(Fleet, EngineSide):
     """One way to serve the model, with the bill of a month."""
 
     rank: int
@@ -113,7 +113,7 @@ class Crossing(TypedDict):
     note: str
 
 
-class BreakEven(Crossing):
+class ApiBreakEven(Crossing):
     """The crossing, and the API it is against."""
 
     against_provider: str
@@ -134,7 +134,7 @@ class Beside(TypedDict):
 
     api: list[Hosted]
     api_note: NotRequired[str]
-    breakeven: NotRequired[BreakEven]
+    breakeven: NotRequired[ApiBreakEven]
     breakeven_curve: NotRequired[list[Volume]]
 
 
@@ -177,7 +177,7 @@ class Inference(Answer, Beside):
 
     kind: Literal["inference"]
     said: list[str]
-    options: list[Option]
+    options: list[ServingOption]
     offers_ranked: int
     split_rule: str
     tradeoff: list[Batch]

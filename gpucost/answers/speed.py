@@ -24,7 +24,7 @@ class Part(TypedDict):
     bound: str
 
 
-class Candidate(LayoutRow):
+class RankedLayout(LayoutRow):
     """A layout and how fast it is."""
 
     step_s: float
@@ -79,7 +79,7 @@ class Timed(Memory):
     loading: NotRequired[Feeding]
     # where the layout was searched
     layouts_timed: NotRequired[int]
-    alternatives: NotRequired[list[Candidate]]
+    alternatives: NotRequired[list[RankedLayout]]
 
 
 class Throughput(Answer, Timed):

@@ -71,7 +71,7 @@ class Elsewhere(TypedDict):
     age_days: int
 
 
-class Option(Seller, Speed, Outcome, Seen, Contract, Interruptions):
+class TrainingOption(Seller, Speed, Outcome, Seen, Contract, Interruptions):
     """One way to buy the run, with its bill; `components` are the seconds of a step by part."""
 
     rank: int
@@ -85,7 +85,7 @@ class Option(Seller, Speed, Outcome, Seen, Contract, Interruptions):
     factors: Factors
 
 
-class RankedOption(Option):
+class RankedOption(TrainingOption):
     """An option, and where else it is sold."""
 
     also_in: list[Elsewhere]

@@ -5,7 +5,7 @@ from os import fspath
 from typing import Any
 
 from gpucost.answers.common import Source, cited, frame
-from gpucost.answers.memory import Change, Fit, SizeRow, Verdict
+from gpucost.answers.memory import Fit, SizeRow, Tried, Verdict
 from gpucost.catalog import Catalog
 from gpucost.errors import GpuCostError, NothingFitsError
 from gpucost.fitting import explain
@@ -58,7 +58,7 @@ def answer(catalog: Catalog, model: Any, gpu: str, *, sizes: bool = True, **want
     }
 
 
-def lead(figures: Verdict, changes: list[Change]) -> str:
+def lead(figures: Verdict, changes: list[Tried]) -> str:
     """Return the answer in one sentence."""
     gpus, gpu, spare = figures["gpus"], figures["gpu"], figures["headroom_gb"]
     where = f"on each of {gpus:,} {gpu}" if gpus > 1 else f"on one {gpu}"
@@ -75,7 +75,7 @@ def lead(figures: Verdict, changes: list[Change]) -> str:
     return f"Does not fit: {need}, {-spare:.1f} GB too much. {hint}"
 
 
-def nowhere(job: MemoryJob, plan: Plan, changes: list[Change]) -> str:
+def nowhere(job: MemoryJob, plan: Plan, changes: list[Tried]) -> str:
     """Say that no count fits, and the change that would help."""
     limit = LARGEST_GPUS if job.system.scaleout_gb_per_s else plan.layout.gpus
     helps = next((row for row in changes if row["helps"]), None)

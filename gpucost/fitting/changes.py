@@ -30,7 +30,7 @@ LARGER_CHIPS = 4  # more GPUs or larger chips that are shown
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class JobChange:
     """A change of a job, what it costs, and the job that it makes."""
 
     name: str
@@ -38,31 +38,31 @@ class Change:
     job: MemoryJob
 
 
-def single_changes(job: MemoryJob) -> Iterator[Change]:
+def single_changes(job: MemoryJob) -> Iterator[JobChange]:
     """Yield the changes of the recipe that are not made already."""
     if not job.loss_chunk_tokens and job.sequence_tokens * job.micro_batch > CHUNK_TOKENS:
-        yield Change(f"loss in chunks of {CHUNK_TOKENS} tokens", 0, replace(job, loss_chunk_tokens=CHUNK_TOKENS))
+        yield JobChange(f"loss in chunks of {CHUNK_TOKENS} tokens", 0, replace(job, loss_chunk_tokens=CHUNK_TOKENS))
     if not job.flash:
-        yield Change("fused attention", 0, replace(job, flash=True))
+        yield JobChange("fused attention", 0, replace(job, flash=True))
     if "sharding" in job.degrees and job.degrees["sharding"] < 3 and (job.gpus or 2) > 1:
-        yield Change("shard weights too (FSDP)", 0, replace(job, degrees=job.degrees | {"sharding": 3}))
+        yield JobChange("shard weights too (FSDP)", 0, replace(job, degrees=job.degrees | {"sharding": 3}))
     if any(name in job.degrees for name in ("tensor", "pipeline", "expert")):
         free = {name: value for name, value in job.degrees.items() if name == "context"}
-        yield Change("let the layout be searched", 0, replace(job, degrees=free))
+        yield JobChange("let the layout be searched", 0, replace(job, degrees=free))
     if job.micro_batch > 1:
-        yield Change("micro-batch 1", 1, replace(job, micro_batch=1))
+        yield JobChange("micro-batch 1", 1, replace(job, micro_batch=1))
     if job.recompute not in (AUTO, "full"):
-        yield Change("recompute activations in full", 1, replace(job, recompute="full"))
+        yield JobChange("recompute activations in full", 1, replace(job, recompute="full"))
     if job.method == "full":
         yield from offload_changes(job)
     yield from optimizer_changes(job)
     if job.sequence_tokens >= 1024:
         half = job.sequence_tokens // 2
-        yield Change(f"sequence {half}", 4, replace(job, sequence_tokens=half))
+        yield JobChange(f"sequence {half}", 4, replace(job, sequence_tokens=half))
     if job.method == "full":
-        yield Change(f"LoRA, rank {job.lora_rank}", 4, replace(job, method="lora", software=ADAPTER_SOFTWARE))
+        yield JobChange(f"LoRA, rank {job.lora_rank}", 4, replace(job, method="lora", software=ADAPTER_SOFTWARE))
     if job.method != "qlora":
-        yield Change(f"QLoRA, rank {job.lora_rank}", 4, replace(job, method="qlora", software=ADAPTER_SOFTWARE))
+        yield JobChange(f"QLoRA, rank {job.lora_rank}", 4, replace(job, method="qlora", software=ADAPTER_SOFTWARE))
 
 
 def host_gb(job: MemoryJob) -> float:
@@ -73,15 +73,15 @@ def host_gb(job: MemoryJob) -> float:
     return each * total / GB
 
 
-def offload_changes(job: MemoryJob) -> Iterator[Change]:
+def offload_changes(job: MemoryJob) -> Iterator[JobChange]:
     """Yield what host memory can take, with how much of it all nodes together need."""
     for name, words in (("states", "optimizer states"), ("all", "weights and states")):
         if job.offload not in (name, "all"):
             moved = replace(job, offload=name)
-            yield Change(f"{words} in host memory ({host_gb(moved):,.0f} GB of it)", 1, moved)
+            yield JobChange(f"{words} in host memory ({host_gb(moved):,.0f} GB of it)", 1, moved)
 
 
-def optimizer_changes(job: MemoryJob) -> Iterator[Change]:
+def optimizer_changes(job: MemoryJob) -> Iterator[JobChange]:
     """Yield the optimizers with smaller states."""
     for name, words in (
         ("adamw-8bit", "8-bit AdamW moments"),
@@ -89,19 +89,19 @@ def optimizer_changes(job: MemoryJob) -> Iterator[Change]:
         ("adafactor", "Adafactor"),
     ):
         if job.optimizer != name and (job.method == "full" or name == "adamw-8bit"):
-            yield Change(words, 3, replace(job, optimizer=name))
+            yield JobChange(words, 3, replace(job, optimizer=name))
 
 
-def pairs(job: MemoryJob) -> Iterator[Change]:
+def pairs(job: MemoryJob) -> Iterator[JobChange]:
     """Yield pairs of changes that leave what is trained alone."""
     mild = [change for change in single_changes(job) if change.cost in (0, 1, 3)]
     for first, second in combinations(mild, 2):
         merged = merge(job, first.job, second.job)
         if merged is not None:
-            yield Change(f"{first.name} + {second.name}", max(first.cost, second.cost), merged)
+            yield JobChange(f"{first.name} + {second.name}", max(first.cost, second.cost), merged)
 
 
-def shorter(job: MemoryJob, plan: Plan | None) -> list[answers.Change]:
+def shorter(job: MemoryJob, plan: Plan | None) -> list[answers.Tried]:
     """Return the longest sequence that helps with a chunked loss, in the coarsest chunks and widest moments."""
     lengths = [job.sequence_tokens >> k for k in range(12) if job.sequence_tokens >> k >= SHORTEST_TOKENS]
     moments = [(job.optimizer, "")] + ([("adamw-8bit", " + 8-bit AdamW moments")] if job.optimizer == "adamw" else [])
@@ -110,7 +110,7 @@ def shorter(job: MemoryJob, plan: Plan | None) -> list[answers.Change]:
             words = f"loss in chunks of {chunk} tokens" + (f" + sequence {tokens}" if tokens < lengths[0] else "")
             made = replace(job, loss_chunk_tokens=chunk, sequence_tokens=tokens, optimizer=optimizer)
             cost = 4 if tokens < lengths[0] else 3 if kept else 0
-            row = tried(Change(words + kept, cost, made), plan)
+            row = tried(JobChange(words + kept, cost, made), plan)
             if row is not None and row["helps"]:
                 return [row]
     return []
@@ -124,11 +124,11 @@ def merge(base: MemoryJob, one: MemoryJob, other: MemoryJob) -> MemoryJob | None
     return None if set(first) & set(second) else replace(base, **first, **second)
 
 
-def hardware_changes(job: MemoryJob, catalog: Catalog) -> Iterator[Change]:
+def hardware_changes(job: MemoryJob, catalog: Catalog) -> Iterator[JobChange]:
     """Yield more GPUs of the same kind, and larger chips of the same vendor."""
     if job.gpus is not None:
         free = {name: value for name, value in job.degrees.items() if name in ("tensor", "context")}
-        yield Change("more GPUs", 2, replace(job, gpus=None, degrees=free))
+        yield JobChange("more GPUs", 2, replace(job, gpus=None, degrees=free))
     larger = sorted(
         (
             chip
@@ -146,10 +146,10 @@ def hardware_changes(job: MemoryJob, catalog: Catalog) -> Iterator[Change]:
     for chip in larger:
         if round(chip.memory_gib) not in seen:
             seen.add(round(chip.memory_gib))
-            yield Change(f"{chip.id}", 2, replace(job, accelerator=chip, system=catalog.default_system(chip.id)))
+            yield JobChange(f"{chip.id}", 2, replace(job, accelerator=chip, system=catalog.default_system(chip.id)))
 
 
-def tried(change: Change, before: Plan | None) -> answers.Change | None:
+def tried(change: JobChange, before: Plan | None) -> answers.Tried | None:
     """Try a change; return its row, or None where it brings nothing."""
     plan = best_plan(change.job)
     if plan is None or host_gb(change.job) > HOST_GB * math.ceil(plan.layout.gpus / change.job.system.gpus):
@@ -168,14 +168,14 @@ def tried(change: Change, before: Plan | None) -> answers.Change | None:
     }
 
 
-def first_of(rows: list[answers.Change], cost: str, count: int) -> list[answers.Change]:
+def first_of(rows: list[answers.Tried], cost: str, count: int) -> list[answers.Tried]:
     """Keep the first rows of a cost that help, and all others."""
     of_cost = [row for row in rows if row["cost"] == cost]
     dropped = [id(row) for row in [r for r in of_cost if r["helps"]][count:] + [r for r in of_cost if not r["helps"]]]
     return [row for row in rows if id(row) not in dropped]
 
 
-def ranked_changes(job: MemoryJob, catalog: Catalog, plan: Plan | None) -> list[answers.Change]:
+def ranked_changes(job: MemoryJob, catalog: Catalog, plan: Plan | None) -> list[answers.Tried]:
     """Try the changes, singles first and pairs where no single mild one helps; what helps most gently comes first."""
     rows = [tried(change, plan) for change in (*single_changes(job), *hardware_changes(job, catalog))]
     found = [row for row in rows if row is not None]

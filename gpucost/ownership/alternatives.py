@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from gpucost.answers.common import Layered
-from gpucost.answers.ownership import Option
+from gpucost.answers.ownership import OwnershipOption
 from gpucost.errors import UsageError
 from gpucost.formula.arrays import evaluate_all
 from gpucost.market.credits import credited_by_month
@@ -50,7 +50,7 @@ def ways(case: OwnershipCase) -> list[Way]:
     return [*listed, *(made for way in listed for made in _fallen_back(case, way))]
 
 
-def options(case: OwnershipCase, base: Mapping[str, Any]) -> list[Option]:
+def options(case: OwnershipCase, base: Mapping[str, Any]) -> list[OwnershipOption]:
     """Return the options, cheapest present value first; spot last, since its capacity is not promised."""
     rows = [*_own(case, base), *(_rented(case, way, base) for way in ways(case))]
     hosted = _hosted(case, base)
@@ -137,7 +137,7 @@ def discounted_hours(values: Mapping[str, Any]) -> float:
     return hours * scalar(values, "after_tax_ratio")
 
 
-def _summary(name: str, values: Mapping[str, Any], total: str, exposure: float, terms: str) -> Option:
+def _summary(name: str, values: Mapping[str, Any], total: str, exposure: float, terms: str) -> OwnershipOption:
     flows = monthly(values, total)
     worth = own_worth(values) if total == "own_total_usd" else present(values, total)
     hours = discounted_hours(values)
@@ -152,7 +152,7 @@ def _summary(name: str, values: Mapping[str, Any], total: str, exposure: float, 
     }
 
 
-def _own(case: OwnershipCase, values: Mapping[str, Any]) -> list[Option]:
+def _own(case: OwnershipCase, values: Mapping[str, Any]) -> list[OwnershipOption]:
     """Summarise owning as it is financed and, beside it, paid in cash."""
     paid = scalar(values, "capex_usd")
     end = f"resale after {case.months} months"
@@ -192,14 +192,17 @@ def _words(values: Mapping[str, Any]) -> str:
     return f"{billing}, {f'{term:g}-month term' if term else 'no term'}{upfront}"
 
 
-def _rented(case: OwnershipCase, way: Way, base: Mapping[str, Any]) -> Option:
+def _rented(case: OwnershipCase, way: Way, base: Mapping[str, Any]) -> OwnershipOption:
     """Summarise a way to rent; the exposure is what its first terms oblige to pay, used or not."""
     found = [rented(case, leg.changes) for leg in way.legs]
     flows = sum(leg.weight * monthly(values, "rent_total_usd") for leg, values in zip(way.legs, found, strict=True))
     first = found if way.said.get("usd_per_gpu_hour") is None else found[:1]
     exposure = sum(leg.weight * _exposure(values) for leg, values in zip(way.legs, first, strict=False))
     row = _summary(way.name, {**base, "way_usd": np.asarray(flows)[None, :]}, "way_usd", exposure, "")
-    row = cast(Option, {**row, **way.said, **_layers(case, way, found[0]), "legs": [leg._asdict() for leg in way.legs]})
+    row = cast(
+        OwnershipOption,
+        {**row, **way.said, **_layers(case, way, found[0]), "legs": [leg._asdict() for leg in way.legs]},
+    )
     unused = scalar(found[0], "unexpired_months") if found[0]["rent_billing"] == "take_or_pay" else 0.0
     if unused and len(found) == 1:
         row["terms"] += f"; the last term runs {unused:g} months beyond the comparison, paid for"
@@ -245,7 +248,7 @@ def _planned(case: OwnershipCase, entry: dict[str, Any]) -> Way:
     return Way(name, tuple(legs), {"usd_per_gpu_hour": price, "terms": _words({**case.values(), **changes})})
 
 
-def _hosted(case: OwnershipCase, values: Mapping[str, Any]) -> Option | None:
+def _hosted(case: OwnershipCase, values: Mapping[str, Any]) -> OwnershipOption | None:
     """Price the same tokens at a hosted API, where both the price and the tokens per second are known."""
     price, speed = case.assumptions["api_usd_per_mtok"].value, case.assumptions["tokens_per_s_per_gpu"].value
     if price is None or speed is None:

@@ -81,7 +81,7 @@ def settings(case: OwnershipCase) -> dict[str, Any]:
     return {**given, "scenarios": case.scenarios, "rent_options": case.rent_options}
 
 
-def _npv(rows: list[shape.Option], saving: float) -> shape.Worth:
+def _npv(rows: list[shape.OwnershipOption], saving: float) -> shape.Worth:
     worth = {row["name"]: row["npv_usd"] for row in rows}
     first = {"own": worth.pop("own"), "rent": worth.pop("rent"), "saving": saving}
     return cast(shape.Worth, first | worth)
@@ -96,7 +96,7 @@ def _draws(case: OwnershipCase) -> tuple[int, int]:
     return int(case.special.get("draws", DRAWS)), int(case.special.get("seed", SEED))
 
 
-def _peak_cash(listed: list[shape.Option], funding_usd: float) -> shape.PeakCash:
+def _peak_cash(listed: list[shape.OwnershipOption], funding_usd: float) -> shape.PeakCash:
     own, rent = (next(row for row in listed if row["name"] == name)["peak_month_usd"] for name in ("own", "rent"))
     return {"own": own, "rent": rent, "funding_until_payback": funding_usd}
 
@@ -193,7 +193,7 @@ def by_year(values: Mapping[str, Any]) -> list[shape.CashYear]:
     return [cast(shape.CashYear, {"year": index, **_at(sums, index)}) for index in range(int(year.max()) + 1)]
 
 
-def sources(catalog: "Catalog", case: OwnershipCase, rows: list[shape.Option]) -> dict[str, Source]:
+def sources(catalog: "Catalog", case: OwnershipCase, rows: list[shape.OwnershipOption]) -> dict[str, Source]:
     """Return the sources that the inputs and options lean on."""
     ids = {entry.source_id for entry in case.assumptions.values() if entry.source_id}
     ids |= {row["source_id"] for row in rows if row.get("source_id")}

@@ -24,8 +24,8 @@ _OWN = ("own", "own_in_cash")  # one purchase, however it is paid
 
 
 def judged(
-    case: OwnershipCase, base: Mapping[str, Any], rows: Sequence[shape.Option], draws: int, seed: int
-) -> list[shape.Option]:
+    case: OwnershipCase, base: Mapping[str, Any], rows: Sequence[shape.OwnershipOption], draws: int, seed: int
+) -> list[shape.OwnershipOption]:
     """Return the options, each with its closest rival: saving, break-even and how often it wins."""
     moving = dict(base)
     evaluate_all(MOVING, moving)
@@ -35,11 +35,11 @@ def judged(
 
 def _against(
     case: OwnershipCase,
-    row: shape.Option,
-    rows: Sequence[shape.Option],
+    row: shape.OwnershipOption,
+    rows: Sequence[shape.OwnershipOption],
     moving: Mapping[str, Any],
     drawn: Mapping[str, Array],
-) -> shape.Option:
+) -> shape.OwnershipOption:
     other = closest(row, rows)
     if other is None:
         return row
@@ -59,7 +59,7 @@ def _against(
     return {**row, "rival": found}
 
 
-def closest(row: shape.Option, rows: Sequence[shape.Option]) -> shape.Option | None:
+def closest(row: shape.OwnershipOption, rows: Sequence[shape.OwnershipOption]) -> shape.OwnershipOption | None:
     """Return the cheapest other option whose capacity is promised."""
     others = [
         one
@@ -71,7 +71,9 @@ def closest(row: shape.Option, rows: Sequence[shape.Option]) -> shape.Option | N
     return min(others, key=lambda one: one["npv_usd"], default=None)
 
 
-def _price(case: OwnershipCase, row: shape.Option, other: shape.Option, moving: Mapping[str, Any]) -> float | None:
+def _price(
+    case: OwnershipCase, row: shape.OwnershipOption, other: shape.OwnershipOption, moving: Mapping[str, Any]
+) -> float | None:
     """Return the price of the option, or of its rival where it has none, at which the two cost the same."""
     priced, against = (row, other) if row.get("usd_per_gpu_hour") is not None else (other, row)
     price, legs = priced.get("usd_per_gpu_hour"), priced.get("legs")
@@ -84,7 +86,9 @@ def _price(case: OwnershipCase, row: shape.Option, other: shape.Option, moving: 
     return found if found > 0 else None
 
 
-def _share(case: OwnershipCase, row: shape.Option, other: shape.Option, moving: Mapping[str, Any]) -> float | None:
+def _share(
+    case: OwnershipCase, row: shape.OwnershipOption, other: shape.OwnershipOption, moving: Mapping[str, Any]
+) -> float | None:
     """Return the utilisation at which the two cost the same; None where one of them wins at any."""
     slopes = [_moves_with_use(case, one, moving) for one in (row, other)]
     owned = any(one["name"] in _OWN for one in (row, other))
@@ -95,7 +99,7 @@ def _share(case: OwnershipCase, row: shape.Option, other: shape.Option, moving: 
     return found if 0 < found <= 1 else None
 
 
-def _moves_with_use(case: OwnershipCase, row: shape.Option, moving: Mapping[str, Any]) -> float:
+def _moves_with_use(case: OwnershipCase, row: shape.OwnershipOption, moving: Mapping[str, Any]) -> float:
     """Return the part of an option's present value that is proportional to the utilisation."""
     if row["name"] in _OWN:
         return present(moving, "own_moves_with_use_usd")
@@ -109,7 +113,7 @@ def _moves_with_use(case: OwnershipCase, row: shape.Option, moving: Mapping[str,
     return found
 
 
-def _drawn(case: OwnershipCase, rows: Sequence[shape.Option], draws: int, seed: int) -> dict[str, Array]:
+def _drawn(case: OwnershipCase, rows: Sequence[shape.OwnershipOption], draws: int, seed: int) -> dict[str, Array]:
     """Return the present value of every option under the same draws."""
     if not draws:
         return {}

@@ -34,7 +34,7 @@ def conventions(case: OwnershipCase) -> str:
     )
 
 
-def lead(case: OwnershipCase, saving: float, point: shape.BreakEven, options: list[shape.Option]) -> str:
+def lead(case: OwnershipCase, saving: float, point: shape.BreakEven, options: list[shape.OwnershipOption]) -> str:
     """Say the verdict in a few sentences, the last of them on the option that comes closest."""
     years = f"{case.months / 12:g} years"
     verdict = "Buying" if saving > 0 else "Renting"
@@ -50,7 +50,7 @@ def lead(case: OwnershipCase, saving: float, point: shape.BreakEven, options: li
     return text + _closest("own" if saving > 0 else "rent", options)
 
 
-def _closest(winner: str, options: list[shape.Option]) -> str:
+def _closest(winner: str, options: list[shape.OwnershipOption]) -> str:
     """Say which option comes closest to the winner, or beats it, where that is not the other side of the verdict."""
     rival = next(row.get("rival") for row in options if row["name"] == winner)
     if rival is None or rival["name"] in ("own", "rent"):

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from gpucost.answers.serving import Inference, Option
+from gpucost.answers.serving import Inference, ServingOption
 from gpucost.options import OPTIONS
 from gpucost.render.document import (
     Axis,
@@ -93,15 +93,15 @@ def _screen(answer: Inference) -> list[Block]:
     return [Table(_KINDS, rows), Paragraph(f"Next: --details (all offers, the bill, self-host or API{out}), {ask}")]
 
 
-def _unlike(options: Sequence[Option]) -> list[Option]:
+def _unlike(options: Sequence[ServingOption]) -> list[ServingOption]:
     """Return the first option of each seller's product; its other regions stand in the details."""
-    first: dict[tuple[object, ...], Option] = {}
+    first: dict[tuple[object, ...], ServingOption] = {}
     for row in options:
         first.setdefault((row["provider"], row["option"], row["term_months"], row["gpu"], row["gpus"]), row)
     return list(first.values())
 
 
-def _kind(kind: str, row: Option) -> dict[str, object]:
+def _kind(kind: str, row: ServingOption) -> dict[str, object]:
     unit = "USD per million tokens"
     return {
         **row,
@@ -176,11 +176,11 @@ def _tradeoff(answer: Inference) -> list[Block]:
     return [chart, *left_out(answer["not_included"])]
 
 
-def _bill(best: Option) -> list[Block]:
+def _bill(best: ServingOption) -> list[Block]:
     return [bill_table(best["lines"], best["usd_per_month"], "Per month")] if best["lines"] else []
 
 
-def _charts(options: Sequence[Option]) -> list[Block]:
+def _charts(options: Sequence[ServingOption]) -> list[Block]:
     keys = ("provider", "gpu", "usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high", "tpot_ms")
     data = [
         {

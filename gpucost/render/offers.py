@@ -2,8 +2,9 @@
 
 from collections.abc import Sequence
 
-from gpucost.answers import serving, training
 from gpucost.answers.common import BillLine, Excluded
+from gpucost.answers.serving import ServingOption
+from gpucost.answers.training import TrainingOption
 from gpucost.options import OPTIONS
 from gpucost.render.document import Block, Column, Paragraph, Row, Table, columns, table_of
 from gpucost.units import counted
@@ -14,7 +15,9 @@ _BILL = columns("name=line", "quantity", "unit", _PRICE, "cost_usd", "note:3")
 
 
 def offers_table(
-    shown: tuple[Column, ...], options: Sequence[training.Option | serving.Option], excluded: Sequence[Excluded]
+    shown: tuple[Column, ...],
+    options: Sequence[TrainingOption | ServingOption],
+    excluded: Sequence[Excluded],
 ) -> list[Table]:
     """Return the offers; below them each note once, with the ranks that it belongs to, and how many were left out."""
     ranks: dict[str, list[str]] = {}

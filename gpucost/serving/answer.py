@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from gpucost.answers.common import FormulaLine, listed
-from gpucost.answers.serving import Batch, BillInput, BillModel, EngineSide, Factors, Fleet, MemoryParts, Option
+from gpucost.answers.serving import Batch, BillInput, BillModel, EngineSide, Factors, Fleet, MemoryParts, ServingOption
 from gpucost.formula.arrays import Columns
 from gpucost.formula.language import Input
 from gpucost.market.credits import credited, said
@@ -48,7 +48,7 @@ def number(value: Any) -> float | None:
     return found if np.isfinite(found) else None
 
 
-def option(request: InferenceRequest, market: Market, plans: Plans, pairs: Pairs, row: int, rank: int) -> Option:
+def option(request: InferenceRequest, market: Market, plans: Plans, pairs: Pairs, row: int, rank: int) -> ServingOption:
     """Return one option: who, where, how many, how fast, at what cost, with its bill."""
     offer, plan = market.facts.offers[int(pairs.offer[row])], int(pairs.plan[row])
     known, costs = factors(plans, pairs, row, market), pairs.costs.row(row)
@@ -206,7 +206,7 @@ def factors(plans: Plans, pairs: Pairs, row: int, market: Market) -> Factors:
     }
 
 
-def model_block(row: Option) -> BillModel:
+def model_block(row: ServingOption) -> BillModel:
     """Return the bill of an option as inputs and formulas, with their values."""
     known, values = row["factors"], recompute(row["factors"])
     asked = Input(DEMANDED, "demand", "tokens of the month")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gpucost.answers.common import Excluded, cited, frame
-from gpucost.answers.serving import Beside, Hosted, Inference, Option
+from gpucost.answers.serving import Beside, Hosted, Inference, ServingOption
 from gpucost.catalog.calibrations import serving_calibration
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.market.facts import OLD_PRICE, Market, market_of, no_region, placeless
@@ -181,7 +181,7 @@ def payload(
     }
 
 
-def lead(request: InferenceRequest, architecture: Architecture, options: list[Option]) -> str:
+def lead(request: InferenceRequest, architecture: Architecture, options: list[ServingOption]) -> str:
     """Return the answer in one sentence."""
     best = options[0]
     where = f"{best['gpus']} × {best['gpu']} at {best['provider']} ({best['instance_type']})"
@@ -237,7 +237,7 @@ def warnings(
     request: InferenceRequest,
     architecture: Architecture,
     market: Market,
-    options: list[Option],
+    options: list[ServingOption],
     beside: Beside,
 ) -> list[str]:
     """Return what a reader must know of the whole answer."""

@@ -163,7 +163,7 @@ def no_layout(reason: int, layouts: Layouts, batch: int) -> str:
     )
 
 
-def candidate(layout: LayoutColumns, step: training.Step, memory: Floats, row: int) -> shape.Candidate:
+def candidate(layout: LayoutColumns, step: training.Step, memory: Floats, row: int) -> shape.RankedLayout:
     """Return one candidate as a flat row."""
     return {
         **layout_row(layout.layout(row)),

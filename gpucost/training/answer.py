@@ -7,7 +7,7 @@ import numpy as np
 
 from gpucost.answers.common import Assumed, BillLine, Excluded, LayoutRow, Seller, listed
 from gpucost.answers.speed import Feeding
-from gpucost.answers.training import Contract, Elsewhere, Factors, Interruptions, Option, Outcome, Speed
+from gpucost.answers.training import Contract, Elsewhere, Factors, Interruptions, Outcome, Speed, TrainingOption
 from gpucost.market import assumptions as assume
 from gpucost.market.credits import credited, said
 from gpucost.market.facts import Facts
@@ -38,7 +38,7 @@ def finite(value: Any) -> float | None:
     return number if np.isfinite(number) else None
 
 
-def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -> Option:
+def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -> TrainingOption:
     """Return one option: who, where, how many, how fast, at what cost, with its bill and its factors."""
     lines = _lines(problem, cases, case)
     offer = problem.supply.offers[int(cases.offer[case])]

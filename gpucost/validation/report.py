@@ -155,6 +155,6 @@ def lead(found: shape.Report) -> str:
     )
 
 
-def as_row(item: Item) -> shape.Item:
+def as_row(item: Item) -> shape.PredictionRow:
     """Return an item as a mapping."""
-    return cast(shape.Item, asdict(item) | {"notes": list(item.notes), "error_fraction": item.error_fraction})
+    return cast(shape.PredictionRow, asdict(item) | {"notes": list(item.notes), "error_fraction": item.error_fraction})
