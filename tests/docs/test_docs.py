@@ -20,12 +20,12 @@ ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.glob("*.md"))]
 INSTALLS = {"test-command", "first-command"}  # run whole by .ci/run, in environments of their own
-SHELL = [
-    block
+SHELL = {  # by their text: what several pages show runs once
+    block.text: block
     for page in PAGES
     for block in blocks_of(page)
     if block.language in ("bash", "sh", "console") and block.marker not in INSTALLS
-]
+}
 
 
 def identity(block: Block) -> str:
@@ -76,7 +76,7 @@ def test_there_are_blocks_to_run() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("block", SHELL, ids=identity)
+@pytest.mark.parametrize("block", SHELL.values(), ids=identity)
 def test_a_shell_block_runs(block: Block, tmp_path: Path) -> None:
     lines = block.text.splitlines()
     if block.language == "console":  # what is shown beside the prompt is output
