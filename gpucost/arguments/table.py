@@ -58,6 +58,9 @@ TOKENS = A("tokens", count(1e17, 1, "Write a count such as 100b or 15t.", "TOKEN
            "Tokens of one epoch, such as 100b.", required=True, example="100b")  # fmt: skip
 SEQUENCE = A("sequence", whole(1, LARGEST_SEQUENCE, "TOKENS"), "Tokens per sequence.",
              usual="the model's, at most 8,192", field="sequence_tokens", example=8192)  # fmt: skip
+OFFLOAD = A("offload", one_of(*OFFLOADS), "What host memory takes.", "none")
+DOCUMENTS = A("document_tokens", count(LARGEST_SEQUENCE), "Tokens of a document, where several share a sequence"
+              " and attend to themselves alone.", usual="the sequence's", example=600)  # fmt: skip
 BATCH = A("global_batch", whole(1, 10_000_000), "Sequences per step.", usual="as models of its size use", example=512)
 METHOD = A("method", one_of(*METHODS), "What is trained: all weights, or adapters.", "full")
 RANK = A("lora_rank", whole(1, 65_536), "Rank of the adapters.", 16, old=("rank",))
@@ -105,11 +108,9 @@ ESTIMATE = (
     *FILTERS,
     A("deadline", k.DEADLINE, "Longest run: a duration, a day, or none.", usual="30d; none with gpus", example="30d"),
     A("max_cost", k.USD, "Budget; exit code 3 if no option keeps it.", field="max_cost_usd", example=100_000),
-    SEQUENCE,
-    BATCH,
+    SEQUENCE, DOCUMENTS, BATCH,
     PRECISION._replace(kind=one_of(*PRECISIONS[:-1])),
-    METHOD,
-    RANK,
+    METHOD, RANK, OFFLOAD,
     A("lora_targets", one_of("all", "attention", "feed_forward"), "Matrices with adapters.", "all", old=("targets",)),
     A("software", one_of(*SOFTWARE, old={"unknown": "typical"}), "Training stack.", "typical"),
     SOFTWARE_YEAR,
@@ -274,10 +275,10 @@ LAYOUT = (
     MICRO,
     BATCH._replace(column=True),
     SEQUENCE._replace(column=True, field=""),
+    DOCUMENTS, OFFLOAD,
     A("recompute", one_of(*RECOMPUTES), "Activations to recompute.", column=True),
     PRECISION._replace(column=True),
-    METHOD,
-    RANK,
+    METHOD, RANK,
     A("software", one_of(*SOFTWARE, old={"unknown": "typical"}), "Training stack.", "typical"),
     SOFTWARE_YEAR,
     FLASH,
@@ -305,8 +306,7 @@ FIT_TRAINING = (
     MICRO._replace(usual="1", column=False),
     A("recompute", one_of("auto", *RECOMPUTES), "Activations to recompute; auto: the least that fits.", "auto"),
     A("loss_chunk", whole(1, LARGEST_SEQUENCE, "TOKENS"), "Tokens whose logits exist at a time.", usual="all"),
-    A("offload", one_of(*OFFLOADS), "What host memory takes.", "none"),
-    RANK,
+    OFFLOAD, RANK,
     *(argument._replace(column=False, usual="searched") for argument in (*DEGREES, SHARDING)),
     A("style", one_of(*STYLES), "How the stack keeps activations.", usual="fused; library for adapters",
       old=("software",)),

@@ -89,14 +89,14 @@ def step_work(case: TrainingCase, step: Step) -> dict[str, Operation]:
     rounds = layout.micro_batches * passes
     values = tokens * (4 * s.hidden + 2 * active_width(case)) * layers / layout.tensor
     share = tokens / layout.tensor / layout.pipeline
-    core = tf.attention_flop(s, recipe.sequence_tokens, recipe.causal) * share * np.where(layout.flash, 3.5, 3.0)
+    core = tf.attention_flop(s, recipe.attended_tokens, recipe.causal) * share * np.where(layout.flash, 3.5, 3.0)
     scores = np.where(
         layout.flash,
         4 * (tf.query_width(s) + tf.kv_values_per_token(s)) * tokens * layers / layout.tensor * HALF_BYTES,
-        s.heads / layout.tensor * tokens * recipe.sequence_tokens * HALF_BYTES * e.softmax_passes * layers,
+        s.heads / layout.tensor * tokens * recipe.attended_tokens * HALF_BYTES * e.softmax_passes * layers,
     )
     traffic = step.elementwise_s * case.hardware.hbm_gb_per_s * GB * e.copy / e.kernel_ratio
-    vocabulary = s.vocab / layout.tensor / layout.pipeline
+    vocabulary = s.vocab / np.where(recipe.vocabulary_split, layout.tensor, 1.0) / layout.pipeline
     update = step.optimizer_s * case.hardware.hbm_gb_per_s * GB * e.copy
     return {
         "matrix_s": Operation(
@@ -154,6 +154,6 @@ def part_bounds(case: TrainingCase, step: Step) -> dict[str, Integers]:
         roof = np.where(np.isnan(low), peak, low) if name == "matrix_s" else peak
         verdict = judge(work, roof, case.hardware.hbm_gb_per_s * ones, case.hardware.scaleup_gb_per_s * ones, 0 * ones)
         bounds[name] = verdict.bound
-    for name in ("host_s", "overhead_s"):
+    for name in ("host_s", "overhead_s", "offload_s"):
         bounds[name] = np.full(len(case), BOUNDS.index("host"))
     return bounds

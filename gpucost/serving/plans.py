@@ -17,7 +17,7 @@ from gpucost.physics.columns import Flags, Floats, Integers
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.cases import FORMATS, SERVED_AS, Deployment, build
 from gpucost.physics.serving.efficiency import ENGINES
-from gpucost.physics.serving.steps import Options, ServingCase
+from gpucost.physics.serving.structs import Options, ServingCase
 from gpucost.serving.request import InferenceRequest
 from gpucost.types import Architecture
 from gpucost.units import MS_PER_S

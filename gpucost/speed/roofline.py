@@ -185,7 +185,8 @@ def whole_step(catalog: Catalog, wanted: speed.Wanted) -> UnderRoofs:
 def host_points(step: training.Step) -> list[Point]:
     """Return the parts that no roof of the chip explains: the host, fixed overheads, the schedule."""
     rows: list[Point] = []
-    bounds = {"host_s": "host", "overhead_s": "host", "bubble_s": "schedule", "straggler_s": "schedule"}
+    host, schedule = ("host_s", "overhead_s", "offload_s"), ("bubble_s", "straggler_s")
+    bounds = dict.fromkeys(host, "host") | dict.fromkeys(schedule, "schedule")
     for name, bound in bounds.items():
         time = float(getattr(step, name)[0])
         if time > 0:

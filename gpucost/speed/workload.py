@@ -57,6 +57,8 @@ class Wanted:
     virtual_stages: ArrayLike | None = None
     global_batch: ArrayLike | None = None
     sequence: ArrayLike | None = None
+    document_tokens: float | None = None
+    offload: str = "none"
     recompute: str | Sequence[str] | None = None
     precision: str | Sequence[str] | None = None
     method: str = "full"
@@ -192,7 +194,10 @@ def make_case(
 ) -> training.TrainingCase:
     """Join the parts of explicit layouts into what the kernels take."""
     wanted, count = layouts.wanted, len(layout)
-    recipe = recipe_columns(count, sequence, method=wanted.method, adapter_rank=wanted.lora_rank)
+    recipe = recipe_columns(
+        count, sequence, method=wanted.method, adapter_rank=wanted.lora_rank,
+        document_tokens=wanted.document_tokens or np.inf, offload=wanted.offload,
+    )  # fmt: skip
     year = wanted.software_year
     years = search.usual_year(hardware) if year is None else np.full(count, year)
     software = np.broadcast_to(layouts.software, (count,))

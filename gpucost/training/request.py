@@ -33,11 +33,13 @@ class TrainingRequest(Frozen, kw_only=True):
     deadline_given: bool
     max_cost_usd: float | None
     sequence_tokens: int | None
+    document_tokens: float | None
     global_batch: int | None  # sequences per step
     precision: str | None
     method: str
     lora_rank: int
     lora_targets: str
+    offload: str
     as_of: str | None
     known_as_of: str | None
     software: str

@@ -102,6 +102,8 @@ def workload_of(request: TrainingRequest, architecture: Architecture) -> Workloa
         own_speed=request.own_speed,
         software_year=request.software_year,
         latest_year=decimal_year(request.as_of, np.inf),
+        document_tokens=request.document_tokens,
+        offload=request.offload,
     )
     return with_loading(workload, request.data_flow, request.tokens)
 

@@ -19,7 +19,8 @@ from gpucost.physics.transformer import stack, total_parameters
 from gpucost.types import Architecture
 from gpucost.units import GB
 from gpucost.validation import report, wording
-from gpucost.validation.training_rows import Row, TrainingRow, from_columns, read_row
+from gpucost.validation.row_architectures import from_columns
+from gpucost.validation.training_rows import Row, TrainingRow, read_row
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -100,7 +101,7 @@ def row_recipe(row: Row, read: TrainingRow) -> MemoryRecipe:
         adapter_share=read.adapter_share,
         loss_chunk_tokens=read.loss_chunk_tokens,
         loss_chunk_kept=wording.flag(row.get("loss_chunk_recompute")) is False,
-        vocabulary_split=wording.flag(row.get("vocabulary_split")) is not False,
+        vocabulary_split=read.vocabulary_split,
         gradient_views=bool(wording.flag(row.get("gradient_views"))),
     )
 

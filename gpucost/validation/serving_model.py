@@ -15,7 +15,7 @@ from gpucost.physics.columns import Flags, Floats
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.cases import build
 from gpucost.physics.serving.efficiency import ENGINE_NAMES, Software, resolve
-from gpucost.physics.serving.steps import ServingCase
+from gpucost.physics.serving.structs import ServingCase, plain_options
 from gpucost.validation.serving_rows import ServingRow
 from gpucost.validation.serving_wording import SCENARIOS
 
@@ -60,7 +60,7 @@ class Loads:
 
 def loads_of(rows: Sequence[ServingRow], values: Mapping[str, float]) -> Loads:
     """Turn read rows into arrays."""
-    options = replace(serving.plain_options(len(rows)), prefix_hit=np.array([row.prefix_hit for row in rows]))
+    options = replace(plain_options(len(rows)), prefix_hit=np.array([row.prefix_hit for row in rows]))
     case, software = build([row.deployment for row in rows], values, options)
 
     def column(numbers: Sequence[float | None]) -> Floats:

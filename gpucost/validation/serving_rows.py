@@ -14,7 +14,7 @@ from gpucost.physics.serving.cases import Deployment, format_of
 from gpucost.physics.software import decimal_year
 from gpucost.types import Accelerator, Architecture, System
 from gpucost.units import GIB
-from gpucost.validation import serving_wording, training_rows, wording
+from gpucost.validation import row_architectures, serving_wording, training_rows, wording
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -173,7 +173,7 @@ def find_architecture(row: Row, facts: "Catalog", notes: list[str]) -> Architect
         layers, hidden = wording.count(row.get("n_layers")), wording.count(row.get("hidden"))
         if found.status != "synthesised" and layers in (None, found.layers) and hidden in (None, found.hidden):
             return found
-    total = wording.number(row.get("params_b")) or training_rows.size_in_name(name)
+    total = wording.number(row.get("params_b")) or row_architectures.size_in_name(name)
     active = wording.number(row.get("active_params_b")) or active_in_name(name)
     if wording.count(row.get("hidden")) and wording.count(row.get("n_layers")):
         notes.append(f"model {name!r} built from its stated dimensions")
@@ -201,7 +201,7 @@ def from_columns(row: Row, name: str, total_b: float | None, active_b: float | N
     With f the width of an expert, one expert in every layer has 3·h·f·layers parameters; what the total holds beyond
     attention and embeddings ÷ that is the number of experts, and the same of the active parameters those per token.
     """
-    dense = training_rows.from_columns(
+    dense = row_architectures.from_columns(
         {**row, "gated_mlp": "y"},
         name,
         wording.count(row.get("n_layers")),

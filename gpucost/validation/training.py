@@ -17,7 +17,7 @@ from gpucost.physics.training import calibration as cal
 from gpucost.physics.training import own_runs
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import build_case, recipe_columns, software_codes
-from gpucost.physics.training.efficiency import DEFAULTS
+from gpucost.physics.training.efficiency import DEFAULTS, SPLIT_NORMS_YEAR
 from gpucost.units import SECONDS_PER_HOUR, TERA
 from gpucost.validation import measurements as rows_of
 from gpucost.validation import report, wording
@@ -102,6 +102,9 @@ def observe(found: Measurements) -> cal.Observations:
         state_bytes=[row.state_bytes for row in rows],
         cast_bytes=[CAST_BYTES * casts_weights(row) for row in rows],
         loss_repeated=[row.loss_repeated for row in rows],
+        vocabulary_split=[row.vocabulary_split for row in rows],
+        document_tokens=[row.document_tokens for row in rows],
+        offload=[row.offload for row in rows],
     )
     hardware = hardware_columns([row.accelerator for row in rows], [row.system for row in rows])
     shape = transformer.stack([row.architecture for row in rows])
@@ -118,7 +121,7 @@ def observe(found: Measurements) -> cal.Observations:
 
 def splits_norms(row: TrainingRow) -> bool:
     """Return whether norms and residuals are split over the tensor group: usual in Megatron since mid-2022."""
-    late = row.software == "megatron" and (row.software_year >= 2022.5 or row.layout.recompute == "selective")
+    late = row.software == "megatron" and (row.software_year >= SPLIT_NORMS_YEAR or row.layout.recompute == "selective")
     return late or row.software in ("vendor", "compiler")
 
 
@@ -140,7 +143,9 @@ def row_traits(seen: cal.Observations, found: Measurements, values: Values) -> d
     found_traits = cal.traits(
         case, case.hardware.family, seen.software, training.step(case), stated_layout=stated, whole_run=seen.whole_run
     )
-    return found_traits | {"unknown_software": ~found.of_rows("software_named")}
+    unnamed = ~found.of_rows("software_named")
+    usual = found_traits["usual_case"] & ~unnamed
+    return found_traits | {"unknown_software": unnamed, "usual_case": usual}
 
 
 def predict(found: Measurements, calibration: Calibration) -> list[report.Item]:

@@ -3,26 +3,24 @@
 import difflib
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from gpucost.errors import UnknownNameError, UsageError
 from gpucost.physics.software import decimal_year, software_class
 from gpucost.physics.training.efficiency import FUSED_YEAR
-from gpucost.physics.transformer import stack, total_parameters
 from gpucost.types import Accelerator, Architecture, Layout, System
 from gpucost.validation import wording
 from gpucost.validation.open_layouts import searched
+from gpucost.validation.row_architectures import Row as Row
+from gpucost.validation.row_architectures import find_architecture
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
-Row = Mapping[str, Any]
-
-
 VARIANT = "h100-sxm5-96gb-500w"  # the H100 of HBM2e and 500 W
 LIMITED_SHARE = 0.75  # of its full power that a chip said to be limited runs at: an assumption, as H100 at 500 of 700 W
+QUESTION_TOKENS = 220.0  # of a paragraph of SQuAD with its question and answer: an assumption
 LARGE_RUN_GPUS = 256  # a run of this size is somebody's whole business, and its software is tuned
 
 
@@ -47,6 +45,9 @@ class TrainingRow:
     state_bytes: float
     loss_chunk_tokens: float
     loss_repeated: bool
+    vocabulary_split: bool
+    offload: str
+    document_tokens: float  # infinite where each fills its sequence
     stated_layout: bool
     stated_recompute: bool
     end_to_end: bool  # the figure covers a whole run with its evaluations and restarts
@@ -54,9 +55,28 @@ class TrainingRow:
     notes: tuple[str, ...] = field(default=())
 
 
+def tunes_questions(row: Row) -> bool:
+    """Return whether a row tunes as NeMo and its heirs time it: packed questions, adapters on one product a layer.
+
+    Their recipes take SQuAD in packed sequences and adapt the product of queries, keys and values (NVIDIA/NeMo,
+    scripts/performance and collections/llm/recipes); MLPerf's task has documents that fill their sequence.
+    """
+    words = f"{row.get('framework')} {row.get('notes')}".lower()
+    named = re.search(r"nemo|megatron[-_ ]?bridge", words) is not None
+    return named and str(row.get("task") or "") in ("sft", "lora") and "mlperf" not in words
+
+
+def document_tokens(row: Row) -> float:
+    """Return the length over which tokens of a row attend: what it states, else a question's, else all there are."""
+    stated = wording.positive(row.get("document_tokens"))
+    return stated or (QUESTION_TOKENS if tunes_questions(row) else math.inf)
+
+
 def adapter_share(row: Row) -> float:
-    """Return the share of the layers' matrices that carry adapters: all of them, or those of attention alone."""
+    """Return the share of the layers' products that carry adapters: all, attention's, or its first alone."""
     targets = str(row.get("lora_targets") or "").lower()
+    if "qkv" in targets.split() or (not targets and tunes_questions(row)):
+        return 0.12
     return 1.0 if any(word in targets for word in ("all", "mlp", "gate")) else 0.35
 
 
@@ -91,23 +111,33 @@ def read_row(row: Row, facts: "Catalog") -> TrainingRow:
         accelerator=accelerator,
         system=system,
         layout=layout,
-        flash=flash if flash is not None else default_flash(software, year, accelerator),
+        flash=flash if flash is not None else default_flash(row, software, year, accelerator),
         sequence_tokens=sequence,
         method=method,
         software=software,
         software_named=named,
         software_year=year,
-        adapter_rank=wording.positive(row.get("lora_rank")) or 16.0,
-        adapter_share=adapter_share(row),
-        state_bytes=wording.positive(row.get("state_bytes_per_param")) or 16.0,
-        loss_chunk_tokens=wording.positive(row.get("loss_chunk_tokens")) or 0.0,
-        loss_repeated=wording.flag(row.get("loss_chunk_recompute")) is True,
+        **read_recipe(row),
         stated_layout=all(wording.count(row.get(name)) for name in ("tp", "pp")),
         stated_recompute=wording.recompute(row.get("activation_recompute")) is not None,
         end_to_end=str(row.get("value_basis") or "").strip() in ("gpu_hours", "time-to-train"),
         core=wording.flag(row.get("core")) is not False,
         notes=tuple(notes),
     )
+
+
+def read_recipe(row: Row) -> dict[str, Any]:
+    """Return what a row says of adapters, states, loss, documents and host memory."""
+    return {
+        "adapter_rank": wording.positive(row.get("lora_rank")) or 16.0,
+        "adapter_share": adapter_share(row),
+        "state_bytes": wording.positive(row.get("state_bytes_per_param")) or 16.0,
+        "loss_chunk_tokens": wording.positive(row.get("loss_chunk_tokens")) or 0.0,
+        "loss_repeated": wording.flag(row.get("loss_chunk_recompute")) is True,
+        "vocabulary_split": wording.flag(row.get("vocabulary_split")) is not False,
+        "document_tokens": document_tokens(row),
+        "offload": wording.offload(row.get("notes")),
+    }
 
 
 def limited_accelerator(row: Row, facts: "Catalog", notes: list[str]) -> Accelerator:
@@ -200,105 +230,6 @@ def squeezed(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def find_architecture(row: Row, facts: "Catalog", notes: list[str]) -> Architecture:
-    """Return the architecture: a known one of that name and depth, else the row's dimensions, else one of its size."""
-    name = str(row.get("model") or "model")
-    layers, hidden = wording.count(row.get("n_layers")), wording.count(row.get("hidden"))
-    try:
-        known = facts.architecture(name)
-        hybrid = (
-            known.linear_layers > 0
-        )  # whose blocks hold one mixer each, counted apart by some and together by others
-        if (layers is None or known.layers == layers or hybrid) and (hidden is None or known.hidden == hidden):
-            return as_stated(row, known)
-    except UsageError:
-        pass
-    total = wording.positive(row.get("params_b")) or size_in_name(name)
-    if hidden is None and total is None:
-        raise UsageError(f"model {name!r}: neither dimensions nor a parameter count")
-    if hidden is None or (layers is None and total is None):
-        notes.append(f"model {name!r} synthesised from its size")
-        return sized(name, (total or 1.0) * 1e9, wording.positive(row.get("active_params_b")))
-    return from_columns(row, name, layers, hidden, total)
-
-
-STATED = {
-    "layers": "n_layers", "hidden": "hidden", "heads": "n_heads", "kv_heads": "n_kv_heads", "ffn_hidden": "ffn_hidden",
-    "vocab": "vocab",
-}  # fmt: skip
-
-
-def as_stated(row: Row, known: Architecture) -> Architecture:
-    """Return a known dense architecture with the dimensions that the row states, tied as its parameters say."""
-    counts = {name: wording.count(row.get(column)) for name, column in STATED.items()}
-    gated = wording.flag(row.get("gated_mlp"))
-    same = all(value is None or value == getattr(known, name) for name, value in counts.items())
-    layers, hidden = counts["layers"], counts["hidden"]
-    if not (same and gated in (None, known.gated)) and not known.experts and layers and hidden:
-        known = from_columns(row, known.name, layers, hidden, wording.positive(row.get("params_b")))
-    stated = wording.positive(row.get("params_b"))
-    if stated is None:
-        return known
-    choices = [replace(known, tied_embeddings=tied) for tied in (known.tied_embeddings, not known.tied_embeddings)]
-    distance = [abs(math.log(counted / (stated * 1e9))) for counted in total_parameters(stack(choices)).tolist()]
-    return choices[distance.index(min(distance))]
-
-
-def from_columns(row: Row, name: str, layers: int | None, hidden: int, total: float | None) -> Architecture:
-    """Build an architecture from the dimensions that a row states."""
-    gated = wording.flag(row.get("gated_mlp"))
-    ffn = wording.count(row.get("ffn_hidden")) or (4 * hidden if not gated else round(hidden * 3.5))
-    heads = wording.count(row.get("n_heads")) or max(1, round(hidden / 128))
-    kv_heads = wording.count(row.get("n_kv_heads")) or heads
-    vocab = wording.count(row.get("vocab")) or 51_200
-    gated = (ffn != 4 * hidden) if gated is None else gated
-    if layers is None:
-        per_layer = hidden * (2 * hidden + 2 * hidden * kv_heads / heads + (3 if gated else 2) * ffn)
-        layers = max(1, round(((total or 1.0) * 1e9 - vocab * hidden) / per_layer))
-    experts = wording.count(row.get("n_experts")) or 0
-    return Architecture(
-        name=name, family="", layers=layers, hidden=hidden, heads=heads, kv_heads=kv_heads,
-        head_dim=max(1, round(hidden / heads)), ffn_hidden=0 if experts else ffn, gated=gated, vocab=vocab,
-        tied_embeddings=not gated, experts=experts,
-        experts_per_token=wording.count(row.get("moe_topk")) or min(2, experts),
-        expert_ffn_hidden=(wording.count(row.get("moe_ffn_hidden")) or ffn) if experts else 0,
-        attention="mha" if kv_heads == heads else "gqa", norm="rms" if gated else "ln", status="given",
-    )  # fmt: skip
-
-
-def size_in_name(name: str) -> float | None:
-    """Read billions of parameters from a name.
-
-    >>> size_in_name("Qwen3-30B-A3B"), size_in_name("GPT2-124M"), size_in_name("Falcon")
-    (30.0, 0.124, None)
-    """
-    match = re.search(r"(\d+(?:\.\d+)?)\s*([bBmMtT])(?![a-zA-Z0-9])", name)
-    return float(match[1]) * {"b": 1.0, "m": 1e-3, "t": 1e3}[match[2].lower()] if match else None
-
-
-def sized(name: str, parameters: float, active_b: float | None) -> Architecture:
-    """Synthesise a dense transformer of a parameter count: 128 wide per layer, 12·h² per layer (arXiv:2001.08361)."""
-    used = min(parameters, active_b * 1e9) if active_b else parameters
-    layers = max(2, round((used / (12 * 128**2)) ** (1 / 3)))
-    hidden = max(128, 128 * round(math.sqrt(used / (12 * layers)) / 128))
-    return Architecture(
-        name=name,
-        family="",
-        layers=layers,
-        hidden=hidden,
-        heads=max(1, hidden // 128),
-        kv_heads=max(1, hidden // 128),
-        head_dim=128,
-        ffn_hidden=4 * hidden,
-        gated=False,
-        vocab=51_200,
-        tied_embeddings=True,
-        attention="mha",
-        norm="ln",
-        status="synthesised",
-    )
-
-
 def find_system(row: Row, accelerator: Accelerator, facts: "Catalog") -> System:
     """Return the accelerator's default system with the network and node that the row states."""
     system = facts.default_system(accelerator.id)
@@ -346,13 +277,13 @@ def likely_software(accelerator: Accelerator, precision: str, gpus: int, year: f
     return "vendor" if gpus >= LARGE_RUN_GPUS or precision in ("fp8", "fp4", "int8") else "unknown"
 
 
-def default_flash(software: str, year: float, accelerator: Accelerator) -> bool:
+def default_flash(row: Row, software: str, year: float, accelerator: Accelerator) -> bool:
     """Return whether attention is fused where a row does not say: since 2023, except in Megatron-DeepSpeed."""
     if accelerator.family in ("volta", "pascal"):
         return False
-    return software in ("compiler", "sharded", "native") or (
-        year >= FUSED_YEAR and software not in ("deepspeed", "megatron")
-    )
+    framework = str(row.get("framework") or "").lower()
+    both = "megatron" in framework and "deepspeed" in framework
+    return software in ("compiler", "sharded", "native") or (year >= FUSED_YEAR and not both)
 
 
 def default_virtual(layers: int, pipeline: int, software: str) -> int:
@@ -391,12 +322,14 @@ def read_layout(row: Row, a: Architecture, gpus: int, sequence: float, software:
         gpus = model * copies
     data = gpus // model
     micro = wording.count(row.get("micro_batch"))
-    batch = wording.count(row.get("global_batch"))
+    batch, local = wording.count(row.get("global_batch")), wording.local_batch(row.get("notes"))
+    if batch is None and local:
+        batch = local * data
     if batch is not None and data > batch:
         context *= data // math.gcd(data, batch)
         data = math.gcd(data, batch)
     if micro is None:
-        room = max(1, int(8192 // sequence)) if pipeline * tensor == 1 else 1
+        room = local or (max(1, int(8192 // sequence)) if pipeline * tensor == 1 else 1)
         micro = max(1, min(room, (batch or data * room) // data))
         notes.append(f"micro-batch assumed {micro}")
     if batch is None:

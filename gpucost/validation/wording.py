@@ -144,6 +144,30 @@ def power_limit_w(text: object) -> float | None:
     return float(match[1] or match[2]) if match else None
 
 
+def local_batch(text: object) -> int | None:
+    """Read the sequences that each data-parallel rank takes in a step, or None where none are named.
+
+    >>> local_batch("torchtitan, local batch size 2"), local_batch("local_batch_size=1"), local_batch("batch 512")
+    (2, 1, None)
+    """
+    match = re.search(
+        r"(?:local|per[- ](?:gpu|device|rank))[ _-]*batch(?:[ _-]*size)?\W{0,3}(?:of )?(\d+)", str(text or "").lower()
+    )
+    return int(match[1]) if match else None
+
+
+def offload(text: object) -> str:
+    """Read what host memory takes: nothing, the optimizer's states, or the weights too.
+
+    >>> offload("ZeRO 3 + Full Offload"), offload("optimizer offload to CPU"), offload("no offload"), offload("")
+    ('all', 'states', 'none', 'none')
+    """
+    word = str(text or "").lower()
+    if re.search(r"offload", word) is None or re.search(r"(no|without)[ -](cpu )?offload", word):
+        return "none"
+    return "all" if re.search(r"(full|param\w*|weights?)[ -]offload", word) else "states"
+
+
 def method(task: object, base: object = None) -> str:
     """Read the kind of training: full (pretraining and supervised tuning alike), lora or qlora.
 

@@ -187,6 +187,8 @@ def job_of(workload: Workload, calibration: Calibration) -> Job:
         software=workload.software,
         software_year=workload.software_year,
         latest_year=workload.latest_year,
+        document_tokens=workload.document_tokens,
+        offload=workload.offload,
         values=calibration.values,
     )
 

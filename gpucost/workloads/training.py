@@ -37,6 +37,13 @@ class Workload(Frozen):
     software_year: float | None = None  # None: as old as software usually is
     latest_year: float = np.inf  # of the question's day: no software is newer
     loading: Loading | None = None  # what feeds it, where it was asked about
+    offload: str = "none"
+    document_tokens: float = np.inf  # over which tokens attend, where documents are shorter than the sequence
+
+    @property
+    def attended_tokens(self) -> float:
+        """Tokens over which attention reaches."""
+        return min(float(self.sequence_tokens), self.document_tokens)
 
     def precision_on(self, accelerator: Accelerator) -> str:
         """Return the precision of the products on a chip."""
@@ -69,6 +76,8 @@ def make_workload(
     own_speed: OwnSpeed | None = None,
     software_year: float | None = None,
     latest_year: float = np.inf,
+    document_tokens: float | None = None,
+    offload: str = "none",
 ) -> Workload:
     """Fill in what a question leaves open: the sequence and the batch, of which one step takes at most all tokens."""
     sequence = sequence_tokens or default_sequence(architecture)
@@ -81,14 +90,14 @@ def make_workload(
         )
     return Workload(
         architecture, sequence, min(batch, most), precision, method, lora_rank, lora_targets, SOFTWARE[software],
-        own_speed, software_year, latest_year,
+        own_speed, software_year, latest_year, document_tokens=document_tokens or np.inf, offload=offload,
     )  # fmt: skip
 
 
 def step_work(workload: Workload) -> StepWork:
     """Return what turns one form of a workload's speed into another."""
     tokens = float(workload.global_batch) * workload.sequence_tokens
-    flop = float(transformer.model_flop(transformer.stack([workload.architecture]), float(workload.sequence_tokens))[0])
+    flop = float(transformer.model_flop(transformer.stack([workload.architecture]), workload.attended_tokens)[0])
     return StepWork(workload.precision, tokens, flop, workload.method != "full")
 
 
@@ -101,7 +110,7 @@ def sizes(workload: Workload) -> Sizes:
         parameters=parameters,
         active_parameters=float(transformer.active_parameters(shape)[0]),
         trained_parameters=trained,
-        model_flop_per_token=float(transformer.model_flop(shape, float(workload.sequence_tokens))[0]),
+        model_flop_per_token=float(transformer.model_flop(shape, workload.attended_tokens)[0]),
         checkpoint_gb=trained * assume.STATE_BYTES_PER_PARAMETER.value / GB,
         weights_gb=trained * assume.WEIGHT_BYTES_PER_PARAMETER.value / GB,
         dataset_bytes_per_token=workload.loading.bytes_per_token

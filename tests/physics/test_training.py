@@ -114,6 +114,31 @@ def test_sharded_weights_are_gathered_in_every_micro_batch():
     assert each > 4 * once
 
 
+def test_a_stage_that_keeps_what_it_gathered_exchanges_once_a_step():
+    def exchange(software, batch):
+        layout = Layout(gpus=64, pipeline=8, data=8, sharding=3, micro_batch=1, global_batch=batch)
+        return time_of(layout, sequence=512.0, software=software).data_s[0]
+
+    assert exchange("sharded", 512) == pytest.approx(exchange("sharded", 64), rel=0.05)
+    assert exchange("compiler", 512) > 4 * exchange("compiler", 64), "compiled graphs gather in every micro-batch"
+
+
+def test_documents_that_share_a_sequence_attend_to_themselves():
+    packed, whole = (time_of(ONE, document_tokens=tokens) for tokens in (256.0, np.inf))
+    assert packed.attention_s[0] < whole.attention_s[0] / 4
+    assert packed.matrix_s[0] == whole.matrix_s[0]
+    alone = time_of(ONE, document_tokens=1e9)
+    assert alone.attention_s[0] == whole.attention_s[0], "none is longer than its sequence"
+
+
+def test_a_vocabulary_that_is_not_split_costs_every_rank_all_logits():
+    split, whole = (
+        time_of(Layout(gpus=8, tensor=8, global_batch=1), vocabulary_split=one, values=IDEAL).logits_s[0]
+        for one in (True, False)
+    )
+    assert whole == pytest.approx(8 * split, rel=0.05)
+
+
 def test_a_mixture_exchanges_tokens_only_when_experts_are_spread():
     alone, spread = time_of(
         [Layout(gpus=8, data=8, expert=e, sharding=1, micro_batch=1, global_batch=8) for e in (1, 8)], model=MIXTRAL

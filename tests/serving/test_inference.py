@@ -18,6 +18,7 @@ from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, Usag
 from gpucost.options import OPTIONS
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.cases import Deployment, build
+from gpucost.physics.serving.structs import plain_options
 from gpucost.serving import answer, costing, hosted
 from gpucost.serving.chips import mig_key, serving_fit_payload
 from gpucost.serving.demand import profile_of, replicas_by_hour
@@ -221,7 +222,7 @@ def pool(gpu, ranks, hit=0.0, cache="auto"):
     d = Deployment(
         CATALOG.architecture("deepseek-v3"), a, CATALOG.default_system(gpu), "wide", "fp8", cache, 1, ranks, 1, ranks
     )
-    options = dataclasses.replace(serving.plain_options(1), prefix_hit=np.array([hit]))
+    options = dataclasses.replace(plain_options(1), prefix_hit=np.array([hit]))
     return build([d], serving_calibration(CATALOG).values, options)[0]
 
 

@@ -12,6 +12,7 @@ from gpucost.physics.serving import queue as serving_queue
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.cases import FORMATS, Deployment, build
 from gpucost.physics.serving.efficiency import DEFAULTS, ENGINES
+from gpucost.physics.serving.structs import plain_options
 
 CATALOG = open_catalog()
 
@@ -67,7 +68,7 @@ def test_a_step_is_never_faster_than_reading_its_weights_at_the_data_sheets_band
 
 def test_speculation_yields_the_expected_tokens():
     """Leviathan et al. 2023, equation 1: three drafts kept with 0.8 each give (1 − 0.8^4)/0.2 = 2.952 tokens."""
-    options = serving.plain_options(1)
+    options = plain_options(1)
     drafted = dataclasses.replace(options, draft_tokens=one(3), acceptance=one(0.8))
     assert serving.tokens_per_step(options)[0] == 1.0
     assert serving.tokens_per_step(drafted)[0] == pytest.approx(2.952)
@@ -76,20 +77,20 @@ def test_speculation_yields_the_expected_tokens():
 def test_a_rejected_draft_costs_time_and_an_accepted_one_saves_it():
     d = deployment("llama-3.1-70b", "h100-sxm5-80gb", format="fp8", tensor=4)
     plain = tpot(case_of(d), batch=1)
-    kept = dataclasses.replace(serving.plain_options(1), draft_tokens=one(3), acceptance=one(0.9), draft_cost=one(0.05))
+    kept = dataclasses.replace(plain_options(1), draft_tokens=one(3), acceptance=one(0.9), draft_cost=one(0.05))
     lost = dataclasses.replace(kept, acceptance=one(0.0))
     assert tpot(case_of(d, options=kept), batch=1) < plain < tpot(case_of(d, options=lost), batch=1)
 
 
 def test_offloaded_weights_are_bound_by_the_host_link():
     """Half of 16 GB over 63 GB/s takes at least 127 ms."""
-    half = dataclasses.replace(serving.plain_options(1), offloaded=one(0.5))
+    half = dataclasses.replace(plain_options(1), offloaded=one(0.5))
     assert tpot(case_of(deployment(), options=half), batch=1) > 8.03e9 / 63e9
 
 
 def test_prefix_cache_shortens_prompts():
     d = deployment()
-    hit = dataclasses.replace(serving.plain_options(1), prefix_hit=one(0.9))
+    hit = dataclasses.replace(plain_options(1), prefix_hit=one(0.9))
     assert serving.prompt_s(case_of(d, options=hit), one(8192))[0] < 0.3 * serving.prompt_s(case_of(d), one(8192))[0]
 
 

@@ -11,7 +11,8 @@ from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import UsageError
 from gpucost.validation import runs, training
 from gpucost.validation.measurements import read_file
-from gpucost.validation.training_rows import find_accelerator, find_architecture, read_row, size_in_name
+from gpucost.validation.row_architectures import find_architecture, size_in_name
+from gpucost.validation.training_rows import find_accelerator, read_row
 
 MEASURED = (
     "measured_tokens_per_s_per_gpu", "measured_tflops_per_gpu", "measured_mfu_pct", "measured_iter_time_s",
@@ -237,6 +238,30 @@ def test_a_row_that_says_its_chip_is_limited_runs_at_less_power(catalog):
     assert chip("H100-80GB-SXM", "NVIDIA published").tdp_w == 700
     full, limited = chip("B200", ""), chip("B200", "8x POWER-LIMITED B200")
     assert limited.tdp_w == pytest.approx(0.75 * full.tdp_w)
+
+
+def test_a_local_batch_gives_the_global_one(catalog):
+    row = {"model": "llama-3-8b", "gpu": "H100-80GB-SXM", "n_gpus": 64, "tp": 2, "pp": 1, "framework": "torchtitan"}
+    read = read_row(row | {"notes": "FSDP, local batch size 2"}, catalog)
+    assert (read.layout.data, read.layout.micro_batch, read.layout.global_batch) == (32, 2, 64)
+    stated = read_row(row | {"notes": "local batch size 2", "global_batch": 256}, catalog)
+    assert stated.layout.global_batch == 256
+
+
+def test_tuning_on_questions_packs_them_and_mlperf_does_not(catalog):
+    row = {"model": "llama-3-8b", "gpu": "H100-80GB-SXM", "n_gpus": 8, "tp": 1, "task": "lora", "framework": "NeMo"}
+    packed, benchmark = (read_row(row | {"notes": words}, catalog) for words in ("", "MLPerf Training v4.1"))
+    assert packed.document_tokens < 500
+    assert packed.adapter_share < benchmark.adapter_share
+    assert benchmark.document_tokens == np.inf
+    assert read_row(row | {"document_tokens": 3000}, catalog).document_tokens == 3000
+
+
+def test_deepspeed_fuses_attention_and_megatron_deepspeed_does_not(catalog):
+    row = {"model": "llama-2-70b", "gpu": "A100-80GB-SXM", "n_gpus": 64, "as_of": "2024-06"}
+    apart, both = (read_row(row | {"framework": f}, catalog) for f in ("NGC DeepSpeed", "Megatron-DeepSpeed"))
+    assert apart.flash
+    assert not both.flash
 
 
 def test_large_runs_of_before_2023_are_of_the_stacks_of_their_time(catalog):

@@ -11,7 +11,6 @@ from gpucost.errors import UsageError
 from gpucost.physics.blocks import sums_of
 from gpucost.physics.columns import Floats
 from gpucost.physics.hardware import PCIE_DEFAULT_GB_PER_S, SCALEOUT_DEFAULT_GB_PER_S, half_precision, peak
-from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.efficiency import (
     ENGINE_NAMES,
     ENGINES,
@@ -22,7 +21,7 @@ from gpucost.physics.serving.efficiency import (
     family_code,
     resolve,
 )
-from gpucost.physics.serving.steps import Bytes, Chip, Options, Placement, ServingCase
+from gpucost.physics.serving.structs import Bytes, Chip, Options, Placement, ServingCase, plain_options, work_of
 from gpucost.physics.transformer import stack
 from gpucost.types import Accelerator, Architecture, System
 from gpucost.units import GB, GIB
@@ -213,9 +212,9 @@ def build(
     )
     unique = {d.architecture.name: d.architecture for d in deployments}
     order = {name: index for index, name in enumerate(unique)}
-    work = serving.work_of(stack(list(unique.values()))).take([order[d.architecture.name] for d in deployments])
+    work = work_of(stack(list(unique.values()))).take([order[d.architecture.name] for d in deployments])
     case = ServingCase(
         work, chip, Bytes(sizes[:, 0], sizes[:, 1], sizes[:, 2], sizes[:, 3]), placement,
-        options or serving.plain_options(len(deployments)), resolve(values, software),
+        options or plain_options(len(deployments)), resolve(values, software),
     )  # fmt: skip
     return case, software

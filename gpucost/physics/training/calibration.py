@@ -42,6 +42,7 @@ SCHEME = Scheme(
         "long_context": "sequences of 32,768 tokens and more",
         "low_precision": "products run at 8 or 4 bits",
         "older_stack": "the stack is of the years before kernels were written for the chip: Megatron, DeepSpeed",
+        "usual_case": "nothing of all that: a dense model in 16 bits on NVIDIA since Ampere, by a stack of today",
     },
     width=0.18,
     ratio=1.25,
@@ -156,7 +157,7 @@ def traits(
     stated_layout: Flags | bool,
     whole_run: Flags | bool = False,
 ) -> dict[str, Flags]:
-    """Return what makes cases less certain; host-bound ones wait for the host for a tenth of the step."""
+    """Return what makes cases less certain, or more; host-bound ones wait for the host for a tenth of the step."""
 
     def flags(value: Any) -> Flags:
         return np.broadcast_to(np.asarray(value, dtype=np.bool_), step.total_s.shape)
@@ -164,7 +165,7 @@ def traits(
     precision = what.layout.precision if isinstance(what, TrainingCase) else what.precision
     waiting = (step.host_s + step.overhead_s) / step.total_s
     usual = np.isin(family, [FAMILIES.index(name) for name in USUAL_FAMILIES])
-    return {
+    found = {
         "unstated_layout": flags(~np.asarray(stated_layout, dtype=np.bool_)),
         "unknown_software": flags(np.equal(software, CLASSES.index("unknown"))),
         "mixture_of_experts": flags(what.shape.experts > 0),
@@ -177,6 +178,8 @@ def traits(
         "low_precision": flags(np.isin(precision, (training.FP8, training.FP4, training.INT8))),
         "older_stack": flags(np.isin(software, OLDER_STACKS)),
     }
+    doubts = [applies for name, applies in found.items() if name != "unstated_layout"]
+    return found | {"usual_case": ~np.logical_or.reduce(doubts)}
 
 
 def ceiling(step: training.Step) -> Floats:

@@ -11,6 +11,7 @@ from gpucost.physics.software import CLASSES
 from gpucost.physics.training.efficiency import resolve
 from gpucost.physics.training.steps import Recipe, TrainingCase
 from gpucost.physics.transformer import Shape
+from gpucost.words import OFFLOADS
 
 
 def recipe_columns(
@@ -25,23 +26,32 @@ def recipe_columns(
     cast_bytes: ArrayLike = 0.0,
     causal: ArrayLike = True,
     loss_repeated: ArrayLike = False,
+    vocabulary_split: ArrayLike = True,
+    document_tokens: ArrayLike = np.inf,
+    offload: str | Sequence[str] = "none",
 ) -> Recipe:
     """Return the recipe of `count` cases; what is a single value holds for all.
 
     An AdamW update with `state_bytes` per parameter reads and writes about twice those (fp32 states: gradient,
-    master, two moments read, three written, weights written, norm and reset: 34 bytes).
+    master, two moments read, three written, weights written, norm and reset: 34 bytes). Documents that share a
+    sequence attend to themselves alone: `document_tokens` is their length, Σd² ÷ Σd where it varies.
     """
 
     def floats(value: ArrayLike) -> Floats:
         return constant(value, count)
 
-    methods = [method] if isinstance(method, str) else list(method)
-    codes = np.array([code_of(name, METHODS, "method") for name in methods], dtype=np.int64)
+    def codes(names: str | Sequence[str], known: tuple[str, ...], what: str) -> Integers:
+        listed = [names] if isinstance(names, str) else names
+        return constant(np.array([code_of(name, known, what) for name in listed], dtype=np.int64), count, np.int64)
+
     return Recipe(
         sequence_tokens=floats(sequence_tokens),
-        method=constant(codes, count, np.int64),
+        attended_tokens=np.minimum(floats(sequence_tokens), floats(document_tokens)),
+        method=codes(method, METHODS, "method"),
+        offload=codes(offload, OFFLOADS, "offload"),
         causal=constant(causal, count, np.bool_),
         loss_repeated=constant(loss_repeated, count, np.bool_),
+        vocabulary_split=constant(vocabulary_split, count, np.bool_),
         optimizer_bytes=2 * floats(state_bytes) + 2,
         gradient_bytes=floats(gradient_bytes),
         cast_bytes=floats(cast_bytes),

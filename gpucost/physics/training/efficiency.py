@@ -155,8 +155,9 @@ _PLAIN = {name: name for name in _SAME} | {
 
 # Families whose matrix units outran the fused attention kernels of the generation before.
 RECENT = ("hopper", "blackwell", "rubin", "cdna3", "cdna4", "cdna5")
-# From when on general frameworks ship attention kernels written for a family: two and a quarter years after its launch.
-_CAUGHT_UP = {"hopper": 2025.0, "cdna3": 2026.2, "blackwell": 2027.1, "cdna4": 2027.7, "rubin": 2028.9, "cdna5": 2028.9}
+# From when on general frameworks have attention kernels written for a family: a year and three quarters after its
+# launch, as FlashAttention-3 of July 2024 followed Hopper (arXiv:2407.08608).
+_CAUGHT_UP = {"hopper": 2024.5, "cdna3": 2025.7, "blackwell": 2026.6, "cdna4": 2027.2, "rubin": 2028.4, "cdna5": 2028.4}
 KERNELS_CAUGHT_UP_YEAR = np.array([_CAUGHT_UP.get(name, 0.0) for name in FAMILIES])
 ELSEWHERE = np.array([name.startswith(("cdna", "rdna", "gaudi", "other")) for name in FAMILIES])
 
@@ -165,6 +166,7 @@ SHARDED, COMPILER = CLASSES.index("sharded"), CLASSES.index("compiler")
 TYPICAL = ("vendor", "sharded", "eager")  # what an unknown stack of today is taken as: the mean of these
 EARLY = ("megatron", "deepspeed")  # and one of the years before FUSED_YEAR
 FUSED_YEAR = 2023.0  # from when on fused attention is usual
+SPLIT_NORMS_YEAR = 2022.5  # from when on stacks split norms over the tensor group and repeat attention alone
 UNKNOWN = CLASSES.index("unknown")
 KINDS = (*CLASSES, "early")  # the classes, and unknown stacks of early years
 # Share of each class that is tuned: kernels and overlap written by those who know the chip.

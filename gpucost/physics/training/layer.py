@@ -139,7 +139,7 @@ def layer_attention_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> F
     moved through memory again and again.
     """
     s, e, layout, recipe = case.shape, case.efficiency, case.layout, case.recipe
-    sequence, head = recipe.sequence_tokens, np.maximum(tf.query_width(s) / s.heads, 1.0)
+    sequence, head = recipe.attended_tokens, np.maximum(tf.query_width(s) / s.heads, 1.0)
     full, some = layout.recompute == FULL, layout.recompute > 0
     share = tokens / layout.tensor / s.layers
     reach = sequence / (sequence + e.flash_tokens) * head / (head + FLASH_HEAD_DIM)
@@ -192,7 +192,7 @@ def cast_bytes(case: TrainingCase, tokens: Floats, active: Floats) -> Floats:
 def logits_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Floats:
     """Return the time of the output projection and the loss of one micro-batch, forward and backward, at 16 bits."""
     s, e, layout = case.shape, case.efficiency, case.layout
-    share = s.vocab / layout.tensor
+    share = s.vocab / np.where(case.recipe.vocabulary_split, layout.tensor, 1.0)
     again = case.recipe.loss_repeated
     passes = np.where(case.recipe.method >= LORA, 2.0, 3.0) + again
     product = product_s(tokens, share, s.hidden, rate.half_flop_per_s, rate, e) * passes

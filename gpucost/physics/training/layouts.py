@@ -30,7 +30,7 @@ from gpucost.physics.software import CLASSES
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import recipe_columns
 from gpucost.physics.training.defaults import default_batch
-from gpucost.physics.training.efficiency import FUSED_YEAR, Efficiencies, resolve
+from gpucost.physics.training.efficiency import FUSED_YEAR, SPLIT_NORMS_YEAR, Efficiencies, resolve
 from gpucost.physics.training.grid import Grid, make_grid
 from gpucost.physics.training.memory import from_training, stages_of, usable_bytes
 from gpucost.physics.training.memory_activations import LayerBytes, layer_bytes
@@ -65,7 +65,17 @@ class Job(Frozen):
     @property
     def flash(self) -> bool:
         """Whether attention is fused: since 2023."""
-        return (self.software_year or self.latest_year) >= FUSED_YEAR
+        return self.year >= FUSED_YEAR
+
+    @property
+    def splits_norms(self) -> bool:
+        """Whether norms are split over the tensor group, and selective recomputation is known (arXiv:2205.05198)."""
+        return self.year >= SPLIT_NORMS_YEAR
+
+    @property
+    def year(self) -> float:
+        """The age of the software where it is given, else at most that of the question's day."""
+        return self.software_year or self.latest_year
 
 
 class Keys(Frozen):
@@ -114,7 +124,7 @@ class BestLayouts(Frozen):
 def grid_layouts(grid: Grid, job: Job, data: Floats, recompute: Integers) -> LayoutColumns:
     """Turn combinations and their data-parallel degrees into layouts."""
     count = len(grid)
-    always, flash = (constant(value, count, np.bool_) for value in (True, job.flash))
+    split, flash = (constant(value, count, np.bool_) for value in (job.splits_norms, job.flash))
     return LayoutColumns(
         gpus=grid.model_parallel * data,
         tensor=grid.tensor,
@@ -129,7 +139,7 @@ def grid_layouts(grid: Grid, job: Job, data: Floats, recompute: Integers) -> Lay
         recompute=recompute,
         precision=constant(job.precision, count, np.int64),
         flash=flash,
-        sequence_parallel=always,
+        sequence_parallel=split,
     )
 
 
@@ -163,13 +173,13 @@ def expand(grid: Grid, keys: Keys, able: Flags, global_batch: float) -> tuple[In
 def lighter_recomputes(grid: Grid, job: Job) -> dict[int, LayerBytes]:
     """Return what a layer keeps, per power of two of tensor degrees, by recomputation in the order of their time."""
     tensors = np.exp2(np.arange(1 + int(np.log2(np.max(grid.tensor, initial=1.0)))))
-    count, codes = len(tensors), range(len(RECOMPUTES))
+    count, codes = len(tensors), [c for c in range(len(RECOMPUTES)) if c != training.SELECTIVE or job.splits_norms]
     one = np.ones(count * len(codes))
     degrees = Grid(**{**dict.fromkeys(Grid.names(), one), "tensor": np.tile(tensors, len(codes))})
     every = layer_bytes(job.shape, grid_layouts(degrees, job, one, np.repeat(codes, count)), job.kept)
     useful: dict[int, LayerBytes] = {}
-    for code in codes:
-        layer = every.take(slice(code * count, (code + 1) * count))
+    for place, code in enumerate(codes):
+        layer = every.take(slice(place * count, (place + 1) * count))
         if not useful or np.any(layer.saved < min(useful.items())[1].saved):
             useful[code] = layer
     return useful
@@ -309,12 +319,15 @@ def make_job(
     values: Mapping[str, float],
     adapter_share: float = 1.0,
     latest_year: float = np.inf,
+    document_tokens: float = np.inf,
+    offload: str = "none",
 ) -> Job:
     """Describe a training job for the search."""
     batch = global_batch or default_batch(architecture, sequence_tokens, method)
     recipe = recipe_columns(
-        1, sequence_tokens, method=method, adapter_rank=float(lora_rank), adapter_share=adapter_share
-    )
+        1, sequence_tokens, method=method, adapter_rank=float(lora_rank), adapter_share=adapter_share,
+        document_tokens=document_tokens, offload=offload,
+    )  # fmt: skip
     return Job(
         shape=stack([architecture]),
         recipe=recipe,

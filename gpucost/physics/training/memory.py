@@ -167,6 +167,9 @@ def lasting(layout: LayoutColumns, recipe: MemoryRecipe, held: Holdings) -> Last
     gradient = pick(tuned, recipe.adapter_bytes, recipe.gradient_bytes)
     plain = (layout.data * layout.context > 1) & (sharding <= 1) & (recipe.style != FUSED)
     gradients = gradient * np.where(sharding >= 2, held.trained_shard, held.trained)
+    if np.any(stays := (sharding >= 3) & (layout.pipeline > 1)):  # a stage keeps what it gathered until the step ends
+        weights = weights + np.where(stays, 2 * held.matrices, 0.0)
+        gradients = np.where(stays, gradient * held.trained, gradients)
     doubled = np.where(plain & ~recipe.gradient_views, 2.0, 1.0)
     kept = np.where((recipe.style == FUSED) & ~tuned | plain, 1.0, 0.0)
     kept = np.where(layout.micro_batches > 1, doubled, kept)
@@ -379,6 +382,8 @@ def from_training(recipe: Recipe) -> MemoryRecipe:
     values["method"] = constant(recipe.method, count, np.int64)
     values["frozen_bytes"] = np.where(values["method"] == QLORA, FROZEN_BYTES["qlora"], FROZEN_BYTES["lora"])
     values["state_bytes"] = np.where(values["method"] >= LORA, adapter_state_bytes(), values["state_bytes"])
+    values["offload_states"] = constant(recipe.offload > 0, count, np.bool_)
+    values["offload_weights"] = constant(recipe.offload > 1, count, np.bool_)
     values["adapter_rank"] = constant(recipe.adapter_rank, count)
     values["adapter_share"] = constant(recipe.adapter_share, count)
     return MemoryRecipe(**values)

@@ -51,6 +51,7 @@ __all__ = (
     "INT8",
     "LORA",
     "PARTS",
+    "SELECTIVE",
     "MicroStep",
     "Recipe",
     "Step",
@@ -68,6 +69,9 @@ __all__ = (
     "stage_layers",
     "step",
 )  # fmt: skip
+
+
+HOST_MEMORY_GB_PER_S = 40.0  # of a host's memory that the update of one accelerator's parameters gets: an assumption
 
 
 def micro_step(case: TrainingCase) -> MicroStep:
@@ -144,7 +148,8 @@ def data_s(case: TrainingCase, compute: Floats, dense: Floats, expert: Floats) -
 
     Plain and ZeRO 1-2: once per step, gradients reduced (and, sharded, weights gathered), behind the backward pass of
     the last micro-batch. ZeRO 3 and FSDP: weights gathered twice and gradients reduced in every micro-batch, layer by
-    layer, behind its compute (arXiv:1910.02054, section 7), and copied between flat buffers and the layer's own. The
+    layer, behind its compute (arXiv:1910.02054, section 7), and copied between flat buffers and the layer's own; under
+    a pipeline stacks that run eagerly keep what they gathered and reduce once, compiled graphs do not. The
     gathers of experts wait where the host reads how many tokens each one gets, unless the whole graph is compiled.
     """
     layout, e, link = case.layout, case.efficiency, case_links(case)
@@ -157,7 +162,8 @@ def data_s(case: TrainingCase, compute: Floats, dense: Floats, expert: Floats) -
     tuned = case.recipe.method >= LORA
     gradient = np.where(tuned, 0.0, case.recipe.gradient_bytes)
     sharded = layout.sharding >= 3
-    moved = np.where(sharded, 2 * HALF_BYTES, np.where(layout.sharding > 0, HALF_BYTES, gradient)) + gradient
+    kept = sharded & (layout.pipeline > 1) & (e.in_time == 0)
+    moved = np.where(sharded & ~kept, 2 * HALF_BYTES, np.where(layout.sharding > 0, HALF_BYTES, gradient)) + gradient
     moved = np.where(tuned & ~sharded, 0.0, moved)
     exchange = net.ring_s(group, moved * dense) + net.ring_s(few, moved * expert)
     chunks = 1 + (layout.pipeline - 1) * (1 - 1 / layout.virtual_stages)  # interleaving ends its chunks one by one
@@ -165,13 +171,14 @@ def data_s(case: TrainingCase, compute: Floats, dense: Floats, expert: Floats) -
     late = np.where(sharded, (1 - e.in_time) * net.ring_s(few, moved * expert), 0.0)
     copied = (dense + expert) * e.sharding_bytes / (case.hardware.hbm_gb_per_s * GB * e.copy)
     each = exposed_s(exchange - late, e.data_hidden * compute, e.interference) + late + copied
-    each = each * layout.micro_batches
+    once = once + np.where(kept, copied, 0.0)
+    each = np.where(kept, once, each * layout.micro_batches)
     ends = exchange / np.maximum(case.shape.layers, 1.0)  # the first gather and the last reduction hide behind nothing
     return np.where(ranks > 1, np.where(sharded, each, once) + ends, 0.0)
 
 
 def optimizer_s(case: TrainingCase, dense: Floats, expert: Floats) -> Floats:
-    """Return the time of the update: bytes per parameter · parameters of this rank ÷ bandwidth.
+    """Return the time of an update on the accelerator: bytes per parameter · parameters of this rank ÷ bandwidth.
 
     Where fp32 weights are kept whole on every rank, casting them in each micro-batch comes on top.
     """
@@ -181,8 +188,28 @@ def optimizer_s(case: TrainingCase, dense: Floats, expert: Floats) -> Floats:
     spread = np.where(layout.sharding > 0, spread, 1.0)
     updated = (dense / ranks + expert / spread) * recipe.optimizer_bytes * e.optimizer_ratio
     cast = np.where(layout.sharding < 3, dense + expert, 0.0) * recipe.cast_bytes * layout.micro_batches
-    moved = np.where(recipe.method >= LORA, 0.0, updated + cast)
+    moved = np.where(recipe.method >= LORA, 0.0, np.where(recipe.offload > 0, 0.0, updated) + cast)
     return moved / (case.hardware.hbm_gb_per_s * GB * e.copy)
+
+
+def host_update_s(case: TrainingCase, busy: Floats, dense: Floats, expert: Floats) -> Floats:
+    """Return what host memory adds to a step: the update on the host, and weights fetched from it.
+
+    States there: gradients go down and weights come back over PCIe once per step, 2 bytes each way, and the host's
+    memory carries the update (ZeRO-Offload, arXiv:2101.06840, section 4). Weights there too: every pass fetches them
+    behind the compute of its micro-batch.
+    """
+    layout, e, recipe = case.layout, case.efficiency, case.recipe
+    if not np.any(recipe.offload):
+        return np.zeros(len(case))
+    ranks = np.where(layout.sharding > 0, layout.data * layout.context, 1.0)
+    owned = (dense + expert) / ranks
+    bus = case.hardware.pcie_gb_per_s * GB * e.pcie
+    trained = np.where(recipe.method >= LORA, 0.0, owned)
+    update = trained * (2 * HALF_BYTES / bus + recipe.optimizer_bytes / (HOST_MEMORY_GB_PER_S * GB))
+    passes = np.where(layout.recompute == FULL, 3.0, 2.0)
+    fetch = exposed_s(passes * HALF_BYTES * owned / bus, busy, e.interference) * layout.micro_batches
+    return np.where(recipe.offload > 0, update, 0.0) + np.where(recipe.offload > 1, fetch, 0.0)
 
 
 def hand_over_s(case: TrainingCase) -> Floats:
@@ -216,6 +243,7 @@ def scheduled(case: TrainingCase, busy: Floats) -> dict[str, Floats]:
         "bubble_s": (busy + hand_over) * (layout.pipeline - 1) / layout.virtual_stages,
         "data_s": data_s(case, busy / own, dense, expert) * own,
         "optimizer_s": optimizer_s(case, dense, expert) * own,
+        "offload_s": host_update_s(case, busy / own, dense, expert) * own,
         "overhead_s": constant(e.step_overhead_ms * MILLI * own, len(case)),
     }
     subtotal = sum(parts.values(), busy * m)
@@ -234,7 +262,7 @@ def assemble(case: TrainingCase, micro: MicroStep) -> Step:
     m, recipe = case.layout.micro_batches, case.recipe
     schedule = scheduled(case, micro.total_s)
     speed = speed_of(case, schedule["total_s"])
-    tflops = speed * tf.model_flop(case.shape, recipe.sequence_tokens, recipe.causal) / TERA
+    tflops = speed * tf.model_flop(case.shape, recipe.attended_tokens, recipe.causal) / TERA
     return Step(
         **{name: getattr(micro, name) * m for name in micro.names()},
         **schedule,

@@ -22,6 +22,7 @@ class Recipe(Columns):
     """What is trained and how, beyond the layout."""
 
     sequence_tokens: Floats
+    attended_tokens: Floats  # over which a token attends: of its document, where several share a sequence
     method: Integers  # code into METHODS
     causal: Flags
     optimizer_bytes: Floats  # moved per parameter in an update: 30 for AdamW with fp32 states and 16-bit weights
@@ -30,6 +31,8 @@ class Recipe(Columns):
     adapter_rank: Floats
     adapter_share: Floats  # share of the layers' matrices that carry adapters
     loss_repeated: Flags  # the logits of each chunk are computed again in the backward pass
+    offload: Integers  # code into OFFLOADS: what host memory takes
+    vocabulary_split: Flags  # embeddings and logits are divided over the tensor group
 
 
 class TrainingCase(Frozen):
@@ -88,6 +91,7 @@ class Step(Columns):
     bubble_s: Floats
     data_s: Floats
     optimizer_s: Floats
+    offload_s: Floats
     straggler_s: Floats
     overhead_s: Floats
     total_s: Floats

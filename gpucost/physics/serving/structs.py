@@ -1,0 +1,146 @@
+"""The structs of serving: what a model asks for, what a chip offers, how a replica is spread and what it adds."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gpucost.physics import transformer
+from gpucost.physics.blocks import Sums
+from gpucost.physics.columns import Columns, Floats
+from gpucost.physics.serving.efficiency import EngineRates
+from gpucost.physics.transformer import Shape
+
+CACHE_LAWS = frozenset(Sums._fields) - {"moe_layers"}  # what a shape and the work of serving share
+
+
+class Work(Columns):
+    """What a model asks for: parameters by part, cached values, FLOP of attention."""
+
+    layers: Floats
+    hidden: Floats
+    attention: Floats  # parameters of the projections, all layers
+    dense: Floats  # feed-forward parameters that every token meets: dense, shared, router, others
+    expert: Floats  # parameters of one routed expert
+    moe_layers: Floats
+    expert_count: Floats
+    experts_per_token: Floats
+    head: Floats  # output projection
+    beside: Floats  # tables that are looked up, and encoders of images and sound
+    latent: Floats  # 1 for multi-head latent attention
+    cache_heads: Floats  # ranks over which the cache can be divided
+    # how layers attend: to everything, within a window, to a selection; values and FLOP are summed over the layers
+    full_layers: Floats
+    full_values: Floats
+    full_pair_flop: Floats
+    full_decode_flop: Floats
+    window_layers: Floats
+    window_tokens: Floats
+    window_values: Floats
+    window_pair_flop: Floats
+    window_decode_flop: Floats
+    selected_tokens: Floats
+    selected_values: Floats
+    selected_pair_flop: Floats
+    selected_decode_flop: Floats
+    linear_layers: Floats
+    state_values: Floats  # recurrent state of one sequence
+
+
+class Chip(Columns):
+    """What an accelerator offers to a replica in its system."""
+
+    hbm_gb_per_s: Floats
+    half_tflops: Floats
+    matrix_tflops: Floats  # peak at which quantised products run
+    fp32_tflops: Floats  # peak outside the matrix units
+    memory_gb: Floats
+    link_gb_per_s: Floats  # per accelerator and direction, over the slowest link of the tensor group
+    host_gb_per_s: Floats
+
+
+class Bytes(Columns):
+    """Bytes per value of each kind."""
+
+    weights: Floats
+    attention: Floats
+    head: Floats
+    cache: Floats
+
+
+class Placement(Columns):
+    """How a replica is spread: tensor × data × pipeline accelerators; experts over tensor × data of them."""
+
+    tensor: Floats
+    data: Floats  # attention data parallel: each rank holds whole attention weights and its own sequences
+    pipeline: Floats
+    expert: Floats  # 1 where experts are split by tensor, more where ranks hold whole experts
+
+    @property
+    def gpus(self) -> Floats:
+        """Accelerators of a replica."""
+        return self.tensor * self.data * self.pipeline
+
+
+class Options(Columns):
+    """What a deployment adds: cached prefixes, drafted tokens, weights left in host memory."""
+
+    prefix_hit: Floats  # share of prompt tokens found in the prefix cache
+    draft_tokens: Floats  # tokens proposed per step; 0 without speculation
+    acceptance: Floats  # probability that a proposed token is kept
+    draft_cost: Floats  # time of proposing one token, as a share of a step
+    offloaded: Floats  # share of the weights read from host memory at each step
+    longer_tokens: Floats  # that a running sequence holds beyond mean prompt and half the mean output: long ones stay
+
+
+@dataclass(frozen=True, slots=True)
+class ServingCase:
+    """Models on chips, their placement, formats, options and the efficiencies that hold there."""
+
+    work: Work
+    chip: Chip
+    bytes: Bytes
+    placement: Placement
+    options: Options
+    rates: EngineRates
+
+    def __len__(self) -> int:
+        return len(self.work)
+
+    def take(self, rows: object) -> "ServingCase":
+        """Return the cases that `rows` names."""
+        return ServingCase(
+            self.work.take(rows), self.chip.take(rows), self.bytes.take(rows), self.placement.take(rows),
+            self.options.take(rows), self.rates.take(rows),
+        )  # fmt: skip
+
+
+def plain_options(count: int) -> Options:
+    """Return options without caching, speculation or offload."""
+    zero = np.zeros(count)
+    return Options(zero, zero, zero, zero, zero, zero)
+
+
+def work_of(shape: Shape) -> Work:
+    """Count what serving needs of a model.
+
+    Latent attention decodes in the compressed space: per key 2·heads·(2·rank + rope) FLOP (DeepSeek-V2,
+    arXiv:2405.04434, section 2.1.2); its cache is one latent per token, which no rank can divide.
+    """
+    parts, moe = transformer.parameter_parts(shape), transformer.moe_layers(shape)
+    routed = np.where(moe > 0, parts.routed_experts / np.maximum(moe * shape.experts, 1), 0.0)
+    laws = {name: getattr(shape, name) for name in Work.names() if name in CACHE_LAWS}
+    return Work(
+        layers=shape.layers,
+        hidden=shape.hidden,
+        attention=parts.attention,
+        dense=parts.dense_ffn + parts.shared_experts + parts.router + np.maximum(parts.extra, 0.0),
+        expert=routed,
+        moe_layers=moe,
+        expert_count=shape.experts,
+        experts_per_token=np.where(moe > 0, shape.visited_weights / np.maximum(moe * routed, 1), 0.0),
+        head=shape.embedding_weights,
+        beside=shape.position_parameters + shape.tower_parameters,
+        latent=shape.mla.astype(np.float64),
+        cache_heads=np.where(shape.mla, 1.0, np.maximum(shape.kv_heads, 1)),
+        **laws,
+    )
