@@ -72,7 +72,7 @@ SITUATIONS: dict[str, Callable[[TrainingRow], bool]] = {
     "fp8": lambda row: row.layout.precision == "fp8",
     "fp4": lambda row: row.layout.precision == "fp4",
     "32K tokens and more": lambda row: row.sequence_tokens >= 32_000,
-    "LoRA and QLoRA": lambda row: row.method != "full",
+    "LoRA, QLoRA and SFT": lambda row: row.tuning,
     "one node": lambda row: row.layout.gpus <= row.system.gpus,
     "256 GPUs and more": lambda row: row.layout.gpus >= 256,
     "Blackwell Ultra": lambda row: "b300" in row.accelerator.id,

@@ -49,8 +49,8 @@ def compare_run(row: Mapping[str, Any], catalog: Catalog, software: str) -> dict
         request, catalog.architecture(row["model"]), make_market(facts), mask, training_calibration(catalog)
     )
     best = answer["options"][0]
-    hours, slow, fast = best["gpu_hours"], best["days_high"] / best["days"], best["days_low"] / best["days"]
-    published = row["published_gpu_hours"]
+    steps, slow, fast = best["lines"][0]["quantity"], best["days_high"] / best["days"], best["days_low"] / best["days"]
+    published, hours = row["published_gpu_hours"], steps if row["counts"] == "steps" else best["gpu_hours"]
     return {
         "id": row["id"],
         "gpu": row["gpu"],
@@ -63,7 +63,7 @@ def compare_run(row: Mapping[str, Any], catalog: Catalog, software: str) -> dict
         "high_gpu_hours": hours * slow,
         "estimated_ratio": hours / published,
         "mfu_fraction": best["mfu_fraction"],
-        "overhead_fraction": hours / best["lines"][0]["quantity"] - 1,
+        "overhead_fraction": hours / steps - 1,
         "inside": bool(hours * fast <= published <= hours * slow),
         "source_id": row["source_id"],
         "notes": row["notes"],
@@ -117,7 +117,7 @@ def as_markdown(rows: list[dict[str, Any]], native: Mapping[str, Any]) -> str:
         ),
         (
             "training steps (evaluations, interruptions, restarts, checkpoints, start-up) is the engine's and stands in"
-            " a column."
+            " a column; none is added where the published hours are those of steps at their steady speed."
         ),
         "This page is written by `python -m benchmarks.published_runs`.",
         "",

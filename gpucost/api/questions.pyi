@@ -29,8 +29,9 @@ def estimate(
     model: str | PathLike[str], tokens: str | float, *, epochs: str | float = 1, gpus: str | int | None = None,
     gpu: str | None = None, provider: str | None = None, region: str | None = None, option: str | None = None,
     max_age: str | float | None = None, deadline: str | float | date | None = None, max_cost: str | float | None = None,
-    sequence: str | int | None = None, global_batch: str | int | None = None, precision: str | None = None,
-    method: str = "full", lora_rank: str | int = 16, lora_targets: str = "all", software: str = "typical",
+    sequence: str | int | None = None, document_tokens: str | float | None = None,
+    global_batch: str | int | None = None, precision: str | None = None, method: str = "full",
+    lora_rank: str | int = 16, offload: str = "none", lora_targets: str = "all", software: str = "typical",
     software_year: str | float | None = None, mfu: str | float | None = None,
     tokens_per_s_per_gpu: str | float | None = None, step_time: str | float | None = None, optimize: str = "cost",
     top: str | int = 10, all_regions: bool = False, strict_prices: bool = False, commitment: str = "full",
@@ -54,11 +55,14 @@ def estimate(
         deadline: Longest run: a duration, a day, or none. Default: 30d; none with gpus.
         max_cost: Budget; exit code 3 if no option keeps it.
         sequence: Tokens per sequence. Default: the model's, at most 8,192.
+        document_tokens: Tokens of a document, where several share a sequence and attend to themselves alone. Default:
+            the sequence's.
         global_batch: Sequences per step. Default: as models of its size use.
         precision: Precision of the products. One of bf16, fp16, fp8, fp4, tf32, fp32. Default: bf16, or fp16 on chips
             without it.
         method: What is trained: all weights, or adapters. One of full, lora, qlora.
         lora_rank: Rank of the adapters.
+        offload: What host memory takes. One of none, states, all.
         lora_targets: Matrices with adapters. One of all, attention, feed_forward.
         software: Training stack. One of typical, vendor, megatron, deepspeed, sharded, eager, compiler, native, neuron.
         software_year: Age of the software, such as 2024.5.
@@ -304,10 +308,10 @@ def throughput(
     expert: str | int | ArrayLike | None = None, data: str | int | ArrayLike | None = None,
     virtual_stages: str | int | ArrayLike | None = None, sharding: str | int | ArrayLike | None = None,
     micro_batch: str | int | ArrayLike | None = None, global_batch: str | int | ArrayLike | None = None,
-    sequence: str | int | ArrayLike | None = None, recompute: str | Sequence[str] | None = None,
-    precision: str | Sequence[str] | None = None, method: str = "full", lora_rank: str | int = 16,
-    software: str = "typical", software_year: str | float | None = None, flash: bool = True, links: str = "own",
-    mfu: str | float | None = None, tokens_per_s_per_gpu: str | float | None = None,
+    sequence: str | int | ArrayLike | None = None, document_tokens: str | float | None = None, offload: str = "none",
+    recompute: str | Sequence[str] | None = None, precision: str | Sequence[str] | None = None, method: str = "full",
+    lora_rank: str | int = 16, software: str = "typical", software_year: str | float | None = None, flash: bool = True,
+    links: str = "own", mfu: str | float | None = None, tokens_per_s_per_gpu: str | float | None = None,
     step_time: str | float | None = None, as_of: str | date | None = None, known_as_of: str | date | None = None,
     dataset: str | float | None = None, loader_workers: str | int | None = None, decode_rate: str | float | None = None,
     storage_bandwidth: str | float | None = None, catalog: Catalog | None = None,
@@ -329,6 +333,9 @@ def throughput(
         micro_batch: Sequences per GPU and micro-step.
         global_batch: Sequences per step. Default: as models of its size use.
         sequence: Tokens per sequence. Default: the model's, at most 8,192.
+        document_tokens: Tokens of a document, where several share a sequence and attend to themselves alone. Default:
+            the sequence's.
+        offload: What host memory takes. One of none, states, all.
         recompute: Activations to recompute. One of none, selective, full.
         precision: Precision of the products. One of bf16, fp16, fp8, fp4, tf32, fp32, int8. Default: bf16, or fp16 on
             chips without it.
@@ -358,8 +365,9 @@ def roofline(
     tensor: str | int | None = None, pipeline: str | int | None = None, context: str | int | None = None,
     expert: str | int | None = None, data: str | int | None = None, virtual_stages: str | int | None = None,
     sharding: str | int | None = None, micro_batch: str | int | None = None, global_batch: str | int | None = None,
-    sequence: str | int | None = None, recompute: str | None = None, precision: str | None = None, method: str = "full",
-    lora_rank: str | int = 16, software: str = "typical", software_year: str | float | None = None, flash: bool = True,
+    sequence: str | int | None = None, document_tokens: str | float | None = None, offload: str = "none",
+    recompute: str | None = None, precision: str | None = None, method: str = "full", lora_rank: str | int = 16,
+    software: str = "typical", software_year: str | float | None = None, flash: bool = True,
     as_of: str | date | None = None, known_as_of: str | date | None = None, catalog: Catalog | None = None,
 ) -> RooflineResult:
     """Return what bounds one operation, the usual ones, or each part of a step of `model`, and what would help.
@@ -385,6 +393,9 @@ def roofline(
         micro_batch: Sequences per GPU and micro-step.
         global_batch: Sequences per step. Default: as models of its size use.
         sequence: Tokens per sequence. Default: the model's, at most 8,192.
+        document_tokens: Tokens of a document, where several share a sequence and attend to themselves alone. Default:
+            the sequence's.
+        offload: What host memory takes. One of none, states, all.
         recompute: Activations to recompute. One of none, selective, full.
         precision: Precision of the products. One of bf16, fp16, fp8, fp4, tf32, fp32, int8. Default: bf16, or fp16 on
             chips without it.

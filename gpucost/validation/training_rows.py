@@ -46,6 +46,7 @@ class TrainingRow:
     loss_chunk_tokens: float
     loss_repeated: bool
     vocabulary_split: bool
+    tuning: bool  # of a model that was trained before
     offload: str
     document_tokens: float  # infinite where each fills its sequence
     stated_layout: bool
@@ -136,6 +137,7 @@ def read_recipe(row: Row) -> dict[str, Any]:
         "loss_repeated": wording.flag(row.get("loss_chunk_recompute")) is True,
         "vocabulary_split": wording.flag(row.get("vocabulary_split")) is not False,
         "document_tokens": document_tokens(row),
+        "tuning": str(row.get("task") or "") in ("sft", "lora", "qlora"),
         "offload": wording.offload(row.get("notes")),
     }
 

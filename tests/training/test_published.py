@@ -5,9 +5,10 @@ import pytest
 import gpucost
 from benchmarks.published_runs import PAGE, page, published_runs
 
-# Shown as findings: 14 to 16 % of the peak, which no physics explains; hand-written kernels; a steady speed, not a run;
-# experts routed to few nodes under a schedule that overlaps their exchanges, which is not modelled.
-OUTLIERS = {"llama-3-8b", "llama-3.1-8b", "gpt-2-124m-llm.c", "tinyllama-300b", "deepseek-v3"}
+# Shown as findings: 14 to 16 % of the peak, which no physics explains; hand-written kernels; experts routed to few
+# nodes under a schedule that overlaps their exchanges, which is not modelled.
+OUTLIERS = {"llama-3-8b", "llama-3.1-8b", "gpt-2-124m-llm.c", "deepseek-v3"}
+STEADY = {"deepseek-v3", "tinyllama-300b"}  # hours of steps alone
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +33,7 @@ def test_published_runs_lie_inside_their_ranges(runs):
 
 def test_the_overhead_over_the_steps_is_stated_and_moderate(runs):
     for name, row in runs.items():
-        assert 0.20 <= row["overhead_fraction"] < 0.45, name
+        assert (0.20 <= row["overhead_fraction"] < 0.45) == (name not in STEADY), name
 
 
 def test_an_8b_run_on_8_a100_takes_45_to_75_days():
