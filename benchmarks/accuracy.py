@@ -221,6 +221,12 @@ READING = """
   times faster than the release before, others not at all; which, no row says. With experts over 64 accelerators and no
   pipeline GPT-OSS comes out too fast; a few releases' figures of small mixtures are half of the next release's.
 - *General stacks on AMD and on new chips*: twelve doubtful rows of one source say that they lag; how far is assumed.
+  Their attention kernels are taken as caught up a year and three quarters after a chip's launch, on Blackwell since
+  mid-2026: releases say so, no undoubted row does.
+- *Documents that share a sequence*: their lengths are known where a recipe names its data. Tuning by NeMo and its heirs
+  is read as packed questions with adapters on one product; with `--document-tokens` a plan says its own.
+- *Host memory*: weights and states moved over PCIe are counted; the host's memory bandwidth is assumed, and eleven rows
+  on V100 are all that was measured of it.
 - *Long sequences* over several nodes: most rows of 32K tokens and more are of one source and of kernels of 2023. Runs
   of our own to 131,072 tokens on one and two H100 are those that attention was checked on.
 - *Blackwell Ultra, CDNA 4, TPU v7, consumer cards*: few sources, or none. Rows of chips of their own kind (Trainium,

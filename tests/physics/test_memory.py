@@ -198,7 +198,8 @@ def test_memory_falls_with_each_parallel_degree(model, layout, recipe):
     assert total_gb(model, changed(layout, tensor=layout.tensor * 2), recipe) < base
     if layout.data > 1:  # the first all-reduce of all brings its buckets
         assert total_gb(model, changed(layout, context=2), recipe) < base
-    assert total_gb(model, changed(layout, pipeline=layout.pipeline * 2), recipe) < base
+    if layout.sharding < 3 or layout.pipeline > 1:  # a stage of a first pipeline keeps what it gathered
+        assert total_gb(model, changed(layout, pipeline=layout.pipeline * 2), recipe) < base
     if layout.data > 1 and layout.sharding >= 1:
         assert total_gb(model, changed(layout, data=layout.data * 2), recipe) < base
 

@@ -156,8 +156,8 @@ _PLAIN = {name: name for name in _SAME} | {
 # Families whose matrix units outran the fused attention kernels of the generation before.
 RECENT = ("hopper", "blackwell", "rubin", "cdna3", "cdna4", "cdna5")
 # From when on general frameworks have attention kernels written for a family: a year and three quarters after its
-# launch, as FlashAttention-3 of July 2024 followed Hopper (arXiv:2407.08608).
-_CAUGHT_UP = {"hopper": 2024.5, "cdna3": 2025.7, "blackwell": 2026.6, "cdna4": 2027.2, "rubin": 2028.4, "cdna5": 2028.4}
+# launch, as FlashAttention-3 of July 2024 followed Hopper (arXiv:2407.08608); on AMD half a year later, as assumed.
+_CAUGHT_UP = {"hopper": 2024.5, "cdna3": 2026.2, "blackwell": 2026.6, "cdna4": 2027.7, "rubin": 2028.4, "cdna5": 2028.9}
 KERNELS_CAUGHT_UP_YEAR = np.array([_CAUGHT_UP.get(name, 0.0) for name in FAMILIES])
 ELSEWHERE = np.array([name.startswith(("cdna", "rdna", "gaudi", "other")) for name in FAMILIES])
 
