@@ -170,22 +170,26 @@ def _foreign(answer: Tco) -> list[Fact]:
         return []
     stated = money["usd_per_unit_on"]
     dated = "a rate without a date" if stated == "not stated" else f"rate of {stated}"
-    wacc = money.get("wacc_fraction")
     notes = {
         "owning": f"{money['usd_per_unit']:g} USD each, {dated}; {money['forward']}",
-        "renting": "" if wacc is None else f"discounted at {wacc:.2%} a year, {money.get('discounting')}",
+        "renting": _discounted(money) and f"{_discounted(money)}, {money.get('discounting')}",
     }
-    code = money["currency"]
     return [
-        Fact(f"{side.capitalize()}, in {code}", f"{text} {code}", note=notes.get(side, ""))
+        Fact(f"{side.capitalize()}, in {money['currency']}", text, note=notes.get(side, ""))
         for side, text in _in_currency(money).items()
     ]
 
 
 def _in_currency(money: Row) -> dict[str, str]:
     """Return what owning costs, what renting costs and what owning saves, in the currency asked for."""
-    own, rent = money["npv_own"], money["npv_rent"]
-    return {side: f"{worth:,.0f}" for side, worth in (("owning", own), ("renting", rent), ("owning saves", rent - own))}
+    own, rent, code = money["npv_own"], money["npv_rent"], money["currency"]
+    worth = {"owning": own, "renting": rent, "owning saves": rent - own}
+    return {side: f"{amount:,.0f} {code}" for side, amount in worth.items()}
+
+
+def _discounted(money: Row) -> str:
+    wacc = money.get("wacc_fraction")
+    return "" if wacc is None else f"discounted at {wacc:.2%} a year"
 
 
 def _in_short(answer: Tco) -> str:
@@ -194,8 +198,9 @@ def _in_short(answer: Tco) -> str:
     if money is None:
         return ""
     rate = f"at {money['usd_per_unit']:g} USD ({money['usd_per_unit_on']})"
-    words = ", ".join(f"{side} {text}" for side, text in _in_currency(money).items())
-    return f"In {money['currency']} {rate}: {words}."
+    said = [f"{side} {text}" for side, text in _in_currency(money).items()]
+    words = ", ".join(filter(None, (*said, rate, _discounted(money))))
+    return f"{words[0].upper()}{words[1:]}."
 
 
 def _by_year(answer: Tco) -> list[Block]:
