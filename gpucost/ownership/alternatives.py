@@ -4,7 +4,7 @@ A way to rent is a weighted sum of legs: renting evaluated with some inputs chan
 blend has one a part, and a term that ends early is followed by renting by use less the months before its end.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, cast
 
@@ -201,7 +201,7 @@ def _rented(case: OwnershipCase, way: Way, base: Mapping[str, Any]) -> Ownership
     row = _summary(way.name, {**base, "way_usd": np.asarray(flows)[None, :]}, "way_usd", exposure, "")
     row = cast(
         OwnershipOption,
-        {**row, **way.said, **_layers(case, way, found[0]), "legs": [leg._asdict() for leg in way.legs]},
+        {**row, **way.said, **_layers(case, way, found), "legs": [leg._asdict() for leg in way.legs]},
     )
     unused = scalar(found[0], "unexpired_months") if found[0]["rent_billing"] == "take_or_pay" else 0.0
     if unused and len(found) == 1:
@@ -209,14 +209,27 @@ def _rented(case: OwnershipCase, way: Way, base: Mapping[str, Any]) -> Ownership
     return row
 
 
-def _layers(case: OwnershipCase, way: Way, values: Mapping[str, Any]) -> Layered:
-    """Return the layers behind a way's price, and what credits pay of its GPU-hours; they change no ranking."""
+def _layers(case: OwnershipCase, way: Way, found: Sequence[Mapping[str, Any]]) -> Layered:
+    """Return the layers behind a way's price, and what credits pay of its GPU-hours; they change no ranking.
+
+    Once a term has ended, the same credits pay what is left of them for the hours that follow without one.
+    """
     if way.offer is None:
         return {}
-    bill = (monthly(values, "rent_compute_usd") + monthly(values, "rent_cancellation_usd"))[1:]
-    bill += monthly(values, "rent_upfront_usd")[:-1]  # paid at the start of a month, the others at its end
-    paid = credited_by_month(case.credits, [way.offer], bill[None, :], case.as_of)[0] if case.credits else 0.0
-    return layered(way.offer, float(bill.sum()), paid)
+    bills = [leg.weight * _bill(values) for leg, values in zip(way.legs, found, strict=True)]
+    offers, owed = [way.offer], bills[:1]
+    bound = case.assumptions["rent_billing"].value == "take_or_pay"
+    after = (case.fallback.offer if case.fallback else None) if bound else case.rent_offer
+    if len(bills) > 1 and after is not None:
+        offers, owed = [way.offer, after], [bills[0], np.sum(bills[1:], axis=0)]
+    paid = sum(credited_by_month(case.credits, offers, np.array(owed), case.as_of)) if case.credits else 0.0
+    return layered(way.offer, float(np.sum(owed)), paid)
+
+
+def _bill(values: Mapping[str, Any]) -> np.ndarray:
+    """Return what is paid for rented GPU-hours by month."""
+    at_end = monthly(values, "rent_compute_usd") + monthly(values, "rent_cancellation_usd")
+    return np.asarray(at_end[1:] + monthly(values, "rent_upfront_usd")[:-1])  # upfront is paid at a month's start
 
 
 def _exposure(values: Mapping[str, Any]) -> float:

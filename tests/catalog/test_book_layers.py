@@ -236,6 +236,17 @@ def test_tco_shows_every_layer_of_a_rent_and_what_credits_pay_of_it(layered):
     assert "credits_usd" not in contract
 
 
+def test_credits_pay_on_after_a_term_has_ended(tmp_path, monkeypatch):
+    import gpucost
+
+    (tmp_path / "book.toml").write_text('[[credit]]\nprovider = "aws"\nusd = 1_000_000\nusd_per_month = 5000\n')
+    monkeypatch.setenv("GPUCOST_BOOK", str(tmp_path / "book.toml"))
+    found = gpucost.tco(provider="aws", gpu="h100-sxm", gpus=16, years=4, draws=0, as_of="2026-11-20").payload
+    paid = {row["name"]: row.get("credits_usd") for row in found["options"]}
+    assert paid["rent"] == 48 * 5000
+    assert paid["reserved_3y_then_rent"] == 48 * 5000  # 36 months of the term and 12 by use
+
+
 def test_a_mix_draws_a_credit_once_for_all_that_it_rents(layered):
     import gpucost
 

@@ -530,6 +530,24 @@ def test_every_option_stands_live_beside_its_closest_rival(
     assert panel["closest rival"] == picked["rival"]["name"]
 
 
+def test_the_options_say_of_which_layer_each_price_is(tmp_path: Path) -> None:
+    answer = answers.workload()  # rented at a provider of the catalog
+    write_workbook(answer, str(tmp_path / "own.xlsx"))
+    rows = texts(tmp_path / "own.xlsx", "Options")
+    heads = next(number for number, row in enumerate(rows) if row[1] == "layer")
+    table = {row[0]: dict(zip(rows[heads], row, strict=True)) for row in rows[heads + 1 :] if row[0]}
+    priced = {row["name"]: row for row in answer["options"] if row.get("usd_per_gpu_hour") is not None}
+    assert set(table) == set(priced)
+    assert any("price_kind" in row for row in priced.values())
+    for name, row in priced.items():
+        assert table[name]["used"] == row["usd_per_gpu_hour"]
+        assert (table[name]["contracted"] or None) == row.get("contracted_usd_per_gpu_hour")
+        if "price_kind" in row:
+            assert table[name]["layer"] == f"{row['price_kind']}, of the book {row['price_book']}"
+            assert table[name]["effective"] == row["effective_usd_per_gpu_hour"]
+            assert table[name]["list"] == row["list_usd_per_gpu_hour"]
+
+
 def test_the_currency_sheet_holds_the_cash_and_the_present_values_of_the_answer(books: dict[str, Any]) -> None:
     rows = {row[0]: row for row in texts(books["recalculated"]["pairs"], "Currency") if row[0]}
     said = pairs()["currency"]

@@ -18,7 +18,7 @@ _HEADS = ("option", "what it is", "price, USD per GPU-hour", "billing", "term, m
           "moves with use", "rival's value")  # fmt: skip
 (_OPTION, _WORDS, _PRICE, _BILLING, _TERM, _UPFRONT, WORTH, _LEVEL, _CASH, _RIVAL, _SAVES, _AT_PRICE, _AT_USE, _WINS,
  _P5, _P50, _P95, _BY_PRICE, _BY_USE, _RIVAL_WORTH) = range(len(_HEADS))  # fmt: skip
-WIDTHS = (26, 38, 12, 13, 10, 10, 16, 14, 16, 24, 16, 12, 11, 11, 15, 15, 15, 16, 16, 16)
+WIDTHS = (26, 32, 12, 13, 10, 10, 16, 14, 16, 24, 16, 12, 11, 11, 15, 15, 15, 16, 16, 16)
 _SHOWN = (WORTH, _LEVEL, _CASH, _RIVAL, _SAVES, _AT_PRICE, _AT_USE, _WINS, _P5, _P50, _P95)
 _UNITS = {_PRICE: "USD per GPU-hour", WORTH: "USD in whole", _LEVEL: "USD per GPU-hour", _CASH: "USD in whole",
           _SAVES: "USD in whole", _AT_PRICE: "USD per GPU-hour", _AT_USE: "fraction of one", _WINS: "fraction of one",
@@ -123,12 +123,26 @@ def write(book: Workbook, sheet: Sheet, ways: Ways) -> tuple[int, int]:
     sheet.row(
         Cell("Prices are those of the option, or of its rival where it has none. Spot is nobody's rival.", "note")
     )
+    _layers(sheet, ways.rows_of)
     sheet.page.set_column(_BY_PRICE, _RIVAL_WORTH, WIDTHS[-1], None, {"level": 1, "hidden": True})
     sheet.page.print_area(0, 0, sheet.next_row, _P95)
-    sheet.page.set_print_scale(60)  # two pages: the options, and each against its rival
-    sheet.page.set_v_pagebreaks([_RIVAL])
-    sheet.page.repeat_columns(0)
     return _FIRST, last
+
+
+def _layers(sheet: Sheet, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write of which layer each rental price is: the list, a contract, and what is left when credits have paid."""
+    sheet.skip()
+    sheet.row(Cell("Layers of the rental prices, USD per GPU-hour, as delivered", "heading"))
+    sheet.heading("option", "layer", "list", "contracted", "used", "effective")
+    for row in rows:
+        used = row.get("usd_per_gpu_hour")
+        if used is None:
+            continue
+        kind, book = row.get("price_kind"), row.get("price_book")
+        listed = row.get("list_usd_per_gpu_hour", used if kind == "list" else None)
+        figures = (listed, row.get("contracted_usd_per_gpu_hour"), used, row.get("effective_usd_per_gpu_hour", used))
+        words = f"{kind}, of the book {book}" if kind else row.get("note") or "stated with the question"
+        sheet.row(row["name"], Cell(words, "wrap"), *(Cell(figure, "plain", _UNITS[_PRICE]) for figure in figures))
 
 
 def _line(sheet: Sheet, ways: Ways, place: int, row: Mapping[str, Any], found: list[Any], last: int) -> None:
