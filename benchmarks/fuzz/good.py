@@ -57,7 +57,7 @@ usd_per_gpu_hour = 1.9
 term_months = 12
 """
 DEMAND = b"month,gpus\n1,8\n2,16\n3,33\n4,20\n"
-CURVE = b"month,usd_per_gpu_hour\n0,2.35\n12,2\n24,1.8\n"
+CURVE = b"month,usd_per_gpu_hour\n1,2.35\n12,2\n24,1.8\n"
 LENGTHS = b"prompt,output\n100,50\n2000,300\n512,256\n"
 PROFILE = "\n".join(str(0.5 + hour % 12 / 24) for hour in range(24)).encode()
 BOOK = b"""[[offer]]

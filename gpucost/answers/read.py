@@ -46,7 +46,21 @@ def check(payload: Mapping[str, Any], path: str) -> None:
             f"{path!r} is no {kind} as this version writes it ({'; '.join(found)}): it was saved by another version or"
             " changed. Ask again and save the answer with --format json -o FILE."
         )
+    _refuse_unasked(payload, path)
     _refuse_impossible(payload, path)
+
+
+def _refuse_unasked(payload: Mapping[str, Any], path: str) -> None:
+    """Refuse an answer, or a part of a report, whose request does not say what its question cannot do without."""
+    from gpucost.arguments import QUESTIONS
+
+    kind, request = payload.get("kind"), payload.get("request")
+    needed = [one.name for one in QUESTIONS[kind].arguments if one.required] if kind in QUESTIONS else []
+    if missing := next((name for name in needed if not isinstance(request, Mapping) or name not in request), None):
+        raise UsageError(f"{path!r}: the request of this {kind} does not say {missing}: the file was changed.")
+    for part in payload.get("parts") or ():
+        if isinstance(part, Mapping) and isinstance(part.get("payload"), Mapping):
+            _refuse_unasked(part["payload"], path)
 
 
 def _refuse_impossible(payload: Mapping[str, Any], path: str) -> None:

@@ -4,6 +4,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from gpucost.architectures.decoder import Decoder
+from gpucost.architectures.fields import layer_of
 from gpucost.types import Block
 
 EXPERTS = (
@@ -132,7 +133,7 @@ def expert_layers(d: Decoder) -> list[bool]:
 def _listed(d: Decoder, name: str) -> list[bool] | None:
     f = d.fields
     if name == "moe_layers_enum" and isinstance(f.raw(name), str):
-        named = {int(item) for item in f.word(name).split(",") if item.strip().isdigit()}
+        named = {layer_of(item.strip()) for item in f.word(name).split(",")}
         return [i in named for i in range(d.layers)]
     numbers = f.numbers(name) if isinstance(f.raw(name), list) else None
     if numbers is None:

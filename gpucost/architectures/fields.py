@@ -45,6 +45,15 @@ def _has(key: str, signs: tuple[str, ...]) -> bool:
     return any(sign in f"^{key}$" for sign in signs)
 
 
+def layer_of(text: str) -> int:
+    """Return the number of the layer that a text names, −1 where it names none.
+
+    >>> layer_of("02"), layer_of("x"), layer_of("9" * 5000)
+    (2, -1, -1)
+    """
+    return int(text) if text.isdecimal() and len(text) < 9 else -1
+
+
 class Fields:
     """The keys of one configuration, or of a part of it, and which of them were taken."""
 

@@ -18,7 +18,7 @@ from gpucost.architectures.attention import (
 )  # fmt: skip
 from gpucost.architectures.decoder import Decoder
 from gpucost.architectures.feedforward import FeedForward, dense, dense_width, expert_layers, experts
-from gpucost.architectures.fields import Fields
+from gpucost.architectures.fields import Fields, layer_of
 from gpucost.architectures.mixers import linear_mixer
 from gpucost.types import Block
 
@@ -201,7 +201,7 @@ def overridden(d: Decoder, rule: Callable[[Decoder], list[Block]]) -> list[Block
         return blocks
     read: dict[str, list[Block]] = {}
     for place, own in parts.items():
-        if not (isinstance(own, Mapping) and str(place).isdigit() and int(place) < len(blocks)):
+        if not (isinstance(own, Mapping) and 0 <= layer_of(str(place)) < len(blocks)):
             raise d.fields.fail(f"per_layer_config says {str(own)!r:.40} of layer {str(place)!r:.20}")
         said = repr(sorted(own.items()))
         if said not in read:

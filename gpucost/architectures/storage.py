@@ -29,7 +29,7 @@ _SIGNS = (
     ("head", re.compile(r"lm_head|output_layer|embed_out")),
     ("dense", re.compile(r"mlp|feed_forward|ffn")),
 )
-_LAYER = re.compile(r"layers?\.(\d+)\b")
+_LAYER = re.compile(r"layers?\.(\d{1,6})\b")
 _PROJECTION = re.compile(r"[a-z_]+_proj\b|\bw[123]\b")
 _ROUTER = re.compile(r"(gate|router)(\.weight)?\$?$|shared_expert_gate")
 _ELSEWHERE = re.compile(r"vision|visual|audio|multi_modal|mtp|norm|embed_tokens|projector|\bvit\b|mm_")
@@ -299,7 +299,7 @@ def beside(made: Architecture, file: Path) -> Architecture:
 
 def _checked(made: Architecture, index: Path) -> Architecture:
     """Compare the bytes of the weight files with what was counted; more than 1 % apart is said."""
-    size = re.search(rb'"total_size"\s*:\s*(\d+)', _head_and_tail(index))
+    size = re.search(rb'"total_size"\s*:\s*(\d{1,18})\b', _head_and_tail(index))
     if not size:
         return made
     told, counted = int(size[1]), made.stored_bytes + 2 * made.tower_parameters

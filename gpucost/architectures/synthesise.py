@@ -13,7 +13,7 @@ from statistics import median
 from gpucost.errors import UsageError
 from gpucost.types import Architecture
 
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([mbt])(?:illion)?(?:[-_ ]?params?)?", re.IGNORECASE)
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([mbt])(?:illion)?(?:[-_ ]?params?)?", re.IGNORECASE | re.ASCII)
 _UNITS = {"m": 1e6, "b": 1e9, "t": 1e12}
 _SMALLEST, _LARGEST = 5e6, 2e13
 _FFN_STEP = 256

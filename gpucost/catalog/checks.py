@@ -53,9 +53,9 @@ class Level:
         """Return the median around the month of a day, or None where too few prices are known."""
         month = (day.year, day.month)
         if month not in self._medians:
-            middle = day.replace(day=15)
-            first = bisect_left(self._days, middle - timedelta(days=_AROUND_DAYS))
-            last = bisect_right(self._days, middle + timedelta(days=_AROUND_DAYS))
+            middle = day.replace(day=15).toordinal()
+            first = bisect_left(self._days, middle - _AROUND_DAYS, key=date.toordinal)
+            last = bisect_right(self._days, middle + _AROUND_DAYS, key=date.toordinal)
             prices = [price for _, price in self._seen[first:last]]
             self._medians[month] = median(prices) if len(prices) >= _ENOUGH else None
         return self._medians[month]
@@ -126,7 +126,7 @@ def _dates(table: Table, row: Mapping[str, Any], known: Reference) -> Iterator[t
     observed, recorded, valid = row.get("observed_on"), row.get("recorded_on"), row.get("valid_from")
     if observed and recorded and recorded < observed:
         yield "recorded_on", f"{recorded} lies before the observation on {observed}"
-    if observed and valid and valid > observed + timedelta(days=ANNOUNCED_DAYS):
+    if observed and valid and valid - observed > timedelta(days=ANNOUNCED_DAYS):
         yield "valid_from", f"{valid} lies more than {ANNOUNCED_DAYS} days after the observation on {observed}"
 
 

@@ -52,14 +52,18 @@ def _hourly(text: str) -> str:
     return re.sub(r"\s*(/|per)\s*(gpu[- ]?)?(h|hr|hour)$", "", text.strip(), flags=re.IGNORECASE)
 
 
+def _months(name: str, text: str) -> float:
+    return float(whole(0, 1200).read(text, f"quote {name!r}"))
+
+
 def _term(name: str, text: str) -> tuple[str, Any]:
     word = text.lower()
     if word in BILLINGS:
         return "rent_billing", BILLINGS[word]
     if months := re.fullmatch(r"(\d+)\s*(?:months?|mo)", word):
-        return "rent_term_months", float(months[1])
+        return "rent_term_months", _months(name, months[1])
     if years := re.fullmatch(r"(\d+)\s*(?:years?|y)", word):
-        return "rent_term_months", float(years[1]) * MONTHS_PER_YEAR
+        return "rent_term_months", _months(name, years[1]) * MONTHS_PER_YEAR
     if upfront := re.fullmatch(r"(\d+(?:\.\d+)?%)\s*upfront", word):
         return "rent_upfront_fraction", parse_fraction(upfront[1], f"quote {name!r}")
     raise UsageError(f"quote {name!r}: cannot read {text!r}. {HOW}")

@@ -6,11 +6,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.arguments.kinds import whole
 from gpucost.errors import UsageError
 from gpucost.money import rent_paths
 from gpucost.units import parse_fraction
 
 Array = NDArray[np.float64]
+
+_MONTHS = whole(0, 1200)
 
 HOW = (
     "Write parts as ramp 20% over 6 months; from month 25: 120%; seasons 80% 90% … (12 shares, from the first month); "
@@ -32,10 +35,10 @@ def use_by_month(text: str | None, months: int, folder: Path = Path()) -> Array:
     month = np.arange(months)
     for part in filter(None, (part.strip().lower() for part in text.split(";"))):
         if ramp := re.fullmatch(r"ramp (?:from )?(\S+) over (\d+) months?", part):
-            start, length = _share(ramp[1]), int(ramp[2])
+            start, length = _share(ramp[1]), _MONTHS.read(ramp[2], "use_path")
             path *= start + (1 - start) * np.minimum(month / max(length, 1), 1)
         elif step := re.fullmatch(r"from month (\d+):? (\S+)", part):
-            path[max(int(step[1]) - 1, 0) :] *= _share(step[2])
+            path[max(_MONTHS.read(step[1], "use_path") - 1, 0) :] *= _share(step[2])
         elif seasons := re.fullmatch(r"seasons((?: \S+){12})", part):
             path *= np.array([_share(share) for share in seasons[1].split()])[month % 12]
         else:

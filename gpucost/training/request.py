@@ -7,6 +7,7 @@ from os import PathLike
 from typing import Any
 
 from gpucost.arguments import QUESTIONS, by_field, read
+from gpucost.arguments.kinds import FLAG, plain
 from gpucost.errors import UsageError
 from gpucost.frozen import Frozen
 from gpucost.options import OPTIONS
@@ -83,10 +84,16 @@ class TrainingRequest(Frozen, kw_only=True):
 
 
 def from_dict(values: Mapping[str, Any]) -> TrainingRequest:
-    """Read a request back from a saved result; keys of other versions are ignored."""
-    names = {field.name for field in fields(TrainingRequest)}
-    plain = make_request("any", 1)
-    return replace(plain, **{name: value for name, value in values.items() if name in names})
+    """Read a request back from a saved result, each value as it was once asked; keys of other versions are ignored."""
+    kinds = {one.field or one.name: one.kind for one in QUESTIONS["estimate"].arguments}
+    kinds |= {"deadline_days": plain(), "deadline_given": FLAG}
+    given = {field.name: values[field.name] for field in fields(TrainingRequest) if field.name in values}
+    checked = {
+        name: None if value is None else kinds[name].read(value, f"request.{name}") for name, value in given.items()
+    }
+    request = replace(make_request("any", 1), **checked)
+    _contradictions(request)
+    return request
 
 
 def make_request(

@@ -16,7 +16,16 @@ import pytest
 from click.testing import CliRunner
 
 import gpucost
-from benchmarks.fuzz.good import POOL, START, SUPPLY, answers, bench, estimate_with_facts, parquet
+from benchmarks.fuzz.good import (
+    POOL,
+    START,
+    SUPPLY,
+    answers,
+    bench,
+    configurations,
+    estimate_with_facts,
+    parquet,
+)
 from gpucost.cli.said import shown
 from gpucost.errors import GpuCostError, UsageError
 
@@ -425,3 +434,81 @@ def test_a_supply_is_refused_by_its_key(refused, line, key):
     said = refused(["mix", "--constant", "8", "--months", "6", "--plan", "plan.toml"], plan=plan)
     assert said.startswith("plan.toml:supply[0].")
     assert key in said or "required" in said
+
+
+@pytest.mark.parametrize("day", ["9999-12-31", "0001-01-01"])
+def test_a_price_of_the_first_or_the_last_day_there_is_is_judged(day):
+    from datetime import date
+
+    from gpucost.catalog.checks import Level
+
+    level = Level([(date(2026, 1, number), 2.0) for number in range(1, 29)])
+    assert level.around(date.fromisoformat(day)) is None
+    assert level.around(date(2026, 1, 5)) == 2.0
+
+
+@pytest.mark.parametrize("missing", ["model", "tokens"])
+@pytest.mark.parametrize("asked", [["rerun"], ["report", "-o", "out.txt"]])
+def test_a_saved_answer_whose_request_says_too_little_is_refused(refused, asked, missing):
+    saved = json.loads(estimate_with_facts())
+    del saved["request"][missing]
+    Path("saved.json").write_text(json.dumps(saved))
+    assert missing in refused([asked[0], "saved.json", *asked[1:]])
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"use_path": f"ramp from 20% over {'9' * 400} months"},
+        {"use_path": f"from month {'9' * 400}: 20%"},
+        {"quote": {"a": f"2/h, {'9' * 400} months"}},
+        {"quote": {"a": "2/h, 1201 months"}},
+    ],
+)
+def test_months_beyond_a_century_are_refused(asked):
+    with pytest.raises(UsageError, match=r"beyond 1,200|no.* finite number"):
+        gpucost.tco("h100-sxm", 8, draws=0, **asked)
+
+
+def test_a_size_in_other_digits_is_no_name_of_a_model():
+    with pytest.raises(UsageError, match="unknown model"):
+        gpucost.estimate("\u0663b", "1b", gpu="h100-sxm", gpus=8)
+
+
+@pytest.mark.parametrize("place", ["\u00b2", "-1", "x", "9" * 5000])
+def test_a_layer_of_no_number_in_a_configuration_is_refused(refused, place):
+    config = json.loads(configurations()[0]) | {"per_layer_config": {place: {"hidden_size": 8}}}
+    Path("config.json").write_text(json.dumps(config))
+    assert "layer" in refused(["models", "config.json"])
+
+
+def test_a_tensor_of_a_layer_of_thousands_of_digits_is_read():
+    from gpucost.architectures.storage import _LAYER
+
+    assert _LAYER.search(f"model.layers.{'9' * 5000}.mlp") is None
+    assert _LAYER.search("model.layers.61.mlp")[1] == "61"
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("tokens", 1e308),
+        ("epochs", -1),
+        ("gpus", 10**30),
+        ("sequence_tokens", -1),
+        ("lora_rank", 1e308),
+        ("mfu_fraction", 0),
+        ("tokens_per_s_per_gpu", -1),
+        ("step_s", 0),
+        ("evaluation_fraction", -1),
+        ("storage_gb_per_s", 0),
+        ("deadline_days", "x"),
+        ("deadline_given", 7),
+    ],
+)
+def test_what_a_saved_request_says_is_held_against_what_may_be_asked(refused, name, value):
+    saved = json.loads(estimate_with_facts())
+    assert name in saved["request"]
+    saved["request"][name] = value
+    Path("saved.json").write_text(json.dumps(saved))
+    assert f"request.{name}" in refused(["rerun", "saved.json"])
