@@ -46,12 +46,15 @@ def step_row(name: str, row: dict[str, str], columns: list[str], shared: dict[st
     compiled = row["compiled"] == "1"
     said = {
         **row, **shared, "id": name, "source_name": "gpucost device benchmarks", "gated_mlp": "y", "precision": "bf16",
-        "framework": f"plain PyTorch 2.11 {'torch.compile per block' if compiled else 'eager'}", "pp": "1", "cp": "1",
-        "ep": "1", "global_batch": str(batch), "flash_attention": "y", "task": "pretrain", "core": "1",
-        "optimizer": OPTIMIZERS[row["optimizer"]], "state_bytes_per_param": str(state),
+        "framework": f"plain PyTorch 2.11 {'torch.compile per block' if compiled else 'eager'}",
+        **{name: row.get(name) or "1" for name in ("pp", "cp", "ep")}, "global_batch": str(batch), "core": "1",
+        "flash_attention": "y", "task": "pretrain", "optimizer": OPTIMIZERS[row["optimizer"]],
+        "state_bytes_per_param": str(state),
     }  # fmt: skip
     if row["loss_chunk_tokens"] == "0":
         said |= {"loss_chunk_tokens": "", "loss_chunk_recompute": ""}
+    if row.get("n_experts"):
+        said["ffn_hidden"] = row["moe_ffn_hidden"]
     return {column: said.get(column) or "" for column in columns}
 
 
@@ -64,7 +67,8 @@ def record_steps(options: argparse.Namespace) -> None:
         columns, known = list(reader.fieldnames or ()), list(reader)
     shared = {"gpu": options.machine, "source_id": options.source, "as_of": options.date}
     family = options.machine.partition("-")[0]
-    rows = [step_row(f"{family}-step-{n:02}", row, columns, shared) for n, row in enumerate(measured)]
+    kind = "pair" if options.file.stem == "parallel" else "step"
+    rows = [step_row(f"{family}-{kind}-{n:02}", row, columns, shared) for n, row in enumerate(measured)]
     kept = [row for row in known if row["source_id"] != options.source]
     with STEPS.open("w", encoding="utf-8", newline="") as file:
         writer = csv.DictWriter(file, columns, lineterminator="\n")

@@ -96,7 +96,7 @@ def _object(arguments: list[Argument]) -> dict[str, Any]:
 
 def _property(item: Argument) -> dict[str, Any]:
     """Say an argument in few words: its choices, an example, or what it is; numbers may be text: types say little."""
-    if 0 < len(item.kind.choices) <= 5:
+    if 0 < len(item.kind.choices) <= 5 and not item.kind.open:
         return {"enum": list(item.kind.choices)}
     if item.kind.json == ("boolean",):
         return {"type": "boolean"}

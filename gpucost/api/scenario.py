@@ -198,7 +198,7 @@ def _object(arguments: Sequence[Argument], needed: Sequence[str] = ()) -> dict[s
 def _property(item: Argument) -> dict[str, Any]:
     types = list(item.kind.json)
     found: dict[str, Any] = {"type": types[0] if len(types) == 1 else types, "description": item.help}
-    if item.kind.choices:
+    if item.kind.choices and not item.kind.open:
         found["enum"] = list(item.kind.choices)
     if item.default is not None:
         found["default"] = item.default

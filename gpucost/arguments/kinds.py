@@ -1,6 +1,7 @@
 """Kinds of arguments: how a value that a person wrote is read, and how it is typed in signatures and JSON schemas."""
 
 import os
+import re
 from collections.abc import Callable, Mapping
 from datetime import date
 from math import floor, isfinite
@@ -12,6 +13,7 @@ from gpucost.limits import limit
 from gpucost.options import OPTIONS
 from gpucost.units import SMALLEST, parse_bytes, parse_count, parse_days, parse_fraction, parse_usd
 
+OWN_NAME = re.compile(r"[a-z][a-z0-9.-]{0,39}")
 Read = Callable[[Any, str], Any]  # a value and how the argument is called in a sentence
 
 
@@ -24,6 +26,7 @@ class Kind(NamedTuple):
     metavar: str = "TEXT"
     choices: tuple[str, ...] = ()
     names: str = ""  # table of the catalog whose names complete it
+    open: bool = False  # names of one's own stand beside the choices
 
 
 def count(highest: float = 1e18, lowest: float = 0.0, hint: str = "", metavar: str = "N") -> Kind:
@@ -127,6 +130,17 @@ def one_of(*choices: str, old: Mapping[str, str] | None = None) -> Kind:
         return found
 
     return Kind(read, "str", ("string",), "|".join(choices) if len(choices) < 5 else "NAME", choices)
+
+
+def one_of_or_own(*choices: str, old: Mapping[str, str] | None = None) -> Kind:
+    """One word of a list, or a name of one's own, which the engine resolves: small letters, digits, hyphens."""
+    closed = one_of(*choices, old=old)
+
+    def read(value: Any, what: str) -> str:
+        word = str(value).strip().lower()
+        return word if OWN_NAME.fullmatch(word) and word not in (old or {}) else str(closed.read(value, what))
+
+    return closed._replace(read=read, open=True)
 
 
 def name(metavar: str = "NAME", names: str = "", example: str = "") -> Kind:

@@ -92,13 +92,13 @@ ENGINES = (
 ENGINE = A("engine", one_of(*ENGINES), "What serves it.", "vllm")
 MFU = A("mfu", positive_share(100.0), "Your own speed as MFU over the steps, such as 35%, not the predicted one.",
         field="mfu_fraction", example="35%")  # fmt: skip
-OWN_TOKENS = A(
-    "tokens_per_s_per_gpu", count(1e9), "Your own speed: tokens per second on each accelerator.", example=9000
-)
+OWN_TOKENS = A("tokens_per_s_per_gpu", count(1e9), "Your own speed: tokens per second on each accelerator.",
+               example=9000)  # fmt: skip
 STEP_TIME = A("step_time", k.SECONDS, "Your own speed: seconds of a step on --gpus accelerators.", field="step_s",
               example="7.3s")  # fmt: skip
 OWN_SPEED = (MFU, OWN_TOKENS, STEP_TIME)
 
+TRAINING_STACK = A("software", k.one_of_or_own(*SOFTWARE, old={"unknown": "typical"}), "Training stack.", "typical")
 SOFTWARE_YEAR = A("software_year", plain(2012, 2100, "YEAR"), "Age of the software, such as 2024.5.", example=2024.5)
 ESTIMATE = (
     MODEL,
@@ -112,7 +112,7 @@ ESTIMATE = (
     PRECISION._replace(kind=one_of(*PRECISIONS[:-1])),
     METHOD, RANK, OFFLOAD,
     A("lora_targets", one_of("all", "attention", "feed_forward"), "Matrices with adapters.", "all", old=("targets",)),
-    A("software", one_of(*SOFTWARE, old={"unknown": "typical"}), "Training stack.", "typical"),
+    TRAINING_STACK,
     SOFTWARE_YEAR,
     *OWN_SPEED,
     A("optimize", one_of("cost", "time", "pareto", "carbon"), "What to rank by.", "cost"),
@@ -278,8 +278,7 @@ LAYOUT = (
     DOCUMENTS, OFFLOAD,
     A("recompute", one_of(*RECOMPUTES), "Activations to recompute.", column=True),
     PRECISION._replace(column=True),
-    METHOD, RANK,
-    A("software", one_of(*SOFTWARE, old={"unknown": "typical"}), "Training stack.", "typical"),
+    METHOD, RANK, TRAINING_STACK,
     SOFTWARE_YEAR,
     FLASH,
 )  # fmt: skip

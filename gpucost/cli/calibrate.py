@@ -9,6 +9,7 @@ import click
 from gpucost.cli.options import Output, envelope, output_options
 from gpucost.cli.progress import working
 from gpucost.cli.said import say
+from gpucost.gate import shown
 from gpucost.units import MS_PER_S
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 COLUMNS = ("name", "value", "prior:2", "unit:4", "kind:5", "rows_used:6", "meaning:3")
 CHANGES = ("name", "before", "after", "change_fraction=change", "meaning:3")
+STACKS = ("name", "like", "runs", "median_ratio=predicted ÷ measured:1")
 FILES = {"training": "calibration.csv", "serving": "serving_calibration.csv"}
 SMALLEST_CHANGE = 0.002
 
@@ -39,7 +41,11 @@ SMALLEST_CHANGE = 0.002
 @click.option("--gpus", type=click.IntRange(1), help="With --from-log: how many.")
 @click.option("--sequence", type=click.IntRange(1), help="With --from-log: tokens per sequence.")
 @click.option("--global-batch", type=click.IntRange(1), help="With --from-log: sequences per step.")
-@click.option("--software", metavar="NAME", help="With --from-log: the stack, such as torchtitan.")
+@click.option(
+    "--software",
+    metavar="NAME",
+    help="A class of your own, such as my-stack; with --from-log also the stack, such as torchtitan.",
+)
 @click.option("--prompt-tokens", type=click.IntRange(1), help="With --from-log of serving: mean prompt of a request.")
 @click.option("--output-tokens", type=click.IntRange(1), help="With --from-log of serving: mean output of a request.")
 @click.option("--concurrency", type=click.IntRange(1), help="With --from-log of serving: requests at once.")
@@ -52,7 +58,8 @@ SMALLEST_CHANGE = 0.002
     help="Show what becomes of a saved estimate.",
 )
 @click.option("--save", is_flag=True, help="Keep the result in your own book: every command then uses it.")
-@click.option("--undo", is_flag=True, help="Take the calibration of your own book away; with --machine, its runs.")
+@click.option("--undo", is_flag=True, help="Take your book's calibration away; with --machine or --software, theirs.")
+@click.option("--list", "listed", is_flag=True, help="List the classes of your own.")
 @output_options
 def command(
     out: Output,
@@ -63,6 +70,7 @@ def command(
     estimate: str | None,
     save: bool,
     undo: bool,
+    listed: bool,
     **log: Any,
 ) -> None:
     """Fit the efficiencies of training or serving to measurements.
@@ -78,22 +86,29 @@ def command(
     gpucost calibrate --from-log train.log --model llama-3-8b --gpu h100-sxm --gpus 8 --sequence 8192 --save
     gpucost calibrate --kind serving --from-log vllm.log --model 70b --gpu h100-sxm --gpus 4 --prompt-tokens 1000
         --output-tokens 250 --save
+    gpucost calibrate runs.csv --software my-stack --save
+    gpucost estimate --model 8b --tokens 100b --software my-stack
     gpucost calibrate --undo
     gpucost calibrate --format csv -o models/calibration.csv
     """
     from gpucost.catalog import open_catalog
+    from gpucost.validation import fitted
 
     if undo:
-        say(_undone(kind) if machine is None else _without(machine))
+        say(_undone(kind) if machine is None and log["software"] is None else _without(machine, log["software"]))
         return
     catalog = open_catalog()
+    if listed:
+        out.rows(fitted.stacks_of(catalog), STACKS, envelope(catalog), "Software of your own")
+        return
+    stack = _stack(kind, log)
     own = _own_rows(catalog, kind, [*files, *([measurements] if measurements else [])], log)
     if own is None:
         _show_shipped(out, catalog, kind, save)
         return
     if machine:
         own = [{**row, "id": f"{machine}: {row.get('id') or number}"} for number, row in enumerate(own, 1)]
-    _show_own(out, catalog, kind, own, estimate, save)
+    _show_own(out, catalog, kind, own, stack, estimate, save)
 
 
 def _show_shipped(out: Output, catalog: "Catalog", kind: str, save: bool) -> None:
@@ -113,13 +128,19 @@ def _show_shipped(out: Output, catalog: "Catalog", kind: str, save: bool) -> Non
 
 
 def _show_own(
-    out: Output, catalog: "Catalog", kind: str, own: list[dict[str, Any]], estimate: str | None, save: bool
+    out: Output,
+    catalog: "Catalog",
+    kind: str,
+    own: list[dict[str, Any]],
+    stack: str,
+    estimate: str | None,
+    save: bool,
 ) -> None:
     """Lay one's own runs over the current calibration; show what that changes, keep it where asked."""
     from gpucost.physics.calibration import as_csv
     from gpucost.validation import fitted
 
-    calibration, rows = fitted.fit_own(catalog, kind, own)
+    calibration, rows = fitted.fit_own(catalog, kind, own, stack)
     if save:
         _write(_place(kind), as_csv(rows))
     if out.format == "csv" and not out.fields:
@@ -133,15 +154,39 @@ def _show_own(
     out.rows(moved, CHANGES, envelope(catalog, hint), title)
 
 
-def _without(machine: str) -> str:
-    """Take a named machine's runs out of the book."""
+def _stack(kind: str, log: dict[str, Any]) -> str:
+    """Return the class of one's own that is asked for; the name of a stack of others, which a log is of, is none."""
+    from gpucost.arguments.kinds import OWN_NAME
+    from gpucost.physics.software import software_class
+    from gpucost.workloads.training import SOFTWARE
+
+    name = str(log["software"] or "").strip().lower()
+    if not name or kind != "training":
+        if name and not log["from_log"]:
+            raise click.UsageError("--software names classes of training stacks; an engine is named with --from-log.")
+        return ""
+    taken = name in SOFTWARE or software_class(name) != "unknown"
+    if taken and log["from_log"]:
+        return ""
+    if taken:
+        raise click.UsageError(f"--software: {name!r} is the name of a shipped class or stack. Take another.")
+    if not OWN_NAME.fullmatch(name):
+        said = "small letters, digits, dots and hyphens, a letter first, at most 40"
+        raise click.UsageError(f"--software: {shown(log['software'])} is no name for a class: {said}.")
+    log["software"] = None
+    return name
+
+
+def _without(machine: str | None, stack: str | None) -> str:
+    """Take a named machine's runs, or a class of one's own, out of the book."""
     from gpucost.catalog import open_catalog
     from gpucost.physics.calibration import as_csv
     from gpucost.validation import fitted
 
-    path = _place("training")
-    _write(path, as_csv(fitted.without(open_catalog(), machine)))
-    return f"{path} holds no run of {machine} any more."
+    path, catalog = _place("training"), open_catalog()
+    left = fitted.without(catalog, machine) if machine else fitted.without_stack(catalog, str(stack))
+    _write(path, as_csv(left))
+    return f"{path} holds no run of {machine or stack} any more."
 
 
 FIGURES = {

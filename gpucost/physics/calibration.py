@@ -9,6 +9,7 @@ import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +43,11 @@ class Calibration(Frozen):
     values: Values
     ranges: Values
     runs: tuple["Run", ...] = ()
+    stacks: Mapping[str, str] = MappingProxyType({})  # software of one's own -> the shipped class it is like
+
+    def runs_of(self, software: str) -> tuple["Run", ...]:
+        """Return the runs that speak of a stack: its own, and those that bear no stack's name."""
+        return tuple(run for run in self.runs if run.stack in ("", software))
 
 
 class Run(NamedTuple):
@@ -50,6 +56,15 @@ class Run(NamedTuple):
     name: str
     configuration: str
     ratio: float
+
+    @property
+    def stack(self) -> str:
+        """The class of one's own that it was run with, in brackets behind its name.
+
+        >>> Run("node7: train 8b [my-stack]", "", 1.0).stack, Run("train 8b", "", 1.0).stack
+        ('my-stack', '')
+        """
+        return self.name.rpartition(" [")[2][:-1] if self.name.endswith("]") else ""
 
 
 class Scheme(Frozen):
@@ -77,13 +92,17 @@ class Scheme(Frozen):
         """Read the rows of calibration tables; later ones override earlier ones, so that a user's own may follow."""
         values, ranges = dict(self.defaults), dict(self.default_ranges)
         runs: dict[str, Run] = {}
+        stacks: dict[str, str] = {}
         for row in rows:
             if row["kind"] == "run":
                 runs[str(row["name"])] = Run(str(row["name"]), str(row["meaning"]), float(row["value"]))
                 continue
+            if row["kind"] == "stack":
+                stacks[str(row["name"])] = str(row["meaning"])
+                continue
             target = ranges if row["kind"] == "range" else values
             target[str(row["name"])] = float(row["value"])
-        return Calibration(values, ranges, tuple(runs.values()))
+        return Calibration(values, ranges, tuple(runs.values()), stacks)
 
 
 # Fits ----------------------------------------------------------------------------------------------------------------
@@ -316,6 +335,9 @@ def table(
     for run in found.runs:
         row = {"name": run.name, "kind": "run", "value": run.ratio, "prior": None, "prior_spread_ratio": None}
         rows.append(row | {"unit": "ratio", "meaning": run.configuration})
+    for name, like in found.stacks.items():
+        row = {"name": name, "kind": "stack", "value": 1.0, "prior": None, "prior_spread_ratio": None}
+        rows.append(row | {"unit": "class", "meaning": like})
     return [row | {"rows_used": rows_used, "source_id": source_id} for row in rows]
 
 

@@ -142,7 +142,9 @@ def searched_answer(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     shown = found.take(np.argsort(-found.tokens_per_s_per_gpu, kind="stable")[:SHOWN])
     chips = keys.hardware.take(keys.pair[shown.key])
     steps, memory = search.steps_of(shown, keys), memory_gb(job, shown.layout)
-    steps = corrected(steps, calibration.runs, Alike(job.shape, chips, shown.layout, job.recipe, job.software))
+    steps = corrected(
+        steps, calibration.runs_of(wanted.software), Alike(job.shape, chips, shown.layout, job.recipe, job.software)
+    )
     chosen = replace(asked, layout=shown.layout.take(slice(0, 1)))
     answer = described(chosen, case_of(chosen, calibration), calibration)
     answer["layouts_timed"] = len(found.key)

@@ -32,7 +32,7 @@ from gpucost.types import Architecture
 from gpucost.workloads.loading import DataFlow
 from gpucost.workloads.own_speed import OwnSpeed, own_speed
 from gpucost.workloads.speeds import key_of, over_pcie
-from gpucost.workloads.training import DEFAULT_RANK, SOFTWARE
+from gpucost.workloads.training import DEFAULT_RANK, class_of
 
 DEGREES = ("tensor", "pipeline", "context", "expert", "data", "micro_batch", "virtual_stages", "sharding")
 Names = str | PathLike[str] | Sequence[str | PathLike[str]]
@@ -113,10 +113,9 @@ class Layouts:
         """The accelerators in their systems as arrays, one element per key."""
         return hardware_columns([key.accelerator for key in self.keys], [key.system for key in self.keys])
 
-    @property
-    def software(self) -> Integers:
-        """The class of the training stack, of length one."""
-        return software_codes([SOFTWARE[list(SOFTWARE)[code_of(self.wanted.software, tuple(SOFTWARE), "software")]]])
+    def software(self, calibration: Calibration) -> Integers:
+        """Return the class of the training stack, of length one."""
+        return software_codes([class_of(self.wanted.software, calibration.stacks)])
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,21 +165,23 @@ def time_chunk(
 
 def step_of(layouts: Layouts, calibration: Calibration, case: training.TrainingCase) -> training.Step:
     """Time cases, corrected by runs of one's own."""
-    return corrected(training.step(case), calibration.runs, alike_of(layouts, case))
+    return corrected(
+        training.step(case), calibration.runs_of(layouts.wanted.software), alike_of(layouts, calibration, case)
+    )
 
 
-def alike_of(layouts: Layouts, case: training.TrainingCase) -> Alike:
+def alike_of(layouts: Layouts, calibration: Calibration, case: training.TrainingCase) -> Alike:
     """Return what cases are compared with runs of one's own by."""
-    return Alike(case.shape, case.hardware, case.layout, case.recipe, layouts.software)
+    return Alike(case.shape, case.hardware, case.layout, case.recipe, layouts.software(calibration))
 
 
 def interval_of(
     layouts: Layouts, calibration: Calibration, case: training.TrainingCase, step: training.Step
 ) -> tuple[Floats, Floats]:
     """Return the 80 % range of the speed of stated layouts."""
-    software = np.broadcast_to(layouts.software, (len(case),))
+    software = np.broadcast_to(layouts.software(calibration), (len(case),))
     traits = cal.traits(case, case.hardware.family, software, step, stated_layout=True)
-    closer = narrowing(calibration.runs, alike_of(layouts, case))
+    closer = narrowing(calibration.runs_of(layouts.wanted.software), alike_of(layouts, calibration, case))
     return interval(step.tokens_per_s_per_gpu, traits, calibration.ranges, cal.ceiling(step), closer)
 
 
@@ -200,7 +201,7 @@ def make_case(
     )  # fmt: skip
     year = wanted.software_year
     years = search.usual_year(hardware) if year is None else np.full(count, year)
-    software = np.broadcast_to(layouts.software, (count,))
+    software = np.broadcast_to(layouts.software(calibration), (count,))
     return build_case(shape, hardware, layout, recipe, calibration.values, software=software, software_year=years)
 
 

@@ -58,7 +58,9 @@ def calibration_digest(calibration: Calibration) -> str:
     from hashlib import sha256
 
     pairs = sorted([*calibration.values.items(), *calibration.ranges.items()])
-    return sha256(";".join(f"{name}={value!r}" for name, value in pairs).encode()).hexdigest()[:12]
+    own = [f"{run.name}={run.ratio!r}@{run.configuration}" for run in calibration.runs]
+    told = [*(f"{name}={value!r}" for name, value in pairs), *own, *map("=".join, calibration.stacks.items())]
+    return sha256(";".join(told).encode()).hexdigest()[:12]
 
 
 def select(request: TrainingRequest, catalog: "Catalog") -> tuple[Market, Flags]:

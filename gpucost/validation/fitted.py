@@ -1,7 +1,8 @@
 """Calibrations as tables: fitted to the shipped measurements, or to a user's own runs on top of the current one."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,8 +25,8 @@ OWN_RUNS = "Runs of our own"  # one voice: the device benchmarks repeat and exte
 def training_shipped(catalog: Catalog) -> Measurements:
     """Return the measurements that the shipped calibration is made from: published ones, and device benchmarks."""
     # variants try memory options (optimizers, offload, chunked losses) that the step time does not model; the steps
-    # of an H100 stay unseen, to be held against
-    unseen = ("h200-variant", "h100-step")
+    # of H100s stay unseen, to be held against
+    unseen = ("h200-variant", "h100-step", "h100-pair")
     steps = (row for row in catalog.rows("memory_measurements") if not row["id"].startswith(unseen))
     device = [{**row, "source_name": OWN_RUNS} for row in steps]
     return training.gather([*catalog.rows("training_measurements"), *device], catalog)
@@ -77,14 +78,24 @@ def fit_shipped(catalog: Catalog, kind: str) -> tuple[Calibration, list[dict[str
     return fitted, table(k.scheme, fitted, used, k.source_id, k.scheme.defaults)
 
 
-def fit_own(catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]]) -> tuple[Calibration, list[dict[str, Any]]]:
-    """Fit a user's own runs on top of the current calibration: the parameters they say nothing about stay."""
+def fit_own(
+    catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]], stack: str = ""
+) -> tuple[Calibration, list[dict[str, Any]]]:
+    """Fit a user's own runs on top of the current calibration: the parameters they say nothing about stay.
+
+    With `stack` they are of a class of one's own, which has the physics of the class that most of them are of.
+    """
     k = KINDS[kind]
+    if stack:
+        rows = [{**row, "id": f"{row.get('id') or place} [{stack}]"} for place, row in enumerate(rows, 1)]
     found, base = k.gather(rows, catalog), k.current(catalog)
     if not found.figures:
         reasons = "; ".join(f"{entry['id']}: {entry['reason']}" for entry in found.skipped[:3])
         raise UsageError(f"no usable {k.what} to fit." + (f" Skipped: {reasons}." if reasons else ""))
     fitted = k.tune(found, base, OWN_SPREAD_RATIO)
+    if stack:
+        like = Counter(row.software for row in found.rows).most_common(1)[0][0]
+        fitted = replace(fitted, stacks={**base.stacks, stack: like})
     return fitted, table(k.scheme, fitted, len(found.figures), OWN_SOURCE_ID, base.values, OWN_SPREAD_RATIO)
 
 
@@ -104,8 +115,30 @@ def without(catalog: Catalog, machine: str) -> list[dict[str, Any]]:
     if len(kept) == len(base.runs):
         known = sorted({run.name.partition(": ")[0] for run in base.runs if ": " in run.name})
         raise UsageError(f"no run of {machine!r} is kept. " + (f"Machines: {', '.join(known)}." if known else ""))
-    left = Calibration(base.values, base.ranges, kept)
+    left = replace(base, runs=kept)
     return table(TRAINING, left, len(kept), OWN_SOURCE_ID, base.values, OWN_SPREAD_RATIO)
+
+
+def without_stack(catalog: Catalog, stack: str) -> list[dict[str, Any]]:
+    """Return the current calibration of training without a class of one's own and its runs."""
+    base = training_calibration(catalog)
+    if stack not in base.stacks:
+        known = f" Yours: {', '.join(base.stacks)}." if base.stacks else ""
+        raise UsageError(f"there is no class of your own called {stack!r}.{known}")
+    kept = tuple(run for run in base.runs if run.stack != stack)
+    left = replace(base, runs=kept, stacks={name: like for name, like in base.stacks.items() if name != stack})
+    return table(TRAINING, left, len(kept), OWN_SOURCE_ID, base.values, OWN_SPREAD_RATIO)
+
+
+def stacks_of(catalog: Catalog) -> list[dict[str, Any]]:
+    """Return the classes of one's own: what each is like, its runs, and the median of predicted ÷ measured speed."""
+    base = training_calibration(catalog)
+    found = []
+    for name, like in base.stacks.items():
+        ratios = [run.ratio for run in base.runs if run.stack == name]
+        found.append({"name": name, "like": "typical" if like == "unknown" else like, "runs": len(ratios),
+                      "median_ratio": float(np.median(ratios)) if ratios else None})  # fmt: skip
+    return found
 
 
 def run_changes(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -128,7 +161,7 @@ def changes(catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]], smal
     base = KINDS[kind].current(catalog)
     found = run_changes(rows)
     for row in rows:
-        if row["kind"] == "run":
+        if row["kind"] in ("run", "stack"):
             continue
         before = (base.ranges if row["kind"] == "range" else base.values)[str(row["name"])]
         change = float(row["value"]) / before - 1

@@ -103,6 +103,7 @@ def row_recipe(row: Row, read: TrainingRow) -> MemoryRecipe:
         loss_chunk_kept=wording.flag(row.get("loss_chunk_recompute")) is False,
         vocabulary_split=read.vocabulary_split,
         gradient_views=bool(wording.flag(row.get("gradient_views"))),
+        offload=str(row.get("offload") or "none"),
     )
 
 

@@ -237,7 +237,7 @@ def tune(found: Measurements, base: Calibration, spread_ratio: float = 1.0) -> C
     for row, configuration, ratio in zip(found.rows, configurations(seen), ratios, strict=True):
         known[row.id] = core.Run(row.id, own_runs.write(configuration), float(ratio))
     kept = tuple(known.values())[-own_runs.MOST_RUNS :]
-    return Calibration(base.values, base.ranges, kept)
+    return Calibration(base.values, base.ranges, kept, base.stacks)
 
 
 # What is not stated ---------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from gpucost.types import Accelerator
 from gpucost.units import GB
 from gpucost.workloads.loading import Loading
 from gpucost.workloads.own_speed import OwnSpeed, ends
-from gpucost.workloads.training import Workload, adapted_share, step_work
+from gpucost.workloads.training import Workload, adapted_share, class_of, step_work
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -122,10 +122,11 @@ def _best(workload: Workload, keys: Sequence[Key], gpus: Indices, calibration: C
     best = reduce_best(found, job, pairs)
     chips = pairs.hardware.take(pairs.pair)
     alike = Alike(job.shape, chips, best.layout, job.recipe, job.software)
-    step = corrected(best.step, calibration.runs, alike)
+    own = calibration.runs_of(workload.software)
+    step = corrected(best.step, own, alike)
     family = chips.family
     doubts = traits(job, family, job.software, step, stated_layout=True)  # the plan chooses its layout
-    closer = narrowing(calibration.runs, alike)
+    closer = narrowing(own, alike)
     low, high = interval(step.tokens_per_s_per_gpu, doubts, calibration.ranges, ceiling(step), closer)
     timed = Speeds(
         fits=best.fits,
@@ -184,7 +185,7 @@ def job_of(workload: Workload, calibration: Calibration) -> Job:
         method=workload.method,
         lora_rank=workload.lora_rank,
         adapter_share=adapted_share(workload),
-        software=workload.software,
+        software=class_of(workload.software, calibration.stacks),
         software_year=workload.software_year,
         latest_year=workload.latest_year,
         document_tokens=workload.document_tokens,

@@ -1,11 +1,13 @@
 """A training workload in physical terms: what is trained, in which batches, and how large its states are."""
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
 
 from gpucost.errors import UsageError
 from gpucost.frozen import Frozen
+from gpucost.gate import shown
 from gpucost.market import assumptions as assume
 from gpucost.physics import transformer
 from gpucost.physics.hardware import half_precision
@@ -50,6 +52,20 @@ class Workload(Frozen):
         return self.precision or half_precision(accelerator)
 
 
+def class_of(software: str, stacks: Mapping[str, str]) -> str:
+    """Return the class whose physics a stack has; one of the user's own has that of the class that it is like."""
+    known = {**SOFTWARE, **stacks}
+    if software not in known:
+        from difflib import get_close_matches
+
+        near = get_close_matches(software, known, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        own = f", or a class of your own: {', '.join(stacks)}" if stacks else ""
+        shipped = ", ".join(name for name in SOFTWARE if name != "unknown")
+        raise UsageError(f"--software: unknown {shown(software)}.{hint} Choose one of {shipped}{own}.")
+    return known[software]
+
+
 class Sizes(Frozen):
     """Counts and sizes that follow from a workload."""
 
@@ -89,8 +105,9 @@ def make_workload(
             f" tokens. Take at most {most:,}."
         )
     return Workload(
-        architecture, sequence, min(batch, most), precision, method, lora_rank, lora_targets, SOFTWARE[software],
-        own_speed, software_year, latest_year, document_tokens=document_tokens or np.inf, offload=offload,
+        architecture, sequence, min(batch, most), precision, method, lora_rank, lora_targets,
+        SOFTWARE.get(software, software), own_speed, software_year, latest_year,
+        document_tokens=document_tokens or np.inf, offload=offload,
     )  # fmt: skip
 
 

@@ -148,3 +148,55 @@ def test_a_serving_log_teaches_serving(run, tmp_path):
     run(*what, *lengths, "--kind", "serving", "--save")
     after = json.loads(run(*asked, *lengths).stdout)["options"][0]["output_tokens_per_s"]
     assert 0.8 * before < after < 0.99 * before  # far fewer tokens than predicted: one run moves a little
+
+
+def speed_of(run, *more):
+    asked = ("throughput", "--model", "llama-3-8b", "--gpu", "h100-sxm", "--gpus", 8, "--format", "json")
+    return json.loads(run(*asked, *more).stdout)["tokens_per_s_per_gpu"]
+
+
+def test_a_class_of_ones_own_is_kept_used_listed_and_undone(run, tmp_path):
+    import gpucost
+
+    runs = tmp_path / "runs.csv"
+    runs.write_text(HEAD + "a,llama-3-8b,h100-sxm,8,torchtitan,bf16,3,1,8192,5000\n")
+    shipped, typical = speed_of(run, "--software", "sharded"), speed_of(run)
+    assert "unknown 'my-stack'" in str(run("estimate", "--model", "8b", "--tokens", "1b", "--software", "my-stack",
+                                           code=1).exception)  # fmt: skip
+    run("calibrate", runs, "--software", "my-stack", "--save")
+    own = speed_of(run, "--software", "my-stack")
+    assert own < 0.95 * shipped
+    assert (speed_of(run, "--software", "sharded"), speed_of(run)) == (shipped, typical)  # no other stack moves
+    found = gpucost.throughput(model="llama-3-8b", gpu="h100-sxm", gpus=8, software="my-stack")
+    assert np.ravel(found.tokens_per_s_per_gpu)[0] == pytest.approx(own)
+    costs = [json.loads(run("estimate", "--model", "8b", "--tokens", "10b", "--gpu", "h100-sxm", "--gpus", 8,
+                            "--software", name, "--format", "json").stdout)["options"][0]["cost_usd"]
+             for name in ("my-stack", "sharded")]  # fmt: skip
+    assert costs[0] > 1.02 * costs[1]
+    listed = json.loads(run("calibrate", "--list", "--format", "json").stdout)["rows"]
+    assert [(row["name"], row["like"], row["runs"]) for row in listed] == [("my-stack", "sharded", 1)]
+    assert "my-stack" in str(run("throughput", "--model", "8b", "--gpu", "h100", "--gpus", 8, "--software", "my-stock",
+                                 code=1).exception)  # fmt: skip
+    run("calibrate", "--undo", "--software", "my-stack")
+    assert training_calibration(open_catalog()).stacks == {}
+    assert "my-stack" in str(run("calibrate", "--undo", "--software", "my-stack", code=1).exception)
+
+
+@pytest.mark.parametrize("name", ["sharded", "typical", "unknown", "Megatron-LM", "my stack", "1st", "x" * 41, "a[b]"])
+def test_a_bad_name_of_a_class_is_refused(run, tmp_path, name):
+    runs = tmp_path / "runs.csv"
+    runs.write_text(HEAD + "a,llama-3-8b,h100-sxm,8,torchtitan,bf16,3,1,8192,5000\n")
+    assert "--software" in run("calibrate", runs, "--software", name, "--save", code=2).output
+    assert training_calibration(open_catalog()).runs == ()
+
+
+def test_two_classes_and_a_machine_stand_side_by_side(run, tmp_path):
+    runs = tmp_path / "runs.csv"
+    runs.write_text(HEAD + "a,llama-3-8b,h100-sxm,8,torchtitan,bf16,3,1,8192,5000\n")
+    run("calibrate", runs, "--software", "first", "--save", "--machine", "node7")
+    run("calibrate", runs, "--software", "second", "--save")
+    kept = training_calibration(open_catalog())
+    assert [one.name for one in kept.runs] == ["node7: a [first]", "a [second]"]
+    assert [len(kept.runs_of(name)) for name in ("first", "second", "sharded")] == [1, 1, 0]
+    run("calibrate", "--undo", "--machine", "node7")
+    assert dict(training_calibration(open_catalog()).stacks) == {"first": "sharded", "second": "sharded"}
