@@ -148,7 +148,7 @@ _CHARGES = {
     "x_Line": ("compute", "compute", ""),
     "Tags": ('{"team":"a"}', '{"team":"b"}', ""),
 }
-MAP = b"invoice,estimate\np5,p5.48xlarge\nx,y\n"
+MAP = b"invoice,estimate\np5,HGX H100\n"
 USAGE = b"time,gpus\n" + b"".join(b"2026-10-01T%02d:00:00Z,%d\n" % (hour, 8 + hour % 7) for hour in range(24))
 AGREEMENTS = b"""name,kind,start,end,gpus,usd_per_gpu_hour,usd_per_hour,usd,usd_per_month,fraction
 r,reservation,2026-01-01,2027-06-01,4,2,,,,

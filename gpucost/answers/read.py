@@ -17,6 +17,7 @@ _DAYS = ("as_of", "price_observed_on")
 _PRICES = ("usd_per_gpu_hour", "usd_per_hour", "usd_per_mtok", "usd_per_month", "unit_price_usd", "best_pure_usd")
 _COUNTS = ("gpus", "nodes", "gpu_hours", "days", "hours", "tokens", "age_days")
 _NEVER_NEGATIVE = frozenset((*_PRICES, *_COUNTS, "cost_usd", "cost_low_usd", "cost_high_usd"))
+_DIVISORS = ("tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high", "stretch_paid_ratio")
 _NAMED = 3  # misfits that a refusal names
 
 
@@ -68,8 +69,18 @@ def _refuse_impossible(payload: Mapping[str, Any], path: str) -> None:
     for name, value in _entries(payload):
         if name in _DAYS and value is not None and not _is_day(value):
             raise UsageError(f"{path!r}: {name} is {shown(value)}, no day such as 2026-06-15: the file was changed.")
+        if name == "factors" and isinstance(value, dict) and (key := _no_factor(value)):
+            raise UsageError(f"{path!r}: factors.{key} is {shown(value[key])}, which cannot be: the file was changed.")
         if name in _NEVER_NEGATIVE and isinstance(value, (int, float)) and value < 0:
             raise UsageError(f"{path!r}: {name} is {shown(value)}, which cannot be negative: the file was changed.")
+
+
+def _no_factor(factors: Mapping[str, Any]) -> str | None:
+    """Return the first factor that a bill could not have been divided by, or shared out."""
+    known = {name: value for name, value in factors.items() if isinstance(value, (int, float))}
+    if (none := next((name for name in _DIVISORS if known.get(name, 1) <= 0), None)) is not None:
+        return none
+    return "evaluation_fraction" if known.get("evaluation_fraction", 0) < 0 else None
 
 
 def _entries(value: Any) -> Iterator[tuple[str, Any]]:

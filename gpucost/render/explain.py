@@ -133,7 +133,7 @@ def _speed(option: Mapping[str, Any]) -> list[dict[str, str]]:
         or "one accelerator"
     )
     parts = sorted((option.get("components") or {}).items(), key=lambda item: -item[1])
-    whole = sum(value for _, value in parts)
+    whole = sum(value for _, value in parts) or 1.0
     shares = ", ".join(f"{name.removesuffix('_s').replace('_', ' ')} {value / whole:.1%}" for name, value in parts[:6])
     rows = [
         _step(

@@ -88,7 +88,7 @@ def from_dict(values: Mapping[str, Any]) -> TrainingRequest:
     kinds = {one.field or one.name: one.kind for one in QUESTIONS["estimate"].arguments}
     kinds |= {"deadline_days": plain(), "deadline_given": FLAG}
     given = {field.name: values[field.name] for field in fields(TrainingRequest) if field.name in values}
-    checked = {
+    checked: dict[str, Any] = {
         name: None if value is None else kinds[name].read(value, f"request.{name}") for name, value in given.items()
     }
     request = replace(make_request("any", 1), **checked)

@@ -512,3 +512,16 @@ def test_what_a_saved_request_says_is_held_against_what_may_be_asked(refused, na
     saved["request"][name] = value
     Path("saved.json").write_text(json.dumps(saved))
     assert f"request.{name}" in refused(["rerun", "saved.json"])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("tokens_per_s_per_gpu_low", 0), ("tokens_per_s_per_gpu_high", 0.0), ("stretch_paid_ratio", 0),
+     ("evaluation_fraction", -1)],
+)  # fmt: skip
+def test_a_saved_answer_that_would_divide_by_nothing_is_refused(refused, name, value):
+    saved = json.loads(answers()[0])
+    assert name in saved["options"][0]["factors"]
+    saved["options"][0]["factors"][name] = value
+    Path("saved.json").write_text(json.dumps(saved))
+    assert f"factors.{name}" in refused(["report", "saved.json", "-o", "out.md"])
