@@ -108,7 +108,7 @@ def test_the_slider_moves_the_map(require_program, tmp_path, catalog):
     write_price_page(str(file), page_data(catalog, ALL), "2025-06-30", "v")
     text = file.read_text("utf-8")
     first = "const slider = at('day'); slider.value = slider.max - 1; slider.dispatchEvent(new Event('input'));"
-    words = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
+    words = [browser, "--headless", "--no-sandbox", "--disable-gpu", "--window-size=700,900", "--dump-dom"]
     for script, said in (
         ("", "2025-06-30: 1 places on the map; the cheapest GPU-hour is 2.5 USD"),
         (first, "2025-04-01: 0 places"),
@@ -116,3 +116,7 @@ def test_the_slider_moves_the_map(require_program, tmp_path, catalog):
         file.write_text(text.replace("draw();\nlist();", f"draw();\nlist();\n{script}"), "utf-8")
         shown = subprocess.run([*words, file.as_uri()], capture_output=True, text=True, timeout=120).stdout
         assert said in shown
+        assert "offers of h100-sxm5-80gb" in shown  # those of the accelerator that is chosen
+        widths = [int(width) for width in re.findall(r'viewBox="0 0 ([0-9]+)', shown)]
+        assert len(widths) == 2  # map and history are drawn at the width of the window, not scrolled sideways
+        assert max(widths) <= 700

@@ -509,7 +509,7 @@ def test_every_option_stands_live_beside_its_closest_rival(
     """LibreOffice finds for each pair what a whole new answer says, and the pick leads to the figures of its option."""
     rows = texts(books["recalculated"][name], "Options")
     heads = next(number for number, row in enumerate(rows) if row[0] == "option")
-    table = {row[0]: dict(zip(rows[heads], row, strict=False)) for row in rows[heads + 1 :] if row[0]}
+    table = {row[0]: dict(zip(rows[heads], row, strict=False)) for row in reversed(rows[heads + 1 :]) if row[0]}
     options = pairs(**changes)["options"]
     assert {"own", "rent", "acme", "bolt", "bolt_then_rent", "api"} <= {option["name"] for option in options}
     for option in options:
