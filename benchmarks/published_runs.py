@@ -96,44 +96,29 @@ def _offer(gpu: str, catalog: Catalog) -> tuple[Offer, System]:
     return offer, system
 
 
+INTRODUCTION = """# Published runs against estimates
+
+Accelerator-hours of whole training runs as their publishers state them, beside what `gpucost estimate` says from the
+model, the tokens, the sequence and the accelerator alone. Nothing of a run's own speed enters its estimate: software is
+`typical` or as the publisher describes it, of the year of the run, the cluster the published one or else the smallest that ends within 30 days. The overhead over the bare
+training steps (evaluations, interruptions, restarts, checkpoints, start-up) is the engine's and stands in a column; none is added where the published hours are those of steps at their steady speed.
+This page is written by `python -m benchmarks.published_runs`.
+
+| run | accelerator | precision | published hours | estimated | 80 % range | estimated ÷ published | MFU | overhead | inside |
+|---|---|---|--:|--:|--:|--:|--:|--:|---|
+"""  # noqa: E501
+
+
 def as_markdown(rows: list[dict[str, Any]], native: Mapping[str, Any]) -> str:
     """Write the page of the documentation."""
     inside = sum(row["inside"] for row in rows)
     lines = [
-        "# Published runs against estimates",
-        "",
-        (
-            "Accelerator-hours of whole training runs as their publishers state them, beside what `gpucost estimate`"
-            " says from the"
-        ),
-        (
-            "model, the tokens, the sequence and the accelerator alone. Nothing of a run's own speed enters its"
-            " estimate: software is"
-        ),
-        (
-            "`typical` or as the publisher describes it, of the year of the run, the cluster the published one or else"
-            " the smallest that ends within 30 days. The overhead"
-            " over the bare"
-        ),
-        (
-            "training steps (evaluations, interruptions, restarts, checkpoints, start-up) is the engine's and stands in"
-            " a column; none is added where the published hours are those of steps at their steady speed."
-        ),
-        "This page is written by `python -m benchmarks.published_runs`.",
-        "",
-        (
-            "| run | accelerator | precision | published hours | estimated | 80 % range | estimated ÷ published | MFU |"
-            " overhead | inside |"
-        ),
-        "|---|---|---|--:|--:|--:|--:|--:|--:|---|",
+        f"| {row['id']} | {row['gpus']:,} × {row['gpu']} | {row['precision']} | {_hours(row['published_gpu_hours'])} |"
+        f" {_hours(row['estimated_gpu_hours'])} | {_hours(row['low_gpu_hours'])} to {_hours(row['high_gpu_hours'])} |"
+        f" {row['estimated_ratio']:.2f} | {row['mfu_fraction']:.0%} | {row['overhead_fraction']:.1%} |"
+        f" {'yes' if row['inside'] else '**no**'} |"
+        for row in rows
     ]
-    for row in rows:
-        lines.append(
-            f"| {row['id']} | {row['gpus']:,} × {row['gpu']} | {row['precision']} |"
-            f" {_hours(row['published_gpu_hours'])} | {_hours(row['estimated_gpu_hours'])} |"
-            f" {_hours(row['low_gpu_hours'])} to {_hours(row['high_gpu_hours'])} | {row['estimated_ratio']:.2f} |"
-            f" {row['mfu_fraction']:.0%} | {row['overhead_fraction']:.1%} | {'yes' if row['inside'] else '**no**'} |"
-        )
     lines += ["", f"{inside} of {len(rows)} published figures lie inside the range.", "", "Findings:", ""]
     lines += [f"- **{row['id']}**: {row['notes']}." for row in rows if not row["inside"]]
     steps = native["estimated_gpu_hours"] / (1 + native["overhead_fraction"])
@@ -143,7 +128,7 @@ def as_markdown(rows: list[dict[str, Any]], native: Mapping[str, Any]) -> str:
         f" of which {_hours(steps)} are steps and the rest is start-up and evaluation of a run of 90 minutes.",
         "",
     ]
-    return "\n".join(lines)
+    return INTRODUCTION + "\n".join(lines)
 
 
 def _hours(value: float) -> str:

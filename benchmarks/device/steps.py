@@ -61,11 +61,10 @@ def allocated_gb() -> float:
     return torch.cuda.memory_allocated() / 1e9 if CUDA else float("nan")
 
 
-def add_steps(
-    table: Table, model: nn.Module, optimizer: torch.optim.Optimizer, case: Any, *, amp: bool, warmup: int, **row: Any
-) -> None:
-    """Time three steps of a library model after a warm-up and write a row; `row` adds to what a case says."""
-    tokens = torch.randint(SHAPES[case.model].vocab, (case.micro, case.seq), device=DEVICE)
+def timed_steps(
+    model: nn.Module, optimizer: torch.optim.Optimizer, tokens: Tensor, *, amp: bool, warmup: int
+) -> tuple[float, dict[str, float]]:
+    """Return the median time of three steps of a library model after a warm-up, and what was allocated within."""
     times, marks = [], {}
     for index in range(warmup + 3):
         if index == warmup and CUDA:
@@ -83,27 +82,21 @@ def add_steps(
         optimizer.zero_grad(set_to_none=True)
         synchronize()
         times.append(time.perf_counter() - begin)
-    time_s, (peak, reserved) = sorted(times[warmup:])[1], peak_gb()
+    return sorted(times[warmup:])[1], marks
+
+
+def add_steps(
+    table: Table, model: nn.Module, optimizer: torch.optim.Optimizer, case: Any, *, amp: bool, warmup: int, **row: Any
+) -> None:
+    """Time steps of a library model and write a row; `row` adds to what a case says."""
+    tokens = torch.randint(SHAPES[case.model].vocab, (case.micro, case.seq), device=DEVICE)
+    time_s, marks = timed_steps(model, optimizer, tokens, amp=amp, warmup=warmup)
+    peak, reserved = peak_gb()
     table.add(
-        **dimensions(case.model, sum(p.numel() for p in model.parameters())),
-        seq_len=case.seq,
-        micro_batch=case.micro,
-        accumulate=1,
-        activation_recompute=case.recompute,
-        recipe=case.recipe,
-        family=case.family,
-        lora_rank=case.rank,
-        loss_chunk_tokens=0,
-        measured_iter_time_s=time_s,
-        measured_tokens_per_s_per_gpu=case.micro * case.seq / time_s,
-        peak_memory_gb=peak,
-        peak_reserved_gb=reserved,
-        n_gpus=WORLD,
-        tp=1,
-        dp=WORLD,
-        zero_stage=getattr(case, "zero", 0),
-        compiled=getattr(case, "compiled", 0),
-        optimizer=getattr(case, "optimizer", "fused"),
-        **marks,
-        **row,
-    )
+        **dimensions(case.model, sum(p.numel() for p in model.parameters())), **marks, **row,
+        seq_len=case.seq, micro_batch=case.micro, accumulate=1, activation_recompute=case.recompute,
+        recipe=case.recipe, family=case.family, lora_rank=case.rank, loss_chunk_tokens=0, n_gpus=WORLD, tp=1, dp=WORLD,
+        zero_stage=getattr(case, "zero", 0), compiled=getattr(case, "compiled", 0),
+        optimizer=getattr(case, "optimizer", "fused"), measured_iter_time_s=time_s,
+        measured_tokens_per_s_per_gpu=case.micro * case.seq / time_s, peak_memory_gb=peak, peak_reserved_gb=reserved,
+    )  # fmt: skip
