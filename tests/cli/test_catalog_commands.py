@@ -7,12 +7,10 @@ import json
 import os
 import subprocess
 import sys
-import warnings
 
 import pytest
 
 from gpucost.catalog import open_catalog
-from gpucost.cli import main
 
 KEYS_OF_PRICES = {
     "offer_id", "offer_kind", "provider", "instance_type", "region", "option", "tier", "billing", "term_months", "gpu",
@@ -43,20 +41,10 @@ opened = functools.cache(open_catalog)
 
 
 def gpucost(*arguments, **environment):
-    """Run the command as its process does, but in this one: exit code, stdout and stderr."""
-    streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2)]
-    with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        warnings.simplefilter("default")
-        for name, value in environment.items():
-            patch.setenv(name, value)
-        patch.setattr("gpucost.catalog.open_catalog", opened)  # loaded once for all
-        patch.setattr(sys, "argv", ["gpucost", *arguments])
-        patch.setattr(sys, "stdout", streams[0])
-        patch.setattr(sys, "stderr", streams[1])
-        with pytest.raises(SystemExit) as ended:
-            main()
-    said = [stream.buffer.getvalue().decode("utf-8") for stream in streams]
-    return subprocess.CompletedProcess(arguments, ended.value.code, *said)
+    """Run the command in this process, over a catalog that is loaded once for all."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("gpucost.catalog.open_catalog", opened)
+        return in_process(*arguments, **environment)
 
 
 def rows(*arguments):

@@ -4,6 +4,7 @@ import json
 import os
 import re
 import runpy
+import shlex
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -14,6 +15,7 @@ import pytest
 
 from gpucost.catalog import open_catalog
 from tests.bench.records import bench_on_record
+from tests.commands import in_process
 from tests.docs.blocks import Block, blocks_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,16 +107,26 @@ def ran(script: str, folder: Path) -> bool:
     (folder / "runs.csv").write_text(RUN, encoding="utf-8")
     (folder / "book").mkdir(exist_ok=True)
     (folder / "demand.csv").write_text("month,gpus\n1,16\n2,32\n3,64\n4,64\n", encoding="utf-8")
-    environment = {
-        **os.environ,
-        "GPUCOST_BOOK": str(folder / "book"),
-        "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}",
-    }
-    command = ["bash", "-uo", "pipefail", "-c", script]
-    run = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
-    expected = (0, 5) if "gpucost audit" in script else (0,)  # an impossible claim is what audit is shown with
-    print(run.stderr)
-    return run.returncode in expected and "internal error" not in run.stderr
+    lines = [re.sub(r"\s#.*", "", line).strip() for line in script.splitlines() if not line.lstrip().startswith("#")]
+    asked = [line for line in lines if line]
+    own = {"GPUCOST_BOOK": str(folder / "book")}
+    if all(PLAIN.fullmatch(line) for line in asked):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.chdir(folder)
+            runs = [in_process(*shlex.split(line)[1:], **own) for line in asked]
+    else:
+        path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+        command = ["bash", "-euo", "pipefail", "-c", script]
+        environment = {**os.environ, **own, "PATH": path}
+        runs = [subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=300)]
+    for line, run in zip(asked, runs, strict=False):
+        print(line, run.returncode, run.stderr)
+    meant = {0} | {code for words, codes in SAID_BY_CODE.items() if words in script for code in codes}
+    return all(run.returncode in meant and "internal error" not in run.stderr for run in runs)
+
+
+PLAIN = re.compile(r"gpucost (?!bench|sweep|mcp|page)[^|><&;$`*]*")  # needs neither a shell nor processes of its own
+SAID_BY_CODE = {"gpucost audit": (5,), "gpucost prices watch": (3, 4)}  # what an ending other than 0 may mean
 
 
 README_COMMANDS = re.findall(r"`(gpucost [a-z][^`]*)`", (ROOT / "README.md").read_text(encoding="utf-8"))

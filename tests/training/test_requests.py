@@ -4,6 +4,7 @@ from datetime import date
 
 import pytest
 
+import gpucost
 from gpucost.errors import UsageError
 from gpucost.training.request import from_dict, make_request
 
@@ -42,7 +43,6 @@ def ask(**wanted):
         ({"as_of": "June"}, "YYYY-MM-DD"),
         ({"model": ""}, "name is needed"),
         ({"commitment": "half"}, "full, used"),
-        ({"software": "magic"}, "typical"),
     ],
 )
 def test_bad_input_says_what_would_work(wanted, words):
@@ -52,6 +52,12 @@ def test_bad_input_says_what_would_work(wanted, words):
     assert words in text
     assert caught.value.exit_code == 2
     assert "\n" not in text
+
+
+def test_software_that_nobody_knows_names_what_there_is():
+    with pytest.raises(UsageError, match="typical") as caught:
+        gpucost.estimate("8b", "100b", software="magic")
+    assert caught.value.exit_code == 2
 
 
 def test_a_deadline_may_be_a_day_a_duration_or_none():
