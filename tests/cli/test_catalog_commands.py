@@ -11,6 +11,7 @@ import sys
 import pytest
 
 from gpucost.catalog import open_catalog
+from tests.commands import in_process
 
 KEYS_OF_PRICES = {
     "offer_id", "offer_kind", "provider", "instance_type", "region", "option", "tier", "billing", "term_months", "gpu",

@@ -129,7 +129,8 @@ def test_verdicts_agree_with_where_memory_really_ends(catalog):
     steps = {row["model"]: row for row in catalog.rows("memory_measurements")}
     climbed = catalog.rows("limit_measurements")
     fixed = {
-        "zero_stage": "0", "n_gpus": 1, "dp": 1, "tp": 1, "pp": 1, "cp": 1, "ep": 1, "task": "pretrain", "activation_recompute": "none",
+        "zero_stage": "0", "n_gpus": 1, "dp": 1, "tp": 1, "pp": 1, "cp": 1, "ep": 1, "task": "pretrain",
+            "activation_recompute": "none",
         "optimizer": "adamw", "loss_chunk_recompute": None, "lora_rank": None, "params_b": None,
     }  # fmt: skip
     rows = [
