@@ -178,13 +178,14 @@ def _window(problem: Problem, lines: Lines, cases: Cases, line: Indices) -> tupl
     limit = np.array([ask.deadline_days or np.inf for ask in problem.requests])[cases.request]
     missed = cases.speed.fits & ~met & np.isfinite(cases.costs.days)
     half = np.array([_HALF_FED_RATIO if run.loading else _HALF_FASTER_RATIO for run in problem.workloads])
+    stop = np.full(count, np.inf)
+    np.minimum.at(stop, line[met], cases.gpus[met])
+    nearest = met & (cases.gpus == stop[line])  # a larger one says less: it may wait for what a smaller one does not
     faster = np.where(met, half[cases.request], _FASTER_RATIO)
-    needed = np.where(met | missed, cases.gpus * cases.costs.days / limit / faster, 0.0)
+    needed = np.where(nearest | missed, cases.gpus * cases.costs.days / limit / faster, 0.0)
     below = np.where(met, needed, np.maximum(needed, cases.gpus + 1.0))
     first = lines.fewest_gpus.copy()
     np.maximum.at(first, line, below)
-    stop = np.full(count, np.inf)
-    np.minimum.at(stop, line[met], cases.gpus[met])
     idle = np.isinf(stop) | (_pinned(problem, lines.request) > 0) | _wants_all(problem, lines.request)
     idle |= ~_whole(problem, lines.offer)
     stop = np.where(idle, 0, stop)
