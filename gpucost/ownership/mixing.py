@@ -318,7 +318,10 @@ def lead(problem: program.MixProblem, solved: program.Solution, plan: list[shape
         if row["signed_in_month"] is not None and row["gpus"] is not None:
             parts[row["option"]] = parts.get(row["option"], 0.0) + row["gpus"]
     signed = (
-        ", ".join(f"{gpus:g} GPUs {'owned' if name == 'own' else f'of {name}'} in all" for name, gpus in parts.items())
+        ", ".join(
+            f"{gpus:g} GPUs {'owned' if name == 'own' else 'of ' + name.replace('_', ' ')} in all"
+            for name, gpus in parts.items()
+        )
         or "nothing committed"
     )
     wide = solved.gap_fraction > SAID_GAP_FRACTION

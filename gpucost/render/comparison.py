@@ -17,7 +17,7 @@ from gpucost.render.document import (
     table_of,
 )
 from gpucost.render.numbers import format_value, heading_of, with_unit
-from gpucost.units import counted
+from gpucost.units import counted, unit_of
 
 _FIGURES = {
     "gpu_s_per_mtok": "the GPU-seconds of a million tokens", "usd_per_mtok": "the price of a million tokens",
@@ -29,7 +29,10 @@ _EFFECTS = 5  # of one screen
 
 def document(answer: Comparison) -> Document:
     """Build the document of a comparison."""
-    changed, asked = _changed(answer), table_of("", answer["request_changes"])
+    changed, asked = (
+        _changed(answer),
+        table_of("", [*map(_asked, answer["request_changes"])], "name", "before", "after"),
+    )
     moving = [row for row in answer["changes"] if row["effect"]]
     made = document_of(
         answer,
@@ -78,8 +81,20 @@ def _effects(answer: Comparison) -> list[Block]:
         "own_effect_usd=owning:2", "rent_effect_usd=renting:2", "note:3",
     )  # fmt: skip
     total = {"factor": "in all", "effect": answer["difference"], "unit": answer["unit"]}
-    rows = [{**_named(row), "name": heading_of(row["name"]), "unit": answer["unit"]} for row in answer["changes"]]
+    causes: list[Any] = answer["changes"]
+    sides = [key for key in ("own_effect_usd", "rent_effect_usd") if key in causes[0]]
+    total |= {key: sum(row[key] for row in causes) for key in sides}
+    moved = _written([{**row, "unit": unit_of(row["name"])} for row in causes])
+    rows = [{**_named(row), "name": heading_of(row["name"]), "unit": answer["unit"]} for row in moved]
     return [Table(shown, rows, total=total)]
+
+
+def _asked(row: Any) -> dict[str, Any]:
+    """Write the two values of an argument, which may be lists or tables."""
+    ends = {
+        end: ", ".join(map(str, row[end])) if isinstance(row[end], list) else row[end] for end in ("before", "after")
+    }
+    return {"name": row["name"], **{end: str(v) if isinstance(v, dict) else v for end, v in ends.items()}}
 
 
 def _bars(answer: Comparison, changes: "Sequence[Change | Any]") -> list[Block]:

@@ -11,7 +11,7 @@ from typing import Any, Literal, TypeVar, cast
 
 from gpucost.answers.common import Answer, Issued, Source
 from gpucost.frozen import Frozen
-from gpucost.render.numbers import heading_of, measure_of, visible
+from gpucost.render.numbers import format_value, heading_of, measure_of, visible, with_unit
 
 Row = Mapping[str, Any]
 Item = TypeVar("Item")
@@ -232,10 +232,11 @@ def bridge(title: str, ends: tuple[Row, Row], effects: Sequence[Row], name: str,
          "direction": "end"}
         for end in ends
     ]  # fmt: skip
+    note = f"The bars of both ends begin at {with_unit(format_value(base, unit), unit)}, not at 0." if base else ""
     words = f"Each bar begins where the one before it ends, from {ends[0][name]} to {ends[1][name]}."
     return Chart(
         "bridge", title, words, [stand[0], *hung, stand[1]], Axis(name), Axis(effect, "amount", unit), low="low",
-        high="high", series="direction", note=f"The bars of both ends begin at {base:,.4g}, not at 0." if base else "",
+        high="high", series="direction", note=note,
     )  # fmt: skip
 
 

@@ -147,6 +147,20 @@ def test_every_question_compares_exactly_and_says_first_what_changed(answers, qu
     assert len(heads) == 2
 
 
+def test_a_comparison_of_plans_says_values_with_units_sums_of_either_side_and_what_was_asked(answers):
+    first = gpucost.tco(gpu="h100-sxm", gpus=8, rent=2.35, draws=0, set={"wacc_fraction": 0.1}).to_dict()
+    second = gpucost.tco(gpu="h100-sxm", gpus=8, rent=2.35, draws=0, set={"wacc_fraction": 0.14}).to_dict()
+    found = gpucost.compare(first, second)
+    text = write(found.document(), width=120, color=False)
+    cause = next(line.split() for line in text.splitlines() if line.startswith("WACC"))
+    total = next(line.split() for line in text.splitlines() if line.startswith("in all"))
+    assert cause[2:4] == ["10.0%", "14.0%"]
+    assert [cause[4], cause[5], cause[6]] == total[2:]
+    assert "e+0" not in text
+    asked = next(part for part in found.document().sections if part.title == "What was asked otherwise")
+    assert [row["after"] for row in asked.blocks[0].rows] == ["{'wacc_fraction': 0.14}"]
+
+
 def test_an_estimate_and_a_layout_share_their_speed(answers):
     found = gpucost.compare(answers["estimate"][0], answers["throughput"][0]).payload
     assert found["figure"] == "gpu_s_per_mtok"

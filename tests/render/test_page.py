@@ -123,7 +123,9 @@ _BROKEN = """all => all.flatMap((cell) => {  // words, not parts of an identifie
 })"""
 _UNSEEN = """all => all.flatMap((table) => {  // tables of money that show none without scrolling
     const edge = table.parentElement.getBoundingClientRect().right + 1;
-    const heads = [...table.tHead.rows[0].cells].filter((head) => /\\(\\$\\)$/.test(head.textContent));
+    const all = [...table.tHead.rows[0].cells], sums = [...(table.tFoot?.rows[0].cells ?? [])].slice(1);
+    const summed = all.filter((_, at) => at && sums[at - 1]?.textContent.trim());
+    const heads = summed.length ? summed.slice(0, 1) : all.filter((head) => /\\(\\$\\)$/.test(head.textContent));
     return !table.offsetWidth || !heads.length || heads.some((one) => one.getBoundingClientRect().right <= edge)
         ? [] : [heads[0].textContent];
 })"""
@@ -149,8 +151,12 @@ def test_a_dark_page_prints_black_on_white(tab: Tab, ownership_page: str, tmp_pa
     shown.emulate_media(media="print", color_scheme="dark")
     assert shown.evaluate(back) == "rgb(255, 255, 255)"
     assert shown.evaluate("getComputedStyle(document.querySelector('.lead')).color") == "rgb(0, 0, 0)"
-    drawn = shown.locator(".chart svg text").evaluate_all("all => all.map((one) => getComputedStyle(one).fill)")
-    assert set(drawn) == {"rgb(0, 0, 0)"}
+    fills = "all => all.map((one) => getComputedStyle(one).fill)"
+    inside = shown.locator(".heat svg .role-mark > text").evaluate_all(fills)  # on cells of their own colour
+    assert len(set(inside)) == 2
+    outside = shown.locator(".chart:not(.heat) svg text, .heat svg g:not(.role-mark) > text").evaluate_all(fills)
+    assert set(outside) == {"rgb(0, 0, 0)"}
+    assert shown.locator('input[type="range"]:visible').count() == 0
 
 
 def test_no_table_runs_off_the_paper_and_no_column_is_lost(tab: Tab, ownership_page: str, tmp_path: Path) -> None:

@@ -579,6 +579,7 @@ def test_a_workbook_carries_warnings_conventions_and_scenarios(books: dict[str, 
     shown = {row[0]: row for row in texts(books["written"]["ownership"], "Scenarios")}
     for scenario in answer["scenarios"]:
         assert pytest.approx(scenario["saving_usd"], rel=1e-12) in shown[scenario["name"]]
+    assert any(str(name).startswith("Base, favourable and adverse are live too") for name in shown)
 
 
 def test_static_sheets_know_that_inputs_were_changed(books: dict[str, Any]) -> None:

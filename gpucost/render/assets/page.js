@@ -64,7 +64,8 @@
 
   if (innerWidth < 640) for (const table of document.querySelectorAll(".wide > table")) {  // money stands beside its label
     const heads = [...table.tHead.rows[0].cells], edge = table.parentElement.getBoundingClientRect().right;
-    const at = heads.findIndex((head) => /\(\$\)$/.test(head.textContent));
+    const summed = [...(table.tFoot?.rows[0].cells ?? [])].findIndex((cell, column) => column && cell.textContent.trim());
+    const at = summed > 0 ? summed : heads.findIndex((head) => /\(\$\)$/.test(head.textContent));
     if (at < 2 || heads[at].getBoundingClientRect().right <= edge) continue;
     for (const row of table.rows) if (row.cells.length > at) row.insertBefore(row.cells[at], row.cells[1]);
   }

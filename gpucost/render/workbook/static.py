@@ -11,6 +11,11 @@ from gpucost.render.workbook.book import Cell, Sheet, Workbook, number_format
 from gpucost.render.workbook.live import LiveModel
 from gpucost.units import unit_of
 
+_LIVE_SCENARIOS = (
+    "Base, favourable and adverse are live too: choose one on the sheet Inputs; a flat or falling rent is the input "
+    "rent_decline_fraction. Rent V repeats a path that no input holds: it stays as computed, whatever is changed; ask "
+    "anew with --rent-path observed_v."
+)
 OFFERS, OPTIONS, ASSUMPTIONS, SOURCES, SCENARIOS = "Offers", "Options", "Assumptions", "Sources", "Scenarios"
 SIZES = "Sizes"
 _OFFER_COLUMNS = (
@@ -161,6 +166,7 @@ def write_scenarios(book: Workbook, sheet: Sheet, parts: Parts) -> None:
         keys = [key for key, value in rows[0].items() if not isinstance(value, (dict, list))]
         sheet.skip()
         sheet.row(Cell(title, "heading"))
+        sheet.row(Cell(_LIVE_SCENARIOS, "note"))
         first = sheet.heading(*map(_head, keys)) + 1
         for row in rows:
             cells = [Cell(row.get(key), "wrap" if key == "description" else "plain", unit_of(key)) for key in keys]
