@@ -3,8 +3,9 @@
     python -m benchmarks.device.record node.json --machine h100 --source gpucost-bench-h100-2026-11
     python -m benchmarks.device.record train-single.csv --machine h100-sxm5-80gb --source gpucost-device-h100-2026-11
 
-Rows of the machine with the same case are replaced, others stay; the file keeps its order of machines. Steps that
-`benchmarks.device.train` measured become rows of models/measurements/memory.csv; `--machine` is then the accelerator.
+Rows of the machine with the same case are replaced, others stay; the file keeps its order of machines. A range is no
+figure and left out. Steps that `benchmarks.device.train` measured become rows of models/measurements/memory.csv;
+`--machine` is then the accelerator.
 """
 
 import argparse
@@ -13,7 +14,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from gpucost.bench.verdict import accelerator_of
+from gpucost.bench.verdict import accelerator_of, range_of
 from gpucost.catalog import open_catalog
 
 STEPS = Path(__file__).parents[2] / "models" / "measurements" / "memory.csv"
@@ -97,7 +98,7 @@ def main() -> None:
     with RECORD.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file)
         columns, known = list(reader.fieldnames or ()), list(reader)
-    rows = [row_of(figure, columns, shared) for figure in bench["figures"] if figure["op"] != "loader"]
+    rows = [row_of(figure, columns, shared) for figure in bench["figures"] if not range_of(figure)]
     cases = {row["case"] for row in rows}
     kept = [row for row in known if row["machine"] != options.machine or row["case"] not in cases]
     order = list(dict.fromkeys([*(row["machine"] for row in known), options.machine]))

@@ -17,6 +17,8 @@ def forecast(log: Log, estimate: Estimate, rank: int = 1, *, tokens_done: float 
     the estimate (± half of it), so that the range narrows to nothing as the job ends. Days count every hour that the
     job holds its accelerators.
     """
+    if log.format.phase != "training":
+        raise UsageError(f"this is a log of {log.format.name}, which serves: watch follows a training run.")
     option = next((row for row in estimate["options"] if row["rank"] == rank), None)
     if option is None:
         raise UsageError(f"the estimate has no option of rank {rank}: it shows {len(estimate['options'])}.")

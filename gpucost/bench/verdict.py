@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 AGREE_FRACTION = 0.03  # rounds, and two runs of one machine, agree within this, or a range is told
+SWING_FRACTION = 0.10  # width of the middle half of repetitions beyond which rounds that agree do so by chance
 LOW_RATIO, SICK_RATIO = 0.85, 0.6  # measured ÷ what machines on record attain: below is worth a word, below is a fault
 GPU_DIFFERENCE_RATIO = 0.93  # a GPU this much slower than its neighbours is named
 PINNED_FRACTION = 0.85  # of the slot's one-way rate, what pinned copies reach
@@ -81,18 +82,28 @@ WORKS = tuple(_works())
 
 
 def range_of(row: Mapping[str, Any]) -> tuple[float, float] | None:
-    """Return the seconds between which a case lies where it is no figure: its rounds differ, or the host rules.
+    """Return the seconds between which a case lies where it is no figure: rounds differ, it swings, or the host rules.
+
+    Of a case that swings between clocks, as under a power limit, two rounds may agree where the next does not. What is
+    told is where some 80 % of its repetitions lie: as far to each side as the middle half of them is wide.
 
     >>> range_of({"rounds_s": [1.0, 1.01, 1.02]}), range_of({"rounds_s": [1.0, 1.04]})
     (None, (1.0, 1.04))
     >>> range_of({"rounds_s": [1.0, 1.01], "bound": "host", "slowest_s": 1.2})
     (1.0, 1.2)
+    >>> range_of({"rounds_s": [1.0, 1.0], "spread_fraction": 0.5})
+    (0.6666666666666666, 1.5)
     """
     rounds = row.get("rounds_s") or ([row["time_s"]] if row.get("time_s") else [])
     if not rounds:
         return None
     ends = min(rounds), max(*rounds, row.get("slowest_s") or 0.0)
-    return ends if row.get("bound") == "host" or ends[1] > (1 + AGREE_FRACTION) * ends[0] else None
+    if row.get("bound") == "host":
+        return ends
+    if (spread := row.get("spread_fraction") or 0.0) > SWING_FRACTION:
+        usual, side = median(rounds), 1 + spread
+        return min(ends[0], usual / side), max(ends[1], usual * side)
+    return ends if ends[1] > (1 + AGREE_FRACTION) * ends[0] else None
 
 
 def large(row: Mapping[str, Any]) -> bool:
@@ -210,9 +221,8 @@ def findings(bench: Mapping[str, Any], chip: Accelerator | None, rows: Sequence[
     moved = [(row["id"], ends) for row in bench["figures"] if (ends := range_of(row))]
     if moved:
         said = "; ".join(f"{name} {1e3 * low:.3g} to {1e3 * high:.3g} ms" for name, (low, high) in moved)
-        found.append(
-            f"no figures but ranges, since rounds differ by more than {AGREE_FRACTION:.0%} or the host rules: {said}"
-        )
+        why = f"rounds differ by more than {AGREE_FRACTION:.0%}, repetitions swing by more than {SWING_FRACTION:.0%} or"
+        found.append(f"no figures but ranges, since {why} the host rules: {said}")
     found += [f"not measured: {entry['id']}: {entry['reason']}" for entry in bench["failed"]]
     return [*bench.get("notes", ()), *found]
 

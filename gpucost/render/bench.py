@@ -11,7 +11,8 @@ COLUMNS = (
 )  # fmt: skip
 NOTE = (
     "usual: median share of machines on record, for training steps of the sources that published some on this chip; "
-    "place: this machine among them, the best first; low and high stand where rounds differ by more than 3 %."
+    "place: this machine among them, the best first; low and high stand where rounds differ by more than 3 % or "
+    "repetitions swing by more than 10 %."
 )
 
 

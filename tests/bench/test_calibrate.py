@@ -173,6 +173,13 @@ def test_a_class_of_ones_own_is_kept_used_listed_and_undone(run, tmp_path):
                             "--software", name, "--format", "json").stdout)["options"][0]["cost_usd"]
              for name in ("my-stack", "sharded")]  # fmt: skip
     assert costs[0] > 1.02 * costs[1]
+    asked = {}
+    for name in ("my-stack", "sharded"):
+        scenario = tmp_path / f"{name}.toml"
+        scenario.write_text('[[training]]\nname = "run"\nmodel = "8b"\ntokens = "10b"\ngpu = "h100-sxm"\ngpus = 8\n'
+                            f'software = "{name}"\n')  # fmt: skip
+        asked[name] = gpucost.report(scenario).payload["parts"][0]["payload"]["options"][0]["cost_usd"]
+    assert list(asked.values()) == pytest.approx(costs)  # a scenario file reads the class as the command does
     listed = json.loads(run("calibrate", "--list", "--format", "json").stdout)["rows"]
     assert [(row["name"], row["like"], row["runs"]) for row in listed] == [("my-stack", "sharded", 1)]
     assert "my-stack" in str(run("throughput", "--model", "8b", "--gpu", "h100", "--gpus", 8, "--software", "my-stock",

@@ -121,6 +121,19 @@ def test_a_bench_is_drawn_on_the_terminal_and_as_a_page(tmp_path):
     assert rows[0].startswith("what,measured,peak")
 
 
+def test_rounds_that_agree_by_chance_are_no_figure(catalog):
+    """One H100's product of 8,192 × 4,096 × 14,336, in two runs: the first one's two rounds agreed within 0.6 %."""
+    first = {"time_s": 1.519, "rounds_s": [1.515, 1.523], "spread_fraction": 0.110}
+    second = {"time_s": 1.421, "rounds_s": [1.421, 1.392, 1.486], "spread_fraction": 0.175}
+    (low, high), (other_low, other_high) = verdict.range_of(first), verdict.range_of(second)
+    assert low < second["time_s"] < high
+    assert other_low < first["time_s"] < other_high
+    row = verdict.rows_of(verdict.yardsticks(bench_of(product(700.0, **first)), catalog.accelerator("h100-sxm"), {}))[0]
+    assert row["low"] < 700.0 < row["high"]
+    assert verdict.range_of({**first, "spread_fraction": 0.09}) is None
+    assert verdict.range_of({**first, "bound": "host", "spread_fraction": 0.5}) == (1.515, 1.523)
+
+
 def test_what_does_not_repeat_is_told_as_a_range(catalog):
     chip = catalog.accelerator("h100-sxm5-80gb")
     steady = product(700.0, time_s=1.0, rounds_s=[1.0, 1.01, 0.99])
