@@ -37,6 +37,7 @@ LIMITS: dict[str, Limit] = {
     "limit_query_result_bytes": Limit(256e6, 4e9, "bytes", "what a query may hand over"),
     "limit_sweep_cases": Limit(1e8, 1e12, "cases", "a core answers about 100,000 training cases a second"),
     "limit_sweep_values": Limit(1e6, 1e8, "values", "one argument of a sweep"),
+    "limit_draw_months": Limit(1e7, 1e9, "draws times months", "a million simulated months take about a second"),
     "limit_workloads": Limit(16, 200, "workloads", "each is asked of every accelerator, in about half a second"),
     "limit_refresh_seconds": Limit(900, 14_400, "seconds", "the largest price list takes some minutes"),
     "limit_refresh_bytes": Limit(2e9, 32e9, "bytes", "the largest price list takes about 0.5 GB"),

@@ -9,7 +9,7 @@ from typing import Any
 SIGNED = re.compile(
     "npv|by_year|saving|differ|delta|effect|change|cash|cumulative|versus|minus|advantage|gain|resale|residual|credit|tax|benefit|break"
     "|net|flow|discount|error|swing|premium|margin|profit|spread|value|worse|better|shadow|draw|interest|revenue|refund|statements"
-    "|billed|effective|totals|showback"
+    "|reservation|billed|effective|totals|showback"
 )
 
 
@@ -23,7 +23,11 @@ def faults_of(answer: Any, path: str = "") -> Iterator[str]:
                 continue
             if isinstance(value, (int, float)) and not isinstance(value, bool):
                 is_cost = key.endswith(("_usd", "_usd_per_gpu_hour", "usd_per_mtok")) or key.startswith("usd_per_")
-                if is_cost and value < 0 and not SIGNED.search(f"{path}.{key} {answer.get('name')}"):
+                if (
+                    is_cost
+                    and value < 0
+                    and not SIGNED.search(f"{path}.{key} {answer.get('name')} {answer.get('line')}")
+                ):
                     yield f"{path}.{key} = {value} below zero"
             yield from faults_of(value, f"{path}.{key}")
         yield from _ranges(answer, path)

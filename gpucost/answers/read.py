@@ -11,6 +11,7 @@ from gpucost.answers.schema import answer_schema, misfits
 from gpucost.answers.training import Estimate
 from gpucost.errors import UsageError
 from gpucost.gate import read_json, shown
+from gpucost.options import OPTIONS
 
 _OLD_NAMES = {"summary": "lead", "assumptions_said": "said"}  # of schema version 1
 _DAYS = ("as_of", "price_observed_on")
@@ -18,6 +19,8 @@ _PRICES = ("usd_per_gpu_hour", "usd_per_hour", "usd_per_mtok", "usd_per_month", 
 _COUNTS = ("gpus", "nodes", "gpu_hours", "days", "hours", "tokens", "age_days")
 _NEVER_NEGATIVE = frozenset((*_PRICES, *_COUNTS, "cost_usd", "cost_low_usd", "cost_high_usd"))
 _DIVISORS = ("tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high", "stretch_paid_ratio")
+_OFFERED = ("options", "highlights", "alternatives", "excluded")  # lists of what is sold, each in a way of the table
+_MOST = 1e36  # of any figure: the work of the largest run is a hundred thousandth of it
 _NAMED = 3  # misfits that a refusal names
 
 
@@ -49,28 +52,34 @@ def check(payload: Mapping[str, Any], path: str) -> None:
         )
     _refuse_unasked(payload, path)
     _refuse_impossible(payload, path)
+    for part in payload.get("parts") or ():
+        if isinstance(part, Mapping) and isinstance(part.get("payload"), Mapping):
+            check({"kind": None, **part["payload"]}, path)
 
 
 def _refuse_unasked(payload: Mapping[str, Any], path: str) -> None:
-    """Refuse an answer, or a part of a report, whose request does not say what its question cannot do without."""
+    """Refuse an answer whose request does not say what its question cannot do without."""
     from gpucost.arguments import QUESTIONS
 
     kind, request = payload.get("kind"), payload.get("request")
     needed = [one.name for one in QUESTIONS[kind].arguments if one.required] if kind in QUESTIONS else []
     if missing := next((name for name in needed if not isinstance(request, Mapping) or name not in request), None):
         raise UsageError(f"{path!r}: the request of this {kind} does not say {missing}: the file was changed.")
-    for part in payload.get("parts") or ():
-        if isinstance(part, Mapping) and isinstance(part.get("payload"), Mapping):
-            _refuse_unasked(part["payload"], path)
 
 
 def _refuse_impossible(payload: Mapping[str, Any], path: str) -> None:
-    """Refuse days that are none, and prices and counts below zero, wherever in an answer they stand."""
-    for name, value in _entries(payload):
+    """Refuse days that are none, ways to buy that are none, and figures beyond their bounds, wherever they stand."""
+    for name, value in _entries({**payload, "request": None}):
         if name in _DAYS and value is not None and not _is_day(value):
             raise UsageError(f"{path!r}: {name} is {shown(value)}, no day such as 2026-06-15: the file was changed.")
         if name == "factors" and isinstance(value, dict) and (key := _no_factor(value)):
             raise UsageError(f"{path!r}: factors.{key} is {shown(value[key])}, which cannot be: the file was changed.")
+        if isinstance(value, (int, float)) and abs(value) > _MOST:
+            raise UsageError(f"{path!r}: {name} is {shown(value)}, beyond any figure: the file was changed.")
+        if name in _OFFERED and isinstance(value, list) and (bought := _no_option(value)) is not None:
+            raise UsageError(
+                f"{path!r}: an option is bought as {shown(bought)}, which is no way: the file was changed."
+            )
         if name in _NEVER_NEGATIVE and isinstance(value, (int, float)) and value < 0:
             raise UsageError(f"{path!r}: {name} is {shown(value)}, which cannot be negative: the file was changed.")
 
@@ -81,6 +90,13 @@ def _no_factor(factors: Mapping[str, Any]) -> str | None:
     if (none := next((name for name in _DIVISORS if known.get(name, 1) <= 0), None)) is not None:
         return none
     return "evaluation_fraction" if known.get("evaluation_fraction", 0) < 0 else None
+
+
+def _no_option(offers: list[Any]) -> str | None:
+    """Return the first way to buy an offer that no rule knows."""
+    sold = (one for one in offers if isinstance(one, dict) and "option" in one and "provider" in one)
+    ways = (str(one["option"]) for one in sold)
+    return next((way for way in ways if way not in OPTIONS), None)
 
 
 def _entries(value: Any) -> Iterator[tuple[str, Any]]:

@@ -5,6 +5,7 @@ from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NotRequired, Union, get_args, get_origin, get_type_hints, is_typeddict
 
 from gpucost.answers import KINDS, answer_type
+from gpucost.frozen import Frozen
 from gpucost.units import unit_of
 
 Schema = dict[str, Any]
@@ -79,9 +80,17 @@ def _object(kind: type, more: Any, closed: bool) -> Schema:
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": beside}
 
 
+def record_schema(kind: type) -> Schema:
+    """Return the JSON schema of a record as `dataclasses.asdict` and JSON leave it."""
+    properties = {name: _schema(hint, True) for name, hint in get_type_hints(kind).items() if name[0] != "_"}
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
 def _schema(hint: Any, closed: bool) -> Schema:
     if is_typeddict(hint):
         return _object(hint, None, closed)
+    if isinstance(hint, type) and issubclass(hint, Frozen):
+        return record_schema(hint)
     origin, inner = get_origin(hint), get_args(hint)
     if origin is Annotated:
         return _object(inner[0], inner[1], closed)
@@ -89,11 +98,11 @@ def _schema(hint: Any, closed: bool) -> Schema:
         return {"enum": list(inner)}
     if origin in (Union, UnionType):
         return {"anyOf": [_schema(one, closed) for one in inner]}
-    if origin is list:
+    if origin in (list, tuple):
         return {"type": "array", "items": _schema(inner[0], closed)}
     if origin in (dict, Mapping):
         return {"type": "object", "additionalProperties": _schema(inner[1], closed)}
     return {"type": _NAMES[hint]} if hint in _NAMES else {}
 
 
-__all__ = ["KINDS", "answer_schema", "misfits"]
+__all__ = ["KINDS", "answer_schema", "misfits", "record_schema"]

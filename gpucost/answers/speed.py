@@ -4,8 +4,9 @@ from typing import Literal, NotRequired, TypedDict
 
 from gpucost.answers.common import Answer, LayoutRow
 
+Bound = Literal["compute", "bandwidth", "network", "host", "schedule", "loader"]
 # what bounds a part of a step, as it is written
-BOUND_WORDS = {
+BOUND_WORDS: dict[Bound, str] = {
     "compute": "compute",
     "bandwidth": "memory bandwidth",
     "network": "network",
@@ -21,7 +22,7 @@ class Part(TypedDict):
     part: str
     time_s: float
     share_fraction: float
-    bound: str
+    bound: Bound
 
 
 class RankedLayout(LayoutRow):
@@ -111,7 +112,7 @@ class Point(TypedDict):
     time_s: float
     share_fraction: float
     reached_tflops: float | None
-    bound: str
+    bound: Bound
 
 
 class Roof(TypedDict):

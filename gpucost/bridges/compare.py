@@ -45,8 +45,12 @@ def bridge(first: Answer, second: Answer, rank: int = 1, names: tuple[str, str] 
     """Return what explains the difference between two answers that have a figure in common."""
     subject = _subject(first, second)
     before, after = subject.side(first, rank), subject.side(second, rank)
-    ends = subject.value(first, rank), subject.value(second, rank)
-    changes = subject.causes(first, second, ends, rank)
+    try:
+        ends = subject.value(first, rank), subject.value(second, rank)
+        changes = subject.causes(first, second, ends, rank)
+        effect = difference(ends, subject.digits)
+    except ArithmeticError:
+        raise UsageError("the figures of the two answers cannot be compared: a file was changed.") from None
     changed = _changed(before, after, results={subject.figure})
     found: Comparison = {
         "kind": "comparison",
@@ -64,7 +68,7 @@ def bridge(first: Answer, second: Answer, rank: int = 1, names: tuple[str, str] 
         "after": after,
         "before_value": ends[0],
         "after_value": ends[1],
-        "difference": difference(ends, subject.digits),
+        "difference": effect,
         "what_changed": changed,
         "changes": changes,
         "request_changes": request_changes(first["request"], second["request"]),

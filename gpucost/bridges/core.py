@@ -1,12 +1,14 @@
 """Effects that add up: causes change one after the other, or parts stand side by side; the last digit is kept."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from decimal import Decimal
+from decimal import Context, Decimal
+from math import isfinite
 from typing import Any, NamedTuple
 
 from gpucost.answers.comparison import Change
 
 Values = Mapping[str, Any]
+_EVERY_DIGIT = Context(prec=400)  # of any double, to the last that is told
 REST = "the rest"  # what the factors leave: rounding, and what another version computed otherwise
 
 
@@ -88,4 +90,6 @@ def _rest(ends: tuple[float, float], told: Decimal, digits: int) -> Sequence[Cha
 
 
 def _rounded(value: float, digits: int) -> Decimal:
-    return round(Decimal(repr(float(value))), digits)
+    if not isfinite(value):
+        raise ArithmeticError("no finite figure")
+    return Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-digits), context=_EVERY_DIGIT)

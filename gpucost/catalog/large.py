@@ -271,7 +271,7 @@ def _fault(column: Column) -> str:
         faults.append(f"regexp_matches({read}, '^=[A-Za-z(\"+-]')")
     if column.choices:
         faults.append(f"{read} NOT IN ({', '.join(map(quoted, column.choices))})")
-    if column.required and column.kind == "text" and column.name in ("offer_id", "source_id", "provider", "gpu"):
+    if column.required and column.kind == "text":
         faults.append(f"coalesce({read}, '') = ''")
     if column.required and column.kind in ("number", "integer", "date") and column.name != "term_months":
         faults.append(f"{cell} IS NULL")

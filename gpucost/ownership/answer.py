@@ -13,6 +13,7 @@ from gpucost.answers.common import Source, cited, frame
 from gpucost.answers.statements import Statements
 from gpucost.errors import UsageError
 from gpucost.formula.language import Line
+from gpucost.limits import limit
 from gpucost.money.comparison import OWN_LINES, RENT_LINES, evaluate_months
 from gpucost.ownership import analysis, books, currency, model, rivals, said, views
 from gpucost.ownership.alternatives import discounted_hours, monthly, options, own_worth, present, scalar
@@ -93,7 +94,13 @@ def _chance(case: OwnershipCase) -> shape.MonteCarlo | None:
 
 
 def _draws(case: OwnershipCase) -> tuple[int, int]:
-    return int(case.special.get("draws", DRAWS)), int(case.special.get("seed", SEED))
+    draws, most = int(case.special.get("draws", DRAWS)), limit("limit_draw_months")
+    if draws * case.months > most:
+        raise UsageError(
+            f"{draws:,} draws over {case.months} months are more than {most:,.0f} draws times months: ask for"
+            f" {int(most // case.months):,} draws or fewer. The setting limit_draw_months raises that."
+        )
+    return draws, int(case.special.get("seed", SEED))
 
 
 def _peak_cash(listed: list[shape.OwnershipOption], funding_usd: float) -> shape.PeakCash:

@@ -7,6 +7,7 @@ least as long as its bytes need on the link, and as its launches need on the hos
 
 import numpy as np
 
+from gpucost.answers.speed import Bound
 from gpucost.physics import transformer as tf
 from gpucost.physics.columns import Columns, Floats, Integers
 from gpucost.physics.hardware import peak_tflops
@@ -14,7 +15,7 @@ from gpucost.physics.training import steps as training
 from gpucost.physics.training.steps import FULL, HALF_BYTES, LORA, Step, TrainingCase
 from gpucost.units import GB, TERA
 
-BOUNDS = ("compute", "bandwidth", "network", "host")
+BOUNDS: tuple[Bound, ...] = ("compute", "bandwidth", "network", "host")
 
 
 class Operation(Columns):

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from gpucost.answers.speed import BOUND_WORDS, Point, Roof, UnderRoofs
+from gpucost.answers.speed import BOUND_WORDS, Bound, Point, Roof, UnderRoofs
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import UsageError
@@ -207,7 +207,7 @@ def one_lead(row: Point, ridge: float) -> str:
 
 def step_lead(rows: Sequence[Point]) -> str:
     """Return the verdict on a step in one sentence."""
-    shares: dict[str, float] = {}
+    shares: dict[Bound, float] = {}
     for row in rows:
         shares[row["bound"]] = shares.get(row["bound"], 0.0) + row["share_fraction"]
     ranked = sorted(shares.items(), key=lambda item: -item[1])

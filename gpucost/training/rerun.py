@@ -7,6 +7,7 @@ import numpy as np
 
 from gpucost import __version__
 from gpucost.answers import SCHEMA_VERSION
+from gpucost.answers.schema import misfits, record_schema
 from gpucost.answers.training import Difference, Estimate, Rerun
 from gpucost.bridges.compare import bridge
 from gpucost.errors import UsageError
@@ -15,7 +16,7 @@ from gpucost.market.facts import make_market
 from gpucost.physics.calibration import Calibration
 from gpucost.training.request import from_dict
 from gpucost.training.run import answer_request
-from gpucost.types import architecture_from
+from gpucost.types import Architecture, architecture_from
 
 _REPORTED = 20  # differences named one by one
 
@@ -29,16 +30,18 @@ def rerun(saved: Estimate, calibration: Calibration) -> Estimate:
         )
     try:
         facts = unembed(saved["facts"], saved["as_of"], saved["catalog_version"], saved["sources"])
+        if misfit := next(misfits(saved["facts"]["architecture"], record_schema(Architecture)), None):
+            raise ValueError(f"architecture: {misfit}")
         architecture = architecture_from(saved["facts"]["architecture"])
         request = from_dict(saved["request"])
         mask = np.ones(len(facts.offers), bool)
         answer = answer_request(request, architecture, make_market(facts), mask, calibration)
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        return {**answer, "facts": embed(facts, mask, architecture)}
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise UsageError(
             f"the saved facts cannot be read ({type(error).__name__}: {error}); the file was changed or is of another"
             " version."
         ) from None
-    return {**answer, "facts": embed(facts, mask, architecture)}
 
 
 def differences(saved: Any, fresh: Any, place: str = "") -> list[Difference]:

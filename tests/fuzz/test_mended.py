@@ -525,3 +525,71 @@ def test_a_saved_answer_that_would_divide_by_nothing_is_refused(refused, name, v
     saved["options"][0]["factors"][name] = value
     Path("saved.json").write_text(json.dumps(saved))
     assert f"factors.{name}" in refused(["report", "saved.json", "-o", "out.md"])
+
+
+def test_more_simulated_months_than_the_limit_are_refused(refused):
+    assert "limit_draw_months" in refused(["tco", "--gpu=h100-sxm", "--gpus=8", "--draws=1e6", "--months=48"])
+
+
+def test_the_difference_of_figures_of_any_size_is_told():
+    from gpucost.bridges.core import difference
+
+    assert difference((1e300, 0.0)) == -1e300
+    assert difference((0.125, 2.0)) == 1.88
+
+
+@pytest.mark.parametrize("systems", [["accelerator_id,gpus"], {"a": 1}])
+def test_saved_offers_without_their_nodes_are_refused(refused, systems):
+    saved = json.loads(estimate_with_facts())
+    saved["facts"]["systems"] = systems
+    Path("saved.json").write_text(json.dumps(saved))
+    assert "the saved facts cannot be read" in refused(["rerun", "saved.json"])
+
+
+@pytest.mark.parametrize(
+    ("number", "place", "value", "said"),
+    [
+        (0, ("options", 0, "factors", "checkpoints_gb"), 1e308, "beyond any figure"),
+        (0, ("options", 0, "option"), "nan", "is no way"),
+        (0, ("highlights", 0, "option"), "", "is no way"),
+        (5, ("tokens_per_s_per_gpu",), 0, "cannot be compared"),
+        (5, ("tokens_per_s_per_gpu",), 5e-324, "cannot be compared"),
+        (5, ("parts", 0, "bound"), "x", "bound"),
+        (8, ("parts", 0, "payload", "sources"), "x", "sources"),
+        (8, ("parts", 0, "payload", "options", 0, "layout", "expert"), "x", "layout.expert"),
+    ],
+)
+def test_figures_that_no_answer_has_are_refused_before_they_are_compared(refused, number, place, value, said):
+    saved = json.loads(answers()[number])
+    Path("first.json").write_text(json.dumps(saved))
+    part = saved
+    for key in place[:-1]:
+        part = part[key]
+    part[place[-1]] = value
+    Path("second.json").write_text(json.dumps(saved))
+    assert said in refused(["compare", "first.json", "second.json"])
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("sold", {}), ("providers", [{"provider": [1]}]), ("architecture", {"mtp_layers": "nan"})]
+)
+def test_saved_facts_of_other_types_are_refused(refused, name, value):
+    saved = json.loads(estimate_with_facts())
+    facts = saved["facts"]
+    facts[name] = facts[name] | value if isinstance(value, dict) and value else value
+    Path("saved.json").write_text(json.dumps(saved))
+    assert "the saved facts cannot be read" in refused(["rerun", "saved.json"])
+
+
+def test_a_book_of_offers_without_a_way_to_buy_is_refused(tmp_path):
+    import duckdb
+
+    from gpucost.catalog import open_catalog
+    from gpucost.errors import DataError
+
+    (tmp_path / "whole.parquet").write_bytes(parquet())
+    (tmp_path / "book").mkdir()
+    whole, made = f"'{tmp_path}/whole.parquet'", f"'{tmp_path}/book/offers.parquet'"
+    duckdb.sql(f"COPY (SELECT * REPLACE (CAST(NULL AS VARCHAR) AS option) FROM {whole}) TO {made} (FORMAT parquet)")
+    with pytest.raises(DataError, match="option is not one of"):
+        open_catalog(book=tmp_path / "book").offers()
