@@ -58,7 +58,7 @@ def reference(rows, on_day, known_day):
     }
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(prices(), max_size=14), DAYS, st.integers(0, 60).map(lambda n: START + timedelta(days=n)))
 def test_the_view_agrees_with_the_reference(rows, on_day, known_day):
     offers = [
