@@ -62,6 +62,14 @@ def _refuse_unasked(payload: Mapping[str, Any], path: str) -> None:
     from gpucost.arguments import QUESTIONS
 
     kind, request = payload.get("kind"), payload.get("request")
+    if kind == "mix" and len({tuple(sorted(row)) for row in payload["months"]}) != 1:
+        raise UsageError(f"{path!r}: the months of this mix are none or unlike each other: the file was changed.")
+    asked = request.get("optimize") if isinstance(request, Mapping) else None
+    words = (
+        [one.kind.choices for one in QUESTIONS[kind].arguments if one.name == "optimize"] if kind in QUESTIONS else []
+    )
+    if asked and any(asked not in choices for choices in words if choices):
+        raise UsageError(f"{path!r}: request.optimize is {shown(asked)}, no goal: the file was changed.")
     needed = [one.name for one in QUESTIONS[kind].arguments if one.required] if kind in QUESTIONS else []
     if missing := next((name for name in needed if not isinstance(request, Mapping) or name not in request), None):
         raise UsageError(f"{path!r}: the request of this {kind} does not say {missing}: the file was changed.")

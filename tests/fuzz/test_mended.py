@@ -593,3 +593,13 @@ def test_a_book_of_offers_without_a_way_to_buy_is_refused(tmp_path):
     duckdb.sql(f"COPY (SELECT * REPLACE (CAST(NULL AS VARCHAR) AS option) FROM {whole}) TO {made} (FORMAT parquet)")
     with pytest.raises(DataError, match="option is not one of"):
         open_catalog(book=tmp_path / "book").offers()
+
+
+@pytest.mark.parametrize(
+    ("number", "place", "said"), [(1, ("request", "optimize"), "optimize"), (3, ("months", 1), "months")]
+)
+def test_what_a_saved_answer_lists_and_asked_is_held_against_what_may_stand_there(refused, number, place, said):
+    saved = json.loads(answers()[number])
+    saved[place[0]][place[1]] = "x" if number == 1 else {}
+    Path("saved.json").write_text(json.dumps(saved))
+    assert said in refused(["report", "saved.json", "-o", "out.md"])
