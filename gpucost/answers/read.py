@@ -14,6 +14,7 @@ from gpucost.gate import read_json, shown
 from gpucost.options import OPTIONS
 
 _OLD_NAMES = {"summary": "lead", "assumptions_said": "said"}  # of schema version 1
+_TABLES = ("months", "by_year")  # of which each row has the same columns
 _DAYS = ("as_of", "price_observed_on")
 _PRICES = ("usd_per_gpu_hour", "usd_per_hour", "usd_per_mtok", "usd_per_month", "unit_price_usd", "best_pure_usd")
 _COUNTS = ("gpus", "nodes", "gpu_hours", "days", "hours", "tokens", "age_days")
@@ -62,8 +63,10 @@ def _refuse_unasked(payload: Mapping[str, Any], path: str) -> None:
     from gpucost.arguments import QUESTIONS
 
     kind, request = payload.get("kind"), payload.get("request")
-    if kind == "mix" and len({tuple(sorted(row)) for row in payload["months"]}) != 1:
-        raise UsageError(f"{path!r}: the months of this mix are none or unlike each other: the file was changed.")
+    for name, rows in _entries({**payload, "request": None}):
+        unlike = name in _TABLES and isinstance(rows, list) and len({_names(row) for row in rows}) > 1
+        if unlike or (name, rows, kind) == ("months", [], "mix"):
+            raise UsageError(f"{path!r}: the rows of {name} are none or unlike each other: the file was changed.")
     asked = request.get("optimize") if isinstance(request, Mapping) else None
     words = (
         [one.kind.choices for one in QUESTIONS[kind].arguments if one.name == "optimize"] if kind in QUESTIONS else []
@@ -105,6 +108,10 @@ def _no_option(offers: list[Any]) -> str | None:
     sold = (one for one in offers if isinstance(one, dict) and "option" in one and "provider" in one)
     ways = (str(one["option"]) for one in sold)
     return next((way for way in ways if way not in OPTIONS), None)
+
+
+def _names(row: Any) -> tuple[str, ...] | None:
+    return tuple(sorted(row)) if isinstance(row, dict) else None
 
 
 def _entries(value: Any) -> Iterator[tuple[str, Any]]:

@@ -53,7 +53,7 @@ class Singles:
 
     def rows(self, values: Mapping[str, Sequence[Any]], codes: Mapping[str, Any]) -> dict[str, Any]:
         """Return the columns of the answer; argument `name` of row i is `values[name][codes[name][i]]`."""
-        count = len(next(iter(codes.values())))
+        count = len(next(iter(codes.values()), (0,)))  # without arguments one question, which says what it lacks
         found: list[dict[str, Any]] = []
         for row in range(count):
             asked = {name: values[name][codes[name][row]] for name in values}

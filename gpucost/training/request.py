@@ -86,7 +86,7 @@ class TrainingRequest(Frozen, kw_only=True):
 def from_dict(values: Mapping[str, Any]) -> TrainingRequest:
     """Read a request back from a saved result, each value as it was once asked; keys of other versions are ignored."""
     kinds = {one.field or one.name: one.kind for one in QUESTIONS["estimate"].arguments}
-    kinds |= {"deadline_days": plain(), "deadline_given": FLAG}
+    kinds |= {"deadline_days": plain(1e-6), "deadline_given": FLAG}
     given = {field.name: values[field.name] for field in fields(TrainingRequest) if field.name in values}
     checked: dict[str, Any] = {
         name: None if value is None else kinds[name].read(value, f"request.{name}") for name, value in given.items()

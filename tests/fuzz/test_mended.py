@@ -28,6 +28,7 @@ from benchmarks.fuzz.good import (
 )
 from gpucost.cli.said import shown
 from gpucost.errors import GpuCostError, UsageError
+from tests.commands import in_process
 
 
 @pytest.fixture
@@ -596,10 +597,22 @@ def test_a_book_of_offers_without_a_way_to_buy_is_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("number", "place", "said"), [(1, ("request", "optimize"), "optimize"), (3, ("months", 1), "months")]
+    ("number", "place", "said"),
+    [(1, ("request", "optimize"), "optimize"), (3, ("months", 1), "months"), (2, ("by_year", 1), "by_year")],
 )
 def test_what_a_saved_answer_lists_and_asked_is_held_against_what_may_stand_there(refused, number, place, said):
     saved = json.loads(answers()[number])
     saved[place[0]][place[1]] = "x" if number == 1 else {}
     Path("saved.json").write_text(json.dumps(saved))
     assert said in refused(["report", "saved.json", "-o", "out.md"])
+
+
+def test_a_sweep_of_nothing_says_what_its_question_lacks():
+    assert "give --rent" in in_process("sweep", "--question", "tco").stdout
+
+
+def test_a_saved_deadline_of_no_time_is_refused():
+    from gpucost.training.request import from_dict
+
+    with pytest.raises(UsageError, match="deadline_days"):
+        from_dict({"model": "8b", "tokens": 1e9, "deadline_days": 5e-324})
