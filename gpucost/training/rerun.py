@@ -1,5 +1,6 @@
 """Reproduce a saved estimate from the facts that it embeds, and explain what differs under another version."""
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,7 +31,8 @@ def rerun(saved: Estimate, calibration: Calibration) -> Estimate:
         )
     try:
         facts = unembed(saved["facts"], saved["as_of"], saved["catalog_version"], saved["sources"])
-        if misfit := next(misfits(saved["facts"]["architecture"], record_schema(Architecture)), None):
+        written = json.loads(json.dumps(saved["facts"]["architecture"]))  # a tuple is the list that a file has
+        if misfit := next(misfits(written, record_schema(Architecture)), None):
             raise ValueError(f"architecture: {misfit}")
         architecture = architecture_from(saved["facts"]["architecture"])
         request = from_dict(saved["request"])
