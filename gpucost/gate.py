@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, time
+from pathlib import Path
 from typing import Any
 
 from gpucost.errors import DataError, UsageError
@@ -34,6 +35,14 @@ def shown(value: object) -> str:
         return text
     size = len(value) if isinstance(value, str) else len(text)
     return f"{text[: _SHOWN + 1]}… ({size:,} characters)"
+
+
+def expanded(name: str | Path) -> Path:
+    """Return a path with ~ as its home folder; where there is no such home, as it stands."""
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return Path(name)
 
 
 def read_bytes(path: Path_, bound: str = "limit_text_file_bytes") -> bytes:

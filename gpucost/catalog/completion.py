@@ -5,9 +5,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import date
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
+from gpucost import gate
 from gpucost.catalog.drafts import Draft, Row
 from gpucost.catalog.names import NameIndex
 from gpucost.catalog.offer_rows import complete_offer
@@ -176,7 +176,7 @@ def _from_config(config: Any, draft: Draft) -> Row:
     from gpucost.architectures.files import load
     from gpucost.architectures.reader import read_config
 
-    path = Path(str(config)).expanduser()
+    path = gate.expanded(str(config))
     path = path if path.is_absolute() else draft.file.parent / path
     path = path / "config.json" if path.is_dir() else path
     made = asdict(read_config(path))

@@ -9,6 +9,7 @@ from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from gpucost import gate
 from gpucost.catalog import asof, filters, hardware, kept, models, names, records
 from gpucost.catalog.layered import RULE, Layered
 from gpucost.catalog.loader import Store
@@ -55,7 +56,7 @@ def data_root() -> Path:
     named = setting("data")
     if not named:
         return shipped_root()
-    root = Path(named).expanduser()
+    root = gate.expanded(named)
     if not (root / "models").is_dir():
         raise UsageError(
             f"the data folder {root} (setting `data`) has no folder models/. Name a folder with pricing/ and models/."

@@ -31,7 +31,12 @@ def parquet_part(store: Store, layer: str, file: Path, usual_kind: str = "contra
     """Return the SQL over a Parquet file of prices, read where it lies; its rows are judged at once."""
     _refuse_heavy(store, file)
     source = f"read_parquet({quoted(str(file))})"
-    present = [row["column_name"] for row in _asked(store, f"DESCRIBE SELECT * FROM {source}", file)]
+    held = {row["column_name"]: row["column_type"] for row in _asked(store, f"DESCRIBE SELECT * FROM {source}", file)}
+    if nested := next(
+        (name for name, kind in held.items() if kind.endswith((")", "]")) and "DECIMAL" not in kind), None
+    ):
+        raise DataError(f"{nested} holds {held[nested][:60]}, no single value in a cell", file=str(file))
+    present = list(held)
     missing = [column.name for column in _OFFERS if column.required and column.name not in present]
     if missing:
         raise DataError(f"columns missing: {', '.join(missing)}", file=str(file))

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from pathlib import Path
 
+from gpucost import gate
 from gpucost.catalog.names import NameIndex
 from gpucost.errors import UsageError
 from gpucost.types import Architecture
@@ -12,7 +13,7 @@ def from_file_or_size(name: str, known: NameIndex, presets: Callable[[], list[Ar
     """Return the architecture of a config.json or of a bare size without an alias; None for any other name."""
     if not name.strip():
         raise UsageError("the model's name is empty. Name a preset, a size such as 8b, or a config.json.")
-    path = Path(name).expanduser()
+    path = gate.expanded(name)
     if name.endswith(".json") or _holds_config(path):
         from gpucost.architectures.reader import read_config
 

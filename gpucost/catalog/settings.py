@@ -174,7 +174,7 @@ def book_folder() -> Path | None:
     """Return the folder of the user's own book, whether or not it exists; None where there is no home."""
     named = setting("book")
     if named:
-        return Path(named).expanduser()
+        return gate.expanded(named)
     folder = user_folder()
     return folder / "book" if folder else None
 
@@ -198,7 +198,7 @@ def book_layers(book: str | Path | None = None) -> dict[str, Path]:
         return {}
     folder = user_folder()
     named = book if book is not None else setting("book")
-    own = Path(named).expanduser() if named else folder / "book" if folder else None
+    own = gate.expanded(named) if named else folder / "book" if folder else None
     if named and (own is None or not own.exists()):
         raise UsageError(f"the book {own} does not exist. Make it, or change the setting `book`.")
     if named and own and not own.is_file() and not own.is_dir():

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
+from gpucost import gate
 from gpucost.catalog.loader import Store, engine, quoted
 from gpucost.errors import DataError
 from gpucost.frozen import Frozen
@@ -74,7 +75,7 @@ def opened(place: Path | str) -> Folder:
         from gpucost.catalog.settings import cache_folder
 
         return fetched(place, cache_folder() / "stores")
-    return Folder(Path(place).expanduser())
+    return Folder(gate.expanded(place))
 
 
 def _insert(store: Store, table: str, rows: str) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from pathlib import Path
 
+from gpucost import gate
 from gpucost.catalog.loader import quoted
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import read_bytes
@@ -34,7 +35,7 @@ def is_table(name: str) -> bool:
 
 def source_of_file(name: str) -> Source:
     """Return the source that a file is."""
-    path = Path(name).expanduser()
+    path = gate.expanded(name)
     if not path.is_file():
         raise UsageError(f"cannot read {name!r}: there is no such file. Name one that exists.")
     return Source(

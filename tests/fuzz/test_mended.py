@@ -616,3 +616,22 @@ def test_a_saved_deadline_of_no_time_is_refused():
 
     with pytest.raises(UsageError, match="deadline_days"):
         from_dict({"model": "8b", "tokens": 1e9, "deadline_days": 5e-324})
+
+
+def test_a_model_below_a_home_that_nobody_has_is_an_unknown_name():
+    with pytest.raises(GpuCostError, match="nobody-of-that-name"):
+        gpucost.estimate("~nobody-of-that-name/config", "1b")
+
+
+def test_a_book_whose_cells_hold_structures_is_refused(tmp_path):
+    import duckdb
+
+    from gpucost.catalog import open_catalog
+    from gpucost.errors import DataError
+
+    (tmp_path / "whole.parquet").write_bytes(parquet())
+    (tmp_path / "book").mkdir()
+    whole, made = f"'{tmp_path}/whole.parquet'", f"'{tmp_path}/book/offers.parquet'"
+    duckdb.sql(f"COPY (SELECT * REPLACE ({{'a': gpu}} AS gpu) FROM {whole}) TO {made} (FORMAT parquet)")
+    with pytest.raises(DataError, match="gpu holds STRUCT"):
+        open_catalog(book=tmp_path / "book").offers()
