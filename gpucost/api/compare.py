@@ -94,7 +94,7 @@ def _asked(path: str, part: str) -> Answer:
 
 
 def _part(payload: Answer, part: str, path: str) -> Answer:
-    parts = payload.get("parts", ())
+    parts = [one for one in payload.get("parts", ()) if "payload" in one]  # of a scenario; other parts are no answers
     found: Answer = _named(parts, part, path, [one["name"] for one in parts])["payload"]
     return found
 

@@ -635,3 +635,8 @@ def test_a_book_whose_cells_hold_structures_is_refused(tmp_path):
     duckdb.sql(f"COPY (SELECT * REPLACE ({{'a': gpu}} AS gpu) FROM {whole}) TO {made} (FORMAT parquet)")
     with pytest.raises(DataError, match="gpu holds STRUCT"):
         open_catalog(book=tmp_path / "book").offers()
+
+
+def test_a_part_of_an_answer_that_has_none_is_refused(refused):
+    Path("speed.json").write_bytes(answers()[5])
+    assert "has no part" in refused(["compare", "speed.json#matrix", "speed.json"])
