@@ -582,7 +582,11 @@ def test_saved_facts_of_other_types_are_refused(refused, name, value):
     assert "the saved facts cannot be read" in refused(["rerun", "saved.json"])
 
 
-def test_a_book_of_offers_without_a_way_to_buy_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("cells", "said"),
+    [("CAST(NULL AS VARCHAR) AS option", "option is not one of"), ("{'a': gpu} AS gpu", "gpu holds STRUCT")],
+)
+def test_a_book_without_a_way_to_buy_or_with_structures_in_its_cells_is_refused(tmp_path, cells, said):
     import duckdb
 
     from gpucost.catalog import open_catalog
@@ -591,8 +595,8 @@ def test_a_book_of_offers_without_a_way_to_buy_is_refused(tmp_path):
     (tmp_path / "whole.parquet").write_bytes(parquet())
     (tmp_path / "book").mkdir()
     whole, made = f"'{tmp_path}/whole.parquet'", f"'{tmp_path}/book/offers.parquet'"
-    duckdb.sql(f"COPY (SELECT * REPLACE (CAST(NULL AS VARCHAR) AS option) FROM {whole}) TO {made} (FORMAT parquet)")
-    with pytest.raises(DataError, match="option is not one of"):
+    duckdb.sql(f"COPY (SELECT * REPLACE ({cells}) FROM {whole}) TO {made} (FORMAT parquet)")
+    with pytest.raises(DataError, match=said):
         open_catalog(book=tmp_path / "book").offers()
 
 
@@ -621,20 +625,6 @@ def test_a_saved_deadline_of_no_time_is_refused():
 def test_a_model_below_a_home_that_nobody_has_is_an_unknown_name():
     with pytest.raises(GpuCostError, match="nobody-of-that-name"):
         gpucost.estimate("~nobody-of-that-name/config", "1b")
-
-
-def test_a_book_whose_cells_hold_structures_is_refused(tmp_path):
-    import duckdb
-
-    from gpucost.catalog import open_catalog
-    from gpucost.errors import DataError
-
-    (tmp_path / "whole.parquet").write_bytes(parquet())
-    (tmp_path / "book").mkdir()
-    whole, made = f"'{tmp_path}/whole.parquet'", f"'{tmp_path}/book/offers.parquet'"
-    duckdb.sql(f"COPY (SELECT * REPLACE ({{'a': gpu}} AS gpu) FROM {whole}) TO {made} (FORMAT parquet)")
-    with pytest.raises(DataError, match="gpu holds STRUCT"):
-        open_catalog(book=tmp_path / "book").offers()
 
 
 def test_a_part_of_an_answer_that_has_none_is_refused(refused):
