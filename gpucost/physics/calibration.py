@@ -9,6 +9,7 @@ import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -35,6 +36,18 @@ class Parameter(NamedTuple):
     spread: float  # standard deviation of the logarithm before the fit
     unit: str
     meaning: str
+
+
+def declared(module: str) -> tuple[tuple[Parameter, ...], dict[str, str]]:
+    """Read the parameters.csv beside a module: what is fitted, and what each trait that widens a range means."""
+    with open(Path(module).with_name("parameters.csv"), encoding="utf-8", newline="") as file:
+        rows = list(csv.reader(file))[1:]
+    fitted = tuple(
+        Parameter(name, float(prior), float(spread), *words)
+        for kind, name, prior, spread, *words in rows
+        if kind == "parameter"
+    )
+    return fitted, {name: meaning for kind, name, *_, meaning in rows if kind == "trait"}
 
 
 class Calibration(Frozen):

@@ -37,9 +37,9 @@ class HardwareColumns(Columns):
     power_ratio: Floats  # watts per peak TFLOP/s against the family's reference chip; 1 where not known
 
 
-def family_code(family: str) -> int:
-    """Return the code of a family; an unknown one is "other"."""
-    return FAMILIES.index(family) if family in FAMILIES else len(FAMILIES) - 1
+def family_code(family: str, families: Sequence[str] = FAMILIES) -> int:
+    """Return the code of a family; an unknown one is "other", the last."""
+    return families.index(family) if family in families else len(families) - 1
 
 
 class Peak(NamedTuple):

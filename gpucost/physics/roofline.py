@@ -114,7 +114,7 @@ def step_work(case: TrainingCase, step: Step) -> dict[str, Operation]:
 def active_width(case: TrainingCase) -> Floats:
     """Return the feed-forward values per token and layer that a rank works on, before the tensor split."""
     s = case.shape
-    moe = tf.moe_layers(s) / s.layers
+    moe = s.moe_layers / s.layers
     active = s.experts_per_token * s.expert_ffn_hidden + s.shared_experts * s.shared_ffn_hidden
     return (1 - moe) * s.ffn_hidden + moe * active
 
@@ -137,7 +137,7 @@ def link_work(case: TrainingCase) -> dict[str, Operation]:
         "tensor_s": again * 2 * (layout.tensor - 1) / layout.tensor * row * layers,
         "context_s": 3 * (layout.context - 1) * keys * layers,
         "expert_s": again * (layout.expert - 1) / layout.expert * row / layout.tensor * s.experts_per_token
-        * layers * tf.moe_layers(s) / s.layers,
+        * layers * s.moe_layers / s.layers,
         "pipeline_s": 2 * layout.virtual_stages * row / layout.tensor * (layout.pipeline > 1),
         "data_s": np.where(recipe.method >= LORA, 0.0, each) * (dense + expert) * (ranks - 1) / ranks,
     }  # fmt: skip

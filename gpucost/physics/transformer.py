@@ -16,7 +16,27 @@ from gpucost.physics.columns import Columns, Flags, Floats, remembered
 from gpucost.types import Architecture
 
 
-class Shape(Columns):
+class Attending(Columns):
+    """How layers attend: to everything, within a window, to a selection; values and FLOP are summed over the layers."""
+
+    full_layers: Floats
+    full_values: Floats
+    full_pair_flop: Floats
+    full_decode_flop: Floats
+    window_layers: Floats
+    window_tokens: Floats
+    window_values: Floats
+    window_pair_flop: Floats
+    window_decode_flop: Floats
+    selected_tokens: Floats
+    selected_values: Floats
+    selected_pair_flop: Floats
+    selected_decode_flop: Floats
+    linear_layers: Floats
+    state_values: Floats  # recurrent state of one sequence
+
+
+class Shape(Attending):
     """Architectures as arrays: the dimensions that most layers share, and sums over the blocks of all layers."""
 
     layers: Floats
@@ -53,21 +73,6 @@ class Shape(Columns):
     other_weights: Floats
     reused_weights: Floats
     moe_layers: Floats
-    full_layers: Floats
-    full_values: Floats
-    full_pair_flop: Floats
-    full_decode_flop: Floats
-    window_layers: Floats
-    window_tokens: Floats
-    window_values: Floats
-    window_pair_flop: Floats
-    window_decode_flop: Floats
-    selected_tokens: Floats
-    selected_values: Floats
-    selected_pair_flop: Floats
-    selected_decode_flop: Floats
-    linear_layers: Floats
-    state_values: Floats
     gated: Flags
     tied_embeddings: Flags
     mla: Flags  # multi-head latent attention
@@ -117,19 +122,6 @@ class Parts(Columns):
     router: Floats
     norms: Floats
     extra: Floats
-
-
-@remembered
-def moe_layers(shape: Shape) -> Floats:
-    """Return the layers that are a mixture of experts.
-
-    >>> from gpucost.types import Architecture
-    >>> v3 = Architecture("v3", "", 61, 7168, 128, 128, 192, 18432, True, 129280, False, experts=256,
-    ...                   first_dense_layers=3)
-    >>> moe_layers(stack([v3]))
-    array([58.])
-    """
-    return shape.moe_layers
 
 
 @remembered
@@ -187,14 +179,9 @@ def total_parameters(shape: Shape) -> Floats:
     return sum((getattr(parts, name) for name in parts.names()), np.zeros(len(shape)))
 
 
-def idle_expert_parameters(shape: Shape) -> Floats:
-    """Return the parameters of the routed experts that a token does not visit."""
-    return shape.routed_weights - shape.visited_weights
-
-
 def active_parameters(shape: Shape) -> Floats:
     """Return the parameters that one token meets: all, less the routed experts that it does not visit."""
-    return total_parameters(shape) - idle_expert_parameters(shape)
+    return total_parameters(shape) - (shape.routed_weights - shape.visited_weights)
 
 
 @remembered
@@ -215,7 +202,7 @@ def mtp_parameters(shape: Shape) -> Floats:
     DeepSeek-V3 (arXiv:2412.19437, section 2.2): about 11.5 B for its one module; embeddings are shared.
     """
     parts, h = parameter_parts(shape), shape.hidden
-    moe = np.maximum(moe_layers(shape), 1)
+    moe = np.maximum(shape.moe_layers, 1)
     experts = (parts.routed_experts + parts.shared_experts + parts.router) / moe
     dense = ffn_matrices(shape) * h * shape.ffn_hidden
     layer = parts.attention / shape.layers + np.where(shape.experts > 0, experts, dense) + 2 * shape.norm_vectors * h
@@ -223,16 +210,6 @@ def mtp_parameters(shape: Shape) -> Floats:
 
 
 # FLOP per token ------------------------------------------------------------------------------------------------
-
-
-def attention_linear_flop(shape: Shape) -> Floats:
-    """Return the FLOP per token of one layer's attention projections, forward: 2 per weight."""
-    return 2 * attention_matrix_parameters(shape)
-
-
-def dense_ffn_flop(shape: Shape) -> Floats:
-    """Return the FLOP per token of one dense feed-forward block, forward."""
-    return 2 * ffn_matrices(shape) * shape.hidden * shape.ffn_hidden
 
 
 def expert_ffn_flop(shape: Shape) -> Floats:
@@ -257,13 +234,9 @@ def logits_flop(shape: Shape) -> Floats:
 def mtp_flop(shape: Shape) -> Floats:
     """Return the FLOP per token of multi-token prediction in training, forward: a layer, a projection, logits."""
     h = shape.hidden
-    ffn = np.where(shape.experts > 0, expert_ffn_flop(shape), dense_ffn_flop(shape))
-    return shape.mtp_layers * (attention_linear_flop(shape) + ffn + 4 * h * h + logits_flop(shape))
-
-
-def linear_flop(shape: Shape) -> Floats:
-    """Return the FLOP per token of all matrices, forward, logits included."""
-    return layers_linear_flop(shape) + logits_flop(shape) + mtp_flop(shape)
+    dense = 2 * ffn_matrices(shape) * h * shape.ffn_hidden
+    ffn = np.where(shape.experts > 0, expert_ffn_flop(shape), dense)
+    return shape.mtp_layers * (2 * attention_matrix_parameters(shape) + ffn + 4 * h * h + logits_flop(shape))
 
 
 def mean_context(sequence_tokens: ArrayLike, window_tokens: ArrayLike = 0.0, causal: bool | Flags = True) -> Floats:
@@ -323,7 +296,8 @@ def hardware_flop(
     core = attention_flop(shape, sequence_tokens, flash)
     repeats = np.where(code == 2, 1.0, 0.0)
     core_repeats = np.where(flash, 0.5 + repeats, np.where(code >= 1, 1.0, 0.0))
-    linear = 3 * linear_flop(shape) + repeats * layers_linear_flop(shape)
+    layers = layers_linear_flop(shape)
+    linear = 3 * (layers + logits_flop(shape) + mtp_flop(shape)) + repeats * layers
     return linear + (3 + core_repeats) * core
 
 

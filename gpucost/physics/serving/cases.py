@@ -10,15 +10,15 @@ import numpy as np
 from gpucost.errors import UsageError
 from gpucost.physics.blocks import sums_of
 from gpucost.physics.columns import Floats
-from gpucost.physics.hardware import PCIE_DEFAULT_GB_PER_S, SCALEOUT_DEFAULT_GB_PER_S, half_precision, peak
+from gpucost.physics.hardware import PCIE_DEFAULT_GB_PER_S, SCALEOUT_DEFAULT_GB_PER_S, family_code, half_precision, peak
 from gpucost.physics.serving.efficiency import (
     ENGINE_NAMES,
     ENGINES,
+    FAMILIES,
     FORMAT_CLASSES,
     LINKS,
     MEMORIES,
     Software,
-    family_code,
     resolve,
 )
 from gpucost.physics.serving.structs import Bytes, Chip, Options, Placement, ServingCase, plain_options, work_of
@@ -198,7 +198,7 @@ def build(
     sizes = np.array([value_bytes(d) for d in deployments], dtype=np.float64).reshape(len(deployments), 4)
     software = Software(
         engine=_codes([d.engine for d in deployments], ENGINE_NAMES),
-        family=np.array([family_code(d.accelerator.family) for d in deployments], dtype=np.int64),
+        family=np.array([family_code(d.accelerator.family, FAMILIES) for d in deployments], dtype=np.int64),
         memory=_codes([memory_kind(d.accelerator) for d in deployments], MEMORIES),
         link=_codes([kind for _, kind in links], LINKS),
         format=_codes([kernels for _, kernels in peaks], FORMAT_CLASSES),

@@ -11,7 +11,7 @@ from functools import partial
 
 import numpy as np
 
-from gpucost.physics.calibration import Parameter
+from gpucost.physics.calibration import declared
 from gpucost.physics.columns import Columns, Flags, Floats, Integers
 from gpucost.physics.hardware import FAMILIES as TRAINING_FAMILIES
 
@@ -44,80 +44,7 @@ MEMORIES = ("hbm", "gddr", "lpddr")
 FORMAT_CLASSES = ("half", "eight", "nvfp4", "mxfp4", "mxfp4_emulated", "int4", "gguf")
 LINKS = ("scaleup", "pcie", "network")
 
-_MATRIX = {"cdna3": 0.72, "cdna4": 0.85, "apple": 1.4, "xe": 0.7, "gaudi": 0.9, "trainium": 0.8, "other": 0.8}
-_ENGINE = {"tuned": 0.80, "wide": 0.9, "vllm-rocm": 1.4, "transformers": 1.2, "mlc": 0.85}
-_SPREAD = {"vllm-rocm": 0.2, "vllm-xpu": 0.2, "vllm-tpu": 0.2, "unknown": 0.2, "transformers": 0.3}
-_HOST = {"vllm-2025": 0.5, "vllm-rocm": 0.7, "transformers": 1.0, "plain": 0.02, "eager": 0.02}
-_SEQUENCE = {"plain": 0.02, "eager": 0.02}
-_MEASURED_FAMILIES = ("volta", "turing", "ampere", "ada", "hopper", "blackwell", "cdna3", "apple", "xe", "tpu")
-
-
-_p = Parameter
-
-PARAMETERS: tuple[Parameter, ...] = (
-    _p("weights_fraction", 0.85, 0.08, "fraction", "memory bandwidth at which 16-bit weights are streamed"),
-    _p("memory_ratio.gddr", 1.08, 0.06, "ratio", "the same for GDDR against HBM"),
-    _p("memory_ratio.lpddr", 1.00, 0.08, "ratio", "the same for LPDDR against HBM"),
-    _p("local_hbm_ratio", 0.60, 0.15, "ratio", "bandwidth of local engines on HBM, against the others"),
-    *(_p(f"weights_ratio.{f}", 1.0, 0.08, "ratio", "bandwidth of a family against the common value") for f in FAMILIES),
-    _p("format_ratio.eight", 0.85, 0.12, "ratio", "bandwidth of 8-bit weights against 16-bit ones"),
-    _p("format_ratio.nvfp4", 0.80, 0.15, "ratio", "the same for 4-bit floats with block scales"),
-    _p("format_ratio.mxfp4", 0.95, 0.15, "ratio", "the same for MXFP4 on chips that multiply 4-bit floats"),
-    _p("format_ratio.mxfp4_emulated", 0.95, 0.10, "ratio", "the same for MXFP4 widened to 16 bits in the kernel"),
-    _p("format_ratio.int4", 0.90, 0.15, "ratio", "the same for 4-bit integers widened in the kernel"),
-    _p("format_ratio.gguf", 0.85, 0.15, "ratio", "the same for the mixed formats of llama.cpp"),
-    _p("widen_flop", 13.0, 0.3, "flop", "arithmetic outside the matrix units to widen one 4-bit weight to 16 bits"),
-    _p("experts_ratio", 0.85, 0.20, "ratio", "bandwidth of grouped expert products against plain ones"),
-    _p("cache_ratio", 0.80, 0.15, "ratio", "bandwidth of reading the key-value cache against streaming weights"),
-    _p("serial_key_ns", 11.0, 0.2, "ns", "time per cached token and layer of attention that does not split a sequence"),
-    _p("matrix_fraction", 0.60, 0.12, "fraction", "16-bit peak that large products reach"),
-    *(_p(f"matrix_ratio.{f}", _MATRIX.get(f, 1.0), 0.12, "ratio", "the same of a family") for f in FAMILIES),
-    _p("matrix_eight_ratio", 0.75, 0.15, "ratio", "share of the 8-bit peak against the share at 16 bits"),
-    _p("matrix_four_ratio", 0.65, 0.15, "ratio", "the same for the 4-bit peak"),
-    _p("matrix_experts_ratio", 0.40, 0.25, "ratio", "peak of grouped expert products against plain ones"),
-    _p("attention_ratio", 0.70, 0.20, "ratio", "peak of prefill attention against large products"),
-    _p("layer_us", 33.0, 0.2, "us", "fixed time of a layer's kernels under graphs"),
-    _p("local_layer_ratio", 1.6, 0.3, "ratio", "the same of local engines, against the others"),
-    _p("expert_layer_us", 10.0, 0.4, "us", "what routing and grouping add to a layer with experts"),
-    _p("latent_layer_us", 8.0, 0.4, "us", "what latent attention adds to a layer"),
-    _p("linear_layer_us", 10.0, 0.5, "us", "what a linear mixer adds to a layer"),
-    _p("allreduce_us.scaleup", 11.0, 0.25, "us", "all-reduce of two in the scale-up domain"),
-    _p("custom_allreduce_ratio", 0.6, 0.25, "ratio", "the same of engines with their own all-reduce"),
-    _p("host_layer_us", 220.0, 0.2, "us", "host time of launching a layer's kernels one by one"),
-    _p("host_cast_ratio", 1.7, 0.2, "ratio", "the same where products are quantised: casts are kernels too"),
-    _p("host_reduce_us", 250.0, 0.3, "us", "host time of launching one collective by itself"),
-    _p("elementwise_fraction", 0.75, 0.15, "fraction", "memory bandwidth of element-wise work between products"),
-    _p("allreduce_us.pcie", 40.0, 0.4, "us", "the same over PCI Express"),
-    _p("allreduce_us.network", 40.0, 0.4, "us", "the same between nodes"),
-    _p("allreduce_growth", 0.35, 0.3, "ratio", "what each further doubling of the ranks adds to that latency"),
-    _p("link_fraction.scaleup", 0.55, 0.2, "fraction", "scale-up bandwidth reached"),
-    _p("link_fraction.pcie", 0.60, 0.2, "fraction", "PCI Express bandwidth reached"),
-    _p("link_fraction.network", 0.60, 0.2, "fraction", "network bandwidth reached"),
-    _p("exchange_us", 12.0, 0.4, "us", "latency of an expert exchange"),
-    _p("exchange_exposed", 0.6, 0.3, "fraction", "share of the exchanged bytes that compute does not hide"),
-    _p("stage_us", 250.0, 0.5, "us", "hand-over between pipeline stages"),
-    _p("host_ms.modern", 3.0, 0.4, "ms", "host time of a step, behind which the device hides"),
-    _p("host_ms.early", 12.0, 0.4, "ms", "host time of a step, on top of the device"),
-    _p("host_ms.local", 0.4, 0.4, "ms", "host time of a step, on top of the device"),
-    _p("sequence_us.modern", 12.0, 0.4, "us", "host time per running sequence and step"),
-    _p("sequence_us.early", 40.0, 0.4, "us", "host time per running sequence and step"),
-    _p("sequence_us.local", 20.0, 0.4, "us", "host time per running sequence and step"),
-    _p("prefill_ratio.modern", 0.70, 0.2, "ratio", "prefill time against the same products in a benchmark's loop"),
-    _p("prefill_ratio.early", 1.1, 0.2, "ratio", "prefill time against the same products in a benchmark's loop"),
-    _p("prefill_ratio.local", 1.2, 0.2, "ratio", "prefill time against the same products in a benchmark's loop"),
-    *(_p(f"engine_ratio.{e}", _ENGINE.get(e, 1.0), _SPREAD.get(e, 0.07), "ratio", "device time") for e in ENGINES),
-    *(_p(f"host_ratio.{e}", _HOST.get(e, 1.0), 0.3, "ratio", "host time against the group's") for e in ENGINES),
-    *(_p(f"sequence_ratio.{e}", _SEQUENCE.get(e, 1.0), 0.25, "ratio", "host time per sequence") for e in ENGINES),
-    *(_p(f"prefill_ratio.{e}", 1.0, 0.15, "ratio", "prefill time against the group's") for e in ENGINES),
-    _p("saturation_ratio", 0.95, 0.12, "ratio", "throughput at saturation against full batches all the time"),
-    *(_p(f"saturation_ratio.{e}", 1.0, 0.15, "ratio", "the same in this engine") for e in ENGINES),
-    _p("batch_limit", 1500.0, 0.4, "count", "sequences that an engine runs at once where memory allows more"),
-    _p("burst_ratio", 0.60, 0.2, "ratio", "mean running batch of a burst of requests against its size"),
-    _p("routing_exponent", 0.92, 0.05, "ratio", "independent draws of experts by T tokens, as a power of T"),
-    _p("data_imbalance", 1.10, 0.10, "ratio", "load of the fullest rank of attention data parallel against the mean"),
-    _p("expert_imbalance", 1.10, 0.10, "ratio", "load of the busiest expert rank against the mean"),
-)  # fmt: skip
-
+PARAMETERS, TRAITS = declared(__file__)
 DEFAULTS: dict[str, float] = {parameter.name: parameter.prior for parameter in PARAMETERS}
 
 
@@ -190,11 +117,6 @@ def among(engine: Integers, *names: str) -> Flags:
     """Return which cases run one of the named engines."""
     found: Flags = np.isin(engine, [ENGINE_NAMES.index(name) for name in names])
     return found
-
-
-def family_code(family: str) -> int:
-    """Return the code of a family; an unknown one is "other"."""
-    return FAMILIES.index(family) if family in FAMILIES else len(FAMILIES) - 1
 
 
 def _looked_up(values: Mapping[str, float], prefix: str, names: tuple[str, ...], codes: Integers) -> Floats:

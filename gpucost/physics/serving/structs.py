@@ -5,15 +5,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from gpucost.physics import transformer
-from gpucost.physics.blocks import Sums
 from gpucost.physics.columns import Columns, Floats
 from gpucost.physics.serving.efficiency import EngineRates
-from gpucost.physics.transformer import Shape
-
-CACHE_LAWS = frozenset(Sums._fields) - {"moe_layers"}  # what a shape and the work of serving share
+from gpucost.physics.transformer import Attending, Shape
 
 
-class Work(Columns):
+class Work(Attending):
     """What a model asks for: parameters by part, cached values, FLOP of attention."""
 
     layers: Floats
@@ -28,22 +25,6 @@ class Work(Columns):
     beside: Floats  # tables that are looked up, and encoders of images and sound
     latent: Floats  # 1 for multi-head latent attention
     cache_heads: Floats  # ranks over which the cache can be divided
-    # how layers attend: to everything, within a window, to a selection; values and FLOP are summed over the layers
-    full_layers: Floats
-    full_values: Floats
-    full_pair_flop: Floats
-    full_decode_flop: Floats
-    window_layers: Floats
-    window_tokens: Floats
-    window_values: Floats
-    window_pair_flop: Floats
-    window_decode_flop: Floats
-    selected_tokens: Floats
-    selected_values: Floats
-    selected_pair_flop: Floats
-    selected_decode_flop: Floats
-    linear_layers: Floats
-    state_values: Floats  # recurrent state of one sequence
 
 
 class Chip(Columns):
@@ -126,9 +107,8 @@ def work_of(shape: Shape) -> Work:
     Latent attention decodes in the compressed space: per key 2·heads·(2·rank + rope) FLOP (DeepSeek-V2,
     arXiv:2405.04434, section 2.1.2); its cache is one latent per token, which no rank can divide.
     """
-    parts, moe = transformer.parameter_parts(shape), transformer.moe_layers(shape)
+    parts, moe = transformer.parameter_parts(shape), shape.moe_layers
     routed = np.where(moe > 0, parts.routed_experts / np.maximum(moe * shape.experts, 1), 0.0)
-    laws = {name: getattr(shape, name) for name in Work.names() if name in CACHE_LAWS}
     return Work(
         layers=shape.layers,
         hidden=shape.hidden,
@@ -142,5 +122,5 @@ def work_of(shape: Shape) -> Work:
         beside=shape.position_parameters + shape.tower_parameters,
         latent=shape.mla.astype(np.float64),
         cache_heads=np.where(shape.mla, 1.0, np.maximum(shape.kv_heads, 1)),
-        **laws,
+        **{name: getattr(shape, name) for name in Attending.names()},
     )

@@ -16,7 +16,7 @@ from gpucost.physics.columns import Flags, Floats, Integers
 from gpucost.physics.hardware import FAMILIES
 from gpucost.physics.software import CLASSES
 from gpucost.physics.training import steps as training
-from gpucost.physics.training.efficiency import DEFAULTS, PARAMETERS, TYPICAL, resolve
+from gpucost.physics.training.efficiency import DEFAULTS, PARAMETERS, TRAITS, TYPICAL, resolve
 from gpucost.physics.training.layouts import Job
 from gpucost.physics.training.steps import TrainingCase
 
@@ -30,20 +30,7 @@ OWN = [parameter.name for parameter in PARAMETERS].index("own_ratio")
 
 SCHEME = Scheme(
     parameters=PARAMETERS,
-    traits={
-        "unstated_layout": "the layout is not stated",
-        "unknown_software": "the training stack is not known",
-        "mixture_of_experts": "the model is a mixture of experts",
-        "fine_tuning": "adapters are trained on frozen weights",
-        "unusual_family": "the accelerator is not of a family with many measurements",
-        "old_family": "the accelerator is of a family before Ampere",
-        "whole_run": "the figure covers a whole run with restarts and evaluation",
-        "host_bound": "a tenth of the step or more waits for the host or fixed overheads",
-        "long_context": "sequences of 32,768 tokens and more",
-        "low_precision": "products run at 8 or 4 bits",
-        "older_stack": "the stack is of the years before kernels were written for the chip: Megatron, DeepSpeed",
-        "usual_case": "nothing of all that: a dense model in 16 bits on NVIDIA since Ampere, by a stack of today",
-    },
+    traits=TRAITS,
     width=0.18,
     ratio=1.25,
     usual=0.2,

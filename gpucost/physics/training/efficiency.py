@@ -10,90 +10,12 @@ from math import prod
 
 import numpy as np
 
-from gpucost.physics.calibration import Parameter
+from gpucost.physics.calibration import declared
 from gpucost.physics.columns import Columns, Floats, Integers
 from gpucost.physics.hardware import FAMILIES, HardwareColumns
 from gpucost.physics.software import CLASSES
 
-
-def _each(prefix: str, priors: Mapping[str, float], spread: float, unit: str, meaning: str) -> list[Parameter]:
-    return [Parameter(f"{prefix}.{name}", prior, spread, unit, meaning) for name, prior in priors.items()]
-
-
-# Large matrix products at 16 bits: share of the dense peak that a long, hot benchmark reaches.
-_MATRIX = {
-    "volta": 0.62, "turing": 0.60, "pascal": 0.65, "ampere": 0.82, "ada": 0.72, "hopper": 0.74, "blackwell": 0.72,
-    "rubin": 0.70, "cdna2": 0.60, "cdna3": 0.52, "cdna4": 0.60, "cdna5": 0.60, "rdna3": 0.60, "gaudi": 0.70,
-    "tpu": 0.85, "trainium": 0.55, "other": 0.60,
-}  # fmt: skip
-_HOST_US = {
-    "vendor": 250.0, "megatron": 500.0, "deepspeed": 900.0, "sharded": 500.0, "eager": 900.0,
-    "compiler": 100.0, "native": 60.0, "neuron": 100.0,
-}  # fmt: skip
-_ELEMENTWISE = {
-    "vendor": 1.0, "megatron": 1.2, "deepspeed": 1.3, "sharded": 1.2, "eager": 2.0,
-    "compiler": 1.0, "native": 0.7, "neuron": 1.0,
-}  # fmt: skip
-
-_p = Parameter
-
-PARAMETERS: tuple[Parameter, ...] = (
-    *_each("matrix_fraction", _MATRIX, 0.10, "fraction", "16-bit matrix peak reached by large products"),
-    _p("fp8_ratio", 0.85, 0.10, "ratio", "share of the 8-bit peak that products reach ÷ the share at 16 bits"),
-    _p("int8_ratio", 0.65, 0.15, "ratio", "the same for quantised 8-bit integers, scales and sums included"),
-    _p("fp4_ratio", 0.60, 0.20, "ratio", "share of the 4-bit peak that products reach ÷ the share at 16 bits"),
-    _p("ultra_ratio", 1.10, 0.1, "ratio", "rate of products of a second issue of a chip against its peak and power"),
-    _p("power_exponent", 0.65, 0.15, "ratio", "growth of the rate of products with the power per peak FLOP/s"),
-    _p("matrix_tokens", 64.0, 0.4, "count", "rows by which a product's tokens are rounded up (tiles and waves)"),
-    _p("matrix_width", 100.0, 0.3, "count", "columns by which a product's widths are rounded up"),
-    _p("flash_fraction.old", 0.56, 0.12, "fraction", "16-bit peak that fused attention reaches on chips before Hopper"),
-    _p("flash_fraction.plain", 0.38, 0.12, "fraction", "the same since Hopper, kernels written for older chips"),
-    _p("flash_fraction.modern", 0.84, 0.05, "fraction", "the same since Hopper, kernels written for the chip"),
-    _p("flash_tokens", 750.0, 0.15, "count", "sequence at which fused attention reaches half of that"),
-    _p("scan_fraction", 0.20, 0.4, "fraction", "rate of 16-bit products that scans of state-space layers reach"),
-    _p("softmax_passes", 12.0, 0.4, "count", "times that unfused attention moves its scores, forward and backward"),
-    _p("loss_bytes.fused", 12.0, 0.3, "bytes", "moved per logit by the loss, forward and backward, fused kernels"),
-    _p("loss_bytes.plain", 30.0, 0.3, "bytes", "the same, a kernel per operation in fp32"),
-    _p("copy_fraction", 0.80, 0.08, "fraction", "memory bandwidth reached by element-wise kernels"),
-    _p("elementwise_passes", 40.0, 0.3, "count", "times that a layer moves its residual stream, forward and backward"),
-    *_each("elementwise_ratio", _ELEMENTWISE, 0.25, "ratio", "element-wise traffic against fused kernels"),
-    _p("scaleup_fraction", 0.75, 0.10, "fraction", "scale-up bandwidth reached by collectives"),
-    _p("pcie_fraction", 0.60, 0.25, "fraction", "PCIe bandwidth reached by collectives, partly through the host"),
-    _p("scaleout_fraction", 0.75, 0.15, "fraction", "scale-out bandwidth reached by collectives"),
-    _p("scaleup_latency_us", 20.0, 0.4, "us", "latency of a collective in the scale-up domain, per doubling of ranks"),
-    _p("scaleout_latency_us", 35.0, 0.4, "us", "latency of a collective across domains, per doubling of hops"),
-    _p("tensor_exposed.modern", 0.60, 0.25, "fraction", "tensor-parallel traffic that tuned stacks do not hide"),
-    _p("tensor_exposed.plain", 0.95, 0.10, "fraction", "the same, other stacks"),
-    _p("data_hidden", 0.75, 0.15, "fraction", "share of the backward pass that can hide data-parallel traffic"),
-    _p("interference", 0.12, 0.4, "fraction", "share of hidden traffic by which compute slows down"),
-    _p("alltoall_pipelined", 0.75, 0.3, "fraction", "the same where another micro-batch's work stands beside it"),
-    _p("alltoall_exposed", 0.90, 0.2, "fraction", "share of the expert exchange that compute does not hide"),
-    _p("expert_imbalance", 1.15, 0.10, "ratio", "load of the busiest expert rank ÷ the mean"),
-    _p("grouped_ratio", 0.90, 0.10, "ratio", "peak that grouped expert products reach ÷ that of plain ones"),
-    _p("expert_host_us", 3500.0, 0.4, "us", "host time that experts add to a layer where its shapes are not static"),
-    _p("expert_aging", 0.3, 0.4, "ratio", "host time and traffic of experts before mid-2026, in logarithms"),
-    _p("expert_traffic", 0.20, 0.4, "ratio", "traffic of a routed token's permutation against that of its residual"),
-    _p("cast_bytes.fused", 3.0, 0.3, "bytes", "moved per operand of an 8-bit or 4-bit product to cast it"),
-    _p("cast_bytes.plain", 70.0, 0.3, "bytes", "the same, a kernel per operation"),
-    _p("selective_repeat", 0.33, 0.15, "fraction", "forward products that per-operation policies repeat"),
-    _p("host_ratio", 1.0, 0.5, "ratio", "host time of all stacks against what counting launches gives"),
-    *_each("host_us", _HOST_US, 0.3, "us", "host time per layer and micro-batch, forward and backward"),
-    _p("host_group_ratio", 1.5, 0.3, "ratio", "host time with tensor, context or expert groups against without"),
-    _p("step_overhead_ms.modern", 5.0, 0.7, "ms", "fixed time per step: data, norms, logging; tuned stacks"),
-    _p("step_overhead_ms.plain", 20.0, 0.7, "ms", "the same, other stacks"),
-    _p("sharding_bytes", 20.0, 0.3, "bytes", "copied per parameter and micro-batch around gathers and reductions"),
-    _p("optimizer_ratio", 1.3, 0.3, "ratio", "optimizer traffic against one fused pass"),
-    _p("straggler", 0.006, 0.5, "fraction", "time lost per doubling of the nodes"),
-    *_each("quality", dict.fromkeys(_HOST_US, 1.0), 0.12, "ratio", "kernel time against the physics, by software"),
-    _p("immaturity", 0.30, 0.3, "fraction", "extra kernel time of software as old as the chip"),
-    _p("maturity_years", 1.5, 0.3, "years", "time in which that falls by e"),
-    _p("elsewhere_ratio", 1.3, 0.15, "ratio", "kernel time of general stacks on chips that few of them are tuned for"),
-    _p("adapter_passes.modern", 6.0, 0.4, "count", "times that adapters move their inputs and outputs; fused stacks"),
-    _p("adapter_passes.plain", 24.0, 0.3, "count", "the same, with the casts and copies of eager stacks"),
-    _p("own_ratio", 1.0, 0.25, "ratio", "time of a user's own stack against what stacks of its class take"),
-    _p("production_ratio", 1.10, 0.05, "ratio", "whole runs against their steps: restarts, evaluation, idle time"),
-)  # fmt: skip
-
+PARAMETERS, TRAITS = declared(__file__)
 DEFAULTS: dict[str, float] = {parameter.name: parameter.prior for parameter in PARAMETERS}
 
 

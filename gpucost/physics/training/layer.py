@@ -84,7 +84,7 @@ def layer_products_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Fl
         product_s(tokens, wide * width, h, peak, rate, e) + product_s(tokens, h, width, peak, rate, e),
         0.0,
     )
-    moe = tf.moe_layers(s) / s.layers
+    moe = s.moe_layers / s.layers
     if not np.any(moe > 0):
         return attention + dense
     return attention + (1 - moe) * dense + moe * expert_products_s(case, rate, tokens)
@@ -160,7 +160,7 @@ def layer_elementwise_s(case: TrainingCase, rate: LayerRates, tokens: Floats) ->
     the residual's traffic (norms, dropout) is repeated on every tensor rank (arXiv:2205.05198, section 4.2).
     """
     s, e, layout = case.shape, case.efficiency, case.layout
-    moe = tf.moe_layers(s) / s.layers
+    moe = s.moe_layers / s.layers
     active = s.experts_per_token * s.expert_ffn_hidden + s.shared_experts * s.shared_ffn_hidden
     ffn = ((1 - moe) * s.ffn_hidden + moe * active) * np.where(s.gated, 1.5, 1.0) / layout.tensor
     residual = s.hidden * np.where(layout.sequence_parallel, 1 / layout.tensor, 0.5 + 0.5 / layout.tensor)
@@ -181,7 +181,7 @@ def cast_bytes(case: TrainingCase, tokens: Floats, active: Floats) -> Floats:
     narrow = (layout.precision == FP8) | (layout.precision == FP4)
     if not np.any(narrow):
         return np.zeros(len(case))
-    moe, wide = tf.moe_layers(s) / s.layers, np.where(s.gated, 2.0, 1.0)
+    moe, wide = s.moe_layers / s.layers, np.where(s.gated, 2.0, 1.0)
     visits = (1 - moe) * (s.ffn_hidden > 0) + moe * (s.experts_per_token + s.shared_experts)
     ffn = 2 * visits * s.hidden + (1 + wide) * ((1 - moe) * s.ffn_hidden + moe * active)
     attention = tf.attention_matrix_parameters(s) / s.hidden + 2 * s.hidden
@@ -261,7 +261,7 @@ def layer_expert_s(case: TrainingCase, link: net.Links, tokens: Floats) -> Float
     group = net.tier(link, layout.expert, np.ones(len(case)))
     eight = (layout.precision == FP8) | (layout.precision == FP4)
     row = tokens / layout.tensor * s.hidden * np.where(eight, DISPATCHED_BYTES, HALF_BYTES)
-    count = np.where(layout.recompute == FULL, 6.0, 4.0) * tf.moe_layers(s) / s.layers
+    count = np.where(layout.recompute == FULL, 6.0, 4.0) * s.moe_layers / s.layers
     e = case.efficiency
     exchange = net.expert_exchange_s(group, row, s.experts_per_token, link)
     return np.where(layout.pipeline > 1, e.alltoall_pipelined, e.alltoall_exposed) * count * exchange

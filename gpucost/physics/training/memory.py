@@ -32,7 +32,6 @@ from gpucost.physics.training.steps import FULL, Recipe
 from gpucost.physics.transformer import (
     Shape,
     ffn_matrices,
-    moe_layers,
     mtp_parameters,
     parameter_parts,
     total_parameters,
@@ -98,7 +97,7 @@ def adapter_parameters(shape: Shape, rank: ArrayLike, share: ArrayLike = 1.0) ->
     )
     mla = queries + h + latent + shape.kv_lora_rank + shape.heads * per_head + shape.heads * shape.v_head_dim + h
     attention = np.where(shape.mla, mla, 2 * (h + q) + 2 * (h + kv))
-    moe, matrices = moe_layers(shape), ffn_matrices(shape)
+    moe, matrices = shape.moe_layers, ffn_matrices(shape)
     dense = (shape.layers - moe) * matrices * (h + shape.ffn_hidden)
     routed = shape.experts * (h + shape.expert_ffn_hidden) + shape.shared_experts * (h + shape.shared_ffn_hidden)
     ends = shape.layers * attention + dense + moe * matrices * routed
@@ -331,17 +330,9 @@ def stage_memory(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, firs
     total = kept.weights + kept.optimizer + gradients + activations + logits + buffers + temporary
     weights, states = np.broadcast_to(kept.weights, count), np.broadcast_to(kept.optimizer, count)
     return MemoryColumns(
-        weights,
-        gradients,
-        states,
-        activations,
-        logits,
-        buffers,
-        temporary,
-        total,
-        moment,
+        weights, gradients, states, activations, logits, buffers, temporary, total, moment,
         np.broadcast_to(first, count),
-    )
+    )  # fmt: skip
 
 
 def training_memory(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe | Recipe) -> MemoryColumns:

@@ -17,7 +17,7 @@ import numpy as np
 
 from gpucost.physics.columns import Columns, Floats, LayoutColumns
 from gpucost.physics.training.memory_recipe import FUSED, LIBRARY, LORA, MemoryRecipe
-from gpucost.physics.transformer import Shape, moe_layers, output_width, query_width
+from gpucost.physics.transformer import Shape, output_width, query_width
 
 # Columns: fused, compiled, compiled_model, eager, autocast, library, library_autocast.
 # Bytes per hidden value that both norms of a layer keep, with the inputs of the products behind them. RMS norm:
@@ -79,7 +79,7 @@ def feed_forward_bytes(shape: Shape, recipe: MemoryRecipe) -> Floats:
     A mixture of experts keeps besides a copy of the token for each expert that it visits, each expert's output,
     and the router's fp32 scores: 4·k·h + 4·E.
     """
-    share = moe_layers(shape) / shape.layers
+    share = shape.moe_layers / shape.layers
     each = np.where(shape.gated, GATED_BYTES[recipe.style], PLAIN_BYTES[recipe.style])
     dispatch = 4 * shape.experts_per_token * shape.hidden + 4 * shape.experts
     return (1 - share) * each * shape.ffn_hidden + share * (each * expert_width(shape) + dispatch)

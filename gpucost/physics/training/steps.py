@@ -93,7 +93,7 @@ def micro_step(case: TrainingCase) -> MicroStep:
     expert = layer_expert_s(case, link, tokens)
     busy = matrix + attention + elementwise + adapter + tensor + context + expert
     grouped = np.maximum(np.maximum(layout.tensor, layout.context), layout.expert) > 1
-    moe = tf.moe_layers(s) / s.layers
+    moe = s.moe_layers / s.layers
     again = np.where(layout.recompute == FULL, 4 / 3, 1.0) * np.where(grouped, e.host_group_ratio, 1.0)
     host = (e.host_us + moe * e.expert_host_us * e.expert_aging) * MICRO * again
     idle = np.maximum(host - busy, 0.0)
