@@ -1,6 +1,6 @@
 """The answer about owning: rent or buy."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from gpucost.answers.common import Answer, Assumed, FormulaLine, Layered
@@ -103,6 +103,17 @@ class OwnershipOption(Layered):
     usd_per_mtok: NotRequired[float]
     legs: NotRequired[list[RentLeg]]
     rival: NotRequired[Rival]
+
+
+def promised(rows: Iterable[OwnershipOption]) -> list[OwnershipOption]:
+    """Return the options whose capacity is promised, the cheapest first; a purchase counts as it is financed."""
+    kept = [row for row in rows if row["name"] != "own_in_cash" and not interruptible(row["name"])]
+    return sorted(kept, key=lambda row: row["npv_usd"])
+
+
+def interruptible(name: str) -> bool:
+    """Tell whether an option's capacity is not promised."""
+    return name.startswith("spot")
 
 
 class CostLine(TypedDict):

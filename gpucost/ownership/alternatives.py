@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 
 from gpucost.answers.common import Layered
-from gpucost.answers.ownership import OwnershipOption
+from gpucost.answers.ownership import OwnershipOption, interruptible
 from gpucost.errors import UsageError
 from gpucost.formula.arrays import evaluate_all
 from gpucost.market.credits import credited_by_month
@@ -57,11 +57,6 @@ def options(case: OwnershipCase, base: Mapping[str, Any]) -> list[OwnershipOptio
     if hosted:
         rows.append(hosted)
     return sorted(rows, key=lambda row: (interruptible(row["name"]), row["npv_usd"], row["name"]))
-
-
-def interruptible(name: str) -> bool:
-    """Tell whether an option's capacity is not promised."""
-    return name.startswith("spot")
 
 
 def _fallen_back(case: OwnershipCase, way: Way) -> list[Way]:

@@ -47,7 +47,7 @@ def _payload(catalog: "Catalog", case: OwnershipCase, request: Mapping[str, Any]
     return {
         "kind": "tco",
         **frame(request, catalog.as_of, catalog.version),
-        "lead": said.lead(case, saving, point, listed),
+        "lead": said.lead(case, point, listed),
         "settings": settings(case),
         "conventions": said.conventions(case),
         "npv_usd": _npv(listed, saving),

@@ -15,7 +15,7 @@ from gpucost.formula.arrays import evaluate_all
 from gpucost.money import montecarlo
 from gpucost.money.comparison import MOVING, rent_worth
 from gpucost.ownership import analysis
-from gpucost.ownership.alternatives import Leg, interruptible, present, rented
+from gpucost.ownership.alternatives import Leg, present, rented
 from gpucost.ownership.assemble import OwnershipCase
 
 Array = NDArray[np.float64]
@@ -61,14 +61,8 @@ def _against(
 
 def closest(row: shape.OwnershipOption, rows: Sequence[shape.OwnershipOption]) -> shape.OwnershipOption | None:
     """Return the cheapest other option whose capacity is promised."""
-    others = [
-        one
-        for one in rows
-        if one["name"] not in (row["name"], *_OWN[1:])
-        and not (one["name"] in _OWN and row["name"] in _OWN)
-        and not interruptible(one["name"])
-    ]
-    return min(others, key=lambda one: one["npv_usd"], default=None)
+    others = [one for one in rows if one["name"] != row["name"] and not (one["name"] in _OWN and row["name"] in _OWN)]
+    return next(iter(shape.promised(others)), None)
 
 
 def _price(

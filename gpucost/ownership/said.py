@@ -14,6 +14,7 @@ from gpucost.ownership.plan import WEEKS_PER_MONTH
 from gpucost.ownership.views import scope
 
 HOURS = "the GPU-hours of each option"
+SIDES = {"own": "buying", "rent": "renting"}
 RENTED_OUT_ONLY = frozenset({"Google", "AWS"})  # makers whose accelerators are used in their own cloud
 
 
@@ -34,31 +35,32 @@ def conventions(case: OwnershipCase) -> str:
     )
 
 
-def lead(case: OwnershipCase, saving: float, point: shape.BreakEven, options: list[shape.OwnershipOption]) -> str:
-    """Say the verdict in a few sentences, the last of them on the option that comes closest."""
-    years = f"{case.months / 12:g} years"
-    verdict = "Buying" if saving > 0 else "Renting"
+def lead(case: OwnershipCase, point: shape.BreakEven, options: list[shape.OwnershipOption]) -> str:
+    """Say the decision: the cheapest option, by how much against the next, and from where on buying wins."""
+    best, other = shape.promised(options)[:2]
     size = f"{case.number('gpus'):g} GPUs, {case.number('utilisation_fraction'):.0%} allocated"
-    text = f"{verdict} costs ${abs(saving):,.0f} less over {years} (present value, {size})."
-    if point["utilisation_fraction"] is not None:
-        text += f" Buying wins above {point['utilisation_fraction']:.0%} utilisation"
-        text += (
-            f", or above ${point['usd_per_gpu_hour']:.2f} per rented GPU-hour." if point["usd_per_gpu_hour"] else "."
-        )
-    elif point["usd_per_gpu_hour"]:
-        text += f" Buying wins above ${point['usd_per_gpu_hour']:.2f} per rented GPU-hour."
-    return text + _closest("own" if saving > 0 else "rent", options)
+    by = f"${other['npv_usd'] - best['npv_usd']:,.0f} less over {case.months / 12:g} years"
+    named = _called(best)
+    text = f"{named[0].upper() if best['name'] in SIDES else named[0]}{named[1:]} is cheapest: {by} than "
+    text += f"{_called(other)} (present value, {size})."
+    use, price = point["utilisation_fraction"], point["usd_per_gpu_hour"]
+    above = [f"above {use:.0%} utilisation"] if use is not None else []
+    above += [f"above ${price:.2f} per rented GPU-hour"] if price else []
+    sides = {best["name"], other["name"]} <= SIDES.keys()
+    wins = "Buying wins" if sides else "Against renting, buying wins"
+    return f"{text} {wins} {', or '.join(above)}." if above else text
 
 
-def _closest(winner: str, options: list[shape.OwnershipOption]) -> str:
-    """Say which option comes closest to the winner, or beats it, where that is not the other side of the verdict."""
-    rival = next(row.get("rival") for row in options if row["name"] == winner)
-    if rival is None or rival["name"] in ("own", "rent"):
-        return ""
-    wins = rival.get("probability_wins_fraction")
-    name, by = rival["name"].replace("_", " "), f"${abs(rival['saving_usd']):,.0f}"
-    odds = "" if wins is None else f"; {'buying' if winner == 'own' else 'renting'} wins in {wins:.0%} of the draws"
-    return f" Its closest rival, {name}, costs {by} {'more' if rival['saving_usd'] > 0 else 'less'}{odds}."
+def _called(row: shape.OwnershipOption) -> str:
+    """Name an option in a sentence, with its seller and price.
+
+    >>> _called({"name": "reserved_3y", "provider": "aws", "usd_per_gpu_hour": 2.972})
+    'reserved 3y from aws at $2.97 per GPU-hour'
+    """
+    name = SIDES.get(row["name"], row["name"].replace("_", " "))
+    seller, price = row.get("provider"), row.get("usd_per_gpu_hour")
+    said = f"{name} from {seller}" if seller else name
+    return said if price is None else f"{said} at ${price:.2f} per GPU-hour"
 
 
 def waiting(case: OwnershipCase, saving_usd: float) -> list[str]:

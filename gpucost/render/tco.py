@@ -1,10 +1,10 @@
 """The document of a comparison between owning and renting: the verdict, break-even, cash, and what could flip it."""
 
-import re
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from gpucost.answers.ownership import Tco
+from gpucost.answers.ownership import Tco, promised
 from gpucost.money.statements import ROWS
 from gpucost.render.document import (
     Axis,
@@ -38,6 +38,7 @@ _ASSUMED = (
     "source_id=source:1",
 )  # fmt: skip
 _SIDES = columns("side", "npv_usd=present value", "low_usd=low:1", "high_usd=high:1", "usd_per_gpu_hour=an hour in use")
+_CALLED = {"own": "owning", "rent": "renting"}
 _OPTIONS = ("name", "option")
 _SCENARIOS = ("name", "npv_own_usd", "npv_rent_usd", "saving_usd", "levelised_usd_per_gpu_hour:1", "buy_wins",
               "description=what it is:2")  # fmt: skip
@@ -82,27 +83,33 @@ def document(answer: Tco) -> Document:
 
 
 def _screen(answer: Tco) -> list[Block]:
-    """Return what one screen shows: both sides, what moves the answer most, what to ask next."""
-    npv: Row = answer["npv_usd"]
+    """Return what one screen shows: both sides and who decides, what moves the answer most, what to ask next."""
     drawn: Row = answer["monte_carlo"] or {}
-    prices = {"own": answer["levelised_usd_per_gpu_hour"], "rent": answer["levelised_rent_usd_per_gpu_hour"]}
-    rows = [
+    best, other = promised(answer["options"])[:2]
+    rows: list[Row] = [
         {
-            "side": words,
-            "npv_usd": npv[side],
-            "low_usd": drawn.get(f"{side}_p5_usd"),
-            "high_usd": drawn.get(f"{side}_p95_usd"),
-            "usd_per_gpu_hour": prices.get(side),
+            "side": _called(row),
+            "npv_usd": row["npv_usd"],
+            "low_usd": drawn.get(f"{row['name']}_p5_usd"),
+            "high_usd": drawn.get(f"{row['name']}_p95_usd"),
+            "usd_per_gpu_hour": row["levelised_usd_per_gpu_hour"],
         }
-        for side, words in (("own", "owning"), ("rent", "renting"), ("saving", "owning saves"))
+        for row in answer["options"]
+        if row["name"] in ("own", "rent", best["name"], other["name"])
     ]
-    chance = answer["probability_buy_wins_fraction"]
-    wins = "" if chance is None else f"Buying wins in {chance:.0%} of {answer['monte_carlo']['draws']:,} draws. "  # type: ignore[index]
-    ask = (
-        "--details (options, break-even, cash by year, assumptions), --print-plan, -o FILE.xlsx, --rent, --utilisation"
-    )
+    won: Row = best.get("rival", {})
+    saved = {"side": f"{_called(best)} saves", "npv_usd": other["npv_usd"] - best["npv_usd"]}
+    saved |= {"low_usd": won.get("saving_p5_usd"), "high_usd": won.get("saving_p95_usd")}
+    chance = won.get("probability_wins_fraction")
+    wins = f"{_called(best)} beats {_called(other)} in {chance:.0%} of {drawn['draws']:,} draws. " if chance else ""
+    ask = "--details (all options, cash by year), --print-plan, -o FILE.xlsx, --rent, --utilisation"
     charts = [block for block in tornado(answer) if isinstance(block, Chart)]
-    return [Table(_SIDES, rows, note=_in_short(answer)), *charts, Paragraph(f"{wins}Next: {ask}.")]
+    said = f"{wins[:1].upper() if best['name'] in _CALLED else wins[:1]}{wins[1:]}Next: {ask}."
+    return [Table(_SIDES, [*rows, saved], note=_in_short(answer)), *charts, Paragraph(said)]
+
+
+def _called(row: Row) -> str:
+    return _CALLED.get(row["name"]) or str(row["name"]).replace("_", " ")
 
 
 def _gpus(answer: Tco) -> int:
@@ -125,7 +132,8 @@ def _answer(answer: Tco) -> list[Block]:
         *_paid(answer),
         Fact("Owning, present value", npv["own"], "USD", *ends.get("own", ())),
         Fact("Renting, present value", npv["rent"], "USD", *ends.get("rent", ())),
-        Fact("Owning saves", npv["saving"], "USD", *ends.get("saving", ())),
+        *_decided(answer),
+        Fact("Owning saves against renting", npv["saving"], "USD", *ends.get("saving", ())),
         Fact("Probability that buying wins", answer["probability_buy_wins_fraction"], "fraction of one"),
         Fact("Owning, per allocated GPU-hour", answer["levelised_usd_per_gpu_hour"], _HOUR),
         Fact("Renting, per allocated GPU-hour", answer["levelised_rent_usd_per_gpu_hour"], _HOUR),
@@ -147,6 +155,17 @@ def _answer(answer: Tco) -> list[Block]:
         Paragraph(answer["conventions"], "note"),
         *([Paragraph(f"The two sides differ in scope: {', '.join(uneven)}.")] if uneven else []),
     ]
+
+
+def _decided(answer: Tco) -> list[Fact]:
+    """Return what the cheapest option saves against the next, where they are not the two sides."""
+    best, other = promised(answer["options"])[:2]
+    if {best["name"], other["name"]} <= _CALLED.keys():
+        return []
+    won: Row = best.get("rival", {})
+    label = f"{_called(best)} saves against {_called(other)}"
+    saved = other["npv_usd"] - best["npv_usd"]
+    return [Fact(label, saved, "USD", won.get("saving_p5_usd"), won.get("saving_p95_usd"))]
 
 
 def _paid(answer: Tco) -> list[Fact]:
@@ -198,7 +217,7 @@ def _in_short(answer: Tco) -> str:
     if money is None:
         return ""
     rate = f"at {money['usd_per_unit']:g} USD ({money['usd_per_unit_on']})"
-    said = [f"{side} {text}" for side, text in _in_currency(money).items()]
+    said = [f"{side} {text}" for side, text in _in_currency(money).items() if side in _CALLED.values()]
     words = ", ".join(filter(None, (*said, rate, _discounted(money))))
     return f"{words[0].upper()}{words[1:]}."
 
@@ -318,22 +337,40 @@ def _spoken(answer: Tco, rent: float) -> str:
 
 
 def _lead(answer: Tco, rent: float) -> str:
-    """Say the verdict of the answer's first words at the slider's price; nothing while it stands as delivered."""
-    scope = re.match(r"\w+ costs \$[\d,]+ less( over .+? allocated\)\.)", answer["lead"])
-    used = next((row["value"] for row in answer["assumptions"] if row["name"] == "utilisation_fraction"), None)
+    """Say which side wins at the slider's price, and what beats both; nothing while the answer stands as delivered."""
+    given: Row = {row["name"]: row["value"] for row in answer["assumptions"]}
+    used = given.get("utilisation_fraction")
     rows = [row for row in answer["by_utilisation"] if row["utilisation_fraction"] == used]
-    if not scope or len(rows) != 2:
+    if len(rows) != 2:
         return ""
     gpu_months = answer["npv_usd"]["own"] / next(row["usd_per_gpu_month"] for row in rows if row["side"] == "own")
     saving = f"({gpu_months!r} * {_gap(rows, rent)})"
     crosses, crossing, _ = _crossing(answer, rent)
     price = answer["breakeven"]["usd_per_gpu_hour"]
     above = f"above ${price:.2f} per rented GPU-hour." if price else ""
-    verdict = f"({saving} > 0 ? 'Buying' : 'Renting') + ' costs $' + format(abs({saving}), ',.0f') + ' less{scope[1]}'"
+    scope = f"over {given['months'] / 12:g} years (present value, {given['gpus']:g} GPUs, {used:.0%} allocated)."
+    won = f"{saving} > 0 ? 'buying' : 'renting'"
+    by = f"' costs $' + format(abs({saving}), ',.0f') + ' less {scope}'"
     used_more = f"' Buying wins above ' + format({crossing}, '.0%') + ' utilisation{f', or {above}' if above else '.'}'"
     at_any = f"'{f' Buying wins {above}' if above else ''}'"
-    moved = f"'At $' + format(rent_price, '.2f') + ' per rented GPU-hour: ' + {verdict}"
-    return f"rent_price === {rent!r} ? '' : {moved} + ({crosses} ? {used_more} : {at_any})"
+    moved = f"'At $' + format(rent_price, '.2f') + ' per rented GPU-hour ' + ({won}) + {by}"
+    moved += f" + ({crosses} ? {used_more} : {at_any}) + {_apart(answer, rent, rows, gpu_months)}"
+    return f"rent_price === {rent!r} ? '' : {moved}"
+
+
+def _apart(answer: Tco, rent: float, rows: Sequence[Row], gpu_months: float) -> str:
+    """Say which option whose own price stands costs less than both sides at the slider's price, if one does."""
+    stands = [
+        row
+        for row in promised(answer["options"])
+        if row["name"] not in _CALLED and all("rent_usd_per_gpu_hour" in leg["changes"] for leg in row.get("legs", ()))
+    ]
+    if not stands:
+        return "''"
+    both = [f"{row['usd_per_gpu_month']!r} + (rent_price - {rent!r}) * {row['more_per_rent_usd']!r}" for row in rows]
+    least = f"{gpu_months!r} * min({', '.join(both)}) - {stands[0]['npv_usd']!r}"
+    words = json.dumps(f" {_called(stands[0])}, whose price stands, costs $")
+    return f"({least} > 0 ? {words} + format({least}, ',.0f') + ' less still.' : '')"
 
 
 def _more(answer: Tco) -> list[Block]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from gpucost.answers.ownership import CashMonth, CostLine, Tco, TwoWay
+from gpucost.answers.ownership import CashMonth, CostLine, Tco, TwoWay, promised
 from gpucost.render.document import Axis, Block, Chart, Paragraph, Row, table_of
 from gpucost.render.numbers import format_value, heading_of, with_unit
 from gpucost.units import unit_of
@@ -30,7 +30,8 @@ def tornado(answer: Tco) -> list[Block]:
     )
     saving = Axis("saving_at_low_usd", "saving of owning, present value", "USD")
     low, high, base = "saving_at_low_usd", "saving_at_high_usd", answer["npv_usd"]["saving"]
-    title = "What moves the answer"
+    sides = {row["name"] for row in promised(answer["options"])[:2]} == {"own", "rent"}
+    title = "What moves the answer" if sides else "What moves what owning saves against renting"
     flips = [
         f"{heading_of(row['name'])} at {with_unit(format_value(row['flip_value'], row['unit']), row['unit'])}"
         for row in rows

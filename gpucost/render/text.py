@@ -58,11 +58,11 @@ def _screenful(document: Document, terminal: Terminal) -> list[str]:
 
 
 def _cut(block: Block, rows: int) -> Block:
-    """Return a block with its first rows; what is cut is counted."""
+    """Return a block with its first rows, a chart with fewer than a table; what is cut of tables is counted."""
     if isinstance(block, Table):
         return replace(block, most=rows)
-    if isinstance(block, Chart) and block.kind in ("bar", "tornado") and len(block.data) > rows:
-        return replace(block, data=block.data[:rows])
+    if isinstance(block, Chart) and block.kind in ("bar", "tornado"):
+        return replace(block, data=block.data[: max(rows - 3, 1)])
     return block
 
 

@@ -1,7 +1,11 @@
 """Each option against its closest rival: whom it is, where the two cost the same, and how often it wins."""
 
+import re
+
 import pytest
 
+from gpucost.answers.ownership import promised
+from gpucost.render.tco import document
 from tests.money.plans import compare
 
 QUOTES = [
@@ -74,7 +78,36 @@ def test_what_is_drawn_of_the_rent_as_asked_is_what_the_simulation_draws():
     assert row["rival"]["saving_p95_usd"] == pytest.approx(payload["monte_carlo"]["saving_p95_usd"])
 
 
-def test_the_verdict_names_an_option_that_is_cheaper_than_both_sides():
-    payload = compare(rent_options=[{"name": "deal", "rent_usd_per_gpu_hour": 0.5}])
-    assert "Its closest rival, deal, costs $" in payload["lead"]
-    assert payload["lead"].endswith("less.")
+@pytest.mark.parametrize(("changes", "first"), [
+    ({"rent_options": [{"name": "deal", "rent_usd_per_gpu_hour": 0.5}]}, ("deal at $0.50 per GPU-hour", "rent")),
+    ({"rent_options": [{"name": "dear", "rent_usd_per_gpu_hour": 99.0}], "rent_usd_per_gpu_hour": 9.0},
+     ("Buying", "renting at $9.00 per GPU-hour")),
+    ({"rent_options": [], "rent_usd_per_gpu_hour": 0.4}, ("Renting at $0.40 per GPU-hour", "buying")),
+    ({"rent_options": [{"name": "near", "rent_usd_per_gpu_hour": 8.0}], "rent_usd_per_gpu_hour": 9.0},
+     ("Buying", "near at $8.00 per GPU-hour")),
+])  # fmt: skip
+def test_the_first_words_say_the_cheapest_option_and_by_how_much_against_the_next(changes, first):
+    payload = compare(**changes)
+    best, other = sorted(payload["options"], key=lambda row: row["npv_usd"])[:2]
+    saving = f"${other['npv_usd'] - best['npv_usd']:,.0f} less over "
+    assert payload["lead"].startswith(f"{first[0]} is cheapest: {saving}")
+    assert f" than {first[1]}" in payload["lead"]
+    sides = {best["name"], other["name"]} == {"own", "rent"}
+    assert sides or "Against renting, buying wins above" in payload["lead"]
+
+
+def test_the_screen_shows_the_option_that_decides_and_what_it_saves():
+    rent = {"value": 2.35, "low": 1.5, "high": 4.5}
+    deal = [{"name": "deal", "rent_usd_per_gpu_hour": 0.5}]
+    payload = compare(rent_options=deal, rent_usd_per_gpu_hour=rent, draws=50)
+    table, chart, said = document(payload).screen
+    worth = {row["side"]: row["npv_usd"] for row in table.rows}
+    assert worth["deal saves"] == pytest.approx(min(worth["owning"], worth["renting"]) - worth["deal"])
+    assert "against renting" in chart.title
+    assert re.match(r"deal beats (owning|renting) in \d+% of 50 draws", said.text)
+
+
+def test_spot_and_the_purchase_in_cash_are_no_decision():
+    cheap = [{"name": name, "npv_usd": worth} for name, worth in
+             (("spot", 1.0), ("own_in_cash", 2.0), ("rent", 3.0), ("own", 4.0))]  # fmt: skip
+    assert [row["name"] for row in promised(cheap)] == ["rent", "own"]
