@@ -77,6 +77,7 @@ _PLAIN = {name: name for name in _SAME} | {
 
 # Families whose matrix units outran the fused attention kernels of the generation before.
 RECENT = ("hopper", "blackwell", "rubin", "cdna3", "cdna4", "cdna5")
+IS_RECENT = np.array([name in RECENT for name in FAMILIES])
 # From when on general frameworks have attention kernels written for a family: a year and three quarters after its
 # launch, as FlashAttention-3 of July 2024 followed Hopper (arXiv:2407.08608); on AMD half a year later, as assumed.
 _CAUGHT_UP = {"hopper": 2024.5, "cdna3": 2026.2, "blackwell": 2026.6, "cdna4": 2027.7, "rubin": 2028.4, "cdna5": 2028.9}
@@ -146,8 +147,10 @@ def resolve(
     second_issue = np.where(hardware.refreshed, values["ultra_ratio"], 1.0)
 
     def by(prefix: str, names: tuple[str, ...], codes: Integers) -> Floats:
-        looked_up: Floats = np.array([class_value(values, prefix, name) for name in names])[codes]
-        return looked_up
+        table = np.zeros(len(names))
+        for code in np.flatnonzero(np.bincount(codes)):
+            table[code] = class_value(values, prefix, names[code])
+        return table.take(codes)
 
     def between(prefix: str, low: str, high: str, share: Floats) -> Floats:
         mixed: Floats = values[f"{prefix}.{low}"] ** (1 - share) * values[f"{prefix}.{high}"] ** share
@@ -162,7 +165,7 @@ def resolve(
         selective_repeat=values["selective_repeat"] * PER_OPERATION[software],
         elementwise_passes=values["elementwise_passes"] * by("elementwise_ratio", KINDS, software),
         flash=clocks
-        * np.where(np.array([name in RECENT for name in FAMILIES])[family], newer, values["flash_fraction.old"]),
+        * np.where(IS_RECENT[family], newer, values["flash_fraction.old"]),
         loss_bytes=between("loss_bytes", "plain", "fused", np.where(software == SHARDED, 1.0, tuned)),
         cast_bytes=between("cast_bytes", "plain", "fused", np.where(software == SHARDED, 1.0, tuned)),
         adapter_passes=between("adapter_passes", "plain", "modern", tuned),

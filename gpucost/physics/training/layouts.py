@@ -415,6 +415,8 @@ def reduce_best(found: Candidates, job: Job, keys: Keys) -> BestLayouts:
 def spread(columns: Any, where: Integers) -> Any:
     """Place rows at their keys; keys without a row get NaN, or zero in integer columns."""
     found, filled = np.flatnonzero(where >= 0), {}
+    if len(found) == len(where):
+        return columns.take(where)
     for name in columns.names():
         values = getattr(columns, name)
         filled[name] = np.full(len(where), np.nan if values.dtype.kind == "f" else 0, dtype=values.dtype)
