@@ -16,6 +16,12 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 NUMBERS = itertools.count()
 
 
+def pytest_collection_modifyitems(items):
+    """Begin with the files that hold a slow test: the last worker at work is then not alone for long."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 def heed_interrupts():
     """Let a child of a suite that runs in the background, which ignores SIGINT, heed it again."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -18,30 +18,31 @@ def seen():
     return found, training.observe(found)
 
 
+@pytest.fixture(scope="module")
+def values(seen):
+    return cal.fit(seen[1])
+
+
 def without(found, observations, source):
     keep = np.flatnonzero([row.source != source for row in found.rows])
     return observations.take(keep)
 
 
-def test_a_fit_lowers_the_error_and_stays_near_its_priors(seen):
+def test_a_fit_lowers_the_error_and_stays_near_its_priors(seen, values):
     _, observations = seen
-    values = cal.fit(observations)
     before, after = (np.abs(cal.log_predicted(observations, v) - observations.log_measured) for v in (DEFAULTS, values))
     assert np.median(after) < np.median(before)
     moved = [abs(np.log(values[p.name] / p.prior)) / p.spread for p in PARAMETERS]
     assert max(moved) <= 4.0
 
 
-def test_what_no_row_touches_stays_at_its_prior(seen):
-    _, observations = seen
-    values = cal.fit(observations)
+def test_what_no_row_touches_stays_at_its_prior(values):
     for name in ("matrix_fraction.rubin", "matrix_fraction.cdna5"):
         assert values[name] == pytest.approx(DEFAULTS[name], rel=1e-12)
 
 
-def test_removing_a_source_moves_what_it_spoke_of_and_little_else(seen):
+def test_removing_a_source_moves_what_it_spoke_of_and_little_else(seen, values):
     found, observations = seen
-    values = cal.fit(observations)
     less = cal.fit(without(found, observations, "llm.c run script"))  # the only rows of native code
     assert less["quality.native"] == pytest.approx(DEFAULTS["quality.native"], rel=1e-9)
     assert values["quality.native"] != pytest.approx(DEFAULTS["quality.native"], rel=1e-3)

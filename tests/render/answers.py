@@ -123,7 +123,7 @@ def validation(kind: str) -> Mapping[str, Any]:
 
 
 # every question, asked for real
-QUESTIONS: dict[str, Callable[[], Mapping[str, Any]]] = {
+ASKED: dict[str, Callable[[], Mapping[str, Any]]] = {
     "estimate": training,
     "estimate in a report": reported,
     "inference": serving,
@@ -153,6 +153,7 @@ QUESTIONS: dict[str, Callable[[], Mapping[str, Any]]] = {
     "validation of memory": lambda: validation("memory"),
     "validation of serving": lambda: validation("serving"),
 }
+QUESTIONS = {name: cache(ask) for name, ask in ASKED.items()}  # once in a process
 
 
 def shown_keys(payload: Mapping[str, Any]) -> Iterator[str]:

@@ -164,8 +164,7 @@ def resolve(
         matrix=np.minimum(by("matrix_fraction", FAMILIES, family) * clocks * second_issue, MOST_OF_PEAK),
         selective_repeat=values["selective_repeat"] * PER_OPERATION[software],
         elementwise_passes=values["elementwise_passes"] * by("elementwise_ratio", KINDS, software),
-        flash=clocks
-        * np.where(IS_RECENT[family], newer, values["flash_fraction.old"]),
+        flash=clocks * np.where(IS_RECENT[family], newer, values["flash_fraction.old"]),
         loss_bytes=between("loss_bytes", "plain", "fused", np.where(software == SHARDED, 1.0, tuned)),
         cast_bytes=between("cast_bytes", "plain", "fused", np.where(software == SHARDED, 1.0, tuned)),
         adapter_passes=between("adapter_passes", "plain", "modern", tuned),
