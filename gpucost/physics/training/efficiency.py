@@ -5,7 +5,7 @@ Each has a prior (from microbenchmarks or from counting) and a spread, the stand
 software class are a common value times a deviation, so that an unseen family or class falls back to the common one.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import prod
 
 import numpy as np
@@ -103,6 +103,14 @@ def class_value(values: Mapping[str, float], prefix: str, name: str) -> float:
     return prod(values[f"{prefix}.{typical}"] for typical in alike) ** (1 / len(alike))
 
 
+def by_class(values: Mapping[str, float], prefix: str, names: Sequence[str], codes: Integers) -> Floats:
+    """Return a parameter for the family or class of each code; only those that occur are looked up."""
+    table = np.zeros(len(names))
+    for code in np.flatnonzero(np.bincount(codes)):
+        table[code] = class_value(values, prefix, names[code])
+    return table.take(codes)
+
+
 # Share of each class whose "selective" recomputation repeats every second product, not only attention.
 PER_OPERATION = np.array([{"sharded": 1.0, "eager": 1.0, "unknown": 2 / len(TYPICAL)}.get(name, 0.0) for name in KINDS])
 WHOLE_GRAPH = np.array([name in ("compiler", "neuron") for name in KINDS])  # the compiler sees all experts at once
@@ -147,10 +155,7 @@ def resolve(
     second_issue = np.where(hardware.refreshed, values["ultra_ratio"], 1.0)
 
     def by(prefix: str, names: tuple[str, ...], codes: Integers) -> Floats:
-        table = np.zeros(len(names))
-        for code in np.flatnonzero(np.bincount(codes)):
-            table[code] = class_value(values, prefix, names[code])
-        return table.take(codes)
+        return by_class(values, prefix, names, codes)
 
     def between(prefix: str, low: str, high: str, share: Floats) -> Floats:
         mixed: Floats = values[f"{prefix}.{low}"] ** (1 - share) * values[f"{prefix}.{high}"] ** share
