@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.fuzz.faces import FACES
-from benchmarks.fuzz.judge import BAD, HOMES, judged, put
+from benchmarks.fuzz.judge import BAD, HOMES, folder, judged, put
 from benchmarks.fuzz.surfaces import SURFACES, case
 from benchmarks.fuzz.workers import Done, run
 
@@ -48,11 +48,12 @@ def again(surface: str, number: int) -> None:
     """Run one case for a person: its files stay, its output and traceback show."""
     asked, place = case(surface, number), Path(tempfile.mkdtemp(prefix=f"fuzz-{surface}-{number}-"))
     os.chdir(place)
-    os.environ.update(dict.fromkeys(HOMES, str(place)))
     settings = [f"{name}={shlex.quote(value or '')}" for name, value in asked.environment.items()]
     print(f"cd {place} && {' '.join(settings)} gpucost --debug {shlex.join(asked.arguments)}", file=sys.stderr)
+    with folder():
+        print(asked.face, "" if asked.given is None else repr(asked.given), judged(asked), file=sys.stderr)
+    os.environ.update(dict.fromkeys(HOMES, str(place)))
     if asked.face != "command":
-        print(asked.face, repr(asked.given), judged(asked), file=sys.stderr)
         FACES[asked.face](asked)
         return
     put(asked.files)

@@ -23,7 +23,7 @@ class InternalError(Exception):
     """What must never happen, as the program or the judge words it."""
 
 
-def command(_: Case) -> None:
+def command(_: Case | None = None) -> None:
     """Run the command line that stands in sys.argv."""
     from gpucost.cli import main
 
@@ -95,11 +95,6 @@ def _forked(work: Callable[[], None]) -> int:
         os._exit(code)
 
 
-def _plain_command() -> None:
-    sys.argv = [word for word in sys.argv if word != "--debug"]
-    command(Case([]))
-
-
 def _code(number: int) -> int:
     return os.waitstatus_to_exitcode(os.waitpid(number, 0)[1])
 
@@ -124,7 +119,7 @@ def killed(asked: Case) -> None:
     """End a writer by force after a while: the old or the new file stands, and the next writer tidies up."""
     target = Path(asked.arguments[-1])
     old = target.read_bytes() if target.exists() else b""
-    number = _forked(_plain_command)
+    number = _forked(command)
     time.sleep(asked.given)
     os.kill(number, signal.SIGKILL)
     _code(number)
@@ -142,7 +137,7 @@ def full(asked: Case) -> None:
     def work() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (asked.given, asked.given))
-        _plain_command()
+        command()
 
     code = _code(_forked(work))
     if code not in (0, 2):
@@ -156,7 +151,7 @@ def interrupted(asked: Case) -> None:
 
     def work() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
-        _plain_command()
+        command()
 
     number = _forked(work)
     time.sleep(asked.given)
@@ -167,7 +162,7 @@ def interrupted(asked: Case) -> None:
 
 def processes(asked: Case) -> None:
     """Let several processes write one file at once: each succeeds, and the file is that of one of them."""
-    codes = [_code(number) for number in [_forked(_plain_command) for _ in range(asked.given)]]
+    codes = [_code(number) for number in [_forked(command) for _ in range(asked.given)]]
     if set(codes) - {0}:
         raise InternalError(f"exit codes {codes} of processes at once")
     _whole(Path(asked.arguments[-1]), b"")

@@ -70,7 +70,7 @@ def judged(asked: Case) -> Verdict:
     for name in (name for name, value in changed if value is None):
         os.environ.pop(name, None)
     time.tzset()
-    sys.argv = ["gpucost", "--debug", *asked.arguments]
+    sys.argv = ["gpucost", *asked.arguments]
     start = time.process_time()
     signal.signal(signal.SIGPROF, _alarm)
     signal.setitimer(signal.ITIMER_PROF, SLOW_S)
@@ -104,6 +104,8 @@ def _run(asked: Case) -> Verdict:
         try:
             FACES[asked.face](asked)
         except SystemExit as end:
+            if end.code == 1 and isinstance(end.__context__, Exception):
+                return Verdict("crash", _place(end.__context__))
             return _ended(end.code or 0)
         except GpuCostError as error:
             say(str(error))
@@ -162,7 +164,8 @@ def _nonsense(asked: Case, out: str, err: str, code: str) -> Verdict | None:
         return Verdict("nonsense", f"a warning of Python: {err[:150]!r}")
     if code and len(err) > LONGEST_SENTENCE:
         return Verdict("nonsense", f"{name} refuses in {len(err):,} signs: {err[:60]!r}")
-    if left := [one for one in os.listdir() if one.startswith(".") or one.endswith(".tmp")]:
+    left = [one for one in os.listdir() if one.startswith(".") or one.endswith(".tmp")]
+    if left := [one for one in left if one not in "".join(asked.arguments)]:
         return Verdict("nonsense", f"{name} left {left[0]}")
     for ending in ("xlsx", "csv", "md", "txt") if asked.face == "command" else ():
         if Path(f"out.{ending}").is_file() and (fault := _file_fault(ending, Path(f"out.{ending}"))):

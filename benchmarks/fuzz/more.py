@@ -70,7 +70,7 @@ def _kept(random: Random) -> tuple[bytes, bytes]:
 
 
 def _hostile(random: Random) -> Any:
-    return random.choice([any_value(random), random.choice(TEXTS), text(random), {1: 2}])
+    return random.choice([any_value(random), random.choice(TEXTS), text(random)])
 
 
 TOOLS: dict[str, dict[str, Any]] = {

@@ -88,8 +88,8 @@ def positive_share(highest: float) -> Kind:
 
     def positive(value: Any, what: str) -> float:
         number = float(read(value, what))
-        if not number:
-            raise UsageError(f"{what}: {value!r} is not a positive share. Write 35% or 0.35.")
+        if number <= SMALLEST:
+            raise UsageError(f"{what}: {shown(value)} is not a positive share. Write 35% or 0.35.")
         return number
 
     return Kind(positive, "str | float", ("string", "number"), "SHARE")
@@ -215,9 +215,9 @@ def _seconds(value: Any, what: str) -> float:
     try:
         number = float(text.removesuffix(ending)) * scales.get(ending, 1.0)
     except ValueError:
-        raise UsageError(f"{what}: cannot read {value!r}. Write seconds, such as 2.5 or 900ms.") from None
-    if not 0 < number < 1e7:
-        raise UsageError(f"{what}: {value!r} is not a positive time.")
+        raise UsageError(f"{what}: cannot read {shown(value)}. Write seconds, such as 2.5 or 900ms.") from None
+    if not SMALLEST < number < 1e7:
+        raise UsageError(f"{what}: {shown(value)} is not a positive time.")
     return number
 
 

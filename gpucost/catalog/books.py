@@ -109,7 +109,7 @@ def as_csv(names: Sequence[str], rows: Iterable[Row]) -> str:
     import io
 
     out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
+    writer = csv.writer(out)  # which quotes either sign that ends a line
     writer.writerow(names)
     writer.writerows([_cell(row.get(name)) for name in names] for row in rows)
     return out.getvalue()

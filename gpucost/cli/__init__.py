@@ -121,8 +121,7 @@ def main() -> None:
         sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
     except GpuCostError as error:
-        if debug:
-            raise
+        _trace(debug)
         say(str(error))
         sys.exit(error.exit_code)
     except click.exceptions.Abort:
@@ -139,16 +138,22 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(0)
     except OSError as error:  # a full disk, a file that vanished: the user's to mend
-        if debug:
-            raise
+        _trace(debug)
         place = f" {error.filename}" if error.filename else ""
         say(shortened(f"cannot read or write{place}: {error.strerror or error}."))
         sys.exit(2)
     except Exception as error:
-        if debug:
-            raise
+        _trace(debug)
         say(f"internal error: {type(error).__name__}: {error}. Run again with --debug and report it.")
         sys.exit(1)
+
+
+def _trace(debug: bool) -> None:
+    """Show where an error comes from; the sentence and the exit code stay what they are."""
+    if debug:
+        import traceback
+
+        click.echo("\n".join(map(shown, traceback.format_exc().splitlines())), err=True)
 
 
 def _write_any_sign() -> None:

@@ -1,7 +1,6 @@
 """Facts inside an answer: the records that a costing reads, packed as lines of CSV, and unpacked for a rerun."""
 
 import csv
-import io
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,6 +8,7 @@ from dataclasses import asdict, fields
 from datetime import date
 from hashlib import blake2b
 from operator import attrgetter
+from types import SimpleNamespace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -58,11 +58,12 @@ _KIND_BESIDE = {
 
 def pack(items: Iterable[Any], names: Sequence[str]) -> list[str]:
     """Write records as lines of CSV, the first one naming the columns; None is an empty cell."""
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
+    lines: list[str] = []
+    collecting: Any = SimpleNamespace(write=lines.append)
+    writer = csv.writer(collecting)
     writer.writerow(names)
     writer.writerows(map(attrgetter(*names), items))
-    return buffer.getvalue().splitlines()
+    return [line.removesuffix("\r\n") for line in lines]  # a name may hold what ends a line
 
 
 def unpack(kind: type[Record], lines: Sequence[str]) -> list[Record]:

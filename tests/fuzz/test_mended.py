@@ -630,3 +630,43 @@ def test_a_model_below_a_home_that_nobody_has_is_an_unknown_name():
 def test_a_part_of_an_answer_that_has_none_is_refused(refused):
     Path("speed.json").write_bytes(answers()[5])
     assert "has no part" in refused(["compare", "speed.json#matrix", "speed.json"])
+
+
+def test_a_provider_whose_name_ends_lines_is_priced_and_its_answer_rerun(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    name = 'a\rb\nc\r\nd\x85e\u2028f"g,'
+    book = {"provider": name, "gpu": "h100-sxm", "gpus": 8, "usd_per_gpu_hour": 1, "valid_from": "2026-01-01"}
+    lines = "\n".join(f"{key} = {json.dumps(value)}" for key, value in book.items())
+    Path("book.toml").write_text(f"[[offer]]\n{lines}\n", "utf-8")
+    monkeypatch.setenv("GPUCOST_BOOK", "book.toml")
+    in_process("estimate", *START["estimate"], "--gpus", "8", "--format", "json", "-o", "a.json")
+    assert json.loads(Path("a.json").read_text("utf-8"))["options"][0]["provider"] == name
+    monkeypatch.delenv("GPUCOST_BOOK")
+    assert "Reproduced" in in_process("rerun", "a.json").stderr
+
+
+@pytest.mark.parametrize("own", [{"mfu": "1e-308"}, {"step_time": "1e-300"}, {"tokens_per_s_per_gpu": "1e-300"}])
+def test_an_own_speed_of_next_to_nothing_is_refused(own):
+    with pytest.raises(UsageError, match="not a positive"):
+        gpucost.estimate("8b", "10b", gpu="h100-sxm", gpus=64, **own)
+
+
+def test_debug_shows_where_an_error_comes_from_and_keeps_its_exit_code():
+    asked = [sys.executable, "-m", "gpucost", "--debug", "estimate", "--model", "no\x1bsuch", "--tokens", "1b"]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    assert "Traceback" in done.stderr
+    assert done.stderr.splitlines()[-1].startswith("gpucost: ")
+    assert "\x1b" not in done.stderr
+
+
+def test_a_workbook_that_the_system_does_not_take_is_refused(tmp_path, monkeypatch):
+    import xlsxwriter.workbook
+
+    def refused(self):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(xlsxwriter.workbook.Workbook, "_store_workbook", refused)
+    with pytest.raises(UsageError, match=r"cannot write.*out\.xlsx"):
+        gpucost.fit("8b", "h100-sxm").to_excel(tmp_path / "out.xlsx")
+    assert not list(tmp_path.iterdir())

@@ -121,7 +121,12 @@ class Workbook:
         for sheet in self.sheets.values():
             if not sheet.page.print_area_range and sheet.widest:
                 sheet.page.print_area(0, 0, max(sheet.next_row - 1, 0), sheet.widest)
-        self.file.close()
+        from xlsxwriter.exceptions import FileCreateError
+
+        try:
+            self.file.close()
+        except FileCreateError as error:  # what the system refused stands in it
+            raise error.args[0] from None
 
 
 class Sheet:
