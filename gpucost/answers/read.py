@@ -68,12 +68,11 @@ def _refuse_unasked(payload: Mapping[str, Any], path: str) -> None:
         if unlike or (name, rows, kind) == ("months", [], "mix"):
             raise UsageError(f"{path!r}: the rows of {name} are none or unlike each other: the file was changed.")
     asked = request.get("optimize") if isinstance(request, Mapping) else None
-    words = (
-        [one.kind.choices for one in QUESTIONS[kind].arguments if one.name == "optimize"] if kind in QUESTIONS else []
-    )
+    arguments = QUESTIONS[str(kind)].arguments if kind in QUESTIONS else ()
+    words = [one.kind.choices for one in arguments if one.name == "optimize"]
     if asked and any(asked not in choices for choices in words if choices):
         raise UsageError(f"{path!r}: request.optimize is {shown(asked)}, no goal: the file was changed.")
-    needed = [one.name for one in QUESTIONS[kind].arguments if one.required] if kind in QUESTIONS else []
+    needed = [one.name for one in arguments if one.required]
     if missing := next((name for name in needed if not isinstance(request, Mapping) or name not in request), None):
         raise UsageError(f"{path!r}: the request of this {kind} does not say {missing}: the file was changed.")
 

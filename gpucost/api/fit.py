@@ -76,11 +76,15 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> FitRes
     """Answer from arguments as they were given: of training, or with `serving` of serving."""
     from gpucost.api.asking import catalog_of
     from gpucost.arguments import flag_of, read
-    from gpucost.arguments.table import FIT_SERVING, FIT_TRAINING
+    from gpucost.arguments.table import arguments_of
     from gpucost.errors import UsageError
 
     values = read("fit", given)
-    foreign = [item.name for item in (FIT_TRAINING if values["serving"] else FIT_SERVING) if item.name in given]
+    foreign = [
+        item.name
+        for item in arguments_of("@fit_training" if values["serving"] else "@fit_serving")
+        if item.name in given
+    ]
     if foreign:
         flags = ", ".join(map(flag_of, foreign))
         raise UsageError(f"{flags}: only {'without' if values['serving'] else 'with'} --serving.")

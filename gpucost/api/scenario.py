@@ -8,7 +8,7 @@ from typing import Any
 
 from gpucost.arguments import QUESTIONS, Argument, flag_of, read, renamed
 from gpucost.arguments import kinds as k
-from gpucost.arguments.table import FILTERS, STRICT
+from gpucost.arguments.table import arguments_of
 from gpucost.errors import UsageError
 
 NAME = Argument("name", k.name(), "What the report calls this part.", required=True)
@@ -35,7 +35,7 @@ TOP = (
     Argument("description", k.name(), "What the reader should know first.", example="Budget for the board."),
     Argument("as_of", k.DATE, "Day whose prices count, as a text or a date.", usual="today", example="2026-11-20"),
 )
-SUPPLY = (*FILTERS, STRICT)
+SUPPLY = arguments_of("@supply")
 _EXAMPLES = {
     "training": "Pretrain 8B", "serving": "Chat assistant", "ownership": "64 H100", "mix": "Capacity",
     "comparison": "Why", "commitment": "Commitments", "invoice": "November",

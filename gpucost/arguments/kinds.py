@@ -12,6 +12,7 @@ from gpucost.gate import shown
 from gpucost.limits import limit
 from gpucost.options import OPTIONS
 from gpucost.units import SMALLEST, parse_bytes, parse_count, parse_days, parse_fraction, parse_usd
+from gpucost.words import CLASSES
 
 OWN_NAME = re.compile(r"[a-z][a-z0-9.-]{0,39}")
 Read = Callable[[Any, str], Any]  # a value and how the argument is called in a sentence
@@ -370,7 +371,7 @@ SHORT = 256  # characters of a name that needs no look at its limit
 LARGEST_INTEGER = 10**300  # what a double holds, with room
 LARGEST_NUMBER = 1e15  # USD, GPUs or hours: beyond it a sum loses its cents
 LARGEST_LENGTH = 16_777_216  # tokens of a sequence
-TOKENS = count(metavar="TOKENS")
+RUN_TOKENS = count(1e17, 1, "Write a count such as 100b or 15t.", "TOKENS")
 USD = Kind(_usd, "str | float", ("string", "number"), "USD")
 DAYS = Kind(lambda value, what: parse_days(_number(value, what), what), "str | float", ("string", "number"), "DURATION")
 SECONDS = Kind(_seconds, "str | float", ("string", "number"), "SECONDS")
@@ -396,6 +397,7 @@ GPU = name(names="accelerators", example="h100-sxm or h100")
 SYSTEM = name(names="systems", example="p5.48xlarge")
 PROVIDER = name(names="providers", example="lambda")
 REGION = name(names="regions", example="us-east-1")
+STACK = one_of_or_own("typical", *CLASSES[:-1], old={"unknown": "typical"})
 FILE = name("FILE")
 ANSWER = Kind(_answer, "str | PathLike[str] | Mapping[str, Any] | Result", ("string", "object"), "FILE")
 MODELS, GPUS, SYSTEMS = several(MODEL), several(GPU), several(SYSTEM)

@@ -1,10 +1,9 @@
-"""The arguments of the data that feed a training run: what a token or a sample weighs, and who delivers how much."""
+"""Kinds of what feeds a training run: what a token or a sample weighs, and who delivers how much."""
 
 import re
 from typing import Any
 
-from gpucost.arguments.kinds import Kind, count, whole
-from gpucost.arguments.table import A
+from gpucost.arguments.kinds import Kind, count
 from gpucost.errors import UsageError
 from gpucost.gate import shown
 from gpucost.units import GB, parse_bytes
@@ -61,11 +60,3 @@ def _checked(value: Any, what: str, read: Any) -> str:
 DATASET = Kind(lambda value, what: _checked(value, what, dataset_of), "str | float", _NUMBER, "BYTES[/token|/sample]")
 DECODE = Kind(lambda value, what: _checked(value, what, decode_of), "str | float", _NUMBER, "MB/s|SAMPLES")
 GB_PER_S = Kind(lambda value, what: _bytes(_per_s(value), what, GB) / GB, "str | float", _NUMBER, "GB/s")
-LOADING = (
-    A("dataset", DATASET, "What is read: bytes in all, such as 2TB, or of a token or a sample (a sequence), such as "
-      "150kb/sample.", usual="token ids of 2 or 4 bytes", example="150kb/sample"),
-    A("loader_workers", whole(1, 4096), "Workers of the data loader on each accelerator.", example=8),
-    A("decode_rate", DECODE, "What one of them prepares in a second: 50MB/s, or 200 samples/s.", example="50MB/s"),
-    A("storage_bandwidth", GB_PER_S, "What storage delivers to the whole run, such as 10GB/s.",
-      field="storage_gb_per_s", example="10GB/s"),
-)  # fmt: skip

@@ -220,7 +220,7 @@ def test_the_library_warns_of_an_old_name():
 
 
 def test_lists_in_the_table_are_those_of_the_physics():
-    from gpucost.arguments import table
+    from gpucost import words
     from gpucost.physics import columns
     from gpucost.physics.serving.cases import CACHE_BYTES, FORMATS
     from gpucost.physics.serving.efficiency import ENGINE_NAMES
@@ -235,7 +235,7 @@ def test_lists_in_the_table_are_those_of_the_physics():
     assert choices("fit", "style") == STYLES
     assert choices("fit", "offload") == OFFLOADS
     assert choices("fit", "recompute") == ("auto", *columns.RECOMPUTES)
-    assert table.METHODS == columns.METHODS
+    assert words.METHODS == columns.METHODS
     assert set(choices("estimate", "software")) == set(SOFTWARE) - {"unknown"}
     assert choices("inference", "precision") == ("auto", *FORMATS)
     assert choices("inference", "cache") == ("auto", *CACHE_BYTES)
