@@ -22,7 +22,8 @@ class InferenceResult(OptionsResult):
 
 
 def explanation(payload: "Inference") -> "Document":
-    """Return the document that explains the first option: its formulas, its step by part, its memory."""
+    """Return the document that explains the first option: its range by cause, formulas, step by part, memory."""
+    from gpucost.render.causes import CAUSES, serving_causes
     from gpucost.render.document import Paragraph, Section, Table, columns, document_of
 
     best, block = payload["options"][0], payload["model"]
@@ -32,6 +33,7 @@ def explanation(payload: "Inference") -> "Document":
         payload,
         f"How {best['provider']} {best['instance_type']} comes to its price",
         Section("What was assumed", [Paragraph(text) for text in payload["said"]]),
+        Section("Where the range of a month comes from", [Table(CAUSES, serving_causes(best))]),
         Section("One decode step, by part", [Table(columns("part", "time_ms"), parts)]),
         Section("Memory of one accelerator, GB", [Table(columns("part", "value"), memory)]),
         Section("Numbers", [Table(columns("name", "value", "unit", "source_id:2"), block["inputs"])]),

@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from gpucost.answers.training import Estimate, RankedOption
 from gpucost.render import roofline
+from gpucost.render.causes import said, training_causes
 from gpucost.render.document import (
     Axis,
     Block,
@@ -19,7 +20,6 @@ from gpucost.render.document import (
     document_of,
     table_of,
 )
-from gpucost.render.explain import BEYOND, causes
 from gpucost.render.numbers import format_named, format_value, with_unit
 from gpucost.render.offers import bill_table, excluded_table, left_out, offers_table, option_text
 from gpucost.units import format_count
@@ -90,23 +90,9 @@ def _screen(answer: Estimate) -> list[Block]:
     excluded = answer["excluded"]
     out = f"; {len(excluded):,} left out and why" if excluded else ""
     return [
-        Table(_KINDS, rows, note=_range(answer)),
+        Table(_KINDS, rows, note=said(training_causes(answer, answer["options"][0]))),
         Paragraph(f"Next: --details (all offers, sizes, ways to buy, the bill{out}), --explain, -o FILE, {_ASK}"),
     ]
-
-
-def _range(answer: Estimate) -> str:
-    """Say what each cause alone makes of the first cost, and which argument narrows it."""
-    told: dict[str, list[str]] = {}
-    beyond = ""
-    for row in causes(answer, answer["options"][0]):
-        ends = "–".join(dict.fromkeys(format_value(row[end], "USD") for end in ("low_usd", "high_usd")))
-        if row["share"] == BEYOND:
-            beyond = f"; beyond it overhead {ends} ({row['flag']})"
-        elif "–" in ends:
-            told.setdefault(row["flag"], []).append(f"{row['share']} {ends}")
-    words = ", ".join(f"{' and '.join(parts)} ({flag})" for flag, parts in told.items())
-    return f"Range: {words or 'none'}{beyond}."
 
 
 def _title(answer: Estimate) -> str:

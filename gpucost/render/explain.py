@@ -5,12 +5,11 @@ from typing import Any
 
 from gpucost.answers.training import Estimate
 from gpucost.errors import UsageError
-from gpucost.options import OPTIONS
+from gpucost.render.causes import CAUSES, training_causes
 from gpucost.render.document import Document, Paragraph, Section, Table, columns, document_of
 from gpucost.render.numbers import format_value
 
 _TERA = 1e12
-BEYOND = "overhead beside the steps, not in the range"
 
 
 def explanation(payload: Estimate, rank: int = 1) -> Document:
@@ -22,7 +21,7 @@ def explanation(payload: Estimate, rank: int = 1) -> Document:
             f"there is no option {rank}; this answer shows ranks {options[0]['rank']} to {options[-1]['rank']}."
         )
     rows = [{"step": number, **row} for number, row in enumerate(_steps(payload, option), 1)]
-    shares = causes(payload, option)
+    shares = training_causes(payload, option)
     bill = Table(
         columns("name", "quantity", "unit", "unit_price_usd", "cost_usd", "source_id:1"),
         option["lines"],
@@ -34,7 +33,7 @@ def explanation(payload: Estimate, rank: int = 1) -> Document:
     )
     sections = [
         Section("Step by step", (Paragraph("\n".join(map(_written, rows)), "code"),)),
-        Section("Where the range comes from", (Table(columns("share", "low_usd", "high_usd", "narrower"), shares),)),
+        Section("Where the range comes from", (Table(CAUSES, shares),)),
         Section("The bill", (bill,)),
         Section("What was assumed", (assumed,) if assumed.rows else ()),
         Section("What an option's notes say", tuple(Paragraph(note, "note") for note in option.get("notes") or ())),
@@ -44,40 +43,6 @@ def explanation(payload: Estimate, rank: int = 1) -> Document:
         f" {option['option'].replace('_', ' ')}"
     )
     return document_of(payload, f"How {where} comes about", *sections)
-
-
-def causes(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return what each cause alone would make of the cost, and what would narrow it; the widest first."""
-    factors, cost = option["factors"], option["cost_usd"]
-    hours = sum(line["cost_usd"] for line in option["lines"] if line["unit"] == "GPU-hour")
-    speed, paid = factors["tokens_per_s_per_gpu"], factors["stretch_paid_ratio"]
-    beside = 1 + factors["evaluation_fraction"]
-    assumed = {row["name"]: row for row in payload.get("assumptions") or ()}.get("evaluation_fraction")
-    known = [
-        ("speed", speed / factors["tokens_per_s_per_gpu_high"], speed / factors["tokens_per_s_per_gpu_low"],
-         "--mfu", "name the software (--software); your own speed (--mfu, --step-time); gpucost calibrate"),
-        _price_cause(option),
-        ("interruptions", factors["stretch_low_ratio"] / paid, factors["stretch_high_ratio"] / paid,
-         "--option", "an option that is not interrupted; a measured rate"),
-    ]  # fmt: skip
-    if assumed and assumed["value"] == factors["evaluation_fraction"] and assumed["low"] is not None:
-        ends = ((1 + assumed[end]) / beside for end in ("low", "high"))
-        known.append((BEYOND, *ends, "--overhead", "your own share (--overhead)"))
-    rows = [
-        {"share": name, "low_usd": cost + hours * (low - 1), "high_usd": cost + hours * (high - 1), "flag": flag,
-         "narrower": how}
-        for name, low, high, flag, how in known
-    ]  # fmt: skip
-    return sorted(rows, key=lambda row: row["low_usd"] - row["high_usd"])
-
-
-def _price_cause(option: Mapping[str, Any]) -> tuple[str, float, float, str, str]:
-    """Return what the price may do: a spot price moves from day to day, a list price ages."""
-    low, high = option["factors"]["price_low_ratio"], option["factors"]["price_high_ratio"]
-    if OPTIONS[option["option"]].family == "preemptible":
-        how = "on demand or a commitment; a fresh price; `gpucost prices risk`"
-        return "spot price", low, high, "--option", how
-    return "price age", low, high, "--strict-prices", "a fresh quote; --strict-prices"
 
 
 def _steps(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[str, str]]:

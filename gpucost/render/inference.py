@@ -5,6 +5,7 @@ from dataclasses import replace
 
 from gpucost.answers.serving import Inference, ServingOption
 from gpucost.options import OPTIONS
+from gpucost.render.causes import said, serving_causes
 from gpucost.render.document import (
     Axis,
     Block,
@@ -90,7 +91,11 @@ def _screen(answer: Inference) -> list[Block]:
     ]  # fmt: skip
     out = f"; {len(answer['excluded']):,} left out and why" if answer["excluded"] else ""
     ask = "--tpot, --tokens-per-month, --precision, --gpu, --option."
-    return [Table(_KINDS, rows), Paragraph(f"Next: --details (all offers, the bill, self-host or API{out}), {ask}")]
+    note = said(serving_causes(answer["options"][0]), "Range of the first's month")
+    return [
+        Table(_KINDS, rows, note=note),
+        Paragraph(f"Next: --details (all offers, the bill, self-host or API{out}), {ask}"),
+    ]
 
 
 def _unlike(options: Sequence[ServingOption]) -> list[ServingOption]:

@@ -63,14 +63,14 @@ def test_the_answer_fits_one_screen_and_details_say_more(command, monkeypatch, c
 
 
 def test_the_first_screen_parts_the_range_by_cause_and_says_what_narrows_each(monkeypatch, catalog):
-    from gpucost.render.explain import BEYOND, causes
+    from gpucost.render.causes import OVERHEAD, training_causes
 
     found = gpucost.estimate("8b", "100b", catalog=catalog, top=40, with_facts=False).payload
     for option in found["options"]:
-        parts = {row["share"]: row for row in causes(found, option)}
-        assert {"speed", "interruptions", BEYOND} < set(parts)
+        parts = {row["share"]: row for row in training_causes(found, option)}
+        assert {"speed", "interruptions", OVERHEAD} < set(parts)
         assert "spot price" in parts or "price age" in parts
-        within = [row for name, row in parts.items() if name != BEYOND]
+        within = [row for name, row in parts.items() if name != OVERHEAD]
         cents = 0.01 * len(option["lines"])  # lines are rounded one by one
         assert min(row["low_usd"] for row in within) >= option["cost_low_usd"] - cents
         assert max(row["high_usd"] for row in within) <= option["cost_high_usd"] + cents
@@ -79,5 +79,32 @@ def test_the_first_screen_parts_the_range_by_cause_and_says_what_narrows_each(mo
     for name, flag in (("speed", "--mfu"), ("interruptions", "--option"), ("beyond it overhead", "--overhead")):
         assert name in said
         assert f"({flag})" in said
-    for row in causes(found, found["options"][0]):
+    for row in training_causes(found, found["options"][0]):
         assert f"{row['low_usd']:,.0f}–{row['high_usd']:,.0f}" in said
+
+
+def test_the_range_of_serving_is_parted_by_cause_too(monkeypatch, catalog):
+    from gpucost.render.causes import IDLE, LOST, serving_causes
+
+    asked = {"precision": "fp8", "requests_per_s": 20, "top": 20}
+    for option in gpucost.inference("70b", catalog=catalog, **asked).payload["options"]:
+        parts = {row["share"]: row for row in serving_causes(option)}
+        price = parts.get("spot price") or parts["price age"]
+        month, idle = option["usd_per_month"], parts[IDLE]
+        for end in ("low", "high"):  # speed and price multiply to the whole range
+            both = parts["speed"][f"{end}_usd"] * price[f"{end}_usd"] / month
+            assert both == pytest.approx(option[f"usd_per_month_{end}"], rel=1e-6)
+        assert idle["low_usd"] == pytest.approx(month * option["utilisation_fraction"])
+        spare = parts.get(LOST)
+        if spare:
+            assert spare["high_usd"] == pytest.approx(month * (1 + 1 / option["replicas"]))
+    own = gpucost.inference(
+        "70b", catalog=catalog, gpu="h100-sxm", own_tpot="40ms", own_concurrency=32, replica_gpus=2, **asked
+    )
+    told = {row["share"]: row for row in serving_causes(own.payload["options"][0])}["speed"]
+    assert told["high_usd"] / told["low_usd"] < parts["speed"]["high_usd"] / parts["speed"]["low_usd"]
+    out, _ = written(["inference", "--model", "70b", "--precision", "fp8"], monkeypatch, catalog)
+    said = " ".join(out.split("\nRange of the first's month: ")[1].split("\n\n")[0].split())
+    assert "speed" in said
+    assert "(--own-tpot)" in said
+    assert "Where the range of a month comes from" in own.explain()

@@ -1,0 +1,83 @@
+"""Where the range of a cost comes from: what each cause alone makes of it, and what would narrow that."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gpucost.options import OPTIONS
+from gpucost.render.document import columns
+from gpucost.render.numbers import format_value
+
+CAUSES = columns("share", "low_usd", "high_usd", "narrower")
+OVERHEAD = "overhead beside the steps, not in the range"
+IDLE = "idle and spare hours, not in the range"
+LOST = "one replica against interruptions, not in the range"
+_BEYOND = {OVERHEAD: "overhead", IDLE: "idle hours", LOST: "a replica to spare"}
+
+
+def training_causes(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what each cause alone would make of the cost of a run; the widest first."""
+    factors, cost = option["factors"], option["cost_usd"]
+    hours = sum(line["cost_usd"] for line in option["lines"] if line["unit"] == "GPU-hour")
+    speed, paid = factors["tokens_per_s_per_gpu"], factors["stretch_paid_ratio"]
+    beside = 1 + factors["evaluation_fraction"]
+    assumed = {row["name"]: row for row in payload.get("assumptions") or ()}.get("evaluation_fraction")
+    known = [
+        ("speed", speed / factors["tokens_per_s_per_gpu_high"], speed / factors["tokens_per_s_per_gpu_low"],
+         "--mfu", "name the software (--software); your own speed (--mfu, --step-time); gpucost calibrate"),
+        _price_cause(option),
+        ("interruptions", factors["stretch_low_ratio"] / paid, factors["stretch_high_ratio"] / paid,
+         "--option", "an option that is not interrupted; a measured rate"),
+    ]  # fmt: skip
+    if assumed and assumed["value"] == factors["evaluation_fraction"] and assumed["low"] is not None:
+        ends = ((1 + assumed[end]) / beside for end in ("low", "high"))
+        known.append((OVERHEAD, *ends, "--overhead", "your own share (--overhead)"))
+    return _widest_first(cost, hours, known)
+
+
+def serving_causes(option: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return what each cause alone would make of the cost of a month of serving; the widest first."""
+    factors, cost = option["factors"], option["usd_per_month"]
+    price = _price_cause(option)
+    how = "name the engine (--engine); your own speed (--own-tpot, --own-output-tokens-per-s); gpucost calibrate"
+    known = [("speed", factors["low_ratio"] / price[1], factors["high_ratio"] / price[2], "--own-tpot", how), price]
+    if option["utilisation_fraction"] < 1:
+        known.append((IDLE, option["utilisation_fraction"], 1.0, "--utilisation", "--utilisation; --autoscale"))
+    if OPTIONS[option["option"]].interruptible and not factors["spare_gpu_hours"] and factors["replicas"]:
+        known.append((LOST, 1.0, 1 + 1 / factors["replicas"], "--redundancy", "an option that stays; --redundancy"))
+    return _widest_first(cost, cost, known)
+
+
+def said(rows: Sequence[Mapping[str, Any]], what: str = "Range") -> str:
+    """Say in a sentence what each cause alone makes of a cost, and which argument narrows it."""
+    told: dict[str, list[str]] = {}
+    beyond = []
+    for row in rows:
+        ends = "–".join(dict.fromkeys(format_value(row[end], "USD") for end in ("low_usd", "high_usd")))
+        if row["share"] in _BEYOND:
+            beyond.append(f"{_BEYOND[row['share']]} {ends} ({row['flag']})")
+        elif "–" in ends:
+            told.setdefault(row["flag"], []).append(f"{row['share']} {ends}")
+    words = ", ".join(f"{' and '.join(parts)} ({flag})" for flag, parts in told.items())
+    return f"{what}: {words or 'none'}{'; beyond it ' if beyond else ''}{', '.join(beyond)}."
+
+
+_Known = tuple[str, float, float, str, str]  # cause, both ends ÷ the point, the flag that narrows it, and how
+
+
+def _widest_first(cost: float, moved: float, known: Sequence[_Known]) -> list[dict[str, Any]]:
+    """Return the causes as rows: `moved` is the part of the cost that they act on."""
+    rows = [
+        {"share": name, "low_usd": cost + moved * (low - 1), "high_usd": cost + moved * (high - 1), "flag": flag,
+         "narrower": how}
+        for name, low, high, flag, how in known
+    ]  # fmt: skip
+    return sorted(rows, key=lambda row: row["low_usd"] - row["high_usd"])
+
+
+def _price_cause(option: Mapping[str, Any]) -> _Known:
+    """Return what the price may do: a spot price moves from day to day, a list price ages."""
+    low, high = option["factors"]["price_low_ratio"], option["factors"]["price_high_ratio"]
+    if OPTIONS[option["option"]].family == "preemptible":
+        how = "on demand or a commitment; a fresh price; `gpucost prices risk`"
+        return "spot price", low, high, "--option", how
+    return "price age", low, high, "--strict-prices", "a fresh quote; --strict-prices"
