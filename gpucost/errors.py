@@ -5,7 +5,9 @@ Exit codes: 0 ok, 1 crash, 2 usage or unreadable input, 3 over the given budget,
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
 
 LONGEST_WORD, LONGEST_MESSAGE = 300, 2000  # characters of a value, and of a sentence, that an error repeats
 
@@ -36,14 +38,27 @@ class UsageError(GpuCostError):
 
 
 class UnknownNameError(UsageError):
-    """A name that resolves to nothing; carries the nearest names."""
+    """A name that resolves to nothing; carries the nearest names, which are looked for when they are read."""
 
-    def __init__(self, kind: str, name: str, candidates: Sequence[str] = (), hint: str = "") -> None:
-        self.kind, self.name, self.candidates = kind, name, tuple(candidates)
-        text = f"unknown {kind} {name!r}."
-        if self.candidates:
-            text += f" Did you mean {' or '.join(map(repr, self.candidates[:3]))}?"
-        super().__init__(f"{text} {hint}".strip())
+    def __init__(
+        self, kind: str, name: str, candidates: Sequence[str] | Callable[[], Sequence[str]] = (), hint: str = ""
+    ) -> None:
+        super().__init__(kind, name)
+        self.kind, self.name, self.hint, self._candidates = kind, name, hint, candidates
+
+    @cached_property
+    def candidates(self) -> tuple[str, ...]:
+        """The nearest known names."""
+        return tuple(self._candidates() if callable(self._candidates) else self._candidates)
+
+    def __str__(self) -> str:
+        """Return what is unknown, what may be meant, and where to look."""
+        meant = f" Did you mean {' or '.join(map(repr, self.candidates[:3]))}?" if self.candidates else ""
+        return shortened(f"unknown {self.kind} {self.name!r}.{meant} {self.hint}".strip())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be handed from a process to another with the names found."""
+        return type(self), (self.kind, self.name, self.candidates, self.hint)
 
 
 class AmbiguousNameError(UsageError):

@@ -80,8 +80,9 @@ class NameIndex(Frozen):
         return others | {squeezed(id_): id_ for id_ in self.tokens}
 
     @cached_property
-    def _vocabulary(self) -> frozenset[str]:
-        return frozenset().union(*self.tokens.values())
+    def _words(self) -> dict[str, str]:
+        """The tokens of all names, by how they are squeezed."""
+        return {squeezed(word): word for word in _NOISE.union(*self.tokens.values()) if squeezed(word)}
 
     def _stem(self, name: str) -> str:
         return model_stem(name) if self.kind == "model" else name
@@ -104,7 +105,7 @@ class NameIndex(Frozen):
         wanted = tokens_of(text)
         found = self._containing(wanted) or self._containing_about(wanted)
         if not found:
-            parts = _segments(squeezed(" ".join(_spelled(text))), self._vocabulary | _NOISE)
+            parts = _segments(squeezed(" ".join(_spelled(text))), self._words)
             found = self._containing(frozenset(parts) - _NOISE) if parts else []
         return found
 
@@ -152,9 +153,9 @@ class NameIndex(Frozen):
         hint = f"`gpucost {command}` lists them." if command else ""
         if self.kind == "model":
             hint += " The path of a model's config.json works too."
-        hint = why_not(self.kind, name) or hint
+        why = why_not(self.kind, name)
         shown = name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 1] + "…"
-        raise UnknownNameError(self.kind, shown, () if why_not(self.kind, name) else self.nearest(name), hint)
+        raise UnknownNameError(self.kind, shown, () if why else lambda: self.nearest(name), why or hint)
 
     def _containing_about(self, wanted: frozenset[str]) -> list[str]:
         """Match with a memory size that is off by less than 7 %: 192 GB as marketed is 180 GB as sold."""
@@ -200,13 +201,12 @@ def _spelled(text: str) -> list[str]:
     return [token for token in _SEPARATORS.split(lowered) if token]
 
 
-def _segments(text: str, vocabulary: Iterable[str]) -> list[str]:
+def _segments(text: str, words: Mapping[str, str]) -> list[str]:
     """Cut a string without separators into the fewest known tokens, or return an empty list.
 
-    >>> _segments("rtx4090", {"rtx", "4090", "40"})
+    >>> _segments("rtx4090", {"rtx": "rtx", "4090": "4090", "40": "40"})
     ['rtx', '4090']
     """
-    words = {squeezed(word): word for word in vocabulary if squeezed(word)}
     best: list[list[str] | None] = [[], *([None] * len(text))]
     for end in range(1, len(text) + 1):
         for start in range(max(0, end - _LONGEST_WORD), end):

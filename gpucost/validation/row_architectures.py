@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from gpucost.errors import UsageError
@@ -54,10 +55,14 @@ def as_stated(row: Row, known: Architecture) -> Architecture:
     if not (same and gated in (None, known.gated)) and not known.experts and layers and hidden:
         known = from_columns(row, known.name, layers, hidden, wording.positive(row.get("params_b")))
     stated = wording.positive(row.get("params_b"))
-    if stated is None:
-        return known
+    return known if stated is None else tied_as_counted(known, stated * 1e9)
+
+
+@lru_cache(maxsize=512)  # many rows are of one model
+def tied_as_counted(known: Architecture, parameters: float) -> Architecture:
+    """Return an architecture with its embeddings tied or not, whichever comes nearer to a count of parameters."""
     choices = [replace(known, tied_embeddings=tied) for tied in (known.tied_embeddings, not known.tied_embeddings)]
-    distance = [abs(math.log(counted / (stated * 1e9))) for counted in total_parameters(stack(choices)).tolist()]
+    distance = [abs(math.log(counted / parameters)) for counted in total_parameters(stack(choices)).tolist()]
     return choices[distance.index(min(distance))]
 
 

@@ -323,7 +323,10 @@ def stage_memory(shape: Shape, layout: LayoutColumns, recipe: MemoryRecipe, firs
     kept = lasting(layout, recipe, held)
     stage = Stages(np.arange(count), layout, first, last, held, kept, count)
     moments = stage.moments(shape, recipe, layer_bytes(shape, layout, recipe))
-    table = np.array([[np.broadcast_to(x, count) for x in row] for row in moments])
+    table = np.empty((len(moments), len(moments[0]), count))
+    for row, parts in enumerate(moments):
+        for column, part in enumerate(parts):
+            table[row, column] = part
     moment: Integers = np.argmax(table.sum(axis=1), axis=0)
     gradients, activations, logits, buffers, temporary = np.take_along_axis(table, moment[None, None, :], axis=0)[0]
     buffers = buffers + WORKSPACE_BYTES
