@@ -1,6 +1,6 @@
 """Reading a saved answer: JSON of the present shape, or a sentence that says how to get one."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from itertools import islice
 from pathlib import Path
@@ -19,6 +19,7 @@ _DAYS = ("as_of", "price_observed_on")
 _PRICES = ("usd_per_gpu_hour", "usd_per_hour", "usd_per_mtok", "usd_per_month", "unit_price_usd", "best_pure_usd")
 _COUNTS = ("gpus", "nodes", "gpu_hours", "days", "hours", "tokens", "age_days")
 _NEVER_NEGATIVE = frozenset((*_PRICES, *_COUNTS, "cost_usd", "cost_low_usd", "cost_high_usd"))
+_APART = ("bill", "axes")  # lines that take off as well as add; how many values each argument takes
 _DIVISORS = ("tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high", "stretch_paid_ratio")
 _OFFERED = ("options", "highlights", "alternatives", "excluded")  # lists of what is sold, each in a way of the table
 _MOST = 1e36  # of any figure: the work of the largest run is a hundred thousandth of it
@@ -79,7 +80,7 @@ def _refuse_unasked(payload: Mapping[str, Any], path: str) -> None:
 
 def _refuse_impossible(payload: Mapping[str, Any], path: str) -> None:
     """Refuse days that are none, ways to buy that are none, and figures beyond their bounds, wherever they stand."""
-    for name, value in _entries({**payload, "request": None}):
+    for name, value in _entries({**payload, "request": None}, _APART):
         if name in _DAYS and value is not None and not _is_day(value):
             raise UsageError(f"{path!r}: {name} is {shown(value)}, no day such as 2026-06-15: the file was changed.")
         if name == "factors" and isinstance(value, dict) and (key := _no_factor(value)):
@@ -113,14 +114,14 @@ def _names(row: Any) -> tuple[str, ...] | None:
     return tuple(sorted(row)) if isinstance(row, dict) else None
 
 
-def _entries(value: Any) -> Iterator[tuple[str, Any]]:
+def _entries(value: Any, leave: Sequence[str] = ()) -> Iterator[tuple[str, Any]]:
     if isinstance(value, dict):
         for name, item in value.items():
             yield name, item
-            yield from _entries(item)
+            yield from _entries(item, leave) if name not in leave else ()
     elif isinstance(value, list):
         for item in value:
-            yield from _entries(item)
+            yield from _entries(item, leave)
 
 
 def _is_day(value: Any) -> bool:

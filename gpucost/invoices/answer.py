@@ -60,7 +60,7 @@ def reconciled(frame: Frame, invoice: list[Charges], plan: list[Charges], asked:
     parts, compared = d.parts_of(sides[0], sides[1], book, exchange, asked.work_ratio, total) if plan else ([], set())
     head = _headline(totals, parts, window) if plan else _shown_back(totals, window)
     return {
-        "kind": "reconciliation", **frame, "headline": head, "lead": f"{head} {_basis(totals)}",
+        "kind": "reconciliation", **frame, "headline": head, "lead": f"{head} {_basis(totals, bool(plan))}",
         "rows_read": sum(charge.rows for charge in invoice), "period_from": f"{window[0]:%Y-%m-%d}",
         "period_until": f"{window[1]:%Y-%m-%d %H:%M}", "totals": totals, "parts": parts,
         "products": d.products_of(sides[0], sides[1], book, compared),
@@ -121,11 +121,12 @@ def _shown_back(totals: Totals, window: d.Window) -> str:
     return f"{totals['charged_effective_usd']:,.2f} USD from {window[0]:%Y-%m-%d} to {window[1]:%Y-%m-%d}, by tag."
 
 
-def _basis(totals: Totals) -> str:
+def _basis(totals: Totals, planned: bool) -> str:
     """Say how the two bases differ, and what discounts took off the list."""
+    against = f" against {totals['planned_billed_usd']:,.2f} planned" if planned else " USD"
     said = (
         f"Effective spreads commitments over their use; billed is what the invoice asks:"
-        f" {totals['charged_billed_usd']:,.2f} against {totals['planned_billed_usd']:,.2f} planned."
+        f" {totals['charged_billed_usd']:,.2f}{against}."
     )
     listed, contracted = totals["list_usd"], totals["contracted_usd"]
     if listed and contracted and listed != totals["charged_effective_usd"]:

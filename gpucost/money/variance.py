@@ -29,7 +29,7 @@ def split(plan: Amounts, actual: Amounts, work_ratio: float | None = None) -> di
     (Q1 ÷ Q0 where it is not known): quantity (w − 1) C0; efficiency (Q1 ÷ Q0 − w) C0; mix Σ (q1 − Q1 q0 ÷ Q0) p0;
     commitment use Σ (q1c − q1 q0c ÷ q0) p0c over committed and other hours c of each product; price is what is left,
     Σ (C1c − q1c p0c).
-    A kind of hours that was not planned takes its product's mean planned price.
+    A kind of hours that was not planned takes its own price, so that a new commitment, or one that lapsed, is use.
 
     Reference: the price-volume-mix analysis of management accounting (Horngren et al., Cost Accounting, ch. 14).
     Valid where each product was planned with a quantity above 0.
@@ -51,7 +51,8 @@ def split(plan: Amounts, actual: Amounts, work_ratio: float | None = None) -> di
         found["mix"] += (now - grown * whole) * mean
         for kind in {*before, *after}:
             had, has = before.get(kind, Amount(0.0, 0.0)), after.get(kind, Amount(0.0, 0.0))
-            price = had.cost / had.quantity if had.quantity > LEAST * whole else mean
+            known = had if had.quantity > LEAST * whole else has
+            price = known.cost / known.quantity if known.quantity else 0.0
             found["commitment use"] += (has.quantity - now * had.quantity / whole) * price
     spent = fsum(one.cost for row in actual.values() for one in row.values())
     return found | {"price": round(fsum([spent, -cost, *(-value for value in found.values())]), 9) + 0.0}

@@ -350,8 +350,9 @@ def _rent(catalog: "Catalog", case: OwnershipCase, given: Mapping[str, Given]) -
     for name, value in choice.changes().items():
         if name != "rent_usd_per_gpu_hour" and name not in given:
             case.assumptions[name] = replace(
-                case.assumptions[name], value=value, status="sourced", source_id=choice.source_id
-            )
+                case.assumptions[name], value=value, status=choice.status, source_id=choice.source_id,
+                observed=choice.observed_on,
+            )  # fmt: skip
     if choice.stale:
         case.warnings.append(f"rent: the price is {choice.age_days} days old ({choice.note})")
 
@@ -368,7 +369,7 @@ def _residual_range(case: OwnershipCase, given: Mapping[str, Given]) -> None:
     if middle > 0:
         case.assumptions["residual_scale_ratio"] = replace(
             case.assumptions["residual_scale_ratio"], value=1.0, low=low / middle, high=high / middle, status="sourced",
-            source_id=rows[0]["source_id"],
+            source_id=rows[0]["source_id"], observed=str(rows[0].get("observed") or ""),
             note=f"resale at {years:.3g} years: {low:.2f}, {middle:.2f}, {high:.2f} of the price",
         )  # fmt: skip
 

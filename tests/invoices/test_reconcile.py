@@ -51,6 +51,18 @@ def test_hours_that_a_commitment_did_not_cover_are_its_part():
     assert sum(abs(value) for name, value in found.items() if name != "commitment use") == pytest.approx(0)
 
 
+@pytest.mark.parametrize(("before", "after"), [(False, True), (True, False)])
+def test_a_commitment_that_nobody_planned_or_that_lapsed_is_use_and_no_price(before, after):
+    # 50 h planned at 3 cost 1.5 under a new commitment, or the other way round; b keeps its kind and costs 1 more
+    cost = {True: 75.0, False: 150.0}
+    plan = {"a": {before: Amount(50, cost[before])}, "b": {False: Amount(50, 100.0)}}
+    actual = {"a": {after: Amount(50, cost[after])}, "b": {False: Amount(50, 150.0)}}
+    found = split(plan, actual)
+    assert found["commitment use"] == pytest.approx(cost[after] - cost[before])
+    assert found["price"] == pytest.approx(50)
+    assert (found["mix"], found["quantity"], found["efficiency"]) == (0, 0, 0)
+
+
 amounts = st.floats(-1e6, 1e6).map(lambda value: round(value, 6))
 
 

@@ -35,9 +35,11 @@ def saved(payload: Any) -> Any:
 
 
 @pytest.mark.parametrize("question", answers.QUESTIONS)
-def test_a_real_answer_is_what_its_type_says(question: str) -> None:
+def test_a_real_answer_is_what_its_type_says_and_is_read_again(question: str, tmp_path: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    payload = saved(answers.QUESTIONS[question]())
+    path = tmp_path / "saved.json"
+    path.write_text(dumps(answers.QUESTIONS[question]()), encoding="utf-8")
+    payload = read_answer(path)
     schema = answer_schema(payload["kind"], closed=True)
     jsonschema.validate(payload, schema)
     assert list(misfits(payload, schema)) == []
