@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, time
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,13 @@ def read_rows(path: Path_) -> list[list[str]]:
     except csv.Error as error:
         raise DataError(f"is no readable CSV: {error}", file=os.fspath(path), row=lines.line_num) from None
     return [row for row in rows if any(row)]
+
+
+@cache
+def beside(module: str, name: str) -> list[list[str]]:
+    """Return the rows of the table NAME.csv that lies beside a module of ours, its header first."""
+    with open(Path(module).with_name(f"{name}.csv"), encoding="utf-8", newline="") as file:
+        return list(csv.reader(file, strict=True))
 
 
 def _no_number(text: str) -> Any:

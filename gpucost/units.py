@@ -2,10 +2,11 @@
 
 import math
 import re
+from collections.abc import Mapping
 from functools import cache
 
 from gpucost.errors import UsageError
-from gpucost.gate import shown
+from gpucost.gate import beside, shown
 
 HOURS_PER_DAY = 24.0
 DAYS_PER_YEAR = 365.0
@@ -20,75 +21,12 @@ MS_PER_S = 1e3
 TERA, GIGA, MILLI, MICRO, NANO = 1e12, 1e9, 1e-3, 1e-6, 1e-9
 BITS_PER_BYTE = 8.0
 
-# Longest suffix first, so that `usd_per_gpu_hour` is not read as `hour`.
-SUFFIX_UNITS = {
-    "usd_per_gpu_hour": "USD per GPU-hour",
-    "usd_per_gpu_hour_owned": "USD per GPU-hour",
-    "usd_per_gpu_hour_productive": "USD per GPU-hour",
-    "usd_per_kw_month": "USD per kW-month",
-    "usd_per_gib_month": "USD per GiB-month",
-    "usd_per_gb_month": "USD per GB-month",
-    "usd_per_hour": "USD per hour",
-    "usd_per_mtok": "USD per million tokens",
-    "usd_per_kwh": "USD per kWh",
-    "usd_per_gb": "USD per GB",
-    "usd_per_gpu_month": "USD per GPU-month",
-    "usd_per_gpu_year": "USD per GPU-year",
-    "usd_per_fte_year": "USD per FTE-year",
-    "gib_per_gpu": "GiB per GPU",
-    "gb_per_gpu_month": "GB per GPU-month",
-    "kgco2e_per_node": "kgCO2e per node",
-    "usd_per_gpu": "USD per GPU",
-    "usd_per_mw": "USD per MW",
-    "usd_per_month": "USD per month",
-    "usd_per_year": "USD per year",
-    "kwh_per_month": "kWh per month",
-    "gpu_hours": "GPU-hours",
-    "per_gpu_year": "per GPU-year",
-    "hours_per_month": "hours per month",
-    "months_per_year": "months per year",
-    "gpu_hours_per_month": "GPU-hours per month",
-    "kgco2e_per_kwh": "kgCO2e per kWh",
-    "gpu_s_per_mtok": "GPU-seconds per million tokens",
-    "tokens_per_s_per_gpu": "tokens per second per GPU",
-    "tokens_per_s": "tokens per second",
-    "per_gpu_hour": "per GPU-hour",
-    "per_node_day": "per node-day",
-    "gb_per_s": "GB per second, one direction",
-    "gbit_per_s": "Gbit per second, one direction",
-    "kgco2e": "kgCO2e",
-    "tflops": "TFLOP per second, dense",
-    "bytes_per_clock": "bytes per clock",
-    "cycles": "clock cycles",
-    "mhz": "MHz",
-    "tokens": "tokens",
-    "months": "months",
-    "fraction": "fraction of one",
-    "bytes": "bytes",
-    "hours": "hours",
-    "years": "years",
-    "ratio": "ratio",
-    "days": "days",
-    "flop": "FLOP",
-    "gib": "GiB (2^30 bytes)",
-    "kwh": "kWh",
-    "usd": "USD",
-    "gb": "GB (1e9 bytes)",
-    "kw": "kW",
-    "mb": "MB (1e6 bytes)",
-    "ms": "milliseconds",
-    "us": "microseconds",
-    "w": "W",
-    "s": "seconds",
-    "on": "date",
-    "from": "date",
-}
-
+SUFFIX_UNITS = dict(beside(__file__, "units")[1:])
 SMALLEST = 1e-9  # what is asked for below it is a slip, and a division by it no figure
 _MULTIPLIERS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12, "q": 1e15}
 _BYTES = re.compile(r"([0-9][0-9_,.]*(?:e[+-]?[0-9]+)?)\s*([kmgt])(i?)b(?:ytes?)?", re.IGNORECASE)
 _QUANTITY = re.compile(r"([0-9][0-9_,]*\.?[0-9]*(?:e[+-]?[0-9]+)?|\.[0-9]+)\s*([a-z]*)", re.IGNORECASE)
-_DURATION_DAYS = {"h": 1 / 24, "d": 1.0, "w": 7.0, "mo": 365 / 12, "y": 365.0}
+_DURATION_DAYS = {"": 1.0, "h": 1 / 24, "d": 1.0, "w": 7.0, "mo": 365 / 12, "y": 365.0}
 
 
 @cache
@@ -117,15 +55,20 @@ def parse_count(text: str | float, what: str = "a count") -> float:
     >>> parse_count("100b"), parse_count("1.5T"), parse_count(42)
     (100000000000.0, 1500000000000.0, 42.0)
     """
+    return _quantity(text, what, _MULTIPLIERS, "a positive number, such as 64, 100b or 1.5T", "number")
+
+
+def _quantity(text: str | float, what: str, units: Mapping[str, float], words: str, noun: str) -> float:
+    """Read a positive number with one of some units behind it."""
     if isinstance(text, (int, float)):
         value = float(text)
     else:
         match = _QUANTITY.fullmatch(text.strip()) if isinstance(text, str) else None
-        if match is None or match[2].lower() not in _MULTIPLIERS:
-            raise UsageError(f"{what}: cannot read {shown(text)}. Write a positive number, such as 64, 100b or 1.5T.")
-        value = float(match[1].replace("_", "").replace(",", "")) * _MULTIPLIERS[match[2].lower()]
+        if match is None or match[2].lower() not in units:
+            raise UsageError(f"{what}: cannot read {shown(text)}. Write {words}.")
+        value = float(match[1].replace("_", "").replace(",", "")) * units[match[2].lower()]
     if not math.isfinite(value) or value <= SMALLEST:
-        raise UsageError(f"{what}: {shown(text)} is not a positive, finite number.")
+        raise UsageError(f"{what}: {shown(text)} is not a positive, finite {noun}.")
     return value
 
 
@@ -148,20 +91,8 @@ def parse_days(text: str | float, what: str = "a duration") -> float:
     >>> parse_days("36h"), parse_days("2w")
     (1.5, 14.0)
     """
-    if isinstance(text, (int, float)):
-        value = float(text)
-    else:
-        match = _QUANTITY.fullmatch(text.strip()) if isinstance(text, str) else None
-        unit = match[2].lower() or "d" if match else ""
-        if match is None or unit not in _DURATION_DAYS:
-            raise UsageError(
-                f"{what}: cannot read {shown(text)}. Write days, hours, weeks, months or years,"
-                " such as 30d, 36h, 6w, 3mo, 1y."
-            )
-        value = float(match[1].replace("_", "").replace(",", "")) * _DURATION_DAYS[unit]
-    if not math.isfinite(value) or value <= SMALLEST:
-        raise UsageError(f"{what}: {shown(text)} is not a positive, finite duration.")
-    return value
+    words = "days, hours, weeks, months or years, such as 30d, 36h, 6w, 3mo, 1y"
+    return _quantity(text, what, _DURATION_DAYS, words, "duration")
 
 
 def parse_fraction(text: str | float, what: str = "a fraction") -> float:

@@ -185,41 +185,27 @@ def _usd(value: Any, what: str) -> float:
     return amount
 
 
-def _milliseconds(value: Any, what: str) -> float:
-    """Read a latency.
+def _timed(units: Mapping[str, float], words: str, noun: str, least: float, most: float) -> Read:
+    """Return the reader of a time in the unit of 1.
 
-    >>> _milliseconds("1.5s", "--ttft"), _milliseconds(50, "--tpot")
+    >>> MILLISECONDS.read("1.5s", "--ttft"), MILLISECONDS.read(50, "--tpot")
     (1500.0, 50.0)
-    """
-    text = str(_number(value, what)).strip().lower()
-    ending, scale = next(((end, scale) for end, scale in (("ms", 1.0), ("s", 1000.0)) if text.endswith(end)), ("", 1.0))
-    try:
-        number = float(text.removesuffix(ending)) * scale
-    except ValueError:
-        raise UsageError(
-            f"{what}: cannot read {shown(value)}. Write milliseconds or seconds, such as 200ms or 1.5s."
-        ) from None
-    if not SMALLEST < number < 1e9:
-        raise UsageError(f"{what}: {shown(value)} is not a positive latency.")
-    return number
-
-
-def _seconds(value: Any, what: str) -> float:
-    """Read a duration in seconds.
-
-    >>> _seconds("900ms", "--step-time"), _seconds(2.5, "--step-time"), _seconds("1.5min", "--step-time")
+    >>> SECONDS.read("900ms", "--step-time"), SECONDS.read(2.5, "--step-time"), SECONDS.read("1.5min", "--step-time")
     (0.9, 2.5, 90.0)
     """
-    text = str(_number(value, what)).strip().lower()
-    scales = {"ms": 1e-3, "min": 60.0, "s": 1.0}
-    ending = next((end for end in scales if text.endswith(end)), "")
-    try:
-        number = float(text.removesuffix(ending)) * scales.get(ending, 1.0)
-    except ValueError:
-        raise UsageError(f"{what}: cannot read {shown(value)}. Write seconds, such as 2.5 or 900ms.") from None
-    if not SMALLEST < number < 1e7:
-        raise UsageError(f"{what}: {shown(value)} is not a positive time.")
-    return number
+
+    def read(value: Any, what: str) -> float:
+        text = str(_number(value, what)).strip().lower()
+        ending = next((end for end in units if text.endswith(end)), "")
+        try:
+            number = float(text.removesuffix(ending)) * units.get(ending, 1.0)
+        except ValueError:
+            raise UsageError(f"{what}: cannot read {shown(value)}. Write {words}.") from None
+        if not least < number < most:
+            raise UsageError(f"{what}: {shown(value)} is not a positive {noun}.")
+        return number
+
+    return read
 
 
 def _date(value: Any, what: str) -> str:
@@ -374,8 +360,14 @@ LARGEST_LENGTH = 16_777_216  # tokens of a sequence
 RUN_TOKENS = count(1e17, 1, "Write a count such as 100b or 15t.", "TOKENS")
 USD = Kind(_usd, "str | float", ("string", "number"), "USD")
 DAYS = Kind(lambda value, what: parse_days(_number(value, what), what), "str | float", ("string", "number"), "DURATION")
-SECONDS = Kind(_seconds, "str | float", ("string", "number"), "SECONDS")
-MILLISECONDS = Kind(_milliseconds, "str | float", ("string", "number"), "MS")
+SECONDS = Kind(
+    _timed({"ms": 1e-3, "min": 60.0, "s": 1.0}, "seconds, such as 2.5 or 900ms", "time", 0, 1e7), "str | float",
+    ("string", "number"), "SECONDS",
+)  # fmt: skip
+MILLISECONDS = Kind(
+    _timed({"ms": 1.0, "s": 1e3}, "milliseconds or seconds, such as 200ms or 1.5s", "latency", SMALLEST, 1e9),
+    "str | float", ("string", "number"), "MS",
+)  # fmt: skip
 WEEKS = Kind(_weeks, "str | float", ("string", "number"), "WEEKS")
 BYTES = Kind(_bytes, "str | float", ("string", "number"), "BYTES")
 DATE = Kind(_date, "str | date", ("string",), "DATE")

@@ -6,7 +6,8 @@ questions.csv has a row for each thing that is said of a question; paragraphs of
 from functools import cache
 from typing import NamedTuple
 
-from gpucost.arguments.table import Argument, Made, arguments_of, lines
+from gpucost.arguments.table import Argument, Made, arguments_of
+from gpucost.gate import beside
 
 
 class Question(NamedTuple):
@@ -25,7 +26,7 @@ class Question(NamedTuple):
 def _said() -> dict[str, dict[str, list[str]]]:
     """Return what is said of each question, by what it is."""
     found: dict[str, dict[str, list[str]]] = {}
-    for name, what, text in lines("questions")[1:]:
+    for name, what, text in beside(__file__, "questions")[1:]:
         found.setdefault(name, {}).setdefault(what, []).append(text)
     return found
 

@@ -5,16 +5,15 @@ whole. It starts from the row without a set that bears its name, or the one that
 what differs; `-` empties a cell.
 """
 
-import csv
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from functools import cache
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from gpucost import words
 from gpucost.arguments import kinds, loading
 from gpucost.arguments.kinds import Kind
+from gpucost.gate import beside
 
 
 class Argument(NamedTuple):
@@ -45,16 +44,9 @@ _UNSET = {"optional": "required", "one": "column"}
 
 
 @cache
-def lines(name: str) -> list[list[str]]:
-    """Return the rows of one of this folder's tables, the first with the names of its columns."""
-    with open(Path(__file__).with_name(f"{name}.csv"), encoding="utf-8", newline="") as file:
-        return list(csv.reader(file, strict=True))
-
-
-@cache
 def _rows() -> dict[str, list[Cells]]:
     """Return the rows of each set."""
-    (_, *names), *rows = lines("arguments")
+    (_, *names), *rows = beside(__file__, "arguments")
     found: dict[str, list[Cells]] = {}
     for set_, *cells in rows:
         found.setdefault(set_, []).append({name: cell for name, cell in zip(names, cells, strict=True) if cell})
@@ -165,7 +157,7 @@ class Made(Mapping[str, T]):
 
 @cache
 def _commands() -> list[str]:
-    asked = {row[0] for row in lines("questions")}
+    asked = {row[0] for row in beside(__file__, "questions")}
     return [name for name in _rows() if name and name[0] != "@" and name not in asked]
 
 

@@ -14,64 +14,55 @@ if TYPE_CHECKING:
     from gpucost.catalog.completion import Completion
 
 NUMBERS = ("term_months", "floor_usd_per_gpu_hour")
-COLUMNS = (
-    "provider", "gpu", "region", "option", "instance_type", *NUMBERS, "valid_from", "valid_until", "fraction",
-)  # fmt: skip
-_RECORDED = ("region", "instance_type")  # compared with what the prices say
+_WHOM = ("provider", "gpu", "region", "option", "instance_type")
+_DAYS = ("valid_from", "valid_until")
+COLUMNS = (*_WHOM, *NUMBERS, *_DAYS, "fraction")
+CREDIT = (*_WHOM, *_DAYS, "usd", "usd_per_month")
+_EQUAL = ("provider", "region", "instance_type", "term_months")  # what a price must be like, where it is named
+_AMONG = ("gpu", "option")  # lists, of which a price must be
 
 
 def discount(draft: Draft, completion: "Completion") -> Row:
-    """Return a discount whose names are ids: its GPUs and options as lists, for a name may mean several."""
-    unknown = sorted(set(draft.values) - {*COLUMNS, "notes"})
-    if unknown:
-        raise draft.error(f"a discount knows no {', '.join(unknown)}", unknown[0])
-    found: Row = {**dict.fromkeys(COLUMNS), "fraction": _fraction(draft)}
-    for column, value in draft.values.items():
-        if column in NUMBERS:
-            found[column] = _amount(draft, column)
-        elif column not in ("fraction", "notes"):
-            try:
-                found[column] = _resolved(column, value, completion)
-            except UsageError as error:
-                raise draft.error(str(error), column) from None
-    if found["valid_from"] and found["valid_until"] and found["valid_until"] < found["valid_from"]:
-        raise draft.error("the discount would end before it holds", "valid_until")
-    return found
-
-
-CREDIT = ("provider", "gpu", "region", "option", "instance_type", "valid_from", "valid_until", "usd", "usd_per_month")
+    """Return a discount whose names are ids."""
+    found = _covering(draft, completion, "discount", COLUMNS, "end")
+    found["fraction"] = _fraction(draft)
+    return found | {column: _amount(draft, column) for column in NUMBERS if column in draft.values}
 
 
 def credit(draft: Draft, completion: "Completion") -> Row:
     """Return a credit: an amount that pays charges of whom it names, up to a cap in a month, until it expires."""
-    unknown = sorted(set(draft.values) - {*CREDIT, "amount", "amount_per_month", "currency", "notes"})
-    if unknown:
-        raise draft.error(f"a credit knows no {', '.join(unknown)}", unknown[0])
+    found = _covering(draft, completion, "credit", (*CREDIT, "amount", "amount_per_month", "currency"), "expire")
     currency = str(draft.values.get("currency") or "USD").upper()
     rate = 1.0 if currency == "USD" else completion.rates.get(currency)
     if rate is None:
         raise draft.error(f"no exchange rate of {currency} is known; give one under [exchange_rates]", "currency")
-    found: Row = dict.fromkeys(CREDIT)
     for own, other in (("usd", "amount"), ("usd_per_month", "amount_per_month")):
         name = other if other in draft.values else own
         if name in draft.values or own == "usd":
             found[own] = _amount(draft, name) * (1.0 if name == own else rate)
-    for column in CREDIT[:-2]:
+    return {name: found[name] for name in CREDIT}
+
+
+def _covering(draft: Draft, completion: "Completion", what: str, columns: Sequence[str], ends: str) -> Row:
+    """Return what a row covers, its GPUs and options as lists, for a name may mean several."""
+    if unknown := sorted(set(draft.values) - {*columns, "notes"}):
+        raise draft.error(f"a {what} knows no {', '.join(unknown)}", unknown[0])
+    found: Row = dict.fromkeys(columns)
+    for column in (*_WHOM, *_DAYS):
         if draft.values.get(column) is not None:
             try:
                 found[column] = _resolved(column, draft.values[column], completion)
             except UsageError as error:
                 raise draft.error(str(error), column) from None
     if found["valid_from"] and found["valid_until"] and found["valid_until"] < found["valid_from"]:
-        raise draft.error("the credit would expire before it holds", "valid_until")
+        raise draft.error(f"the {what} would {ends} before it holds", "valid_until")
     return found
 
 
 def covers(row: Mapping[str, Any], price: Mapping[str, Any]) -> bool:
     """Tell whether a discount or a credit is meant for a price, whatever the day."""
-    equal = ("provider", "region", "instance_type", "term_months")
-    return all(row.get(name) is None or row[name] == price[name] for name in equal) and all(
-        row.get(name) is None or price[name] in row[name] for name in ("gpu", "option")
+    return all(row.get(name) is None or row[name] == price[name] for name in _EQUAL) and all(
+        row.get(name) is None or price[name] in row[name] for name in _AMONG
     )
 
 
@@ -93,7 +84,7 @@ def _amount(draft: Draft, column: str) -> float:
 
 def _resolved(column: str, value: Any, completion: "Completion") -> Any:
     """Return what a cell of a discount means."""
-    if column in ("valid_from", "valid_until"):
+    if column in _DAYS:
         return _day(value)
     if not isinstance(value, str) or not value.strip():
         raise UsageError(f"found {shown(value)}; a name is expected, such as aws")
@@ -126,13 +117,10 @@ def _recorded(column: str, name: str, completion: "Completion") -> str:
 
 def make_table(store: Store, discounts: Sequence[Row]) -> None:
     """Make the table `book_discounts`."""
-    lists, days = ("gpu", "option"), ("valid_from", "valid_until")
     kinds = {
-        **dict.fromkeys(lists, "VARCHAR[]"),
-        **dict.fromkeys(days, "DATE"),
-        "fraction": "DOUBLE",
-        **dict.fromkeys(NUMBERS, "DOUBLE"),
-    }
+        **dict.fromkeys(_AMONG, "VARCHAR[]"), **dict.fromkeys(_DAYS, "DATE"),
+        **dict.fromkeys((*NUMBERS, "fraction"), "DOUBLE"),
+    }  # fmt: skip
     columns = ", ".join(f"{name} {kinds.get(name, 'VARCHAR')}" for name in COLUMNS)
     store.execute(f"CREATE OR REPLACE TABLE book_discounts ({columns})")
     marks = ", ".join("?" * len(COLUMNS))
@@ -142,15 +130,12 @@ def make_table(store: Store, discounts: Sequence[Row]) -> None:
 
 def matching(prices: str, discounts: str) -> str:
     """Return the SQL that is true where a discount is meant for a price, whatever the day."""
-    equal = " AND ".join(
-        f"coalesce({discounts}.{name} = {prices}.{name}, {discounts}.{name} IS NULL)"
-        for name in ("provider", "region", "instance_type", "term_months")
-    )
-    among = " AND ".join(
-        f"coalesce(list_contains({discounts}.{name}, {prices}.{name}), {discounts}.{name} IS NULL)"
-        for name in ("gpu", "option")
-    )
-    return f"{equal} AND {among}"
+    own = {name: (f"{discounts}.{name}", f"{prices}.{name}") for name in (*_EQUAL, *_AMONG)}
+    meant = [f"coalesce({one} = {price}, {one} IS NULL)" for one, price in (own[name] for name in _EQUAL)]
+    meant += [
+        f"coalesce(list_contains({one}, {price}), {one} IS NULL)" for one, price in (own[name] for name in _AMONG)
+    ]
+    return " AND ".join(meant)
 
 
 def idle(store: Store, discounts: Sequence[Row]) -> Iterator[tuple[int, Row]]:

@@ -1,5 +1,5 @@
 """Auditing claims about time, cost, memory, serving speed and payback: what is possible, and what would be true."""
 
-from gpucost.claims.audit import Claim, audit, make_claim
+from gpucost.claims.audit import audit, make_claim
 
-__all__ = ["Claim", "audit", "make_claim"]
+__all__ = ["audit", "make_claim"]

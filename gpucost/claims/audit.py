@@ -1,15 +1,14 @@
 """From a claim to its verdict: read it, run the checks that it allows, say what would be true."""
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from gpucost.answers.checks import Audit
+from gpucost.answers.checks import Audit, CheckRow
 from gpucost.answers.common import frame
 from gpucost.arguments import by_field, read
 from gpucost.claims import memory, ownership, serving, training
-from gpucost.claims.checks import Check, worst
+from gpucost.claims.checks import Check, Claim, worst
 from gpucost.errors import UsageError
 from gpucost.physics.columns import PRECISIONS, VALUE_BYTES, code_of
 from gpucost.physics.hardware import half_precision
@@ -19,33 +18,6 @@ from gpucost.workloads.training import Sizes, Workload, make_workload, sizes
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """What someone says; None is not said."""
-
-    model: str | None = None
-    tokens: float | None = None
-    gpu: str | None = None
-    gpus: int | None = None
-    days: float | None = None
-    gpu_hours: float | None = None
-    cost_usd: float | None = None
-    precision: str | None = None
-    method: str = "full"
-    sequence_tokens: int | None = None
-    fits: str | None = None
-    weights_gb: float | None = None
-    training_gb: float | None = None
-    decode_tokens_per_s: float | None = None
-    batch: int = 1
-    buy_usd: float | None = None
-    rent_usd_per_month: float | None = None
-    own_usd_per_month: float | None = None
-    payback_months: float | None = None
-    gpu_hours_per_month: float | None = None
-    discount_fraction: float = 0.10
 
 
 def make_claim(**said: Any) -> Claim:
@@ -61,21 +33,20 @@ def make_claim(**said: Any) -> Claim:
 def audit(claim: Claim, catalog: "Catalog") -> Audit:
     """Run every check that a claim allows and return the verdict with what would be true."""
     notes: list[str] = []
-    checks = [*_payback(claim), *(_physical(claim, catalog, notes) if claim.model else [])]
+    checks = [*ownership.check_payback(claim), *(_physical(claim, catalog, notes) if claim.model else [])]
     if not checks:
         raise UsageError(
             "nothing to audit: give --model, --gpu and --gpus with --tokens and --days or --cost, or --fits,"
             " --weights-gb, --tokens-per-s; or --buy with --rent-monthly."
         )
     verdict = worst([check.verdict for check in checks])
+    said = {name: value for name, value in claim._asdict().items() if value is not None}
     return {
         "kind": "audit",
-        **frame(
-            {name: value for name, value in asdict(claim).items() if value is not None}, catalog.as_of, catalog.version
-        ),
+        **frame(said, catalog.as_of, catalog.version),
         "lead": _sentence(verdict, checks),
         "verdict": verdict,
-        "checks": [check.as_dict() for check in checks],
+        "checks": [cast(CheckRow, check._asdict()) for check in checks],
         "notes": notes,
         "warnings": [],
         "sources": {},
@@ -85,33 +56,10 @@ def audit(claim: Claim, catalog: "Catalog") -> Audit:
 def _sentence(verdict: str, checks: list[Check]) -> str:
     worst_checks = [check for check in checks if check.verdict == verdict]
     parts = [f"{verdict.capitalize()}: {worst_checks[0].explanation}"]
-    duration = next((check for check in checks if check.name == "duration"), None)
-    cost = next((check for check in checks if check.name == "cost"), None)
-    if duration is not None and duration.typical is not None:
-        parts.append(f"About {duration.typical:,.0f} days ({duration.low:,.0f} to {duration.high:,.0f}) would be true.")
-    if cost is not None and cost.typical is not None:
-        parts.append(
-            f"About {cost.typical:,.0f} USD at the median price ({cost.low:,.0f} to {cost.high:,.0f}) would be true."
-        )
+    for name, unit in (("duration", "days"), ("cost", "USD at the median price")):
+        for check in (one for one in checks if one.name == name and one.typical is not None):
+            parts.append(f"About {check.typical:,.0f} {unit} ({check.low:,.0f} to {check.high:,.0f}) would be true.")
     return " ".join(parts)
-
-
-def _payback(claim: Claim) -> list[Check]:
-    if claim.buy_usd is None and claim.rent_usd_per_month is None:
-        return []
-    if claim.buy_usd is None or claim.rent_usd_per_month is None:
-        raise UsageError("a payback claim needs both --buy and --rent-monthly.")
-    return ownership.check_payback(
-        ownership.PaybackClaim(
-            buy_usd=claim.buy_usd,
-            rent_usd_per_month=claim.rent_usd_per_month,
-            own_usd_per_month=claim.own_usd_per_month or 0.0,
-            payback_months=claim.payback_months,
-            gpus=claim.gpus,
-            gpu_hours_per_month=claim.gpu_hours_per_month,
-            discount_fraction=claim.discount_fraction,
-        )
-    )
 
 
 def _physical(claim: Claim, catalog: "Catalog", notes: list[str]) -> list[Check]:
@@ -163,13 +111,9 @@ def _run(
 ) -> list[Check]:
     """Check duration, price and cost of a training run."""
     assert claim.tokens is not None
-    days = (
-        claim.days
-        if claim.days is not None
-        else None
-        if claim.gpu_hours is None
-        else claim.gpu_hours / gpus / HOURS_PER_DAY
-    )
+    days = claim.days
+    if days is None and claim.gpu_hours is not None:
+        days = claim.gpu_hours / gpus / HOURS_PER_DAY
     if days is None and claim.cost_usd is None:
         return []
     speed = training.speed_of(catalog, workload, chip, gpus)

@@ -1,17 +1,39 @@
-"""One check of a claim: what was claimed, what it implies, what would be true, and the verdict."""
+"""A claim, and one check of it: what was claimed, what it implies, what would be true, and the verdict."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import cast
-
-from gpucost.answers.checks import CheckRow
+from typing import NamedTuple
 
 POSSIBLE, IMPLAUSIBLE, IMPOSSIBLE, UNKNOWN = "possible", "implausible", "impossible", "unknown"
 _ORDER = (POSSIBLE, UNKNOWN, IMPLAUSIBLE, IMPOSSIBLE)
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Claim(NamedTuple):
+    """What someone says; None is not said."""
+
+    model: str | None = None
+    tokens: float | None = None
+    gpu: str | None = None
+    gpus: int | None = None
+    days: float | None = None
+    gpu_hours: float | None = None
+    cost_usd: float | None = None
+    precision: str | None = None
+    method: str = "full"
+    sequence_tokens: int | None = None
+    fits: str | None = None
+    weights_gb: float | None = None
+    training_gb: float | None = None
+    decode_tokens_per_s: float | None = None
+    batch: int = 1
+    buy_usd: float | None = None
+    rent_usd_per_month: float | None = None
+    own_usd_per_month: float | None = None
+    payback_months: float | None = None
+    gpu_hours_per_month: float | None = None
+    discount_fraction: float = 0.10
+
+
+class Check(NamedTuple):
     """One check; `value` is what the claim says or implies, `low`, `typical` and `high` are what would be true."""
 
     name: str
@@ -22,10 +44,6 @@ class Check:
     high: float | None
     unit: str
     explanation: str
-
-    def as_dict(self) -> CheckRow:
-        """Return the check as JSON-able fields."""
-        return cast(CheckRow, asdict(self))
 
 
 def worst(verdicts: Sequence[str]) -> str:

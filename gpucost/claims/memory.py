@@ -57,10 +57,8 @@ def check_training_memory(claimed_gb: float, sizes: Sizes, method: str) -> Check
     if claimed_gb < leanest:
         verdict = IMPOSSIBLE
     elif claimed_gb < true * (1 - _TOLERANCE):
-        verdict, words = (
-            IMPLAUSIBLE,
-            words + f" Only pure 16-bit training with 8-bit states comes down to {leanest:,.0f} GB.",
-        )
+        verdict = IMPLAUSIBLE
+        words += f" Only pure 16-bit training with 8-bit states comes down to {leanest:,.0f} GB."
     else:
         verdict = POSSIBLE
     return Check("training memory", verdict, claimed_gb, true, true * 1.2, true * 2.0, "GB", words)

@@ -1,31 +1,14 @@
 """Claims about payback: what buying saves each month against what it costs, and how busy the cluster would be."""
 
-from dataclasses import dataclass
-
 import numpy as np
-from numpy.typing import NDArray
 
-from gpucost.claims.checks import IMPLAUSIBLE, IMPOSSIBLE, POSSIBLE, Check
+from gpucost.claims.checks import IMPLAUSIBLE, IMPOSSIBLE, POSSIBLE, Check, Claim
+from gpucost.errors import UsageError
 from gpucost.units import HOURS_PER_MONTH
-
-Floats = NDArray[np.float64]
 
 _TOLERANCE = 0.10
 _BUSY_FRACTION = 0.8
-
-
-@dataclass(frozen=True, slots=True)
-class PaybackClaim:
-    """A claim that buying pays back: price, monthly costs, and optionally the hours that are needed."""
-
-    buy_usd: float
-    rent_usd_per_month: float
-    own_usd_per_month: float = 0.0
-    payback_months: float | None = None
-    gpus: int | None = None
-    gpu_hours_per_month: float | None = None
-    discount_fraction: float = 0.10
-    months: float = 60.0
+_MONTHS = 60  # over which owning and renting are compared
 
 
 def payback_months(buy_usd: float, rent_usd_per_month: float, own_usd_per_month: float) -> float:
@@ -48,53 +31,48 @@ def present_value_usd(usd_per_month: float, months: float, annual_fraction: floa
     return usd_per_month * (months if rate == 0 else (1 - (1 + rate) ** -months) / rate)
 
 
-def check_payback(claim: PaybackClaim) -> list[Check]:
-    """Judge a payback claim: its arithmetic, how busy the cluster is, and what discounting does to it."""
-    true = payback_months(claim.buy_usd, claim.rent_usd_per_month, claim.own_usd_per_month)
-    checks = [_arithmetic(claim, true)]
+def check_payback(claim: Claim) -> list[Check]:
+    """Judge what a claim says of payback: its arithmetic, how busy the cluster is, and what discounting does to it."""
+    buy, rent, own = claim.buy_usd, claim.rent_usd_per_month, claim.own_usd_per_month or 0.0
+    if buy is None and rent is None:
+        return []
+    if buy is None or rent is None:
+        raise UsageError("a payback claim needs both --buy and --rent-monthly.")
+    checks = [_arithmetic(buy, rent, own, claim.payback_months)]
     if claim.gpus and claim.gpu_hours_per_month:
-        checks.append(_utilisation(claim))
-    checks.append(_discounted(claim))
-    return checks
+        checks.append(_utilisation(claim.gpus, claim.gpu_hours_per_month))
+    return [*checks, _discounted(buy, rent, own, claim.discount_fraction)]
 
 
-def _arithmetic(claim: PaybackClaim, true: float) -> Check:
-    saved = claim.rent_usd_per_month - claim.own_usd_per_month
-    words = (
-        f"{claim.buy_usd:,.0f} USD ÷ ({claim.rent_usd_per_month:,.0f} − {claim.own_usd_per_month:,.0f}) USD a month is"
-        f" {true:,.1f} months."
-    )
-    if saved <= 0:
+def _arithmetic(buy: float, rent: float, own: float, claimed: float | None) -> Check:
+    true = payback_months(buy, rent, own)
+    words = f"{buy:,.0f} USD ÷ ({rent:,.0f} − {own:,.0f}) USD a month is {true:,.1f} months."
+    if rent <= own:
         words, verdict = "Owning costs as much each month as renting: it never pays back.", IMPOSSIBLE
-    elif claim.payback_months is None:
-        verdict = POSSIBLE
     else:
-        verdict = POSSIBLE if abs(claim.payback_months / true - 1) <= _TOLERANCE else IMPOSSIBLE
+        verdict = POSSIBLE if claimed is None or abs(claimed / true - 1) <= _TOLERANCE else IMPOSSIBLE
     finite = true if np.isfinite(true) else None
-    return Check("payback", verdict, claim.payback_months, finite, finite, finite, "months", words)
+    return Check("payback", verdict, claimed, finite, finite, finite, "months", words)
 
 
-def _utilisation(claim: PaybackClaim) -> Check:
+def _utilisation(gpus: int, hours_per_month: float) -> Check:
     """Judge how many of the owned hours the claim uses; a cluster that stands idle is the wrong size."""
-    assert claim.gpus is not None
-    assert claim.gpu_hours_per_month is not None
-    used = claim.gpu_hours_per_month / (claim.gpus * HOURS_PER_MONTH)
-    enough = int(np.ceil(claim.gpu_hours_per_month / (HOURS_PER_MONTH * _BUSY_FRACTION) - 0.5))
+    used = hours_per_month / (gpus * HOURS_PER_MONTH)
+    enough = int(np.ceil(hours_per_month / (HOURS_PER_MONTH * _BUSY_FRACTION) - 0.5))
     words = (
-        f"{claim.gpu_hours_per_month:,.0f} of {claim.gpus * HOURS_PER_MONTH:,.0f} hours a month is {used:.0%}; about"
+        f"{hours_per_month:,.0f} of {gpus * HOURS_PER_MONTH:,.0f} hours a month is {used:.0%}; about"
         f" {max(enough, 1)} GPUs at 80 % do the same."
     )
     verdict = IMPOSSIBLE if used > 1 else POSSIBLE if used >= _BUSY_FRACTION / 2 else IMPLAUSIBLE
     return Check("utilisation", verdict, used, _BUSY_FRACTION / 2, _BUSY_FRACTION, 1.0, "fraction of one", words)
 
 
-def _discounted(claim: PaybackClaim) -> Check:
-    rent = present_value_usd(claim.rent_usd_per_month, claim.months, claim.discount_fraction)
-    own = claim.buy_usd + present_value_usd(claim.own_usd_per_month, claim.months, claim.discount_fraction)
-    better = "renting" if rent < own else "owning"
+def _discounted(buy: float, rent: float, own: float, fraction: float) -> Check:
+    renting, owning = (present_value_usd(monthly, _MONTHS, fraction) for monthly in (rent, own))
+    owning += buy
     words = (
-        f"At {claim.discount_fraction:.0%} a year over {claim.months:g} months, without resale, renting costs"
-        f" {rent:,.0f} USD and owning {own:,.0f} USD today: {better} is cheaper."
+        f"At {fraction:.0%} a year over {_MONTHS} months, without resale, renting costs {renting:,.0f} USD and owning"
+        f" {owning:,.0f} USD today: {'renting' if renting < owning else 'owning'} is cheaper."
     )
-    verdict = POSSIBLE if own <= rent else IMPLAUSIBLE
-    return Check("present value", verdict, own, None, rent, None, "USD", words)
+    verdict = POSSIBLE if owning <= renting else IMPLAUSIBLE
+    return Check("present value", verdict, owning, None, renting, None, "USD", words)

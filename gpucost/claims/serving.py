@@ -27,13 +27,9 @@ def check_decode(
         f"{gpus} × {accelerator.id} can decode at most {roof:,.0f} tokens/s at batch {batch} ({what} roof,"
         f" {active_gb:,.1f} GB of weights per step)."
     )
-    verdict = (
-        IMPOSSIBLE
-        if claimed_tokens_per_s > roof
-        else IMPLAUSIBLE
-        if claimed_tokens_per_s > roof * _BEST_SHARE
-        else POSSIBLE
-    )
+    verdict = IMPLAUSIBLE if claimed_tokens_per_s > roof * _BEST_SHARE else POSSIBLE
+    if claimed_tokens_per_s > roof:
+        verdict = IMPOSSIBLE
     return Check(
         "decode speed", verdict, claimed_tokens_per_s, 0.0, roof * _USUAL_SHARE, roof, "tokens per second", words
     )

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gpucost.catalog.calibrations import training_calibration
-from gpucost.claims.checks import IMPLAUSIBLE, IMPOSSIBLE, POSSIBLE, Check
+from gpucost.claims.checks import IMPLAUSIBLE, IMPOSSIBLE, POSSIBLE, UNKNOWN, Check
 from gpucost.market.assumptions import EVALUATION_FRACTION
 from gpucost.physics.hardware import half_precision, peak
 from gpucost.types import Accelerator
-from gpucost.units import HOURS_PER_DAY, SECONDS_PER_DAY
+from gpucost.units import HOURS_PER_DAY, SECONDS_PER_DAY, TERA
 from gpucost.workloads.own_speed import BEYOND_PEAK
 from gpucost.workloads.speeds import Speeds, key_of, search_layouts
 from gpucost.workloads.training import Sizes, Workload
@@ -17,7 +17,6 @@ from gpucost.workloads.training import Sizes, Workload
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
-_TERA = 1e12
 _TRAINING_PRECISIONS = ("bf16", "fp16", "fp8")
 _CHEAPEST_PLAUSIBLE, _DEAREST_PLAUSIBLE = 0.7, 1.5  # of the lowest and highest known price
 END_TO_END_HOURS_RATIO = 1 + EVALUATION_FRACTION.value  # hours of whole runs ÷ those of their steps
@@ -27,13 +26,8 @@ def most_favourable(candidates: list[Accelerator], precision: str | None) -> Acc
     """Return the candidate that makes a claim easiest: highest peak, most memory, fastest memory and links."""
 
     def order(item: Accelerator) -> tuple[float, float, float, float, str]:
-        return (
-            -float(np.nan_to_num(peak(item, precision or half_precision(item)).tflops)),
-            -item.memory_gib,
-            -item.hbm_gb_per_s,
-            -item.scaleup_gb_per_s,
-            item.id,
-        )
+        fastest = float(np.nan_to_num(peak(item, precision or half_precision(item)).tflops))
+        return -fastest, -item.memory_gib, -item.hbm_gb_per_s, -item.scaleup_gb_per_s, item.id
 
     return min(candidates, key=order)
 
@@ -49,19 +43,13 @@ def implied_mfu(flop: float, accelerator: Accelerator, precision: str, gpus: int
     8.03e9 parameters × 6 × 100e9 tokens in 8 days on 8 A100 at 312 TFLOPS: 4.82e21 ÷ 1.73e21 = 279 %.
     """
     dense = peak(accelerator, precision).tflops
-    return None if np.isnan(dense) else flop / (gpus * dense * _TERA * seconds)
+    return None if np.isnan(dense) else flop / (gpus * dense * TERA * seconds)
 
 
 def check_time(
-    workload: Workload,
-    sizes: Sizes,
-    tokens: float,
-    accelerator: Accelerator,
-    gpus: int,
-    days: float,
-    speed: Speeds,
+    workload: Workload, sizes: Sizes, tokens: float, accelerator: Accelerator, gpus: int, days: float, speed: Speeds,
     given: bool,
-) -> Check:
+) -> Check:  # fmt: skip
     """Judge a claimed duration by the MFU that it implies."""
     flop, seconds = sizes.model_flop_per_token * tokens, days * SECONDS_PER_DAY
     precision = workload.precision_on(accelerator)
@@ -113,16 +101,8 @@ def check_price(gpu_hours: float, cost_usd: float, known: list[float], accelerat
     implied = cost_usd / gpu_hours
     words = f"{cost_usd:,.0f} USD for {gpu_hours:,.0f} accelerator-hours is {implied:.2f} USD an hour."
     if not known:
-        return Check(
-            "price",
-            "unknown",
-            implied,
-            None,
-            None,
-            None,
-            "USD per GPU-hour",
-            f"{words} No price of {accelerator.id} is known.",
-        )
+        words += f" No price of {accelerator.id} is known."
+        return Check("price", UNKNOWN, implied, None, None, None, "USD per GPU-hour", words)
     low, high, middle = known[0], known[-1], float(np.median(known))
     ok = low * _CHEAPEST_PLAUSIBLE <= implied <= high * _DEAREST_PLAUSIBLE
     words += f" Known prices run from {low:.2f} to {high:.2f}, median {middle:.2f}."
@@ -134,11 +114,10 @@ def check_cost(cost_usd: float, tokens: float, speed: Speeds, known: list[float]
     low_days, typical_days, high_days = true_days(tokens, 1, speed)
     if not known or low_days is None or typical_days is None or high_days is None:
         return None
-    low = low_days * HOURS_PER_DAY * known[0]
-    typical = typical_days * HOURS_PER_DAY * float(np.median(known))
-    high = high_days * HOURS_PER_DAY * known[-1]
-    verdict = POSSIBLE if low <= cost_usd <= high else IMPLAUSIBLE
+    low, high = low_days * HOURS_PER_DAY * known[0], high_days * HOURS_PER_DAY * known[-1]
     hours = typical_days * HOURS_PER_DAY
+    typical = hours * float(np.median(known))
+    verdict = POSSIBLE if low <= cost_usd <= high else IMPLAUSIBLE
     words = f"The run takes about {hours:,.0f} accelerator-hours, whatever the cluster."
     if cost_usd < low:
         words += f" Even the cheapest known hour ({known[0]:.2f} USD) on the fastest software costs more than claimed."

@@ -12,52 +12,13 @@ import click
 from gpucost import __version__
 from gpucost.cli.said import say, shown
 from gpucost.errors import GpuCostError, shortened
+from gpucost.gate import beside
 
 # A command builds what it needs and ends: a search for garbage cycles after every 700 objects only delays it.
 COLLECT_AFTER = (100_000, 20, 50)
 
-_ASK = "gpucost.cli.question"  # builds the command of any question
-# command -> (module with an attribute `command`, one line of help)
-COMMANDS: dict[str, tuple[str, str]] = {
-    "estimate": (_ASK, "What a training run costs, on every offer, with a range."),
-    "inference": (_ASK, "What serving a model costs per million tokens, and self-host against API."),
-    "tco": (_ASK, "Rent, reserve or buy: cash flows, NPV and break-even."),
-    "mix": (
-        _ASK,
-        "The cheapest mix of owned, reserved, on-demand and spot capacity for a demand curve.",
-    ),
-    "fit": (_ASK, "Does a model fit a GPU, on how many, and what is the smallest change that helps."),
-    "throughput": (_ASK, "Step time, tokens per second and MFU of a layout, or the best layouts."),
-    "roofline": (
-        _ASK,
-        "What bounds one operation or a whole step: compute, bandwidth, network or host.",
-    ),
-    "choose": (_ASK, "Which GPU for this workload and this budget, to rent or to buy."),
-    "audit": (_ASK, "Is a claim about time, cost, memory or break-even possible?"),
-    "commit": (_ASK, "How much capacity to commit, from a history of use; ladder and expiry of commitments."),
-    "reconcile": (_ASK, "An invoice against what was planned, in parts that add up; showback by tag."),
-    "export": ("gpucost.cli.export", "Write a saved answer as FOCUS charges, the form of invoices."),
-    "sweep": ("gpucost.cli.sweep", "One question over a grid of arguments, on one machine or a cluster."),
-    "compare": (_ASK, "What two answers differ in and why; models on accelerators side by side."),
-    "rerun": ("gpucost.cli.rerun", "Reproduce a saved result from the facts that it embeds."),
-    "report": ("gpucost.cli.report", "Build an Excel, HTML, Markdown or JSON report from a scenario file."),
-    "init": ("gpucost.cli.init", "Write a commented example scenario."),
-    "schema": ("gpucost.cli.schema", "Print the JSON schema of a file or an answer."),
-    "prices": ("gpucost.cli.prices", "Dated GPU prices: now, at a past date, their history and differences."),
-    "gpus": ("gpucost.cli.gpus", "Accelerators and their dense peaks, memory, links and power."),
-    "systems": ("gpucost.cli.systems", "Nodes and instances with their links and networks."),
-    "models": ("gpucost.cli.models", "Model architectures and their parameter counts."),
-    "sources": ("gpucost.cli.sources", "Where every number comes from."),
-    "sql": ("gpucost.cli.sql", "Ask the catalog in SQL, read-only."),
-    "validate": ("gpucost.cli.validate", "Hold predictions against measurements."),
-    "bench": ("gpucost.cli.bench", "Measure this machine's GPUs against their datasheets."),
-    "calibrate": ("gpucost.cli.calibrate", "Fit the efficiencies to measurements, benches and logs."),
-    "watch": ("gpucost.cli.watch", "Follow a running job's log against its estimate."),
-    "data": ("gpucost.cli.data", "Check data files against their schemas."),
-    "serve": ("gpucost.cli.serve", "A page to plan on, on this machine alone."),
-    "mcp": ("gpucost.cli.mcp", "Serve the questions as tools for agents."),
-    "config": ("gpucost.cli.config", "Where things are and which settings apply."),
-}
+# command -> (module with an attribute `command`, or a function of that name that makes any question's; a line of help)
+COMMANDS = {name: (f"gpucost.cli.{module}", text) for name, module, text in beside(__file__, "commands")[1:]}
 
 
 class LazyGroup(click.Group):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import Output, envelope, output_options
+from gpucost.cli.options import Output, columns_of, envelope, output_options
 from gpucost.cli.progress import working
 from gpucost.cli.said import say
 from gpucost.gate import shown
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
     from gpucost.catalog import Catalog
     from gpucost.physics.calibration import Calibration
 
-COLUMNS = ("name", "value", "prior:2", "unit:4", "kind:5", "rows_used:6", "meaning:3")
-CHANGES = ("name", "before", "after", "change_fraction=change", "meaning:3")
-STACKS = ("name", "like", "runs", "median_ratio=predicted ÷ measured:1")
 FILES = {"training": "calibration.csv", "serving": "serving_calibration.csv"}
 SMALLEST_CHANGE = 0.002
 
@@ -99,7 +96,7 @@ def command(
         return
     catalog = open_catalog()
     if listed:
-        out.rows(fitted.stacks_of(catalog), STACKS, envelope(catalog), "Software of your own")
+        out.rows(fitted.stacks_of(catalog), columns_of("calibrate stacks"), envelope(catalog), "Software of your own")
         return
     stack = _stack(kind, log)
     own = _own_rows(catalog, kind, [*files, *([measurements] if measurements else [])], log)
@@ -124,7 +121,7 @@ def _show_shipped(out: Output, catalog: "Catalog", kind: str, save: bool) -> Non
     if out.format == "csv" and not out.fields:
         out.text(as_csv(rows))
     else:
-        out.rows(rows, COLUMNS, envelope(catalog), "Calibration")
+        out.rows(rows, columns_of("calibrate"), envelope(catalog), "Calibration")
 
 
 def _show_own(
@@ -151,7 +148,7 @@ def _show_own(
     moved = fitted.changes(catalog, kind, rows, SMALLEST_CHANGE)
     if estimate:
         moved = [*_effect(catalog, estimate, calibration), *moved]
-    out.rows(moved, CHANGES, envelope(catalog, hint), title)
+    out.rows(moved, columns_of("calibrate changes"), envelope(catalog, hint), title)
 
 
 def _stack(kind: str, log: dict[str, Any]) -> str:

@@ -4,23 +4,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import Output, envelope, list_options, output_options
+from gpucost.cli.options import Output, columns_of, envelope, list_options, output_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from gpucost.catalog import Catalog
 
-COLUMNS = (
-    "id", "vendor:5", "form_factor:6", "year:7", "memory_gib=memory:1", "hbm_gb_per_s=bandwidth:2", "bf16_tflops=bf16",
-    "fp8_tflops=fp8:4",
-    "fp4_tflops=fp4:6", "scaleup_gb_per_s=link:4", "scaleup_gpus=domain:6", "tdp_w=power:3", "confidence:5",
-    "source_id:8",
-)  # fmt: skip
-GENERATIONS = (
-    "generation", "year=launch", "id=chip:2", "half_tflops=TFLOP/s", "memory_gib=GiB", "hbm_gb_per_s=GB/s",
-    "scaleup_gb_per_s=link GB/s:1", "tdp_w=W",
-)  # fmt: skip
 _MOST_BESIDE = 4
 NOT_KNOWN = "not known"
 SPEEDS = (
@@ -163,10 +153,10 @@ def command(
         rows = sorted((row for row in rows if row["id"] in wanted), key=lambda row: wanted.index(row["id"]))
     rows = chosen(rows, "vendor", vendor)
     if generations:
-        out.rows(list(_in_lines(rows)) if plain else rows, GENERATIONS, envelope(catalog))
+        out.rows(list(_in_lines(rows)) if plain else rows, columns_of("gpus generations"), envelope(catalog))
         return
     if plain and asked is not None and len(listed(asked)) > 1 and len(rows) <= _MOST_BESIDE:
         facts, names = beside(catalog, rows), [f"{row['id']}" for row in rows]
         out.rows(facts, ("what", *names), envelope(catalog, [*told, SPEEDS]))
         return
-    out.rows(rows, COLUMNS, envelope(catalog))
+    out.rows(rows, columns_of("gpus"), envelope(catalog))

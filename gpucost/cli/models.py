@@ -5,18 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import Output, envelope, list_options, output_options
+from gpucost.cli.options import Output, columns_of, envelope, list_options, output_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
     from gpucost.types import Architecture
 
 NOT_SHOWN = ("name", "blocks", "stored_bytes", "mixer_bytes_each", "warnings")
-COLUMNS = (
-    "id", "family:4", "parameters", "active_parameters=active", "kv_cache_bytes=cache:1", "native_precision:2",
-    "layers", "hidden:1", "heads:2", "kv_heads:2", "experts:3", "attention:3", "vocab:4",
-    "max_sequence_tokens=longest sequence:4", "status:5", "source_id:6",
-)  # fmt: skip
 
 
 @click.command(name="models")
@@ -38,7 +33,11 @@ def command(catalog: "Catalog", out: Output, name: str | None, family: str | Non
 
     found = catalog.architectures(name)
     rows = chosen(described(catalog, found, context), "family", family)
-    out.rows(rows, COLUMNS, envelope(catalog, [f"{item.name}: {text}" for item in found for text in item.warnings]))
+    out.rows(
+        rows,
+        columns_of("models"),
+        envelope(catalog, [f"{item.name}: {text}" for item in found for text in item.warnings]),
+    )
 
 
 def described(

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import wraps
+from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +13,7 @@ from gpucost.arguments.kinds import FLAG, GPUS, MODELS, QUOTES, RENTS, TABLE
 from gpucost.arguments.reading import value_of
 from gpucost.arguments.table import AS_OF, DATES
 from gpucost.cli.said import say
+from gpucost.gate import beside
 
 if TYPE_CHECKING:
     from gpucost.api.result import Result
@@ -222,6 +223,17 @@ def _opened(values: dict[str, Any]) -> "Catalog":
     from gpucost.catalog import open_catalog
 
     return open_catalog(*(values.pop(item.name) for item in DATES))
+
+
+@cache
+def columns_of(list_: str) -> tuple[str, ...]:
+    """Return the columns of a list as columns.csv has them: on a narrow terminal those with a larger `leaves` go first.
+
+    >>> columns_of("watch")[:2]
+    ('what', 'now@unit')
+    """
+    lines = [cells for name, *cells in beside(__file__, "columns") if name == list_]
+    return tuple(f"{name}{heading and f'={heading}'}{leaves and f':{leaves}'}" for name, heading, leaves in lines)
 
 
 def envelope(catalog: "Catalog", warnings: Sequence[str] = ()) -> dict[str, Any]:

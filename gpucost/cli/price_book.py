@@ -2,13 +2,7 @@
 
 import click
 
-from gpucost.cli.options import Output, envelope, output_options
-
-COLUMNS = (
-    "layer", "what", "list_usd_per_gpu_hour=list", "contracted_usd_per_gpu_hour=contracted:2",
-    "effective_usd_per_gpu_hour=effective", "saved_fraction=saved:1", "valid_from=from:4", "valid_until=until:3",
-    "remark:5",
-)  # fmt: skip
+from gpucost.cli.options import Output, columns_of, envelope, output_options
 
 
 @click.group(name="book")
@@ -39,7 +33,7 @@ def check(ctx: click.Context, out: Output, path: str | None, as_of: str | None) 
     if not catalog.books:
         raise UsageError("there is no price book. `gpucost config` says where it is looked for.")
     rows, remarks = judged(catalog)
-    out.rows(rows, COLUMNS, envelope(catalog, remarks))
+    out.rows(rows, columns_of("prices book"), envelope(catalog, remarks))
     if any(word in text for text in remarks for word in ("ended on", "dearer than", "matches no")):
         ctx.exit(5)
 

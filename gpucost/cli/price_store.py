@@ -7,27 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import Output, output_options
+from gpucost.cli.options import Output, columns_of, output_options
 from gpucost.cli.said import say, shown, tell
 
 if TYPE_CHECKING:
     from gpucost.importers.refresh import Outcome
     from gpucost.store.folder import Folder
 
-COLUMNS = (
-    "source", "state", "rows", "new:1", "changed:1", "gone:2", "held_back=held:1", "left_out=left out:3", "reason",
-)  # fmt: skip
-SNAPSHOT_COLUMNS = (
-    "id",
-    "made_at=made",
-    "source",
-    "kind:3",
-    "rows",
-    "new:2",
-    "changed:2",
-    "gone:2",
-    "size_bytes=bytes:4",
-)
 CHANGES = ("new", "changed", "same", "gone", "held_back", "left_out")
 _CLEAR = "\r\x1b[2K"
 
@@ -101,7 +87,7 @@ def refresh(
     kept = (
         f"Snapshot {snapshot.id} in {folder.path}." if snapshot else "Nothing was published; what was there still is."
     )
-    out.rows([_row(item) for item in outcomes], COLUMNS, about([*_remarks(outcomes), kept]))
+    out.rows([_row(item) for item in outcomes], columns_of("prices refresh"), about([*_remarks(outcomes), kept]))
     if any(item.state == "failed" for item in outcomes):
         ctx.exit(5)
 
@@ -216,7 +202,7 @@ def snapshots(out: Output, store: str | None) -> None:
          "size_bytes": part.size_bytes, "sha256": part.sha256, "observed_on": part.observed_on.isoformat()}
         for item in folder.snapshots for part in item.parts
     ]  # fmt: skip
-    out.rows(rows, SNAPSHOT_COLUMNS, about(folder.faults))
+    out.rows(rows, columns_of("prices snapshots"), about(folder.faults))
 
 
 COMMANDS = (refresh, verify, prune, export, snapshots)

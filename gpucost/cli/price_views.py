@@ -4,30 +4,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import Output, envelope, list_options, output_options
+from gpucost.cli.options import Output, columns_of, envelope, list_options, output_options
 from gpucost.cli.said import tell
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
-STALE_COLUMNS = (
-    "provider", "option", "prices", "old", "old_fraction=share:1", "median_age_days=median age:2", "limit_days=limit:2",
-    "newest_on=newest:1", "oldest_on=oldest:3",
-)  # fmt: skip
-COVERAGE_COLUMNS = ("provider", "facts", "chips:2", "offers=orderable:1", "oldest_on=from:2", "newest_on=to:1")
-MACHINE_COLUMNS = (
-    "provider", "instance_type=instance", "gpu:1", "gpus:3", "option:2", "region:3", "usd_per_hour:2",
-    "observed_on=seen", "age_days=age", "sought_on=sought in vain:4",
-)  # fmt: skip
-RISK_COLUMNS = (
-    "provider", "instance_type=instance", "region", "gpu:4", "days", "changes:3", "volatility_ratio=volatility",
-    "on_demand_fraction=of on demand:1", "above_fraction=days above:2", "low_usd_per_hour=low:4",
-    "high_usd_per_hour=high:4", "last_on=seen until:5",
-)  # fmt: skip
-DECLINE_COLUMNS = (
-    "gpu", "sellers", "machines:1", "decline_fraction=fall per year", "decline_low_fraction=lowest seller:2",
-    "decline_high_fraction=highest seller:2",
-)  # fmt: skip
 _SERIES = 7  # as many as there are colours
 
 
@@ -44,7 +26,7 @@ def stale(catalog: "Catalog", out: Output, **filters: Any) -> None:
     from gpucost.catalog.price_views import stale as found
 
     rows = found(catalog, wanted_of(catalog, filters))
-    out.rows(rows, STALE_COLUMNS, envelope(catalog))
+    out.rows(rows, columns_of("prices stale"), envelope(catalog))
 
 
 @click.command(name="coverage")
@@ -64,13 +46,13 @@ def coverage(catalog: "Catalog", out: Output, machines: bool, **filters: Any) ->
         rows = views.machines(catalog, wanted)
         without = sum(row["age_days"] is None for row in rows)
         said = [f"{without} of {len(rows)} machines have no price today.", *views.unseen(rows)]
-        out.rows(rows, MACHINE_COLUMNS, envelope(catalog, said))
+        out.rows(rows, columns_of("prices coverage machines"), envelope(catalog, said))
         return
     rows = views.coverage(catalog, wanted)
     large = views.LARGE_CLOUDS & (wanted["provider"] or views.LARGE_CLOUDS)
     old = views.unseen(views.machines(catalog, {**wanted, "provider": set(large)})) if large else []
     said = [f"{sum(row['facts'] for row in rows):,} dated prices of {len(rows)} providers.", *old]
-    out.rows(rows, COVERAGE_COLUMNS, envelope(catalog, said))
+    out.rows(rows, columns_of("prices coverage"), envelope(catalog, said))
 
 
 @click.command(name="watch")
@@ -124,7 +106,7 @@ def risk(catalog: "Catalog", out: Output, above: float | None, **filters: Any) -
 
     out.rows(
         spot_risk(catalog, wanted_of(catalog, filters), 0.5 if above is None else above),
-        RISK_COLUMNS,
+        columns_of("prices risk"),
         envelope(catalog),
     )
 
@@ -145,7 +127,7 @@ def decline(catalog: "Catalog", out: Output, **filters: Any) -> None:
             f"over {every['chips']} chips of two sellers and more a list price falls by {typical:.1%} a year"
             f" ({low:.1%} to {high:.1%})."
         )
-    out.rows(rows, DECLINE_COLUMNS, envelope(catalog, said))
+    out.rows(rows, columns_of("prices decline"), envelope(catalog, said))
 
 
 def plot(rows: list[dict[str, Any]], catalog: "Catalog", out: Output) -> None:

@@ -6,26 +6,11 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucost.cli import price_book, price_store, price_views
-from gpucost.cli.options import Output, envelope, list_options, output_options
+from gpucost.cli.options import Output, columns_of, envelope, list_options, output_options
 from gpucost.cli.price_views import wanted_of
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
-
-COLUMNS = (
-    "provider", "region:3", "option:1", "gpu", "gpus:2", "usd_per_gpu_hour=$/GPU-h", "age_days=days old:4",
-    "instance_type=instance:5", "term_months=term:6", "list_usd_per_gpu_hour=list:6", "usd_per_hour:7",
-    "observed_on=seen:5", "price_on=holds from:8", "book:8", "source_id:9",
-)  # fmt: skip
-HISTORY_COLUMNS = (
-    "price_on=from", "provider", "instance_type=instance:5", "region:3", "option:2", "gpu:1", "gpus:4",
-    "usd_per_gpu_hour=$/GPU-h",
-    "change_fraction=change:1", "observed_on=seen:6", "recorded_on=recorded:7", "source_id:8",
-)  # fmt: skip
-DIFF_COLUMNS = (
-    "provider", "instance_type=instance:2", "region:3", "option:3", "gpu:1", "gpus:4", "old_usd_per_gpu_hour=old price",
-    "new_usd_per_gpu_hour=new price", "change_fraction=relative:1", "change:2", "new_source_id:5",
-)  # fmt: skip
 
 
 @click.group(name="prices", invoke_without_command=True)
@@ -51,7 +36,7 @@ def command(ctx: click.Context, /, catalog: "Catalog", out: Output, limit: int |
     region = filters["region"]
     grouped = region is not None and catalog.regions.grouped(listed(region))  # a continent asks what is sold there
     rows, warnings = current(catalog, wanted_of(catalog, filters), filters["max_age"], ended=not grouped)
-    out.rows(rows[:limit], COLUMNS, envelope(catalog, warnings))
+    out.rows(rows[:limit], columns_of("prices"), envelope(catalog, warnings))
 
 
 @command.command(name="history")
@@ -65,7 +50,7 @@ def history(catalog: "Catalog", out: Output, plot: bool, **filters: Any) -> None
     if plot:
         price_views.plot(_recent(rows, catalog, filters, "observed_on"), catalog, out)
         return
-    out.rows(_recent(rows, catalog, filters, "observed_on"), HISTORY_COLUMNS, envelope(catalog))
+    out.rows(_recent(rows, catalog, filters, "observed_on"), columns_of("prices history"), envelope(catalog))
 
 
 @command.command(name="diff")
@@ -79,7 +64,7 @@ def diff(out: Output, first: str, second: str, known_as_of: str | None, **filter
     catalog = open_catalog(second, known_as_of)
     rows = difference(catalog, date.fromisoformat(first), catalog.as_of, wanted_of(catalog, filters), filters["all"])
     shown = _recent(rows, catalog, filters, "new_observed_on")
-    out.rows(shown, DIFF_COLUMNS, {**envelope(catalog), "first": first, "second": second})
+    out.rows(shown, columns_of("prices diff"), {**envelope(catalog), "first": first, "second": second})
 
 
 def _recent(rows: list[dict[str, Any]], catalog: "Catalog", filters: dict[str, Any], seen: str) -> list[dict[str, Any]]:

@@ -4,20 +4,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpucost.cli.options import Output, envelope, list_options, output_options
+from gpucost.cli.options import Output, columns_of, envelope, list_options, output_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
-
-COLUMNS = (
-    "source_id",
-    "publisher",
-    "title:1",
-    "locator:2",
-    "published_on=published:3",
-    "accessed_on=accessed:3",
-    "rows",
-)
 
 
 @click.command(name="sources")
@@ -36,4 +26,4 @@ def command(catalog: "Catalog", out: Output, source_id: str | None, table: str |
     if source_id:
         catalog.source(source_id)
         rows = [row for row in rows if row["source_id"] == source_id]
-    out.rows(rows, COLUMNS, envelope(catalog))
+    out.rows(rows, columns_of("sources"), envelope(catalog))

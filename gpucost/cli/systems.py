@@ -4,16 +4,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpucost.cli.options import Output, envelope, list_options, output_options
+from gpucost.cli.options import Output, columns_of, envelope, list_options, output_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
-
-COLUMNS = (
-    "id", "kind:3", "provider:4", "accelerator_id=accelerator", "gpus", "scaleup_gb_per_s=link",
-    "scaleup_gpus=domain:2",
-    "scaleout_gb_per_s=network", "fabric:3", "max_power_kw=power:4", "confidence:5", "source_id:6",
-)  # fmt: skip
 
 
 @click.command(name="systems")
@@ -38,4 +32,4 @@ def command(catalog: "Catalog", out: Output, name: str | None, gpu: str | None, 
         gpus = {found.id for part in listed(gpu) for found in catalog.accelerators(part)}
         rows = [row for row in rows if row["accelerator_id"] in gpus]
     rows = chosen(rows, "provider", provider)
-    out.rows(rows, COLUMNS, envelope(catalog))
+    out.rows(rows, columns_of("systems"), envelope(catalog))

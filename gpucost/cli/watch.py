@@ -5,14 +5,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpucost.cli.options import Output, catalog_options, envelope, output_options
+from gpucost.cli.options import Output, catalog_options, columns_of, envelope, output_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
-
-COLUMNS = (
-    "what", "now@unit", "low@unit:2", "high@unit:2", "estimated@unit:1", "against_ratio=now ÷ estimated:1",
-)  # fmt: skip
 
 
 @click.command(name="watch")
@@ -44,7 +40,7 @@ def command(
     tokens = None if tokens_done is None else count(1e17).read(tokens_done, "tokens_done")
     while True:
         rows = forecast(read_log(lines_of(log), log), saved, rank, tokens_done=tokens)
-        out.rows(rows, COLUMNS, envelope(catalog), f"{log} against {estimate}")
+        out.rows(rows, columns_of("watch"), envelope(catalog), f"{log} against {estimate}")
         if every is None:
             return
         time.sleep(every)

@@ -1,11 +1,10 @@
 """The data dictionary: tables.csv names the tables, columns.csv their columns; each is read when first asked for."""
 
-import csv
 from collections.abc import Iterator, Mapping
-from functools import cache, cached_property
-from pathlib import Path
+from functools import cached_property
 from typing import Literal, NamedTuple, cast
 
+from gpucost.gate import beside
 from gpucost.options import OPTIONS
 
 Kind = Literal["text", "integer", "number", "date", "flag"]
@@ -45,7 +44,7 @@ class Table:
     @cached_property
     def columns(self) -> tuple[Column, ...]:
         """Return the columns in the order in which shipped files hold them."""
-        return tuple(_column(cells) for cells in _lines("columns") if cells[0] == self.name)
+        return tuple(_column(cells) for cells in beside(__file__, "columns")[1:] if cells[0] == self.name)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -62,7 +61,10 @@ class _Tables(Mapping[str, Table]):
 
     @cached_property
     def _tables(self) -> dict[str, Table]:
-        return {name: Table(name, files, tuple(key.split()), text) for name, files, key, text in _lines("tables")}
+        return {
+            name: Table(name, files, tuple(key.split()), text)
+            for name, files, key, text in beside(__file__, "tables")[1:]
+        }
 
     def __getitem__(self, name: str) -> Table:
         return self._tables[name]
@@ -72,12 +74,6 @@ class _Tables(Mapping[str, Table]):
 
     def __len__(self) -> int:
         return len(self._tables)
-
-
-@cache
-def _lines(name: str) -> list[list[str]]:
-    with open(Path(__file__).with_name(f"{name}.csv"), encoding="utf-8", newline="") as file:
-        return list(csv.reader(file, strict=True))[1:]
 
 
 def _column(cells: list[str]) -> Column:
