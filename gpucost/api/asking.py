@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from inspect import Signature
 
+    from gpucost.answers.common import Frame
     from gpucost.arguments import Question
     from gpucost.catalog import Catalog
 
@@ -56,10 +58,22 @@ def answered(name: str, given: Mapping[str, Any], catalog: "Catalog | None" = No
     return import_module(f"gpucost.api.{name}").answer(asked, catalog), hints
 
 
-def catalog_of(values: Mapping[str, Any], catalog: "Catalog | None") -> "Catalog":
-    """Return the catalog that was given, else the one of the days asked for."""
-    if catalog is not None:
-        return catalog
-    from gpucost.catalog import open_catalog
+def opened(name: str, given: Mapping[str, Any], catalog: "Catalog | None") -> "tuple[dict[str, Any], Catalog]":
+    """Return the arguments of a question as they are meant, and the catalog: the one given, or that of the days."""
+    from gpucost.arguments import read
 
-    return open_catalog(values["as_of"], values["known_as_of"])
+    values = read(name, given)
+    if catalog is None:
+        from gpucost.catalog import open_catalog
+
+        catalog = open_catalog(values["as_of"], values["known_as_of"])
+    return values, catalog
+
+
+def framed(catalog: "Catalog", request: Mapping[str, Any]) -> "Frame":
+    """Return the keys that every answer starts with; of the arguments those that were said."""
+    from gpucost.answers.common import frame
+
+    said = {key: value for key, value in request.items() if value is not None}
+    plain = {key: fspath(value) if isinstance(value, PathLike) else value for key, value in said.items()}
+    return frame(plain, catalog.as_of, catalog.version)

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gpucost.api.asking import opened
 from gpucost.api.result import Result
 
 if TYPE_CHECKING:
@@ -32,8 +33,6 @@ class AuditResult(Result):
 
 def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> AuditResult:
     """Answer from arguments as they were given."""
-    from gpucost.api.asking import catalog_of
-    from gpucost.arguments import read
     from gpucost.claims import audit, make_claim
 
-    return AuditResult(audit(make_claim(**given), catalog_of(read("audit", given), catalog)))
+    return AuditResult(audit(make_claim(**given), opened("audit", given, catalog)[1]))

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gpucost.api.asking import framed, opened
 from gpucost.api.candidates import MONTHS, Need, candidates, need_of
 from gpucost.api.result import Result
 from gpucost.errors import NothingFitsError, UsageError
@@ -33,28 +34,23 @@ class ChoiceResult(Result):
 
 def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> ChoiceResult:
     """Answer from arguments as they were given."""
-    from gpucost.answers.common import frame
-    from gpucost.api.asking import catalog_of
-    from gpucost.arguments import read
-
-    values = read("choose", given)
-    opened, budget = catalog_of(values, catalog), values["budget"]
+    values, catalog = opened("choose", given, catalog)
+    budget = values["budget"]
     needs = needs_of(values)
     filters = {name: values[name] for name in _LISTED if name in values and given.get(name) is not None}
-    found = {need.name: judged(candidates(opened, need, filters), budget) for need in needs}
+    found = {need.name: judged(candidates(catalog, need, filters), budget) for need in needs}
     if not all(found.values()):
         empty = next(name for name, rows in found.items() if not rows)
         raise NothingFitsError(f"nothing on record suits {empty or needs[0].purpose}. Try another model or purpose.")
-    pool = pool_of(opened, values["pool"] or {})
+    pool = pool_of(catalog, values["pool"] or {})
     assigned = assign(found, pool) if len(needs) > 1 or pool else []
     total = sum(row["cost_usd"] for row in assigned) if assigned else None
-    told = opened.taken(*(values["pool"] or ()))
+    told = catalog.taken(*(values["pool"] or ()))
     if total is not None and budget is not None and total > budget:
         told.append(f"The cheapest assignment costs {total:,.0f} USD, over the budget of {budget:,.0f} USD.")
-    request = {name: value for name, value in values.items() if value is not None}
     return ChoiceResult({
         "kind": "choice",
-        **frame(request, opened.as_of, opened.version),
+        **framed(catalog, values),
         "lead": lead(needs, found, assigned, budget),
         "budget_usd": budget,
         "rows": [row for rows in found.values() for row in rows],

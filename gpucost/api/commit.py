@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gpucost.api.asking import framed, opened
 from gpucost.api.result import Result
 from gpucost.errors import PriceMissingError, UsageError
 from gpucost.options import OPTIONS, is_plain
@@ -25,35 +26,31 @@ class CommitResult(Result):
 
 def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> CommitResult:
     """Answer from arguments as they were given."""
-    from gpucost.answers.common import cited, frame
-    from gpucost.api.asking import catalog_of
-    from gpucost.arguments import read
+    from gpucost.answers.common import cited
     from gpucost.invoices.agreements import read_agreements, usage_of
     from gpucost.invoices.commitment import Wanted, committed, refuse
 
-    values = read("commit", given)
-    opened = catalog_of(values, catalog)
-    usage, said = usage_of(values["usage"], opened.as_of)
+    values, catalog = opened("commit", given, catalog)
+    usage, said = usage_of(values["usage"], catalog.as_of)
     prices, used = {"on_demand": values["on_demand"], "committed": values["committed"]}, []
     for name, price in prices.items():
         if price is None:
-            offer = _cheapest(opened, values, name)
+            offer = _cheapest(catalog, values, name)
             used.append(offer)
             prices[name] = offer.usd_per_gpu_hour
     said_of = [f"{offer.provider} {offer.instance_type} in {offer.region or offer.region_scope}, "
                f"{OPTIONS[offer.option].label}: {offer.usd_per_gpu_hour:,.4g} USD per GPU-hour, of {offer.observed_on}"
                for offer in used]  # fmt: skip
-    sources = cited({offer.source_id: opened.source(offer.source_id) for offer in used}, [o.source_id for o in used])
+    sources = cited({offer.source_id: catalog.source(offer.source_id) for offer in used}, [o.source_id for o in used])
     wanted = Wanted(
         float(prices["on_demand"]), float(prices["committed"]), values["term"], float(values["step"]), values["rungs"],
         said_of, sources,
     )  # fmt: skip
     refuse(wanted)
-    request = {name: value for name, value in values.items() if value is not None}
     if not isinstance(values["usage"], str):
-        request["usage"] = [float(value) for value in values["usage"]]
+        values["usage"] = [float(value) for value in values["usage"]]
     held = read_agreements(values["agreements"])
-    return CommitResult(committed(frame(request, opened.as_of, opened.version), usage, said, held, wanted))
+    return CommitResult(committed(framed(catalog, values), usage, said, held, wanted))
 
 
 def _cheapest(catalog: "Catalog", values: Mapping[str, Any], name: str) -> "Offer":

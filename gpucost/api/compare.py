@@ -6,6 +6,7 @@ from os import fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from gpucost.api.asking import framed, opened
 from gpucost.api.result import Result
 from gpucost.errors import NothingFitsError, PriceMissingError, UsageError
 
@@ -32,7 +33,6 @@ class CompareResult(Result):
 
 def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> CompareResult:
     """Answer from arguments as they were given."""
-    from gpucost.api.asking import catalog_of
     from gpucost.arguments import read
 
     values = read("compare", given)
@@ -40,8 +40,8 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> Compar
         return CompareResult(_of_answers(values["first"], values["second"], values["rank"]))
     if values["model"] is None and values["gpu"] is None:
         raise UsageError("compare: name two answers, a scenario with several parts, or --model and --gpu.")
-    opened = catalog_of(values, catalog)
-    return CompareResult(_timed(opened, values) if values["speed"] else _side_by_side(opened, values))
+    catalog = opened("compare", given, catalog)[1]
+    return CompareResult(_timed(catalog, values) if values["speed"] else _side_by_side(catalog, values))
 
 
 def _of_answers(first: Any, second: Any, rank: int) -> Answer:
@@ -107,8 +107,6 @@ def _named(parts: Sequence[Any], part: str, path: str, names: Sequence[str]) -> 
 
 def _side_by_side(catalog: "Catalog", values: Mapping[str, Any]) -> "SideBySide":
     """Return the cheapest run and the cheapest tokens of every model on every accelerator."""
-    from gpucost.answers.common import frame
-
     rows: list[Pair] = []
     for model in values["model"] or ["8b"]:
         for gpu in values["gpu"] or [None]:
@@ -116,10 +114,9 @@ def _side_by_side(catalog: "Catalog", values: Mapping[str, Any]) -> "SideBySide"
             first = rows[0]["cost_usd"]
             if first and (cost := rows[-1]["cost_usd"]):
                 rows[-1]["times_first"] = cost / first
-    request = {name: value for name, value in values.items() if value not in (None, False)}
     return {
         "kind": "side_by_side",
-        **frame(request, catalog.as_of, catalog.version),
+        **framed(catalog, {name: value for name, value in values.items() if value is not False}),
         "lead": _lead(rows),
         "rows": rows,
         "warnings": [],

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from gpucost.api.asking import opened
 from gpucost.api.result import OptionsResult, Unabridged
 
 if TYPE_CHECKING:
@@ -31,16 +32,13 @@ class EstimateResult(OptionsResult):
 
 def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> EstimateResult:
     """Answer from arguments as they were given."""
-    from gpucost.api.asking import catalog_of
-    from gpucost.arguments import read
     from gpucost.training.request import make_request
     from gpucost.training.run import estimate as run
 
-    values = read("estimate", given)
-    opened = catalog_of(values, catalog)
-    found = run(make_request(**given), opened, with_facts=values["with_facts"])
+    values, facts = opened("estimate", given, catalog)
+    found = run(make_request(**given), facts, with_facts=values["with_facts"])
     if len(found["options"]) == found["options_found"]:
         return EstimateResult(found)
     return EstimateResult(
-        found, all_of_it=Unabridged(lambda: run(make_request(**{**given, "top": 0}), opened, with_facts=False), found)
+        found, all_of_it=Unabridged(lambda: run(make_request(**{**given, "top": 0}), facts, with_facts=False), found)
     )

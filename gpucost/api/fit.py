@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gpucost.api.asking import opened
 from gpucost.api.result import Result
 
 if TYPE_CHECKING:
@@ -74,12 +75,11 @@ class FitsResult(Fitting):
 
 def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> FitResult | FitsResult | ServingFitResult:
     """Answer from arguments as they were given: of training, or with `serving` of serving."""
-    from gpucost.api.asking import catalog_of
-    from gpucost.arguments import flag_of, read
+    from gpucost.arguments import flag_of
     from gpucost.arguments.table import arguments_of
     from gpucost.errors import UsageError
 
-    values = read("fit", given)
+    values, catalog = opened("fit", given, catalog)
     foreign = [
         item.name
         for item in arguments_of("@fit_training" if values["serving"] else "@fit_serving")
@@ -88,13 +88,12 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> FitRes
     if foreign:
         flags = ", ".join(map(flag_of, foreign))
         raise UsageError(f"{flags}: only {'without' if values['serving'] else 'with'} --serving.")
-    opened = catalog_of(values, catalog)
     common = ("model", "gpu", "serving", "as_of", "known_as_of")
     asked = {name: values[name] for name in given if name not in common}
     if values["serving"]:
         from gpucost.serving.chips import serving_fit_payload
 
-        return ServingFitResult(serving_fit_payload(opened, values["model"], values["gpu"], **asked))
+        return ServingFitResult(serving_fit_payload(catalog, values["model"], values["gpu"], **asked))
     if "style" in asked:
         asked["software"] = asked.pop("style")
     if values["gpu"] is None and values["system"] is None:
@@ -102,7 +101,7 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> FitRes
 
         if "gpus" in asked:
             raise UsageError("--gpus needs --gpu; without it, the fewest of every accelerator are counted.")
-        return FitsResult(everywhere(opened, values["model"], **asked))
+        return FitsResult(everywhere(catalog, values["model"], **asked))
     from gpucost.fitting.answer import answer as fitted
 
-    return FitResult(fitted(opened, values["model"], values["gpu"], **asked))
+    return FitResult(fitted(catalog, values["model"], values["gpu"], **asked))

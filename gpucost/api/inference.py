@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
+from gpucost.api.asking import opened
 from gpucost.api.result import OptionsResult, Unabridged
 
 if TYPE_CHECKING:
@@ -46,12 +47,10 @@ def explanation(payload: "Inference") -> "Document":
 
 def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> InferenceResult:
     """Answer from arguments as they were given."""
-    from gpucost.api.asking import catalog_of
-    from gpucost.arguments import read
     from gpucost.serving.run import infer, request_of
 
-    opened = catalog_of(read("inference", given), catalog)
-    found = infer(request_of(opened, **given), opened)
+    _, facts = opened("inference", given, catalog)
+    found = infer(request_of(facts, **given), facts)
     return InferenceResult(
-        found, all_of_it=Unabridged(lambda: infer(request_of(opened, **{**given, "top": 0}), opened), found)
+        found, all_of_it=Unabridged(lambda: infer(request_of(facts, **{**given, "top": 0}), facts), found)
     )

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from gpucost.api.asking import framed, opened
 from gpucost.api.result import Result
 from gpucost.errors import UsageError
 
@@ -29,35 +30,29 @@ class ReconcileResult(Result):
 
 def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> ReconcileResult:
     """Answer from arguments as they were given."""
-    from gpucost.answers.common import frame
-    from gpucost.api.asking import catalog_of
-    from gpucost.arguments import read
     from gpucost.catalog import open_catalog
     from gpucost.invoices.answer import Asked, planned, reconciled
     from gpucost.invoices.differences import period_of
     from gpucost.invoices.matching import read_map
     from gpucost.invoices.reading import read_charges
 
-    values = read("reconcile", given)
+    values, facts = opened("reconcile", given, catalog)
     charges = read_charges(values["invoice"], values["showback"])
     plan, start = plan_of(values["estimate"]), values["start"]
     expected = planned(plan, charges, _moment(start), values["rank"], values["side"])
-    opened = catalog_of(values, catalog)
     budget, paid = _rates(values["budget_rate"], "--budget-rate"), _rates(values["rate"], "--rate")
     if not {charge.currency for charge in [*charges, *expected]} <= {"USD", *(budget.keys() & paid.keys())}:
         begin, end = period_of(charges)
         day = plan["as_of"] if isinstance(plan, Mapping) else f"{begin:%Y-%m-%d}"
-        today = opened.as_of.isoformat()
-        budget = {**open_catalog(min(day, today)).exchange_rates, **budget}
-        paid = {**open_catalog(min(f"{end:%Y-%m-%d}", today)).exchange_rates, **paid}
+        budget = {**open_catalog(min(day, facts.as_of.isoformat())).exchange_rates, **budget}
+        paid = {**open_catalog(min(f"{end:%Y-%m-%d}", facts.as_of.isoformat())).exchange_rates, **paid}
     asked = Asked(
         values["showback"], values["idle_by"], values["done"], read_map(values["map"]), {"USD": 1.0, **budget},
         {"USD": 1.0, **paid},
     )  # fmt: skip
-    request = {name: value for name, value in values.items() if value is not None}
     if isinstance(plan, Mapping):
-        request["estimate"] = values["estimate"] if isinstance(values["estimate"], str) else f"{plan['kind']}"
-    return ReconcileResult(reconciled(frame(request, opened.as_of, opened.version), charges, expected, asked))
+        values["estimate"] = values["estimate"] if isinstance(values["estimate"], str) else f"{plan['kind']}"
+    return ReconcileResult(reconciled(framed(facts, values), charges, expected, asked))
 
 
 def plan_of(plan: Any) -> str | Mapping[str, Any] | None:

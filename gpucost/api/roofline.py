@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gpucost.api.asking import framed, opened
 from gpucost.api.result import Result
 
 if TYPE_CHECKING:
@@ -19,21 +20,18 @@ class RooflineResult(Result):
 
 def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> RooflineResult:
     """Answer from arguments as they were given."""
-    from gpucost.api.asking import catalog_of
-    from gpucost.api.throughput import framed, wanted_of
-    from gpucost.arguments import read
+    from gpucost.api.throughput import wanted_of
     from gpucost.speed import roofline as roofs
 
-    values = read("roofline", given)
-    opened = catalog_of(values, catalog)
+    values, catalog = opened("roofline", given, catalog)
     if values["model"] is None:
         work = {name: values[name] for name in OPERATIONS}
         found = roofs.one_operation(
-            opened, values["gpu"], values["system"], values["gpus"], values["precision"], **work
+            catalog, values["gpu"], values["system"], values["gpus"], values["precision"], **work
         )
     else:
-        found = roofs.whole_step(opened, wanted_of(values))
-    told = opened.taken(values["gpu"])
+        found = roofs.whole_step(catalog, wanted_of(values))
+    told = catalog.taken(values["gpu"])
     if values["model"]:
-        told += opened.architecture(values["model"]).warnings
-    return RooflineResult({"kind": "roofline", **framed(opened, values), **found, "warnings": told, "sources": {}})
+        told += catalog.architecture(values["model"]).warnings
+    return RooflineResult({"kind": "roofline", **framed(catalog, values), **found, "warnings": told, "sources": {}})

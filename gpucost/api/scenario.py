@@ -10,37 +10,24 @@ from gpucost.arguments import QUESTIONS, Argument, flag_of, read, renamed
 from gpucost.arguments import kinds as k
 from gpucost.arguments.table import arguments_of
 from gpucost.errors import UsageError
+from gpucost.gate import beside
 
 NAME = Argument("name", k.name(), "What the report calls this part.", required=True)
-# kind of a part -> the question that it asks
-ASKS = {
-    "training": "estimate", "serving": "inference", "ownership": "tco", "mix": "mix", "comparison": "compare",
-    "commitment": "commit", "invoice": "reconcile",
-}  # fmt: skip
+# the parts that a file may have: the question that each asks, an example's name, what it must say though the question
+# can do without, what an example says, and its title
+_PARTS = {part: cells for part, *cells in beside(__file__, "parts")[1:]}
+ASKS = {part: question for part, (question, *_) in _PARTS.items()}
 PARTS = {
     kind: (NAME, *(item for item in QUESTIONS[question].arguments if not item.library_only))
     for kind, question in ASKS.items()
 }
-TITLES = {
-    "training": "Training runs: what they cost, on every offer.",
-    "serving": "Serving: cost per million tokens, and self-host against API.",
-    "ownership": "Rent or buy: cash flows, NPV and break-even.",
-    "mix": "The cheapest mix of owned, reserved and rented capacity for a demand curve.",
-    "commitment": "How much to commit for a history of use; ladder and expiry.",
-    "invoice": "An invoice against a part of this file, a saved answer or a plan.",
-    "comparison": "Why two parts differ, by their names or files; or models on accelerators side by side.",
-}
+_NEEDED, _SHOWN = ({part: cells[place].split() for part, cells in _PARTS.items()} for place in (2, 3))
 TOP = (
     Argument("name", k.name(), "Title of the report.", example="Plan for the next year"),
     Argument("description", k.name(), "What the reader should know first.", example="Budget for the board."),
     Argument("as_of", k.DATE, "Day whose prices count, as a text or a date.", usual="today", example="2026-11-20"),
 )
 SUPPLY = arguments_of("@supply")
-_EXAMPLES = {
-    "training": "Pretrain 8B", "serving": "Chat assistant", "ownership": "64 H100", "mix": "Capacity",
-    "comparison": "Why", "commitment": "Commitments", "invoice": "November",
-}  # fmt: skip
-_NEEDED = {"ownership": ("gpu", "gpus")}  # what a part must say though the question itself can do without
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +108,7 @@ def _part(
     _known(where, entry, [item.name for item in arguments], old)
     given, hints = renamed(question, {key: value for key, value in entry.items() if key != "name"})
     for item in arguments:
-        needed = item.required or item.name in _NEEDED.get(kind, ())
+        needed = item.required or item.name in _NEEDED[kind]
         if needed and {**shared, **given, **entry}.get(item.name) is None:
             raise UsageError(f"{where}.{item.name}: this key is required. {item.help}")
     name = _values(where, {"name": entry["name"]}, arguments)["name"]
@@ -178,10 +165,9 @@ def _with_paths(arguments: dict[str, Any], folder: Path | None) -> dict[str, Any
 def json_schema() -> dict[str, Any]:
     """Return the JSON schema of a scenario file, for editors."""
     parts = {
-        kind: {"type": "array", "description": TITLES[kind], "items": _object(arguments, _NEEDED.get(kind, ()))}
+        kind: {"type": "array", "description": _PARTS[kind][-1], "items": _object(arguments, _NEEDED[kind])}
         for kind, arguments in PARTS.items()
     }
-    top = _object(TOP)
     supply = {**_object(SUPPLY), "description": "Filters for every part that does not set its own."}
     top = _object(TOP)
     top["properties"] |= {"supply": supply, **parts}
@@ -207,13 +193,6 @@ def _property(item: Argument) -> dict[str, Any]:
     return found
 
 
-_SHOWN = {
-    "training": {"model", "tokens", "deadline", "gpu", "option"},
-    "serving": {"model", "prompt_tokens", "output_tokens", "requests_per_s", "gpu"},
-    "ownership": {"gpu", "gpus", "utilisation", "years", "wacc"},
-}
-
-
 def example() -> str:
     """Write a commented scenario: the usual keys are set, every other key stands in a comment."""
     lines = [
@@ -226,10 +205,10 @@ def example() -> str:
     lines += ["", "# Filters for every part that does not set its own.", "[supply]"]
     lines += [line for item in SUPPLY for line in _key(item, False)]
     for kind, arguments in PARTS.items():
-        shown = _SHOWN.get(kind)
-        lines += ["", f"# {TITLES[kind]} Repeat the block for more.", f"{'' if shown else '# '}[[{kind}]]"]
-        named = (arguments[0]._replace(example=_EXAMPLES[kind]), *arguments[1:])
-        lines += [line for item in named for line in _key(item, bool(shown) and item.name in {"name", *(shown or ())})]
+        shown = _SHOWN[kind]
+        lines += ["", f"# {_PARTS[kind][-1]} Repeat the block for more.", f"{'' if shown else '# '}[[{kind}]]"]
+        named = (arguments[0]._replace(example=_PARTS[kind][1]), *arguments[1:])
+        lines += [line for item in named for line in _key(item, bool(shown) and item.name in ("name", *shown))]
     return "\n".join(lines) + "\n"
 
 

@@ -2,16 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
+from gpucost.api.asking import framed, opened
 from gpucost.api.result import Result
 from gpucost.errors import UsageError
 
 if TYPE_CHECKING:
     import pandas
 
-    from gpucost.answers.common import Frame
     from gpucost.answers.speed import Timed
     from gpucost.catalog import Catalog
     from gpucost.speed.workload import Layouts, Timings, Wanted
@@ -75,22 +74,20 @@ class ThroughputTable:
 
 def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> ThroughputResult | ThroughputTable:
     """Answer from arguments as they were given: one result, or columns where any argument is a column."""
-    from gpucost.api.asking import catalog_of
-    from gpucost.arguments import read
     from gpucost.speed import workload as speed
     from gpucost.speed.answer import single
 
-    values = read("throughput", given)
-    opened, wanted = catalog_of(values, catalog), wanted_of(values)
+    values, catalog = opened("throughput", given, catalog)
+    wanted = wanted_of(values)
     if not wanted.scalar and wanted.own_speed is not None:
         raise UsageError(f"{wanted.own_speed.flag} belongs to one layout; columns are timed by the physics.")
     if not wanted.scalar and any(wanted.data_flow):
         raise UsageError("the data of a run (--dataset, --storage-bandwidth …) belong to one layout, not to columns.")
     if not wanted.scalar:
-        return ThroughputTable(*speed.columns_answer(opened, wanted))
-    timed = single(opened, wanted)
-    told = [*opened.taken(values["gpu"]), *opened.architecture(values["model"]).warnings, *warnings_of(timed)]
-    return ThroughputResult({"kind": "throughput", **framed(opened, values), **timed, "warnings": told, "sources": {}})
+        return ThroughputTable(*speed.columns_answer(catalog, wanted))
+    timed = single(catalog, wanted)
+    told = [*catalog.taken(values["gpu"]), *catalog.architecture(values["model"]).warnings, *warnings_of(timed)]
+    return ThroughputResult({"kind": "throughput", **framed(catalog, values), **timed, "warnings": told, "sources": {}})
 
 
 def wanted_of(values: Mapping[str, Any]) -> "Wanted":
@@ -106,11 +103,3 @@ def warnings_of(answer: "Timed") -> list[str]:
         return []
     need, usable = answer["memory_gib"], answer["usable_memory_gib"]
     return [f"this layout needs {need:,.1f} GiB per GPU and {usable:,.1f} GiB are usable: it would run out of memory."]
-
-
-def framed(catalog: "Catalog", request: Mapping[str, Any]) -> "Frame":
-    """Return the keys that every answer starts with."""
-    from gpucost.answers.common import frame
-
-    request = {key: fspath(value) if isinstance(value, PathLike) else value for key, value in request.items()}
-    return frame({key: value for key, value in request.items() if value is not None}, catalog.as_of, catalog.version)

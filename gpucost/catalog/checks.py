@@ -4,6 +4,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
+from operator import itemgetter
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -201,55 +202,35 @@ def _spot_above_demand(rows: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterato
         price = demand.get(_place(row))
         if _is_spot(row) and price is not None and row["usd_per_gpu_hour"] >= price:
             word = "equal to" if row["usd_per_gpu_hour"] == price else "above"
-            yield Finding(
-                number,
-                "usd_per_hour",
-                f"the {row['option']} price is {word} the on-demand price of {price:g} USD per GPU-hour on that day",
+            reason = (
+                f"the {row['option']} price is {word} the on-demand price of {price:g} USD per GPU-hour on that day"
             )
+            yield Finding(number, "usd_per_hour", reason)
 
 
-def _place(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (
-        row["provider"],
-        row["instance_type"],
-        row["gpu"],
-        row["gpus"],
-        row["region"],
-        row["tier"],
-        row["observed_on"],
-        row["source_id"],
-    )
+_place = itemgetter("provider", "instance_type", "gpu", "gpus", "region", "tier", "observed_on", "source_id")
+
+
+_moment = itemgetter("offer_id", "observed_on", "recorded_on", "source_id")
 
 
 def _contradictions(rows: Sequence[tuple[int, Mapping[str, Any]]]) -> Iterator[Finding]:
     """Find rows that give one offer two prices at the same time from the same source."""
     seen: dict[tuple[Any, ...], tuple[int, float]] = {}
     for number, row in rows:
-        key = (
-            row["offer_id"],
-            row["valid_from"] or row["observed_on"],
-            row["observed_on"],
-            row["recorded_on"],
-            row["source_id"],
-        )
+        key = (*_moment(row), row["valid_from"] or row["observed_on"])
         first, price = seen.setdefault(key, (number, row["usd_per_hour"]))
         if price != row["usd_per_hour"]:
-            yield Finding(
-                number,
-                "usd_per_hour",
-                f"{row['usd_per_hour']:g} contradicts {price:g} in row {first}: one offer, one day, one source",
-            )
+            reason = f"{row['usd_per_hour']:g} contradicts {price:g} in row {first}: one offer, one day, one source"
+            yield Finding(number, "usd_per_hour", reason)
 
 
 # --- accelerators
 
 
 def _judge_accelerator(row: Mapping[str, Any], known: Reference) -> Iterator[tuple[str, str] | tuple[str, str, bool]]:
-    peers = [
-        other
-        for other in known.accelerators.values()
-        if other["architecture"] == row["architecture"] and other["id"] != row["id"]
-    ]
+    alike = (other for other in known.accelerators.values() if other["architecture"] == row["architecture"])
+    peers = [other for other in alike if other["id"] != row["id"]]
     yield from _sparse_as_dense(row, peers)
     yield from _both_directions(row, peers)
     if row["memory_gib"] > row["memory_marketed_gb"] * 1.001:
@@ -270,13 +251,8 @@ def _sparse_as_dense(row: Mapping[str, Any], peers: Rows) -> Iterator[tuple[str,
             continue
         ratio = row[name] / row["fp32_tflops"] / max(ratios)
         if 1.7 < ratio < 2.4:
-            doubt = not str(row["memory_type"]).startswith("HBM")
-            yield (
-                name,
-                f"{row[name]:g} is {ratio:.2g} × the dense peak of its architecture, held against FP32: "
-                "is it the sparse peak?",
-                doubt,
-            )
+            said = f"{row[name]:g} is {ratio:.2g} × the dense peak of its architecture, held against FP32"
+            yield name, f"{said}: is it the sparse peak?", not str(row["memory_type"]).startswith("HBM")
 
 
 def _both_directions(row: Mapping[str, Any], peers: Rows) -> Iterator[tuple[str, str]]:
@@ -286,10 +262,8 @@ def _both_directions(row: Mapping[str, Any], peers: Rows) -> Iterator[tuple[str,
         peer["scaleup_gb_per_s"] for peer in peers if generation and str(peer["scaleup_link"]).startswith(generation[0])
     ]
     if any(links) and 1.9 < row["scaleup_gb_per_s"] / max(links) < 2.1:
-        yield (
-            "scaleup_gb_per_s",
-            f"{row['scaleup_gb_per_s']:g} is twice the link of its architecture: is it the sum of both directions?",
-        )
+        said = f"{row['scaleup_gb_per_s']:g} is twice the link of its architecture"
+        yield "scaleup_gb_per_s", f"{said}: is it the sum of both directions?"
 
 
 _JUDGES: dict[str, Callable[..., Iterator[Any]]] = {"offers": _judge_offer, "accelerators": _judge_accelerator}

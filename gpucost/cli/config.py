@@ -33,13 +33,8 @@ def command(out: Output) -> None:
 
 
 def _row(kind: str, name: str, value: Any, speaker: str, note: str = "") -> dict[str, Any]:
-    return {
-        "kind": kind,
-        "setting": name,
-        "value": None if value is None else str(value),
-        "from": speaker,
-        "note": note,
-    }
+    said = None if value is None else str(value)
+    return {"kind": kind, "setting": name, "value": said, "from": speaker, "note": note}
 
 
 def _places() -> list[dict[str, Any]]:
@@ -49,15 +44,11 @@ def _places() -> list[dict[str, Any]]:
 
     root = data_root()
     own, project, book = settings.user_file(), settings.project_file(), settings.book_folder()
+    found = "found" if own and own.is_file() else "no home folder" if own is None else "not there"
     return [
         _row("place", "version", __version__, "package"),
         _row("place", "data folder", root, _speaker("data", "package")),
-        _row(
-            "place",
-            "user file",
-            own,
-            "found" if own and own.is_file() else "no home folder" if own is None else "not there",
-        ),
+        _row("place", "user file", own, found),
         _row("place", "project file", project.resolve() if project else None, "found" if project else "not there"),
         _row("place", "book folder", book, _speaker("book", "found" if book and book.is_dir() else "not there")),
     ]

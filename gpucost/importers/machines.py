@@ -1,9 +1,9 @@
 """Machines of providers that sell accelerators, processors, memory and disks apart: what one machine is made of."""
 
-import csv
 from functools import cache
-from importlib.resources import files
 from typing import NamedTuple
+
+from gpucost.gate import beside
 
 
 class Machine(NamedTuple):
@@ -23,12 +23,8 @@ class Machine(NamedTuple):
 @cache
 def machines(provider: str) -> tuple[Machine, ...]:
     """Return the machines of a provider."""
-    text = (files("gpucost.importers") / "machines.csv").read_text("utf-8")
     return tuple(
-        Machine(
-            row["machine"], row["accelerators"], int(row["gpus"]), float(row["vcpus"]), float(row["memory_gib"]),
-            float(row["local_ssd_gib"] or 0), row["accelerator_sku"], row["host_sku"], row["catalog_name"],
-        )
-        for row in csv.DictReader(text.splitlines())
-        if row["provider"] == provider
-    )  # fmt: skip
+        Machine(name, chip, int(gpus), float(vcpus), float(memory), float(ssd or 0), *named)
+        for of, name, chip, gpus, vcpus, memory, ssd, *named in beside(__file__, "machines")
+        if of == provider
+    )

@@ -1,28 +1,13 @@
 """The columns of a FOCUS 1.x file (FinOps Open Cost and Usage Specification) that gpucost writes and reads."""
 
-# written, in this order; names beginning with x_ are ours, as the specification has it
-TEXTS = (
-    "BillingAccountId", "BillingAccountName", "BillingCurrency", "ChargeCategory", "ChargeClass", "ChargeDescription",
-    "ChargeFrequency", "CommitmentDiscountCategory", "CommitmentDiscountId", "CommitmentDiscountStatus",
-    "CommitmentDiscountType", "ConsumedUnit", "InvoiceIssuerName", "PricingCategory", "PricingCurrency", "PricingUnit",
-    "ProviderName", "PublisherName", "RegionId", "RegionName", "ResourceType", "ServiceCategory", "ServiceName",
-    "SkuId", "SkuMeter", "SkuPriceId", "SubAccountId", "Tags", "x_Line",
-)  # fmt: skip
-NUMBERS = (
-    "BilledCost", "ConsumedQuantity", "ContractedCost", "ContractedUnitPrice", "EffectiveCost", "ListCost",
-    "ListUnitPrice", "PricingCurrencyContractedUnitPrice", "PricingCurrencyEffectiveCost",
-    "PricingCurrencyListUnitPrice", "PricingQuantity", "x_GpusPerUnit",
-)  # fmt: skip
-TIMES = ("BillingPeriodStart", "BillingPeriodEnd", "ChargePeriodStart", "ChargePeriodEnd")
-WRITTEN = (*(name for name in sorted((*TEXTS, *NUMBERS, *TIMES)) if name[:2] != "x_"), "x_GpusPerUnit", "x_Line")
+from gpucost.gate import beside
 
-NEEDED = ("BilledCost", "EffectiveCost", "BillingCurrency", "ChargeCategory", "ChargePeriodStart", "ChargePeriodEnd")
-# what may name a product, in the order in which it is looked for
-NAMES = ("SkuPriceId", "SkuId", "x_Line", "SkuMeter", "ResourceType", "ServiceName")
-# units that mean the same; a unit that is not here stands for itself
-UNITS = {
-    "gpu-hour": "GPU-hour", "gpu-hours": "GPU-hour", "gpu hours": "GPU-hour", "hour": "hour", "hours": "hour",
-    "hrs": "hour", "hr": "hour", "h": "hour", "instance-hours": "hour", "vm hours": "hour", "gb-month": "GB-month",
-    "gb-months": "GB-month", "gb-mo": "GB-month", "gb month": "GB-month", "gb": "GB", "gigabytes": "GB",
-    "month": "month", "months": "month",
-}  # fmt: skip
+# written, in this order; names beginning with x_ are ours, as the specification has it
+_COLUMNS = beside(__file__, "columns")[1:]
+WRITTEN = tuple(row[0] for row in _COLUMNS)
+NUMBERS, TIMES = (tuple(row[0] for row in _COLUMNS if row[1] == kind) for kind in ("number", "time"))
+# what a file must have, and what may name a product in the order in which it is looked for
+NEEDED, NAMES = (
+    tuple(row[0] for row in sorted(_COLUMNS, key=lambda row: row[place]) if row[place]) for place in (2, 3)
+)
+UNITS = dict(beside(__file__, "units")[1:])  # that mean the same; a unit that is not here stands for itself

@@ -7,6 +7,7 @@ listings would win every ranking.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,18 +27,9 @@ def left_out(found: Iterable[tuple[Offer, str]]) -> list[Excluded]:
     """Return the offers that are no option, each with its reason; equal reasons of one product are one entry."""
     entries: dict[tuple[str, ...], Excluded] = {}
     for offer, reason in found:
-        key = (offer.provider, offer.instance_type, offer.option, offer.gpu, reason)
-        entry = entries.setdefault(
-            key,
-            {
-                "provider": offer.provider,
-                "instance_type": offer.instance_type,
-                "option": offer.option,
-                "gpu": offer.gpu,
-                "reason": reason,
-                "regions": [],
-            },
-        )
+        named = (offer.provider, offer.instance_type, offer.option, offer.gpu, reason)
+        keys = ("provider", "instance_type", "option", "gpu", "reason")
+        entry = entries.setdefault(named, cast(Excluded, {**dict(zip(keys, named, strict=True)), "regions": []}))
         if offer.region and offer.region not in entry["regions"]:
             entry["regions"].append(offer.region)
     return list(entries.values())
@@ -115,11 +107,8 @@ def _capacity(offer: Offer, system: System, node: System, sold: int) -> tuple[Sy
     """Return the system that hosts a job on this offer, the largest job, and why it can be no larger."""
     host, largest, reason = _cluster(offer, system, node, sold)
     if offer.maximum_units is not None and offer.maximum_units * offer.gpus < largest:
-        return (
-            host,
-            offer.maximum_units * offer.gpus,
-            f"the largest order is {offer.maximum_units} × {offer.gpus} accelerators",
-        )
+        words = f"the largest order is {offer.maximum_units} × {offer.gpus} accelerators"
+        return host, offer.maximum_units * offer.gpus, words
     return host, largest, reason
 
 

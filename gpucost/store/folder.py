@@ -21,13 +21,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, field
 from datetime import UTC, date, datetime
 from functools import cached_property
-from hashlib import sha256
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Any
 
 from gpucost.errors import DataError, UsageError
 from gpucost.frozen import Frozen
 from gpucost.gate import faults, read_bytes, shown
+from gpucost.store.files import replacing, write_bytes
 
 FORMAT = 1
 _NAME = re.compile(r"\d{8}T\d{12}Z-[0-9a-f]{16}")
@@ -65,11 +66,8 @@ class Snapshot(Frozen):
 
 def hash_of(path: Path) -> str:
     """Return the SHA-256 of a file, read in pieces."""
-    digest = sha256()
     with path.open("rb") as file:
-        while piece := file.read(1 << 20):
-            digest.update(piece)
-    return digest.hexdigest()
+        return file_digest(file, "sha256").hexdigest()
 
 
 class Folder:
@@ -238,9 +236,7 @@ class Folder:
             for kind, file in files:
                 _copied(file, target / kind / file.name)
             names.append(name)
-        draft = target / f".index-{secrets.token_hex(6)}"
-        draft.write_bytes(index_of(names))
-        os.replace(draft, target / "index.json")
+        write_bytes(target / "index.json", index_of(names))
         return len(names)
 
 
@@ -282,9 +278,8 @@ def _part(item: Mapping[str, Any]) -> Part:
 def _copied(file: Path, target: Path) -> None:
     if target.exists() and target.stat().st_size == file.stat().st_size:
         return
-    draft = target.with_name(f".{target.name}-{secrets.token_hex(6)}")
-    shutil.copyfile(file, draft)
-    os.replace(draft, target)
+    with replacing(target) as draft:
+        shutil.copyfile(file, draft)
 
 
 def _sync(path: Path) -> None:

@@ -1,13 +1,12 @@
 """A store that others publish as static files, at an address or in a bucket: read-only, checked, kept in a cache."""
 
-import os
-import secrets
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from gpucost.errors import DataError, UsageError
 from gpucost.store.client import Client, FetchError, place_of
+from gpucost.store.files import write_bytes
 from gpucost.store.folder import FORMAT, Folder, parsed
 
 if TYPE_CHECKING:
@@ -86,10 +85,8 @@ def _take(folder: Folder, url: str, name: str, client: "Client | Bucket") -> Non
 
 
 def _kept(target: Path, data: bytes) -> None:
-    draft = target.with_name(f".{secrets.token_hex(8)}")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        draft.write_bytes(data)
-        os.replace(draft, target)
     except OSError as error:
         raise UsageError(f"the cache {target.parent} cannot be written: {error.strerror}.") from None
+    write_bytes(target, data)

@@ -230,10 +230,6 @@ def key_of(catalog: "Catalog", gpu: str | None, system: str | None = None) -> Ke
 
 def confidence_of(accelerator: Accelerator) -> str:
     """Return how far the physics of an accelerator's family is held by measurements."""
-    return (
-        "high"
-        if accelerator.family in MEASURED_FAMILIES
-        else "medium"
-        if accelerator.family in SOME_FAMILIES
-        else "low"
-    )
+    if accelerator.family in MEASURED_FAMILIES:
+        return "high"
+    return "medium" if accelerator.family in SOME_FAMILIES else "low"
