@@ -7,10 +7,10 @@ indexer beside it, entries that stand for several tokens. Layers that read anoth
 from typing import NamedTuple
 
 from gpucost.architectures.decoder import Decoder
+from gpucost.architectures.fields import KEYS
 from gpucost.types import Reach
 
 FULL, WINDOW, CHUNK, LINEAR, NONE = "full", "window", "chunk", "linear", "none"
-_BIAS_KEYS = ("attention_bias", "qkv_bias", "use_qkv_bias", "add_qkv_bias", "use_bias", "bias")
 
 
 class Mixer(NamedTuple):
@@ -65,7 +65,7 @@ def attention(
 
 
 def _biases(d: Decoder, query: int, key_value: int) -> int:
-    said = d.fields.flag(*_BIAS_KEYS)
+    said = d.fields.flag(*KEYS["bias"])
     bias = d.family.bias or (d.family.key_bias if said else "")
     output = "o" in bias if "attention_out_bias" not in d.fields else d.fields.flag("attention_out_bias")
     return (query + key_value if "qkv" in bias else 0) + (d.hidden if output else 0)

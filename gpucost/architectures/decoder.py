@@ -4,39 +4,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from gpucost.architectures.fields import MOST_LAYERS, Fields
+from gpucost.architectures.fields import KEYS, MOST_LAYERS, Fields
 from gpucost.types import Block
 
 VECTORS = {"rms": 1, "ln": 2, "ln_w": 1, "ln_np": 0}  # of the hidden width in one norm
-
-LAYERS = ("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers")
-HIDDEN = ("hidden_size", "n_embd", "d_model", "dim", "model_dim", "hidden_dim")
-HEADS = ("num_attention_heads", "n_head", "n_heads", "num_heads", "decoder_attention_heads", "attention_heads")
-KV_HEADS = (
-    "num_key_value_heads", "num_kv_heads", "n_head_kv", "n_kv_heads", "multi_query_group_num", "kv_n_heads",
-    "num_query_groups", "num_attention_groups",
-)  # fmt: skip
-HEAD_DIM = ("head_dim", "kv_channels", "attention_head_dim", "d_kv", "qk_head_dim")
-FFN = (
-    "intermediate_size", "n_inner", "ffn_dim", "ffn_hidden_size", "block_ff_dim", "inner_hidden_size", "d_ff",
-    "decoder_ffn_dim", "ffn_intermediate_size", "hidden_dim_ffn", "dff",
-)  # fmt: skip
-VOCAB = ("vocab_size", "padded_vocab_size", "n_vocab")
-SEQUENCE = (
-    "max_position_embeddings", "n_positions", "n_ctx", "seq_length", "max_seq_len", "max_sequence_length",
-    "model_max_length", "max_seq_length", "max_context_length",
-)  # fmt: skip
-WINDOW = (
-    "sliding_window", "sliding_window_size", "attention_chunk_size", "window_size", "attention_window_size",
-    "local_attention", "swa_window_size",
-)  # fmt: skip
-PREDICTION = (
-    "num_nextn_predict_layers",
-    "mtp_num_hidden_layers",
-    "num_mtp_modules",
-    "mtp_num_layers",
-    "num_mtp_layers",
-)
 
 
 @dataclass(frozen=True)
@@ -89,7 +60,7 @@ class Decoder:
     @cached_property
     def layers(self) -> int:
         """How many layers there are; listed kinds may say it where no number does."""
-        count = self.required(*LAYERS)
+        count = self.required(*KEYS["layers"])
         if count > MOST_LAYERS:
             raise self.fields.fail(f"{count} layers makes no sense; no model has as many")
         return count
@@ -97,19 +68,19 @@ class Decoder:
     @cached_property
     def hidden(self) -> int:
         """Width of the residual stream."""
-        return self.required(*HIDDEN)
+        return self.required(*KEYS["hidden"])
 
     @cached_property
     def heads(self) -> int:
         """Query heads of most layers; those of JetMoE are its key-value heads, once for each expert visited."""
-        if self.kind == "jetmoe" and not self.fields.number(*HEADS):
+        if self.kind == "jetmoe" and not self.fields.number(*KEYS["heads"]):
             return self.fields.number("num_key_value_heads") * max(1, self.fields.number("num_experts_per_tok"))
-        return self.required(*HEADS)
+        return self.required(*KEYS["heads"])
 
     @cached_property
     def head_dim(self) -> int:
         """Dimension of a head."""
-        given = self.fields.number(*HEAD_DIM)
+        given = self.fields.number(*KEYS["head_dim"])
         if not given and self.hidden % self.heads:
             raise self.fields.fail(
                 f"hidden size {self.hidden} is not a multiple of {self.heads} heads, and head_dim is not given"
@@ -129,7 +100,7 @@ class Decoder:
             return 1
         if f.values.get("multi_query_attention") is False:
             return self.heads
-        found = f.number(*KV_HEADS) or self.heads
+        found = f.number(*KEYS["kv_heads"]) or self.heads
         if self.heads % found:
             raise f.fail(f"{self.heads} query heads cannot share {found} key-value heads evenly")
         return found
@@ -137,12 +108,15 @@ class Decoder:
     @cached_property
     def vocab(self) -> int:
         """Rows of the embedding."""
-        return self.required(*VOCAB)
+        return self.required(*KEYS["vocab"])
 
     @cached_property
     def ffn(self) -> int:
         """Width of a dense feed-forward."""
-        width = self.fields.number(*FFN) or self.fields.number("intermediate_multiple_size", default=4) * self.hidden
+        width = (
+            self.fields.number(*KEYS["ffn"])
+            or self.fields.number("intermediate_multiple_size", default=4) * self.hidden
+        )
         return width // 2 if self.kind == "qwen" else width  # which states both halves of its gate together
 
     @cached_property
@@ -153,7 +127,7 @@ class Decoder:
     @cached_property
     def window(self) -> int:
         """Tokens of the sliding window or chunk; 0 where there is none."""
-        return self.fields.number(*WINDOW)
+        return self.fields.number(*KEYS["window"])
 
     @cached_property
     def tied(self) -> bool:

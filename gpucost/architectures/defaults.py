@@ -12,11 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-DIMENSIONS = frozenset((
-    "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "d_model", "n_embd",
-    "n_layer", "n_layers", "n_head", "n_heads", "num_layers", "ffn_dim", "n_routed_experts", "num_local_experts",
-    "num_experts", "max_position_embeddings", "n_positions", "moe_num_experts",
-))  # fmt: skip
+from gpucost.architectures.fields import KEYS
 
 
 @cache
@@ -33,4 +29,4 @@ def defaults_of(kind: str, nested: bool) -> Mapping[str, Any]:
     (True, 4096)
     """
     known = class_defaults().get(kind, {})
-    return known if nested else {key: value for key, value in known.items() if key not in DIMENSIONS}
+    return known if nested else {key: value for key, value in known.items() if key not in KEYS["dimensions"]}

@@ -5,15 +5,14 @@ a rule of this room (module.function) or a sum such as 2 * hidden + ffn. A famil
 as a plain decoder, and a warning says so.
 """
 
-import csv
 from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from math import prod
-from pathlib import Path
 from typing import Any
 
 from gpucost.architectures.decoder import Decoder, Family
+from gpucost.gate import beside
 
 LLAMA = Family()
 
@@ -42,11 +41,10 @@ def _trait(text: str) -> tuple[str, Any]:
 def families() -> dict[str, Family]:
     """Return the family of every known model type."""
     found: dict[str, Family] = {}
-    with open(Path(__file__).with_name("families.csv"), encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file):
-            rules: dict[str, Any] = {name: rule(row[name]) for name in ("blocks", "extra", "per_layer")}
-            made = Family(**dict(map(_trait, row["traits"].split())), **rules)
-            found |= dict.fromkeys(row["model_types"].split(), made)
+    for model_types, traits, *rules in beside(__file__, "families")[1:]:
+        blocks, extra, per_layer = map(rule, rules)
+        made = Family(**dict(map(_trait, traits.split())), blocks=blocks, extra=extra, per_layer=per_layer)
+        found |= dict.fromkeys(model_types.split(), made)
     return found
 
 

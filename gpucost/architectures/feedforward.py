@@ -4,33 +4,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from gpucost.architectures.decoder import Decoder
-from gpucost.architectures.fields import layer_of
+from gpucost.architectures.fields import KEYS, layer_of
 from gpucost.types import Block
-
-EXPERTS = (
-    "num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts", "num_moe_experts", "n_experts",
-    "moe_num_primary_experts",
-)  # fmt: skip
-PER_TOKEN = (
-    "num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_top_k", "moe_topk", "moe_k",
-    "top_k_experts", "moe_num_active_primary_experts", "num_selected_experts",
-)  # fmt: skip
-EXPERT_FFN = (
-    "moe_intermediate_size", "expert_intermediate_size", "moe_ffn_hidden_size", "expert_ffn_hidden_size",
-    "moe_ffn_hidden_dim", "intermediate_size_moe",
-)  # fmt: skip
-SHARED = ("n_shared_experts", "num_shared_experts", "num_shared_expert", "moe_num_shared_experts")
-SHARED_FFN = (
-    "shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size",
-    "share_expert_dim", "shared_experts_intermediate_size",
-)  # fmt: skip
-EACH_SHARED_FFN = {"moe_shared_expert_intermediate_size", "shared_experts_intermediate_size"}  # not of all together
-FIRST_DENSE = ("first_k_dense_replace", "moe_layer_start_index", "first_dense_layers", "num_dense_layers")
-STEP = (
-    "decoder_sparse_step", "interleave_moe_layer_step", "moe_layer_interval", "moe_every_n_layers", "moe_layer_freq",
-    "moe_layer_frequency",
-)  # fmt: skip
-DENSE_FFN = ("intermediate_size_mlp", "prefix_dense_intermediate_size", "dense_intermediate_size")
 
 
 class FeedForward(NamedTuple):
@@ -70,19 +45,18 @@ def dense(d: Decoder, width: int) -> FeedForward:
 
 def experts(d: Decoder) -> FeedForward | None:
     """Count a mixture of experts, or return None where the model has none."""
-    f, h, count = d.fields, d.hidden, d.fields.number(*EXPERTS)
-    if count <= 1 and not f.number(*EXPERT_FFN):
-        return None
+    f, h, count = d.fields, d.hidden, d.fields.number(*KEYS["experts"])
+    width = f.number(*KEYS["expert_ffn"])
     if count <= 1:
         return None
-    per_token = f.number(*PER_TOKEN)
+    per_token = f.number(*KEYS["per_token"])
     if not 1 <= per_token <= count:
         raise f.fail(f"{per_token} experts per token of {count} experts makes no sense")
-    width = f.number(*EXPERT_FFN) or d.ffn
-    joint = f.number(*SHARED_FFN)
-    number = f.number(*SHARED)
+    width = width or d.ffn
+    joint = f.number(*KEYS["shared_ffn"])
+    number = f.number(*KEYS["shared"])
     shared = max(joint, 0) if joint else number * width
-    if joint and number > 1 and EACH_SHARED_FFN & set(f.values):
+    if joint and number > 1 and set(KEYS["each_shared_ffn"]) & set(f.values):
         shared = joint * number
     others = count if _corrected(d) else 0
     return FeedForward(
@@ -103,7 +77,13 @@ def _corrected(d: Decoder) -> bool:
 
 def dense_width(d: Decoder) -> int:
     """Return the width of the dense layers of a mixture; of every layer where it is none."""
-    return d.fields.number(*DENSE_FFN) or d.ffn
+    return d.fields.number(*KEYS["dense_ffn"]) or d.ffn
+
+
+def feeds(d: Decoder) -> list[FeedForward]:
+    """Return the feed-forward of every layer: a mixture of experts, or a dense one."""
+    mixture, plain = experts(d), dense(d, dense_width(d))
+    return [mixture if mixture and mixed else plain for mixed in expert_layers(d)]
 
 
 def expert_layers(d: Decoder) -> list[bool]:
@@ -120,7 +100,7 @@ def expert_layers(d: Decoder) -> list[bool]:
     period, offset = f.number("expert_layer_period"), f.number("expert_layer_offset")
     if period:
         return [i % period == offset for i in range(count)]
-    step, first = max(1, f.number(*STEP, default=1)), f.number(*FIRST_DENSE)
+    step, first = max(1, f.number(*KEYS["step"], default=1)), f.number(*KEYS["first_dense"])
     last = (
         count - 1 if f.values.get("moe_layer_end_index") == -1 else f.number("moe_layer_end_index", default=count - 1)
     )

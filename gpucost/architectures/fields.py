@@ -1,48 +1,30 @@
 """A configuration read key by key: every value is checked as it is taken, and what was never taken is known."""
 
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from gpucost.errors import DataError
-from gpucost.gate import shown
+from gpucost.gate import beside, read_json, shown
 
 LARGEST = 10**15  # no dimension or count of a model is as large
 MOST_LAYERS = 4096
 
 
-def _words(text: str) -> tuple[str, ...]:
-    return tuple(text.split())
-
-
-# parts of keys that look as if they shaped a model, and of those that shape nothing; "^" and "$" are its ends
-_STRUCTURAL = _words(
-    """
-    layer hidden head expert intermediate ffn rank window hybrid pattern share compress index latent kv_ _kv
-    conv state ngram moe mlp embed block num_ ^n_ dim$ _dim_ _dims_ width _size$ mixer types$ residual
-    bottleneck adapter gate
-    """
-)
-_HARMLESS = _words(
-    """
-    token dropout drop_ pdrop drop$ _std initializer init_ _init norm_eps eps$ rope rotary theta _coef loss
-    softcap _cap scale scaling multiplier factor dtype cache_impl use_cache attn_implementation pretraining
-    version architectures auto_map chunk_size_feed max_position max_length max_window _act$ activation label$
-    labels$ label2id id2label kernel$ kernels$ output_ return_ gradient checkpoint fp32 bf16 prefix pad_ clip
-    jitter seq_aux norm_topk topk_group n_group score scoring aux temperature summary prun quant _name task_
-    classifier tp_ ep_ _tp swiglu flash sdpa mscale yarn alibi position time_step timestep _iters mem_eff
-    mlp_type image video vision audio visual speech mm_ projector select_ diversity beam sample length_penalty
-    repetition bad_words top_k$ top_p$ cross_attention finetuning problem_type is_ torchscript reorder upcast
-    full_attn attn_type_id transform unk_ sep_ bos_ eos_ model_type use_mamba bidirectional hash seed
-    num_logits_to_keep query_pre_attn nextn mtp max_seq seq_len sequence_length n_positions n_ctx moe_renorm
-    expert_group expert_sel combination_strat safe_gate norm_before num_kv_heads elementwise use_parallel
-    shared_expert_overlap use_attention_gate block_size routed_ router_ route_ capacity no_repeat
-    exponential_decay causal ignore dim_model_base number_of_conv_states
-    """
-)
+# what configurations call each dimension, and the lists of words that their keys are looked through for: keys.csv
+KEYS = {name: tuple(keys.split()) for name, keys, _ in beside(__file__, "keys")[1:]}
 
 
 def _has(key: str, signs: tuple[str, ...]) -> bool:
     return any(sign in f"^{key}$" for sign in signs)
+
+
+def load(file: Path) -> dict[str, Any]:
+    """Read a file that should hold one JSON object of moderate size."""
+    config = read_json(file)
+    if not isinstance(config, dict):
+        raise DataError("is not a JSON object. Name a model's config.json.", file=str(file))
+    return config
 
 
 def layer_of(text: str) -> int:
@@ -158,5 +140,5 @@ class Fields:
         for name, value in self.values.items():
             if name in self.taken or value in (None, False, 0, "", [], {}) or isinstance(value, float):
                 continue
-            if not name.startswith("_") and _has(name, _STRUCTURAL) and not _has(name, _HARMLESS):
+            if not name.startswith("_") and _has(name, KEYS["structural"]) and not _has(name, KEYS["harmless"]):
                 yield name

@@ -7,18 +7,12 @@ from dataclasses import replace
 
 from gpucost.architectures.attention import FULL, LINEAR, WINDOW, Latent, Mixer, attention, latent, latent_of
 from gpucost.architectures.decoder import Decoder
-from gpucost.architectures.feedforward import FeedForward, dense, dense_width, expert_layers, experts
+from gpucost.architectures.feedforward import experts, feeds
 from gpucost.architectures.fields import Fields
 from gpucost.architectures.layers import block_of, kinds
 from gpucost.architectures.mixers import gated_delta, kimi_delta
 from gpucost.architectures.sparse import indexed_layers
 from gpucost.types import Block, Reach
-
-
-def _feeds(d: Decoder) -> list[FeedForward]:
-    """Return the feed-forward of every layer: a mixture of experts, or a dense one."""
-    mixture, plain = experts(d), dense(d, dense_width(d))
-    return [mixture if mixture and mixed else plain for mixed in expert_layers(d)]
 
 
 def _mixed(d: Decoder, block: Block, mixing: int, scales: int) -> Block:
@@ -35,7 +29,7 @@ def axk_2(d: Decoder) -> list[Block]:
     own = latent(d, n)
     mixer = own._replace(weights=own.weights + n.query_rank * (queries + 2 * n.heads * n.value))
     gate = 2 * h * d.fields.number("gated_norm_rank", default=16)
-    made = [(block_of(d, mixer, feed), 2 if feed.experts else 1) for feed in _feeds(d)]
+    made = [(block_of(d, mixer, feed), 2 if feed.experts else 1) for feed in feeds(d)]
     return [replace(block, others=block.others + gates * gate) for block, gates in made]
 
 
@@ -44,7 +38,7 @@ def hy_4(d: Decoder) -> list[Block]:
     d.fields.taken.add("layer_types")
     own, shared = latent(d, latent_of(d)), latent(d, latent_of(d), indexer=False)
     mixing = 2 * d.fields.number("hc_mult", default=4)
-    layers = zip(indexed_layers(d), _feeds(d), strict=True)
+    layers = zip(indexed_layers(d), feeds(d), strict=True)
     return [_mixed(d, block_of(d, own if indexed else shared, feed), mixing, 2) for indexed, feed in layers]
 
 
@@ -62,7 +56,7 @@ def dots_3(d: Decoder) -> list[Block]:
     made = {FULL: latent(d, n), WINDOW: latent(d, near, WINDOW, indexer=False)}
     normed = {kind: mixer._replace(others=mixer.others + n.rope) for kind, mixer in made.items()}
     listed = kinds(d) if f.words("layer_types") else [FULL if i < 2 or i % 4 == 1 else WINDOW for i in range(d.layers)]
-    return [block_of(d, normed[kind], feed) for kind, feed in zip(listed, _feeds(d), strict=True)]
+    return [block_of(d, normed[kind], feed) for kind, feed in zip(listed, feeds(d), strict=True)]
 
 
 def mistral_large_4(d: Decoder) -> list[Block]:
@@ -79,7 +73,7 @@ def mistral_large_4(d: Decoder) -> list[Block]:
     )
     listed = list(kinds_of)
     made = {kind: _unranked(d, n, *kind) for kind in set(listed)}
-    return [block_of(d, made[kind], feed) for kind, feed in zip(listed, _feeds(d), strict=True)]
+    return [block_of(d, made[kind], feed) for kind, feed in zip(listed, feeds(d), strict=True)]
 
 
 def _unranked(d: Decoder, ranks: Latent, turning: bool, indexed: bool, own: bool) -> Mixer:
@@ -117,7 +111,7 @@ def minimax_m3(d: Decoder) -> list[Block]:
         own.weights + d.hidden * (heads + 1) * width, own.others + 2 * width,
         (replace(own.reaches[0], looks_at_most=most * block), Reach(width, 2 * heads * width)),
     )  # fmt: skip
-    return [block_of(d, selected if named else own, feed) for named, feed in zip(sparse, _feeds(d), strict=False)]
+    return [block_of(d, selected if named else own, feed) for named, feed in zip(sparse, feeds(d), strict=False)]
 
 
 def glm_5_next(d: Decoder) -> list[Block]:
@@ -133,7 +127,7 @@ def glm_5_next(d: Decoder) -> list[Block]:
     kept = tuple(replace(key, cached_values=2 * width + 1) for key in keys)  # keys, gates and whether they count
     pooled = own._replace(weights=own.weights + h * width, others=own.others + pool * width, reaches=(first, *kept))
     made = {LINEAR: kimi_delta(d), True: pooled, False: shared}
-    layers = zip(kinds(d), indexed_layers(d), _feeds(d), strict=True)
+    layers = zip(kinds(d), indexed_layers(d), feeds(d), strict=True)
     mixing = (2 + streams) * streams
     return [_mixed(d, block_of(d, made[LINEAR if k == LINEAR else own_], feed), mixing, 3) for k, own_, feed in layers]
 

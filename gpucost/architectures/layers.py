@@ -18,21 +18,12 @@ from gpucost.architectures.attention import (
 )  # fmt: skip
 from gpucost.architectures.decoder import Decoder
 from gpucost.architectures.feedforward import FeedForward, dense, dense_width, expert_layers, experts
-from gpucost.architectures.fields import Fields, layer_of
+from gpucost.architectures.fields import KEYS, Fields, layer_of
 from gpucost.architectures.mixers import linear_mixer
 from gpucost.types import Block
 
 MOST_KINDS = 64  # of layers with keys of their own
-LINEAR_WORDS = (
-    "linear", "mamba", "recurrent", "conv", "ssm", "kda", "gated_delta", "delta", "rwkv", "lightning", "m",
-)  # fmt: skip
 _WORDS = ((WINDOW, ("sliding", "local", "swa", "window")), (CHUNK, ("chunked",)), (NONE, ("skip", "no_op", "identity")))
-_RHYTHMS = (
-    "sliding_window_pattern", "global_attn_every_n_layers", "full_attention_interval", "layer_group_size",
-    "window_pattern",
-    "sliding_window", "no_rope_layer_interval", "attention_layers", "full_attn_idxs", "attn_layer_indices",
-)  # fmt: skip
-_LISTS = ("layer_types", "layers_block_type", "block_types", "attention_types_list", "attn_types", "layer_type_list")
 
 
 def kind_of(word: str) -> str:
@@ -44,7 +35,7 @@ def kind_of(word: str) -> str:
     for kind, signs in _WORDS:
         if any(sign in word for sign in signs):
             return kind
-    linear = any(sign in word for sign in LINEAR_WORDS if sign != "m") or word == "m"
+    linear = word == "m" or any(sign in word for sign in KEYS["linear"])
     return LINEAR if linear else FULL
 
 
@@ -52,7 +43,7 @@ def kinds(d: Decoder) -> list[str]:
     """Return the kind of every layer."""
     listed = _listed(d)
     if listed is not None:
-        d.fields.taken.update(_RHYTHMS)
+        d.fields.taken.update(KEYS["rhythms"])
         return listed
     linear = _linear_layers(d)
     attending = _window_kinds(d)
@@ -61,7 +52,7 @@ def kinds(d: Decoder) -> list[str]:
 
 def _listed(d: Decoder) -> list[str] | None:
     f, count = d.fields, d.layers
-    for key in _LISTS:
+    for key in KEYS["kinds"]:
         words = f.words(key)
         if words is None:
             continue

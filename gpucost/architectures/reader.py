@@ -9,12 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from gpucost.architectures.decoder import PREDICTION, SEQUENCE, Decoder
+from gpucost.architectures.decoder import Decoder
 from gpucost.architectures.defaults import defaults_of
 from gpucost.architectures.families import LLAMA, family_of, rule
-from gpucost.architectures.feedforward import EXPERT_FFN, EXPERTS, PER_TOKEN, SHARED, SHARED_FFN, dense_width
-from gpucost.architectures.fields import Fields
-from gpucost.architectures.files import load
+from gpucost.architectures.feedforward import dense_width
+from gpucost.architectures.fields import KEYS, Fields, load
 from gpucost.architectures.layers import merged, overridden, usual
 from gpucost.architectures.parts import is_language_model, text_part
 from gpucost.types import Architecture, Block
@@ -84,18 +83,18 @@ def _assembled(d: Decoder, name: str, file: str) -> Architecture:
     blocks_of = rule("unusual.block_configs") if "block_configs" in d.fields else d.family.blocks
     blocks = merged(overridden(d, blocks_of or usual))
     layers = sum(block.count for block in blocks)
-    positions = 0 if d.family.positions is None else (d.fields.number(*SEQUENCE) + d.family.positions) * d.hidden
+    f, longest = d.fields, d.fields.number(*KEYS["sequence"])
+    positions = 0 if d.family.positions is None else (longest + d.family.positions) * d.hidden
     width = d.fields.number("word_embed_proj_dim")
     extra = d.norm * ((1 if d.family.final_norm else 0) + d.family.embedding_norms)
     biased = d.family.head_bias or d.fields.flag("lm_head_bias")
     extra += d.vocab if biased and not d.tied else 0
     extra += d.family.extra(d) if d.family.extra else 0
-    f = d.fields
     made = Architecture(
         name=name, family=d.kind, layers=layers, hidden=d.hidden, heads=d.heads, kv_heads=_usual_keys(d),
         head_dim=_usual_width(d), ffn_hidden=0, gated=d.family.gated, vocab=d.vocab, tied_embeddings=d.tied,
-        max_sequence_tokens=f.number(*SEQUENCE), norm=d.family.norm, qkv_bias="qkv" in d.family.bias,
-        mtp_layers=f.number(*PREDICTION) if f.flag("use_mtp", default=True) else 0,
+        max_sequence_tokens=longest, norm=d.family.norm, qkv_bias="qkv" in d.family.bias,
+        mtp_layers=f.number(*KEYS["prediction"]) if f.flag("use_mtp", default=True) else 0,
         position_parameters=positions + d.lookup, extra_parameters=extra, blocks=blocks,
         embedding_width=width if width != d.hidden else 0, status="given", notes=f"read from {file}",
     )  # fmt: skip
@@ -136,12 +135,13 @@ def _like_most(made: Architecture, d: Decoder) -> Architecture:
         )  # fmt: skip
     if not mixtures:
         return made
-    width = f.number(*EXPERT_FFN) or d.ffn
-    joint = f.number(*SHARED_FFN)
+    width = f.number(*KEYS["expert_ffn"]) or d.ffn
+    joint = f.number(*KEYS["shared_ffn"])
     return replace(
-        made, experts=f.number(*EXPERTS) or mixtures[0].experts,
-        experts_per_token=f.number(*PER_TOKEN) or round(mixtures[0].experts_per_token),
-        expert_ffn_hidden=width, shared_experts=(1 if joint else f.number(*SHARED)) if mixtures[0].shared else 0,
+        made, experts=f.number(*KEYS["experts"]) or mixtures[0].experts,
+        experts_per_token=f.number(*KEYS["per_token"]) or round(mixtures[0].experts_per_token),
+        expert_ffn_hidden=width,
+        shared_experts=(1 if joint else f.number(*KEYS["shared"])) if mixtures[0].shared else 0,
         shared_ffn_hidden=(joint or width) if mixtures[0].shared else 0, first_dense_layers=made.layers - sparse,
     )  # fmt: skip
 

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from gpucost.architectures.attention import FULL, WINDOW, Heads, Mixer, attention, heads_of, latent, latent_of
 from gpucost.architectures.decoder import Decoder
-from gpucost.architectures.feedforward import dense, dense_width, expert_layers, experts
+from gpucost.architectures.feedforward import dense, dense_width, expert_layers, experts, feeds
 from gpucost.architectures.layers import block_of, kinds
 from gpucost.types import Block, Reach
 
@@ -14,10 +14,9 @@ _COMPRESSED = {"compressed_sparse_attention": 4, "heavily_compressed_attention":
 def deepseek_v32(d: Decoder) -> list[Block]:
     """Read DeepSeek sparse attention; layers that share an earlier layer's selection have no indexer (GLM 5.2)."""
     d.fields.taken.add("layer_types")  # all alike
-    mixture, plain = experts(d), dense(d, dense_width(d))
     own, shared = latent(d, latent_of(d)), latent(d, latent_of(d), indexer=False)
-    layers = zip(indexed_layers(d), expert_layers(d), strict=True)
-    return [block_of(d, own if indexed else shared, mixture if mixed else plain) for indexed, mixed in layers]
+    layers = zip(indexed_layers(d), feeds(d), strict=True)
+    return [block_of(d, own if indexed else shared, feed) for indexed, feed in layers]
 
 
 def indexed_layers(d: Decoder) -> list[bool]:
@@ -95,8 +94,8 @@ def _compressed(d: Decoder, ratio: int) -> Mixer:
 
 def axk_1(d: Decoder) -> list[Block]:
     """Read A.X K1: DeepSeek V3 with a norm after each mixture of experts."""
-    mixture, plain, mixer = experts(d), dense(d, dense_width(d)), latent(d)
-    return [block_of(d, mixer, mixture if mixed else plain, norms=3 if mixed else 2) for mixed in expert_layers(d)]
+    mixer = latent(d)
+    return [block_of(d, mixer, feed, norms=3 if feed.experts else 2) for feed in feeds(d)]
 
 
 def longcat(d: Decoder) -> list[Block]:
@@ -146,10 +145,11 @@ def gemma_3n(d: Decoder) -> list[Block]:
 
 def gemma_3n_extra(d: Decoder) -> int:
     """Count the projections of the alternating updates and the embeddings that every layer looks up."""
-    return 2 * (max(d.fields.number("altup_num_inputs"), 1) - 1) * d.hidden * d.hidden + _layer_embeddings(d)
+    return 2 * (max(d.fields.number("altup_num_inputs"), 1) - 1) * d.hidden * d.hidden + layer_embeddings(d)
 
 
-def _layer_embeddings(d: Decoder) -> int:
+def layer_embeddings(d: Decoder) -> int:
+    """Count the embeddings that every layer looks up."""
     small = d.fields.number("hidden_size_per_layer_input")
     joint = small * d.layers
     d.lookup += joint * (d.fields.number("vocab_size_per_layer_input") or d.vocab) if small else 0
@@ -187,23 +187,16 @@ def _gemma_4_heads(d: Decoder, kind: str, equal: bool) -> Heads:
     return Heads(usual.queries, keys or usual.keys, width, width)
 
 
-def gemma_4_extra(d: Decoder) -> int:
-    """Count the embeddings that every layer looks up."""
-    return _layer_embeddings(d)
-
-
 def mimo_v2(d: Decoder) -> list[Block]:
     """Read MiMo V2: windowed layers with heads and sinks of their own."""
-    f, mixture, plain = d.fields, experts(d), dense(d, dense_width(d))
-    usual = heads_of(d)
+    f, usual = d.fields, heads_of(d)
     f.taken.update(("add_swa_attention_sink_bias", "add_full_attention_sink_bias"))
     windowed = Heads(
         f.number("swa_num_attention_heads", default=usual.queries), f.number("swa_num_key_value_heads", default=8),
         f.number("swa_head_dim", default=usual.key_dim), f.number("swa_v_head_dim", default=usual.value_dim),
     )  # fmt: skip
     made = {FULL: attention(d, FULL, usual), WINDOW: attention(d, WINDOW, windowed)}
-    layers = zip(kinds(d), expert_layers(d), strict=True)
-    return [block_of(d, made[kind], mixture if mixed else plain) for kind, mixed in layers]
+    return [block_of(d, made[kind], feed) for kind, feed in zip(kinds(d), feeds(d), strict=True)]
 
 
 def step_3_5(d: Decoder) -> list[Block]:

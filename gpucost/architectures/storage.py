@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gpucost.architectures.files import load
+from gpucost.architectures.fields import load
 from gpucost.types import Architecture
 
 Config = Mapping[str, Any]

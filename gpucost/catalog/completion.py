@@ -173,7 +173,7 @@ def _end(values: Row, draft: Draft) -> date | None:
 
 
 def _from_config(config: Any, draft: Draft) -> Row:
-    from gpucost.architectures.files import load
+    from gpucost.architectures.fields import load
     from gpucost.architectures.reader import read_config
 
     path = gate.expanded(str(config))

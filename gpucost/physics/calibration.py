@@ -9,7 +9,6 @@ import csv
 import io
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -17,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.frozen import Frozen
+from gpucost.gate import beside
 from gpucost.physics.columns import Flags, Floats, Integers
 
 COVERAGE = 0.80
@@ -40,8 +40,7 @@ class Parameter(NamedTuple):
 
 def declared(module: str) -> tuple[tuple[Parameter, ...], dict[str, str]]:
     """Read the parameters.csv beside a module: what is fitted, and what each trait that widens a range means."""
-    with open(Path(module).with_name("parameters.csv"), encoding="utf-8", newline="") as file:
-        rows = list(csv.reader(file))[1:]
+    rows = beside(module, "parameters")[1:]
     fitted = tuple(
         Parameter(name, float(prior), float(spread), *words)
         for kind, name, prior, spread, *words in rows

@@ -9,7 +9,7 @@ import gpucost
 from gpucost import gate
 from gpucost.answers.read import read_answer
 from gpucost.api.scenario import read_scenario
-from gpucost.architectures.files import load
+from gpucost.architectures.fields import load
 from gpucost.bench.run import read_bench
 from gpucost.catalog import open_catalog
 from gpucost.errors import UsageError
