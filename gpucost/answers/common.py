@@ -2,11 +2,14 @@
 
 from collections.abc import Iterable, Mapping
 from datetime import date
-from typing import Any, NotRequired, TypedDict
+from math import isfinite
+from typing import Any, NotRequired, TypedDict, TypeVar, cast
 
 from gpucost.answers import SCHEMA_VERSION
 
 Request = Mapping[str, Any]  # what was asked, by the names of the arguments
+
+Record = TypeVar("Record")
 
 
 class Source(TypedDict):
@@ -157,6 +160,17 @@ class FormulaLine(TypedDict):
     unit: str
     formula: str
     value: float | None
+
+
+def finite(value: Any) -> float | None:
+    """Return a number that JSON can hold; what is not known is None, never zero."""
+    number = float(value)
+    return number if isfinite(number) else None
+
+
+def figures(kind: type[Record], columns: Mapping[str, Any], row: int) -> Record:
+    """Return one row of columns as the record whose fields bear their names."""
+    return cast(Record, {name: finite(columns[name][row]) for name in kind.__annotations__})
 
 
 def frame(request: Request, as_of: date, catalog_version: str) -> Frame:

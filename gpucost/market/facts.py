@@ -6,7 +6,11 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
 
+import numpy as np
+from numpy.typing import NDArray
+
 from gpucost.catalog.records import record
+from gpucost.errors import PriceMissingError
 from gpucost.frozen import Frozen
 from gpucost.market.assumptions import AssumptionBook, make_book
 from gpucost.market.places import Providers
@@ -17,6 +21,7 @@ from gpucost.types import Accelerator, Offer, System
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
+FILTERS = ("gpu", "provider", "region", "option")
 SERVICES = ("object_storage", "shared_file_system", "egress_internet")
 ITEMS = (
     "job_interruptions_llama3",
@@ -159,6 +164,26 @@ def placeless(market: Market, catalog: "Catalog", request: Any) -> Market:
         return market
     others = catalog.offers(request.gpu, request.provider, None, request.option)
     return replace(market, facts=replace(market.facts, placeless=sum(not offer.region for offer in others)))
+
+
+def asked_for(market: Market, catalog: "Catalog", request: Any) -> NDArray[np.bool_]:
+    """Tell which offers a request's filters let through."""
+    if not any(getattr(request, name) for name in FILTERS):
+        return np.ones(len(market.facts.offers), bool)
+    wanted = {id(offer) for offer in catalog.offers(*(getattr(request, name) for name in FILTERS))}
+    return np.array([id(offer) in wanted for offer in market.facts.offers], bool)
+
+
+def no_price(market: Market, catalog: "Catalog", request: Any) -> PriceMissingError:
+    """Return the error that says which filters let nothing through, and where offers are."""
+    named = {name: getattr(request, name) for name in FILTERS}
+    asked = ", ".join(f"--{name} {value}" for name, value in named.items() if value) or "the catalog"
+    sold = [offer.region for offer in catalog.offers(request.gpu, request.provider, None, request.option)]
+    around = catalog.regions.around(request.region, sold) if request.region else None
+    hint = f" Try --region {around[0]!r}, with {around[1]} of them." if around else " Widen one of the filters."
+    return PriceMissingError(
+        f"no price can be ordered for {asked} as of {market.facts.as_of}. `gpucost prices` lists what is known.{hint}"
+    )
 
 
 OLD_PRICE = "The first price is old, its range widened: --strict-prices leaves such out."

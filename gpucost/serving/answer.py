@@ -1,25 +1,26 @@
 """The answer of a serving request as a JSON-able payload; rendering needs nothing else."""
 
-from typing import Any
-
 import numpy as np
 
-from gpucost.answers.common import FormulaLine, listed
+from gpucost.answers.common import FormulaLine, finite
 from gpucost.answers.serving import Batch, BillInput, BillModel, EngineSide, Factors, Fleet, MemoryParts, ServingOption
 from gpucost.formula.arrays import Columns
 from gpucost.formula.language import Input
 from gpucost.market.credits import credited, said
 from gpucost.market.facts import Market
+from gpucost.market.sellers import ASSUMED_FORM, doubted_price, old_price, seen, seller
 from gpucost.money import bill
 from gpucost.money.serving_bill import BILL, DEMANDED, INPUT_NAMES, INPUTS, LINES, price_months
 from gpucost.physics.columns import Floats
 from gpucost.physics.serving import steps as serving
+from gpucost.physics.serving.calibration import USUAL_FAMILIES
 from gpucost.physics.serving.queue import prompt_wait_s, waiting_s
 from gpucost.serving.costing import Pairs
+from gpucost.serving.hosted import MTOK
 from gpucost.serving.plans import Plans, emulated
 from gpucost.serving.request import InferenceRequest
 from gpucost.types import Offer
-from gpucost.units import MS_PER_S, unit_of
+from gpucost.units import GB, MS_PER_S, SECONDS_PER_HOUR, unit_of
 
 SPLIT_RULE = (
     "Cost is split by time: prompt tokens carry the share of a replica's time that goes to prompts, output tokens the "
@@ -42,12 +43,6 @@ WORDS = {
 }  # fmt: skip
 
 
-def number(value: Any) -> float | None:
-    """Return a number that JSON can hold; what is not known is None, never zero."""
-    found = float(value)
-    return found if np.isfinite(found) else None
-
-
 def option(request: InferenceRequest, market: Market, plans: Plans, pairs: Pairs, row: int, rank: int) -> ServingOption:
     """Return one option: who, where, how many, how fast, at what cost, with its bill."""
     offer, plan = market.facts.offers[int(pairs.offer[row])], int(pairs.plan[row])
@@ -55,7 +50,7 @@ def option(request: InferenceRequest, market: Market, plans: Plans, pairs: Pairs
     lines = bill.printed(BILL, {**pairs.factors.row(row), **costs})
     return {
         "rank": rank,
-        **seller(offer, market, pairs, row),
+        **fleet(offer, market, pairs, row),
         **engine_side(plans, plan, pairs, row, request),
         "usd_per_gpu_hour": offer.usd_per_gpu_hour,
         "usd_per_mtok": costs["usd_per_mtok"],
@@ -69,8 +64,8 @@ def option(request: InferenceRequest, market: Market, plans: Plans, pairs: Pairs
         "tokens_per_month": costs["carried_tokens"],
         "gpu_hours": float(pairs.fleet.gpu_hours[row]),
         "utilisation_fraction": costs["utilisation_of_paid_fraction"],
-        "energy_kwh": number(costs["energy_kwh"]),
-        "kgco2e": number(costs["kgco2e"]),
+        "energy_kwh": finite(costs["energy_kwh"]),
+        "kgco2e": finite(costs["kgco2e"]),
         "source_ids": [offer.source_id],
         "lines": [{**line, "source_id": offer.source_id} for line in lines],
         "notes": notes(market, plans, pairs, row, offer),
@@ -78,20 +73,15 @@ def option(request: InferenceRequest, market: Market, plans: Plans, pairs: Pairs
     }
 
 
-def seller(offer: Offer, market: Market, pairs: Pairs, row: int) -> Fleet:
-    """Return who sells it, on which terms, and how old the price is."""
+def fleet(offer: Offer, market: Market, pairs: Pairs, row: int) -> Fleet:
+    """Return who sells it, on which terms, how many are needed, and how old the price is."""
     return {
-        "offer_id": offer.offer_id, "provider": offer.provider, "instance_type": offer.instance_type,
-        "region": offer.region or None, "region_scope": offer.region_scope, "option": offer.option,
-        "tier": offer.tier or None,
-        "term_months": offer.term_months, "payment": offer.payment, "gpu": offer.gpu, "gpus": int(pairs.gpus[row]),
-        "units": int(pairs.fleet.units[row]), "replicas": int(pairs.fleet.replicas[row]),
-        "price_observed_on": offer.observed_on.isoformat(), "age_days": offer.age_days,
-        "price_stale": bool(market.terms.stale[pairs.offer[row]]), "price_book": offer.book,
-        "price_kind": offer.price_kind,
-        "price_confidence": offer.confidence,
-        **listed(offer.list_usd_per_gpu_hour, credits_of(market, offer, pairs, row)),
-    }  # fmt: skip
+        **seller(offer),
+        "gpus": int(pairs.gpus[row]),
+        "units": int(pairs.fleet.units[row]),
+        "replicas": int(pairs.fleet.replicas[row]),
+        **seen(offer, market.terms, int(pairs.offer[row]), credits_of(market, offer, pairs, row)),
+    }
 
 
 def credits_of(market: Market, offer: Offer, pairs: Pairs, row: int) -> float:
@@ -115,7 +105,7 @@ def engine_side(plans: Plans, plan: int, pairs: Pairs, row: int, request: Infere
         "precision": d.format,
         "engine": d.engine,
         "batch": int(plans.sequences[plan]),
-        "batch_that_fits": number(plans.capacity[plan]),
+        "batch_that_fits": finite(plans.capacity[plan]),
         "ttft_ms": float(plans.ttft_s[plan]) * MS_PER_S,
         "ttft_loaded_ms": None if overloaded else float(plans.ttft_s[plan] + wait[0] + behind[0]) * MS_PER_S,
         "tpot_ms": float(plans.tpot_s[plan]) * MS_PER_S,
@@ -155,8 +145,8 @@ def memory(plans: Plans, plan: int, request: InferenceRequest) -> MemoryParts:
     case = plans.case.take([plan])
     gpus = float(plans.gpus[plan])
     context = np.array([request.prompt_tokens + request.output_tokens / 2])
-    weights = float(serving.weight_bytes(case)[0]) * (1 - request.offload_fraction) / gpus / 1e9
-    cache = float(serving.cache_bytes_per_sequence(case, context)[0]) * float(plans.sequences[plan]) / gpus / 1e9
+    weights = float(serving.weight_bytes(case)[0]) * (1 - request.offload_fraction) / gpus / GB
+    cache = float(serving.cache_bytes_per_sequence(case, context)[0]) * float(plans.sequences[plan]) / gpus / GB
     usable = float(case.chip.memory_gb[0])
     return {
         "weights_gb": weights, "cache_gb": cache, "workspace_gb": serving.RESERVED_GB, "memory_gb": usable,
@@ -167,31 +157,29 @@ def memory(plans: Plans, plan: int, request: InferenceRequest) -> MemoryParts:
 def notes(market: Market, plans: Plans, pairs: Pairs, row: int, offer: Offer) -> list[str]:
     """Return what a reader must know of one option."""
     d = plans.deployments[int(pairs.plan[row])]
-    terms, number_ = market.terms, int(pairs.offer[row])
-    found = []
-    if terms.stale[number_]:
-        found.append(f"price is {offer.age_days} days old (limit {terms.age_limit_days[number_]:g}): range widened")
+    terms, number = market.terms, int(pairs.offer[row])
+    found = old_price(offer, terms, number)
     if paid := credits_of(market, offer, pairs, row):
         found.append(f"in the first month {said(paid, float(pairs.costs.usd_per_month[row]))}")
-    if terms.interruptible[number_]:
+    if terms.interruptible[number]:
         found.append("can be interrupted: requests in flight are lost and capacity may not return; keep redundancy")
     if offer.term_months:
         found.append(f"commitment of {offer.term_months} months, paid whether used or not")
     if emulated(d):
         found.append(f"{d.accelerator.id} has no arithmetic for {d.format}: weights are widened in the kernel")
     if offer.gpu_assumed:
-        found.append("the form factor of the accelerator is assumed, the source does not state it")
-    if d.accelerator.family not in ("ampere", "ada", "hopper", "blackwell"):
+        found.append(ASSUMED_FORM)
+    if d.accelerator.family not in USUAL_FAMILIES:
         found.append("few serving measurements of this family: wide range")
     if float(pairs.fleet.peak_load[row]) > 1.0:
         found.append("the replicas are too few for the busiest hours: requests wait or are turned away")
-    return found
+    return [*found, *doubted_price(offer)]
 
 
 def factors(plans: Plans, pairs: Pairs, row: int, market: Market) -> Factors:
     """Return every number from which replicas, hours, cost and carbon of the option follow."""
     terms, index, width = market.terms, int(pairs.offer[row]), float(plans.width[int(pairs.plan[row])])
-    given = {name: number(column[row]) for name, column in pairs.factors.items()}
+    given = {name: finite(column[row]) for name, column in pairs.factors.items()}
     tokens = given.pop(DEMANDED)
     return {
         **given,
@@ -237,7 +225,7 @@ def recompute(known: Factors, **changes: float) -> Factors:
     values = {**known, **changes}
     given = {name: values[name] for name in INPUT_NAMES} | {DEMANDED: values["tokens_per_month"]}
     columns = Columns({name: np.array([np.nan if value is None else float(value)]) for name, value in given.items()})
-    return {name: number(value) for name, value in price_months(columns).row(0).items()}
+    return {name: finite(value) for name, value in price_months(columns).row(0).items()}
 
 
 def at_batches(
@@ -250,7 +238,7 @@ def at_batches(
     prompt, output = np.full(len(batches), request.prompt_tokens), np.full(len(batches), request.output_tokens)
     at = serving.steady(case, batches, prompt, output)
     per_s = at.output_tokens_per_s * request.tokens_per_request / request.output_tokens
-    cost = plans.gpus[plan] * usd_per_gpu_hour / 3600 / per_s * 1e6
+    cost = plans.gpus[plan] * usd_per_gpu_hour / SECONDS_PER_HOUR / per_s * MTOK
     return [
         {
             "batch": int(b), "tpot_ms": float(t) * MS_PER_S, "tokens_per_s_per_gpu": float(s / plans.gpus[plan]),

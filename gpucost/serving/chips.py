@@ -17,13 +17,14 @@ from gpucost.serving.plans import REASONS, Plans, evaluate, format_note
 from gpucost.serving.request import InferenceRequest
 from gpucost.serving.run import request_of
 from gpucost.types import Accelerator, System
-from gpucost.units import MS_PER_S
+from gpucost.units import GB, GIB, MS_PER_S
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 # MIG instances: compute slices of seven, memory slices of eight (NVIDIA MIG user guide, supported profiles).
 MIG_PROFILES = ((1, 1), (2, 2), (3, 4), (4, 4))
+SLICED = ("bf16", "fp16", "fp8", "int8", "fp4", "fp32")  # peaks that an instance has its share of
 COMPUTE_SLICES, MEMORY_SLICES = 7, 8
 SMALLEST_MIG_GPU = 7  # instances of the chips that have these profiles
 
@@ -94,19 +95,15 @@ def mig_key(a: Accelerator, compute: int, memory: int) -> Key:
 
     part = memory / MEMORY_SLICES
     name = f"{a.id}-mig-{compute}g.{round(a.memory_gib * part)}gb"
+    peaks: dict[str, Any] = {f"{kind}_tflops": share(getattr(a, f"{kind}_tflops")) for kind in SLICED}
     instance = replace(
         a,
         id=name,
         memory_gib=a.memory_gib * part,
         hbm_gb_per_s=a.hbm_gb_per_s * part,
-        bf16_tflops=share(a.bf16_tflops),
-        fp16_tflops=share(a.fp16_tflops),
-        fp8_tflops=share(a.fp8_tflops),
-        int8_tflops=share(a.int8_tflops),
-        fp4_tflops=share(a.fp4_tflops),
-        fp32_tflops=share(a.fp32_tflops),
         scaleup_gb_per_s=0.0,
         scaleup_gpus=1,
+        **peaks,
     )
     return Key(instance, System(f"{name}-alone", name, "synthesised", name, 1, 0.0, 1, None, status="synthesised"))
 
@@ -126,7 +123,7 @@ def entry(
     speed = float(plans.output_tokens_per_s[plan])
     row: Serves = {
         "gpu": key.accelerator.id,
-        "memory_gb": key.accelerator.memory_gib * 1.073741824,
+        "memory_gb": key.accelerator.memory_gib * (GIB / GB),
         "fits": True,
         "gpus": d.gpus,
         "layout": {"tensor": d.tensor, "data": d.data, "pipeline": d.pipeline},

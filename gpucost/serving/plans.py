@@ -4,7 +4,7 @@ For every distinct accelerator and node, the layouts of one replica are listed, 
 and the best batch within memory and the latency targets is kept. What cannot be is kept too, with its reason.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -13,8 +13,10 @@ from numpy.typing import NDArray
 from gpucost.errors import UsageError
 from gpucost.market.supply import Key
 from gpucost.physics import transformer
+from gpucost.physics.calibration import width_of
 from gpucost.physics.columns import Flags, Floats, Integers
 from gpucost.physics.serving import steps as serving
+from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, USUAL_ENGINES, USUAL_FAMILIES
 from gpucost.physics.serving.cases import FORMATS, SERVED_AS, Deployment, build
 from gpucost.physics.serving.efficiency import ENGINES
 from gpucost.physics.serving.structs import Options, ServingCase
@@ -204,17 +206,18 @@ def climb(
 
 def widths(deployments: Sequence[Deployment], at: serving.Steady, ranges: Mapping[str, float]) -> Floats:
     """Return half the logarithmic width of each plan's 80 % range, by the traits that validation found to matter."""
-    known = {name: float(np.log(ratio)) for name, ratio in ranges.items() if name != "base"}
-    width = np.full(len(deployments), np.log(ranges["base"])) + known["saturation"]
-    host = np.maximum(at.step.host_s, 0.0) / at.step.total_s
-    width = width + np.where(host > 0.3, known["host_bound"], 0.0)
-    unusual = np.array([d.accelerator.family not in ("ampere", "ada", "hopper", "blackwell") for d in deployments])
-    width = width + np.where(unusual, known["unusual_family"], 0.0)
-    if deployments and deployments[0].architecture.experts:
-        width = width + known["mixture_of_experts"]
-    if deployments and deployments[0].engine not in ("vllm", "sglang", "trtllm", "llama.cpp"):
-        width = width + known["unusual_engine"]
-    return np.exp(width)
+
+    def flags(judge: Callable[[Deployment], bool]) -> Flags:
+        return np.array([judge(d) for d in deployments], dtype=np.bool_)
+
+    traits = {
+        "saturation": flags(lambda d: True),
+        "host_bound": np.maximum(at.step.host_s, 0.0) / at.step.total_s > HOST_BOUND_FRACTION,
+        "unusual_family": flags(lambda d: d.accelerator.family not in USUAL_FAMILIES),
+        "mixture_of_experts": flags(lambda d: d.architecture.experts > 0),
+        "unusual_engine": flags(lambda d: d.engine not in USUAL_ENGINES),
+    }
+    return width_of(traits, ranges)
 
 
 def format_note(architecture: Architecture, request: InferenceRequest) -> str:

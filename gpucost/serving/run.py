@@ -10,7 +10,7 @@ from gpucost.answers.common import Excluded, cited, frame
 from gpucost.answers.serving import Beside, Hosted, Inference, ServingOption
 from gpucost.catalog.calibrations import serving_calibration
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
-from gpucost.market.facts import OLD_PRICE, Market, market_of, no_region, placeless
+from gpucost.market.facts import OLD_PRICE, Market, asked_for, market_of, no_price, no_region, placeless
 from gpucost.market.supply import left_out
 from gpucost.options import OPTIONS, OptionRule
 from gpucost.physics.calibration import Calibration
@@ -58,18 +58,9 @@ def infer(request: InferenceRequest, catalog: "Catalog") -> Inference:
 
 def select(request: InferenceRequest, catalog: "Catalog", market: Market) -> Integers:
     """Return the offers that a request looks at, as indices; too old ones are left out where that was asked for."""
-    named = {name: getattr(request, name) for name in ("gpu", "provider", "region", "option") if getattr(request, name)}
-    offers = market.facts.offers
-    mask = np.ones(len(offers), dtype=np.bool_)
-    if named:
-        wanted = {id(o) for o in catalog.offers(request.gpu, request.provider, request.region, request.option)}
-        mask = np.array([id(o) in wanted for o in offers], dtype=np.bool_)
+    mask = asked_for(market, catalog, request)
     if not mask.any():
-        asked = ", ".join(f"--{name} {value}" for name, value in named.items()) or "the catalog"
-        raise PriceMissingError(
-            f"no price can be ordered for {asked} as of {market.facts.as_of}. "
-            "`gpucost prices` lists what is known; widen one of the filters."
-        )
+        raise no_price(market, catalog, request)
     if request.strict_prices:
         mask &= ~market.terms.stale
     if request.max_age_days is not None:

@@ -5,13 +5,14 @@ from typing import Any, Literal, cast
 
 import numpy as np
 
-from gpucost.answers.common import Assumed, BillLine, Excluded, LayoutRow, Seller, listed
+from gpucost.answers.common import Assumed, BillLine, Excluded, LayoutRow, figures, finite
 from gpucost.answers.speed import Feeding
 from gpucost.answers.training import Contract, Elsewhere, Factors, Interruptions, Outcome, Speed, TrainingOption
 from gpucost.market import assumptions as assume
 from gpucost.market.credits import credited, said
 from gpucost.market.facts import Facts
 from gpucost.market.interruptions import unmeasured
+from gpucost.market.sellers import ASSUMED_FORM, doubted_price, old_price, seen, seller
 from gpucost.market.supply import left_out
 from gpucost.money.training_bill import BILL
 from gpucost.options import OPTIONS
@@ -32,12 +33,6 @@ NOT_INCLUDED = (
 )
 
 
-def finite(value: Any) -> float | None:
-    """Return a number that JSON can hold; what is not known is None, never zero."""
-    number = float(value)
-    return number if np.isfinite(number) else None
-
-
 def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -> TrainingOption:
     """Return one option: who, where, how many, how fast, at what cost, with its bill and its factors."""
     lines = _lines(problem, cases, case)
@@ -47,20 +42,14 @@ def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -
     paid = _credits(facts, cases, case, offer)
     return {
         "rank": rank,
-        **_seller(offer),
+        **seller(offer),
         "gpus": int(cases.gpus[case]),
         "nodes": int(cases.factors.nodes[case]),
         **_speed(cases, case),
-        **_outcome(cases, case),
+        **figures(Outcome, cases.costs, case),
         "usd_per_gpu_hour": offer.usd_per_gpu_hour,
-        "price_observed_on": offer.observed_on.isoformat(),
-        "age_days": offer.age_days,
-        "price_stale": bool(problem.terms.stale[cases.offer[case]]),
-        "price_book": offer.book,
-        "price_kind": offer.price_kind,
-        "price_confidence": offer.confidence,
-        **listed(offer.list_usd_per_gpu_hour, paid),
-        **contract(cases, case),
+        **seen(offer, problem.terms, int(cases.offer[case]), paid),
+        **figures(Contract, cases.costs, case),
         **interruptions(problem, cases, case),
         "components": step_parts(cases, case),
         "source_ids": [name for name in sources if name],
@@ -70,24 +59,15 @@ def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -
     }
 
 
+_STRETCHED = (
+    "checkpoint_hours", "interval_hours", "stretch_paid_ratio", "stretch_calendar_ratio", "stretch_low_ratio",
+    "stretch_high_ratio", "stretch_spread_ratio",
+)  # fmt: skip
+
+
 def _credits(facts: Facts, cases: Cases, case: int, offer: Offer) -> float:
     months = max(float(cases.costs.days[case]) / DAYS_PER_YEAR * MONTHS_PER_YEAR, 1e-6)
     return round(credited(facts.credits, offer, float(cases.costs.cost_usd[case]), months, facts.as_of), 2)
-
-
-def _seller(offer: Offer) -> Seller:
-    return {
-        "offer_id": offer.offer_id,
-        "provider": offer.provider,
-        "instance_type": offer.instance_type,
-        "region": offer.region or None,
-        "region_scope": offer.region_scope,
-        "option": offer.option,
-        "tier": offer.tier or None,
-        "term_months": offer.term_months,
-        "payment": offer.payment,
-        "gpu": offer.gpu,
-    }
 
 
 def _speed(cases: Cases, case: int) -> Speed:
@@ -102,22 +82,6 @@ def _speed(cases: Cases, case: int) -> Speed:
         "mfu_fraction": float(speed.mfu_fraction[case]),
         "mfu_paid_fraction": float(speed.mfu_fraction[case] * paid_share),
         "speed_confidence": str(speed.confidence[case]),
-    }
-
-
-def _outcome(cases: Cases, case: int) -> Outcome:
-    costs = cases.costs
-    return {
-        "days": float(costs.days[case]),
-        "days_low": float(costs.days_low[case]),
-        "days_high": float(costs.days_high[case]),
-        "gpu_hours": float(costs.gpu_hours[case]),
-        "cost_usd": float(costs.cost_usd[case]),
-        "cost_low_usd": float(costs.cost_low_usd[case]),
-        "cost_high_usd": float(costs.cost_high_usd[case]),
-        "usd_per_mtok": float(costs.usd_per_mtok[case]),
-        "energy_kwh": finite(costs.energy_kwh[case]),
-        "kgco2e": finite(costs.kgco2e[case]),
     }
 
 
@@ -138,22 +102,7 @@ def factors(cases: Cases, case: int) -> Factors:
     row: Factors = {name: finite(value) for name, value in cases.factors.row(case).items()}
     row["mfu_fraction"] = finite(cases.speed.mfu_fraction[case])
     row["peak_tflops"] = finite(cases.speed.peak_tflops[case])
-    for name in ("checkpoint_hours", "interval_hours", "stretch_paid_ratio", "stretch_calendar_ratio"):
-        row[name] = finite(getattr(cases.costs, name)[case])
-    for name in ("stretch_low_ratio", "stretch_high_ratio", "stretch_spread_ratio"):
-        row[name] = finite(getattr(cases.costs, name)[case])
-    return row
-
-
-def contract(cases: Cases, case: int) -> Contract:
-    """Return the four views of the purchase apart."""
-    costs = cases.costs
-    return {
-        "cash_usd": float(costs.cash_usd[case]),
-        "amortised_usd": float(costs.amortised_usd[case]),
-        "exposure_usd": float(costs.exposure_usd[case]),
-        "unused_usd": float(costs.unused_usd[case]),
-    }
+    return row | {name: finite(cases.costs[name][case]) for name in _STRETCHED}
 
 
 def interruptions(problem: Problem, cases: Cases, case: int) -> Interruptions:
@@ -211,13 +160,11 @@ def notes(problem: Problem, cases: Cases, case: int) -> list[str]:
     """Return what a reader must know of one option."""
     terms, number = problem.terms, int(cases.offer[case])
     offer = problem.supply.offers[number]
-    found = []
-    if terms.stale[number]:
-        found.append(f"price is {offer.age_days} days old (limit {terms.age_limit_days[number]:g}): range widened")
+    found = old_price(offer, terms, number)
     if rate_is_prior(problem, number):
         found.append("interruption rate not measured for this product and region: a prior, and its range (--explain)")
     if offer.gpu_assumed:
-        found.append("the form factor of the accelerator is assumed, the source does not state it")
+        found.append(ASSUMED_FORM)
     if offer.term_months and cases.factors.charge_commitment[case] > 0 and cases.costs.unused_usd[case] > 0:
         found.append(
             f"pays for the whole term of {offer.term_months} months; --commitment used counts the hours of the run only"
@@ -230,9 +177,7 @@ def notes(problem: Problem, cases: Cases, case: int) -> list[str]:
     rule = OPTIONS[offer.option]
     if rule.family == "scheduled" or (rule.family == "on demand" and rule.interruptible):
         found.append(f"{rule.label}: {rule.reference}")
-    if offer.confidence == "low":
-        found.append("low confidence in the price: see its source")
-    return found
+    return [*found, *doubted_price(offer)]
 
 
 def excluded(problem: Problem, cases: Cases, number: int, left: Any) -> list[Excluded]:

@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.answers.common import finite
 from gpucost.answers.speed import Feeding
 from gpucost.answers.training import Alternative, Driver, Highlight, Size
 from gpucost.market.supply import Supply
 from gpucost.options import OPTIONS, is_plain
 from gpucost.physics.training.steps import PARTS
-from gpucost.training.answer import finite
 from gpucost.training.cases import Cases, Problem, evaluate
 from gpucost.training.costing import lines_of
 from gpucost.training.rank import rate_is_prior
@@ -66,16 +66,16 @@ def _sells_nodes(supply: Supply, offer: int) -> bool:
 
 def _size(cases: Cases, case: int, chosen: bool) -> Size:
     """Return one size of cluster: what it costs, how long it takes, how well it runs."""
-    fits = bool(cases.speed.fits[case])
+    costs, speed, fits = cases.costs, cases.speed, bool(cases.speed.fits[case])
     return {
         "gpus": int(cases.gpus[case]),
         "nodes": int(cases.factors.nodes[case]),
-        "days": finite(cases.costs.days[case]),
-        "cost_usd": finite(cases.costs.cost_usd[case]) if fits else None,
-        "cost_low_usd": finite(cases.costs.cost_low_usd[case]),
-        "cost_high_usd": finite(cases.costs.cost_high_usd[case]),
-        "mfu_fraction": finite(cases.speed.mfu_fraction[case]),
-        "tokens_per_s_per_gpu": finite(cases.speed.tokens_per_s_per_gpu[case]),
+        "days": finite(costs.days[case]),
+        "cost_usd": finite(costs.cost_usd[case]) if fits else None,
+        "cost_low_usd": finite(costs.cost_low_usd[case]),
+        "cost_high_usd": finite(costs.cost_high_usd[case]),
+        "mfu_fraction": finite(speed.mfu_fraction[case]),
+        "tokens_per_s_per_gpu": finite(speed.tokens_per_s_per_gpu[case]),
         "chosen": chosen,
     }
 

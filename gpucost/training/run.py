@@ -16,7 +16,17 @@ from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, Pric
 from gpucost.market import pool
 from gpucost.market.assumptions import failures_per_gpu_year
 from gpucost.market.embedding import embed
-from gpucost.market.facts import OLD_PRICE, Market, make_market, market_of, no_region, placeless, with_offers
+from gpucost.market.facts import (
+    OLD_PRICE,
+    Market,
+    asked_for,
+    make_market,
+    market_of,
+    no_price,
+    no_region,
+    placeless,
+    with_offers,
+)
 from gpucost.options import OPTIONS
 from gpucost.physics.calibration import Calibration
 from gpucost.physics.software import decimal_year
@@ -40,6 +50,8 @@ _SIZE_RULES = {
     "time": "the fastest sizes",
     "pareto": "sizes that no other one beats in both cost and time",
 }
+
+_PRODUCT = ("provider", "instance_type", "gpu", "option", "tier", "term_months", "payment")  # the same wherever sold
 
 Flags = NDArray[np.bool_]
 Indices = NDArray[np.int64]
@@ -66,26 +78,13 @@ def calibration_digest(calibration: Calibration) -> str:
 def select(request: TrainingRequest, catalog: "Catalog") -> tuple[Market, Flags]:
     """Return the market and the offers in it that a request looks at; the user's pools come on top."""
     market = placeless(market_of(catalog), catalog, request)
-    filters = {"gpu": request.gpu, "provider": request.provider, "region": request.region, "option": request.option}
-    named = {name: value for name, value in filters.items() if value}
-    if named:
-        wanted = {id(offer) for offer in catalog.offers(request.gpu, request.provider, request.region, request.option)}
-        mask = np.array([id(offer) in wanted for offer in market.facts.offers], bool)
-    else:
-        mask = np.ones(len(market.facts.offers), bool)
+    mask = asked_for(market, catalog, request)
     if request.pool:
         offers, systems = pool.read_pool(request.pool, catalog, market.facts.as_of, request.pool_view)
         market = make_market(with_offers(market.facts, offers, systems))
         mask = np.concatenate([mask, np.ones(len(offers), bool)])
     if not mask.any():
-        asked = ", ".join(f"--{name} {value}" for name, value in named.items()) or "the catalog"
-        sold = [offer.region for offer in catalog.offers(request.gpu, request.provider, None, request.option)]
-        around = catalog.regions.around(request.region, sold) if request.region else None
-        hint = f" Try --region {around[0]!r}, with {around[1]} of them." if around else " Widen one of the filters."
-        raise PriceMissingError(
-            f"no price can be ordered for {asked} as of {market.facts.as_of}. `gpucost prices` lists what is known."
-            f"{hint}"
-        )
+        raise no_price(market, catalog, request)
     return market, mask
 
 
@@ -207,16 +206,7 @@ def fold(problem: Problem, cases: Cases, order: Indices) -> list[list[int]]:
     for case in order:
         offer = problem.supply.offers[int(cases.offer[case])]
         place = int(case) if problem.requests[0].all_regions else int(cases.gpus[case])
-        name = (
-            place,
-            offer.provider,
-            offer.instance_type,
-            offer.gpu,
-            offer.option,
-            offer.tier,
-            offer.term_months,
-            offer.payment,
-        )
+        name = place, *(getattr(offer, field) for field in _PRODUCT)
         groups.setdefault(name, []).append(int(case))
     return list(groups.values())
 
