@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gpucost
+from gpucost.errors import PriceMissingError
 from gpucost.physics.columns import PRECISIONS
 from gpucost.physics.hardware import hardware_columns, peak
 from gpucost.units import GB, GIB
@@ -274,6 +275,26 @@ def test_a_config_may_be_given_as_a_path_object(catalog, tmp_path):
 
 
 # Prices --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_price_of_low_confidence_is_said_to_be_one_by_training_and_by_serving(catalog):
+    asked = {"gpu": "h100", "catalog": catalog, "top": 0}
+    trained = gpucost.estimate("8b", 1e10, all_regions=True, with_facts=False, **asked)
+    for found in (trained, gpucost.inference("8b", **asked)):
+        options = found.payload["options"]
+        doubted = {row["offer_id"] for row in options if row["price_confidence"] == "low"}
+        said = {row["offer_id"] for row in options if any("low confidence" in note for note in row["notes"])}
+        assert said == doubted != set()
+
+
+def test_offers_that_nobody_sells_are_refused_in_one_sentence(catalog):
+    asked = {"gpu": "v100", "region": "africa", "catalog": catalog}
+    said = []
+    for ask in (lambda: gpucost.estimate("8b", 1e9, **asked), lambda: gpucost.inference("1b", **asked)):
+        with pytest.raises(PriceMissingError) as refused:
+            ask()
+        said.append(str(refused.value))
+    assert said[0] == said[1]
 
 
 def test_an_offer_costs_the_same_wherever_it_is_named(catalog):
