@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from gpucost.formula.language import KERNELS, Line, parse
 
+_NOISE = 1e-12  # a flow below this share of the largest is the rounding of nothing
 _GUARD = 1e-9  # binary noise below this share of a hundredth must not turn half a hundredth into nothing
 
 Array = NDArray[np.float64]
@@ -96,11 +97,34 @@ def _within(line: Array, period: Array) -> Array:
     return np.repeat(sums, np.diff(starts, append=periods.size), axis=-1)
 
 
-def _internal_rate(line: Array) -> Array:
-    import pyxirr
+def internal_rate(flows: Array) -> float:
+    """Return the rate per period at which flows are worth nothing; NaN where there is none, or more than one.
 
-    rates = [pyxirr.irr(row.tolist(), silent=True) for row in np.atleast_2d(line)]
-    found = np.array([np.nan if rate is None else rate for rate in rates])
+    Solves Σ flow_m · (1+r)^−m = 0 for −15 % < r < 2000 %, by bisection of the one interval in which the sign changes.
+
+    >>> round(internal_rate(np.array([-100.0, 110.0])), 9), internal_rate(np.array([-100.0, 230.0, -132.0]))
+    (0.1, nan)
+    """
+    periods = np.arange(flows.size)
+    flows = np.where(np.abs(flows) > _NOISE * np.abs(flows).max(), flows, 0.0)
+
+    def worth(logs: Array) -> Array:
+        return np.asarray(np.exp(-np.multiply.outer(logs, periods)) @ flows)
+
+    logs = np.linspace(np.log(0.85), np.log(21), 600)
+    signs = np.sign(worth(logs))
+    places = np.nonzero(signs[1:] * signs[:-1] <= 0)[0]
+    if not flows.any() or places.size != 1:
+        return np.nan
+    low, high = logs[places[0]], logs[places[0] + 1]
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.sign(worth(middle)) == signs[places[0]] else (low, middle)
+    return float(np.expm1(high))
+
+
+def _internal_rate(line: Array) -> Array:
+    found = np.array([internal_rate(row) for row in np.atleast_2d(line)])
     return found.reshape(-1, 1) if np.ndim(line) == 2 else found[0]
 
 

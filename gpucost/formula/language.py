@@ -29,7 +29,7 @@ FUNCTIONS: dict[str, int | None] = {
     "payment": 4,  # payment(rate, periods, present, future): level payment in arrears that turns present into future
     "total": 1,  # total(line): sum of a monthly line
     "sum_product": 2,  # sum_product(line, other): sum over the months of the product of two monthly lines
-    "internal_rate": 1,  # internal_rate(line): monthly rate at which a monthly line is worth nothing
+    "internal_rate": 1,  # internal_rate(line): the one monthly rate at which a monthly line is worth nothing
     "so_far": 1,  # so_far(line): sum of a monthly line up to this month
     "highest_so_far": 1,  # highest_so_far(line): its largest value up to this month, at least 0
     "before": 1,  # before(line): its value in the month before, 0 in the first

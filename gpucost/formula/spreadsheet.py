@@ -54,6 +54,13 @@ def _write_months(name: str, lines: list[str], resolve: Callable[[str], str]) ->
     return f"SUMIF({months},{month}-1,{line})" if name == "before" else f'SUMIF({months},"<="&{month},{line})'
 
 
+# the rate that three guesses lead to; where they part there is no one rate
+_ONE_RATE = (
+    "IF(OR(AND(IFERROR(IRR({0},-0.05),0)>-0.15,ABS(IFERROR(IRR({0},-0.05),IRR({0},0.01))-IRR({0},0.01))>0.000001),"
+    "ABS(IFERROR(IRR({0},0.2),IRR({0},0.01))-IRR({0},0.01))>0.000001),NA(),IRR({0},0.01))"
+)
+
+
 def _write_call(name: str, a: list[str]) -> str:
     if name in ("min", "max"):
         return f"{name.upper()}({','.join(a)})"
@@ -74,7 +81,7 @@ def _write_call(name: str, a: list[str]) -> str:
         "payment": "PMT({0},{1},-({2}),{3})",
         "total": "SUM({0})",
         "sum_product": "SUMPRODUCT({0},{1})",
-        "internal_rate": "IRR({0},0.01)",
+        "internal_rate": _ONE_RATE,
         "none": "NA()",
         "balance": "-FV({0},{1},-({3}),{2})",
     }

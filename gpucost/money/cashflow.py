@@ -6,6 +6,8 @@ Single answers come from pyxirr; columns of cases from NumPy, and a test holds t
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.formula.arrays import internal_rate
+
 Array = NDArray[np.float64]
 
 
@@ -52,21 +54,13 @@ def npv(rate_per_month: float, flows: Array) -> float:
 def irr(flows: Array) -> float | None:
     """Return the effective annual rate at which the flows are worth nothing: (1 + monthly IRR)^12 − 1.
 
-    None where no rate exists (flows of one sign), or where several do and none can be named.
+    None where no rate exists (flows of one sign), or where several do and none is the return.
 
     >>> round(irr(np.array([-100.0] + [0.0] * 11 + [121.0])), 9)
     0.21
     """
-    import pyxirr
-
-    steps = np.sign(flows[np.abs(flows) > 1e-9])
-    changes = int(np.count_nonzero(np.diff(steps)))
-    if changes == 0:
-        return None
-    rate = pyxirr.irr(flows.tolist(), silent=True)
-    if rate is None or not np.isfinite(rate) or rate <= -1:
-        return None
-    return float((1 + rate) ** 12 - 1)
+    rate = internal_rate(flows)
+    return None if np.isnan(rate) else float((1 + rate) ** 12 - 1)
 
 
 def several_rates(flows: Array) -> bool:

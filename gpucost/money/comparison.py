@@ -124,7 +124,10 @@ _SIDES = {line.name: "own" for line in OWN_LINES} | {line.name: "rent" for line 
 BY_MONTH = tuple(line._replace(side=_SIDES.get(line.name, "")) for line in (*MONTHLY, *statements.MONTHLY, *MOVING))
 FORMULAS = version((*SCALARS, *BY_MONTH, *ANSWERS))  # says which formulas a saved answer was computed by
 
-TABLES = ("residual_by_year", "depreciated_by_year", "assessed_by_year", "rent_path_by_month", "use_by_month")
+TABLES = (
+    "residual_by_year", "depreciated_by_year", "assessed_by_year", "rent_path_by_month", "observed_v_by_month",
+    "use_by_month",
+)  # fmt: skip
 
 
 _WORTH = (

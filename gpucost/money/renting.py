@@ -27,8 +27,9 @@ rent_lock_month: month whose price holds
     where(rent_term_months > 0, floor((max(m, 1) - 1) / max(rent_term_months, 1)) * rent_term_months + 1, max(m,
         1))
 rent_price_ratio: price ÷ price at the start
-    lookup(rent_path_by_month, rent_lock_month - 1) * (1 - rent_decline_fraction) ** ((rent_lock_month - 1) /
-        months_per_year)
+    where(rent_path_basis == 'flat', 1, where(rent_path_basis == 'curve', lookup(rent_path_by_month,
+        rent_lock_month - 1), lookup(observed_v_by_month, rent_lock_month - 1))) * (1 - rent_decline_fraction) **
+        ((rent_lock_month - 1) / months_per_year)
 rent_hours: rented hours that are paid
     in_horizon * rent_gpu_hours * where(rent_billing == 'take_or_pay', 1, use_ratio)
 """)
@@ -38,7 +39,8 @@ rent_compute_usd: GPU-hours
     rent_hours * rent_usd_per_gpu_hour * rent_price_ratio * (1 - rent_upfront_fraction)
 rent_upfront_usd: paid at the start of a term
     where(rent_term_months > 0 and m < months and floor(m / max(rent_term_months, 1)) * rent_term_months == m,
-        rent_upfront_fraction * rent_gpu_hours * rent_usd_per_gpu_hour * lookup(rent_path_by_month, m) * (1 -
+        rent_upfront_fraction * rent_gpu_hours * rent_usd_per_gpu_hour * where(rent_path_basis == 'flat', 1,
+        where(rent_path_basis == 'curve', lookup(rent_path_by_month, m), lookup(observed_v_by_month, m))) * (1 -
         rent_decline_fraction) ** (m / months_per_year) * rent_term_months, 0)
 rent_cancellation_usd: still due for an unexpired term
     where(m == months, where(rent_billing == 'take_or_pay', unexpired_months * rent_gpu_hours *

@@ -36,7 +36,6 @@ Array = NDArray[np.float64]
 OLD_RATE_DAYS = 45  # exchange rates are older than the month's end that was last shipped
 FEWEST_SELLERS = 3  # of a generation, else all chips speak
 PATH_MONTHS = 480  # tables by month are this long; the last price holds
-RENT_PATHS = ("flat", "decline", "observed_v", "curve")
 V_ITEMS = (
     (0, "rental.h100_2023"),
     (16, "rental.h100_2024"),
@@ -78,6 +77,12 @@ class OwnershipCase:
         if not self.shaped:
             self.shaped = columns(self.values())
         return self.shaped
+
+    def rent_path(self) -> Array:
+        """Return the rental price of each month ÷ that of the first, beside its yearly fall."""
+        basis = self.assumptions["rent_path_basis"].value
+        table = self.tables["observed_v_by_month" if basis == "observed_v" else "rent_path_by_month"]
+        return np.ones_like(table) if basis == "flat" else table
 
     @property
     def months(self) -> int:
@@ -235,6 +240,7 @@ def _tables(case: OwnershipCase, folder: Path) -> dict[str, Array]:
         "assessed_by_year": np.array(assessed[: residual.TABLE_YEARS]),
         "depreciated_by_year": _depreciated(case),
         "rent_path_by_month": _path(case, folder),
+        "observed_v_by_month": _observed_v(registry),
         "use_by_month": use_by_month(case.special.get("use_path"), PATH_MONTHS, folder),
     }
 
@@ -256,7 +262,7 @@ def _depreciated(case: OwnershipCase) -> Array:
 
 def _observed_decline(catalog: "Catalog", case: OwnershipCase, given: Mapping[str, Given]) -> None:
     """Let the rental price move as list prices of the chip's generation did, with the range that rents have shown."""
-    pathed = any(case.special.get(name) not in (None, "flat") for name in ("rent_path", "rent_curve"))
+    pathed = case.special.get("rent_path") == "decline" or case.assumptions["rent_path_basis"].value != "flat"
     if case.accelerator is None or pathed or "rent_decline_fraction" in given:
         return
     chip = next(row for row in catalog.rows("accelerators") if row["id"] == case.accelerator.id)
@@ -286,31 +292,27 @@ def _moved(fall: float) -> str:
 
 
 def _path(case: OwnershipCase, folder: Path) -> Array:
+    """Return the forward curve that is given, and let its first month be the price; no curve is flat."""
     special = case.special
-    kind = special.get("rent_path") or ("curve" if special.get("rent_curve") else "flat")
-    if kind not in RENT_PATHS:
-        raise UsageError(f"rent_path = {kind!r} is none of {', '.join(RENT_PATHS)}.")
-    if kind == "curve":
-        if not special.get("rent_curve"):
-            raise UsageError("rent_path = 'curve' needs rent_curve, a CSV with the columns month and usd_per_gpu_hour.")
-        prices = rent_paths.read_curve(folder / str(special["rent_curve"]), PATH_MONTHS)
-        entry = case.assumptions["rent_usd_per_gpu_hour"]
-        case.assumptions["rent_usd_per_gpu_hour"] = replace(
-            entry, value=float(prices[0]), status="given", note="first month of the curve"
-        )
-        return np.asarray(prices / prices[0])
-    if kind == "observed_v":
-        return observed_v(case.registry)
-    if kind == "decline" and case.number("rent_decline_fraction") == 0:
+    if special.get("rent_path") == "decline" and case.number("rent_decline_fraction") == 0:
         row = case.registry.fact("rental_price_decline")
         entry = case.assumptions["rent_decline_fraction"]
         case.assumptions["rent_decline_fraction"] = replace(
             entry, value=row["typical"], low=row["low"], high=row["high"], status="sourced", source_id=row["source_id"]
         )
-    return rent_paths.flat(PATH_MONTHS)
+    if case.assumptions["rent_path_basis"].value != "curve":
+        return rent_paths.flat(PATH_MONTHS)
+    if not special.get("rent_curve"):
+        raise UsageError("rent_path = 'curve' needs rent_curve, a CSV with the columns month and usd_per_gpu_hour.")
+    prices = rent_paths.read_curve(folder / str(special["rent_curve"]), PATH_MONTHS)
+    entry = case.assumptions["rent_usd_per_gpu_hour"]
+    case.assumptions["rent_usd_per_gpu_hour"] = replace(
+        entry, value=float(prices[0]), status="given", note="first month of the curve"
+    )
+    return np.asarray(prices / prices[0])
 
 
-def observed_v(registry: Registry) -> Array:
+def _observed_v(registry: Registry) -> Array:
     """Return the shape of H100 rental prices from mid-2023 (month 0) to early 2026, as if it came again."""
     months = [float(month) for month, _ in V_ITEMS]
     return rent_paths.through(months, [registry.fact(item)["typical"] for _, item in V_ITEMS], PATH_MONTHS)

@@ -277,7 +277,7 @@ def resolve_choices(registry: Registry, given: dict[str, Given]) -> tuple[dict[s
 
 
 def special_inputs(special: Mapping[str, Any], where: str = "plan") -> dict[str, Given]:
-    """Turn the convenient names into inputs: years, utilisation, lead_time_weeks, network_usd_per_gpu."""
+    """Turn the convenient names into inputs: years, utilisation, lead_time_weeks, rent_path, network_usd_per_gpu."""
     found: dict[str, Given] = {}
     if "years" in special:
         years = _number("years", special["years"], where)
@@ -290,6 +290,8 @@ def special_inputs(special: Mapping[str, Any], where: str = "plan") -> dict[str,
         found["lead_time_months"] = Given(_weeks(special["lead_time_weeks"], where) / WEEKS_PER_MONTH)
     if "refresh_year" in special:
         found["refresh_month"] = Given(_number("refresh_year", special["refresh_year"], where) * MONTHS_PER_YEAR)
+    if path := special.get("rent_path") or ("curve" if special.get("rent_curve") else None):
+        found["rent_path_basis"] = Given("flat" if path == "decline" else path)
     if "network_usd_per_gpu" in special:
         found.update({name: as_given(special["network_usd_per_gpu"]) for name in TIERS})
     return found

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 _KEPT = (
-    "gpu", "provider", "region", "option", "rent_path", "rent_curve", "currency", "usd_per_unit",
+    "gpu", "provider", "region", "option", "rent_curve", "currency", "usd_per_unit",
     "usd_per_unit_on", "currency_curve", "currency_wacc_fraction", "fiscal_year_end_month",
     "seed", "draws", "electricity_region", "grid_region", "start_on",
     "rent_residual_correlation", "depreciation_by_year", "profile", "site", "use_path",

@@ -116,11 +116,11 @@ def warnings(
     if spares != "none" and case.number("support_fraction") > 0:
         found.append(f"vendor support and spares ({spares.replace('_', ' ')}) both count: repairs may be paid twice")
     found += [f"unequal scope: only one side pays for {row['item']}" for row in scope(case, values) if row["unequal"]]
-    if judged["irr_fraction"] is not None and cashflow.several_rates(monthly(values, "saving_in_cash_usd")):
-        found.append("the saving changes its sign more than once: the IRR may not be the only one, judge by NPV")
+    if judged["irr_fraction"] is None and cashflow.several_rates(monthly(values, "saving_in_cash_usd")):
+        found.append("the saving changes its sign more than once and has no one IRR: judge by NPV")
     found += _financing_said(paid)
     decline = case.assumptions["rent_decline_fraction"]
-    if decline.status in ("assumed", "derived") and np.all(case.tables["rent_path_by_month"] == 1):
+    if decline.status in ("assumed", "derived") and np.all(case.rent_path() == 1):
         moved = "held flat" if not decline.value else f"taken to fall by {decline.value:.0%} a year"
         why = f": {decline.note}" if decline.status == "derived" else ""
         found.append(f"the rental price is {moved}{why}; see the scenarios for a decline and for the observed V")

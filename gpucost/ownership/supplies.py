@@ -106,7 +106,7 @@ def services_usd(case: OwnershipCase) -> float:
 
 def monthly_usd(case: OwnershipCase, rent: Rent, months: int) -> Array:
     """Return what a GPU rented in each month costs, on the case's path of prices."""
-    path = case.tables["rent_path_by_month"][:months]
+    path = case.rent_path()[:months]
     path = path * (1 - case.number("rent_decline_fraction")) ** (np.arange(months) / 12)
     return np.asarray(rent.usd_per_gpu_hour * case.number("hours_per_month") * path, dtype=np.float64)
 

@@ -6,12 +6,12 @@ from typing import Any, TypedDict, cast
 import numpy as np
 
 from gpucost.answers import ownership as shape
-from gpucost.money import carbon, cashflow, rent_paths
+from gpucost.money import carbon, cashflow
 from gpucost.money.comparison import evaluate_months
 from gpucost.money.residual import value_at
 from gpucost.ownership import analysis
 from gpucost.ownership.alternatives import discounted_hours, monthly, own_worth, present, scalar
-from gpucost.ownership.assemble import OwnershipCase, observed_v
+from gpucost.ownership.assemble import OwnershipCase
 from gpucost.units import MONTHS_PER_YEAR
 
 TAX_LINES = ("own_tax_usd", "rent_tax_usd", "depreciation_usd")
@@ -106,16 +106,15 @@ def sunk_views(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Sunk:
 def price_paths(case: OwnershipCase) -> list[shape.ScenarioRow]:
     """Return the comparison under other futures of the rental price."""
     decline = case.registry.fact("rental_price_decline")["typical"]
-    flat = rent_paths.flat(case.tables["rent_path_by_month"].size)
-    rows = []
-    for name, text, path, fall in (
-        ("rent flat", "the rental price stays", flat, 0.0),
-        ("rent declines", f"the rental price falls by {decline:.0%} a year", flat, decline),
-        ("rent V", "the fall and rise of H100 rent from 2023 to 2026 comes again", observed_v(case.registry), 0.0),
-    ):
-        moved = OwnershipCase(case.assumptions, {**case.tables, "rent_path_by_month": path}, case.registry)
-        rows.append(analysis.scenario(moved, name, text, {"rent_decline_fraction": fall}))
-    return rows
+    paths = (
+        ("rent flat", "the rental price stays", "flat", 0.0),
+        ("rent declines", f"the rental price falls by {decline:.0%} a year", "flat", decline),
+        ("rent V", "the fall and rise of H100 rent from 2023 to 2026 comes again", "observed_v", 0.0),
+    )
+    return [
+        analysis.scenario(case, name, text, {"rent_path_basis": basis, "rent_decline_fraction": fall})
+        for name, text, basis, fall in paths
+    ]
 
 
 def emissions(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Carbon:

@@ -98,13 +98,8 @@ class _Workbook:
         cover.write_summary(summary, self.models, self.values, [pair for pair in leads if pair[1]])
 
     def _live(self) -> None:
-        ends = {
-            key: pair
-            for model in self.models
-            for key, pair in sensitivity.favourable_ends(model, self.spans[model.key]).items()
-        }
-        sheet = self.book.sheet(inputs.NAME, (32, 46, 18, 16, 16, 16, 16, 16, 9, 44, 12, 11))
-        inputs.write(self.book, sheet, self.models, ends, self.sources)
+        scenarios = {model.key: sensitivity.scenarios(model, self.spans[model.key]) for model in self.models}
+        inputs.write(self.book, self.models, scenarios, self.sources)
         if not self.models:
             return
         sheet = self.book.sheet(calculations.NAME, (30, 46, 18, 18, 90))
@@ -165,7 +160,7 @@ class _Workbook:
             self.sizes = static.write_sizes(self.book.sheet(static.SIZES, (18,) * 8), self.parts)
         if any(part.get("scenarios") for _, part in self.parts):
             sheet = self.book.sheet(static.SCENARIOS, (24, 48, 20, 20, 20, 20, 12))
-            static.write_scenarios(self.book, sheet, self.parts)
+            static.write_scenarios(self.book, sheet, self.parts, self.models)
         for number, (title, part) in enumerate(self.statics, 1):
             sheet = self.book.sheet(sheet_name(title, number), (24, 18, 18, 18, 18, 18, 18, 18))
             self.drawn += static.write_document(self.book, sheet, document(part))

@@ -49,6 +49,12 @@ def test_flows_of_one_sign_have_no_irr():
     assert cashflow.irr(np.zeros(3)) is None
 
 
+def test_flows_with_several_rates_have_no_irr():
+    """-100 + 230 x - 132 x² is nothing at 10 % and at 20 % (x = 1 / 1.1 and 1 / 1.2)."""
+    assert cashflow.irr(np.array([-100.0, 230.0, -132.0])) is None
+    assert cashflow.irr(np.array([-100.0, 230.0, -100.0])) is not None  # the other rate, -39 %, is nobody's return
+
+
 def test_several_changes_of_sign_are_noticed():
     assert cashflow.several_rates(np.array([-1.0, 5.0, -6.0]))
     assert not cashflow.several_rates(FLOWS)

@@ -38,8 +38,8 @@ def serving() -> dict[str, Any]:
 
 SERVING: dict[str, Any] = {
     "model": "70b",
-    "prompt": 1000,
-    "output": 250,
+    "prompt_tokens": 1000,
+    "output_tokens": 250,
     "tokens_per_month": "5b",
     "precision": "fp8",
     "gpu": "h100-sxm",

@@ -23,7 +23,7 @@ _HOW = (
         "Static: Offers and other tables come from searches that a workbook cannot repeat; they "
         "turn red once an input was changed."
     ),
-    "The scenario selector on the sheet Inputs sets every input to its base, its favourable or its adverse end.",
+    "The selector on the sheet Inputs sets every input as a scenario of the sheet Scenarios has it.",
     (
         "The column 'as delivered' keeps what Python computed; the sheet Checks says whether the book still "
         "agrees with it."

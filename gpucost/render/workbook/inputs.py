@@ -1,67 +1,51 @@
 """The Inputs sheet: every cell that may be changed, its unit, ends, source and status, and the scenario selector."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address
 from gpucost.render.workbook.live import LiveInput, LiveModel, Value
 
 NAME = "Inputs"
-SCENARIOS = ("Base", "Favourable", "Adverse")
-_HEAD = (
-    "name",
-    "what it is",
-    "unit",
-    "base",
-    "favourable",
-    "adverse",
-    "in use",
-    "as delivered",
-    "changed",
-    "source",
-    "dated",
-    "status",
-)
-_BASE, _ACTIVE, _DELIVERED, _CHANGED = 3, 6, 7, 8
+BASE = "Base"
+_BEFORE = {"name": 32, "what it is": 46, "unit": 18}  # columns and their widths
+_AFTER = {"in use": 16, "as delivered": 16, "changed": 9, "source": 44, "dated": 12, "status": 11}
+_BASE = len(_BEFORE)  # column
+_WIDTH = 16
 
-Ends = Mapping[tuple[str, str], tuple[Value, Value]]  # (model, input) -> favourable, adverse
+Scenarios = Mapping[str, Mapping[str, Mapping[str, Value]]]  # model -> scenario -> the inputs that it changes
 
 
 def write(
-    book: Workbook, sheet: Sheet, models: list[LiveModel], ends: Ends, sources: Mapping[str, Mapping[str, Any]]
+    book: Workbook, models: list[LiveModel], scenarios: Scenarios, sources: Mapping[str, Mapping[str, Any]]
 ) -> None:
-    """Write all inputs; blue on pale yellow may be changed, everything else follows."""
+    """Write all inputs; blue on pale yellow may be changed, everything else follows. Each scenario has its column."""
+    names = list(dict.fromkeys(name for changes in scenarios.values() for name in changes))
+    heads = [BASE, *(f"{name[:1].upper()}{name[1:]}" for name in names)]
+    sheet = book.sheet(NAME, (*_BEFORE.values(), *(_WIDTH,) * len(heads), *_AFTER.values()))
     sheet.title("Inputs")
-    row = sheet.row(
-        "Scenario",
-        None,
-        None,
-        Cell("Base", "input"),
-        "Base, Favourable or Adverse: every input at its own base, better or worse end",
-    )
-    choices = {"validate": "list", "source": list(SCENARIOS), "error_message": "Choose Base, Favourable or Adverse."}
+    row = sheet.next_row  # of the scenario; its number, the count of changes and the heads follow
+    first, last = (address(row + 3, column, fixed=True) for column in (_BASE, _BASE + len(names)))
+    words = "every input at its base, or where the column of the scenario holds another value, at that"
+    sheet.row("Scenario", None, None, Cell(BASE, "input"), words)
+    choices = {"validate": "list", "source": f"={first}:{last}", "error_message": "Choose a scenario of the list."}
     sheet.page.data_validation(row, _BASE, row, _BASE, choices)
     book.define("scenario", NAME, row, _BASE)
-    number = sheet.row(
-        "Scenario number", None, None, Formula('IF(scenario="Favourable",2,IF(scenario="Adverse",3,1))', 1)
-    )
-    book.define("scenario_number", NAME, number, _BASE)
+    sheet.row("Scenario number", None, None, Formula(f"MATCH(scenario,{first}:{last},0)", 1))
+    book.define("scenario_number", NAME, row + 1, _BASE)
     count = sum(len(model.inputs) for model in models)
-    last = number + 3 + count + 2 * sum(_groups(model) + 1 for model in models)
-    span = f"{address(number + 2, _CHANGED, fixed=True)}:{address(last, _CHANGED, fixed=True)}"
-    changed = sheet.row(
-        "Inputs changed",
-        None,
-        None,
-        Formula(f'SUM({span})+IF(scenario="Base",0,1)', 0),
-        "static figures turn red when this is above 0",
-    )
-    book.define("inputs_changed", NAME, changed, _BASE)
-    head = sheet.heading(*_HEAD)
+    end = row + 4 + count + 2 * sum(_groups(model) + 1 for model in models)
+    changed = _BASE + len(heads) + list(_AFTER).index("changed")
+    span = f"{address(row + 3, changed, fixed=True)}:{address(end, changed, fixed=True)}"
+    counted = Formula(f"SUM({span})+IF(scenario_number=1,0,1)", 0)
+    sheet.row("Inputs changed", None, None, counted, "static figures turn red when this is above 0")
+    book.define("inputs_changed", NAME, row + 2, _BASE)
+    head = sheet.heading(*_BEFORE, *heads, *_AFTER)
     sheet.page.freeze_panes(head + 1, 1)
     sheet.page.repeat_rows(head)
     for model in models:
-        _model(book, sheet, model, ends, sources)
+        changes = scenarios[model.key]
+        _model(book, sheet, model, [changes.get(name, {}) for name in names], sources)
 
 
 def _groups(model: LiveModel) -> int:
@@ -69,8 +53,9 @@ def _groups(model: LiveModel) -> int:
 
 
 def _model(
-    book: Workbook, sheet: Sheet, model: LiveModel, ends: Ends, sources: Mapping[str, Mapping[str, Any]]
-) -> None:
+    book: Workbook, sheet: Sheet, model: LiveModel, scenarios: Sequence[Mapping[str, Value]],
+    sources: Mapping[str, Mapping[str, Any]],
+) -> None:  # fmt: skip
     sheet.skip()
     sheet.row(Cell(model.title, "heading"))
     live = model.read_names()
@@ -79,28 +64,26 @@ def _model(
         for entry in model.inputs:
             if entry.group == group:
                 source = sources.get(entry.source_id) or {}
-                row = _input(sheet, entry, entry.name in live, ends.get((model.key, entry.name)), source)
-                book.define(model.cell_name(entry.name), NAME, row, _ACTIVE)
+                values = [changes.get(entry.name) for changes in scenarios]
+                row = _input(sheet, entry, entry.name in live, values, source)
+                book.define(model.cell_name(entry.name), NAME, row, _BASE + 1 + len(values))
 
 
-def _input(
-    sheet: Sheet, entry: LiveInput, live: bool, ends: tuple[Value, Value] | None, source: Mapping[str, Any]
-) -> int:
+def _input(sheet: Sheet, entry: LiveInput, live: bool, values: Sequence[Value], source: Mapping[str, Any]) -> int:
     row = sheet.next_row
-    base, better, worse = (address(row, column) for column in (_BASE, _BASE + 1, _BASE + 2))
-    active = f'CHOOSE(scenario_number,{base},IF({better}="",{base},{better}),IF({worse}="",{base},{worse}))'
-    better_value, worse_value = ends or (None, None)
+    base, *others = (address(row, _BASE + column) for column in range(len(values) + 1))
+    texts = [base, *(f'IF({cell}="",{base},{cell})' for cell in others)]
+    active = f"CHOOSE(scenario_number,{','.join(texts)})" if others else base
     style = "input" if live else "shade"
+    delivered = _BASE + len(texts) + list(_AFTER).index("as delivered")
     sheet.row(
         entry.name,
         Cell(entry.description + ("" if live else "; pinned: it shapes a lookup table, change it in Python"), "wrap"),
         entry.unit,
-        Cell(entry.value, style, entry.unit),
-        Cell(better_value, style, entry.unit),
-        Cell(worse_value, style, entry.unit),
+        *(Cell(value, style, entry.unit) for value in (entry.value, *values)),
         Cell(Formula(active, 0.0 if entry.value is None else entry.value), "plain", entry.unit),
         Cell(entry.value, "shade", entry.unit),
-        Formula(f"IF({base}={address(row, _DELIVERED)},0,1)", 0),
+        Formula(f"IF({base}={address(row, delivered)},0,1)", 0),
         Cell(
             ", ".join(str(source[key]) for key in ("publisher", "title") if source.get(key)) or entry.source_id,
             "source",
@@ -108,7 +91,7 @@ def _input(
         entry.observed or str(source.get("published_on") or source.get("accessed_on") or ""),
         entry.status if live else "pinned",
     )
-    sheet.page.data_validation(row, _BASE, row, _BASE + 2, _validation(entry))
+    sheet.page.data_validation(row, _BASE, row, _BASE + len(values), _validation(entry))
     return row
 
 

@@ -48,7 +48,7 @@ class LiveModel:
     periods: Sequence[tuple[str, str, str]] = ()  # fiscal year, quarter and month of every month, where there are books
     compared_months: int = 0  # as delivered; the sheets of months reach further
     ways: Sequence[Mapping[str, Any]] = ()  # options that are recomputed beside each other
-    ends: Mapping[str, tuple[Value, Value]] | None = None  # favourable and adverse, where the answer states them
+    scenarios: Mapping[str, Mapping[str, Value]] | None = None  # the inputs that each changes, where the answer says so
 
     def cell_name(self, name: str) -> str:
         """Return the name that a quantity has in the workbook."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from gpucost.errors import UsageError
 from gpucost.money import comparison
-from gpucost.render.workbook.live import LiveInput, LiveModel, Value
+from gpucost.render.workbook.live import LiveInput, LiveModel
 from gpucost.units import unit_of
 
 
@@ -35,20 +35,12 @@ def ownership_model(payload: Mapping[str, Any], key: str, title: str) -> LiveMod
         monthly=comparison.BY_MONTH,
         answers=comparison.ANSWERS,
         months=int(block["months"]),
-        ends=_ends(payload),
+        scenarios={row["name"]: row["changes"] for row in payload.get("scenarios") or () if row["changes"]} or None,
         ways=[row for row in payload["options"] if "rival" in row],
         periods=_periods(payload, int(block["months"])),
         compared_months=len(payload["cash_flows"]) - 1,
         expected={name: value for name, value in said.items() if isinstance(value, (int, float))},
     )
-
-
-def _ends(payload: Mapping[str, Any]) -> dict[str, tuple[Value, Value]] | None:
-    """Return what the answer's own two extremes set each input to, so that there is one worst case and not two."""
-    changes = {row["name"]: row["changes"] for row in payload.get("scenarios") or ()}
-    if not {"favourable", "adverse"} <= set(changes):
-        return None
-    return {name: (value, changes["adverse"][name]) for name, value in changes["favourable"].items()}
 
 
 def _periods(payload: Mapping[str, Any], months: int) -> list[tuple[str, str, str]]:

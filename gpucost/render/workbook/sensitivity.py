@@ -47,17 +47,16 @@ def spans(model: LiveModel) -> list[Span]:
     return sorted(found, key=lambda span: (-span.width, span.entry.name))
 
 
-def favourable_ends(model: LiveModel, found: list[Span]) -> dict[tuple[str, str], tuple[Value, Value]]:
-    """Return each input's better and worse end for the scenarios: those that the answer states, else as found."""
-    if model.ends is not None:
-        return {(model.key, name): pair for name, pair in model.ends.items()}
-    ends: dict[tuple[str, str], tuple[Value, Value]] = {}
+def scenarios(model: LiveModel, found: list[Span]) -> Mapping[str, Mapping[str, Value]]:
+    """Return what each scenario changes: as the answer states it, else every input's better or worse end."""
+    if model.scenarios is not None:
+        return model.scenarios
+    better, worse = {}, {}
     for span in found:
         low, high = (float(case.values[model.answer]) for case in (span.low, span.high))
-        better_is_low = (low < high) == model.lower_is_better
-        pair = (span.entry.low, span.entry.high)
-        ends[model.key, span.entry.name] = pair if better_is_low else (pair[1], pair[0])
-    return ends
+        ends = (span.entry.low, span.entry.high)
+        better[span.entry.name], worse[span.entry.name] = ends if (low < high) == model.lower_is_better else ends[::-1]
+    return {"favourable": better, "adverse": worse}
 
 
 class Probes(Cases):

@@ -7,15 +7,16 @@ from gpucost.render.document import Chart, Document, Table
 from gpucost.render.numbers import heading_of, short_unit
 from gpucost.render.table_csv import flatten
 from gpucost.render.workbook import pictures
-from gpucost.render.workbook.book import Cell, Sheet, Workbook, number_format
+from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, number_format
 from gpucost.render.workbook.live import LiveModel
 from gpucost.units import unit_of
 
-_LIVE_SCENARIOS = (
-    "Base, favourable and adverse are live too: choose one on the sheet Inputs; a flat or falling rent is the input "
-    "rent_decline_fraction. Rent V repeats a path that no input holds: it stays as computed, whatever is changed; ask "
-    "anew with --rent-path observed_v."
+_HOW_SCENARIOS = (
+    "Each is a column of the sheet Inputs: chosen there, it is computed live in all sheets, and in the first row."
 )
+_IN_USE = {"npv_own_usd": "{npv_own_usd}", "npv_rent_usd": "{npv_rent_usd}", "saving_usd": "{npv_saving_usd}",
+           "levelised_usd_per_gpu_hour": "{levelised_usd_per_gpu_hour}",
+           "buy_wins": 'IF({npv_saving_usd}>0,"yes","no")'}  # fmt: skip
 OFFERS, OPTIONS, ASSUMPTIONS, SOURCES, SCENARIOS = "Offers", "Options", "Assumptions", "Sources", "Scenarios"
 SIZES = "Sizes"
 _OFFER_COLUMNS = (
@@ -155,10 +156,11 @@ def _called(row: Mapping[str, Any]) -> str:
     return str(row.get("name") or " ".join(str(row[key]) for key in ("provider", "option") if row.get(key)))
 
 
-def write_scenarios(book: Workbook, sheet: Sheet, parts: Parts) -> None:
-    """Write what each named scenario comes to, as delivered."""
+def write_scenarios(book: Workbook, sheet: Sheet, parts: Parts, models: Iterable[LiveModel]) -> None:
+    """Write what each named scenario comes to, as delivered, under the one that is chosen, live."""
     sheet.title("Scenarios")
     sheet.static_banner()
+    by_title = {model.title: model for model in models}
     for title, payload in parts:
         rows = list(payload.get("scenarios") or ())
         if not rows:
@@ -166,12 +168,24 @@ def write_scenarios(book: Workbook, sheet: Sheet, parts: Parts) -> None:
         keys = [key for key, value in rows[0].items() if not isinstance(value, (dict, list))]
         sheet.skip()
         sheet.row(Cell(title, "heading"))
-        sheet.row(Cell(_LIVE_SCENARIOS, "note"))
-        first = sheet.heading(*map(_head, keys)) + 1
+        sheet.row(Cell(_HOW_SCENARIOS, "note"))
+        sheet.heading(*map(_head, keys))
+        if title in by_title:
+            sheet.row(*(Cell(_in_use(by_title[title], rows[0], key), "answer", unit_of(key)) for key in keys))
+        first = sheet.next_row
         for row in rows:
             cells = [Cell(row.get(key), "wrap" if key == "description" else "plain", unit_of(key)) for key in keys]
             sheet.row(*cells)
         sheet.red_when_stale(first, len(keys) - 1)
+
+
+def _in_use(model: LiveModel, base: Mapping[str, Any], key: str) -> Formula | str:
+    """Return what the scenario that is chosen comes to; as delivered that is the base."""
+    if key in ("name", "description"):
+        return Formula("scenario", "Base") if key == "name" else "in use, live"
+    names = ("npv_own_usd", "npv_rent_usd", "npv_saving_usd", "levelised_usd_per_gpu_hour")
+    value = base[key] if key != "buy_wins" else "yes" if base[key] else "no"
+    return Formula(_IN_USE[key].format(**{name: model.cell_name(name) for name in names}), value)
 
 
 def write_assumptions(
