@@ -30,6 +30,9 @@ class Kind(NamedTuple):
     open: bool = False  # names of one's own stand beside the choices
 
 
+_AMOUNT = ("str | float", ("string", "number"))  # of kinds that are numbers, or written with a unit
+
+
 def count(highest: float = 1e18, lowest: float = 0.0, hint: str = "", metavar: str = "N") -> Kind:
     """Positive numbers, written 100b or 1.5T, up to a bound."""
 
@@ -41,7 +44,7 @@ def count(highest: float = 1e18, lowest: float = 0.0, hint: str = "", metavar: s
             raise UsageError(f"{what}: {shown(value)} is less than {lowest:,.0f}. {hint}".rstrip())
         return number
 
-    return Kind(read, "str | float", ("string", "number"), metavar)
+    return Kind(read, *_AMOUNT, metavar)
 
 
 def whole(lowest: int = 1, highest: int = 1_000_000, metavar: str = "N") -> Kind:
@@ -80,7 +83,7 @@ def share(highest: float = 1.0, lowest: float = 0.0) -> Kind:
             raise UsageError(f"{what}: {shown(value)} lies outside {lowest:.0%} to {highest:.0%}.")
         return number
 
-    return Kind(read, "str | float", ("string", "number"), "SHARE")
+    return Kind(read, *_AMOUNT, "SHARE")
 
 
 def positive_share(highest: float) -> Kind:
@@ -93,7 +96,7 @@ def positive_share(highest: float) -> Kind:
             raise UsageError(f"{what}: {shown(value)} is not a positive share. Write 35% or 0.35.")
         return number
 
-    return Kind(positive, "str | float", ("string", "number"), "SHARE")
+    return Kind(positive, *_AMOUNT, "SHARE")
 
 
 def plain(lowest: float = 0.0, highest: float = 1e15, metavar: str = "N") -> Kind:
@@ -113,7 +116,7 @@ def plain(lowest: float = 0.0, highest: float = 1e15, metavar: str = "N") -> Kin
             )
         return number
 
-    return Kind(read, "str | float", ("string", "number"), metavar)
+    return Kind(read, *_AMOUNT, metavar)
 
 
 def one_of(*choices: str, old: Mapping[str, str] | None = None) -> Kind:
@@ -358,18 +361,16 @@ LARGEST_INTEGER = 10**300  # what a double holds, with room
 LARGEST_NUMBER = 1e15  # USD, GPUs or hours: beyond it a sum loses its cents
 LARGEST_LENGTH = 16_777_216  # tokens of a sequence
 RUN_TOKENS = count(1e17, 1, "Write a count such as 100b or 15t.", "TOKENS")
-USD = Kind(_usd, "str | float", ("string", "number"), "USD")
-DAYS = Kind(lambda value, what: parse_days(_number(value, what), what), "str | float", ("string", "number"), "DURATION")
-SECONDS = Kind(
-    _timed({"ms": 1e-3, "min": 60.0, "s": 1.0}, "seconds, such as 2.5 or 900ms", "time", 0, 1e7), "str | float",
-    ("string", "number"), "SECONDS",
-)  # fmt: skip
+USD = Kind(_usd, *_AMOUNT, "USD")
+DAYS = Kind(lambda value, what: parse_days(_number(value, what), what), *_AMOUNT, "DURATION")
+_TIME = _timed({"ms": 1e-3, "min": 60.0, "s": 1.0}, "seconds, such as 2.5 or 900ms", "time", 0, 1e7)
+SECONDS = Kind(_TIME, *_AMOUNT, "SECONDS")
 MILLISECONDS = Kind(
     _timed({"ms": 1.0, "s": 1e3}, "milliseconds or seconds, such as 200ms or 1.5s", "latency", SMALLEST, 1e9),
-    "str | float", ("string", "number"), "MS",
+    *_AMOUNT, "MS",
 )  # fmt: skip
-WEEKS = Kind(_weeks, "str | float", ("string", "number"), "WEEKS")
-BYTES = Kind(_bytes, "str | float", ("string", "number"), "BYTES")
+WEEKS = Kind(_weeks, *_AMOUNT, "WEEKS")
+BYTES = Kind(_bytes, *_AMOUNT, "BYTES")
 DATE = Kind(_date, "str | date", ("string",), "DATE")
 DEADLINE = Kind(_deadline, "str | float | date", ("string", "number"), "DURATION|DATE")
 OPTION = Kind(_purchase_options, "str", ("string",), "NAME", names="options")
@@ -381,7 +382,7 @@ RENTS = Kind(
 )  # fmt: skip
 TABLE = Kind(_table, "Mapping[str, Any]", ("object",), "NAME=VALUE")
 PLAN = Kind(_plan, "str | Mapping[str, Any]", ("string", "object"), "FILE")
-LENGTH = Kind(_length, "str | float", ("string", "number"), "TOKENS")
+LENGTH = Kind(_length, *_AMOUNT, "TOKENS")
 DEMAND = Kind(_demand, "str | Sequence[float]", ("string", "array"), "FILE")
 MODEL = name(names="llms", example="8b, llama-3-70b or a path to config.json")._replace(python="str | PathLike[str]")
 BUILT_MODEL = MODEL._replace(read=_model, python="str | PathLike[str] | Architecture")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpucost import gate
+from gpucost.arguments.kinds import DATE
 from gpucost.catalog import asof, filters, hardware, kept, models, names, records
 from gpucost.catalog.layered import RULE, Layered
 from gpucost.catalog.loader import Store
@@ -65,15 +66,8 @@ def data_root() -> Path:
 
 
 def parse_date(value: date | str | None, what: str) -> date | None:
-    """Read a day written as YYYY-MM-DD."""
-    if value is None or isinstance(value, date):
-        return value
-    try:
-        return date.fromisoformat(value.strip())
-    except ValueError:
-        raise UsageError(
-            f"{what}: cannot read {value!r} as a day. Write it as YYYY-MM-DD, such as 2026-06-15."
-        ) from None
+    """Read a day, where one is given."""
+    return None if value is None else date.fromisoformat(DATE.read(value, what))
 
 
 class Catalog(Layered):

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpucost.catalog.loader import Store, engine, quoted
+from gpucost.catalog.loader import Store, engine, named, quoted, said_first
 from gpucost.catalog.offer_rows import offer_id_sql
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.errors import DataError, UsageError
@@ -49,8 +49,8 @@ def parquet_part(store: Store, layer: str, file: Path, usual_kind: str = "contra
 def typed(source: str, present: Collection[str], layer: str, usual_kind: str = "contracted") -> str:
     """Return the SQL that gives the columns of prices their types."""
     columns = ", ".join(
-        f"CAST({_named(column.name) if column.name in present else 'NULL'} AS {DUCKDB_TYPES[column.kind]})"
-        f" AS {_named(column.name)}"
+        f"CAST({named(column.name) if column.name in present else 'NULL'} AS {DUCKDB_TYPES[column.kind]})"
+        f" AS {named(column.name)}"
         for column in _OFFERS
     )
     kind = f"coalesce(price_kind, '{usual_kind}')" if "price_kind" in present else f"'{usual_kind}'"
@@ -83,7 +83,7 @@ def _few(store: Store, file: Path, source: str, offers: int) -> str:
     most = limit("limit_book_offers")
     if offers <= most:
         return source
-    kept = _named(f"kept {file.name}")
+    kept = named(f"kept {file.name}")
     alike = ", ".join(_ALIKE)
     _asked(store, f"CREATE OR REPLACE TABLE {kept} AS SELECT DISTINCT arg_min(offer_id, usd_per_gpu_hour) AS offer_id"
                   f" FROM ({source}) GROUP BY {alike}", file)  # fmt: skip
@@ -125,7 +125,7 @@ def _raw(file: Path, header: Sequence[str]) -> str:
     how = (
         "auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', nullstr = '', strict_mode = true"
     )
-    cells = ", ".join(f"nullif(trim({_named(name)}), '') AS {_named(name)}" for name in header if name[:2] != "x_")
+    cells = ", ".join(f"nullif(trim({named(name)}), '') AS {named(name)}" for name in header if name[:2] != "x_")
     wide = f", max_line_size = {int(limit('limit_text_characters')) * 4}"
     source = f"read_csv({quoted(str(file))}, {how}{wide}, columns = {{{types}}})"
     return f"SELECT row_number() OVER () + 1 AS n, {cells} FROM {source}"
@@ -170,7 +170,7 @@ def _completed(file: Path, header: Sequence[str]) -> str:
 
 def _read(file: Path, header: Sequence[str]) -> str:
     """Return the SQL of the rows with every column, names resolved and amounts in USD."""
-    has = {name: f"r.{_named(name)}" if name in header else "CAST(NULL AS VARCHAR)" for name in _every()}
+    has = {name: f"r.{named(name)}" if name in header else "CAST(NULL AS VARCHAR)" for name in _every()}
     joins = f" LEFT JOIN large_rates AS w ON w.currency = upper({has['currency']})"
     gpu, system = has["gpu"], has["system_id"]
     if "gpu" in header:
@@ -188,7 +188,7 @@ def _read(file: Path, header: Sequence[str]) -> str:
         **{f"usd_{name}": f"coalesce(CAST({_number(has[name])} * {rate} AS VARCHAR), {has[f'usd_{name}']})"
            for name in ("per_hour", "per_gpu_hour")},
     }  # fmt: skip
-    columns = ", ".join(f"{text} AS {_named(name)}" for name, text in own.items() if name not in _BESIDE[:4])
+    columns = ", ".join(f"{text} AS {named(name)}" for name, text in own.items() if name not in _BESIDE[:4])
     return f"SELECT r.n, {columns} FROM ({_raw(file, header)}) AS r{joins}"
 
 
@@ -200,10 +200,6 @@ _CONSTANTS = {
 
 def _every() -> list[str]:
     return [*(column.name for column in _OFFERS), *_BESIDE]
-
-
-def _named(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
 
 
 def _number(text: str) -> str:
@@ -253,23 +249,19 @@ def _asked(store: Store, query: str, file: Path) -> list[dict[str, Any]]:
     try:
         return store.fetch(query)
     except engine().Error as error:
-        raise DataError(_first_line(error), file=str(file)) from None
+        raise DataError(f"cannot be read: {said_first(error)}", file=str(file)) from None
 
 
 def _rows(store: Store, query: str, file: Path) -> Iterator[tuple[Any, ...]]:
     try:
         yield from store.execute(query).fetchall()
     except engine().Error as error:
-        raise DataError(_first_line(error), file=str(file)) from None
-
-
-def _first_line(error: Exception) -> str:
-    return f"cannot be read: {(str(error).splitlines() or ['no reason is given'])[0][:300]}"
+        raise DataError(f"cannot be read: {said_first(error)}", file=str(file)) from None
 
 
 def _fault(column: Column) -> str:
     """Return the SQL that is true of a cell which its column forbids."""
-    cell, read = _named(column.name), f"TRY_CAST({_named(column.name)} AS {DUCKDB_TYPES[column.kind]})"
+    cell, read = named(column.name), f"TRY_CAST({named(column.name)} AS {DUCKDB_TYPES[column.kind]})"
     faults = [f"({cell} IS NOT NULL AND {read} IS NULL)"]
     if column.kind == "text":
         faults.append(f"length({read}) > {int(limit('limit_text_characters'))}")

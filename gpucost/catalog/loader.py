@@ -24,6 +24,16 @@ def quoted(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+def named(text: str) -> str:
+    """Quote the name of a column for SQL."""
+    return '"' + text.replace('"', '""') + '"'
+
+
+def said_first(error: Exception) -> str:
+    """Return the first line of what the database says of a failure."""
+    return (str(error).splitlines() or ["no reason is given"])[0][:300]
+
+
 def csv_reader(columns: Sequence[Column], files: Sequence[Path]) -> str:
     """Return the SQL that reads CSV files with the schema's types; nothing is sniffed."""
     names = ", ".join(quoted(str(file)) for file in files)
@@ -132,8 +142,7 @@ class Store:
             of_file = isinstance(error, engine().InvalidInputException)  # what it holds, not how it is asked for
             if not self.outside or (isinstance(error, engine().ProgrammingError) and not of_file):
                 raise
-            reason = (str(error).splitlines() or ["no reason is given"])[0][:300]
-            raise DataError(f"cannot be read: {reason}", file="a file of the price book") from None
+            raise DataError(f"cannot be read: {said_first(error)}", file="a file of the price book") from None
         return cursor
 
     def fetch(self, sql: str, parameters: Any = None) -> list[dict[str, Any]]:
@@ -166,7 +175,7 @@ class Store:
 
             for file in self.contents(name).files:
                 read_valid(table_of(name), file)
-            raise DataError(str(error).splitlines()[0], file=str(self.contents(name).files[0])) from None
+            raise DataError(said_first(error), file=str(self.contents(name).files[0])) from None
 
     @contextmanager
     def _one_file(self, name: str, query: str) -> Iterator[str]:

@@ -42,17 +42,13 @@ class Setting(Frozen):
 def user_folder() -> Path | None:
     """Return the folder of the user's settings and book, or None where there is no home."""
     try:
-        if sys.platform == "linux" and "ANDROID_DATA" not in os.environ:  # what platformdirs says, without its import
-            named = os.environ.get("XDG_CONFIG_HOME", "").strip()
-            return Path(named or "~/.config").expanduser() / "gpucost"
-        from platformdirs import user_config_path
-
-        return user_config_path("gpucost", appauthor=False)
+        return _own_folder("XDG_CONFIG_HOME", "~/.config", "config")
     except (OSError, RuntimeError, KeyError):
         return None
 
 
-def _data_folder(variable: str, usual: str, kind: str) -> Path:
+def _own_folder(variable: str, usual: str, kind: str) -> Path:
+    """Return one of the user's folders, as platformdirs says: on Linux without its import."""
     named = os.environ.get(variable, "").strip()
     if sys.platform == "linux" and "ANDROID_DATA" not in os.environ:
         return Path(named or usual).expanduser() / "gpucost"
@@ -63,7 +59,7 @@ def _data_folder(variable: str, usual: str, kind: str) -> Path:
 
 def cache_folder() -> Path:
     """Return the folder for what can be fetched again."""
-    return _data_folder("XDG_CACHE_HOME", "~/.cache", "cache")
+    return _own_folder("XDG_CACHE_HOME", "~/.cache", "cache")
 
 
 def store_place() -> Path | str | None:
@@ -72,7 +68,7 @@ def store_place() -> Path | str | None:
     if named:
         return str(named)
     try:
-        return _data_folder("XDG_DATA_HOME", "~/.local/share", "data") / "prices"
+        return _own_folder("XDG_DATA_HOME", "~/.local/share", "data") / "prices"
     except (OSError, RuntimeError, KeyError):
         return None
 

@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 
 from gpucost import gate
-from gpucost.catalog.loader import Store, engine, quoted
+from gpucost.catalog.loader import Store, engine, quoted, said_first
 from gpucost.errors import DataError
 from gpucost.frozen import Frozen
 from gpucost.schemas import TABLES
@@ -86,7 +86,7 @@ def _insert(store: Store, table: str, rows: str) -> None:
     try:
         store.execute(f'INSERT INTO "{table}" {missing}')
     except engine().Error as error:
-        _warn(f"refreshed rows of {table} are left out: {str(error).splitlines()[0]}")
+        _warn(f"refreshed rows of {table} are left out: {said_first(error)}")
 
 
 def _values(part: Part) -> str:

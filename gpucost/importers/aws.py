@@ -9,7 +9,7 @@ from pathlib import Path
 
 from gpucost.catalog.loader import quoted
 from gpucost.errors import UsageError
-from gpucost.importers.source import Desk, Source, columns_of, csv_text, require
+from gpucost.importers.source import Desk, Source, columns_of, csv_text, held, require
 from gpucost.units import HOURS_PER_MONTH
 
 ADDRESS = "https://pricing.us-east-1.amazonaws.com"
@@ -141,9 +141,7 @@ def read_json(desk: Desk, file: Path) -> None:
 def fetch_plans(desk: Desk) -> None:
     """Fetch the list of regions, then the savings plans of each region asked for."""
     index = desk.client.json(ADDRESS + PLANS, most_bytes=8_000_000)
-    regions = index.get("regions") if isinstance(index, dict) else None
-    if not isinstance(regions, list):
-        raise UsageError("the source lists no regions: its format has changed.")
+    regions = held(index, "regions", what="the source lists no regions")
     urls = {str(item.get("regionCode")): str(item.get("versionUrl", "")) for item in regions if isinstance(item, dict)}
     for region in _asked_regions(desk):
         if url := urls.get(region):

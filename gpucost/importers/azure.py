@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from gpucost.errors import UsageError
-from gpucost.importers.source import Desk, Source
+from gpucost.importers.source import Desk, Source, held
 from gpucost.units import HOURS_PER_MONTH
 
 ADDRESS = "https://prices.azure.com/api/retail/prices"
@@ -33,9 +33,8 @@ def _items(desk: Desk) -> Iterator[Mapping[str, Any]]:
             raise UsageError("the pages refer to one another in a circle.")
         seen.add(url)
         page = desk.client.json(url, most_bytes=16_000_000)
-        if not isinstance(page, dict) or not isinstance(page.get("Items"), list):
-            raise UsageError("a page holds no list of items: its format has changed.")
-        yield from (item for item in page["Items"] if isinstance(item, dict))
+        items = held(page, "Items", what="a page holds no list of items")
+        yield from (item for item in items if isinstance(item, dict))
         if not (url := page.get("NextPageLink") or ""):
             return
         if desk.asked.get("told"):

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from gpucost.errors import UsageError
 from gpucost.importers.machines import Machine, machines
-from gpucost.importers.source import Desk, Source
+from gpucost.importers.source import Desk, Source, held
 from gpucost.units import HOURS_PER_MONTH
 
 ADDRESS = "https://cloudbilling.googleapis.com/v1/services/6F81-5844-456A/skus"
@@ -48,9 +48,8 @@ def _skus(desk: Desk) -> Iterator[Mapping[str, Any]]:
         page = desk.client.json(
             f"{ADDRESS}?pageSize=5000{more}", headers={"x-goog-api-key": key}, most_bytes=64_000_000
         )
-        if not isinstance(page, dict) or not isinstance(page.get("skus"), list):
-            raise UsageError("a page holds no list of SKUs: its format has changed.")
-        yield from (sku for sku in page["skus"] if isinstance(sku, dict))
+        skus = held(page, "skus", what="a page holds no list of SKUs")
+        yield from (sku for sku in skus if isinstance(sku, dict))
         if not (token := str(page.get("nextPageToken") or "")):
             return
     raise UsageError(f"there are more than {_MOST_PAGES} pages, which cannot be.")

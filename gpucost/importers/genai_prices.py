@@ -3,8 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpucost.errors import UsageError
-from gpucost.importers.source import Desk, Source
+from gpucost.importers.source import Desk, Source, held
 
 ADDRESS = "https://raw.githubusercontent.com/pydantic/genai-prices/main/prices/data.json"
 # provider there -> here
@@ -16,9 +15,7 @@ PROVIDERS = {
 
 def fetch(desk: Desk) -> None:
     """Fetch the table."""
-    table = desk.client.json(ADDRESS, most_bytes=64_000_000)
-    if not isinstance(table, list):
-        raise UsageError("the source is no list of providers: its format has changed.")
+    table = held(desk.client.json(ADDRESS, most_bytes=64_000_000), what="the source is no list of providers")
     today = desk.today.isoformat()
     desk.add((row for item in table if isinstance(item, dict) for row in _rows(item, today)), "tokens")
 

@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from gpucost.errors import UsageError
-from gpucost.importers.source import Desk, Source
+from gpucost.importers.source import Desk, Source, held
 
 ADDRESS = "https://cloud.lambda.ai/api/v1/instance-types"
 KEYS = ("LAMBDA_API_KEY",)
@@ -13,10 +12,7 @@ KEYS = ("LAMBDA_API_KEY",)
 def fetch(desk: Desk) -> None:
     """Ask for the list."""
     answer = desk.client.json(ADDRESS, headers={"authorization": f"Bearer {desk.key(*KEYS)}"}, most_bytes=16_000_000)
-    types = answer.get("data") if isinstance(answer, dict) else None
-    if not isinstance(types, dict):
-        raise UsageError("the answer holds no instance types: its format has changed.")
-    desk.add(_rows(types))
+    desk.add(_rows(held(answer, "data", kind=dict, what="the answer holds no instance types")))
 
 
 def _rows(types: dict[str, Any]) -> Iterator[dict[str, Any]]:

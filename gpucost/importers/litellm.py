@@ -3,8 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from gpucost.errors import UsageError
-from gpucost.importers.source import Desk, Source
+from gpucost.importers.source import Desk, Source, held
 
 ADDRESS = "https://raw.githubusercontent.com/BerriAI/litellm/main/model_prices_and_context_window.json"
 MTOK = 1e6
@@ -20,9 +19,7 @@ PROVIDERS = {
 def fetch(desk: Desk) -> None:
     """Fetch the table."""
     table = desk.client.json(ADDRESS, most_bytes=64_000_000)
-    if not isinstance(table, dict):
-        raise UsageError("the source is no table of models: its format has changed.")
-    desk.add(_rows(table), "tokens")
+    desk.add(_rows(held(table, kind=dict, what="the source is no table of models")), "tokens")
 
 
 def _rows(table: dict[str, Any]) -> Iterator[dict[str, Any]]:

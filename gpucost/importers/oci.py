@@ -4,9 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpucost.errors import UsageError
 from gpucost.importers.machines import machines
-from gpucost.importers.source import Desk, Source
+from gpucost.importers.source import Desk, Source, held
 
 ADDRESS = "https://apexapps.oracle.com/pls/apex/cetools/api/v1/products/"
 _WORD = re.compile(r"[a-z0-9]+")
@@ -15,9 +14,7 @@ _WORD = re.compile(r"[a-z0-9]+")
 def fetch(desk: Desk) -> None:
     """Ask for every product in US dollars."""
     answer = desk.client.json(f"{ADDRESS}?currencyCode=USD", most_bytes=64_000_000)
-    items = answer.get("items") if isinstance(answer, dict) else None
-    if not isinstance(items, list):
-        raise UsageError("the answer holds no products: its format has changed.")
+    items = held(answer, "items", what="the answer holds no products")
     desk.add(row for item in items if isinstance(item, dict) for row in rows_of(item))
 
 

@@ -4,8 +4,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from gpucost.errors import UsageError
-from gpucost.importers.source import Desk, Source
+from gpucost.importers.source import Desk, Source, held
 
 ADDRESS = "https://api.runpod.io/graphql"
 KEYS = ("RUNPOD_API_KEY",)
@@ -27,10 +26,7 @@ def fetch(desk: Desk) -> None:
     headers = {"authorization": f"Bearer {desk.key(*KEYS)}", "content-type": "application/json"}
     body = json.dumps({"query": QUERY})
     answer = desk.client.json(ADDRESS, method="POST", headers=headers, content=body, most_bytes=16_000_000)
-    data = answer.get("data") if isinstance(answer, dict) else None
-    types = data.get("gpuTypes") if isinstance(data, dict) else None
-    if not isinstance(types, list):
-        raise UsageError("the answer holds no GPU types: its format has changed.")
+    types = held(answer, "data", "gpuTypes", what="the answer holds no GPU types")
     desk.add(row for item in types if isinstance(item, dict) for row in _rows(item))
 
 

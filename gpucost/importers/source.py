@@ -13,7 +13,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpucost.catalog.loader import engine, quoted
+from gpucost.catalog.loader import engine, quoted, said_first
 from gpucost.errors import UsageError
 from gpucost.store.client import Client
 
@@ -106,7 +106,7 @@ class Desk:
         try:
             self.connection.execute(sql)
         except engine().Error as error:
-            raise UsageError(f"the source cannot be read: {str(error).splitlines()[0][:200]}") from None
+            raise UsageError(f"the source cannot be read: {said_first(error)}") from None
 
 
 def _plain(value: Any) -> Any:
@@ -159,7 +159,16 @@ def columns_of(desk: Desk, source: str) -> set[str]:
     try:
         return {row[0] for row in desk.connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
     except engine().Error as error:
-        raise UsageError(f"the source cannot be read: {str(error).splitlines()[0][:200]}") from None
+        raise UsageError(f"the source cannot be read: {said_first(error)}") from None
+
+
+def held(answer: Any, *keys: str, kind: type = list, what: str) -> Any:
+    """Return what an answer holds below some keys; one of another form is refused: its format has changed."""
+    for key in keys:
+        answer = answer.get(key) if isinstance(answer, dict) else None
+    if not isinstance(answer, kind):
+        raise UsageError(f"{what}: its format has changed.")
+    return answer
 
 
 def require(found: set[str], wanted: Iterable[str]) -> None:

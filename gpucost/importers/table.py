@@ -4,10 +4,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gpucost import gate
-from gpucost.catalog.loader import quoted
+from gpucost.catalog.loader import named, quoted
 from gpucost.errors import DataError, UsageError
-from gpucost.gate import read_bytes
-from gpucost.importers.archive import unpacked
 from gpucost.importers.source import LISTING, Desk, Source, columns_of, csv_text
 from gpucost.limits import limit
 
@@ -61,9 +59,9 @@ def mapping(theirs: set[str], asked: Mapping[str, str], name: str) -> dict[str, 
             value = asked[ours]
             if not value.startswith("=") and value not in theirs:
                 raise UsageError(f"{name} has no column {value!r}. It has {', '.join(sorted(theirs)[:30])}.")
-            found[ours] = quoted(value[1:]) if value.startswith("=") else _named(value)
+            found[ours] = quoted(value[1:]) if value.startswith("=") else named(value)
         elif match := next((plain[word] for word in (ours, *_ALSO.get(ours, ())) if word in plain), None):
-            found[ours] = _named(match)
+            found[ours] = named(match)
     if unknown := sorted(set(asked) - set(LISTING)):
         raise UsageError(f"no column is called {unknown[0]!r}. Ours are {', '.join(LISTING)}.")
     if missing := [one for one in ("provider", "usd_per_hour") if one not in found]:
@@ -71,10 +69,6 @@ def mapping(theirs: set[str], asked: Mapping[str, str], name: str) -> dict[str, 
     if "instance_type" not in found and "listed_as" in found:
         found["instance_type"] = f"concat_ws('x ', {found.get('gpus', '1')}, {found['listed_as']})"
     return found
-
-
-def _named(column: str) -> str:
-    return '"' + column.replace('"', '""') + '"'
 
 
 def _reader(desk: Desk, path: Path) -> str:
@@ -89,16 +83,11 @@ def _reader(desk: Desk, path: Path) -> str:
 
 
 def _workbook(desk: Desk, path: Path) -> str:
-    """Read the first sheet that has a header, once it is known to unpack to a bounded size."""
+    """Read the first sheet that has a header."""
     import csv
 
     from gpucost.catalog.spreadsheet import read_sheets
 
-    read_bytes(path, "limit_book_file_bytes")
-    place = desk.path("unpacked")
-    place.mkdir()
-    for _, part in unpacked(path, place, ".xml", limit("limit_workbook_bytes")):
-        part.unlink()
     sheets = read_sheets(path)
     if not sheets:
         raise DataError("has no sheet with a header", file=path.name)

@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 from urllib.parse import quote
 
-from gpucost.errors import UsageError
-from gpucost.importers.source import Desk, Source
+from gpucost.importers.source import Desk, Source, held
 
 ADDRESS = "https://console.vast.ai/api/v0/bundles/"
 ASKED = {
@@ -19,9 +18,7 @@ _MIB_PER_GIB = 1024
 def fetch(desk: Desk) -> None:
     """Ask for every verified machine that is free; of equal ones in a place the cheapest speaks."""
     answer = desk.client.json(f"{ADDRESS}?q={quote(json.dumps(ASKED))}", most_bytes=128_000_000)
-    offers = answer.get("offers") if isinstance(answer, dict) else None
-    if not isinstance(offers, list):
-        raise UsageError("the answer holds no offers: its format has changed.")
+    offers = held(answer, "offers", what="the answer holds no offers")
     desk.add(row for item in offers if isinstance(item, dict) for row in rows_of(item))
 
 

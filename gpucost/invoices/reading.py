@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpucost.catalog.loader import engine, quoted
+from gpucost.catalog.loader import engine, named, quoted, said_first
 from gpucost.errors import DataError, UsageError
 from gpucost.invoices.columns import NAMES, NEEDED, NUMBERS, TIMES, WRITTEN
 from gpucost.limits import limit
@@ -140,7 +140,7 @@ def _grouped(connection: "DuckDBPyConnection", source: str, path: str, tag: str 
         query = f"SELECT {keys}, {names}, {sums} FROM ({charges}) GROUP BY ALL LIMIT {MOST_GROUPS + 1}"
         found = connection.execute(query).fetchall()
     except duckdb.Error as error:
-        raise DataError(f"cannot be read: {(str(error).splitlines() or ['?'])[0][:300]}", file=path) from None
+        raise DataError(f"cannot be read: {said_first(error)}", file=path) from None
     if not found:
         raise DataError("holds no charges", file=path)
     if any(row[-1] for row in found):
@@ -195,7 +195,7 @@ def _columns(types: Mapping[str, tuple[str, str]], tag: str | None) -> str:
 
 def _cell(types: Mapping[str, tuple[str, str]], name: str) -> str:
     known = types.get(name.lower())
-    return '"' + known[0].replace('"', '""') + '"' if known else "NULL"
+    return named(known[0]) if known else "NULL"
 
 
 def _text(types: Mapping[str, tuple[str, str]], name: str) -> str:

@@ -235,17 +235,14 @@ def _asked_wait_s(value: str | None) -> float | None:
     if not value:
         return None
     try:
-        return (
-            max(0.0, float(value))
+        later_s = (
+            float(value)
             if value.strip().isdigit()
-            else _until(parsedate_to_datetime(value), datetime.now(UTC))
+            else (parsedate_to_datetime(value) - datetime.now(UTC)).total_seconds()
         )
+        return max(0.0, later_s)
     except (TypeError, ValueError):
         return None
-
-
-def _until(moment: Any, now: Any) -> float:
-    return max(0.0, float((moment - now).total_seconds()))
 
 
 def _said(error: Exception) -> str:

@@ -6,6 +6,7 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from gpucost.catalog.loader import named, quoted
 from gpucost.errors import UsageError
 from gpucost.render.table_csv import cell
 from gpucost.store.files import replacing, write_bytes
@@ -76,10 +77,9 @@ def join(files: list[Path], target: str, ending: str) -> None:
     how = "format parquet, compression zstd" if ending == ".parquet" else "format csv, header"
     with replacing(target) as temporary, duckdb.connect() as connection:
         connection.execute("set threads = 1; set enable_progress_bar = false; set memory_limit = '1GB'")
-        named = ", ".join(f"'{_quoted(file)}'" for file in files)
-        table = f"read_parquet([{named}])"
+        table = f"read_parquet([{', '.join(quoted(str(file)) for file in files)}])"
         shown = _shown(connection, table) if ending == ".csv" else "*"
-        connection.execute(f"copy (select {shown} from {table}) to '{_quoted(temporary)}' ({how})")
+        connection.execute(f"copy (select {shown} from {table}) to {quoted(str(temporary))} ({how})")
 
 
 def _shown(connection: "DuckDBPyConnection", table: str) -> str:
@@ -87,13 +87,9 @@ def _shown(connection: "DuckDBPyConnection", table: str) -> str:
     connection.create_function("cell", cell, ["VARCHAR"], "VARCHAR")
     columns = []
     for name, kind, *_ in connection.execute(f"describe select * from {table}").fetchall():
-        quoted = '"' + name.replace('"', '""') + '"'
-        text = f"{quoted}::varchar"
+        column = named(name)
+        text = f"{column}::varchar"
         plain = f"regexp_full_match({text}, '[^=+@\\-[:cntrl:]][ -~]*')"
         is_text = kind.startswith(("VARCHAR", "ENUM"))
-        columns.append(f"if({plain}, {text}, cell({text})) as {quoted}" if is_text else quoted)
+        columns.append(f"if({plain}, {text}, cell({text})) as {column}" if is_text else column)
     return ", ".join(columns)
-
-
-def _quoted(path: Path) -> str:
-    return str(path).replace("'", "''")

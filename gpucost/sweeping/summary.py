@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucost.answers.sweep import Heat, Reason, Row
+from gpucost.catalog.loader import quoted
 
 GOALS = {
     "estimate": ("cost_usd", "days"),
@@ -25,8 +26,8 @@ class Found:
 
         self.connection = duckdb.connect()
         self.connection.execute("set enable_progress_bar = false; set memory_limit = '1GB'")
-        named = ", ".join("'" + str(file).replace("'", "''") + "'" for file in files)
-        self.connection.execute(f"create view found as select * from read_parquet([{named}])")
+        parts = ", ".join(quoted(str(file)) for file in files)
+        self.connection.execute(f"create view found as select * from read_parquet([{parts}])")
         self.goal, self.other = GOALS[question]
 
     def rows(self, query: str) -> list[Row]:

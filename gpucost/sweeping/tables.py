@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.catalog.loader import named, quoted, said_first
 from gpucost.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -34,9 +35,9 @@ def cases_of(given: Any) -> Coded:
         if not path.is_file():
             raise UsageError(f"--cases: there is no file {path}. Name one with a column for each argument.")
         try:
-            return _coded(connection, f"{reader}('{str(path).replace(chr(39), chr(39) * 2)}')", str(path))
+            return _coded(connection, f"{reader}({quoted(str(path))})", str(path))
         except duckdb.Error as error:
-            raise DataError(f"cannot be read as cases: {str(error).splitlines()[0]}", file=str(path)) from None
+            raise DataError(f"cannot be read as cases: {said_first(error)}", file=str(path)) from None
 
 
 def _coded(connection: "duckdb.DuckDBPyConnection", table: str, said: str) -> Coded:
@@ -47,12 +48,12 @@ def _coded(connection: "duckdb.DuckDBPyConnection", table: str, said: str) -> Co
         raise UsageError(f"{said} has {len(kinds):,} columns; no question has {_MOST_COLUMNS:,} arguments.")
     found: Coded = {}
     for name, kind in kinds.items():
-        quoted = '"' + name.replace('"', '""') + '"'
+        cell = named(name)
         if kind.startswith(("VARCHAR", "ENUM", "DATE", "TIMESTAMP")):
-            column = connection.execute(f"select {quoted}::varchar as v from {table}").fetchnumpy()["v"]
+            column = connection.execute(f"select {cell}::varchar as v from {table}").fetchnumpy()["v"]
             found[name] = _words(column)
         else:
-            column = connection.execute(f"select {quoted} as v from {table}").fetchnumpy()["v"]
+            column = connection.execute(f"select {cell} as v from {table}").fetchnumpy()["v"]
             found[name] = _numbers(column)
     return found
 

@@ -179,7 +179,7 @@ def test_a_workbook_that_unpacks_without_end_is_refused(run, tmp_path, monkeypat
         packed.writestr("xl/worksheets/sheet1.xml", b" " * 100_000_000)
     code, text = run("refresh", "--from", str(tmp_path / "bomb.xlsx"))
     assert code == 5
-    assert "unpacks to more than" in " ".join(text.split())
+    assert "unpacks to" in " ".join(text.split())
 
 
 def test_a_line_without_end_is_refused_in_bounded_memory(tmp_path):
