@@ -107,7 +107,7 @@ def by_class(values: Mapping[str, float], prefix: str, names: Sequence[str], cod
     """Return a parameter for the family or class of each code; only those that occur are looked up."""
     table = np.zeros(len(names))
     for code in np.flatnonzero(np.bincount(codes)):
-        table[code] = class_value(values, prefix, names[code])
+        table[code] = class_value(values, prefix, names[int(code)])
     return table.take(codes)
 
 
