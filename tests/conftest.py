@@ -1,5 +1,6 @@
 """Every test runs without a network, without the user's own settings, and in an environment of its own."""
 
+import gc
 import itertools
 import os
 import shutil
@@ -20,6 +21,11 @@ def pytest_collection_modifyitems(items):
     """Begin with the files that hold a slow test: the last worker at work is then not alone for long."""
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+def pytest_collection_finish(session):
+    """Spare the collector what stays to the end: modules and the tests themselves."""
+    gc.freeze()
 
 
 def heed_interrupts():
