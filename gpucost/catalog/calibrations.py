@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 from gpucost.errors import UsageError
 from gpucost.physics.calibration import Calibration, Scheme
@@ -13,17 +12,14 @@ if TYPE_CHECKING:
     from gpucost.catalog.core import Catalog
 
 
-_READ: dict[str, WeakKeyDictionary[Any, Calibration]] = {}  # by table and catalog
-
-
 def loader(scheme: Scheme, table: str) -> "Callable[[Catalog], Calibration]":
     """Return the reader of one table, which reads it once per catalog."""
-    read = _READ.setdefault(table, WeakKeyDictionary())
 
     def load(catalog: "Catalog") -> Calibration:
-        if catalog not in read:
-            read[catalog] = scheme.load(catalog.rows(table))
-        return read[catalog]
+        if table not in catalog.derived:
+            catalog.derived[table] = scheme.load(catalog.rows(table))
+        found: Calibration = catalog.derived[table]
+        return found
 
     return load
 
@@ -43,4 +39,4 @@ def use(catalog: "Catalog", kind: str, rows: Sequence[Mapping[str, Any]]) -> Non
     unknown = sorted((set(found.values) - set(scheme.defaults)) | (set(found.ranges) - set(scheme.default_ranges)))
     if unknown:
         raise UsageError(f"{unknown[0]!r} is no parameter of {kind}. Is it the calibration of another kind?")
-    _READ.setdefault(table, WeakKeyDictionary())[catalog] = found
+    catalog.derived[table] = found

@@ -36,6 +36,7 @@ class Layered(Shipped):
         self._laid: list[PriceBook] | None = None
         self.ended: Counter[str] = Counter()  # offers that are no more, by reason; counted when the offers are read
         self._prices_ready = ""  # "listed", or "dense" with the history
+        self.derived: dict[str, Any] = {}  # what others made of these facts, kept as long as they are
 
     # --- rows and SQL
 

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from datetime import date
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,14 +66,12 @@ class Market(Frozen):
     book: AssumptionBook
 
 
-_MARKETS: "WeakKeyDictionary[Any, Market]" = WeakKeyDictionary()
-
-
 def market_of(catalog: "Catalog") -> Market:
     """Return the market that a catalog describes, made once per catalog."""
-    if catalog not in _MARKETS:
-        _MARKETS[catalog] = make_market(read_facts(catalog))
-    return _MARKETS[catalog]
+    if "market" not in catalog.derived:
+        catalog.derived["market"] = make_market(read_facts(catalog))
+    market: Market = catalog.derived["market"]
+    return market
 
 
 def read_facts(catalog: "Catalog") -> Facts:

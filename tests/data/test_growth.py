@@ -129,7 +129,8 @@ def test_what_was_added_is_answered(grown):
     assert "nimbus-001" in {item["id"] for item in catalog.rows("training_measurements")}
 
 
-PAST = "as_its_provider_listed_it_on_that_day or cut_of_june or list_prices"  # on past days an addition of today changes nothing
+# On past days an addition of today changes nothing.
+PAST = "as_its_provider_listed_it_on_that_day or cut_of_june or list_prices"
 
 
 @pytest.mark.slow

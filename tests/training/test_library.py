@@ -1,5 +1,6 @@
 """The library's face: `gpucost.estimate(...)` over the shipped catalog."""
 
+import gc
 import json
 import subprocess
 import sys
@@ -8,6 +9,7 @@ import pytest
 
 import gpucost
 from gpucost.answers import SCHEMA_VERSION
+from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 
 
@@ -31,6 +33,19 @@ def test_it_becomes_a_frame_text_json_and_a_page(result):
     assert "llama-3-8b" in result.to_text()
     assert json.loads(result.to_json())["kind"] == "estimate"
     assert "<table" in result._repr_html_()
+
+
+def test_what_was_read_for_an_answer_goes_with_it():
+    """A notebook or a server asks again and again."""
+
+    def catalogs():
+        gc.collect()
+        return sum(isinstance(item, Catalog) for item in gc.get_objects())
+
+    before = catalogs()
+    for ask in (gpucost.estimate, gpucost.inference):
+        assert ask("8b", gpu="h100-sxm", top=1, **({"tokens": "1b"} if ask is gpucost.estimate else {})).best
+    assert catalogs() == before
 
 
 def test_every_option_can_be_explained(result):
