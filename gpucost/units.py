@@ -15,6 +15,7 @@ HOURS_PER_MONTH = 730.0
 SECONDS_PER_HOUR = 3600.0
 SECONDS_PER_DAY = 86400.0
 MONTHS_PER_YEAR = 12
+DAYS_PER_MONTH = DAYS_PER_YEAR / MONTHS_PER_YEAR
 GB = 1e9
 GIB = 2.0**30
 MS_PER_S = 1e3
@@ -26,7 +27,7 @@ SMALLEST = 1e-9  # what is asked for below it is a slip, and a division by it no
 _MULTIPLIERS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12, "q": 1e15}
 _BYTES = re.compile(r"([0-9][0-9_,.]*(?:e[+-]?[0-9]+)?)\s*([kmgt])(i?)b(?:ytes?)?", re.IGNORECASE)
 _QUANTITY = re.compile(r"([0-9][0-9_,]*\.?[0-9]*(?:e[+-]?[0-9]+)?|\.[0-9]+)\s*([a-z]*)", re.IGNORECASE)
-_DURATION_DAYS = {"": 1.0, "h": 1 / 24, "d": 1.0, "w": 7.0, "mo": 365 / 12, "y": 365.0}
+_DURATION_DAYS = {"": 1.0, "h": 1 / 24, "d": 1.0, "w": 7.0, "mo": DAYS_PER_MONTH, "y": DAYS_PER_YEAR}
 
 
 @cache

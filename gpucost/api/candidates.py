@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpucost.errors import UsageError
+from gpucost.units import DAYS_PER_MONTH, MONTHS_PER_YEAR, parse_count
 
 if TYPE_CHECKING:
     from gpucost.answers.choice import Candidate
@@ -11,8 +12,6 @@ if TYPE_CHECKING:
 
 PURPOSES = ("training", "fine-tuning", "serving", "research", "desk")
 USUAL_TOKENS = {"training": 100e9, "fine-tuning": 100e6, "serving": 1e9}  # of a run; of a month
-HOURS_PER_MONTH = 176.0  # eight hours on 22 days, of whoever sits before it
-MONTHS = 12
 _CONSUMER = ("GeForce", "Radeon RX")
 _WORKSTATION = ("RTX", "Quadro", "Arc Pro", "Radeon PRO")
 _DESK = ("consumer", "workstation", "computer")
@@ -37,8 +36,6 @@ def need_of(name: str, text: str, hours: float) -> Need:
     >>> need_of("chat", "serving 8b 5b", 176.0)
     Need(name='chat', purpose='serving', model='8b', tokens=5000000000.0, hours_per_month=176.0)
     """
-    from gpucost.units import parse_count
-
     words = text.split()
     if len(words) not in (2, 3) or words[0] not in PURPOSES:
         raise UsageError(
@@ -72,11 +69,11 @@ def _answers(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> Iter
         from gpucost.api.inference import answer as inference
 
         options = inference({**given, "tokens_per_month": tokens, "top": 0}, catalog).options
-        year = ({**row, "days": None, "rent_usd": MONTHS * row["usd_per_month"]} for row in options)
+        year = ({**row, "days": None, "rent_usd": MONTHS_PER_YEAR * row["usd_per_month"]} for row in options)
         return sorted(year, key=lambda row: float(row["rent_usd"]))
     from gpucost.fitting.everywhere import everywhere
 
-    hours = need.hours_per_month * MONTHS
+    hours = need.hours_per_month * MONTHS_PER_YEAR
     return [
         {
             **row,
@@ -102,7 +99,7 @@ def _row(need: Need, chip: Mapping[str, Any], row: Mapping[str, Any]) -> "Candid
     price = sum(street) / len(street) if street else chip["launch_usd"]
     buy = None if not price else price * gpus
     runs = need.purpose in ("training", "fine-tuning")
-    months = row["days"] / 30.4 if runs and row["days"] else MONTHS
+    months = row["days"] / DAYS_PER_MONTH if runs and row["days"] else MONTHS_PER_YEAR
     return {
         "workload": need.name,
         "purpose": need.purpose,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpucost.api.asking import framed, opened
-from gpucost.api.candidates import MONTHS, Need, candidates, need_of
+from gpucost.api.candidates import Need, candidates, need_of
 from gpucost.api.result import Result
 from gpucost.errors import NothingFitsError, UsageError
 from gpucost.limits import limit
@@ -146,6 +146,3 @@ def lead(
         reach = f" {budget:,.0f} USD reach {reached} of {len(next(iter(found.values())))} kinds."
     use = {"desk": "a desk with", "research": "research on"}.get(need.purpose, f"{need.purpose} of")
     return f"For {use} {need.model}: {first['gpus']} × {first['gpu']}, {words}.{reach}"
-
-
-__all__ = ["MONTHS", "ChoiceResult", "answer"]

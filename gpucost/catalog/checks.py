@@ -5,14 +5,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, timedelta
 from operator import itemgetter
-from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.options import OPTIONS, is_plain
 from gpucost.schemas import TABLES, Table
-from gpucost.schemas.validation import Fault
 from gpucost.units import HOURS_PER_MONTH
 
 Rows = Sequence[Mapping[str, Any]]
@@ -93,15 +91,6 @@ def check_rows(table: Table, rows: Sequence[tuple[int, Mapping[str, Any]]], know
     if table.name == "offers":
         yield from _spot_above_demand(rows)
         yield from _contradictions(rows)
-
-
-def as_faults(file: str | Path, findings: Iterator[Finding]) -> tuple[list[Fault], list[Fault]]:
-    """Split findings into faults and doubts of a file."""
-    faults: list[Fault] = []
-    doubts: list[Fault] = []
-    for row, column, reason, doubt in findings:
-        (doubts if doubt else faults).append(Fault(str(file), row, column, reason))
-    return faults, doubts
 
 
 def _source_table(table: Table) -> str:

@@ -116,7 +116,7 @@ class Catalog(Layered):
 
     @cached_property
     def _accelerators(self) -> dict[str, Accelerator]:
-        return {row["id"]: self._marked(records.accelerator(row)) for row in self.rows("accelerators")}
+        return {row["id"]: self._marked(records.record(Accelerator, row)) for row in self.rows("accelerators")}
 
     @cached_property
     def accelerator_names(self) -> names.NameIndex:
@@ -125,7 +125,7 @@ class Catalog(Layered):
 
     @cached_property
     def _systems(self) -> dict[str, System]:
-        return {row["id"]: self._marked(records.system(row)) for row in self.rows("systems")}
+        return {row["id"]: self._marked(records.record(System, row)) for row in self.rows("systems")}
 
     @cached_property
     def system_names(self) -> names.NameIndex:

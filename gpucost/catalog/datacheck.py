@@ -2,13 +2,13 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpucost.catalog.checks import Reference, as_faults, check_rows, reference
+from gpucost.catalog.checks import Reference, check_rows, reference
 from gpucost.catalog.core import Catalog
 from gpucost.catalog.discounts import described, idle
 from gpucost.catalog.drafts import is_large
@@ -32,6 +32,13 @@ class Report:
     faults: list[Fault] = field(default_factory=list)
     doubts: list[Fault] = field(default_factory=list)
 
+    def add(self, fault: Fault, root: Path | None, doubt: bool = False) -> None:
+        """Take a fault or a doubt in, its file named below the data root."""
+        path = Path(fault.file)
+        if root is not None and path.is_relative_to(root):
+            fault = replace(fault, file=str(path.relative_to(root)))
+        (self.doubts if doubt else self.faults).append(fault)
+
 
 def check_shipped(catalog: Catalog) -> Report:
     """Check every file of every table of the data folder, each against the others."""
@@ -41,7 +48,8 @@ def check_shipped(catalog: Catalog) -> Report:
         for path in table_files(root, table):
             rows, faults = check_file(table, path)
             report.files, report.rows = report.files + 1, report.rows + len(rows)
-            report.faults += [_relative(fault, root) for fault in [*faults, *order_faults(table, path)]]
+            for fault in (*faults, *order_faults(table, path)):
+                report.add(fault, root)
             if not faults:
                 numbered = zip(_line_numbers(path), rows, strict=True)
                 checked.setdefault(table.name, []).extend(Placed(path, number, row) for number, row in numbered)
@@ -50,8 +58,7 @@ def check_shipped(catalog: Catalog) -> Report:
         for path, group in groupby(placed, key=lambda one: one.file):
             _judge(report, TABLES[name], path, [(one.number, one.row) for one in group], known, root)
     for lack in lacks(checked):
-        fault = Fault(str(lack.place.file), lack.place.number, lack.column, lack.reason)
-        (report.doubts if lack.doubt else report.faults).append(_relative(fault, root))
+        report.add(Fault(str(lack.place.file), lack.place.number, lack.column, lack.reason), root, lack.doubt)
     return report
 
 
@@ -102,7 +109,7 @@ def _check_large(catalog: Catalog, path: Path) -> Report:
         else:
             part = csv_part(store, "user", path, Completion(catalog, {}, {}))
     except DataError as error:
-        return Report(1, 0, [Fault(error.file, error.row, error.column, error.reason)])
+        return _unread(error)
     return Report(1, store.fetch(f"SELECT count(*) AS n FROM ({part})")[0]["n"])
 
 
@@ -114,7 +121,7 @@ def _check_book_file(catalog: Catalog, path: Path) -> Report:
     try:
         book = read_book(catalog, "user", path.parent, [path])
     except DataError as error:
-        return Report(1, 0, [Fault(error.file, error.row, error.column, error.reason)])
+        return _unread(error)
     report = Report(1, sum(map(len, book.rows.values())), idle_discounts(catalog, [book]))
     known = reference(catalog.rows, date.today())
     own = {name: book.ids(name) for name in book.rows}
@@ -151,30 +158,20 @@ def guess_table(path: Path) -> Table:
     return TABLES[best]
 
 
+def _unread(error: DataError) -> Report:
+    return Report(1, 0, [Fault(error.file, error.row, error.column, error.reason)])
+
+
 def _judge(
-    report: Report,
-    table: Table,
-    path: Path,
-    rows: Sequence[tuple[int, Mapping[str, Any]]],
-    known: Reference,
+    report: Report, table: Table, path: Path, rows: Sequence[tuple[int, Mapping[str, Any]]], known: Reference,
     root: Path | None,
-) -> None:
-    faults, doubts = as_faults(path, check_rows(table, rows, known))
-    report.faults += [_relative(fault, root) for fault in faults]
-    report.doubts += [_relative(fault, root) for fault in doubts]
+) -> None:  # fmt: skip
+    for row, column, reason, doubt in check_rows(table, rows, known):
+        report.add(Fault(str(path), row, column, reason), root, doubt)
 
 
 def _line_numbers(path: Path) -> list[int]:
     return [number for number, _ in read_cells(path)[1:]]
-
-
-def _relative(fault: Fault, root: Path | None) -> Fault:
-    if root is None:
-        return fault
-    path = Path(fault.file)
-    return Fault(
-        str(path.relative_to(root)) if path.is_relative_to(root) else fault.file, fault.row, fault.column, fault.reason
-    )
 
 
 def _sources_beside(path: Path) -> frozenset[str]:

@@ -55,16 +55,6 @@ def records(kind: type[Record], names: Sequence[str], rows: Iterable[Sequence[An
     return made
 
 
-def accelerator(row: Mapping[str, Any]) -> Accelerator:
-    """Build an accelerator from its row."""
-    return record(Accelerator, row)
-
-
-def system(row: Mapping[str, Any]) -> System:
-    """Build a system from its row."""
-    return record(System, row)
-
-
 def architecture(row: Mapping[str, Any]) -> Architecture:
     """Build an architecture from its row, layer by layer where the row holds a configuration; the id is its name."""
     if not row.get("config"):

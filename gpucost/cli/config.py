@@ -4,8 +4,7 @@ from typing import Any
 
 import click
 
-from gpucost.cli.options import Output, output_options
-from gpucost.cli.said import say
+from gpucost.cli.options import Output, envelope, output_options
 
 
 @click.command(name="config")
@@ -26,10 +25,7 @@ def command(out: Output) -> None:
     """
     rows = [*_places(), *_settings(), *_limits()]
     warnings = [f"{row['setting']}: {row['note']}" for row in rows if row["note"] and row["kind"] == "setting"]
-    for warning in warnings:
-        say(warning)
-    about = {"schema_version": "1", "catalog_version": None, "as_of": None, "warnings": warnings}
-    out.rows(rows, ("setting", "value", "from"), about)
+    out.rows(rows, ("setting", "value", "from"), envelope(None, warnings))
 
 
 def _row(kind: str, name: str, value: Any, speaker: str, note: str = "") -> dict[str, Any]:

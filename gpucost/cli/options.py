@@ -236,7 +236,7 @@ def columns_of(list_: str) -> tuple[str, ...]:
     return tuple(f"{name}{heading and f'={heading}'}{leaves and f':{leaves}'}" for name, heading, leaves in lines)
 
 
-def envelope(catalog: "Catalog", warnings: Sequence[str] = ()) -> dict[str, Any]:
+def envelope(catalog: "Catalog | None", warnings: Sequence[str] = ()) -> dict[str, Any]:
     """Return what every JSON list carries beside its rows; the warnings are also said on stderr."""
     from gpucost.answers import SCHEMA_VERSION
 
@@ -244,7 +244,7 @@ def envelope(catalog: "Catalog", warnings: Sequence[str] = ()) -> dict[str, Any]
         say(warning)
     return {
         "schema_version": SCHEMA_VERSION,
-        "catalog_version": catalog.version,
-        "as_of": catalog.as_of.isoformat(),
+        "catalog_version": catalog and catalog.version,
+        "as_of": catalog and catalog.as_of.isoformat(),
         "warnings": list(warnings),
     }

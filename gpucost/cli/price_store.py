@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import Output, columns_of, output_options
+from gpucost.cli.options import Output, columns_of, envelope, output_options
 from gpucost.cli.said import say, shown, tell
 
 if TYPE_CHECKING:
@@ -40,13 +40,6 @@ def folder_of(store: str | None, *, written: bool = False) -> "Folder":
             " publish it with `gpucost prices export`, to a folder or to s3://…"
         )
     return opened(place)
-
-
-def about(warnings: list[str]) -> dict[str, Any]:
-    """Return what a list of the store's carries beside its rows; the warnings are also said on stderr."""
-    for warning in warnings:
-        say(warning)
-    return {"schema_version": "1", "catalog_version": None, "as_of": None, "warnings": warnings}
 
 
 @click.command(name="refresh")
@@ -87,7 +80,9 @@ def refresh(
     kept = (
         f"Snapshot {snapshot.id} in {folder.path}." if snapshot else "Nothing was published; what was there still is."
     )
-    out.rows([_row(item) for item in outcomes], columns_of("prices refresh"), about([*_remarks(outcomes), kept]))
+    out.rows(
+        [_row(item) for item in outcomes], columns_of("prices refresh"), envelope(None, [*_remarks(outcomes), kept])
+    )
     if any(item.state == "failed" for item in outcomes):
         ctx.exit(5)
 
@@ -202,7 +197,7 @@ def snapshots(out: Output, store: str | None) -> None:
          "size_bytes": part.size_bytes, "sha256": part.sha256, "observed_on": part.observed_on.isoformat()}
         for item in folder.snapshots for part in item.parts
     ]  # fmt: skip
-    out.rows(rows, columns_of("prices snapshots"), about(folder.faults))
+    out.rows(rows, columns_of("prices snapshots"), envelope(None, folder.faults))
 
 
 COMMANDS = (refresh, verify, prune, export, snapshots)

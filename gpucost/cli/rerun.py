@@ -1,5 +1,7 @@
 """`gpucost rerun result.json`: reproduce a saved answer from the facts that it embeds."""
 
+import json
+
 import click
 
 from gpucost.cli.options import Output, list_options, output_options
@@ -19,13 +21,13 @@ def command(out: Output, path: str, explain: bool) -> None:
     """
     from gpucost.answers.read import read_estimate
     from gpucost.api.result import Result
-    from gpucost.api.saved import reproduced
     from gpucost.catalog import open_catalog
     from gpucost.catalog.calibrations import training_calibration
+    from gpucost.render.json import dumps
     from gpucost.training.rerun import rerun, verdict
 
     saved = read_estimate(path)
-    fresh = reproduced(rerun(saved, training_calibration(open_catalog())))
+    fresh = json.loads(dumps(rerun(saved, training_calibration(open_catalog()))))  # with the digits that JSON carries
     found = verdict(saved, fresh)
     say(f"{found['lead']}")
     out.result(Result(found if explain else fresh))

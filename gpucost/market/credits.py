@@ -11,15 +11,14 @@ from numpy.typing import NDArray
 from gpucost.catalog.discounts import covers
 from gpucost.money import stacking
 from gpucost.types import Offer
-from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR
+from gpucost.units import DAYS_PER_MONTH
 
 _FIELDS = "provider", "gpu", "region", "option", "instance_type", "term_months"
-_DAYS_PER_MONTH = DAYS_PER_YEAR / MONTHS_PER_YEAR
 
 
 def credited(credits: Sequence[Mapping[str, Any]], offer: Offer, usd: float, months: float, on: date) -> float:
     """Return how much of a bill, spread evenly over so many months from a day, is paid by credits."""
-    days = max(ceil(months * _DAYS_PER_MONTH), 1)
+    days = max(ceil(months * DAYS_PER_MONTH), 1)
     return float(_paid(credits, [offer], np.full((1, days), usd / days), on)[0]) if credits else 0.0
 
 
@@ -27,8 +26,8 @@ def credited_by_month(
     credits: Sequence[Mapping[str, Any]], offers: Sequence[Offer], usd: NDArray[np.float64], on: date
 ) -> list[float]:
     """Return how much of the bills of several offers (rows), given by month from a day, is paid by the same credits."""
-    days = round(usd.shape[1] * _DAYS_PER_MONTH)
-    month = (np.arange(days) / _DAYS_PER_MONTH).astype(int)
+    days = round(usd.shape[1] * DAYS_PER_MONTH)
+    month = (np.arange(days) / DAYS_PER_MONTH).astype(int)
     owed = (usd / np.bincount(month))[:, month]
     return [round(paid, 2) for paid in _paid(credits, offers, owed, on).tolist()]
 
@@ -41,7 +40,7 @@ def _paid(
     A credit pays of what falls on the days until it expires, if it holds on the first, and up to its cap a month.
     """
     prices = [{name: getattr(offer, name) for name in _FIELDS} for offer in offers]
-    month, pays = (np.arange(owed.shape[1]) / _DAYS_PER_MONTH).astype(int), []
+    month, pays = (np.arange(owed.shape[1]) / DAYS_PER_MONTH).astype(int), []
     for credit in sorted(credits, key=lambda row: str(row["valid_until"] or "9")):
         start, end = (row if isinstance(row, date) or row is None else date.fromisoformat(row)
                       for row in (credit["valid_from"], credit["valid_until"]))  # fmt: skip

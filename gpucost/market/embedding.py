@@ -19,6 +19,7 @@ from gpucost.catalog.plain import read_column
 from gpucost.catalog.records import records
 from gpucost.errors import UsageError
 from gpucost.market.facts import Facts
+from gpucost.market.places import company
 from gpucost.schemas import TABLES, Column
 from gpucost.types import Accelerator, Architecture, Offer, System
 
@@ -133,7 +134,7 @@ def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, An
     place = {key: number for number, key in enumerate(systems)}
     gpus = list(dict.fromkeys(offer.gpu for offer in offers))
     sellers = {offer.provider for offer in offers}
-    companies = {provider.removesuffix("-sagemaker") for provider in sellers}
+    companies = {company(provider) for provider in sellers}
     looked_at = {
         "assumptions": facts.assumptions,
         "services": [row for row in facts.services if row["provider"] in companies],

@@ -35,6 +35,11 @@ def grid_of(items: Mapping[tuple[str, str], str], provider: str, region: str) ->
     return WORLD
 
 
+def company(provider: str) -> str:
+    """Return who owns a provider's storage and regions: a service of a cloud is that cloud."""
+    return provider.removesuffix("-sagemaker")
+
+
 class Providers:
     """What kind of seller each provider is, and how it bills."""
 

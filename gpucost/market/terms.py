@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from gpucost.market.assumptions import AssumptionBook
 from gpucost.market.interruptions import InterruptionRates, typical_wait_hours
-from gpucost.market.places import WORLD, Providers, grid_items, grid_of
+from gpucost.market.places import WORLD, Providers, company, grid_items, grid_of
 from gpucost.market.supply import Supply
 from gpucost.money import rates as splits
 from gpucost.money.energy import server_power_per_gpu_w
@@ -223,7 +223,7 @@ def _services(offers: Sequence[Offer], rows: Sequence[Row], book: AssumptionBook
     item, egress_item = "storage_rental_parallel_fs", "bandwidth_egress_cloud"
     fallback = (book.typical(item) * GB / GIB, book.source(item))  # the item is per GiB
     elsewhere = (book.typical(egress_item), book.source(egress_item))
-    companies = [_company(offer.provider) for offer in offers]
+    companies = [company(offer.provider) for offer in offers]
     kept = [storage.get(name, fallback) for name in companies]
     out = [egress.get(name, elsewhere) for name in companies]
     return {
@@ -234,10 +234,6 @@ def _services(offers: Sequence[Offer], rows: Sequence[Row], book: AssumptionBook
         "egress_usd_per_gb": _column([price for price, _ in out]),
         "egress_source_ids": tuple(source for _, source in out),
     }
-
-
-def _company(provider: str) -> str:
-    return provider.removesuffix("-sagemaker")
 
 
 def _by_provider(rows: Sequence[Row], service: str, price: str) -> dict[str, tuple[float, str]]:

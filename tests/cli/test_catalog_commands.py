@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from gpucost.answers import SCHEMA_VERSION
 from gpucost.catalog import open_catalog
 from tests.commands import in_process
 
@@ -52,6 +53,17 @@ def rows(*arguments):
     result = gpucost(*arguments, "--format", "json")
     assert result.returncode == 0, result.stderr
     return json.loads(result.stdout)
+
+
+def test_every_list_states_the_same_frame(tmp_path):
+    """Lists of chips, settings, snapshots and faults bear one schema version and the same keys around their rows."""
+    wrong = tmp_path / "offers.csv"
+    wrong.write_text("provider,gpu\n", "utf-8")
+    lists = ("gpus",), ("config",), ("prices", "snapshots", "--store", str(tmp_path)), ("data", "check", str(wrong))
+    frames = [json.loads(in_process(*one, "--format", "json").stdout) for one in lists]
+    shared = {"schema_version", "catalog_version", "as_of", "warnings", "rows"}
+    assert all(shared <= set(frame) for frame in frames)
+    assert {frame["schema_version"] for frame in frames} == {SCHEMA_VERSION}
 
 
 @pytest.mark.parametrize(

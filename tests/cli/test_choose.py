@@ -23,6 +23,13 @@ def test_the_price_of_a_run_is_the_one_that_estimate_finds(catalog):
     assert (chosen.best["gpu"], chosen.best["rent_usd"]) == (cheapest["gpu"], pytest.approx(cheapest["cost_usd"]))
 
 
+def test_a_month_of_a_run_is_as_long_as_everywhere(catalog):
+    """Renting for 730 hours at the run's rate, as often as `breakeven_months` says, costs what buying does."""
+    row = next(row for row in gpucost.choose("8b", tokens="10b", catalog=catalog).payload["rows"] if row["buy_usd"])
+    usd_per_month = row["rent_usd"] / (row["days"] * 24) * 730
+    assert row["breakeven_months"] * usd_per_month == pytest.approx(row["buy_usd"])
+
+
 def test_at_a_desk_stand_few_cards_that_one_can_buy(catalog):
     rows = gpucost.choose("8b", purpose="desk", budget="2k", catalog=catalog).payload["rows"]
     assert {row["card"] for row in rows} <= {"consumer", "workstation", "computer"}
