@@ -1,17 +1,19 @@
 """What makes a report fit to be handed on: who stands behind it, and what of it may be shared."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from hashlib import sha256
 from typing import Any
 
 from gpucost.arguments import QUESTIONS
+from gpucost.catalog.filters import listed
 from gpucost.errors import UsageError
 
 Payload = Mapping[str, Any]
 
 # of the arguments of a question: what may hold a price or a name that somebody agreed upon in private
 PRIVATE = ("rent", "pool", "rent_curve", "on_demand", "committed", "agreements")
+SELLER = ("provider", "region")  # left out together where no public price names the seller
 PRIVATE_INPUTS = ("rent", "quote", "supply", "price")  # beginnings of such inputs of a plan
 PARTS = {"estimate": "training", "inference": "serving", "tco": "ownership", "mix": "mix"}
 
@@ -35,20 +37,23 @@ def issued(payload: Payload, status: str | None, by: str | None, on: str | None)
     return {**kept, "issued": {**stamp, "sha256": hash_of(kept)}}
 
 
-def shareable(content: Payload, say: list[str], where: str = "") -> dict[str, Any]:
-    """Return what was asked, without private prices, names and files; `say` gets what was left out."""
+def shareable(content: Payload, say: list[str], sells: Callable[[str], bool], where: str = "") -> dict[str, Any]:
+    """Return what was asked, without private prices, sellers and files; `say` gets what was left out."""
     found: dict[str, Any] = {}
+    seller = content.get("provider")
+    public = not isinstance(seller, (str, list)) or all(map(sells, listed(seller)))
     for key, value in content.items():
         if (
             key in PRIVATE
             or (not where and key in ("invoice", "commitment"))
             or (where and key.startswith(PRIVATE_INPUTS))
+            or (key in SELLER and not public)
         ):
             say.append(f"{where}{key}")
         elif isinstance(value, Mapping):
-            found[key] = shareable(value, say, f"{where}{key}.")
+            found[key] = shareable(value, say, sells, f"{where}{key}.")
         elif isinstance(value, list) and all(isinstance(one, Mapping) for one in value):
-            found[key] = [shareable(one, say, f"{where}{key}[{number}].") for number, one in enumerate(value, 1)]
+            found[key] = [shareable(one, say, sells, f"{where}{key}[{number}].") for number, one in enumerate(value, 1)]
         elif isinstance(value, str) and value.lower().endswith((".toml", ".csv", ".json", ".xlsx")):
             say.append(f"{where}{key}")
         else:

@@ -91,14 +91,17 @@ def _shared(source: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
     from gpucost.answers.read import read_answer
     from gpucost.api.issue import asked_anew, shareable
     from gpucost.api.scenario import make_scenario
+    from gpucost.catalog import open_catalog
     from gpucost.catalog.settings import without_book
     from gpucost.gate import read_toml
 
     saved = not isinstance(source, Mapping) and str(source).lower().endswith(".json")
     content = source if isinstance(source, Mapping) else asked_anew(read_answer(source)) if saved else read_toml(source)
     left: list[str] = []
-    public = shareable(content, left)
     with without_book():
+        catalog = open_catalog()
+        sellers = catalog.offer_values("provider")
+        public = shareable(content, left, lambda name: catalog.alias("provider", name).lower() in sellers)
         answer = _answer(make_scenario(public))
     named = f", {', '.join(left)}" if left else ""
     words = f"Safe to share: asked without the price book of one's own{named}."

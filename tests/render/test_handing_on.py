@@ -41,7 +41,8 @@ SCENARIO = {
     "ownership": [{"name": "Own", "gpu": "h100-sxm", "gpus": 8, "draws": 0, "months": 12,
                    "rent": {"acme-secret": "1.2345/h, 12 months"},
                    "plan": {"rent_usd_per_gpu_hour": 1.2345, "pue_ratio": 1.3}}],
-    "mix": [{"name": "Mix", "gpu": "h100-sxm", "constant": 8, "months": 6, "provider": "lambda"}],
+    "mix": [{"name": "Mix", "gpu": "h100-sxm", "constant": 8, "months": 6, "provider": "lambda"},
+            {"name": "Ours", "gpu": "h100-sxm", "constant": 8, "months": 6, "provider": "MysteriousCloud"}],
 }  # fmt: skip
 
 
@@ -71,7 +72,8 @@ def test_what_is_safe_to_share_holds_no_private_byte_in_any_medium(book, tmp_pat
             assert any(secret in shown for secret in SECRETS), name  # the test would see them
         hidden = contents(tmp_path / f"public-{name}")
         assert not [secret for secret in (*SECRETS, str(tmp_path).encode()) if secret in hidden], name
-    assert "ownership[1].rent, ownership[1].plan.rent_usd_per_gpu_hour" in public.payload["warnings"][-1]
+    left = public.payload["warnings"][-1]
+    assert "ownership[1].rent, ownership[1].plan.rent_usd_per_gpu_hour, mix[2].provider." in left
     plan = {row["name"]: row["value"] for row in public.payload["parts"][1]["payload"]["assumptions"]}
     assert plan["pue_ratio"] == 1.3  # what is no price stays
     books = {row["price_book"] for row in public.payload["parts"][0]["payload"]["options"]}
@@ -96,7 +98,7 @@ def test_a_saved_answer_is_asked_anew_without_the_book(book, tmp_path):
 def test_files_quotes_and_prices_leave_a_request():
     said = []
     kept = shareable({"supply": {"gpu": "h100"}, "mix": [{"name": "a", "rent": 2, "plan": "secret.toml",
-                      "set": {"quote": "x", "pue_ratio": 1.2}}]}, said)  # fmt: skip
+                      "set": {"quote": "x", "pue_ratio": 1.2}}]}, said, str.islower)  # fmt: skip
     assert kept == {"supply": {"gpu": "h100"}, "mix": [{"name": "a", "set": {"pue_ratio": 1.2}}]}
     assert said == ["mix[1].rent", "mix[1].plan", "mix[1].set.quote"]
 
