@@ -57,8 +57,8 @@ class Totals(TypedDict):
     planned_effective_usd: float
     charged_billed_usd: float
     charged_effective_usd: float
-    list_usd: float
-    contracted_usd: float
+    list_usd: float | None
+    contracted_usd: float | None  # None where the invoice does not say it
     billed_difference_usd: float
     effective_difference_usd: float
 

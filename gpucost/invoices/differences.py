@@ -243,7 +243,8 @@ def totals_of(
     return {
         "planned_billed_usd": had["billed"], "planned_effective_usd": had["effective"],
         "charged_billed_usd": has["billed"], "charged_effective_usd": has["effective"],
-        "list_usd": _summed(actual, "listed", paid), "contracted_usd": _summed(actual, "contracted", paid),
+        "list_usd": _summed(actual, "listed", paid) or None,
+        "contracted_usd": _summed(actual, "contracted", paid) or None,
         "billed_difference_usd": round(has["billed"] - had["billed"], 2),
         "effective_difference_usd": round(has["effective"] - had["effective"], 2),
     }  # fmt: skip

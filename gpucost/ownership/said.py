@@ -48,7 +48,12 @@ def lead(case: OwnershipCase, point: shape.BreakEven, options: list[shape.Owners
     above += [f"above ${price:.2f} per rented GPU-hour"] if price else []
     sides = {best["name"], other["name"]} <= SIDES.keys()
     wins = "Buying wins" if sides else "Against renting, buying wins"
-    return f"{text} {wins} {', or '.join(above)}." if above else text
+    text += f" {wins} {', or '.join(above)}." if above else ""
+    least = min(options, key=lambda row: row["npv_usd"])
+    if least["npv_usd"] < best["npv_usd"] and shape.interruptible(least["name"]):
+        less = f"${best['npv_usd'] - least['npv_usd']:,.0f} less"
+        text += f" Beside them {_called(least)} would cost {less}, but may be taken away."
+    return text
 
 
 def _called(row: shape.OwnershipOption) -> str:

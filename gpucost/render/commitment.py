@@ -38,8 +38,8 @@ def document(answer: Commitment) -> Document:
         Section("The history under the agreements that hold", [Table(columns("line", "cost_usd"), lines, total=total)]),
         Section("The ladder", _ladder(answer)),
         Section("Use and prices", [
-            facts_of("", {**answer["usage"], "on demand": answer["usd_per_gpu_hour"],
-                          "committed": answer["committed_usd_per_gpu_hour"]}),
+            facts_of("", {**answer["usage"], "on_demand_usd_per_gpu_hour": answer["usd_per_gpu_hour"],
+                          "committed_usd_per_gpu_hour": answer["committed_usd_per_gpu_hour"]}),
             *(Paragraph(text) for text in answer["prices"]),
         ], detail=True),
     )  # fmt: skip

@@ -80,6 +80,15 @@ class Table(Frozen):
     interactive: bool = False  # HTML adds sorting and a filter
     most: int = 0  # rows for which a screen has room; 0 is all
 
+    @property
+    def filled(self) -> tuple[Column, ...]:
+        """The columns without secondary ones that are empty in every row."""
+        return tuple(
+            column
+            for column in self.columns
+            if not column.priority or any(row.get(column.key) not in (None, "", []) for row in self.rows)
+        )
+
 
 class Axis(Frozen):
     """One axis: the key in the data, its title and unit, and its scale."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 ROWS_SHOWN = 2000  # keeps a page far below 2 MB; the full list belongs into a workbook or CSV
-_LONG = 28  # characters from which a cell gets room to wrap well
+_LONG, _LONGER = 28, 90  # characters from which a cell gets room to wrap well, and more of it
 _IDENTIFIER, _PIECE = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+"), re.compile(r"[^_]+_?")
 _CHART_ROWS = 200  # of the table that stands behind a chart
 _MISSING = (
@@ -114,15 +114,15 @@ def _shown(document: Document, *, charts: bool) -> dict[str, Any]:
 
 def _table(table: Table, *, live: bool) -> dict[str, Any]:
     """Return a table as texts: heads, cells, and the totals."""
-    rows = table.rows[:ROWS_SHOWN]
-    right = {column.key: is_numeric(column, rows) for column in table.columns}
+    rows, columns = table.rows[:ROWS_SHOWN], table.filled
+    right = {column.key: is_numeric(column, rows) for column in columns}
     cut = f"The first {len(rows):,} of {len(table.rows):,} rows; the workbook and CSV hold all."
     return {
         "live": live,
-        "heads": [(head_text(column), right[column.key]) for column in table.columns],
-        "rows": [[_cell(row, column, right[column.key]) for column in table.columns] for row in rows],
+        "heads": [(head_text(column), right[column.key]) for column in columns],
+        "rows": [[_cell(row, column, right[column.key]) for column in columns] for row in rows],
         "ids": [_ids(row) for row in rows],
-        "totals": [_total(table.total, column, right[column.key]) for column in table.columns] if table.total else [],
+        "totals": [_total(table.total, column, right[column.key]) for column in columns] if table.total else [],
         "notes": [*table.note.splitlines(), *([cut] if len(table.rows) > len(rows) else [])],
     }
 
@@ -131,7 +131,8 @@ def _cell(row: Row, column: Column, right: bool) -> dict[str, Any]:
     value, text = row.get(column.key), cell_text(row, column)
     raw = "" if value is None else repr(value)
     pieces = _PIECE.findall(text) if not right and _IDENTIFIER.fullmatch(text) else ()  # it may break after these
-    return {"text": text, "number": right, "value": raw, "long": not right and len(text) > _LONG, "pieces": pieces}
+    room = "" if right or len(text) <= _LONG else "long" if len(text) <= _LONGER else "longer"
+    return {"text": text, "number": right, "value": raw, "room": room, "pieces": pieces}
 
 
 def _total(total: Row, column: Column, right: bool) -> tuple[str, bool]:

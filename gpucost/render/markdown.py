@@ -65,12 +65,13 @@ def table_lines(table: Table) -> Iterator[str]:
     if not table.rows:
         yield escape(table.note or "No rows.")
         return
-    yield f"| {' | '.join(escape(head_text(column)) for column in table.columns)} |"
-    yield f"|{'|'.join('---:' if is_numeric(column, table.rows) else '---' for column in table.columns)}|"
+    columns = table.filled
+    yield f"| {' | '.join(escape(head_text(column)) for column in columns)} |"
+    yield f"|{'|'.join('---:' if is_numeric(column, table.rows) else '---' for column in columns)}|"
     for row in table.rows:
-        yield f"| {' | '.join(escape(cell_text(row, column)) for column in table.columns)} |"
+        yield f"| {' | '.join(escape(cell_text(row, column)) for column in columns)} |"
     if table.total:
-        yield f"| {' | '.join(_total_cell(table, column) for column in table.columns)} |"
+        yield f"| {' | '.join(_total_cell(table, column) for column in columns)} |"
     if table.note:
         yield ""
         yield from (f"- {escape(line)}" for line in table.note.splitlines())

@@ -8,9 +8,8 @@ from gpucost.units import SUFFIX_UNITS, format_count, unit_of
 MISSING = "–"
 _ACRONYMS = {
     "gpu": "GPU", "gpus": "GPUs", "mfu": "MFU", "npv": "NPV", "irr": "IRR", "tpot": "TPOT", "ttft": "TTFT",
-    "usd": "USD", "api": "API",
-    "kv": "KV", "hbm": "HBM", "id": "id", "pue": "PUE", "wacc": "WACC", "p5": "P5", "p50": "P50", "p80": "P80",
-    "p90": "P90", "p95": "P95",
+    "usd": "USD", "api": "API", "p5": "P5", "p10": "P10", "p50": "P50", "p80": "P80", "p90": "P90", "p95": "P95",
+    "kv": "KV", "hbm": "HBM", "id": "id", "pue": "PUE", "wacc": "WACC",
     "kgco2e": "CO2e", "moe": "MoE", "lora": "LoRA", "fte": "FTE", "capex": "capex", "opex": "opex",
 }  # fmt: skip
 _HEADINGS = {

@@ -87,4 +87,5 @@ def _showback(answer: Reconciliation) -> list[Block]:
 
 
 def _totals(answer: Reconciliation) -> Row:
-    return {"from": answer["period_from"], "until": answer["period_until"], **answer["totals"]}
+    known = {name: value for name, value in answer["totals"].items() if value is not None}
+    return {"from": answer["period_from"], "until": answer["period_until"].removesuffix(" 00:00"), **known}

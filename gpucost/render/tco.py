@@ -34,7 +34,7 @@ _MOVED = (
     "value@unit", "high@unit", "flips:1", "flip_value@unit:2", "name",
 )  # fmt: skip
 _ASSUMED = (
-    "description=what it is:3", "value@unit", "low@unit:2", "high@unit:2", "status", "name", "observed=seen:1",
+    "description=what it is:3", "value@unit", "status", "low@unit:2", "high@unit:2", "name", "observed=seen:1",
     "source_id=source:1",
 )  # fmt: skip
 _SIDES = columns("side", "npv_usd=present value", "low_usd=low:1", "high_usd=high:1", "usd_per_gpu_hour=an hour in use")
@@ -134,7 +134,7 @@ def _answer(answer: Tco) -> list[Block]:
         Fact("Renting, present value", npv["rent"], "USD", *ends.get("rent", ())),
         *_decided(answer),
         Fact("Owning saves against renting", npv["saving"], "USD", *ends.get("saving", ())),
-        Fact("Probability that buying wins", answer["probability_buy_wins_fraction"], "fraction of one"),
+        Fact("Probability that owning beats renting", answer["probability_buy_wins_fraction"], "fraction of one"),
         Fact("Owning, per allocated GPU-hour", answer["levelised_usd_per_gpu_hour"], _HOUR),
         Fact("Renting, per allocated GPU-hour", answer["levelised_rent_usd_per_gpu_hour"], _HOUR),
         Fact(
@@ -163,7 +163,8 @@ def _decided(answer: Tco) -> list[Fact]:
     if {best["name"], other["name"]} <= _CALLED.keys():
         return []
     won: Row = best.get("rival", {})
-    label = f"{_called(best)} saves against {_called(other)}"
+    words = f"{_called(best)} saves against {_called(other)}"
+    label = words[0].upper() + words[1:] if best["name"] in _CALLED else words
     saved = other["npv_usd"] - best["npv_usd"]
     return [Fact(label, saved, "USD", won.get("saving_p5_usd"), won.get("saving_p95_usd"))]
 

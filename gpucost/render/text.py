@@ -135,7 +135,7 @@ def table_lines(table: Table, terminal: Terminal) -> Iterator[str]:
 
 def _fitting(table: Table, terminal: Terminal) -> tuple[list[Column], list[Column], list[list[str]]]:
     """Return the columns that fit, those that had to go, and the cells of the former."""
-    shown = _worth_showing(table)
+    shown = list(table.filled)
     dropped: list[Column] = []
     grid = _grid(table, shown)
     while _width(grid) > terminal.width and any(column.priority for column in shown):
@@ -156,15 +156,6 @@ def _not_shown(columns: Sequence[str], rows: int) -> str:
     if not rows:
         return f"Not shown for lack of width: {', '.join(columns)}."
     return f"Not shown for lack of room: {', '.join(columns)}; {counted(rows, 'more row')} (--details)."
-
-
-def _worth_showing(table: Table) -> list[Column]:
-    """Leave out secondary columns that are empty in every row."""
-    return [
-        column
-        for column in table.columns
-        if not column.priority or any(row.get(column.key) not in (None, "", []) for row in table.rows)
-    ]
 
 
 def _grid(table: Table, shown: Sequence[Column]) -> list[list[str]]:

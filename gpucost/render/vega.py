@@ -225,7 +225,7 @@ def _points(chart: Chart) -> Spec:
     tooltip = _tooltip(chart, chart.x.key, chart.y.key, chart.series, chart.label, chart.low, chart.high)
     across, up = _axis(chart.x, chart), _axis(chart.y, chart, zero=chart.kind == "line" and not chart.y.log)
     if chart.kind == "line":
-        across.setdefault("scale", {})
+        across["scale"] = {**across.get("scale", {}), "nice": chart.x.log}  # it ends with what is drawn
     encoding = {"x": across, "y": up, **_color(chart), "tooltip": tooltip}
     mark: Spec = (
         {"type": "line", "point": len(chart.data) <= 60, **({"interpolate": "step-after"} if chart.steps else {})}

@@ -390,3 +390,11 @@ def test_a_saved_answer_that_gives_no_charges_is_refused(name, value, said):
 def test_a_plan_that_starts_after_all_calendars_is_refused():
     with pytest.raises(UsageError, match="--start 9999-12-31"):
         focus_rows(answers.training(), datetime(9999, 12, 31))
+
+
+def test_a_cost_that_the_invoice_does_not_state_is_missing_and_not_zero(tmp_path):
+    bare = {name: value for name, value in charge().items() if name not in ("ListCost", "ContractedCost")}
+    found = gpucost.reconcile(write(tmp_path / "i.csv", bare), showback="team")
+    assert (found.payload["totals"]["list_usd"], found.payload["totals"]["contracted_usd"]) == (None, None)
+    assert found.payload["lead"].endswith("billed is what the invoice asks: 10.00 USD.")
+    assert "contracted" not in found.to_markdown()

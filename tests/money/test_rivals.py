@@ -111,3 +111,10 @@ def test_spot_and_the_purchase_in_cash_are_no_decision():
     cheap = [{"name": name, "npv_usd": worth} for name, worth in
              (("spot", 1.0), ("own_in_cash", 2.0), ("rent", 3.0), ("own", 4.0))]  # fmt: skip
     assert [row["name"] for row in promised(cheap)] == ["rent", "own"]
+
+
+def test_spot_that_costs_less_than_the_decision_is_said_with_its_risk():
+    payload = compare(rent_options=[{"name": "spot", "rent_usd_per_gpu_hour": 0.2}])
+    best, spot = promised(payload["options"])[0], next(row for row in payload["options"] if row["name"] == "spot")
+    less = best["npv_usd"] - spot["npv_usd"]
+    assert payload["lead"].endswith(f" spot at $0.20 per GPU-hour would cost ${less:,.0f} less, but may be taken away.")

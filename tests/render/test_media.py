@@ -223,3 +223,24 @@ def test_lists_cannot_steer_a_terminal_either() -> None:
     for format_ in ("table", "md", "csv", "json"):
         body = render_rows([{"provider": EVIL}], columns=["provider"], format_=format_, envelope={})
         assert not set("\x1b\x07\r\x9b\u202e") & set(body), format_
+
+
+def test_no_medium_shows_a_secondary_column_without_a_value_and_long_notes_get_room_to_be_few_lines() -> None:
+    rows = [{"name": "a", "gpus": 1, "days": None, "note": "word " * 40}, {"name": "b", "gpus": 2, "note": "short"}]
+    made = Document("t", (Section("", [Table(columns("name", "gpus", "days:1", "note:2"), rows)]),))
+    for body in (page.page(made), markdown.write(made), text.write(made, width=300)):
+        assert "days" not in re.sub(r"<(script|style).*?</\1>", "", body, flags=re.S)
+        assert "note" in body
+    assert page.page(made).count('<td class="longer">word') == 1
+
+
+def test_a_line_over_time_ends_where_the_plan_ends() -> None:
+    chart = next(
+        block
+        for section in document(answers.ownership()).sections
+        for block in section.blocks
+        if isinstance(block, Chart) and block.title == "Cash paid so far"
+    )
+    across = specification(chart)["layer"][0]["encoding"]["x"]
+    assert max(row["month"] for row in chart.data) == 48
+    assert across["scale"]["nice"] is False
