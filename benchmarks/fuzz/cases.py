@@ -331,6 +331,10 @@ LIBRARY: dict[str, dict[str, Any]] = {
     "fit": {"model": "8b", "gpu": "h100-sxm"},
     "throughput": {"model": "8b", "gpu": "h100-sxm", "gpus": 8},
     "audit": {"model": "8b", "tokens": "100b", "gpu": "h100-sxm", "gpus": 64, "days": 8},
+    "roofline": {"gpu": "h100-sxm", "matmul": "8192x8192x8192"},
+    "choose": {"purpose": "serving", "gpu": "h100-sxm,l40s"},
+    "commit": {"usage": [8, 12, 9, 16] * 200, "on_demand": 4, "committed": 2},
+    "compare": {"first": {"kind": "fit"}, "second": 3},
 }
 
 
@@ -338,7 +342,8 @@ def library(random: Random) -> Case:
     """The functions of the library, arguments of every type."""
     name = random.choice(list(LIBRARY))
     given = dict(LIBRARY[name])
-    known = [one.name for one in QUESTIONS[name].arguments]
-    for key in random.sample(known, random.choice([1, 1, 2, 3])):
-        given[key] = random.choice([any_value(random), random.choice(TEXTS), b"x", object, 1j, {1: 2}, (1, 2), set()])
+    for one in random.sample(QUESTIONS[name].arguments, random.choice([1, 1, 2, 3])):
+        meant = [*one.kind.choices, one.example, one.default]
+        odd = [any_value(random), random.choice(TEXTS), b"x", object, 1j, {1: 2}, (1, 2), set()]
+        given[one.name] = random.choice(meant if random.random() < 0.5 else odd)
     return Case([name], face="library", given=given)

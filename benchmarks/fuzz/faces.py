@@ -37,6 +37,7 @@ def library(asked: Case) -> None:
     answer = getattr(gpucost, asked.arguments[0])(**asked.given)
     repr(answer), str(answer)
     if hasattr(answer, "to_dict"):  # a column of cases has none
+        answer._repr_html_(), answer.to_frame()
         print(json.dumps(answer.to_dict()))
 
 

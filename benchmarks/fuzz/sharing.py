@@ -12,6 +12,14 @@ from typing import Any
 MOST_OPEN = 12  # catalogs of other days
 
 
+def share_commands() -> None:
+    """Build the command of each question once."""
+    from gpucost.cli import question as module
+
+    question: Any = module
+    question.command_of = cache(question.command_of)
+
+
 def share_catalog() -> None:
     """Let every case without a book, a store or other data ask the same open catalog; check the shipped data once."""
     from gpucost.catalog import core, datacheck
@@ -26,7 +34,8 @@ def share_catalog() -> None:
             return None
         return as_of, known_as_of, root
 
-    def new(kind: type[core.Catalog], *key: Any) -> core.Catalog:
+    def new(kind: type[core.Catalog], *key: Any, **keys: Any) -> core.Catalog:
+        key = (*key, *keys.values())
         named = shared(*key)
         if kind is not core.Catalog or named is None:
             return create(kind)
@@ -39,9 +48,9 @@ def share_catalog() -> None:
 
     original = core.Catalog.__init__
 
-    def begin(self: core.Catalog, *key: Any) -> None:
-        if shared(*key) is None:
-            original(self, *key)
+    def begin(self: core.Catalog, *key: Any, **keys: Any) -> None:
+        if shared(*key, **keys) is None:
+            original(self, *key, **keys)
 
     sharing: Any = core.Catalog
     sharing.__new__, sharing.__init__ = new, begin

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 NUMBERS = (
     "m", "k", "n", "size_bytes", "time_s", "tflops", "gb_per_s", "bus_gb_per_s", "ranks", "batch", "context",
     "sequence", "micro_batch", "parameters", "tokens_per_s_per_gpu", "tensor", "sharding", "accumulate", "gpu_index",
-    "device_s", "slowest_s", "took_s", "burst_tflops",
+    "device_s", "slowest_s", "took_s", "burst_tflops", "spread_fraction",
 )  # fmt: skip
 NEEDED = {
     "matmul": ("m", "k", "n"),

@@ -40,6 +40,8 @@ def serve() -> None:
         _send(out, str(error))
     except MemoryError:
         _send(out, str(too_much_memory(Bounds(*allowed))))
+    except Exception as error:
+        _send(out, RuntimeError(f"the process of a query: {type(error).__name__}: {error}"))
     out.flush()
     os._exit(0)
 

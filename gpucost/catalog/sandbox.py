@@ -113,6 +113,8 @@ def _exactly(stream: Any, size: int) -> bytes:
 def _refused(message: Any) -> None:
     if isinstance(message, str):
         raise UsageError(message)
+    if isinstance(message, Exception):
+        raise message
 
 
 def _too_long(allowed: Bounds) -> UsageError:
