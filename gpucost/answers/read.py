@@ -1,6 +1,6 @@
 """Reading a saved answer: JSON of the present shape, or a sentence that says how to get one."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from datetime import date
 from itertools import islice
 from pathlib import Path
@@ -19,7 +19,8 @@ _DAYS = ("as_of", "price_observed_on")
 _PRICES = ("usd_per_gpu_hour", "usd_per_hour", "usd_per_mtok", "usd_per_month", "unit_price_usd", "best_pure_usd")
 _COUNTS = ("gpus", "nodes", "gpu_hours", "days", "hours", "tokens", "age_days")
 _NEVER_NEGATIVE = frozenset((*_PRICES, *_COUNTS, "cost_usd", "cost_low_usd", "cost_high_usd"))
-_APART = ("bill", "axes")  # lines that take off as well as add; how many values each argument takes
+# not walked: lines that take off as well as add; how many values each argument takes; answers that are checked alone
+_APART = ("bill", "axes", "payload")
 _DIVISORS = ("tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high", "stretch_paid_ratio")
 _OFFERED = ("options", "highlights", "alternatives", "excluded")  # lists of what is sold, each in a way of the table
 _MOST = 1e36  # of any figure: the work of the largest run is a hundred thousandth of it
@@ -60,39 +61,53 @@ def check(payload: Mapping[str, Any], path: str) -> None:
 
 
 def _refuse_unasked(payload: Mapping[str, Any], path: str) -> None:
-    """Refuse an answer whose request does not say what its question cannot do without."""
+    """Refuse an answer whose request does not say what its question cannot do without, or asks for no goal."""
     from gpucost.arguments import QUESTIONS
 
-    kind, request = payload.get("kind"), payload.get("request")
-    for name, rows in _entries({**payload, "request": None}):
-        unlike = name in _TABLES and isinstance(rows, list) and len({_names(row) for row in rows}) > 1
-        if unlike or (name, rows, kind) == ("months", [], "mix"):
-            raise UsageError(f"{path!r}: the rows of {name} are none or unlike each other: the file was changed.")
-    asked = request.get("optimize") if isinstance(request, Mapping) else None
-    arguments = QUESTIONS[str(kind)].arguments if kind in QUESTIONS else ()
-    words = [one.kind.choices for one in arguments if one.name == "optimize"]
-    if asked and any(asked not in choices for choices in words if choices):
-        raise UsageError(f"{path!r}: request.optimize is {shown(asked)}, no goal: the file was changed.")
-    needed = [one.name for one in arguments if one.required]
-    if missing := next((name for name in needed if not isinstance(request, Mapping) or name not in request), None):
-        raise UsageError(f"{path!r}: the request of this {kind} does not say {missing}: the file was changed.")
+    question, request = QUESTIONS.get(str(payload["kind"])), payload.get("request")
+    asked = request if isinstance(request, Mapping) else {}
+    for one in question.arguments if question else ():
+        if one.required and one.name not in asked:
+            raise _changed(path, f"the request of this {payload['kind']} does not say {one.name}")
+        goal = asked.get(one.name) if one.name == "optimize" else None
+        if goal and goal not in one.kind.choices:
+            raise _changed(path, f"request.optimize is {shown(goal)}, no goal")
 
 
 def _refuse_impossible(payload: Mapping[str, Any], path: str) -> None:
-    """Refuse days that are none, ways to buy that are none, and figures beyond their bounds, wherever they stand."""
-    for name, value in _entries({**payload, "request": None}, _APART):
-        if name in _DAYS and value is not None and not _is_day(value):
-            raise UsageError(f"{path!r}: {name} is {shown(value)}, no day such as 2026-06-15: the file was changed.")
-        if name == "factors" and isinstance(value, dict) and (key := _no_factor(value)):
-            raise UsageError(f"{path!r}: factors.{key} is {shown(value[key])}, which cannot be: the file was changed.")
-        if isinstance(value, (int, float)) and abs(value) > _MOST:
-            raise UsageError(f"{path!r}: {name} is {shown(value)}, beyond any figure: the file was changed.")
-        if name in _OFFERED and isinstance(value, list) and (bought := _no_option(value)) is not None:
-            raise UsageError(
-                f"{path!r}: an option is bought as {shown(bought)}, which is no way: the file was changed."
-            )
-        if name in _NEVER_NEGATIVE and isinstance(value, (int, float)) and value < 0:
-            raise UsageError(f"{path!r}: {name} is {shown(value)}, which cannot be negative: the file was changed.")
+    """Refuse what no answer holds, wherever it stands."""
+    for name, value in _entries({**payload, "request": None}):
+        fault = _fault_of_list(name, value, payload["kind"]) if isinstance(value, list) else _fault(name, value)
+        if fault:
+            raise _changed(path, fault)
+
+
+def _changed(path: str, fault: str) -> UsageError:
+    return UsageError(f"{path!r}: {fault}: the file was changed.")
+
+
+def _fault(name: str, value: Any) -> str:
+    """Return what is wrong with a day that is none, a figure beyond its bounds or factors that cannot be."""
+    if name in _DAYS and value is not None and not _is_day(value):
+        return f"{name} is {shown(value)}, no day such as 2026-06-15"
+    if name == "factors" and isinstance(value, dict) and (key := _no_factor(value)):
+        return f"factors.{key} is {shown(value[key])}, which cannot be"
+    if not isinstance(value, (int, float)):
+        return ""
+    if abs(value) > _MOST:
+        return f"{name} is {shown(value)}, beyond any figure"
+    return f"{name} is {shown(value)}, which cannot be negative" if name in _NEVER_NEGATIVE and value < 0 else ""
+
+
+def _fault_of_list(name: str, rows: list[Any], kind: object) -> str:
+    """Return what is wrong with a table whose rows are none or unlike each other, or with a way to buy."""
+    if name in _DAYS:
+        return f"{name} is {shown(rows)}, no day such as 2026-06-15"
+    if name in _TABLES and (len({_names(row) for row in rows}) > 1 or (name, rows, kind) == ("months", [], "mix")):
+        return f"the rows of {name} are none or unlike each other"
+    if name in _OFFERED and (bought := _no_option(rows)) is not None:
+        return f"an option is bought as {shown(bought)}, which is no way"
+    return ""
 
 
 def _no_factor(factors: Mapping[str, Any]) -> str | None:
@@ -114,14 +129,16 @@ def _names(row: Any) -> tuple[str, ...] | None:
     return tuple(sorted(row)) if isinstance(row, dict) else None
 
 
-def _entries(value: Any, leave: Sequence[str] = ()) -> Iterator[tuple[str, Any]]:
-    if isinstance(value, dict):
-        for name, item in value.items():
-            yield name, item
-            yield from _entries(item, leave) if name not in leave else ()
-    elif isinstance(value, list):
-        for item in value:
-            yield from _entries(item, leave)
+def _entries(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield every key and its value, however deep, but what stands apart."""
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, dict):
+            yield from item.items()
+            waiting += (inner for name, inner in item.items() if name not in _APART)
+        elif isinstance(item, list):
+            waiting += item
 
 
 def _is_day(value: Any) -> bool:

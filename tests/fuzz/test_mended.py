@@ -670,3 +670,17 @@ def test_a_workbook_that_the_system_does_not_take_is_refused(tmp_path, monkeypat
     with pytest.raises(UsageError, match=r"cannot write.*out\.xlsx"):
         gpucost.fit("8b", "h100-sxm").to_excel(tmp_path / "out.xlsx")
     assert not list(tmp_path.iterdir())
+
+
+def test_a_bench_whose_spread_is_no_number_is_refused(refused):
+    saved = json.loads(bench())
+    saved["figures"][0]["spread_fraction"] = "=1+1"
+    Path("bench.json").write_text(json.dumps(saved))
+    assert "spread_fraction" in refused(["bench", "bench.json", "--show"])
+
+
+def test_what_breaks_inside_the_process_of_a_query_is_no_fault_of_the_query():
+    from gpucost.catalog.sandbox import bounds, run
+
+    with pytest.raises(RuntimeError, match="TypeError"):
+        run({"no_such": 1}, "select 1", bounds())
