@@ -363,7 +363,7 @@ LARGEST_LENGTH = 16_777_216  # tokens of a sequence
 RUN_TOKENS = count(1e17, 1, "Write a count such as 100b or 15t.", "TOKENS")
 USD = Kind(_usd, *_AMOUNT, "USD")
 DAYS = Kind(lambda value, what: parse_days(_number(value, what), what), *_AMOUNT, "DURATION")
-_TIME = _timed({"ms": 1e-3, "min": 60.0, "s": 1.0}, "seconds, such as 2.5 or 900ms", "time", 0, 1e7)
+_TIME = _timed({"ms": 1e-3, "min": 60.0, "s": 1.0}, "seconds, such as 2.5 or 900ms", "time", SMALLEST, 1e7)
 SECONDS = Kind(_TIME, *_AMOUNT, "SECONDS")
 MILLISECONDS = Kind(
     _timed({"ms": 1.0, "s": 1e3}, "milliseconds or seconds, such as 200ms or 1.5s", "latency", SMALLEST, 1e9),
