@@ -233,18 +233,12 @@ def accelerator_tokens(row: Mapping[str, Any]) -> frozenset[str]:
     return tokens
 
 
-def index_accelerators(rows: Sequence[Mapping[str, Any]], aliases: Mapping[str, str]) -> NameIndex:
-    """Index accelerators by their tokens."""
-    return NameIndex("accelerator", {str(row["id"]): accelerator_tokens(row) for row in rows}, aliases)
-
-
-def index_systems(rows: Sequence[Mapping[str, Any]], aliases: Mapping[str, str]) -> NameIndex:
-    """Index systems by id, name and the provider's instance type."""
+def index(kind: str, rows: Sequence[Mapping[str, Any]], aliases: Mapping[str, str]) -> NameIndex:
+    """Index accelerators by all that they answer to, systems by id, name and the provider's product, models by id."""
+    if kind == "accelerator":
+        return NameIndex(kind, {str(row["id"]): accelerator_tokens(row) for row in rows}, aliases)
+    if kind == "model":
+        return NameIndex(kind, {str(row["id"]): tokens_of(str(row["id"])) for row in rows}, aliases)
     instances = {str(row["instance_type"]): str(row["id"]) for row in rows if row["instance_type"]}
     tokens = {str(row["id"]): tokens_of(str(row["id"])) | tokens_of(str(row["name"])) for row in rows}
-    return NameIndex("system", tokens, {**instances, **aliases})
-
-
-def index_models(rows: Sequence[Mapping[str, Any]], aliases: Mapping[str, str]) -> NameIndex:
-    """Index models by id."""
-    return NameIndex("model", {str(row["id"]): tokens_of(str(row["id"])) for row in rows}, aliases)
+    return NameIndex(kind, tokens, {**instances, **aliases})

@@ -6,14 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from gpucost.catalog.loader import Store
-from gpucost.catalog.names import NameIndex, index_accelerators, index_models, index_systems
+from gpucost.catalog.names import NameIndex, index
 from gpucost.schemas import TABLES
 
-_INDEX = {
-    "accelerators": ("accelerator", index_accelerators),
-    "systems": ("system", index_systems),
-    "llms": ("model", index_models),
-}
+_KINDS = {"accelerators": "accelerator", "systems": "system", "llms": "model"}
 
 
 class Shipped:
@@ -64,12 +60,12 @@ class Shipped:
 
     def index(self, table: str) -> NameIndex:
         """Return the index of the names of the rows that a table holds now."""
-        kind, make = _INDEX[table]
-        return make(self.store.rows(table), self.aliases.get(kind, {}))
+        kind = _KINDS[table]
+        return index(kind, self.store.rows(table), self.aliases.get(kind, {}))
 
     def canonical(self, table: str, name: str) -> str:
         """Return the id that a name means in a table; any other name is returned as it is."""
-        found = self.index(table).matches(name) if table in _INDEX else []
+        found = self.index(table).matches(name) if table in _KINDS else []
         return found[0] if len(found) == 1 else name
 
     def rows_like(self, table: str, name: str) -> list[dict[str, Any]]:

@@ -1,5 +1,6 @@
 """`gpucost calibrate`: fit the efficiencies to the shipped measurements, or to one's own on top of them."""
 
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -110,7 +111,6 @@ def command(
 
 def _show_shipped(out: Output, catalog: "Catalog", kind: str, save: bool) -> None:
     """Fit the shipped measurements again."""
-    from gpucost.physics.calibration import as_csv
     from gpucost.validation import fitted
 
     if save:
@@ -118,10 +118,18 @@ def _show_shipped(out: Output, catalog: "Catalog", kind: str, save: bool) -> Non
     say("fitting the shipped measurements, each source held out in turn …")
     with working("fitting"):
         _, rows = fitted.fit_shipped(catalog, kind)
-    if out.format == "csv" and not out.fields:
-        out.text(as_csv(rows))
-    else:
+    if not _as_table(out, rows):
         out.rows(rows, columns_of("calibrate"), envelope(catalog), "Calibration")
+
+
+def _as_table(out: Output, rows: list[dict[str, Any]]) -> bool:
+    """Write a calibration as the CSV that commands read, where CSV was asked for."""
+    from gpucost.physics.calibration import as_csv
+
+    if out.format != "csv" or out.fields:
+        return False
+    out.text(as_csv(rows))
+    return True
 
 
 def _show_own(
@@ -140,8 +148,7 @@ def _show_own(
     calibration, rows = fitted.fit_own(catalog, kind, own, stack)
     if save:
         _write(_place(kind), as_csv(rows))
-    if out.format == "csv" and not out.fields:
-        out.text(as_csv(rows))
+    if _as_table(out, rows):
         return
     hint = [] if save else ["Nothing is kept yet: --save lays this over the shipped calibration."]
     title = f"What {len(own)} of your own {'runs change' if len(own) > 1 else 'run changes'}"
@@ -199,14 +206,14 @@ def _effect(catalog: "Catalog", path: str, calibration: "Calibration") -> list[d
     from gpucost.training.rerun import rerun
 
     saved = read_estimate(path)
-    sides = [rerun(saved, one)["options"][0] for one in (training_calibration(catalog), calibration)]
+    both = (training_calibration(catalog), calibration)
+    sides: list[Mapping[str, Any]] = [rerun(saved, one)["options"][0] for one in both]
+    where = ", then ".join(dict.fromkeys(f"{side['gpus']} × {side['gpu']}" for side in sides))
     rows = []
     for name, meaning in FIGURES.items():
-        before, after = (float(side[name]) for side in sides)  # type: ignore[literal-required]
-        change = after / before - 1
-        where = [f"{side['gpus']} × {side['gpu']}" for side in sides]
-        said = meaning + (f" ({where[0]}, then {where[1]})" if where[0] != where[1] else f" ({where[0]})")
-        rows.append({"name": name, "before": before, "after": after, "change_fraction": change, "meaning": said})
+        before, after = (float(side[name]) for side in sides)
+        made = {"name": name, "before": before, "after": after, "change_fraction": after / before - 1}
+        rows.append({**made, "meaning": f"{meaning} ({where})"})
     return rows
 
 
@@ -250,17 +257,18 @@ def _log_row(log: dict[str, Any], kind: str) -> dict[str, Any]:
         return _served_row(log, read)
     batch = log["global_batch"] or read.usual("global_batch")
     speed = training_speed(read, gpus=log["gpus"], sequence_tokens=log["sequence"], global_batch=log["global_batch"])
-    return {
-        "id": Path(log["from_log"]).name, "source_name": "your log", "as_of": _written(log["from_log"]),
-        "model": log["model"], "gpu": log["gpu"],
-        "n_gpus": log["gpus"], "framework": log["software"] or read.format.name, "seq_len": log["sequence"],
-        "global_batch": batch, "measured_tokens_per_s_per_gpu": speed, "core": 1,
+    return _of_log(log) | {
+        "framework": log["software"] or read.format.name, "seq_len": log["sequence"], "global_batch": batch,
+        "measured_tokens_per_s_per_gpu": speed,
     }  # fmt: skip
 
 
-def _written(path: str) -> str:
-    """Return the day on which a log was written last: it dates software that names no version."""
-    return date.fromtimestamp(Path(path).stat().st_mtime).isoformat()
+def _of_log(log: dict[str, Any]) -> dict[str, Any]:
+    """Return what every run of a log is known by; the day of its last line dates software that names no version."""
+    path = Path(log["from_log"])
+    day = date.fromtimestamp(path.stat().st_mtime).isoformat()
+    known = {"id": path.name, "source_name": "your log", "as_of": day, "core": 1, "n_gpus": log["gpus"]}
+    return {**known, "model": log["model"], "gpu": log["gpu"]}
 
 
 def _served_row(log: dict[str, Any], read: "Log") -> dict[str, Any]:
@@ -273,13 +281,11 @@ def _served_row(log: dict[str, Any], read: "Log") -> dict[str, Any]:
     if missing:
         raise click.UsageError(f"a serving log needs to know the lengths of requests: give {', '.join(missing)}.")
     speed, tpot_s = read.usual("output_tokens_per_s"), read.usual("tpot_s")
-    return {
-        "id": Path(log["from_log"]).name, "source_name": "your log", "as_of": _written(log["from_log"]),
-        "model": log["model"], "gpu": log["gpu"],
-        "n_gpus": log["gpus"], "tp": log["gpus"], "engine": log["software"] or read.format.name.split("-")[0],
+    return _of_log(log) | {
+        "tp": log["gpus"], "engine": log["software"] or read.format.name.split("-")[0],
         "weight_precision": log["precision"], "scenario": "serving", "isl": log["prompt_tokens"],
         "osl": log["output_tokens"], "batch_or_concurrency": log["concurrency"] or read.usual("concurrency"),
-        "measured_output_tokens_per_s": speed, "tpot_ms": None if tpot_s is None else tpot_s * MS_PER_S, "core": 1,
+        "measured_output_tokens_per_s": speed, "tpot_ms": None if tpot_s is None else tpot_s * MS_PER_S,
     }  # fmt: skip
 
 

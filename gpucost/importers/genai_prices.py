@@ -3,14 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from gpucost.importers.source import Desk, Source, held
+from gpucost.importers.source import Desk, Source, held, providers
 
 ADDRESS = "https://raw.githubusercontent.com/pydantic/genai-prices/main/prices/data.json"
-# provider there -> here
-PROVIDERS = {
-    "aws": "aws_bedrock", "azure": "azure", "cerebras": "cerebras", "deepseek": "deepseek", "fireworks": "fireworks",
-    "groq": "groq", "novita": "novita", "together": "together",
-}  # fmt: skip
+PROVIDERS = providers("genai-prices")
 
 
 def fetch(desk: Desk) -> None:

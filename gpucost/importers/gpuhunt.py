@@ -4,13 +4,10 @@ from pathlib import Path
 
 from gpucost.errors import DataError, UsageError
 from gpucost.importers.archive import unpacked
-from gpucost.importers.source import Desk, Source, columns_of, csv_text, require
+from gpucost.importers.source import MARKETS, ONE_LIST, Desk, Source, columns_of, csv_text, providers, require
 
 ADDRESS = "https://dstack-gpu-pricing.s3.eu-west-1.amazonaws.com/v2"
-# file in the archive -> provider here, where they differ
-NAMES = {"lambdalabs": "lambda", "vastai": "vast", "datacrunch": "verda"}
-MARKETS = ("vast", "tensordock")
-ONE_LIST = ("lambda",)
+NAMES = providers("gpuhunt")  # of files in the archive, where they differ
 _COLUMNS = ("instance_name", "location", "price", "cpu", "memory", "gpu_count", "gpu_name", "gpu_memory", "spot")
 _MOST_BYTES = 512e6
 

@@ -3,17 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-from gpucost.importers.source import Desk, Source, held
+from gpucost.importers.source import Desk, Source, held, providers
 
 ADDRESS = "https://raw.githubusercontent.com/BerriAI/litellm/main/model_prices_and_context_window.json"
 MTOK = 1e6
-# provider there -> here; others sell models of their own, which nobody else can host
-PROVIDERS = {
-    "bedrock": "aws_bedrock", "bedrock_converse": "aws_bedrock", "azure_ai": "azure", "cerebras": "cerebras",
-    "crusoe": "crusoe", "deepinfra": "deepinfra", "deepseek": "deepseek", "fireworks_ai": "fireworks", "groq": "groq",
-    "hyperbolic": "hyperbolic", "lambda_ai": "lambda", "nebius": "nebius", "novita": "novita", "sambanova": "sambanova",
-    "together_ai": "together",
-}  # fmt: skip
+PROVIDERS = providers("litellm")  # others sell models of their own, which nobody else can host
 
 
 def fetch(desk: Desk) -> None:

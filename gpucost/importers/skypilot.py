@@ -5,17 +5,10 @@ Its GCP file lists accelerators and hosts apart: a machine is the sum of both, i
 
 from gpucost.errors import GpuCostError, UsageError
 from gpucost.importers.machines import machines
-from gpucost.importers.source import Desk, Source, columns_of, csv_text, require
+from gpucost.importers.source import MARKETS, ONE_LIST, Desk, Source, columns_of, csv_text, providers, require
 
 ADDRESS = "https://raw.githubusercontent.com/skypilot-org/skypilot-catalog/master/catalogs/v8/{cloud}/vms.csv"
-# cloud in the catalog -> provider here
-CLOUDS = {
-    "aws": "aws", "azure": "azure", "gcp": "gcp", "lambda": "lambda", "oci": "oci", "runpod": "runpod", "vast": "vast",
-    "cudo": "cudo", "paperspace": "paperspace", "fluidstack": "fluidstack", "do": "digitalocean", "nebius": "nebius",
-    "hyperbolic": "hyperbolic", "ibm": "ibm",
-}  # fmt: skip
-ONE_LIST = ("lambda",)  # whose price is the same in every region
-MARKETS = ("vast",)
+CLOUDS = providers("skypilot")
 _COLUMNS = ("InstanceType", "AcceleratorName", "AcceleratorCount", "vCPUs", "MemoryGiB", "Price", "SpotPrice", "Region")
 _TPU = r"tpu-(v\d+[a-z]*)-(\d+)"
 _MOST_TPU_CHIPS = 256

@@ -15,38 +15,17 @@ from typing import TYPE_CHECKING, Any
 
 from gpucost.catalog.loader import engine, quoted, said_first
 from gpucost.errors import UsageError
+from gpucost.gate import beside
 from gpucost.store.client import Client
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
 
-LISTING = {
-    "provider": "VARCHAR",
-    "instance_type": "VARCHAR",
-    "listed_as": "VARCHAR",  # the accelerator as the source writes it
-    "gpu_memory_gib": "DOUBLE",
-    "gpus": "INTEGER",
-    "region": "VARCHAR",
-    "option": "VARCHAR",
-    "tier": "VARCHAR",
-    "term_months": "INTEGER",
-    "payment": "VARCHAR",
-    "usd_per_hour": "DOUBLE",  # of one unit; of a commitment what is paid by the hour
-    "upfront_usd": "DOUBLE",
-    "vcpus": "DOUBLE",
-    "memory_gib": "DOUBLE",
-    "valid_from": "DATE",
-    "meter": "VARCHAR",  # the source's words for what is metered, searched for Windows, dedicated hosts and the like
-    "notes": "VARCHAR",
-}
-TOKENS = {
-    "provider": "VARCHAR",
-    "listing": "VARCHAR",
-    "model": "VARCHAR",
-    "input_usd_per_mtok": "DOUBLE",
-    "output_usd_per_mtok": "DOUBLE",
-    "cached_input_usd_per_mtok": "DOUBLE",
-}
+_COLUMNS = beside(__file__, "columns")[1:]
+LISTING, TOKENS = ({row[1]: row[2] for row in _COLUMNS if row[0] == name} for name in ("listing", "tokens"))
+ALSO_CALLED = {row[1]: row[3].split() for row in _COLUMNS}  # in lower case with underscores
+ONE_LIST = ("lambda",)  # whose price is the same in every region
+MARKETS = ("vast", "tensordock")
 _MEMORY_LIMIT = "600MB"
 _START_BYTES, _LINE_BYTES, _MOST_COLUMNS = 1_000_000, 200_000, 2_000
 
@@ -160,6 +139,11 @@ def columns_of(desk: Desk, source: str) -> set[str]:
         return {row[0] for row in desk.connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
     except engine().Error as error:
         raise UsageError(f"the source cannot be read: {said_first(error)}") from None
+
+
+def providers(source: str) -> dict[str, str]:
+    """Return what a source calls providers, and what they are called here."""
+    return {theirs: ours for of, theirs, ours in beside(__file__, "providers") if of == source}
 
 
 def held(answer: Any, *keys: str, kind: type = list, what: str) -> Any:

@@ -6,24 +6,10 @@ from pathlib import Path
 from gpucost import gate
 from gpucost.catalog.loader import named, quoted
 from gpucost.errors import DataError, UsageError
-from gpucost.importers.source import LISTING, Desk, Source, columns_of, csv_text
+from gpucost.importers.source import ALSO_CALLED, LISTING, Desk, Source, columns_of, csv_text
 from gpucost.limits import limit
 
 ENDINGS = (".csv", ".xlsx", ".parquet")
-# our column <- what others call it, in lower case with underscores
-_ALSO = {
-    "provider": ("cloud", "vendor", "seller"),
-    "instance_type": ("instance", "instancetype", "product", "sku", "instance_name", "machine"),
-    "listed_as": ("gpu", "accelerator", "gpu_name", "acceleratorname", "gpu_type", "chip"),
-    "gpus": ("gpu_count", "acceleratorcount", "count", "num_gpus"),
-    "region": ("location", "availability_region"),
-    "option": ("purchase_option", "price_tier"),
-    "usd_per_hour": ("price", "hourly", "price_per_hour", "total_hourly_usd", "usd_per_instance_hour"),
-    "upfront_usd": ("upfront", "upfront_fee"),
-    "term_months": ("term", "months"),
-    "gpu_memory_gib": ("gpu_memory", "gpu_memory_gb"),
-    "memory_gib": ("memory", "memorygib"),
-}
 
 
 def is_table(name: str) -> bool:
@@ -60,7 +46,7 @@ def mapping(theirs: set[str], asked: Mapping[str, str], name: str) -> dict[str, 
             if not value.startswith("=") and value not in theirs:
                 raise UsageError(f"{name} has no column {value!r}. It has {', '.join(sorted(theirs)[:30])}.")
             found[ours] = quoted(value[1:]) if value.startswith("=") else named(value)
-        elif match := next((plain[word] for word in (ours, *_ALSO.get(ours, ())) if word in plain), None):
+        elif match := next((plain[word] for word in (ours, *ALSO_CALLED[ours]) if word in plain), None):
             found[ours] = named(match)
     if unknown := sorted(set(asked) - set(LISTING)):
         raise UsageError(f"no column is called {unknown[0]!r}. Ours are {', '.join(LISTING)}.")

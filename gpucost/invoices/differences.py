@@ -216,8 +216,8 @@ def unmatched_of(plan: Sorted, actual: Sorted, book: Book, compared: set[str]) -
          "effective_usd": round(effective, 2)}
         for (what, why), (rows, billed, effective) in found.items()
     ]  # fmt: skip
-    by_size = lambda row: (-abs(row["effective_usd"]), -abs(row["billed_usd"]), row["charged_for"], row["why"])  # noqa: E731
-    return sorted(rows_, key=by_size)
+    rows_.sort(key=lambda row: (-abs(row["effective_usd"]), -abs(row["billed_usd"]), row["charged_for"], row["why"]))
+    return rows_
 
 
 def rates_of(

@@ -10,23 +10,14 @@ from numpy.typing import NDArray
 from gpucost.arguments import QUESTIONS, Argument, flag_of
 from gpucost.arguments.reading import renamed
 from gpucost.errors import UsageError
+from gpucost.gate import beside
 from gpucost.limits import limit
 from gpucost.sweeping.axes import checked, values_of
 
 Codes = dict[str, NDArray[np.int32]]
 
 # What a single answer is written with and a sweep of first options is not; the dates choose the catalog of all cases.
-NOT_SWEPT = {
-    "top": "a sweep keeps the first option of every case",
-    "with_facts": "a sweep keeps no facts",
-    "all_regions": "a sweep keeps the first option of every case",
-    "draws": "a sweep draws no risks",
-    "seed": "a sweep draws no risks",
-    "quote": "write the rent as --rent",
-    "set": "write a scenario for inputs of a plan",
-    "plan": "write a scenario for inputs of a plan",
-    "currency": "a sweep is in USD",
-}
+NOT_SWEPT = dict(beside(__file__, "not_swept")[1:])
 DATES = ("as_of", "known_as_of")
 QUESTIONS_SWEPT = ("estimate", "inference", "tco")
 _LAST = ("tokens", "epochs", "deadline", "max_cost", "overhead", "experiments")  # vary fastest: they need no new search

@@ -7,23 +7,12 @@ import numpy as np
 
 from gpucost.api.asking import answered
 from gpucost.errors import GpuCostError
+from gpucost.gate import beside
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
-FIGURES = {
-    "inference": (
-        "provider", "instance_type", "region", "option", "gpu", "gpus", "replicas", "precision", "ttft_ms", "tpot_ms",
-        "usd_per_gpu_hour", "usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high", "usd_per_month",
-        "usd_per_month_low", "usd_per_month_high", "energy_kwh", "kgco2e", "price_observed_on", "age_days",
-    ),
-    "tco": (
-        "cheaper", "own_npv_usd", "rent_npv_usd", "saving_usd", "levelised_usd_per_gpu_hour",
-        "levelised_rent_usd_per_gpu_hour", "levelised_usd_per_mtok", "breakeven_utilisation_fraction",
-        "breakeven_usd_per_gpu_hour", "breakeven_months", "payback_months", "irr_fraction",
-    ),
-}  # fmt: skip
-WORDS = ("provider", "instance_type", "region", "option", "gpu", "precision", "price_observed_on", "cheaper")
+_FIGURES = beside(__file__, "figures")[1:]
 
 
 def _served(payload: Mapping[str, Any]) -> dict[str, Any]:
@@ -59,9 +48,9 @@ class Singles:
             asked = {name: values[name][codes[name][row]] for name in values}
             found.append(self._one({name: value for name, value in asked.items() if value is not None}))
         columns: dict[str, Any] = {}
-        for name in FIGURES[self.question]:
+        for _, name, kind in (row for row in _FIGURES if row[0] == self.question):
             column = [one.get(name) for one in found]
-            columns[name] = _words(column) if name in WORDS else _numbers(column)
+            columns[name] = _words(column) if kind == "word" else _numbers(column)
         return {**columns, "reason": _words([one.get("reason") for one in found])}
 
     def _one(self, asked: Mapping[str, Any]) -> dict[str, Any]:
