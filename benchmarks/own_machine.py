@@ -13,7 +13,6 @@ from gpucost.bench.cases import cases_of
 from gpucost.catalog import Catalog, open_catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
 from gpucost.validation import serving, training
-from gpucost.validation.fitted import OWN_SPREAD_RATIO
 
 SHORT_STEPS = {
     tuple(case.arguments[name] for name in ("model", "phase", "batch", "context"))
@@ -53,7 +52,7 @@ def serving_errors(catalog: Catalog, bench: dict, gpu: str) -> dict[str, list[fl
     found: dict[str, list[float]] = {}
     base = serving_calibration(catalog)
     given = [step for step in steps if is_short(step)]
-    tuned = serving.tune(serving.gather(serving.own_steps(given), catalog), base, OWN_SPREAD_RATIO) if given else base
+    tuned = serving.tune(serving.gather(serving.own_steps(given), catalog), base) if given else base
     for step in steps:
         one = serving.gather(serving.own_steps([step]), catalog)
         for name, calibration in (("", base), (" after short", tuned)):

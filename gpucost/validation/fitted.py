@@ -55,7 +55,7 @@ class FitKind:
     gather: Callable[[Sequence[Mapping[str, Any]], Catalog], Measurements]
     shipped: Callable[[Catalog], Measurements]
     fit: Callable[[Catalog], Calibration]
-    tune: Callable[[Measurements, Calibration, float], Calibration]
+    tune: Callable[[Measurements, Calibration], Calibration]
 
 
 KINDS = {
@@ -92,26 +92,17 @@ def fit_own(
     if not found.figures:
         reasons = "; ".join(f"{entry['id']}: {entry['reason']}" for entry in found.skipped[:3])
         raise UsageError(f"no usable {k.what} to fit." + (f" Skipped: {reasons}." if reasons else ""))
-    fitted = k.tune(found, base, OWN_SPREAD_RATIO)
+    fitted = k.tune(found, base)
     if stack:
         like = Counter(row.software for row in found.rows).most_common(1)[0][0]
         fitted = replace(fitted, stacks={**base.stacks, stack: like})
     return fitted, table(k.scheme, fitted, len(found.figures), OWN_SOURCE_ID, base.values, OWN_SPREAD_RATIO)
 
 
-def of_machine(name: str, machine: str) -> bool:
-    """Tell whether a run is of a named machine.
-
-    >>> of_machine("node7: train 1b", "node7"), of_machine("train 1b", "node7")
-    (True, False)
-    """
-    return name.startswith(f"{machine}: ")
-
-
 def without(catalog: Catalog, machine: str) -> list[dict[str, Any]]:
     """Return the current calibration of training without the runs of a named machine."""
     base = training_calibration(catalog)
-    kept = tuple(run for run in base.runs if not of_machine(run.name, machine))
+    kept = tuple(run for run in base.runs if not run.name.startswith(f"{machine}: "))
     if len(kept) == len(base.runs):
         known = sorted({run.name.partition(": ")[0] for run in base.runs if ": " in run.name})
         raise UsageError(f"no run of {machine!r} is kept. " + (f"Machines: {', '.join(known)}." if known else ""))

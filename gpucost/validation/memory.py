@@ -5,7 +5,6 @@ A prediction looks at the layout, the recipe and the software's name, never at a
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,11 +14,10 @@ from gpucost.errors import UsageError
 from gpucost.physics.columns import Floats, layout_columns
 from gpucost.physics.training.memory import training_memory
 from gpucost.physics.training.memory_recipe import RANGE_RATIOS, STYLES, MemoryRecipe, memory_recipe
-from gpucost.physics.transformer import stack, total_parameters
-from gpucost.types import Architecture
+from gpucost.physics.transformer import stack
 from gpucost.units import GB
 from gpucost.validation import report, wording
-from gpucost.validation.row_architectures import from_columns
+from gpucost.validation.row_architectures import as_stated
 from gpucost.validation.training_rows import Row, TrainingRow, read_row
 
 if TYPE_CHECKING:
@@ -54,29 +52,6 @@ def style_of(row: Row, sharding: int, state_bytes: float | None, method: str) ->
     if LIBRARIES.search(framework):
         return "library_autocast" if whole else "library"
     return "autocast" if whole else "eager"
-
-
-def row_architecture(row: Row, known: Architecture) -> Architecture:
-    """Return the architecture with the dimensions that the row itself states, embeddings tied as its parameters say."""
-    counts = {
-        name: wording.count(row.get(column))
-        for name, column in (
-            ("layers", "n_layers"), ("hidden", "hidden"), ("heads", "n_heads"), ("kv_heads", "n_kv_heads"),
-            ("ffn_hidden", "ffn_hidden"), ("vocab", "vocab"),
-        )
-    }  # fmt: skip
-    gated = wording.flag(row.get("gated_mlp"))
-    same = all(value is None or value == getattr(known, name) for name, value in counts.items())
-    same = same and (gated is None or gated == known.gated)
-    layers, hidden = counts["layers"], counts["hidden"]
-    if not same and not known.experts and layers and hidden:
-        known = from_columns(row, known.name, layers, hidden, wording.number(row.get("params_b")))
-    stated = wording.number(row.get("params_b"))
-    if stated is None:
-        return known
-    choices = [replace(known, tied_embeddings=tied) for tied in (known.tied_embeddings, not known.tied_embeddings)]
-    counted = total_parameters(stack(choices))
-    return choices[int(np.argmin(np.abs(np.log(counted / (stated * 1e9)))))]
 
 
 def step_bytes(row: Row, fp32_weights: bool) -> float | None:
@@ -118,7 +93,7 @@ def predict_with_range(rows: Sequence[Row], facts: "Catalog") -> tuple[Floats, F
         except UsageError as error:
             skipped.append({"id": str(row.get("id") or place), "reason": str(error)})
     if readable:
-        shape = stack([row_architecture(row, read.architecture) for _, read, row in readable])
+        shape = stack([as_stated(row, read.architecture) for _, read, row in readable])
         layout = layout_columns(
             [read.layout for _, read, _ in readable],
             flash=np.array([read.flash for _, read, _ in readable]),

@@ -4,6 +4,7 @@ The macro-median is the mean over sources of each source's median error, sources
 one: a source is one voice, however many rows it publishes.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import date
@@ -17,16 +18,6 @@ from gpucost.answers.common import frame
 SMALL_SOURCE_ROWS = 5
 POOLED = "sources with fewer than five rows"
 WORST = 10
-FIGURES = (
-    "median_abs_error_fraction",
-    "p90_abs_error_fraction",
-    "macro_median_abs_error_fraction",
-    "interval_coverage_fraction",
-    "median_high_low_ratio",
-    "bias_fraction",
-    "source_bias_sd_fraction",
-    "within_source_fraction",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +42,7 @@ class Item:
 
 def pooled_sources(items: Sequence[Item]) -> list[str]:
     """Return each item's source, those with few rows under one name."""
-    counts: dict[str, int] = {}
-    for item in items:
-        counts[item.source] = counts.get(item.source, 0) + 1
+    counts = Counter(item.source for item in items)
     return [item.source if counts[item.source] >= SMALL_SOURCE_ROWS else POOLED for item in items]
 
 
@@ -66,7 +55,7 @@ def statistics(items: Sequence[Item]) -> shape.Errors:
     (0.1, 0.667)
     """
     if not items:
-        return cast(shape.Errors, {"predicted": 0, **dict.fromkeys(FIGURES)})
+        return cast(shape.Errors, dict.fromkeys(shape.Errors.__annotations__) | {"predicted": 0})
     error = np.array([item.error_fraction for item in items])
     size = np.abs(error)
     sources = np.array(pooled_sources(items))
@@ -95,25 +84,12 @@ def by_source(
     found: dict[str, list[Item]] = {}
     for item in items:
         found.setdefault(item.source, []).append(item)
-    lost: dict[str, int] = {}
-    for entry in skipped:
-        name = sources.get(entry["id"], "")
-        lost[name] = lost.get(name, 0) + 1
+    lost = Counter(sources.get(entry["id"], "") for entry in skipped)
     rows: list[shape.SourceErrors] = []
     for name in sorted({*found, *lost}):
-        figures = statistics(found.get(name, []))
-        rows.append(
-            {
-                "source": name,
-                "rows": len(found.get(name, [])) + lost.get(name, 0),
-                "skipped": lost.get(name, 0),
-                "predicted": figures["predicted"],
-                "median_abs_error_fraction": figures["median_abs_error_fraction"],
-                "p90_abs_error_fraction": figures["p90_abs_error_fraction"],
-                "bias_fraction": figures["bias_fraction"],
-                "interval_coverage_fraction": figures["interval_coverage_fraction"],
-            }
-        )
+        own, skips = found.get(name, []), lost[name]
+        row = {"source": name, "rows": len(own) + skips, "skipped": skips, **statistics(own)}
+        rows.append(cast(shape.SourceErrors, {key: row[key] for key in shape.SourceErrors.__annotations__}))
     return rows
 
 

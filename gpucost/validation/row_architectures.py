@@ -103,19 +103,5 @@ def sized(name: str, parameters: float, active_b: float | None) -> Architecture:
     used = min(parameters, active_b * 1e9) if active_b else parameters
     layers = max(2, round((used / (12 * 128**2)) ** (1 / 3)))
     hidden = max(128, 128 * round(math.sqrt(used / (12 * layers)) / 128))
-    return Architecture(
-        name=name,
-        family="",
-        layers=layers,
-        hidden=hidden,
-        heads=max(1, hidden // 128),
-        kv_heads=max(1, hidden // 128),
-        head_dim=128,
-        ffn_hidden=4 * hidden,
-        gated=False,
-        vocab=51_200,
-        tied_embeddings=True,
-        attention="mha",
-        norm="ln",
-        status="synthesised",
-    )
+    stated = {"n_layers": layers, "hidden": hidden, "n_heads": max(1, hidden // 128), "gated_mlp": "n"}
+    return replace(from_columns(stated, name, layers, hidden, None), status="synthesised")

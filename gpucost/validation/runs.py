@@ -1,5 +1,8 @@
 """The validations that the command and the library offer: one function per kind."""
 
+from collections.abc import Mapping
+from typing import Any, cast
+
 import numpy as np
 
 from gpucost.answers.checks import Baseline, Report
@@ -73,13 +76,8 @@ def baselines(found: Measurements) -> dict[str, Baseline]:
     answer: dict[str, Baseline] = {}
     for name, logged in rules.items():
         timed = [item for item in found.items(np.exp(logged), width) if item.group not in training.FLOP_BASES]
-        figures = report.statistics(timed)
-        answer[name] = {
-            "predicted": figures["predicted"],
-            "median_abs_error_fraction": figures["median_abs_error_fraction"],
-            "p90_abs_error_fraction": figures["p90_abs_error_fraction"],
-            "macro_median_abs_error_fraction": figures["macro_median_abs_error_fraction"],
-        }
+        known: Mapping[str, Any] = report.statistics(timed)
+        answer[name] = cast(Baseline, {key: known[key] for key in Baseline.__annotations__})
     return answer
 
 

@@ -71,10 +71,9 @@ def measured(row: Row, read: ServingRow, index: int) -> tuple[list[Measured], li
 
 def predicted(figures: Sequence[Measured], shown: Printed) -> Floats:
     """Return the predictions of figures, in their units."""
-    table = np.array(
-        [shown.output_tokens_per_s, shown.total_tokens_per_s, shown.tpot_s * MS_PER_S, shown.ttft_s * MS_PER_S]
-    )
-    values: Floats = table[[METRICS.index(figure.metric) for figure in figures], [figure.row for figure in figures]]
+    values: Floats = shown.table[
+        [METRICS.index(figure.metric) for figure in figures], [figure.row for figure in figures]
+    ]
     return values
 
 
@@ -159,10 +158,7 @@ def weight_of(seen: ServingObservations) -> Floats:
 
 def log_predicted(seen: ServingObservations, values: Values) -> Floats:
     """Return the logarithms of the predictions."""
-    shown = printed(seen.loads, values)
-    table = np.array(
-        [shown.output_tokens_per_s, shown.total_tokens_per_s, shown.tpot_s * MS_PER_S, shown.ttft_s * MS_PER_S]
-    )
+    table = printed(seen.loads, values).table
     logged: Floats = np.log(np.maximum(table[seen.metric, seen.row], 1e-12))
     return logged
 
@@ -220,9 +216,8 @@ def calibrate(found: Measurements) -> Calibration:
     return Calibration(values, core.fit_ranges(held_out - seen.log_measured, traits, weight, SCHEME.usual))
 
 
-def tune(found: Measurements, base: Calibration, spread_ratio: float) -> Calibration:
+def tune(found: Measurements, base: Calibration) -> Calibration:
     """Fit a user's own runs on top of a calibration: parameters that they say nothing about stay."""
-    del spread_ratio  # one engine's own figures say more than those of all together
     return Calibration(fit(observe(found), base.values, base.values), base.ranges)
 
 

@@ -16,6 +16,7 @@ from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.cases import build
 from gpucost.physics.serving.efficiency import ENGINE_NAMES, Software, resolve
 from gpucost.physics.serving.structs import ServingCase, plain_options
+from gpucost.units import MS_PER_S
 from gpucost.validation.serving_rows import ServingRow
 from gpucost.validation.serving_wording import SCENARIOS
 
@@ -92,6 +93,12 @@ class Printed:
     ttft_s: Floats
     sequences: Floats  # running in one replica
     host_share: Floats
+
+    @property
+    def table(self) -> Floats:
+        """The figures that sources state, a row for each metric (`serving.METRICS`)."""
+        times = self.tpot_s * MS_PER_S, self.ttft_s * MS_PER_S
+        return np.array([self.output_tokens_per_s, self.total_tokens_per_s, *times])
 
 
 def running(loads: Loads, case: ServingCase) -> Floats:

@@ -1,39 +1,19 @@
-"""Reading the words of published serving tables: engines and their age, formats, scenarios, data sets, layouts."""
+"""Reading the words of published serving tables: engines and their age, formats, scenarios, data sets, layouts.
+
+`signs.csv` names what is looked for, in its order; its `lengths` are mean prompts and outputs of known request sets,
+ShareGPT as vLLM's benchmark filters it, MLPerf Inference's data sets as its rules list them.
+"""
 
 import re
 from dataclasses import dataclass
 
 from gpucost.validation import wording
 
-# What to look for in the name of an engine, in this order -> engine.
-_ENGINE_SIGNS = (
-    ("llama.cpp", "llama.cpp"), ("llama-bench", "llama.cpp"), ("llamacpp", "llama.cpp"), ("ollama", "llama.cpp"),
-    ("mlc", "mlc"), ("exllama", "exllama"),
-    ("deepep", "wide"), ("wide-ep", "wide"), ("large ep", "wide"), ("in-house", "wide"), ("large-scale ep", "wide"),
-    ("mlperf", "tuned"), ("llmboost", "tuned"),
-    ("tensorrt-llm", "trtllm"), ("tensorrt llm", "trtllm"), ("trtllm", "trtllm"), ("trt-llm", "trtllm"),
-    ("tensorrt", "tuned"), ("sglang", "sglang"),
-)  # fmt: skip
 _PLAIN_SIGNS = ("plain", "cuda graph", "cudagraph", "pytorch", "torch", "own", "bare")
 _EARLY_SIGNS = ("fastgen", "deepspeed", "lightllm", "tgi", "text-generation-inference", "fastertransformer")
 
-_FORMAT_SIGNS = (
-    ("mxfp4", "mxfp4"), ("nvfp4", "nvfp4"), ("fp4", "nvfp4"), ("w8a8", "int8"), ("w8a16", "w8a16"), ("w4a", "int4"),
-    ("gguf", "gguf"), ("q4_", "gguf"), ("q4k", "gguf"), ("int4", "int4"), ("awq", "int4"), ("gptq", "int4"),
-    ("4bit", "int4"),
-    ("fp8", "fp8"), ("float8", "fp8"), ("e4m3", "fp8"), ("int8", "int8"), ("8bit", "int8"), ("q8", "int8"),
-    ("bf16", "bf16"), ("bfloat16", "bf16"), ("fp16", "fp16"), ("half", "fp16"), ("float16", "fp16"),
-)  # fmt: skip
 
-# Mean prompt and output of known request sets, in tokens, where a row names the set but states no lengths.
-# ShareGPT as vLLM's benchmark filters it; MLPerf Inference's data sets as its rules list them.
-DATASETS = (
-    ("sharegpt", 220.0, 200.0), ("open-orca", 294.0, 294.0), ("llama2-70b", 294.0, 294.0),
-    ("mixtral-8x7b", 300.0, 145.0),
-    ("llama3.1-405b", 9400.0, 680.0), ("llama3.1-8b", 778.0, 73.0), ("deepseek-r1", 800.0, 3880.0),
-    ("gpt-j", 778.0, 73.0), ("cnn", 778.0, 73.0), ("burstgpt", 620.0, 235.0), ("alpaca", 20.0, 60.0),
-)  # fmt: skip
-DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS = 512.0, 256.0
+DEFAULT_TOKENS = (512.0, 256.0)  # of a prompt and an output where neither they nor a known request set is named
 SINGLE_PROMPT_TOKENS = 8.0  # benchmarks of one stream start from a few words
 
 SCENARIOS = ("single", "prompt", "batch", "steady", "burst", "saturated", "rated", "pool")
@@ -49,9 +29,8 @@ def engine(text: object, year: float) -> str:
     """
     word = str(text or "").lower()
     word = "" if word == "nan" else word
-    for sign, name in _ENGINE_SIGNS:
-        if sign in word:
-            return name
+    if name := wording.signed("engine", word):
+        return name
     if "vllm" in word:
         return vllm_era(word, year)
     if "transformers" in word or "huggingface" in word or "hf " in word:
@@ -100,7 +79,7 @@ def weight_format(text: object) -> str:
     ('gguf', 'int4', 'nvfp4', 'bf16')
     """
     word = str(text or "").lower().replace("-bit", "bit").replace(" ", "")
-    return next((name for sign, name in _FORMAT_SIGNS if sign in word), "bf16")
+    return wording.signed("format", word) or "bf16"
 
 
 def cache_format(text: object) -> str:
@@ -140,14 +119,14 @@ def scenario(text: object, batch: float | None, rate: float | None, notes: str) 
 
 def lengths(prompt: float | None, output: float | None, kind: str, notes: str) -> tuple[float, float, bool]:
     """Return prompt and output tokens, and whether both were stated; known data sets stand in for what is missing."""
-    word = notes.lower()
-    known = next(((p, o) for sign, p, o in DATASETS if sign in word), (DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS))
+    usual = map(float, wording.signed("lengths", notes.lower()).split() or DEFAULT_TOKENS)
+    prompt_tokens, output_tokens = usual
     if kind == "single":
-        known = (SINGLE_PROMPT_TOKENS, known[1])
+        prompt_tokens = SINGLE_PROMPT_TOKENS
     if kind == "pool":
-        known = (known[0], 1.0)  # the stated prompt is what the cache holds
+        output_tokens = 1.0  # the stated prompt is what the cache holds
     stated = prompt is not None and (output is not None or kind == "prompt")
-    return known[0] if prompt is None else prompt, known[1] if output is None else output, stated
+    return prompt_tokens if prompt is None else prompt, output_tokens if output is None else output, stated
 
 
 OFFLINE_OUTPUT_TOKENS = 4e6  # an assumption: what a benchmark's requests generate together, within the range it states

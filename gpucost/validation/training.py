@@ -228,9 +228,8 @@ def calibrate(found: Measurements) -> Calibration:
 DOUBTED_WEIGHT = 0.5  # in ranges, of rows that are not marked as suited to a fit
 
 
-def tune(found: Measurements, base: Calibration, spread_ratio: float = 1.0) -> Calibration:
+def tune(found: Measurements, base: Calibration) -> Calibration:
     """Lay a user's own runs over a calibration: parameters stay, predictions are corrected near the runs."""
-    del spread_ratio  # how far parameters may move: they do not
     seen = observe(found)
     ratios = np.exp(cal.log_predicted(seen, base.values) - seen.log_measured)
     known = {run.name: run for run in base.runs}

@@ -6,23 +6,15 @@ Rows come from many hands. Whatever a column says is read as far as it can be; w
 import math
 import re
 
+from gpucost.gate import beside
+
 # "8x ConnectX-7 IB NDR 400Gb/s", "1600 Gbps"; a capital B would be bytes, and a scale-up link
 _GBIT = re.compile(r"(?:(\d+)\s*[xX×][^,;/]{0,40}?\(?)?(?<![\d.])(\d+(?:\.\d+)?)\s*[gG]b(?:it)?(?![a-zA-Z]*[Bb]yte)")
 
-# what to look for, in this order -> what it means
-_PRECISION_SIGNS = (
-    ("fp4", "fp4"),
-    ("fp8", "fp8"),
-    ("float8", "fp8"),
-    ("e4m3", "fp8"),
-    ("int8", "int8"),
-    ("bf16", "bf16"),
-    ("bfloat16", "bf16"),
-    ("fp16", "fp16"),
-    ("half", "fp16"),
-    ("tf32", "tf32"),
-    ("fp32", "fp32"),
-)
+
+def signed(of: str, words: str) -> str:
+    """Return what the first sign of a kind that stands in some words means; nothing where none does."""
+    return next((meaning for kind, sign, meaning in beside(__file__, "signs")[1:] if kind == of and sign in words), "")
 
 
 def number(text: object) -> float | None:
@@ -92,11 +84,7 @@ def precision(text: object) -> str:
     >>> precision("fp16/bf16 (not stated)"), precision("mxfp8"), precision("NVFP4"), precision("int8")
     ('bf16', 'fp8', 'fp4', 'int8')
     """
-    word = str(text or "").strip().lower()
-    for sign, name in _PRECISION_SIGNS:
-        if sign in word:
-            return name
-    return "bf16"
+    return signed("precision", str(text or "").lower()) or "bf16"
 
 
 def recompute(text: object) -> str | None:

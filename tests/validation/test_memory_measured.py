@@ -9,6 +9,7 @@ from gpucost.catalog import open_catalog
 from gpucost.physics.training.memory import usable_bytes
 from gpucost.physics.transformer import stack, total_parameters
 from gpucost.validation import memory
+from gpucost.validation.row_architectures import as_stated
 from gpucost.validation.training_rows import read_row
 
 MEASURED = ("peak_memory_gb", "peak_reserved_gb", "after_forward_gb", "before_step_gb", "optimizer_s")
@@ -86,7 +87,7 @@ def test_the_rows_own_dimensions_and_tying_win_over_a_known_name(catalog):
         "model": "llama3.2-3b", "params_b": 3.606752256, "n_layers": 28, "hidden": 3072, "n_heads": 24, "n_kv_heads": 8,
         "ffn_hidden": 8192, "gated_mlp": "y", "vocab": 128256, "gpu": "H200-141GB-SXM", "n_gpus": 1,
     }  # fmt: skip
-    architecture = memory.row_architecture(row, read_row(row, catalog).architecture)
+    architecture = as_stated(row, read_row(row, catalog).architecture)
     assert not architecture.tied_embeddings
     assert total_parameters(stack([architecture]))[0] / 1e9 == pytest.approx(3.6068, abs=2e-4)
 
