@@ -1,18 +1,11 @@
 """The document of a choice: the GPUs for a workload, to rent and to buy, and what several workloads get together."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from gpucost.answers.choice import Candidate, Choice
-from gpucost.render.document import Block, Document, Paragraph, Section, Table, columns, document_of
+from gpucost.render.document import Block, Document, Paragraph, Section, Table, columns_of, document_of
 
 _SHOWN, _EACH = 9, 3
-_ROWS = columns(
-    "workload", "gpu", "card:3", "memory_gib=memory:4", "ecc=ECC:6", "link:5", "warranty:7",
-    "gpus", "provider:2",
-    "option:8", "days:1", "rent_usd=rent", "buy_usd=buy", "breakeven_months=pays after:2", "within=budget:1",
-)  # fmt: skip
-_ASSIGNED = columns("workload", "gpu", "gpus", "provider", "cost_usd")
 _NOTE = (
     "Rent: the run; for serving, research and a desk a year. Buy: cards alone at street prices, without a server, power"
     " or staff (`gpucost tco`). Pays after: months of the same use."
@@ -23,20 +16,20 @@ _NOTE = (
 def document(answer: Choice) -> Document:
     """Return the document of a choice."""
     named = any(row["workload"] for row in answer["rows"])
-    made = document_of(
+    each = {row["workload"]: [r for r in answer["rows"] if r["workload"] == row["workload"]] for row in answer["rows"]}
+    few = [row for rows in each.values() for row in rows[: _SHOWN if len(each) == 1 else _EACH]]
+    ask = Paragraph("Next: --details (every kind), --purpose, --budget, --workload NAME='PURPOSE MODEL', --pool GPU=N.")
+    return document_of(
         answer,
         "Which GPU",
         Section("Together", _together(answer)),
         Section("Candidates", [_table(answer["rows"], named)]),
+        screen=(*_together(answer), _table(few, named), ask),
     )
-    each = {row["workload"]: [r for r in answer["rows"] if r["workload"] == row["workload"]] for row in answer["rows"]}
-    few = [row for rows in each.values() for row in rows[: _SHOWN if len(each) == 1 else _EACH]]
-    ask = Paragraph("Next: --details (every kind), --purpose, --budget, --workload NAME='PURPOSE MODEL', --pool GPU=N.")
-    return replace(made, screen=(*_together(answer), _table(few, named), ask))
 
 
 def _together(answer: Choice) -> list[Block]:
-    return [Table(_ASSIGNED, answer["assigned"], "Together")] if answer["assigned"] else []
+    return [Table(columns_of("choice together"), answer["assigned"], "Together")] if answer["assigned"] else []
 
 
 def _table(rows: Sequence[Candidate], named: bool) -> Table:
@@ -44,4 +37,4 @@ def _table(rows: Sequence[Candidate], named: bool) -> Table:
         {**row, "ecc": {True: "yes", False: "no", None: None}[row["ecc"]], "within": row["within"] or None}
         for row in rows
     ]
-    return Table(_ROWS if named else _ROWS[1:], shown, note=_NOTE)
+    return Table(columns_of("choice") if named else columns_of("choice")[1:], shown, note=_NOTE)

@@ -1,7 +1,5 @@
 """The document of a commitment: levels and their regret, the bill of the history, the ladder and its expiry wall."""
 
-from dataclasses import replace
-
 from gpucost.answers.invoices import Commitment
 from gpucost.render.document import (
     Axis,
@@ -31,7 +29,8 @@ _LEVELS = (
 def document(answer: Commitment) -> Document:
     """Build the document of a commitment."""
     *lines, total = answer["bill"]
-    made = document_of(
+    first = Table(_LEVELS, answer["levels"], note=_note(answer))
+    return document_of(
         answer,
         "How much to commit",
         Section("What each amount costs", [Table(_LEVELS, answer["levels"], note=_note(answer))]),
@@ -42,9 +41,8 @@ def document(answer: Commitment) -> Document:
                           "committed_usd_per_gpu_hour": answer["committed_usd_per_gpu_hour"]}),
             *(Paragraph(text) for text in answer["prices"]),
         ], detail=True),
+        screen=(first, Paragraph(_NEXT)),
     )  # fmt: skip
-    first = Table(_LEVELS, answer["levels"], note=_note(answer))
-    return replace(made, screen=(first, Paragraph(_NEXT)))
 
 
 def _note(answer: Commitment) -> str:

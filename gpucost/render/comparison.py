@@ -1,7 +1,6 @@
 """The document of a comparison between two results: what changed first, then what each cause does."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from gpucost.answers.comparison import Change, Comparison
@@ -34,14 +33,14 @@ def document(answer: Comparison) -> Document:
         table_of("", [*map(_asked, answer["request_changes"])], "name", "before", "after"),
     )
     moving = [row for row in answer["changes"] if row["effect"]]
-    made = document_of(
+    return document_of(
         answer,
         f"{answer['subject'].capitalize()}: {answer['first']} and {answer['second']} compared",
         Section("What changed", [*changed, *([Paragraph("Nothing.")] if not changed else [])]),
         Section("What explains the difference", [*_effects(answer), *_bars(answer, moving)]),
         Section("What was asked otherwise", asked, detail=True),
+        screen=_screen(answer),
     )
-    return replace(made, screen=tuple(_screen(answer)))
 
 
 def _screen(answer: Comparison) -> list[Block]:

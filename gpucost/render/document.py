@@ -4,13 +4,14 @@ A builder turns an answer into a Document once; every writer (text, Markdown, HT
 Values stay numbers here. Rounding happens in the writers, by the unit alone (render/numbers.py).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, fields, is_dataclass, replace
 from itertools import pairwise
 from typing import Any, Literal, TypeVar, cast
 
 from gpucost.answers.common import Answer, Issued, Source
 from gpucost.frozen import Frozen
+from gpucost.gate import beside
 from gpucost.render.numbers import format_value, heading_of, measure_of, visible, with_unit
 
 Row = Mapping[str, Any]
@@ -203,7 +204,19 @@ def _column(spec: str) -> Column:
     return Column(key, heading, priority=int(priority), unit_key=unit_key)
 
 
-def table_of(title: str, rows: Sequence[Row], *specs: str, note: str = "", interactive: bool = False) -> list[Table]:
+def columns_of(name: str) -> tuple[Column, ...]:
+    """Return the columns of a list as columns.csv has them: on a narrow terminal those with a larger `leaves` go first.
+
+    >>> columns_of("bill")[0].title
+    'line'
+    """
+    lines = [cells for list_, *cells in beside(__file__, "columns") if list_ == name]
+    return tuple(Column(key, head, unit, int(leaves or 0), by) for key, head, unit, by, leaves in lines)
+
+
+def table_of(
+    title: str, rows: Sequence[Row], *specs: str | Column, note: str = "", interactive: bool = False
+) -> list[Table]:
     """Return a table of rows with the columns given, else with all that hold plain values; nothing without rows."""
     shown = specs or tuple(dict.fromkeys(key for row in rows for key in row if not isinstance(row[key], (dict, list))))
     return [Table(columns(*shown), rows, title, note, interactive=interactive)] if rows else []
@@ -249,12 +262,17 @@ def bridge(title: str, ends: tuple[Row, Row], effects: Sequence[Row], name: str,
     )  # fmt: skip
 
 
-def document_of(answer: Answer, title: str, *sections: Section, lead: str | None = None) -> Document:
+def document_of(
+    answer: Answer, title: str, *sections: Section, lead: str | None = None, headline: str = "",
+    screen: Iterable[Block] = (),
+) -> Document:  # fmt: skip
     """Put the parts that every document has around its sections; empty sections are left out."""
     filled = [replace(section, blocks=tuple(section.blocks)) for section in sections]
     return Document(
         title=title,
         lead=answer["lead"] if lead is None else lead,
+        headline=headline,
+        screen=tuple(screen),
         kind=str(answer.get("kind", "")),
         issued=_issued(answer.get("issued")),
         as_of=answer["as_of"],

@@ -1,7 +1,6 @@
 """The document of a training estimate: the answer, the ranked offers, and what a person asks next."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from gpucost.answers.training import Estimate, RankedOption
 from gpucost.render import roofline
@@ -16,7 +15,7 @@ from gpucost.render.document import (
     Paragraph,
     Section,
     Table,
-    columns,
+    columns_of,
     document_of,
     table_of,
 )
@@ -34,28 +33,17 @@ _HEADINGS = {
     "pareto": "Offers that no other one beats in both cost and time, cheapest first",
 }
 
-_OFFERS = columns(
-    "rank", "provider", "instance_type=instance:5", "region:6", "option", "gpu", "gpus", "days", "mfu_fraction:3",
-    "tokens_per_s_per_gpu:7", "cost_usd", "cost_low_usd=low:1", "cost_high_usd=high:1", "usd_per_mtok:5", "kgco2e:8",
-    "price_observed_on:4", "age_days=age:4", "list_usd_per_gpu_hour=list price:4",
-)  # fmt: skip
-_KINDS = columns(
-    "kind", "provider", "option", "cluster", "days", "cost_usd", "range:2", "age:1",
-)  # fmt: skip
-_SIZES = columns("gpus", "days", "cost_usd", "cost_low_usd=low:1", "cost_high_usd=high:1", "mfu_fraction:2")
-_WAYS = columns("option", "provider", "gpu", "gpus:2", "days:1", "cost_usd", "against=against on demand:2", "note:3")
-
 
 def document(answer: Estimate) -> Document:
     """Build the document of an estimate."""
     options = answer["options"]
     best = options[0]
     heading = _HEADINGS[answer["request"].get("optimize") or "cost"]
-    made = document_of(
+    return document_of(
         answer,
         _title(answer),
         Section("", _figures(best), detail=True),
-        Section(heading, offers_table(_OFFERS, options, answer["excluded"])),
+        Section(heading, offers_table(columns_of("estimate"), options, answer["excluded"])),
         Section("Cost against time", _scaling(answer)),
         Section("What would change it", _changes(answer)),
         Section("The bill of the first offer", _bill(best)),
@@ -64,8 +52,9 @@ def document(answer: Estimate) -> Document:
         Section("How the price came about", _history(answer), detail=True),
         Section("What bounds the speed", _roofline(answer), detail=True),
         Section("Not possible, and why", excluded_table(answer["excluded"]), detail=True),
+        headline=answer.get("headline", ""),
+        screen=_screen(answer),
     )
-    return replace(made, headline=answer.get("headline", ""), screen=tuple(_screen(answer)))
 
 
 def _span(low: float, high: float) -> str:
@@ -90,7 +79,7 @@ def _screen(answer: Estimate) -> list[Block]:
     excluded = answer["excluded"]
     out = f"; {len(excluded):,} left out and why" if excluded else ""
     return [
-        Table(_KINDS, rows, note=said(training_causes(answer, answer["options"][0]))),
+        Table(columns_of("estimate kinds"), rows, note=said(training_causes(answer, answer["options"][0]))),
         Paragraph(f"Next: --details (all offers, sizes, ways to buy, the bill{out}), --explain, -o FILE, {_ASK}"),
     ]
 
@@ -133,7 +122,7 @@ def _scaling(answer: Estimate) -> list[Block]:
     title = "Cost against time by cluster size"
     days, cost = Axis("days", log=True), Axis("cost_usd")
     return [
-        Table(_SIZES, rows, "The first offer at other cluster sizes"),
+        Table(columns_of("estimate sizes"), rows, "The first offer at other cluster sizes"),
         Chart(
             "scatter", title, words, rows, days, cost, label="gpus", low="cost_low_usd", high="cost_high_usd"
         ),
@@ -150,7 +139,7 @@ def _changes(answer: Estimate) -> list[Block]:
         }
         for row in answer["alternatives"]
     ]
-    blocks += [Table(_WAYS, ways, "Other ways to buy")] if ways else []
+    blocks += [Table(columns_of("estimate ways"), ways, "Other ways to buy")] if ways else []
     blocks += table_of("What dominates the cost", answer["drivers"], "name", "share_fraction", "note:1")
     return [*blocks, *left_out(answer["not_included"])]
 

@@ -1,7 +1,6 @@
 """The document of a fit: the verdict, the components, the changes that were tried, the table by model size."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from gpucost.answers.memory import Component, Fit
 from gpucost.render.document import (
@@ -14,22 +13,19 @@ from gpucost.render.document import (
     Paragraph,
     Section,
     Table,
-    columns,
+    columns_of,
     document_of,
     table_of,
 )
 
 _GB = "GB (1e9 bytes)"
-_PARTS = columns("component", "needed_gb=memory", "share_fraction=share", "numbers:1")
-_CHANGES = columns("change", "gpus", "needed_gb=memory", "headroom_gb=to spare:1", "cost:2")
-_SIZES = ("size", "model:2", "weights_gb=weights:1", "full_gpus=full", "lora_gpus=lora", "qlora_gpus=qlora")
 _HELPFUL, _VAIN = 10, 8  # changes that are shown
 _LARGEST = 4  # components on one screen
 
 
 def document(answer: Fit) -> Document:
     """Return the document of a fit."""
-    made = document_of(
+    return document_of(
         answer,
         f"Memory of {answer['model']} on {answer['gpus']:,} × {answer['gpu']}",
         Section("Verdict", [_verdict(answer)]),
@@ -37,8 +33,8 @@ def document(answer: Fit) -> Document:
         Section("What would make it fit" if not answer["fits"] else "What would need fewer GPUs", _changes(answer)),
         Section(f"By model size, in {answer['gpu']}", _sizes(answer)),
         Section("Each term", [_terms(answer)], detail=True),
+        screen=_screen(answer),
     )
-    return replace(made, screen=tuple(_screen(answer)))
 
 
 def _screen(answer: Fit) -> list[Block]:
@@ -57,7 +53,7 @@ def _screen(answer: Fit) -> list[Block]:
     title = "What would need fewer GPUs" if answer["fits"] else "What would make it fit"
     ask = "--details, --explain, --method, --sequence, --optimizer, --gpus"
     picture = _picture(sorted(answer["components"], key=lambda row: -row["needed_gb"])[:_LARGEST])
-    table = [Table(_CHANGES[:3], helps, title)] if helps else []
+    table = [Table(columns_of("fit changes")[:3], helps, title)] if helps else []
     return [Paragraph(said), picture, *table, Paragraph(f"Next: {ask}.")]
 
 
@@ -101,7 +97,7 @@ def _parts(answer: Fit) -> list[Block]:
     """Return the components as a table and a picture."""
     rows = [row for row in answer["components"] if row["needed_gb"] > 0]
     total = {"component": "total", "needed_gb": answer["needed_gb"], "share_fraction": 1.0}
-    return [Table(_PARTS, rows, total=total), _picture(rows)]
+    return [Table(columns_of("fit parts"), rows, total=total), _picture(rows)]
 
 
 def _picture(rows: Sequence[Component]) -> Chart:
@@ -117,7 +113,7 @@ def _changes(answer: Fit) -> list[Block]:
     helps = [row for row in answer["changes"] if row["helps"]]
     others = [row["change"] for row in answer["changes"] if not row["helps"]]
     nothing = Paragraph("Nothing that was tried helps.", style="note")
-    blocks: list[Block] = [Table(_CHANGES, helps[:_HELPFUL]) if helps else nothing]
+    blocks: list[Block] = [Table(columns_of("fit changes"), helps[:_HELPFUL]) if helps else nothing]
     if others:
         blocks.append(Paragraph(f"Tried without gain: {', '.join(others[:_VAIN])}.", style="note"))
     return blocks
@@ -128,7 +124,7 @@ def _sizes(answer: Fit) -> list[Table]:
         f"Fewest {answer['gpu']} by method, micro-batch 1, sequences up to {answer['sequence_tokens']:,} tokens, "
         "the least recomputation that fits; weights in 16 bits."
     )
-    return table_of("", answer["sizes"], *_SIZES, note=note)
+    return table_of("", answer["sizes"], *columns_of("fit sizes"), note=note)
 
 
 def _terms(answer: Fit) -> KeyFigures:

@@ -1,7 +1,6 @@
 """The document of a serving answer: cost per million tokens by offer, latency, and self-host against API."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from gpucost.answers.serving import Inference, ServingOption
 from gpucost.options import OPTIONS
@@ -10,14 +9,13 @@ from gpucost.render.document import (
     Axis,
     Block,
     Chart,
-    Column,
     Document,
     Fact,
     KeyFigures,
     Paragraph,
     Section,
     Table,
-    columns,
+    columns_of,
     document_of,
     table_of,
 )
@@ -32,24 +30,13 @@ _HEADINGS = {
     "carbon": "Offers that stay, least carbon first",
 }
 _RISKY = "Offers that may be interrupted, in the same order: requests in flight are lost, keep redundancy"
-_KINDS = columns("kind", "provider", "option", "cluster", "usd_per_mtok=cost", "range:2", "tpot_ms:1", "age:3")
-_OFFERS = columns(
-    "rank", "provider", "instance_type=instance:6", "region:7", "option", "gpu", "gpus", "replicas:4", "ttft_ms:3",
-    "tpot_ms:2", "tokens_per_s_per_gpu:5", "usd_per_mtok_input=input:2", "usd_per_mtok_output=output:2",
-    "usd_per_mtok=blended", "usd_per_mtok_low=low:1", "usd_per_mtok_high=high:1",
-    Column("usd_per_month", "per month", "USD", 1), "price_observed_on:5", "age_days:5",
-)  # fmt: skip
-_HOSTED = (
-    "provider", "model", "usd_per_mtok_input=input", "usd_per_mtok_output=output", "usd_per_mtok=blended",
-    "observed_on=price of:1",
-)  # fmt: skip
 _SIDES = {"self_host_usd": "self host", "api_usd": "api"}
 
 
 def document(answer: Inference) -> Document:
     """Build the document of a serving answer."""
     options = answer["options"]
-    made = document_of(
+    return document_of(
         answer,
         f"Serving {answer['request']['model']}",
         Section("", [Paragraph(line) for line in answer["said"]]),
@@ -60,17 +47,17 @@ def document(answer: Inference) -> Document:
         Section("Speed against cost", _tradeoff(answer)),
         Section("Pictures", _charts(options), detail=True),
         Section("Not possible, and why", excluded_table(answer["excluded"]), detail=True),
+        screen=_screen(answer),
     )
-    return replace(made, screen=tuple(_screen(answer)))
 
 
 def _offers(answer: Inference) -> list[Section]:
     """Return the offers in two tables: those that stay, and those that may be interrupted."""
     stay = [row for row in answer["options"] if not OPTIONS[row["option"]].interruptible]
     risky = [row for row in answer["options"] if OPTIONS[row["option"]].interruptible]
-    out = answer["excluded"]
-    made = [Section(_heading(answer), offers_table(_OFFERS, stay, out))] if stay else []
-    return [*made, Section(_RISKY, offers_table(_OFFERS, risky, [] if stay else out))] if risky else made
+    out, shown = answer["excluded"], columns_of("inference")
+    made = [Section(_heading(answer), offers_table(shown, stay, out))] if stay else []
+    return [*made, Section(_RISKY, offers_table(shown, risky, [] if stay else out))] if risky else made
 
 
 def _heading(answer: Inference) -> str:
@@ -93,7 +80,7 @@ def _screen(answer: Inference) -> list[Block]:
     ask = "--tpot, --tokens-per-month, --precision, --gpu, --option."
     note = said(serving_causes(answer["options"][0]), "Range of the first's month")
     return [
-        Table(_KINDS, rows, note=note),
+        Table(columns_of("inference kinds"), rows, note=note),
         Paragraph(f"Next: --details (all offers, the bill, self-host or API{out}), {ask}"),
     ]
 
@@ -139,7 +126,7 @@ def _figures(answer: Inference) -> list[Block]:
 
 
 def _api(answer: Inference) -> list[Block]:
-    blocks: list[Block] = [*table_of("Hosted prices", answer["api"], *_HOSTED)]
+    blocks: list[Block] = [*table_of("Hosted prices", answer["api"], *columns_of("inference hosted"))]
     if "api_note" in answer:
         blocks.append(Paragraph(answer["api_note"]))
     point = answer.get("breakeven")

@@ -1,7 +1,5 @@
 """The document of a capacity mix: what to own, reserve and rent, month by month, and what binds."""
 
-from dataclasses import replace
-
 from gpucost.answers.mix import Mix
 from gpucost.render.document import (
     Axis,
@@ -12,19 +10,12 @@ from gpucost.render.document import (
     Section,
     Table,
     columns,
+    columns_of,
     document_of,
     table_of,
 )
 from gpucost.render.numbers import heading_of
 
-_PLAN = ("option", "gpus", "from_month=from:1", "months:2", "cost_usd=present value", "capital_usd=capital:1")
-_SUPPLIES = (
-    "name", "usd_per_gpu_hour=used", "list_usd_per_gpu_hour=list", "contracted_usd_per_gpu_hour=contracted:1",
-    "effective_usd_per_gpu_hour=effective", "price_kind=layer", "term_months=term:2", "upfront_fraction=upfront:3",
-    "kind:3", "price_book=book:3", "max_gpus:4", "max_share_fraction=max share:4", "unit_gpus:4",
-    "lead_time_months=lead time:4", "stretch_ratio=stretch:5", "note:5", "source_id:5",
-)  # fmt: skip
-_BOUGHT = ("option", "gpus", "cost_usd=present value", "from_month:1", "months:2", "signed_in_month:3", "capital_usd:1")
 _OTHER = ("demand_gpus", "idle_gpus")  # columns of GPUs that are no supply
 
 
@@ -36,21 +27,18 @@ def document(answer: Mix) -> Document:
             ("plan", "option"), ("pure", "option"), ("marginal_values", "constraint"), ("supplies", "name"),
         )
     )  # fmt: skip
-    made = document_of(
+    ask = "--details (what binds, month by month, supplies), --budget, --max-owned, --spot-share, -o FILE.xlsx"
+    return document_of(
         answer,
         "The cheapest mix of capacity",
         Section("", [Paragraph(line) for line in answer["said"]]),
-        Section("What to buy and rent", table_of("", plan, *_BOUGHT)),
+        Section("What to buy and rent", table_of("", plan, *columns_of("mix bought"))),
         Section("Against one option alone", table_of("", pure)),
         Section("What binds", table_of("", binding)),
         Section("Month by month", _months(answer)),
-        Section("Supplies", table_of("", supplies, *_SUPPLIES)),
-    )
-    ask = "--details (what binds, month by month, supplies), --budget, --max-owned, --spot-share, -o FILE.xlsx"
-    return replace(
-        made,
+        Section("Supplies", table_of("", supplies, *columns_of("mix supplies"))),
         screen=(
-            *table_of("What to buy and rent", plan, *_PLAN),
+            *table_of("What to buy and rent", plan, *columns_of("mix plan")),
             *table_of("Against one option alone", pure, "option", "cost_usd", "note:1"),
             Paragraph(f"Next: {ask}."),
         ),

@@ -3,36 +3,14 @@
 import math
 from typing import Any
 
+from gpucost.gate import beside
 from gpucost.units import SUFFIX_UNITS, format_count, unit_of
 
 MISSING = "–"
-_ACRONYMS = {
-    "gpu": "GPU", "gpus": "GPUs", "mfu": "MFU", "npv": "NPV", "irr": "IRR", "tpot": "TPOT", "ttft": "TTFT",
-    "usd": "USD", "api": "API", "p5": "P5", "p10": "P10", "p50": "P50", "p80": "P80", "p90": "P90", "p95": "P95",
-    "kv": "KV", "hbm": "HBM", "id": "id", "pue": "PUE", "wacc": "WACC",
-    "kgco2e": "CO2e", "moe": "MoE", "lora": "LoRA", "fte": "FTE", "capex": "capex", "opex": "opex",
-}  # fmt: skip
-_HEADINGS = {
-    "cost_usd": "cost", "usd_per_mtok": "per million tokens", "tokens_per_s_per_gpu": "tokens/s per GPU",
-    "kgco2e": "carbon",
-    "storage_usd_per_gpu": "storage bought", "storage_gib_per_gpu": "rented storage",
-    "storage_usd_per_gib_month": "rent of storage",
-    "usd_per_gpu_hour": "price", "price_observed_on": "price of", "age_days": "age", "tokens_per_s": "tokens/s",
-}  # fmt: skip
-_SHORT_UNITS = {
-    "USD per GPU-hour": "$/GPU-h", "USD per hour": "$/h", "USD per million tokens": "$/Mtok", "USD": "$",
-    "USD per unit": "$", "USD per GPU-month": "$/GPU-month", "fraction of one": "%",
-    "USD per kWh": "$/kWh", "USD per kW-month": "$/kW-month", "USD per GB": "$/GB", "USD per GB-month": "$/GB-month",
-    "USD per GiB-month": "$/GiB-month",
-    "tokens per second per GPU": "", "tokens per second": "", "milliseconds": "ms", "microseconds": "µs",
-    "seconds": "s", "date": "",
-    "TFLOP per second, dense": "TFLOP/s", "GB (1e9 bytes)": "GB", "GiB (2^30 bytes)": "GiB", "ratio": "×",
-    "FLOP": "FLOP",
-    "GB per second, one direction": "GB/s", "Gbit per second, one direction": "Gbit/s", "tokens": "",
-    "kgCO2e": "kgCO2e",
-    "kgCO2e per kWh": "kg/kWh", "per GPU-hour": "1/GPU-h", "per node-day": "1/node-day", "MB (1e6 bytes)": "MB",
-    "bytes": "bytes",
-}  # fmt: skip
+_ACRONYMS, _HEADINGS, _SHORT_UNITS = (
+    {key: shown for kind, key, shown in beside(__file__, "words")[1:] if kind == of}
+    for of in ("word", "heading", "unit")
+)  # of the words of a key, of a whole key, of a unit
 
 
 _ENDS = ("_low", "_high", "_input", "_output")  # which end of a range or side of a price a figure is

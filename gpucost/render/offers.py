@@ -6,12 +6,11 @@ from gpucost.answers.common import BillLine, Excluded
 from gpucost.answers.serving import ServingOption
 from gpucost.answers.training import TrainingOption
 from gpucost.options import OPTIONS
-from gpucost.render.document import Block, Column, Paragraph, Row, Table, columns, table_of
+from gpucost.render.document import Block, Column, Paragraph, Row, Table, columns_of, table_of
 from gpucost.units import counted
 
 _NOTES = 5  # different notes below a table; the others stand in JSON
 _PRICE = Column("unit_price_usd", "unit price", "USD per unit", priority=2)
-_BILL = columns("name=line", "quantity", "unit", _PRICE, "cost_usd", "note:3")
 
 
 def offers_table(
@@ -56,7 +55,7 @@ def excluded_table(rows: Sequence[Excluded]) -> list[Table]:
 def bill_table(lines: Sequence[BillLine], total_usd: float, title: str = "") -> Table:
     """Return a bill with its total."""
     total: Row = {"name": "total", "cost_usd": total_usd}
-    return Table(_BILL, lines, title, total=total)
+    return Table(columns_of("bill"), lines, title, total=total)
 
 
 def left_out(items: Sequence[str]) -> list[Block]:

@@ -1,7 +1,6 @@
 """The document of an invoice against a plan: a bridge of parts, products, what is unmatched, and who bears what."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from gpucost.answers.invoices import DifferencePart, Reconciliation
 from gpucost.render.document import (
@@ -13,6 +12,7 @@ from gpucost.render.document import (
     Table,
     bridge,
     columns,
+    columns_of,
     document_of,
     facts_of,
     table_of,
@@ -20,27 +20,22 @@ from gpucost.render.document import (
 
 _ENDS = (("plan", "planned_effective_usd"), ("invoice", "charged_effective_usd"))
 _NEXT = "Next: --details (products, unmatched charges, totals), -o FILE.xlsx or FILE.html, --format json."
-_PRODUCTS = (
-    "product", "unit", "planned_quantity=planned:1", "charged_quantity=charged:1", "planned_effective_usd=planned:2",
-    "charged_effective_usd=charged:2", "planned_billed_usd=planned, billed:4", "charged_billed_usd=charged, billed:3",
-    "difference_usd=difference",
-)  # fmt: skip
 
 
 def document(answer: Reconciliation) -> Document:
     """Build the document of a reconciliation."""
-    made = document_of(
+    moving = [row for row in answer["parts"] if row["billed_usd"] or row["effective_usd"]]
+    first = _parts(answer, moving)[:1] or _showback(answer)
+    return document_of(
         answer,
         "An invoice against its plan" if answer["parts"] else "An invoice by tag",
         Section("Why it differs", _parts(answer)),
-        Section("Products", table_of("", answer["products"], *_PRODUCTS)),
+        Section("Products", table_of("", answer["products"], *columns_of("reconciliation"))),
         Section("Unmatched", _unmatched(answer)),
         Section(_shown_back(answer), _showback(answer)),
         Section("Totals", [facts_of("", _totals(answer)), *table_of("", answer["currencies"])], detail=True),
+        screen=(*first, Paragraph(_NEXT)),
     )
-    moving = [row for row in answer["parts"] if row["billed_usd"] or row["effective_usd"]]
-    first = _parts(answer, moving)[:1] or _showback(answer)
-    return replace(made, screen=(*first, Paragraph(_NEXT)))
 
 
 def _parts(answer: Reconciliation, rows: Sequence[DifferencePart] = ()) -> list[Block]:

@@ -1,7 +1,5 @@
 """The document of a roofline: the verdict, the plot, each operation under its roofs."""
 
-from dataclasses import replace
-
 from gpucost.answers.speed import BOUND_WORDS, Roofline
 from gpucost.render.document import (
     Axis,
@@ -13,43 +11,36 @@ from gpucost.render.document import (
     Paragraph,
     Section,
     Table,
-    columns,
+    columns_of,
     document_of,
 )
 
-_POINTS = columns(
-    "operation", "time_s=time", "share_fraction=share:1", "bound=bound by", "intensity_flop_per_byte=FLOP per byte:1",
-    "compute_s=compute alone:2", "bandwidth_s=bandwidth alone:2", "network_s=network alone:2",
-)  # fmt: skip
-_OPERATION = columns("operation", "time_s=time:1", "bound=bound by", "intensity_flop_per_byte=FLOP per byte")
-_STEP = columns(
-    "operation", "time_s=time:1", "share_fraction=share", "bound=bound by", "intensity_flop_per_byte=FLOP per byte:2"
-)
 _MOST_POINTS, _MOST_CHANGES = 8, 4
-_ADVICE = columns("change", "gain=as fast", "before_s=before:1", "after_s=after:1", "note=of:2")
 
 
 def document(answer: Roofline) -> Document:
     """Return the document of a roofline."""
-    made = document_of(
+    return document_of(
         answer,
         f"Roofline: {answer['subject']}",
         Section("Roofs", [roofs(answer)]),
         Section("Plot", plot(answer)),
         Section("Under the roofs", [table(answer)]),
         Section("What would help", advice(answer)),
+        screen=screen(answer),
     )
-    return replace(made, screen=tuple(screen(answer)))
 
 
 def screen(answer: Roofline) -> list[Block]:
     """Return what one screen shows: the operations that take longest, and what would help."""
     shown, changes = answer["points"][:_MOST_POINTS], (answer.get("advice") or [])[:_MOST_CHANGES]
-    names = _STEP if len({row["share_fraction"] for row in shown}) > 1 else _OPERATION
+    several = len({row["share_fraction"] for row in shown}) > 1
+    names = columns_of("roofline step" if several else "roofline operation")
     rows = [{**row, "bound": BOUND_WORDS[row["bound"]]} for row in shown]
     helps = [{**row, "gain": f"{row['gain_ratio']:.2f} ×"} for row in changes]
     ask = "Next: --details (the roofs, the plot, what each roof alone allows), --precision, --gpus, -o roofline.html."
-    return [Table(names, rows), *([Table(_ADVICE, helps, "What would help")] if helps else []), Paragraph(ask)]
+    helping = [Table(columns_of("roofline advice"), helps, "What would help")] if helps else []
+    return [Table(names, rows), *helping, Paragraph(ask)]
 
 
 def roofs(answer: Roofline) -> KeyFigures:
@@ -68,7 +59,7 @@ def roofs(answer: Roofline) -> KeyFigures:
 def advice(answer: Roofline) -> list[Table]:
     """Return the changes that were tried, with what each gains."""
     rows = [{**row, "gain": f"{row['gain_ratio']:.2f} ×"} for row in answer.get("advice") or ()]
-    return [Table(_ADVICE, rows)] if rows else []
+    return [Table(columns_of("roofline advice"), rows)] if rows else []
 
 
 def plot(answer: Roofline) -> list[Chart]:
@@ -105,4 +96,4 @@ def plot(answer: Roofline) -> list[Chart]:
 def table(answer: Roofline) -> Table:
     """Return each operation: the time each roof alone would need, and the time predicted."""
     rows = [{**row, "bound": BOUND_WORDS[row["bound"]]} for row in answer["points"]]
-    return Table(_POINTS, rows, note="'alone': the time at the nominal peak of that roof only.")
+    return Table(columns_of("roofline"), rows, note="'alone': the time at the nominal peak of that roof only.")

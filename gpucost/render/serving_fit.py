@@ -1,7 +1,5 @@
 """The document of a fit for serving: which accelerators serve a model within the targets, with memory and speed."""
 
-from dataclasses import replace
-
 from gpucost.answers.serving import Serves, ServingFit
 from gpucost.render.document import (
     Block,
@@ -11,37 +9,33 @@ from gpucost.render.document import (
     Paragraph,
     Section,
     Table,
-    columns,
+    columns_of,
     document_of,
     table_of,
 )
 
 SHOWN = 15
 WORDS = {"weights_gb": "weights", "cache_gb": "key-value cache", "workspace_gb": "workspace", "free_gb": "free"}
-_OPTIONS = columns(
-    "gpu", "gpus", "precision:3", "batch:2", "ttft_ms=first token:1", "tpot_ms=per token:1",
-    "output_tokens_per_s=tokens per second:1", "usd_per_hour=price", "bottleneck:4",
-)  # fmt: skip
 
 
 def document(answer: ServingFit) -> Document:
     """Return the document of a fit for serving."""
     model = answer["request"]["model"]
     chosen = ((answer["smallest"], "least memory"), (answer["cheapest"], "cheapest"))
-    made = document_of(
-        answer,
-        f"Serving {model}: what it fits",
-        Section("What serves it", [_options(answer)]),
-        Section("Memory", [_memory(row, words) for row, words in chosen if row is not None]),
-        Section("What does not", table_of("", answer["excluded"], "gpu", "reason"), detail=True),
-    )
     rows, ask = (
         answer["options"],
         "--details (all, memory by part), --tpot, --ttft, --precision, --prompt-tokens",
     )
     said = Paragraph(" ".join(answer["said"]))
-    table = Table(_OPTIONS, rows, note="The cheapest first; speed at saturation within the targets.")
-    return replace(made, screen=(table, said, Paragraph(f"Next: {ask}."))) if rows else made
+    table = Table(columns_of("serving fit"), rows, note="The cheapest first; speed at saturation within the targets.")
+    return document_of(
+        answer,
+        f"Serving {model}: what it fits",
+        Section("What serves it", [_options(answer)]),
+        Section("Memory", [_memory(row, words) for row, words in chosen if row is not None]),
+        Section("What does not", table_of("", answer["excluded"], "gpu", "reason"), detail=True),
+        screen=(table, said, Paragraph(f"Next: {ask}.")) if rows else (),
+    )
 
 
 def _options(answer: ServingFit) -> Block:
@@ -51,7 +45,7 @@ def _options(answer: ServingFit) -> Block:
         return Paragraph("Nothing serves it within the targets.", style="note")
     more = f" {len(rows) - SHOWN} more in --format json." if len(rows) > SHOWN else ""
     note = f"The cheapest first; speed at saturation within the targets.{more} {' '.join(answer['said'])}"
-    return Table(_OPTIONS, rows[:SHOWN], note=note.strip())
+    return Table(columns_of("serving fit"), rows[:SHOWN], note=note.strip())
 
 
 def _memory(row: Serves, words: str) -> KeyFigures:

@@ -1,7 +1,6 @@
 """The document of a sweep: what it comes to, the first rows, pictures of cost against time and over two arguments."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from gpucost.answers.sweep import Row, Sweep
 from gpucost.arguments import flag_of
@@ -29,16 +28,16 @@ def document(answer: Sweep) -> Document:
     rows = answer["rows"]
     left = answer["cases"] - len(rows[:_ROWS_SHOWN])
     note = f"{left:,} more cases: -o FILE.parquet or FILE.csv holds all of them." if left > 0 else ""
-    made = document_of(
+    ask = "--details (every case at hand, why some have no answer), -o FILE.parquet, FILE.csv or FILE.html"
+    return document_of(
         answer,
         f"Sweep of {answer['question']}",
         Section("First cases", _table("", rows[:_ROWS_SHOWN], answer, note)),
         Section("Cases that no other one beats in both", _table("", answer["front"], answer)),
         Section("Without an answer", table_of("", answer["reasons"], "reason", "cases")),
         Section("Pictures", [*_front(answer), *_heat(answer)], detail=True),
+        screen=(*_screen(answer), Paragraph(f"Next: {ask}.")),
     )
-    ask = "--details (every case at hand, why some have no answer), -o FILE.parquet, FILE.csv or FILE.html"
-    return replace(made, screen=(*_screen(answer), Paragraph(f"Next: {ask}.")))
 
 
 def _screen(answer: Sweep) -> list[Block]:

@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from gpucost.answers.ownership import Tco, promised
 from gpucost.money.statements import ROWS
@@ -20,6 +19,7 @@ from gpucost.render.document import (
     Slider,
     Table,
     columns,
+    columns_of,
     document_of,
     facts_of,
     table_of,
@@ -29,19 +29,8 @@ from gpucost.render.tco_charts import breakdown, cash_so_far, grid_of_two, torna
 from gpucost.units import unit_of
 
 _HOUR = "USD per GPU-hour"
-_MOVED = (
-    "description=what it is:3", "saving_at_low_usd=saving at low", "saving_at_high_usd=saving at high", "low@unit",
-    "value@unit", "high@unit", "flips:1", "flip_value@unit:2", "name",
-)  # fmt: skip
-_ASSUMED = (
-    "description=what it is:3", "value@unit", "status", "low@unit:2", "high@unit:2", "name", "observed=seen:1",
-    "source_id=source:1",
-)  # fmt: skip
-_SIDES = columns("side", "npv_usd=present value", "low_usd=low:1", "high_usd=high:1", "usd_per_gpu_hour=an hour in use")
 _CALLED = {"own": "owning", "rent": "renting"}
 _OPTIONS = ("name", "option")
-_SCENARIOS = ("name", "npv_own_usd", "npv_rent_usd", "saving_usd", "levelised_usd_per_gpu_hour:1", "buy_wins",
-              "description=what it is:2")  # fmt: skip
 _HIDDEN = ("source_id", "offer_id", "legs", "rival")
 _RIVALS = ("option", "name=closest rival", "saving_usd=saves", "breakeven_usd_per_gpu_hour=break-even price",
            "breakeven_utilisation_fraction=break-even use", "probability_wins_fraction=wins",
@@ -56,9 +45,9 @@ def document(answer: Tco) -> Document:
     gpus, gpu = request.get("gpus") or _gpus(answer), request.get("gpu") or "GPUs"
     words = {row["name"]: row["description"] for row in answer["assumptions"]}
     rows = [{**row, "description": words.get(row["name"], "")} for row in answer["sensitivity"]]
-    moved = table_of("", rows, *_MOVED, interactive=True)
-    assumed = table_of("", answer["assumptions"], *_ASSUMED, note=_STATUS, interactive=True)
-    made = document_of(
+    moved = table_of("", rows, *columns_of("tco moved"), interactive=True)
+    assumed = table_of("", answer["assumptions"], *columns_of("tco assumed"), note=_STATUS, interactive=True)
+    return document_of(
         answer,
         f"Rent or buy {gpus} × {gpu}",
         Section("The answer", _answer(answer)),
@@ -75,11 +64,11 @@ def document(answer: Tco) -> Document:
         Section("Cash by year", _by_year(answer), detail=True),
         Section("Statements by fiscal year", _statements(answer), detail=True),
         Section("Cash by month", cash_so_far(answer["cash_flows"]), detail=True),
-        Section("Scenarios", table_of("", answer["scenarios"], *_SCENARIOS), detail=True),
+        Section("Scenarios", table_of("", answer["scenarios"], *columns_of("tco scenarios")), detail=True),
         Section("More figures", _more(answer), detail=True),
         Section("Assumptions", assumed, detail=True),
+        screen=_screen(answer),
     )
-    return replace(made, screen=tuple(_screen(answer)))
 
 
 def _screen(answer: Tco) -> list[Block]:
@@ -105,7 +94,7 @@ def _screen(answer: Tco) -> list[Block]:
     ask = "--details (all options, cash by year), --print-plan, -o FILE.xlsx, --rent, --utilisation"
     charts = [block for block in tornado(answer) if isinstance(block, Chart)]
     said = f"{wins[:1].upper() if best['name'] in _CALLED else wins[:1]}{wins[1:]}Next: {ask}."
-    return [Table(_SIDES, [*rows, saved], note=_in_short(answer)), *charts, Paragraph(said)]
+    return [Table(columns_of("tco sides"), [*rows, saved], note=_in_short(answer)), *charts, Paragraph(said)]
 
 
 def _called(row: Row) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from gpucost.answers.ownership import CashMonth, CostLine, Tco, TwoWay, promised
-from gpucost.render.document import Axis, Block, Chart, Paragraph, Row, table_of
+from gpucost.render.document import Axis, Block, Chart, Paragraph, Row, columns_of, table_of
 from gpucost.render.numbers import format_value, heading_of, with_unit
 from gpucost.units import unit_of
 
@@ -15,7 +15,6 @@ _JOINED = (
 _DRAWN = 6  # lines of the breakdown that have their own colour
 _NOTHING_USD = 0.005
 _BRIEF = 8  # inputs of the short sensitivity
-_LINES = ("side", "description=what it is:2", "npv_usd", "total_usd", "levelised_usd_per_gpu_hour:1", "name")
 _TOTALS = ("month", "on", "own_total_usd", "rent_total_usd")  # what stands first in a month
 
 
@@ -59,7 +58,7 @@ def breakdown(rows: Sequence[CostLine]) -> list[Block]:
     words = "Present value of what each side pays, by line; the bars add up to the present values above."
     title = "Cost breakdown of owning and renting"
     picture = Chart("stacked", title, words, parts, Axis("side"), Axis("npv_usd"), series="line")
-    return [*([picture] if parts else []), *table_of("", rows, *_LINES, interactive=bool(parts))]
+    return [*([picture] if parts else []), *table_of("", rows, *columns_of("tco lines"), interactive=bool(parts))]
 
 
 def _joined(rows: Sequence[CostLine]) -> list[CostLine]:

@@ -1,7 +1,5 @@
 """The document of a timed layout: the answer, the step by part, the layouts behind it."""
 
-from dataclasses import replace
-
 from gpucost.answers.speed import BOUND_WORDS, Throughput
 from gpucost.render.document import (
     Axis,
@@ -14,34 +12,29 @@ from gpucost.render.document import (
     Section,
     Table,
     columns,
+    columns_of,
     document_of,
     table_of,
 )
 
-_LAYOUTS = (
-    "tensor", "pipeline", "context", "expert:4", "data:1", "virtual_stages=virtual:3", "sharding:1",
-    "micro_batch=micro:1", "recompute:2", "tokens_per_s_per_gpu=tokens/s per GPU", "mfu_fraction=MFU:1",
-    "memory_gib=memory:2",
-)  # fmt: skip
-
 
 def document(answer: Throughput) -> Document:
     """Return the document of a timed layout."""
-    made = document_of(
-        answer,
-        f"{answer['model']} on {answer['layout']['gpus']:,} × {answer['gpu']}",
-        Section("Speed", [_speed(answer)]),
-        Section("Layout", [_layout(answer)]),
-        Section("The step by part", _parts(answer)),
-        Section("Fastest layouts", table_of("", answer.get("alternatives") or [], *_LAYOUTS)),
-    )
     degrees = ("tensor", "pipeline", "context", "expert", "data", "sharding", "micro_batch", "global_batch")
     layout = ", ".join(f"{name.replace('_', ' ')} {answer['layout'][name]}" for name in degrees)  # type: ignore[literal-required]
     rest = f"recompute {answer['layout']['recompute']}, {answer['layout']['precision']}, {answer['system']}"
     room = f"{answer['memory_gib']:.1f} of {answer['usable_memory_gib']:.1f} GiB"
     said = f"A step takes {answer['step_s']:,.3g} s and {room}: {layout}, {rest}; software {answer['software']}."
     ask = "--details (other layouts, FLOP, memory), --tensor, --micro-batch …, --software, `gpucost roofline --model`"
-    return replace(made, screen=(Paragraph(said), _parts(answer)[0], Paragraph(f"Next: {ask}.")))
+    return document_of(
+        answer,
+        f"{answer['model']} on {answer['layout']['gpus']:,} × {answer['gpu']}",
+        Section("Speed", [_speed(answer)]),
+        Section("Layout", [_layout(answer)]),
+        Section("The step by part", _parts(answer)),
+        Section("Fastest layouts", table_of("", answer.get("alternatives") or [], *columns_of("throughput layouts"))),
+        screen=(Paragraph(said), _parts(answer)[0], Paragraph(f"Next: {ask}.")),
+    )
 
 
 def _speed(answer: Throughput) -> KeyFigures:

@@ -1,34 +1,37 @@
 """The document of a validation: figures in total, by source, the worst rows, what was skipped, the baselines."""
 
 from gpucost.answers.checks import Validation
-from gpucost.render.document import Block, Document, Fact, KeyFigures, Paragraph, Row, Section, document_of, table_of
+from gpucost.render.document import (
+    Block,
+    Document,
+    Fact,
+    KeyFigures,
+    Paragraph,
+    Row,
+    Section,
+    columns_of,
+    document_of,
+    table_of,
+)
 
 TITLES = {"training": "Training speed", "memory": "Training memory", "serving": "Serving"}
 BASELINES = {
     "constant_mfu": "constant MFU, by accelerator family and precision, from the other sources",
     "six_n_d_at_40_percent": "6·N·D at 40 % of the dense peak",
 }
-_FIGURES = (
-    "predicted", "macro_median_abs_error_fraction=macro-median", "median_abs_error_fraction=median",
-    "p90_abs_error_fraction=90th percentile",
-)  # fmt: skip
-_SOURCES = (
-    "source", "rows", "predicted:4", "skipped:3", "median_abs_error_fraction=median", "bias_fraction=bias:1",
-    "p90_abs_error_fraction=90th percentile:2", "interval_coverage_fraction=inside range:2",
-)  # fmt: skip
-_WORST = ("id", "source:2", "metric:4", "measured:1", "predicted", "low:3", "high:3", "error_fraction=error")
 
 
 def document(answer: Validation) -> Document:
     """Return the document of a validation."""
     rows = {row["id"]: row for row in answer["items"]}
+    worst = [rows[name] for name in answer["worst"]]
     note = "A mark beside a prediction (an assumed batch, the nearest chip) stands in the JSON output."
     return document_of(
         answer,
         f"{TITLES[answer['validated']]}: predicted against measured",
         Section("In total", _total(answer)),
-        Section("By source", table_of("", answer["by_source"], *_SOURCES)),
-        Section("Worst rows", table_of("", [rows[name] for name in answer["worst"]], *_WORST, note=note)),
+        Section("By source", table_of("", answer["by_source"], *columns_of("validation sources"))),
+        Section("Worst rows", table_of("", worst, *columns_of("validation worst"), note=note)),
         Section("Skipped", table_of("", answer["skipped"], "id", "reason") or [Paragraph("Nothing was skipped.")]),
     )
 
@@ -56,7 +59,7 @@ def _total(answer: Validation) -> list[Block]:
     caveat = [Paragraph(answer["caveat"], "note")] if "caveat" in answer else []
     return [
         *([facts] if answer["predicted"] else []),
-        *table_of("Beside it", rules, "rule", *_FIGURES),
-        *table_of("By metric", metrics, "metric", *_FIGURES),
+        *table_of("Beside it", rules, "rule", *columns_of("validation figures")),
+        *table_of("By metric", metrics, "metric", *columns_of("validation figures")),
         *caveat,
     ]
