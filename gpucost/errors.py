@@ -5,7 +5,7 @@ Exit codes: 0 ok, 1 crash, 2 usage or unreadable input, 3 over the given budget,
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -21,6 +21,17 @@ def shortened(text: str) -> str:
     if len(text) > LONGEST_WORD:
         text = re.sub(rf"\S{{{LONGEST_WORD},}}", lambda word: f"{word[0][:60]}… ({len(word[0]):,} characters)", text)
     return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}…"
+
+
+def nearest(name: str, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
+    """Return the known names that look most like a name, the best first.
+
+    >>> nearest("tensr", ["tensor", "pipeline"])
+    ['tensor']
+    """
+    from difflib import get_close_matches
+
+    return get_close_matches(name, list(known), n=most, cutoff=cutoff)
 
 
 class GpuCostError(Exception):

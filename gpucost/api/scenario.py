@@ -1,6 +1,5 @@
 """Scenario files: the workloads, supply and plans of a report, as TOML with comments."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +8,7 @@ from typing import Any
 from gpucost.arguments import QUESTIONS, Argument, flag_of, read, renamed
 from gpucost.arguments import kinds as k
 from gpucost.arguments.table import arguments_of
-from gpucost.errors import UsageError
+from gpucost.errors import UsageError, nearest
 from gpucost.gate import beside
 
 NAME = Argument("name", k.name(), "What the report calls this part.", required=True)
@@ -127,7 +126,7 @@ def _key_of(sentence: str, given: Mapping[str, Any]) -> str:
 def _known(where: str, entry: Mapping[str, Any], names: Sequence[str], old: Sequence[str] = ()) -> None:
     for key in entry:
         if key not in names and key not in old:
-            near = difflib.get_close_matches(key, names, n=2, cutoff=0.5)
+            near = nearest(key, names, 2, 0.5)
             hint = f"Did you mean {' or '.join(near)}?" if near else f"Keys: {', '.join(names)}."
             raise UsageError(f"{f'{where}.' if where else ''}{key}: no such key. {hint}")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from gpucost.errors import DataError, UsageError
+from gpucost.errors import DataError, UsageError, nearest
 
 Figures = dict[str, Any]
 _RESERVED = ("_xl", "print_")  # names that spreadsheet programs give
@@ -176,11 +176,9 @@ def _write(cell: Any, value: Any) -> None:
 
 
 def _near(unknown: Sequence[str], known: Iterable[str]) -> str:
-    import difflib
-
     names = list(known)
     said = []
     for name in unknown:
-        near = difflib.get_close_matches(name.lower(), names, n=1, cutoff=0.8)
+        near = nearest(name.lower(), names, cutoff=0.8)
         said.append(f"{name} (did you mean {near[0]}?)" if near else name)
     return ", ".join(said)

@@ -7,7 +7,7 @@ from datetime import date
 from math import floor, isfinite
 from typing import Any, NamedTuple
 
-from gpucost.errors import UsageError
+from gpucost.errors import UsageError, nearest
 from gpucost.gate import shown
 from gpucost.limits import limit
 from gpucost.options import OPTIONS
@@ -126,9 +126,7 @@ def one_of(*choices: str, old: Mapping[str, str] | None = None) -> Kind:
         word = str(value).strip().lower()
         found = (old or {}).get(word, word)
         if found not in choices:
-            from difflib import get_close_matches
-
-            near = get_close_matches(found, choices, n=1)
+            near = nearest(found, choices)
             hint = f" Did you mean {near[0]!r}?" if near else ""
             raise UsageError(f"{what}: unknown {shown(value)}.{hint} Choose one of {', '.join(choices)}.")
         return found

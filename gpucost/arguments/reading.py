@@ -6,7 +6,7 @@ from typing import Any
 from gpucost.arguments.kinds import RENTS
 from gpucost.arguments.questions import QUESTIONS
 from gpucost.arguments.table import LISTS, Argument
-from gpucost.errors import UsageError
+from gpucost.errors import UsageError, nearest
 
 
 def flag_of(name: str) -> str:
@@ -35,9 +35,7 @@ def renamed(question: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], li
             raise UsageError(f"{flag_of(now)} is given twice, once as {flag_of(name)}. Give it once.")
         found[now] = value
     if unknown := [name for name in found if name not in known]:
-        import difflib
-
-        near = difflib.get_close_matches(unknown[0], [*known, *today], n=2, cutoff=0.6)
+        near = nearest(unknown[0], [*known, *today], 2)
         hint = f"Did you mean {' or '.join(near)}?" if near else f"It takes {', '.join(known)}."
         raise UsageError(f"{question} takes no {unknown[0]!r}. {hint}")
     return found, hints

@@ -11,7 +11,7 @@ from functools import cached_property
 from typing import Any
 
 from gpucost.catalog.unlisted import why_not
-from gpucost.errors import AmbiguousNameError, UnknownNameError
+from gpucost.errors import AmbiguousNameError, UnknownNameError, nearest
 from gpucost.frozen import Frozen
 
 _MEMORY = re.compile(r"\b(\d+)[\s_-]*(?:gib|gb|g)\b")
@@ -122,10 +122,8 @@ class NameIndex(Frozen):
 
     def nearest(self, name: str) -> list[str]:
         """Return up to three known names that look like a name: of the same family first, and of a size like it."""
-        import difflib
-
         stem = self._stem(name[:LONGEST_NAME])
-        near = difflib.get_close_matches(squeezed(stem), self._squeezed, n=6, cutoff=0.5)
+        near = nearest(squeezed(stem), self._squeezed, 6, 0.5)
         kin = self._kin(stem) if self.kind == "model" else []
         return list(dict.fromkeys(kin + [self._squeezed[key] for key in near]))[:3]
 
@@ -190,10 +188,8 @@ def _memory_of(token: str) -> float | None:
 
 def near(name: str, known: Iterable[str]) -> list[str]:
     """Return up to three of the known names that look like a name, whatever the case."""
-    import difflib
-
     lowered = {item.lower(): item for item in known}
-    return [lowered[item] for item in difflib.get_close_matches(name.lower(), lowered, n=3, cutoff=0.5)]
+    return [lowered[item] for item in nearest(name.lower(), lowered, 3, 0.5)]
 
 
 def _spelled(text: str) -> list[str]:

@@ -186,10 +186,8 @@ def yearly_fall(points: list[tuple[date, float]]) -> float:
     (0.5, 0.0)
     """
     from math import exp, log
+    from statistics import linear_regression
 
     years = [(day - points[0][0]).days / DAYS_PER_YEAR for day, _ in points]
-    logs = [log(usd) for _, usd in points]
-    middle, level = sum(years) / len(years), sum(logs) / len(logs)
-    spread = sum((year - middle) ** 2 for year in years)
-    slope = sum((year - middle) * (value - level) for year, value in zip(years, logs, strict=True)) / spread
+    slope = linear_regression(years, [log(usd) for _, usd in points]).slope
     return 1 - exp(slope) if slope else 0.0

@@ -11,7 +11,7 @@ import click
 
 from gpucost import __version__
 from gpucost.cli.said import say, shown
-from gpucost.errors import GpuCostError, shortened
+from gpucost.errors import GpuCostError, nearest, shortened
 from gpucost.gate import beside
 
 # A command builds what it needs and ends: a search for garbage cycles after every 700 objects only delays it.
@@ -44,9 +44,7 @@ class LazyGroup(click.Group):
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
-            import difflib
-
-            near = difflib.get_close_matches(args[0], COMMANDS, n=2, cutoff=0.5)
+            near = nearest(args[0], COMMANDS, 2, 0.5)
             if near and "Did you mean" not in error.message:
                 hint = f" Did you mean {' or '.join(map(repr, near))}?"
                 raise click.UsageError(error.message + hint, ctx) from None

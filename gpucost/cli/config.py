@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from gpucost.cli.options import Output, envelope, output_options
+from gpucost.errors import nearest
 
 
 @click.command(name="config")
@@ -87,9 +88,7 @@ def _limits() -> list[dict[str, Any]]:
 
 
 def _unknown(name: str, known: set[str]) -> str:
-    import difflib
-
-    near = difflib.get_close_matches(name, known, n=1)
+    near = nearest(name, known)
     return f"no option has this name{f'; did you mean {near[0]}?' if near else ''}"
 
 

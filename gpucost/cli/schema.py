@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from gpucost.cli.options import list_options
-from gpucost.errors import UnknownNameError
+from gpucost.errors import UnknownNameError, nearest
 
 
 @click.command(name="schema")
@@ -39,8 +39,6 @@ def _schema(what: str) -> dict[str, Any]:
     if kind in KINDS:
         return answer_schema(kind)
     if what not in TABLES:
-        import difflib
-
-        near = difflib.get_close_matches(what, [*KINDS, *TABLES], n=3, cutoff=0.4)
+        near = nearest(what, [*KINDS, *TABLES], 3, 0.4)
         raise UnknownNameError("schema", what, near, f"There are: {', '.join([*KINDS, 'report', *TABLES])}.")
     return row_model(what).model_json_schema()

@@ -4,6 +4,7 @@ Linux on shared tenancy without further software; of reservations the standard c
 stands in a row of its own, with the unit Quantity.
 """
 
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -40,12 +41,12 @@ def _asked_regions(desk: Desk) -> tuple[str, ...]:
     return tuple(desk.asked.get("regions") or REGIONS)
 
 
-def fetch_csv(desk: Desk) -> None:
-    """Fetch and read the CSV file of each region."""
+def _fetch(desk: Desk, ending: str, read: Callable[[Desk, Path], None]) -> None:
+    """Fetch and read the file of each region."""
     for region in _asked_regions(desk):
-        url = ADDRESS + OFFER.format(region=region, ending="csv")
-        file = desk.client.file(url, desk.path(f"{region}.csv"))
-        read_csv(desk, file)
+        url = ADDRESS + OFFER.format(region=region, ending=ending)
+        file = desk.client.file(url, desk.path(f"{region}.{ending}"))
+        read(desk, file)
         file.unlink()
 
 
@@ -74,15 +75,6 @@ def _take_terms(desk: Desk) -> None:
         coalesce(sum(usd) FILTER (unit = 'Quantity'), 0) AS upfront_usd, max(vcpus) AS vcpus,
         max(memory_gib) AS memory_gib, max(valid_from) AS valid_from
         FROM terms WHERE kind = 'Reserved' GROUP BY sku, code, instance_type, region, lease, purchase""")
-
-
-def fetch_json(desk: Desk) -> None:
-    """Fetch and read the JSON file of each region."""
-    for region in _asked_regions(desk):
-        url = ADDRESS + OFFER.format(region=region, ending="json")
-        file = desk.client.file(url, desk.path(f"{region}.json"))
-        read_json(desk, file)
-        file.unlink()
 
 
 def _whole_json(file: Path) -> str:
@@ -170,6 +162,8 @@ def read_plans(desk: Desk, file: Path, region: str) -> None:
         FROM shares WHERE regexp_full_match(instance_type, {quoted(INSTANCES)})""")
 
 
+fetch_csv = partial(_fetch, ending="csv", read=read_csv)
+fetch_json = partial(_fetch, ending="json", read=read_json)
 _aws = partial(Source, publisher="Amazon Web Services", heavy=True)
 SOURCES = (
     _aws("aws", title="EC2 price list, CSV", locator=ADDRESS + OFFER, fetch=fetch_csv, own_list=True),

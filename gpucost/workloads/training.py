@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from gpucost.errors import UsageError
+from gpucost.errors import UsageError, nearest
 from gpucost.frozen import Frozen
 from gpucost.gate import shown
 from gpucost.market import assumptions as assume
@@ -56,9 +56,7 @@ def class_of(software: str, stacks: Mapping[str, str]) -> str:
     """Return the class whose physics a stack has; one of the user's own has that of the class that it is like."""
     known = {**SOFTWARE, **stacks}
     if software not in known:
-        from difflib import get_close_matches
-
-        near = get_close_matches(software, known, n=1)
+        near = nearest(software, known)
         hint = f" Did you mean {near[0]!r}?" if near else ""
         own = f", or a class of your own: {', '.join(stacks)}" if stacks else ""
         shipped = ", ".join(name for name in SOFTWARE if name != "unknown")
