@@ -12,7 +12,7 @@ from gpucost.formula.language import Line
 _NOTHING = 1e-9  # hours below this are binary noise
 
 
-class Item(NamedTuple):
+class BillItem(NamedTuple):
     """One line of a bill as it is computed: what is counted, by which formula, at whose price."""
 
     name: str  # as printed; its columns are <name>_quantity and <name>_usd
@@ -28,7 +28,7 @@ class Item(NamedTuple):
         return self.name.replace(" ", "_")
 
 
-def formulas(lines: Sequence[Item]) -> tuple[Line, ...]:
+def formulas(lines: Sequence[BillItem]) -> tuple[Line, ...]:
     """Return the quantity and the cost of each line as formulas: cost = quantity × unit price, to the cent."""
     found = []
     for line in lines:
@@ -38,12 +38,12 @@ def formulas(lines: Sequence[Item]) -> tuple[Line, ...]:
     return tuple(line._replace(group="bill") for line in found)
 
 
-def total(lines: Sequence[Item]) -> str:
+def total(lines: Sequence[BillItem]) -> str:
     """Return the formula of the sum of some lines, in whole cents."""
     return f"round_cents({' + '.join(f'{line.key}_usd' for line in lines)})"
 
 
-def printed(lines: Sequence[Item], values: Mapping[str, Any]) -> list[BillLine]:
+def printed(lines: Sequence[BillItem], values: Mapping[str, Any]) -> list[BillLine]:
     """Return the lines of one bill as plain rows; lines of nothing are left out."""
     return [
         {

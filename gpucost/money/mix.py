@@ -9,7 +9,7 @@ subject to Σ_s u_sm = d_m                                    demand of every mo
 All costs are present values; x are whole units, z whole, u and p (people beyond the smallest team) continuous.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -192,6 +192,18 @@ class _Program:
         row, column, value = zip(*self.rows.entries, strict=True)
         return csr_array((value, (row, column)), shape=(len(self.rows.low), self.count))
 
+    def search(self, cost: Array, whole: Array, **options: float) -> Any:
+        """Return what the solver finds of a cost, some variables whole."""
+        from scipy.optimize import Bounds, LinearConstraint
+
+        return milp(
+            cost,
+            constraints=LinearConstraint(self.matrix(), self.rows.low, self.rows.high),
+            bounds=Bounds(np.zeros(self.count), self.upper),
+            integrality=whole.astype(np.int64),
+            options=options,
+        )
+
 
 def signed_in(supply: MixSupply, month: int) -> range:
     """Return the months of signing whose units work in a month (all counted from 0)."""
@@ -206,17 +218,9 @@ def solve(
     The search ends at the gap, or after so many nodes, never by the clock unless one is given: a busy machine finds
     the same mix as an idle one.
     """
-    from scipy.optimize import Bounds, LinearConstraint
-
     program = _Program(problem)
     limit = {} if time_limit_s is None else {"time_limit": time_limit_s}
-    found = milp(
-        program.cost,
-        constraints=LinearConstraint(program.matrix(), program.rows.low, program.rows.high),
-        bounds=Bounds(np.zeros(program.count), program.upper),
-        integrality=program.whole.astype(np.int64),
-        options={"node_limit": nodes, "mip_rel_gap": gap_fraction, **limit},
-    )
+    found = program.search(program.cost, program.whole, node_limit=nodes, mip_rel_gap=gap_fraction, **limit)
     if found.x is not None:
         units = {name: np.round(found.x[list(block)]) for name, block in program.units.items()}
         return _solution(program, units, getattr(found, "mip_dual_bound", None))
@@ -255,7 +259,7 @@ def _from_single(problem: MixProblem, best: Solution, bound_usd: float | None) -
 def _alone(problem: MixProblem, supply: MixSupply, gap_fraction: float) -> Solution | None:
     team = problem.team if problem.team and problem.team.supply == supply.name else None
     try:
-        return solve(MixProblem(problem.demand_gpus, (supply,), problem.budget_usd, team), gap_fraction)
+        return solve(replace(problem, supplies=(supply,), team=team), gap_fraction)
     except (NothingFitsError, CheckFailedError):
         return None
 
@@ -271,22 +275,13 @@ def _solution(program: _Program, units: dict[str, Array], bound_usd: float | Non
         fixed[problem.team.supply] += float(np.dot(program.cost[people], linear.x[people]))
     capacity = {s.name: capacity_of(s, units[s.name]) for s in problem.supplies if s.committed}
     cost = float(linear.fun)
-    bound = _relaxed_usd(program) if bound_usd is None or not np.isfinite(bound_usd) else float(bound_usd)
+    if bound_usd is None or not np.isfinite(bound_usd):  # no mix is cheaper than one of units that need not be whole
+        relaxed = program.search(program.cost, np.zeros(program.count)).fun
+        bound_usd = -np.inf if relaxed is None else relaxed
+    bound = float(bound_usd)
     gap = max(0.0, (cost - bound) / abs(cost)) if abs(cost) > TOLERANCE else 0.0
     gap = gap if gap > ROUNDING else 0.0
     return Solution(cost, units, used, capacity, fixed, use, _marginals(program, linear), gap)
-
-
-def _relaxed_usd(program: _Program) -> float:
-    """Return the cost when units need not be whole: no mix is cheaper."""
-    from scipy.optimize import Bounds, LinearConstraint
-
-    found = milp(
-        program.cost,
-        constraints=LinearConstraint(program.matrix(), program.rows.low, program.rows.high),
-        bounds=Bounds(np.zeros(program.count), program.upper),
-    )
-    return float(found.fun) if found.fun is not None else -np.inf
 
 
 def capacity_of(supply: MixSupply, units: Array) -> Array:
@@ -356,23 +351,16 @@ def explain_infeasible(problem: MixProblem) -> str:
     free = np.full(problem.months, np.inf)
     guesses: list[tuple[str, MixProblem]] = []
     if problem.budget_usd is not None:
-        guesses.append(
-            (
-                f"the budget of ${problem.budget_usd:,.0f}",
-                MixProblem(problem.demand_gpus, problem.supplies, None, problem.team),
-            )
-        )
+        guesses.append((f"the budget of ${problem.budget_usd:,.0f}", replace(problem, budget_usd=None)))
     for index, supply in enumerate(problem.supplies):
-        freed = [
-            (f"the limit of {supply.name}", {"limit_gpus": free}) if np.isfinite(supply.limit_gpus).any() else None,
-            (f"the lead time of {supply.name} ({supply.lead_months} months)", {"lead_months": 0})
-            if supply.lead_months
-            else None,
-        ]
-        for label, change in (entry for entry in freed if entry):
-            others = list(problem.supplies)
-            others[index] = _changed(supply, **change)
-            guesses.append((label, MixProblem(problem.demand_gpus, tuple(others), problem.budget_usd, problem.team)))
+        freed = {}
+        if np.isfinite(supply.limit_gpus).any():
+            freed[f"the limit of {supply.name}"] = replace(supply, limit_gpus=free)
+        if supply.lead_months:
+            freed[f"the lead time of {supply.name} ({supply.lead_months} months)"] = replace(supply, lead_months=0)
+        for label, other in freed.items():
+            supplies = (*problem.supplies[:index], other, *problem.supplies[index + 1 :])
+            guesses.append((label, replace(problem, supplies=supplies)))
     culprits = [label for label, relaxed in guesses if _shortfall(relaxed)[1] < TOLERANCE]
     cause = (
         " or ".join(culprits) if culprits else "several limits together: " + ", ".join(label for label, _ in guesses)
@@ -383,27 +371,13 @@ def explain_infeasible(problem: MixProblem) -> str:
     )
 
 
-def _changed(supply: MixSupply, **changes: Any) -> MixSupply:
-    from dataclasses import replace
-
-    return replace(supply, **changes)
-
-
 def _shortfall(problem: MixProblem) -> tuple[int, float]:
     """Return the month with the largest unmet demand when as little as possible stays unmet, and how much."""
-    from scipy.optimize import Bounds, LinearConstraint
-
     unmet = MixSupply("unmet", False, np.ones(problem.months), np.full(problem.months, np.inf))
-    program = _Program(MixProblem(problem.demand_gpus, (*problem.supplies, unmet), problem.budget_usd, None))
+    program = _Program(replace(problem, supplies=(*problem.supplies, unmet), team=None))
     cost = np.zeros(program.count)
     cost[list(program.used["unmet"])] = 1.0
-    found = milp(
-        cost,
-        constraints=LinearConstraint(program.matrix(), program.rows.low, program.rows.high),
-        bounds=Bounds(np.zeros(program.count), program.upper),
-        integrality=program.whole.astype(np.int64),
-        options={"node_limit": MOST_NODES},
-    )
+    found = program.search(cost, program.whole, node_limit=MOST_NODES)
     if found.x is None:
         raise CheckFailedError(f"no mix meets the demand; by how much cannot be found ({str(found.message)[:200]}).")
     missing = found.x[list(program.used["unmet"])]

@@ -36,14 +36,11 @@ Array = NDArray[np.float64]
 OLD_RATE_DAYS = 45  # exchange rates are older than the month's end that was last shipped
 FEWEST_SELLERS = 3  # of a generation, else all chips speak
 PATH_MONTHS = 480  # tables by month are this long; the last price holds
-V_ITEMS = (
-    (0, "rental.h100_2023"),
-    (16, "rental.h100_2024"),
-    (28, "rental.h100_2025_trough"),
-    (33, "rental.h100_2026_03"),
-)
+# months from mid-2023 on -> what an H100 was rented for
+V_ITEMS = {0: "h100_2023", 16: "h100_2024", 28: "h100_2025_trough", 33: "h100_2026_03"}
 # Servers of baseboards with eight accelerators cost less above their GPUs than servers of cards do: H100 HGX quotes,
 # and MI300X servers at 150,000 to 270,000 USD with GPUs at 15,000 to 26,000, are both near 1.25.
+MAY_LACK = ("rent_committed_gpus", "gpu_replacement_usd")
 BASEBOARD_FORMS, BASEBOARD_YEAR = ("SXM", "OAM"), 2022
 
 
@@ -65,8 +62,11 @@ class OwnershipCase:
     rent_options: list[dict[str, Any]] = field(default_factory=list)
     special: dict[str, Any] = field(default_factory=dict)
     profile: str = ""  # which one, its values, and why
-
     shaped: dict[str, Any] = field(default_factory=dict)
+
+    def put(self, name: str, **fields: Any) -> None:
+        """Change what is known of an input."""
+        self.assumptions[name] = replace(self.assumptions[name], **fields)
 
     def values(self) -> dict[str, Any]:
         """Return the inputs by name."""
@@ -92,8 +92,7 @@ class OwnershipCase:
     @property
     def bent(self) -> bool:
         """Tell whether losses carried forward make the tax of a sum another than the sum of the taxes."""
-        basis = (self.assumptions["tax_basis"].value, self.assumptions["loss_basis"].value)
-        return basis == ("after", "carried_forward")
+        return [self.assumptions[f"{name}_basis"].value for name in ("tax", "loss")] == ["after", "carried_forward"]
 
     def number(self, name: str) -> float:
         """Return a numeric input."""
@@ -105,15 +104,11 @@ class OwnershipCase:
         """Return low, value and high of every input that counts and is uncertain."""
         found = {}
         for name, entry in self.assumptions.items():
-            if (
-                entry.counts
-                and entry.low is not None
-                and entry.high is not None
-                and isinstance(entry.value, (int, float))
-            ):
-                low, high = min(entry.low, entry.value), max(entry.high, entry.value)
+            value, low, high = entry.value, entry.low, entry.high
+            if entry.counts and isinstance(value, (int, float)) and low is not None and high is not None:
+                low, high = min(low, value), max(high, value)
                 if high > low:
-                    found[name] = (low, float(entry.value), high)
+                    found[name] = (low, float(value), high)
         return found
 
 
@@ -189,9 +184,8 @@ def _hardware(
     nodes_of_8 = float(defaults["gpus_per_node"].value or 8) / 8
     made = defaults["embodied_kgco2e_per_node"]
     if nodes_of_8 != 1 and isinstance(made.value, (int, float)):
-        scaled = {
-            key: getattr(made, key) * nodes_of_8 for key in ("value", "low", "high") if getattr(made, key) is not None
-        }
+        ends = {key: getattr(made, key) for key in ("value", "low", "high")}
+        scaled = {key: end * nodes_of_8 for key, end in ends.items() if end is not None}
         defaults["embodied_kgco2e_per_node"] = replace(made, status="derived", **scaled)
 
 
@@ -200,9 +194,7 @@ def _exchange_rate(catalog: "Catalog", case: OwnershipCase) -> None:
     code = str(case.special.get("currency") or "USD").upper()
     if code == "USD" or case.special.get("usd_per_unit") is not None:
         return
-    rows = [row for row in catalog.rows("exchange_rates") if row["currency"] == code and row["on"] <= catalog.as_of]
-    if rows:
-        newest = max(rows, key=lambda row: row["on"])
+    if newest := regimes.newest_rate(catalog, code):
         case.special |= {"usd_per_unit": newest["usd_per_unit"], "usd_per_unit_on": str(newest["on"])}
         if (age := (catalog.as_of - newest["on"]).days) > OLD_RATE_DAYS:
             case.warnings.append(
@@ -226,7 +218,7 @@ def _derive(case: OwnershipCase, given: Mapping[str, Given]) -> None:
     term = float(min(36, max(1, months - int(lead))))
     for name, value in (("residual_at_years", months / 12), ("loan_term_months", term), ("lease_term_months", term)):
         if name not in given:
-            case.assumptions[name] = replace(case.assumptions[name], value=value, status="derived", low=None, high=None)
+            case.put(name, value=value, status="derived", low=None, high=None)
 
 
 def _tables(case: OwnershipCase, folder: Path) -> dict[str, Array]:
@@ -271,12 +263,11 @@ def _observed_decline(catalog: "Catalog", case: OwnershipCase, given: Mapping[st
     if row is None or row["sellers"] < FEWEST_SELLERS:
         row = rows[None]
     rents_moved = case.registry.fact("rental_price_decline")
-    entry, fall = case.assumptions["rent_decline_fraction"], 1 - row["typical_ratio"]
-    low, high = 1 - row["high_ratio"], 1 - row["low_ratio"]
+    low, fall, high = (1 - row[f"{end}_ratio"] for end in ("high", "typical", "low"))
     whose = f"{row['generation']} at {row['sellers']}" if row["generation"] else f"all chips at {row['sellers']}"
-    case.assumptions["rent_decline_fraction"] = replace(
-        entry, value=fall, low=min(low, rents_moved["low"], fall), high=max(high, rents_moved["high"], fall),
-        status="derived", source_id=rents_moved["source_id"],
+    case.put(
+        "rent_decline_fraction", value=fall, low=min(low, rents_moved["low"], fall),
+        high=max(high, rents_moved["high"], fall), status="derived", source_id=rents_moved["source_id"],
         note=f"list prices of {whose} sellers moved by {_moved(fall)} a year ({_moved(high)} to {_moved(low)}); "
         f"the range holds what market rents did too",
     )  # fmt: skip
@@ -296,26 +287,21 @@ def _path(case: OwnershipCase, folder: Path) -> Array:
     special = case.special
     if special.get("rent_path") == "decline" and case.number("rent_decline_fraction") == 0:
         row = case.registry.fact("rental_price_decline")
-        entry = case.assumptions["rent_decline_fraction"]
-        case.assumptions["rent_decline_fraction"] = replace(
-            entry, value=row["typical"], low=row["low"], high=row["high"], status="sourced", source_id=row["source_id"]
-        )
+        value = {"value": row["typical"], "low": row["low"], "high": row["high"]}
+        case.put("rent_decline_fraction", **value, status="sourced", source_id=row["source_id"])
     if case.assumptions["rent_path_basis"].value != "curve":
         return rent_paths.flat(PATH_MONTHS)
     if not special.get("rent_curve"):
         raise UsageError("rent_path = 'curve' needs rent_curve, a CSV with the columns month and usd_per_gpu_hour.")
     prices = rent_paths.read_curve(folder / str(special["rent_curve"]), PATH_MONTHS)
-    entry = case.assumptions["rent_usd_per_gpu_hour"]
-    case.assumptions["rent_usd_per_gpu_hour"] = replace(
-        entry, value=float(prices[0]), status="given", note="first month of the curve"
-    )
+    case.put("rent_usd_per_gpu_hour", value=float(prices[0]), status="given", note="first month of the curve")
     return np.asarray(prices / prices[0])
 
 
 def _observed_v(registry: Registry) -> Array:
     """Return the shape of H100 rental prices from mid-2023 (month 0) to early 2026, as if it came again."""
-    months = [float(month) for month, _ in V_ITEMS]
-    return rent_paths.through(months, [registry.fact(item)["typical"] for _, item in V_ITEMS], PATH_MONTHS)
+    prices = [registry.fact(f"rental.{item}")["typical"] for item in V_ITEMS.values()]
+    return rent_paths.through(list(V_ITEMS), prices, PATH_MONTHS)
 
 
 def _rent(catalog: "Catalog", case: OwnershipCase, given: Mapping[str, Given]) -> None:
@@ -328,9 +314,9 @@ def _rent(catalog: "Catalog", case: OwnershipCase, given: Mapping[str, Given]) -
             "market's median on demand."
         )
     priced = "rent_usd_per_gpu_hour" in given or case.assumptions["rent_usd_per_gpu_hour"].value is not None
+    if gpu is None and not priced:
+        raise PriceMissingError("no rental price: give --rent 2.35, or name the accelerator with --gpu.")
     if gpu is None:
-        if not priced:
-            raise PriceMissingError("no rental price: give --rent 2.35, or name the accelerator with --gpu.")
         return
     renter = rents.Renter(catalog, gpu, gpus, node)
     case.credits, case.as_of = catalog.credits, catalog.as_of
@@ -344,17 +330,13 @@ def _rent(catalog: "Catalog", case: OwnershipCase, given: Mapping[str, Given]) -
         case.rent_offer = choice.offer
     else:
         choice = rents.market_rent(catalog, gpu.id)
-    entry = case.assumptions["rent_usd_per_gpu_hour"]
-    case.assumptions["rent_usd_per_gpu_hour"] = replace(
-        entry, value=choice.usd_per_gpu_hour, low=choice.low, high=choice.high, status=choice.status,
+    case.put(
+        "rent_usd_per_gpu_hour", value=choice.usd_per_gpu_hour, low=choice.low, high=choice.high, status=choice.status,
         source_id=choice.source_id, note=choice.note, observed=choice.observed_on,
     )  # fmt: skip
     for name, value in choice.changes().items():
         if name != "rent_usd_per_gpu_hour" and name not in given:
-            case.assumptions[name] = replace(
-                case.assumptions[name], value=value, status=choice.status, source_id=choice.source_id,
-                observed=choice.observed_on,
-            )  # fmt: skip
+            case.put(name, value=value, status=choice.status, source_id=choice.source_id, observed=choice.observed_on)
     if choice.stale:
         case.warnings.append(f"rent: the price is {choice.age_days} days old ({choice.note})")
 
@@ -369,8 +351,8 @@ def _residual_range(case: OwnershipCase, given: Mapping[str, Given]) -> None:
         residual.value_at(residual.curve([row[key] for row in rows]), years) for key in ("low", "typical", "high")
     )
     if middle > 0:
-        case.assumptions["residual_scale_ratio"] = replace(
-            case.assumptions["residual_scale_ratio"], value=1.0, low=low / middle, high=high / middle, status="sourced",
+        case.put(
+            "residual_scale_ratio", value=1.0, low=low / middle, high=high / middle, status="sourced",
             source_id=rows[0]["source_id"], observed=str(rows[0].get("observed") or ""),
             note=f"resale at {years:.3g} years: {low:.2f}, {middle:.2f}, {high:.2f} of the price",
         )  # fmt: skip
@@ -384,16 +366,9 @@ def _check(case: OwnershipCase) -> None:
         if case.assumptions[name].value is None:
             raise PriceMissingError(f"{name} is not known for this accelerator. Give it: {flag}, or in the plan file.")
     for name, entry in case.assumptions.items():
-        if (
-            entry.counts
-            and entry.value is None
-            and case.registry.inputs[name]["counts_when"]
-            and name not in ("rent_committed_gpus", "gpu_replacement_usd")
-        ):
-            raise UsageError(
-                f"{name} is needed with {case.registry.inputs[name]['counts_when']}. "
-                "Give it in the plan file or with --set."
-            )
+        when = case.registry.inputs[name]["counts_when"]
+        if entry.counts and entry.value is None and when and name not in MAY_LACK:
+            raise UsageError(f"{name} is needed with {when}. Give it in the plan file or with --set.")
     if case.assumptions["financing"].value == "operating_lease" and case.number("refresh_month"):
         raise UsageError(
             "refresh: what is leased goes back to the lessor. Leave refresh out, or choose another financing."

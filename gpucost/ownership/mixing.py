@@ -120,7 +120,7 @@ def _searched(
     solved, pure = program.cheapest(problem, gap, None if limit_s is None else float(limit_s))
     if solved.gap_fraction > max(REFUSED_GAP_FRACTION, gap):
         raise CheckFailedError(
-            f"the search ended {solved.gap_fraction:.1%} above the least that a mix can cost: too far to act on. "
+            f"the search ended, and a mix {solved.gap_fraction:.1%} cheaper may exist: too far to act on. "
             f"Give a longer --time-limit, or accept it with --gap {np.ceil(solved.gap_fraction * 100):g}%."
         )
     return solved, pure

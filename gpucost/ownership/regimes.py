@@ -49,12 +49,17 @@ def _stated(entry: Assumption, row: Mapping[str, Any], value: float) -> Assumpti
     )  # fmt: skip
 
 
-def _usd(catalog: "Catalog", currency: str) -> float:
-    """Return the newest shipped rate of a currency."""
+def newest_rate(catalog: "Catalog", currency: str) -> Mapping[str, Any] | None:
+    """Return the newest shipped exchange rate of a currency on or before the catalog's day."""
     rows = [row for row in catalog.rows("exchange_rates") if row["currency"] == currency and row["on"] <= catalog.as_of]
-    if not rows:
+    return max(rows, key=lambda row: row["on"], default=None)
+
+
+def _usd(catalog: "Catalog", currency: str) -> float:
+    row = newest_rate(catalog, currency)
+    if row is None:
         raise PriceMissingError(f"no exchange rate for {currency} on {catalog.as_of}.")
-    return float(max(rows, key=lambda row: row["on"])["usd_per_unit"])
+    return float(row["usd_per_unit"])
 
 
 def apply_site(registry: Registry, defaults: dict[str, Assumption], asked: str | None) -> list[str]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from gpucost.formula.arrays import Columns, evaluate_all, evaluate_columns, round_cents
 from gpucost.formula.language import Line
 from gpucost.money import bill, rates
-from gpucost.money.bill import Item
+from gpucost.money.bill import BillItem
 from gpucost.money.training_bill import CONSTANTS, PURCHASE
 
 usd = st.floats(0.01, 1e6)
@@ -79,7 +79,7 @@ def test_cents_round_half_up_in_spite_of_binary():
 
 def billed(quantities, rates_usd):
     """Return the costs and the total of a bill of one line per quantity, by the formulas of a bill."""
-    lines = [Item(f"line {i}", f"quantity_{i}", "piece", f"price_{i}") for i in range(len(quantities))]
+    lines = [BillItem(f"line {i}", f"quantity_{i}", "piece", f"price_{i}") for i in range(len(quantities))]
     values = {f"quantity_{i}": one(quantity) for i, quantity in enumerate(quantities)}
     values |= {f"price_{i}": one(rate) for i, rate in enumerate(rates_usd)}
     evaluate_all((*bill.formulas(lines), Line("total_usd", bill.total(lines))), values)

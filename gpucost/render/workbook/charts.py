@@ -145,8 +145,9 @@ class Gallery:
     def ways(self, title: str, sheet: str, first: int, last: int) -> None:
         """Present value of every option."""
         chart = self.book.file.add_chart({"type": "bar"})
+        worth = options.PLACES["worth"]
         chart.add_series({"categories": [sheet, first, 0, last, 0], "fill": {"color": _BLUE}, "gap": 40,
-                          "values": [sheet, first, options.WORTH, last, options.WORTH]})  # fmt: skip
+                          "values": [sheet, first, worth, last, worth]})  # fmt: skip
         chart.set_legend({"none": True})
         self.add(chart, f"{title}: present value of every option", "", "USD")
         chart.set_x_axis({"num_format": "#,##0", "num_font": {"size": 9}, "name": "USD"})

@@ -9,21 +9,46 @@ from gpucost.render.workbook.cases import CASES, Case, Cases
 from gpucost.render.workbook.live import LiveModel, compute
 
 NAME = "Options"
-# what a term of rent is made of, each a cell that may be changed
-_TERMS = {"rent_usd_per_gpu_hour": "USD per GPU-hour", "rent_billing": "", "rent_term_months": "months",
-          "rent_upfront_fraction": "fraction of one"}  # fmt: skip
-_HEADS = ("option", "what it is", "price, USD per GPU-hour", "billing", "term, months", "upfront", "present value",
-          "USD per GPU-hour, levelised", "cash", "closest rival", "saves against it", "break-even price",
-          "break-even use", "wins in the draws", "saves, P5", "saves, P50", "saves, P95", "moves with price",
-          "moves with use", "rival's value")  # fmt: skip
-(_OPTION, _WORDS, _PRICE, _BILLING, _TERM, _UPFRONT, WORTH, _LEVEL, _CASH, _RIVAL, _SAVES, _AT_PRICE, _AT_USE, _WINS,
- _P5, _P50, _P95, _BY_PRICE, _BY_USE, _RIVAL_WORTH) = range(len(_HEADS))  # fmt: skip
-WIDTHS = (26, 32, 12, 13, 10, 10, 16, 14, 16, 24, 16, 12, 11, 11, 15, 15, 15, 16, 16, 16)
-_SHOWN = (WORTH, _LEVEL, _CASH, _RIVAL, _SAVES, _AT_PRICE, _AT_USE, _WINS, _P5, _P50, _P95)
-_UNITS = {_PRICE: "USD per GPU-hour", WORTH: "USD in whole", _LEVEL: "USD per GPU-hour", _CASH: "USD in whole",
-          _SAVES: "USD in whole", _AT_PRICE: "USD per GPU-hour", _AT_USE: "fraction of one", _WINS: "fraction of one",
-          _P5: "USD in whole", _P50: "USD in whole", _P95: "USD in whole", _BY_PRICE: "USD in whole",
-          _BY_USE: "USD in whole", _RIVAL_WORTH: "USD in whole", _UPFRONT: "fraction of one"}  # fmt: skip
+_PER_HOUR, _USD, _SHARE = "USD per GPU-hour", "USD in whole", "fraction of one"
+# what a term of rent is made of, each a cell that may be changed: its column
+_TERMS = {"rent_usd_per_gpu_hour": "price", "rent_billing": "billing", "rent_term_months": "term",
+          "rent_upfront_fraction": "upfront"}  # fmt: skip
+
+
+class Column(NamedTuple):
+    """A column of the table: its heading, width and unit; `live` is a figure that follows, `shown` where it is read."""
+
+    heading: str
+    width: int
+    unit: str = ""
+    live: bool = False
+    shown: bool = False
+
+
+COLUMNS = {
+    "option": Column("option", 26),
+    "words": Column("what it is", 32),
+    "price": Column("price, USD per GPU-hour", 12, _PER_HOUR),
+    "billing": Column("billing", 13),
+    "term": Column("term, months", 10, "months"),
+    "upfront": Column("upfront", 10, _SHARE),
+    "worth": Column("present value", 16, _USD, True, True),
+    "level": Column("USD per GPU-hour, levelised", 14, _PER_HOUR, True, True),
+    "cash": Column("cash", 16, _USD, True, True),
+    "rival": Column("closest rival", 24, "", True, True),
+    "saves": Column("saves against it", 16, _USD, True, True),
+    "at_price": Column("break-even price", 12, _PER_HOUR, True, True),
+    "at_use": Column("break-even use", 11, _SHARE, True, True),
+    "wins": Column("wins in the draws", 11, _SHARE, True, True),
+    "p5": Column("saves, P5", 15, _USD, True, True),
+    "p50": Column("saves, P50", 15, _USD, True, True),
+    "p95": Column("saves, P95", 15, _USD, True, True),
+    "by_price": Column("moves with price", 16, _USD, True),
+    "by_use": Column("moves with use", 16, _USD, True),
+    "rival_worth": Column("rival's value", 16, _USD, True),
+}
+PLACES = {name: place for place, name in enumerate(COLUMNS)}
+WIDTHS = tuple(column.width for column in COLUMNS.values())
 _OWN = ("own", "own_in_cash")
 _FALLEN = "_then_rent"
 _MOVES = "rent_moves_usd"
@@ -67,10 +92,9 @@ class Ways(Cases):
         at = _FIRST + self.parent(row)
         cells = {}
         if number == 0:
-            listed = enumerate(_TERMS)
-            cells = {name: self._cell(at, _PRICE + place) for place, name in listed if name in changes}
+            cells = {name: self._cell(at, column) for name, column in _TERMS.items() if name in changes}
         if "months" in changes:
-            months, term = model.cell_name("months"), self._cell(at, _TERM)
+            months, term = model.cell_name("months"), self._cell(at, "term")
             cells["months"] = f"INT({months}/{term})*{term}"
         return cells
 
@@ -80,11 +104,19 @@ class Ways(Cases):
         parent = str(row["name"]).removesuffix(_FALLEN)
         return names.index(parent if parent in names else row["name"])
 
-    def _cell(self, row: int, column: int) -> str:
-        return f"'{self.name}'!{address(row, column, fixed=True)}"
+    def _cell(self, row: int, column: str) -> str:
+        return f"'{self.name}'!{_at(row, column)}"
 
 
 _FIRST = 18  # row of the first option: below the title, the pick and what is said of it
+
+
+def _at(row: int, column: str) -> str:
+    return address(row, PLACES[column], fixed=True)
+
+
+def _span(first: int, last: int, column: str) -> str:
+    return f"{_at(first, column)}:{_at(last, column)}"
 
 
 def _ordered(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -105,27 +137,28 @@ def write(book: Workbook, sheet: Sheet, ways: Ways) -> tuple[int, int]:
     best = min(ways.rivals, key=lambda row: row["npv_usd"])
     last = _FIRST + len(ways.rows_of) - 1
     picked = sheet.row(Cell("option picked", "head"), Cell(best["name"], "input"))
-    listed = f"={address(_FIRST, _OPTION, fixed=True)}:{address(last, _OPTION, fixed=True)}"
-    sheet.page.data_validation(picked, 1, picked, 1, {"validate": "list", "source": listed})
+    listed = _span(_FIRST, last, "option")
+    sheet.page.data_validation(picked, 1, picked, 1, {"validate": "list", "source": f"={listed}"})
     book.define(model.cell_name("option_picked"), ways.name, picked, 1)
     found = _figures(ways)
     at = ways.rows_of.index(best)
-    for column in _SHOWN:
-        span = f"{address(_FIRST, column, fixed=True)}:{address(last, column, fixed=True)}"
-        text = f"INDEX({span},MATCH({address(picked, 1, fixed=True)},{listed[1:]},0))"
-        value = found[at][column]
-        shown = Cell(Formula(text, "none" if value is None else value), "answer", _UNITS.get(column, ""))
-        sheet.row(Cell(_HEADS[column], "plain"), shown)
+    for name, column in COLUMNS.items():
+        if column.shown:
+            text = f"INDEX({_span(_FIRST, last, name)},MATCH({address(picked, 1, fixed=True)},{listed},0))"
+            value = found[at][name]
+            shown = Cell(Formula(text, "none" if value is None else value), "answer", column.unit)
+            sheet.row(Cell(column.heading, "plain"), shown)
     sheet.next_row = _FIRST - 1
-    sheet.heading(*_HEADS)
+    sheet.heading(*(column.heading for column in COLUMNS.values()))
     for place, row in enumerate(ways.rows_of):
         _line(sheet, ways, place, row, found[place], last)
     sheet.row(
         Cell("Prices are those of the option, or of its rival where it has none. Spot is nobody's rival.", "note")
     )
     _layers(sheet, ways.rows_of)
-    sheet.page.set_column(_BY_PRICE, _RIVAL_WORTH, WIDTHS[-1], None, {"level": 1, "hidden": True})
-    sheet.page.print_area(0, 0, sheet.next_row, _P95)
+    folded = PLACES["by_price"], PLACES["rival_worth"]
+    sheet.page.set_column(*folded, WIDTHS[-1], None, {"level": 1, "hidden": True})
+    sheet.page.print_area(0, 0, sheet.next_row, PLACES["p95"])
     return _FIRST, last
 
 
@@ -142,16 +175,17 @@ def _layers(sheet: Sheet, rows: Sequence[Mapping[str, Any]]) -> None:
         listed = row.get("list_usd_per_gpu_hour", used if kind == "list" else None)
         figures = (listed, row.get("contracted_usd_per_gpu_hour"), used, row.get("effective_usd_per_gpu_hour", used))
         words = f"{kind}, of the book {book}" if kind else row.get("note") or "stated with the question"
-        sheet.row(row["name"], Cell(words, "wrap"), *(Cell(figure, "plain", _UNITS[_PRICE]) for figure in figures))
+        sheet.row(row["name"], Cell(words, "wrap"), *(Cell(figure, "plain", _PER_HOUR) for figure in figures))
 
 
-def _line(sheet: Sheet, ways: Ways, place: int, row: Mapping[str, Any], found: list[Any], last: int) -> None:
+def _line(sheet: Sheet, ways: Ways, place: int, row: Mapping[str, Any], found: dict[str, Any], last: int) -> None:
     texts = _texts(ways, place, last)
     cells = [Cell(row["name"]), Cell(row["terms"], "wrap"), *_terms(ways, row)]
-    for column in range(WORTH, len(_HEADS)):
-        value = "none" if found[column] is None else found[column]
-        shown = Formula(texts[column], value) if column in texts else value
-        cells.append(Cell(shown, "answer" if column == WORTH else "plain", _UNITS.get(column, "")))
+    for name, column in COLUMNS.items():
+        if column.live:
+            value = "none" if found[name] is None else found[name]
+            shown = Formula(texts[name], value) if name in texts else value
+            cells.append(Cell(shown, "answer" if name == "worth" else "plain", column.unit))
     sheet.row(*cells)
 
 
@@ -162,23 +196,22 @@ def _terms(ways: Ways, row: Mapping[str, Any]) -> list[Cell]:
     changes, parent = row["legs"][0]["changes"], ways.parent(row)
     own = ways.rows_of[parent] is row
     cells = []
-    for place, (name, unit) in enumerate(_TERMS.items()):
+    for name, column in _TERMS.items():
         stored = changes.get(name, ways.model.starting_values()[name])
         if own and name in changes:
-            cells.append(Cell(stored, "input", unit))
+            cells.append(Cell(stored, "input", COLUMNS[column].unit))
         else:
-            text = ways.model.cell_name(name) if own else address(_FIRST + parent, _PRICE + place)
-            cells.append(Cell(Formula(text, stored), "plain", unit))
+            text = ways.model.cell_name(name) if own else address(_FIRST + parent, PLACES[column])
+            cells.append(Cell(Formula(text, stored), "plain", COLUMNS[column].unit))
     return cells
 
 
-def _figures(ways: Ways) -> list[list[Any]]:
+def _figures(ways: Ways) -> list[dict[str, Any]]:
     """Return what Python found for the cells of every option, by column."""
     base = ways.base
-    found: list[list[Any]] = []
+    found: list[dict[str, Any]] = []
     for row in ways.rows_of:
         rival: Mapping[str, Any] = row.get("rival") or {}
-        figures: list[Any] = [None] * len(_HEADS)
         legs = [
             (leg.weight, base if leg.case is None else ways.cases[leg.case].values) for leg in ways.legs[row["name"]]
         ]
@@ -187,15 +220,22 @@ def _figures(ways: Ways) -> list[list[Any]]:
                      for move, (_, values) in zip(moves, legs, strict=True))  # fmt: skip
         if not legs:
             by_use = _worth(base, "own_moves_with_use_usd") if row["name"] in _OWN else row["npv_usd"]
-        figures[WORTH:] = [
-            row["npv_usd"], row["levelised_usd_per_gpu_hour"], row["cash_usd"], rival.get("name"),
-            rival.get("saving_usd"), rival.get("breakeven_usd_per_gpu_hour"),
-            rival.get("breakeven_utilisation_fraction"), rival.get("probability_wins_fraction"),
-            rival.get("saving_p5_usd"), rival.get("saving_p50_usd"), rival.get("saving_p95_usd"),
-            moves[0] if moves and row.get("usd_per_gpu_hour") is not None else 0.0, float(by_use),
-            row["npv_usd"] + rival.get("saving_usd", 0.0),
-        ]  # fmt: skip
-        found.append(figures)
+        found.append(
+            {
+                "worth": row["npv_usd"],
+                "level": row["levelised_usd_per_gpu_hour"],
+                "cash": row["cash_usd"],
+                "rival": rival.get("name"),
+                "saves": rival.get("saving_usd"),
+                "at_price": rival.get("breakeven_usd_per_gpu_hour"),
+                "at_use": rival.get("breakeven_utilisation_fraction"),
+                "wins": rival.get("probability_wins_fraction"),
+                **{share: rival.get(f"saving_{share}_usd") for share in ("p5", "p50", "p95")},
+                "by_price": moves[0] if moves and row.get("usd_per_gpu_hour") is not None else 0.0,
+                "by_use": float(by_use),
+                "rival_worth": row["npv_usd"] + rival.get("saving_usd", 0.0),
+            }
+        )
     return found
 
 
@@ -203,61 +243,61 @@ def _worth(values: Mapping[str, Any], name: str) -> float:
     return float((values[name] * values["discount_ratio"]).sum())
 
 
-def _texts(ways: Ways, place: int, last: int) -> dict[int, str]:
+def _texts(ways: Ways, place: int, last: int) -> dict[str, str]:
     """Return the formulas of an option's row, by column."""
     model, row = ways.model, ways.rows_of[place]
-    here = {column: address(_FIRST + place, column, fixed=True) for column in range(len(_HEADS))}
+    here = {column: _at(_FIRST + place, column) for column in COLUMNS}
     low, high = (_FIRST + (row["name"] == "own_in_cash"), _FIRST + len(ways.rivals) - 1)
 
-    def span(column: int) -> str:
-        return f"{address(low, column, fixed=True)}:{address(high, column, fixed=True)}"
+    def span(column: str) -> str:
+        return _span(low, high, column)
 
-    def of_rival(column: int) -> str:
-        return f"INDEX({span(column)},MATCH({here[_RIVAL_WORTH]},{span(WORTH)},0))"
+    def of_rival(column: str) -> str:
+        return f"INDEX({span(column)},MATCH({here['rival_worth']},{span('worth')},0))"
 
-    worth = here[WORTH]
+    worth = here["worth"]
     among = row in ways.rivals
-    rival = f"MIN({span(WORTH)})"
+    rival = f"MIN({span('worth')})"
     if among:
-        rival = f"IF({worth}={rival},SMALL({span(WORTH)},2),{rival})"
+        rival = f"IF({worth}={rival},SMALL({span('worth')},2),{rival})"
     straight = f'OR({model.cell_name("tax_basis")}="before",{model.cell_name("loss_basis")}="at_once")'
     return {
         **_values(ways, row),
-        _LEVEL: f"{worth}/({model.cell_name('discounted_gpu_hours')}*{model.cell_name('after_tax_ratio')})",
-        _RIVAL_WORTH: rival,
-        _RIVAL: of_rival(_OPTION),
-        _SAVES: f"{here[_RIVAL_WORTH]}-{worth}",
-        _AT_PRICE: _at_price(ways, here, row, of_rival, straight),
-        _AT_USE: _at_use(model, here, row, of_rival, straight),
+        "level": f"{worth}/({model.cell_name('discounted_gpu_hours')}*{model.cell_name('after_tax_ratio')})",
+        "rival_worth": rival,
+        "rival": of_rival("option"),
+        "saves": f"{here['rival_worth']}-{worth}",
+        "at_price": _at_price(ways, here, row, of_rival, straight),
+        "at_use": _at_use(model, here, row, of_rival, straight),
     }
 
 
-def _at_price(ways: Ways, here: Mapping[int, str], row: Mapping[str, Any], of_rival: Any, straight: str) -> str:
+def _at_price(ways: Ways, here: Mapping[str, str], row: Mapping[str, Any], of_rival: Any, straight: str) -> str:
     """Return the rental price at which an option and its rival cost the same."""
     lines = (scalar_reference(ways.model, ways.flows, name) for name in ("own_moves_with_price_usd", "discount_ratio"))
     moved = f"SUMPRODUCT({','.join(lines)})"
     if row.get("usd_per_gpu_hour") is not None:
-        price, worth, other, slope = here[_PRICE], here[WORTH], here[_RIVAL_WORTH], here[_BY_PRICE]
+        price, worth, other, slope = here["price"], here["worth"], here["rival_worth"], here["by_price"]
         if row["name"] == "rent":
-            slope = f'({slope}-IF(LEFT({here[_RIVAL]},3)="own",{moved},0))'
+            slope = f'({slope}-IF(LEFT({here["rival"]},3)="own",{moved},0))'
     else:
-        price, worth, other, slope = of_rival(_PRICE), here[_RIVAL_WORTH], here[WORTH], of_rival(_BY_PRICE)
+        price, worth, other, slope = of_rival("price"), here["rival_worth"], here["worth"], of_rival("by_price")
         if row["name"] in _OWN:
-            slope = f'({slope}-IF({here[_RIVAL]}="rent",{moved},0))'
+            slope = f'({slope}-IF({here["rival"]}="rent",{moved},0))'
     text = f"{price}*(1-({worth}-{other})/{slope})"
     return f'IFERROR(IF(AND({straight},{text}>0),{text},"none"),"none")'
 
 
-def _at_use(model: LiveModel, here: Mapping[int, str], row: Mapping[str, Any], of_rival: Any, straight: str) -> str:
+def _at_use(model: LiveModel, here: Mapping[str, str], row: Mapping[str, Any], of_rival: Any, straight: str) -> str:
     """Return the utilisation at which an option and its rival cost the same."""
-    mine, other = here[_BY_USE], of_rival(_BY_USE)
-    owned = "TRUE" if row["name"] in _OWN else f'LEFT({here[_RIVAL]},3)="own"'
-    text = f"{model.cell_name('utilisation_fraction')}*(1-({here[WORTH]}-{here[_RIVAL_WORTH]})/({mine}-{other}))"
+    mine, other = here["by_use"], of_rival("by_use")
+    owned = "TRUE" if row["name"] in _OWN else f'LEFT({here["rival"]},3)="own"'
+    text = f"{model.cell_name('utilisation_fraction')}*(1-({here['worth']}-{here['rival_worth']})/({mine}-{other}))"
     valid = f"{straight},NOT(AND({owned},OR({mine}=0,{other}=0))),{text}>0,{text}<=1"
     return f'IFERROR(IF(AND({valid}),{text},"none"),"none")'
 
 
-def _values(ways: Ways, row: Mapping[str, Any]) -> dict[int, str]:
+def _values(ways: Ways, row: Mapping[str, Any]) -> dict[str, str]:
     """Return present value, cash, and what moves with price and use."""
     model, flows = ways.model, ways.flows
     discount = scalar_reference(model, flows, "discount_ratio")
@@ -265,15 +305,15 @@ def _values(ways: Ways, row: Mapping[str, Any]) -> dict[int, str]:
         worth, cash = (("npv_own_usd", "own_total_usd") if row["name"] == "own"
                        else ("npv_own_in_cash_usd", "own_in_cash_usd"))  # fmt: skip
         moves = f"SUMPRODUCT({scalar_reference(model, flows, 'own_moves_with_use_usd')},{discount})"
-        return {WORTH: model.cell_name(worth), _CASH: f"SUM({scalar_reference(model, flows, cash)})",
-                _BY_PRICE: "0", _BY_USE: moves}  # fmt: skip
+        return {"worth": model.cell_name(worth), "cash": f"SUM({scalar_reference(model, flows, cash)})",
+                "by_price": "0", "by_use": moves}  # fmt: skip
     legs = ways.legs[row["name"]]
     if not legs:  # a hosted API is paid by the token
         hours = "*".join(model.cell_name(name) for name in ("productive_gpu_hours_per_month", "tokens_per_s_per_gpu",
                                                              "api_usd_per_mtok", "after_tax_ratio"))  # fmt: skip
         use = scalar_reference(model, flows, "in_use")
         worth = f"{hours}*3600/1000000*SUMPRODUCT({use},{discount})"
-        return {WORTH: worth, _CASH: f"{hours}*3600/1000000*SUM({use})", _BY_PRICE: "0", _BY_USE: worth}
+        return {"worth": worth, "cash": f"{hours}*3600/1000000*SUM({use})", "by_price": "0", "by_use": worth}
 
     def each(text: Any) -> str:
         return "+".join(f"({leg.weight!r})*{text(leg.case)}" for leg in legs)
@@ -290,10 +330,10 @@ def _values(ways: Ways, row: Mapping[str, Any]) -> dict[int, str]:
         return model.cell_name("npv_rent_usd") if case is None else ways.scalar(case, "npv_rent_usd", CASES)
 
     return {
-        WORTH: each(worth_of),
-        _CASH: each(lambda case: f"SUM({_line_of(ways, case, 'rent_total_usd')})"),
-        _BY_PRICE: f"{legs[0].weight!r}*{moving(legs[0].case)}" if row.get("usd_per_gpu_hour") is not None else "0",
-        _BY_USE: each(by_use),
+        "worth": each(worth_of),
+        "cash": each(lambda case: f"SUM({_line_of(ways, case, 'rent_total_usd')})"),
+        "by_price": f"{legs[0].weight!r}*{moving(legs[0].case)}" if row.get("usd_per_gpu_hour") is not None else "0",
+        "by_use": each(by_use),
     }
 
 
