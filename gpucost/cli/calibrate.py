@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import Output, columns_of, envelope, output_options
+from gpucost.cli.options import Output, columns_of, envelope, output_options, own_options
 from gpucost.cli.progress import working
 from gpucost.cli.said import say
 from gpucost.gate import shown
@@ -23,41 +23,7 @@ SMALLEST_CHANGE = 0.002
 
 
 @click.command(name="calibrate")
-@click.argument("files", nargs=-1, type=click.Path(exists=True, dir_okay=False))
-@click.option(
-    "--kind", type=click.Choice(("training", "serving")), default="training", show_default=True, help="What is fitted."
-)
-@click.option(
-    "--measurements",
-    type=click.Path(dir_okay=False),
-    metavar="FILE",
-    help="Your own runs, in the columns of models/measurements/training.csv or serving.csv; the same as naming FILE.",
-)
-@click.option("--from-log", type=click.Path(exists=True, dir_okay=False), metavar="LOG", help="A training job's log.")
-@click.option("--model", metavar="NAME", help="With --from-log: the model.")
-@click.option("--gpu", metavar="NAME", help="With --from-log: the accelerator.")
-@click.option("--gpus", type=click.IntRange(1), help="With --from-log: how many.")
-@click.option("--sequence", type=click.IntRange(1), help="With --from-log: tokens per sequence.")
-@click.option("--global-batch", type=click.IntRange(1), help="With --from-log: sequences per step.")
-@click.option(
-    "--software",
-    metavar="NAME",
-    help="A class of your own, such as my-stack; with --from-log also the stack, such as torchtitan.",
-)
-@click.option("--prompt-tokens", type=click.IntRange(1), help="With --from-log of serving: mean prompt of a request.")
-@click.option("--output-tokens", type=click.IntRange(1), help="With --from-log of serving: mean output of a request.")
-@click.option("--concurrency", type=click.IntRange(1), help="With --from-log of serving: requests at once.")
-@click.option("--precision", metavar="NAME", default="bf16", help="With --from-log of serving: format of the weights.")
-@click.option("--machine", metavar="NAME", help="The machine that the runs are of: several stand side by side.")
-@click.option(
-    "--estimate",
-    type=click.Path(exists=True, dir_okay=False),
-    metavar="FILE",
-    help="Show what becomes of a saved estimate.",
-)
-@click.option("--save", is_flag=True, help="Keep the result in your own book: every command then uses it.")
-@click.option("--undo", is_flag=True, help="Take your book's calibration away; with --machine or --software, theirs.")
-@click.option("--list", "listed", is_flag=True, help="List the classes of your own.")
+@own_options("calibrate")
 @output_options
 def command(
     out: Output,

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import Output, columns_of, envelope, list_options, output_options
+from gpucost.cli.options import Output, columns_of, envelope, list_options, output_options, own_options
 from gpucost.cli.said import tell
 
 if TYPE_CHECKING:
@@ -56,8 +56,7 @@ def coverage(catalog: "Catalog", out: Output, machines: bool, **filters: Any) ->
 
 
 @click.command(name="watch")
-@click.option("--budget", required=True, type=click.FloatRange(0, min_open=True), metavar="USD", help="Per GPU-hour.")
-@click.option("--gpus", type=click.IntRange(1), default=1, show_default=True, help="At least so many in one unit.")
+@own_options("prices watch")
 @list_options("prices watch")
 def watch(catalog: "Catalog", budget: float, gpus: int, **filters: Any) -> None:
     """Is there an offer within a budget: exit code 0 if so, 3 if the cheapest is dearer, 4 if there is none.
