@@ -73,6 +73,7 @@ class _Workbook:
                     self.money[model.key] = part["currency"]
             elif part.get("kind") != "estimate":
                 self.statics.append((title, part))
+        self.book.live = bool(self.models)
         self.values = {model.key: compute(model) for model in self.models}
         self.spans = {model.key: sensitivity.spans(model) for model in self.models}
         self.flows = calculations.plan_rows(self.models)
@@ -98,10 +99,10 @@ class _Workbook:
         cover.write_summary(summary, self.models, self.values, [pair for pair in leads if pair[1]])
 
     def _live(self) -> None:
-        scenarios = {model.key: sensitivity.scenarios(model, self.spans[model.key]) for model in self.models}
-        inputs.write(self.book, self.models, scenarios, self.sources)
         if not self.models:
             return
+        scenarios = {model.key: sensitivity.scenarios(model, self.spans[model.key]) for model in self.models}
+        inputs.write(self.book, self.models, scenarios, self.sources)
         sheet = self.book.sheet(calculations.NAME, (30, 46, 18, 18, 90))
         calculations.write(self.book, sheet, self.models, self.values, self.flows)
         if self.flows:
@@ -185,9 +186,11 @@ class _Workbook:
                 gallery.years(model, place)
 
     def _back(self) -> None:
-        sheet = self.book.sheet(static.ASSUMPTIONS, (26, 34, 16, 20, 14, 14, 11, 46, 12, 60))
-        static.write_assumptions(self.book, sheet, self.parts, self.models, self.sources)
-        static.write_sources(self.book, self.book.sheet(static.SOURCES, (28, 24, 44, 60, 12, 12, 40)), self.sources)
+        if self.models or any(part.get("assumptions") for _, part in self.parts):
+            sheet = self.book.sheet(static.ASSUMPTIONS, (26, 34, 16, 20, 14, 14, 11, 46, 19, 60))
+            static.write_assumptions(self.book, sheet, self.parts, self.models, self.sources)
+        if self.sources:
+            static.write_sources(self.book, self.book.sheet(static.SOURCES, (28, 24, 44, 60, 12, 12, 40)), self.sources)
         if not self.models:
             return
         budgets = {

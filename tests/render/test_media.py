@@ -244,3 +244,23 @@ def test_a_line_over_time_ends_where_the_plan_ends() -> None:
     across = specification(chart)["layer"][0]["encoding"]["x"]
     assert max(row["month"] for row in chart.data) == 48
     assert across["scale"]["nice"] is False
+
+
+def test_a_workbook_without_inputs_speaks_of_none_and_has_no_empty_sheet(tmp_path: Path) -> None:
+    payload = answers.QUESTIONS["commitment"]()
+    write_workbook(payload, str(tmp_path / "book.xlsx"))
+    book = openpyxl.load_workbook(tmp_path / "book.xlsx")
+    assert not {"Inputs", "Assumptions", "Sources"} & set(book.sheetnames)
+    words = [str(cell.value) for sheet in book for row in sheet.iter_rows() for cell in row if cell.value is not None]
+    assert not [text for text in words if "inputs_changed" in text or "sheet Inputs" in text]
+    sheet = book[book.sheetnames[2]]
+    assert sheet["A3"].value == payload["lead"]
+    room = sum(sheet.column_dimensions[letter].width for letter in "ABCDEFGH")
+    assert sheet.row_dimensions[3].height / 15 * room * 0.8 > len(payload["lead"])  # words leave a fifth of each line
+
+
+def test_the_log_of_assumptions_names_each_once(tmp_path: Path) -> None:
+    write_workbook(answers.ownership(), str(tmp_path / "book.xlsx"))
+    sheet = openpyxl.load_workbook(tmp_path / "book.xlsx", read_only=True)["Assumptions"]
+    names = [row[1].value for row in sheet.iter_rows(min_row=4)]
+    assert len(names) == len(set(names)) > 100

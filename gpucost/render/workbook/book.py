@@ -18,6 +18,7 @@ POSSIBLE = "share that exists"  # a fraction that means nothing above one: shown
 _LINE_HEIGHT = 15  # points
 _HUGE_USD = 1e8  # from which nobody looks for cents
 _LARGE_USD = 1000  # from which a price is shown in cents
+_WORDS_RATIO = 0.75  # of a row's width that whole words fill at least
 _USUAL_WIDTH = 13  # characters of a column for which no width is stated
 
 
@@ -47,7 +48,8 @@ _STYLES: dict[str, dict[str, Any]] = {
     "shade": {"valign": "top", "font_color": "#666666"},
     "answer": {"valign": "top", "bold": True, "top": 1, "bottom": 1},
     "wrap": {"text_wrap": True, "valign": "top"},
-    "unit": {"valign": "top", "font_color": "#666666", "indent": 1},
+    "words": {"valign": "top", "align": "left", "indent": 1},  # beside a figure
+    "unit": {"valign": "top", "align": "left", "font_color": "#666666", "indent": 1},
     "source": {"font_color": "#666666", "text_wrap": True, "valign": "top"},
     "note": {"italic": True, "font_color": "#666666"},
 }
@@ -91,6 +93,7 @@ class Workbook:
         self.file = xlsxwriter.Workbook(path, options)
         self.file.set_calc_mode("auto")
         self._formats: dict[tuple[str, str], Any] = {}
+        self.live = True  # whether it has inputs that other cells follow
         self.sheets: dict[str, Sheet] = {}
 
     def sheet(self, name: str, widths: Sequence[float] = ()) -> "Sheet":
@@ -179,8 +182,9 @@ class Sheet:
             self.page.set_row(self.next_row, _LINE_HEIGHT * min(lines, 4))
         return self.row(*(Cell(text, "head") for text in texts))
 
-    def paragraph(self, text: str, last_column: int, characters: int, style: str = "wrap") -> None:
+    def paragraph(self, text: str, last_column: int, style: str = "wrap") -> None:
         """Write running text over several columns, in a row that is high enough for it."""
+        characters = int(sum(self.widths[: last_column + 1]) * _WORDS_RATIO)
         lines = sum(max(1, -(-len(line) // characters)) for line in text.splitlines() or [""])
         self.page.set_row(self.next_row, _LINE_HEIGHT * lines)
         self.page.merge_range(self.next_row, 0, self.next_row, last_column, text, self.book.format(style, ""))
@@ -191,33 +195,36 @@ class Sheet:
         self.next_row += rows
 
     def static_banner(self) -> None:
-        """Say that what follows is static; the words change when an input does."""
-        self.row(Cell(Formula(BANNER, _FRESH), "note"))
+        """Say that what follows is static; the words change when an input does. A book without inputs is all static."""
+        if self.book.live:
+            self.row(Cell(Formula(BANNER, _FRESH), "note"))
+        else:
+            self.skip()
 
     def red_when_stale(self, first_row: int, last_column: int) -> None:
         """Turn static figures red once an input was changed."""
+        if not self.book.live:
+            return
         red = self.book.file.add_format({"font_color": "#C00000"})
         rule = {"type": "formula", "criteria": "=inputs_changed>0", "format": red}
         self.page.conditional_format(first_row, 0, max(self.next_row - 1, first_row), last_column, rule)
 
     def _cell(self, row: int, column: int, cell: Cell) -> None:
-        value = cell.value
-        page = self.page
+        value, page = cell.value, self.page
+        style = "words" if cell.style == "plain" and column else cell.style
         if isinstance(value, Formula):
             number = number_format(cell.unit, value.value)
             stored = value.value if not isinstance(value.value, float) or math.isfinite(value.value) else "#NUM!"
             page.write_formula(row, column, "=" + value.text, self.book.format(cell.style, number), stored)
         elif isinstance(value, bool):
-            page.write_string(row, column, "yes" if value else "no", self.book.format(cell.style, ""))
+            page.write_string(row, column, "yes" if value else "no", self.book.format(style, ""))
         elif isinstance(value, (int, float)):
             if math.isfinite(value):
                 page.write_number(row, column, value, self.book.format(cell.style, number_format(cell.unit, value)))
             else:
                 page.write_string(row, column, MISSING, self.book.format(cell.style, ""))
         else:
-            page.write_string(
-                row, column, "" if value is None else str(value)[:32000], self.book.format(cell.style, "")
-            )
+            page.write_string(row, column, "" if value is None else str(value)[:32000], self.book.format(style, ""))
 
 
 def _bare(formula: str, expand_future_functions: bool = False) -> str:

@@ -30,6 +30,10 @@ _HOW = (
     ),
     "Every price and assumption has its source and date on the sheets Inputs, Assumptions and Sources.",
 )
+_ALL_STATIC = (
+    "Every figure is as Python computed it. What a search found, a workbook cannot find again: ask anew for another.",
+    "Every price and assumption has its source and date on the sheets Assumptions and Sources.",
+)
 
 
 def write_cover(
@@ -62,7 +66,7 @@ def write_cover(
         sheet.row(Cell("Master check", "head"), Cell(Formula("master_check", "OK"), "answer"))
     sheet.skip()
     sheet.row(Cell("How to use this workbook", "heading"))
-    for number, text in enumerate(_HOW, 1):
+    for number, text in enumerate(_HOW if has_models else _ALL_STATIC, 1):
         sheet.row(str(number), Cell(text, "wrap"))
     for name, part in parts:
         _said(sheet, name if len(parts) > 1 else "", part)
@@ -89,8 +93,8 @@ def write_summary(
     sheet.title("Summary")
     for title, lead in leads:
         sheet.row(Cell(title, "heading"))
-        sheet.paragraph(lead, 5, 100)
-    if leads:
+        sheet.paragraph(lead, 5)
+    if leads and models:
         sheet.row(Cell(Formula(_DELIVERED, ""), "note"))
     for model in models:
         sheet.skip()
@@ -102,7 +106,7 @@ def write_summary(
             now, then = address(sheet.next_row, 1), address(sheet.next_row, 3)
             change = f'IF(ISNUMBER({now}),IF({then}=0,0,ROUND({now}/{then}-1,9)),"")'
             sheet.row(
-                line.description or name.replace("_", " "),
+                Cell(line.description or name.replace("_", " "), "wrap"),
                 Cell(Formula(model.cell_name(name), value), "answer", shown_unit(line)),
                 Cell(line.measure, "unit"),
                 Cell(value, "shade", shown_unit(line)),

@@ -133,7 +133,7 @@ def write(book: Workbook, sheet: Sheet, ways: Ways) -> tuple[int, int]:
     """Write the options of one comparison; return the first and last row of the table."""
     model = ways.model
     sheet.title("Options")
-    sheet.paragraph(_HOW, 8, 130)
+    sheet.paragraph(_HOW, 8)
     best = min(ways.rivals, key=lambda row: row["npv_usd"])
     last = _FIRST + len(ways.rows_of) - 1
     picked = sheet.row(Cell("option picked", "head"), Cell(best["name"], "input"))

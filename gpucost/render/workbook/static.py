@@ -196,11 +196,15 @@ def write_assumptions(
     sheet.page.freeze_panes(
         sheet.heading("part", "name", "value", "unit", "low", "high", "status", "source", "dated", "note") + 1, 0
     )
+    said = set()
     for title, payload in parts:
         for row in payload.get("assumptions") or ():
             _assumption(sheet, title, row, sources)
+            said.add((title, row.get("name")))
     for model in models:
         for entry in model.inputs:
+            if (model.title, entry.name) in said:
+                continue
             row = {"name": entry.name, "value": entry.value, "unit": entry.unit, "low": entry.low, "high": entry.high}
             row |= {"status": entry.status or "derived", "source_id": entry.source_id, "note": entry.description,
                     "observed": entry.observed}  # fmt: skip
@@ -246,7 +250,7 @@ def write_document(book: Workbook, sheet: Sheet, document: Document) -> list[pic
     drawn = []
     sheet.title(document.title)
     if document.lead:
-        sheet.paragraph(document.lead, 7, 140)
+        sheet.paragraph(document.lead, 7)
     for section in document.sections:
         tables = [block for block in section.blocks if isinstance(block, Table) and block.rows]
         for table in tables:
