@@ -10,13 +10,7 @@ from gpucost.units import unit_of
 
 Schema = dict[str, Any]
 _NAMES = {str: "string", bool: "boolean", int: "integer", float: "number", NoneType: "null"}
-_CLASSES: dict[str, tuple[type, ...]] = {
-    "string": (str,),
-    "boolean": (bool,),
-    "integer": (int,),
-    "number": (int, float),
-    "null": (NoneType,),
-}
+_CLASSES: dict[str, tuple[type, ...]] = {name: (kind,) for kind, name in _NAMES.items()} | {"number": (int, float)}
 
 
 def answer_schema(kind: str, *, closed: bool = False) -> Schema:

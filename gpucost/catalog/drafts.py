@@ -12,11 +12,9 @@ Row = dict[str, Any]
 
 LARGE_BYTES = 4_000_000  # of a CSV file of prices; below it each row is read by itself, which tells more of a fault
 DISCOUNTS, CREDITS, RATES = "discount", "credit", "exchange_rate"  # what a book holds beside the rows of tables
-_TABLE_OF = {
-    "offer": "offers", "accelerator": "accelerators", "gpu": "accelerators", "gpus": "accelerators",
-    "system": "systems", "model": "llms", "models": "llms", "source": "price_sources", "sources": "price_sources",
-    "discount": DISCOUNTS, "discounts": DISCOUNTS, "credit": CREDITS, "credits": CREDITS,
-    "exchange_rate": RATES, "exchange_rates": RATES,
+_TABLE_OF = {  # of one or several
+    "offer": "offers", "accelerator": "accelerators", "gpu": "accelerators", "system": "systems", "model": "llms",
+    "source": "price_sources", "discount": DISCOUNTS, "credit": CREDITS, "exchange_rate": RATES,
 }  # fmt: skip
 _NAMES = ("offers", "accelerators", "systems", "models", "sources", "discounts", "credits", "exchange_rates")
 _PATTERNS = ("*.csv", "offers/*.csv", "*.toml", "*.xlsx", "offers/*.xlsx")
@@ -83,7 +81,7 @@ def table_named(name: str) -> str | None:
     ('llms', 'offers', None)
     """
     word = name.strip().lower().replace(" ", "_")
-    return _TABLE_OF.get(word, word if word in TABLES else None)
+    return _TABLE_OF.get(word.removesuffix("s"), word if word in TABLES else None)
 
 
 def drafts_of(file: Path) -> Iterator[Draft]:

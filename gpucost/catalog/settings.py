@@ -192,9 +192,8 @@ def book_layers(book: str | Path | None = None) -> dict[str, Path]:
     """Return the folders that lie over the shipped facts and exist, the nearest last."""
     if not _book_speaks.get():
         return {}
-    folder = user_folder()
     named = book if book is not None else setting("book")
-    own = gate.expanded(named) if named else folder / "book" if folder else None
+    own = gate.expanded(book) if book else book_folder()
     if named and (own is None or not own.exists()):
         raise UsageError(f"the book {own} does not exist. Make it, or change the setting `book`.")
     if named and own and not own.is_file() and not own.is_dir():

@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
-from gpucost.catalog.loader import quoted
+from gpucost.catalog.loader import empty_reader, quoted
 from gpucost.errors import CheckFailedError
 from gpucost.importers.complete import REFERENCE, Known, load, offer_columns
 from gpucost.importers.source import Desk, Source
 from gpucost.options import OPTIONS
-from gpucost.schemas import DUCKDB_TYPES, TABLES
+from gpucost.schemas import TABLES
 
 MOVE_LIMIT = 0.30  # a list price that moves by more since the last observation is held back
 MARKET_MOVE_RATIO = 3.0  # a price that follows a market, such as spot: by more than this ratio up or down
@@ -53,7 +53,7 @@ def judge(desk: Desk, known: Known, source: Source, earlier: Path | None, accept
     desk.connection.execute(_DOUBTS)
     desk.connection.execute("DROP TABLE candidate")
     if not accept:
-        _refuse_poor(desk, source)
+        _refuse_poor(desk)
     held = "doubt IS NULL" if not accept else "true"
     desk.connection.execute(f"CREATE OR REPLACE VIEW taken AS SELECT * FROM doubted WHERE fault IS NULL AND {held}")
     for sql in _kept(source, today):
@@ -64,8 +64,7 @@ def judge(desk: Desk, known: Known, source: Source, earlier: Path | None, accept
 def _prepare(desk: Desk, known: Known, earlier: Path | None) -> None:
     """Make `known_offers` of what holds today and `earlier` of what the source said last."""
     load(desk, "known_offers", REFERENCE, known.reference)
-    types = ", ".join(f"NULL::{DUCKDB_TYPES[column.kind]} AS {column.name}" for column in TABLES["offers"].columns)
-    rows = f"SELECT {types}, false AS gone WHERE false"
+    rows = f"SELECT *, false AS gone FROM ({empty_reader(TABLES['offers'])})"
     if earlier is not None:
         rows = f"SELECT * FROM read_parquet({quoted(str(earlier))})"
     desk.connection.execute(f"CREATE OR REPLACE VIEW earlier AS {rows}")
@@ -120,7 +119,7 @@ SELECT * EXCLUDE (was, to_usual, to_cheap, on_demand, one), was, CASE
 FROM joined ORDER BY offer_id"""
 
 
-def _refuse_poor(desk: Desk, source: Source) -> None:
+def _refuse_poor(desk: Desk) -> None:
     """Refuse a source of which most rows are faulty or doubtful, or that lists far less than before."""
     count = "SELECT count(*), count(*) FILTER (fault IS NOT NULL AND fault NOT IN ('accelerator not known',"
     count += " 'windows meter', 'no price')), count(*) FILTER (fault IS NULL AND doubt IS NULL) FROM doubted"

@@ -3,13 +3,13 @@
 from datetime import date
 from pathlib import Path
 
-from gpucost.catalog.loader import quoted
+from gpucost.catalog.loader import empty_reader, quoted
 from gpucost.catalog.names import model_stem
 from gpucost.errors import CheckFailedError
 from gpucost.importers.complete import Known, load
 from gpucost.importers.integrity import LEAST_COVERAGE, MOVE_LIMIT, Verdict
 from gpucost.importers.source import Desk
-from gpucost.schemas import DUCKDB_TYPES, TABLES
+from gpucost.schemas import TABLES
 
 MOST_USD_PER_MTOK = 1_000.0
 _FEW = 20
@@ -19,11 +19,11 @@ _LISTING_TAILS = ("-turbo", "-versatile", "-instant", "-lite", "-fast")
 def judge_tokens(desk: Desk, known: Known, earlier: Path | None, accept: bool, source_id: str, today: date) -> Verdict:
     """Make the table `part` of the tokens that the source lists, with the same verdict as prices of capacity get."""
     _resolve(desk, known)
-    before = f"SELECT * FROM read_parquet({quoted(str(earlier))})" if earlier is not None else ""
-    types = {column.name: DUCKDB_TYPES[column.kind] for column in TABLES["hosted_tokens"].columns}
-    names = list(types)
-    blank = ", ".join(f"CAST(NULL AS {kind}) AS {name}" for name, kind in types.items())
-    desk.connection.execute(f"CREATE OR REPLACE TABLE earlier AS {before or f'SELECT {blank} WHERE false'}")
+    before = empty_reader(TABLES["hosted_tokens"])
+    if earlier is not None:
+        before = f"SELECT * FROM read_parquet({quoted(str(earlier))})"
+    names = list(TABLES["hosted_tokens"].names)
+    desk.connection.execute(f"CREATE OR REPLACE TABLE earlier AS {before}")
     desk.connection.execute(_JUDGED)
     held = "" if accept else "AND doubt IS NULL"
     given = dict.fromkeys(names, "NULL") | {

@@ -106,7 +106,7 @@ def _estimate(answer: Mapping[str, Any], start: datetime, rank: int, side: str |
         committed += line["cost_usd"]
         unused = line["name"] == "unused commitment"
         row |= _commitment(option, "Unused" if unused else "Used")
-        rest = _rest(periods[-1][1], start, option, factors) if unused else (periods, shares)
+        rest = _rest(periods[-1][1], start, option) if unused else (periods, shares)
         yield from _over(*rest, row, *amount, billed=False)
     if committed:
         yield from _purchases(option, factors, base, start, committed)
@@ -163,18 +163,16 @@ def _commitment(option: Mapping[str, Any], status: str | None) -> Row:
     }  # fmt: skip
 
 
-def _terms(option: Mapping[str, Any], factors: Mapping[str, Any]) -> int:
+def _terms(option: Mapping[str, Any]) -> int:
     hours = float(option["term_months"] * HOURS_PER_MONTH)
     needed = float(option["gpu_hours"] / option["gpus"])
     _refuse_long(max(hours, needed) / HOURS_PER_DAY)
     return max(ceil(needed / hours - 1e-9), 1)
 
 
-def _rest(
-    end: datetime, start: datetime, option: Mapping[str, Any], factors: Mapping[str, Any]
-) -> tuple[list[Period], list[float]]:
+def _rest(end: datetime, start: datetime, option: Mapping[str, Any]) -> tuple[list[Period], list[float]]:
     """Return the days between the end of a run and the end of what it is bound to."""
-    until = start + timedelta(hours=_terms(option, factors) * option["term_months"] * HOURS_PER_MONTH)
+    until = start + timedelta(hours=_terms(option) * option["term_months"] * HOURS_PER_MONTH)
     return _days(end, max((until - end) / timedelta(days=1), 1.0))
 
 
@@ -182,7 +180,7 @@ def _purchases(
     option: Mapping[str, Any], factors: Mapping[str, Any], base: Row, start: datetime, committed: float
 ) -> Iterator[Row]:
     """Yield what is paid for commitments: upfront parts at the start of each term, instalments by the month."""
-    terms, months = _terms(option, factors), int(option["term_months"])
+    terms, months = _terms(option), int(option["term_months"])
     prepaid = bool(factors.get("prepaid"))
     paid = committed if prepaid else factors["upfront_usd"] * terms * option["gpus"] / factors["gpus_per_unit"]
     upfront = round(min(paid, committed), 2)
