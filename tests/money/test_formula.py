@@ -7,12 +7,14 @@ import xlsxwriter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gpucost.formula.arrays import evaluate, evaluate_all, needed
+from gpucost.formula.arrays import evaluate, evaluate_all, needed, payment
 from gpucost.formula.language import Line, names
 from gpucost.formula.spreadsheet import to_excel
+from gpucost.money import cashflow, tax
 from gpucost.money.comparison import ALL, OWN_LINES, RENT_LINES
 from gpucost.units import unit_of
 from tests.money.plans import catalog, compare
+from tests.money.test_cashflow import FLOWS, MACRS
 from tests.render.programs import recalculate
 
 
@@ -73,29 +75,78 @@ CASES = [
 ]
 
 
-def test_the_spreadsheet_computes_what_python_computes(tmp_path, require_program):
-    tables = {"t": [1.0, 0.75, 0.5, 0.4], "row": [3.0, 4.0, 5.0], "flow": [-100.0, 60.0, 70.0]}
+@pytest.fixture(scope="module")
+def sheets(tmp_path_factory, require_program):
+    """The cells of both books below as LibreOffice finds them, in one run; zeros are stored beside the formulas."""
+    folder = tmp_path_factory.mktemp("formulas")
+    books = [write_cases(folder / "formulas.xlsx"), write_money(folder / "money.xlsx")]
+    made = recalculate(require_program("soffice", "libreoffice"), books, folder)
+    return [openpyxl.load_workbook(path, data_only=True).active for path in made]
+
+
+TABLES = {"t": [1.0, 0.75, 0.5, 0.4], "row": [3.0, 4.0, 5.0], "flow": [-100.0, 60.0, 70.0]}
+
+
+def write_cases(path):
     places = {"t": "$A$1:$A$4", "row": "$B$1:$B$3", "flow": "$C$1:$C$3"}
-    book = tmp_path / "formulas.xlsx"
-    with xlsxwriter.Workbook(book) as workbook:
+    with xlsxwriter.Workbook(path) as workbook:
         sheet = workbook.add_worksheet()
-        for column, values in enumerate(tables.values()):
+        for column, values in enumerate(TABLES.values()):
             sheet.write_column(0, column, values)
-        for row, (text, names) in enumerate(CASES):
-            cells = {name: f"{chr(ord('F') + position)}{row + 1}" for position, name in enumerate(names)}
-            for position, value in enumerate(names.values()):
+        for row, (text, inputs) in enumerate(CASES):
+            cells = {name: f"{chr(ord('F') + position)}{row + 1}" for position, name in enumerate(inputs)}
+            for position, value in enumerate(inputs.values()):
                 sheet.write(row, 5 + position, value)
             reference = {**places, **cells}
             sheet.write_formula(row, 4, "=" + to_excel(text, reference.__getitem__), None, 0)
-    sheet = openpyxl.load_workbook(
-        recalculate(require_program("soffice", "libreoffice"), [book], tmp_path)[0], data_only=True
-    ).active
-    arrays = {name: np.array(values) for name, values in tables.items()}
-    for row, (text, names) in enumerate(CASES):
-        values = {name: value if isinstance(value, str) else np.array(value) for name, value in names.items()}
-        assert sheet.cell(row + 1, 5).value == pytest.approx(float(evaluate(text, {**arrays, **values})), rel=1e-9), (
-            text
-        )
+    return path
+
+
+def test_the_spreadsheet_computes_what_python_computes(sheets):
+    arrays = {name: np.array(values) for name, values in TABLES.items()}
+    for row, (text, inputs) in enumerate(CASES):
+        values = {name: value if isinstance(value, str) else np.array(value) for name, value in inputs.items()}
+        found = sheets[0].cell(row + 1, 5).value
+        assert found == pytest.approx(float(evaluate(text, {**arrays, **values})), rel=1e-9), text
+
+
+def write_money(path):
+    with xlsxwriter.Workbook(path) as workbook:
+        sheet = workbook.add_worksheet()
+        sheet.write_column(0, 0, FLOWS.tolist())
+        last = FLOWS.size
+        for row, text in enumerate(
+            (
+                f"=A1+NPV(1.1^(1/12)-1,A2:A{last})",
+                f"=IRR(A1:A{last})",
+                "=PMT(0.11/12,36,-1950000,0)",
+                "=PMT(0.09/12,48,-1000000,100000)",
+                "=SLN(2400000,0,5)",
+                "=-FV(0.11/12,12,-PMT(0.11/12,36,-1950000,0),1950000)",
+                "=VDB(1,0,5,0,0.5,2)",
+                "=VDB(1,0,5,0.5,1.5,2)",
+            )
+        ):
+            sheet.write_formula(row, 2, text, None, 0)
+    return path
+
+
+def test_npv_irr_pmt_and_depreciation_equal_libreoffice(sheets):
+    found = [sheets[1].cell(row, 3).value for row in range(1, 9)]
+    level = float(payment(np.array(0.11 / 12), np.array(36.0), np.array(1.95e6), np.array(0.0)))
+    leased = float(payment(np.array(0.09 / 12), np.array(48.0), np.array(1e6), np.array(1e5)))
+    owed = evaluate("balance(r, 12, 1950000, p)", {"r": np.array(0.11 / 12), "p": np.array(level)})
+    ours = [
+        cashflow.npv(1.1 ** (1 / 12) - 1, FLOWS),
+        (1 + cashflow.irr(FLOWS)) ** (1 / 12) - 1,
+        level,
+        leased,
+        2_400_000 * tax.straight_line(5)[0],
+        float(owed),
+        MACRS[0],
+        MACRS[1],
+    ]
+    assert found == pytest.approx(ours, rel=1e-9)
 
 
 def test_every_formula_reads_only_what_stands_before_it():
