@@ -1,7 +1,4 @@
-"""Discounting: NPV, IRR, payback and levelised prices of monthly cash flows that begin at month 0.
-
-Single answers come from pyxirr; columns of cases from NumPy, and a test holds the two together.
-"""
+"""Discounting, IRR and payback of monthly cash flows that begin at month 0."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,25 +27,6 @@ def discount(rate_per_month: Array, months: int) -> Array:
     exponent = -np.arange(months + 1, dtype=np.float64)
     rates = np.asarray(rate_per_month, dtype=np.float64).reshape(-1, 1)
     return np.asarray(np.exp(np.log1p(rates) * exponent))
-
-
-def present_value(rate_per_month: Array, flows: Array) -> Array:
-    """Return the value at month 0 of each row of flows: Σ flow_m · (1+i)^−m (the first flow is not discounted).
-
-    >>> present_value(np.array([0.1]), np.array([[-100.0, 110.0]])).round(9).tolist()
-    [0.0]
-    """
-    flows = np.atleast_2d(flows)
-    return np.asarray(np.sum(discount(rate_per_month, flows.shape[1] - 1) * flows, axis=1))
-
-
-def npv(rate_per_month: float, flows: Array) -> float:
-    """Return the net present value of one row of flows, the first at month 0 (pyxirr's start_from_zero)."""
-    import pyxirr
-
-    worth = pyxirr.npv(rate_per_month, flows.tolist(), start_from_zero=True)
-    assert worth is not None  # only an unreadable rate has none
-    return float(worth)
 
 
 def irr(flows: Array) -> float | None:

@@ -14,7 +14,7 @@ from gpucost.money import cashflow, tax
 from gpucost.money.comparison import ALL, OWN_LINES, RENT_LINES
 from gpucost.units import unit_of
 from tests.money.plans import catalog, compare
-from tests.money.test_cashflow import FLOWS, MACRS
+from tests.money.test_cashflow import FLOWS, MACRS, worth
 from tests.render.programs import recalculate
 
 
@@ -137,7 +137,7 @@ def test_npv_irr_pmt_and_depreciation_equal_libreoffice(sheets):
     leased = float(payment(np.array(0.09 / 12), np.array(48.0), np.array(1e6), np.array(1e5)))
     owed = evaluate("balance(r, 12, 1950000, p)", {"r": np.array(0.11 / 12), "p": np.array(level)})
     ours = [
-        cashflow.npv(1.1 ** (1 / 12) - 1, FLOWS),
+        worth(1.1 ** (1 / 12) - 1, FLOWS),
         (1 + cashflow.irr(FLOWS)) ** (1 / 12) - 1,
         level,
         leased,
