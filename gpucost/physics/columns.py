@@ -68,6 +68,18 @@ class Columns(Frozen):
         return cls(**{name: np.concatenate([getattr(part, name) for part in parts]) for name in cls.names()})
 
 
+class Gathered(Frozen):
+    """A frozen record of structs and arrays with one row each for every case."""
+
+    def __len__(self) -> int:
+        return len(getattr(self, self._names[-1]))
+
+    def take(self, rows: Any) -> Self:
+        """Return the cases that `rows` names."""
+        parts = (getattr(self, name) for name in self._names)
+        return type(self)(*(part[rows] if isinstance(part, np.ndarray) else part.take(rows) for part in parts))
+
+
 def pick(condition: Flags, yes: Any, no: Any) -> Any:
     """Return `yes` where a condition holds, else `no`; one that holds for all rows alike chooses without a copy.
 

@@ -182,6 +182,12 @@ class Document(Frozen):
     warnings: tuple[str, ...] = ()
     sources: Mapping[str, Source] = field(default_factory=dict)
 
+    @property
+    def stamp(self) -> list[str]:
+        """Who issued it, for which day, from which catalog."""
+        day = f"as of {self.as_of}" if self.as_of else ""
+        return [part for part in (self.issued, day, self.catalog_version and f"catalog {self.catalog_version}") if part]
+
 
 def columns(*specs: str | Column) -> tuple[Column, ...]:
     """Make columns from `key=Heading@unit_key:priority`, of which all but the key may be left out.
@@ -220,6 +226,12 @@ def table_of(
     """Return a table of rows with the columns given, else with all that hold plain values; nothing without rows."""
     shown = specs or tuple(dict.fromkeys(key for row in rows for key in row if not isinstance(row[key], (dict, list))))
     return [Table(columns(*shown), rows, title, note, interactive=interactive)] if rows else []
+
+
+def known_of(facts: Iterable[Fact], title: str = "") -> list[KeyFigures]:
+    """Return the key figures that are known; nothing where none is."""
+    known = tuple(fact for fact in facts if fact.value is not None)
+    return [KeyFigures(known, title)] if known else []
 
 
 def facts_of(title: str, figures: Row, unit: str = "") -> KeyFigures:

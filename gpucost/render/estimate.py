@@ -17,6 +17,7 @@ from gpucost.render.document import (
     Table,
     columns_of,
     document_of,
+    known_of,
     table_of,
 )
 from gpucost.render.numbers import format_named, format_value, with_unit
@@ -108,7 +109,7 @@ def _figures(best: RankedOption) -> list[Block]:
         Fact("Energy", best["energy_kwh"], "kWh"),
         Fact("Carbon", best["kgco2e"], "kgCO2e"),
     )
-    return [KeyFigures(tuple(fact for fact in facts if fact.value is not None))]
+    return [*known_of(facts)]
 
 
 def _scaling(answer: Estimate) -> list[Block]:

@@ -11,12 +11,13 @@ from gpucost.render.document import (
     Chart,
     Document,
     Fact,
-    KeyFigures,
     Paragraph,
+    Row,
     Section,
     Table,
     columns_of,
     document_of,
+    known_of,
     table_of,
 )
 from gpucost.render.numbers import format_named, format_value
@@ -120,7 +121,7 @@ def _figures(answer: Inference) -> list[Block]:
         Fact("GPUs", best["gpus"], note=f"{best['replicas']} replicas" if best["replicas"] else ""),
     )
     return [
-        KeyFigures(tuple(fact for fact in facts if fact.value is not None)),
+        *known_of(facts),
         Paragraph(answer["split_rule"], "note"),
     ]
 
@@ -135,16 +136,16 @@ def _api(answer: Inference) -> list[Block]:
             Fact("Break-even volume per month", point["tokens_per_month"], "tokens"),
             Fact("Break-even utilisation", point["utilisation_fraction"], "fraction of one"),
         )
-        found = tuple(fact for fact in facts if fact.value is not None)
-        blocks += [KeyFigures(found)] if found else []
+        blocks += known_of(facts)
         blocks.append(Paragraph(point["note"]))
     return [*blocks, *_volumes(answer)]
 
 
 def _volumes(answer: Inference) -> list[Block]:
+    curve: Sequence[Row] = answer.get("breakeven_curve") or ()
     lines = [
-        {"tokens_per_month": row["tokens_per_month"], "side": side, "usd_per_month": row[key]}  # type: ignore[literal-required]
-        for row in answer.get("breakeven_curve") or ()
+        {"tokens_per_month": row["tokens_per_month"], "side": side, "usd_per_month": row[key]}
+        for row in curve
         for key, side in _SIDES.items()
     ]
     words = (

@@ -16,13 +16,8 @@ def write(document: Document) -> str:
     lines = [f"# {escape(document.title)}", ""]
     if document.lead:
         lines += [f"**{escape(document.lead)}**", ""]
-    stamp = [
-        document.issued,
-        f"as of {document.as_of}" if document.as_of else "",
-        f"catalog {document.catalog_version}" if document.catalog_version else "",
-    ]
-    if any(stamp):
-        lines += [" · ".join(part for part in stamp if part), ""]
+    if document.stamp:
+        lines += [" · ".join(document.stamp), ""]
     lines += [line for warning in document.warnings for line in (f"> **Warning.** {escape(warning)}", "")]
     for section in document.sections:
         if section.title:

@@ -1,5 +1,7 @@
 """The document of a capacity mix: what to own, reserve and rent, month by month, and what binds."""
 
+from collections.abc import Sequence
+
 from gpucost.answers.mix import Mix
 from gpucost.render.document import (
     Axis,
@@ -7,6 +9,7 @@ from gpucost.render.document import (
     Chart,
     Document,
     Paragraph,
+    Row,
     Section,
     Table,
     columns,
@@ -21,8 +24,9 @@ _OTHER = ("demand_gpus", "idle_gpus")  # columns of GPUs that are no supply
 
 def document(answer: Mix) -> Document:
     """Build the document of a mix."""
+    whole: Row = answer
     plan, pure, binding, supplies = (
-        [{**row, key: row[key].replace("_", " ")} for row in answer[part]]  # type: ignore[literal-required]
+        [{**row, key: row[key].replace("_", " ")} for row in whole[part]]
         for part, key in (
             ("plan", "option"), ("pure", "option"), ("marginal_values", "constraint"), ("supplies", "name"),
         )
@@ -46,19 +50,20 @@ def document(answer: Mix) -> Document:
 
 
 def _months(answer: Mix) -> list[Block]:
-    rows = answer["months"]
+    rows: Sequence[Row] = answer["months"]
+    cash: Sequence[Row] = answer.get("cash_by_month", [])
     keys = list(rows[0])
-    idle = [key for key in keys if key.endswith("_gpus") and not any(row[key] for row in rows)]  # type: ignore[literal-required]
+    idle = [key for key in keys if key.endswith("_gpus") and not any(row[key] for row in rows)]
     keys = [*(key for key in keys if key not in idle), *idle]  # what nobody uses stands last
     supplies = [key for key in keys if key.endswith("_gpus") and key not in _OTHER]
     lines = [
-        {"month": row["month"], "capacity": heading_of(key).removesuffix(" GPUs"), "gpus": row[key]}  # type: ignore[literal-required]
+        {"month": row["month"], "capacity": heading_of(key).removesuffix(" GPUs"), "gpus": row[key]}
         for row in rows
-        for key in ("demand_gpus", *(key for key in supplies if any(row[key] for row in rows)))  # type: ignore[literal-required]
+        for key in ("demand_gpus", *(key for key in supplies if any(row[key] for row in rows)))
     ]
     words = "GPUs in use each month by the way they are paid for, with the demand that they meet."
     gpus = Axis("gpus", "GPUs")
     chart = Chart("line", "Capacity by month", words, lines, Axis("month"), gpus, series="capacity")
     gpus_by_month = Table(columns(*(f"{key}:{min(number, 3)}" for number, key in enumerate(keys))), rows)
-    paid = [row for row in answer.get("cash_by_month", []) if any(row[key] for key in row if key != "month")]  # type: ignore[literal-required]
+    paid = [row for row in cash if any(row[key] for key in row if key != "month")]
     return [chart, gpus_by_month, *table_of("Paid beside rent, in cash", paid)]

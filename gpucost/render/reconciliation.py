@@ -42,7 +42,7 @@ def _parts(answer: Reconciliation, rows: Sequence[DifferencePart] = ()) -> list[
     """Return the parts and the bridge that they make; of chosen rows, without their notes."""
     if not answer["parts"]:
         return []
-    totals = answer["totals"]
+    totals: Row = answer["totals"]
     total = {
         "part": "difference", "billed_usd": totals["billed_difference_usd"],
         "effective_usd": totals["effective_difference_usd"], "note": "",
@@ -50,7 +50,7 @@ def _parts(answer: Reconciliation, rows: Sequence[DifferencePart] = ()) -> list[
     shown = columns("part", "billed_usd=billed", "effective_usd=effective", *(() if rows else ("note",)))
     table = Table(shown, rows or answer["parts"], total=total)
     bars = [row for row in answer["parts"] if row["effective_usd"]]
-    ends = [{"part": name, "effective_usd": totals[key]} for name, key in _ENDS]  # type: ignore[literal-required]
+    ends = [{"part": name, "effective_usd": totals[key]} for name, key in _ENDS]
     picture = bridge("From the plan to the invoice", (ends[0], ends[1]), bars, "part", "effective_usd", "USD")
     return [table, picture] if bars else [table]
 

@@ -33,14 +33,12 @@ def document(answer: Roofline) -> Document:
 
 def screen(answer: Roofline) -> list[Block]:
     """Return what one screen shows: the operations that take longest, and what would help."""
-    shown, changes = answer["points"][:_MOST_POINTS], (answer.get("advice") or [])[:_MOST_CHANGES]
+    shown = answer["points"][:_MOST_POINTS]
     several = len({row["share_fraction"] for row in shown}) > 1
     names = columns_of("roofline step" if several else "roofline operation")
     rows = [{**row, "bound": BOUND_WORDS[row["bound"]]} for row in shown]
-    helps = [{**row, "gain": f"{row['gain_ratio']:.2f} ×"} for row in changes]
     ask = "Next: --details (the roofs, the plot, what each roof alone allows), --precision, --gpus, -o roofline.html."
-    helping = [Table(columns_of("roofline advice"), helps, "What would help")] if helps else []
-    return [Table(names, rows), *helping, Paragraph(ask)]
+    return [Table(names, rows), *advice(answer, _MOST_CHANGES, "What would help"), Paragraph(ask)]
 
 
 def roofs(answer: Roofline) -> KeyFigures:
@@ -56,10 +54,10 @@ def roofs(answer: Roofline) -> KeyFigures:
     )
 
 
-def advice(answer: Roofline) -> list[Table]:
+def advice(answer: Roofline, most: int | None = None, title: str = "") -> list[Table]:
     """Return the changes that were tried, with what each gains."""
-    rows = [{**row, "gain": f"{row['gain_ratio']:.2f} ×"} for row in answer.get("advice") or ()]
-    return [Table(columns_of("roofline advice"), rows)] if rows else []
+    rows = [{**row, "gain": f"{row['gain_ratio']:.2f} ×"} for row in (answer.get("advice") or ())[:most]]
+    return [Table(columns_of("roofline advice"), rows, title)] if rows else []
 
 
 def plot(answer: Roofline) -> list[Chart]:

@@ -1,5 +1,7 @@
 """The document of models on accelerators side by side."""
 
+from collections.abc import Sequence
+
 from gpucost.answers.comparison import SideBySide
 from gpucost.render.document import (
     Axis,
@@ -7,6 +9,7 @@ from gpucost.render.document import (
     Chart,
     Document,
     Paragraph,
+    Row,
     Section,
     Table,
     columns_of,
@@ -16,11 +19,11 @@ from gpucost.render.document import (
 
 def document(answer: SideBySide) -> Document:
     """Build the document of pairs of a model and an accelerator."""
-    rows = answer["rows"]
+    rows: Sequence[Row] = answer["rows"]
     notes = "\n".join(f"{row['model']} on {row['gpu']}: {row['note']}" for row in rows if row["note"])
     pictures: list[Block] = []
     for key, title in (("cost_usd", "Cost of the run"), ("usd_per_mtok", "Cost of a million tokens served")):
-        data = [{**row, "pair": f"{row['model']} on {row['gpu']}"} for row in rows if row[key] is not None]  # type: ignore[literal-required]
+        data = [{**row, "pair": f"{row['model']} on {row['gpu']}"} for row in rows if row[key] is not None]
         pictures += [Chart("bar", title, title, data, Axis("pair"), Axis(key))] if len(data) > 1 else []
     whole = [Table(columns_of("side by side"), rows, note=notes, interactive=True)]
     words = "Next: --details (who sells it, bars), --tokens, --region, --option; --speed times one job on two."

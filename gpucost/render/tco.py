@@ -22,6 +22,7 @@ from gpucost.render.document import (
     columns_of,
     document_of,
     facts_of,
+    known_of,
     table_of,
 )
 from gpucost.render.numbers import format_named, heading_of
@@ -139,7 +140,7 @@ def _answer(answer: Tco) -> list[Block]:
     )
     uneven = [row["item"] for row in answer["scope"] if row["unequal"]]
     return [
-        KeyFigures(tuple(fact for fact in facts if fact.value is not None)),
+        *known_of(facts),
         *ranged,
         Paragraph(answer["conventions"], "note"),
         *([Paragraph(f"The two sides differ in scope: {', '.join(uneven)}.")] if uneven else []),
@@ -368,7 +369,7 @@ def _more(answer: Tco) -> list[Block]:
     return [
         *([] if drawn is None else [facts_of("Monte Carlo", drawn)]),
         facts_of("Peak cash", answer["peak_cash_usd"], "USD"),
-        KeyFigures(_levels(answer), "Levelised"),
+        *known_of(_levels(answer), "Levelised"),
         facts_of("Tax", answer["tax"]),
         *table_of("Tax by year", answer["tax"]["by_year"]),
         facts_of("Carbon", answer["carbon"]),
@@ -380,7 +381,7 @@ def _more(answer: Tco) -> list[Block]:
 def _levels(answer: Tco) -> tuple[Fact, ...]:
     """Return the levelised prices per other hours and per token, and the payback of discounted savings."""
     mtok = "USD per million tokens"
-    facts = (
+    return (
         Fact("Owning, per owned GPU-hour", answer["levelised_usd_per_gpu_hour_owned"], _HOUR),
         Fact("Owning, per productive GPU-hour", answer["levelised_usd_per_gpu_hour_productive"], _HOUR),
         Fact("Owning, per million tokens", answer["levelised_usd_per_mtok"], mtok),
@@ -389,4 +390,3 @@ def _levels(answer: Tco) -> tuple[Fact, ...]:
         Fact("Renting, per million tokens", answer["levelised_rent_usd_per_mtok"], mtok),
         Fact("Payback of discounted savings", answer["discounted_payback_months"], "months"),
     )
-    return tuple(fact for fact in facts if fact.value is not None)

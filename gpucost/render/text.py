@@ -218,16 +218,10 @@ def _foot(document: Document, terminal: Terminal, warnings: Sequence[str], *, br
     for warning in warnings:
         wrapped = _wrap(f"! {warning}", terminal.width, "  ")
         lines += [terminal.paint(line, "33") for line in wrapped]
-    stamp = [
-        document.issued,
-        f"as of {document.as_of}" if document.as_of else "",
-        f"catalog {document.catalog_version}" if document.catalog_version else "",
-    ]
+    stamp = document.stamp
     if document.sources:
         where = "" if brief else " (all in --format json, md and reports)"
         stamp.append(f"sources: {len(document.sources)}{where}")
-    if any(stamp):
-        lines += [
-            terminal.paint(line, "2") for line in _wrap(" · ".join(part for part in stamp if part), terminal.width)
-        ]
+    if stamp:
+        lines += [terminal.paint(line, "2") for line in _wrap(" · ".join(stamp), terminal.width)]
     return lines if len(lines) > 1 else []

@@ -9,6 +9,7 @@ from gpucost.render.document import (
     Fact,
     KeyFigures,
     Paragraph,
+    Row,
     Section,
     Table,
     columns,
@@ -21,7 +22,8 @@ from gpucost.render.document import (
 def document(answer: Throughput) -> Document:
     """Return the document of a timed layout."""
     degrees = ("tensor", "pipeline", "context", "expert", "data", "sharding", "micro_batch", "global_batch")
-    layout = ", ".join(f"{name.replace('_', ' ')} {answer['layout'][name]}" for name in degrees)  # type: ignore[literal-required]
+    spread: Row = answer["layout"]
+    layout = ", ".join(f"{name.replace('_', ' ')} {spread[name]}" for name in degrees)
     rest = f"recompute {answer['layout']['recompute']}, {answer['layout']['precision']}, {answer['system']}"
     room = f"{answer['memory_gib']:.1f} of {answer['usable_memory_gib']:.1f} GiB"
     said = f"A step takes {answer['step_s']:,.3g} s and {room}: {layout}, {rest}; software {answer['software']}."

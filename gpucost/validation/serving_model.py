@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gpucost.physics.columns import Flags, Floats
+from gpucost.physics.columns import Flags, Floats, Gathered
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.cases import build
 from gpucost.physics.serving.efficiency import ENGINE_NAMES, Software, resolve
@@ -26,8 +26,7 @@ LITTLE_ROUNDS = 12
 POOL_PROMPT_TOKENS = 16_384.0  # tokens that a pool of prompts reads at once, per accelerator
 
 
-@dataclass(frozen=True, slots=True)
-class Loads:
+class Loads(Gathered):
     """Rows as arrays: what arrives, and how."""
 
     case: ServingCase  # its efficiencies are replaced by those of a calibration
@@ -43,20 +42,9 @@ class Loads:
     decode_workers: Floats
     decode_only: Flags
 
-    def __len__(self) -> int:
-        return len(self.prompt_tokens)
-
     def is_(self, *names: str) -> Flags:
         """Return which rows are of a scenario."""
         return np.isin(self.scenario, [SCENARIOS.index(name) for name in names])
-
-    def take(self, rows: Any) -> "Loads":
-        """Return the rows that `rows` names."""
-        return Loads(
-            self.case.take(rows), self.software.take(rows), self.scenario[rows], self.prompt_tokens[rows],
-            self.output_tokens[rows], self.batch[rows], self.rate[rows], self.requests[rows], self.replicas[rows],
-            self.prompt_workers[rows], self.decode_workers[rows], self.decode_only[rows],
-        )  # fmt: skip
 
 
 def loads_of(rows: Sequence[ServingRow], values: Mapping[str, float]) -> Loads:
@@ -64,21 +52,22 @@ def loads_of(rows: Sequence[ServingRow], values: Mapping[str, float]) -> Loads:
     options = replace(plain_options(len(rows)), prefix_hit=np.array([row.prefix_hit for row in rows]))
     case, software = build([row.deployment for row in rows], values, options)
 
-    def column(numbers: Sequence[float | None]) -> Floats:
-        return np.array([np.nan if number is None else number for number in numbers], dtype=np.float64)
+    def column(name: str) -> Floats:
+        stated = (getattr(row, name) for row in rows)
+        return np.array([np.nan if number is None else number for number in stated], dtype=np.float64)
 
     return Loads(
         case=case,
         software=software,
         scenario=np.array([SCENARIOS.index(row.scenario) for row in rows], dtype=np.int64),
-        prompt_tokens=column([row.prompt_tokens for row in rows]),
-        output_tokens=column([row.output_tokens for row in rows]),
-        batch=column([row.batch for row in rows]),
-        rate=column([row.rate for row in rows]),
-        requests=column([row.requests for row in rows]),
-        replicas=column([row.replicas for row in rows]),
-        prompt_workers=column([row.prompt_workers for row in rows]),
-        decode_workers=column([row.decode_workers for row in rows]),
+        prompt_tokens=column("prompt_tokens"),
+        output_tokens=column("output_tokens"),
+        batch=column("batch"),
+        rate=column("rate"),
+        requests=column("requests"),
+        replicas=column("replicas"),
+        prompt_workers=column("prompt_workers"),
+        decode_workers=column("decode_workers"),
         decode_only=np.array([row.decode_only for row in rows], dtype=np.bool_),
     )
 

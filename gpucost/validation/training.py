@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 METRIC = "tokens_per_s_per_gpu"
 FLOP_BASES = ("tflops", "mfu")
 RULE_OF_THUMB_MFU = 0.40
+OF_RECIPE = (
+    "sequence_tokens", "method", "adapter_rank", "adapter_share", "state_bytes", "loss_repeated", "vocabulary_split",
+    "document_tokens", "offload",
+)  # fmt: skip
 CAST_BYTES = 6.0  # four read, two written
 
 
@@ -95,16 +99,8 @@ def observe(found: Measurements) -> cal.Observations:
     )
     recipe = recipe_columns(
         len(rows),
-        [row.sequence_tokens for row in rows],
-        method=[row.method for row in rows],
-        adapter_rank=[row.adapter_rank for row in rows],
-        adapter_share=[row.adapter_share for row in rows],
-        state_bytes=[row.state_bytes for row in rows],
         cast_bytes=[CAST_BYTES * casts_weights(row) for row in rows],
-        loss_repeated=[row.loss_repeated for row in rows],
-        vocabulary_split=[row.vocabulary_split for row in rows],
-        document_tokens=[row.document_tokens for row in rows],
-        offload=[row.offload for row in rows],
+        **{name: [getattr(row, name) for row in rows] for name in OF_RECIPE},
     )
     hardware = hardware_columns([row.accelerator for row in rows], [row.system for row in rows])
     shape = transformer.stack([row.architecture for row in rows])

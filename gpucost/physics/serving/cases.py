@@ -204,12 +204,7 @@ def build(
         format=_codes([kernels for _, kernels in peaks], FORMAT_CLASSES),
     )
     chip = _chip(deployments, [tflops for tflops, _ in peaks], [rate for rate, _ in links])
-    placement = Placement(
-        tensor=_column([d.tensor for d in deployments]),
-        data=_column([d.data for d in deployments]),
-        pipeline=_column([d.pipeline for d in deployments]),
-        expert=_column([d.expert for d in deployments]),
-    )
+    placement = Placement(*(_column([getattr(d, name) for d in deployments]) for name in Placement.names()))
     unique = {d.architecture.name: d.architecture for d in deployments}
     order = {name: index for index, name in enumerate(unique)}
     work = work_of(stack(list(unique.values()))).take([order[d.architecture.name] for d in deployments])

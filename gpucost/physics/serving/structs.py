@@ -1,11 +1,9 @@
 """The structs of serving: what a model asks for, what a chip offers, how a replica is spread and what it adds."""
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from gpucost.physics import transformer
-from gpucost.physics.columns import Columns, Floats
+from gpucost.physics.columns import Columns, Floats, Gathered
 from gpucost.physics.serving.efficiency import EngineRates
 from gpucost.physics.transformer import Attending, Shape
 
@@ -73,8 +71,7 @@ class Options(Columns):
     longer_tokens: Floats  # that a running sequence holds beyond mean prompt and half the mean output: long ones stay
 
 
-@dataclass(frozen=True, slots=True)
-class ServingCase:
+class ServingCase(Gathered):
     """Models on chips, their placement, formats, options and the efficiencies that hold there."""
 
     work: Work
@@ -83,16 +80,6 @@ class ServingCase:
     placement: Placement
     options: Options
     rates: EngineRates
-
-    def __len__(self) -> int:
-        return len(self.work)
-
-    def take(self, rows: object) -> "ServingCase":
-        """Return the cases that `rows` names."""
-        return ServingCase(
-            self.work.take(rows), self.chip.take(rows), self.bytes.take(rows), self.placement.take(rows),
-            self.options.take(rows), self.rates.take(rows),
-        )  # fmt: skip
 
 
 def plain_options(count: int) -> Options:

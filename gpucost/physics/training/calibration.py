@@ -9,10 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from gpucost.frozen import Frozen
 from gpucost.physics import calibration as core
 from gpucost.physics.calibration import Part, Scheme, Values
-from gpucost.physics.columns import Flags, Floats, Integers
+from gpucost.physics.columns import Flags, Floats, Gathered, Integers
 from gpucost.physics.hardware import FAMILIES
 from gpucost.physics.software import CLASSES
 from gpucost.physics.training import steps as training
@@ -41,7 +40,7 @@ LONG_CONTEXT_TOKENS = 32_768
 OLDER_STACKS = [CLASSES.index(name) for name in ("megatron", "deepspeed")]
 
 
-class Observations(Frozen):
+class Observations(Gathered):
     """Measured cases: what was run, by which software, and how fast it was."""
 
     case: TrainingCase  # its efficiencies are ignored
@@ -50,16 +49,6 @@ class Observations(Frozen):
     whole_run: Flags  # the figure covers restarts and evaluation
     source: Integers  # code of the source
     log_measured: Floats  # of tokens/s per accelerator
-
-    def take(self, rows: Any) -> "Observations":
-        """Return the observations that `rows` names."""
-        return Observations(
-            self.case.take(rows), self.software[rows], self.software_year[rows], self.whole_run[rows],
-            self.source[rows], self.log_measured[rows],
-        )  # fmt: skip
-
-    def __len__(self) -> int:
-        return len(self.log_measured)
 
 
 def with_values(seen: Observations, values: Values) -> TrainingCase:
