@@ -113,7 +113,7 @@ def format_of(method: Config) -> StoredFormat | None:
     """Return the format that a quantization method stores weights in, or None for one that is not known.
 
     >>> format_of({"quant_method": "awq", "bits": 4, "group_size": 128})
-    Format(name='int4', weight_bytes=0.51953125)
+    StoredFormat(name='int4', weight_bytes=0.51953125)
     """
     name = str(method.get("quant_method") or method.get("quant_algo") or method.get("qformat_weight") or "").lower()
     name = name.replace("-", "_")

@@ -7,18 +7,8 @@ a vendor's stack, sharded PyTorch and eager scripts, with a wider range. Names o
 import re
 from datetime import date
 
+from gpucost.gate import beside
 from gpucost.words import CLASSES as CLASSES
-
-_PATTERNS: tuple[tuple[str, str], ...] = (
-    (r"neuron", "neuron"),
-    (r"maxtext|pax|\bjax\b|levanter|xla|\bflax\b|t5x", "compiler"),
-    (r"llm\.c", "native"),
-    (r"megatron[-_ ]?deepspeed|megatron-lm/deepspeed|deepspeed|neox|colossal|zero-?[123]", "deepspeed"),
-    (r"nemo|megatron[-_ ]?(core|bridge)|nvidia.*release|pytorch nvidia|\bngc\b|primus|meta in-house|hai-llm", "vendor"),
-    (r"megatron", "megatron"),
-    (r"llm-?foundry|composer|torchtitan|fsdp|lit-?gpt|lightning|nanotron|olmo|fairscale|torch\.?compile", "sharded"),
-    (r"eager|transformers|\btrl\b|peft|axolotl|llama-?factory|torchtune|unsloth|accelerate|plain", "eager"),
-)
 
 
 def software_class(framework: str | None, compiled: bool | None = None) -> str:
@@ -30,7 +20,7 @@ def software_class(framework: str | None, compiled: bool | None = None) -> str:
     'eager'
     """
     text = (framework or "").lower()
-    found = next((name for pattern, name in _PATTERNS if re.search(pattern, text)), "unknown")
+    found = next((name for pattern, name in beside(__file__, "frameworks")[1:] if re.search(pattern, text)), "unknown")
     return "sharded" if found == "eager" and compiled else found
 
 

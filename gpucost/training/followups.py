@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from gpucost.answers.common import finite
 from gpucost.answers.speed import Feeding
 from gpucost.answers.training import Alternative, Driver, Highlight, Size
+from gpucost.gate import beside
 from gpucost.market.supply import Supply
 from gpucost.options import OPTIONS, is_plain
 from gpucost.physics.training.steps import PARTS
@@ -21,24 +22,7 @@ _SIZES_BELOW, _SIZES_ABOVE = 4, 16  # how many times smaller and larger than the
 _SMALLEST_SHARE = 0.01
 
 # What each part of a training step is, for a reader of the bill.
-PART_NOTES = {
-    "matrix": "matrix products, on the matrix units",
-    "attention": "attention over the sequence",
-    "elementwise": "norms, activations and residuals, bound by memory bandwidth",
-    "logits": "output vocabulary and loss",
-    "adapter": "low-rank adapters",
-    "tensor": "tensor-parallel exchanges that are not hidden",
-    "context": "context-parallel exchanges that are not hidden",
-    "expert": "expert exchanges that are not hidden",
-    "pipeline": "pipeline exchanges that are not hidden",
-    "host": "the host keeps the accelerator waiting",
-    "bubble": "idle stages of the pipeline",
-    "data": "gradient and weight exchanges that are not hidden",
-    "optimizer": "the update of the weights",
-    "straggler": "waiting for the slowest of many nodes",
-    "overhead": "fixed work per step",
-    "loading": "waiting for data",
-}
+PART_NOTES = dict(beside(__file__, "parts")[1:])
 
 
 def scaling(problem: Problem, cases: Cases, best: int) -> list[Size]:

@@ -11,33 +11,14 @@ from functools import partial
 
 import numpy as np
 
+from gpucost.gate import beside
 from gpucost.physics.calibration import declared
 from gpucost.physics.columns import Columns, Flags, Floats, Integers
 from gpucost.physics.hardware import FAMILIES as TRAINING_FAMILIES
 
 FAMILIES = (*TRAINING_FAMILIES[:-1], "apple", "xe", "other")
 
-# engine -> group
-ENGINES: dict[str, str] = {
-    "vllm": "modern",
-    "sglang": "modern",
-    "trtllm": "modern",
-    "tuned": "modern",  # benchmark submissions, everything set by hand for one model on one chip
-    "wide": "modern",  # disaggregated pools with experts over many nodes
-    "plain": "modern",  # a decode step replayed as one graph, no scheduler
-    "eager": "modern",  # the same step, launched kernel by kernel
-    "vllm-tpu": "modern",
-    "vllm-xpu": "modern",
-    "unknown": "modern",
-    "vllm-2025": "early",  # 0.6 and 0.7: asynchronous output, several steps per schedule
-    "vllm-2024": "early",  # 0.3 to 0.5
-    "vllm-2023": "early",
-    "vllm-rocm": "early",  # AMD builds before 2025
-    "transformers": "early",
-    "llama.cpp": "local",
-    "mlc": "local",
-    "exllama": "local",
-}
+ENGINES = {engine: group for engine, group, _ in beside(__file__, "engines")[1:]}
 ENGINE_NAMES = tuple(ENGINES)
 GROUPS = ("modern", "early", "local")
 MEMORIES = ("hbm", "gddr", "lpddr")
