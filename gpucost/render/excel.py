@@ -19,7 +19,7 @@ from gpucost.render.workbook import (
     statements,
     static,
 )  # fmt: skip
-from gpucost.render.workbook.book import Workbook
+from gpucost.render.workbook.book import Workbook, new_workbook
 from gpucost.render.workbook.kinds import model_of
 from gpucost.render.workbook.live import LiveModel, compute
 
@@ -28,16 +28,14 @@ _MACHINERY = "The machinery behind other sheets, not laid out for print: Sensiti
 
 def write_workbook(payload: Mapping[str, Any], path: str) -> None:
     """Write the workbook of an answer or of a scenario; an existing file is replaced only by a complete one."""
-    from gpucost.store.files import replacing
-
     try:
         import xlsxwriter  # noqa: F401 - said here, before anything is written
     except ImportError:
         raise UsageError(
             "a workbook needs the package XlsxWriter, which is not installed. Run: pip install XlsxWriter"
         ) from None
-    with replacing(path) as temporary:
-        _Workbook(payload, str(temporary)).write()
+    with new_workbook(path) as book:
+        _Workbook(payload, book).write()
 
 
 def parts_of(payload: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
@@ -50,8 +48,8 @@ def parts_of(payload: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
 class _Workbook:
     """Collects the models of all parts, then writes the sheets."""
 
-    def __init__(self, payload: Mapping[str, Any], path: str) -> None:
-        self.payload, self.book = payload, Workbook(path)
+    def __init__(self, payload: Mapping[str, Any], book: Workbook) -> None:
+        self.payload, self.book = payload, book
         self.parts = parts_of(payload)
         self.sources: dict[str, Mapping[str, Any]] = {}
         self.models: list[LiveModel] = []

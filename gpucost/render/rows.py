@@ -62,11 +62,9 @@ def write_rows(
         write_page(made, path)
         return
     from gpucost.render.workbook import static
-    from gpucost.render.workbook.book import Workbook
-    from gpucost.store.files import replacing
+    from gpucost.render.workbook.book import new_workbook
 
-    with replacing(path) as temporary:
-        book = Workbook(str(temporary))
+    with new_workbook(path) as book:
         static.write_document(book, book.sheet("Rows", (24,) * 12), made)
         book.close()
 

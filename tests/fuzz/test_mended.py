@@ -667,9 +667,10 @@ def test_a_workbook_that_the_system_does_not_take_is_refused(tmp_path, monkeypat
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(xlsxwriter.workbook.Workbook, "_store_workbook", refused)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(UsageError, match=r"cannot write.*out\.xlsx"):
-        gpucost.fit("8b", "h100-sxm").to_excel(tmp_path / "out.xlsx")
-    assert not list(tmp_path.iterdir())
+        gpucost.roofline("h100-sxm", matmul="8192x8192x8192").to_excel(tmp_path / "out.xlsx")
+    assert not list(tmp_path.iterdir()), "nothing stays of what was laid aside"
 
 
 def test_a_bench_whose_spread_is_no_number_is_refused(refused):

@@ -1,7 +1,8 @@
 """A thin layer over XlsxWriter: rows from top to bottom (constant memory), one format per unit, names for cells."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,13 +79,25 @@ def number_format(unit: str, value: Any) -> str:
     return "#,##0.00" if abs(value) >= 1 else "0.0000" if abs(value) >= 1e-3 else "0.00E+00"
 
 
+@contextmanager
+def new_workbook(path: str) -> Iterator["Workbook"]:
+    """Hand out a workbook that replaces a file once it is closed; what it lays aside meanwhile goes in any case."""
+    from tempfile import TemporaryDirectory
+
+    from gpucost.store.files import replacing
+
+    with replacing(path) as temporary, TemporaryDirectory(prefix="gpucost-", ignore_cleanup_errors=True) as aside:
+        yield Workbook(str(temporary), aside)
+
+
 class Workbook:
     """One workbook under construction."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, aside: str | None = None) -> None:
         import xlsxwriter
 
         options = {
+            "tmpdir": aside,
             "constant_memory": True,
             "strings_to_formulas": False,  # imported text never becomes a formula or a link
             "strings_to_urls": False,
