@@ -1,5 +1,6 @@
 """What answers share: the frame around each of them, the lines of a bill, assumptions, and what was left out."""
 
+import os
 from collections.abc import Iterable, Mapping
 from datetime import date
 from math import isfinite
@@ -177,10 +178,26 @@ def frame(request: Request, as_of: date, catalog_version: str) -> Frame:
     """Return the keys that every answer starts with."""
     return {
         "schema_version": SCHEMA_VERSION,
-        "request": dict(request),
+        "request": {name: _plain(value) for name, value in request.items()},
         "as_of": as_of.isoformat(),
         "catalog_version": catalog_version,
     }
+
+
+def _plain(value: Any) -> Any:
+    """Return what was asked as JSON knows it, a number of NumPy or a path too.
+
+    >>> import numpy as np
+    >>> _plain({"a": (np.float64(2.5), "x")})
+    {'a': [2.5, 'x']}
+    """
+    if isinstance(value, Mapping):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(inner) for inner in value]
+    if isinstance(value, os.PathLike):
+        return os.fspath(value)
+    return value.tolist() if hasattr(value, "tolist") else value
 
 
 def cited(known: Mapping[str, Mapping[str, Any]], ids: Iterable[str | None]) -> dict[str, Source]:

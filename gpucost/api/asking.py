@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
-from os import PathLike, fspath
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -75,5 +74,4 @@ def framed(catalog: "Catalog", request: Mapping[str, Any]) -> "Frame":
     from gpucost.answers.common import frame
 
     said = {key: value for key, value in request.items() if value is not None}
-    plain = {key: fspath(value) if isinstance(value, PathLike) else value for key, value in said.items()}
-    return frame(plain, catalog.as_of, catalog.version)
+    return frame(said, catalog.as_of, catalog.version)

@@ -685,3 +685,16 @@ def test_what_breaks_inside_the_process_of_a_query_is_no_fault_of_the_query():
 
     with pytest.raises(RuntimeError, match="TypeError"):
         run({"no_such": 1}, "select 1", bounds())
+
+
+@pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("mix", {"constant": np.float32(8), "gpu": "h100-sxm", "months": 6, "max_on_demand": np.int64(8)}),
+        ("tco", {"gpu": "h100-sxm", "gpus": np.int64(8), "draws": 0, "years": np.float32(4)}),
+        ("fit", {"model": np.str_("8b"), "gpu": "h100-sxm", "micro_batch": np.array(8)}),
+    ],
+)
+def test_numbers_of_numpy_are_written_as_numbers(name, asked):
+    answer = getattr(gpucost, name)(**asked)
+    assert json.loads(json.dumps(answer.to_dict()))["request"]["gpu"] == "h100-sxm"
