@@ -11,7 +11,9 @@ import csv
 import io
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +24,7 @@ from gpucost.catalog.calibrations import training_calibration
 from gpucost.validation import fitted, report, runs, training
 from gpucost.validation.measurements import Measurements
 from gpucost.validation.training_rows import TrainingRow
+from gpucost.workloads import own_speed
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
 PAGE, TABLE = DOCS / "accuracy.md", DOCS / "accuracy.csv"
@@ -120,6 +123,26 @@ def unsaid_rows(catalog: Catalog, found: Measurements, items: list[report.Item])
             if row.core and row.stated_layout and item.group not in training.FLOP_BASES and applies(row)
         ]
         answer.append(figures(f"question: {part}", "source", kept))
+    return [*answer, figures("question: own speed given, all rows at another size", "pairs", another_size(found))]
+
+
+def another_size(found: Measurements) -> list[report.Item]:
+    """Return runs predicted by the measured speed of the same run on the next smaller number of accelerators.
+
+    The same source, software, model, accelerator, precision and layout: accelerators and batch alone differ.
+    """
+    alike: dict[Any, list[tuple[int, int, report.Item]]] = {}
+    width = np.full(len(found.rows), own_speed.WIDTH)
+    for item, row in zip(found.items(np.exp(found.log_measured), width), found.rows, strict=True):
+        if item.group not in (*training.FLOP_BASES, "gpu_hours"):
+            layout = replace(row.layout, gpus=1, data=1, global_batch=1)
+            same = (row.source, row.software, row.software_year, row.architecture.name, row.accelerator.id)
+            run = (*same, row.sequence_tokens, row.method, row.document_tokens, layout)
+            alike.setdefault(run, []).append((row.layout.gpus, row.layout.global_batch, item))
+    answer = []
+    for sizes in alike.values():
+        items = [item for _, _, item in sorted(sizes, key=lambda size: size[:2])]
+        answer += [replace(smaller, measured=larger.measured) for smaller, larger in pairwise(items)]
     return answer
 
 
@@ -218,8 +241,9 @@ READING = """
 - *Software that nobody names.* The error lives between sources more than within them: what a laboratory's software
   does, and what it leaves unsaid, weighs more than any kernel.
 - *Mixtures of experts* are known from one vendor's tables above all. Releases of mid-2026 run some of them 1.3 to 1.5
-  times faster than the release before, others not at all; which, no row says. With experts over 64 accelerators and no
-  pipeline GPT-OSS comes out too fast; a few releases' figures of small mixtures are half of the next release's.
+  times faster than the release before, others not at all; which, no row says. GPT-OSS on five chips is as slow as whole
+  squares of scores in its windowed layers make it, whose heads have learned sinks: no source says that kernels lacked
+  both together until then. A few releases' figures of small mixtures are half of the next release's.
 - *General stacks on AMD and on new chips*: twelve doubtful rows of one source say that they lag; how far is assumed.
   Their attention kernels are taken as caught up a year and three quarters after a chip's launch, on Blackwell since
   mid-2026: releases say so, no undoubted row does.

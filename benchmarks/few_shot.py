@@ -41,7 +41,7 @@ A star marks where the others came out worse than they were, two stars where by 
 the standard error, over its rows, of how much each row's error changed). MLPerf's rounds mix the runs of many
 submitters, whose residuals disagree at equal configurations (a standard deviation of 17 % in v4.0): there one run
 says nothing of the next. Other starred sources are predicted within their own noise already. The correction is
-therefore timid away from what was run, most of all at other numbers of GPUs; how timid was chosen on these sources.
+therefore timid away from what was run; how timid was chosen on these sources.
 Ranges narrow by how close a configuration is to those that were run.
 """
 

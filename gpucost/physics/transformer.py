@@ -15,6 +15,8 @@ from gpucost.physics.blocks import NORM_VECTORS, Sums, sums_of
 from gpucost.physics.columns import Columns, Flags, Floats, remembered
 from gpucost.types import Architecture
 
+SINKS = ("gpt-oss", "gpt_oss")  # families whose attention has a learned sink in every head
+
 
 class Attending(Columns):
     """How layers attend: to everything, within a window, to a selection; values and FLOP are summed over the layers."""
@@ -73,6 +75,7 @@ class Shape(Attending):
     other_weights: Floats
     reused_weights: Floats
     moe_layers: Floats
+    sink_layers: Floats  # of the windowed ones, those whose heads have learned sinks
     gated: Flags
     tied_embeddings: Flags
     mla: Flags  # multi-head latent attention
@@ -99,6 +102,7 @@ def _stacked(architectures: Sequence[Architecture]) -> Shape:
     numbers: dict[str, list[float]] = {
         "norm_vectors": [NORM_VECTORS[a.norm] for a in architectures],
         "embedding_weights": [a.vocab * (a.embedding_width or a.hidden) for a in architectures],
+        "sink_layers": [sums_of(a).window_layers * (a.family in SINKS) for a in architectures],
         "final_norm": [0 if a.blocks else NORM_VECTORS[a.norm] * a.hidden for a in architectures],
     }
     sums = [sums_of(a) for a in architectures]

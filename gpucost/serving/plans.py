@@ -23,11 +23,14 @@ from gpucost.physics.serving.structs import Options, ServingCase
 from gpucost.serving.request import InferenceRequest
 from gpucost.types import Architecture
 from gpucost.units import MS_PER_S
-from gpucost.workloads.own_speed import WIDTH, decode_roof, one_chip
+from gpucost.workloads.own_speed import decode_roof, one_chip
 
 # Batches tried: 1, 1.41, 2 … 4,096, and what memory holds.
 LADDER = np.unique(np.round(2.0 ** np.arange(0, 12.5, 0.5)))
 WIDE_RANKS = (16, 32, 64)
+OWN_WIDTH = (
+    0.09  # assumed: half the logarithmic range of a replica's measured speed, from week to week and node to node
+)
 NODE_GPUS = 8  # experts spread over nodes of at least so many
 REASONS = ("", "memory", "ttft", "tpot")
 
@@ -181,7 +184,7 @@ def with_own(plans: Plans, request: InferenceRequest, speed: float) -> Plans:
     late = (plans.reason == 0) & (tpot * MS_PER_S > (request.tpot_ms or np.inf))
     return replace(
         plans, output_tokens_per_s=np.full(len(plans), speed), tpot_s=tpot, sequences=sequences, step=step,
-        width=np.full(len(plans), WIDTH), reason=np.where(late, REASONS.index("tpot"), plans.reason),
+        width=np.full(len(plans), OWN_WIDTH), reason=np.where(late, REASONS.index("tpot"), plans.reason),
     )  # fmt: skip
 
 

@@ -221,7 +221,7 @@ def calibrate(found: Measurements) -> Calibration:
     return Calibration(values, core.fit_sides(residual[timed], doubts, weight[timed]))
 
 
-DOUBTED_WEIGHT = 0.5  # in ranges, of rows that are not marked as suited to a fit
+DOUBTED_WEIGHT = 0.3  # in ranges, of rows that are not marked as suited to a fit
 
 
 def tune(found: Measurements, base: Calibration) -> Calibration:

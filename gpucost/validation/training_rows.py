@@ -310,6 +310,12 @@ def supported(precision: str, accelerator: Accelerator, notes: list[str]) -> str
     raise UsageError(f"no known peak of {accelerator.id} at {precision}")
 
 
+def published_batch(row: Row, a: Architecture, sequence: float) -> int | None:
+    """Return the batch of the model's own run at a sequence, where a row is of a whole run: it states its tokens."""
+    tokens = (a.trained_sequence_tokens or 0) * (a.trained_batch_sequences or 0)
+    return max(1, round(tokens / sequence)) if tokens and row.get("total_tokens") else None
+
+
 def read_layout(row: Row, a: Architecture, gpus: int, sequence: float, software: str, notes: list[str]) -> Layout:
     """Read the layout; degrees that a row leaves out are one, and data parallelism takes the rest."""
     tensor, pipeline = wording.count(row.get("tp")) or 1, wording.count(row.get("pp")) or 1
@@ -325,8 +331,8 @@ def read_layout(row: Row, a: Architecture, gpus: int, sequence: float, software:
     data = gpus // model
     micro = wording.count(row.get("micro_batch"))
     batch, local = wording.count(row.get("global_batch")), wording.local_batch(row.get("notes"))
-    if batch is None and local:
-        batch = local * data
+    if batch is None:
+        batch = local * data if local else published_batch(row, a, sequence)
     if batch is not None and data > batch:
         context *= data // math.gcd(data, batch)
         data = math.gcd(data, batch)

@@ -16,9 +16,9 @@ from gpucost.units import GB, TERA
 
 Floats = NDArray[np.float64]
 
-# Assumed: how far the steps of one stack on one kind of node differ between a short measurement and a long run, as
-# half the logarithmic width of an 80 % range. 0.09 is 1.20 between the ends.
-WIDTH = 0.09
+# How far the same run at another size lies from its measured speed, as half the logarithmic width of an 80 % range: of
+# pairs of published runs that differ in accelerators and batch alone, each source one voice (docs/accuracy.md).
+WIDTH = 0.065
 FROZEN_SHARE = 2 / 3  # of a step's products are needed where only adapters are trained
 BEYOND_PEAK = "More than the peak is impossible."
 
@@ -106,7 +106,7 @@ def ends(speed: Floats, width: float = WIDTH) -> tuple[Floats, Floats]:
     """Return the 80 % range of a measured speed.
 
     >>> [round(float(end), 3) for end in ends(np.array(1.0))]
-    [0.914, 1.094]
+    [0.937, 1.067]
     """
     return speed * exp(-width), speed * exp(width)
 

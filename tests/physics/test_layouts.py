@@ -176,3 +176,9 @@ def test_the_search_agrees_with_timing_and_weighing_each_candidate_on_its_own(se
 def ordered(table):
     """Return the columns sorted by GPUs, recomputation, and speed without its last digits."""
     return table[:, np.lexsort((table[3].round(-4), table[2].round(7), table[1], table[0]))]
+
+
+def test_no_software_that_nobody_measured_is_usual():
+    """A chip of 2025 would be met by software of mid-2027; what was measured ends in 2026."""
+    chips = hardware_columns([replace(H100, year=year) for year in (2017, 2022, 2025)], [NODE] * 3)
+    assert search.usual_year(chips).tolist() == [search.USUAL_YEAR, 2024.5, search.NEWEST_YEAR]

@@ -11,10 +11,18 @@ from gpucost.physics import transformer as tf
 from gpucost.physics.columns import layout_columns
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.efficiency import DEFAULTS
-from gpucost.physics.training.layer import cast_bytes, layer_adapter_s, layer_scan_s, rates
+from gpucost.physics.training.layer import (
+    MERGED_BYTES,
+    cast_bytes,
+    layer_adapter_s,
+    layer_attention_s,
+    layer_scan_s,
+    layer_sinks_s,
+    rates,
+)
 from gpucost.physics.training.memory_recipe import FROZEN_BYTES
 from gpucost.physics.transformer import stack
-from gpucost.types import Layout
+from gpucost.types import Architecture, Layout
 from gpucost.units import GB
 
 from .cases import GPT3, H100, LLAMA_8B, LLAMA_405B, MIXTRAL, NODE, changed, column_names, make_case, time_of
@@ -317,3 +325,32 @@ def test_general_stacks_lag_on_new_chips_and_on_those_few_of_them_are_tuned_for(
     )
     assert plain[1] > 2 * plain[0]  # attention kernels written for the chip come later
     assert tuned[1] == pytest.approx(tuned[0])
+
+
+def test_a_ring_attends_to_the_keys_of_one_rank_at_a_time_and_adds_up_its_steps():
+    """8,192 tokens over 8 ranks, by hand: blocks of 1,024 keys, and 7 further steps that add 4,096 values a token."""
+    alone, ring = Layout(gpus=1), Layout(gpus=8, context=8)
+    once, shared = (layer_attention_s(case, rates(case), np.full(1, 8192.0 / case.layout.context))
+                    for case in (make_case(layout) for layout in (alone, ring)))  # fmt: skip
+    half = DEFAULTS["flash_tokens"]
+    slower = (8192 / (8192 + half)) / (1024 / (1024 + half))
+    merged = 7 * 1024 * 4096 * MERGED_BYTES / rates(make_case(ring)).bytes_per_s
+    assert shared == pytest.approx(once / 8 * slower + merged)
+
+
+def test_windows_with_learned_sinks_moved_whole_squares_of_scores_until_kernels_took_both():
+    """18 of 36 layers of 64 heads over 4,096 keys, by hand: three passes of products, and the scores' traffic."""
+    oss = Architecture(
+        "gpt-oss-120b", "gpt-oss", 36, 2880, 64, 8, 64, 0, True, 201088, False, experts=128, experts_per_token=4,
+        expert_ffn_hidden=2880, window_tokens=128, window_layers=18,
+    )  # fmt: skip
+    before, after, other = (
+        make_case(Layout(gpus=1), model=model, sequence=4096.0, year=year)
+        for model, year in ((oss, 2026.3), (oss, 2026.6), (replace(oss, family="another"), 2026.3))
+    )
+    tokens, rate = np.full(1, 4096.0), rates(before)
+    pairs = 0.5 * 64 * 4096.0 * 4096
+    by_hand = 12 * 64 * pairs / rate.half_flop_per_s + 2 * DEFAULTS["softmax_passes"] * pairs / rate.bytes_per_s
+    assert layer_sinks_s(before, rate, tokens) == pytest.approx(by_hand)
+    assert layer_sinks_s(after, rate, tokens) == layer_sinks_s(other, rate, tokens) == 0
+    assert training.micro_step(before).attention_s > 3 * training.micro_step(other).attention_s

@@ -271,3 +271,11 @@ def test_large_runs_of_before_2023_are_of_the_stacks_of_their_time(catalog):
     assert software("2021-11").software == "unknown"
     assert not software("2021-11").flash
     assert software("2024-11").software == "vendor"
+
+
+def test_a_run_that_states_no_batch_had_that_of_its_model(catalog):
+    row = {"model": "deepseek-v3", "gpu": "h800-sxm", "n_gpus": 2048, "seq_len": 4096, "precision": "fp8"}
+    row |= {"tp": 1, "pp": 16, "ep": 64, "micro_batch": 1, "zero_stage": "1", "activation_recompute": "none"}
+    assert read_row({**row, "total_tokens": 14.8e12}, catalog).layout.global_batch == 15360  # its report's
+    assert read_row({**row, "total_tokens": 14.8e12, "global_batch": 4096}, catalog).layout.global_batch == 4096
+    assert read_row(row, catalog).layout.global_batch != 15360  # a benchmark has its own

@@ -51,6 +51,7 @@ class Efficiencies(Columns):
     grouped_ratio: Floats
     expert_host_us: Floats
     expert_aging: Floats  # time of experts against that of a current stack
+    sinks_apart: Floats  # share of windowed layers with learned sinks that no fused kernel computes
     selective_repeat: Floats
     host_us: Floats
     host_group_ratio: Floats
@@ -115,6 +116,7 @@ def by_class(values: Mapping[str, float], prefix: str, names: Sequence[str], cod
 PER_OPERATION = np.array([{"sharded": 1.0, "eager": 1.0, "unknown": 2 / len(TYPICAL)}.get(name, 0.0) for name in KINDS])
 WHOLE_GRAPH = np.array([name in ("compiler", "neuron") for name in KINDS])  # the compiler sees all experts at once
 EXPERTS_MATURE_YEAR = 2026.44  # releases from June 2026 on run experts without asking the host for their sizes
+SINKS_FUSED_YEAR = 2026.44  # from when on fused kernels take windows and learned sinks together
 MOST_OF_PEAK = 0.95  # no kernel reaches more of a peak
 
 
@@ -178,6 +180,7 @@ def resolve(
         host_us=by("host_us", KINDS, software) * values["host_ratio"],
         expert_host_us=np.where(WHOLE_GRAPH[software], 0.0, values["expert_host_us"]),
         expert_aging=aging,
+        sinks_apart=(software_year < SINKS_FUSED_YEAR).astype(np.float64),
         sharding_bytes=np.where(WHOLE_GRAPH[software], 0.0, values["sharding_bytes"]),
         in_time=WHOLE_GRAPH[software].astype(np.float64),
         kernel_ratio=by("quality", KINDS, software) * lag(values, hardware, software, software_year),

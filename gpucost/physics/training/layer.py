@@ -17,6 +17,7 @@ from gpucost.units import GB, TERA
 FLASH_HEAD_DIM = 48.0  # head dimension at which fused attention reaches half of its long-head speed
 UNPACKED_BYTES = FROZEN_BYTES["qlora"] + 2 * HALF_BYTES  # moved to unpack a weight: read, written, read again
 DISPATCHED_BYTES = (1 + 3 * HALF_BYTES) / 4  # tokens leave for experts at 8 bits; results and gradients travel at 16
+MERGED_BYTES = 16.0  # moved per value and step of a ring: outputs added in fp32 (2 + 4 + 4), gradients in 16 bits
 SCAN_KEYS = 2048.0  # sequence at which fused attention takes as long as a scan
 SCAN_MATRICES = 3.3  # widths of a state-space mixer's matrices, of its inner width: two in, one out, states and steps
 ACTIVATION_SHARE = 0.15  # traffic of one feed-forward value against that of one residual value
@@ -135,22 +136,39 @@ def layer_attention_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> F
     """Return the time of one mean layer's attention core, forward and backward, with what is repeated.
 
     Fused: half the square under the causal mask, 1 forward and 2.5 backward (arXiv:2307.08691, section 3.1.2), at a
-    rate that grows with sequence and head dimension. Unfused: the whole square, three passes, and the score matrix
-    moved through memory again and again.
+    rate that grows with the head dimension and with the keys met at a time: under a ring (arXiv:2310.01889) those of
+    one rank, and each further step adds its part to what is there, forward and backward. Unfused: the whole square,
+    three passes, and the score matrix moved through memory again and again.
     """
     s, e, layout, recipe = case.shape, case.efficiency, case.layout, case.recipe
     sequence, head = recipe.attended_tokens, np.maximum(tf.query_width(s) / s.heads, 1.0)
     full, some = layout.recompute == FULL, layout.recompute > 0
     share = tokens / layout.tensor / s.layers
-    reach = sequence / (sequence + e.flash_tokens) * head / (head + FLASH_HEAD_DIM)
+    block = sequence / layout.context  # keys that a rank's queries meet at a time
+    reach = block / (block + e.flash_tokens) * head / (head + FLASH_HEAD_DIM)
     fused = tf.attention_flop(s, sequence, recipe.causal) * share * np.where(full, 4.5, 3.5)
-    fused_s = fused / (rate.flash_flop_per_s * reach)
+    merged = (layout.context - 1) * share * s.layers * tf.query_width(s) * MERGED_BYTES
+    fused_s = fused / (rate.flash_flop_per_s * reach) + merged / rate.bytes_per_s
     if np.all(layout.flash):
         return fused_s
     square = tf.attention_flop(s, sequence, False) * share * np.where(some, 4.0, 3.0)
     scores = s.heads / layout.tensor * tokens * sequence * HALF_BYTES * e.softmax_passes * np.where(some, 4 / 3, 1.0)
     unfused_s = square * (1 + e.matrix_width / head) / rate.half_flop_per_s + scores / rate.bytes_per_s
     return np.where(layout.flash, fused_s, unfused_s)
+
+
+def layer_sinks_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Floats:
+    """Return what one mean layer's attention takes more where windows with learned sinks have no fused kernel.
+
+    The whole square of scores is computed and masked, three passes, and moved through memory again and again.
+    """
+    s, e, layout, recipe = case.shape, case.efficiency, case.layout, case.recipe
+    if not np.any(s.sink_layers):
+        return np.zeros(len(case))
+    share = e.sinks_apart * s.sink_layers / s.layers * tokens / layout.tensor * recipe.attended_tokens
+    again = np.where(layout.recompute > 0, 4 / 3, 1.0)
+    flop, scores = 12 * tf.query_width(s) * share * again, s.heads * share * HALF_BYTES * e.softmax_passes * again
+    return flop / rate.half_flop_per_s + scores / rate.bytes_per_s
 
 
 def layer_elementwise_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> Floats:

@@ -43,6 +43,7 @@ _WORTH_TAKING = 0.8  # copying so many of the rows costs more than counting them
 LEVELS = 32  # powers of two that a data-parallel degree may reach
 USUAL_AGE_YEARS = 2.5  # software against the chip's launch, where no date is given
 USUAL_YEAR = 2024.5  # before which nobody's software is who plans today
+NEWEST_YEAR = 2026.9  # of the software that was measured: nobody plans with what comes later
 
 # Reasons, as codes: why a key has no layout.
 REASONS = ("ok", "does not fit in memory", "the chip lacks the precision", "more accelerators than the batch can use")
@@ -247,7 +248,7 @@ class Setting(Frozen):
 
 def usual_year(hardware: HardwareColumns) -> Floats:
     """Return the age of the software where no date is given."""
-    return np.maximum(hardware.year + USUAL_AGE_YEARS, USUAL_YEAR)
+    return np.clip(hardware.year + USUAL_AGE_YEARS, USUAL_YEAR, np.maximum(NEWEST_YEAR, hardware.year))
 
 
 def setting_of(job: Job, hardware: HardwareColumns) -> Setting:

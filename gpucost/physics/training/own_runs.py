@@ -22,7 +22,7 @@ from gpucost.physics.transformer import Shape
 
 # Found on the residuals of published sources, each held out of the calibration in turn (benchmarks/few_shot.py).
 COMMON, OWN, NOISE = 0.20, 0.20, 0.10  # standard deviations in logarithms
-COMMON_LENGTH, OWN_LENGTH = 3.0, 0.5  # distances in logarithms of sizes over which the parts fade
+COMMON_LENGTH, OWN_LENGTH = 3.0, 0.3  # distances in logarithms of sizes over which the parts fade
 COMMON_FADES, OWN_FADES = 0.4, 1.0  # exponents per trait that differs
 SCALES = (0.05, 1.0, 2.0, 4.0)  # of the common part, with what is believed of each
 BELIEF = (0.90, 0.05, 0.03, 0.02)
@@ -30,8 +30,8 @@ BEFORE = COMMON**2 * float(np.square(SCALES) @ BELIEF) + OWN**2 + NOISE**2  # va
 NARROWEST_RATIO = 0.3  # steps of one stack differ from week to week, and node to node
 MOST_RUNS = 200  # kept, the newest: more would slow every answer and say little more
 CHUNK_CASES = 4096  # corrected at a time
-SIZES = {  # by how much a difference in each counts: a run on few GPUs says least of one on many
-    "parameters": 1.0, "gpus": 2.0, "sequence_tokens": 1.0, "micro_batch_tokens": 1.0, "tensor": 1.0, "pipeline": 1.0,
+SIZES = {  # by how much a difference in each counts
+    "parameters": 1.0, "gpus": 1.0, "sequence_tokens": 1.0, "micro_batch_tokens": 1.0, "tensor": 1.0, "pipeline": 1.0,
 }  # fmt: skip
 TRAITS = ("precision", "recompute", "family", "chip", "software", "sharded", "mixture", "adapters")
 

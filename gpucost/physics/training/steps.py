@@ -22,6 +22,7 @@ from gpucost.physics.training.layer import (
     layer_expert_s,
     layer_products_s,
     layer_scan_s,
+    layer_sinks_s,
     layer_tensor_s,
     logits_s,
     rates,
@@ -85,7 +86,8 @@ def micro_step(case: TrainingCase) -> MicroStep:
     passes = np.where(case.recipe.method >= LORA, 2.0, 3.0) + (layout.recompute == FULL)
     passes = passes + (layout.recompute == SELECTIVE) * e.selective_repeat
     matrix = layer_products_s(case, rate, tokens) * passes * e.kernel_ratio
-    attention = (layer_attention_s(case, rate, tokens) + layer_scan_s(case, rate, tokens)) * e.kernel_ratio
+    mixers = (layer_attention_s, layer_sinks_s, layer_scan_s)
+    attention = sum(mixer(case, rate, tokens) for mixer in mixers) * e.kernel_ratio
     elementwise = layer_elementwise_s(case, rate, tokens) * e.kernel_ratio
     adapter = layer_adapter_s(case, rate, tokens) * e.kernel_ratio
     tensor = layer_tensor_s(case, link, tokens)
