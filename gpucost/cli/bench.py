@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucost.bench.cases import GROUPS, PROFILES
-from gpucost.cli.options import Output, catalog_options, envelope, output_options, own_options
+from gpucost.cli.options import Output, catalog_options, output_options, own_options
 from gpucost.units import TERA
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def command(
     title = f"{found['machine']['gpus']} × {found['machine']['device']}: measured against the datasheet"
     roof = verdict.roofline(found, chip) if chip else []
     if out.fields or out.format in ("json", "csv") or out.ending == ".xlsx":
-        out.rows(rows, COLUMNS, {**envelope(catalog, told), "roofline": roof}, title)
+        out.rows(rows, COLUMNS, catalog, told, title, roofline=roof)
         return
     dated = {"as_of": str(catalog.as_of), "catalog_version": catalog.version}
     _write(out, document(title, rows, roof, told, **dated))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import Output, columns_of, envelope, output_options, own_options
+from gpucost.cli.options import Output, output_options, own_options
 from gpucost.cli.progress import working
 from gpucost.cli.said import say
 from gpucost.gate import shown
@@ -63,7 +63,7 @@ def command(
         return
     catalog = open_catalog()
     if listed:
-        out.rows(fitted.stacks_of(catalog), columns_of("calibrate stacks"), envelope(catalog), "Software of your own")
+        out.rows(fitted.stacks_of(catalog), "calibrate stacks", catalog, title="Software of your own")
         return
     stack = _stack(kind, log)
     own = _own_rows(catalog, kind, [*files, *([measurements] if measurements else [])], log)
@@ -85,7 +85,7 @@ def _show_shipped(out: Output, catalog: "Catalog", kind: str, save: bool) -> Non
     with working("fitting"):
         _, rows = fitted.fit_shipped(catalog, kind)
     if not _as_table(out, rows):
-        out.rows(rows, columns_of("calibrate"), envelope(catalog), "Calibration")
+        out.rows(rows, "calibrate", catalog, title="Calibration")
 
 
 def _as_table(out: Output, rows: list[dict[str, Any]]) -> bool:
@@ -121,7 +121,7 @@ def _show_own(
     moved = fitted.changes(catalog, kind, rows, SMALLEST_CHANGE)
     if estimate:
         moved = [*_effect(catalog, estimate, calibration), *moved]
-    out.rows(moved, columns_of("calibrate changes"), envelope(catalog, hint), title)
+    out.rows(moved, "calibrate changes", catalog, hint, title)
 
 
 def _stack(kind: str, log: dict[str, Any]) -> str:

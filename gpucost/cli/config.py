@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from gpucost.cli.options import Output, envelope, output_options
+from gpucost.cli.options import Output, output_options
 from gpucost.errors import nearest
 
 
@@ -26,7 +26,7 @@ def command(out: Output) -> None:
     """
     rows = [*_places(), *_settings(), *_limits()]
     warnings = [f"{row['setting']}: {row['note']}" for row in rows if row["note"] and row["kind"] == "setting"]
-    out.rows(rows, ("setting", "value", "from"), envelope(None, warnings))
+    out.rows(rows, ("setting", "value", "from"), None, warnings)
 
 
 def _row(kind: str, name: str, value: Any, speaker: str, note: str = "") -> dict[str, Any]:

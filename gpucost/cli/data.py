@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import Output, envelope, output_options, own_options
+from gpucost.cli.options import Output, output_options, own_options
 from gpucost.cli.progress import working
 from gpucost.cli.said import say
 
@@ -51,8 +51,8 @@ def check(out: Output, file: str | None, table: str | None, doubts: bool) -> Non
     say(f"{summary}{'' if doubts or not report.doubts else ' (--doubts lists them)'}")
     rows = [*_rows("fault", report.faults), *(_rows("doubt", report.doubts) if doubts else [])]
     if rows or out.format != "table" or out.is_document:
-        found = {"files": report.files, "rows_checked": report.rows, "ok": not report.faults}
-        out.rows(rows, ("kind", "place", "reason"), {**envelope(catalog), **found})
+        ok = not report.faults
+        out.rows(rows, ("kind", "place", "reason"), catalog, files=report.files, rows_checked=report.rows, ok=ok)
     if report.faults:
         raise CheckFailedError(f"data check failed: {len(report.faults)} faults.")
 

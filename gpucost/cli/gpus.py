@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import Output, columns_of, envelope, list_options, output_options
+from gpucost.cli.options import Output, list_options, output_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -153,10 +153,10 @@ def command(
         rows = sorted((row for row in rows if row["id"] in wanted), key=lambda row: wanted.index(row["id"]))
     rows = chosen(rows, "vendor", vendor)
     if generations:
-        out.rows(list(_in_lines(rows)) if plain else rows, columns_of("gpus generations"), envelope(catalog))
+        out.rows(list(_in_lines(rows)) if plain else rows, "gpus generations", catalog)
         return
     if plain and asked is not None and len(listed(asked)) > 1 and len(rows) <= _MOST_BESIDE:
         facts, names = beside(catalog, rows), [f"{row['id']}" for row in rows]
-        out.rows(facts, ("what", *names), envelope(catalog, [*told, SPEEDS]))
+        out.rows(facts, ("what", *names), catalog, [*told, SPEEDS])
         return
-    out.rows(rows, columns_of("gpus"), envelope(catalog))
+    out.rows(rows, "gpus", catalog)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import Output, columns_of, envelope, list_options, output_options
+from gpucost.cli.options import Output, list_options, output_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -33,11 +33,7 @@ def command(catalog: "Catalog", out: Output, name: str | None, family: str | Non
 
     found = catalog.architectures(name)
     rows = chosen(described(catalog, found, context), "family", family)
-    out.rows(
-        rows,
-        columns_of("models"),
-        envelope(catalog, [f"{item.name}: {text}" for item in found for text in item.warnings]),
-    )
+    out.rows(rows, "models", catalog, [f"{item.name}: {text}" for item in found for text in item.warnings])
 
 
 def described(

@@ -68,19 +68,23 @@ class Output:
             for warning in result.payload.get("warnings") or ():
                 say(warning)
 
-    def rows(self, rows: "Rows", columns: Sequence[str], envelope: Mapping[str, Any], title: str = "") -> None:
-        """Write flat rows; `columns` are those of the terminal table, --fields may name any key of the rows."""
+    def rows(
+        self, rows: "Rows", columns: str | Sequence[str], catalog: "Catalog | None", warnings: Sequence[str] = (),
+        title: str = "", **more: Any,
+    ) -> None:  # fmt: skip
+        """Write flat rows; `columns` are those of the terminal table, or the list that columns.csv has them of.
+
+        --fields may name any key of the rows. The warnings are also said on stderr.
+        """
+        from gpucost.render.rows import render_rows, write_rows
+
+        shown, around = columns_of(columns) if isinstance(columns, str) else columns, envelope(catalog, warnings) | more
         if self.is_document:
-            from gpucost.render.rows import write_rows
-
-            write_rows(str(self.file), rows, columns, self._no_text(), envelope, title or self._command())
+            write_rows(str(self.file), rows, shown, self._no_text(), around, title or self._command())
             return
-        from gpucost.render.rows import render_rows
-
-        text = render_rows(
-            rows, columns=columns, format_=self.format, fields=self.fields, envelope=envelope, title=title
+        self.text(
+            render_rows(rows, columns=shown, format_=self.format, fields=self.fields, envelope=around, title=title)
         )
-        self.text(text)
 
     def _plan_as_data(self, plan: str) -> str:
         """Return a plan file as JSON; it has no rows for another format."""

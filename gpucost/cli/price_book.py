@@ -2,7 +2,7 @@
 
 import click
 
-from gpucost.cli.options import Output, columns_of, envelope, output_options
+from gpucost.cli.options import Output, output_options
 
 
 @click.group(name="book")
@@ -33,7 +33,7 @@ def check(ctx: click.Context, out: Output, path: str | None, as_of: str | None) 
     if not catalog.books:
         raise UsageError("there is no price book. `gpucost config` says where it is looked for.")
     rows, remarks = judged(catalog)
-    out.rows(rows, columns_of("prices book"), envelope(catalog, remarks))
+    out.rows(rows, "prices book", catalog, remarks)
     if any(word in text for text in remarks for word in ("ended on", "dearer than", "matches no")):
         ctx.exit(5)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import Output, columns_of, envelope, output_options, own_options
+from gpucost.cli.options import Output, output_options, own_options
 from gpucost.cli.said import say, shown, tell
 
 if TYPE_CHECKING:
@@ -75,9 +75,7 @@ def refresh(
     kept = (
         f"Snapshot {snapshot.id} in {folder.path}." if snapshot else "Nothing was published; what was there still is."
     )
-    out.rows(
-        [_row(item) for item in outcomes], columns_of("prices refresh"), envelope(None, [*_remarks(outcomes), kept])
-    )
+    out.rows([_row(item) for item in outcomes], "prices refresh", None, [*_remarks(outcomes), kept])
     if any(item.state == "failed" for item in outcomes):
         ctx.exit(5)
 
@@ -192,7 +190,7 @@ def snapshots(out: Output, store: str | None) -> None:
          "size_bytes": part.size_bytes, "sha256": part.sha256, "observed_on": part.observed_on.isoformat()}
         for item in folder.snapshots for part in item.parts
     ]  # fmt: skip
-    out.rows(rows, columns_of("prices snapshots"), envelope(None, folder.faults))
+    out.rows(rows, "prices snapshots", None, folder.faults)
 
 
 COMMANDS = (refresh, verify, prune, export, snapshots)

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import Output, columns_of, envelope, list_options, output_options, own_options
+from gpucost.cli.options import Output, envelope, list_options, output_options, own_options
 from gpucost.cli.said import tell
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def stale(catalog: "Catalog", out: Output, **filters: Any) -> None:
     from gpucost.catalog.price_views import stale as found
 
     rows = found(catalog, wanted_of(catalog, filters))
-    out.rows(rows, columns_of("prices stale"), envelope(catalog))
+    out.rows(rows, "prices stale", catalog)
 
 
 @click.command(name="coverage")
@@ -46,13 +46,13 @@ def coverage(catalog: "Catalog", out: Output, machines: bool, **filters: Any) ->
         rows = views.machines(catalog, wanted)
         without = sum(row["age_days"] is None for row in rows)
         said = [f"{without} of {len(rows)} machines have no price today.", *views.unseen(rows)]
-        out.rows(rows, columns_of("prices coverage machines"), envelope(catalog, said))
+        out.rows(rows, "prices coverage machines", catalog, said)
         return
     rows = views.coverage(catalog, wanted)
     large = views.LARGE_CLOUDS & (wanted["provider"] or views.LARGE_CLOUDS)
     old = views.unseen(views.machines(catalog, {**wanted, "provider": set(large)})) if large else []
     said = [f"{sum(row['facts'] for row in rows):,} dated prices of {len(rows)} providers.", *old]
-    out.rows(rows, columns_of("prices coverage"), envelope(catalog, said))
+    out.rows(rows, "prices coverage", catalog, said)
 
 
 @click.command(name="watch")
@@ -103,11 +103,7 @@ def risk(catalog: "Catalog", out: Output, above: float | None, **filters: Any) -
     """
     from gpucost.catalog.price_risk import spot_risk
 
-    out.rows(
-        spot_risk(catalog, wanted_of(catalog, filters), 0.5 if above is None else above),
-        columns_of("prices risk"),
-        envelope(catalog),
-    )
+    out.rows(spot_risk(catalog, wanted_of(catalog, filters), 0.5 if above is None else above), "prices risk", catalog)
 
 
 @click.command(name="decline")
@@ -126,7 +122,7 @@ def decline(catalog: "Catalog", out: Output, **filters: Any) -> None:
             f"over {every['chips']} chips of two sellers and more a list price falls by {typical:.1%} a year"
             f" ({low:.1%} to {high:.1%})."
         )
-    out.rows(rows, columns_of("prices decline"), envelope(catalog, said))
+    out.rows(rows, "prices decline", catalog, said)
 
 
 def plot(rows: list[dict[str, Any]], catalog: "Catalog", out: Output) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from gpucost.cli import price_book, price_store, price_views
-from gpucost.cli.options import Output, columns_of, envelope, list_options, output_options
+from gpucost.cli.options import Output, list_options, output_options
 from gpucost.cli.price_views import wanted_of
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def command(ctx: click.Context, /, catalog: "Catalog", out: Output, limit: int |
     region = filters["region"]
     grouped = region is not None and catalog.regions.grouped(listed(region))  # a continent asks what is sold there
     rows, warnings = current(catalog, wanted_of(catalog, filters), filters["max_age"], ended=not grouped)
-    out.rows(rows[:limit], columns_of("prices"), envelope(catalog, warnings))
+    out.rows(rows[:limit], "prices", catalog, warnings)
 
 
 @command.command(name="history")
@@ -50,7 +50,7 @@ def history(catalog: "Catalog", out: Output, plot: bool, **filters: Any) -> None
     if plot:
         price_views.plot(_recent(rows, catalog, filters, "observed_on"), catalog, out)
         return
-    out.rows(_recent(rows, catalog, filters, "observed_on"), columns_of("prices history"), envelope(catalog))
+    out.rows(_recent(rows, catalog, filters, "observed_on"), "prices history", catalog)
 
 
 @command.command(name="diff")
@@ -64,7 +64,7 @@ def diff(out: Output, first: str, second: str, known_as_of: str | None, **filter
     catalog = open_catalog(second, known_as_of)
     rows = difference(catalog, date.fromisoformat(first), catalog.as_of, wanted_of(catalog, filters), filters["all"])
     shown = _recent(rows, catalog, filters, "new_observed_on")
-    out.rows(shown, columns_of("prices diff"), {**envelope(catalog), "first": first, "second": second})
+    out.rows(shown, "prices diff", catalog, first=first, second=second)
 
 
 def _recent(rows: list[dict[str, Any]], catalog: "Catalog", filters: dict[str, Any], seen: str) -> list[dict[str, Any]]:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpucost.cli.options import Output, columns_of, envelope, list_options, output_options
+from gpucost.cli.options import Output, list_options, output_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -26,4 +26,4 @@ def command(catalog: "Catalog", out: Output, source_id: str | None, table: str |
     if source_id:
         catalog.source(source_id)
         rows = [row for row in rows if row["source_id"] == source_id]
-    out.rows(rows, columns_of("sources"), envelope(catalog))
+    out.rows(rows, "sources", catalog)

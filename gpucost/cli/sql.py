@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpucost.cli.options import Output, envelope, list_options, output_options
+from gpucost.cli.options import Output, list_options, output_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -33,7 +33,7 @@ def command(
     if out.format == "table" and answer.columns == _PLAN and not out.is_document:
         out.text("\n".join(str(row["explain_value"]) for row in answer.rows))
         return
-    out.rows(answer.rows, answer.columns, envelope(catalog))
+    out.rows(answer.rows, answer.columns, catalog)
 
 
 def _text(query: str | None, file: str | None, question: str | None) -> str:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpucost.cli.options import Output, columns_of, envelope, list_options, output_options
+from gpucost.cli.options import Output, list_options, output_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -32,4 +32,4 @@ def command(catalog: "Catalog", out: Output, name: str | None, gpu: str | None, 
         gpus = {found.id for part in listed(gpu) for found in catalog.accelerators(part)}
         rows = [row for row in rows if row["accelerator_id"] in gpus]
     rows = chosen(rows, "provider", provider)
-    out.rows(rows, columns_of("systems"), envelope(catalog))
+    out.rows(rows, "systems", catalog)

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from gpucost.cli.options import Output, catalog_options, columns_of, envelope, output_options, own_options
+from gpucost.cli.options import Output, catalog_options, output_options, own_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -36,7 +36,7 @@ def command(
     tokens = None if tokens_done is None else count(1e17).read(tokens_done, "tokens_done")
     while True:
         rows = forecast(read_log(lines_of(log), log), saved, rank, tokens_done=tokens)
-        out.rows(rows, columns_of("watch"), envelope(catalog), f"{log} against {estimate}")
+        out.rows(rows, "watch", catalog, title=f"{log} against {estimate}")
         if every is None:
             return
         time.sleep(every)
