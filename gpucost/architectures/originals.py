@@ -5,21 +5,7 @@ from typing import Any
 
 from gpucost.architectures.fields import Fields
 from gpucost.errors import DataError
-
-_MISTRAL = {
-    "dim": "hidden_size", "n_layers": "num_hidden_layers", "hidden_dim": "intermediate_size",
-    "n_heads": "num_attention_heads", "n_kv_heads": "num_key_value_heads", "vocab_size": "vocab_size",
-    "head_dim": "head_dim", "norm_eps": "rms_norm_eps", "tied_embeddings": "tie_word_embeddings",
-    "sliding_window": "sliding_window", "max_seq_len": "max_position_embeddings",
-    "max_position_embeddings": "max_position_embeddings", "q_lora_rank": "q_lora_rank",
-    "kv_lora_rank": "kv_lora_rank", "qk_nope_head_dim": "qk_nope_head_dim",
-    "qk_rope_head_dim": "qk_rope_head_dim", "v_head_dim": "v_head_dim",
-}  # fmt: skip
-_MOE = {
-    "num_experts": "num_local_experts", "num_experts_per_tok": "num_experts_per_tok",
-    "expert_hidden_dim": "moe_intermediate_size", "first_k_dense_replace": "first_k_dense_replace",
-    "num_shared_experts": "n_shared_experts", "route_every_n": "decoder_sparse_step",
-}  # fmt: skip
+from gpucost.gate import beside
 
 
 def translated(config: Mapping[str, Any], file: str) -> Mapping[str, Any]:
@@ -34,11 +20,15 @@ def translated(config: Mapping[str, Any], file: str) -> Mapping[str, Any]:
     return _mistral(config) if "hidden_dim" in config else _llama(config, file)
 
 
+def _renamed(config: Mapping[str, Any], part: str = "") -> dict[str, Any]:
+    names = [(theirs, ours) for of, theirs, ours in beside(__file__, "originals")[1:] if of == part]
+    return {ours: config[theirs] for theirs, ours in names if config.get(theirs) is not None}
+
+
 def _mistral(config: Mapping[str, Any]) -> dict[str, Any]:
-    made = {theirs: config[ours] for ours, theirs in _MISTRAL.items() if config.get(ours) is not None}
-    moe = config.get("moe")
+    made, moe = _renamed(config), config.get("moe")
     if isinstance(moe, Mapping):
-        made |= {theirs: moe[ours] for ours, theirs in _MOE.items() if moe.get(ours) is not None}
+        made |= _renamed(moe, "moe")
         made["model_type"] = "deepseek_v3" if "kv_lora_rank" in made else "mixtral"
     else:
         made["model_type"] = "mistral"

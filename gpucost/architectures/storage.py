@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from gpucost.architectures.fields import load
+from gpucost.architectures.fields import KEYS, load
 from gpucost.types import Architecture
 
 Config = Mapping[str, Any]
@@ -237,14 +237,7 @@ def _whole(method: Config, *names: str) -> int:
 
 
 def _listed(method: Config) -> Iterator[str]:
-    for key in (
-        "modules_to_not_convert",
-        "ignore",
-        "exclude_modules",
-        "ignored_layers",
-        "llm_int8_skip_modules",
-        "exclude",
-    ):
+    for key in KEYS["kept_wide"]:
         value = method.get(key)
         if isinstance(value, list):
             yield from (item for item in value[:20_000] if isinstance(item, str) and len(item) < 400)

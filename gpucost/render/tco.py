@@ -108,16 +108,10 @@ def _gpus(answer: Tco) -> int:
 
 
 def _answer(answer: Tco) -> list[Block]:
-    npv, drawn = answer["npv_usd"], answer["monte_carlo"]
-    ends: dict[str, tuple[float, float]] = (
-        {}
-        if drawn is None
-        else {
-            "own": (drawn["own_p5_usd"], drawn["own_p95_usd"]),
-            "rent": (drawn["rent_p5_usd"], drawn["rent_p95_usd"]),
-            "saving": (drawn["saving_p5_usd"], drawn["saving_p95_usd"]),
-        }
-    )
+    npv = answer["npv_usd"]
+    drawn: Row | None = answer["monte_carlo"]
+    sides = () if drawn is None else ("own", "rent", "saving")
+    ends = {side: (drawn[f"{side}_p5_usd"], drawn[f"{side}_p95_usd"]) for side in sides if drawn}
     facts = (
         *_paid(answer),
         Fact("Owning, present value", npv["own"], "USD", *ends.get("own", ())),

@@ -186,6 +186,9 @@ def excluded(problem: Problem, cases: Cases, number: int, left: Any) -> list[Exc
     return left_out((offers[int(cases.offer[case])], exclusion(problem, cases, request, int(case))) for case in left)
 
 
+_ASSUMED = ("name", "value", "low", "high", "unit", "status", "source_id", "note")
+
+
 def assumption_rows(facts: Facts, problem: Problem) -> list[Assumed]:
     """Return what was assumed about the run beside its steps, each with its range and where it comes from."""
     own = {
@@ -197,32 +200,11 @@ def assumption_rows(facts: Facts, problem: Problem) -> list[Assumed]:
         "evaluation_fraction": assume.EVALUATION_FRACTION.stated(problem.requests[0].evaluation_fraction),
         "preemptions_per_node_hour_unmeasured": unmeasured(),
     }
-    rows: list[Assumed] = [
-        {
-            "name": name,
-            "value": item.value,
-            "low": item.low,
-            "high": item.high,
-            "unit": item.unit,
-            "status": "assumed",
-            "source_id": None,
-            "note": item.reason,
-        }
-        for name, item in own.items()
-    ]
     low, typical, high = problem.failures_per_gpu_year
-    rows.append(
-        {
-            "name": "failures_per_gpu_year",
-            "value": typical,
-            "low": low,
-            "high": high,
-            "unit": "per GPU-year",
-            "status": "sourced",
-            "source_id": next(
-                (row["source_id"] for row in facts.assumptions if row["item"] == "job_interruptions_llama3"), None
-            ),
-            "note": "unexpected interruptions by hardware and software faults",
-        }
-    )
-    return rows
+    measured = (row["source_id"] for row in facts.assumptions if row["item"] == "job_interruptions_llama3")
+    why = "unexpected interruptions by hardware and software faults"
+    rows = [
+        *((name, x.value, x.low, x.high, x.unit, "assumed", None, x.reason) for name, x in own.items()),
+        ("failures_per_gpu_year", typical, low, high, "per GPU-year", "sourced", next(measured, None), why),
+    ]
+    return [cast(Assumed, dict(zip(_ASSUMED, row, strict=True))) for row in rows]

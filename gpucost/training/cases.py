@@ -1,6 +1,7 @@
 """Cases: requests on offers on so many accelerators, evaluated: how fast, at what cost."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,10 @@ class Problem(Frozen):
     failures_per_gpu_year: tuple[float, float, float]
     masks: tuple[Flags, ...]  # offers that each request looks at
     calibration: Calibration
+
+    def asked(self, of: Callable[[TrainingRequest], Any], request: Indices) -> NDArray[Any]:
+        """Return what each of some requests, named by their numbers, asks for."""
+        return np.array([of(ask) for ask in self.requests])[request]
 
 
 class Cases(Frozen):

@@ -85,7 +85,7 @@ def _doublings(problem: Problem, lines: Lines) -> tuple[Indices, Indices]:
     pinned = _pinned(problem, request)
     start = np.ceil(np.log2(lines.fewest_gpus / unit) - 1e-9).astype(np.int64)
     stop = np.ceil(np.log2(np.maximum(largest // unit, 1)) - 1e-9).astype(np.int64)
-    free = np.array([ask.deadline_days is None for ask in problem.requests])[request]
+    free = problem.asked(lambda ask: ask.deadline_days is None, request)
     stop = np.where(free, np.minimum(stop, start + _FREE_DOUBLINGS), stop)
     start = np.minimum(start, stop)  # too small an offer is tried at its largest, to say how long it takes
     return np.where(pinned > 0, 0, start), np.where(pinned > 0, 0, stop)
@@ -93,7 +93,7 @@ def _doublings(problem: Problem, lines: Lines) -> tuple[Indices, Indices]:
 
 def _pinned(problem: Problem, request: Indices) -> Indices:
     """Return the number of accelerators that each line is asked for; 0 where it is free."""
-    return np.array([ask.gpus or 0 for ask in problem.requests], np.int64)[request]
+    return problem.asked(lambda ask: ask.gpus or 0, request)
 
 
 def _fewest_gpus(problem: Problem, request: Indices, offer: Indices) -> Floats:
@@ -193,9 +193,7 @@ def _window(problem: Problem, lines: Lines, cases: Cases, line: Indices) -> tupl
 
 
 def _meets(problem: Problem, cases: Cases) -> Flags:
-    limit = np.array([np.inf if ask.deadline_days is None else ask.deadline_days for ask in problem.requests])[
-        cases.request
-    ]
+    limit = problem.asked(lambda ask: np.inf if ask.deadline_days is None else ask.deadline_days, cases.request)
     met: Flags = cases.speed.fits & (cases.costs.days <= limit) & np.isfinite(cases.costs.cost_usd)
     met &= ~(cases.costs.paid_hours > problem.terms.longest_hours[cases.offer])
     return met
@@ -203,9 +201,7 @@ def _meets(problem: Problem, cases: Cases) -> Flags:
 
 def _wants_all(problem: Problem, request: Indices) -> Flags:
     """Tell which requests look at every size: those without a deadline, and those that trade time for money."""
-    return np.array([ask.deadline_days is None or ask.optimize in ("time", "pareto") for ask in problem.requests])[
-        request
-    ]
+    return problem.asked(lambda ask: ask.deadline_days is None or ask.optimize in ("time", "pareto"), request)
 
 
 def _judged(problem: Problem, cases: Cases, line: Indices, count: int) -> Indices:
@@ -213,9 +209,7 @@ def _judged(problem: Problem, cases: Cases, line: Indices, count: int) -> Indice
     if not count:
         return np.zeros(0, np.int64)
     met = _meets(problem, cases)
-    budget = np.array([np.inf if ask.max_cost_usd is None else ask.max_cost_usd for ask in problem.requests])[
-        cases.request
-    ]
+    budget = problem.asked(lambda ask: np.inf if ask.max_cost_usd is None else ask.max_cost_usd, cases.request)
     goal = np.select(
         [
             ~met,
@@ -238,4 +232,4 @@ def _judged(problem: Problem, cases: Cases, line: Indices, count: int) -> Indice
 
 
 def _goal_is(problem: Problem, cases: Cases, goal: str) -> Flags:
-    return np.array([ask.optimize == goal for ask in problem.requests])[cases.request]
+    return problem.asked(lambda ask: ask.optimize == goal, cases.request)

@@ -11,7 +11,7 @@ from gpucost.catalog import open_catalog
 from gpucost.physics.serving import queue as serving_queue
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.cases import FORMATS, Deployment, build
-from gpucost.physics.serving.efficiency import DEFAULTS, ENGINES
+from gpucost.physics.serving.efficiency import DEFAULTS, ENGINES, FAMILIES
 from gpucost.physics.serving.structs import plain_options
 
 CATALOG = open_catalog()
@@ -196,3 +196,10 @@ def test_a_million_cases_stay_within_chunks_of_memory():
         for s in range(0, 2000, 128)
     ]
     assert np.concatenate(parts).tolist() == whole.tolist()
+
+
+def test_every_engine_and_every_family_has_its_parameters():
+    of_engines = ("engine_ratio", "host_ratio", "sequence_ratio", "prefill_ratio", "saturation_ratio")
+    named = {f"{prefix}.{name}" for prefix in of_engines for name in ENGINES}
+    named |= {f"{prefix}.{name}" for prefix in ("weights_ratio", "matrix_ratio") for name in FAMILIES}
+    assert named - set(DEFAULTS) == set()

@@ -16,7 +16,9 @@ from gpucost.invoices import rows as invoices
 from gpucost.market.facts import make_market
 from gpucost.options import OPTIONS, OptionRule, age_limit_days, is_plain
 from gpucost.ownership import rents, supplies
+from gpucost.physics.training.structs import PARTS
 from gpucost.schemas import TABLES
+from gpucost.training.followups import PART_NOTES
 from tests.training.market import BUCKET, TODAY, answer, facts, offer
 
 pytestmark = pytest.mark.usefixtures("round_speeds")
@@ -192,3 +194,7 @@ def test_a_service_is_not_carried_by_an_option_that_ends():
     assert "a service does not end; the longest purchase as flex start is 7 days" in left_out
     with pytest.raises(NothingFitsError, match="a service does not end"):
         gpucost.inference("8b", option="flex_start", **wanted)
+
+
+def test_every_part_of_a_step_has_words_for_a_reader_of_the_bill():
+    assert {f"{name}_s" for name in PART_NOTES} == {*PARTS, "loading_s"}
