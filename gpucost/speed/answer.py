@@ -15,9 +15,9 @@ from gpucost.physics.calibration import Calibration
 from gpucost.physics.columns import PRECISIONS, Floats, LayoutColumns
 from gpucost.physics.training import layouts as search
 from gpucost.physics.training import legality
-from gpucost.physics.training import steps as training
 from gpucost.physics.training.memory import training_memory, usable_bytes
 from gpucost.physics.training.own_runs import Alike, corrected
+from gpucost.physics.training.structs import PARTS, Step, TrainingCase
 from gpucost.speed.workload import Layouts, Wanted, explicit_layouts, interval_of, make_case, step_of, texts
 from gpucost.types import Accelerator, Architecture, Layout
 from gpucost.units import GB, GIB, TERA
@@ -98,7 +98,7 @@ def with_own(timed: shape.Timed, own: OwnSpeed, chip: Accelerator, frozen: bool)
     return found
 
 
-def case_of(layouts: Layouts, calibration: Calibration) -> training.TrainingCase:
+def case_of(layouts: Layouts, calibration: Calibration) -> TrainingCase:
     """Return the case of one layout, as the kernels take it."""
     stacked = transformer.stack(layouts.architectures)
     return make_case(layouts, calibration, stacked, layouts.hardware, layouts.layout, layouts.sequence_tokens)
@@ -167,7 +167,7 @@ def no_layout(reason: int, layouts: Layouts, batch: int) -> str:
     )
 
 
-def candidate(layout: LayoutColumns, step: training.Step, memory: Floats, row: int) -> shape.RankedLayout:
+def candidate(layout: LayoutColumns, step: Step, memory: Floats, row: int) -> shape.RankedLayout:
     """Return one candidate as a flat row."""
     return {
         **layout_row(layout.layout(row)),
@@ -183,7 +183,7 @@ def layout_row(layout: Layout) -> LayoutRow:
     return cast(LayoutRow, asdict(layout))
 
 
-def part_rows(case: training.TrainingCase, step: training.Step) -> list[shape.Part]:
+def part_rows(case: TrainingCase, step: Step) -> list[shape.Part]:
     """Return the parts of one step: seconds, share, and what bounds each."""
     bounds = roofline.part_bounds(case, step)
     total = float(step.total_s[0])
@@ -194,18 +194,18 @@ def part_rows(case: training.TrainingCase, step: training.Step) -> list[shape.Pa
             "share_fraction": float(getattr(step, name)[0]) / total,
             "bound": roofline.BOUNDS[int(bounds[name][0])] if name in bounds else "schedule",
         }
-        for name in training.PARTS
+        for name in PARTS
     ]
 
 
-def memory_of(case: training.TrainingCase) -> shape.Memory:
+def memory_of(case: TrainingCase) -> shape.Memory:
     """Return the peak memory of one case against what the accelerator can use."""
     need = float(training_memory(case.shape, case.layout, case.recipe).total_bytes[0])
     usable = float(usable_bytes(case.hardware.memory_gib)[0])
     return {"memory_gib": need / GIB, "usable_memory_gib": usable / GIB, "fits": need <= usable}
 
 
-def described(layouts: Layouts, case: training.TrainingCase, calibration: Calibration) -> shape.Timed:
+def described(layouts: Layouts, case: TrainingCase, calibration: Calibration) -> shape.Timed:
     """Describe one timed case: speed with its range, MFU and HFU, the parts of the step and their bounds."""
     step = step_of(layouts, calibration, case)
     low, high = interval_of(layouts, calibration, case, step)

@@ -14,11 +14,11 @@ from gpucost.physics import collectives as net
 from gpucost.physics import roofline
 from gpucost.physics.columns import PRECISIONS, VALUE_BYTES, code_of
 from gpucost.physics.hardware import HardwareColumns, half_precision, hardware_columns, peak_tflops
-from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import software_codes
 from gpucost.physics.training.efficiency import resolve
 from gpucost.physics.training.layer import links_of
 from gpucost.physics.training.layouts import usual_year
+from gpucost.physics.training.structs import Step
 from gpucost.speed import advice, operations
 from gpucost.speed import workload as speed
 from gpucost.speed.answer import case_of, single
@@ -182,7 +182,7 @@ def whole_step(catalog: Catalog, wanted: speed.Wanted) -> UnderRoofs:
     return {**found, "lead": f"{found['lead']} {advice.worded(found)}"}
 
 
-def host_points(step: training.Step) -> list[Point]:
+def host_points(step: Step) -> list[Point]:
     """Return the parts that no roof of the chip explains: the host, fixed overheads, the schedule."""
     rows: list[Point] = []
     host, schedule = ("host_s", "overhead_s", "offload_s"), ("bubble_s", "straggler_s")

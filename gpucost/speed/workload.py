@@ -28,6 +28,7 @@ from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import build_case, recipe_columns, software_codes
 from gpucost.physics.training.defaults import default_batch, default_sequence
 from gpucost.physics.training.own_runs import Alike, corrected, narrowing
+from gpucost.physics.training.structs import Step, TrainingCase
 from gpucost.types import Architecture
 from gpucost.workloads.loading import DataFlow
 from gpucost.workloads.own_speed import OwnSpeed, own_speed
@@ -123,7 +124,7 @@ class Timings:
     """Answers as columns: seconds by part, speed with its range, and why a row has none."""
 
     reason: Integers  # code into legality.REASONS; figures of a row with a reason are NaN
-    step: training.Step
+    step: Step
     low_tokens_per_s_per_gpu: Floats
     high_tokens_per_s_per_gpu: Floats
 
@@ -140,7 +141,7 @@ def time_layouts(layouts: Layouts, calibration: Calibration) -> Timings:
     parts = [time_chunk(layouts, calibration, shape, hardware, rows) for rows in layouts.layout.chunks(CHUNK)]
     return Timings(
         reason=np.concatenate([part.reason for part in parts]),
-        step=training.Step.concatenate([part.step for part in parts]),
+        step=Step.concatenate([part.step for part in parts]),
         low_tokens_per_s_per_gpu=np.concatenate([part.low_tokens_per_s_per_gpu for part in parts]),
         high_tokens_per_s_per_gpu=np.concatenate([part.high_tokens_per_s_per_gpu for part in parts]),
     )
@@ -160,24 +161,22 @@ def time_chunk(
         low, high = interval_of(layouts, calibration, case, step)
     legal = reason == legality.OK
     columns = {name: np.where(legal, getattr(step, name), np.nan) for name in step.names()}
-    return Timings(reason, training.Step(**columns), np.where(legal, low, np.nan), np.where(legal, high, np.nan))
+    return Timings(reason, Step(**columns), np.where(legal, low, np.nan), np.where(legal, high, np.nan))
 
 
-def step_of(layouts: Layouts, calibration: Calibration, case: training.TrainingCase) -> training.Step:
+def step_of(layouts: Layouts, calibration: Calibration, case: TrainingCase) -> Step:
     """Time cases, corrected by runs of one's own."""
     return corrected(
         training.step(case), calibration.runs_of(layouts.wanted.software), alike_of(layouts, calibration, case)
     )
 
 
-def alike_of(layouts: Layouts, calibration: Calibration, case: training.TrainingCase) -> Alike:
+def alike_of(layouts: Layouts, calibration: Calibration, case: TrainingCase) -> Alike:
     """Return what cases are compared with runs of one's own by."""
     return Alike(case.shape, case.hardware, case.layout, case.recipe, layouts.software(calibration))
 
 
-def interval_of(
-    layouts: Layouts, calibration: Calibration, case: training.TrainingCase, step: training.Step
-) -> tuple[Floats, Floats]:
+def interval_of(layouts: Layouts, calibration: Calibration, case: TrainingCase, step: Step) -> tuple[Floats, Floats]:
     """Return the 80 % range of the speed of stated layouts."""
     software = np.broadcast_to(layouts.software(calibration), (len(case),))
     traits = cal.traits(case, case.hardware.family, software, step, stated_layout=True)
@@ -192,7 +191,7 @@ def make_case(
     hardware: HardwareColumns,
     layout: LayoutColumns,
     sequence: Floats,
-) -> training.TrainingCase:
+) -> TrainingCase:
     """Join the parts of explicit layouts into what the kernels take."""
     wanted, count = layouts.wanted, len(layout)
     recipe = recipe_columns(

@@ -16,7 +16,7 @@ from gpucost.market.sellers import ASSUMED_FORM, doubted_price, old_price, seen,
 from gpucost.market.supply import left_out
 from gpucost.money.training_bill import BILL
 from gpucost.options import OPTIONS
-from gpucost.physics.training.steps import PARTS
+from gpucost.physics.training.structs import PARTS
 from gpucost.training.cases import Cases, Problem
 from gpucost.training.costing import lines_of
 from gpucost.training.rank import exclusion, rate_is_prior

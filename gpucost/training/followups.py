@@ -11,7 +11,7 @@ from gpucost.answers.training import Alternative, Driver, Highlight, Size
 from gpucost.gate import beside
 from gpucost.market.supply import Supply
 from gpucost.options import OPTIONS, is_plain
-from gpucost.physics.training.steps import PARTS
+from gpucost.physics.training.structs import PARTS
 from gpucost.training.cases import Cases, Problem, evaluate
 from gpucost.training.costing import lines_of
 from gpucost.training.rank import rate_is_prior

@@ -25,7 +25,7 @@ from gpucost.physics.training.layouts import (
 )
 from gpucost.physics.training.memory import training_memory
 from gpucost.physics.training.own_runs import Alike, corrected, narrowing
-from gpucost.physics.training.steps import PARTS
+from gpucost.physics.training.structs import PARTS
 from gpucost.types import Accelerator
 from gpucost.units import GB
 from gpucost.workloads.loading import Loading

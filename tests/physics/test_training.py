@@ -21,6 +21,7 @@ from gpucost.physics.training.layer import (
     rates,
 )
 from gpucost.physics.training.memory_recipe import FROZEN_BYTES
+from gpucost.physics.training.structs import PARTS
 from gpucost.physics.transformer import stack
 from gpucost.types import Architecture, Layout
 from gpucost.units import GB
@@ -32,7 +33,7 @@ IDEAL = DEFAULTS | {name: 1e-9 for name in DEFAULTS if name.startswith(("host_us
 
 def test_the_parts_add_up_to_the_step():
     step = time_of(Layout(gpus=64, tensor=4, pipeline=4, data=4, micro_batch=1, global_batch=64, virtual_stages=2))
-    assert sum(getattr(step, name)[0] for name in training.PARTS) == pytest.approx(step.total_s[0])
+    assert sum(getattr(step, name)[0] for name in PARTS) == pytest.approx(step.total_s[0])
 
 
 def test_mfu_follows_from_tokens_by_hand():

@@ -12,7 +12,7 @@ import pytest
 from gpucost.physics import collectives as net
 from gpucost.physics import roofline
 from gpucost.physics.columns import Columns
-from gpucost.physics.training import layouts
+from gpucost.physics.training import layer, layouts
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.efficiency import DEFAULTS
 from gpucost.types import Layout
@@ -58,7 +58,7 @@ def other_unit(case):
     return replace(case, hardware=rescaled(case.hardware), efficiency=rescaled(case.efficiency))
 
 
-@pytest.mark.parametrize("kernel", [training.micro_step, training.step, training.rates, training.case_links])
+@pytest.mark.parametrize("kernel", [training.micro_step, training.step, layer.rates, layer.case_links])
 def test_a_kernel_of_a_case_scales(kernel):
     for case in cases():
         assert_scales(kernel(case), kernel(other_unit(case)))
@@ -80,7 +80,7 @@ def test_a_part_of_the_schedule_scales(name):
 def test_collectives_scale_in_time_and_are_unchanged_in_bytes():
     case = next(cases())
     for link_case, factor in ((other_unit(case), SCALE),):
-        before, after = training.case_links(case), training.case_links(link_case)
+        before, after = layer.case_links(case), layer.case_links(link_case)
         group, slow = (net.tier(link, case.layout.data, case.layout.tensor) for link in (before, after))
         assert_scales(group, slow)
         size = np.full(3, 1e9)

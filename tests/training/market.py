@@ -9,7 +9,7 @@ from gpucost.market.facts import Facts, make_market, make_offer
 from gpucost.market.supply import sold_nodes
 from gpucost.physics.calibration import Calibration
 from gpucost.physics.columns import layout_columns
-from gpucost.physics.training.steps import PARTS
+from gpucost.physics.training.structs import PARTS
 from gpucost.training import run
 from gpucost.training.request import make_request
 from gpucost.types import Accelerator, Architecture, Layout, System

@@ -17,7 +17,7 @@ from gpucost.physics.software import CLASSES
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.efficiency import DEFAULTS, PARAMETERS, TRAITS, TYPICAL, resolve
 from gpucost.physics.training.layouts import Job
-from gpucost.physics.training.steps import TrainingCase
+from gpucost.physics.training.structs import FP4, FP8, INT8, LORA, Step, TrainingCase
 
 BETWEEN_SOURCES = 0.12  # standard deviation of log(predicted ÷ measured) between the sources' means
 WITHIN_SOURCE = 0.10  # and within a source
@@ -128,7 +128,7 @@ def traits(
     what: TrainingCase | Job,
     family: Integers,
     software: Integers | int,
-    step: training.Step,
+    step: Step,
     *,
     stated_layout: Flags | bool,
     whole_run: Flags | bool = False,
@@ -145,20 +145,20 @@ def traits(
         "unstated_layout": flags(~np.asarray(stated_layout, dtype=np.bool_)),
         "unknown_software": flags(np.equal(software, CLASSES.index("unknown"))),
         "mixture_of_experts": flags(what.shape.experts > 0),
-        "fine_tuning": flags(what.recipe.method >= training.LORA),
+        "fine_tuning": flags(what.recipe.method >= LORA),
         "unusual_family": flags(~usual),
         "old_family": flags(np.isin(family, [FAMILIES.index(name) for name in OLD_FAMILIES])),
         "whole_run": flags(whole_run),
         "host_bound": flags(waiting > HOST_BOUND_FRACTION),
         "long_context": flags(what.recipe.sequence_tokens >= LONG_CONTEXT_TOKENS),
-        "low_precision": flags(np.isin(precision, (training.FP8, training.FP4, training.INT8))),
+        "low_precision": flags(np.isin(precision, (FP8, FP4, INT8))),
         "older_stack": flags(np.isin(software, OLDER_STACKS)),
     }
     doubts = [applies for name, applies in found.items() if name != "unstated_layout"]
     return found | {"usual_case": ~np.logical_or.reduce(doubts)}
 
 
-def ceiling(step: training.Step) -> Floats:
+def ceiling(step: Step) -> Floats:
     """Return the speed that no step exceeds: its products and attention alone, at what the best kernels attain."""
     with np.errstate(divide="ignore", over="ignore"):  # a step without products has no ceiling
         return step.tokens_per_s_per_gpu * step.total_s / (step.matrix_s + step.attention_s)

@@ -9,7 +9,7 @@ from gpucost.physics.columns import METHODS, Floats, Integers, LayoutColumns, co
 from gpucost.physics.hardware import HardwareColumns
 from gpucost.physics.software import CLASSES
 from gpucost.physics.training.efficiency import resolve
-from gpucost.physics.training.steps import Recipe, TrainingCase
+from gpucost.physics.training.structs import Recipe, TrainingCase
 from gpucost.physics.transformer import Shape
 from gpucost.words import OFFLOADS
 

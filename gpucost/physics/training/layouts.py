@@ -35,7 +35,7 @@ from gpucost.physics.training.grid import Grid, make_grid
 from gpucost.physics.training.memory import from_training, stages_of, usable_bytes
 from gpucost.physics.training.memory_activations import LayerBytes, layer_bytes
 from gpucost.physics.training.memory_recipe import MemoryRecipe
-from gpucost.physics.training.steps import Recipe, TrainingCase
+from gpucost.physics.training.structs import SELECTIVE, MicroStep, Recipe, Step, TrainingCase
 from gpucost.physics.transformer import Shape, stack
 from gpucost.types import Accelerator, Architecture, System
 
@@ -95,7 +95,7 @@ class Candidates(Frozen):
     tokens_per_s_per_gpu: Floats
     memory_bytes: Floats
     micro: Integers  # index into `micro_steps`
-    micro_steps: training.MicroStep  # the distinct micro-batches of the search
+    micro_steps: MicroStep  # the distinct micro-batches of the search
     setting: "Setting"
 
     def take(self, indices: Any) -> "Candidates":
@@ -111,7 +111,7 @@ class BestLayouts(Frozen):
 
     reason: Integers  # code into REASONS
     layout: LayoutColumns
-    step: training.Step
+    step: Step
     memory_bytes: Floats
     candidates: Integers  # legal layouts that were timed for the key
 
@@ -174,7 +174,7 @@ def expand(grid: Grid, keys: Keys, able: Flags, global_batch: float) -> tuple[In
 def lighter_recomputes(grid: Grid, job: Job) -> dict[int, LayerBytes]:
     """Return what a layer keeps, per power of two of tensor degrees, by recomputation in the order of their time."""
     tensors = np.exp2(np.arange(1 + int(np.log2(np.max(grid.tensor, initial=1.0)))))
-    count, codes = len(tensors), [c for c in range(len(RECOMPUTES)) if c != training.SELECTIVE or job.splits_norms]
+    count, codes = len(tensors), [c for c in range(len(RECOMPUTES)) if c != SELECTIVE or job.splits_norms]
     one = np.ones(count * len(codes))
     degrees = Grid(**{**dict.fromkeys(Grid.names(), one), "tensor": np.tile(tensors, len(codes))})
     every = layer_bytes(job.shape, grid_layouts(degrees, job, one, np.repeat(codes, count)), job.kept)
@@ -279,7 +279,7 @@ def search(grid: Grid, job: Job, keys: Keys) -> Candidates:
     return Candidates(key, layout, speed, need, where, micro, setting)
 
 
-def steps_of(found: Candidates, keys: Keys) -> training.Step:
+def steps_of(found: Candidates, keys: Keys) -> Step:
     """Return the whole step of candidates, by part."""
     case = found.setting.case(found.layout, keys.pair[found.key])
     return training.assemble(case, found.micro_steps.take(found.micro))
@@ -292,16 +292,16 @@ def pair_peaks(job: Job, hardware: HardwareColumns) -> Floats:
 
 def micro_steps(
     grid: Grid, setting: Setting, pair: Integers, combo: Integers, recompute: Integers
-) -> tuple[training.MicroStep, Integers]:
+) -> tuple[MicroStep, Integers]:
     """Time each distinct micro-batch once: it does not depend on how many copies of the model there are."""
     packing = Packing(pair=len(setting.hardware), recompute=len(RECOMPUTES), combo=len(grid))
     number, where = distinct(packing.pack(pair=pair, recompute=recompute, combo=combo), packing.size)
     own = packing.unpack(number)
     layout = grid_layouts(grid.take(own["combo"]), setting.job, np.ones(len(number)), own["recompute"])
-    pieces = [training.MicroStep(*(np.zeros(0) for _ in training.MicroStep.names()))]
+    pieces = [MicroStep(*(np.zeros(0) for _ in MicroStep.names()))]
     for rows in layout.chunks(CHUNK):
         pieces.append(training.micro_step(setting.case(layout.take(rows), own["pair"][rows])))
-    return training.MicroStep.concatenate(pieces), where
+    return MicroStep.concatenate(pieces), where
 
 
 # Public ------------------------------------------------------------------------------------------------------------

@@ -28,7 +28,7 @@ from gpucost.physics.training.memory_recipe import (
     adapter_state_bytes,
     memory_recipe,
 )
-from gpucost.physics.training.steps import FULL, Recipe
+from gpucost.physics.training.structs import FULL, Recipe
 from gpucost.physics.transformer import (
     Shape,
     ffn_matrices,

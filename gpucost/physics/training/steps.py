@@ -28,49 +28,16 @@ from gpucost.physics.training.layer import (
     rates,
 )
 from gpucost.physics.training.structs import (
-    FP4,
-    FP8,
     FULL,
     HALF_BYTES,
-    INT8,
     LORA,
-    PARTS,
     SELECTIVE,
     MicroStep,
-    Recipe,
     Step,
     TrainingCase,
 )
 from gpucost.physics.transformer import Shape
 from gpucost.units import GB, MICRO, MILLI, TERA
-
-__all__ = (
-    "FP4",
-    "FP8",
-    "FULL",
-    "HALF_BYTES",
-    "INT8",
-    "LORA",
-    "PARTS",
-    "SELECTIVE",
-    "MicroStep",
-    "Recipe",
-    "Step",
-    "TrainingCase",
-    "assemble",
-    "case_links",
-    "data_s",
-    "gpu_parameters",
-    "hand_over_s",
-    "micro_step",
-    "optimizer_s",
-    "rates",
-    "scheduled",
-    "speed_of",
-    "stage_layers",
-    "step",
-)  # fmt: skip
-
 
 HOST_MEMORY_GB_PER_S = 40.0  # of a host's memory that the update of one accelerator's parameters gets: an assumption
 
