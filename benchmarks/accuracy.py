@@ -226,7 +226,8 @@ docs.generate accuracy.csv accuracy.md` rebuilds the page, and a test recomputes
 An error is |predicted ÷ measured − 1|. The macro-median is the mean over sources of each source's median error, with
 sources of fewer than five rows pooled as one; "bias" is the standard deviation of the sources' median errors, "within"
 the median deviation inside a source. Coverage is the share of rows inside the 80 % range; high ÷ low is its width. The
-score of a range is its width in logarithms and ten times what lies beyond an end: less is better.
+score of a range is its width in logarithms and ten times what lies beyond an end: less is better. "Own speed given" is
+a run predicted by the measured speed of the same run on the next smaller number of accelerators.
 
 ![Predicted against measured](accuracy-speeds.svg) ![Coverage against the level promised](accuracy-levels.svg)
 """
