@@ -142,6 +142,8 @@ def test_no_word_is_broken_and_money_is_in_sight(tab: Tab, tmp_path: Path, name:
     assert words.evaluate_all(_BROKEN) == []
     assert shown.evaluate("document.documentElement.scrollWidth") <= width or media == "print"
     assert media == "print" or shown.locator(".wide > table").evaluate_all(_UNSEEN) == []
+    if name == "tco" and media == "screen":
+        assert shown.locator("th", has_text="status").first.bounding_box()["x"] + 40 < width
 
 
 def test_a_dark_page_prints_black_on_white(tab: Tab, ownership_page: str, tmp_path: Path) -> None:
@@ -157,6 +159,9 @@ def test_a_dark_page_prints_black_on_white(tab: Tab, ownership_page: str, tmp_pa
     outside = shown.locator(".chart:not(.heat) svg text, .heat svg g:not(.role-mark) > text").evaluate_all(fills)
     assert set(outside) == {"rgb(0, 0, 0)"}
     assert shown.locator('input[type="range"]:visible').count() == 0
+    room = "getComputedStyle(document.querySelector('.chart svg.marks')).maxWidth"  # drawn for a screen, put on paper
+    assert shown.evaluate(room) == "100%"
+    assert shown.locator(".chart svg.marks").evaluate_all("all => all.every((one) => one.hasAttribute('viewBox'))")
 
 
 def test_no_table_runs_off_the_paper_and_no_column_is_lost(tab: Tab, ownership_page: str, tmp_path: Path) -> None:
