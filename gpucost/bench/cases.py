@@ -84,6 +84,8 @@ def _steps(full: bool) -> Iterator[BenchCase]:
         {"model": "llama3.2-3b", "sequence": 4096, "micro_batch": 2, "recompute": "full"},
         {"model": "llama3-8b", "sequence": 4096, "micro_batch": 1, "recipe": "bf16", "recompute": "full"},
         {"model": "moe-8x1b", "sequence": 4096, "micro_batch": 2, "recompute": "full"},
+        {"model": "gpt2-124m", "sequence": 1024, "micro_batch": 32},
+        {"model": "0.5b", "sequence": 2048, "micro_batch": 8, "compiled": True},
     ]
     if full:
         steps += [

@@ -15,6 +15,7 @@ from gpucost.bench.cases import GROUPS, BenchCase, cases_of
 from gpucost.bench.file import bench_model
 from gpucost.bench.samples import Sample
 from gpucost.bench.supervise import WORKER, Workers
+from gpucost.bench.verdict import SWING_FRACTION
 from gpucost.errors import UsageError
 from gpucost.gate import read_json, shown
 from gpucost.schemas.typed import held
@@ -164,13 +165,18 @@ def _measure(
 
 
 def _wanted(turn: int, have: dict[str, Any] | None) -> bool:
-    """Tell whether a case is to be measured in a round: once or twice, and again while its time moves."""
+    """Tell whether a case is to be measured in a round: once or twice, and again while its time moves.
+
+    The last round is for what may yet become a figure: where the host rules or clocks swing, two give the range.
+    """
     if have is None or not have["rounds_s"]:
         return turn == 0
     rounds = have["rounds_s"]
     moves = have.get("bound") == "host" or max(rounds) > (1 + STEADY_FRACTION) * min(rounds)
     if turn == 1:  # what was steady within its first round, and took long, is believed
         moves = moves or have.get("spread_fraction", 0.0) > STEADY_FRACTION or have.get("took_s", 0.0) < QUICK_S
+    if turn == ROUNDS - 1:
+        moves = moves and have.get("bound") != "host" and have.get("spread_fraction", 0.0) <= SWING_FRACTION
     return len(rounds) <= turn and moves
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 AGREE_FRACTION = 0.03  # rounds, and two runs of one machine, agree within this, or a range is told
-SWING_FRACTION = 0.10  # width of the middle half of repetitions beyond which rounds that agree do so by chance
+SWING_FRACTION = 0.04  # width of the middle half of repetitions beyond which rounds that agree do so by chance
 LOW_RATIO, SICK_RATIO = 0.85, 0.6  # measured ÷ what machines on record attain: below is worth a word, below is a fault
 GPU_DIFFERENCE_RATIO = 0.93  # a GPU this much slower than its neighbours is named
 PINNED_FRACTION = 0.85  # of the slot's one-way rate, what pinned copies reach

@@ -18,6 +18,7 @@ WINDOW_S = 0.2  # of work ahead of the repetitions, again until two windows in a
 WINDOWS = 4
 STEADY_RATIO = 1.01
 MOST_REPETITIONS = 1000
+LONG_S = 0.3
 DEVICE = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0"))) if CUDA else torch.device("cpu")
 
 FNUZ = bool(torch.version.hip) and "gfx94" in torch.cuda.get_device_properties(DEVICE).gcnArchName if CUDA else False
@@ -53,8 +54,8 @@ def synchronize() -> None:
         torch.cuda.synchronize()
 
 
-def _settle(step: Callable[[], Any]) -> int:
-    """Repeat a step until its time is steady; return the repetitions of one window, the same on every rank."""
+def _settle(step: Callable[[], Any]) -> float:
+    """Repeat a step until its time is steady; return its seconds, the same on every rank."""
 
     def window(repetitions: int) -> float:
         begin = time.perf_counter()
@@ -64,13 +65,12 @@ def _settle(step: Callable[[], Any]) -> int:
         return _of_first(time.perf_counter() - begin)
 
     repetitions = max(1, min(5000, int(WINDOW_S / max(window(1), 1e-6))))
-    before = math.inf
+    now = math.inf
     for _ in range(WINDOWS):
-        now = window(repetitions)
+        before, now = now, window(repetitions)
         if max(now, before) < STEADY_RATIO * min(now, before):
             break
-        before = now
-    return repetitions
+    return now / repetitions
 
 
 def _of_first(value: float) -> float:
@@ -88,7 +88,7 @@ def timed(step: Callable[[], Any], *, warmup: int = 3, repeat: int = 10) -> Timi
         step()
     synchronize()
     if CUDA:
-        repeat = max(repeat, min(MOST_REPETITIONS, 2 * _settle(step)))
+        repeat = max(repeat, min(MOST_REPETITIONS, int(2 * WINDOW_S / _settle(step))))
         marks = [torch.cuda.Event(enable_timing=True) for _ in range(repeat + 1)]
         marks[0].record()
         for mark in marks[1:]:
@@ -138,12 +138,15 @@ def replayed(step: Callable[[], Any], *, calls: int = 10, repeat: int = 7) -> Ti
 
 
 def host_timed(step: Callable[[], Any], *, warmup: int, repeat: int) -> tuple[Timing, list[float]]:
-    """Time whole steps by the host's clock, the device awaited on both sides; also the median of each third of them."""
+    """Time whole steps by the host's clock, the device awaited on both sides; also the median of each third of them.
+
+    Long steps are repeated a third less often.
+    """
     for _ in range(warmup):
         step()
     synchronize()
-    if CUDA:
-        _settle(step)
+    if CUDA and _settle(step) > LONG_S:
+        repeat -= repeat // 3
     times = []
     for _ in range(repeat):
         synchronize()

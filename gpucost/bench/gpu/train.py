@@ -117,7 +117,7 @@ def step(
     marks["forward_backward_s"], marks["optimizer_s"] = middle - begin, time.perf_counter() - middle
 
 
-def measure(case: TrainStep, *, warmup: int = 3, repeat: int = 9) -> dict[str, Any]:
+def measure(case: TrainStep, *, warmup: int = 2, repeat: int = 9) -> dict[str, Any]:
     """Measure a training step: some after a warm-up."""
     torch.manual_seed(0)
     torch.backends.cuda.matmul.allow_tf32 = True
