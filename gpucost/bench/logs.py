@@ -70,7 +70,7 @@ FORMATS = (
     LogFormat(
         "mlperf-training", "training", r":::MLLOG.*(?:tracked_stats|global_batch_size)",
         {"samples_per_s": rf'"throughput": {NUMBER}', "step_s": rf'"train_step_time": {NUMBER}',
-         "global_batch": rf'"global_batch_size", "value": {NUMBER}'},
+         "samples": rf'"samples_count": {NUMBER}', "global_batch": rf'"global_batch_size", "value": {NUMBER}'},
     ),
     LogFormat(
         "huggingface", "training", r"train_tokens_per_second|train_samples_per_second|s/it[\],]|it/s[\],]",

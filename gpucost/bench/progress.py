@@ -26,8 +26,8 @@ def forecast(log: Log, estimate: Estimate, rank: int = 1, *, tokens_done: float 
     batch, sequence = float(option["layout"]["global_batch"]), float(workload["sequence_tokens"])
     whole = float(workload["trained_tokens"])
     speed = training_speed(log, gpus=gpus, sequence_tokens=int(sequence), global_batch=int(batch))
-    steps = log.last("step")
-    done = tokens_done if tokens_done is not None else (steps or 0.0) * (log.usual("global_batch") or batch) * sequence
+    samples = log.last("samples") or (log.last("step") or 0.0) * (log.usual("global_batch") or batch)
+    done = tokens_done if tokens_done is not None else samples * sequence
     if not done:
         raise UsageError("the log does not say how many steps are done: give --tokens-done.")
     share = min(done / whole, 1.0)

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from gpucost.bench.shapes import SHAPES
+from gpucost.physics.training.own_runs import ONE_SCRIPT
 
-OWN_SOURCE = "this machine's bench"
 STATE_BYTES = {"amp": 16, "fp8": 16, "bf16": 8}  # per parameter: weights, gradients and both moments
 
 
@@ -23,7 +23,7 @@ def _training_row(row: Mapping[str, Any], gpu: str, bench: Mapping[str, Any]) ->
     data = ranks // tensor
     micro = int(row["micro_batch"])
     return {
-        "id": row.get("case") or row["id"], "source_name": OWN_SOURCE, "as_of": str(bench["started"])[:10],
+        "id": row.get("case") or row["id"], "source_name": ONE_SCRIPT, "as_of": str(bench["started"])[:10],
         "model": row["model"],
         "params_b": row["parameters"] / 1e9 if get("parameters") else None, "gpu": gpu,
         "n_layers": shape.layers, "hidden": shape.hidden, "n_heads": shape.heads, "n_kv_heads": shape.kv_heads,

@@ -20,8 +20,8 @@ def command(
 ) -> None:
     """Show how far a job is, what it has cost, and when it ends at what cost, against its saved estimate.
 
-    Reads logs of Megatron-LM, NeMo, torchtitan, MaxText, DeepSpeed, llm-foundry, nanoGPT and the Hugging Face
-    Trainer. The range narrows as the job goes on.
+    Reads logs of Megatron-LM, NeMo, torchtitan, MaxText, DeepSpeed, llm-foundry, nanoGPT, the Hugging Face Trainer
+    and MLPerf. The range narrows as the job goes on.
 
     \b
     gpucost estimate --model 8b --tokens 100b --format json -o saved.json

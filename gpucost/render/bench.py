@@ -6,13 +6,13 @@ from typing import Any
 from gpucost.render.document import Axis, Block, Chart, Document, Paragraph, Section, Table, columns
 
 COLUMNS = (
-    "what", "measured", "peak", "unit:1", "low:2", "high:2", "share_fraction=of the peak", "usual_fraction=usual:1",
+    "what", "measured", "low", "high", "peak", "unit:2", "share_fraction=of the peak", "usual_fraction=usual:1",
     "place:2", "verdict",
 )  # fmt: skip
 NOTE = (
     "usual: median share of machines on record, for training steps of the sources that published some on this chip; "
     "place: this machine among them, the best first; low and high stand where rounds differ by more than 3 % or "
-    "repetitions swing by more than 10 %."
+    "repetitions swing by more than 4 %."
 )
 
 

@@ -164,13 +164,18 @@ def predicted_with(seen: cal.Observations, calibration: Calibration) -> Floats:
     """Return log speeds by a calibration, corrected by the runs of one's own that it holds."""
     logged = cal.log_predicted(seen, calibration.values)
     runs = calibration.runs
-    return logged - own_runs.correction(own_runs.runs_of(runs), configurations(seen)) if runs else logged
+    return (
+        logged - own_runs.correction(own_runs.runs_of(runs), configurations(seen, calibration.values))
+        if runs
+        else logged
+    )
 
 
-def configurations(seen: cal.Observations) -> Floats:
-    """Return the sizes and traits by which runs are compared."""
-    case = seen.case
-    return own_runs.features_of(own_runs.Alike(case.shape, case.hardware, case.layout, case.recipe, seen.software))
+def configurations(seen: cal.Observations, values: Values | None = None) -> Floats:
+    """Return the sizes and traits by which runs are compared; under a calibration's values also the shares of parts."""
+    case, step = seen.case, None if values is None else training.step(cal.with_values(seen, values))
+    alike = own_runs.Alike(case.shape, case.hardware, case.layout, case.recipe, seen.software)
+    return own_runs.features_of(alike, step)
 
 
 # Leave-one-out -------------------------------------------------------------------------------------------------------
@@ -229,7 +234,9 @@ def tune(found: Measurements, base: Calibration) -> Calibration:
     seen = observe(found)
     ratios = np.exp(cal.log_predicted(seen, base.values) - seen.log_measured)
     known = {run.name: run for run in base.runs}
-    for row, configuration, ratio in zip(found.rows, configurations(seen), ratios, strict=True):
+    for row, configuration, ratio in zip(found.rows, configurations(seen, base.values), ratios, strict=True):
+        if row.source != own_runs.ONE_SCRIPT:
+            configuration[own_runs.PLAIN :] = 0.0
         known[row.id] = core.Run(row.id, own_runs.write(configuration), float(ratio))
     kept = tuple(known.values())[-own_runs.MOST_RUNS :]
     return Calibration(base.values, base.ranges, kept, base.stacks)

@@ -130,7 +130,7 @@ def test_rounds_that_agree_by_chance_are_no_figure(catalog):
     assert other_low < first["time_s"] < other_high
     row = verdict.rows_of(verdict.yardsticks(bench_of(product(700.0, **first)), catalog.accelerator("h100-sxm"), {}))[0]
     assert row["low"] < 700.0 < row["high"]
-    assert verdict.range_of({**first, "spread_fraction": 0.09}) is None
+    assert verdict.range_of({**first, "spread_fraction": 0.03}) is None
     assert verdict.range_of({**first, "bound": "host", "spread_fraction": 0.5}) == (1.515, 1.523)
 
 

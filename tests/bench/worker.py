@@ -4,6 +4,7 @@ import json
 import os
 import sys
 import time
+from pathlib import Path
 
 gpus = int(os.environ.get("STAND_IN_GPUS", "2"))
 device = {"pytorch": "none", "device": os.environ.get("STAND_IN", "NVIDIA H100 80GB HBM3"), "gpus": gpus}
@@ -29,9 +30,12 @@ for line in sys.stdin:
     if mood == "fails":
         print(json.dumps({"id": case["id"], "failed": "out of memory: needs 99.0 GB, 80.0 GB are free"}), flush=True)
         continue
+    moved = (
+        1.02 ** Path(os.environ["STAND_IN_LOG"]).read_text().splitlines().count(case["id"]) if mood == "moves" else 1.0
+    )
     rate = {"tflops": 700.0, "gb_per_s": 3000.0, "bus_gb_per_s": 350.0, "tokens_per_s_per_gpu": 1000.0}
     with open(os.environ["STAND_IN_LOG"], "a") as log:
         log.write(case["id"] + "\n")
-    times = {"time_s": 0.002 if sick else 0.001, "spread_fraction": 0.01}
+    times = {"time_s": (0.002 if sick else 0.001) * moved, "spread_fraction": 0.01}
     bound = {"bound": "host"} if case["op"] == "launch" else {}
     print(json.dumps({"id": case["id"], "figures": {**times, **rate, **bound}}), flush=True)

@@ -3,7 +3,9 @@
 A Gaussian process over log(predicted ÷ measured): runs of one stack share a common part that fades slowly with the
 distance of their configurations, and each kind of configuration has a part of its own that fades fast
 (Rasmussen and Williams 2006, equation 2.25). How large the common part is follows from the runs: few small residuals
-leave the prediction where it is.
+leave the prediction where it is. Steps that one script timed on one machine say more: where they are off by different
+ratios, the parts of a step are (its products, element-wise passes, loss, update …), each by its share of the time:
+log(measured ÷ predicted) = Σ share · δ (op. cit., section 2.7, a linear model beside the process).
 """
 
 from collections.abc import Sequence
@@ -24,6 +26,8 @@ from gpucost.physics.transformer import Shape
 COMMON, OWN, NOISE = 0.20, 0.20, 0.10  # standard deviations in logarithms
 COMMON_LENGTH, OWN_LENGTH = 3.0, 0.3  # distances in logarithms of sizes over which the parts fade
 COMMON_FADES, OWN_FADES = 0.4, 1.0  # exponents per trait that differs
+PART = 0.5  # of δ, the logarithm by which one part's time is off: fades as what is common does
+ONE_SCRIPT = "this machine's bench"  # the source of such steps
 SCALES = (0.05, 1.0, 2.0, 4.0)  # of the common part, with what is believed of each
 BELIEF = (0.90, 0.05, 0.03, 0.02)
 BEFORE = COMMON**2 * float(np.square(SCALES) @ BELIEF) + OWN**2 + NOISE**2  # variance without any run
@@ -34,6 +38,10 @@ SIZES = {  # by how much a difference in each counts
     "parameters": 1.0, "gpus": 1.0, "sequence_tokens": 1.0, "micro_batch_tokens": 1.0, "tensor": 1.0, "pipeline": 1.0,
 }  # fmt: skip
 TRAITS = ("precision", "recompute", "family", "chip", "software", "sharded", "mixture", "adapters")
+
+
+COLUMNS = (*SIZES, *TRAITS, *PARTS)
+PLAIN = len(SIZES) + len(TRAITS)  # of them ahead of the shares of a step's parts
 
 
 class Alike(NamedTuple):
@@ -49,15 +57,15 @@ class Alike(NamedTuple):
 class OwnRuns(Frozen):
     """Configurations of one's own runs, and how far predictions were off: log(predicted ÷ measured)."""
 
-    features: Floats  # runs × (SIZES, TRAITS)
+    features: Floats  # runs × (SIZES, TRAITS, PARTS); no shares where a run is not of one script with others
     residual: Floats
 
     def __len__(self) -> int:
         return len(self.residual)
 
 
-def features_of(alike: Alike) -> Floats:
-    """Return the sizes (in logarithms) and traits by which configurations are compared."""
+def features_of(alike: Alike, step: Step | None = None) -> Floats:
+    """Return the sizes (in logarithms) and traits by which configurations are compared, and the shares of parts."""
     shape, hardware, layout, recipe, software = alike
     chip = np.round(hardware.half_tflops) + hardware.hbm_gb_per_s / 1e5
     sequence = recipe.sequence_tokens
@@ -65,24 +73,26 @@ def features_of(alike: Alike) -> Floats:
         np.log(transformer.total_parameters(shape)), np.log(layout.gpus), np.log(sequence),
         np.log(layout.micro_batch * sequence), np.log(layout.tensor), np.log(layout.pipeline),
         layout.precision, layout.recompute, hardware.family, chip, software, layout.sharding > 0, shape.experts > 0,
-        recipe.method >= LORA,
+        recipe.method >= LORA, *(getattr(step, name) / step.total_s if step else 0.0 for name in PARTS),
     )  # fmt: skip
     whole: Floats = np.stack(np.broadcast_arrays(*(np.asarray(column, np.float64) for column in columns)), axis=1)
     return whole
 
 
 def covariances(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """Return the common and the own covariance of each pair of configurations."""
+    """Return the common covariance of each pair of configurations, and the rest: own, and of parts by their shares."""
     distance, unlike = np.zeros((len(a), len(b))), np.zeros((len(a), len(b)))
     weights = list(SIZES.values())
-    for column, (mine, theirs) in enumerate(zip(a.T, b.T, strict=True)):  # a column at a time: runs may be many
+    for column, (mine, theirs) in enumerate(
+        zip(a.T[:PLAIN], b.T[:PLAIN], strict=True)
+    ):  # a column at a time: runs may be many
         if column < len(SIZES):
             distance += weights[column] * (mine[:, None] - theirs[None, :]) ** 2
         else:
             unlike += mine[:, None] != theirs[None, :]
-    common = COMMON**2 * np.exp(-COMMON_FADES * unlike - distance / 2 / COMMON_LENGTH**2)
+    fading = np.exp(-COMMON_FADES * unlike - distance / 2 / COMMON_LENGTH**2)
     own = OWN**2 * np.exp(-OWN_FADES * unlike - distance / 2 / OWN_LENGTH**2)
-    return common, own
+    return COMMON**2 * fading, own + PART**2 * fading * (a[:, PLAIN:] @ b[:, PLAIN:].T)
 
 
 class Belief(NamedTuple):
@@ -118,9 +128,17 @@ def correction(runs: OwnRuns, features: Floats) -> Floats:
     One run that was predicted a third too fast, seen again: most of it is believed; a run predicted within the noise
     moves nothing much.
 
-    >>> here = np.zeros((1, len(SIZES) + len(TRAITS)))
+    >>> here = np.zeros((1, PLAIN))
     >>> [round(float(correction(OwnRuns(here, np.array([off])), here)[0]), 2) for off in (0.3, 0.02)]
     [0.24, 0.02]
+
+    Two steps of one script, one all products, one half of them element-wise and that half a fifth too fast: of a third
+    step, all element-wise and of another size, more than half of the fifth is foreseen.
+
+    >>> shares = np.zeros((3, PLAIN + 2))
+    >>> shares[:, PLAIN:], shares[:, 0] = [[1.0, 0.0], [0.5, 0.5], [0.0, 1.0]], [0.0, 0.0, 2.0]
+    >>> bool(0.1 < correction(OwnRuns(shares[:2], np.array([0.0, 0.1])), shares[2:])[0] < 0.2)
+    True
     """
     found, parts = believed(runs), []
     for start in range(0, max(len(features), 1), CHUNK_CASES):
@@ -132,17 +150,19 @@ def correction(runs: OwnRuns, features: Floats) -> Floats:
 def closeness(runs: OwnRuns, features: Floats) -> Floats:
     """Return the ratio by which runs narrow ranges: standard deviation after them ÷ before (equation 2.26), at most 1.
 
-    A configuration that was run is known nearly to its noise; far from all runs little is gained.
+    What is known of parts is left out. A configuration that was run is known nearly to its noise; far from all runs
+    little is gained.
 
-    >>> here = np.zeros((1, len(SIZES) + len(TRAITS)))
+    >>> here = np.zeros((1, PLAIN))
     >>> far = here + 20.0
     >>> runs = OwnRuns(here, np.array([0.02]))
     >>> [round(float(closeness(runs, there)[0]), 2) for there in (here, far)]
     [0.51, 0.91]
     """
-    found, parts = believed(runs), []
+    plain = runs.features[:, :PLAIN]
+    found, parts = believed(OwnRuns(plain, runs.residual)), []
     for start in range(0, max(len(features), 1), CHUNK_CASES):
-        common, own = covariances(features[start : start + CHUNK_CASES], runs.features)
+        common, own = covariances(features[start : start + CHUNK_CASES, :PLAIN], plain)
         across = found.scale**2 * common + own
         known = np.einsum("ij,jk,ik->i", across, found.inverse, across, optimize=True)
         left = (found.scale * COMMON) ** 2 + OWN**2 + NOISE**2 - known
@@ -156,18 +176,19 @@ def closeness(runs: OwnRuns, features: Floats) -> Floats:
 def write(features: Floats) -> str:
     """Write one run's configuration as the text that `read` takes.
 
-    >>> read([write(np.arange(14.0)), "gpus 2"])[:, [1, 13]].tolist()
-    [[1.0, 13.0], [2.0, 0.0]]
+    >>> read([write(np.arange(15.0)), "gpus 2"])[:, [1, 13, 14]].tolist()
+    [[1.0, 13.0, 14.0], [2.0, 0.0, 0.0]]
     """
-    return "; ".join(f"{name} {value:.9g}" for name, value in zip((*SIZES, *TRAITS), features, strict=True))
+    pairs = enumerate(zip(COLUMNS, features, strict=False))
+    return "; ".join(f"{name} {value:.9g}" for place, (name, value) in pairs if value or place < PLAIN)
 
 
 def read(texts: Sequence[str]) -> Floats:
     """Read configurations back; what one does not name is 0."""
     rows = [{name: float(value) for name, _, value in (part.strip().rpartition(" ") for part in text.split(";"))}
             for text in texts]  # fmt: skip
-    known = [[row.get(name, 0.0) for name in (*SIZES, *TRAITS)] for row in rows]
-    return np.array(known, np.float64).reshape(len(rows), len(SIZES) + len(TRAITS))
+    known = [[row.get(name, 0.0) for name in COLUMNS] for row in rows]
+    return np.array(known, np.float64).reshape(len(rows), len(COLUMNS))
 
 
 @lru_cache(maxsize=8)
@@ -181,7 +202,7 @@ def corrected(step: Step, runs: tuple[Run, ...], alike: Alike) -> Step:
     if not runs:
         return step
     with np.errstate(all="ignore"):  # rows without a layout
-        longer = np.exp(correction(runs_of(runs), features_of(alike)))
+        longer = np.exp(correction(runs_of(runs), features_of(alike, step)))
     slower = (*PARTS, "total_s")
     scaled = {name: getattr(step, name) * longer if name in slower else getattr(step, name) / longer
               for name in step.names()}  # fmt: skip
