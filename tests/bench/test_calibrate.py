@@ -59,7 +59,7 @@ def test_noise_of_one_run_moves_little_and_many_that_agree_move_much():
     one = correction(OwnRuns(here[:1], np.array([0.08])), there)[0]
     many = correction(OwnRuns(here, np.full(10, 0.08)), there)[0]
     assert 0 < one < 0.02
-    assert 0.05 < many < 0.08
+    assert max(0.03, 3 * one) < many < 0.08
 
 
 def test_many_runs_keep_answers_fast_and_the_newest_count():
