@@ -35,6 +35,9 @@ LIMITS: dict[str, Limit] = {
     "limit_query_seconds": Limit(20, 3600, "seconds", "a query over every shipped table takes less than one"),
     "limit_query_memory_gb": Limit(1, 64, "GB", "what one query may hold while it runs"),
     "limit_query_result_bytes": Limit(256e6, 4e9, "bytes", "what a query may hand over"),
+    "limit_query_row_bytes": Limit(
+        1e6, 256e6, "bytes", "one row of a query; whole tables gathered into a cell grow twentyfold"
+    ),
     "limit_sweep_cases": Limit(1e8, 1e12, "cases", "a core answers about 100,000 training cases a second"),
     "limit_sweep_values": Limit(1e6, 1e8, "values", "one argument of a sweep"),
     "limit_draw_months": Limit(1e7, 1e9, "draws times months", "a million simulated months take about a second"),

@@ -1,5 +1,6 @@
 """The process of one query: it loads the catalog, locks it, bounds itself, and hands rows over as they come."""
 
+import math
 import os
 import pickle
 import re
@@ -58,7 +59,7 @@ def _answer(world: Mapping[str, Any], query: str, allowed: Bounds, out: BinaryIO
         connection.execute(query)
         _send(out, _unique([column[0] for column in connection.description or ()]))
         while chunk := connection.fetchmany(_ROWS_AT_ONCE):
-            _send(out, chunk)
+            _send(out, chunk, allowed.row_bytes * len(chunk))
         _send(out, [])
     except duckdb.OutOfMemoryException:
         raise too_much_memory(allowed) from None
@@ -68,8 +69,10 @@ def _answer(world: Mapping[str, Any], query: str, allowed: Bounds, out: BinaryIO
         raise UsageError(f"SQL: {_first_lines(error)}") from None
 
 
-def _send(out: BinaryIO, message: Any) -> None:
+def _send(out: BinaryIO, message: Any, most: float = math.inf) -> None:
     data = pickle.dumps(message, pickle.HIGHEST_PROTOCOL)
+    if len(data) > most:
+        raise ValueError(f"its rows take {len(data) / 1e6:,.0f} MB; the setting limit_query_row_bytes bounds each one.")
     out.write(len(data).to_bytes(LENGTH, "big") + data)
     out.flush()
 

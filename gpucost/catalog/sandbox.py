@@ -28,12 +28,14 @@ class Bounds(NamedTuple):
     memory_gb: float
     rows: float
     bytes: float
+    row_bytes: float
 
 
 def bounds(*, time_limit_s: object = None, memory_limit_gb: object = None) -> Bounds:
     """Return the limits of one query: those asked for, else those of the settings, else the usual ones."""
     asked = {"limit_query_seconds": time_limit_s, "limit_query_memory_gb": memory_limit_gb}
-    names = ("limit_query_seconds", "limit_query_memory_gb", "limit_query_rows", "limit_query_result_bytes")
+    sizes = ("limit_query_rows", "limit_query_result_bytes", "limit_query_row_bytes")
+    names = ("limit_query_seconds", "limit_query_memory_gb", *sizes)
     return Bounds(*(limit(name, asked.get(name)) for name in names))
 
 

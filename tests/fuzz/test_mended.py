@@ -698,3 +698,7 @@ def test_what_breaks_inside_the_process_of_a_query_is_no_fault_of_the_query():
 def test_numbers_of_numpy_are_written_as_numbers(name, asked):
     answer = getattr(gpucost, name)(**asked)
     assert json.loads(json.dumps(answer.to_dict()))["request"]["gpu"] == "h100-sxm"
+
+
+def test_a_row_that_gathers_millions_of_values_is_refused(refused):
+    assert "limit_query_row_bytes" in refused(["sql", "select list(range) from range(1000000)"])
