@@ -214,7 +214,7 @@ def _sheet_fault(name: str, data: bytes) -> str:
         ElementTree.fromstring(data)
     except ElementTree.ParseError as error:
         return f"{name}: {error}"
-    live = b"WEBSERVICE" in re.sub(rb"<(t|v)[ >].*?</(t|v)>|\"[^\"]*\"", b"", data)
+    live = b"WEBSERVICE" in re.sub(rb"<(a:)?(t|v)[ >].*?</(a:)?(t|v)>|\"[^\"]*\"", b"", data)
     return f"{name}: a live call" if live else ""
 
 

@@ -702,3 +702,16 @@ def test_numbers_of_numpy_are_written_as_numbers(name, asked):
 
 def test_a_row_that_gathers_millions_of_values_is_refused(refused):
     assert "limit_query_row_bytes" in refused(["sql", "select list(range) from range(1000000)"])
+
+
+def test_a_name_like_the_address_of_a_cell_stays_a_name_in_charts(tmp_path, monkeypatch):
+    import zipfile
+
+    monkeypatch.chdir(tmp_path)
+    name = "='[evil.xlsx]S'!$A$1"
+    one = {"name": name, "gpu": "h100-sxm", "gpus": 8, "draws": 0, "rent": 2.35}
+    gpucost.report({"name": name, "ownership": [one]}).to_excel("out.xlsx")
+    with zipfile.ZipFile("out.xlsx") as book:
+        charts = [book.read(part) for part in book.namelist() if part.startswith("xl/charts/chart")]
+    assert any(b"evil.xlsx" in chart for chart in charts)
+    assert not any(b"<c:f>='[evil" in chart or b"<c:f>'[evil" in chart for chart in charts)

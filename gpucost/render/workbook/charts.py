@@ -25,7 +25,7 @@ class Gallery:
 
     def add(self, chart: Any, title: str, x_title: str, y_title: str, number: str = "#,##0") -> None:
         """Put one chart onto the sheet."""
-        chart.set_title({"name": title, "name_font": {"size": 12}})
+        chart.set_title({"name": pictures.words(title), "name_font": {"size": 12}})
         chart.set_x_axis({"name": x_title, "name_font": {"size": 9}, "num_font": {"size": 9}, "label_position": "low"})
         chart.set_y_axis(
             {

@@ -1,5 +1,6 @@
 """Native charts of answers without a live model: bridges, lines and bars, drawn from cells that stand beside them."""
 
+import re
 from typing import Any, NamedTuple
 
 from gpucost.render.cells import with_heading
@@ -62,6 +63,15 @@ def _bridge(book: Workbook, sheet: Sheet, chart: Chart) -> Any:
     return made
 
 
+def words(text: str) -> str:
+    """Return a name as a chart shows it: words, even where XlsxWriter would take them for the address of a cell.
+
+    >>> words("='[x.xlsx]S'!$A$1: cost"), words("Hello!")
+    ("='[x.xlsx]S'! $A$1: cost", 'Hello!')
+    """
+    return re.sub(r"!(?=\$?[A-Z]+\$?\d)", "! ", text)
+
+
 def _plain(book: Workbook, sheet: Sheet, chart: Chart) -> Any:
     """Draw lines or columns: a column of cells for each series."""
     names = list(dict.fromkeys(str(row[chart.series]) for row in chart.data)) if chart.series else [chart.y.label]
@@ -77,7 +87,7 @@ def _plain(book: Workbook, sheet: Sheet, chart: Chart) -> Any:
     for number, name in enumerate(names):
         color = {"color": _COLORS[number % len(_COLORS)]}
         look = {"line": {**color, "width": 1.75}} if kind == "line" else {"fill": color}
-        made.add_series({"name": name, **_series(sheet, first, 1 + number), **look})
+        made.add_series({"name": words(name), **_series(sheet, first, 1 + number), **look})
     made.set_legend({"position": "bottom"} if len(names) > 1 else {"none": True})
     return made
 
