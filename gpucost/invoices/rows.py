@@ -292,6 +292,8 @@ def _rented(
 
 def _owned(answer: Mapping[str, Any], periods: Sequence[Period]) -> Iterator[Row]:
     """Yield servers as they are paid and, by the GPUs that work, used up; energy, people and services by the month."""
+    if len(answer["cash_by_month"]) != len(periods) + 1:
+        raise UsageError("cash_by_month of the saved mix is not one row longer than its months: the file was changed.")
     working = [_signed(answer["plan"], "own", month["month"]) for month in answer["months"]]
     for name in ("servers", "energy", "people", "services"):
         provider = "rented" if name == "services" else "own"

@@ -715,3 +715,10 @@ def test_a_name_like_the_address_of_a_cell_stays_a_name_in_charts(tmp_path, monk
         charts = [book.read(part) for part in book.namelist() if part.startswith("xl/charts/chart")]
     assert any(b"evil.xlsx" in chart for chart in charts)
     assert not any(b"<c:f>='[evil" in chart or b"<c:f>'[evil" in chart for chart in charts)
+
+
+def test_a_saved_mix_whose_cash_lacks_a_month_is_refused(refused):
+    saved = json.loads(answers()[3])
+    del saved["cash_by_month"][-1]
+    Path("mix.json").write_text(json.dumps(saved))
+    assert "cash_by_month" in refused(["export", "--focus", "mix.json", "-o", "out.csv"])
