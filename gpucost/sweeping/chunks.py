@@ -1,6 +1,7 @@
 """Chunks on disk: each a Parquet file named by the hash of what it follows from, written whole or not at all."""
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
@@ -64,9 +65,13 @@ def answer(plan: Plan, mapper: Mapper, told: Callable[[int], None]) -> list[Path
             else:
                 yield number, task
 
-    for number, data in mapper(work, missing()):
-        write_bytes(files[number], data)
-        told(min(plan.cases, plan.grid.count - number * plan.cases))
+    try:
+        for number, data in mapper(work, missing()):
+            write_bytes(files[number], data)
+            told(min(plan.cases, plan.grid.count - number * plan.cases))
+    finally:
+        with suppress(OSError):  # chunks stay for the next try; a folder without any does not
+            plan.folder.rmdir()
     return files
 
 

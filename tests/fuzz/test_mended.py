@@ -722,3 +722,9 @@ def test_a_saved_mix_whose_cash_lacks_a_month_is_refused(refused):
     del saved["cash_by_month"][-1]
     Path("mix.json").write_text(json.dumps(saved))
     assert "cash_by_month" in refused(["export", "--focus", "mix.json", "-o", "out.csv"])
+
+
+def test_a_refused_sweep_leaves_no_folder(refused, tmp_path):
+    Path("cases.csv").write_text("gpu,gpus,tokens\nh100-sxm,8,1b\n")
+    assert "--model is missing" in refused(["sweep", "--cases", "cases.csv", "-o", "out.csv"])
+    assert [one.name for one in tmp_path.iterdir()] == ["cases.csv"]
