@@ -50,8 +50,9 @@ def test_the_wheel_holds_code_data_and_parquet_twins(wheel):
     assert not any(name.startswith(("tests/", "benchmarks/", "pricing/", "models/")) for name in names)
 
 
-def test_the_wheel_alone_answers_from_any_folder(wheel, tmp_path):
+def test_the_wheel_alone_answers_from_any_folder(wheel, tmp_path, monkeypatch):
     """Install without dependencies into an empty environment that borrows this one's packages."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)
     home = tmp_path / "alone"
     venv.create(home, with_pip=False)
     site = next(home.glob("lib/python*/site-packages"))
