@@ -50,6 +50,13 @@ def test_every_case_is_measured_and_kept(tmp_path, moods):
     assert {row["group"] for row in result["figures"]} == {"memory", "elementwise"}
 
 
+def test_a_short_bench_that_takes_long_repeats_no_more(tmp_path, moods, monkeypatch):
+    monkeypatch.setattr("gpucost.bench.run.REPEATS_END_S", 0.0)
+    measured = moods()
+    result = run(tmp_path / "bench.json")
+    assert measured() == [row["id"] for row in result["figures"]]
+
+
 def test_a_case_that_fails_or_kills_its_process_costs_only_itself(tmp_path, moods):
     moods(cases={"launch": "dies", "copy 16777216": "fails"})
     result = run(tmp_path / "bench.json")
