@@ -90,7 +90,7 @@ def sweep(
             told(done, asked.count)
 
     with tempfile.TemporaryDirectory(prefix="gpucost-sweep-") as spare:
-        plan = Plan(asked, versions, Path(into or spare), CASES[question])
+        plan = Plan(asked, versions, Path(into or spare).absolute(), CASES[question])
         with mapping.mapper_of(workers, scheduler, executor) as mapper:
             files = answer(plan, mapper, heard)
         return _result(plan, files, kept=into is not None)

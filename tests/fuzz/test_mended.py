@@ -728,3 +728,9 @@ def test_a_refused_sweep_leaves_no_folder(refused, tmp_path):
     Path("cases.csv").write_text("gpu,gpus,tokens\nh100-sxm,8,1b\n")
     assert "--model is missing" in refused(["sweep", "--cases", "cases.csv", "-o", "out.csv"])
     assert [one.name for one in tmp_path.iterdir()] == ["cases.csv"]
+
+
+def test_a_sweep_is_kept_in_a_folder_whose_name_begins_like_a_home(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    asked = {"model": "8b", "gpu": "h100-sxm", "gpus": [8, 16], "tokens": "1b"}
+    assert len(gpucost.sweep("estimate", into="~nobody", **asked).to_frame()) == 2
