@@ -1,5 +1,6 @@
 """FOCUS rows of a saved answer: an estimate, a plan of owning or renting, or a mix of capacity, period by period."""
 
+import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
@@ -15,6 +16,7 @@ from gpucost.units import HOURS_PER_DAY, HOURS_PER_MONTH
 Row = dict[str, Any]
 Period = tuple[datetime, datetime]
 _LAST_YEAR, _MOST_DAYS = 9000, 36_525  # a century, day by day
+_MACHINE = {"ServiceCategory": "Compute", "ServiceName": "Compute", "ServiceSubcategory": "Virtual Machines"}
 _CATEGORIES = {"storage": "Storage", "egress": "Networking"}
 
 
@@ -42,22 +44,37 @@ def _whole(row: Row, tags: str) -> Row:
     quantity, effective = row["PricingQuantity"], row["EffectiveCost"]
     first = row["ChargePeriodStart"].replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     usual: Row = {
-        "BillingAccountId": "gpucost", "BillingAccountName": "gpucost", "BillingCurrency": "USD",
+        "BillingAccountId": "gpucost", "BillingAccountName": "gpucost", "BillingAccountType": "Plan",
+        "BillingCurrency": "USD",
         "BillingPeriodStart": first, "BillingPeriodEnd": (first + timedelta(days=32)).replace(day=1),
-        "ChargeCategory": "Usage", "ChargeFrequency": "Usage-Based", "ConsumedQuantity": quantity,
-        "ConsumedUnit": row["PricingUnit"], "ContractedCost": effective, "InvoiceIssuerName": row["ProviderName"],
+        "ChargeCategory": "Usage", "ChargeFrequency": "Usage-Based", "ContractedCost": effective,
+        "InvoiceIssuerName": row["ProviderName"],
         "ListCost": effective, "PricingCategory": "Standard", "PricingCurrency": "USD",
         "PricingCurrencyEffectiveCost": effective,
-        "PublisherName": row["ProviderName"], "SkuPriceId": row["SkuId"], "SubAccountId": "gpucost", "Tags": tags,
+        "PublisherName": row["ProviderName"], "ServiceSubcategory": f"Other ({row['ServiceCategory']})",
+        "SkuPriceId": row["SkuId"], "Tags": tags,
     }  # fmt: skip
     filled = {**dict.fromkeys(WRITTEN), **usual, **row}
     for name in ("ChargePeriodStart", "ChargePeriodEnd"):
         filled[name] = filled[name].replace(microsecond=0)
+    if filled["ChargeCategory"] == "Usage":
+        filled |= _used(filled)
     if quantity:
         filled["ContractedUnitPrice"] = filled["ContractedCost"] / quantity
         filled["ListUnitPrice"] = filled["ListCost"] / quantity
         filled |= {f"PricingCurrency{name}": filled[name] for name in ("ContractedUnitPrice", "ListUnitPrice")}
     return filled
+
+
+def _used(row: Row) -> Row:
+    """Return what use consumed, and of a commitment how much: hours of some, spending of others."""
+    found: Row = {}
+    if row["CommitmentDiscountStatus"] != "Unused":
+        found |= {"ConsumedQuantity": row["PricingQuantity"], "ConsumedUnit": row["PricingUnit"]}
+    if row["CommitmentDiscountId"]:
+        spend = row["CommitmentDiscountCategory"] == "Spend"
+        found["CommitmentDiscountQuantity"] = row["EffectiveCost"] if spend else row["PricingQuantity"]
+    return found
 
 
 def _days(start: datetime, days: float) -> tuple[list[Period], list[float]]:
@@ -146,9 +163,11 @@ def _line(line: Mapping[str, Any], option: Mapping[str, Any]) -> Row:
     if line["unit"] == "GPU-hour":
         per_unit = (option.get("factors") or {}).get("gpus_per_unit") or 1
         return named | {
-            "ServiceCategory": "Compute", "ServiceName": "Compute", "SkuId": option["instance_type"],
-            "SkuPriceId": option["offer_id"], "ResourceType": option["instance_type"], "x_GpusPerUnit": per_unit,
+            **_MACHINE, "SkuId": option["instance_type"], "SkuPriceId": option["offer_id"], "x_GpusPerUnit": per_unit,
             "SkuMeter": f"{option['gpu']} {option['option']}",
+            "SkuPriceDetails": json.dumps(
+                {"F_GpuCount": 1, "F_InstanceType": option["instance_type"], "GpuModel": option["gpu"]}
+            ),  # of one unit of pricing: a GPU-hour
         }  # fmt: skip
     service = next((name for word, name in _CATEGORIES.items() if word in line["name"]), "Other")
     return named | {"ServiceCategory": service, "ServiceName": service, "SkuId": line["name"], "list_ratio": 1.0,
@@ -156,10 +175,12 @@ def _line(line: Mapping[str, Any], option: Mapping[str, Any]) -> Row:
 
 
 def _commitment(option: Mapping[str, Any], status: str | None) -> Row:
+    rule = OPTIONS[option["option"]]
     return {
         "CommitmentDiscountId": option["offer_id"], "CommitmentDiscountStatus": status,
-        "CommitmentDiscountCategory": "Spend" if OPTIONS[option["option"]].by_spend else "Usage",
-        "CommitmentDiscountType": OPTIONS[option["option"]].label,
+        "CommitmentDiscountName": f"{rule.label}, {option['instance_type']}",
+        "CommitmentDiscountCategory": "Spend" if rule.by_spend else "Usage",
+        "CommitmentDiscountType": rule.label, "CommitmentDiscountUnit": "USD" if rule.by_spend else "GPU-hour",
     }  # fmt: skip
 
 
@@ -186,9 +207,10 @@ def _purchases(
     upfront = round(min(paid, committed), 2)
     shares = ([1 / terms if number % months == 0 else 0.0 for number in range(terms * months)],
               [1 / (terms * months)] * terms * months)  # fmt: skip
-    name = {"ServiceCategory": "Compute", "ServiceName": "Compute", "SkuId": option["instance_type"],
-            "SkuPriceId": option["offer_id"], "PricingUnit": "month", "x_Line": "commitment",
-            **_commitment(option, None)}  # fmt: skip
+    name = {**_MACHINE, "SkuId": option["instance_type"], "SkuPriceId": option["offer_id"], "PricingUnit": "month",
+            "x_Line": "commitment", **_commitment(option, None)}  # fmt: skip
+    by_spend = OPTIONS[option["option"]].by_spend
+    monthly = committed / (terms * months) if by_spend else option["gpus"] * HOURS_PER_MONTH
     for total, parts, often in zip((upfront, committed - upfront), shares, ("One-Time", "Recurring"), strict=True):
         for (begin, end), cost, share in zip(_months(start, terms * months), spread(total, parts), parts, strict=True):
             if cost and share:
@@ -197,7 +219,7 @@ def _purchases(
                     **row, **name, "ChargeCategory": "Purchase", "ChargeFrequency": often, "BilledCost": cost,
                     "ChargeDescription": f"{OPTIONS[option['option']].label}, {often.lower()}", "EffectiveCost": 0.0,
                     "ChargePeriodStart": begin, "ChargePeriodEnd": end, "PricingQuantity": 1.0, "ContractedCost": cost,
-                    "ListCost": cost,
+                    "ListCost": cost, "CommitmentDiscountQuantity": monthly * (months if often == "One-Time" else 1),
                 }  # fmt: skip
 
 
@@ -250,9 +272,8 @@ def _mix(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None
     for name, supply in supplies.items():
         price = supply["usd_per_gpu_hour"] * supply["stretch_ratio"]
         signed = [_signed(answer["plan"], name, month["month"]) for month in answer["months"]]
-        row = {"ProviderName": name, "ServiceCategory": "Compute", "ServiceName": "Compute", "SkuId": name,
-               "PricingUnit": "GPU-hour", "x_Line": name, "ChargeDescription": name.replace("_", " "),
-               "x_GpusPerUnit": 1}  # fmt: skip
+        row = {"ProviderName": name, **_MACHINE, "SkuId": name, "PricingUnit": "GPU-hour", "x_Line": name,
+               "ChargeDescription": name.replace("_", " "), "x_GpusPerUnit": 1}  # fmt: skip
         for period, month, bound in zip(periods, answer["months"], signed, strict=True):
             hours = month[f"{name}_gpus"] * HOURS_PER_MONTH
             yield from _rented(row, period, price, hours, bound * HOURS_PER_MONTH, supply)
@@ -279,14 +300,16 @@ def _rented(
         return
     if not bound:
         return
-    named = {"CommitmentDiscountId": supply["name"], "CommitmentDiscountCategory": "Usage",
+    named = {"CommitmentDiscountId": supply["name"], "CommitmentDiscountName": supply["name"].replace("_", " "),
+             "CommitmentDiscountCategory": "Usage", "CommitmentDiscountUnit": "GPU-hour",
              "PricingCategory": "Committed", "CommitmentDiscountType": "commitment"}  # fmt: skip
     cost, used = round(bound * price, 2), round(min(hours, bound) * price, 2)
     yield _charge({**row, **named, "CommitmentDiscountStatus": "Used"}, period, 0.0, used, min(hours, bound))
     if bound > hours:
         idle = {**row, **named, "CommitmentDiscountStatus": "Unused"}
         yield _charge(idle, period, 0.0, cost - used, bound - hours)
-    bought = {**row, **named, "ChargeCategory": "Purchase", "ChargeFrequency": "Recurring", "PricingUnit": "month"}
+    bought = {**row, **named, "ChargeCategory": "Purchase", "ChargeFrequency": "Recurring", "PricingUnit": "month",
+              "CommitmentDiscountQuantity": bound}  # fmt: skip
     yield _charge(bought, period, cost, 0.0)
 
 

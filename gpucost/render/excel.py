@@ -116,12 +116,7 @@ class _Workbook:
     def _analysis(self) -> tuple[dict[str, Any], dict[str, Any]]:
         if not self.models:
             return {}, {}
-        sheet = self.book.sheet(budget.NAME, (34, 26, 16, 16, 16, 16, 16))
-        sheet.title("Budget")
-        for model in self.models:
-            if place := self.booked.get(model.key):
-                budget.write_owning(self.book, sheet, model, place, self.draws.get(model.key))
-        budgets = budget.write(self.book, sheet, self.models, self.values, str(self.payload.get("as_of") or ""))
+        budgets = self._budgets()
         sheet = self.book.sheet(sensitivity.NAME, (34, 50, 18, 14, 14, 17, 17, 17, 17, 17))
         blocks = [
             sensitivity.Probes(model, self.spans[model.key], self.values[model.key], self.flows)
@@ -133,6 +128,17 @@ class _Workbook:
                 self.ways.append(options.Ways(model, self.values[model.key], self.flows, name))
         self._cases([*blocks, *self.ways])
         return budgets, sensitivity.write(sheet, blocks)
+
+    def _budgets(self) -> dict[str, Any]:
+        runs = [model for model in self.models if budget.is_run(model)]
+        if not (runs or self.booked):
+            return {}
+        sheet = self.book.sheet(budget.NAME, (34, 26, 16, 16, 16, 16, 16))
+        sheet.title("Budget")
+        for model in self.models:
+            if place := self.booked.get(model.key):
+                budget.write_owning(self.book, sheet, model, place, self.draws.get(model.key))
+        return budget.write(self.book, sheet, runs, self.values, str(self.payload.get("as_of") or ""))
 
     def _cases(self, blocks: list[cases.Cases]) -> None:
         row = flow_row = 3  # below the sheets' titles and the sentence under them
@@ -177,7 +183,8 @@ class _Workbook:
             gallery.sizes(*sizes)
         for model in self.models:
             if model.key in places[1]:
-                gallery.tornado(model, *places[1][model.key])
+                base = calculations.plain(self.values[model.key][model.answer])
+                gallery.tornado(model, base, *places[1][model.key])
             if model.key in places[0]:
                 gallery.budget(model, *places[0][model.key])
             if place := self.booked.get(model.key):

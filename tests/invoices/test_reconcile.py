@@ -158,6 +158,47 @@ def test_a_mix_is_exported_in_cash_and_its_servers_are_used_up_as_they_work():
     assert all(row["EffectiveCost"] == 0 for row in purchases)
 
 
+# https://focus.finops.org/focus-specification/v1-2: its columns, and which of them stand or fall together
+FOCUS_1_2 = """AvailabilityZone BilledCost BillingAccountId BillingAccountName BillingAccountType BillingCurrency
+    BillingPeriodEnd BillingPeriodStart CapacityReservationId CapacityReservationStatus ChargeCategory ChargeClass
+    ChargeDescription ChargeFrequency ChargePeriodEnd ChargePeriodStart CommitmentDiscountCategory CommitmentDiscountId
+    CommitmentDiscountName CommitmentDiscountQuantity CommitmentDiscountStatus CommitmentDiscountType
+    CommitmentDiscountUnit ConsumedQuantity ConsumedUnit ContractedCost ContractedUnitPrice EffectiveCost InvoiceId
+    InvoiceIssuerName ListCost ListUnitPrice PricingCategory PricingCurrency PricingCurrencyContractedUnitPrice
+    PricingCurrencyEffectiveCost PricingCurrencyListUnitPrice PricingQuantity PricingUnit ProviderName PublisherName
+    RegionId RegionName ResourceId ResourceName ResourceType ServiceCategory ServiceName ServiceSubcategory SkuId
+    SkuMeter SkuPriceDetails SkuPriceId SubAccountId SubAccountName SubAccountType Tags"""
+NEVER_NULL = """BilledCost BillingAccountId BillingAccountType BillingCurrency ChargeCategory ContractedCost
+    EffectiveCost InvoiceIssuerName ListCost PricingQuantity PricingUnit ProviderName PublisherName ServiceCategory
+    ServiceName ServiceSubcategory SkuId SkuPriceId"""
+
+
+@pytest.mark.parametrize("kind", SAVED)
+def test_the_columns_are_those_of_focus_1_2_and_hold_what_it_demands(kind):
+    rows = focus_rows(SAVED[kind](), START)
+    assert [name for name in rows[0] if not name.startswith("x_")] == FOCUS_1_2.split()
+    for row in rows:
+        assert [name for name in NEVER_NULL.split() if row[name] is None] == []
+        assert row["ServiceSubcategory"] in ("Virtual Machines", f"Other ({row['ServiceCategory']})")
+        unknown = ("InvoiceId", "ResourceId", "ResourceType", "SubAccountId", "SubAccountType", "CapacityReservationId")
+        assert [row[name] for name in unknown] == [None] * 6  # nobody has issued, provisioned or reserved them
+        bound = row["CommitmentDiscountId"] is not None
+        for name in ("Category", "Name", "Quantity", "Type", "Unit"):
+            assert (row[f"CommitmentDiscount{name}"] is not None) == bound, name
+        used = row["ChargeCategory"] == "Usage" and row["CommitmentDiscountStatus"] != "Unused"
+        assert (row["ConsumedQuantity"] is not None) == (row["ConsumedUnit"] is not None) == used
+
+
+def test_what_a_commitment_covers_or_leaves_is_what_was_bought():
+    made = committed()
+    quantity = {"Purchase": 0.0, "Usage": 0.0}
+    for row in focus_rows(made, START):
+        quantity[row["ChargeCategory"]] += row["CommitmentDiscountQuantity"] or 0.0
+    option = made["options"][0]
+    assert quantity["Purchase"] == pytest.approx(option["gpus"] * option["term_months"] * 730)
+    assert quantity["Usage"] == pytest.approx(quantity["Purchase"])
+
+
 def test_prices_stand_in_the_currency_of_pricing_too():
     for row in focus_rows(answers.training(), START):
         assert row["PricingCurrencyEffectiveCost"] == row["EffectiveCost"]

@@ -133,7 +133,7 @@ _UNSEEN = """all => all.flatMap((table) => {  // tables of money that show none 
 
 @pytest.mark.parametrize(("name", "width", "media"), [
     ("tco", 390, "screen"), ("tco", 718, "print"), ("mix", 390, "screen"), ("estimate", 390, "screen"),
-    ("comparison of plans", 390, "screen"), ("commitment", 390, "screen"),
+    ("comparison of plans", 390, "screen"), ("commitment", 390, "screen"), ("inference", 1280, "screen"),
 ])  # fmt: skip
 def test_no_word_is_broken_and_money_is_in_sight(tab: Tab, tmp_path: Path, name: str, width: int, media: str) -> None:
     shown = tab.open(writer.page(document(answers.QUESTIONS[name]())), tmp_path, width, media=media)

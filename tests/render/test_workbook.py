@@ -424,6 +424,22 @@ def test_an_answer_without_a_live_model_has_native_charts(tmp_path: Path, name: 
     assert all(series.val.numRef.f for chart in charts for series in chart.series)
 
 
+def test_charts_show_small_figures_and_end_with_the_run(tmp_path: Path) -> None:
+    """The axis of a price per million tokens shows decimals; a budget is drawn for the months of the run alone."""
+    for name in ("inference", "estimate"):
+        write_workbook(answers.QUESTIONS[name](), str(tmp_path / f"{name}.xlsx"))
+    serving, training = (openpyxl.load_workbook(tmp_path / f"{name}.xlsx") for name in ("inference", "estimate"))
+    assert [chart.y_axis.number_format.formatCode for chart in serving["Charts"]._charts] == ["General"]
+    assert "Budget" not in serving.sheetnames  # a service has no end over which to spread its cost
+    bars = [chart for chart in training["Charts"]._charts if chart.tagname == "barChart"]
+    drawn = [series.val.numRef.f for chart in bars for series in chart.series]
+    rows = next([int(row) for row in re.findall(r"\d+", place)] for place in drawn if place.startswith("Budget!"))
+    cells = live_cells(tmp_path / "estimate.xlsx", "Budget")
+    shares = [cells["Budget", f"C{row}"].value for row in range(rows[0], rows[-1] + 1)]
+    assert min(shares) > 0
+    assert sum(shares) == pytest.approx(1)
+
+
 def test_a_bar_of_a_bridge_hangs_between_its_ends_also_across_zero(tmp_path: Path) -> None:
     ends = {"part": "a", "usd": 5.0}, {"part": "d", "usd": -4.0}
     hung = bridge("B", ends, [{"part": "b", "usd": 3.0}, {"part": "c", "usd": -12.0}], "part", "usd", "USD")

@@ -62,7 +62,7 @@
     document.querySelectorAll("table.whole").forEach((table) => table.classList.remove("whole"));
   });
 
-  if (innerWidth < 640) for (const table of document.querySelectorAll(".wide > table")) {  // money stands beside its label
+  for (const table of document.querySelectorAll(".wide > table")) {  // money off the edge stands beside its label
     const heads = [...table.tHead.rows[0].cells], edge = table.parentElement.getBoundingClientRect().right;
     const summed = [...(table.tFoot?.rows[0].cells ?? [])].findIndex((cell, column) => column && cell.textContent.trim());
     const at = summed > 0 ? summed : heads.findIndex((head) => /\(\$\)$/.test(head.textContent));

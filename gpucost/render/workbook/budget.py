@@ -23,13 +23,13 @@ _SPARE_MONTHS = 6  # rows beyond the run, so that a slower run still fits
 def write(
     book: Workbook, sheet: Sheet, models: list[LiveModel], values: Mapping[str, Mapping[str, Any]], as_of: str
 ) -> dict[str, tuple[int, int]]:
-    """Spread each run's cost evenly over its calendar days; return each table's first and last row."""
-    places = {}
-    for model in models:
-        if not {"days", "cost_usd", "cost_high_usd"} <= {line.name for line in model.derived}:
-            continue
-        places[model.key] = _model(book, sheet, model, values[model.key], as_of)
-    return places
+    """Spread each run's cost evenly over its calendar days; return the rows of each run's first and last month."""
+    return {model.key: _model(book, sheet, model, values[model.key], as_of) for model in models}
+
+
+def is_run(model: LiveModel) -> bool:
+    """Say whether a model has days over which its cost spreads."""
+    return {"days", "cost_usd", "cost_high_usd"} <= {line.name for line in model.derived}
 
 
 def write_owning(book: Workbook, sheet: Sheet, model: LiveModel, place: Place, drawn: Mapping[str, Any] | None) -> None:
@@ -70,7 +70,8 @@ def _model(book: Workbook, sheet: Sheet, model: LiveModel, values: Mapping[str, 
     first = sheet.next_row
     length = DAYS_PER_YEAR / MONTHS_PER_YEAR
     so_far = 0.0
-    for month in range(1, math.ceil(days / length) + _SPARE_MONTHS + 1):
+    months = math.ceil(days / length)
+    for month in range(1, months + _SPARE_MONTHS + 1):
         share = max(0.0, min(days, month * length) - (month - 1) * length) / days
         so_far += share * cost * ratio
         a, c, d, e = (address(sheet.next_row, column) for column in (0, 2, 3, 4))
@@ -88,7 +89,7 @@ def _model(book: Workbook, sheet: Sheet, model: LiveModel, values: Mapping[str, 
     last = sheet.next_row - 1
     total_row = sheet.row(Cell("total", "answer"), None, *_sums(first, last, cost, ratio))
     book.define(model.cell_name("budget_share"), NAME, total_row, 2)
-    return first, last
+    return first, first + max(months, 1) - 1
 
 
 def _sums(first: int, last: int, cost_usd: float, ratio: float) -> list[Cell]:

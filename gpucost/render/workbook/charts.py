@@ -87,9 +87,9 @@ class Gallery:
 
     def picture(self, drawn: pictures.Drawn) -> None:
         """Put a chart of an answer without a live model here."""
-        self.add(drawn.chart, drawn.title, drawn.across, drawn.up)
+        self.add(drawn.chart, drawn.title, drawn.across, drawn.up, drawn.number)
         if drawn.lowest is not None:
-            drawn.chart.set_y_axis({"name": drawn.up, "num_format": "#,##0", "min": drawn.lowest})
+            drawn.chart.set_y_axis({"name": drawn.up, "num_format": drawn.number, "min": drawn.lowest})
 
     def sizes(self, title: str, first: int, last: int) -> None:
         """Cost against time of one offer at several sizes of cluster."""
@@ -106,7 +106,7 @@ class Gallery:
         curve.set_legend({"none": True})
         self.add(curve, f"{title}: cost against time by size of cluster", "days", "USD")
 
-    def tornado(self, model: LiveModel, first: int, last: int) -> None:
+    def tornado(self, model: LiveModel, base: float, first: int, last: int) -> None:
         """Draw what each input does to the answer, around the base."""
         chart = self.book.file.add_chart({"type": "bar", "subtype": "stacked"})
         labels = sensitivity.LABELS
@@ -124,7 +124,7 @@ class Gallery:
         line = model.line(model.answer)
         unit = line.measure
         self.add(chart, f"{model.title}: change of {line.description or line.name}", "", unit)
-        chart.set_x_axis({"num_format": "#,##0", "num_font": {"size": 9}, "name": unit})
+        chart.set_x_axis({"num_format": pictures.axis_format(base), "num_font": {"size": 9}, "name": unit})
         chart.set_y_axis({"reverse": True, "label_position": "low", "num_font": {"size": 9}})
 
     def budget(self, model: LiveModel, first: int, last: int) -> None:

@@ -9,6 +9,7 @@ from gpucost.render.numbers import short_unit
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address
 
 DRAWN = ("bridge", "line", "bar")
+_DECIMALS_BELOW = 100
 _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8A6D00", "#56B4E9", "#6B6B6B")
 _OF_BRIDGE = {"end": "#6B7280", "more": "#D55E00", "less": "#0072B2"}
 # a bar between two levels as parts of a stack: above and below zero, what carries it is not seen
@@ -26,6 +27,12 @@ class Drawn(NamedTuple):
     across: str
     up: str
     lowest: float | None = None
+    number: str = "#,##0"
+
+
+def axis_format(largest: float) -> str:
+    """Return how an axis up to a value shows its numbers: small ones keep their decimals."""
+    return "#,##0" if abs(largest) >= _DECIMALS_BELOW else "General"
 
 
 def draw(book: Workbook, sheet: Sheet, chart: Chart) -> Drawn:
@@ -33,9 +40,10 @@ def draw(book: Workbook, sheet: Sheet, chart: Chart) -> Drawn:
     sheet.skip()
     sheet.row(Cell(f"{chart.title}: figures of the chart", "heading"))
     title = with_heading(chart.y.label, short_unit(chart.y.measure))
+    number = axis_format(max((abs(row[chart.y.key] or 0.0) for row in chart.data), default=0.0))
     if chart.kind == "bridge":
-        return Drawn(_bridge(book, sheet, chart), chart.title, "", title, _floor(chart))
-    return Drawn(_plain(book, sheet, chart), chart.title, chart.x.label, title)
+        return Drawn(_bridge(book, sheet, chart), chart.title, "", title, _floor(chart), number)
+    return Drawn(_plain(book, sheet, chart), chart.title, chart.x.label, title, None, number)
 
 
 def _floor(chart: Chart) -> float | None:
