@@ -63,7 +63,9 @@ class UnknownNameError(UsageError):
         return tuple(self._candidates() if callable(self._candidates) else self._candidates)
 
     def __str__(self) -> str:
-        """Return what is unknown, what may be meant, and where to look."""
+        """Return what is unknown, what may be meant, and where to look; or what was put around it."""
+        if len(self.args) == 1:
+            return str(self.args[0])
         meant = f" Did you mean {' or '.join(map(repr, self.candidates[:3]))}?" if self.candidates else ""
         return shortened(f"unknown {self.kind} {self.name!r}.{meant} {self.hint}".strip())
 

@@ -102,10 +102,13 @@ def _shared(source: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
         catalog = open_catalog()
         sellers = catalog.offer_values("provider")
         public = shareable(content, left, lambda name: catalog.alias("provider", name).lower() in sellers)
-        answer = _answer(make_scenario(public))
-    named = f", {', '.join(left)}" if left else ""
-    words = f"Safe to share: asked without the price book of one's own{named}."
-    return {**answer, "warnings": [*answer["warnings"], words]}
+        without = ", ".join(["the price book of one's own", *left])
+        try:
+            answer = _answer(make_scenario(public))
+        except GpuCostError as error:
+            error.args = (f"asked without {without}, to be safe to share: {error}",)
+            raise
+    return {**answer, "warnings": [*answer["warnings"], f"Safe to share: asked without {without}."]}
 
 
 def _answer(scenario: "Scenario") -> "Answer":

@@ -13,7 +13,7 @@ import gpucost
 from gpucost.api.issue import hash_of, shareable
 from gpucost.api.template import figures
 from gpucost.cli import cli
-from gpucost.errors import DataError, UsageError
+from gpucost.errors import DataError, GpuCostError, UsageError
 from gpucost.render.json import dumps
 from tests.render import answers
 
@@ -93,6 +93,17 @@ def test_a_saved_answer_is_asked_anew_without_the_book(book, tmp_path):
     saved.write_text(dumps(answers.comparison()), "utf-8")
     with pytest.raises(UsageError, match="a saved comparison cannot be made safe to share"):
         gpucost.report(str(saved), share_safe=True)
+
+
+@pytest.mark.parametrize(("model", "gpu", "said"), [
+    ("our-secret-13b", "h100-sxm", r"without the price book of one's own, to be safe .*part 'Run': unknown model"),
+    ("8b", "our-gpu", r"without the price book of one's own, to be safe .*unknown accelerator"),
+    ("config.json", "h100-sxm", r"without the price book of one's own, training\[1\].model, to be safe .*required"),
+])  # fmt: skip
+def test_what_only_the_book_or_a_file_knows_is_not_shared(model, gpu, said, tmp_path):
+    asked = {"name": "Run", "model": model, "gpu": gpu, "tokens": "1b", "gpus": 8}
+    with pytest.raises(GpuCostError, match=said):
+        gpucost.report({"name": "Shared", "as_of": "2026-11-20", "training": [asked]}, share_safe=True)
 
 
 def test_files_quotes_and_prices_leave_a_request():
