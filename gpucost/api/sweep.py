@@ -34,13 +34,7 @@ class SweepResult(Result):
 
     def to_frame(self) -> "pandas.DataFrame":
         """Return every case as a row; words are categories."""
-        import duckdb
-
-        if self.frame is not None:
-            return self.frame
-        with duckdb.connect() as own:
-            found: pandas.DataFrame = own.read_parquet([str(file) for file in self.files]).df()
-        return found
+        return _frame(self.files) if self.frame is None else self.frame
 
 
 def sweep(
@@ -108,13 +102,19 @@ def grid_asked(question: str, cases: Any, grid: str | None, arguments: dict[str,
 
 
 def _result(plan: "Plan", files: list[Path], kept: bool) -> SweepResult:
+    payload = _payload(plan, files)
+    return SweepResult(payload, files=tuple(files)) if kept else SweepResult(payload, frame=_frame(files))
+
+
+def _frame(files: Sequence[Path]) -> "pandas.DataFrame":
+    """Return every row of the chunks."""
     import duckdb
 
-    payload = _payload(plan, files)
-    if kept:
-        return SweepResult(payload, files=tuple(files))
+    from gpucost.catalog.loader import file_name
+
     with duckdb.connect() as own:  # the one that all of a process share belongs to the caller, and hangs after a fork
-        return SweepResult(payload, frame=own.read_parquet([str(file) for file in files]).df())
+        found: pandas.DataFrame = own.execute(f"FROM read_parquet([{', '.join(map(file_name, files))}])").df()
+    return found
 
 
 def _payload(plan: "Plan", files: list[Path]) -> "Sweep":

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpucost.catalog.loader import Store, engine, named, quoted, said_first
+from gpucost.catalog.loader import Store, engine, file_name, named, quoted, said_first
 from gpucost.catalog.offer_rows import offer_id_sql
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.errors import DataError, UsageError
@@ -30,7 +30,7 @@ _ALIKE = (  # offers that are equal in these differ in name and price alone
 def parquet_part(store: Store, layer: str, file: Path, usual_kind: str = "contracted") -> str:
     """Return the SQL over a Parquet file of prices, read where it lies; its rows are judged at once."""
     _refuse_heavy(store, file)
-    source = f"read_parquet({quoted(str(file))})"
+    source = f"read_parquet({file_name(file)})"
     held = {row["column_name"]: row["column_type"] for row in _asked(store, f"DESCRIBE SELECT * FROM {source}", file)}
     if nested := next(
         (name for name, kind in held.items() if kind.endswith((")", "]")) and "DECIMAL" not in kind), None
@@ -40,7 +40,7 @@ def parquet_part(store: Store, layer: str, file: Path, usual_kind: str = "contra
     missing = [column.name for column in _OFFERS if column.required and column.name not in present]
     if missing:
         raise DataError(f"columns missing: {', '.join(missing)}", file=str(file))
-    numbered = f"SELECT *, file_row_number + 1 AS n FROM read_parquet({quoted(str(file))}, file_row_number = true)"
+    numbered = f"SELECT *, file_row_number + 1 AS n FROM read_parquet({file_name(file)}, file_row_number = true)"
     offers = judge(store, file, numbered, present)
     store.outside = True
     return _few(store, file, typed(source, present, layer, usual_kind), offers)
@@ -75,7 +75,7 @@ def csv_part(store: Store, layer: str, file: Path, completion: "Completion") -> 
     _asked(store, f"COPY ({typed(f'({whole})', names, layer)}) TO {quoted(str(made))} (FORMAT parquet)", file)
     for table in ("rates", "gpu", "system"):
         store.execute(f"DROP TABLE IF EXISTS large_{table}")
-    return _few(store, file, f"SELECT * FROM read_parquet({quoted(str(made))})", offers)
+    return _few(store, file, f"SELECT * FROM read_parquet({file_name(made)})", offers)
 
 
 def _few(store: Store, file: Path, source: str, offers: int) -> str:
@@ -127,7 +127,7 @@ def _raw(file: Path, header: Sequence[str]) -> str:
     )
     cells = ", ".join(f"nullif(trim({named(name)}), '') AS {named(name)}" for name in header if name[:2] != "x_")
     wide = f", max_line_size = {int(limit('limit_text_characters')) * 4}"
-    source = f"read_csv({quoted(str(file))}, {how}{wide}, columns = {{{types}}})"
+    source = f"read_csv({file_name(file)}, {how}{wide}, columns = {{{types}}})"
     return f"SELECT row_number() OVER () + 1 AS n, {cells} FROM {source}"
 
 
@@ -235,7 +235,7 @@ def _refuse_heavy(store: Store, file: Path) -> None:
     most = limit("limit_book_unpacked_bytes")
     size = "coalesce(total_uncompressed_size, 0)"
     query = f"SELECT max({size}) AS one, sum({size}) AS whole, arg_max(path_in_schema, {size}) AS name"
-    row = _asked(store, f"{query} FROM parquet_metadata({quoted(str(file))})", file)[0]
+    row = _asked(store, f"{query} FROM parquet_metadata({file_name(file)})", file)[0]
     one, whole = row["one"] or 0, row["whole"] or 0
     if one > most / 8 or whole > most:
         raise DataError(

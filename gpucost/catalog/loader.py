@@ -34,9 +34,20 @@ def said_first(error: Exception) -> str:
     return (str(error).splitlines() or ["no reason is given"])[0][:300]
 
 
+def file_name(file: str | Path) -> str:
+    """Quote the name of a file for SQL that reads it: a sign of its own is no pattern for others.
+
+    >>> file_name("bill[1].csv")
+    "'bill[[]1].csv'"
+    """
+    from glob import escape
+
+    return quoted(escape(str(file)))
+
+
 def csv_reader(columns: Sequence[Column], files: Sequence[Path]) -> str:
     """Return the SQL that reads CSV files with the schema's types; nothing is sniffed."""
-    names = ", ".join(quoted(str(file)) for file in files)
+    names = ", ".join(map(file_name, files))
     types = ", ".join(f"{quoted(column.name)}: '{DUCKDB_TYPES[column.kind]}'" for column in columns)
     options = "auto_detect=false, header=true, delim=',', quote='\"', escape='\"', nullstr=''"
     return f"SELECT * FROM read_csv([{names}], {options}, columns={{{types}}})"
@@ -155,7 +166,7 @@ class Store:
         table, contents = table_of(name), self.contents(name)
         parquet = parquet_file(self.root, table)
         if parquet.is_file() and self.table_digest(name) == self._digests.get(name):
-            return f"SELECT * FROM read_parquet({quoted(str(parquet))})"
+            return f"SELECT * FROM read_parquet({file_name(parquet)})"
         if not contents.files:
             return empty_reader(table)
         expected = table.names

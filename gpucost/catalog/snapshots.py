@@ -6,7 +6,7 @@ from datetime import date
 from pathlib import Path
 
 from gpucost import gate
-from gpucost.catalog.loader import Store, engine, quoted, said_first
+from gpucost.catalog.loader import Store, engine, file_name, quoted, said_first
 from gpucost.errors import DataError
 from gpucost.frozen import Frozen
 from gpucost.schemas import TABLES
@@ -51,7 +51,7 @@ class Refreshed(Frozen):
             _insert(store, "price_sources", _values(part))
             if part.kind == "tokens":
                 names = ", ".join(TABLES["hosted_tokens"].names)
-                _insert(store, "hosted_tokens", f"SELECT {names} FROM read_parquet({quoted(str(file))})")
+                _insert(store, "hosted_tokens", f"SELECT {names} FROM read_parquet({file_name(file)})")
 
 
 def refreshed(place: Path | str | None, until: date, every: bool) -> Refreshed:

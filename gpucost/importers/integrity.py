@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 
-from gpucost.catalog.loader import empty_reader, quoted
+from gpucost.catalog.loader import empty_reader, file_name, quoted
 from gpucost.errors import CheckFailedError
 from gpucost.importers.complete import REFERENCE, Known, load, offer_columns
 from gpucost.importers.source import Desk, Source
@@ -66,7 +66,7 @@ def _prepare(desk: Desk, known: Known, earlier: Path | None) -> None:
     load(desk, "known_offers", REFERENCE, known.reference)
     rows = f"SELECT *, false AS gone FROM ({empty_reader(TABLES['offers'])})"
     if earlier is not None:
-        rows = f"SELECT * FROM read_parquet({quoted(str(earlier))})"
+        rows = f"SELECT * FROM read_parquet({file_name(earlier)})"
     desk.connection.execute(f"CREATE OR REPLACE VIEW earlier AS {rows}")
 
 

@@ -13,7 +13,7 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpucost.catalog.loader import engine, quoted, said_first
+from gpucost.catalog.loader import engine, file_name, quoted, said_first
 from gpucost.errors import UsageError
 from gpucost.gate import beside
 from gpucost.store.client import Client
@@ -72,7 +72,7 @@ class Desk:
         texts = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in columns)
         typed = ", ".join(f"TRY_CAST({name} AS {kind}) AS {name}" for name, kind in columns.items())
         how = "auto_detect=false, header=false, delim=',', quote='\"', escape='\"', nullstr='', max_line_size=1000000"
-        source = f"read_csv({quoted(str(file))}, {how}, columns={{{texts}}})"
+        source = f"read_csv({file_name(file)}, {how}, columns={{{texts}}})"
         self.connection.execute(f"INSERT INTO {table} SELECT {typed} FROM {source}")
         file.unlink()
 
@@ -130,7 +130,7 @@ def csv_text(file: Path, names: str = "", skip: int = 0) -> str:
             f"the source cannot be read: a line has more than {_LINE_BYTES:,} bytes or {_MOST_COLUMNS:,} cells."
         )
     how = f"all_varchar=true, header=true, delim=',', quote='\"', escape='\"', skip={skip}, max_line_size=2000000"
-    return f"read_csv({quoted(str(file))}, {how}{names})"
+    return f"read_csv({file_name(file)}, {how}{names})"
 
 
 def columns_of(desk: Desk, source: str) -> set[str]:

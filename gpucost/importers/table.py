@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from gpucost import gate
-from gpucost.catalog.loader import named, quoted
+from gpucost.catalog.loader import file_name, named, quoted
 from gpucost.errors import DataError, UsageError
 from gpucost.importers.source import ALSO_CALLED, LISTING, Desk, Source, columns_of, csv_text
 from gpucost.limits import limit
@@ -64,7 +64,7 @@ def _reader(desk: Desk, path: Path) -> str:
     if ending == ".csv":
         return csv_text(path)
     if ending == ".parquet":
-        return f"read_parquet({quoted(str(path))})"
+        return f"read_parquet({file_name(path)})"
     return _workbook(desk, path)
 
 

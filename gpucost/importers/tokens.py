@@ -3,7 +3,7 @@
 from datetime import date
 from pathlib import Path
 
-from gpucost.catalog.loader import empty_reader, quoted
+from gpucost.catalog.loader import empty_reader, file_name, quoted
 from gpucost.catalog.names import model_stem
 from gpucost.errors import CheckFailedError
 from gpucost.importers.complete import Known, load
@@ -21,7 +21,7 @@ def judge_tokens(desk: Desk, known: Known, earlier: Path | None, accept: bool, s
     _resolve(desk, known)
     before = empty_reader(TABLES["hosted_tokens"])
     if earlier is not None:
-        before = f"SELECT * FROM read_parquet({quoted(str(earlier))})"
+        before = f"SELECT * FROM read_parquet({file_name(earlier)})"
     names = list(TABLES["hosted_tokens"].names)
     desk.connection.execute(f"CREATE OR REPLACE TABLE earlier AS {before}")
     desk.connection.execute(_JUDGED)

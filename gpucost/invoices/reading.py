@@ -10,7 +10,7 @@ from contextlib import suppress
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from gpucost.catalog.loader import engine, named, quoted, said_first
+from gpucost.catalog.loader import engine, file_name, named, quoted, said_first
 from gpucost.errors import DataError, UsageError
 from gpucost.invoices.columns import NAMES, NEEDED, NUMBERS, TIMES, WRITTEN
 from gpucost.limits import limit
@@ -95,7 +95,7 @@ def write_rows(rows: Sequence[Mapping[str, Any]], path: str, form: str) -> None:
         types = ", ".join(f"{name}: '{kinds.get(name, 'VARCHAR')}'" for name in WRITTEN)
         how = f"auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', columns = {{{types}}}"
         try:
-            connected().execute(f"COPY (FROM read_csv({quoted(target)}, {how})) TO {quoted(path)} (FORMAT parquet)")
+            connected().execute(f"COPY (FROM read_csv({file_name(target)}, {how})) TO {quoted(path)} (FORMAT parquet)")
         finally:
             os.unlink(target)
 
@@ -120,7 +120,7 @@ def _source(path: str) -> str:
         raise DataError(
             f"has {size / 1e9:,.0f} GB, at most {most:,.0f}; limit_invoice_file_bytes raises that", file=path
         )
-    return form.format(quoted(path))
+    return form.format(file_name(path))
 
 
 def _grouped(connection: "DuckDBPyConnection", source: str, path: str, tag: str | None) -> list[Charges]:

@@ -7,7 +7,7 @@ from math import ceil
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from gpucost.catalog.loader import named, quoted
+from gpucost.catalog.loader import file_name, named, quoted
 from gpucost.errors import UsageError
 from gpucost.render.table_csv import cell
 from gpucost.store.files import replacing, write_bytes
@@ -82,7 +82,7 @@ def join(files: list[Path], target: str, ending: str) -> None:
     how = "format parquet, compression zstd" if ending == ".parquet" else "format csv, header"
     with replacing(target) as temporary, duckdb.connect() as connection:
         connection.execute("set threads = 1; set enable_progress_bar = false; set memory_limit = '1GB'")
-        table = f"read_parquet([{', '.join(quoted(str(file)) for file in files)}])"
+        table = f"read_parquet([{', '.join(map(file_name, files))}])"
         shown = _shown(connection, table) if ending == ".csv" else "*"
         connection.execute(f"copy (select {shown} from {table}) to {quoted(str(temporary))} ({how})")
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gpucost.catalog.loader import named, quoted, said_first
+from gpucost.catalog.loader import file_name, named, said_first
 from gpucost.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def cases_of(given: Any) -> Coded:
         if not path.is_file():
             raise UsageError(f"--cases: there is no file {path}. Name one with a column for each argument.")
         try:
-            return _coded(connection, f"{reader}({quoted(str(path))})", str(path))
+            return _coded(connection, f"{reader}({file_name(path)})", str(path))
         except duckdb.Error as error:
             raise DataError(f"cannot be read as cases: {said_first(error)}", file=str(path)) from None
 

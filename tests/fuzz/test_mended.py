@@ -735,3 +735,14 @@ def test_a_sweep_is_kept_in_a_folder_whose_name_begins_like_a_home(tmp_path, mon
     monkeypatch.chdir(tmp_path)
     asked = {"model": "8b", "gpu": "h100-sxm", "gpus": [8, 16], "tokens": "1b"}
     assert len(gpucost.sweep("estimate", into="~nobody", **asked).to_frame()) == 2
+
+
+def test_a_sign_in_a_files_name_is_no_pattern_for_others(tmp_path):
+    """DuckDB takes `*` and `[1]` for patterns: a sweep once counted the cases of its neighbour with its own."""
+    for name in ("star", "st*r"):
+        found = gpucost.sweep(model="8b", gpu="h100-sxm", gpus="8,16", tokens="1b", into=str(tmp_path / name))
+        assert (found.payload["cases"], found.payload["answered"], len(found.to_frame())) == (2, 2, 2)
+    for name in ("cases1.csv", "cases[1].csv"):
+        (tmp_path / name).write_text(f"gpus\n{8 if name == 'cases1.csv' else 16}\n", encoding="utf-8")
+    found = gpucost.sweep(cases=str(tmp_path / "cases[1].csv"), model="8b", gpu="h100-sxm", tokens="1b")
+    assert found.to_frame()["gpus"].tolist() == [16]
