@@ -23,6 +23,7 @@ _NEVER_NEGATIVE = frozenset((*_PRICES, *_COUNTS, "cost_usd", "cost_low_usd", "co
 _APART = ("bill", "axes", "payload")
 _DIVISORS = ("tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high", "stretch_paid_ratio")
 _OFFERED = ("options", "highlights", "alternatives", "excluded")  # lists of what is sold, each in a way of the table
+_GIVEN = ("facts", "model", "plan", "checks")  # what an answer was given, or was told to judge: in no order of ours
 _MOST = 1e36  # of any figure: the work of the largest run is a hundred thousandth of it
 _NAMED = 3  # misfits that a refusal names
 
@@ -76,10 +77,14 @@ def _refuse_unasked(payload: Mapping[str, Any], path: str) -> None:
 
 def _refuse_impossible(payload: Mapping[str, Any], path: str) -> None:
     """Refuse what no answer holds, wherever it stands."""
-    for name, value in _entries({**payload, "request": None}):
-        fault = _fault_of_list(name, value, payload["kind"]) if isinstance(value, list) else _fault(name, value)
-        if fault:
-            raise _changed(path, fault)
+    for record in _records({**payload, "request": None}):
+        for name, value in record.items():
+            fault = _fault_of_list(name, value, payload["kind"]) if isinstance(value, list) else _fault(name, value)
+            if fault:
+                raise _changed(path, fault)
+    given = dict.fromkeys(("request", *_GIVEN))
+    if disordered := next(filter(None, map(_disordered, _records({**payload, **given}))), None):
+        raise _changed(path, f"the range of {disordered} has its ends out of order")
 
 
 def _changed(path: str, fault: str) -> UsageError:
@@ -129,13 +134,27 @@ def _names(row: Any) -> tuple[str, ...] | None:
     return tuple(sorted(row)) if isinstance(row, dict) else None
 
 
-def _entries(value: Any) -> Iterator[tuple[str, Any]]:
-    """Yield every key and its value, however deep, but what stands apart."""
+def _disordered(record: Mapping[str, Any]) -> str | None:
+    """Return the first figure of a record that lies outside its own range."""
+    for low, value in record.items():
+        if not low.endswith(("_low", "_low_usd")) or "_at_" in low:
+            continue
+        name = low.replace("_low", "")
+        ends = (value, record.get(name, value), record.get(low.replace("_low", "_high")))
+        if all(isinstance(one, (int, float)) for one in ends):
+            slack = 1e-9 * max(map(abs, ends))
+            if not ends[0] - slack <= ends[1] <= ends[2] + slack:
+                return name
+    return None
+
+
+def _records(value: Any) -> Iterator[dict[str, Any]]:
+    """Yield every record of an answer, however deep, but of what stands apart."""
     waiting = [value]
     while waiting:
         item = waiting.pop()
         if isinstance(item, dict):
-            yield from item.items()
+            yield item
             waiting += (inner for name, inner in item.items() if name not in _APART)
         elif isinstance(item, list):
             waiting += item

@@ -24,8 +24,8 @@ def safe_text(value: Any) -> Any:
 def flatten(row: Row, prefix: str = "") -> dict[str, Any]:
     """Make one flat row: nested mappings become dotted keys, lists of plain values are joined, lists of records go.
 
-    >>> flatten({"a": {"b": 1}, "ids": ["x", "y"]})
-    {'a.b': 1, 'ids': 'x;y'}
+    >>> flatten({"a": {"b": 1, 2: 3}, "ids": ["x", "y"]})
+    {'a.b': 1, 'a.2': 3, 'ids': 'x;y'}
     """
     flat: dict[str, Any] = {}
     for key, value in row.items():
@@ -33,9 +33,9 @@ def flatten(row: Row, prefix: str = "") -> dict[str, Any]:
             flat |= flatten(value, f"{prefix}{key}.")
         elif isinstance(value, (list, tuple)):
             if not any(isinstance(item, (Mapping, list)) for item in value):
-                flat[prefix + key] = ";".join(map(str, value))
+                flat[f"{prefix}{key}"] = ";".join(map(str, value))
         else:
-            flat[prefix + key] = value
+            flat[f"{prefix}{key}"] = value
     return flat
 
 

@@ -286,6 +286,13 @@ def test_a_cost_below_zero_in_a_saved_answer_is_refused(refused):
     assert "best_pure_usd" in refused(["report", "saved.json", "-o", "out.md"])
 
 
+def test_a_figure_outside_its_own_range_in_a_saved_answer_is_refused(refused):
+    saved = json.loads(answers()[0])
+    saved["options"][0]["tokens_per_s_per_gpu"] *= -1
+    Path("saved.json").write_text(json.dumps(saved))
+    assert "range of tokens_per_s_per_gpu" in refused(["report", "saved.json", "-o", "out.md"])
+
+
 def test_the_best_interval_is_finite_whatever_the_rate():
     from gpucost.money.spot import optimal_interval_hours
 
