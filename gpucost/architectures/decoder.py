@@ -101,6 +101,8 @@ class Decoder:
         if f.values.get("multi_query_attention") is False:
             return self.heads
         found = f.number(*KEYS["kv_heads"]) or self.heads
+        if not found:
+            raise f.fail("it has no attention heads")
         if self.heads % found:
             raise f.fail(f"{self.heads} query heads cannot share {found} key-value heads evenly")
         return found

@@ -16,6 +16,8 @@ from gpucost.architectures.feedforward import dense_width
 from gpucost.architectures.fields import KEYS, Fields, load
 from gpucost.architectures.layers import merged, overridden, usual
 from gpucost.architectures.parts import is_language_model, text_part
+from gpucost.errors import shortened
+from gpucost.gate import shown
 from gpucost.types import Architecture, Block
 
 Config = Mapping[str, Any]
@@ -70,12 +72,12 @@ def _by_keys(text: Config) -> Any:
 def _strangeness(d: Decoder, kind: str, classes: list[str]) -> list[str]:
     warnings = []
     if not d.family.understood:
-        said = f"model_type {kind!r}" if kind else "a configuration without model_type"
+        said = f"model_type {shown(kind)}" if kind else "a configuration without model_type"
         warnings.append(f"{said} is not known: read by its keys as a plain decoder; check the parameters")
     left = sorted(d.fields.unused())
     if left:
-        shown = ", ".join(left[:8]) + (f" and {len(left) - 8} more" if len(left) > 8 else "")
-        warnings.append(f"keys that were not used and may shape the model: {shown}")
+        named = ", ".join(shortened(key) for key in left[:8]) + (f" and {len(left) - 8} more" if len(left) > 8 else "")
+        warnings.append(f"keys that were not used and may shape the model: {named}")
     return warnings
 
 

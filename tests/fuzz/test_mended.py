@@ -286,6 +286,17 @@ def test_a_cost_below_zero_in_a_saved_answer_is_refused(refused):
     assert "best_pure_usd" in refused(["report", "saved.json", "-o", "out.md"])
 
 
+def test_a_configuration_without_heads_is_refused_and_a_long_name_in_one_is_cut(refused):
+    whole = {"model_type": "x" * 3000, "num_hidden_layers": 2, "hidden_size": 64, "num_attention_heads": 4,
+             "intermediate_size": 128, "vocab_size": 100, "k" * 3000: 1}  # fmt: skip
+    Path("config.json").write_text(json.dumps(whole))
+    said = in_process("models", "config.json")
+    assert said.returncode == 0
+    assert len(said.stderr) < 1500
+    Path("config.json").write_text(json.dumps(whole | {"model_type": "jetmoe", "num_attention_heads": 0}))
+    assert "heads" in refused(["models", "config.json"])
+
+
 def test_a_figure_outside_its_own_range_in_a_saved_answer_is_refused(refused):
     saved = json.loads(answers()[0])
     saved["options"][0]["tokens_per_s_per_gpu"] *= -1
