@@ -293,7 +293,9 @@ def test_a_configuration_without_heads_is_refused_and_a_long_name_in_one_is_cut(
     said = in_process("models", "config.json")
     assert said.returncode == 0
     assert len(said.stderr) < 1500
-    Path("config.json").write_text(json.dumps(whole | {"model_type": "jetmoe", "num_attention_heads": 0}))
+    Path("config.json").write_text(
+        json.dumps(whole | {"model_type": "jetmoe", "num_attention_heads": 0, "num_key_value_heads": []})
+    )
     assert "heads" in refused(["models", "config.json"])
 
 
