@@ -138,7 +138,7 @@ def test_a_stamped_answer_that_was_changed_is_said(tmp_path):
     again = gpucost.report(str(tmp_path / "stamped.json"))
     assert not [text for text in again.payload["warnings"] if "SHA-256" in text]
     changed = json.loads((tmp_path / "stamped.json").read_text("utf-8"))
-    changed["options"][0]["days"] = 1.0
+    changed["options"][0]["days_high"] *= 2
     (tmp_path / "stamped.json").write_text(json.dumps(changed), "utf-8")
     assert "was changed after it was approved" in gpucost.report(str(tmp_path / "stamped.json")).payload["warnings"][-1]
 

@@ -80,7 +80,9 @@ EFFECTS = {
     "take_or_pay": (True, billing),
     "by_spend": (
         True,
-        lambda: invoices._commitment({"option": "on_demand", "offer_id": "x"}, None)["CommitmentDiscountCategory"],
+        lambda: invoices._commitment({"option": "on_demand", "offer_id": "x", "instance_type": "x"}, None)[
+            "CommitmentDiscountCategory"
+        ],
     ),
     "prepaid": (
         True,
