@@ -23,11 +23,6 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: item.path not in slow)
 
 
-def pytest_xdist_auto_num_workers(config):
-    """Work with one more than the cores: somebody always waits for a browser, LibreOffice or a clock."""
-    return (os.cpu_count() or 1) + 1
-
-
 def pytest_collection_finish(session):
     """Spare the collector what stays to the end: modules and the tests themselves."""
     gc.freeze()
