@@ -212,6 +212,7 @@ def test_what_a_query_hands_over_has_a_place_in_json():
         (["--months", "12", "--lead-time", "100w"], "arrive after 23 months"),
         (["--years", "1", "--lead-time", "53w"], "lead time"),
         (["--utilisation", "0"], "nothing would be used"),
+        (["--utilisation", "1e-308"], "nothing would be used"),
     ],
 )
 def test_an_ownership_of_nothing_is_refused(refused, asked, reason):

@@ -203,3 +203,8 @@ def test_every_engine_and_every_family_has_its_parameters():
     named = {f"{prefix}.{name}" for prefix in of_engines for name in ENGINES}
     named |= {f"{prefix}.{name}" for prefix in ("weights_ratio", "matrix_ratio") for name in FAMILIES}
     assert named - set(DEFAULTS) == set()
+
+
+def test_a_token_that_visits_every_expert_reads_them_all():
+    with np.errstate(divide="raise", over="raise", invalid="raise"):
+        assert serving.distinct_experts(np.array([4.0]), np.array([4.0]), np.array([8.0])) == 4.0

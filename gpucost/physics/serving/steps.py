@@ -40,7 +40,7 @@ def distinct_experts(experts: Floats, per_token: Floats, tokens: Floats) -> Floa
     array([2., 8.])
     """
     count = np.maximum(experts, 1)
-    miss = np.clip(1 - per_token / count, 0.0, 1 - 1e-12)
+    miss = np.clip(1 - per_token / count, 1e-300, 1 - 1e-12)  # a token may visit all
     return experts * -np.expm1(tokens * np.log(miss))
 
 
