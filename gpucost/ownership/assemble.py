@@ -213,7 +213,7 @@ def _derive(case: OwnershipCase, given: Mapping[str, Given]) -> None:
             f"the accelerators arrive after {lead:.0f} months, when the {months:.0f} months compared are over. Compare"
             " more years, or shorten the lead time."
         )
-    if (used := case.number("utilisation_fraction")) < 1e-6:
+    if (used := case.number("utilisation_fraction")) < 1e-12:
         raise UsageError(f"utilisation is {used:g}: nothing would be used, so nothing is rented or owned. Give more.")
     term = float(min(36, max(1, months - int(lead))))
     for name, value in (("residual_at_years", months / 12), ("loan_term_months", term), ("lease_term_months", term)):
