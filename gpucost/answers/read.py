@@ -77,14 +77,16 @@ def _refuse_unasked(payload: Mapping[str, Any], path: str) -> None:
 
 def _refuse_impossible(payload: Mapping[str, Any], path: str) -> None:
     """Refuse what no answer holds, wherever it stands."""
-    for record in _records({**payload, "request": None}):
-        for name, value in record.items():
-            fault = _fault_of_list(name, value, payload["kind"]) if isinstance(value, list) else _fault(name, value)
-            if fault:
-                raise _changed(path, fault)
-    given = dict.fromkeys(("request", *_GIVEN))
-    if disordered := next(filter(None, map(_disordered, _records({**payload, **given}))), None):
-        raise _changed(path, f"the range of {disordered} has its ends out of order")
+    given = {name: payload[name] for name in _GIVEN if name in payload}
+    answered = {name: value for name, value in payload.items() if name not in given and name != "request"}
+    for part in (answered, given):
+        for record in _records(part):
+            for name, value in record.items():
+                fault = _fault_of_list(name, value, payload["kind"]) if isinstance(value, list) else _fault(name, value)
+                if fault:
+                    raise _changed(path, fault)
+            if part is answered and (disordered := _disordered(record)):
+                raise _changed(path, f"the range of {disordered} has its ends out of order")
 
 
 def _changed(path: str, fault: str) -> UsageError:

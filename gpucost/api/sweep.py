@@ -110,10 +110,10 @@ def _frame(files: Sequence[Path]) -> "pandas.DataFrame":
     """Return every row of the chunks."""
     import duckdb
 
-    from gpucost.catalog.loader import file_name
+    from gpucost.sweeping.chunks import table_of
 
     with duckdb.connect() as own:  # the one that all of a process share belongs to the caller, and hangs after a fork
-        found: pandas.DataFrame = own.execute(f"FROM read_parquet([{', '.join(map(file_name, files))}])").df()
+        found: pandas.DataFrame = own.execute(f"FROM {table_of(files)}").df()
     return found
 
 

@@ -1,6 +1,6 @@
 """Chunks on disk: each a Parquet file named by the hash of what it follows from, written whole or not at all."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from math import ceil
@@ -75,6 +75,11 @@ def answer(plan: Plan, mapper: Mapper, told: Callable[[int], None]) -> list[Path
     return files
 
 
+def table_of(files: Iterable[Path]) -> str:
+    """Return the rows of all chunks, in the order of the cases, as a table for SQL."""
+    return f"read_parquet([{', '.join(map(file_name, files))}])"
+
+
 def join(files: list[Path], target: str, ending: str) -> None:
     """Write all chunks into one file, Parquet or CSV, in the order of the cases, in bounded memory."""
     import duckdb
@@ -82,7 +87,7 @@ def join(files: list[Path], target: str, ending: str) -> None:
     how = "format parquet, compression zstd" if ending == ".parquet" else "format csv, header"
     with replacing(target) as temporary, duckdb.connect() as connection:
         connection.execute("set threads = 1; set enable_progress_bar = false; set memory_limit = '1GB'")
-        table = f"read_parquet([{', '.join(map(file_name, files))}])"
+        table = table_of(files)
         shown = _shown(connection, table) if ending == ".csv" else "*"
         connection.execute(f"copy (select {shown} from {table}) to {quoted(str(temporary))} ({how})")
 

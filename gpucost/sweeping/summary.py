@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucost.answers.sweep import Heat, Reason, Row
-from gpucost.catalog.loader import file_name
+from gpucost.sweeping.chunks import table_of
 
 GOALS = {
     "estimate": ("cost_usd", "days"),
@@ -26,8 +26,7 @@ class Found:
 
         self.connection = duckdb.connect()
         self.connection.execute("set enable_progress_bar = false; set memory_limit = '1GB'")
-        parts = ", ".join(map(file_name, files))
-        self.connection.execute(f"create view found as select * from read_parquet([{parts}])")
+        self.connection.execute(f"create view found as select * from {table_of(files)}")
         self.goal, self.other = GOALS[question]
 
     def rows(self, query: str) -> list[Row]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from gpucost.answers.schema import answer_schema
+from gpucost.answers.schema import answer_schema, misfits
 from gpucost.api.report import report
 from gpucost.api.scenario import ASKS, PARTS, example, json_schema, make_scenario, read_scenario
 from gpucost.arguments import QUESTIONS
@@ -176,4 +176,6 @@ def test_answers_are_what_their_schema_says(kind: str) -> None:
 
 def test_a_report_is_what_its_schema_says(small: Path) -> None:
     jsonschema = pytest.importorskip("jsonschema")
-    jsonschema.validate(json.loads(dumps(report(small).to_dict())), answer_schema("scenario"))
+    saved, schema = json.loads(dumps(report(small).to_dict())), answer_schema("scenario")
+    jsonschema.validate(saved, schema)
+    assert list(misfits(saved, schema)) == []
