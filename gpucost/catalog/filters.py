@@ -31,6 +31,13 @@ def admits(wanted: Mapping[str, set[str] | None], row: Mapping[str, Any]) -> boo
     )
 
 
+def condition(wanted: Mapping[str, set[str] | None]) -> tuple[str, dict[str, list[str]]]:
+    """Return what `admits` tests, as an SQL condition on a table's columns with its parameters."""
+    asked = {field: sorted(allowed) for field, allowed in wanted.items() if allowed is not None}
+    tests = [f"coalesce(list_has_any(string_split(CAST({field} AS VARCHAR), '|'), ${field}), false)" for field in asked]
+    return " AND ".join(tests) or "true", asked
+
+
 def chosen(rows: Sequence[Row], column: str, wanted: str | None) -> list[Row]:
     """Keep the rows whose column equals one of the wanted values, whatever the case; an unknown value is an error."""
     if wanted is None:

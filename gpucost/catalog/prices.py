@@ -75,23 +75,24 @@ def _warnings(rows: Sequence[dict[str, Any]], dropped: int, max_age_days: float 
 def history(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[dict[str, Any]]:
     """Return every recorded price of every offer in the order of the days from which it holds, with its change."""
     catalog.prepare_prices(history=True)
-    query = """
-        SELECT *, coalesce(valid_from, observed_on) AS price_on,
-            usd_per_gpu_hour / lag(usd_per_gpu_hour) OVER (
-                PARTITION BY offer_id ORDER BY coalesce(valid_from, observed_on), recorded_on, observed_on, source_id
-            ) - 1 AS change_fraction
-        FROM book_offers
-        WHERE observed_on IS NOT NULL AND usd_per_hour IS NOT NULL
-            AND coalesce(valid_from, observed_on) <= $on_day AND recorded_on <= $known_day
-        ORDER BY provider, instance_type, gpu, region, option, offer_id,
-            price_on, recorded_on, observed_on, source_id"""
-    rows = catalog.query(query, parameters={"on_day": catalog.as_of, "known_day": catalog.known_as_of or FOREVER})
+    admitted, asked = filters.condition(wanted)
     keys = [key for key in KEYS if key not in ("age_days", "stale", "list_usd_per_gpu_hour")]
-    return [
-        {**{key: row[key] for key in keys}, "change_fraction": row["change_fraction"]}
-        for row in rows
-        if filters.admits(wanted, row)
-    ]
+    query = f"""
+        SELECT {", ".join(keys)}, change_fraction FROM (
+            SELECT *, coalesce(valid_from, observed_on) AS price_on,
+                usd_per_gpu_hour / lag(usd_per_gpu_hour) OVER (
+                    PARTITION BY offer_id
+                    ORDER BY coalesce(valid_from, observed_on), recorded_on, observed_on, source_id, usd_per_hour
+                ) - 1 AS change_fraction
+            FROM book_offers
+            WHERE observed_on IS NOT NULL AND usd_per_hour IS NOT NULL
+                AND coalesce(valid_from, observed_on) <= $on_day AND recorded_on <= $known_day
+                AND offer_id IN (SELECT offer_id FROM book_offers WHERE {admitted})
+        ) WHERE {admitted}
+        ORDER BY provider, instance_type, gpu, region, option, offer_id,
+            price_on, recorded_on, observed_on, source_id, usd_per_hour"""
+    days = {"on_day": catalog.as_of, "known_day": catalog.known_as_of or FOREVER}
+    return catalog.query(query, parameters={**days, **asked})
 
 
 def difference(

@@ -8,7 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from gpucost.catalog import open_catalog
+from gpucost.catalog.filters import admits
 from gpucost.catalog.price_views import cheapest, page_data, refuse_over, series, stale
+from gpucost.catalog.prices import history
 from gpucost.cli import cli
 from gpucost.errors import OverBudgetError, PriceMissingError
 from gpucost.render.price_page import write_price_page
@@ -48,6 +50,19 @@ def test_watching_ends_with_an_exit_code():
     words = ["prices", "watch", "--gpu", "h100-sxm", "--budget"]
     assert CliRunner().invoke(cli, [*words, "100"]).exit_code == 0
     assert isinstance(CliRunner().invoke(cli, [*words, "0.01"]).exception, OverBudgetError)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [{"option": {"spot"}}, {"region": {"us-east-1", "eu-1"}}, {"gpu": {"h100-pcie-80gb"}}, {"provider": {"none"}}],
+)
+def test_a_filtered_history_is_the_whole_one_without_the_rest(tmp_path, wanted):
+    either = offer("acme/either", 2.0, "2025-06-01", gpu="h100-pcie-80gb|h100-sxm5-80gb", region="eu-1")
+    opened = open_catalog("2025-06-30", root=world(tmp_path, [*OFFERS, either]))
+    asked = {**ALL, **wanted}
+    found = history(opened, asked)
+    assert found == [row for row in history(opened, ALL) if admits(asked, row)]
+    assert bool(found) == ("provider" not in wanted)
 
 
 def test_an_event_is_a_change_of_five_percent():

@@ -9,11 +9,19 @@ import sys
 
 import pytest
 
+from tests.commands import in_process
+
 RUN = ["estimate", "--model", "8b", "--tokens", "100b"]
 
 
 def gpucost(*args, **environment):
-    """Run the command as a user does; return its exit code, stdout and stderr."""
+    """Run the command in this process; return its exit code, stdout and stderr."""
+    done = in_process(*args, **environment)
+    return done.returncode, done.stdout, done.stderr
+
+
+def process(*args, **environment):
+    """Run the command as a user does, in a process of its own."""
     known = {name: value for name, value in os.environ.items() if name not in ("NO_COLOR", "COLUMNS", "FORCE_COLOR")}
     done = subprocess.run(
         [sys.executable, "-m", "gpucost", *args],
@@ -70,7 +78,7 @@ def test_no_line_is_wider_than_the_terminal(columns):
 
 
 def test_a_pipe_gets_plain_text_and_may_close_early():
-    code, out, _ = gpucost(*RUN, NO_COLOR="1")
+    code, out, _ = process(*RUN, NO_COLOR="1")
     assert code == 0
     assert "\x1b[" not in out
     early = subprocess.run(
@@ -84,7 +92,7 @@ def test_a_pipe_gets_plain_text_and_may_close_early():
 
 
 def test_it_runs_without_a_home_folder():
-    code, out, err = gpucost(
+    code, out, err = process(
         *RUN,
         "--top",
         "1",
