@@ -124,11 +124,11 @@ def parse_usd(text: str | float, what: str = "an amount") -> float:
 def format_count(value: float) -> str:
     """Write a count in short form.
 
-    >>> format_count(8.03e9), format_count(1e11), format_count(950)
-    ('8.03B', '100B', '950')
+    >>> format_count(8.03e9), format_count(1e11), format_count(950), format_count(999.9e6)
+    ('8.03B', '100B', '950', '1B')
     """
     for limit, letter in ((1e15, "Q"), (1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= limit:
+        if abs(value) >= 0.9995 * limit:  # three digits round it up
             return f"{value / limit:.3g}{letter}"
     return f"{value:.3g}"
 

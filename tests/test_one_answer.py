@@ -287,6 +287,14 @@ def test_a_price_of_low_confidence_is_said_to_be_one_by_training_and_by_serving(
         assert said == doubted != set()
 
 
+def test_prices_that_ended_are_counted_by_training_and_by_serving_alike(catalog):
+    trained = gpucost.estimate("8b", 1e10, gpu="h100", catalog=catalog, with_facts=False)
+    served = gpucost.inference("8b", gpu="h100", catalog=catalog)
+    counted = [[line for line in found.payload["warnings"] if "prices ended" in line] for found in (trained, served)]
+    assert counted[0] == counted[1]
+    assert len(counted[0]) == 1
+
+
 def test_offers_that_nobody_sells_are_refused_in_one_sentence(catalog):
     asked = {"gpu": "v100", "region": "africa", "catalog": catalog}
     said = []

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, NotRequired, TypedDict
 
 from gpucost.answers.common import Answer, Assumed, FormulaLine, Layered
 from gpucost.answers.statements import Statements
+from gpucost.options import OPTIONS
 
 
 class Worth(TypedDict):
@@ -93,6 +94,7 @@ class OwnershipOption(Layered):
     peak_month_usd: float
     contract_exposure_usd: float
     terms: str
+    option: NotRequired[str]
     usd_per_gpu_hour: NotRequired[float]
     provider: NotRequired[str]
     offer_id: NotRequired[str]
@@ -107,13 +109,13 @@ class OwnershipOption(Layered):
 
 def promised(rows: Iterable[OwnershipOption]) -> list[OwnershipOption]:
     """Return the options whose capacity is promised, the cheapest first; a purchase counts as it is financed."""
-    kept = [row for row in rows if row["name"] != "own_in_cash" and not interruptible(row["name"])]
+    kept = [row for row in rows if row["name"] != "own_in_cash" and not interruptible(row)]
     return sorted(kept, key=lambda row: row["npv_usd"])
 
 
-def interruptible(name: str) -> bool:
-    """Tell whether an option's capacity is not promised."""
-    return name.startswith("spot")
+def interruptible(row: Mapping[str, Any]) -> bool:
+    """Tell whether the capacity of an option is not promised, by how it is bought: what it is called says nothing."""
+    return row.get("option") in OPTIONS and OPTIONS[row["option"]].interruptible
 
 
 class CostLine(TypedDict):

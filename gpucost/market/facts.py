@@ -186,16 +186,18 @@ def no_price(market: Market, catalog: "Catalog", request: Any) -> PriceMissingEr
 OLD_PRICE = "The first price is old, its range widened: --strict-prices leaves such out."
 
 
-def no_region(count: int) -> list[str]:
-    """Say how many offers a region leaves out because they name none.
+def not_offered(ended: Mapping[str, int], placeless: int) -> list[str]:
+    """Say which prices of the catalog are no offers: those that a region leaves out; by reason, those that ended.
 
-    >>> no_region(1), no_region(0)
-    (['--region leaves out 1 offer that names no region: it may stand there.'], [])
+    >>> not_offered({"replaced": 3, "too old": 20}, 0)
+    ['23 prices ended: 3 replaced, 20 too old.']
+    >>> not_offered({}, 1)
+    ['--region leaves out 1 offer that names no region: it may stand there.']
     """
-    if not count:
-        return []
-    which = "1 offer that names no region: it" if count == 1 else f"{count:,} offers that name no region: they"
-    return [f"--region leaves out {which} may stand there."]
+    which = "offer that names no region: it" if placeless == 1 else "offers that name no region: they"
+    nameless = [f"--region leaves out {placeless:,} {which} may stand there."] if placeless else []
+    reasons = ", ".join(f"{count} {reason}" for reason, count in ended.items())
+    return [*nameless, *([f"{sum(ended.values())} prices ended: {reasons}."] if ended else [])]
 
 
 def make_offer(known: Mapping[str, Any]) -> Offer:

@@ -22,6 +22,8 @@ from gpucost.ownership.rents import RentChoice, layered
 from gpucost.types import Offer
 from gpucost.units import SECONDS_PER_HOUR, parse_fraction
 
+_TAKEN = ("own", "own_in_cash", "rent", "api")
+
 
 class Leg(NamedTuple):
     """Renting with some inputs changed, and how often it counts."""
@@ -43,11 +45,13 @@ class Way:
 def ways(case: OwnershipCase) -> list[Way]:
     """Return every way to rent, as asked first."""
     asked = Way("rent", (Leg(1.0, {}),), _base_terms(case), case.rent_offer)
-    offered = [Way(choice.name, (Leg(1.0, choice.changes()),), _terms(choice), choice.offer) for choice in case.choices]
     read = [_planned(case, dict(entry)) for entry in case.rent_options]
+    named = {way.name for way in read}
+    listed = [choice for choice in case.choices if choice.name not in named]  # a plan's own goes before a list's
+    offered = [Way(choice.name, (Leg(1.0, choice.changes()),), _terms(choice), choice.offer) for choice in listed]
     planned = [way for way in read if len(way.legs) == 1 or not case.bent]
-    listed = [asked, *offered, *planned]
-    return [*listed, *(made for way in listed for made in _fallen_back(case, way))]
+    found = [asked, *offered, *planned]
+    return [*found, *(made for way in found for made in _fallen_back(case, way))]
 
 
 def options(case: OwnershipCase, base: Mapping[str, Any]) -> list[OwnershipOption]:
@@ -56,7 +60,7 @@ def options(case: OwnershipCase, base: Mapping[str, Any]) -> list[OwnershipOptio
     hosted = _hosted(case, base)
     if hosted:
         rows.append(hosted)
-    return sorted(rows, key=lambda row: (interruptible(row["name"]), row["npv_usd"], row["name"]))
+    return sorted(rows, key=lambda row: (interruptible(row), row["npv_usd"], row["name"]))
 
 
 def _fallen_back(case: OwnershipCase, way: Way) -> list[Way]:
@@ -174,7 +178,8 @@ def _base_terms(case: OwnershipCase) -> dict[str, Any]:
 
 def _terms(choice: RentChoice) -> dict[str, Any]:
     return {
-        "usd_per_gpu_hour": choice.usd_per_gpu_hour, "provider": choice.provider, "offer_id": choice.offer_id,
+        "option": choice.option, "usd_per_gpu_hour": choice.usd_per_gpu_hour, "provider": choice.provider,
+        "offer_id": choice.offer_id,
         "price_observed_on": choice.observed_on, "age_days": choice.age_days, "source_id": choice.source_id,
         "terms": _words(choice.changes()), "note": choice.note,
     }  # fmt: skip
@@ -237,6 +242,8 @@ def _exposure(values: Mapping[str, Any]) -> float:
 def _planned(case: OwnershipCase, entry: dict[str, Any]) -> Way:
     """Read a rent option of the plan: inputs of its own, or parts with shares that make up a blend."""
     name = str(entry.pop("name", "rent option"))
+    if name in _TAKEN:
+        raise UsageError(f"a rent option cannot be called {name!r}: an option of every comparison is. Choose another.")
     parts = special("parts", entry.pop("parts", None) or [{"share": 1.0}], f"rent option {name!r}")
     shares = [parse_fraction(part.get("share", 0), f"rent option {name!r}: share") for part in parts]
     if abs(sum(shares) - 1) > 1e-9:

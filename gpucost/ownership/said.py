@@ -50,7 +50,7 @@ def lead(case: OwnershipCase, point: shape.BreakEven, options: list[shape.Owners
     wins = "Buying wins" if sides else "Against renting, buying wins"
     text += f" {wins} {', or '.join(above)}." if above else ""
     least = min(options, key=lambda row: row["npv_usd"])
-    if least["npv_usd"] < best["npv_usd"] and shape.interruptible(least["name"]):
+    if least["npv_usd"] < best["npv_usd"] and shape.interruptible(least):
         less = f"${best['npv_usd'] - least['npv_usd']:,.0f} less"
         text += f" Beside them {_called(least)} would cost {less}, but may be taken away."
     return text

@@ -3,25 +3,21 @@
 from collections.abc import Sequence
 
 from gpucost.render.document import Column, Fact, Row
-from gpucost.render.numbers import format_value, short_unit, with_unit
+from gpucost.render.numbers import amount, figure, short_unit
 
 
 def fact_text(fact: Fact) -> str:
     """Write a key figure with its range and note."""
-    text = with_unit(format_value(fact.value, fact.unit), fact.unit)
+    text = amount(fact.value, fact.unit)
     if fact.low is not None and fact.high is not None:
-        text += (
-            f" ({with_unit(format_value(fact.low, fact.unit), fact.unit)} to "
-            f"{with_unit(format_value(fact.high, fact.unit), fact.unit)})"
-        )
+        text += f" ({amount(fact.low, fact.unit)} to {amount(fact.high, fact.unit)})"
     return f"{text}  {fact.note}" if fact.note else text
 
 
 def cell_text(row: Row, column: Column) -> str:
-    """Write one cell; where units differ by row the cell names its own."""
-    unit = column.unit_in(row)
-    text = format_value(row.get(column.key), unit)
-    return with_unit(text, unit) if column.unit_key else text
+    """Write one cell; where units differ by row the cell names its own, as a time does that is short for its column."""
+    value, unit = row.get(column.key), column.unit_in(row)
+    return amount(value, unit) if column.unit_key else figure(value, unit)
 
 
 def head_text(column: Column) -> str:

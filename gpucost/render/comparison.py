@@ -15,7 +15,7 @@ from gpucost.render.document import (
     document_of,
     table_of,
 )
-from gpucost.render.numbers import format_value, heading_of, with_unit
+from gpucost.render.numbers import amount, heading_of
 from gpucost.units import counted, unit_of
 
 _FIGURES = {
@@ -66,10 +66,7 @@ def _changed(answer: Comparison) -> list[Block]:
 
 def _written(rows: Sequence[Any]) -> list[dict[str, Any]]:
     """Write each value with its unit, for every row has its own."""
-    return [
-        {**row, **{end: with_unit(format_value(row[end], row["unit"]), row["unit"]) for end in ("before", "after")}}
-        for row in rows
-    ]
+    return [{**row, **{end: amount(row[end], row["unit"]) for end in ("before", "after")}} for row in rows]
 
 
 def _effects(answer: Comparison) -> list[Block]:

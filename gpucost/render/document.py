@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar, cast
 from gpucost.answers.common import Answer, Issued, Source
 from gpucost.frozen import Frozen
 from gpucost.gate import beside
-from gpucost.render.numbers import format_value, heading_of, measure_of, visible, with_unit
+from gpucost.render.numbers import amount, heading_of, measure_of, visible
 
 Row = Mapping[str, Any]
 Item = TypeVar("Item")
@@ -80,6 +80,7 @@ class Table(Frozen):
     total: Row | None = None
     interactive: bool = False  # HTML adds sorting and a filter
     most: int = 0  # rows for which a screen has room; 0 is all
+    paper: str = ""  # what a printed page says in place of the rows
 
     @property
     def filled(self) -> tuple[Column, ...]:
@@ -266,7 +267,7 @@ def bridge(title: str, ends: tuple[Row, Row], effects: Sequence[Row], name: str,
          "direction": "end"}
         for end in ends
     ]  # fmt: skip
-    note = f"The bars of both ends begin at {with_unit(format_value(base, unit), unit)}, not at 0." if base else ""
+    note = f"The bars of both ends begin at {amount(base, unit)}, not at 0." if base else ""
     words = f"Each bar begins where the one before it ends, from {ends[0][name]} to {ends[1][name]}."
     return Chart(
         "bridge", title, words, [stand[0], *hung, stand[1]], Axis(name), Axis(effect, "amount", unit), low="low",

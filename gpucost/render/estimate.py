@@ -20,7 +20,7 @@ from gpucost.render.document import (
     known_of,
     table_of,
 )
-from gpucost.render.numbers import format_named, format_value, with_unit
+from gpucost.render.numbers import amount, format_named, format_value
 from gpucost.render.offers import bill_table, excluded_table, left_out, offers_table, option_text
 from gpucost.units import format_count
 
@@ -180,7 +180,7 @@ def _layout(best: RankedOption) -> list[Block]:
     if not rows:
         return [facts]
     part, time_s = max(best["components"].items(), key=lambda item: item[1])
-    longest = with_unit(format_value(time_s, "seconds"), "seconds")
+    longest = amount(time_s, "seconds")
     words = f"The longest part of a step is {part.removesuffix('_s').replace('_', ' ')}, {longest}."
     time = Axis("time_s", "time", "seconds")
     return [facts, Chart("bar", "Where the time of a step goes", words, rows, Axis("part"), time)]

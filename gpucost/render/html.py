@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gpucost.errors import UsageError
 from gpucost.render.cells import cell_text, head_text, is_numeric
 from gpucost.render.document import Chart, Column, Document, Row, Table, printable
-from gpucost.render.numbers import format_value, with_unit
+from gpucost.render.numbers import amount
 from gpucost.render.vega import COLORS, specification
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def _shown(document: Document, *, charts: bool) -> dict[str, Any]:
         "charts": charts,
         "numbers": numbers,
         "kind_of": lambda block: type(block).__name__,
-        "amount": lambda value, unit: with_unit(format_value(value, unit), unit),
+        "amount": amount,
         "look": lambda table: _table(table, live=table.interactive and charts),
         "figures_of": _chart_table,
         "specification": lambda chart: _json(specification(chart)),

@@ -115,8 +115,28 @@ def format_named(key: str, value: Any) -> str:
     >>> format_named("cost_usd", 1234.5), format_named("mfu_fraction", 0.4), format_named("days", 12.34)
     ('$1,234', '40.0%', '12.3 days')
     """
-    unit = unit_of(key)
-    return with_unit(format_value(value, unit), unit)
+    return amount(value, unit_of(key))
+
+
+def amount(value: Any, unit: str) -> str:
+    """Write a value with its unit; a short time in milliseconds or microseconds.
+
+    >>> amount(0.177, "seconds"), amount(0.00913, "seconds"), amount(2.4e-6, "seconds")
+    ('0.177 s', '9.13 ms', '2.4 µs')
+    """
+    text = figure(value, unit)
+    return text if text.endswith("s") and unit == "seconds" else with_unit(text, unit)
+
+
+def figure(value: Any, unit: str) -> str:
+    """Write a value whose unit is said elsewhere; a time too short to be read in seconds says its own.
+
+    >>> figure(0.177, "seconds"), figure(0.00913, "seconds"), figure(38214.4, "USD")
+    ('0.177', '9.13 ms', '38,214')
+    """
+    if unit == "seconds" and isinstance(value, float) and 0 < value < 0.1:
+        return f"{format_value(value * 1e3)} ms" if value >= 1e-4 else f"{format_value(value * 1e6)} µs"
+    return format_value(value, unit)
 
 
 def with_unit(text: str, unit: str) -> str:

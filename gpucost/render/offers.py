@@ -6,7 +6,7 @@ from gpucost.answers.common import BillLine, Excluded
 from gpucost.answers.serving import ServingOption
 from gpucost.answers.training import TrainingOption
 from gpucost.options import OPTIONS
-from gpucost.render.document import Block, Column, Paragraph, Row, Table, columns_of, table_of
+from gpucost.render.document import Block, Column, Paragraph, Row, Table, columns, columns_of
 from gpucost.units import counted
 
 _NOTES = 5  # different notes below a table; the others stand in JSON
@@ -48,8 +48,10 @@ def _listed(ranks: Sequence[str]) -> str:
 
 
 def excluded_table(rows: Sequence[Excluded]) -> list[Table]:
-    """Return what is not possible with the reason, or nothing."""
-    return table_of("", rows, "provider", "instance_type=instance:1", "gpu:2", "option:3", "reason", interactive=True)
+    """Return what is not possible with the reason, or nothing; paper counts it only."""
+    shown = columns("provider", "instance_type=instance:1", "gpu:2", "option:3", "reason")
+    paper = f"{counted(len(rows), 'offer')} left out: on screen each stands with its reason."
+    return [Table(shown, rows, interactive=True, paper=paper)] if rows else []
 
 
 def bill_table(lines: Sequence[BillLine], total_usd: float, title: str = "") -> Table:

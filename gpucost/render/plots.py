@@ -7,7 +7,7 @@ from datetime import date
 
 from gpucost.render.cells import with_heading
 from gpucost.render.document import Axis, Chart, Row
-from gpucost.render.numbers import format_value, short_unit
+from gpucost.render.numbers import figure, format_value, short_unit
 from gpucost.render.terminal import Terminal
 
 _MARKS = "ox+*#@%&"
@@ -78,7 +78,7 @@ def _scaler(values: Sequence[float], steps: int, log: bool) -> tuple[Callable[[f
 def _bars(chart: Chart, rows: Sequence[Row], terminal: Terminal) -> Iterator[str]:
     kept = rows[:_BARS]
     names = [str(row[chart.x.key]) for row in kept]
-    values = [format_value(row[chart.y.key], chart.y.measure) for row in kept]
+    values = [figure(row[chart.y.key], chart.y.measure) for row in kept]
     pad, tail = min(max(map(len, names)), terminal.width // 3), max(map(len, values))
     room = max(min(terminal.width, 100) - pad - tail - 4, 8)
     lengths = [float(row[chart.y.key]) for row in kept]
@@ -98,7 +98,7 @@ def _bars(chart: Chart, rows: Sequence[Row], terminal: Terminal) -> Iterator[str
 def _bridge(chart: Chart, rows: Sequence[Row], terminal: Terminal) -> Iterator[str]:
     """Draw bars that hang between their ends, on one scale."""
     names = [str(row[chart.x.key]) for row in rows]
-    values = [format_value(row[chart.y.key], chart.y.measure) for row in rows]
+    values = [figure(row[chart.y.key], chart.y.measure) for row in rows]
     pad, tail = min(max(map(len, names)), terminal.width // 3), max(map(len, values))
     room = max(min(terminal.width, 100) - pad - tail - 4, 8)
     place, *_ = _scaler([row[key] for row in rows for key in (chart.low, chart.high)], room, log=False)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from gpucost.answers.ownership import CashMonth, CostLine, Tco, TwoWay, promised
 from gpucost.render.document import Axis, Block, Chart, Paragraph, Row, columns_of, table_of
-from gpucost.render.numbers import format_value, heading_of, with_unit
+from gpucost.render.numbers import amount, format_value, heading_of
 from gpucost.units import unit_of
 
 # lines that are one thing to a reader: what servers cost is net of what they are sold for, a loan net of its payments
@@ -31,11 +31,7 @@ def tornado(answer: Tco) -> list[Block]:
     low, high, base = "saving_at_low_usd", "saving_at_high_usd", answer["npv_usd"]["saving"]
     sides = {row["name"] for row in promised(answer["options"])[:2]} == {"own", "rent"}
     title = "What moves the answer" if sides else "What moves what owning saves against renting"
-    flips = [
-        f"{heading_of(row['name'])} at {with_unit(format_value(row['flip_value'], row['unit']), row['unit'])}"
-        for row in rows
-        if row["flips"]
-    ]
+    flips = [f"{heading_of(row['name'])} at {amount(row['flip_value'], row['unit'])}" for row in rows if row["flips"]]
     said = [Paragraph(f"Alone within its range, these flip the decision: {'; '.join(flips)}.")] if flips else []
     return [Chart("tornado", title, words, named, Axis("name"), saving, low=low, high=high, base=base), *said]
 

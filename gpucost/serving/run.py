@@ -10,7 +10,7 @@ from gpucost.answers.common import Excluded, cited, frame
 from gpucost.answers.serving import Beside, Hosted, Inference, ServingOption
 from gpucost.catalog.calibrations import serving_calibration
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
-from gpucost.market.facts import OLD_PRICE, Market, asked_for, market_of, no_price, no_region, placeless
+from gpucost.market.facts import OLD_PRICE, Market, asked_for, market_of, no_price, not_offered, placeless
 from gpucost.market.supply import left_out
 from gpucost.options import OPTIONS, OptionRule
 from gpucost.physics.calibration import Calibration
@@ -235,7 +235,7 @@ def warnings(
     found = [
         *([answer.QUEUE_CAVEAT] if request.has_demand else []),
         *architecture.warnings,
-        *no_region(market.facts.placeless),
+        *not_offered(market.facts.ended, market.facts.placeless),
     ]
     if architecture.status == "synthesised":
         found.append(

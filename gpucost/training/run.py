@@ -1,6 +1,5 @@
 """From a request to its answer: facts, cases, ranking, follow-ups, payload."""
 
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from gpucost.market.facts import (
     make_market,
     market_of,
     no_price,
-    no_region,
+    not_offered,
     placeless,
     with_offers,
 )
@@ -183,7 +182,7 @@ def payload(
         "excluded": answer.excluded(problem, cases, 0, judged[~can_be_option(problem, cases, request, judged)]),
         "assumptions": assumptions,
         "not_included": list(answer.NOT_INCLUDED),
-        "warnings": [*warnings(problem, cases, int(order[0])), *no_region(facts.placeless), *no_offers(facts.ended)],
+        "warnings": [*warnings(problem, cases, int(order[0])), *not_offered(facts.ended, facts.placeless)],
         "sources": cited(facts.sources, ids),
         **({"loading": loading} if loading else {}),  # type: ignore[typeddict-item] # nothing more
     }
@@ -277,18 +276,6 @@ def said(
         stack = f"Your own speed ({request.own_speed.flag}), {whole}"
     lines.append(f"{stack}; with {beside}, interruptions, start-up.")
     return [*lines, loading["said"]] if loading else lines
-
-
-def no_offers(ended: Mapping[str, int]) -> list[str]:
-    """Say how many prices of the catalog are no offers any more, by reason.
-
-    >>> no_offers({"replaced": 3, "too old": 20})
-    ['23 prices ended: 3 replaced, 20 too old.']
-    """
-    if not ended:
-        return []
-    reasons = ", ".join(f"{count} {reason}" for reason, count in ended.items())
-    return [f"{sum(ended.values())} prices ended: {reasons}."]
 
 
 def warnings(problem: Problem, cases: Cases, first: int) -> list[str]:

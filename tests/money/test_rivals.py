@@ -4,9 +4,11 @@ import re
 
 import pytest
 
+import gpucost
 from gpucost.answers.ownership import promised
+from gpucost.errors import UsageError
 from gpucost.render.tco import document
-from tests.money.plans import compare
+from tests.money.plans import catalog, compare
 
 QUOTES = [
     {"name": "acme", "rent_usd_per_gpu_hour": 1.9, "rent_billing": "take_or_pay", "rent_term_months": 12.0},
@@ -108,13 +110,28 @@ def test_the_screen_shows_the_option_that_decides_and_what_it_saves():
 
 
 def test_spot_and_the_purchase_in_cash_are_no_decision():
-    cheap = [{"name": name, "npv_usd": worth} for name, worth in
-             (("spot", 1.0), ("own_in_cash", 2.0), ("rent", 3.0), ("own", 4.0))]  # fmt: skip
+    cheap = [{"name": "spot", "npv_usd": 1.0, "option": "spot"}, {"name": "own_in_cash", "npv_usd": 2.0},
+             {"name": "rent", "npv_usd": 3.0}, {"name": "own", "npv_usd": 4.0}]  # fmt: skip
     assert [row["name"] for row in promised(cheap)] == ["rent", "own"]
 
 
 def test_spot_that_costs_less_than_the_decision_is_said_with_its_risk():
-    payload = compare(rent_options=[{"name": "spot", "rent_usd_per_gpu_hour": 0.2}])
-    best, spot = promised(payload["options"])[0], next(row for row in payload["options"] if row["name"] == "spot")
-    less = best["npv_usd"] - spot["npv_usd"]
-    assert payload["lead"].endswith(f" spot at $0.20 per GPU-hour would cost ${less:,.0f} less, but may be taken away.")
+    found = gpucost.tco("l4", 64, catalog=catalog(), draws=0).payload
+    best, spot = promised(found["options"])[0], found["options"][-1]
+    said = f"{spot['name']} from {spot['provider']} at ${spot['usd_per_gpu_hour']:.2f} per GPU-hour would cost "
+    assert found["lead"].endswith(f"{said}${best['npv_usd'] - spot['npv_usd']:,.0f} less, but may be taken away.")
+
+
+def test_the_option_and_not_the_name_decides_whether_capacity_is_promised():
+    quote = {"name": "spotless 1y", "rent_usd_per_gpu_hour": 0.2, "rent_billing": "take_or_pay",
+             "rent_term_months": 12.0}  # fmt: skip
+    payload = compare(rent_options=[quote])
+    assert payload["lead"].startswith("spotless 1y at $0.20 per GPU-hour is cheapest")
+    assert "taken away" not in payload["lead"]
+    assert payload["options"][0]["name"] == "spotless 1y"  # sorted among what is promised
+
+
+@pytest.mark.parametrize("name", ["own", "own_in_cash", "rent", "api"])
+def test_a_quote_takes_no_name_that_an_option_of_every_comparison_has(name):
+    with pytest.raises(UsageError, match=f"cannot be called '{name}'"):
+        compare(rent_options=[{"name": name, "rent_usd_per_gpu_hour": 2.0}])

@@ -177,6 +177,17 @@ def test_no_table_runs_off_the_paper_and_no_column_is_lost(tab: Tab, ownership_p
     assert shown.locator("table.part, table.whole").count() == 0
 
 
+def test_paper_counts_what_is_not_possible_and_the_screen_lists_it(tab: Tab, tmp_path: Path) -> None:
+    answer = answers.QUESTIONS["inference"]()
+    rows = [{"provider": f"p{n}", "instance_type": "i", "gpu": "l4", "option": "spot", "reason": "does not fit"}
+            for n in range(400)]  # fmt: skip
+    shown = tab.open(writer.page(document({**answer, "excluded": rows})), tmp_path, 718)
+    listed, counted = shown.locator("td", has_text="p399"), shown.locator("p", has_text="400 offers left out: on")
+    assert (listed.is_visible(), counted.is_visible()) == (True, False)
+    shown.emulate_media(media="print")
+    assert (listed.is_visible(), counted.is_visible()) == (False, True)
+
+
 @pytest.mark.parametrize("price", [1.60, 3.40])
 def test_the_first_words_of_the_page_follow_the_slider(
     tab: Tab, ownership_page: str, tmp_path: Path, price: float

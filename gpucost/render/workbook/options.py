@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+from gpucost.answers.ownership import interruptible
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address
 from gpucost.render.workbook.calculations import Rows, scalar_reference
 from gpucost.render.workbook.cases import CASES, Case, Cases
@@ -71,7 +72,7 @@ class Ways(Cases):
     def __init__(self, model: LiveModel, base: Mapping[str, Any], flows: Rows, name: str) -> None:
         self.base, self.name = base, name
         self.rows_of = _ordered(model.ways)
-        self.rivals = [row for row in self.rows_of if row["name"] != "own_in_cash" and not _spot(row)]
+        self.rivals = [row for row in self.rows_of if row["name"] != "own_in_cash" and not interruptible(row)]
         self.legs: dict[str, list[Leg]] = {}
         cases: list[Case] = []
         for row in self.rows_of:
@@ -122,11 +123,7 @@ def _span(first: int, last: int, column: str) -> str:
 def _ordered(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Put owning first and what is nobody's rival last, so that rivals are one block."""
     place = {"own": 0, "own_in_cash": 2}
-    return sorted(rows, key=lambda row: place.get(row["name"], 3 if _spot(row) else 1))
-
-
-def _spot(row: Mapping[str, Any]) -> bool:
-    return str(row["name"]).startswith("spot")
+    return sorted(rows, key=lambda row: place.get(row["name"], 3 if interruptible(row) else 1))
 
 
 def write(book: Workbook, sheet: Sheet, ways: Ways) -> tuple[int, int]:
