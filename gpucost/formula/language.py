@@ -6,10 +6,12 @@ may add functions of its own: a kernel that arrays run, and the rows that a spre
 
 import ast
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import cache
+from pathlib import Path
 from typing import Any, NamedTuple
 
+from gpucost.gate import beside
 from gpucost.units import unit_of
 
 # function -> number of arguments; `None` is two or more. Those of months take names of monthly lines.
@@ -126,38 +128,33 @@ def names(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(node.id for node in found))
 
 
-def rows_of(text: str) -> list[tuple[str, list[str]]]:
-    """Split a block into its heads at the margin, each with the rows indented below it, joined lines left apart."""
-    blocks: list[tuple[str, list[str]]] = []
-    for row in filter(str.strip, text.splitlines()):
-        if row.startswith(" "):
-            blocks[-1][1].append(row.strip())
-        else:
-            blocks.append((row.strip(), []))
-    return blocks
-
-
-def read_lines(text: str, group: str = "", units: Mapping[str, str] | None = None) -> tuple[Line, ...]:
+def read_lines(text: str, group: str = "") -> tuple[Line, ...]:
     r"""Read formulas from a block of text: `name: description` at the margin, the formula indented below it.
 
     >>> read_lines("area_mm2: a rectangle\n    width_mm *\n        height_mm")[0].text
     'width_mm * height_mm'
     """
-    lines = []
-    for head, rows in rows_of(text):
-        name, _, description = head.partition(": ")
-        lines.append(Line(name, " ".join(rows), description, group=group, unit=(units or {}).get(name, "")))
+    lines: list[Line] = []
+    for row in filter(str.strip, text.splitlines()):
+        if row.startswith(" "):
+            lines[-1] = lines[-1]._replace(text=f"{lines[-1].text} {row.strip()}".strip())
+        else:
+            name, _, description = row.strip().partition(": ")
+            lines.append(Line(name, "", description, group=group))
     return tuple(lines)
 
 
-def read_inputs(text: str) -> tuple[Input, ...]:
-    r"""Read inputs from a block of text: the group at the margin, `name: description` indented below it.
+def read_tables(module: str, *names: str) -> list[tuple[Line, ...]]:
+    """Return tables of formulas by their names, out of the CSV that lies beside a module under its own name."""
+    found: dict[str, list[Line]] = {name: [] for name in names}
+    for table, group, name, description, text, unit in beside(module, Path(module).stem)[1:]:
+        found.get(table, []).append(Line(name, text, description, "", group, unit))
+    return [tuple(lines) for lines in found.values()]
 
-    >>> read_inputs("price\n    usd_per_hour: of one machine")[0].group
-    'price'
-    """
-    pairs = [(group, *row.partition(": ")[::2]) for group, rows in rows_of(text) for row in rows]
-    return tuple(Input(name, group, description) for group, name, description in pairs)
+
+def read_inputs(module: str, *names: str) -> list[tuple[Input, ...]]:
+    """Return tables of inputs, rows without a formula, likewise."""
+    return [tuple(Input(row.name, row.group, row.description) for row in rows) for rows in read_tables(module, *names)]
 
 
 def expand(lines: Iterable[Line]) -> tuple[Line, ...]:

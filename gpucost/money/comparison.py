@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.formula.arrays import evaluate_all
-from gpucost.formula.language import Line, read_lines, version
+from gpucost.formula.language import Line, read_tables, version
 from gpucost.money import financing, ownership, renting, statements, tax
 
 Array = NDArray[np.float64]
@@ -33,22 +33,7 @@ RENT_LINES = (*renting.COMPUTE, *renting.SERVICES, _TAX["rent_tax_usd"])
 # lines that are valued at the cost of debt; a resale is no debt
 AT_DEBT_RATE = frozenset(line.name for line in FINANCING_LINES) - {"own_lease_returned_usd"}
 
-WORTH = read_lines("""
-own_total_usd: owning, all lines
-    own_in_cash_usd + own_financing_usd
-saving_usd: what owning saves against renting
-    rent_total_usd - own_total_usd
-saving_in_cash_usd: the same, paid in cash
-    rent_total_usd - own_in_cash_usd
-discount_ratio: value at the start of a dollar in this month
-    (1 + monthly_rate_fraction) ** -m
-debt_discount_ratio: the same at the cost of debt after tax
-    (1 + monthly_debt_rate_fraction) ** -m
-financing_value_usd: value at the start of what financing moves; a resale handed over is no debt
-    (own_financing_usd - own_lease_returned_usd) * debt_discount_ratio + own_lease_returned_usd * discount_ratio
-own_value_usd: value at the start of owning
-    own_in_cash_usd * discount_ratio + financing_value_usd
-""")
+WORTH, ANSWERS, MOVING = read_tables(__file__, "worth", "answers", "moving")
 
 SCALARS = (*tax.SCALARS, *ownership.SCALARS, *financing.SCALARS, *statements.SCALARS, *renting.SCALARS)
 MONTHLY = (
@@ -70,55 +55,8 @@ MONTHLY = (
 
 ALL = (*SCALARS, *MONTHLY)
 
-ANSWERS = read_lines("""
-npv_own_in_cash_usd: present value of owning, paid in cash
-    sum_product(own_in_cash_usd, discount_ratio)
-npv_financing_usd: what financing adds to it, valued at the cost of debt after tax
-    total(financing_value_usd)
-npv_own_usd: present value of owning
-    npv_own_in_cash_usd + npv_financing_usd
-npv_rent_usd: present value of renting
-    sum_product(rent_total_usd, discount_ratio)
-npv_saving_usd: what owning saves, present value
-    npv_rent_usd - npv_own_usd
-irr_fraction: return of owning instead of renting, paid in cash, a year
-    (1 + internal_rate(saving_in_cash_usd)) ** months_per_year - 1
-equity_irr_fraction: return on the equity, after financing, a year
-    (1 + internal_rate(saving_usd)) ** months_per_year - 1
-discounted_gpu_hours: discounted allocated hours
-    allocated_gpu_hours_per_month * sum_product(in_use, discount_ratio)
-levelised_usd_per_gpu_hour: levelised price of owning before tax, per allocated hour
-    npv_own_usd / (discounted_gpu_hours * after_tax_ratio)
-levelised_usd_per_gpu_hour_owned: the same per owned hour
-    npv_own_usd / (owned_gpu_hours_per_month * sum_product(in_horizon, discount_ratio) * after_tax_ratio)
-levelised_usd_per_gpu_hour_productive: the same per productive hour
-    levelised_usd_per_gpu_hour / goodput_fraction
-levelised_rent_usd_per_gpu_hour: levelised price of renting before tax, per allocated hour
-    npv_rent_usd / (discounted_gpu_hours * after_tax_ratio)
-breakeven_usd_per_gpu_hour: rental price at which both cost the same; losses carried forward bend the line
-    where(tax_basis == 'before' or loss_basis == 'at_once', rent_usd_per_gpu_hour * (1 - npv_saving_usd /
-        sum_product(moves_with_price_usd, discount_ratio)), none())
-breakeven_utilisation_fraction: utilisation at which both cost the same; 0 under take-or-pay, which use does not move
-    where(tax_basis == 'before' or loss_basis == 'at_once', where(rent_billing == 'take_or_pay', 0,
-        utilisation_fraction * (1 - npv_saving_usd / sum_product(moves_with_use_usd, discount_ratio))), none())
-""")
 
 # The saving is a straight line in the price and in the utilisation; these lines hold what moves with either.
-MOVING = read_lines("""
-rent_moves_usd: part of renting that is proportional to its price
-    after_tax_ratio * (rent_compute_usd + rent_upfront_usd + rent_cancellation_usd + rent_support_usd)
-own_moves_with_price_usd: part of owning that is proportional to the rental price, the bridge until the cluster works
-    after_tax_ratio * ((in_horizon - in_service) * rent_support_usd + where(bridge_usd_per_gpu_hour > 0, 0, 1) *
-        own_bridge_rent_usd)
-own_moves_with_use_usd: part of owning that is proportional to the utilisation
-    after_tax_ratio * (where(rent_billing == 'take_or_pay', 0, (in_horizon - in_service) * rent_support_usd) +
-        own_bridge_rent_usd + own_energy_usd * utilisation_fraction * use_ratio *
-        (min(power_fraction_active, power_cap_fraction) - power_fraction_idle) / power_fraction)
-moves_with_price_usd: part of the saving that is proportional to the rental price
-    rent_moves_usd - own_moves_with_price_usd
-moves_with_use_usd: part of the saving that is proportional to the utilisation
-    where(rent_billing == 'take_or_pay', 0, rent_moves_usd) - own_moves_with_use_usd
-""")
 
 _SIDES = {line.name: "own" for line in OWN_LINES} | {line.name: "rent" for line in RENT_LINES}
 BY_MONTH = tuple(line._replace(side=_SIDES.get(line.name, "")) for line in (*MONTHLY, *statements.MONTHLY, *MOVING))

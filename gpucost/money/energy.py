@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from gpucost.formula.language import read_inputs, read_lines
+from gpucost.formula.language import read_inputs, read_tables
 
 Floats = NDArray[np.float64]
 
@@ -22,20 +22,6 @@ def server_power_per_gpu_w(tdp_w: Floats, server_to_chip_ratio: Floats, rated_no
 
 # Training draws about 0.75 of a server's rating (Cottier et al. 2024, "The rising costs of training frontier AI
 # models", appendix on energy); emissions are location-based. `drawn_gpu_hours` are hours × the share of the rating.
-ENERGY = read_lines(
-    """
-energy_kwh: at the meter of the building
-    drawn_gpu_hours * rated_power_w * pue_ratio / w_per_kw
-kgco2e: location-based
-    energy_kwh * grid_kgco2e_per_kwh
-""",
-    "answers",
-)
-INPUTS = read_inputs("""
-energy
-    rated_power_w: rated power of a server per GPU
-    power_fraction: mean draw ÷ rated power
-    pue_ratio: power of the building ÷ power of the equipment
-    grid_kgco2e_per_kwh: intensity of the grid, location-based
-""")
+(ENERGY,) = read_tables(__file__, "energy")
+(INPUTS,) = read_inputs(__file__, "inputs")
 CONSTANTS = {"w_per_kw": 1000.0}
