@@ -20,7 +20,7 @@ from gpucost.catalog.regions import Regions
 from gpucost.catalog.settings import book_layers, setting, store_place
 from gpucost.errors import UsageError
 from gpucost.options import counted_age_days
-from gpucost.schemas import TABLES
+from gpucost.schemas import HISTORY, TABLES
 from gpucost.types import Accelerator, Architecture, Offer, System
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ class Catalog(Layered):
             from gpucost.catalog.provenance import facts_view
 
             copy.prepare_prices(history)
+            copy.store.ensure(*[HISTORY.name] * history)
             copy.store.execute(facts_view())
             copy.store.execute(asof.prices_view(self.as_of, self.known_as_of or asof.FOREVER))
         return copy.store

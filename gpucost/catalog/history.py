@@ -5,10 +5,12 @@ the day before the next one of the same product and source, and the last one unt
 read. A row `gone` says that the product was withdrawn.
 """
 
+from contextlib import suppress
 from datetime import date, timedelta
 from typing import Any
 
-from gpucost.catalog.loader import Store
+from gpucost.catalog import kept
+from gpucost.catalog.loader import Store, engine, file_name
 from gpucost.catalog.offer_rows import offer_id_sql
 from gpucost.options import expiry_by_option
 from gpucost.schemas import TABLES
@@ -67,10 +69,17 @@ SELECT * FROM (
 
 
 def load_history(store: Store) -> None:
-    """Make the table `history_offers` from the change points; it takes part of a second, once."""
-    store.ensure("price_history", "price_sources", "offers", "systems")
-    if not store.fetch("SELECT 1 FROM duckdb_tables() WHERE table_name = 'history_offers'"):
-        store.execute(_OFFERS)
+    """Make the table `history_offers` from the change points, or read the one that an earlier start kept."""
+    if store.fetch("SELECT 1 FROM duckdb_tables() WHERE table_name = 'history_offers'"):
+        return
+    store.ensure("price_sources", "offers", "systems")
+    if file := kept.history_file(store, _OFFERS):
+        with suppress(engine().Error):  # taken away meanwhile
+            store.execute(f"CREATE OR REPLACE TABLE history_offers AS FROM read_parquet({file_name(file)})")
+            return
+    store.ensure("price_history")
+    store.execute(_OFFERS)
+    kept.keep_history(store, _OFFERS)
 
 
 def current_rows(store: Store, newest: date) -> list[dict[str, Any]]:

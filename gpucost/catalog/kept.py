@@ -1,4 +1,5 @@
-"""The shipped offers that can be ordered today, kept in the user's cache folder: asked of the database once a day.
+"""What is kept in the user's cache folder: the shipped offers of today, asked of the database once a day, and the
+dense history in the shape of offers, made once of its tables.
 
 What is kept follows from the bytes of two tables, the day and the text of the rule alone, and the file names them all
 in its key: under another key nothing is found. A user's own book and refreshed prices are never kept.
@@ -15,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from gpucost import gate
-from gpucost.catalog.loader import Store
+from gpucost.catalog.loader import Store, quoted
 from gpucost.catalog.settings import cache_folder
 from gpucost.errors import GpuCostError
 from gpucost.types import Offer
@@ -72,3 +73,42 @@ def write(store: Store, rule: str, kept: Kept) -> None:
     with suppress(*_UNREADABLE):
         _file().parent.mkdir(parents=True, exist_ok=True)
         write_bytes(_file(), _hash(body) + b"\n" + body)
+
+
+def _history_key(store: Store, rule: str) -> str:
+    """Return what the dense history follows from, as a hash."""
+    tables = map(store.table_digest, ("price_history", "price_sources", "offers", "systems"))
+    return _hash("\n".join((*tables, rule)).encode()).decode()
+
+
+def _histories() -> Path:
+    return cache_folder() / "history"
+
+
+def history_file(store: Store, rule: str) -> Path | None:
+    """Return the Parquet file of the dense history under the SQL of a rule; None where none has the bytes it had."""
+    if store.laid_over:
+        return None
+    with suppress(*_UNREADABLE):
+        for file in _histories().glob(f"{_history_key(store, rule)}-*.parquet"):
+            if file.stem.endswith(_hash(gate.read_bytes(file)).decode()):
+                return file
+    return None
+
+
+def keep_history(store: Store, rule: str) -> None:
+    """Keep the table `history_offers` under its key and the hash of its bytes, in the place of an earlier one."""
+    from gpucost.store.files import write_bytes
+
+    if store.laid_over:
+        return
+    with suppress(*_UNREADABLE):
+        _histories().mkdir(parents=True, exist_ok=True)
+        made = store.folder() / "history.parquet"
+        store.execute(f"COPY history_offers TO {quoted(str(made))} (FORMAT parquet)")
+        data = made.read_bytes()
+        file = _histories() / f"{_history_key(store, rule)}-{_hash(data).decode()}.parquet"
+        write_bytes(file, data)
+        for other in _histories().glob("*.parquet"):
+            if other != file:
+                other.unlink(missing_ok=True)

@@ -78,6 +78,7 @@ class Store:
         self._loaded: set[str] = set()
         self._plain: dict[str, list[dict[str, Any]] | None] = {}
         self._digests = _manifest(root)
+        self.laid_over = False  # some table holds rows beside the shipped ones
         self.outside = False  # some view reads files of a book where they lie
         self._made: Any = None
 

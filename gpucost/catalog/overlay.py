@@ -52,6 +52,7 @@ def price_views(shipped: Shipped, books: Sequence[PriceBook], below: Sequence[st
 
 def _replace_rows(store: Store, name: str, rows: Sequence[Row]) -> None:
     store.ensure(name)
+    store.laid_over = True
     own, key = f"own_{name}", TABLES[name].key
     _load(store, own, TABLES[name].columns, rows)
     same = " AND ".join(f'o."{column}" IS NOT DISTINCT FROM t."{column}"' for column in key)

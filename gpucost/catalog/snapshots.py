@@ -47,6 +47,7 @@ class Refreshed(Frozen):
 
     def lay_over(self, store: Store) -> None:
         """Put the parts' sources and prices of tokens beside the shipped rows."""
+        store.laid_over = store.laid_over or bool(self.parts)
         for _, part, file in self.parts:
             _insert(store, "price_sources", _values(part))
             if part.kind == "tokens":

@@ -1,11 +1,14 @@
 """Offers kept from an earlier start: the same as those asked for anew, and never anything else."""
 
 import sys
+from datetime import date
 
 import pytest
 
 from gpucost.catalog import core, kept, open_catalog
 from gpucost.catalog.core import Catalog
+from gpucost.schemas import HISTORY
+from tests.catalog.world import offer, world
 
 
 @pytest.fixture
@@ -70,3 +73,61 @@ def test_without_a_folder_to_write_it_is_asked_for_each_time(asked, monkeypatch)
     monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/nowhere")
     assert open_catalog().offers() == open_catalog().offers()
     assert len(asked) == 2
+
+
+@pytest.fixture
+def made(monkeypatch, tmp_path):
+    """Count how often the dense history is made of its tables, from a folder that is empty at first."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    count, keep = [], kept.keep_history
+    monkeypatch.setattr(kept, "keep_history", lambda *given: count.append(1) or keep(*given))
+    return count
+
+
+def past(root, book=None):
+    """Return the dense history and the shape of its table, seen from a day of the past."""
+    catalog = Catalog(date(2025, 6, 30), None, root, {} if book is None else {"user": book})
+    catalog.prepare_prices()
+    store = catalog.store
+    return store.fetch("FROM history_offers ORDER BY ALL"), store.fetch("DESCRIBE history_offers")
+
+
+def seen_in(root, *months):
+    """Write a history of one machine, seen at the beginning of some months."""
+    file = root / "pricing/history/test.csv"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    cells = {"provider": "aws", "instance_type": "one", "gpu": "h100-sxm5-80gb", "gpus": 1, "option": "spot",
+             "term_months": 0, "usd_per_hour": 2, "event": "price", "source_id": "p"}  # fmt: skip
+    rows = [{**cells, "observed_on": f"2025-0{month}-01"} for month in months]
+    lines = [",".join(str(row.get(name, "")) for name in HISTORY.names) for row in rows]
+    file.write_text("\n".join((",".join(HISTORY.names), *lines, "")), "utf-8")
+
+
+@pytest.mark.parametrize("harm", ["none", "cut", "changed", "gone", "another table"])
+def test_a_history_is_kept_whole_or_made_again(made, tmp_path, harm):
+    root = world(tmp_path, [offer("acme/one", 2.0, "2025-12-01")])
+    seen_in(root, 1, 2, 3)
+    first = past(root)
+    assert len(first[0]) == 3
+    [file] = kept._histories().glob("*")
+    if harm == "another table":
+        seen_in(root, 1, 2)
+        assert len(past(root)[0]) == 2
+        assert [other != file for other in kept._histories().glob("*")] == [True], "one history is kept"
+    else:
+        data = file.read_bytes()
+        harmed = {"none": data, "cut": data[:-9], "changed": data.replace(b"aws", b"awt", 1), "gone": b""}[harm]
+        file.unlink() if harm == "gone" else file.write_bytes(harmed)
+        assert past(root) == first
+    assert len(made) == 1 + (harm != "none")
+
+
+def test_a_history_beside_a_book_is_never_kept(made, tmp_path):
+    root = world(tmp_path / "data", [offer("acme/one", 2.0, "2025-12-01")])
+    seen_in(root, 1)
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "book.toml").write_text(
+        '[[system]]\nid = "aws-one"\ngpu = "h100-sxm5-80gb"\ngpus = 1\n', "utf-8"
+    )
+    assert past(root, tmp_path / "book")[0][0]["system_id"] == "aws-one"
+    assert not kept._histories().exists()
