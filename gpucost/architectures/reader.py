@@ -93,18 +93,15 @@ def _assembled(d: Decoder, name: str, file: str) -> Architecture:
     extra += d.vocab if biased and not d.tied else 0
     extra += d.family.extra(d) if d.family.extra else 0
     made = Architecture(
-        name=name, family=d.kind, layers=layers, hidden=d.hidden, heads=d.heads, kv_heads=_usual_keys(d),
-        head_dim=_usual_width(d), ffn_hidden=0, gated=d.family.gated, vocab=d.vocab, tied_embeddings=d.tied,
+        name=name, family=d.kind, layers=layers, hidden=d.hidden, heads=d.heads,
+        kv_heads=d.heads if f.number("kv_lora_rank") else d.kv_heads, head_dim=_usual_width(d), ffn_hidden=0,
+        gated=d.family.gated, vocab=d.vocab, tied_embeddings=d.tied,
         max_sequence_tokens=longest, norm=d.family.norm, qkv_bias="qkv" in d.family.bias,
         mtp_layers=f.number(*KEYS["prediction"]) if f.flag("use_mtp", default=True) else 0,
         position_parameters=positions + d.lookup, extra_parameters=extra, blocks=blocks,
         embedding_width=width if width != d.hidden else 0, status="given", notes=f"read from {file}",
     )  # fmt: skip
     return _like_most(made, d)
-
-
-def _usual_keys(d: Decoder) -> int:
-    return d.heads if d.fields.number("kv_lora_rank") else d.kv_heads
 
 
 def _usual_width(d: Decoder) -> int:

@@ -137,8 +137,3 @@ _PLAIN = "SELECT *, CAST(NULL AS DOUBLE) AS list_usd_per_gpu_hour FROM chosen"
 def prices_macro(booked: bool) -> str:
     """Return the SQL that makes the table macro `prices_on(on_day, known_day)`."""
     return _WINNERS + (_DISCOUNTED if booked else _PLAIN)
-
-
-def prices_view(on_day: date, known_day: date) -> str:
-    """Return the SQL of the view `prices`: one row per offer on a day, as known on a day."""
-    return f"CREATE OR REPLACE VIEW prices AS SELECT * FROM prices_on(DATE '{on_day}', DATE '{known_day}')"

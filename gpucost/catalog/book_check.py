@@ -26,9 +26,10 @@ def _contracts(catalog: Catalog) -> list[dict[str, Any]]:
         now = speaking.get(row["offer_id"])
         listed = now["list_usd_per_gpu_hour"] if now else None
         price, start = row["usd_per_gpu_hour"], row["valid_from"] or row["observed_on"]
+        dearer = f"it is dearer than the list, {listed:g} USD" if listed is not None and price > listed else ""
         found.append(
             _row("contract", row["offer_id"], listed, price, price, start, row["valid_until"])
-            | {"remark": _term(start, row["valid_until"], day) or _dearer(price, listed)}
+            | {"remark": _term(start, row["valid_until"], day) or dearer}
         )
     return found
 
@@ -85,7 +86,3 @@ def _term(start: date | None, end: date | None, day: date) -> str:
     if end is not None and end - day <= timedelta(days=SOON_DAYS):
         return f"it ends on {end}, in {(end - day).days} days"
     return ""
-
-
-def _dearer(price: float, listed: float | None) -> str:
-    return f"it is dearer than the list, {listed:g} USD" if listed is not None and price > listed else ""

@@ -93,16 +93,13 @@ def check_rows(table: Table, rows: Sequence[tuple[int, Mapping[str, Any]]], know
         yield from _contradictions(rows)
 
 
-def _source_table(table: Table) -> str:
-    return "price_sources" if table.files.startswith("pricing") else "model_sources"
-
-
 def _references(table: Table, row: Mapping[str, Any], known: Reference) -> Iterator[tuple[str, str]]:
     for column in table.columns:
         value = row.get(column.name)
         if not column.refers_to or value is None:
             continue
-        target = _source_table(table) if column.refers_to == "sources" else column.refers_to
+        sources = "price_sources" if table.files.startswith("pricing") else "model_sources"
+        target = sources if column.refers_to == "sources" else column.refers_to
         if value not in known.keys.get(target, frozenset()) and value != OWN_SOURCE:
             what = "add it to sources.csv" if column.refers_to == "sources" else f"add it to {TABLES[target].files}"
             yield column.name, f"{value!r} is not in {target}; {what}, or name one that is there"

@@ -97,7 +97,9 @@ class Catalog(Layered):
             copy.prepare_prices(history)
             copy.store.ensure(*[HISTORY.name] * history)
             copy.store.execute(facts_view())
-            copy.store.execute(asof.prices_view(self.as_of, self.known_as_of or asof.FOREVER))
+            known = self.known_as_of or asof.FOREVER
+            on = f"prices_on(DATE '{self.as_of}', DATE '{known}')"
+            copy.store.execute(f"CREATE OR REPLACE VIEW prices AS SELECT * FROM {on}")
         return copy.store
 
     # --- names

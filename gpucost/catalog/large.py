@@ -170,7 +170,8 @@ def _completed(file: Path, header: Sequence[str]) -> str:
 
 def _read(file: Path, header: Sequence[str]) -> str:
     """Return the SQL of the rows with every column, names resolved and amounts in USD."""
-    has = {name: f"r.{named(name)}" if name in header else "CAST(NULL AS VARCHAR)" for name in _every()}
+    every = [*(column.name for column in _OFFERS), *_BESIDE]
+    has = {name: f"r.{named(name)}" if name in header else "CAST(NULL AS VARCHAR)" for name in every}
     joins = f" LEFT JOIN large_rates AS w ON w.currency = upper({has['currency']})"
     gpu, system = has["gpu"], has["system_id"]
     if "gpu" in header:
@@ -196,10 +197,6 @@ _CONSTANTS = {
     "offer_kind": "offer", "gpu_assumed": "0", "date_precision": "day", "source_id": OWN_SOURCE, "confidence": "high",
     "price_kind": "contracted",
 }  # fmt: skip
-
-
-def _every() -> list[str]:
-    return [*(column.name for column in _OFFERS), *_BESIDE]
 
 
 def _number(text: str) -> str:

@@ -37,6 +37,7 @@ def read(desk: Desk, file: str, provider: str) -> None:
     if provider == "gcp":
         _gcp(desk, rows)
         return
+    informed = rows if "GpuInfo" in columns_of(desk, source) else f"SELECT *, '' AS GpuInfo FROM ({rows})"
     region = "NULL" if provider in ONE_LIST else "Region"
     tier = "'marketplace'" if provider in MARKETS else "NULL"
     for option, price in (("on_demand", "Price"), ("spot", "SpotPrice")):
@@ -45,12 +46,8 @@ def read(desk: Desk, file: str, provider: str) -> None:
             try_cast(try_cast(AcceleratorCount AS DOUBLE) AS INTEGER) AS gpus, {region} AS region,
             '{option}' AS option, {tier} AS tier, try_cast({price} AS DOUBLE) AS usd_per_hour,
             try_cast(vCPUs AS DOUBLE) AS vcpus, try_cast(MemoryGiB AS DOUBLE) AS memory_gib
-            FROM ({_with_info(desk, source, rows)}) WHERE AcceleratorName IS NOT NULL AND InstanceType IS NOT NULL
+            FROM ({informed}) WHERE AcceleratorName IS NOT NULL AND InstanceType IS NOT NULL
             AND {price} IS NOT NULL AND NOT ('{option}' = 'spot' AND try_cast({price} AS DOUBLE) = 0)""")
-
-
-def _with_info(desk: Desk, source: str, rows: str) -> str:
-    return rows if "GpuInfo" in columns_of(desk, source) else f"SELECT *, '' AS GpuInfo FROM ({rows})"
 
 
 def _gcp(desk: Desk, rows: str) -> None:

@@ -88,7 +88,7 @@ def read_facts(catalog: "Catalog") -> Facts:
         systems=tuple(catalog.system_for(offer) for offer in offers),
         nodes={name: catalog.default_system(name) for name in used},
         sold=sold_nodes(offers),
-        assumptions=tuple(row for row in assumptions if _needed(str(row["item"]))),
+        assumptions=tuple(row for row in assumptions if row["item"] in ITEMS or row["item"].startswith("grid_carbon.")),
         services=tuple(row for row in catalog.rows("services") if row["service"] in SERVICES and row["typical"]),
         spot=tuple(catalog.rows("spot")),
         regions=tuple(catalog.rows("cloud_regions")),
@@ -98,10 +98,6 @@ def read_facts(catalog: "Catalog") -> Facts:
         spot_moves=tuple(catalog.rows("spot_moves")),
         credits=tuple(catalog.credits),
     )
-
-
-def _needed(item: str) -> bool:
-    return item in ITEMS or item.startswith("grid_carbon.")
 
 
 class _Sources(Mapping[str, Mapping[str, Any]]):

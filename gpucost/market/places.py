@@ -51,10 +51,6 @@ class Providers:
         """Return hyperscaler, cloud, marketplace or serverless; a provider that is not listed is a cloud."""
         return str(self._rows[provider]["kind"]) if provider in self._rows else "cloud"
 
-    def pue_item(self, provider: str) -> str:
-        """Return the name of the assumption on the overhead of the provider's buildings."""
-        return "pue.hyperscaler" if self.kind(provider) == "hyperscaler" else "pue.neocloud_or_colo"
-
     def age_limit_days(self, offer: Offer) -> int:
         """Return the age beyond which the price of an offer is old."""
         return self._limit_days(offer.option, (offer.tier, self.kind(offer.provider)))

@@ -189,10 +189,11 @@ def _power(supply: Supply, book: AssumptionBook, providers: Providers, regions: 
         return item if book.has(item) else WORLD
 
     grids = tuple(grid(offer.provider, offer.region) for offer in offers)
+    large = [providers.kind(offer.provider) == "hyperscaler" for offer in offers]
     return {
         "rated_power_w": server_power_per_gpu_w(tdp, ratio, supply.node_w_per_gpu),
         "power_fraction": np.full(len(offers), book.typical("tdp_fraction_gpu_server_training")),
-        "pue_ratio": _column([typical(providers.pue_item(offer.provider)) for offer in offers]),
+        "pue_ratio": _column([typical("pue.hyperscaler" if one else "pue.neocloud_or_colo") for one in large]),
         "grid_kgco2e_per_kwh": _column([typical(grid) for grid in grids]),
         "grids": grids,
     }

@@ -274,8 +274,3 @@ def investment(saving: Array, monthly_rate: float) -> Investment:
         "payback_months": _paid_back(saving),
         "discounted_payback_months": _paid_back(discounted),
     }
-
-
-def peak_funding(saving: Array) -> float:
-    """Return the most that is out at once before owning has paid back."""
-    return float(max(0.0, -np.cumsum(saving).min()))

@@ -63,7 +63,7 @@ def _payload(catalog: "Catalog", case: OwnershipCase, request: Mapping[str, Any]
         "cash_flows": cash_flows(values, parse_start(case, catalog.as_of)),
         "by_year": by_year(values),
         "statements": _statements(case, values, catalog.as_of),
-        "peak_cash_usd": _peak_cash(listed, analysis.peak_funding(monthly(values, "saving_usd"))),
+        "peak_cash_usd": _peak_cash(listed, -np.cumsum(monthly(values, "saving_usd")).min()),
         **views.beside(case, values),
         "scenarios": [*analysis.scenarios(case, sensitivity), *views.price_paths(case)],
         "sensitivity": sensitivity,
@@ -103,9 +103,9 @@ def _draws(case: OwnershipCase) -> tuple[int, int]:
     return draws, int(case.special.get("seed", SEED))
 
 
-def _peak_cash(listed: list[shape.OwnershipOption], funding_usd: float) -> shape.PeakCash:
+def _peak_cash(listed: list[shape.OwnershipOption], out_usd: float) -> shape.PeakCash:
     own, rent = (next(row for row in listed if row["name"] == name)["peak_month_usd"] for name in ("own", "rent"))
-    return {"own": own, "rent": rent, "funding_until_payback": funding_usd}
+    return {"own": own, "rent": rent, "funding_until_payback": float(max(0.0, out_usd))}
 
 
 def levels(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Levels:

@@ -57,12 +57,9 @@ def _offers(answer: Inference) -> list[Section]:
     stay = [row for row in answer["options"] if not OPTIONS[row["option"]].interruptible]
     risky = [row for row in answer["options"] if OPTIONS[row["option"]].interruptible]
     out, shown = answer["excluded"], columns_of("inference")
-    made = [Section(_heading(answer), offers_table(shown, stay, out))] if stay else []
+    heading = _HEADINGS[answer["request"].get("optimize") or "cost"]
+    made = [Section(heading, offers_table(shown, stay, out))] if stay else []
     return [*made, Section(_RISKY, offers_table(shown, risky, [] if stay else out))] if risky else made
-
-
-def _heading(answer: Inference) -> str:
-    return _HEADINGS[answer["request"].get("optimize") or "cost"]
 
 
 def _screen(answer: Inference) -> list[Block]:

@@ -50,7 +50,8 @@ def write_rows(
 
     workbook = path.lower().endswith(".xlsx")
     if workbook and fields is None:
-        fields = ",".join(dict.fromkeys(key for row in rows for key, cell in row.items() if _is_cell(cell))) or None
+        plain = (key for row in rows for key, cell in row.items() if not isinstance(cell, (Mapping, list, tuple)))
+        fields = ",".join(dict.fromkeys(plain)) or None
     block = _table(rows, shown, fields, "")
     as_of, version = (str(envelope.get(name) or "") for name in ("as_of", "catalog_version"))
     said = tuple(envelope.get("warnings") or ())
@@ -67,10 +68,6 @@ def write_rows(
     with new_workbook(path) as book:
         static.write_document(book, book.sheet("Rows", (24,) * 12), made)
         book.close()
-
-
-def _is_cell(value: Any) -> bool:
-    return not isinstance(value, (Mapping, list, tuple))
 
 
 def pick_fields(fields: str, known: Sequence[str]) -> list[str]:

@@ -47,7 +47,10 @@ def _screen(answer: Sweep) -> list[Block]:
     goals = _AXES.get(answer["question"])
     if goals is None or not rows:
         return _table("", front or answer["rows"][:_ROWS_SHOWN], answer)
-    shown = [_clustered(row) for row in rows]
+    shown = [
+        {**row, "cluster": f"{row['gpus']:,.0f} × {row['gpu']}", "option": option_text(row["option"], 0)}
+        for row in rows
+    ]
     named = ("gpu", "gpus", "asked_gpu", "asked_gpus")
     moving = [key for key in rows[0] if key.removeprefix("asked_") in axes and key not in named]
     moving = [key for key in moving if axes[key.removeprefix("asked_")] > 1]
@@ -55,10 +58,6 @@ def _screen(answer: Sweep) -> list[Block]:
     asked = [f"{key}={flag_of(key.removeprefix('asked_'))}" for key in moving]
     found = [f"{key}=cost" if key == "usd_per_mtok" else key for key in goals]
     return [Table(columns(*asked, "cluster", *found, "provider:1", "option:2"), shown, title)]
-
-
-def _clustered(row: Row) -> dict[str, object]:
-    return {**row, "cluster": f"{row['gpus']:,.0f} × {row['gpu']}", "option": option_text(row["option"], 0)}
 
 
 def _table(title: str, rows: Sequence[Row], answer: Sweep, note: str = "") -> list[Block]:

@@ -9,7 +9,6 @@ from gpucost.answers.common import finite
 from gpucost.answers.speed import Feeding
 from gpucost.answers.training import Alternative, Driver, Highlight, Size
 from gpucost.gate import beside
-from gpucost.market.supply import Supply
 from gpucost.options import OPTIONS, is_plain
 from gpucost.physics.training.structs import PARTS
 from gpucost.training.cases import Cases, Problem, evaluate
@@ -37,15 +36,12 @@ def scaling(problem: Problem, cases: Cases, best: int) -> list[Size]:
     low = max(int(supply.minimum_gpus[offer]), unit)
     low, largest = max(low, chosen // _SIZES_BELOW), min(largest, chosen * _SIZES_ABOVE)
     doubled = {unit * 2**j for j in range(32)}
-    halfway = {count // 2 * 3 for count in doubled if count > unit} if _sells_nodes(supply, offer) else set()
+    whole = unit >= supply.keys[int(supply.key[offer])].system.gpus
+    halfway = {count // 2 * 3 for count in doubled if count > unit} if whole else set()
     counts = np.array(sorted(count for count in doubled | halfway | {chosen} if low <= count <= largest), np.int64)
     tried = evaluate(problem, np.full(len(counts), request), np.full(len(counts), offer), counts)
     rows = [_size(tried, row, int(count) == chosen) for row, count in enumerate(counts)]
     return [row for row in rows if row["cost_usd"] is not None]
-
-
-def _sells_nodes(supply: Supply, offer: int) -> bool:
-    return bool(supply.unit_gpus[offer] >= supply.keys[int(supply.key[offer])].system.gpus)
 
 
 def _size(cases: Cases, case: int, chosen: bool) -> Size:

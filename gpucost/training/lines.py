@@ -55,11 +55,8 @@ class Cluster(NamedTuple):
         rest = self.contenders[len(tried) :] if len(tried) < len(self.contenders) else self.contenders[:0]
         if not len(rest) or self.request.optimize != "cost":
             return -np.inf if len(rest) else np.inf
-        return float(self.usd_per_token()[rest[0]])
-
-    def usd_per_token(self) -> Floats:
-        """Return each line's price of the bare work; the bill is never less."""
-        return self.factors.usd_per_gpu_hour / self.factors.tokens_per_s_per_gpu / SECONDS_PER_HOUR
+        usd_per_hour, tokens_per_s = self.factors.usd_per_gpu_hour, self.factors.tokens_per_s_per_gpu
+        return float(usd_per_hour[rest[0]] / tokens_per_s[rest[0]] / SECONDS_PER_HOUR)  # the bill is never less
 
 
 class Found(NamedTuple):

@@ -18,6 +18,7 @@ from gpucost.physics.training.cases import build_case, recipe_columns
 from gpucost.physics.training.efficiency import DEFAULTS
 from gpucost.physics.training.grid import Grid, make_grid
 from gpucost.physics.training.memory import training_memory, usable_bytes
+from gpucost.physics.training.recomputation import grid_layouts
 from gpucost.physics.transformer import stack
 from gpucost.types import Layout
 
@@ -154,14 +155,14 @@ def test_the_search_agrees_with_timing_and_weighing_each_candidate_on_its_own(se
     lower = np.exp2(np.floor(np.log2(data[legal])))
     need = np.array(
         [
-            training_memory(shape, search.grid_layouts(rows, job, lower, np.full(len(rows), code)), recipe).total_bytes
+            training_memory(shape, grid_layouts(rows, job, lower, np.full(len(rows), code)), recipe).total_bytes
             for code in range(3)
         ]
     )
     fits = need <= capacity[legal]
     timed = np.flatnonzero(fits.any(axis=0))
     least = np.argmax(fits[:, timed], axis=0)
-    layout = search.grid_layouts(rows.take(timed), job, data[legal][timed], least)
+    layout = grid_layouts(rows.take(timed), job, data[legal][timed], least)
     case = build_case(
         shape, hardware_columns(chips[:1] * len(timed), [NODE] * len(timed)), layout, recipe, DEFAULTS,
         software=np.full(len(timed), job.software), software_year=np.full(len(timed), 2025.0),

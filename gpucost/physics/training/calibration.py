@@ -16,7 +16,7 @@ from gpucost.physics.hardware import FAMILIES
 from gpucost.physics.software import CLASSES
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.efficiency import DEFAULTS, PARAMETERS, TRAITS, TYPICAL, resolve
-from gpucost.physics.training.layouts import Job
+from gpucost.physics.training.recomputation import Job
 from gpucost.physics.training.structs import FP4, FP8, INT8, LORA, Step, TrainingCase
 
 BETWEEN_SOURCES = 0.12  # standard deviation of log(predicted ÷ measured) between the sources' means

@@ -128,7 +128,9 @@ def write_checks(
     row = sheet.row("tolerance, relative", Cell(1e-9, "input"))
     book.define(_TOLERANCE, CHECKS, row, 1)
     master = sheet.next_row
-    count = sum(_count(model, budgets) + len(balances(model, flows)) for model in models)
+    count = sum(
+        len(_expected(one)) + len(_shown(one)) + (one.key in budgets) + len(balances(one, flows)) for one in models
+    )
     first = master + 3
     span = f"{address(first, 1, fixed=True)}:{address(first + max(count, 1) - 1, 1, fixed=True)}"
     sheet.row(
@@ -157,10 +159,6 @@ def _expected(model: LiveModel) -> list[str]:
 def _shown(model: LiveModel) -> list[str]:
     known = {line.name for line in model.scalars}
     return [name for name in model.shown if name in known]
-
-
-def _count(model: LiveModel, budgets: Mapping[str, Any]) -> int:
-    return len(_expected(model)) + len(_shown(model)) + (model.key in budgets)
 
 
 def _verdict(condition: str) -> Formula:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpucost.formula.language import names
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address
 from gpucost.render.workbook.live import LiveInput, LiveModel, Value
 
@@ -58,7 +59,8 @@ def _model(
 ) -> None:  # fmt: skip
     sheet.skip()
     sheet.row(Cell(model.title, "heading"))
-    live = model.read_names()
+    lines = (*model.derived, *model.monthly, *model.answers)
+    live = {name for line in lines for name in names(line.text)}  # what no formula reads shapes a table: pinned
     for group in dict.fromkeys(entry.group for entry in model.inputs):
         sheet.row(Cell(group, "note"))
         for entry in model.inputs:

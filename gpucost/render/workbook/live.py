@@ -63,10 +63,6 @@ class LiveModel:
         """All lines with one value."""
         return (*self.derived, *self.answers)
 
-    def read_names(self) -> set[str]:
-        """Return every name that a formula reads; an input that none reads shapes a lookup table and is pinned."""
-        return {name for line in (*self.derived, *self.monthly, *self.answers) for name in names(line.text)}
-
     def line(self, name: str) -> Line:
         """Return the line of that name."""
         return next(line for line in (*self.scalars, *self.monthly) if line.name == name)

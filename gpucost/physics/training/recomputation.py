@@ -1,0 +1,139 @@
+"""The least recomputation with which each candidate of a search fits: what is recomputed least is the fastest.
+
+A job is what is trained and by which software. Candidates of one combination of degrees differ in the data-parallel
+degree alone, so that memory is counted once per combination and power of two, and only until something fits.
+"""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from gpucost.frozen import Frozen
+from gpucost.physics.columns import (
+    CHUNK,
+    RECOMPUTES,
+    Floats,
+    Integers,
+    LayoutColumns,
+    Packing,
+    constant,
+    distinct,
+)
+from gpucost.physics.training.efficiency import FUSED_YEAR, SPLIT_NORMS_YEAR
+from gpucost.physics.training.grid import Grid
+from gpucost.physics.training.memory import stages_of
+from gpucost.physics.training.memory_activations import LayerBytes, layer_bytes
+from gpucost.physics.training.memory_recipe import MemoryRecipe
+from gpucost.physics.training.structs import SELECTIVE, Recipe
+from gpucost.physics.transformer import Shape
+
+_WORTH_TAKING = 0.8  # copying so many of the rows costs more than counting them all again
+LEVELS = 32  # powers of two that a data-parallel degree may reach
+
+
+class Job(Frozen):
+    """What is trained: one architecture and recipe, the batch, and the software that runs it."""
+
+    shape: Shape
+    recipe: Recipe
+    kept: MemoryRecipe  # what the recipe keeps in memory
+    global_batch: int
+    precision: int
+    software: int
+    software_year: float | None  # None: as old as software usually is, at most `latest_year`
+    latest_year: float  # of the question's day, where it is one of the past
+    values: Mapping[str, float]
+
+    @property
+    def flash(self) -> bool:
+        """Whether attention is fused: since 2023."""
+        return self.year >= FUSED_YEAR
+
+    @property
+    def splits_norms(self) -> bool:
+        """Whether norms are split over the tensor group, and selective recomputation is known (arXiv:2205.05198)."""
+        return self.year >= SPLIT_NORMS_YEAR
+
+    @property
+    def year(self) -> float:
+        """The age of the software where it is given, else at most that of the question's day."""
+        return self.software_year or self.latest_year
+
+
+def grid_layouts(grid: Grid, job: Job, data: Floats, recompute: Integers) -> LayoutColumns:
+    """Turn combinations and their data-parallel degrees into layouts."""
+    count = len(grid)
+    split, flash = (constant(value, count, np.bool_) for value in (job.splits_norms, job.flash))
+    return LayoutColumns(
+        gpus=grid.model_parallel * data,
+        tensor=grid.tensor,
+        pipeline=grid.pipeline,
+        context=grid.context,
+        expert=grid.expert,
+        data=data,
+        sharding=grid.sharding,
+        micro_batch=grid.micro_batch,
+        global_batch=constant(job.global_batch, count),
+        virtual_stages=grid.virtual_stages,
+        recompute=recompute,
+        precision=constant(job.precision, count, np.int64),
+        flash=flash,
+        sequence_parallel=split,
+    )
+
+
+def lighter_recomputes(grid: Grid, job: Job) -> dict[int, LayerBytes]:
+    """Return what a layer keeps, per power of two of tensor degrees, by recomputation in the order of their time."""
+    tensors = np.exp2(np.arange(1 + int(np.log2(np.max(grid.tensor, initial=1.0)))))
+    count, codes = len(tensors), [c for c in range(len(RECOMPUTES)) if c != SELECTIVE or job.splits_norms]
+    one = np.ones(count * len(codes))
+    degrees = Grid(**{**dict.fromkeys(Grid.names(), one), "tensor": np.tile(tensors, len(codes))})
+    every = layer_bytes(job.shape, grid_layouts(degrees, job, one, np.repeat(codes, count)), job.kept)
+    useful: dict[int, LayerBytes] = {}
+    for place, code in enumerate(codes):
+        layer = every.take(slice(place * count, (place + 1) * count))
+        if not useful or np.any(layer.saved < min(useful.items())[1].saved):
+            useful[code] = layer
+    return useful
+
+
+def least_recompute(
+    grid: Grid, job: Job, combo: Integers, data: Floats, capacity_bytes: Floats
+) -> tuple[Integers, Floats]:
+    """Return the least recomputation that fits each candidate, and the memory with it; infinite where none fits."""
+    packing = Packing(combo=len(grid), level=LEVELS)
+    number, where = distinct(packing.pack(combo=combo, level=np.log2(data).astype(np.int64)), packing.size)
+    part = packing.unpack(number)
+    tightest, roomiest = np.full(len(number), np.inf), np.zeros(len(number))
+    np.minimum.at(tightest, where, capacity_bytes)
+    np.maximum.at(roomiest, where, capacity_bytes)
+    layout = grid_layouts(grid.take(part["combo"]), job, np.exp2(part["level"]), np.zeros(len(number), dtype=np.int64))
+    need = np.full((len(RECOMPUTES), len(number)), np.inf)
+    layers = lighter_recomputes(grid, job)
+    for rows in layout.chunks(CHUNK):
+        need[:, rows] = needs_of(job, layout.take(rows), tightest[rows], roomiest[rows], layers)
+    chosen, least = np.zeros(len(where), dtype=np.int64), np.full(len(where), np.inf)
+    for code in reversed(layers):
+        own = need[code].take(where)
+        fits = own <= capacity_bytes
+        chosen[fits] = code
+        np.copyto(least, own, where=fits)
+    return chosen, least
+
+
+def needs_of(
+    job: Job, layout: LayoutColumns, tightest: Floats, roomiest: Floats, layers: Mapping[int, LayerBytes]
+) -> Floats:
+    """Return the peak with each recomputation, infinite where it was not counted: one before fits, or none can."""
+    need = np.full((len(RECOMPUTES), len(layout)), np.inf)
+    stages = stages_of(job.shape, layout, job.kept)
+    rows, still = np.arange(len(layout)), np.flatnonzero(stages.least_bytes <= roomiest)
+    for code, layer in layers.items():
+        if len(still) < _WORTH_TAKING * len(rows):
+            rows, stages = rows[still], stages.take(still)
+        stages.layout.recompute[:] = code
+        own = layer.take(np.log2(stages.layout.tensor).astype(np.int64))
+        peak = stages.peak_bytes(job.shape, job.kept, own)
+        need[code, rows] = peak
+        still = np.flatnonzero(peak > tightest[rows])
+    return need
