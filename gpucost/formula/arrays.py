@@ -295,10 +295,9 @@ def inputs_of(lines: tuple[Line, ...], targets: tuple[str, ...]) -> frozenset[st
 
 @cache
 def untouched(lines: tuple[Line, ...], changing: tuple[str, ...]) -> tuple[Line, ...]:
-    r"""Return the lines that hang on none of the changing inputs.
+    """Return the lines that hang on none of the changing inputs.
 
-    >>> from gpucost.formula.language import read_lines
-    >>> lines = read_lines("hours: h\n    a * 2\ncost: c\n    hours * b\n", "x")
+    >>> lines = (Line("hours", "a * 2"), Line("cost", "hours * b"))
     >>> [line.name for line in untouched(lines, ("b",))]
     ['hours']
     """

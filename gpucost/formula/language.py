@@ -82,9 +82,9 @@ class Kernel(NamedTuple):
 KERNELS: dict[str, Kernel] = {}
 
 
-def add_kernel(name: str, compute: Callable[..., Any], parameters: str, rows: str) -> None:
+def add_kernel(name: str, compute: Callable[..., Any], parameters: str, rows: Iterable[Line]) -> None:
     """Add a function to the language; its rows may read the parameters, each other and named constants."""
-    KERNELS[name] = Kernel(tuple(parameters.split()), compute, read_lines(rows))
+    KERNELS[name] = Kernel(tuple(parameters.split()), compute, tuple(rows))
 
 
 @cache
@@ -126,22 +126,6 @@ def names(text: str) -> tuple[str, ...]:
     found = [node for node in ast.walk(tree) if isinstance(node, ast.Name) and id(node) not in functions]
     found.sort(key=lambda node: (node.lineno, node.col_offset))
     return tuple(dict.fromkeys(node.id for node in found))
-
-
-def read_lines(text: str, group: str = "") -> tuple[Line, ...]:
-    r"""Read formulas from a block of text: `name: description` at the margin, the formula indented below it.
-
-    >>> read_lines("area_mm2: a rectangle\n    width_mm *\n        height_mm")[0].text
-    'width_mm * height_mm'
-    """
-    lines: list[Line] = []
-    for row in filter(str.strip, text.splitlines()):
-        if row.startswith(" "):
-            lines[-1] = lines[-1]._replace(text=f"{lines[-1].text} {row.strip()}".strip())
-        else:
-            name, _, description = row.strip().partition(": ")
-            lines.append(Line(name, "", description, group=group))
-    return tuple(lines)
 
 
 def read_tables(module: str, *names: str) -> list[tuple[Line, ...]]:

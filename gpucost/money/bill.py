@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from gpucost.answers.common import BillLine
 from gpucost.formula.language import Line
+from gpucost.gate import beside
 
 _NOTHING = 1e-9  # hours below this are binary noise
 
@@ -26,6 +27,11 @@ class BillItem(NamedTuple):
     def key(self) -> str:
         """The name that the columns of the line begin with."""
         return self.name.replace(" ", "_")
+
+
+def items(of: str) -> tuple[BillItem, ...]:
+    """Return the lines of a bill, or of a part of one, as bills.csv lists them."""
+    return tuple(BillItem(*cells) for bill, *cells in beside(__file__, "bills")[1:] if bill == of)
 
 
 def formulas(lines: Sequence[BillItem]) -> tuple[Line, ...]:

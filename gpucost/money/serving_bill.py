@@ -7,7 +7,6 @@ the fleet (replicas, their layout, the hours paid) is given, another load may ne
 from gpucost.formula.arrays import Columns, evaluate_columns
 from gpucost.formula.language import Input, Line, read_inputs, read_tables
 from gpucost.money import bill, energy
-from gpucost.money.bill import BillItem
 from gpucost.units import HOURS_PER_MONTH, SECONDS_PER_HOUR
 
 # What the engine sizes a fleet for; a workbook asks for tokens or for a utilisation instead.
@@ -28,15 +27,7 @@ CONSTANTS = {
 }
 
 
-BILL = tuple(
-    BillItem(name, quantity, "GPU-hour", "usd_per_gpu_hour")
-    for name, quantity in (
-        ("serving requests", "busy_gpu_hours"),
-        ("idle capacity", "idle_gpu_hours"),
-        ("redundant replicas", "redundant_gpu_hours"),
-    )
-)
-
+BILL = bill.items("serving")
 ANSWERS = (
     Line("usd_per_month", bill.total(BILL), "the whole bill", group="answers"),
     *_ANSWERS,

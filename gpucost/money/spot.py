@@ -2,15 +2,15 @@
 
 A gang of nodes stops when any of its nodes stops, so that rates add up over nodes. Interruptions are memoryless
 (exponential); work since the last checkpoint is lost and redone. Spot preemptions and hardware failures enter
-alike. The three kernels are functions of the formula language; beside each stand the rows that a spreadsheet
-writes in its place. Reference for the run time: J. T. Daly, "A higher order estimate of the
+alike. The three kernels are functions of the formula language; spot.csv has the rows that a spreadsheet
+writes in the place of each. Reference for the run time: J. T. Daly, "A higher order estimate of the
 optimum checkpoint interval for restart dumps", Future Generation Computer Systems 22 (2006), eq. 13.
 """
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gpucost.formula.language import add_kernel
+from gpucost.formula.language import Line, add_kernel, read_tables
 from gpucost.units import HOURS_PER_MONTH
 
 Floats = NDArray[np.float64]
@@ -117,76 +117,19 @@ def wait_hours_per_interruption(available_fraction: Floats, hours_between_losses
 CONSTANTS = {"tiny_ratio": _TINY, "series_limit_ratio": 0.03}  # read by the rows below
 _STEPS_SHOWN = 6  # Newton's steps from the right of the root; each doubles the correct digits
 
-_STEP = """
-xNEW: Newton's step NEW on ln(1 - x) + x + rate * save = 0
-    where(xOLD > tiny_ratio, xOLD + (log(1 - max(xOLD, tiny_ratio)) + max(xOLD, tiny_ratio) + stops_ratio) *
-        (1 - max(xOLD, tiny_ratio)) / max(xOLD, tiny_ratio), xOLD)
-"""
-_STEPS = "".join(_STEP.replace("NEW", str(step)).replace("OLD", str(step - 1)) for step in range(1, _STEPS_SHOWN + 1))
-
+_FIRST, (_STEP,), (_LAST,), _STRETCH, _SPREAD = read_tables(
+    __file__, "best_interval_hours", "newton step", "best interval", "stretch_ratio", "stretch_spread_ratio"
+)
+_STEPS = (
+    Line(*(text.replace("NEW", str(step)).replace("OLD", str(step - 1)) for text in _STEP))
+    for step in range(1, _STEPS_SHOWN + 1)
+)
 add_kernel(
     "best_interval_hours",
     lambda rate, save, longest: np.minimum(optimal_interval_hours(rate, save), longest),
     "rate save longest",
-    f"""
-stops_ratio: interruptions while one checkpoint is written
-    rate * save
-x0: first guess of rate × best interval
-    min((2 * stops_ratio) ** (1 / 2), 1 - exp(-1 - stops_ratio))
-{_STEPS}
-result: work between two checkpoints
-    where(rate > 0, min(x{_STEPS_SHOWN} / max(rate, tiny_ratio * tiny_ratio), longest), longest)
-""",
+    (*_FIRST, *_STEPS, _LAST._replace(text=_LAST.text.replace("LAST", str(_STEPS_SHOWN)))),
 )
 
-add_kernel(
-    "stretch_ratio",
-    stretch_ratio,
-    "rate interval save restart",
-    """
-result: hours paid ÷ hours of work
-    where(rate > tiny_ratio, exp(rate * restart) * expm1(rate * (interval + save)) / max(rate * interval,
-        tiny_ratio * tiny_ratio), (interval + save) / interval)
-""",
-)
-
-add_kernel(
-    "stretch_spread_ratio",
-    stretch_spread_ratio,
-    "rate interval save restart work",
-    """
-segment_hours: work and its checkpoint
-    interval + save
-segment_stops_ratio: interruptions per segment
-    rate * segment_hours
-restart_stops_ratio: interruptions per restart
-    rate * restart
-segment_odds_ratio: failures per success
-    expm1(segment_stops_ratio)
-lost_hours: lost by a failure, mean (series where the closed form cancels)
-    segment_hours * where(segment_stops_ratio < series_limit_ratio, 1 / 2 - segment_stops_ratio / 12 +
-        segment_stops_ratio ** 3 / 720, 1 / max(segment_stops_ratio, tiny_ratio) - 1 /
-        expm1(max(segment_stops_ratio, tiny_ratio)))
-lost_square: and mean square, hours²
-    segment_hours ** 2 * where(segment_stops_ratio < series_limit_ratio, 1 / 3 - segment_stops_ratio / 12 +
-        segment_stops_ratio ** 2 / 360 + segment_stops_ratio ** 3 / 720 - segment_stops_ratio ** 4 / 15120, 2
-        / max(segment_stops_ratio, tiny_ratio) ** 2 - (1 + 2 / max(segment_stops_ratio, tiny_ratio)) /
-        expm1(max(segment_stops_ratio, tiny_ratio)))
-again_hours: lost to failed restarts, mean
-    restart * where(restart_stops_ratio > tiny_ratio, expm1(restart_stops_ratio) /
-        max(restart_stops_ratio, tiny_ratio), 1)
-again_square: and mean square, hours²
-    restart ** 2 * where(restart_stops_ratio < series_limit_ratio, restart_stops_ratio / 3 +
-        restart_stops_ratio ** 2 / 3 + restart_stops_ratio ** 3 * 11 / 60 + restart_stops_ratio ** 4 * 13 /
-        180, (exp(2 * restart_stops_ratio) - 1 - 2 * restart_stops_ratio * exp(restart_stops_ratio)) /
-        max(restart_stops_ratio, tiny_ratio) ** 2) + again_hours ** 2
-segment_mean_hours: one segment, mean
-    segment_hours + segment_odds_ratio * (lost_hours + again_hours)
-segment_square: and mean square, hours²
-    segment_hours ** 2 + segment_odds_ratio * (lost_square + 2 * lost_hours * again_hours + again_square + 2 *
-        (lost_hours + again_hours) * segment_mean_hours)
-result: standard deviation ÷ hours of work
-    where(rate > tiny_ratio, max(segment_square - segment_mean_hours ** 2, 0) ** (1 / 2) * (work / interval) **
-        (1 / 2) / work, 0)
-""",
-)
+add_kernel("stretch_ratio", stretch_ratio, "rate interval save restart", _STRETCH)
+add_kernel("stretch_spread_ratio", stretch_spread_ratio, "rate interval save restart work", _SPREAD)

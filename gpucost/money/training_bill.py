@@ -12,7 +12,6 @@ and the instalments of each started month, due in arrears.
 from gpucost.formula.arrays import Columns, evaluate_columns
 from gpucost.formula.language import Input, Line, read_inputs, read_tables
 from gpucost.money import bill, energy, spot
-from gpucost.money.bill import BillItem
 from gpucost.units import HOURS_PER_DAY, HOURS_PER_MONTH, HOURS_PER_YEAR, SECONDS_PER_HOUR
 
 _INPUTS, SPEED_INPUTS = read_inputs(__file__, "inputs", "speed inputs")
@@ -47,43 +46,9 @@ INTERRUPTIONS = (
     *_STOPPED,
 )
 
-_HOUR, _STORAGE = ("GPU-hour", "usd_per_gpu_hour"), ("GB-month", "storage_usd_per_gb_month")
-RUN_LINES = (
-    BillItem("compute", "gpus * work_hours", *_HOUR, "training steps"),
-    BillItem(
-        "evaluation", "gpus * work_hours * evaluation_fraction", *_HOUR,
-        "evaluations, data stalls and slower phases beside the steps",
-    ),
-    BillItem(
-        "failed and repeated work", "gpus * productive_hours * (stretch_paid_ratio - 1)", *_HOUR,
-        "work lost to interruptions, restarts and checkpoint writes",
-    ),
-    BillItem(
-        "idle and ramp", "gpus * (ramp_hours + where(bound > 0, 0, beyond_hours))", *_HOUR,
-        "start-up, and hours rounded up to what can be bought",
-    ),
-)  # fmt: skip
-HOUR_LINES = (
-    *RUN_LINES,
-    BillItem(
-        "unused commitment", "gpus * where(owed > 0, beyond_hours, 0)", *_HOUR,
-        "hours owed under the term and not used",
-    ),
-    BillItem(
-        "experiments", "gpus * work_hours * experiments_fraction", *_HOUR, "trial runs before the run, when asked for"
-    ),
-)  # fmt: skip
-BILL = (
-    *HOUR_LINES,
-    BillItem(
-        "dataset storage", "dataset_gb * calendar_months", *_STORAGE, "the tokens, while the run lasts", "storage"
-    ),
-    BillItem(
-        "checkpoint storage", "checkpoints_gb * calendar_months", *_STORAGE, "kept checkpoints, while the run lasts",
-        "storage",
-    ),
-    BillItem("egress", "egress_gb", "GB", "egress_usd_per_gb", "the final weights, out once", "egress"),
-)  # fmt: skip
+RUN_LINES = bill.items("training: run")
+HOUR_LINES = (*RUN_LINES, *bill.items("training: hours"))
+BILL = (*HOUR_LINES, *bill.items("training: services"))
 
 # A term that is owed in whole costs the same however long the run takes: only its price is uncertain.
 ANSWERS = (
