@@ -44,9 +44,7 @@ def tokens_of(name: str) -> frozenset[str]:
     >>> sorted(tokens_of("NVIDIA H100 SXM5 80 GB")) == sorted(tokens_of("h100-80gb-sxm"))
     True
     """
-    text = _MEMORY.sub(r"\1gb", name.lower())
-    text = _SXM.sub("sxm ", text).replace("pci-e", "pcie")
-    return frozenset(token for token in _SEPARATORS.split(text) if token and token not in _NOISE)
+    return frozenset(_spelled(name)) - _NOISE
 
 
 def squeezed(name: str) -> str:
@@ -193,7 +191,7 @@ def near(name: str, known: Iterable[str]) -> list[str]:
 
 
 def _spelled(text: str) -> list[str]:
-    lowered = _SXM.sub("sxm ", _MEMORY.sub(r"\1gb", text.lower()))
+    lowered = _SXM.sub("sxm ", _MEMORY.sub(r"\1gb", text.lower())).replace("pci-e", "pcie")
     return [token for token in _SEPARATORS.split(lowered) if token]
 
 
@@ -206,13 +204,8 @@ def _segments(text: str, words: Mapping[str, str]) -> list[str]:
     best: list[list[str] | None] = [[], *([None] * len(text))]
     for end in range(1, len(text) + 1):
         for start in range(max(0, end - _LONGEST_WORD), end):
-            before = best[start]
-            word = words.get(text[start:end])
-            if (
-                before is not None
-                and word is not None
-                and (best[end] is None or len(before) + 1 < len(best[end] or ()))
-            ):
+            before, word, found = best[start], words.get(text[start:end]), best[end]
+            if before is not None and word is not None and (found is None or len(before) + 1 < len(found)):
                 best[end] = [*before, word]
     return best[len(text)] or []
 

@@ -19,10 +19,13 @@ def command(path: str | None, skill: bool, force: bool) -> None:
     gpucost init plans/2027.toml
     gpucost init --skill .claude/skills/gpucost/SKILL.md
     """
+    from importlib.resources import files
+
+    from gpucost.api.scenario import example
     from gpucost.store.files import write_text
 
     path = path or ("SKILL.md" if skill else "scenario.toml")
-    text = _skill() if skill else _scenario()
+    text = files("gpucost.agents").joinpath("SKILL.md").read_text("utf-8") if skill else example()
     if path == "-":
         click.echo(text.rstrip("\n"))
         return
@@ -35,15 +38,3 @@ def command(path: str | None, skill: bool, force: bool) -> None:
         "serve its tools with: gpucost mcp" if skill else f"build a report with: gpucost report {path} -o report.xlsx"
     )
     say(f"wrote {path}; {then}")
-
-
-def _scenario() -> str:
-    from gpucost.api.scenario import example
-
-    return example()
-
-
-def _skill() -> str:
-    from importlib.resources import files
-
-    return files("gpucost.agents").joinpath("SKILL.md").read_text("utf-8")

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from os import fspath
-from typing import Any
+from typing import Any, cast
 
 from gpucost.answers.common import Source, cited, frame
 from gpucost.answers.memory import Fit, SizeRow, Tried, Verdict
@@ -133,30 +133,14 @@ def by_size(job: MemoryJob, catalog: Catalog) -> list[SizeRow]:
             continue
         sequence = min(job.sequence_tokens, architecture.max_sequence_tokens or job.sequence_tokens)
         base = replace(
-            job,
-            architecture=architecture,
-            gpus=None,
-            degrees={},
-            micro_batch=1,
-            sequence_tokens=sequence,
+            job, architecture=architecture, gpus=None, degrees={}, micro_batch=1, sequence_tokens=sequence,
             recompute="auto",
-        )
+        )  # fmt: skip
         total = float(total_parameters(stack([architecture]))[0])
-        fewest = {method: _fewest(base, method) for method in ("full", "lora", "qlora")}
-        rows.append(
-            {
-                "size": size,
-                "model": architecture.name,
-                "parameters": total,
-                "weights_gb": 2 * total / GB,
-                "full_gpus": fewest["full"][0],
-                "full_gb": fewest["full"][1],
-                "lora_gpus": fewest["lora"][0],
-                "lora_gb": fewest["lora"][1],
-                "qlora_gpus": fewest["qlora"][0],
-                "qlora_gb": fewest["qlora"][1],
-            }
-        )
+        row = {"size": size, "model": architecture.name, "parameters": total, "weights_gb": 2 * total / GB}
+        for method in ("full", "lora", "qlora"):
+            row[f"{method}_gpus"], row[f"{method}_gb"] = _fewest(base, method)
+        rows.append(cast(SizeRow, row))
     return rows
 
 

@@ -12,6 +12,7 @@ from gpucost.fitting.search import Plan, best_plan
 from gpucost.physics.hardware import half_precision
 from gpucost.physics.training.memory_recipe import OPTIMIZERS
 from gpucost.physics.transformer import stack, total_parameters
+from gpucost.types import Accelerator
 from gpucost.units import GB
 
 # From the least to the greatest intrusion.
@@ -129,24 +130,15 @@ def hardware_changes(job: MemoryJob, catalog: Catalog) -> Iterator[JobChange]:
     if job.gpus is not None:
         free = {name: value for name, value in job.degrees.items() if name in ("tensor", "context")}
         yield JobChange("more GPUs", 2, replace(job, gpus=None, degrees=free))
-    larger = sorted(
-        (
-            chip
-            for chip in catalog.accelerators()
-            if chip.vendor == job.accelerator.vendor
-            and chip.memory_gib > job.accelerator.memory_gib * 1.1
-            and half_precision(chip) == "bf16"
-            and chip.year >= 2020
-        ),
-        key=lambda chip: (chip.memory_gib, chip.id),
-    )
-    sold = {offer.gpu for offer in catalog.offers()}
-    larger = [chip for chip in larger if chip.id in sold]
-    seen: set[int] = set()
-    for chip in larger:
-        if round(chip.memory_gib) not in seen:
-            seen.add(round(chip.memory_gib))
-            yield JobChange(f"{chip.id}", 2, replace(job, accelerator=chip, system=catalog.default_system(chip.id)))
+    sold, own = {offer.gpu for offer in catalog.offers()}, job.accelerator
+    alike = (chip for chip in catalog.accelerators() if chip.vendor == own.vendor and chip.id in sold)
+    larger = (chip for chip in alike if chip.memory_gib > own.memory_gib * 1.1 and chip.year >= 2020)
+    sizes: dict[int, Accelerator] = {}  # one of each size of memory
+    for chip in sorted(larger, key=lambda chip: (chip.memory_gib, chip.id)):
+        if half_precision(chip) == "bf16":
+            sizes.setdefault(round(chip.memory_gib), chip)
+    for chip in sizes.values():
+        yield JobChange(chip.id, 2, replace(job, accelerator=chip, system=catalog.default_system(chip.id)))
 
 
 def tried(change: JobChange, before: Plan | None) -> answers.Tried | None:

@@ -7,7 +7,7 @@ the rest, so that one comparison and ten thousand draws run through the same lin
 import ast
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, reduce
 from types import CodeType
 from typing import Any
 
@@ -129,13 +129,7 @@ def _internal_rate(line: Array) -> Array:
 
 
 def _fold(function: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    def folded(*values: Any) -> Any:
-        result = values[0]
-        for value in values[1:]:
-            result = function(result, value)
-        return result
-
-    return folded
+    return lambda *values: reduce(function, values)
 
 
 def _where(condition: Any, then: Any, otherwise: Any) -> Any:

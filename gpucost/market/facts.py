@@ -127,13 +127,8 @@ def make_market(facts: Facts) -> Market:
     nodes = [facts.nodes[offer.gpu] for offer in facts.offers]
     accelerators = [facts.accelerators[offer.gpu] for offer in facts.offers]
     supply = build_supply(facts.offers, facts.systems, nodes, accelerators, facts.sold)
-    return Market(facts, supply, _terms(facts, supply, book), book)
-
-
-def _terms(facts: Facts, supply: Supply, book: AssumptionBook) -> Terms:
-    providers = Providers(facts.providers)
     columns = {"services": facts.services, "spot_rows": facts.spot, "regions": facts.regions, "moves": facts.spot_moves}
-    return build_terms(supply, book, providers, **columns)
+    return Market(facts, supply, build_terms(supply, book, Providers(facts.providers), **columns), book)
 
 
 def cheapest(market: Market, gpu: str, gpus: int) -> tuple[float | None, Offer | None]:

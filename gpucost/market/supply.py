@@ -52,7 +52,6 @@ class Supply(Frozen):
     minimum_gpus: Indices  # smallest order
     largest_gpus: Indices  # largest job that the offer can host
     cap_reasons: tuple[str, ...]  # why it can host no more
-    network_known: NDArray[np.bool_]  # the node names a scale-out network
     node_w_per_gpu: Floats  # the host's stated power; NaN where it states none. Nodes of one speed may differ in it
 
 
@@ -88,8 +87,8 @@ def build_supply(
             found.append(Key(accelerator, host))
         minimum = offer.gpus * (offer.minimum_units or 1)
         power = host.max_power_kw * 1000 / host.gpus if host.max_power_kw else np.nan
-        rows.append((keys[name], offer.gpus, minimum, largest, reason, host.scaleout_gb_per_s is not None, power))
-    columns = list(zip(*rows, strict=True)) if rows else [()] * 7
+        rows.append((keys[name], offer.gpus, minimum, largest, reason, power))
+    columns = list(zip(*rows, strict=True)) if rows else [()] * 6
     return Supply(
         offers=tuple(offers),
         keys=tuple(found),
@@ -98,8 +97,7 @@ def build_supply(
         minimum_gpus=np.array(columns[2], np.int64),
         largest_gpus=np.array(columns[3], np.int64),
         cap_reasons=tuple(columns[4]),
-        network_known=np.array(columns[5], bool),
-        node_w_per_gpu=np.array(columns[6], np.float64),
+        node_w_per_gpu=np.array(columns[5], np.float64),
     )
 
 
@@ -123,11 +121,8 @@ def _cluster(offer: Offer, system: System, node: System, sold: int) -> tuple[Sys
         host = system if offer.gpus < system.gpus else node
         within = max(offer.gpus, min(sold, _domain(host)))
         if within > offer.gpus:
-            return (
-                host,
-                within,
-                f"single listings grow to the provider's node of {within}; no cluster is sold as singles",
-            )
+            grows = f"single listings grow to the provider's node of {within}; no cluster is sold as singles"
+            return host, within, grows
         return system, offer.gpus, "a single listing; the provider sells no node of this accelerator"
     return system, offer.gpus, "no scale-out network is named for this node"
 

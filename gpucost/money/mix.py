@@ -81,24 +81,6 @@ class Solution:
     gap_fraction: float
 
 
-class _Rows:
-    """Constraints being collected: sparse entries, bounds, and the name of what each row stands for."""
-
-    def __init__(self) -> None:
-        self.entries: list[tuple[int, int, float]] = []
-        self.low: list[float] = []
-        self.high: list[float] = []
-        self.names: list[str] = []
-
-    def add(self, name: str, terms: list[tuple[int, float]], low: float, high: float) -> None:
-        """Add low ≤ Σ value × variable ≤ high."""
-        row = len(self.low)
-        self.entries += [(row, column, value) for column, value in terms]
-        self.low.append(low)
-        self.high.append(high)
-        self.names.append(name)
-
-
 class _Program:
     """The matrices of a problem and where each variable stands in them."""
 
@@ -112,7 +94,9 @@ class _Program:
         self.cost = np.zeros(self.count)
         self.upper = np.full(self.count, np.inf)
         self.whole = np.zeros(self.count)
-        self.rows = _Rows()
+        self.entries: list[tuple[int, int, float]] = []  # of the sparse matrix: row, column, value
+        self.low: list[float] = []  # of each row
+        self.high: list[float] = []
         self._costs()
         self._demand()
         self._capacity()
@@ -120,6 +104,12 @@ class _Program:
             self._team(problem.team)
         if problem.budget_usd is not None:
             self._budget(problem.budget_usd)
+
+    def _add(self, terms: list[tuple[int, float]], low: float, high: float) -> None:
+        """Add low ≤ Σ value × variable ≤ high."""
+        self.entries += [(len(self.low), column, value) for column, value in terms]
+        self.low.append(low)
+        self.high.append(high)
 
     def _block(self, size: int) -> range:
         block = range(self.count, self.count + size)
@@ -138,9 +128,9 @@ class _Program:
                 self.upper[columns] = np.where(left >= supply.fewest_months, most, 0)
 
     def _demand(self) -> None:
-        for month, gpus in enumerate(self.problem.demand_gpus):
+        for month, gpus in enumerate(self.problem.demand_gpus.tolist()):
             terms = [(self.used[supply.name][month], 1.0) for supply in self.problem.supplies]
-            self.rows.add(f"demand of month {month + 1}", terms, float(gpus), float(gpus))
+            self._add(terms, gpus, gpus)
 
     def _capacity(self) -> None:
         for supply in (entry for entry in self.problem.supplies if entry.committed):
@@ -148,12 +138,10 @@ class _Program:
                 active = signed_in(supply, month)
                 terms = [(self.used[supply.name][month], 1.0)]
                 terms += [(self.units[supply.name][k], -supply.unit_gpus) for k in active]
-                self.rows.add(f"{supply.name} capacity of month {month + 1}", terms, -np.inf, 0.0)
+                self._add(terms, -np.inf, 0.0)
                 owned = [(self.units[supply.name][k], supply.unit_gpus) for k in active]
                 if owned and np.isfinite(supply.limit_gpus[month]):
-                    self.rows.add(
-                        f"{supply.name} limit of month {month + 1}", owned, -np.inf, float(supply.limit_gpus[month])
-                    )
+                    self._add(owned, -np.inf, float(supply.limit_gpus[month]))
 
     def _team(self, team: Team) -> None:
         supply = next(entry for entry in self.problem.supplies if entry.name == team.supply)
@@ -165,15 +153,14 @@ class _Program:
         for k in range(months):
             self.cost[self.first[k]] = float(monthly[k + lead :].sum())
             begun = [(self.first[j], -most) for j in range(k + 1)]
-            self.rows.add("team", [(self.units[supply.name][k], 1.0), *begun], -np.inf, 0.0)
-        self.rows.add("team", [(column, 1.0) for column in self.first], -np.inf, 1.0)
+            self._add([(self.units[supply.name][k], 1.0), *begun], -np.inf, 0.0)
+        self._add([(column, 1.0) for column in self.first], -np.inf, 1.0)
         for month in range(months):
             self.cost[self.people[month]] = float(team.fte_usd[month])
-            terms = [
-                (self.units[supply.name][k], supply.unit_gpus * team.fte_per_gpu) for k in signed_in(supply, month)
-            ]
+            each = supply.unit_gpus * team.fte_per_gpu
+            terms = [(self.units[supply.name][k], each) for k in signed_in(supply, month)]
             terms += [(self.first[j], -team.minimum_fte) for j in range(max(0, month - lead + 1))]
-            self.rows.add("team", [*terms, (self.people[month], -1.0)], -np.inf, 0.0)
+            self._add([*terms, (self.people[month], -1.0)], -np.inf, 0.0)
 
     def _budget(self, budget_usd: float) -> None:
         terms = [
@@ -183,14 +170,14 @@ class _Program:
             for k in range(self.problem.months)
             if supply.unit_capital_usd[k]
         ]
-        self.rows.add("budget", terms, -np.inf, budget_usd)
+        self._add(terms, -np.inf, budget_usd)
 
     def matrix(self) -> Any:
         """Return the constraint matrix, sparse."""
         from scipy.sparse import csr_array
 
-        row, column, value = zip(*self.rows.entries, strict=True)
-        return csr_array((value, (row, column)), shape=(len(self.rows.low), self.count))
+        row, column, value = zip(*self.entries, strict=True)
+        return csr_array((value, (row, column)), shape=(len(self.low), self.count))
 
     def search(self, cost: Array, whole: Array, **options: float) -> Any:
         """Return what the solver finds of a cost, some variables whole."""
@@ -198,7 +185,7 @@ class _Program:
 
         return milp(
             cost,
-            constraints=LinearConstraint(self.matrix(), self.rows.low, self.rows.high),
+            constraints=LinearConstraint(self.matrix(), self.low, self.high),
             bounds=Bounds(np.zeros(self.count), self.upper),
             integrality=whole.astype(np.int64),
             options=options,
@@ -310,7 +297,7 @@ def _fixed_program(program: _Program, units: dict[str, Array]) -> Any:
             begun[int(np.nonzero(bought)[0][0])] = 1.0
         low[list(program.first)] = high[list(program.first)] = begun
     matrix = program.matrix()
-    lower, upper = np.array(program.rows.low), np.array(program.rows.high)
+    lower, upper = np.array(program.low), np.array(program.high)
     equal = lower == upper
     solved = linprog(
         program.cost, A_ub=matrix[~equal], b_ub=upper[~equal], A_eq=matrix[equal], b_eq=upper[equal],
@@ -335,13 +322,11 @@ def _marginals(program: _Program, linear: Any) -> dict[str, Array | float]:
     found: dict[str, Array | float] = {"demand": value}
     for supply in problem.supplies:
         used = linear.x[list(program.used[supply.name])]
+        kind, most = "limit", supply.limit_gpus
         if supply.committed:
-            bought = linear.x[list(program.units[supply.name])]
-            full = used >= capacity_of(supply, bought) - TOLERANCE
-        else:
-            full = used >= supply.limit_gpus - TOLERANCE
-        kind = "capacity" if supply.committed else "limit"
-        found[f"{supply.name} {kind}"] = np.where(full, np.maximum(value - supply.use_usd, 0.0), 0.0)
+            kind, most = "capacity", capacity_of(supply, linear.x[list(program.units[supply.name])])
+        worth = np.maximum(value - supply.use_usd, 0.0)
+        found[f"{supply.name} {kind}"] = np.where(used >= most - TOLERANCE, worth, 0.0)
     return found
 
 
@@ -362,9 +347,7 @@ def explain_infeasible(problem: MixProblem) -> str:
             supplies = (*problem.supplies[:index], other, *problem.supplies[index + 1 :])
             guesses.append((label, replace(problem, supplies=supplies)))
     culprits = [label for label, relaxed in guesses if _shortfall(relaxed)[1] < TOLERANCE]
-    cause = (
-        " or ".join(culprits) if culprits else "several limits together: " + ", ".join(label for label, _ in guesses)
-    )
+    cause = " or ".join(culprits) or "several limits together: " + ", ".join(label for label, _ in guesses)
     return (
         f"no mix meets the demand: month {month} lacks {missing:,.0f} of {problem.demand_gpus[month - 1]:,.0f} GPUs. "
         f"In the way: {cause}. Raise it, or allow on-demand capacity."

@@ -26,14 +26,8 @@ def outcomes(case: OwnershipCase, changes: Mapping[str, Any]) -> Outcome:
 
 def one_at_a_time(case: OwnershipCase, names: Sequence[str], values: Array) -> Outcome:
     """Evaluate one case per value: each changes only its own input."""
-    changes = {}
-    for name in dict.fromkeys(names):
-        column = np.full(len(names), case.number(name))
-        for position, other in enumerate(names):
-            if other == name:
-                column[position] = values[position]
-        changes[name] = column
-    return outcomes(case, changes) if names else outcomes(case, {})
+    own = np.array(names)
+    return outcomes(case, {name: np.where(own == name, values, case.number(name)) for name in dict.fromkeys(names)})
 
 
 def solve(case: OwnershipCase, names: Sequence[str], low: Sequence[float], high: Sequence[float]) -> Array:

@@ -39,12 +39,9 @@ def demand_of(source: str | Path | None, constant: float | None, growth: float |
     if source is not None:
         values = read_months(source, "gpus", zero_allowed=True)
     elif constant is not None:
+        text = str(growth or 0).strip()
         try:
-            yearly = (
-                float(str(growth).strip().rstrip("%")) / (100 if str(growth).strip().endswith("%") else 1)
-                if growth
-                else 0.0
-            )
+            yearly = float(text.rstrip("%")) / (100 if text.endswith("%") else 1)
         except ValueError:
             raise UsageError(f"growth: cannot read {growth!r}. Write 20% or 0.2.") from None
         if yearly <= -1 or constant < 0:
@@ -231,9 +228,7 @@ def month_rows(problem: program.MixProblem, solved: program.Solution, rate: floa
     rows = []
     for month in range(problem.months):
         used = {f"{s.name}_gpus": float(solved.used_gpus[s.name][month]) for s in problem.supplies}
-        idle = sum(
-            float(solved.capacity_gpus[name][month] - solved.used_gpus[name][month]) for name in solved.capacity_gpus
-        )
+        idle = sum(float(held[month] - solved.used_gpus[name][month]) for name, held in solved.capacity_gpus.items())
         value = float(np.asarray(demand_value)[month]) * (1 + rate) ** (month + 1)
         row = {"month": month + 1, "demand_gpus": float(problem.demand_gpus[month]), **used}
         rows.append(cast(shape.MixMonth, row | {"idle_gpus": idle, "marginal_usd_per_gpu_month": value}))
@@ -272,15 +267,9 @@ def marginal_rows(problem: program.MixProblem, solved: program.Solution) -> list
         series = np.asarray(values)
         if series.size and float(series.max()) > program.TOLERANCE:
             at = int(series.argmax()) + 1
-            kind = name.split()[-1]
-            rows.append(
-                {
-                    "constraint": name,
-                    "usd_per_gpu_month": float(series.max()),
-                    "months_binding": int((series > program.TOLERANCE).sum()),
-                    "note": notes[kind].format(at),
-                }
-            )
+            note, months = notes[name.split()[-1]].format(at), int((series > program.TOLERANCE).sum())
+            worth = float(series.max())
+            rows.append({"constraint": name, "usd_per_gpu_month": worth, "months_binding": months, "note": note})
     return rows
 
 
@@ -317,13 +306,8 @@ def lead(problem: program.MixProblem, solved: program.Solution, plan: list[shape
     for row in plan:
         if row["signed_in_month"] is not None and row["gpus"] is not None:
             parts[row["option"]] = parts.get(row["option"], 0.0) + row["gpus"]
-    signed = (
-        ", ".join(
-            f"{gpus:g} GPUs {'owned' if name == 'own' else 'of ' + name.replace('_', ' ')} in all"
-            for name, gpus in parts.items()
-        )
-        or "nothing committed"
-    )
+    kinds = {name: "owned" if name == "own" else f"of {name.replace('_', ' ')}" for name in parts}
+    signed = ", ".join(f"{gpus:g} GPUs {kinds[name]} in all" for name, gpus in parts.items()) or "nothing committed"
     wide = solved.gap_fraction > SAID_GAP_FRACTION
     text = f"Not proven: a mix up to {solved.gap_fraction:.1%} cheaper may exist. " if wide else ""
     text += f"{'This' if wide else 'The cheapest'} mix for {problem.months} months costs ${solved.cost_usd:,.0f}"

@@ -187,24 +187,13 @@ class Registry:
         """Return an input as given, checked; without a range of its own it is certain."""
         entry = self.inputs[name]
         parts = {key: self.number(name, getattr(given, key), where) for key in ("value", "low", "high")}
+        read = replace(self.default(name), status=given.status, note=given.source, observed="")
         if entry["choices"]:
-            return replace(
-                self.default(name), value=parts["value"], low=None, high=None, status=given.status, note=given.source,
-                observed="",
-            )  # fmt: skip
+            return replace(read, value=parts["value"], low=None, high=None)
         value, low, high = parts["value"], parts["low"], parts["high"]
         if low is not None and high is not None and not low <= value <= high:
             raise UsageError(f"{where}: {name} = {value:g} lies outside its own range {low:g} to {high:g}.")
-        return replace(
-            self.default(name),
-            value=value,
-            low=low,
-            high=high,
-            status=given.status,
-            source_id="",
-            note=given.source,
-            observed="",
-        )
+        return replace(read, value=value, low=low, high=high, source_id="")
 
     def number(self, name: str, value: Any, where: str) -> Any:
         """Read one value of an input: a word of its choices, or a number within its limits."""

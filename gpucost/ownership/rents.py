@@ -144,7 +144,7 @@ def rent_of_provider(renter: Renter, provider: str, region: str | None, option: 
             f"{provider} has no price of {gpu}{f' as {option}' if option else ''} in the catalog. "
             "Give one with --rent 2.35, or list what there is: gpucost prices --gpu " + gpu
         )
-    cheapest = min(offers, key=lambda offer: (offer.usd_per_gpu_hour, offer.offer_id))
+    cheapest = offers[0]
     choice = renter.choice(cheapest, "rent")
     if not np.isfinite(choice.stretch_ratio):
         raise NothingFitsError(
@@ -165,9 +165,8 @@ def market_rent(catalog: "Catalog", gpu: str) -> RentChoice:
     fresh = [offer for offer in offers if not is_old(offer, sellers)]
     used = fresh if len({offer.provider for offer in fresh}) >= FEWEST_PROVIDERS else offers
     cheapest: dict[str, Offer] = {}
-    for offer in used:
-        if offer.provider not in cheapest or offer.usd_per_gpu_hour < cheapest[offer.provider].usd_per_gpu_hour:
-            cheapest[offer.provider] = offer
+    for offer in used:  # the cheapest come first
+        cheapest.setdefault(offer.provider, offer)
     if not cheapest:
         raise PriceMissingError(f"no rental price of {gpu} in the catalog. Give one with --rent 2.35.")
     prices = np.array([offer.usd_per_gpu_hour for offer in cheapest.values()])
@@ -211,7 +210,6 @@ def other_choices(renter: Renter, provider: str | None) -> list[RentChoice]:
         ("reserved_3y", lambda o: OPTIONS[o.option].family == "committed" and o.term_months == 36),
         ("spot", lambda o: OPTIONS[o.option].interruptible),
     ):
-        matching = [offer for offer in offers if wanted(offer)]
-        if matching:
-            found.append(renter.choice(min(matching, key=lambda o: (o.usd_per_gpu_hour, o.offer_id)), name))
+        if (first := next(filter(wanted, offers), None)) is not None:
+            found.append(renter.choice(first, name))
     return [choice for choice in found if np.isfinite(choice.stretch_ratio)]

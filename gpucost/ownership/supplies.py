@@ -87,21 +87,12 @@ def from_market(case: OwnershipCase, spot_share: float, max_on_demand: float) ->
 
 def services_usd(case: OwnershipCase) -> float:
     """Return what a rented GPU needs a month beside its price: storage, data leaving, licences, people."""
-    values = case.number
-    storage = (
-        0.0
-        if case.assumptions["storage_basis"].value == "none"
-        else values("storage_gib_per_gpu") * values("storage_usd_per_gib_month")
-    )
-    people = (
-        values("rent_staff_ratio") * values("staff_fte_per_1000_gpus") / 1000 * values("staff_usd_per_fte_year") / 12
-    )
-    return (
-        storage
-        + values("egress_gb_per_gpu_month") * values("rent_egress_usd_per_gb")
-        + values("licence_usd_per_gpu_year") / 12
-        + people
-    )
+    number = case.number
+    stored = case.assumptions["storage_basis"].value != "none"
+    storage = number("storage_gib_per_gpu") * number("storage_usd_per_gib_month") if stored else 0.0
+    egress = number("egress_gb_per_gpu_month") * number("rent_egress_usd_per_gb")
+    fte = number("rent_staff_ratio") * number("staff_fte_per_1000_gpus") / 1000
+    return storage + egress + number("licence_usd_per_gpu_year") / 12 + fte * number("staff_usd_per_fte_year") / 12
 
 
 def monthly_usd(case: OwnershipCase, rent: Rent, months: int) -> Array:
@@ -123,17 +114,8 @@ def rented(case: OwnershipCase, rent: Rent, demand: Array, rate: float) -> MixSu
     if not OPTIONS[rent.kind].take_or_pay:
         return MixSupply(rent.name, False, hourly * rent.stretch_ratio * discount + extra, limit)
     unit = np.array([_reservation(case, rent, hourly[k] * rent.unit_gpus, k, months, rate) for k in range(months)])
-    return MixSupply(
-        rent.name,
-        True,
-        extra,
-        limit,
-        rent.unit_gpus,
-        unit,
-        np.zeros(months),
-        int(rent.lead_time_months),
-        int(rent.term_months),
-    )
+    wait, term = int(rent.lead_time_months), int(rent.term_months)
+    return MixSupply(rent.name, True, extra, limit, rent.unit_gpus, unit, np.zeros(months), wait, term)
 
 
 def _reservation(case: OwnershipCase, rent: Rent, monthly_usd: float, signed: int, months: int, rate: float) -> float:
@@ -142,13 +124,8 @@ def _reservation(case: OwnershipCase, rent: Rent, monthly_usd: float, signed: in
     inside = max(0, min(rent.term_months, months - start))
     paid = ((1 + rate) ** -(start + 1.0 + np.arange(inside))).sum() * monthly_usd * (1 - rent.upfront_fraction)
     upfront = rent.upfront_fraction * monthly_usd * rent.term_months * (1 + rate) ** -start
-    beyond = (
-        (rent.term_months - inside)
-        * monthly_usd
-        * (1 - rent.upfront_fraction)
-        * case.number("rent_cancellation_fraction")
-    )
-    return float(paid + upfront + beyond * (1 + rate) ** -months)
+    beyond = (rent.term_months - inside) * monthly_usd * (1 - rent.upfront_fraction)
+    return float(paid + upfront + beyond * case.number("rent_cancellation_fraction") * (1 + rate) ** -months)
 
 
 # servers that stand idle, without people: what their use and their team add is apart
@@ -191,10 +168,6 @@ def owned(case: OwnershipCase, demand: Array, rate: float, life_months: int, max
     capital = np.full(months, scalar(one, "capex_usd") / size * node)
     fewest = min(SHORTEST_OWNERSHIP_MONTHS, max(1, months - lead))
     supply = MixSupply(OWN, True, use, np.full(months, max_gpus), node, unit, capital, lead, life_months, fewest)
-    pay = (
-        case.number("staff_usd_per_fte_year")
-        / 12
-        * (1 + case.number("staff_escalation_fraction")) ** (month // 12)
-        * discount
-    )
+    raised = (1 + case.number("staff_escalation_fraction")) ** (month // 12)
+    pay = case.number("staff_usd_per_fte_year") / 12 * raised * discount
     return supply, Team(OWN, case.number("staff_minimum_fte"), case.number("staff_fte_per_1000_gpus") / 1000, pay)

@@ -56,16 +56,8 @@ def scope(case: OwnershipCase, values: Mapping[str, Any]) -> list[shape.ScopeRow
         {"item": item, "own": own, "rent": rent, "unequal": own != rent, "note": note} for item, own, rent, note in rows
     ]
     good, rented = scalar(values, "goodput_fraction"), scalar(values, "rent_goodput_used_fraction")
-    listed.append(
-        {
-            "item": "goodput",
-            "own": good,
-            "rent": rented,
-            "unequal": False,
-            "note": "both sides give the same productive hours",
-        }
-    )
-    return listed
+    same = "both sides give the same productive hours"
+    return [*listed, {"item": "goodput", "own": good, "rent": rented, "unequal": False, "note": same}]
 
 
 def sunk_views(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Sunk:
@@ -74,32 +66,24 @@ def sunk_views(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Sunk:
     Loaded: everything. Avoidable: what stops when the cluster is sold today (running costs, and resale forgone).
     Incremental: what one more allocated hour adds, the energy above idle.
     """
-    hours = discounted_hours(values)
-    scale, fee = scalar(values, "residual_scale"), case.number("resale_fee_fraction")
-    servers = scalar(values, "servers_usd")
-    age = case.number("sunk_age_months") / 12
+    hours, number = discounted_hours(values), case.number
+    scale, fee = scalar(values, "residual_scale"), number("resale_fee_fraction")
+    servers, age = scalar(values, "servers_usd"), number("sunk_age_months") / 12
     worth = [
         servers * min(1.0, scale * value_at(case.tables["residual_by_year"], years)) * (1 - fee)
         for years in (age, age + case.months / 12)
     ]
     last = monthly(values, "discount_ratio")[case.months]
     keep = present(values, "own_running_usd") + worth[0] - worth[1] * last
-    draw = min(case.number("power_fraction_active"), case.number("power_cap_fraction")) - case.number(
-        "power_fraction_idle"
-    )
-    power = (
-        scalar(values, "rated_kw")
-        / case.number("gpus")
-        * draw
-        * case.number("pue_ratio")
-        * scalar(values, "metered_ratio")
-    )
+    draw = min(number("power_fraction_active"), number("power_cap_fraction")) - number("power_fraction_idle")
+    rated_kw, metered = scalar(values, "rated_kw"), scalar(values, "metered_ratio")
+    power = rated_kw / number("gpus") * draw * number("pue_ratio") * metered
     return {
-        "age_months": case.number("sunk_age_months"),
+        "age_months": number("sunk_age_months"),
         "sale_today_usd": worth[0],
         "loaded_usd_per_gpu_hour": own_worth(values) / hours if hours else None,
         "avoidable_usd_per_gpu_hour": float(keep) * scalar(values, "after_tax_ratio") / hours if hours else None,
-        "incremental_usd_per_gpu_hour": power * case.number("electricity_usd_per_kwh"),
+        "incremental_usd_per_gpu_hour": power * number("electricity_usd_per_kwh"),
     }
 
 

@@ -60,14 +60,8 @@ def check_file(table: Table, path: Path) -> tuple[list[dict[str, Any]], list[Fau
     header, rows = cells[0][1], []
     for number, line in cells[1:]:
         if len(line) != len(header):
-            faults.append(
-                Fault(
-                    name,
-                    number,
-                    None,
-                    f"{len(line)} cells where the header has {len(header)}; quote cells that hold commas",
-                )
-            )
+            reason = f"{len(line)} cells where the header has {len(header)}; quote cells that hold commas"
+            faults.append(Fault(name, number, None, reason))
             continue
         row = {column: cell for column, cell in zip(header, line, strict=True) if not column.startswith(_OWN_COLUMN)}
         typed, found = check_row(table, row, name, number)
@@ -87,11 +81,9 @@ def check_row(
     try:
         return row_model(table.name).model_validate(dict(row)).model_dump(), []
     except ValidationError as error:
-        faults = []
-        for item in error.errors(include_url=False):
-            column = str(item["loc"][0]) if item["loc"] else None
-            faults.append(Fault(name, number, column, _reason(table, item, row)))
-        return {}, faults
+        found = error.errors(include_url=False)
+        places = (str(item["loc"][0]) if item["loc"] else None for item in found)
+        return {}, [Fault(name, number, at, _reason(table, item, row)) for at, item in zip(places, found, strict=True)]
 
 
 def _reason(table: Table, item: Mapping[str, Any], row: Mapping[str, Any]) -> str:
@@ -112,14 +104,8 @@ def duplicate_faults(table: Table, name: str, rows: Sequence[tuple[int, Mapping[
     for number, row in rows:
         key = tuple(row.get(column) for column in table.key)
         if key in seen:
-            faults.append(
-                Fault(
-                    name,
-                    number,
-                    table.key[0],
-                    f"the same {', '.join(table.key)} as in row {seen[key]}; drop one of them",
-                )
-            )
+            reason = f"the same {', '.join(table.key)} as in row {seen[key]}; drop one of them"
+            faults.append(Fault(name, number, table.key[0], reason))
         seen.setdefault(key, number)
     return faults
 
@@ -159,24 +145,16 @@ def _decoded(data: bytes, name: str) -> str:
 
 def _header_faults(table: Table, name: str, cells: list[tuple[int, list[str]]]) -> list[Fault]:
     header = cells[0][1]
-    known = list(table.names)
     if len(header) == 1 and any(sign in header[0] for sign in ";\t"):
-        return [
-            Fault(
-                name,
-                1,
-                None,
-                "the columns are separated by something else than commas. Save it as comma-separated CSV.",
-            )
-        ]
+        reason = "the columns are separated by something else than commas. Save it as comma-separated CSV."
+        return [Fault(name, 1, None, reason)]
     faults = [
         Fault(name, 1, column.name, f"the column is missing; it holds: {column.description}")
         for column in table.columns
         if column.required and column.name not in header
     ]
-    for column in header:
-        if column not in known and not column.startswith(_OWN_COLUMN):
-            faults.append(Fault(name, 1, column or None, _unknown_column(column, table)))
+    unknown = (column for column in header if column not in table.names and not column.startswith(_OWN_COLUMN))
+    faults += [Fault(name, 1, column or None, _unknown_column(column, table)) for column in unknown]
     repeated = {column for column in header if header.count(column) > 1}
     return faults + [Fault(name, 1, column, "the column appears twice") for column in sorted(repeated)]
 
