@@ -1,7 +1,7 @@
 """Purchase options: one row each, from which everything that depends on how a price is bought derives.
 
-A new option is one row of `OPTIONS`. What an offer states itself (its minimum, its term, its billing) goes before what
-its option implies here.
+A new option is one row of options.csv. What an offer states itself (its minimum, its term, its billing) goes before
+what its option implies here.
 
 A run longer than the longest single purchase: an interruptible one loses its capacity at that age and restarts, which
 counts as one more interruption per node; any other must end within one purchase, so that a cluster is chosen which is
@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from typing import Literal
 
 from gpucost.frozen import Frozen
+from gpucost.gate import beside
 
 Family = Literal["on demand", "preemptible", "committed", "scheduled"]
 
@@ -45,36 +46,15 @@ class OptionRule(Frozen):
         return f"the longest purchase as {self.label} is {self.longest_hours / 24:g} days: {self.reference}"
 
 
+_CELLS = {"label": str, "family": str, "reference": str, "age_limit_days": int, "minimum_hours": float,
+          "increment_hours": float, "longest_hours": float}  # fmt: skip
+_NAMES, *_ROWS = beside(__file__, "options")
 OPTIONS: dict[str, OptionRule] = {
-    "on_demand": OptionRule("on demand", "on demand", "billed by the second or minute"),
-    "spot": OptionRule("spot", "preemptible", "may be reclaimed at any time", age_limit_days=7, interruptible=True),
-    "interruptible": OptionRule(
-        "interruptible", "preemptible", "may be reclaimed at any time", age_limit_days=7, interruptible=True
-    ),
-    "reserved": OptionRule("reserved", "committed", "the whole term is owed", take_or_pay=True),
-    "savings_plan": OptionRule(
-        "savings plan", "committed", "the whole term is owed", take_or_pay=True, by_spend=True
-    ),
-    "commitment": OptionRule("committed use", "committed", "the whole term is owed", take_or_pay=True),
-    "capacity_block": OptionRule(
-        "capacity block", "scheduled", "whole days, up to 182 days, prepaid (EC2 Capacity Blocks for ML)",
-        minimum_hours=24, increment_hours=24, longest_hours=182 * 24, take_or_pay=True, prepaid=True,
-    ),
-    "flex_start": OptionRule(
-        "flex start", "scheduled", "starts when capacity is free, runs up to 7 days (Dynamic Workload Scheduler)",
-        longest_hours=7 * 24,
-    ),
-    "calendar": OptionRule(
-        "calendar reservation", "scheduled", "whole days, up to 90 days (Dynamic Workload Scheduler)",
-        minimum_hours=24, increment_hours=24, longest_hours=90 * 24, take_or_pay=True,
-    ),
-    "community": OptionRule(
-        "community tier", "on demand", "hosts of third parties may leave; no capacity guarantee",
-        age_limit_days=MARKET_LIMIT_DAYS, interruptible=True,
-    ),
-    "secure": OptionRule("on demand, secure tier", "on demand", "billed by the second or minute"),
-    "dedicated": OptionRule("dedicated tenancy", "on demand", "billed by the second or minute"),
-}  # fmt: skip
+    option: OptionRule(
+        **{name: _CELLS.get(name, bool)(cell) for name, cell in zip(_NAMES[1:], cells, strict=True) if cell}
+    )
+    for option, *cells in _ROWS
+}
 
 
 def is_plain(option: str) -> bool:
