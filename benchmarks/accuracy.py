@@ -241,8 +241,9 @@ READING = """
 
 - *Software that nobody names.* The error lives between sources more than within them: what a laboratory's software
   does, and what it leaves unsaid, weighs more than any kernel.
-- *Mixtures of experts* are known from one vendor's tables above all. Releases of mid-2026 run some of them 1.3 to 1.5
-  times faster than the release before, others not at all; which, no row says. GPT-OSS on five chips is as slow as whole
+- *Mixtures of experts* are known from one vendor's tables above all. Experts of releases before mid-2026 take 1.35
+  times as long in all their parts (products, traffic, exchange, host): the age that the fit finds is the one assumed.
+  Some models gained more by that release, others nothing; which, no row says. GPT-OSS on five chips is as slow as whole
   squares of scores in its windowed layers make it, whose heads have learned sinks: no source says that kernels lacked
   both together until then. A few releases' figures of small mixtures are half of the next release's.
 - *General stacks on AMD and on new chips*: twelve doubtful rows of one source say that they lag; how far is assumed.
@@ -252,15 +253,26 @@ READING = """
   is read as packed questions with adapters on one product; with `--document-tokens` a plan says its own.
 - *Host memory*: weights and states moved over PCIe are counted; the host's memory bandwidth is assumed, and eleven rows
   on V100 are all that was measured of it.
-- *Long sequences* over several nodes: most rows of 32K tokens and more are of one source and of kernels of 2023. Runs
-  of our own to 131,072 tokens on one and two H100 are those that attention was checked on.
+- *Long sequences* over several nodes: NeMo's table counts the whole square of scores, as its formula did until spring
+  2025; half of it would ask attention for four fifths of the 16-bit peak, on 1,024 chips. So read, Hopper's attention
+  of before spring 2024 lies half-way between kernels for older chips and today's, at every length from 4 K to 1 M
+  tokens. That half-way is taken from this table, which is shown and not fitted. Most other rows of 32K tokens and more
+  are of MPT with position biases on kernels of 2023: 1.2 to 1.35 too fast, and no second source has that stack. Runs of
+  our own to 131,072 tokens on one and two H100 are those that attention was checked on.
 - *Blackwell Ultra, CDNA 4, TPU v7, consumer cards*: few sources, or none. Rows of chips of their own kind (Trainium,
   TPU) move no other class.
 - *Power limits, doubtful rows.* Where words name a limit it counts; where they only say that there is one, three
-  quarters of full power are assumed. Torchao's rows ran on such chips and Meta's 8B GPU-hours imply 14-16 % MFU:
-  both are shown, neither is fitted. Rows whose source states only TFLOP/s or MFU are derived by the row's own
-  convention and kept apart.
-- *Failures and idle time* of long runs: published tables of speeds say nothing of them. A plan counts them apart.
+  quarters of full power are assumed. Torchao's B200 ran so: two fifths would explain its bf16, not
+  its 8-bit rows, which scale row by row; its MI300X had general software. Shown, not fitted. Rows whose source states
+  only TFLOP/s or MFU are derived by the row's own convention and kept apart.
+- *V100s of 2021* (BigScience): models of 18B on 16 cards come out 1.5 to 1.8 too fast, larger ones on 64 mostly within
+  1.4, one 2.3 too slow. Branches of DeepSpeed differ from row to row; nothing else in them says why. Not fitted.
+- *Failures and idle time* of long runs: published tables of speeds say nothing of them. Hours of whole runs are
+  predicted as a plan counts them: steps, a fifth beside them (assumed, 2 to 40 %), and failures, which grow with
+  accelerators and days: 0.173 per accelerator and year, 419 in 54 days on 16,384 (Llama 3, arXiv:2407.21783). BLOOM's
+  one or two a week on 384 say 0.14 to 0.27, OPT's 105 in two months on 992 say 0.64, in 2021. Hours on Meta's cards for
+  8B models are of 14 to 16 % MFU, a third of its 70B's; what else stands in them the card does not say.
+- *Serving by eager stacks*: the priors of their launches were counted on the same runs of our own that judge them.
 """
 
 

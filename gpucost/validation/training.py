@@ -110,6 +110,7 @@ def observe(found: Measurements) -> cal.Observations:
         software=software,
         software_year=year,
         whole_run=np.array([row.end_to_end for row in rows]),
+        long_run_ratio=np.array([row.long_run_ratio for row in rows]),
         source=np.array([code[row.source] for row in rows], dtype=np.int64),
         log_measured=found.log_measured,
     )

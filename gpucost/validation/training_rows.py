@@ -7,8 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from gpucost.errors import UnknownNameError, UsageError
+from gpucost.market import interruptions
+from gpucost.market.assumptions import failures_per_gpu_year, make_book
 from gpucost.physics.software import decimal_year, software_class
 from gpucost.physics.training.efficiency import FUSED_YEAR
+from gpucost.physics.transformer import stack, total_parameters
 from gpucost.types import Accelerator, Architecture, Layout, System
 from gpucost.validation import wording
 from gpucost.validation.open_layouts import searched
@@ -52,6 +55,7 @@ class TrainingRow:
     stated_layout: bool
     stated_recompute: bool
     end_to_end: bool  # the figure covers a whole run with its evaluations and restarts
+    long_run_ratio: float  # hours of a published run ÷ those of its steps; 1 where the figure is of no such run
     core: bool
     notes: tuple[str, ...] = field(default=())
 
@@ -105,6 +109,7 @@ def read_row(row: Row, facts: "Catalog") -> TrainingRow:
     stated = replace(read_layout(row, architecture, gpus, sequence, software, notes), precision=precision)
     how: dict[str, Any] = {"sequence_tokens": sequence, "method": method, "software": software, "software_year": year}
     layout = searched(row, architecture, accelerator, system, stated, notes, **how)
+    basis = str(row.get("value_basis") or "").strip()
     return TrainingRow(
         id=str(row.get("id") or ""),
         source=str(row.get("source_name") or ""),
@@ -121,10 +126,18 @@ def read_row(row: Row, facts: "Catalog") -> TrainingRow:
         **read_recipe(row),
         stated_layout=all(wording.count(row.get(name)) for name in ("tp", "pp")),
         stated_recompute=wording.recompute(row.get("activation_recompute")) is not None,
-        end_to_end=str(row.get("value_basis") or "").strip() in ("gpu_hours", "time-to-train"),
+        end_to_end=basis in ("gpu_hours", "time-to-train"),
+        long_run_ratio=long_run(architecture, layout, system, facts) if basis == "gpu_hours" else 1.0,
         core=wording.flag(row.get("core")) is not False,
         notes=tuple(notes),
     )
+
+
+def long_run(architecture: Architecture, layout: Layout, system: System, facts: "Catalog") -> float:
+    """Return the hours of a run of a model on a cluster ÷ those of its steps."""
+    _, failures, _ = failures_per_gpu_year(make_book(facts.rows("ownership")))
+    parameters = float(total_parameters(stack([architecture]))[0])
+    return interruptions.long_run_ratio(layout.gpus, system.gpus, parameters, failures)
 
 
 def read_recipe(row: Row) -> dict[str, Any]:

@@ -64,7 +64,7 @@ def test_a_fit_recovers_a_planted_parameter(seen):
     truth = DEFAULTS | {"matrix_fraction.hopper": 0.60, "fp8_ratio": 0.75}
     planted = cal.Observations(
         observations.case, observations.software, observations.software_year, observations.whole_run,
-        observations.source, cal.log_predicted(observations, truth),
+        observations.long_run_ratio, observations.source, cal.log_predicted(observations, truth),
     )  # fmt: skip
     values = cal.fit(planted)
     assert values["matrix_fraction.hopper"] == pytest.approx(0.60, rel=0.05)

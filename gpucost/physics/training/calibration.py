@@ -47,6 +47,7 @@ class Observations(Gathered):
     software: Integers
     software_year: Floats
     whole_run: Flags  # the figure covers restarts and evaluation
+    long_run_ratio: Floats  # hours of a long run ÷ those of its steps; 1 where the figure is of no such run
     source: Integers  # code of the source
     log_measured: Floats  # of tokens/s per accelerator
 
@@ -59,10 +60,14 @@ def with_values(seen: Observations, values: Values) -> TrainingCase:
 
 
 def log_predicted(seen: Observations, values: Values) -> Floats:
-    """Return log tokens/s per accelerator; a whole run is slower than its steps by the production ratio."""
+    """Return log tokens/s per accelerator.
+
+    A run timed to a target is slower than its steps by the production ratio, a long one by what failures cost it and
+    what stands beside its steps.
+    """
     speed = training.step(with_values(seen, values)).tokens_per_s_per_gpu
-    lost = np.where(seen.whole_run, np.log(values["production_ratio"]), 0.0)
-    logged: Floats = np.log(speed) - lost
+    timed = np.where(seen.whole_run & (seen.long_run_ratio == 1), np.log(values["production_ratio"]), 0.0)
+    logged: Floats = np.log(speed) - timed - np.log(seen.long_run_ratio)
     return logged
 
 

@@ -83,6 +83,9 @@ IS_RECENT = np.array([name in RECENT for name in FAMILIES])
 # launch, as FlashAttention-3 of July 2024 followed Hopper (arXiv:2407.08608); on AMD half a year later, as assumed.
 _CAUGHT_UP = {"hopper": 2024.5, "cdna3": 2026.2, "blackwell": 2026.6, "cdna4": 2027.7, "rubin": 2028.4, "cdna5": 2028.9}
 KERNELS_CAUGHT_UP_YEAR = np.array([_CAUGHT_UP.get(name, 0.0) for name in FAMILIES])
+# From when on those who know a chip have them: at its launch, but on Hopper, the first whose products run beside the
+# threads that ask for them, with cuDNN 9 and the releases that prefer it, of spring 2024.
+KERNELS_TUNED_YEAR = np.array([{"hopper": 2024.4}.get(name, 0.0) for name in FAMILIES])
 ELSEWHERE = np.array([name.startswith(("cdna", "rdna", "gaudi", "other")) for name in FAMILIES])
 
 
@@ -127,8 +130,9 @@ def expert_aging(values: Mapping[str, float], software: Integers, software_year:
 
 
 def written_for_chip(family: Integers, tuned: Floats, software_year: Floats) -> Floats:
-    """Return how far attention kernels are written for the chip: by those who know it at once, else once caught up."""
-    return np.where(software_year >= KERNELS_CAUGHT_UP_YEAR[family], 1.0, tuned)
+    """Return how far attention kernels are written for the chip: by those who know it first, else once caught up."""
+    early = np.where(software_year >= KERNELS_TUNED_YEAR[family], tuned, tuned / 2)
+    return np.where(software_year >= KERNELS_CAUGHT_UP_YEAR[family], 1.0, early)
 
 
 def lag(values: Mapping[str, float], hardware: HardwareColumns, software: Integers, software_year: Floats) -> Floats:
@@ -171,7 +175,7 @@ def resolve(
         matrix=np.minimum(by("matrix_fraction", FAMILIES, family) * clocks * second_issue, MOST_OF_PEAK),
         selective_repeat=values["selective_repeat"] * PER_OPERATION[software],
         elementwise_passes=values["elementwise_passes"] * by("elementwise_ratio", KINDS, software),
-        flash=clocks * np.where(IS_RECENT[family], newer, values["flash_fraction.old"]),
+        flash=np.minimum(clocks * np.where(IS_RECENT[family], newer, values["flash_fraction.old"]), MOST_OF_PEAK),
         loss_bytes=between("loss_bytes", "plain", "fused", np.where(software == SHARDED, 1.0, tuned)),
         cast_bytes=between("cast_bytes", "plain", "fused", np.where(software == SHARDED, 1.0, tuned)),
         adapter_passes=between("adapter_passes", "plain", "modern", tuned),
