@@ -132,7 +132,9 @@ def printed(loads: Loads, values: Mapping[str, float]) -> Printed:
         sequences[rows] = by_littles_law(loads.take(rows), case.take(rows), sequences[rows])
     alone = loads.is_("single", "prompt", "batch", "burst", "pool") | (loads.decode_workers > 0)
     at = serving.steady(case, sequences, prompt, output, mixed=~alone)
-    tpot, first = at.tpot_s, at.ttft_s
+    full = ~np.isfinite(loads.batch)
+    met = np.where(full & ~alone, met_sequences(loads, sequences), sequences)
+    tpot, first = serving.steady(case, met, prompt, output, mixed=~alone).tpot_s, at.ttft_s
     reading = np.where(prompt > 0, first, 0.0)
     drained = sequences * output / (sequences * reading + output * tpot)
     waves = np.maximum(np.where(loads.is_("batch"), loads.batch, 1.0) / loads.replicas / sequences, 1.0)
@@ -144,13 +146,21 @@ def printed(loads: Loads, values: Mapping[str, float]) -> Printed:
     speed = np.where(loads.decode_only | loads.is_("pool"), sequences / tpot, speed) * loads.replicas
     pools = np.minimum(sequences / tpot * loads.decode_workers, output * loads.prompt_workers / first)
     speed = np.where(loads.decode_workers > 0, pools, speed)
-    full = ~np.isfinite(loads.batch)
     speed = speed * np.where(full, case.rates.saturation * filled(loads, sequences), 1.0)
     return Printed(
         output_tokens_per_s=speed,
         total_tokens_per_s=np.where(loads.is_("prompt"), prompt_speed(loads, case), speed * (prompt + output) / output),
         tpot_s=tpot, ttft_s=first, sequences=sequences, host_share=np.maximum(at.step.host_s, 0.0) / at.step.total_s,
     )  # fmt: skip
+
+
+def met_sequences(loads: Loads, sequences: Floats) -> Floats:
+    """Return the sequences that a token runs among, on average over a run of few requests.
+
+    Full for w − 1/2 waves, then falling to none over one: ∫n² ÷ ∫n = n·(1 − 1/6w) with LAST_WAVE of one half.
+    """
+    waves = loads.requests / loads.replicas / sequences
+    return np.where(waves > 1, sequences * (1 - (LAST_WAVE - 1 / 3) / np.maximum(waves, 1.0)), sequences)
 
 
 def filled(loads: Loads, sequences: Floats) -> Floats:

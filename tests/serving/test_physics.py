@@ -176,6 +176,50 @@ def test_attention_data_parallel_gathers_unless_ranks_hold_whole_experts():
     assert by_tokens[0] == pytest.approx(4 * by_tokens[1], rel=1e-6)
 
 
+def test_a_rank_with_a_slice_of_every_expert_copies_all_tokens():
+    """Mixtral on 8 ranks: 32 layers · 2 experts · 4,096 · 4 values of 2 bytes, of all tokens or of an eighth."""
+    sliced, whole = (case_of(deployment("mixtral-8x7b", data=8, expert=ranks)) for ranks in (1, 8))
+    rate = sliced.chip.hbm_gb_per_s[0] * 1e9 * sliced.rates.elementwise[0]
+    more = serving.elementwise_s(sliced, one(8)) - serving.elementwise_s(whole, one(8))
+    assert more[0] == pytest.approx((8 - 1) * 32 * 2 * 4096 * 4 * 2 / rate, rel=1e-9)
+    narrow = case_of(deployment("mixtral-8x7b", data=8, format="fp8"))
+    assert serving.elementwise_s(narrow, one(8))[0] < serving.elementwise_s(sliced, one(8))[0]
+
+
+def test_collectives_launched_one_by_one_wait_for_the_slowest_host():
+    """Two ranks, four, eight: 1, √2 and √3 times the launch of a collective; one rank launches none."""
+    cases = [case_of(deployment(engine="eager", tensor=ranks)) for ranks in (1, 2, 4, 8)]
+    alone, *several = (serving.launched_s(case, case.rates.host_layer_us)[0] for case in cases)
+    assert alone == pytest.approx(32 * DEFAULTS["host_layer_us"] * 1e-6)
+    waits = [(time - alone) / (32 * 2 * DEFAULTS["host_reduce_us"] * 1e-6) for time in several]
+    assert waits == pytest.approx([1, 2**0.5, 3**0.5])
+
+
+def test_routing_in_a_bare_loop_is_as_many_kernels_as_two_dense_layers():
+    case = case_of(deployment("olmoe-1b-7b", engine="plain"))
+    layers = case.work.layers[0]
+    assert serving.launched_s(case, case.rates.prompt_layer_us)[0] == pytest.approx(
+        3 * layers * DEFAULTS["host_layer_us"] * 1e-6
+    )
+    assert serving.latency_s(case)[0] == pytest.approx(3 * layers * DEFAULTS["layer_us"] * 1e-6)
+
+
+def test_an_engines_own_all_reduce_takes_as_long_among_eight_as_among_two():
+    own, library = (
+        [serving.exchange_s(case_of(deployment(engine=name, tensor=ranks)), one(0))[0] for ranks in (2, 8)]
+        for name in ("vllm", "plain")
+    )
+    assert own[0] == own[1]
+    assert library[1] / library[0] == pytest.approx(1 + 2 * DEFAULTS["allreduce_growth"])
+
+
+def test_early_vllm_reads_prompts_in_chunks_where_sequences_may_be_long():
+    """vLLM 0.6 enables chunked prefill by default above 32,768 tokens: Llama 3.1 has 131,072, Llama 2 4,096."""
+    models = ("llama-3.1-8b", "llama-2-7b")
+    assert [bool(case_of(deployment(name, engine="vllm-2025")).rates.fused[0]) for name in models] == [True, False]
+    assert not case_of(deployment(engine="vllm-2023")).rates.fused[0]
+
+
 def test_queue_grows_with_load_and_vanishes_without():
     loads = np.linspace(0, 0.99, 50)
     waits = serving_queue.waiting_s(loads, np.full(50, 64.0), np.full(50, 10.0))

@@ -12,6 +12,7 @@ from gpucost.catalog.calibrations import serving_calibration
 from gpucost.cli.validate import command
 from gpucost.physics.serving.efficiency import DEFAULTS
 from gpucost.validation import serving
+from gpucost.validation.serving_model import met_sequences
 
 CATALOG = open_catalog()
 ROWS = CATALOG.rows("serving_measurements")
@@ -114,6 +115,15 @@ def test_the_last_wave_of_few_requests_is_half_empty():
     notes = ("", "1000000 requests", "1000 requests")
     unsaid, many, few = (point for _, point, _, _ in points([{**base, "notes": text} for text in notes]))
     assert few < many == pytest.approx(unsaid, rel=1e-2)
+
+
+def test_tokens_of_few_requests_run_among_fewer_than_the_places():
+    """Three waves: full for 2.5, falling to none over one: ∫n² ÷ ∫n = (2.5 + 1/3) ÷ 3 of the places."""
+    base = {"id": "x", "source_name": "s", "model": "llama-3.1-8b", "gpu": "h100-sxm5-80gb", "n_gpus": 1, "isl": 1000,
+            "osl": 1000, "engine": "vllm", "scenario": "offline", "measured_output_tokens_per_s": 100.0}  # fmt: skip
+    found = serving.gather([{**base, "notes": text} for text in ("", "300 requests", "50 requests")], CATALOG)
+    met = met_sequences(serving.observe(found).loads, np.full(3, 100.0))
+    assert met == pytest.approx([100, 100 * (2.5 + 1 / 3) / 3, 100])
 
 
 def test_the_command_prints_the_agreed_keys(tmp_path):

@@ -17,6 +17,7 @@ from gpucost.physics.serving.efficiency import (
     FAMILIES,
     FORMAT_CLASSES,
     LINKS,
+    LONG_TOKENS,
     MEMORIES,
     Software,
     resolve,
@@ -202,6 +203,7 @@ def build(
         memory=_codes([memory_kind(d.accelerator) for d in deployments], MEMORIES),
         link=_codes([kind for _, kind in links], LINKS),
         format=_codes([kernels for _, kernels in peaks], FORMAT_CLASSES),
+        long=np.array([d.architecture.max_sequence_tokens > LONG_TOKENS for d in deployments], dtype=np.bool_),
     )
     chip = _chip(deployments, [tflops for tflops, _ in peaks], [rate for rate, _ in links])
     placement = Placement(*(_column([getattr(d, name) for d in deployments]) for name in Placement.names()))

@@ -37,6 +37,7 @@ class Software(Columns):
     memory: Integers  # into MEMORIES
     link: Integers  # into LINKS
     format: Integers  # into FORMAT_CLASSES
+    long: Flags  # the model's longest sequence exceeds LONG_TOKENS
 
 
 class EngineRates(Columns):
@@ -82,6 +83,7 @@ class EngineRates(Columns):
     reserving: Flags  # memory is set aside for a sequence's whole output
 
 
+LONG_TOKENS = 32_768  # longest sequence above which vLLM before 0.8 reads prompts in chunks by default
 CEILING = 0.97  # no kernel reaches more of a bandwidth or a peak
 
 
@@ -144,6 +146,7 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
     bare, launched = among(s.engine, "plain", "eager", "transformers"), among(s.engine, "eager", "transformers")
     host_layer = _host_layer_us(values, s)
     custom = modern & ~among(s.engine, "plain", "eager") & (s.link == LINKS.index("scaleup"))
+    chunking = among(s.engine, "vllm-2025", "vllm-rocm") & s.long
     return EngineRates(
         weights_half=below_ceiling(stream),
         weights=below_ceiling(quantised),
@@ -157,6 +160,7 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
         attention=below_ceiling(matrix * values["attention_ratio"]),
         layer_us=values["layer_us"] * np.where(local, values["local_layer_ratio"], 1.0),
         allreduce_us=by("allreduce_us", LINKS, s.link) * np.where(custom, values["custom_allreduce_ratio"], 1.0),
+        allreduce_growth=np.where(custom, 0.0, values["allreduce_growth"]),  # theirs sends to all ranks at once
         link=below_ceiling(by("link_fraction", LINKS, s.link)),
         engine=engine("engine_ratio"),
         host_ms=by("host_ms", GROUPS, group) * engine("host_ratio"),
@@ -164,10 +168,10 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
         prompt_layer_us=np.where(bare, host_layer, 0.0),
         elementwise=below_ceiling(stream / values["weights_fraction"] * values["elementwise_fraction"]),
         sequence_us=by("sequence_us", GROUPS, group) * engine("sequence_ratio"),
-        prefill=by("prefill_ratio", GROUPS, group) * engine("prefill_ratio"),
+        prefill=np.where(bare, 1.0, by("prefill_ratio", GROUPS, group)) * engine("prefill_ratio"),
         saturation=values["saturation_ratio"] * engine("saturation_ratio"),
         overlapped=modern,
-        fused=modern & ~among(s.engine, "sglang"),
+        fused=(modern & ~among(s.engine, "sglang")) | chunking,
         unfused=bare,
         reserving=among(s.engine, "trtllm", "tuned"),
         **{field: np.full(len(software), values[name]) for field, name in _PLAIN.items()},
@@ -175,6 +179,6 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
 
 
 _PLAIN = {name: name for name in (
-    "expert_layer_us", "latent_layer_us", "linear_layer_us", "allreduce_growth", "exchange_us",
-    "exchange_exposed", "stage_us", "host_reduce_us", "data_imbalance", "batch_limit", "routing_exponent",
+    "expert_layer_us", "latent_layer_us", "linear_layer_us", "exchange_us", "exchange_exposed", "stage_us",
+    "host_reduce_us", "data_imbalance", "batch_limit", "routing_exponent",
 )} | {"imbalance": "expert_imbalance", "burst": "burst_ratio"}  # fmt: skip

@@ -17,6 +17,7 @@ HOST_BEND = 3.0  # exponent of the smooth maximum of device and host
 USABLE_MEMORY = 0.90  # share of the device memory that engines take by default
 RESERVED_GB = 3.0  # workspace, graphs and buffers per accelerator
 NODE_RANKS = 8  # ranks up to which attention data parallel gathers tokens rather than routing them
+ROUTING_LAYERS = 2.0  # dense layers with as many kernels as routing adds where none are fused: 28 beside a layer's 14
 PROMPT_CHUNK_TOKENS = 512.0  # tokens of a prompt that follow each other through pipeline stages
 
 
@@ -89,20 +90,28 @@ def elementwise_s(case: ServingCase, tokens: Floats) -> Floats:
     """Return the time of norms, residuals, activations and routing, which read and write what products leave.
 
     16-bit values per token and layer: fused, a residual and its norm 8·d and a gate 3·f; each as a kernel of its own
-    14·d and 5·f. Experts add the copies of their tokens, 4·d each.
+    14·d and 5·f. Experts add the copies of their tokens: in, written and read at the products' width, 2·d, out 2·d at
+    16 bits. A rank that holds a slice of every expert copies all tokens, one that holds whole experts its share.
     """
     w, p, r = case.work, case.placement, case.rates
     routed = w.moe_layers * w.experts_per_token
     gates = w.dense / np.maximum(3 * w.hidden, 1.0) + routed * w.expert / np.maximum(3 * w.hidden, 1.0)
     values = w.layers * w.hidden * np.where(r.unfused, 14.0, 8.0)
-    values = values + (gates * np.where(r.unfused, 5.0, 3.0) + 4.0 * routed * w.hidden) / p.tensor
+    narrow = np.where(case.chip.matrix_tflops > case.chip.half_tflops, case.bytes.weights, 2.0)
+    copies = routed * w.hidden * (2.0 + narrow) / np.where(p.expert > 1, p.tensor, 1 / p.data)
+    values = values + gates * np.where(r.unfused, 5.0, 3.0) / p.tensor + copies
     return tokens / p.data * seconds_to_read(values, np.full_like(values, 2.0), case, r.elementwise)
 
 
 def launched_s(case: ServingCase, layer_us: Floats) -> Floats:
-    """Return the host time of launching every layer's kernels, and its collectives, one by one."""
-    reduces = np.where((case.placement.tensor > 1) & (layer_us > 0), 2 * case.rates.host_reduce_us, 0.0)
-    return case.work.layers * (layer_us + reduces) * MICRO
+    """Return the host time of launching every layer's kernels, and its collectives, one by one.
+
+    A collective starts when the slowest of n hosts has launched it: √(2·ln n) deviations late, against those of two.
+    """
+    ranks = case.placement.tensor
+    late = np.sqrt(np.log2(np.maximum(ranks, 2.0)))
+    reduces = np.where((ranks > 1) & (layer_us > 0), 2 * case.rates.host_reduce_us * late, 0.0)
+    return (case.work.layers * (layer_us + reduces) + case.work.moe_layers * ROUTING_LAYERS * layer_us) * MICRO
 
 
 def offloaded_s(case: ServingCase) -> Floats:
@@ -161,7 +170,7 @@ def latency_s(case: ServingCase) -> Floats:
     """Return the fixed time of a pass: kernels of every layer, routing, latent and linear mixers, stages."""
     w, r = case.work, case.rates
     layers = w.layers * (r.layer_us + w.latent * r.latent_layer_us) + w.linear_layers * r.linear_layer_us
-    routed = w.moe_layers * r.expert_layer_us
+    routed = w.moe_layers * np.where(r.unfused, ROUTING_LAYERS * r.layer_us, r.expert_layer_us)
     return (layers + routed + (case.placement.pipeline - 1) * r.stage_us) * MICRO
 
 
