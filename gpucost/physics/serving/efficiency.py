@@ -128,6 +128,11 @@ def _host_layer_us(values: Mapping[str, float], s: Software) -> Floats:
     return values["host_layer_us"] * np.where(casting, values["host_cast_ratio"], 1.0)
 
 
+def _fused(s: Software, modern: Flags) -> Flags:
+    """Return which cases read prompts beside the decode step; vLLM 0.6 and 0.7 where sequences may be long."""
+    return (modern & ~among(s.engine, "sglang")) | (among(s.engine, "vllm-2025", "vllm-rocm") & s.long)
+
+
 def _stored(s: Software, *formats: str) -> Flags:
     """Return which cases keep their weights in one of some formats."""
     found: Flags = np.isin(s.format, [FORMAT_CLASSES.index(name) for name in formats])
@@ -146,7 +151,6 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
     bare, launched = among(s.engine, "plain", "eager", "transformers"), among(s.engine, "eager", "transformers")
     host_layer = _host_layer_us(values, s)
     custom = modern & ~among(s.engine, "plain", "eager") & (s.link == LINKS.index("scaleup"))
-    chunking = among(s.engine, "vllm-2025", "vllm-rocm") & s.long
     return EngineRates(
         weights_half=below_ceiling(stream),
         weights=below_ceiling(quantised),
@@ -171,7 +175,7 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
         prefill=np.where(bare, 1.0, by("prefill_ratio", GROUPS, group)) * engine("prefill_ratio"),
         saturation=values["saturation_ratio"] * engine("saturation_ratio"),
         overlapped=modern,
-        fused=(modern & ~among(s.engine, "sglang")) | chunking,
+        fused=_fused(s, modern),
         unfused=bare,
         reserving=among(s.engine, "trtllm", "tuned"),
         **{field: np.full(len(software), values[name]) for field, name in _PLAIN.items()},
