@@ -149,7 +149,6 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
     quantised = stream * by("format_ratio", FORMAT_CLASSES, s.format)
     matrix, narrow = values["matrix_fraction"] * by("matrix_ratio", FAMILIES, s.family), _narrow(values, s)
     bare, launched = among(s.engine, "plain", "eager", "transformers"), among(s.engine, "eager", "transformers")
-    host_layer = _host_layer_us(values, s)
     custom = modern & ~among(s.engine, "plain", "eager") & (s.link == LINKS.index("scaleup"))
     return EngineRates(
         weights_half=below_ceiling(stream),
@@ -168,8 +167,8 @@ def resolve(values: Mapping[str, float], software: Software) -> EngineRates:
         link=below_ceiling(by("link_fraction", LINKS, s.link)),
         engine=engine("engine_ratio"),
         host_ms=by("host_ms", GROUPS, group) * engine("host_ratio"),
-        host_layer_us=np.where(launched, host_layer, 0.0),
-        prompt_layer_us=np.where(bare, host_layer, 0.0),
+        host_layer_us=np.where(launched, _host_layer_us(values, s), 0.0),
+        prompt_layer_us=np.where(bare, _host_layer_us(values, s), 0.0),
         elementwise=below_ceiling(stream / values["weights_fraction"] * values["elementwise_fraction"]),
         sequence_us=by("sequence_us", GROUPS, group) * engine("sequence_ratio"),
         prefill=np.where(bare, 1.0, by("prefill_ratio", GROUPS, group)) * engine("prefill_ratio"),
