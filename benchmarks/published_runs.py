@@ -100,7 +100,7 @@ INTRODUCTION = """# Published runs against estimates
 
 Accelerator-hours of whole training runs as their publishers state them, beside what `gpucost estimate` says from the
 model, the tokens, the sequence and the accelerator alone. Nothing of a run's own speed enters its estimate: software is
-`typical` or as the publisher describes it, of the year of the run, the cluster the published one or else the smallest that ends within 30 days. The overhead over the bare
+`typical` or as the publisher describes it, of the year of the run, the cluster the published one or else the cheapest that ends within 30 days. The overhead over the bare
 training steps (evaluations, interruptions, restarts, checkpoints, start-up) is the engine's and stands in a column; none is added where the published hours are those of steps at their steady speed.
 This page is written by `python -m benchmarks.published_runs`.
 

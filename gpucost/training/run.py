@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 _SIZE_RULES = {
-    "cost": "the smallest clusters that meet it",
+    "cost": "the cheapest clusters that meet it",
     "carbon": "the sizes with the least carbon",
     "time": "the fastest sizes",
     "pareto": "sizes that no other one beats in both cost and time",

@@ -1,9 +1,10 @@
 """Which clusters are tried on which offers, and which one each offer is judged by.
 
 The sizes of an offer are the multiples of a whole node; parts of a node are sold in doublings. Doublings of the unit
-find between which two of them the deadline is first met, then every multiple between these is tried in order, so that
-the smallest cluster that meets a deadline is the smallest: three machines of eight are as legal as four. Where every
-size is looked at, one size halves the way between two doublings.
+find between which two of them the deadline is first met, and go on until they cost more; then every multiple between
+these two is tried in order: three machines of eight are as legal as four. Of all these the cheapest that meets the
+deadline counts, so that more time never costs more. Where every size is looked at, one size halves the way between two
+doublings.
 """
 
 from typing import NamedTuple
@@ -23,6 +24,7 @@ Flags = NDArray[np.bool_]
 
 _FASTEST_MFU = 0.85  # no cluster is tried that could not meet the deadline even at this share of its peak
 _COUNTS_PER_ROUND = 3
+_DEARER_RATIO = 1.02  # a doubling that costs so much more than the cheapest ends the doublings
 _FREE_DOUBLINGS = 6  # without a deadline: sizes tried beyond the smallest
 _MULTIPLES_AT_FIRST = 3  # tried at once; then twice as many
 _FASTER_RATIO = 1.05  # by how much, at most, more accelerators make each of them faster, as more memory may
@@ -41,8 +43,8 @@ class Lines(NamedTuple):
 def search(problem: Problem) -> tuple[Cases, Indices]:
     """Evaluate what is needed and return all cases with, per request and offer looked at, the one it is judged by.
 
-    The second array names one case per (request, offer): the smallest cluster that meets the deadline, or, where
-    there is none, the best by the goal; where nothing meets it, the largest cluster tried, which tells why.
+    The second array names one case per (request, offer): of those that meet the deadline the best by the goal, the
+    smallest of equals; where nothing meets it, the largest cluster tried, which tells why.
     """
     lines = _lines(problem)
     doubled, line = _double(problem, lines)
@@ -61,18 +63,21 @@ def _lines(problem: Problem) -> Lines:
 
 
 def _double(problem: Problem, lines: Lines) -> tuple[Cases, Indices]:
-    """Evaluate doublings of the unit until one meets the deadline, or all of them; return each with its line."""
+    """Evaluate doublings of the unit until one meets the deadline and larger ones cost more; return each with its line."""
     start, stop = _doublings(problem, lines)
     parts: list[Cases] = []
     found: list[Indices] = []
-    open_line = np.arange(len(lines.request))
+    open_line, least_usd = np.arange(len(lines.request)), np.full(len(lines.request), np.inf)
     while len(open_line) or not parts:
         line, gpus = _next_counts(problem, lines, open_line, start, stop)
         cases = evaluate(problem, lines.request[line], lines.offer[line], gpus)
         parts.append(cases)
         found.append(line)
+        cost = np.where(_meets(problem, cases) & ~_wants_all(problem, cases.request), cases.costs.cost_usd, np.inf)
+        np.minimum.at(least_usd, line, cost)
+        largest = np.flatnonzero(np.diff(line, append=-1))
         done = np.zeros(len(lines.request), bool)
-        done[line[_meets(problem, cases) & ~_wants_all(problem, cases.request)]] = True
+        done[line[largest]] = cost[largest] > least_usd[line[largest]] * _DEARER_RATIO
         start = start + _COUNTS_PER_ROUND
         open_line = open_line[~done[open_line] & (start[open_line] <= stop[open_line])]
     return concatenate(parts), np.concatenate(found)
@@ -215,15 +220,13 @@ def _judged(problem: Problem, cases: Cases, line: Indices, count: int) -> Indice
             ~met,
             _goal_is(problem, cases, "time"),
             _goal_is(problem, cases, "carbon"),
-            _wants_all(problem, cases.request),
         ],
         [
             np.where(cases.speed.fits, cases.costs.days, 1e300),
             np.where(cases.costs.cost_usd <= budget, cases.costs.days, 1e100 + cases.costs.cost_usd),
             np.nan_to_num(cases.costs.kgco2e, nan=1e200),
-            cases.costs.cost_usd,
         ],
-        default=0.0,
+        default=cases.costs.cost_usd,
     )
     smallest_last = np.where(met, cases.gpus, -cases.gpus)
     order = np.lexsort((smallest_last, goal, ~met, line))

@@ -22,7 +22,7 @@ def cents(value):
 
 
 def test_hours_and_days_follow_from_tokens_and_speed():
-    best = answer([offer(2.0)])["options"][0]
+    best = answer([offer(2.0)], gpus=8)["options"][0]
     compute = best["lines"][0]
     assert compute["name"] == "compute"
     assert compute["quantity"] == pytest.approx(STEP_HOURS * 8)
@@ -53,7 +53,7 @@ def test_accelerator_hours_are_those_of_the_lines():
 
 @pytest.mark.parametrize("factor", [0.5, 3.0])
 def test_a_price_times_k_is_a_bill_times_k(factor):
-    plain, scaled = (answer([offer(price)])["options"][0] for price in (2.0, 2.0 * factor))
+    plain, scaled = (answer([offer(price)], gpus=8)["options"][0] for price in (2.0, 2.0 * factor))
     for before, after in zip(plain["lines"], scaled["lines"], strict=True):
         expected = before["cost_usd"] * (factor if before["unit"] == "GPU-hour" else 1)
         assert after["cost_usd"] == pytest.approx(expected, abs=0.02)
@@ -235,7 +235,7 @@ def test_a_short_run_pays_for_its_whole_commitment():
     assert full["exposure_usd"] == 8 * 8760 * 1.0
     assert full["cost_usd"] >= full["exposure_usd"]
     assert full["unused_usd"] == pytest.approx(full["exposure_usd"] - full["amortised_usd"])
-    used = answer([committed(1.0)], commitment="used")["options"][0]
+    used = answer([committed(1.0)], commitment="used", gpus=8)["options"][0]
     assert used["cost_usd"] == pytest.approx(full["cost_usd"] - full["unused_usd"], abs=0.02)
 
 
