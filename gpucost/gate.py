@@ -30,8 +30,8 @@ def shown(value: object) -> str:
     """
     try:
         text = repr(value)
-    except ValueError:
-        return "an integer of thousands of digits"
+    except Exception:  # a long integer, a list that holds itself, an object whose own text breaks
+        return "an integer of thousands of digits" if isinstance(value, int) else f"a {type(value).__name__}"
     if len(text) <= 2 * _SHOWN:
         return text
     size = len(value) if isinstance(value, str) else len(text)

@@ -4,6 +4,10 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from gpucost.arguments.kinds import TABLE
+from gpucost.errors import UsageError
+from gpucost.gate import shown
+
 if TYPE_CHECKING:
     from inspect import Signature
 
@@ -26,9 +30,12 @@ def question(name: str, signature: "Signature", meaning: str) -> Callable[..., A
             raise TypeError(f"{name}() takes at most {found.places} arguments by place; name the others.")
         if twice := sorted(set(names[: len(places)]) & set(given)):
             raise TypeError(f"{name}() got {twice[0]} twice.")
-        catalog = given.pop("catalog", None)
+        catalog = own_catalog(given.pop("catalog", None))
         said = _inputs_apart({**dict(zip(names, places, strict=False)), **given}, found)
-        result, hints = answered(name, said, catalog)
+        try:
+            result, hints = answered(name, said, catalog)
+        except RecursionError as error:
+            raise UsageError(f"{name}: an argument holds itself, or is nested too deeply.") from error
         for hint in hints:
             warnings.warn(hint, DeprecationWarning, stacklevel=2)
         return result
@@ -39,6 +46,17 @@ def question(name: str, signature: "Signature", meaning: str) -> Callable[..., A
     return asked
 
 
+def own_catalog(given: Any) -> "Catalog | None":
+    """Return the catalog that was handed over, if one was; nothing else stands for one."""
+    if given is None:
+        return None
+    from gpucost.catalog import Catalog
+
+    if not isinstance(given, Catalog):
+        raise UsageError(f"catalog: found {shown(given)}; gpucost.open_catalog() returns one.")
+    return given
+
+
 def _inputs_apart(given: dict[str, Any], found: "Question") -> dict[str, Any]:
     """Gather inputs of a plan that were given by their own names, such as pue_ratio=1.2, under `set`."""
     known = {name for argument in found.arguments for name in (argument.name, *argument.old)}
@@ -46,7 +64,8 @@ def _inputs_apart(given: dict[str, Any], found: "Question") -> dict[str, Any]:
     if "set" not in known or not loose:
         return given
     kept = {name: value for name, value in given.items() if name not in loose}
-    return {**kept, "set": {**loose, **(given.get("set") or {})}}
+    own = given.get("set")
+    return {**kept, "set": {**loose, **({} if own is None else TABLE.read(own, "--set"))}}
 
 
 def answered(name: str, given: Mapping[str, Any], catalog: "Catalog | None" = None) -> tuple[Any, list[str]]:

@@ -33,7 +33,7 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> MixRes
     flags, special = ({k: v for k, v in part.items() if k not in _LIMITS} for part in (named, special))
     request = {name: value for name, value in given.items() if name != "plan" or isinstance(value, str)}
     if listed:
-        request["demand"] = [float(value) for value in demand]
+        request["demand"] = curve.tolist()
     request["months"] = int(curve.size)
     return MixResult(planned(catalog, plan_of(catalog, given.get("plan")), flags, special, curve, limits, request))
 
@@ -44,7 +44,7 @@ def by_month(demand: Sequence[float]) -> Any:
 
     try:
         curve = np.asarray(demand, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         curve = np.zeros(0)
     if curve.ndim != 1 or curve.size == 0 or not np.isfinite(curve).all() or curve.min() < 0 or curve.max() <= 0:
         raise UsageError("demand: GPUs by month are expected, none negative or missing, not all zero.")

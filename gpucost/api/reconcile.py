@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from gpucost.api.asking import framed, opened
 from gpucost.api.result import Result
 from gpucost.errors import UsageError
+from gpucost.gate import shown
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -62,7 +63,7 @@ def plan_of(plan: Any) -> str | Mapping[str, Any] | None:
     if isinstance(plan, str):
         return read_answer(plan) if plan.lower().endswith(".json") else plan
     if plan is not None:
-        if not isinstance(plan.get("kind"), str):
+        if not isinstance(plan, Mapping) or not isinstance(plan.get("kind"), str):
             raise UsageError("--estimate: this mapping is no answer: it has no `kind`.")
         check(plan, "--estimate")
     found: Mapping[str, Any] | None = plan
@@ -87,19 +88,23 @@ def export(
     """Write a saved answer as FOCUS rows to a .csv or .parquet file and return how many; see docs/reconcile.md."""
     import json
 
+    from gpucost.arguments import read_list
+    from gpucost.arguments.kinds import FILE
     from gpucost.invoices.reading import write_rows
     from gpucost.invoices.rows import focus_rows
     from gpucost.store.files import replacing
 
-    form = next((form for form in FORMS if str(path).lower().endswith(form)), None)
+    asked = read_list("export", {"start": start, "rank": rank, "side": side, "tag": tag})
+    path = FILE.read(path, "-o")
+    form = next((form for form in FORMS if path.lower().endswith(form)), None)
     if form is None:
-        raise UsageError(f"cannot tell the form of {str(path)[:200]!r} from its name: {' or '.join(FORMS)}.")
-    plan = plan_of(saved)
+        raise UsageError(f"cannot tell the form of {shown(path)} from its name: {' or '.join(FORMS)}.")
+    plan = plan_of(saved if isinstance(saved, Mapping) else FILE.read(saved, "saved"))
     if not isinstance(plan, Mapping):
-        raise UsageError(f"{plan!r} is no saved answer: save one with --format json -o FILE.json.")
-    begin = _moment(start or str(plan["as_of"]))
-    assert begin is not None
-    rows: Sequence[Mapping[str, Any]] = focus_rows(plan, begin, rank, side, json.dumps(dict(tag or {}), sort_keys=True))
+        raise UsageError(f"{shown(plan)} is no saved answer: save one with --format json -o FILE.json.")
+    begin = datetime.fromisoformat(asked["start"] or str(plan["as_of"]))
+    tags = json.dumps({name: str(value) for name, value in (asked["tag"] or {}).items()}, sort_keys=True)
+    rows: Sequence[Mapping[str, Any]] = focus_rows(plan, begin, asked["rank"], asked["side"], tags)
     with replacing(path) as temporary:
         write_rows(rows, str(temporary), form[1:])
     return len(rows)

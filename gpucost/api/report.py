@@ -69,24 +69,26 @@ def report(
     from gpucost.api.issue import issued
     from gpucost.arguments import read_list
 
-    said = read_list("report", {"status": status, "by": by, "date": date})
-    payload = _shared(source) if share_safe else _answered(source)
+    given = {"status": status, "by": by, "date": date, "share_safe": share_safe}
+    said = read_list("report", given | ({} if isinstance(source, Mapping) else {"source": source}))
+    asked = source if isinstance(source, Mapping) else said["source"]
+    payload = _shared(asked) if said["share_safe"] else _answered(asked)
     return ReportResult(issued(payload, said["status"], said["by"], said["date"]))
 
 
-def _answered(source: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
+def _answered(source: str | Mapping[str, Any]) -> Mapping[str, Any]:
     from gpucost.api.scenario import make_scenario, read_scenario
 
     if isinstance(source, Mapping):
         return _answer(make_scenario(source))
-    if str(source).lower().endswith(".json"):
+    if source.lower().endswith(".json"):
         from gpucost.answers.read import read_answer
 
         return read_answer(source)
     return _answer(read_scenario(source))
 
 
-def _shared(source: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
+def _shared(source: str | Mapping[str, Any]) -> Mapping[str, Any]:
     """Ask without anything private, and say what was left out."""
     from gpucost.answers.read import read_answer
     from gpucost.api.issue import asked_anew, shareable
@@ -95,7 +97,7 @@ def _shared(source: str | Path | Mapping[str, Any]) -> Mapping[str, Any]:
     from gpucost.catalog.settings import without_book
     from gpucost.gate import read_toml
 
-    saved = not isinstance(source, Mapping) and str(source).lower().endswith(".json")
+    saved = not isinstance(source, Mapping) and source.lower().endswith(".json")
     content = source if isinstance(source, Mapping) else asked_anew(read_answer(source)) if saved else read_toml(source)
     left: list[str] = []
     with without_book():

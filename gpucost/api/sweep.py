@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gpucost.api.result import Result
 from gpucost.arguments import flag_of
 from gpucost.errors import UsageError
+from gpucost.gate import shown
 from gpucost.options import OPTIONS
 from gpucost.units import counted
 
@@ -62,11 +63,18 @@ def sweep(
         told: Hears of cases done and in all, as they are.
         arguments: Those of the question; a list or a range is an axis, and every combination a case.
     """
+    from gpucost.arguments.kinds import FILE, whole
     from gpucost.catalog import open_catalog
     from gpucost.sweeping import mapping
     from gpucost.sweeping.chunks import CASES, Plan, answer
     from gpucost.sweeping.work import versions_of
 
+    workers = whole().read(workers, "--workers")
+    into = None if into is None else FILE.read(into, "--into")
+    scheduler = None if scheduler is None else FILE.read(scheduler, "--scheduler")
+    for name, given in {"told": told, "executor.submit": executor and getattr(executor, "submit", executor)}.items():
+        if given is not None and not callable(given):
+            raise UsageError(f"{name}: found {shown(given)}; a function is needed.")
     asked = grid_asked(question, cases, grid, arguments)
     if into is None and asked.count > _IN_MEMORY:
         raise UsageError(
@@ -80,7 +88,7 @@ def sweep(
     def heard(count: int) -> None:
         nonlocal done
         done += count
-        if told:
+        if told is not None:
             told(done, asked.count)
 
     with tempfile.TemporaryDirectory(prefix="gpucost-sweep-") as spare:
@@ -92,12 +100,13 @@ def sweep(
 
 def grid_asked(question: str, cases: Any, grid: str | None, arguments: dict[str, Any]) -> "Grid":
     """Return the cases that were asked for."""
+    from gpucost.arguments.kinds import FILE
     from gpucost.sweeping.grid import combinations, listed
     from gpucost.sweeping.tables import cases_of, grid_of
 
     given = {name: value for name, value in arguments.items() if value is not None}
     if grid is not None:
-        given = {**grid_of(grid), **given}
+        given = {**grid_of(FILE.read(grid, "--grid")), **given}
     return combinations(question, given) if cases is None else listed(question, cases_of(cases), given)
 
 

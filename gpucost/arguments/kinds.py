@@ -123,7 +123,7 @@ def one_of(*choices: str, old: Mapping[str, str] | None = None) -> Kind:
     """One word of a closed list; words of former versions are read as what they are called now."""
 
     def read(value: Any, what: str) -> str:
-        word = str(value).strip().lower()
+        word = _word(value)
         found = (old or {}).get(word, word)
         if found not in choices:
             near = nearest(found, choices)
@@ -139,7 +139,7 @@ def one_of_or_own(*choices: str, old: Mapping[str, str] | None = None) -> Kind:
     closed = one_of(*choices, old=old)
 
     def read(value: Any, what: str) -> str:
-        word = str(value).strip().lower()
+        word = _word(value)
         return word if OWN_NAME.fullmatch(word) and word not in (old or {}) else str(closed.read(value, what))
 
     return closed._replace(read=read, open=True)
@@ -165,6 +165,14 @@ def _bounded(text: str, what: str) -> str:
     if len(text) > SHORT and len(text) > (most := limit("limit_name_characters")):
         raise UsageError(f"{what}: {shown(text)}; a name or a path has at most {most:,.0f} characters.")
     return text
+
+
+def _word(value: Any) -> str:
+    """Return a value as a word in small letters; of what has no text of its own, how an error shows it."""
+    try:
+        return str(value).strip().lower()
+    except Exception:
+        return shown(value)
 
 
 def _number(value: Any, what: str) -> str | float:
@@ -210,10 +218,9 @@ def _timed(units: Mapping[str, float], words: str, noun: str, least: float, most
 
 
 def _date(value: Any, what: str) -> str:
-    if isinstance(value, date):
-        return value.isoformat()[:10]
     try:
-        return date.fromisoformat(value.strip()).isoformat()
+        text = value.isoformat()[:10] if isinstance(value, date) else value.strip()
+        return date.fromisoformat(text).isoformat()
     except (AttributeError, TypeError, ValueError):
         raise UsageError(f"{what}: cannot read {shown(value)} as a day. Write YYYY-MM-DD.") from None
 
@@ -222,9 +229,8 @@ def _deadline(value: Any, what: str) -> float | date | None:
     """Read a duration in days, a day, or none; the day is counted from the day of the prices."""
     if isinstance(value, str) and value.strip().lower() == "none":
         return None
-    if isinstance(value, date):
-        return value
-    if isinstance(value, str) and value.strip()[4:5] == "-" and value.strip()[:4].isdigit():
+    is_day = isinstance(value, str) and value.strip()[4:5] == "-" and value.strip()[:4].isdigit()
+    if is_day or isinstance(value, date):
         return date.fromisoformat(_date(value, what))
     return parse_days(_number(value, what), what)
 
@@ -244,12 +250,12 @@ def _weeks(value: Any, what: str) -> float:
 def _purchase_options(value: Any, what: str) -> str:
     """Read a purchase option, or a comma-separated list of them."""
     known = one_of(*OPTIONS).read
-    words = str(value).lower().replace("-", "_").split(",")
+    words = _word(value).replace("-", "_").split(",")
     return ",".join(str(known(word.strip().replace(" ", "_"), what)) for word in words)
 
 
 def _flag(value: Any, what: str) -> bool:
-    word = str(value).strip().lower()
+    word = _word(value)
     if word not in ("true", "false", "1", "0", "yes", "no"):
         raise UsageError(f"{what}: cannot read {shown(value)}. Write true or false.")
     return word in ("true", "1", "yes")

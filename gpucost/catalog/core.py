@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from gpucost import gate
-from gpucost.arguments.kinds import DATE
+from gpucost.arguments.kinds import DATE, FILE
 from gpucost.catalog import asof, filters, hardware, kept, models, names, records
 from gpucost.catalog.layered import RULE, Layered
 from gpucost.catalog.loader import Store
@@ -48,8 +48,10 @@ def open_catalog(
     """
     day = parse_date(as_of if as_of is not None else setting("as_of"), "--as-of")
     known_day = parse_date(known_as_of if known_as_of is not None else setting("known_as_of"), "--known-as-of")
-    place = None if root else store_place()
-    return Catalog(day, known_day, Path(root) if root else data_root(), book_layers(book), store or place)
+    given = {"--root": root, "--book": book, "--store": store}
+    folder, own, kept_at = (value if value is None else FILE.read(value, what) for what, value in given.items())
+    place = kept_at or (None if folder else store_place())
+    return Catalog(day, known_day, Path(folder) if folder else data_root(), book_layers(own), place)
 
 
 def data_root() -> Path:

@@ -85,7 +85,7 @@ def usage_of(source: str | Sequence[float], today: date) -> tuple[Usage, list[st
         return _read_usage(source)
     try:
         gpus = np.asarray(source, dtype=np.float64)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         gpus = np.zeros(0)
     if gpus.ndim != 1 or not gpus.size or not np.isfinite(gpus).all() or gpus.min() < 0 or gpus.max() <= 0:
         raise UsageError("usage: GPUs by hour are expected, none negative or missing, not all zero.")

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from gpucost.arguments import QUESTIONS, Argument, flag_of
 from gpucost.arguments.reading import renamed
 from gpucost.errors import UsageError
-from gpucost.gate import beside
+from gpucost.gate import beside, shown
 from gpucost.limits import limit
 from gpucost.sweeping.axes import checked, values_of
 
@@ -88,8 +88,8 @@ def listed(question: str, columns: Mapping[str, tuple[NDArray[Any], Sequence[Any
 
 
 def _known(question: str) -> dict[str, Argument]:
-    if question not in QUESTIONS_SWEPT:
-        raise UsageError(f"a sweep asks {', '.join(QUESTIONS_SWEPT)}, not {question!r}.")
+    if not isinstance(question, str) or question not in QUESTIONS_SWEPT:
+        raise UsageError(f"a sweep asks {', '.join(QUESTIONS_SWEPT)}, not {shown(question)}.")
     return {argument.name: argument for argument in QUESTIONS[question].arguments}
 
 

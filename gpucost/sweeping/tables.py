@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.arguments.kinds import FILE
 from gpucost.catalog.loader import file_name, named, said_first
 from gpucost.errors import DataError, UsageError
 
@@ -26,9 +27,11 @@ def cases_of(given: Any) -> Coded:
     with duckdb.connect() as connection:
         connection.execute("set enable_progress_bar = false; set threads = 2")
         if hasattr(given, "columns"):
+            if not len(given.columns):
+                raise UsageError("the table of cases has no columns. It needs one for each argument.")
             connection.register("given", given)
             return _coded(connection, "given", "the table of cases")
-        path = Path(given)
+        path = Path(FILE.read(given, "--cases"))
         reader = READERS.get(path.suffix.lower())
         if reader is None:
             raise UsageError(f"--cases: {path.name} is neither .parquet nor .csv. Write the cases as one of them.")

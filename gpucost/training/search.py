@@ -63,7 +63,7 @@ def _lines(problem: Problem) -> Lines:
 
 
 def _double(problem: Problem, lines: Lines) -> tuple[Cases, Indices]:
-    """Evaluate doublings of the unit until one meets the deadline and larger ones cost more; return each with its line."""
+    """Evaluate doublings of the unit until one meets the deadline and the next cost more; return each with its line."""
     start, stop = _doublings(problem, lines)
     parts: list[Cases] = []
     found: list[Indices] = []

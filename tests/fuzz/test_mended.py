@@ -767,3 +767,52 @@ def test_a_sign_in_a_files_name_is_no_pattern_for_others(tmp_path):
         (tmp_path / name).write_text(f"gpus\n{8 if name == 'cases1.csv' else 16}\n", encoding="utf-8")
     found = gpucost.sweep(cases=str(tmp_path / "cases[1].csv"), model="8b", gpu="h100-sxm", tokens="1b")
     assert found.to_frame()["gpus"].tolist() == [16]
+
+
+@pytest.mark.parametrize(
+    ("function", "places", "named"),
+    [
+        ("estimate", ("8b", "1b"), {"catalog": 3}),
+        ("estimate", ("8b", "1b"), {"deadline": np.datetime64("NaT").astype(object) or float("nan")}),
+        ("open_catalog", (), {"root": 3}),
+        ("open_catalog", (), {"book": b"x"}),
+        ("open_catalog", (), {"store": np.array([1, 2])}),
+        ("sweep", (), {"told": 3, "model": "8b", "tokens": "1b", "gpus": 8}),
+        ("sweep", (), {"executor": 3}),
+        ("sweep", (), {"workers": np.array([1, 2])}),
+        ("sweep", (), {"into": "a\0b"}),
+        ("sweep", (), {"grid": 3}),
+        ("sweep", (), {"cases": 3}),
+        ("sweep", (np.array([1, 2]),), {}),
+        ("report", (3,), {}),
+        ("report", ({},), {"share_safe": np.array([1, 2])}),
+        ("export", (3, "a.csv"), {}),
+        ("export", ([], "a.csv"), {}),
+        ("export", ("a.json", 3), {}),
+        ("commit", ([10**400],), {"on_demand": 4, "committed": 2}),
+        ("tco", (), {"set": ["a"], "pue_ratio": 1.2}),
+    ],
+)
+def test_what_stands_in_no_table_of_arguments_is_read_too(function, places, named):
+    with pytest.raises(UsageError):
+        getattr(gpucost, function)(*places, **named)
+
+
+def test_a_deadline_may_be_a_moment():
+    from datetime import datetime
+
+    asked = {"gpus": 8, "gpu": "h100-sxm", "top": 1, "as_of": "2026-11-20"}
+    moment, day = (gpucost.estimate("8b", "1b", deadline=d, **asked) for d in (datetime(2027, 1, 1, 7), "2027-01-01"))
+    assert moment.best == day.best
+
+
+def test_a_value_whose_text_breaks_is_named_by_its_type():
+    class Broken:
+        def __repr__(self):
+            raise RuntimeError
+
+    holding = []
+    holding.append(holding)
+    for value in (Broken(), holding):
+        with pytest.raises(UsageError, match="--option"):
+            gpucost.estimate("8b", "1b", option=value)
