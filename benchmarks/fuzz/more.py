@@ -8,6 +8,7 @@ from typing import Any
 from benchmarks.fuzz import cases as first
 from benchmarks.fuzz import good
 from benchmarks.fuzz.values import TEXTS, any_value, spoilt_bytes, spoilt_json, spoilt_rows, spoilt_toml, text
+from gpucost.arguments import QUESTIONS
 
 GRID = b"""question = "estimate"
 model = ["8b", "70b"]
@@ -73,6 +74,7 @@ def _hostile(random: Random) -> Any:
     return random.choice([any_value(random), random.choice(TEXTS), text(random)])
 
 
+DETAILS = ["options", "lines", "warnings", "request", "checks", "components", "changes", "months"]
 TOOLS: dict[str, dict[str, Any]] = {
     **{name: first.LIBRARY[name] for name in ("estimate", "inference", "fit", "tco", "audit")},
     "prices": {"gpu": "h100-sxm"},
@@ -86,9 +88,11 @@ def tools(random: Random) -> "first.Case":
     name = random.choice(list(TOOLS)) if random.random() < 0.97 else text(random)
     given: Any = dict(TOOLS.get(name, {})) if random.random() < 0.97 else any_value(random)
     if isinstance(given, dict):
-        known = [*given, "detail", "top", "as_of", "gpus", "provider", "region", "max_age", random.choice(TEXTS)]
-        for key in random.sample(known, random.choice([1, 1, 2, 3])):
-            given[key] = _hostile(random)
+        asked = QUESTIONS[name].arguments if name in QUESTIONS else ()
+        meant = {one.name: [*one.kind.choices, one.example, one.default] for one in asked} | {"detail": DETAILS}
+        known = [*given, *meant, random.choice(TEXTS)]
+        for key in random.sample(known, min(len(known), random.choice([1, 1, 2, 3]))):
+            given[key] = random.choice(meant[key]) if key in meant and random.random() < 0.8 else _hostile(random)
     return first.Case([name], face="tool", given=given)
 
 
