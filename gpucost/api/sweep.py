@@ -63,18 +63,12 @@ def sweep(
         told: Hears of cases done and in all, as they are.
         arguments: Those of the question; a list or a range is an axis, and every combination a case.
     """
-    from gpucost.arguments.kinds import FILE, whole
     from gpucost.catalog import open_catalog
     from gpucost.sweeping import mapping
     from gpucost.sweeping.chunks import CASES, Plan, answer
     from gpucost.sweeping.work import versions_of
 
-    workers = whole().read(workers, "--workers")
-    into = None if into is None else FILE.read(into, "--into")
-    scheduler = None if scheduler is None else FILE.read(scheduler, "--scheduler")
-    for name, given in {"told": told, "executor.submit": executor and getattr(executor, "submit", executor)}.items():
-        if given is not None and not callable(given):
-            raise UsageError(f"{name}: found {shown(given)}; a function is needed.")
+    workers, scheduler, into = _read(workers, scheduler, executor, into, told)
     asked = grid_asked(question, cases, grid, arguments)
     if into is None and asked.count > _IN_MEMORY:
         raise UsageError(
@@ -82,7 +76,6 @@ def sweep(
             " --into or -o FILE.parquet on the command line."
         )
     days = [asked.values[name][0] if name in asked.values else None for name in ("as_of", "known_as_of")]
-    versions = versions_of(open_catalog(*days))
     done = 0
 
     def heard(count: int) -> None:
@@ -92,10 +85,23 @@ def sweep(
             told(done, asked.count)
 
     with tempfile.TemporaryDirectory(prefix="gpucost-sweep-") as spare:
-        plan = Plan(asked, versions, Path(into or spare).absolute(), CASES[question])
+        plan = Plan(asked, versions_of(open_catalog(*days)), Path(into or spare).absolute(), CASES[question])
         with mapping.mapper_of(workers, scheduler, executor) as mapper:
             files = answer(plan, mapper, heard)
         return _result(plan, files, kept=into is not None)
+
+
+def _read(workers: Any, scheduler: Any, executor: Any, into: Any, told: Any) -> tuple[int, str | None, str | None]:
+    """Read what says where a sweep is worked out and kept."""
+    from gpucost.arguments.kinds import FILE, whole
+
+    called = {"told": told, "executor": None if executor is None else getattr(executor, "submit", executor)}
+    for name, value in called.items():
+        if value is not None and not callable(value):
+            raise UsageError(f"{name}: found {shown(value)}, which cannot be called.")
+    places = {"--scheduler": scheduler, "--into": into}
+    address, folder = (None if value is None else FILE.read(value, what) for what, value in places.items())
+    return whole().read(workers, "--workers"), address, folder
 
 
 def grid_asked(question: str, cases: Any, grid: str | None, arguments: dict[str, Any]) -> "Grid":
