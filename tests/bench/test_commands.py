@@ -1,9 +1,6 @@
 """`bench --show`, `calibrate` and `watch` as a user runs them."""
 
 import json
-import os
-import subprocess
-import sys
 
 import pytest
 from click.testing import CliRunner
@@ -12,6 +9,7 @@ from gpucost.bench.logs import lines_of, read_log
 from gpucost.cli import cli
 from gpucost.errors import UsageError
 from tests.bench.records import bench_on_record
+from tests.commands import in_process
 
 
 @pytest.fixture(scope="module")
@@ -23,9 +21,7 @@ def bench_file(tmp_path_factory):
 
 
 def gpucost(*words, book=None, code=0):
-    environment = {**os.environ, **({"GPUCOST_BOOK": str(book)} if book else {})}
-    done = subprocess.run([sys.executable, "-m", "gpucost", *map(str, words)], capture_output=True, text=True,
-                          env=environment)  # fmt: skip
+    done = in_process(*map(str, words), **({"GPUCOST_BOOK": str(book)} if book else {}))
     assert done.returncode == code, done.stderr
     return done
 

@@ -2,8 +2,6 @@
 
 import gzip
 import json
-import subprocess
-import sys
 from datetime import datetime, timedelta
 from functools import cache
 
@@ -19,6 +17,7 @@ from gpucost.invoices.columns import NAMES
 from gpucost.invoices.reading import Charges, charges_of, read_charges
 from gpucost.invoices.rows import focus_rows
 from gpucost.money.variance import Amount, in_cents, split
+from tests.commands import in_process
 from tests.invoices.charges import charge, write
 from tests.render import answers
 
@@ -386,9 +385,9 @@ def test_the_commands_write_what_the_library_gives(tmp_path):
     saved.write_text(json.dumps(answers.by_hand() | {"options": answers.training()["options"]}), "utf-8")
 
     def run(*words):
-        return subprocess.run(
-            [sys.executable, "-m", "gpucost", *words], capture_output=True, text=True, check=True
-        ).stdout
+        done = in_process(*words)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     run("export", "--focus", str(saved), "-o", str(plan), "--tag", "team=x")
     assert "is what was planned" in run("reconcile", str(plan), "--estimate", str(saved), "--quiet")
