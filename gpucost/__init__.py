@@ -9,26 +9,14 @@ from typing import Any
 __version__ = "0.1.0"
 
 # public name -> module that holds it
-_PUBLIC = {
-    "GpuCostError": "gpucost.errors",
-    "estimate": "gpucost.api.questions",
-    "audit": "gpucost.api.questions",
-    "inference": "gpucost.api.questions",
-    "tco": "gpucost.api.questions",
-    "mix": "gpucost.api.questions",
-    "fit": "gpucost.api.questions",
-    "throughput": "gpucost.api.questions",
-    "roofline": "gpucost.api.questions",
-    "choose": "gpucost.api.questions",
-    "commit": "gpucost.api.questions",
-    "reconcile": "gpucost.api.questions",
-    "export": "gpucost.api.reconcile",
-    "compare": "gpucost.api.questions",
-    "sweep": "gpucost.api.sweep",
-    "report": "gpucost.api.report",
-    "open_catalog": "gpucost.catalog",
-    "Catalog": "gpucost.catalog",
-}
+_ASKED = (
+    "estimate", "audit", "inference", "tco", "mix", "fit", "throughput", "roofline", "choose", "commit", "reconcile",
+    "compare",
+)  # fmt: skip
+_PUBLIC = dict.fromkeys(_ASKED, "gpucost.api.questions") | {
+    "GpuCostError": "gpucost.errors", "export": "gpucost.api.reconcile", "sweep": "gpucost.api.sweep",
+    "report": "gpucost.api.report", "open_catalog": "gpucost.catalog", "Catalog": "gpucost.catalog",
+}  # fmt: skip
 
 __all__ = ["__version__", *_PUBLIC]
 

@@ -8,30 +8,12 @@ A type in `Annotated[Row, float]` is a row that holds further keys beside its ow
 
 from importlib import import_module
 
+from gpucost.gate import beside
+
 SCHEMA_VERSION = "2"  # of every JSON answer: a key that changes its meaning or its name raises it
 
 # kind of answer -> the type in this package, and the key of its main list: what CSV and data frames hold
-KINDS = {
-    "estimate": ("training:Estimate", "options"),
-    "sweep": ("sweep:Sweep", "rows"),
-    "comparison": ("comparison:Comparison", "changes"),
-    "side_by_side": ("comparison:SideBySide", "rows"),
-    "rerun": ("training:Rerun", "differences"),
-    "inference": ("serving:Inference", "options"),
-    "serving_fit": ("serving:ServingFit", "options"),
-    "tco": ("ownership:Tco", "cash_flows"),
-    "mix": ("mix:Mix", "months"),
-    "reconciliation": ("invoices:Reconciliation", "parts"),
-    "commitment": ("invoices:Commitment", "levels"),
-    "throughput": ("speed:Throughput", "parts"),
-    "roofline": ("speed:Roofline", "points"),
-    "fit": ("memory:Fit", "components"),
-    "fit_everywhere": ("memory:Everywhere", "rows"),
-    "choice": ("choice:Choice", "rows"),
-    "audit": ("checks:Audit", "checks"),
-    "validation": ("checks:Validation", "items"),
-    "scenario": ("scenario:Scenario", "parts"),
-}
+KINDS = {kind: (type_, main) for kind, type_, main in beside(__file__, "kinds")[1:]}
 
 
 def answer_type(kind: str) -> type:

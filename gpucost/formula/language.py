@@ -16,29 +16,7 @@ from gpucost.units import unit_of
 
 # function -> number of arguments; `None` is two or more. Those of months take names of monthly lines.
 WHOLE_LINES = ("so_far", "highest_so_far", "before", "within")
-FUNCTIONS: dict[str, int | None] = {
-    "where": 3,  # where(condition, then, otherwise)
-    "min": None,
-    "max": None,
-    "floor": 1,
-    "ceil": 1,
-    "log": 1,
-    "exp": 1,
-    "expm1": 1,  # exp(x) - 1, exact near zero
-    "round_cents": 1,  # to cents, halves away from zero
-    "lookup": 2,  # lookup(table, index from 0), held at the table's ends
-    "interpolate": 2,  # interpolate(table, position from 0), linear, held at the table's ends
-    "payment": 4,  # payment(rate, periods, present, future): level payment in arrears that turns present into future
-    "total": 1,  # total(line): sum of a monthly line
-    "sum_product": 2,  # sum_product(line, other): sum over the months of the product of two monthly lines
-    "internal_rate": 1,  # internal_rate(line): the one monthly rate at which a monthly line is worth nothing
-    "so_far": 1,  # so_far(line): sum of a monthly line up to this month
-    "highest_so_far": 1,  # highest_so_far(line): its largest value up to this month, at least 0
-    "before": 1,  # before(line): its value in the month before, 0 in the first
-    "within": 2,  # within(line, period): its sum over the months of the same period, such as a year
-    "none": 0,  # none(): no number
-    "balance": 4,  # balance(rate, periods, present, payment): what is still owed after so many payments
-}
+FUNCTIONS = {name: int(count) if count else None for name, count, _ in beside(__file__, "functions")[1:]}
 
 _ALLOWED = (
     ast.Expression, ast.Name, ast.Load, ast.Constant, ast.Call, ast.BinOp, ast.UnaryOp, ast.USub, ast.Compare,

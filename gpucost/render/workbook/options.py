@@ -4,13 +4,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from gpucost.answers.ownership import interruptible
+from gpucost.gate import beside
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address
 from gpucost.render.workbook.calculations import Rows, scalar_reference
 from gpucost.render.workbook.cases import CASES, Case, Cases
 from gpucost.render.workbook.live import LiveModel, compute
 
 NAME = "Options"
-_PER_HOUR, _USD, _SHARE = "USD per GPU-hour", "USD in whole", "fraction of one"
+_PER_HOUR = "USD per GPU-hour"
 # what a term of rent is made of, each a cell that may be changed: its column
 _TERMS = {"rent_usd_per_gpu_hour": "price", "rent_billing": "billing", "rent_term_months": "term",
           "rent_upfront_fraction": "upfront"}  # fmt: skip
@@ -27,26 +28,8 @@ class Column(NamedTuple):
 
 
 COLUMNS = {
-    "option": Column("option", 26),
-    "words": Column("what it is", 32),
-    "price": Column("price, USD per GPU-hour", 12, _PER_HOUR),
-    "billing": Column("billing", 13),
-    "term": Column("term, months", 10, "months"),
-    "upfront": Column("upfront", 10, _SHARE),
-    "worth": Column("present value", 16, _USD, True, True),
-    "level": Column("USD per GPU-hour, levelised", 14, _PER_HOUR, True, True),
-    "cash": Column("cash", 16, _USD, True, True),
-    "rival": Column("closest rival", 24, "", True, True),
-    "saves": Column("saves against it", 16, _USD, True, True),
-    "at_price": Column("break-even price", 12, _PER_HOUR, True, True),
-    "at_use": Column("break-even use", 11, _SHARE, True, True),
-    "wins": Column("wins in the draws", 11, _SHARE, True, True),
-    "p5": Column("saves, P5", 15, _USD, True, True),
-    "p50": Column("saves, P50", 15, _USD, True, True),
-    "p95": Column("saves, P95", 15, _USD, True, True),
-    "by_price": Column("moves with price", 16, _USD, True),
-    "by_use": Column("moves with use", 16, _USD, True),
-    "rival_worth": Column("rival's value", 16, _USD, True),
+    name: Column(heading, int(width), unit, bool(live), bool(shown))
+    for name, heading, width, unit, live, shown in beside(__file__, "options")[1:]
 }
 PLACES = {name: place for place, name in enumerate(COLUMNS)}
 WIDTHS = tuple(column.width for column in COLUMNS.values())
