@@ -71,11 +71,9 @@ def own_settings(monkeypatch, tmp_path_factory):
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.getbasetemp() / "no-data"))
     cache = tmp_path_factory.getbasetemp() / f"cache-{next(NUMBERS)}"
     (cache / "gpucost").mkdir(parents=True)
-    (tmp_path_factory.getbasetemp() / "history").mkdir(exist_ok=True)
-    for kept in (
-        "offers-of-today.json",
-        "history",
-    ):  # under keys that name all they follow from: every test may find it
+    for folder in ("history", "charts"):
+        (tmp_path_factory.getbasetemp() / folder).mkdir(exist_ok=True)
+    for kept in ("offers-of-today.json", "history", "charts"):  # whose names or keys say what they are
         (cache / "gpucost" / kept).symlink_to(tmp_path_factory.getbasetemp() / kept)
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
     monkeypatch.delenv("NO_COLOR", raising=False)

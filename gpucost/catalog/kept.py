@@ -1,5 +1,5 @@
-"""What is kept in the user's cache folder: the shipped offers of today, asked of the database once a day, and the
-dense history in the shape of offers, made once of its tables.
+"""What is kept in the user's cache folder: the shipped offers of today, asked of the database once a day, the dense
+history in the shape of offers, made once of its tables, and the program that draws charts on pages.
 
 What is kept follows from the bytes of two tables, the day and the text of the rule alone, and the file names them all
 in its key: under another key nothing is found. A user's own book and refreshed prices are never kept.
@@ -7,7 +7,7 @@ in its key: under another key nothing is found. A user's own book and refreshed 
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from functools import cache
@@ -49,11 +49,35 @@ def _key(store: Store, rule: str) -> str:
     return _hash("\n".join((*tables, date.today().isoformat(), rule, *names)).encode()).decode()
 
 
+def _unsealed(file: Path) -> bytes:
+    seal, _, body = gate.read_bytes(file).partition(b"\n")
+    if seal != _hash(body):
+        raise ValueError
+    return body
+
+
+def _seal(file: Path, body: bytes) -> None:
+    from gpucost.store.files import write_bytes
+
+    with suppress(*_UNREADABLE):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_bytes(file, _hash(body) + b"\n" + body)
+
+
+def text(name: str, make: Callable[[], str]) -> str:
+    """Return a text that follows from its file's name alone: as an earlier start left it, or made and kept."""
+    with suppress(*_UNREADABLE):
+        return _unsealed(cache_folder() / name).decode()
+    made = make()
+    with suppress(*_UNREADABLE):
+        _seal(cache_folder() / name, made.encode())
+    return made
+
+
 def read(store: Store, rule: str) -> Kept | None:
     """Return what is kept of today under the SQL of a rule; None where nothing is, or its bytes have changed."""
     with suppress(*_UNREADABLE):
-        seal, _, body = gate.read_bytes(_file()).partition(b"\n")
-        found = json.loads(body) if seal == _hash(body) else {}
+        found = json.loads(_unsealed(_file()))
         if found.get("key") == _key(store, rule):
             columns = found["columns"]
             day = cache(date.fromisoformat)
@@ -65,14 +89,9 @@ def read(store: Store, rule: str) -> Kept | None:
 
 def write(store: Store, rule: str, kept: Kept) -> None:
     """Keep the offers of today where a folder can be written; where none can, they are asked for again."""
-    from gpucost.store.files import write_bytes
-
     columns = [[getattr(offer, field.name) for offer in kept.offers] for field in _FIELDS]
     found = {"key": _key(store, rule), "dated": kept.dated, "ended": kept.ended, "columns": columns}
-    body = json.dumps(found, default=date.isoformat, separators=(",", ":")).encode() + b"\n"
-    with suppress(*_UNREADABLE):
-        _file().parent.mkdir(parents=True, exist_ok=True)
-        write_bytes(_file(), _hash(body) + b"\n" + body)
+    _seal(_file(), json.dumps(found, default=date.isoformat, separators=(",", ":")).encode() + b"\n")
 
 
 def _history_key(store: Store, rule: str) -> str:

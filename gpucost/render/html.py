@@ -88,7 +88,14 @@ def _library() -> str:
         import vl_convert
     except ImportError:
         raise UsageError(_MISSING) from None
-    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;")).replace("</script", "<\\/script")
+    from importlib.metadata import version
+    from zlib import crc32
+
+    from gpucost.catalog.kept import text
+
+    program = "window.vegaEmbed = vegaEmbed;"  # to bundle it takes longer than all the rest of a page
+    name = f"charts/{version('vl-convert-python')}-{crc32(program.encode()):x}.js"
+    return text(name, lambda: str(vl_convert.javascript_bundle(program)).replace("</script", "<\\/script"))
 
 
 def _json(value: object) -> str:

@@ -131,3 +131,23 @@ def test_a_history_beside_a_book_is_never_kept(made, tmp_path):
     )
     assert past(root, tmp_path / "book")[0][0]["system_id"] == "aws-one"
     assert not kept._histories().exists()
+
+
+@pytest.mark.parametrize("harm", [b"", b"0\ntext", b"\xff", None])
+def test_a_text_is_made_once_and_again_where_its_bytes_are_not_whole(monkeypatch, tmp_path, harm):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    made = []
+
+    def make():
+        made.append(1)
+        return "text\r\n\u2028"
+
+    assert kept.text("a-1.js", make) == kept.text("a-1.js", make) == make()
+    assert len(made) == 2
+    if harm is not None:
+        (kept.cache_folder() / "a-1.js").write_bytes(harm)
+        assert kept.text("a-1.js", make) == make()
+        assert len(made) == 4
+    else:
+        monkeypatch.setenv("XDG_CACHE_HOME", "/dev/null/nowhere")
+        assert kept.text("a-1.js", make) == make()
