@@ -1,5 +1,6 @@
 """The state of the GPUs while they are measured: power, clocks, heat and what holds them back. Nothing is ever set."""
 
+import os
 import shutil
 import subprocess
 import threading
@@ -46,13 +47,18 @@ def slowed_by(reasons: int) -> list[str]:
 
 
 def _query(*more: str) -> list[str]:
-    return ["nvidia-smi", f"--query-gpu={FIELDS}", "--format=csv,noheader,nounits", *more]
+    """Ask of the GPUs that this process may use: what others do on the rest says nothing of them."""
+    mine = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    chosen = [f"--id={mine}"] if mine and "MIG" not in mine else []
+    return ["nvidia-smi", f"--query-gpu={FIELDS}", "--format=csv,noheader,nounits", *chosen, *more]
 
 
 def look() -> list[Sample]:
     """Return the state of every GPU now; nothing where no tool tells."""
     if shutil.which("nvidia-smi") is None:
         return amd.look()
+    if os.environ.get("CUDA_VISIBLE_DEVICES") == "":
+        return []
     try:
         text = subprocess.run(_query(), capture_output=True, text=True, timeout=20, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):

@@ -2,9 +2,11 @@
 
 import importlib.util
 import json
+import math
 import os
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
 from statistics import median
@@ -24,7 +26,7 @@ SCHEMA_VERSION = 1
 ROUNDS = 3  # of what moves, each in processes of its own; a training step's repetitions are its rounds
 STEADY_FRACTION = 0.01
 QUICK_S = 3.0
-REPEATS_END_S = 150.0  # after so long a short bench repeats nothing more: what compilers take on a fresh machine
+REPEATS_END_S = {"short": 150.0, "full": 480.0}  # after so long nothing is repeated: compilers on a fresh machine
 RATES = ("gb_per_s", "tflops", "bus_gb_per_s", "tokens_per_s_per_gpu", "samples_per_s")
 Report = Callable[[int, int, str], None]
 
@@ -62,6 +64,10 @@ def bench(
         small = software["device"] == "cpu" and profile != "tiny"
         cases = [case for case in cases_of("tiny" if small else profile, count, folder) if case.group in names]
         result = _begun(Path(path), profile, software, before, anew)
+        if small and device == "auto":
+            result["notes"].append("no GPU is visible to PyTorch: the processor was tried, at tiny sizes")
+        if gpus and software["gpus"] and gpus > count:
+            result["notes"].append(f"{gpus} GPUs were asked for, {count} visible")
         _measure(result, cases, workers, Path(path), report, device, command)
         if count > 1:
             _compare_gpus(result, count, command, Path(path))
@@ -145,14 +151,15 @@ def _measure(
 ) -> None:
     have = {figure["id"]: figure for figure in result["figures"]}
     todo = [(turn, case) for turn in range(ROUNDS) for case in cases if turn == 0 or case.group != "train"]
-    groups, at, begun = {1: workers}, (1, 0), time.monotonic()
+    groups, at, begun = {1: workers}, (1, 0), time.monotonic() - result.get("spent_s", 0.0)
+    repeats_end_s = REPEATS_END_S.get(result["profile"], math.inf)
     with machine.watching() as watch:
         try:
             for number, (turn, case) in enumerate(todo):
                 report(number, len(todo), case.id)
                 if not _wanted(turn, have.get(case.id)) or any(entry["id"] == case.id for entry in result["failed"]):
                     continue
-                if turn and result["profile"] == "short" and time.monotonic() - begun > REPEATS_END_S:
+                if turn and time.monotonic() - begun > repeats_end_s:
                     continue
                 if (case.ranks, turn) != at:
                     for group in groups.values():
@@ -160,6 +167,7 @@ def _measure(
                     at = case.ranks, turn
                     groups.setdefault(case.ranks, Workers(case.ranks, device, command))
                 _keep(result, have, case, groups[case.ranks], watch)
+                result["spent_s"] = time.monotonic() - begun
                 save(result, path)
         finally:
             for group in groups.values():
@@ -215,27 +223,26 @@ def settled(row: dict[str, Any], before: list[float]) -> dict[str, Any]:
 
 
 def _compare_gpus(result: dict[str, Any], count: int, command: Sequence[str], path: Path) -> None:
-    """Probe each GPU by itself, so that a sick one is named; what was probed already is kept."""
-    probes = [case for case in cases_of("short", 1) if case.id in ("copy 1073741824", "matmul bf16 8192 8192 8192")]
-    seen = {(row["gpu_index"], row["id"]) for row in result.get("each_gpu", [])}
+    """Probe the GPUs side by side, each by itself, so that a sick one is named; what was probed already is kept."""
+    cases = [case for case in cases_of("short", 1) if case.id in ("copy 1073741824", "matmul bf16 8192 8192 8192")]
     rows = result.setdefault("each_gpu", [])
-    for index in range(count):
-        before = os.environ.get("CUDA_VISIBLE_DEVICES")
-        visible = before.split(",")[index] if before else str(index)
-        os.environ["CUDA_VISIBLE_DEVICES"] = visible
-        workers = Workers(1, "auto", command)
+    seen = {(row["gpu_index"], row["id"]) for row in rows}
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES") or ",".join(map(str, range(count)))
+
+    def probe(index: int) -> list[dict[str, Any]]:
+        workers = Workers(1, "auto", command, {"CUDA_VISIBLE_DEVICES": visible.split(",")[index]})
         try:
-            for case in probes:
-                if (index, case.id) not in seen:
-                    answer = workers.measure(case)
-                    figures = answer.get("figures", {})
-                    rows.append({"gpu_index": index, "id": case.id, "failed": answer.get("failed"), **figures})
+            answers = {case.id: workers.measure(case) for case in cases if (index, case.id) not in seen}
         finally:
             workers.stop()
-            if before is None:
-                del os.environ["CUDA_VISIBLE_DEVICES"]
-            else:
-                os.environ["CUDA_VISIBLE_DEVICES"] = before
+        return [
+            {"gpu_index": index, "id": name, "failed": answer.get("failed"), **answer.get("figures", {})}
+            for name, answer in answers.items()
+        ]
+
+    with ThreadPoolExecutor(count) as pool:
+        for found in pool.map(probe, range(count)):
+            rows += found
     save(result, path)
 
 

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import IO, Any
 
 from gpucost.bench.cases import BenchCase
@@ -23,8 +23,10 @@ LOOK_S, GRACE_S = 0.5, 3.0  # how often ended processes are looked for, and how 
 class Workers:
     """One process per rank, all reading the same cases; rank 0 answers."""
 
-    def __init__(self, ranks: int, device: str, command: Sequence[str] = WORKER) -> None:
-        self.ranks, self.device, self.command = ranks, device, command
+    def __init__(
+        self, ranks: int, device: str, command: Sequence[str] = WORKER, variables: Mapping[str, str] = {}
+    ) -> None:
+        self.ranks, self.device, self.command, self.variables = ranks, device, command, variables
         self.processes: list[subprocess.Popen[str]] = []
         self.lines: queue.Queue[str | None] = queue.Queue()
         self.errors: IO[str] | None = None
@@ -37,7 +39,7 @@ class Workers:
         self.lines, self.errors = queue.Queue(), tempfile.TemporaryFile("w+")  # noqa: SIM115
         for rank in range(self.ranks):
             variables = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": self.ranks, "MASTER_PORT": port}
-            environment = {**os.environ, **{name: str(value) for name, value in variables.items()}}
+            environment = {**os.environ, **self.variables, **{name: str(value) for name, value in variables.items()}}
             environment |= {"MASTER_ADDR": "127.0.0.1", "GPUCOST_BENCH_DEVICE": self.device, "PYTHONUNBUFFERED": "1"}
             process = subprocess.Popen(
                 self.command,
@@ -103,21 +105,24 @@ class Workers:
                 continue
         message = self._next(case.limit_s)
         if message is not None:
+            if "failed" in message and self.ranks > 1:
+                self.stop()  # the others wait within a collective that one has left
             return message
         died = [str(rank) for rank, process in enumerate(self.processes) if process.poll() is not None]
+        killed = [-process.returncode for process in self.processes if (process.returncode or 0) < 0]
         late = time.monotonic() - begin >= case.limit_s - 0.1
         who = f"process {', '.join(died)} of {self.ranks}" if died and self.ranks > 1 else "the process"
-        words = f"no answer within {case.limit_s:g} s" if late else f"{who} died: {self._last_words()}"
+        words = f"no answer within {case.limit_s:g} s" if late else f"{who} died: {self._last_words(killed)}"
         self.stop()
         return {"failed": words}
 
-    def _last_words(self) -> str:
+    def _last_words(self, killed: Sequence[int] = ()) -> str:
         if self.errors is None:
             return ""
         self.errors.flush()
         self.errors.seek(0)
         lines = [line.strip() for line in self.errors.read()[-4000:].splitlines() if line.strip()]
-        return lines[-1][:200] if lines else "it said nothing"
+        return f"killed by signal {killed[0]}" if killed else lines[-1][:200] if lines else "it said nothing"
 
     def stop(self) -> None:
         """End the processes, with force where they do not listen."""

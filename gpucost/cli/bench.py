@@ -34,7 +34,7 @@ def command(
 
     FILE keeps every figure as soon as it is there: a bench that was cut short goes on where it stopped. Nothing of
     the device is set. Needs PyTorch: pip install 'gpucost[bench]'. The short profile takes under three minutes, the
-    full one ten; check measures other shapes, to hold a calibrated prediction against.
+    full one eight to ten; check measures other shapes, to hold a calibrated prediction against.
 
     \b
     gpucost bench
@@ -58,7 +58,8 @@ def command(
     told = verdict.findings(found, chip, rows)
     if chip is None:
         told.insert(0, f"no accelerator on record is called {found['machine']['device']}: figures only, no peaks")
-    title = f"{found['machine']['gpus']} × {found['machine']['device']}: measured against the datasheet"
+    gpus = found["machine"]["gpus"]
+    title = f"{f'{gpus} × ' if gpus else ''}{found['machine']['device']}: measured against the datasheet"
     roof = verdict.roofline(found, chip) if chip else []
     if out.fields or out.format in ("json", "csv") or out.ending == ".xlsx":
         out.rows(rows, COLUMNS, catalog, told, title, roofline=roof)

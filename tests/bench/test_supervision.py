@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from gpucost.bench import machine
 from gpucost.bench.cases import GROUPS, PROFILES, cases_of
 from gpucost.bench.run import bench, read_bench
 from gpucost.bench.supervise import Workers
@@ -51,7 +52,7 @@ def test_every_case_is_measured_and_kept(tmp_path, moods):
 
 
 def test_a_short_bench_that_takes_long_repeats_no_more(tmp_path, moods, monkeypatch):
-    monkeypatch.setattr("gpucost.bench.run.REPEATS_END_S", 0.0)
+    monkeypatch.setattr("gpucost.bench.run.REPEATS_END_S", {"short": 0.0})
     measured = moods()
     result = run(tmp_path / "bench.json")
     assert measured() == [row["id"] for row in result["figures"]]
@@ -170,6 +171,46 @@ def test_a_rank_that_is_lost_ends_the_wait_of_the_others(moods):
         assert workers.processes == []
     finally:
         workers.stop()
+
+
+def test_a_rank_that_is_killed_is_said(moods):
+    case = next(case for case in cases_of("short", 2) if case.group == "links")
+    moods(cases={case.id: "is killed"})
+    workers = Workers(2, "auto", WORKER)
+    assert workers.measure(case) == {"failed": "process 1 of 2 died: killed by signal 9"}
+
+
+def test_after_a_failure_a_group_starts_anew_for_ranks_may_wait_for_each_other(moods):
+    case = next(case for case in cases_of("short", 2) if case.group == "links")
+    moods(cases={case.id: "fails"})
+    workers = Workers(2, "auto", WORKER)
+    assert "out of memory" in workers.measure(case)["failed"]
+    assert workers.processes == []
+
+
+def test_a_bench_that_goes_on_counts_the_time_it_has_taken(tmp_path, moods, monkeypatch):
+    monkeypatch.setattr("gpucost.bench.run.REPEATS_END_S", {"short": 1000.0})
+    path = tmp_path / "bench.json"
+    first = run(path)
+    path.write_text(json.dumps({**first, "figures": first["figures"][:3], "spent_s": 1001.0}))
+    again = run(path)
+    assert len(again["figures"]) == len(first["figures"])
+    assert [len(row["rounds_s"]) for row in again["figures"][3:]] == [1] * (len(first["figures"]) - 3)
+    assert again["spent_s"] > 1001
+
+
+def test_fewer_gpus_than_asked_are_said(tmp_path, moods):
+    moods()
+    found = bench(tmp_path / "bench.json", command=WORKER, gpus=3, groups=("memory",))
+    assert "3 GPUs were asked for, 2 visible" in found["notes"]
+
+
+def test_only_gpus_that_may_be_used_are_looked_at(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,3")
+    assert "--id=1,3" in machine._query()
+    monkeypatch.setattr("shutil.which", lambda name: name)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    assert machine.look() == []
 
 
 def test_a_bench_that_is_interrupted_keeps_what_it_has_and_leaves_nobody_behind(tmp_path, moods):

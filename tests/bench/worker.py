@@ -23,7 +23,9 @@ for line in sys.stdin:
         if os.environ["RANK"] == "1":
             sys.exit("fell off the bus")
         time.sleep(600)
-    if mood == "hangs":
+    if mood == "is killed" and os.environ["RANK"] == "1":
+        os.kill(os.getpid(), 9)
+    if mood in ("hangs", "is killed"):
         time.sleep(600)
     if mood == "dies":
         sys.exit("an illegal memory access")

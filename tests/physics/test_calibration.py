@@ -157,7 +157,7 @@ def test_one_run_of_ones_own_helps_the_next_and_narrows_its_range():
     slow = training.predict(first, base)[0].predicted * 0.75  # this stack takes a third longer than its class
     own, _ = fitted.fit_own(catalog, "training", [row | {"id": "first", "measured_tokens_per_s_per_gpu": slow}])
     told = training.predict(next_run, own)[0]
-    assert 0.75 * usual.predicted < told.predicted < 0.97 * usual.predicted  # at twice the GPUs
+    assert 0.75 * usual.predicted < told.predicted < 0.99 * usual.predicted  # at twice the GPUs
     seen = training.predict(first, base)[0], training.predict(first, own)[0]
     narrower = [np.log(after.high / after.low) / np.log(before.high / before.low)
                 for before, after in ((usual, told), seen)]  # fmt: skip

@@ -180,3 +180,12 @@ def peak_gb() -> float | None:
 def free_bytes() -> float:
     """Return the bytes that a case may take: nine tenths of what the device has free (2 GB on a CPU)."""
     return 0.9 * torch.cuda.mem_get_info()[0] if CUDA else 2e9
+
+
+def memory() -> str:
+    """Say who holds the device's memory, in units of 1e9 bytes."""
+    if not CUDA:
+        return ""
+    free, whole = torch.cuda.mem_get_info()
+    mine = torch.cuda.memory_reserved()
+    return f"{mine / 1e9:.1f} GB held, {(whole - free - mine) / 1e9:.1f} by others, of {whole / 1e9:.1f}"

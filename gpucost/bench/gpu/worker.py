@@ -5,6 +5,7 @@ LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT say which). All ranks read t
 """
 
 import json
+import os
 import sys
 from collections.abc import Callable
 from dataclasses import fields
@@ -62,8 +63,9 @@ def answer(case: dict[str, Any]) -> dict[str, Any]:
     try:
         return {"id": case["id"], "figures": MEASURES[case["op"]](**case["arguments"])}
     except Exception as error:
-        text = str(error).splitlines()[0][:200] if str(error) else ""
-        kind = "out of memory" if isinstance(error, torch.OutOfMemoryError | MemoryError) else type(error).__name__
+        lacks = isinstance(error, torch.OutOfMemoryError)
+        text = clock.memory() if lacks else str(error).splitlines()[0][:200] if str(error) else ""
+        kind = "out of memory" if lacks or isinstance(error, MemoryError) else type(error).__name__
         return {"id": case["id"], "failed": f"{kind}: {text}" if text else kind}
     finally:
         clock.clean()
@@ -78,7 +80,11 @@ def main() -> None:
         torch.distributed.init_process_group("nccl" if clock.CUDA else "gloo", device_id=device)
     say({"software": software()})
     for line in sys.stdin:
-        say(answer(json.loads(line)))
+        said = answer(json.loads(line))
+        if "failed" in said and clock.RANK:
+            print(said["failed"], file=sys.stderr, flush=True)
+            os._exit(1)  # or the first would wait for it; nothing is awaited that a collective holds
+        say(said)
     if clock.WORLD > 1:
         torch.distributed.destroy_process_group()
 

@@ -3,9 +3,11 @@
 A Gaussian process over log(predicted ÷ measured): runs of one stack share a common part that fades slowly with the
 distance of their configurations, and each kind of configuration has a part of its own that fades fast
 (Rasmussen and Williams 2006, equation 2.25). How large the common part is follows from the runs: few small residuals
-leave the prediction where it is. Steps that one script timed on one machine say more: where they are off by different
-ratios, the parts of a step are (its products, element-wise passes, loss, update …), each by its share of the time:
-log(measured ÷ predicted) = Σ share · δ (op. cit., section 2.7, a linear model beside the process).
+leave the prediction where it is, since the likelier scale counts for more than its probability (the mean of what may
+be is wrong more often than right where most stacks need no correction). Steps that one script timed on one machine say
+more: where they are off by different ratios, the parts of a step are (its products, element-wise passes, loss, update
+…), each by its share of the time: log(measured ÷ predicted) = Σ share · δ (op. cit., section 2.7, a linear model beside
+the process).
 """
 
 from collections.abc import Sequence
@@ -23,13 +25,14 @@ from gpucost.physics.training.structs import LORA, PARTS, Recipe, Step
 from gpucost.physics.transformer import Shape
 
 # Found on the residuals of published sources, each held out of the calibration in turn (benchmarks/few_shot.py).
-COMMON, OWN, NOISE = 0.20, 0.20, 0.10  # standard deviations in logarithms
+COMMON, OWN, NOISE = 0.20, 0.20, 0.11  # standard deviations in logarithms
 COMMON_LENGTH, OWN_LENGTH = 3.0, 0.3  # distances in logarithms of sizes over which the parts fade
 COMMON_FADES, OWN_FADES = 0.4, 1.0  # exponents per trait that differs
 PART = 0.5  # of δ, the logarithm by which one part's time is off: fades as what is common does
 ONE_SCRIPT = "this machine's bench"  # the source of such steps
 SCALES = (0.05, 1.0, 2.0, 4.0)  # of the common part, with what is believed of each
 BELIEF = (0.90, 0.05, 0.03, 0.02)
+SHARPNESS = 2.0  # exponent of a scale's probability: runs off by no more than noise move no others, those far off do
 BEFORE = COMMON**2 * float(np.square(SCALES) @ BELIEF) + OWN**2 + NOISE**2  # variance without any run
 NARROWEST_RATIO = 0.3  # steps of one stack differ from week to week, and node to node
 MOST_RUNS = 200  # kept, the newest: more would slow every answer and say little more
@@ -114,10 +117,10 @@ def believed(runs: OwnRuns) -> Belief:
         weight = np.linalg.solve(root.T, np.linalg.solve(root, runs.residual))
         weights.append(weight)
         evidence.append(np.log(belief) - runs.residual @ weight / 2 - np.log(np.diag(root)).sum())
-    share = np.exp(np.array(evidence) - max(evidence))
-    shares = share / share.sum()
+    odds = np.exp(np.array(evidence) - max(evidence))
+    shares = odds**SHARPNESS / (odds**SHARPNESS).sum()
     of_common = sum(part * scale**2 * weight for part, scale, weight in zip(shares, SCALES, weights, strict=True))
-    square = float(shares @ np.square(SCALES))
+    square = float(odds @ np.square(SCALES) / odds.sum())
     inverse = np.linalg.inv(square * common + own + noise).astype(np.float64)
     return Belief(np.asarray(of_common), shares @ np.array(weights), square**0.5, inverse)
 
@@ -130,7 +133,7 @@ def correction(runs: OwnRuns, features: Floats) -> Floats:
 
     >>> here = np.zeros((1, PLAIN))
     >>> [round(float(correction(OwnRuns(here, np.array([off])), here)[0]), 2) for off in (0.3, 0.02)]
-    [0.24, 0.02]
+    [0.23, 0.02]
 
     Two steps of one script, one all products, one half of them element-wise and that half a fifth too fast: of a third
     step, all element-wise and of another size, more than half of the fifth is foreseen.
@@ -157,7 +160,7 @@ def closeness(runs: OwnRuns, features: Floats) -> Floats:
     >>> far = here + 20.0
     >>> runs = OwnRuns(here, np.array([0.02]))
     >>> [round(float(closeness(runs, there)[0]), 2) for there in (here, far)]
-    [0.51, 0.91]
+    [0.55, 0.91]
     """
     plain = runs.features[:, :PLAIN]
     found, parts = believed(OwnRuns(plain, runs.residual)), []
