@@ -31,7 +31,7 @@ COMMON_FADES, OWN_FADES = 0.4, 1.0  # exponents per trait that differs
 PART = 0.5  # of δ, the logarithm by which one part's time is off: fades as what is common does
 ONE_SCRIPT = "this machine's bench"  # the source of such steps
 SCALES = (0.05, 1.0, 2.0, 4.0)  # of the common part, with what is believed of each
-BELIEF = (0.90, 0.05, 0.03, 0.02)
+BELIEF = (0.95, 0.025, 0.015, 0.01)
 SHARPNESS = 2.0  # exponent of a scale's probability: runs off by no more than noise move no others, those far off do
 BEFORE = COMMON**2 * float(np.square(SCALES) @ BELIEF) + OWN**2 + NOISE**2  # variance without any run
 NARROWEST_RATIO = 0.3  # steps of one stack differ from week to week, and node to node
@@ -160,7 +160,7 @@ def closeness(runs: OwnRuns, features: Floats) -> Floats:
     >>> far = here + 20.0
     >>> runs = OwnRuns(here, np.array([0.02]))
     >>> [round(float(closeness(runs, there)[0]), 2) for there in (here, far)]
-    [0.55, 0.91]
+    [0.59, 0.95]
     """
     plain = runs.features[:, :PLAIN]
     found, parts = believed(OwnRuns(plain, runs.residual)), []
