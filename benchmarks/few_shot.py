@@ -41,9 +41,10 @@ sources.
 """
 READING = """
 A star marks where the others came out worse than they were, two stars where by more than the source's own noise (twice
-the standard error, over its rows, of how much each row's error changed). Two sources with stars are predicted at
-their own noise; on a third, of eight runs, three are left to tell. Of BLOOM's 817 pairs of runs of one configuration, 23 % differ by more than 15 %: one run says nothing
-certain of its own repetition. Runs of the TPU log come out worse still when each is corrected by all others.
+the standard error, over its rows, of how much each row's error changed). Two sources with stars are predicted at their
+own noise; on a third, of eight runs, three are left to tell. Of BLOOM's 817 pairs of runs of one configuration, 23 %
+differ by more than 15 %: one run says nothing certain of its own repetition. Runs of the TPU log come out worse still
+when each is corrected by all others.
 
 A run that is off by no more than noise moves no other run, one that is far off moves those like it: the scale of what
 runs share counts by the square of its probability. This form was chosen on every second source in alphabetical order
