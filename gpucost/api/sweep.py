@@ -95,7 +95,10 @@ def _read(workers: Any, scheduler: Any, executor: Any, into: Any, told: Any) -> 
     """Read what says where a sweep is worked out and kept."""
     from gpucost.arguments.kinds import FILE, whole
 
-    called = {"told": told, "executor": None if executor is None else getattr(executor, "submit", executor)}
+    called = {
+        "told": told,
+        "executor": None if executor is None else getattr(executor, "submit", "nothing to submit to"),
+    }
     for name, value in called.items():
         if value is not None and not callable(value):
             raise UsageError(f"{name}: found {shown(value)}, which cannot be called.")

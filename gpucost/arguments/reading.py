@@ -8,6 +8,8 @@ from gpucost.arguments.questions import QUESTIONS
 from gpucost.arguments.table import LISTS, Argument
 from gpucost.errors import UsageError, nearest
 
+_NO_COLUMNS = (str, bytes, set, Mapping)  # have a length, and are one value
+
 
 def flag_of(name: str) -> str:
     """Return how a command writes an argument.
@@ -68,7 +70,8 @@ def read(question: str, given: Mapping[str, Any], *, complete: bool = True) -> d
 
 def value_of(argument: Argument, value: Any) -> Any:
     """Read one value; a column of values is left to the engine, which marks the cases that cannot be."""
-    if argument.column and hasattr(value, "__len__") and not isinstance(value, (str, bytes, set, Mapping)):
+    is_column = hasattr(value, "__len__") and getattr(value, "ndim", 1) and not isinstance(value, _NO_COLUMNS)
+    if argument.column and is_column:
         return value
     return argument.kind.read(value, flag_of(argument.name))
 

@@ -231,7 +231,7 @@ def explicit_layouts(catalog: Catalog, wanted: Wanted) -> Layouts:
     """Turn a question into layouts: names resolved once each, numbers broadcast to one length."""
     numbers = {name: getattr(wanted, name) for name in ("gpus", *DEGREES, "global_batch", "sequence")}
     given = {name: array_of(value, name) for name, value in numbers.items() if value is not None}
-    words = [wanted.model, wanted.gpu, wanted.recompute or "none", wanted.precision or ""]
+    words = [wanted.model, wanted.gpu, *("" if one is None else one for one in (wanted.recompute, wanted.precision))]
     lengths = {len(value) for value in given.values()} | {len(w) for w in words if not isinstance(w, str | PathLike)}
     count = max(lengths, default=1)
     if 0 in lengths:
@@ -286,11 +286,12 @@ def complete_layout(
     with np.errstate(invalid="ignore"):
         batch = np.ceil(usual / np.maximum(data * micro, 1)) * data * micro
     sharding = column("sharding")
+    recompute = texts("none" if wanted.recompute is None else wanted.recompute, count)
     return LayoutColumns(
         gpus=column("gpus"), tensor=tensor, pipeline=pipeline, context=context, expert=column("expert"), data=data,
         sharding=np.where(np.isfinite(sharding), sharding, 0).astype(np.int64), micro_batch=micro,
         global_batch=column("global_batch", batch), virtual_stages=column("virtual_stages"),
-        recompute=codes(texts(wanted.recompute or "none", count), RECOMPUTES, "recompute"), precision=precision,
+        recompute=codes(recompute, RECOMPUTES, "recompute"), precision=precision,
         flash=np.full(count, wanted.flash), sequence_parallel=np.ones(count, dtype=np.bool_),
     )  # fmt: skip
 

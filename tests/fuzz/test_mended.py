@@ -778,7 +778,8 @@ def test_a_sign_in_a_files_name_is_no_pattern_for_others(tmp_path):
         ("open_catalog", (), {"book": b"x"}),
         ("open_catalog", (), {"store": np.array([1, 2])}),
         ("sweep", (), {"told": 3, "model": "8b", "tokens": "1b", "gpus": 8}),
-        ("sweep", (), {"executor": 3}),
+        ("sweep", (), {"executor": len}),
+        ("throughput", (np.array(8), "h100-sxm"), {}),
         ("sweep", (), {"workers": np.array([1, 2])}),
         ("sweep", (), {"into": "a\0b"}),
         ("sweep", (), {"grid": 3}),
@@ -816,3 +817,9 @@ def test_a_value_whose_text_breaks_is_named_by_its_type():
     for value in (Broken(), holding):
         with pytest.raises(UsageError, match="--option"):
             gpucost.estimate("8b", "1b", option=value)
+
+
+def test_words_of_a_layout_may_be_columns_of_any_kind():
+    asked = {"gpus": 8, "gpu": "h100-sxm", "tensor": 1, "precision": np.array(["bf16", "fp8"])}
+    table = gpucost.throughput("8b", recompute=np.array(["none", "full"]), **asked)
+    assert len(table.to_frame()) == 2
