@@ -99,13 +99,14 @@ def _stacked(architectures: Sequence[Architecture]) -> Shape:
         "mla": [a.attention == "mla" for a in architectures],
     }
     columns: dict[str, Any] = {name: np.array(values, dtype=np.bool_) for name, values in flags.items()}
+    once = {key: sums_of(a) for key, a in {id(a): a for a in architectures}.items()}
+    sums = [once[id(a)] for a in architectures]
     numbers: dict[str, list[float]] = {
         "norm_vectors": [NORM_VECTORS[a.norm] for a in architectures],
         "embedding_weights": [a.vocab * (a.embedding_width or a.hidden) for a in architectures],
-        "sink_layers": [sums_of(a).window_layers * (a.family in SINKS) for a in architectures],
+        "sink_layers": [one.window_layers * (a.family in SINKS) for one, a in zip(sums, architectures, strict=True)],
         "final_norm": [0 if a.blocks else NORM_VECTORS[a.norm] * a.hidden for a in architectures],
     }
-    sums = [sums_of(a) for a in architectures]
     for name in Shape.names():
         if name not in columns:
             values = numbers.get(name) or [getattr(found if name in Sums._fields else a, name)
