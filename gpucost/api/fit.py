@@ -80,14 +80,9 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> FitRes
     from gpucost.errors import UsageError
 
     values, catalog = opened("fit", given, catalog)
-    foreign = [
-        item.name
-        for item in arguments_of("@fit_training" if values["serving"] else "@fit_serving")
-        if item.name in given
-    ]
-    if foreign:
-        flags = ", ".join(map(flag_of, foreign))
-        raise UsageError(f"{flags}: only {'without' if values['serving'] else 'with'} --serving.")
+    others = arguments_of("@fit_training" if values["serving"] else "@fit_serving")
+    if foreign := [flag_of(item.name) for item in others if item.name in given]:
+        raise UsageError(f"{', '.join(foreign)}: only {'without' if values['serving'] else 'with'} --serving.")
     common = ("model", "gpu", "serving", "as_of", "known_as_of")
     asked = {name: values[name] for name in given if name not in common}
     if values["serving"]:

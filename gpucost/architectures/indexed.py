@@ -117,11 +117,8 @@ def minimax_m3(d: Decoder) -> list[Block]:
 def glm_5_next(d: Decoder) -> list[Block]:
     """Read GLM 5 Next: Kimi delta attention, and latents without rotary keys whose indexer pools its keys."""
     f, h = d.fields, d.hidden
-    streams, pool, width = (
-        f.number("hc_mult", default=4),
-        f.number("index_kpool", default=16),
-        f.number("index_head_dim"),
-    )
+    streams, pool = f.number("hc_mult", default=4), f.number("index_kpool", default=16)
+    width = f.number("index_head_dim")
     own, shared = latent(d, latent_of(d)), latent(d, latent_of(d), indexer=False)
     first, *keys = own.reaches
     kept = tuple(replace(key, cached_values=2 * width + 1) for key in keys)  # keys, gates and whether they count

@@ -195,11 +195,8 @@ def mllama(d: Decoder) -> list[Block]:
 def jetmoe(d: Decoder) -> list[Block]:
     """Read JetMoE: attention heads are experts too; keys and values are shared by them."""
     f = d.fields
-    keys, count, per_token = (
-        f.number("num_key_value_heads"),
-        f.number("num_local_experts"),
-        f.number("num_experts_per_tok"),
-    )
+    keys, count = f.number("num_key_value_heads"), f.number("num_local_experts")
+    per_token = f.number("num_experts_per_tok")
     joint = keys * d.fields.number("kv_channels", "head_dim")
     visited = 2 * d.hidden * joint
     mixer = attention(d, FULL, Heads(keys * per_token, keys, joint // max(keys, 1), joint // max(keys, 1)))
@@ -271,12 +268,8 @@ def arctic(d: Decoder) -> list[Block]:
     step = max(1, f.number("moe_layer_frequency", default=2))
     beside = dense(d, d.hidden) if f.flag("use_residual", "parallel_attn_mlp_res") else None
     plain = dense(d, d.ffn)
-    return [
-        block_of(d, mixer, mixture, beside, norms=3 if beside else 2)
-        if (i + 1) % step == 0
-        else block_of(d, mixer, plain)
-        for i in range(d.layers)
-    ]
+    mixed = block_of(d, mixer, mixture, beside, norms=3 if beside else 2)
+    return [mixed if (i + 1) % step == 0 else block_of(d, mixer, plain) for i in range(d.layers)]
 
 
 def chameleon(d: Decoder) -> list[Block]:

@@ -26,13 +26,8 @@ def offer_id(row: Mapping[str, Any]) -> str:
     """
     option = f"{row['option']}.{row['tier']}" if row["tier"] and row["tier"] != row["option"] else str(row["option"])
     place = _slug(row["region"] or ("global" if row["region_scope"] == "any" else row["region_scope"]))
-    parts = [
-        row["provider"],
-        _slug(row["instance_type"]),
-        f"{row['gpus']}x{str(row['gpu']).replace('|', '~')}",
-        place,
-        option,
-    ]
+    gpus = f"{row['gpus']}x{str(row['gpu']).replace('|', '~')}"
+    parts = [row["provider"], _slug(row["instance_type"]), gpus, place, option]
     if int(row["term_months"]):
         parts += [f"{row['term_months']}mo", row["payment"]]
     return "/".join(map(str, parts))
@@ -82,14 +77,8 @@ def complete_offer(values: Row, exchange_rates: Mapping[str, float]) -> Row:
     committed = int(float(row["term_months"])) > 0 or (row["option"] in OPTIONS and OPTIONS[row["option"]].take_or_pay)
     row.setdefault("billing", "take_or_pay" if committed else "per_use")
     row.setdefault("payment", "no_upfront" if int(float(row["term_months"])) else "none")
-    constants = {
-        "offer_kind": "offer",
-        "gpu_assumed": 0,
-        "date_precision": "day",
-        "source_id": OWN_SOURCE,
-        "confidence": "high",
-    }
-    row = {**constants, **row}
+    constants = {"offer_kind": "offer", "gpu_assumed": 0, "date_precision": "day", "source_id": OWN_SOURCE}
+    row = {**constants, "confidence": "high", **row}
     row.setdefault("offer_id", offer_id({"region": None, "tier": None, **row}))
     return row
 

@@ -12,12 +12,11 @@ from gpucost.options import EXPIRED, MARKET_LIMIT_DAYS, OPTIONS, age_limit_days,
 
 KEYS = (
     "offer_id", "offer_kind", "provider", "instance_type", "region", "region_scope", "option", "tier", "billing",
-    "term_months", "payment",
-    "gpu", "gpu_assumed", "gpus", "system_id", "usd_per_hour", "usd_per_gpu_hour", "upfront_usd",
-    "recurring_usd_per_hour", "minimum_hours",
-    "billing_increment_hours", "minimum_units", "maximum_units", "listed_as", "interconnect", "availability",
-    "price_on", "valid_from", "valid_until", "observed_on", "recorded_on", "date_precision",
-    "age_days", "stale", "book", "price_kind", "list_usd_per_gpu_hour", "confidence", "source_id", "notes",
+    "term_months", "payment", "gpu", "gpu_assumed", "gpus", "system_id", "usd_per_hour", "usd_per_gpu_hour",
+    "upfront_usd", "recurring_usd_per_hour", "minimum_hours", "billing_increment_hours", "minimum_units",
+    "maximum_units", "listed_as", "interconnect", "availability", "price_on", "valid_from", "valid_until",
+    "observed_on", "recorded_on", "date_precision", "age_days", "stale", "book", "price_kind",
+    "list_usd_per_gpu_hour", "confidence", "source_id", "notes",
 )  # fmt: skip
 
 

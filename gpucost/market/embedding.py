@@ -31,8 +31,7 @@ OFFER = (
     "offer_id", "provider", "instance_type", "gpu", "gpu_assumed", "gpus", "region", "region_scope", "option", "tier",
     "billing", "term_months", "payment", "upfront_usd", "usd_per_hour", "usd_per_gpu_hour", "recurring_usd_per_hour",
     "minimum_hours", "billing_increment_hours", "minimum_units", "maximum_units", "observed_on", "source_id",
-    "confidence", "age_days", "book", "price_kind",
-    "list_usd_per_gpu_hour",
+    "confidence", "age_days", "book", "price_kind", "list_usd_per_gpu_hour",
 )  # fmt: skip
 SYSTEM = ("accelerator_id", "gpus", "scaleup_gb_per_s", "scaleup_gpus", "scaleout_gb_per_s", "max_power_kw")
 ACCELERATOR = tuple(field.name for field in fields(Accelerator))
@@ -51,10 +50,8 @@ ROWS = {  # columns of the rows that stay rows
 }  # fmt: skip
 _alike = attrgetter(*SYSTEM)  # nodes that a costing cannot tell apart are one
 _TABLE_OF: dict[type, str] = {Offer: "offers", System: "systems", Accelerator: "accelerators"}
-_KIND_BESIDE = {
-    "age_days": "integer",
-    "list_usd_per_gpu_hour": "number",
-}  # what the as-of view adds; all else that no table has is text
+# what the as-of view adds; all else that no table has is text
+_KIND_BESIDE = {"age_days": "integer", "list_usd_per_gpu_hour": "number"}
 
 
 def pack(items: Iterable[Any], names: Sequence[str]) -> list[str]:
@@ -138,10 +135,7 @@ def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, An
     looked_at = {
         "assumptions": facts.assumptions,
         "services": [row for row in facts.services if row["provider"] in companies],
-        "spot": [
-            row for row in facts.spot
-            if row["kind"] != "bucket" or row["provider"] in sellers
-        ],
+        "spot": [row for row in facts.spot if row["kind"] != "bucket" or row["provider"] in sellers],
         "regions": [row for row in facts.regions if row["provider"] in (*companies, "any")],
         "providers": [row for row in facts.providers if row["provider"] in sellers],
         "credits": facts.credits,

@@ -199,10 +199,8 @@ def _rented(case: OwnershipCase, way: Way, base: Mapping[str, Any]) -> Ownership
     first = found if way.said.get("usd_per_gpu_hour") is None else found[:1]
     exposure = sum(leg.weight * _exposure(values) for leg, values in zip(way.legs, first, strict=False))
     row = _summary(way.name, {**base, "way_usd": np.asarray(flows)[None, :]}, "way_usd", exposure, "")
-    row = cast(
-        OwnershipOption,
-        {**row, **way.said, **_layers(case, way, found), "legs": [leg._asdict() for leg in way.legs]},
-    )
+    legs = [leg._asdict() for leg in way.legs]
+    row = cast(OwnershipOption, {**row, **way.said, **_layers(case, way, found), "legs": legs})
     unused = scalar(found[0], "unexpired_months") if found[0]["rent_billing"] == "take_or_pay" else 0.0
     if unused and len(found) == 1:
         row["terms"] += f"; the last term runs {unused:g} months beyond the comparison, paid for"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.answers import ownership as shape
-from gpucost.answers.common import Source, cited, frame
+from gpucost.answers.common import Source, cited, finite, frame
 from gpucost.answers.statements import Statements
 from gpucost.errors import UsageError
 from gpucost.formula.language import Line
@@ -108,6 +108,9 @@ def _peak_cash(listed: list[shape.OwnershipOption], out_usd: float) -> shape.Pea
     return {"own": own, "rent": rent, "funding_until_payback": float(max(0.0, out_usd))}
 
 
+_PER = ("gpu_hour", "gpu_hour_owned", "gpu_hour_productive", "mtok")
+
+
 def levels(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Levels:
     """Return levelised prices of owning and renting per allocated, owned and productive GPU-hour, and per tokens."""
     hours = discounted_hours(values)
@@ -118,13 +121,10 @@ def levels(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Levels:
     mtok_per_hour = float(speed) * SECONDS_PER_HOUR / 1e6 if speed is not None else None
     found: dict[str, Any] = {}
     for key, worth in (("levelised", own), ("levelised_rent", rent)):
-        allocated = worth / hours if hours else None
-        found[f"{key}_usd_per_gpu_hour"] = allocated
-        found[f"{key}_usd_per_gpu_hour_owned"] = None if allocated is None else allocated * used
-        found[f"{key}_usd_per_gpu_hour_productive"] = None if allocated is None else allocated / good
-        found[f"{key}_usd_per_mtok"] = (
-            None if not mtok_per_hour or allocated is None else allocated / good / mtok_per_hour
-        )
+        each = worth / hours if hours else np.nan
+        per_mtok = each / good / mtok_per_hour if mtok_per_hour else np.nan
+        prices = zip(_PER, (each, each * used, each / good, per_mtok), strict=True)
+        found |= {f"{key}_usd_per_{unit}": finite(price) for unit, price in prices}
     return cast(shape.Levels, found)
 
 

@@ -144,11 +144,9 @@ def problem_of(
     asked_share = limits.get("spot_share")
     share = parse_fraction(supplies.SPOT_SHARE if asked_share is None else asked_share, "spot share")
     most = limits.get("max_on_demand")
-    rents = (
-        [supplies.read_entry(entry) for entry in given]
-        if given
-        else supplies.from_market(case, share, np.inf if most is None else float(most))
-    )
+    most_gpus = np.inf if most is None else float(most)
+    read = [supplies.read_entry(entry) for entry in given or ()]
+    rents = read or supplies.from_market(case, share, most_gpus)
     found = [supplies.rented(case, rent, demand, rate) for rent in rents]
     team = None
     if limits.get("own", case.special.get("own", True)):

@@ -1,7 +1,7 @@
 """What capacity can be had, as supplies of the mix: owned servers from the plan, and rent by its terms."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -50,38 +50,21 @@ def read_entry(entry: Mapping[str, Any]) -> Rent:
     return rent
 
 
+_AS_CHOSEN = ("upfront_fraction", "stretch_ratio", "note", "source_id", "offer")
+
+
 def from_market(case: OwnershipCase, spot_share: float, max_on_demand: float) -> list[Rent]:
     """Return the rental price of the case as on demand, and the catalog's other terms."""
     node = case.number("gpus_per_node")
-    base = case.assumptions["rent_usd_per_gpu_hour"]
-    rents = [
-        Rent(
-            "on_demand",
-            "on_demand",
-            case.number("rent_usd_per_gpu_hour"),
-            max_gpus=max_on_demand,
-            note=base.note,
-            source_id=base.source_id,
-            offer=case.rent_offer,
-        )
-    ]
+    base, price = case.assumptions["rent_usd_per_gpu_hour"], case.number("rent_usd_per_gpu_hour")
+    known: dict[str, Any] = {"note": base.note, "source_id": base.source_id, "offer": case.rent_offer}
+    rents = [Rent("on_demand", "on_demand", price, max_gpus=max_on_demand, **known)]
     for choice in case.choices:
         spot = OPTIONS[choice.option].interruptible
-        rents.append(
-            Rent(
-                choice.name,
-                choice.option,
-                choice.usd_per_gpu_hour,
-                choice.term_months,
-                max_share_fraction=spot_share if spot else 1.0,
-                unit_gpus=1.0 if spot else node,
-                upfront_fraction=choice.upfront_fraction,
-                stretch_ratio=choice.stretch_ratio,
-                note=choice.note,
-                source_id=choice.source_id,
-                offer=choice.offer,
-            )
-        )
+        rent = Rent(choice.name, choice.option, choice.usd_per_gpu_hour, choice.term_months)
+        kept = {name: getattr(choice, name) for name in _AS_CHOSEN}
+        share, unit = (spot_share, 1.0) if spot else (1.0, node)
+        rents.append(replace(rent, max_share_fraction=share, unit_gpus=unit, **kept))
     return rents
 
 

@@ -114,11 +114,8 @@ def _speeds(catalog: "Catalog", asked: Mapping[str, Any], counts: Any, own: OwnS
     from gpucost.workloads.training import make_workload, step_work
 
     key = key_of(catalog, str(asked["gpu"]))
-    workload = make_workload(
-        catalog.architecture(str(asked["model"])),
-        tokens=parse_count(asked["tokens"], "--tokens"),
-        own_speed=own,
-    )
+    architecture, tokens = catalog.architecture(str(asked["model"])), parse_count(asked["tokens"], "--tokens")
+    workload = make_workload(architecture, tokens=tokens, own_speed=own)
     if own is not None:
         check(own, [key.accelerator], float(counts[0]), step_work(workload))
     speeds = search_layouts(workload, [key] * counts.size, counts, training_calibration(catalog))

@@ -67,12 +67,8 @@ def make_factors(problem: Problem, request: Indices, offer: Indices, gpus: Indic
     """Gather what the bill of each case follows from."""
     terms, sizes, requests = problem.terms, problem.sizes, problem.requests
     count = len(request)
-    nodes = np.maximum(
-        1.0,
-        np.ceil(
-            gpus / np.array([key.system.gpus for key in problem.supply.keys], np.float64)[problem.supply.key[offer]]
-        ),
-    )
+    node_gpus = np.array([key.system.gpus for key in problem.supply.keys], np.float64)
+    nodes = np.maximum(1.0, np.ceil(gpus / node_gpus[problem.supply.key[offer]]))
 
     def of_request(values: Sequence[float]) -> Floats:
         return np.array(values, np.float64)[request]

@@ -28,12 +28,8 @@ def rank(problem: Problem, cases: Cases, number: int, judged: Indices) -> Indice
 def _keys(problem: Problem, cases: Cases, request: TrainingRequest, index: Indices) -> tuple[NDArray[np.generic], ...]:
     """Return the sort keys, last one first."""
     costs = cases.costs
-    goal = {
-        "cost": costs.cost_usd,
-        "time": costs.days,
-        "carbon": np.nan_to_num(costs.kgco2e, nan=np.inf),
-        "pareto": costs.cost_usd,
-    }[request.optimize]
+    goals = {"time": costs.days, "carbon": np.nan_to_num(costs.kgco2e, nan=np.inf)}
+    goal = goals.get(request.optimize, costs.cost_usd)
     ids = np.array([problem.supply.offers[offer].offer_id for offer in cases.offer[index]], dtype=object)
     _, by_id = np.unique(ids.astype(str), return_inverse=True)
     age = problem.terms.age_days[cases.offer[index]]  # of equals, the newest observation
