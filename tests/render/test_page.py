@@ -10,10 +10,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from gpucost.answers.common import Excluded
 from gpucost.errors import UsageError
 from gpucost.render import html as writer
 from gpucost.render.build import document
 from gpucost.render.document import Axis, Chart, Document, Section, Table, columns
+from gpucost.render.offers import excluded_table
 from gpucost.render.vega import specification
 from tests.render import answers
 
@@ -178,11 +180,13 @@ def test_no_table_runs_off_the_paper_and_no_column_is_lost(tab: Tab, ownership_p
 
 
 def test_paper_counts_what_is_not_possible_and_the_screen_lists_it(tab: Tab, tmp_path: Path) -> None:
-    answer = answers.QUESTIONS["inference"]()
-    rows = [{"provider": f"p{n}", "instance_type": "i", "gpu": "l4", "option": "spot", "reason": "does not fit"}
-            for n in range(400)]  # fmt: skip
-    shown = tab.open(writer.page(document({**answer, "excluded": rows})), tmp_path, 718)
-    listed, counted = shown.locator("td", has_text="p399"), shown.locator("p", has_text="400 offers left out: on")
+    rows: list[Excluded] = [
+        {"provider": f"p{n}", "instance_type": "i", "gpu": "l4", "option": "spot", "regions": [], "reason": "too small"}
+        for n in range(40)
+    ]
+    page = writer.page(Document("Serving 8b", (Section("Not possible, and why", excluded_table(rows)),)))
+    shown = tab.open(page, tmp_path, 718)
+    listed, counted = shown.locator("td", has_text="p39"), shown.locator("p", has_text="40 offers left out: on screen")
     assert (listed.is_visible(), counted.is_visible()) == (True, False)
     shown.emulate_media(media="print")
     assert (listed.is_visible(), counted.is_visible()) == (False, True)
