@@ -53,9 +53,7 @@ def in_turn(
     return [*rows, *_rest(ends, last - start, digits)]
 
 
-def side_by_side(
-    before: Values, after: Values, ends: tuple[float, float], digits: int = 2, words: Values | None = None
-) -> list[Change]:
+def side_by_side(before: Values, after: Values, ends: tuple[float, float], digits: int = 2) -> list[Change]:
     """Return what each part of a sum adds to the difference; a part that only one side has counts from nothing.
 
     >>> rows = side_by_side({"a": 1.0, "b": 2.0}, {"a": 1.5, "c": 1.0}, (3.0, 2.5))
@@ -67,7 +65,7 @@ def side_by_side(
         effect = _rounded(after.get(name) or 0.0, digits) - _rounded(before.get(name) or 0.0, digits)
         told += effect
         if effect:
-            rows.append(change((words or {}).get(name, name), name, before.get(name), after.get(name), effect))
+            rows.append(change(name, name, before.get(name), after.get(name), effect))
     return [*rows, *_rest(ends, told, digits)]
 
 

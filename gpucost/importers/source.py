@@ -118,8 +118,8 @@ class Source:
         return not self.keys or any(os.environ.get(name, "").strip() for name in self.keys)
 
 
-def csv_text(file: Path, names: str = "", skip: int = 0) -> str:
-    """Return the SQL that reads a CSV file with every cell as text; `names` overrules its options.
+def csv_text(file: Path, skip: int = 0) -> str:
+    """Return the SQL that reads a CSV file with every cell as text.
 
     A file whose first lines have no end, or thousands of columns, would be guessed at for minutes: it is refused.
     """
@@ -130,7 +130,7 @@ def csv_text(file: Path, names: str = "", skip: int = 0) -> str:
             f"the source cannot be read: a line has more than {_LINE_BYTES:,} bytes or {_MOST_COLUMNS:,} cells."
         )
     how = f"all_varchar=true, header=true, delim=',', quote='\"', escape='\"', skip={skip}, max_line_size=2000000"
-    return f"read_csv({file_name(file)}, {how}{names})"
+    return f"read_csv({file_name(file)}, {how})"
 
 
 def columns_of(desk: Desk, source: str) -> set[str]:

@@ -87,7 +87,7 @@ def answer(
         "saving_usd": saving,
         "months": month_rows(problem, solved, rate_of(case)),
         "cash_by_month": cash_rows(case, problem, solved),
-        "marginal_values": marginal_rows(problem, solved),
+        "marginal_values": marginal_rows(solved),
         "gap_fraction": solved.gap_fraction,
         "supplies": paid,
         "assumptions": [entry.as_dict() for entry in case.assumptions.values()],
@@ -253,7 +253,7 @@ def cash_rows(case: OwnershipCase, problem: program.MixProblem, solved: program.
     ]  # fmt: skip
 
 
-def marginal_rows(problem: program.MixProblem, solved: program.Solution) -> list[shape.Marginal]:
+def marginal_rows(solved: program.Solution) -> list[shape.Marginal]:
     """Return the constraints that bind, with the largest value of each and where it stands."""
     notes = {
         "demand": "one more GPU of demand costs at most, in month {}",

@@ -81,7 +81,7 @@ def newer_chip(
     said = f"a server of {newer.id} ÷ one of {accelerator.id}"
     found = {
         "refresh_speed_ratio": ((ends[0] * ends[-1]) ** 0.5, ends[0], ends[-1]),
-        "refresh_price_ratio": (_server_usd(registry, then) / _server_usd(registry, first), None, None),
+        "refresh_price_ratio": (_server_usd(then) / _server_usd(first), None, None),
         "refresh_power_ratio": (_number(then, "server_max_kw") / _number(first, "server_max_kw"), None, None),
     }
     for name, (value, low, high) in found.items():
@@ -95,7 +95,7 @@ def _number(entries: Mapping[str, Assumption], name: str) -> float:
     return float(value)
 
 
-def _server_usd(registry: Registry, entries: Mapping[str, Assumption]) -> float:
+def _server_usd(entries: Mapping[str, Assumption]) -> float:
     if entries["server_price_basis"].value == "quote":
         return _number(entries, "server_usd")
     return _number(entries, "gpu_usd") * _number(entries, "gpus_per_node") * _number(entries, "server_overhead_ratio")
