@@ -70,7 +70,7 @@ def read(question: str, given: Mapping[str, Any], *, complete: bool = True) -> d
 
 def value_of(argument: Argument, value: Any) -> Any:
     """Read one value; a column of values is left to the engine, which marks the cases that cannot be."""
-    is_column = hasattr(value, "__len__") and getattr(value, "ndim", 1) and not isinstance(value, _NO_COLUMNS)
+    is_column = hasattr(value, "__len__") and getattr(value, "ndim", None) != 0 and not isinstance(value, _NO_COLUMNS)
     if argument.column and is_column:
         return value
     return argument.kind.read(value, flag_of(argument.name))
