@@ -823,3 +823,25 @@ def test_words_of_a_layout_may_be_columns_of_any_kind():
     asked = {"gpus": 8, "gpu": "h100-sxm", "tensor": 1, "precision": np.array(["bf16", "fp8"])}
     table = gpucost.throughput("8b", recompute=np.array(["none", "full"]), **asked)
     assert len(table.to_frame()) == 2
+
+
+def test_what_a_chart_is_called_is_well_formed_wherever_it_stands(tmp_path):
+    import zipfile
+    from types import SimpleNamespace
+    from xml.etree import ElementTree
+
+    import xlsxwriter
+
+    from gpucost.render.workbook.charts import Gallery
+
+    with xlsxwriter.Workbook(tmp_path / "a.xlsx") as file:
+        sheet = SimpleNamespace(title=lambda _: None, next_row=0, page=file.add_worksheet())
+        chart = file.add_chart({"type": "line"})
+        chart.add_series({"values": "=Sheet1!$A$1:$A$2"})
+        Gallery(SimpleNamespace(file=file), sheet).add(chart, "\x01", "", "")
+    with zipfile.ZipFile(tmp_path / "a.xlsx") as book:
+        texts = [book.read(name).decode() for name in book.namelist() if "drawings/d" in name or "charts/c" in name]
+    assert len(texts) == 2
+    for text in texts:
+        ElementTree.fromstring(text)
+        assert r"\x01" in text

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Any
 
+from gpucost.render.numbers import visible
 from gpucost.render.workbook import budget, options, pictures, sensitivity, static
 from gpucost.render.workbook.book import Sheet, Workbook
 from gpucost.render.workbook.live import LiveModel
@@ -41,7 +42,7 @@ class Gallery:
         if self.count and self.count % _CHARTS_ON_A_PAGE == 0:
             self.breaks.append(row)
             self.sheet.page.set_h_pagebreaks(self.breaks)
-        self.sheet.page.insert_chart(row, (self.count % 2) * 10, chart, {"description": title})
+        self.sheet.page.insert_chart(row, (self.count % 2) * 10, chart, {"description": visible(title)})
         self.count += 1
 
     def offers(self, first: int, last: int, columns: Sequence[str]) -> None:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 from gpucost.render.cells import with_heading
 from gpucost.render.document import Chart
-from gpucost.render.numbers import short_unit
+from gpucost.render.numbers import short_unit, visible
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address
 
 DRAWN = ("bridge", "line", "bar")
@@ -77,7 +77,7 @@ def words(text: str) -> str:
     >>> words("='[x.xlsx]S'!$A$1: cost"), words("Hello!")
     ("='[x.xlsx]S'! $A$1: cost", 'Hello!')
     """
-    return re.sub(r"!(?=\$?[A-Z]+\$?\d)", "! ", text)
+    return re.sub(r"!(?=\$?[A-Z]+\$?\d)", "! ", visible(text))
 
 
 def _plain(book: Workbook, sheet: Sheet, chart: Chart) -> Any:
