@@ -278,7 +278,8 @@ def reduce_best(found: Candidates, job: Job, keys: Keys) -> BestLayouts:
     count = len(keys.gpus)
     speed = found.tokens_per_s_per_gpu
     fastest = np.full(count, -np.inf)
-    np.maximum.at(fastest, found.key, speed)
+    with np.errstate(invalid="ignore"):  # a chip without the precision has no speed
+        np.maximum.at(fastest, found.key, speed)
     winners = np.flatnonzero(speed == fastest[found.key])
     where = np.full(count, -1)
     where[found.key[winners][::-1]] = winners[::-1]  # of equals, the earliest
