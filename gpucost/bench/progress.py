@@ -25,8 +25,9 @@ def forecast(log: Log, estimate: Estimate, rank: int = 1, *, tokens_done: float 
     gpus, workload = int(option["gpus"]), estimate["workload"]
     batch, sequence = float(option["layout"]["global_batch"]), float(workload["sequence_tokens"])
     whole = float(workload["trained_tokens"])
+    batch = log.usual("global_batch") or batch  # what runs, where the log says it
     speed = training_speed(log, gpus=gpus, sequence_tokens=int(sequence), global_batch=int(batch))
-    samples = log.last("samples") or (log.last("step") or 0.0) * (log.usual("global_batch") or batch)
+    samples = log.last("samples") or (log.last("step") or 0.0) * batch
     done = tokens_done if tokens_done is not None else samples * sequence
     if not done:
         raise UsageError("the log does not say how many steps are done: give --tokens-done.")

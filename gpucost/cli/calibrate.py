@@ -200,6 +200,8 @@ def _own_rows(catalog: "Catalog", kind: str, files: list[str], log: dict[str, An
         chip = accelerator_of(catalog, str(bench["machine"]["device"]))
         if chip is None:
             raise click.UsageError(f"{file}: no accelerator on record is called {bench['machine']['device']}.")
+        if log["gpu"] and (asked := catalog.accelerator(log["gpu"])).id != chip.id:
+            raise click.UsageError(f"{file} is a bench of {chip.id}, not of {asked.id}: leave --gpu out.")
         if kind == "training":
             found += from_bench.training_rows(bench, chip.id)
         else:

@@ -26,6 +26,10 @@ def gpucost(*words, book=None, code=0):
     return done
 
 
+def test_a_bench_is_of_its_own_chip(bench_file):
+    assert "not of h100" in gpucost("calibrate", bench_file, "--gpu", "h100-sxm", code=2).stderr
+
+
 def test_a_bench_is_shown_against_the_datasheet(bench_file):
     found = json.loads(gpucost("bench", bench_file, "--show", "--format", "json").stdout)
     rows = {row["what"]: row for row in found["rows"]}
@@ -127,6 +131,17 @@ def test_a_log_of_each_stack_is_followed(form, saved_estimate, tmp_path):
     assert rows["tokens"]["now"] == 40 * batch * 4096
     assert rows["speed"]["now"] == pytest.approx(speed or batch * 4096 / step_s / 8)
     assert rows["cost in all"]["low"] < rows["cost in all"]["now"] < rows["cost in all"]["high"]
+
+
+def test_the_batch_of_a_log_counts_before_that_of_the_estimate(saved_estimate, tmp_path):
+    log = tmp_path / "train.log"
+    log.write_text(
+        " iteration 40/ 1000 | elapsed time per iteration (ms): 9000.0 | global batch size:   128 | loss: 2 |\n"
+    )
+    done = CliRunner().invoke(cli, ["watch", str(log), "--estimate", str(saved_estimate[0]), "--format", "json"])
+    rows = {row["what"]: row["now"] for row in json.loads(done.stdout)["rows"]}
+    assert rows["tokens"] == 40 * 128 * 4096
+    assert rows["speed"] == pytest.approx(128 * 4096 / 9.0 / 8)
 
 
 @pytest.mark.parametrize(
