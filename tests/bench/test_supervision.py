@@ -35,6 +35,13 @@ def moods(monkeypatch, tmp_path):
     return choose
 
 
+@pytest.fixture
+def short_grace(monkeypatch):
+    """Wait a moment for the last words of processes that a script ends at once."""
+    monkeypatch.setattr("gpucost.bench.supervise.LOOK_S", 0.1)
+    monkeypatch.setattr("gpucost.bench.supervise.GRACE_S", 0.5)
+
+
 def run(path, **more):
     return bench(path, command=WORKER, gpus=1, groups=("memory", "elementwise"), **more)
 
@@ -143,6 +150,7 @@ def test_no_gpu_is_said(tmp_path, moods, monkeypatch):
 
 @pytest.mark.parametrize(("sickness", "words"), [("slow", "GPU 1 reaches 50% of its neighbours"),
                                                  ("dies", "GPU 1 failed copy 1073741824")])  # fmt: skip
+@pytest.mark.usefixtures("short_grace")
 def test_one_sick_gpu_of_two_is_named_and_the_rest_is_kept(tmp_path, moods, monkeypatch, sickness, words):
     from gpucost.bench.verdict import findings
 
@@ -160,6 +168,7 @@ def test_one_sick_gpu_of_two_is_named_and_the_rest_is_kept(tmp_path, moods, monk
         assert all(reason.startswith("given up") for reason in reasons[2:])
 
 
+@pytest.mark.usefixtures("short_grace")
 def test_a_rank_that_is_lost_ends_the_wait_of_the_others(moods):
     case = next(case for case in cases_of("short", 2) if case.group == "links")
     moods(cases={case.id: "loses a rank"})
@@ -173,6 +182,7 @@ def test_a_rank_that_is_lost_ends_the_wait_of_the_others(moods):
         workers.stop()
 
 
+@pytest.mark.usefixtures("short_grace")
 def test_a_rank_that_is_killed_is_said(moods):
     case = next(case for case in cases_of("short", 2) if case.group == "links")
     moods(cases={case.id: "is killed"})

@@ -21,7 +21,8 @@ from gpucost.render.json import dumps
 from gpucost.render.text import write
 
 NUMBERS = st.floats(0.01, 1e6)
-THREE = st.fixed_dictionaries(dict.fromkeys(("speed", "hours", "price"), NUMBERS))
+FACTOR = st.floats(0.01, 1e4)  # a total of more than 1e13 holds no cents
+THREE = st.fixed_dictionaries(dict.fromkeys(("speed", "hours", "price"), FACTOR))
 
 
 def exactly(changes, difference):
