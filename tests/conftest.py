@@ -14,6 +14,10 @@ import pytest
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# Each worker has a core of its own: linear algebra in several threads would only wait for the neighbour's.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 NUMBERS = itertools.count()
 
 
