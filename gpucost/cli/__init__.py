@@ -5,13 +5,14 @@ import io
 import os
 import sys
 import warnings
+from collections.abc import Mapping
 from importlib import import_module
 
 import click
 
 from gpucost import __version__
 from gpucost.cli.said import say, shown
-from gpucost.errors import GpuCostError, nearest, shortened
+from gpucost.errors import GpuCostError, UsageError, nearest, shortened
 from gpucost.gate import beside
 
 # A command builds what it needs and ends: a search for garbage cycles after every 700 objects only delays it.
@@ -76,6 +77,7 @@ def main() -> None:
     warnings.showwarning = lambda message, *_: say(str(message))
     gc.set_threshold(*COLLECT_AFTER)
     try:
+        _check_completion(os.environ)
         code = cli.main(standalone_mode=False, prog_name="gpucost")
         sys.stdout.flush()
         sys.exit(code if isinstance(code, int) else 0)
@@ -105,6 +107,23 @@ def main() -> None:
         _trace(debug)
         say(f"internal error: {type(error).__name__}: {error}. Run again with --debug and report it.")
         sys.exit(1)
+
+
+def _check_completion(environment: Mapping[str, str]) -> None:
+    """Refuse what a shell that completes words does not set: click takes it as it comes."""
+    asked = environment.get("_GPUCOST_COMPLETE")
+    if not asked:
+        return
+    shell, _, step = asked.partition("_")
+    if shell not in ("bash", "zsh", "fish") or step not in ("source", "complete"):
+        raise UsageError(
+            f"_GPUCOST_COMPLETE: expected bash_source, zsh_source or fish_source, not {shortened(asked)!r}."
+        )
+    place = environment.get("COMP_CWORD", "")
+    if step == "complete" and ("COMP_WORDS" not in environment or (shell != "fish" and not place.isdecimal())):
+        raise UsageError(
+            f"_GPUCOST_COMPLETE={asked}: COMP_WORDS and COMP_CWORD say what is to be completed; one is missing."
+        )
 
 
 def _trace(debug: bool) -> None:

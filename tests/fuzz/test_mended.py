@@ -845,3 +845,14 @@ def test_what_a_chart_is_called_is_well_formed_wherever_it_stands(tmp_path):
     for text in texts:
         ElementTree.fromstring(text)
         assert r"\x01" in text
+
+
+@pytest.mark.parametrize(
+    "asked", ["nonsense", "bash_complete", "_", "zsh_\x1b[31m", "fish_sources", "bash_complete_more"]
+)
+def test_a_request_to_complete_that_no_shell_makes_is_refused(asked):
+    done = in_process(_GPUCOST_COMPLETE=asked)
+    assert done.returncode == 2
+    assert "_GPUCOST_COMPLETE" in done.stderr
+    assert done.stdout == ""
+    assert "\x1b" not in done.stderr
