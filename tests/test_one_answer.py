@@ -337,3 +337,20 @@ def test_the_examples_of_a_command_run(name, tmp_path, monkeypatch):
     for example in examples:
         result = CliRunner().invoke(cli, shlex.split(example)[1:])
         assert result.exit_code == 0 or isinstance(result.exception, CheckFailedError), f"{example}: {result.exception}"
+
+
+# Formats -------------------------------------------------------------------------------------------------------------
+
+
+def test_models_and_serving_name_the_same_published_format(catalog):
+    from gpucost.cli.models import described
+    from gpucost.serving.plans import native_format
+
+    presets = catalog.presets
+    shown = {row["id"]: row for row in described(catalog, presets)}
+    assert [(one.name, native_format(one)) for one in presets if native_format(one) != "bf16"] == [
+        (one.name, shown[one.name]["native_precision"]) for one in presets if native_format(one) != "bf16"
+    ]
+    for name, size_gib in {"gpt-oss-120b": 60.8, "gpt-oss-20b": 12.8}.items():  # arXiv:2508.10925, table 1
+        assert shown[name]["weight_bytes"] / GIB == pytest.approx(size_gib, rel=0.01), name
+    assert shown["kimi-k2"]["weight_bytes"] == pytest.approx(shown["kimi-k2"]["parameters"], rel=0.01)

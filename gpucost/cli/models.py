@@ -43,6 +43,7 @@ def described(
     from dataclasses import asdict
 
     from gpucost.physics.blocks import cache_values, state_values
+    from gpucost.physics.serving.cases import published_bytes
     from gpucost.physics.transformer import active_parameters, stack, total_parameters
 
     shape = stack(architectures)
@@ -62,7 +63,7 @@ def described(
             "context_tokens": context_tokens,
             "kv_cache_bytes": 2 * cache_values(item, context_tokens),
             "recurrent_state_bytes": 2 * state_values(item),
-            "weight_bytes": item.stored_bytes or 2 * int(total[index]),
+            "weight_bytes": int(published_bytes(item)),
             "native_precision": item.native_precision or "bf16",
         }
         own = {key: value for key, value in asdict(item).items() if key not in (*NOT_SHOWN, *counts)}

@@ -17,7 +17,7 @@ from gpucost.physics.calibration import width_of
 from gpucost.physics.columns import Flags, Floats, Integers
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, USUAL_ENGINES, USUAL_FAMILIES
-from gpucost.physics.serving.cases import FORMATS, SERVED_AS, Deployment, build
+from gpucost.physics.serving.cases import FORMATS, Deployment, build, native_format
 from gpucost.physics.serving.efficiency import ENGINES
 from gpucost.physics.serving.structs import Options, ServingCase
 from gpucost.serving.request import InferenceRequest
@@ -33,24 +33,6 @@ OWN_WIDTH = (
 )
 NODE_GPUS = 8  # experts spread over nodes of at least so many
 REASONS = ("", "memory", "ttft", "tpot")
-
-# Formats in which a model's own weights were published; the others were published in bf16.
-_NATIVE = (
-    ("gpt-oss", "mxfp4"), ("deepseek-v3", "fp8"), ("deepseek-r1", "fp8"), ("kimi-k2", "fp8"),
-    ("minimax-m2", "fp8"),
-)  # fmt: skip
-
-
-def native_format(architecture: Architecture) -> str:
-    """Return the format in which a model's weights were published, as one that an engine serves.
-
-    >>> from gpucost.types import Architecture
-    >>> native_format(Architecture("gpt-oss-120b", "gpt-oss", 36, 2880, 64, 8, 64, 0, True, 201088, False))
-    'mxfp4'
-    """
-    if architecture.native_precision:
-        return SERVED_AS.get(architecture.native_precision, architecture.native_precision)
-    return next((form for sign, form in _NATIVE if architecture.name.startswith(sign)), "bf16")
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ from gpucost.physics.serving.efficiency import (
     resolve,
 )
 from gpucost.physics.serving.structs import Bytes, Chip, Options, Placement, ServingCase, plain_options, work_of
-from gpucost.physics.transformer import stack
+from gpucost.physics.transformer import stack, total_parameters
 from gpucost.types import Accelerator, Architecture, System
 from gpucost.units import GB, GIB
 
@@ -81,6 +81,39 @@ def format_of(name: str) -> Format:
     return FORMATS[name]
 
 
+def native_format(architecture: Architecture) -> str:
+    """Return the format in which a model's weights were published, as one that an engine serves.
+
+    >>> native_format(Architecture("own", "own", 36, 2880, 64, 8, 64, 0, True, 201088, False, native_precision="int2"))
+    'int4'
+    """
+    return SERVED_AS.get(architecture.native_precision, architecture.native_precision) or "bf16"
+
+
+def published_bytes(a: Architecture) -> float:
+    """Return the bytes of the language model's weights as published: as stored, else counted in that format."""
+    if a.stored_bytes or not a.native_precision:
+        return a.stored_bytes or 2.0 * _parameters(a)
+    form, found = native_format(a), sums_of(a)
+    each = FORMATS[form].weight_bytes
+    wide = _outside(a) + (found.attention_weights if _keeps_attention_wide(a, form) else 0.0)
+    return each * (_parameters(a) - wide) + 2.0 * wide
+
+
+def _parameters(a: Architecture) -> float:
+    return float(total_parameters(stack([a]))[0])
+
+
+def _outside(a: Architecture) -> float:
+    """Return the parameters of embeddings, head and positions, which stay at 16 bits."""
+    embedding = a.vocab * (a.embedding_width or a.hidden)
+    return embedding * (1 if a.tied_embeddings else 2) + a.position_parameters
+
+
+def _keeps_attention_wide(a: Architecture, form: str) -> bool:
+    return (form == "mxfp4" and a.experts > 0) or (form == "nvfp4" and a.attention == "mla")
+
+
 def half_tflops(accelerator: Accelerator, engine: str) -> float:
     """Return the 16-bit peak; local engines accumulate in 16 bits, at which consumer cards are twice as fast.
 
@@ -127,9 +160,7 @@ def value_bytes(d: Deployment) -> tuple[float, float, float, float]:
     """
     form = format_of(d.format)
     local, quantised = ENGINES[d.engine] == "local", form.weight_bytes < 2
-    kept_wide = (d.format == "mxfp4" and d.architecture.experts > 0) or (
-        d.format == "nvfp4" and d.architecture.attention == "mla"
-    )
+    kept_wide = _keeps_attention_wide(d.architecture, d.format)
     wide = LOCAL_BYTES if local and quantised else 2.0
     weights, attention = _as_stored(d) or (form.weight_bytes, wide if kept_wide else form.weight_bytes)
     if d.cache == "auto":
@@ -154,11 +185,9 @@ def _as_stored(d: Deployment) -> tuple[float, float] | None:
 def stored_sizes(a: Architecture) -> tuple[float, float]:
     """Return the bytes each of feed-forward and of attention weights that together make up the stored bytes."""
     found = sums_of(a)
-    embedding = a.vocab * (a.embedding_width or a.hidden)
-    rest = embedding * (1 if a.tied_embeddings else 2) + a.position_parameters
     others = found.dense_weights + found.routed_weights + found.shared_weights + found.router_weights
     others += max(found.other_weights + a.extra_parameters, 0.0)
-    left = a.stored_bytes - 2.0 * rest - a.mixer_bytes_each * found.attention_weights
+    left = a.stored_bytes - 2.0 * _outside(a) - a.mixer_bytes_each * found.attention_weights
     return max(left / max(others, 1.0), 0.1), a.mixer_bytes_each
 
 
