@@ -225,6 +225,14 @@ def test_a_network_between_gpus_without_links_is_the_host_bus():
     assert time_of(layout, chip=card, node=node).tensor_s[0] > 5 * time_of(layout).tensor_s[0]
 
 
+@pytest.mark.parametrize(("recompute", "exchanges"), [("none", 4), ("full", 6)])
+def test_frozen_layers_expose_the_reduction_of_their_inputs_gradients(recompute, exchanges):
+    layout = Layout(gpus=8, tensor=8, global_batch=8, recompute=recompute)
+    full, lora = (time_of(layout, method=method, software="vendor").tensor_s[0] for method in ("full", "lora"))
+    hidden = 1 - DEFAULTS["tensor_exposed.modern"]
+    assert lora / full == pytest.approx(1 + hidden / (exchanges * (1 - hidden)))
+
+
 def test_unpacking_reads_the_bytes_that_memory_counts():
     plain, packed = (make_case(Layout(gpus=1), method=method) for method in ("lora", "qlora"))
     rate, tokens = rates(plain), np.array([8192.0])

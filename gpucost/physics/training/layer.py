@@ -257,11 +257,14 @@ def links_of(hardware: HardwareColumns, e: Efficiencies) -> net.Links:
 def layer_tensor_s(case: TrainingCase, link: net.Links, tokens: Floats) -> Floats:
     """Return the exposed time of one layer's tensor-parallel exchanges: two all-reduces each way, two more repeated.
 
-    With sequence parallelism each is an all-gather and a reduce-scatter of the same volume (arXiv:2205.05198).
+    With sequence parallelism each is an all-gather and a reduce-scatter of the same volume (arXiv:2205.05198). The
+    gradients of inputs are reduced, half of the backward volume, behind the products of weights' gradients; a frozen
+    layer has none and waits (Megatron-Core, core/tensor_parallel/layers.py: LinearWithFrozenWeight).
     """
-    group = net.tier(link, case.layout.tensor, np.ones(len(case)))
+    group, exposed = net.tier(link, case.layout.tensor, np.ones(len(case))), case.efficiency.tensor_exposed
     count = np.where(case.layout.recompute == FULL, 6.0, 4.0)
-    return case.efficiency.tensor_exposed * count * net.all_reduce_s(group, tokens * case.shape.hidden * HALF_BYTES)
+    bare = np.where(case.recipe.method >= LORA, 1 - exposed, 0.0)
+    return (exposed * count + bare) * net.all_reduce_s(group, tokens * case.shape.hidden * HALF_BYTES)
 
 
 def layer_context_s(case: TrainingCase, link: net.Links, tokens: Floats, attention_s: Floats) -> Floats:
