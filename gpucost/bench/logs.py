@@ -6,19 +6,19 @@ it, else asked for. Lines that end in the middle of a write, and steps of the wa
 """
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import groupby
+from operator import itemgetter
 from statistics import median
 from typing import NamedTuple
 
 from gpucost.errors import UsageError
-from gpucost.gate import read_bytes
+from gpucost.gate import beside, read_bytes
 from gpucost.units import MILLI
 
 WARM_UP_STEPS = 2  # the first lines hold compilation, allocation and autotuning
 LONGEST_LINE = 20_000
 NUMBER = r"(-?[\d,]+(?:\.\d*)?(?:[eE][-+]?\d+)?)"
-
-_GENERATED = r"Output [Tt]oken [Tt]hroughput \((?:per sec|tokens/sec)\)"
 
 
 class LogFormat(NamedTuple):
@@ -26,88 +26,20 @@ class LogFormat(NamedTuple):
 
     name: str
     phase: str  # training | serving
-    line: str  # what a line of it holds
+    line: str  # pattern of a line that carries speed
     numbers: Mapping[str, str]  # name -> pattern with one group
     scale: Mapping[str, float] = {}
 
 
-FORMATS = (
-    LogFormat(
-        "maxtext", "training", r"completed step:.*Tokens/s/device",
-        {"step": rf"completed step: {NUMBER}", "step_s": rf"seconds: {NUMBER}",
-         "tokens_per_s_per_gpu": rf"Tokens/s/device: {NUMBER}"},
-    ),
-    LogFormat(
-        "megatron-lm", "training", r"elapsed time per iteration \(ms\)",
-        {"step": rf"iteration\s+{NUMBER}/", "steps": rf"iteration\s+\d+/\s*{NUMBER}",
-         "step_s": rf"elapsed time per iteration \(ms\): {NUMBER}",
-         "global_batch": rf"global batch size:\s*{NUMBER}", "samples_per_s": rf"samples/sec: {NUMBER}"},
-        {"step_s": MILLI},
-    ),
-    LogFormat(
-        "nemo", "training", r"train_step_timing in s",
-        {"step": rf"global_step[=:]\s*{NUMBER}", "step_s": rf"train_step_timing in s[=:]\s*{NUMBER}",
-         "global_batch": rf"global_batch_size[=:]\s*{NUMBER}", "steps": r"(?:iteration |\| )\d+/(\d+)"},
-    ),
-    LogFormat(
-        "torchtitan", "training", r"\bstep:.*\btps:",
-        {"step": rf"step:\s*{NUMBER}", "tokens_per_s_per_gpu": rf"\btps:\s*{NUMBER}"},
-    ),
-    LogFormat(
-        "nanogpt", "training", r"iter \d+: loss .*time [\d.]+ms",
-        {"step": r"iter (\d+):", "step_s": rf"time {NUMBER}ms"}, {"step_s": MILLI},
-    ),
-    LogFormat(
-        "llm-foundry", "training", r"throughput/device/tokens_per_sec|\[batch=\d+/\d+\]|Train time/batch:",
-        {"step": r"(?:batch|\bba)[=: ]+(\d+)", "steps": r"\[batch=\d+/(\d+)\]",
-         "tokens_per_s_per_gpu": rf"throughput/device/tokens_per_sec(?:ond)?[\":= ]+{NUMBER}"},
-    ),
-    LogFormat(
-        "deepspeed", "training", r"iter time \(s\):|SamplesPerSec=",
-        {"step": r"(?:steps?: |\bglobal_step=|stop\] \d+/)(\d+)", "step_s": rf"iter time \(s\): {NUMBER}",
-         "samples_per_s": rf"(?:samples/sec: |CurrSamplesPerSec=|[, ]SamplesPerSec=){NUMBER}"},
-    ),
-    LogFormat(
-        "mlperf-training", "training", r":::MLLOG.*(?:tracked_stats|global_batch_size)",
-        {"samples_per_s": rf'"throughput": {NUMBER}', "step_s": rf'"train_step_time": {NUMBER}',
-         "samples": rf'"samples_count": {NUMBER}', "global_batch": rf'"global_batch_size", "value": {NUMBER}'},
-    ),
-    LogFormat(
-        "huggingface", "training", r"train_tokens_per_second|train_samples_per_second|s/it[\],]|it/s[\],]",
-        {"tokens_per_s": rf"train_tokens_per_second['\"]?\s*[:=]\s*'?{NUMBER}",
-         "samples_per_s": rf"train_samples_per_second['\"]?\s*[:=]\s*'?{NUMBER}", "step": r"(\d+)/\d+ \[",
-         "steps": r"\d+/(\d+) \[", "step_s": rf"{NUMBER}s/it[\],]", "steps_per_s": rf"{NUMBER}it/s[\],]"},
-    ),
-    LogFormat(
-        "vllm-or-sglang-benchmark", "serving",
-        r"Output token throughput \(tok/s\)|Mean TPOT|Mean ITL|Successful requests|Total (?:input|generated) tokens:"
-        r"|Max\w* re\w+ concurrency",
-        {"output_tokens_per_s": rf"^Output token throughput \(tok/s\):\s*{NUMBER}",
-         "concurrency": rf"^Max\w* re\w+ concurrency:\s*{NUMBER}", "requests": rf"^Successful requests:\s*{NUMBER}",
-         "prompt_tokens": rf"^Total input tokens:\s*{NUMBER}",
-         "output_tokens": rf"^Total generated tokens:\s*{NUMBER}",
-         "tpot_s": rf"Mean (?:TPOT|ITL) \(ms\):\s*{NUMBER}"},
-        {"tpot_s": MILLI},
-    ),
-    LogFormat(
-        "vllm", "serving", r"Avg generation throughput",
-        {"output_tokens_per_s": rf"Avg generation throughput: {NUMBER}", "concurrency": rf"Running: {NUMBER}"},
-    ),
-    LogFormat(
-        "sglang", "serving", r"gen throughput \(token/s\)",
-        {"output_tokens_per_s": rf"gen throughput \(token/s\): {NUMBER}", "concurrency": rf"#running-req: {NUMBER}"},
-    ),
-    LogFormat(
-        "genai-perf", "serving", rf"{_GENERATED}|Inter [Tt]oken [Ll]atency \(ms\)",
-        {"output_tokens_per_s": rf"{_GENERATED}[\s│┃|,:\"]+{NUMBER}",
-         "tpot_s": rf"Inter [Tt]oken [Ll]atency \(ms\)[\s│┃|,:\"]+{NUMBER}"},
-        {"tpot_s": MILLI},
-    ),
-    LogFormat(
-        "mlperf", "serving", r"Tokens per second|Completed tokens per second",
-        {"output_tokens_per_s": rf"[Tt]okens per second\s*(?:\(inferred\))?\s*:\s*{NUMBER}"},
-    ),
-)  # fmt: skip
+def _formats() -> Iterator[LogFormat]:
+    """Yield the formats of logs.csv: of each the line that carries speed, then its numbers with their unit."""
+    for name, rows in groupby(beside(__file__, "logs")[1:], key=itemgetter(0)):
+        (_, phase, _, line), *numbers = ([*cells, pattern.replace("NUMBER", NUMBER)] for *cells, pattern in rows)
+        scale = {number: MILLI for _, number, unit, _ in numbers if unit == "ms"}
+        yield LogFormat(name, phase, line, {number: pattern for _, number, _, pattern in numbers}, scale)
+
+
+FORMATS = tuple(_formats())
 
 
 class Reading(NamedTuple):

@@ -19,14 +19,14 @@ from gpucost.frozen import Frozen
 
 PREFIX = "GPUCOST_"
 NOT_SETTINGS = frozenset(("REQUIRE_PROGRAMS", "COMPLETE"))
-# settings that belong to no single option: what each is for, and its default
+# settings that belong to no single option: their defaults
 GENERAL = {
-    "book": ("folder or file of your own price book, hardware and models", "book/ beside the user file"),
-    "store": ("folder, https:// or s3:// address of refreshed prices", "prices/ in the user's data folder"),
-    "data": ("folder with pricing/ and models/ that replaces the shipped facts", "the package's own"),
-    "as_of": ("day that prices are asked for", "today"),
-    "known_as_of": ("hide what was recorded after this day", "everything known"),
-    "format": ("how answers are written: table, json, csv, md", "table"),
+    "book": "book/ beside the user file",
+    "store": "prices/ in the user's data folder",
+    "data": "the package's own",
+    "as_of": "today",
+    "known_as_of": "everything known",
+    "format": "table",
 }
 
 

@@ -64,7 +64,7 @@ def _settings() -> list[dict[str, Any]]:
     latest: dict[tuple[str, str], Setting] = {(item.command, item.name): item for item in spoken()}
     rows = [
         _row("setting", name, default, "default")
-        for name, (_, default) in GENERAL.items()
+        for name, default in GENERAL.items()
         if ("", name) not in latest and name not in ("book", "data")
     ]
     from gpucost.limits import LIMITS

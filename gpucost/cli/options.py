@@ -189,8 +189,12 @@ def _taking(function: Function, call: Function, parameters: Sequence[click.Param
 
 def own_options(command: str, **lists: Sequence[str]) -> Callable[[Function], Function]:
     """Add what options.csv lists for a command; `lists` are closed lists that have a home of their own."""
-    own = [_own(cells, lists) for of, *cells in beside(__file__, "options") if of == command]
-    return lambda function: _taking(function, function, own)
+    return lambda function: _taking(function, function, listed(command, **lists))
+
+
+def listed(command: str, **lists: Sequence[str]) -> list[click.Parameter]:
+    """Return what options.csv lists for a command."""
+    return [_own(cells, lists) for of, *cells in beside(__file__, "options") if of == command]
 
 
 def _own(cells: Sequence[str], lists: Mapping[str, Sequence[str]]) -> click.Parameter:

@@ -5,42 +5,30 @@ from typing import Any
 import click
 
 from gpucost.arguments import QUESTIONS, flag_of
-from gpucost.cli.options import SEVERAL, Output, output_parameters, parameter_of
+from gpucost.cli.options import SEVERAL, Output, listed, output_parameters, parameter_of
 from gpucost.cli.progress import working
 from gpucost.cli.said import say
-
-# what a command has beside the arguments of its question: each changes how the answer is written
-MORE = {
-    "estimate": ("explain", "lines"),
-    "inference": ("explain", "lines"),
-    "tco": ("explain", "print_plan"),
-    "fit": ("explain",),
-}
-MORE_HELP = {
-    "explain": "Show how the figures come about: formulas, numbers, sources.",
-    "lines": "CSV: one row per line of each bill.",
-    "details": "Show everything, not one screen.",
-    "quiet": "Show the answer in one line.",
-    "print_plan": "Print the effective inputs as a plan file.",
-}
 
 
 def command_of(name: str) -> click.Command:
     """Return the command that asks a question."""
-    question, more = QUESTIONS[name], (*MORE.get(name, ()), "details", "quiet")
+    question, more = QUESTIONS[name], [*listed(name), *listed("question")]  # how it is written
     parameters = [parameter_of(argument) for argument in question.arguments if not argument.library_only]
     known = {parameter.name for parameter in parameters}
     old = {old: argument for argument in question.arguments for old in argument.old if old not in known}
     parameters += [click.Option([flag_of(one), one], hidden=True, multiple=old[one].kind in SEVERAL) for one in old]
-    parameters += [click.Option([flag_of(one), one], is_flag=True, help=MORE_HELP[one]) for one in more]
+    parameters += more
     parameters += output_parameters(taken={*known, *old})
     examples = "\n".join(f"gpucost {line}" for line in question.examples)
     return click.Command(
-        name, params=parameters, callback=_callback(name, more), help=f"{question.help}\n\n\b\n{examples}"
+        name,
+        params=parameters,
+        callback=_callback(name, [str(one.name) for one in more]),
+        help=f"{question.help}\n\n\b\n{examples}",
     )
 
 
-def _callback(name: str, more: tuple[str, ...]) -> Any:
+def _callback(name: str, more: list[str]) -> Any:
     def ask(format_: str | None, fields: str | None, output_file: str | None, **given: Any) -> None:
         from gpucost.api.asking import answered
 

@@ -6,9 +6,8 @@ from typing import Any
 import click
 
 from gpucost.arguments import QUESTIONS
-from gpucost.cli.options import Output, option_of, output_parameters
+from gpucost.cli.options import Output, listed, option_of, output_parameters
 from gpucost.cli.progress import working
-from gpucost.cli.question import MORE_HELP
 from gpucost.sweeping.grid import NOT_SWEPT, QUESTIONS_SWEPT
 
 _HELP = """Ask one question of every combination of arguments: a row for each case, with its first option.
@@ -26,23 +25,13 @@ gpucost sweep --cases cases.parquet --scheduler tcp://10.0.0.5:8786 --into chunk
 
 def _parameters() -> list[click.Parameter]:
     taken = {"question", "cases", "grid", "workers", "scheduler", "into"}
-    own: list[click.Parameter] = [
-        click.Option(
-            ["--question"], type=click.Choice(QUESTIONS_SWEPT), default="estimate", show_default=True,
-            help="What is asked of every case.",
-        ),
-        click.Option(["--grid"], metavar="FILE", help="TOML file of arguments, each a value, a list or a range."),
-        click.Option(["--cases"], metavar="FILE", help="Parquet or CSV: a column per argument, a row per case."),
-        click.Option(["--workers"], type=click.IntRange(1, 1024), default=1, show_default=True, help="Processes here."),
-        click.Option(["--scheduler"], metavar="ADDRESS", help="A running Dask cluster, such as tcp://10.0.0.5:8786."),
-        click.Option(["--into"], metavar="FOLDER", help="Keep the chunks; a stopped sweep goes on from there."),
-    ]  # fmt: skip
+    own = listed("sweep", questions=QUESTIONS_SWEPT)
     for question in QUESTIONS_SWEPT:
         for argument in QUESTIONS[question].arguments:
             if argument.name not in taken and argument.name not in NOT_SWEPT and not argument.library_only:
                 taken.add(argument.name)
                 own.append(option_of(argument._replace(required=False, default=None, usual="")))
-    own += [click.Option([f"--{one}"], is_flag=True, help=MORE_HELP[one]) for one in ("details", "quiet")]
+    own += listed("question")
     return own + output_parameters(taken)
 
 

@@ -34,11 +34,10 @@ _FEWEST = 3  # products from which a spread is read
 
 
 class Rate(NamedTuple):
-    """Preemptions per node-hour: low, typical and high, whether they are of this product, and their first source."""
+    """Preemptions per node-hour: low, typical and high, and whether they are of this product."""
 
     three: Triple
     measured: bool
-    source_id: str
 
 
 class InterruptionRates:
@@ -47,18 +46,17 @@ class InterruptionRates:
     def __init__(self, rows: Sequence[Row]) -> None:
         self._measured = _measured(rows)
         products = {name: _of_product(found) for name, found in self._measured.items()}
-        sources = {name: str(found[0]["source_id"]) for name, found in self._measured.items()}
         self._priors: dict[tuple[str, str], Rate] = {}
         for key in {(name[0], place) for name in products for place in (region_class(name[2]), "")}:
             own = [name for name in products if name[0] == key[0] and region_class(name[2]).startswith(key[1])]
             if len(own) >= _FEWEST:
-                self._priors[key] = Rate(_spread([products[name] for name in own]), False, sources[own[0]])
+                self._priors[key] = Rate(_spread([products[name] for name in own]), False)
 
     def of_offer(self, offer: Offer) -> Rate:
         """Return the rate of an offer: none where it stays; what is held for so long only is lost at that age too."""
         rule = OPTIONS[offer.option]
         if not rule.interruptible:
-            return Rate((0.0, 0.0, 0.0), True, "")
+            return Rate((0.0, 0.0, 0.0), True)
         found = self.of(offer.provider, offer.instance_type, offer.region)
         low, typical, high = (value + 1 / rule.longest_hours for value in found.three)
         return found._replace(three=(low, typical, high))
@@ -67,12 +65,12 @@ class InterruptionRates:
         """Return the rate of one product in one region."""
         found = self._measured.get((provider, instance_type, region))
         if found:
-            return Rate(_of_product(found), True, str(found[0]["source_id"]))
+            return Rate(_of_product(found), True)
         for place in (region_class(region), ""):
             if (provider, place) in self._priors:
                 return self._priors[provider, place]
         prior = unmeasured()
-        return Rate((prior.low, prior.value, prior.high), False, "")
+        return Rate((prior.low, prior.value, prior.high), False)
 
 
 def held_ratio(rate: Rate, nodes: float, memory_gb_per_node: float) -> float:
@@ -81,7 +79,7 @@ def held_ratio(rate: Rate, nodes: float, memory_gb_per_node: float) -> float:
     A job stops when any of its nodes stops. Its state is at most what the accelerators hold, written by all nodes at
     once. Nobody needs more hours for an offer that stays:
 
-    >>> held_ratio(Rate((0.0, 0.0, 0.0), True, ""), 8, 640)
+    >>> held_ratio(Rate((0.0, 0.0, 0.0), True), 8, 640)
     1.0
     """
     stops = np.array([rate.three[1] * nodes])
@@ -103,7 +101,7 @@ def long_run_ratio(gpus: float, node_gpus: float, parameters: float, failures_pe
     """
     nodes, rate = max(gpus / node_gpus, 1.0), failures_per_gpu_year * min(node_gpus, gpus) / HOURS_PER_YEAR
     state_gb = parameters * assume.STATE_BYTES_PER_PARAMETER.value / GB
-    return (1 + assume.EVALUATION_FRACTION.value) * held_ratio(Rate((rate,) * 3, True, ""), nodes, state_gb / nodes)
+    return (1 + assume.EVALUATION_FRACTION.value) * held_ratio(Rate((rate,) * 3, True), nodes, state_gb / nodes)
 
 
 def stays_first(order: Indices, interruptible: Flags) -> Indices:

@@ -59,7 +59,6 @@ class Terms(NamedTuple):
     egress_stated: Flags
     storage_source_ids: tuple[str, ...]
     egress_source_ids: tuple[str, ...]
-    spot_source_ids: tuple[str, ...]
     grids: tuple[str, ...]
 
 
@@ -212,7 +211,6 @@ def _interruptions(offers: Sequence[Offer], rows: Sequence[Row]) -> dict[str, An
         "preemptions_per_node_hour": three[:, 1],
         "preemptions_per_node_hour_high": three[:, 2],
         "wait_hours": np.where(interruptible, wait, 0.0),
-        "spot_source_ids": tuple(rate.source_id for rate in found),
     }
 
 

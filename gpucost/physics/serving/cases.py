@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gpucost.errors import UsageError
+from gpucost.gate import beside
 from gpucost.physics.blocks import sums_of
 from gpucost.physics.columns import Floats
 from gpucost.physics.hardware import PCIE_DEFAULT_GB_PER_S, SCALEOUT_DEFAULT_GB_PER_S, family_code, half_precision, peak
@@ -36,17 +37,7 @@ class Format(NamedTuple):
     kernels: str  # into FORMAT_CLASSES
 
 
-FORMATS: dict[str, Format] = {
-    "bf16": Format(2.0, "half", "half"),
-    "fp16": Format(2.0, "half", "half"),
-    "fp8": Format(1.0, "fp8", "eight"),
-    "int8": Format(1.0, "int8", "eight"),
-    "w8a16": Format(1.0, "half", "eight"),
-    "nvfp4": Format(0.5625, "fp4", "nvfp4"),  # 4 bits and an 8-bit scale per 16 values
-    "mxfp4": Format(0.53125, "mxfp4", "mxfp4"),  # 4 bits and an 8-bit scale per 32 values
-    "int4": Format(0.5625, "half", "int4"),  # 4 bits, a 16-bit scale and zero per 128 values, some layers wider
-    "gguf": Format(0.61, "half", "gguf"),  # Q4_K_M: 4.85 bits on average
-}
+FORMATS = {name: Format(float(each), *words) for name, each, *words, _ in beside(__file__, "formats")[1:]}
 SERVED_AS = {"fp32": "bf16", "fp64": "bf16", "int2": "int4"}  # native formats that engines widen or round up
 CACHE_BYTES = {"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "nvfp4": 0.5625, "fp4": 0.5625, "int4": 0.5625}
 EIGHT_BIT_CACHE_ENGINES = ("trtllm", "tuned", "wide")  # whose quantised checkpoints come with an 8-bit cache

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from gpucost.gate import beside
 from gpucost.physics.columns import METHODS, Columns, Flags, Floats, Integers, code_of, constant
 from gpucost.words import OFFLOADS as OFFLOADS
 from gpucost.words import STYLES as STYLES
@@ -23,18 +24,9 @@ class Optimizer(NamedTuple):
 
 # Mixed precision with Adam keeps 2 + 2 + 12 bytes per parameter: 16-bit weights and gradients, fp32 weights and two
 # fp32 moments (Rajbhandari et al. 2020, arXiv:1910.02054, section 3.1). The other rows replace the 12.
-OPTIMIZERS: dict[str, Optimizer] = {
-    "adamw": Optimizer(2, 2, 12, 0, "16-bit weights and gradients; fp32 master, two fp32 moments"),
-    "adamw-fp32-gradients": Optimizer(2, 4, 12, 0, "as adamw, with gradients accumulated in fp32"),
-    "adamw-bf16": Optimizer(2, 2, 4, 0, "everything in bf16: no master, two bf16 moments"),
-    "adamw-8bit": Optimizer(2, 2, 6, 0, "fp32 master, two 8-bit moments (arXiv:2110.02861)"),
-    "adamw-8bit-bf16": Optimizer(2, 2, 2, 0, "bf16 weights without master, two 8-bit moments"),
-    "adafactor": Optimizer(2, 2, 4, 4, "fp32 master; moments factored to rows and columns (arXiv:1804.04235)"),
-    "adafactor-bf16": Optimizer(2, 2, 0, 4, "bf16 weights without master; factored moments"),
-    "sgd": Optimizer(2, 2, 4, 0, "fp32 master, no moments"),
-    "sgd-momentum": Optimizer(2, 2, 8, 0, "fp32 master and one fp32 moment"),
-    "muon": Optimizer(2, 2, 8, 0, "fp32 master and one fp32 moment; Newton-Schulz on one matrix at a time"),
-    "lion": Optimizer(2, 2, 8, 0, "fp32 master and one fp32 moment (arXiv:2302.06675)"),
+OPTIMIZERS = {
+    name: Optimizer(int(weight), int(gradient), int(state), int(step), words)
+    for name, weight, gradient, state, step, words in beside(__file__, "optimizers")[1:]
 }
 
 # fused:             training frameworks with fused kernels (Megatron, Transformer Engine): each value kept once

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from gpucost.gate import beside
 from gpucost.render.workbook.balances import balances
 from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, address
 from gpucost.render.workbook.calculations import Rows, shown_unit, solved
@@ -11,29 +12,6 @@ from gpucost.render.workbook.live import LiveModel
 COVER, SUMMARY, CHECKS = "Cover", "Summary", "Checks"
 _TOLERANCE = "check_tolerance"
 _DELIVERED = 'IF(inputs_changed>0,"The sentences above are as delivered; the figures below follow the inputs.","")'
-
-_HOW = (
-    "Change only cells with blue figures on pale yellow (sheet Inputs). Everything that can be live follows at once.",
-    (
-        "Live: Summary, Calculations, Cash flows, Statements, Budget, Sensitivity, Checks, and the Options of owning "
-        "and renting. The GPU count and the layout "
-        "are pinned: another cluster needs a new search in Python."
-    ),
-    (
-        "Static: Offers and other tables come from searches that a workbook cannot repeat; they "
-        "turn red once an input was changed."
-    ),
-    "The selector on the sheet Inputs sets every input as a scenario of the sheet Scenarios has it.",
-    (
-        "The column 'as delivered' keeps what Python computed; the sheet Checks says whether the book still "
-        "agrees with it."
-    ),
-    "Every price and assumption has its source and date on the sheets Inputs, Assumptions and Sources.",
-)
-_ALL_STATIC = (
-    "Every figure is as Python computed it. What a search found, a workbook cannot find again: ask anew for another.",
-    "Every price and assumption has its source and date on the sheets Assumptions and Sources.",
-)
 
 
 def write_cover(
@@ -66,7 +44,8 @@ def write_cover(
         sheet.row(Cell("Master check", "head"), Cell(Formula("master_check", "OK"), "answer"))
     sheet.skip()
     sheet.row(Cell("How to use this workbook", "heading"))
-    for number, text in enumerate(_HOW if has_models else _ALL_STATIC, 1):
+    how = [text for book, text in beside(__file__, "cover") if book == ("live" if has_models else "static")]
+    for number, text in enumerate(how, 1):
         sheet.row(str(number), Cell(text, "wrap"))
     for name, part in parts:
         _said(sheet, name if len(parts) > 1 else "", part)
