@@ -66,7 +66,7 @@ def command(
         out.rows(fitted.stacks_of(catalog), "calibrate stacks", catalog, title="Software of your own")
         return
     stack = _stack(kind, log)
-    own = _own_rows(catalog, kind, [*files, *([measurements] if measurements else [])], log)
+    own = _own_rows(catalog, kind, [*files, *([] if measurements is None else [measurements])], log)
     if own is None:
         _show_shipped(out, catalog, kind, save)
         return

@@ -142,7 +142,11 @@ def _fitting(table: Table, terminal: Terminal) -> tuple[list[Column], list[Colum
         least = max(range(len(shown)), key=lambda index: (shown[index].priority, index))
         dropped.append(shown.pop(least))
         grid = _grid(table, shown)
-    return shown, dropped, grid
+    for column in reversed(dropped):  # a narrow one may yet fit in the place of a wide one
+        more = [one for one in table.filled if one in shown or one == column]
+        if _width(wider := _grid(table, more)) <= terminal.width:
+            shown, grid = more, wider
+    return shown, [column for column in dropped if column not in shown], grid
 
 
 def _not_shown(columns: Sequence[str], rows: int) -> str:

@@ -856,3 +856,22 @@ def test_a_request_to_complete_that_no_shell_makes_is_refused(asked):
     assert "_GPUCOST_COMPLETE" in done.stderr
     assert done.stdout == ""
     assert "\x1b" not in done.stderr
+
+
+def test_a_bench_whose_figures_have_no_time_is_read(tmp_path):
+    from gpucost.bench.run import SCHEMA_VERSION, read_bench
+
+    path = tmp_path / "bench.json"
+    head = {
+        "kind": "bench",
+        "schema_version": SCHEMA_VERSION,
+        "machine": {"device": "NVIDIA H100 80GB HBM3", "gpus": 1},
+    }
+    path.write_text(json.dumps({**head, "figures": [{"id": "copy 1", "op": "copy"}]}))
+    assert read_bench(path)["figures"][0]["rounds_s"] == []
+
+
+def test_a_file_of_no_name_is_not_taken_for_no_file():
+    done = in_process("calibrate", "--measurements=")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cannot read ''" in done.stderr

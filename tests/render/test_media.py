@@ -264,3 +264,13 @@ def test_the_log_of_assumptions_names_each_once(tmp_path: Path) -> None:
     sheet = openpyxl.load_workbook(tmp_path / "book.xlsx", read_only=True)["Assumptions"]
     names = [row[1].value for row in sheet.iter_rows(min_row=4)]
     assert len(names) == len(set(names)) > 100
+
+
+@pytest.mark.parametrize(("width", "kept", "gone"), [(80, {"www", "yes"}, ""), (50, {"www"}, "narrow"),
+                                                     (24, {"yes"}, "wide"), (20, set(), "wide, narrow")])  # fmt: skip
+def test_a_narrow_column_takes_the_place_of_a_wide_one_that_had_to_go(width: int, kept: set[str], gone: str) -> None:
+    table = Table(columns("name", "wide:2", "narrow:3"), [{"name": "n" * 16, "wide": "w" * 30, "narrow": "yes"}])
+    said = " ".join(text.write(Document("", [Section("", [table])]), width=width, color=False).split())
+    assert {word for word in ("www", "yes") if word in said} == kept
+    assert ("for lack of" in said) == bool(gone)
+    assert said.endswith(f"{gone}." if gone else "yes")
