@@ -18,6 +18,7 @@ from gpucost.catalog.discounts import CREDIT
 from gpucost.catalog.plain import read_column
 from gpucost.catalog.records import records
 from gpucost.errors import UsageError
+from gpucost.gate import beside
 from gpucost.market.facts import Facts
 from gpucost.market.places import company
 from gpucost.schemas import TABLES, Column
@@ -35,19 +36,8 @@ OFFER = (
 )  # fmt: skip
 SYSTEM = ("accelerator_id", "gpus", "scaleup_gb_per_s", "scaleup_gpus", "scaleout_gb_per_s", "max_power_kw")
 ACCELERATOR = tuple(field.name for field in fields(Accelerator))
-ROWS = {  # columns of the rows that stay rows
-    "assumptions": ("item", "low", "typical", "high", "unit", "source_id"),
-    "services": ("provider", "service", "usd_per_gb_month", "usd_per_gb", "typical", "source_id"),
-    "spot": (
-        "provider", "instance_type", "region", "kind", "interruptions_per_instance_hour_low",
-        "interruptions_per_instance_hour", "interruptions_per_instance_hour_high", "availability_fraction",
-        "observed_on", "source_id",
-    ),
-    "regions": ("provider", "region", "carbon_item"),
-    "providers": ("provider", "kind", "billing_increment_hours"),
-    "credits": CREDIT,
-    "spot_moves": ("provider", "gpu", "region", "low_ratio", "high_ratio", "above_fraction"),
-}  # fmt: skip
+# columns of the rows that stay rows
+ROWS = {"credits": CREDIT, **{name: tuple(names.split()) for name, names in beside(__file__, "embedding")[1:]}}
 _alike = attrgetter(*SYSTEM)  # nodes that a costing cannot tell apart are one
 _TABLE_OF: dict[type, str] = {Offer: "offers", System: "systems", Accelerator: "accelerators"}
 # what the as-of view adds; all else that no table has is text

@@ -22,10 +22,7 @@ def document(answer: ServingFit) -> Document:
     """Return the document of a fit for serving."""
     model = answer["request"]["model"]
     chosen = ((answer["smallest"], "least memory"), (answer["cheapest"], "cheapest"))
-    rows, ask = (
-        answer["options"],
-        "--details (all, memory by part), --tpot, --ttft, --precision, --prompt-tokens",
-    )
+    rows, ask = answer["options"], "--details (all, memory by part), --tpot, --ttft, --precision, --prompt-tokens"
     said = Paragraph(" ".join(answer["said"]))
     table = Table(columns_of("serving fit"), rows, note="The cheapest first; speed at saturation within the targets.")
     return document_of(

@@ -7,10 +7,10 @@ import sys
 from gpucost.frozen import Frozen
 
 WIDE = 150  # a pipe or a file has no width of its own
-_PLAIN = {
+_PLAIN = str.maketrans({
     "–": "-", "—": "-", "×": "x", "µ": "u", "∞": "inf", "█": "#", "─": "-", "·": ".", "≤": "<=", "≥": ">=", "•": "*",
     "┼": "+", "│": "|", "→": "->", "…": "...",
-}  # fmt: skip
+})  # fmt: skip
 
 
 class Terminal(Frozen):
@@ -39,7 +39,4 @@ def detect(width: int | None = None, color: bool | None = None, unicode: bool | 
 
 def to_ascii(text: str) -> str:
     """Replace the few signs beyond ASCII that documents use."""
-    return text.translate(_TABLE).encode("ascii", "replace").decode("ascii")
-
-
-_TABLE = str.maketrans(_PLAIN)
+    return text.translate(_PLAIN).encode("ascii", "replace").decode("ascii")

@@ -61,9 +61,7 @@ class MemoryRecipe(Columns):
     gradient_bytes: Floats
     state_bytes: Floats  # per trained parameter; of an adapter the moments alone
     step_bytes: Floats
-    cast_bytes: (
-        Floats  # per weight of a matrix: 16-bit copies that autocast keeps for the backward pass (none under FSDP)
-    )
+    cast_bytes: Floats  # per weight of a matrix: 16-bit copies that autocast keeps for backward (none under FSDP)
     frozen_bytes: Floats  # per weight of a frozen matrix
     adapter_rank: Floats
     adapter_share: Floats  # share of the layers' matrices that carry adapters
