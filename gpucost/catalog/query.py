@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpucost.catalog.core import Catalog
 from gpucost.catalog.sandbox import LENGTH, Bounds, too_much_memory
-from gpucost.errors import UsageError
+from gpucost.errors import UsageError, shortened
 from gpucost.schemas import TABLES
 
 if TYPE_CHECKING:
@@ -41,6 +41,8 @@ def serve() -> None:
         _send(out, str(error))
     except MemoryError:
         _send(out, str(too_much_memory(Bounds(*allowed))))
+    except OSError as error:  # a book that vanished, a folder that cannot be: the user's to mend
+        _send(out, shortened(f"cannot read {error.filename or 'the catalog'}: {error.strerror or error}."))
     except Exception as error:
         _send(out, RuntimeError(f"the process of a query: {type(error).__name__}: {error}"))
     out.flush()

@@ -875,3 +875,10 @@ def test_a_file_of_no_name_is_not_taken_for_no_file():
     done = in_process("calibrate", "--measurements=")
     assert (done.returncode, done.stdout) == (2, "")
     assert "cannot read ''" in done.stderr
+
+
+def test_a_query_over_a_folder_that_cannot_be_is_the_users_to_mend():
+    done = in_process("sql", "select 1", GPUCOST_STORE="x" * 5000)
+    assert done.returncode == 2
+    assert "internal error" not in done.stderr
+    assert "too long" in done.stderr
