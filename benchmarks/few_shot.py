@@ -40,16 +40,16 @@ sources.
 `python -m docs.generate docs/few-shot.csv docs/few-shot.md` computes it again (minutes).
 """
 READING = """
-A star marks where the others came out worse than they were, two stars where by more than the source's own noise (twice
-the standard error, over its rows, of how much each row's error changed). Two sources with stars are predicted at their
-own noise; on a third, of eight runs, three are left to tell. Of BLOOM's 817 pairs of runs of one configuration, 23 %
-differ by more than 15 %: one run says nothing certain of its own repetition. Runs of the TPU log come out worse still
-when each is corrected by all others.
+A star marks where the others came out worse than they were, two stars where by more than the source's own noise
+(twice the standard error, over its rows, of how much each row's error changed). Of BLOOM's 817 pairs of runs of one
+configuration, 23 % differ by more than 15 %: one run says nothing certain of its own repetition. Runs of the TPU log
+come out worse still when each is corrected by all others.
 
 A run that is off by no more than noise moves no other run, one that is far off moves those like it: the scale of what
 runs share counts by the square of its probability. This form was chosen on every second source in alphabetical order
 and confirmed on the other twelve. With the probability itself the others came out worse by more than 0.05 points on 1,
 0, 0 and 1 of the twelve that it was chosen on and on 4, 2, 2 and 2 of the rest.
+How much is believed of each scale was set with all sources in view.
 Ranges narrow by how close a configuration is to those that were run.
 """
 

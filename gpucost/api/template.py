@@ -92,7 +92,12 @@ def fill(payload: Mapping[str, Any], template: str, path: str) -> list[str]:
     said = _filled(book, figures(payload), template)
     book.calculation.fullCalcOnLoad = True
     with replacing(path) as temporary:
-        book.save(temporary)
+        try:
+            book.save(temporary)
+        except OSError:
+            raise
+        except Exception as error:  # parts that were read and cannot be written, as where every sheet is hidden
+            raise DataError(f"cannot be written again: {error}. Save it again as .xlsx.", file=template) from None
         said += _lost(_parts(data), _parts(Path(temporary).read_bytes()), [str(one.message) for one in gone])
     return said
 

@@ -882,3 +882,25 @@ def test_a_query_over_a_folder_that_cannot_be_is_the_users_to_mend():
     assert done.returncode == 2
     assert "internal error" not in done.stderr
     assert "too long" in done.stderr
+
+
+def test_a_template_of_hidden_sheets_is_refused(tmp_path):
+    import zipfile
+
+    import openpyxl
+    from openpyxl.workbook.defined_name import DefinedName
+
+    from gpucost.api.template import fill
+
+    book, path = openpyxl.Workbook(), tmp_path / "template.xlsx"
+    book.defined_names["cost_usd"] = DefinedName("cost_usd", attr_text="Sheet!$A$1")
+    book.save(path)
+    with zipfile.ZipFile(path) as packed:
+        parts = {name: packed.read(name) for name in packed.namelist()}
+    parts["xl/workbook.xml"] = parts["xl/workbook.xml"].replace(b'state="visible"', b'state="hidden"')
+    with zipfile.ZipFile(path, "w") as packed:
+        for name, data in parts.items():
+            packed.writestr(name, data)
+    with pytest.raises(UsageError, match="cannot be written again"):
+        fill({"kind": "estimate", "cost_usd": 1.0}, str(path), str(tmp_path / "filled.xlsx"))
+    assert [one.name for one in tmp_path.iterdir()] == ["template.xlsx"]
