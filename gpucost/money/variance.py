@@ -52,7 +52,7 @@ def split(plan: Amounts, actual: Amounts, work_ratio: float | None = None) -> di
         for kind in {*before, *after}:
             had, has = before.get(kind, Amount(0.0, 0.0)), after.get(kind, Amount(0.0, 0.0))
             known = had if had.quantity > LEAST * whole else has
-            price = known.cost / known.quantity if known.quantity else 0.0
+            price = known.cost / known.quantity if abs(known.quantity) > LEAST * whole else 0.0
             found["commitment use"] += (has.quantity - now * had.quantity / whole) * price
     spent = fsum(one.cost for row in actual.values() for one in row.values())
     return found | {"price": round(fsum([spent, -cost, *(-value for value in found.values())]), 9) + 0.0}

@@ -62,6 +62,13 @@ def test_a_commitment_that_nobody_planned_or_that_lapsed_is_use_and_no_price(bef
     assert (found["mix"], found["quantity"], found["efficiency"]) == (0, 0, 0)
 
 
+@pytest.mark.parametrize("hours", [0.0, 5e-324, 2.2250738585072014e-308, 1e-9])
+def test_a_cost_for_next_to_no_hours_is_a_matter_of_price(hours):
+    found = split({"a": {False: Amount(1.0, 0.0)}}, {"a": {True: Amount(hours, 4.0)}})
+    assert found["price"] == pytest.approx(4)
+    assert sum(found.values()) == pytest.approx(4)
+
+
 amounts = st.floats(-1e6, 1e6).map(lambda value: round(value, 6))
 
 
