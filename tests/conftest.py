@@ -1,7 +1,6 @@
 """Every test runs without a network, without the user's own settings, and in an environment of its own."""
 
 import gc
-import itertools
 import os
 import shutil
 import signal
@@ -18,7 +17,8 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-NUMBERS = itertools.count()
+KEPT = ("offers-of-today.json", "history", "charts")  # in the cache folder: their names or keys say what they are
+CACHES = []  # of this process, the last at the end
 
 
 def pytest_collection_modifyitems(items):
@@ -65,6 +65,20 @@ def _local_only(host, look_up, *rest, **more):
     raise AssertionError(f"a test tried to look up {host}: no test needs a network")
 
 
+def _cache(base):
+    """Return a cache folder with nothing but what is kept there for all tests: the last one, if nothing was added."""
+    if CACHES and {*os.listdir(CACHES[-1]), *os.listdir(CACHES[-1] / "gpucost")} == {"gpucost", *KEPT}:
+        return CACHES[-1]
+    cache = base / f"cache-{len(CACHES)}"
+    (cache / "gpucost").mkdir(parents=True)
+    for kept in KEPT:
+        if kept.isalpha():
+            (base / kept).mkdir(exist_ok=True)
+        (cache / "gpucost" / kept).symlink_to(base / kept)
+    CACHES.append(cache)
+    return cache
+
+
 @pytest.fixture(autouse=True)
 def own_settings(monkeypatch, tmp_path_factory):
     """Hide the user's settings and book."""
@@ -73,13 +87,7 @@ def own_settings(monkeypatch, tmp_path_factory):
             monkeypatch.delenv(name)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path_factory.getbasetemp() / "no-config"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path_factory.getbasetemp() / "no-data"))
-    cache = tmp_path_factory.getbasetemp() / f"cache-{next(NUMBERS)}"
-    (cache / "gpucost").mkdir(parents=True)
-    for folder in ("history", "charts"):
-        (tmp_path_factory.getbasetemp() / folder).mkdir(exist_ok=True)
-    for kept in ("offers-of-today.json", "history", "charts"):  # whose names or keys say what they are
-        (cache / "gpucost" / kept).symlink_to(tmp_path_factory.getbasetemp() / kept)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(_cache(tmp_path_factory.getbasetemp())))
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.delenv("COLUMNS", raising=False)
 
