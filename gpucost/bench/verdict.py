@@ -18,9 +18,7 @@ if TYPE_CHECKING:
 AGREE_FRACTION = 0.03  # rounds, and two runs of one machine, agree within this, or a range is told
 SWING_FRACTION = 0.04  # width of the middle half of repetitions beyond which rounds that agree do so by chance
 LOW_RATIO, SICK_RATIO = 0.85, 0.6  # measured ÷ what machines on record attain: below is worth a word, below is a fault
-GPU_DIFFERENCE_RATIO = (
-    0.9  # a GPU slower than its neighbours than this is named; under a power limit sound ones differ by 8 %
-)
+GPU_DIFFERENCE_RATIO = 0.9  # a GPU this much slower than its neighbours is named: sound ones differ by 8 % under a cap
 PINNED_FRACTION = 0.85  # of the slot's one-way rate, what pinned copies reach
 LARGE_PRODUCT_FLOP = 2.0 * 4096**3
 LARGE_COPY_BYTES = 2**26
