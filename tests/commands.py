@@ -14,7 +14,7 @@ def in_process(*arguments: str, **environment: str) -> subprocess.CompletedProce
     """Run the command as its process does, but in this one: exit code, stdout and stderr."""
     streams = [io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2)]
     with pytest.MonkeyPatch.context() as patch, warnings.catch_warnings():
-        warnings.simplefilter("default")
+        warnings.simplefilter("default", UserWarning)
         for name, value in environment.items():
             patch.setenv(name, value)
         patch.setattr(sys, "argv", ["gpucost", *arguments])

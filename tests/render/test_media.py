@@ -261,7 +261,7 @@ def test_a_workbook_without_inputs_speaks_of_none_and_has_no_empty_sheet(tmp_pat
 
 def test_the_log_of_assumptions_names_each_once(tmp_path: Path) -> None:
     write_workbook(answers.ownership(), str(tmp_path / "book.xlsx"))
-    sheet = openpyxl.load_workbook(tmp_path / "book.xlsx", read_only=True)["Assumptions"]
+    sheet = openpyxl.load_workbook(tmp_path / "book.xlsx")["Assumptions"]
     names = [row[1].value for row in sheet.iter_rows(min_row=4)]
     assert len(names) == len(set(names)) > 100
 

@@ -6,6 +6,7 @@ import re
 import tracemalloc
 import zipfile
 from collections.abc import Callable
+from contextlib import closing
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -108,16 +109,13 @@ def same(one: Any, two: Any) -> bool:
 
 def named(path: Path) -> dict[str, Any]:
     """Return the values of the sheet Calculations by name."""
-    sheet = openpyxl.load_workbook(path, data_only=True, read_only=True)["Calculations"]
-    return {row[0]: row[3] for row in sheet.iter_rows(values_only=True) if len(row) > 3}
+    return {row[0]: row[3] for row in texts(path, "Calculations") if len(row) > 3}
 
 
 def texts(path: Path, sheet: str) -> list[list[Any]]:
     """Return a sheet's rows."""
-    return [
-        list(row)
-        for row in openpyxl.load_workbook(path, data_only=True, read_only=True)[sheet].iter_rows(values_only=True)
-    ]
+    with closing(openpyxl.load_workbook(path, data_only=True, read_only=True)) as book:
+        return [list(row) for row in book[sheet].iter_rows(values_only=True)]
 
 
 @cache
@@ -666,5 +664,4 @@ def test_many_offers_are_all_written_and_memory_stays_flat(tmp_path: Path) -> No
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 3e6  # 1.6 MB in constant memory, 5.6 MB where all cells are kept
-    sheet = openpyxl.load_workbook(tmp_path / "many.xlsx", read_only=True)["Offers"]
-    assert [cells[1].value for cells in sheet.iter_rows(min_row=5)] == list(range(1, 2_001))
+    assert [row[1] for row in texts(tmp_path / "many.xlsx", "Offers")[4:]] == list(range(1, 2_001))

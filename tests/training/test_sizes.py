@@ -83,6 +83,6 @@ def test_the_curve_of_cost_against_days_is_in_the_answer_and_in_the_workbook(cat
     assert gpus == sorted(set(gpus))
     assert [row["cost_usd"] for row in rows if row["chosen"]] == [found.best["cost_usd"]]
     found.to_excel(tmp_path / "sizes.xlsx")
-    sheet = openpyxl.load_workbook(tmp_path / "sizes.xlsx", read_only=True)["Sizes"]
+    sheet = openpyxl.load_workbook(tmp_path / "sizes.xlsx")["Sizes"]
     written = {row[0] for row in sheet.iter_rows(values_only=True)}
     assert set(gpus) <= written
