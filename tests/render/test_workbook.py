@@ -13,6 +13,7 @@ from typing import Any
 
 import openpyxl
 import pytest
+from xlsxwriter.utility import xl_cell_to_rowcol
 
 import gpucost
 from gpucost.formula.spreadsheet import to_excel
@@ -24,7 +25,7 @@ from gpucost.render.workbook.serving import serving_model
 from gpucost.render.workbook.training import training_model
 from gpucost.training.costing import recompute
 from tests.render import answers
-from tests.render.programs import recalculate
+from tests.render.programs import Recalculated, recalculate
 from tests.render.sheets import change_inputs, live_cells, sheet_files
 
 TOLERANCE = 1e-9
@@ -90,15 +91,22 @@ SERVING_ASKED: list[dict[str, Any]] = [
 ]
 
 
-def differences(path: Path, other: Path) -> list[str]:
-    """Compare the values stored beside every formula in two files."""
-    before, after = live_cells(path), live_cells(other)
-    assert before.keys() == after.keys()
+def differences(path: Path, other: Recalculated) -> list[str]:
+    """Compare the values stored beside every formula with those that LibreOffice found."""
+    before = live_cells(path)
+    sheets = {name: other.rows(name) for name in {name for name, _ in before}}
+    found = {(name, place): at(sheets[name], place) for name, place in before}
     return [
-        f"{place} {before[place].text[:80]}: {before[place].value!r} {after[place].value!r}"
+        f"{place} {before[place].text[:80]}: {before[place].value!r} {found[place]!r}"
         for place in before
-        if not same(before[place].value, after[place].value)
+        if not same(before[place].value, found[place])
     ]
+
+
+def at(rows: list[list[Any]], place: str) -> Any:
+    """Return a cell by its address."""
+    row, column = xl_cell_to_rowcol(place)
+    return rows[row][column]
 
 
 def same(one: Any, two: Any) -> bool:
@@ -107,13 +115,15 @@ def same(one: Any, two: Any) -> bool:
     return bool(one == two)
 
 
-def named(path: Path) -> dict[str, Any]:
+def named(path: Recalculated) -> dict[str, Any]:
     """Return the values of the sheet Calculations by name."""
     return {row[0]: row[3] for row in texts(path, "Calculations") if len(row) > 3}
 
 
-def texts(path: Path, sheet: str) -> list[list[Any]]:
+def texts(path: Path | Recalculated, sheet: str) -> list[list[Any]]:
     """Return a sheet's rows."""
+    if isinstance(path, Recalculated):
+        return path.rows(sheet)
     with closing(openpyxl.load_workbook(path, data_only=True, read_only=True)) as book:
         return [list(row) for row in book[sheet].iter_rows(values_only=True)]
 
@@ -296,7 +306,7 @@ def planned(changes: dict[str, Any]) -> dict[str, Any]:
     return gpucost.tco(gpu="h100-sxm", draws=0, plan={"inputs": {**base, **changes}}).to_dict()
 
 
-def unlike(path: Path, answer: dict[str, Any]) -> list[str]:
+def unlike(path: Recalculated, answer: dict[str, Any]) -> list[str]:
     """Return the figures of a book, scalars, months and statements, that are not those of an answer."""
     model, found = answer["model"], named(path)
     pairs = [
@@ -316,7 +326,7 @@ def unlike(path: Path, answer: dict[str, Any]) -> list[str]:
     return [f"{name}: {one!r} {two!r}" for name, one, two in pairs if not like(one, two)]
 
 
-def stated(path: Path, statements: dict[str, Any]) -> list[tuple[str, Any, Any]]:
+def stated(path: Recalculated, statements: dict[str, Any]) -> list[tuple[str, Any, Any]]:
     """Return each figure of the statements by what it is, in a book and in an answer."""
     rows = texts(path, "Statements")
     heads = next(row for row in rows if str(row[0]).startswith("Cash,"))
@@ -378,7 +388,7 @@ def test_the_master_check_says_ok(books: dict[str, Any]) -> None:
         assert rows["Master check"] == "OK"
 
 
-def verdicts(path: Path) -> dict[str, Any]:
+def verdicts(path: Recalculated) -> dict[str, Any]:
     """Return the checks of a book by their words, without the model's title."""
     rows = [row for row in texts(path, "Checks") if len(row) > 1 and row[1] in ("OK", "LOOK", "LOOK BELOW")]
     return {str(row[0]).split(": ")[-1]: row[1] for row in rows}
