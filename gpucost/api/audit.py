@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpucost.api.asking import opened
 from gpucost.api.result import Result
-
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
+from gpucost.catalog import Catalog
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -31,7 +29,7 @@ class AuditResult(Result):
         return self.verdict != "impossible"
 
 
-def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> AuditResult:
+def answer(given: Mapping[str, Any], catalog: Catalog | None = None) -> AuditResult:
     """Answer from arguments as they were given."""
     from gpucost.claims import audit, make_claim
 

@@ -4,15 +4,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from os import fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+from gpucost.answers.comparison import Pair, SideBySide
+from gpucost.answers.read import check, read_answer
 from gpucost.api.asking import framed, opened
+from gpucost.api.report import asked_part, report
 from gpucost.api.result import Result
+from gpucost.api.scenario import read_scenario
+from gpucost.arguments import read
+from gpucost.bridges.compare import compare
+from gpucost.catalog import Catalog
 from gpucost.errors import NothingFitsError, PriceMissingError, UsageError
-
-if TYPE_CHECKING:
-    from gpucost.answers.comparison import Pair, SideBySide
-    from gpucost.catalog import Catalog
 
 Answer = Mapping[str, Any]
 
@@ -31,10 +34,8 @@ class CompareResult(Result):
         return list(self.payload["changes"])
 
 
-def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> CompareResult:
+def answer(given: Mapping[str, Any], catalog: Catalog | None = None) -> CompareResult:
     """Answer from arguments as they were given."""
-    from gpucost.arguments import read
-
     values = read("compare", given)
     if values["first"] is not None:
         return CompareResult(_of_answers(values["first"], values["second"], values["rank"]))
@@ -46,8 +47,6 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> Compar
 
 def _of_answers(first: Any, second: Any, rank: int) -> Answer:
     """Compare two answers; of one alone, the parts that ask the same question, each with the first of them."""
-    from gpucost.bridges.compare import compare
-
     one, name = _loaded(first)
     if second is not None:
         other, called = _loaded(second)
@@ -65,9 +64,6 @@ def _of_answers(first: Any, second: Any, rank: int) -> Answer:
 
 def _loaded(source: Any) -> tuple[Answer, str]:
     """Return an answer and what it is called: at hand, saved, or asked as a scenario and its part say."""
-    from gpucost.answers.read import check, read_answer
-    from gpucost.api.report import report
-
     if isinstance(source, Mapping) and "kind" not in source:
         return report(source).payload, "scenario"
     if isinstance(source, Mapping) or hasattr(source, "payload"):
@@ -84,9 +80,6 @@ def _loaded(source: Any) -> tuple[Answer, str]:
 
 def _asked(path: str, part: str) -> Answer:
     """Answer a scenario, or the one part of it that was named."""
-    from gpucost.api.report import asked_part, report
-    from gpucost.api.scenario import read_scenario
-
     if not part:
         return report(path).payload
     scenario = read_scenario(path)
@@ -105,7 +98,7 @@ def _named(parts: Sequence[Any], part: str, path: str, names: Sequence[str]) -> 
     return parts[names.index(part)]
 
 
-def _side_by_side(catalog: "Catalog", values: Mapping[str, Any]) -> "SideBySide":
+def _side_by_side(catalog: Catalog, values: Mapping[str, Any]) -> SideBySide:
     """Return the cheapest run and the cheapest tokens of every model on every accelerator."""
     rows: list[Pair] = []
     for model in values["model"] or ["8b"]:
@@ -124,7 +117,7 @@ def _side_by_side(catalog: "Catalog", values: Mapping[str, Any]) -> "SideBySide"
     }
 
 
-def _pair(catalog: "Catalog", model: str, gpu: str | None, values: Mapping[str, Any]) -> "Pair":
+def _pair(catalog: Catalog, model: str, gpu: str | None, values: Mapping[str, Any]) -> Pair:
     from gpucost.api.estimate import answer as estimate
     from gpucost.api.inference import answer as inference
 
@@ -134,7 +127,7 @@ def _pair(catalog: "Catalog", model: str, gpu: str | None, values: Mapping[str, 
     tokens, unserved = _best(inference, given, catalog)
     note = " ".join(dict.fromkeys(text for text in (missed, unserved) if text))
     return cast(
-        "Pair",
+        Pair,
         {
             "model": model,
             "gpu": gpu or run.get("gpu") or "any",
@@ -148,7 +141,7 @@ def _pair(catalog: "Catalog", model: str, gpu: str | None, values: Mapping[str, 
     )
 
 
-def _best(ask: Any, given: Answer, catalog: "Catalog") -> tuple[Answer, str]:
+def _best(ask: Any, given: Answer, catalog: Catalog) -> tuple[Answer, str]:
     """Return the first option, or nothing and why."""
     try:
         return ask(given, catalog).best, ""
@@ -156,7 +149,7 @@ def _best(ask: Any, given: Answer, catalog: "Catalog") -> tuple[Answer, str]:
         return {}, str(error)
 
 
-def _lead(rows: "Sequence[Pair]") -> str:
+def _lead(rows: Sequence[Pair]) -> str:
     runs = [row for row in rows if row["cost_usd"] is not None]
     served = [row for row in rows if row["usd_per_mtok"] is not None]
     said = []
@@ -171,10 +164,9 @@ def _lead(rows: "Sequence[Pair]") -> str:
     return " ".join(said) or "None of these can be trained or served on what is for rent."
 
 
-def _timed(catalog: "Catalog", values: Mapping[str, Any]) -> Answer:
+def _timed(catalog: Catalog, values: Mapping[str, Any]) -> Answer:
     """Compare the speed of one job on two accelerators, of two models on one, or of one over its links and PCIe."""
     from gpucost.api.throughput import answer as throughput
-    from gpucost.bridges.compare import compare
 
     pairs = [(model, gpu) for model in values["model"] or ["8b"] for gpu in values["gpu"] or ()]
     if not 1 <= len(pairs) <= 2:

@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpucost.api.asking import opened
 from gpucost.api.result import Result
-
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
+from gpucost.arguments import flag_of
+from gpucost.arguments.table import arguments_of
+from gpucost.catalog import Catalog
+from gpucost.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -73,12 +74,8 @@ class FitsResult(Fitting):
         return bool(self.payload["rows"])
 
 
-def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> FitResult | FitsResult | ServingFitResult:
+def answer(given: Mapping[str, Any], catalog: Catalog | None = None) -> FitResult | FitsResult | ServingFitResult:
     """Answer from arguments as they were given: of training, or with `serving` of serving."""
-    from gpucost.arguments import flag_of
-    from gpucost.arguments.table import arguments_of
-    from gpucost.errors import UsageError
-
     values, catalog = opened("fit", given, catalog)
     others = arguments_of("@fit_training" if values["serving"] else "@fit_serving")
     if foreign := [flag_of(item.name) for item in others if item.name in given]:

@@ -2,31 +2,27 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+from gpucost.answers.serving import Inference
 from gpucost.api.asking import opened
 from gpucost.api.result import OptionsResult, Unabridged
-
-if TYPE_CHECKING:
-    from gpucost.answers.serving import Inference
-    from gpucost.catalog import Catalog
-    from gpucost.render.document import Document
+from gpucost.catalog import Catalog
+from gpucost.render.causes import CAUSES, serving_causes
+from gpucost.render.document import Document, Paragraph, Section, Table, columns, document_of
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class InferenceResult(OptionsResult):
     """Ranked options of a deployment, with latency, cost per token and bills."""
 
-    def explanation(self) -> "Document":
+    def explanation(self) -> Document:
         """Return the document that explains the first option."""
-        return explanation(cast("Inference", self.payload))
+        return explanation(cast(Inference, self.payload))
 
 
-def explanation(payload: "Inference") -> "Document":
+def explanation(payload: Inference) -> Document:
     """Return the document that explains the first option: its range by cause, formulas, step by part, memory."""
-    from gpucost.render.causes import CAUSES, serving_causes
-    from gpucost.render.document import Paragraph, Section, Table, columns, document_of
-
     best, block = payload["options"][0], payload["model"]
     parts = [{"part": name.removesuffix("_s"), "time_ms": 1e3 * value} for name, value in best["components"].items()]
     memory = [{"part": name, "value": value} for name, value in best["memory"].items()]
@@ -45,7 +41,7 @@ def explanation(payload: "Inference") -> "Document":
     )
 
 
-def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> InferenceResult:
+def answer(given: Mapping[str, Any], catalog: Catalog | None = None) -> InferenceResult:
     """Answer from arguments as they were given."""
     from gpucost.serving.run import infer, request_of
 

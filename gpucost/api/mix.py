@@ -2,13 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpucost.api.result import Result
+from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
-
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
 
 _LIMITS = ("budget_usd", "max_owned_gpus", "max_on_demand", "spot_share", "own", "life_months", "gap", "time_limit_s")
 
@@ -18,7 +16,7 @@ class MixResult(Result):
     """What to own, reserve and rent, and when."""
 
 
-def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> MixResult:
+def answer(given: Mapping[str, Any], catalog: Catalog | None = None) -> MixResult:
     """Answer from arguments as they were given."""
     from gpucost.api.tco import asked, catalog_on, plan_of
     from gpucost.ownership.mixing import answer as planned

@@ -3,15 +3,22 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gpucost.answers import SCHEMA_VERSION
+from gpucost.answers.read import read_answer
+from gpucost.answers.scenario import Scenario as Answer
+from gpucost.api.asking import answered
+from gpucost.api.issue import asked_anew, issued, shareable
 from gpucost.api.result import Result
+from gpucost.api.scenario import ASKS, Part, Scenario, make_scenario, read_scenario
+from gpucost.arguments import read_list
+from gpucost.catalog import open_catalog
+from gpucost.catalog.settings import without_book
 from gpucost.errors import GpuCostError, UsageError
+from gpucost.gate import read_toml
 from gpucost.options import OPTIONS, is_plain
-
-if TYPE_CHECKING:
-    from gpucost.answers.scenario import Scenario as Answer
-    from gpucost.api.scenario import Part, Scenario
+from gpucost.store.files import write_text
 
 SUFFIXES = (".xlsx", ".html", ".md", ".json", ".txt")
 # list prices of one GPU by the month in which they were seen
@@ -37,8 +44,6 @@ class ReportResult(Result):
         elif suffix == ".html":
             self.to_html(path)
         else:
-            from gpucost.store.files import write_text
-
             texts = {".md": self.to_markdown, ".json": self.to_json, ".txt": self.to_text}
             write_text(path, texts[suffix]())
 
@@ -66,9 +71,6 @@ def report(
     `status` (draft or approved), `by` and `date` stamp it with the hash of the answer. `share_safe` asks without the
     user's own price book and without prices, quotes, pools and files that the request holds.
     """
-    from gpucost.api.issue import issued
-    from gpucost.arguments import read_list
-
     given = {"status": status, "by": by, "date": date, "share_safe": share_safe}
     said = read_list("report", given | ({} if isinstance(source, Mapping) else {"source": source}))
     asked = source if isinstance(source, Mapping) else said["source"]
@@ -77,26 +79,15 @@ def report(
 
 
 def _answered(source: str | Mapping[str, Any]) -> Mapping[str, Any]:
-    from gpucost.api.scenario import make_scenario, read_scenario
-
     if isinstance(source, Mapping):
         return _answer(make_scenario(source))
     if source.lower().endswith(".json"):
-        from gpucost.answers.read import read_answer
-
         return read_answer(source)
     return _answer(read_scenario(source))
 
 
 def _shared(source: str | Mapping[str, Any]) -> Mapping[str, Any]:
     """Ask without anything private, and say what was left out."""
-    from gpucost.answers.read import read_answer
-    from gpucost.api.issue import asked_anew, shareable
-    from gpucost.api.scenario import make_scenario
-    from gpucost.catalog import open_catalog
-    from gpucost.catalog.settings import without_book
-    from gpucost.gate import read_toml
-
     saved = not isinstance(source, Mapping) and source.lower().endswith(".json")
     content = source if isinstance(source, Mapping) else asked_anew(read_answer(source)) if saved else read_toml(source)
     left: list[str] = []
@@ -113,9 +104,7 @@ def _shared(source: str | Mapping[str, Any]) -> Mapping[str, Any]:
     return {**answer, "warnings": [*answer["warnings"], f"Safe to share: asked without {without}."]}
 
 
-def _answer(scenario: "Scenario") -> "Answer":
-    from gpucost.answers import SCHEMA_VERSION
-
+def _answer(scenario: Scenario) -> Answer:
     answers: list[tuple[Part, dict[str, Any]]] = []
     for part in scenario.parts:
         answers.append((part, _ask(part, {asked.name: payload for asked, payload in answers})))
@@ -138,7 +127,7 @@ def _answer(scenario: "Scenario") -> "Answer":
     }
 
 
-def _ask(part: "Part", before: Mapping[str, Any]) -> dict[str, Any]:
+def _ask(part: Part, before: Mapping[str, Any]) -> dict[str, Any]:
     """Answer one part; a comparison and an invoice may name the parts before it."""
     if part.kind in ("comparison", "invoice"):
         ends = ((end, part.arguments.get(end)) for end in ("first", "second", "estimate"))
@@ -148,11 +137,8 @@ def _ask(part: "Part", before: Mapping[str, Any]) -> dict[str, Any]:
     return _with_background(payload) if part.kind == "training" else payload
 
 
-def asked_part(part: "Part") -> dict[str, Any]:
+def asked_part(part: Part) -> dict[str, Any]:
     """Answer one part; an error says which part it is about."""
-    from gpucost.api.asking import answered
-    from gpucost.api.scenario import ASKS
-
     try:
         result: Result = answered(ASKS[part.kind], part.arguments)[0]
     except GpuCostError as error:
@@ -164,7 +150,6 @@ def asked_part(part: "Part") -> dict[str, Any]:
 def _with_background(payload: dict[str, Any]) -> dict[str, Any]:
     """Add what a report shows beside a training answer: how the price came about, and what bounds the speed."""
     from gpucost.api.roofline import answer as roofline
-    from gpucost.catalog import open_catalog
 
     best, request = payload["options"][0], payload["request"]
     catalog = open_catalog(payload["as_of"], request.get("known_as_of"))

@@ -9,10 +9,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from gpucost.render.document import Chart, Document
+
 if TYPE_CHECKING:
     import pandas
-
-    from gpucost.render.document import Chart, Document
 
 
 _LONGEST_REPR = 160
@@ -94,13 +94,13 @@ class Result:
         values = frame.to_dict("list")
         return frame[sorted(frame.columns, key=lambda name: _is_long(str(name), values[name]))]
 
-    def document(self) -> "Document":
+    def document(self) -> Document:
         """Return the medium-neutral document that every writer walks."""
         from gpucost.render.build import document
 
         return document(self.payload)
 
-    def explanation(self) -> "Document":
+    def explanation(self) -> Document:
         """Return the document that explains the figures; where there is none, the answer with all its sections."""
         return self.document()
 
@@ -173,9 +173,7 @@ class Result:
 
         return altair_chart(self._charts(), title)
 
-    def _charts(self) -> "list[Chart]":
-        from gpucost.render.document import Chart
-
+    def _charts(self) -> list[Chart]:
         return [block for part in self.document().sections for block in part.blocks if isinstance(block, Chart)]
 
     def to_html(self, path: str) -> None:

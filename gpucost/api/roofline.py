@@ -2,13 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpucost.api.asking import framed, opened
 from gpucost.api.result import Result
-
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
+from gpucost.api.throughput import wanted_of
+from gpucost.catalog import Catalog
+from gpucost.speed import roofline as roofs
 
 OPERATIONS = ("matmul", "attention", "norm", "gelu", "copy", "all_reduce", "flash")
 
@@ -18,11 +18,8 @@ class RooflineResult(Result):
     """An operation or a step under its roofs."""
 
 
-def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> RooflineResult:
+def answer(given: Mapping[str, Any], catalog: Catalog | None = None) -> RooflineResult:
     """Answer from arguments as they were given."""
-    from gpucost.api.throughput import wanted_of
-    from gpucost.speed import roofline as roofs
-
     values, catalog = opened("roofline", given, catalog)
     if values["model"] is None:
         work = {name: values[name] for name in OPERATIONS}

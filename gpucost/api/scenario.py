@@ -9,7 +9,7 @@ from gpucost.arguments import QUESTIONS, Argument, flag_of, read, renamed
 from gpucost.arguments import kinds as k
 from gpucost.arguments.table import arguments_of
 from gpucost.errors import UsageError, nearest
-from gpucost.gate import beside
+from gpucost.gate import beside, read_toml
 
 NAME = Argument("name", k.name(), "What the report calls this part.", required=True)
 # the parts that a file may have: the question that each asks, an example's name, what it must say though the question
@@ -51,8 +51,6 @@ class Scenario:
 
 def read_scenario(path: str | Path) -> Scenario:
     """Read and check a scenario file; supply filters apply to every part that does not set its own."""
-    from gpucost.gate import read_toml
-
     file = Path(path)
     if not file.exists():
         raise UsageError(f"{file} does not exist. `gpucost init {file}` writes an example.")

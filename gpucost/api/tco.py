@@ -1,18 +1,18 @@
 """`gpucost.tco(...)`: own or rent, as a finance team would compute it."""
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import date
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from gpucost.api.result import Result
-from gpucost.arguments import flag_of
+from gpucost.arguments import by_field, flag_of, read
+from gpucost.catalog import Catalog, open_catalog
 from gpucost.errors import UsageError
-
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
-    from gpucost.ownership.plan import PlanFile
-    from gpucost.render.document import Document
+from gpucost.ownership.plan import SPECIAL, PlanFile, plan_from_mapping, read_plan
+from gpucost.render.document import Document
 
 OF_TRAINING = ("mfu", "step_time")  # forms of one's own speed that serving has no meaning for
 
@@ -31,7 +31,7 @@ class TcoResult(Result):
         """Every input with value, range, status and source."""
         return list(self.payload["assumptions"])
 
-    def explanation(self) -> "Document":
+    def explanation(self) -> Document:
         """Return the document with every formula and its numbers, and the inputs with their sources."""
         from gpucost.render.tco_explain import document
 
@@ -44,7 +44,7 @@ class TcoResult(Result):
         return write_plan(self.payload["assumptions"], self.payload["settings"], self.payload["model"]["tables"])
 
 
-def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> TcoResult:
+def answer(given: Mapping[str, Any], catalog: Catalog | None = None) -> TcoResult:
     """Answer from arguments as they were given."""
     from gpucost.ownership.answer import answer as compared
 
@@ -62,11 +62,8 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> TcoRes
     return TcoResult(compared(catalog, file, flags, special, request))
 
 
-def catalog_on(as_of: str | None, known_as_of: str | None = None) -> "Catalog":
+def catalog_on(as_of: str | None, known_as_of: str | None = None) -> Catalog:
     """Open the catalog as of a day; the same one again while day, folder, settings and book stay."""
-    import os
-    from datetime import date
-
     from gpucost.catalog.settings import book_layers
 
     settings = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("GPUCOST_")))
@@ -74,17 +71,13 @@ def catalog_on(as_of: str | None, known_as_of: str | None = None) -> "Catalog":
 
 
 @lru_cache(maxsize=4)
-def _opened(as_of: str | None, known_as_of: str | None, *_: Any) -> "Catalog":
-    from gpucost.catalog import open_catalog
-
+def _opened(as_of: str | None, known_as_of: str | None, *_: Any) -> Catalog:
     return open_catalog(as_of, known_as_of)
 
 
 def asked(question: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """Sort what was asked into special names, dates among them, and inputs of the plan; each may be said once."""
-    from gpucost.arguments import by_field, read
     from gpucost.ownership.given import special as read_special
-    from gpucost.ownership.plan import SPECIAL
 
     named = by_field(question, read(question, given, complete=False))
     named.pop("plan", None)
@@ -100,10 +93,9 @@ def asked(question: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict
     return special, {name: value for name, value in named.items() if name not in special}
 
 
-def plan_of(catalog: "Catalog", plan: "str | Mapping[str, Any] | None") -> "PlanFile":
+def plan_of(catalog: Catalog, plan: "str | Mapping[str, Any] | None") -> PlanFile:
     """Read a plan from a file or a mapping."""
     from gpucost.ownership.assemble import registry_of
-    from gpucost.ownership.plan import PlanFile, plan_from_mapping, read_plan
 
     if plan is None:
         return PlanFile()
@@ -112,7 +104,7 @@ def plan_of(catalog: "Catalog", plan: "str | Mapping[str, Any] | None") -> "Plan
 
 
 def workload_flags(
-    catalog: "Catalog", plan: "PlanFile", flags: Mapping[str, Any], special: dict[str, Any]
+    catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special: dict[str, Any]
 ) -> dict[str, Any]:
     """Turn a workload (model, tokens, runs per year) into inputs, where one was given."""
     asked = {**plan.special, **special}

@@ -4,16 +4,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gpucost.answers.speed import Timed
 from gpucost.api.asking import framed, opened
 from gpucost.api.result import Result
+from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
+from gpucost.physics.training.legality import REASONS
+from gpucost.speed.answer import single
+from gpucost.speed.workload import Layouts, Timings, Wanted, columns_answer
 
 if TYPE_CHECKING:
     import pandas
-
-    from gpucost.answers.speed import Timed
-    from gpucost.catalog import Catalog
-    from gpucost.speed.workload import Layouts, Timings, Wanted
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -35,8 +36,8 @@ class ThroughputResult(Result):
 class ThroughputTable:
     """Many layouts, timed: columns, with a reason where a layout cannot exist."""
 
-    cases: "Layouts"
-    speeds: "Timings"
+    cases: Layouts
+    speeds: Timings
 
     def __len__(self) -> int:
         return len(self.cases.layout)
@@ -44,8 +45,6 @@ class ThroughputTable:
     @property
     def reasons(self) -> tuple[str, ...]:
         """What the codes in `reason` mean."""
-        from gpucost.physics.training.legality import REASONS
-
         return REASONS
 
     def columns(self) -> dict[str, Any]:
@@ -72,11 +71,8 @@ class ThroughputTable:
         return frame
 
 
-def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> ThroughputResult | ThroughputTable:
+def answer(given: Mapping[str, Any], catalog: Catalog | None = None) -> ThroughputResult | ThroughputTable:
     """Answer from arguments as they were given: one result, or columns where any argument is a column."""
-    from gpucost.speed import workload as speed
-    from gpucost.speed.answer import single
-
     values, catalog = opened("throughput", given, catalog)
     wanted = wanted_of(values)
     if not wanted.scalar and wanted.own_speed is not None:
@@ -84,20 +80,18 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> Throug
     if not wanted.scalar and any(wanted.data_flow):
         raise UsageError("the data of a run (--dataset, --storage-bandwidth …) belong to one layout, not to columns.")
     if not wanted.scalar:
-        return ThroughputTable(*speed.columns_answer(catalog, wanted))
+        return ThroughputTable(*columns_answer(catalog, wanted))
     timed = single(catalog, wanted)
     told = [*catalog.taken(values["gpu"]), *catalog.architecture(values["model"]).warnings, *warnings_of(timed)]
     return ThroughputResult({"kind": "throughput", **framed(catalog, values), **timed, "warnings": told, "sources": {}})
 
 
-def wanted_of(values: Mapping[str, Any]) -> "Wanted":
+def wanted_of(values: Mapping[str, Any]) -> Wanted:
     """Return the layout that read arguments ask for."""
-    from gpucost.speed import workload as speed
-
-    return speed.Wanted(**{name: values[name] for name in speed.Wanted.__dataclass_fields__ if name in values})
+    return Wanted(**{name: values[name] for name in Wanted.__dataclass_fields__ if name in values})
 
 
-def warnings_of(answer: "Timed") -> list[str]:
+def warnings_of(answer: Timed) -> list[str]:
     """Return what a reader must be told: a layout that does not fit is timed all the same."""
     if answer["fits"]:
         return []

@@ -1,22 +1,18 @@
 """Where owning asks serving: how fast the cheapest deployment of a model serves on an accelerator."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
+from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
-
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
-    from gpucost.ownership.plan import Given
+from gpucost.ownership.plan import Given
+from gpucost.serving.run import infer, request_of
 
 
-def serving_speed(catalog: "Catalog", asked: Mapping[str, Any]) -> "tuple[Given, float]":
+def serving_speed(catalog: Catalog, asked: Mapping[str, Any]) -> tuple[Given, float]:
     """Return tokens per second and GPU (prompt and reply together) of the cheapest deployment, and GPUs per server."""
     if not asked.get("model") or not asked.get("gpu"):
         raise UsageError("a serving load needs --model and --gpu, or tokens_per_s_per_gpu, beside tokens_per_month.")
-    from gpucost.ownership.plan import Given
-    from gpucost.serving.run import infer, request_of
-
     lengths = {name: asked[name] for name in ("prompt_tokens", "output_tokens") if name in asked}
     gpu = catalog.accelerator(str(asked["gpu"])).id
     best = infer(request_of(catalog, str(asked["model"]), gpu=gpu, **lengths), catalog)["options"][0]

@@ -6,6 +6,7 @@ from typing import Any
 
 from gpucost.errors import DataError
 from gpucost.frozen import Frozen
+from gpucost.gate import read_toml, shown
 from gpucost.schemas import TABLES
 
 Row = dict[str, Any]
@@ -35,8 +36,6 @@ class Draft(Frozen):
 
     def number(self, column: str, what: str) -> float:
         """Return a cell as a number, or say what it must be."""
-        from gpucost.gate import shown
-
         value = self.values.get(column)
         try:
             if value is None or isinstance(value, bool):
@@ -126,8 +125,6 @@ def _workbook(file: Path) -> Iterator[Draft]:
 
 
 def _toml(file: Path) -> Iterator[Draft]:
-    from gpucost.gate import read_toml, shown
-
     for name, content in read_toml(file).items():
         table = table_named(name)
         if table == RATES and isinstance(content, Mapping):

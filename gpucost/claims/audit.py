@@ -1,12 +1,13 @@
 """From a claim to its verdict: read it, run the checks that it allows, say what would be true."""
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
 from gpucost.answers.checks import Audit, CheckRow
 from gpucost.answers.common import frame
 from gpucost.arguments import by_field, read
+from gpucost.catalog import Catalog
 from gpucost.claims import memory, ownership, serving, training
 from gpucost.claims.checks import Check, Claim, worst
 from gpucost.errors import UsageError
@@ -15,9 +16,6 @@ from gpucost.physics.hardware import half_precision
 from gpucost.types import Accelerator
 from gpucost.units import HOURS_PER_DAY
 from gpucost.workloads.training import Sizes, Workload, make_workload, sizes
-
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
 
 
 def make_claim(**said: Any) -> Claim:
@@ -30,7 +28,7 @@ def make_claim(**said: Any) -> Claim:
     return Claim(**values)
 
 
-def audit(claim: Claim, catalog: "Catalog") -> Audit:
+def audit(claim: Claim, catalog: Catalog) -> Audit:
     """Run every check that a claim allows and return the verdict with what would be true."""
     notes: list[str] = []
     checks = [*ownership.check_payback(claim), *(_physical(claim, catalog, notes) if claim.model else [])]
@@ -62,7 +60,7 @@ def _sentence(verdict: str, checks: list[Check]) -> str:
     return " ".join(parts)
 
 
-def _physical(claim: Claim, catalog: "Catalog", notes: list[str]) -> list[Check]:
+def _physical(claim: Claim, catalog: Catalog, notes: list[str]) -> list[Check]:
     """Run the checks that need the model: memory, serving speed, duration, price and cost."""
     assert claim.model is not None
     architecture = catalog.architecture(claim.model)
@@ -96,7 +94,7 @@ def _physical(claim: Claim, catalog: "Catalog", notes: list[str]) -> list[Check]
     return checks + (_run(claim, catalog, workload, size, chip, gpus) if claim.tokens is not None else [])
 
 
-def _chip(claim: Claim, catalog: "Catalog", notes: list[str]) -> Accelerator:
+def _chip(claim: Claim, catalog: Catalog, notes: list[str]) -> Accelerator:
     """Return the accelerator that a claim is judged by: the most favourable of those that its name may mean."""
     candidates = catalog.accelerators(claim.gpu)
     chip = training.most_favourable(candidates, claim.precision)
@@ -106,9 +104,7 @@ def _chip(claim: Claim, catalog: "Catalog", notes: list[str]) -> Accelerator:
     return chip
 
 
-def _run(
-    claim: Claim, catalog: "Catalog", workload: Workload, size: Sizes, chip: Accelerator, gpus: int
-) -> list[Check]:
+def _run(claim: Claim, catalog: Catalog, workload: Workload, size: Sizes, chip: Accelerator, gpus: int) -> list[Check]:
     """Check duration, price and cost of a training run."""
     assert claim.tokens is not None
     days = claim.days

@@ -1,9 +1,8 @@
 """Claims about memory: the size of weights, of training states, and whether a model fits."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.claims.checks import IMPLAUSIBLE, IMPOSSIBLE, POSSIBLE, Check
 from gpucost.physics.columns import VALUE_BYTES
@@ -12,9 +11,6 @@ from gpucost.types import Accelerator
 from gpucost.units import GB, GIB
 from gpucost.workloads.speeds import key_of, search_layouts
 from gpucost.workloads.training import Sizes, Workload
-
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
 
 # Mixed-precision AdamW: 16-bit weights and gradients, 32-bit master and moments (arXiv:1910.02054, section 3.1).
 ADAM_BYTES = sum(OPTIMIZERS["adamw"][:3])
@@ -65,7 +61,7 @@ def check_training_memory(claimed_gb: float, sizes: Sizes, method: str) -> Check
 
 
 def check_fits_training(
-    catalog: "Catalog", workload: Workload, sizes: Sizes, accelerator: Accelerator, gpus: int
+    catalog: Catalog, workload: Workload, sizes: Sizes, accelerator: Accelerator, gpus: int
 ) -> Check:
     """Judge whether training fits on a number of accelerators, and find the smallest number that it does fit on."""
     key = key_of(catalog, accelerator.id)

@@ -1,9 +1,8 @@
 """Claims about training runs: time, speed and cost against physics and prices."""
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
+from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.claims.checks import IMPLAUSIBLE, IMPOSSIBLE, POSSIBLE, UNKNOWN, Check
 from gpucost.market.assumptions import EVALUATION_FRACTION
@@ -13,9 +12,6 @@ from gpucost.units import HOURS_PER_DAY, SECONDS_PER_DAY, TERA
 from gpucost.workloads.own_speed import BEYOND_PEAK
 from gpucost.workloads.speeds import Speeds, key_of, search_layouts
 from gpucost.workloads.training import Sizes, Workload
-
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
 
 _TRAINING_PRECISIONS = ("bf16", "fp16", "fp8")
 _CHEAPEST_PLAUSIBLE, _DEAREST_PLAUSIBLE = 0.7, 1.5  # of the lowest and highest known price
@@ -32,7 +28,7 @@ def most_favourable(candidates: list[Accelerator], precision: str | None) -> Acc
     return min(candidates, key=order)
 
 
-def speed_of(catalog: "Catalog", workload: Workload, accelerator: Accelerator, gpus: int) -> Speeds:
+def speed_of(catalog: Catalog, workload: Workload, accelerator: Accelerator, gpus: int) -> Speeds:
     """Return the best layout's speed on the accelerator's usual node."""
     return search_layouts(workload, [key_of(catalog, accelerator.id)], np.array([gpus]), training_calibration(catalog))
 
@@ -91,7 +87,7 @@ def true_days(tokens: float, gpus: int, speed: Speeds) -> tuple[float | None, fl
     return low, typical, high
 
 
-def prices(catalog: "Catalog", accelerator: Accelerator) -> list[float]:
+def prices(catalog: Catalog, accelerator: Accelerator) -> list[float]:
     """Return what an hour of the accelerator costs across offers, cheapest first."""
     return sorted(offer.usd_per_gpu_hour for offer in catalog.offers(accelerator.id) if not offer.term_months)
 

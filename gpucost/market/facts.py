@@ -3,22 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from datetime import date
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.catalog import Catalog
 from gpucost.catalog.records import record
-from gpucost.errors import PriceMissingError
+from gpucost.errors import PriceMissingError, UnknownNameError
 from gpucost.frozen import Frozen
 from gpucost.market.assumptions import AssumptionBook, make_book
 from gpucost.market.places import Providers
 from gpucost.market.supply import Supply, build_supply, sold_nodes
 from gpucost.market.terms import Terms, build_terms
 from gpucost.types import Accelerator, Offer, System
-
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
 
 FILTERS = ("gpu", "provider", "region", "option")
 SERVICES = ("object_storage", "shared_file_system", "egress_internet")
@@ -66,7 +64,7 @@ class Market(Frozen):
     book: AssumptionBook
 
 
-def market_of(catalog: "Catalog") -> Market:
+def market_of(catalog: Catalog) -> Market:
     """Return the market that a catalog describes, made once per catalog."""
     if "market" not in catalog.derived:
         catalog.derived["market"] = make_market(read_facts(catalog))
@@ -74,7 +72,7 @@ def market_of(catalog: "Catalog") -> Market:
     return market
 
 
-def read_facts(catalog: "Catalog") -> Facts:
+def read_facts(catalog: Catalog) -> Facts:
     """Read from the catalog what a costing leans on."""
     offers = tuple(catalog.offers())
     accelerators = {item.id: item for item in catalog.accelerators()}
@@ -103,12 +101,10 @@ def read_facts(catalog: "Catalog") -> Facts:
 class _Sources(Mapping[str, Mapping[str, Any]]):
     """Sources of the catalog, looked up when they are asked for."""
 
-    def __init__(self, catalog: "Catalog") -> None:
+    def __init__(self, catalog: Catalog) -> None:
         self._catalog = catalog
 
     def __getitem__(self, key: str) -> Mapping[str, Any]:
-        from gpucost.errors import UnknownNameError
-
         try:
             return self._catalog.source(key)
         except UnknownNameError:
@@ -146,7 +142,7 @@ def cheapest(market: Market, gpu: str, gpus: int) -> tuple[float | None, Offer |
     return (min(found)[0], market.facts.offers[min(found)[1]]) if found else (None, None)
 
 
-def placeless(market: Market, catalog: "Catalog", request: Any) -> Market:
+def placeless(market: Market, catalog: Catalog, request: Any) -> Market:
     """Return the market with the count of offers that a region leaves out because they name none."""
     if not request.region:
         return market
@@ -154,7 +150,7 @@ def placeless(market: Market, catalog: "Catalog", request: Any) -> Market:
     return replace(market, facts=replace(market.facts, placeless=sum(not offer.region for offer in others)))
 
 
-def asked_for(market: Market, catalog: "Catalog", request: Any) -> NDArray[np.bool_]:
+def asked_for(market: Market, catalog: Catalog, request: Any) -> NDArray[np.bool_]:
     """Tell which offers a request's filters let through."""
     if not any(getattr(request, name) for name in FILTERS):
         return np.ones(len(market.facts.offers), bool)
@@ -162,7 +158,7 @@ def asked_for(market: Market, catalog: "Catalog", request: Any) -> NDArray[np.bo
     return np.array([id(offer) in wanted for offer in market.facts.offers], bool)
 
 
-def no_price(market: Market, catalog: "Catalog", request: Any) -> PriceMissingError:
+def no_price(market: Market, catalog: Catalog, request: Any) -> PriceMissingError:
     """Return the error that says which filters let nothing through, and where offers are."""
     named = {name: getattr(request, name) for name in FILTERS}
     asked = ", ".join(f"--{name} {value}" for name, value in named.items() if value) or "the catalog"

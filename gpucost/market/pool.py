@@ -4,6 +4,7 @@ from datetime import date
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from gpucost.catalog import Catalog
 from gpucost.errors import DataError
 from gpucost.gate import read_toml, shown
 from gpucost.market.facts import make_offer
@@ -12,8 +13,6 @@ from gpucost.types import Offer, System
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
-
-    from gpucost.catalog import Catalog
 
 VIEWS = ("incremental", "loaded")
 _PRICE_KEYS = tuple(f"{view}_usd_per_gpu_hour" for view in VIEWS)
@@ -37,7 +36,7 @@ def pool_model() -> "type[BaseModel]":
     return model
 
 
-def read_pool(path: str, catalog: "Catalog", as_of: date, view: str) -> tuple[list[Offer], list[System]]:
+def read_pool(path: str, catalog: Catalog, as_of: date, view: str) -> tuple[list[Offer], list[System]]:
     """Read pools from a TOML file with [[pool]] tables.
 
     Each names a gpu, the gpus per node, available_gpus, and what a GPU-hour costs: incremental_usd_per_gpu_hour (power
@@ -61,7 +60,7 @@ def read_pool(path: str, catalog: "Catalog", as_of: date, view: str) -> tuple[li
 
 
 def _offer(
-    table: dict[str, Any], number: int, path: str, catalog: "Catalog", as_of: date, view: str
+    table: dict[str, Any], number: int, path: str, catalog: Catalog, as_of: date, view: str
 ) -> tuple[Offer, System]:
     if "system" not in table and "gpu" not in table:
         raise DataError("the name of a gpu or a system is needed", file=path, row=number, column="gpu")

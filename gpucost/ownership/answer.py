@@ -3,7 +3,7 @@
 from calendar import monthrange
 from collections.abc import Mapping, Sequence
 from datetime import date
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from gpucost.answers import ownership as shape
 from gpucost.answers.common import Source, cited, finite, frame
 from gpucost.answers.statements import Statements
+from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.formula.language import Line
 from gpucost.limits import limit
@@ -21,22 +22,19 @@ from gpucost.ownership.assemble import OwnershipCase, assemble
 from gpucost.ownership.plan import PlanFile
 from gpucost.units import SECONDS_PER_HOUR
 
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
-
 Array = NDArray[np.float64]
 
 DRAWS, SEED = 1000, 1
 
 
 def answer(
-    catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], special: Mapping[str, Any], request: Mapping[str, Any]
+    catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special: Mapping[str, Any], request: Mapping[str, Any]
 ) -> shape.Tco:
     """Compare owning with renting and return the payload."""
     return _payload(catalog, assemble(catalog, plan, flags, special), request)
 
 
-def _payload(catalog: "Catalog", case: OwnershipCase, request: Mapping[str, Any]) -> shape.Tco:
+def _payload(catalog: Catalog, case: OwnershipCase, request: Mapping[str, Any]) -> shape.Tco:
     values = evaluate_months(case.values(), case.tables, case.months)
     sensitivity, chance = analysis.tornado(case), _chance(case)
     judged = analysis.investment(monthly(values, "saving_in_cash_usd"), scalar(values, "monthly_rate_fraction"))
@@ -200,7 +198,7 @@ def by_year(values: Mapping[str, Any]) -> list[shape.CashYear]:
     return [cast(shape.CashYear, {"year": index, **_at(sums, index)}) for index in range(int(year.max()) + 1)]
 
 
-def sources(catalog: "Catalog", case: OwnershipCase, rows: list[shape.OwnershipOption]) -> dict[str, Source]:
+def sources(catalog: Catalog, case: OwnershipCase, rows: list[shape.OwnershipOption]) -> dict[str, Source]:
     """Return the sources that the inputs and options lean on."""
     ids = {entry.source_id for entry in case.assumptions.values() if entry.source_id}
     ids |= {row["source_id"] for row in rows if row.get("source_id")}

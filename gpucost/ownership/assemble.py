@@ -4,11 +4,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.catalog import Catalog
 from gpucost.errors import PriceMissingError, UsageError
 from gpucost.money import rent_paths, residual, tax
 from gpucost.money.comparison import columns
@@ -27,9 +28,6 @@ from gpucost.ownership.plan import (
 from gpucost.ownership.quotes import read_quotes
 from gpucost.ownership.use_path import use_by_month
 from gpucost.types import Accelerator, Offer
-
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
 
 Array = NDArray[np.float64]
 
@@ -112,12 +110,12 @@ class OwnershipCase:
         return found
 
 
-def registry_of(catalog: "Catalog") -> Registry:
+def registry_of(catalog: Catalog) -> Registry:
     """Return the inputs with the catalog's facts."""
     return Registry(catalog.rows("plan_inputs"), [*catalog.rows("ownership"), *catalog.rows("energy")])
 
 
-def assemble(catalog: "Catalog", plan: PlanFile, flags: Mapping[str, Any], special: Mapping[str, Any]) -> OwnershipCase:
+def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special: Mapping[str, Any]) -> OwnershipCase:
     """Join defaults, facts, the plan and the flags (which win) into one case; every input is checked on the way."""
     registry = registry_of(catalog)
     asked = {name: value for name, value in special.items() if value is not None}
@@ -174,9 +172,7 @@ def _regional(registry: Registry, defaults: dict[str, Assumption], special: Mapp
             defaults[name] = registry.sourced(name, f"{prefix}.{special[key]}")
 
 
-def _hardware(
-    catalog: "Catalog", registry: Registry, defaults: dict[str, Assumption], accelerator: Accelerator
-) -> None:
+def _hardware(catalog: Catalog, registry: Registry, defaults: dict[str, Assumption], accelerator: Accelerator) -> None:
     defaults.update(servers.server_inputs(catalog, registry, accelerator))
     baseboard = accelerator.form_factor.upper().startswith(BASEBOARD_FORMS) and accelerator.year >= BASEBOARD_YEAR
     if not baseboard:
@@ -189,7 +185,7 @@ def _hardware(
         defaults["embodied_kgco2e_per_node"] = replace(made, status="derived", **scaled)
 
 
-def _exchange_rate(catalog: "Catalog", case: OwnershipCase) -> None:
+def _exchange_rate(catalog: Catalog, case: OwnershipCase) -> None:
     """Take the newest shipped rate on or before the catalog's day, where a currency is asked for without one."""
     code = str(case.special.get("currency") or "USD").upper()
     if code == "USD" or case.special.get("usd_per_unit") is not None:
@@ -252,7 +248,7 @@ def _depreciated(case: OwnershipCase) -> Array:
     return np.concatenate((booked, np.ones(max(2, 21 - booked.size))))
 
 
-def _observed_decline(catalog: "Catalog", case: OwnershipCase, given: Mapping[str, Given]) -> None:
+def _observed_decline(catalog: Catalog, case: OwnershipCase, given: Mapping[str, Given]) -> None:
     """Let the rental price move as list prices of the chip's generation did, with the range that rents have shown."""
     pathed = case.special.get("rent_path") == "decline" or case.assumptions["rent_path_basis"].value != "flat"
     if case.accelerator is None or pathed or "rent_decline_fraction" in given:
@@ -304,7 +300,7 @@ def _observed_v(registry: Registry) -> Array:
     return rent_paths.through(list(V_ITEMS), prices, PATH_MONTHS)
 
 
-def _rent(catalog: "Catalog", case: OwnershipCase, given: Mapping[str, Given]) -> None:
+def _rent(catalog: Catalog, case: OwnershipCase, given: Mapping[str, Given]) -> None:
     """Choose the rental price: as given, of the provider named, else the market's median."""
     special, gpu = case.special, case.accelerator
     provider, gpus, node = special.get("provider"), int(case.number("gpus")), int(case.number("gpus_per_node"))

@@ -3,13 +3,14 @@
 from collections.abc import Mapping
 from itertools import zip_longest
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.answers import mix as shape
 from gpucost.answers.common import cited, frame
+from gpucost.catalog import Catalog
 from gpucost.errors import CheckFailedError, UsageError
 from gpucost.market.credits import credited_by_month
 from gpucost.money import mix as program
@@ -21,9 +22,6 @@ from gpucost.ownership.plan import PlanFile
 from gpucost.ownership.rents import layered
 from gpucost.ownership.said import credits_said
 from gpucost.units import parse_fraction
-
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
 
 Array = NDArray[np.float64]
 
@@ -57,7 +55,7 @@ def demand_of(source: str | Path | None, constant: float | None, growth: float |
 
 
 def answer(
-    catalog: "Catalog",
+    catalog: Catalog,
     plan: PlanFile,
     flags: Mapping[str, Any],
     special: Mapping[str, Any],

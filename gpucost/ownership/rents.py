@@ -3,20 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 import numpy as np
 
 from gpucost.answers.common import Layered, listed
+from gpucost.catalog import Catalog
 from gpucost.errors import NothingFitsError, PriceMissingError
 from gpucost.market.interruptions import InterruptionRates, held_ratio
 from gpucost.market.places import Providers
 from gpucost.options import OPTIONS, counted_age_days, is_plain
 from gpucost.types import Accelerator, Offer, Status
 from gpucost.units import GB, GIB, HOURS_PER_MONTH
-
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
 
 FEWEST_PROVIDERS = 5
 
@@ -59,7 +57,7 @@ class RentChoice:
 class Renter:
     """Who looks for GPU-hours: the catalog that is asked, the accelerator, how many, and how many a node holds."""
 
-    catalog: "Catalog"
+    catalog: Catalog
     gpu: Accelerator
     gpus: int
     node: int
@@ -154,7 +152,7 @@ def rent_of_provider(renter: Renter, provider: str, region: str | None, option: 
     return replace(choice, stale=is_old(cheapest, Providers(catalog.rows("providers"))))
 
 
-def market_rent(catalog: "Catalog", gpu: str) -> RentChoice:
+def market_rent(catalog: Catalog, gpu: str) -> RentChoice:
     """Return the median over providers of each one's cheapest on-demand price, with the 10th and 90th percentile.
 
     A statistic of the market, not an offer: whether a provider can deliver a whole cluster is not looked at. Prices

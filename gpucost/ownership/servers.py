@@ -2,17 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.ownership.plan import Assumption, Registry
 from gpucost.types import Accelerator, Status, System
 
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
 
-
-def server_of(catalog: "Catalog", accelerator: Accelerator) -> tuple[System, dict[str, Any] | None]:
+def server_of(catalog: Catalog, accelerator: Accelerator) -> tuple[System, dict[str, Any] | None]:
     """Return the node that is priced and the row with its price: the newest quote, the cheaper one on a tie."""
     default = catalog.default_system(accelerator.id)
     rows = [row for row in catalog.rows("systems") if row["accelerator_id"] == accelerator.id and row["price_low_usd"]]
@@ -23,7 +21,7 @@ def server_of(catalog: "Catalog", accelerator: Accelerator) -> tuple[System, dic
     return default, min(recent, key=lambda row: (row["price_low_usd"], row["id"]))
 
 
-def server_inputs(catalog: "Catalog", registry: Registry, accelerator: Accelerator) -> dict[str, Assumption]:
+def server_inputs(catalog: Catalog, registry: Registry, accelerator: Accelerator) -> dict[str, Assumption]:
     """Return price, size and power of a server with this accelerator, each with its source."""
     system, quote = server_of(catalog, accelerator)
     row = next(row for row in catalog.rows("accelerators") if row["id"] == accelerator.id)
@@ -51,7 +49,7 @@ def server_inputs(catalog: "Catalog", registry: Registry, accelerator: Accelerat
 
 
 def newer_chip(
-    catalog: "Catalog",
+    catalog: Catalog,
     registry: Registry,
     defaults: dict[str, Assumption],
     accelerator: Accelerator,
@@ -129,7 +127,7 @@ def _between(low: float, high: float, source_id: str, note: str) -> dict[str, An
 
 
 def _power(
-    catalog: "Catalog", registry: Registry, accelerator: Accelerator, gpus: int
+    catalog: Catalog, registry: Registry, accelerator: Accelerator, gpus: int
 ) -> tuple[float | None, Status, str]:
     """Return the rated power of a whole server: the largest rating of a node, else TDP × the server's share."""
     ratio = float(registry.fact("server_to_chip_power_ratio.h100")["typical"])

@@ -1,17 +1,19 @@
 """From a workload to utilisation and tokens per second: the one place where owning meets the physics."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gpucost.catalog import Catalog
+from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import NothingFitsError, UsageError
+from gpucost.ownership.assemble import registry_of
 from gpucost.ownership.plan import Given, as_given
 from gpucost.units import HOURS_PER_MONTH, HOURS_PER_YEAR, SECONDS_PER_HOUR, format_count, parse_count
 from gpucost.workloads.own_speed import OwnSpeed, check, needs_gpus, own_speed
-
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
+from gpucost.workloads.speeds import key_of, search_layouts
+from gpucost.workloads.training import make_workload, step_work
 
 USUAL_UTILISATION = 0.7  # what replicas are sized for where nothing is said
 MOST_NODES = 128  # clusters that are tried where none is given
@@ -22,13 +24,11 @@ ServingSpeed = Callable[["Catalog", Mapping[str, Any]], tuple[Given, float]]
 
 
 def inputs_of(
-    catalog: "Catalog", asked: Mapping[str, Any], given: Mapping[str, Any], serving_speed: ServingSpeed
+    catalog: Catalog, asked: Mapping[str, Any], given: Mapping[str, Any], serving_speed: ServingSpeed
 ) -> dict[str, Given]:
     """Turn a workload into inputs: runs of training (model, tokens, runs_per_year), or tokens to serve per month."""
     goodput = _value(catalog, given, "goodput_fraction")
     if goodput is None:
-        from gpucost.ownership.assemble import registry_of
-
         goodput = float(registry_of(catalog).fact("goodput_fraction")["typical"])
     if asked.get("tokens_per_month") is not None:
         return _served(catalog, asked, given, goodput, serving_speed)
@@ -37,16 +37,14 @@ def inputs_of(
     return _trained(catalog, asked, given, goodput)
 
 
-def _value(catalog: "Catalog", given: Mapping[str, Any], name: str) -> float | None:
+def _value(catalog: Catalog, given: Mapping[str, Any], name: str) -> float | None:
     """Return an input that was given, read as the comparison reads it; None where it was not."""
-    from gpucost.ownership.assemble import registry_of
-
     value = as_given(given.get(name)).value
     return None if value is None else float(registry_of(catalog).number(name, value, "workload"))
 
 
 def _served(
-    catalog: "Catalog",
+    catalog: Catalog,
     asked: Mapping[str, Any],
     given: Mapping[str, Any],
     goodput: float,
@@ -75,9 +73,7 @@ def _served(
     return {**found, "utilisation_fraction": Given(busy / gpus, source=how, status="derived")}
 
 
-def _trained(
-    catalog: "Catalog", asked: Mapping[str, Any], given: Mapping[str, Any], goodput: float
-) -> dict[str, Given]:
+def _trained(catalog: Catalog, asked: Mapping[str, Any], given: Mapping[str, Any], goodput: float) -> dict[str, Given]:
     """Train so often a year: GPU-hours from the physics of the best layout, an open stack, end to end."""
     if not asked.get("gpu"):
         raise UsageError("a workload needs the accelerator: --gpu h100-sxm.")
@@ -108,11 +104,7 @@ def _trained(
     }
 
 
-def _speeds(catalog: "Catalog", asked: Mapping[str, Any], counts: Any, own: OwnSpeed | None) -> tuple[Any, Any, Any]:
-    from gpucost.catalog.calibrations import training_calibration
-    from gpucost.workloads.speeds import key_of, search_layouts
-    from gpucost.workloads.training import make_workload, step_work
-
+def _speeds(catalog: Catalog, asked: Mapping[str, Any], counts: Any, own: OwnSpeed | None) -> tuple[Any, Any, Any]:
     key = key_of(catalog, str(asked["gpu"]))
     architecture, tokens = catalog.architecture(str(asked["model"])), parse_count(asked["tokens"], "--tokens")
     workload = make_workload(architecture, tokens=tokens, own_speed=own)

@@ -5,7 +5,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import asdict, is_dataclass
-from datetime import date, datetime
+from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -49,7 +49,6 @@ def _plain_other(value: Any) -> Any:
 
 def _plain_of_database(value: Any) -> Any:
     """Turn what a query may hand over into text or a number: decimals, times, spans, identifiers, bytes."""
-    from datetime import time, timedelta
     from decimal import Decimal
     from uuid import UUID
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gpucost.errors import UnknownNameError, UsageError
-from gpucost.render.document import Column, Row, Table, columns, printable
+from gpucost.render.document import Column, Document, Row, Section, Table, columns, printable
 
 Rows = Sequence[Row]
 
@@ -46,8 +46,6 @@ def write_rows(
     path: str, rows: Rows, shown: Sequence[str], fields: str | None, envelope: Mapping[str, Any], title: str
 ) -> None:
     """Write rows as a page (.html), or as a workbook of one sheet with every column."""
-    from gpucost.render.document import Document, Section
-
     workbook = path.lower().endswith(".xlsx")
     if workbook and fields is None:
         plain = (key for row in rows for key, cell in row.items() if not isinstance(cell, (Mapping, list, tuple)))

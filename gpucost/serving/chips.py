@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpucost.answers.common import frame
 from gpucost.answers.serving import Serves, ServesNot, ServingFit
+from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration
 from gpucost.errors import NothingFitsError
 from gpucost.market.facts import Market, cheapest, market_of
@@ -19,9 +20,6 @@ from gpucost.serving.run import request_of
 from gpucost.types import Accelerator, System
 from gpucost.units import GB, GIB, MS_PER_S
 
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
-
 # MIG instances: compute slices of seven, memory slices of eight (NVIDIA MIG user guide, supported profiles).
 MIG_PROFILES = ((1, 1), (2, 2), (3, 4), (4, 4))
 SLICED = ("bf16", "fp16", "fp8", "int8", "fp4", "fp32")  # peaks that an instance has its share of
@@ -29,7 +27,7 @@ COMPUTE_SLICES, MEMORY_SLICES = 7, 8
 SMALLEST_MIG_GPU = 7  # instances of the chips that have these profiles
 
 
-def serving_fit_payload(catalog: "Catalog", model: str, gpu: str | None = None, **wanted: Any) -> ServingFit:
+def serving_fit_payload(catalog: Catalog, model: str, gpu: str | None = None, **wanted: Any) -> ServingFit:
     """Return which accelerators serve a model within the targets, with memory, latency, speed and price."""
     request = request_of(catalog, model, gpu=gpu, **wanted)
     architecture = catalog.architecture(request.model)
@@ -75,7 +73,7 @@ def lead(model: str, options: Sequence[Serves], fewest: Serves | None) -> str:
     return f"{model}: {small}; the cheapest is {cheap['gpus']} × {cheap['gpu']}{price}."
 
 
-def keys_of(catalog: "Catalog", gpu: str | None) -> list[Key]:
+def keys_of(catalog: Catalog, gpu: str | None) -> list[Key]:
     """Return the accelerators to try, each in its usual node, and the MIG instances of those that have them."""
     found = catalog.accelerators(gpu) if gpu else catalog.accelerators()
     slices = {str(row["id"]): row["mig_slices"] or 0 for row in catalog.rows("accelerators")}

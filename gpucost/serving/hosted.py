@@ -7,6 +7,7 @@ from typing import Any
 
 from gpucost.answers.serving import Crossing, Hosted, Volume
 from gpucost.options import OPTIONS
+from gpucost.physics import transformer
 from gpucost.serving.request import InferenceRequest
 from gpucost.types import Architecture
 from gpucost.units import HOURS_PER_MONTH, SECONDS_PER_HOUR, format_count
@@ -107,8 +108,6 @@ def curve(
 
 def comparable_models(architecture: Architecture, known: Sequence[Architecture]) -> dict[str, float]:
     """Return models of the same family whose total and active parameters nearly equal the model's."""
-    from gpucost.physics import transformer
-
     alike = [other for other in known if other.family == architecture.family and other.name != architecture.name]
     if not alike or not architecture.family:
         return {}

@@ -1,12 +1,13 @@
 """What is asked of serving: a model, its load, targets, and where; read from human quantities and checked."""
 
+import os
 from dataclasses import asdict, dataclass
 from os import PathLike
 from typing import Any, NamedTuple
 
 from gpucost.arguments import by_field, read
 from gpucost.arguments.kinds import LARGEST_LENGTH
-from gpucost.errors import UsageError
+from gpucost.errors import UnknownNameError, UsageError
 from gpucost.units import MS_PER_S
 
 DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS = 1024.0, 256.0
@@ -136,12 +137,8 @@ def distribution_lengths(name: str | None, known: Known) -> Lengths | None:
         return None
     if name in known:
         return known[name]
-    import os
-
     if os.path.exists(name):
         return own_lengths(name)
-    from gpucost.errors import UnknownNameError
-
     raise UnknownNameError(
         "length distribution", name, sorted(known), "Or give a CSV file with columns prompt and output."
     )

@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpucost.answers.common import Excluded, cited, frame
 from gpucost.answers.serving import Beside, Hosted, Inference, ServingOption
+from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.market.facts import OLD_PRICE, Market, asked_for, market_of, no_price, not_offered, placeless
@@ -22,24 +23,21 @@ from gpucost.serving.request import InferenceRequest, Known, make_request, sprea
 from gpucost.types import Architecture
 from gpucost.units import HOURS_PER_MONTH, MS_PER_S, SECONDS_PER_HOUR, format_count
 
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
-
 EXCLUDED_SHOWN = 400
 
 
-def lengths_of(catalog: "Catalog") -> Known:
+def lengths_of(catalog: Catalog) -> Known:
     """Return the named length distributions: mean prompt and output, and how far running requests are longer."""
     names = ("prompt_mean_tokens", "output_mean_tokens", "output_median_tokens")
     return {str(row["name"]): spread_of(*(row[name] for name in names)) for row in catalog.rows("length_distributions")}
 
 
-def request_of(catalog: "Catalog", model: str | PathLike[str], **wanted: Any) -> InferenceRequest:
+def request_of(catalog: Catalog, model: str | PathLike[str], **wanted: Any) -> InferenceRequest:
     """Read human quantities into a request, with the catalog's length distributions."""
     return make_request(model, known=lengths_of(catalog), **wanted)
 
 
-def infer(request: InferenceRequest, catalog: "Catalog") -> Inference:
+def infer(request: InferenceRequest, catalog: Catalog) -> Inference:
     """Answer a serving request from a catalog."""
     architecture = catalog.architecture(request.model)
     market = placeless(market_of(catalog), catalog, request)
@@ -56,7 +54,7 @@ def infer(request: InferenceRequest, catalog: "Catalog") -> Inference:
     return payload(request, architecture, catalog, market, plans, pairs, order, offers)
 
 
-def select(request: InferenceRequest, catalog: "Catalog", market: Market) -> Integers:
+def select(request: InferenceRequest, catalog: Catalog, market: Market) -> Integers:
     """Return the offers that a request looks at, as indices; too old ones are left out where that was asked for."""
     mask = asked_for(market, catalog, request)
     if not mask.any():
@@ -137,7 +135,7 @@ def nothing(
 def payload(
     request: InferenceRequest,
     architecture: Architecture,
-    catalog: "Catalog",
+    catalog: Catalog,
     market: Market,
     plans: Plans,
     pairs: Pairs,
@@ -254,7 +252,7 @@ def warnings(
 def beside_apis(
     request: InferenceRequest,
     architecture: Architecture,
-    catalog: "Catalog",
+    catalog: Catalog,
     market: Market,
     plans: Plans,
     pairs: Pairs,

@@ -1,6 +1,6 @@
 """From a request to its answer: facts, cases, ranking, follow-ups, payload."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,7 @@ from gpucost.answers.common import cited, frame
 from gpucost.answers.speed import Feeding
 from gpucost.answers.training import Estimate, RankedOption
 from gpucost.answers.training import Workload as WorkloadRow
+from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, PriceMissingError
 from gpucost.market import pool
@@ -40,9 +41,6 @@ from gpucost.units import counted, format_count
 from gpucost.workloads import own_speed
 from gpucost.workloads.training import Workload, make_workload, sizes, step_work, with_loading
 
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
-
 _SIZE_RULES = {
     "cost": "the cheapest clusters that meet it",
     "carbon": "the sizes with the least carbon",
@@ -56,7 +54,7 @@ Flags = NDArray[np.bool_]
 Indices = NDArray[np.int64]
 
 
-def estimate(request: TrainingRequest, catalog: "Catalog", *, with_facts: bool = True) -> Estimate:
+def estimate(request: TrainingRequest, catalog: Catalog, *, with_facts: bool = True) -> Estimate:
     """Answer a training request from a catalog; `with_facts` embeds what a rerun needs."""
     architecture = catalog.architecture(request.model)
     market, mask = select(request, catalog)
@@ -74,7 +72,7 @@ def calibration_digest(calibration: Calibration) -> str:
     return sha256(";".join(told).encode()).hexdigest()[:12]
 
 
-def select(request: TrainingRequest, catalog: "Catalog") -> tuple[Market, Flags]:
+def select(request: TrainingRequest, catalog: Catalog) -> tuple[Market, Flags]:
     """Return the market and the offers in it that a request looks at; the user's pools come on top."""
     market = placeless(market_of(catalog), catalog, request)
     mask = asked_for(market, catalog, request)

@@ -5,11 +5,11 @@ A prediction looks at the layout, the recipe and the software's name, never at a
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from gpucost.answers.checks import Report, Skipped
+from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics.columns import Floats, layout_columns
 from gpucost.physics.training.memory import training_memory
@@ -19,9 +19,6 @@ from gpucost.units import GB
 from gpucost.validation import report, wording
 from gpucost.validation.row_architectures import as_stated
 from gpucost.validation.training_rows import Row, TrainingRow, read_row
-
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
 
 METRIC = "peak_memory_gb"
 LIBRARIES = re.compile(r"transformers|hugging ?face|\bhf\b|peft|\btrl\b|axolotl|llama-?factory|unsloth|accelerate")
@@ -82,7 +79,7 @@ def row_recipe(row: Row, read: TrainingRow) -> MemoryRecipe:
     )
 
 
-def predict_with_range(rows: Sequence[Row], facts: "Catalog") -> tuple[Floats, Floats, list[Skipped]]:
+def predict_with_range(rows: Sequence[Row], facts: Catalog) -> tuple[Floats, Floats, list[Skipped]]:
     """Return the predicted peaks, the factor within which each is expected, and why rows were skipped."""
     peaks, ratios = np.full(len(rows), np.nan), np.full(len(rows), np.nan)
     readable: list[tuple[int, TrainingRow, Row]] = []
@@ -108,7 +105,7 @@ def predict_with_range(rows: Sequence[Row], facts: "Catalog") -> tuple[Floats, F
     return peaks, ratios, skipped
 
 
-def validate(rows: Sequence[Row], facts: "Catalog", *, core: bool = False) -> Report:
+def validate(rows: Sequence[Row], facts: Catalog, *, core: bool = False) -> Report:
     """Return the report over the rows that carry a measured peak."""
     measured = [(row, wording.number(row.get(METRIC))) for row in rows]
     chosen = [

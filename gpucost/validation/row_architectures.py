@@ -5,20 +5,18 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics.transformer import stack, total_parameters
 from gpucost.types import Architecture
 from gpucost.validation import wording
 
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
-
 Row = Mapping[str, Any]
 
 
-def find_architecture(row: Row, facts: "Catalog", notes: list[str]) -> Architecture:
+def find_architecture(row: Row, facts: Catalog, notes: list[str]) -> Architecture:
     """Return the architecture: a known one of that name and depth, else the row's dimensions, else one of its size."""
     name = str(row.get("model") or "model")
     layers, hidden = wording.count(row.get("n_layers")), wording.count(row.get("hidden"))

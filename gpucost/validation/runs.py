@@ -10,7 +10,7 @@ from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
 from gpucost.errors import UsageError
 from gpucost.physics.calibration import width_of
-from gpucost.validation import fitted, report, serving, training
+from gpucost.validation import fitted, memory, report, serving, training
 from gpucost.validation.measurements import Measurements, read_file
 from gpucost.validation.serving_model import loads_of, printed
 
@@ -85,8 +85,6 @@ def validate_memory(
     catalog: Catalog, path: str | None = None, *, leave_out: str | None = None, core: bool = False
 ) -> Report:
     """Predict the peak memory of rows that carry one; there is no calibration to leave anything out of."""
-    from gpucost.validation import memory
-
     shipped = ("training_measurements", "memory_measurements")
     rows = read_file(path) if path else [row for name in shipped for row in catalog.rows(name)]
     return memory.validate(rows, catalog, core=core)

@@ -6,12 +6,13 @@ which is a queue and no physics. A source is one voice, however many rows it pub
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.answers.checks import Report
+from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics import calibration as core
 from gpucost.physics.calibration import Calibration, Part, Values
@@ -24,9 +25,6 @@ from gpucost.validation import report, wording
 from gpucost.validation.measurements import Measured, Measurements
 from gpucost.validation.serving_model import Loads, Printed, loads_of, printed
 from gpucost.validation.serving_rows import Row, ServingRow, read_row
-
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
 
 COLUMNS = {
     "output_tokens_per_s": "measured_output_tokens_per_s",
@@ -42,7 +40,7 @@ VOICE_ROWS = 60  # figures of one source beyond which more of them add only as t
 LIMIT = 5.0  # standard deviations of a prior beyond which no parameter goes
 
 
-def gather(rows: Sequence[Row], facts: "Catalog") -> Measurements:
+def gather(rows: Sequence[Row], facts: Catalog) -> Measurements:
     """Read every row; what cannot be computed or states nothing measured is skipped with its reason."""
 
     def read(row: Row, index: int) -> tuple[ServingRow, list[Measured], list[Measured]]:

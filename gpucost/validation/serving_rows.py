@@ -7,17 +7,16 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
+from gpucost.physics import transformer
 from gpucost.physics.serving.cases import Deployment, format_of
 from gpucost.physics.software import decimal_year
 from gpucost.types import Accelerator, Architecture, System
 from gpucost.units import GIB
 from gpucost.validation import row_architectures, serving_wording, training_rows, wording
-
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
 
 Row = Mapping[str, Any]
 _SUFFIXES = re.compile(
@@ -91,7 +90,7 @@ def read_load(row: Row, engine: str, words: str) -> tuple[float | None, float | 
     return batch, rate, "saturated" if kind == "rated" and engine == "tuned" else kind
 
 
-def read_row(row: Row, facts: "Catalog") -> ServingRow:
+def read_row(row: Row, facts: Catalog) -> ServingRow:
     """Read one row; raise UsageError with the reason where it cannot be computed."""
     notes: list[str] = []
     words = str(row.get("notes") or "")
@@ -143,8 +142,6 @@ def replicated(
     spread: serving_wording.Spread, gpus: int, architecture: Architecture, accelerator: Accelerator, form: str
 ) -> serving_wording.Spread:
     """Return as many replicas as fit where a throughput is stated and no layout: whoever maximises it does so."""
-    from gpucost.physics import transformer
-
     total = float(transformer.total_parameters(transformer.stack([architecture]))[0])
     needed = 1.5 * total * format_of(form).weight_bytes / (accelerator.memory_gib * GIB)
     fits = [t for t in (1, 2, 4, 8) if gpus % t == 0 and t >= needed and architecture.heads % t == 0]
@@ -153,14 +150,14 @@ def replicated(
     return replace(spread, tensor=fits[0], data=1, expert=1, replicas=gpus // fits[0])
 
 
-def system_of(facts: "Catalog", accelerator: Accelerator, spread: serving_wording.Spread) -> System:
+def system_of(facts: Catalog, accelerator: Accelerator, spread: serving_wording.Spread) -> System:
     """Return the accelerator's default system; large groups on an NVLink bridge meet over PCI Express."""
     system = facts.default_system(accelerator.id)
     ranks = spread.tensor * spread.data
     return replace(system, gpus=max(system.gpus, 8)) if ranks <= 8 else system
 
 
-def find_architecture(row: Row, facts: "Catalog", notes: list[str]) -> Architecture:
+def find_architecture(row: Row, facts: Catalog, notes: list[str]) -> Architecture:
     """Return the architecture: a known one, else from the row's dimensions, else the nearest known one of its size."""
     name = str(row.get("model") or "").strip()
     if not name or name == "nan":
@@ -220,10 +217,8 @@ def from_columns(row: Row, name: str, total_b: float | None, active_b: float | N
     return replace(dense, ffn_hidden=0, experts=experts, experts_per_token=per_token, expert_ffn_hidden=width)
 
 
-def nearest_architecture(total_b: float, active_b: float | None, facts: "Catalog") -> Architecture:
+def nearest_architecture(total_b: float, active_b: float | None, facts: Catalog) -> Architecture:
     """Return the known architecture nearest in total and active parameters, on a logarithmic scale."""
-    from gpucost.physics import transformer
-
     known = facts.architectures()
     shape = transformer.stack(known)
     totals, actives = transformer.total_parameters(shape), transformer.active_parameters(shape)

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gpucost.answers.checks import Report, Skipped
+from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics import calibration as core
 from gpucost.physics import transformer
@@ -24,9 +25,6 @@ from gpucost.validation import report, wording
 from gpucost.validation.measurements import Measured, Measurements
 from gpucost.validation.training_rows import Row, TrainingRow, read_row
 
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
-
 METRIC = "tokens_per_s_per_gpu"
 FLOP_BASES = ("tflops", "mfu")
 RULE_OF_THUMB_MFU = 0.40
@@ -37,7 +35,7 @@ OF_RECIPE = (
 CAST_BYTES = 6.0  # four read, two written
 
 
-def gather(rows: Sequence[Row], facts: "Catalog") -> Measurements:
+def gather(rows: Sequence[Row], facts: Catalog) -> Measurements:
     """Read every row; what cannot be computed or compared is skipped with its reason."""
 
     def read(row: Row, index: int) -> tuple[TrainingRow, list[Measured], list[Measured]]:
@@ -255,7 +253,7 @@ HIDDEN_CELLS = {
 }  # fmt: skip
 
 
-def widen_for_the_unstated(rows: Sequence[Row], facts: "Catalog", calibration: Calibration) -> Calibration:
+def widen_for_the_unstated(rows: Sequence[Row], facts: Catalog, calibration: Calibration) -> Calibration:
     """Set the ratios of what rows leave unsaid by hiding it: few published rows lack a layout, users' mostly do.
 
     The ratio of a side is the weighted 90 % quantile of held-out residual ÷ width without the trait, rows weighted by

@@ -4,11 +4,14 @@ import difflib
 import math
 import re
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from gpucost.errors import UnknownNameError, UsageError
+from gpucost.catalog import Catalog
+from gpucost.errors import AmbiguousNameError, UnknownNameError, UsageError
 from gpucost.market import interruptions
 from gpucost.market.assumptions import failures_per_gpu_year, make_book
+from gpucost.physics.columns import PRECISIONS
+from gpucost.physics.hardware import peaks
 from gpucost.physics.software import decimal_year, software_class
 from gpucost.physics.training.efficiency import FUSED_YEAR
 from gpucost.physics.transformer import stack, total_parameters
@@ -17,9 +20,6 @@ from gpucost.validation import wording
 from gpucost.validation.open_layouts import searched
 from gpucost.validation.row_architectures import Row as Row
 from gpucost.validation.row_architectures import find_architecture
-
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
 
 VARIANT = "h100-sxm5-96gb-500w"  # the H100 of HBM2e and 500 W
 LIMITED_SHARE = 0.75  # of its full power that a chip said to be limited runs at: an assumption, as H100 at 500 of 700 W
@@ -94,7 +94,7 @@ def read_software(row: Row, accelerator: Accelerator, precision: str, gpus: int,
     return likely, software != "unknown"
 
 
-def read_row(row: Row, facts: "Catalog") -> TrainingRow:
+def read_row(row: Row, facts: Catalog) -> TrainingRow:
     """Read one row; raise UsageError with the reason where it cannot be computed."""
     notes: list[str] = []
     accelerator = limited_accelerator(row, facts, notes)
@@ -133,7 +133,7 @@ def read_row(row: Row, facts: "Catalog") -> TrainingRow:
     )
 
 
-def long_run(architecture: Architecture, layout: Layout, system: System, facts: "Catalog") -> float:
+def long_run(architecture: Architecture, layout: Layout, system: System, facts: Catalog) -> float:
     """Return the hours of a run of a model on a cluster ÷ those of its steps."""
     _, failures, _ = failures_per_gpu_year(make_book(facts.rows("ownership")))
     parameters = float(total_parameters(stack([architecture]))[0])
@@ -155,7 +155,7 @@ def read_recipe(row: Row) -> dict[str, Any]:
     }
 
 
-def limited_accelerator(row: Row, facts: "Catalog", notes: list[str]) -> Accelerator:
+def limited_accelerator(row: Row, facts: Catalog, notes: list[str]) -> Accelerator:
     """Return the accelerator of a row, at the power limit that its words name."""
     accelerator = find_accelerator(str(row.get("gpu") or ""), facts, notes)
     said = f"{row.get('gpu')} {row.get('notes')}"
@@ -172,10 +172,8 @@ def limited_accelerator(row: Row, facts: "Catalog", notes: list[str]) -> Acceler
 # Names -------------------------------------------------------------------------------------------------------------
 
 
-def find_accelerator(name: str, facts: "Catalog", notes: list[str]) -> Accelerator:
+def find_accelerator(name: str, facts: Catalog, notes: list[str]) -> Accelerator:
     """Return the accelerator that a name means, else the nearest of its family, with a note."""
-    from gpucost.errors import AmbiguousNameError
-
     if not name.strip() or name == "nan":
         raise UsageError("no accelerator is named")
     bare = re.sub(r"^(nvidia|amd|intel|google|aws)[\s_-]+", "", name.strip(), flags=re.IGNORECASE)
@@ -205,7 +203,7 @@ def words(name: str) -> set[str]:
     return {word for word in re.split(r"[^a-z0-9]+", text) if word}
 
 
-def nearest_accelerator(name: str, facts: "Catalog") -> Accelerator:
+def nearest_accelerator(name: str, facts: Catalog) -> Accelerator:
     """Return the accelerator that shares most with a name, or raise where nothing does."""
     wanted = words(name)
     joined = squeezed(name)
@@ -245,7 +243,7 @@ def squeezed(name: str) -> str:
     return re.sub(r"[^a-z0-9]", "", name.lower())
 
 
-def find_system(row: Row, accelerator: Accelerator, facts: "Catalog") -> System:
+def find_system(row: Row, accelerator: Accelerator, facts: Catalog) -> System:
     """Return the accelerator's default system with the network and node that the row states."""
     system = facts.default_system(accelerator.id)
     text = str(row.get("interconnect") or "")
@@ -310,9 +308,6 @@ def default_virtual(layers: int, pipeline: int, software: str) -> int:
 
 def supported(precision: str, accelerator: Accelerator, notes: list[str]) -> str:
     """Return a precision that the chip has: the one asked for, else the next wider."""
-    from gpucost.physics.columns import PRECISIONS
-    from gpucost.physics.hardware import peaks
-
     have: dict[str, float] = dict(zip(PRECISIONS, peaks(accelerator), strict=True))
     wider: dict[str, tuple[str, ...]] = {"fp4": ("fp8",), "fp8": ("int8",), "int8": ("fp8",)}
     for name in (precision, *wider.get(precision, ()), "bf16", "fp16", "fp32"):

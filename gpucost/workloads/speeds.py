@@ -2,11 +2,12 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.market.supply import Key
 from gpucost.physics.calibration import Calibration, interval
@@ -24,9 +25,6 @@ from gpucost.units import GB
 from gpucost.workloads.loading import Loading
 from gpucost.workloads.own_speed import OwnSpeed, ends
 from gpucost.workloads.training import Workload, adapted_share, class_of, step_work
-
-if TYPE_CHECKING:
-    from gpucost.catalog import Catalog
 
 Floats = NDArray[np.float64]
 Indices = NDArray[np.int64]
@@ -207,7 +205,7 @@ def over_pcie(key: Key) -> Key:
     return Key(key.accelerator, replace(key.system, id=f"{key.system.id} over PCIe", scaleup_gb_per_s=0.0))
 
 
-def key_of(catalog: "Catalog", gpu: str | None, system: str | None = None) -> Key:
+def key_of(catalog: Catalog, gpu: str | None, system: str | None = None) -> Key:
     """Return the one accelerator that a name means, in the node named, else in its usual one."""
     if system is None:
         if gpu is None:
