@@ -1,5 +1,6 @@
 """`gpucost calibrate`: fit the efficiencies to the shipped measurements, or to one's own on top of them."""
 
+import math
 from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
@@ -61,6 +62,8 @@ def command(
     if undo:
         say(_undone(kind) if machine is None and log["software"] is None else _without(machine, log["software"]))
         return
+    if estimate and kind != "training":
+        raise click.UsageError("--estimate shows what becomes of a training run: leave it out with --kind serving.")
     catalog = open_catalog()
     if listed:
         out.rows(fitted.stacks_of(catalog), "calibrate stacks", catalog, title="Software of your own")
@@ -117,6 +120,8 @@ def _show_own(
     if _as_table(out, rows):
         return
     hint = [] if save else ["Nothing is kept yet: --save lays this over the shipped calibration."]
+    if kind == "serving":
+        hint.append("The ranges of serving stay as wide as they were: own runs move its parameters.")
     title = f"What {len(own)} of your own {'runs change' if len(own) > 1 else 'run changes'}"
     moved = fitted.changes(catalog, kind, rows, SMALLEST_CHANGE)
     if estimate:
@@ -163,6 +168,10 @@ FIGURES = {
     "cost_usd": "USD, the first option", "cost_low_usd": "USD, its low end", "cost_high_usd": "USD, its high end",
     "days": "days", "tokens_per_s_per_gpu": "tokens per second and GPU",
 }  # fmt: skip
+ENDS = {
+    "cost_usd": ("cost_low_usd", "cost_high_usd"), "days": ("days_low", "days_high"),
+    "tokens_per_s_per_gpu": ("tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high"),
+}  # fmt: skip
 
 
 def _effect(catalog: "Catalog", path: str, calibration: "Calibration") -> list[dict[str, Any]]:
@@ -179,8 +188,16 @@ def _effect(catalog: "Catalog", path: str, calibration: "Calibration") -> list[d
     for name, meaning in FIGURES.items():
         before, after = (float(side[name]) for side in sides)
         made = {"name": name, "before": before, "after": after, "change_fraction": after / before - 1}
-        rows.append({**made, "meaning": f"{meaning} ({where})"})
+        wide, now = (_width(side, name) for side in sides)
+        narrower = 1 - now / wide if wide else None
+        rows.append({**made, "narrower_fraction": narrower, "meaning": f"{meaning} ({where})"})
     return rows
+
+
+def _width(option: Mapping[str, Any], name: str) -> float:
+    """Return how wide the range of a figure is: the logarithm of its high end ÷ its low end; 0 where it has none."""
+    low, high = (float(option[end]) for end in ENDS.get(name, (name, name)))
+    return math.log(high / low)
 
 
 def _own_rows(catalog: "Catalog", kind: str, files: list[str], log: dict[str, Any]) -> list[dict[str, Any]] | None:

@@ -133,7 +133,7 @@ def stacks_of(catalog: Catalog) -> list[dict[str, Any]]:
 
 
 def run_changes(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return predicted ÷ measured of each run of one's own before and after the calibration, and its range."""
+    """Return predicted ÷ measured of each run of one's own before and after the calibration, and how its range narrows."""
     runs = TRAINING.load([row for row in rows if row["kind"] == "run"]).runs
     if not runs:
         return []
@@ -142,7 +142,7 @@ def run_changes(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     closer = own_runs.closeness(own, own.features)
     return [
         {"name": run.name, "before": run.ratio, "after": float(ratio), "change_fraction": float(ratio) / run.ratio - 1,
-         "meaning": f"predicted speed ÷ measured; its range narrows to {width:.0%}"}
+         "narrower_fraction": 1 - float(width), "meaning": "predicted speed ÷ measured"}
         for run, ratio, width in zip(runs, after, closer, strict=True)
     ]  # fmt: skip
 
@@ -158,5 +158,6 @@ def changes(catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]], smal
         change = float(row["value"]) / before - 1
         if abs(change) >= smallest:
             entry = {"name": row["name"], "before": before, "after": row["value"], "change_fraction": change}
-            found.append({**entry, "meaning": row["meaning"]})
+            narrower = -change if row["kind"] == "range" else None
+            found.append({**entry, "narrower_fraction": narrower, "meaning": row["meaning"]})
     return sorted(found, key=lambda entry: -abs(entry["change_fraction"]))

@@ -100,8 +100,12 @@ def test_the_effect_on_a_saved_estimate_is_shown(run, tmp_path):
     option = json.loads(saved.read_text())["options"][0]
     assert moved["cost_usd"]["before"] == pytest.approx(option["cost_usd"])
     assert moved["days"]["after"] > moved["days"]["before"]
-    spread = [moved["cost_high_usd"][side] / moved["cost_low_usd"][side] for side in ("before", "after")]
-    assert spread[1] < spread[0]
+    spread = [np.log(moved["cost_high_usd"][side] / moved["cost_low_usd"][side]) for side in ("before", "after")]
+    assert moved["cost_usd"]["narrower_fraction"] == pytest.approx(1 - spread[1] / spread[0])
+    assert moved["a"]["narrower_fraction"] > 0.3 > moved["cost_usd"]["narrower_fraction"]
+    shown = run("calibrate", runs, "--estimate", saved).stdout  # at 80 columns
+    assert "range narrower" in shown and f"{moved['a']['narrower_fraction']:.1%}" in shown
+    assert "training run" in run("calibrate", runs, "--kind", "serving", "--estimate", saved, code=2).output
 
 
 def test_validate_takes_a_calibration_of_ones_own(run, tmp_path):
