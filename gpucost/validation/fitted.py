@@ -133,7 +133,7 @@ def stacks_of(catalog: Catalog) -> list[dict[str, Any]]:
 
 
 def run_changes(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Return predicted ÷ measured of each run of one's own before and after the calibration, and how its range narrows."""
+    """Return predicted ÷ measured of each run of one's own before and after the calibration, and its narrower range."""
     runs = TRAINING.load([row for row in rows if row["kind"] == "run"]).runs
     if not runs:
         return []

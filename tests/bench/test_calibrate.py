@@ -104,7 +104,8 @@ def test_the_effect_on_a_saved_estimate_is_shown(run, tmp_path):
     assert moved["cost_usd"]["narrower_fraction"] == pytest.approx(1 - spread[1] / spread[0])
     assert moved["a"]["narrower_fraction"] > 0.3 > moved["cost_usd"]["narrower_fraction"]
     shown = run("calibrate", runs, "--estimate", saved).stdout  # at 80 columns
-    assert "range narrower" in shown and f"{moved['a']['narrower_fraction']:.1%}" in shown
+    assert "range narrower" in shown
+    assert f"{moved['a']['narrower_fraction']:.1%}" in shown
     assert "training run" in run("calibrate", runs, "--kind", "serving", "--estimate", saved, code=2).output
 
 
