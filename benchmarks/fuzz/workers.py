@@ -97,7 +97,7 @@ class Worker:
 
 def run(shares: Mapping[str, float], first: int, seconds: float, workers: int = 1, most: int = 10**9) -> Iterator[Done]:
     """Yield cases as they are judged, each surface by its share, for some seconds or until so many were."""
-    load()
+    load(warm=most > CASES_PER_PROCESS)
     asked = dict.fromkeys(shares, 0)
 
     def next_task() -> Task:
@@ -122,8 +122,11 @@ def run(shares: Mapping[str, float], first: int, seconds: float, workers: int = 
 
 
 @cache
-def load() -> None:
-    """Load what the cases need: modules, the good files, and one catalog that all cases without a book share."""
+def load(warm: bool = True) -> None:
+    """Load what the cases need: modules, the good files, and one catalog that all cases without a book share.
+
+    A long run asks what reads most once beforehand, so that no process need read it anew.
+    """
     shm = Path("/dev/shm")
     if os.access(shm, os.W_OK):  # thousands of folders are made and removed
         tempfile.tempdir = str(shm)
@@ -134,7 +137,7 @@ def load() -> None:
     share_catalog()
     answer_queries_here()
     good.answers(), good.plan(), good.bench(), good.configurations(), good.estimate_with_facts(), good.parquet()
-    warm = (
+    asked = (
         *([name, *arguments] for name, arguments in good.START.items()),
         *(["report", "answer.json", "-o", f"out.{ending}"] for ending in ("xlsx", "html", "md")),
         *(["estimate", *good.START["estimate"], "--as-of", day] for day in ("2026-11-20", "2026-06-15")),
@@ -144,7 +147,7 @@ def load() -> None:
         ["mcp"],
     )
     quiet = _silent()
-    for arguments in warm:
+    for arguments in asked if warm else ():
         with folder():
             judged(Case(arguments, {"answer.json": good.answers()[0]}))
     for place, descriptor in enumerate(quiet):
