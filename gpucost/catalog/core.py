@@ -231,6 +231,11 @@ class Catalog(Layered):
         ids = list(self._model_rows) if name is None else self.model_names.several(name)
         return [self._architecture(id_) for id_ in ids]
 
+    def relatives(self, architecture: Architecture) -> list[Architecture]:
+        """Return the presets of an architecture's family, itself among them; none where it is of no family."""
+        family = architecture.family
+        return [self._architecture(id_) for id_, row in self._model_rows.items() if family and row["family"] == family]
+
     # --- offers
 
     def prepare_prices(self, history: bool = False) -> None:

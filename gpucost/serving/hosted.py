@@ -106,10 +106,10 @@ def curve(
     return points
 
 
-def comparable_models(architecture: Architecture, known: Sequence[Architecture]) -> dict[str, float]:
-    """Return models of the same family whose total and active parameters nearly equal the model's."""
-    alike = [other for other in known if other.family == architecture.family and other.name != architecture.name]
-    if not alike or not architecture.family:
+def comparable_models(architecture: Architecture, kin: Sequence[Architecture]) -> dict[str, float]:
+    """Return those of its family whose total and active parameters nearly equal the model's."""
+    alike = [other for other in kin if other.name != architecture.name]
+    if not alike:
         return {}
     shape = transformer.stack([architecture, *alike])
     total, active = transformer.total_parameters(shape), transformer.active_parameters(shape)

@@ -259,7 +259,7 @@ def beside_apis(
     best: int,
 ) -> Beside:
     """Return hosted prices of the model and the break-even against the cheapest of them."""
-    comparable = hosted.comparable_models(architecture, catalog.architectures())
+    comparable = hosted.comparable_models(architecture, catalog.relatives(architecture))
     api = hosted.hosted_prices(catalog.rows("hosted_tokens"), architecture, comparable, request, market.facts.as_of)
     if not api:
         return {"api": [], "api_note": f"No hosted price of {architecture.name} or a comparable model is on record."}

@@ -82,7 +82,7 @@ def test_a_case_that_hangs_is_ended_at_its_limit(moods):
     begin = time.monotonic()
     try:
         assert workers.measure(case) == {"failed": "no answer within 1 s"}
-        assert time.monotonic() - begin < 20
+        assert time.monotonic() - begin < 60
         after = replace(case, id="norm 16384 4096")
         assert workers.measure(after)["figures"]["time_s"] == 0.001
     finally:

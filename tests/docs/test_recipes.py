@@ -47,7 +47,9 @@ def test_a_bar_is_drawn_on_a_terminal_and_taken_away_and_never_in_a_pipe(stream,
     shown = stream()
     monkeypatch.setattr(progress.sys, "stderr", shown)
     monkeypatch.setattr(progress, "_FIRST_S", 0.01)
+    until = time.monotonic() + (30 if shown.isatty() else 0.1)
     with progress.working("counting"):
-        time.sleep(0.3)
+        while "counting" not in shown.getvalue() and time.monotonic() < until:
+            time.sleep(0.01)
     assert ("counting" in shown.getvalue()) == shown.isatty()
     assert shown.getvalue().endswith("\r\x1b[K") == shown.isatty()

@@ -74,11 +74,11 @@ def test_a_packed_bomb_is_stopped_at_the_bound():
 
 
 def test_a_silent_server_is_given_up():
-    with Server({"/a": slow(5, [1])}) as server, Client(read_timeout_s=0.1, **NO_WAIT) as client:
+    with Server({"/a": slow(60, [1])}) as server, Client(read_timeout_s=0.1, **NO_WAIT) as client:
         began = time.monotonic()
         with pytest.raises(FetchError, match="silent"):
             client.json(f"{server.url}/a")
-        assert time.monotonic() - began < 4
+        assert time.monotonic() - began < 30
 
 
 def test_the_time_of_a_source_is_bounded():

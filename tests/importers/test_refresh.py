@@ -225,7 +225,7 @@ def test_an_unknown_source_gets_the_nearest_names(run):
 
 def test_sources_are_asked_side_by_side(run, monkeypatch):
     """Two sources that each wait for the other to be asked, too."""
-    together = threading.Barrier(2, timeout=20)
+    together = threading.Barrier(2, timeout=60)
 
     def meet(answer):
         def respond(request):

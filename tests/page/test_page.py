@@ -123,7 +123,7 @@ def address():
     server = uvicorn.Server(uvicorn.Config(make_app(TOKEN), host="127.0.0.1", port=0, log_level="warning"))
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
-    until = time.monotonic() + 30
+    until = time.monotonic() + 60
     while not server.started and time.monotonic() < until:
         time.sleep(0.02)
     port = server.servers[0].sockets[0].getsockname()[1]
@@ -145,6 +145,7 @@ def browser(require_program):
 def opened(browser, address, *, width=1400, scheme="light", **asked):
     """Return a page that shows its answer, and what its console said."""
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    context.set_default_timeout(120_000)  # a busy machine answers slowly
     page, said = context.new_page(), []
     page.on("console", lambda message: said.append(message.text))
     page.on("pageerror", lambda error: said.append(str(error)))

@@ -153,7 +153,7 @@ def test_thirty_kills_at_random_moments_lose_nothing_and_leave_nothing_half(tmp_
 def _publish_and_count(path, source, ends_at, out):
     made = 0
     with suppress(KeyboardInterrupt):
-        while time.time() < ends_at:
+        while not made or time.time() < ends_at:
             publish_bytes(Folder(Path(path)), source)
             made += 1
     out.put(made)
@@ -161,7 +161,7 @@ def _publish_and_count(path, source, ends_at, out):
 
 def _read(path, ends_at, out):
     reads = 0
-    while time.time() < ends_at:
+    while not reads or time.time() < ends_at:
         folder = Folder(Path(path))
         folder.newest()
         if folder.faults:
@@ -172,7 +172,7 @@ def _read(path, ends_at, out):
 
 
 def test_processes_that_write_and_read_at_once_lose_no_snapshot(tmp_path):
-    context, ends_at = multiprocessing.get_context("fork"), time.time() + 3
+    context, ends_at = multiprocessing.get_context("fork"), time.time() + 2
     written, read = context.Queue(), context.Queue()
     path = tmp_path / "store"
     jobs = [context.Process(target=_publish_and_count, args=(path, f"s{i}", ends_at, written)) for i in range(4)]

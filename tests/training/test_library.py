@@ -4,6 +4,7 @@ import gc
 import json
 import subprocess
 import sys
+import weakref
 
 import pytest
 
@@ -35,17 +36,21 @@ def test_it_becomes_a_frame_text_json_and_a_page(result):
     assert "<table" in result._repr_html_()
 
 
-def test_what_was_read_for_an_answer_goes_with_it():
+def test_what_was_read_for_an_answer_goes_with_it(monkeypatch):
     """A notebook or a server asks again and again."""
 
-    def catalogs():
-        gc.collect()
-        return sum(isinstance(item, Catalog) for item in gc.get_objects())
+    made, begin = [], Catalog.__init__
 
-    before = catalogs()
+    def watched(self, *given, **more):
+        made.append(weakref.ref(self))
+        begin(self, *given, **more)
+
+    monkeypatch.setattr(Catalog, "__init__", watched)
     for ask in (gpucost.estimate, gpucost.inference):
         assert ask("8b", gpu="h100-sxm", top=1, **({"tokens": "1b"} if ask is gpucost.estimate else {})).best
-    assert catalogs() == before
+    gc.collect()
+    assert len(made) >= 2
+    assert [one() for one in made if one()] == []
 
 
 def test_every_option_can_be_explained(result):
