@@ -147,15 +147,14 @@ def command(
 
     rows = catalog.rows("accelerators") if not generations else generations_of(catalog)
     asked = name if name is not None else gpu
-    plain = out.format == "table" and not out.fields and not out.is_document
     if asked is not None:
-        told, wanted = _meant(catalog, listed(asked), plain and not generations)
+        told, wanted = _meant(catalog, listed(asked), out.is_plain and not generations)
         rows = sorted((row for row in rows if row["id"] in wanted), key=lambda row: wanted.index(row["id"]))
     rows = chosen(rows, "vendor", vendor)
     if generations:
-        out.rows(list(_in_lines(rows)) if plain else rows, "gpus generations", catalog)
+        out.rows(list(_in_lines(rows)) if out.is_plain else rows, "gpus generations", catalog)
         return
-    if plain and asked is not None and len(listed(asked)) > 1 and len(rows) <= _MOST_BESIDE:
+    if out.is_plain and asked is not None and len(listed(asked)) > 1 and len(rows) <= _MOST_BESIDE:
         facts, names = beside(catalog, rows), [f"{row['id']}" for row in rows]
         out.rows(facts, ("what", *names), catalog, [*told, SPEEDS])
         return

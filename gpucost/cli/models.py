@@ -1,11 +1,11 @@
 """`gpucost models`: architectures, presets or not, and their parameters recounted."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import Output, list_options, output_options
+from gpucost.cli.options import Output, columns_of, list_options, output_options
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -22,7 +22,8 @@ def command(catalog: "Catalog", out: Output, name: str | None, family: str | Non
 
     Parameters are recounted from the layers; published figures stand beside them. The cache is that of one sequence
     at 16 bits, recurrent state apart; weights are those of the language model in the format of the file. A size
-    without a preset becomes a plausible dense architecture with the status `synthesised`.
+    without a preset becomes a plausible dense architecture with the status `synthesised`. A model that alone is found
+    stands line by line.
 
     \b
     gpucost models llama-3
@@ -33,7 +34,20 @@ def command(catalog: "Catalog", out: Output, name: str | None, family: str | Non
 
     found = catalog.architectures(name)
     rows = chosen(described(catalog, found, context), "family", family)
-    out.rows(rows, "models", catalog, [f"{item.name}: {text}" for item in found for text in item.warnings])
+    warnings = [f"{item.name}: {text}" for item in found for text in item.warnings]
+    if name is not None and len(rows) == 1 and out.is_plain:
+        out.rows(_in_full(rows[0]), ("what", "value"), catalog, warnings)
+        return
+    out.rows(rows, "models", catalog, warnings)
+
+
+def _in_full(row: "Mapping[str, Any]") -> list[dict[str, str]]:
+    """Return a model as a line per column of the list, so that a narrow terminal drops none."""
+    from gpucost.render.cells import cell_text, head_text
+    from gpucost.render.document import columns
+
+    shown = columns(*columns_of("models"))
+    return [{"what": head_text(column), "value": cell_text(row, column)} for column in shown]
 
 
 def described(

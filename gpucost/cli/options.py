@@ -36,6 +36,7 @@ class Output:
         self.fields, self.file, self.chosen = fields, file, format_
         self.format = format_ or ENDINGS.get(self.ending, "table")
         self.is_document = self.ending in DOCUMENTS
+        self.is_plain = self.format == "table" and not self.fields and not self.is_document  # a screen for a person
 
     def result(
         self,

@@ -5,7 +5,7 @@ from os import fspath
 from typing import Any, cast
 
 from gpucost.answers.common import Source, cited, frame
-from gpucost.answers.memory import Fit, SizeRow, Tried, Verdict
+from gpucost.answers.memory import Fit, FitLayout, SizeRow, Tried, Verdict
 from gpucost.catalog import Catalog
 from gpucost.errors import GpuCostError, NothingFitsError
 from gpucost.fitting import explain
@@ -108,16 +108,7 @@ def verdict(job: MemoryJob, plan: Plan) -> Verdict:
         "device_memory_gib": job.accelerator.memory_gib,
         "context_gb": CONTEXT_BYTES / GB,
         "fragmentation_ratio": FRAGMENTATION_RATIO,
-        "layout": {
-            "tensor": layout.tensor,
-            "pipeline": layout.pipeline,
-            "context": layout.context,
-            "expert": layout.expert,
-            "data": layout.data,
-            "sharding": layout.sharding,
-            "micro_batch": layout.micro_batch,
-            "recompute": layout.recompute,
-        },
+        "layout": cast(FitLayout, {name: getattr(layout, name) for name in FitLayout.__annotations__}),
         "peak": MOMENT_WORDS[MOMENTS[int(plan.memory.moment[0])]],
         "stage": "first" if bool(plan.memory.first_stage[0]) else "last",
     }

@@ -1,14 +1,12 @@
 """What is to fit: a model, a chip and a recipe, read from words and checked."""
 
-import math
 from dataclasses import dataclass, field
 from typing import Any
 
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
-from gpucost.physics.columns import METHODS, RECOMPUTES, code_of
 from gpucost.physics.training.defaults import DEFAULT_SEQUENCE, default_sequence
-from gpucost.physics.training.memory_recipe import OFFLOADS, OPTIMIZERS, STYLES, MemoryRecipe, memory_recipe
+from gpucost.physics.training.memory_recipe import MemoryRecipe, memory_recipe
 from gpucost.types import Accelerator, Architecture, System
 from gpucost.workloads.speeds import key_of
 from gpucost.workloads.training import DEFAULT_RANK
@@ -51,52 +49,18 @@ class MemoryJob:
         )
 
 
-def whole(value: Any, what: str) -> int:
-    """Read a positive whole number; say what is wrong with anything else."""
-    number = float(value)
-    if not math.isfinite(number) or number < 1 or number != int(number):
-        raise UsageError(f"{what}: {value!r} is not a positive whole number.")
-    return int(number)
-
-
 def read_job(catalog: Catalog, model: Any, gpu: str, *, system: str | None = None, **wanted: Any) -> MemoryJob:
-    """Resolve names and check numbers."""
+    """Resolve names, and hold what was read of the arguments against the model."""
     key = key_of(catalog, gpu, system)
     architecture = model if isinstance(model, Architecture) else catalog.architecture(model)
     given = {name: value for name, value in wanted.items() if value is not None}
-    for name, names in (
-        ("method", METHODS),
-        ("optimizer", tuple(OPTIMIZERS)),
-        ("software", STYLES),
-        ("offload", OFFLOADS),
-    ):
-        if name in given:
-            code_of(given[name], names, name)
-    if given.get("recompute", AUTO) != AUTO:
-        code_of(given["recompute"], RECOMPUTES, "recompute")
-    counts: dict[str, Any] = {
-        name: whole(given.pop(key), f"--{key.replace('_', '-')}")
-        for key, name in (
-            ("gpus", "gpus"), ("sequence", "sequence_tokens"), ("micro_batch", "micro_batch"),
-            ("lora_rank", "lora_rank"), ("loss_chunk", "loss_chunk_tokens"),
-        )
-        if key in given
-    }  # fmt: skip
-    counts.setdefault("sequence_tokens", default_sequence(architecture))
+    given["sequence_tokens"] = given.pop("sequence", None) or default_sequence(architecture)
+    given["loss_chunk_tokens"] = given.pop("loss_chunk", 0)
     if given.get("method", "full") != "full":
         given.setdefault("software", ADAPTER_SOFTWARE)
-    degrees = {name: read_degree(name, given.pop(name)) for name in DEGREES if name in given}
-    check_degrees(architecture, counts.get("gpus"), degrees)
-    return MemoryJob(architecture, key.accelerator, key.system, degrees=degrees, **counts, **given)
-
-
-def read_degree(name: str, value: Any) -> int:
-    """Read a degree, or a sharding stage of 0 to 3."""
-    if name != "sharding":
-        return whole(value, f"--{name}")
-    if value not in (0, 1, 2, 3):
-        raise UsageError(f"--sharding: {value!r} is not 0 (none), 1 (states), 2 (and gradients) or 3 (and weights).")
-    return int(value)
+    degrees = {name: given.pop(name) for name in DEGREES if name in given}
+    check_degrees(architecture, given.get("gpus"), degrees)
+    return MemoryJob(architecture, key.accelerator, key.system, degrees=degrees, **given)
 
 
 def check_degrees(a: Architecture, gpus: int | None, degrees: dict[str, int]) -> None:

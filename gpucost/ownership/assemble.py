@@ -119,7 +119,7 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
     """Join defaults, facts, the plan and the flags (which win) into one case; every input is checked on the way."""
     registry = registry_of(catalog)
     asked = {name: value for name, value in special.items() if value is not None}
-    given = {**special_inputs(plan.special), **plan.given, **special_inputs(asked, "the command line")}
+    given = {**special_inputs(plan.special), **plan.given, **special_inputs(asked)}
     special = {**plan.special, **asked}
     given.update({name: as_given(value) for name, value in flags.items() if value is not None})
     for name in given:

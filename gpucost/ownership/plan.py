@@ -24,7 +24,7 @@ from gpucost.gate import read_toml
 from gpucost.ownership.given import ranged
 from gpucost.ownership.given import special as read_special
 from gpucost.types import Status
-from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR, parse_count, parse_days, parse_fraction
+from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR, parse_count
 
 Array = NDArray[np.float64]
 
@@ -265,36 +265,22 @@ def resolve_choices(registry: Registry, given: dict[str, Given]) -> tuple[dict[s
     return chosen, warnings
 
 
-def special_inputs(special: Mapping[str, Any], where: str = "plan") -> dict[str, Given]:
+def special_inputs(special: Mapping[str, Any]) -> dict[str, Given]:
     """Turn the convenient names into inputs: years, utilisation, lead_time_weeks, rent_path, network_usd_per_gpu."""
     found: dict[str, Given] = {}
     if "years" in special:
-        years = _number("years", special["years"], where)
-        if years <= 0:
-            raise UsageError(f"{where}: years = {special['years']!r} must be positive. Write 4, or months = 48.")
-        found["months"] = Given(years * MONTHS_PER_YEAR)
+        found["months"] = Given(special["years"] * MONTHS_PER_YEAR)
     if "utilisation" in special:
-        found["utilisation_fraction"] = Given(parse_fraction(special["utilisation"], f"{where}: utilisation"))
+        found["utilisation_fraction"] = Given(special["utilisation"])
     if "lead_time_weeks" in special:
-        found["lead_time_months"] = Given(_weeks(special["lead_time_weeks"], where) / WEEKS_PER_MONTH)
+        found["lead_time_months"] = Given(special["lead_time_weeks"] / WEEKS_PER_MONTH)
     if "refresh_year" in special:
-        found["refresh_month"] = Given(_number("refresh_year", special["refresh_year"], where) * MONTHS_PER_YEAR)
+        found["refresh_month"] = Given(special["refresh_year"] * MONTHS_PER_YEAR)
     if path := special.get("rent_path") or ("curve" if special.get("rent_curve") else None):
         found["rent_path_basis"] = Given("flat" if path == "decline" else path)
     if "network_usd_per_gpu" in special:
         found.update({name: as_given(special["network_usd_per_gpu"]) for name in TIERS})
     return found
-
-
-def _weeks(value: Any, where: str) -> float:
-    """Read a number of weeks, or a duration such as 36w or 8mo; zero is no wait."""
-    text = str(value).strip()
-    if text[-1:].isalpha():
-        return parse_days(text, f"{where}: lead time") / 7
-    weeks = _number("lead_time_weeks", value, where)
-    if weeks < 0:
-        raise UsageError(f"{where}: a lead time of {value!r} weeks is not possible.")
-    return weeks
 
 
 def mark_counting(registry: Registry, assumptions: dict[str, Assumption]) -> None:

@@ -21,10 +21,9 @@ from gpucost.render.document import (
     table_of,
 )
 from gpucost.render.numbers import amount, format_named, format_value
-from gpucost.render.offers import bill_table, excluded_table, left_out, offers_table, option_text
+from gpucost.render.offers import bill_table, excluded_table, left_out, offer_charts, offers_table, option_text
 from gpucost.units import format_count
 
-_BARS = 15
 _MOST_KINDS = 5  # of one screen
 _ASK = "--gpu, --option, --deadline, --strict-prices."
 _HEADINGS = {
@@ -101,11 +100,7 @@ def _figures(best: RankedOption) -> list[Block]:
         Fact("GPU-hours", best["gpu_hours"]),
         Fact("Per million tokens", best["usd_per_mtok"], "USD per million tokens"),
         Fact("MFU over the steps", best["mfu_fraction"], "fraction of one"),
-        *(
-            [Fact("MFU over the paid hours", paid, "fraction of one")]
-            if (paid := best.get("mfu_paid_fraction"))
-            else []
-        ),
+        Fact("MFU over the paid hours", best.get("mfu_paid_fraction"), "fraction of one"),
         Fact("Energy", best["energy_kwh"], "kWh"),
         Fact("Carbon", best["kgco2e"], "kgCO2e"),
     )
@@ -124,10 +119,8 @@ def _scaling(answer: Estimate) -> list[Block]:
     days, cost = Axis("days", log=True), Axis("cost_usd")
     return [
         Table(columns_of("estimate sizes"), rows, "The first offer at other cluster sizes"),
-        Chart(
-            "scatter", title, words, rows, days, cost, label="gpus", low="cost_low_usd", high="cost_high_usd"
-        ),
-    ]  # fmt: skip
+        Chart("scatter", title, words, rows, days, cost, label="gpus", low="cost_low_usd", high="cost_high_usd"),
+    ]
 
 
 def _changes(answer: Estimate) -> list[Block]:
@@ -187,37 +180,11 @@ def _layout(best: RankedOption) -> list[Block]:
 
 
 def _charts(options: Sequence[RankedOption]) -> list[Block]:
-    keys = ("provider", "gpu", "gpus", "days", "cost_usd", "cost_low_usd", "cost_high_usd")
-    dots = [
-        {
-            "offer": f"{row['rank']} {row['provider']} {row['gpus']}×{row['gpu']} {row['option']}",
-            **{key: value for key, value in row.items() if key in keys},
-        }
-        for row in options
-    ]
-    cheapest = f"The cheapest is {dots[0]['offer']}, {format_named('cost_usd', options[0]['cost_usd'])}."
-    return [
-        Chart(
-            "bar",
-            "Cost by offer, with ranges",
-            f"{cheapest} Lines show the range that holds 80 % of outcomes.",
-            dots[:_BARS],
-            Axis("offer"),
-            Axis("cost_usd"),
-            low="cost_low_usd",
-            high="cost_high_usd",
-        ),
-        Chart(
-            "scatter",
-            "Cost against time, all offers",
-            f"Each point is an offer, coloured by its GPU. {cheapest}",
-            dots,
-            Axis("days", log=True),
-            Axis("cost_usd", log=True),
-            series="gpu",
-            label="provider",
-        ),
-    ]
+    names = [f"{row['rank']} {row['provider']} {row['gpus']}×{row['gpu']} {row['option']}" for row in options]
+    keys = ("cost_usd", "cost_low_usd", "cost_high_usd", "provider", "gpu", "gpus", "days")
+    bars = "Cost by offer, with ranges", "{} Lines show the range that holds 80 % of outcomes."
+    points = "Cost against time, all offers", "Each point is an offer, coloured by its GPU. {}"
+    return offer_charts(options, names, keys, Axis("days", log=True), bars, points)
 
 
 def _history(answer: Estimate) -> list[Block]:

@@ -118,14 +118,8 @@ def _speed(option: Mapping[str, Any]) -> list[dict[str, str]]:
     ]
     if peak:
         numbers = f"{speed:,.1f} × {factors['model_flop_per_token']:.4g} ÷ {peak:g}e12"
-        rows.append(
-            _step(
-                "MFU",
-                "tokens/s × FLOP per token ÷ dense peak",
-                numbers,
-                f"{speed * factors['model_flop_per_token'] / peak / _TERA:.1%}",
-            )
-        )
+        reached = f"{speed * factors['model_flop_per_token'] / peak / _TERA:.1%}"
+        rows.append(_step("MFU", "tokens/s × FLOP per token ÷ dense peak", numbers, reached))
     return rows
 
 
@@ -186,11 +180,5 @@ def _price(option: Mapping[str, Any]) -> dict[str, str]:
     if option.get("list_usd_per_gpu_hour"):
         saved = 1 - option["usd_per_gpu_hour"] / option["list_usd_per_gpu_hour"]
         seen += f" in place of {option['list_usd_per_gpu_hour']:g} USD on the list ({-saved:+.1%})"
-    source = str(option["lines"][0]["source_id"])
-    return _step(
-        "usd_per_gpu_hour: price of an accelerator-hour",
-        "as observed",
-        seen,
-        f"{option['usd_per_gpu_hour']:g} USD",
-        source,
-    )
+    source, price = str(option["lines"][0]["source_id"]), f"{option['usd_per_gpu_hour']:g} USD"
+    return _step("usd_per_gpu_hour: price of an accelerator-hour", "as observed", seen, price, source)

@@ -129,11 +129,8 @@ def _sizes(answer: Fit) -> list[Table]:
 
 def _terms(answer: Fit) -> KeyFigures:
     """Return each term with its formula and reference."""
+    rows = answer["components"]
+    notes = (f"{row['formula']}: {row['numbers']} [{row['reference']}]" for row in rows)
     return KeyFigures(
-        tuple(
-            Fact(
-                row["component"], row["needed_gb"], _GB, note=f"{row['formula']}: {row['numbers']} [{row['reference']}]"
-            )
-            for row in answer["components"]
-        )
+        tuple(Fact(row["component"], row["needed_gb"], _GB, note=note) for row, note in zip(rows, notes, strict=True))
     )

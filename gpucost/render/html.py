@@ -154,12 +154,7 @@ def _ids(row: Row) -> Sequence[str]:
 def _chart_table(chart: Chart) -> Table:
     """Return the figures of a chart as a table, for those who cannot see the picture."""
     keys = [chart.x.key, chart.y.key, chart.series, chart.label, chart.low, chart.high, chart.value]
-    units = {
-        chart.x.key: chart.x.measure,
-        chart.y.key: chart.y.measure,
-        chart.low: chart.y.measure,
-        chart.high: chart.y.measure,
-    }
+    units = {chart.x.key: chart.x.measure} | dict.fromkeys((chart.y.key, chart.low, chart.high), chart.y.measure)
     present = [key for key in dict.fromkeys(keys) if key and any(key in row for row in chart.data)]
     shown = tuple(Column(key, unit=units.get(key, "")) for key in present)
     note = f"The first {_CHART_ROWS} points." if len(chart.data) > _CHART_ROWS else ""

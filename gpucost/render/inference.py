@@ -20,10 +20,9 @@ from gpucost.render.document import (
     known_of,
     table_of,
 )
-from gpucost.render.numbers import format_named, format_value
-from gpucost.render.offers import bill_table, excluded_table, left_out, offers_table, option_text
+from gpucost.render.numbers import format_value
+from gpucost.render.offers import bill_table, excluded_table, left_out, offer_charts, offers_table, option_text
 
-_BARS = 15
 _SCREEN_STAYS, _SCREEN_RISKY, _SCREEN_HOSTED = 4, 2, 2  # rows of one screen
 _HEADINGS = {
     "cost": "Offers that stay, cheapest tokens first",
@@ -117,10 +116,7 @@ def _figures(answer: Inference) -> list[Block]:
         Fact("Time per output token", best["tpot_ms"], "milliseconds", *slow),
         Fact("GPUs", best["gpus"], note=f"{best['replicas']} replicas" if best["replicas"] else ""),
     )
-    return [
-        *known_of(facts),
-        Paragraph(answer["split_rule"], "note"),
-    ]
+    return [*known_of(facts), Paragraph(answer["split_rule"], "note")]
 
 
 def _api(answer: Inference) -> list[Block]:
@@ -149,10 +145,8 @@ def _volumes(answer: Inference) -> list[Block]:
         "Self-hosting costs nearly the same at any volume until another replica is needed; an API costs in proportion "
         "to the volume."
     )
-    volume, cost = (
-        Axis("tokens_per_month", log=True, unit="tokens"),
-        Axis("usd_per_month", "cost per month", "USD", log=True),
-    )
+    volume = Axis("tokens_per_month", log=True, unit="tokens")
+    cost = Axis("usd_per_month", "cost per month", "USD", log=True)
     return [Chart("line", "Self-host or API by volume", words, lines, volume, cost, series="side")] if lines else []
 
 
@@ -171,35 +165,8 @@ def _bill(best: ServingOption) -> list[Block]:
 
 
 def _charts(options: Sequence[ServingOption]) -> list[Block]:
-    keys = ("provider", "gpu", "usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high", "tpot_ms")
-    data = [
-        {
-            "offer": f"{row['rank']} {row['provider']} {row['gpus']}×{row['gpu']}",
-            **{key: value for key, value in row.items() if key in keys},
-        }
-        for row in options
-    ]
-    words = f"The cheapest is {data[0]['offer']}, {format_named('usd_per_mtok', options[0]['usd_per_mtok'])}."
+    names = [f"{row['rank']} {row['provider']} {row['gpus']}×{row['gpu']}" for row in options]
+    keys = ("usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high", "provider", "gpu", "tpot_ms")
     speed = "Each point is an offer: time per output token across, cost per million tokens up."
-    return [
-        Chart(
-            "bar",
-            "Cost per million tokens by offer",
-            words,
-            data[:_BARS],
-            Axis("offer"),
-            Axis("usd_per_mtok"),
-            low="usd_per_mtok_low",
-            high="usd_per_mtok_high",
-        ),
-        Chart(
-            "scatter",
-            "Cost against speed",
-            speed,
-            data,
-            Axis("tpot_ms"),
-            Axis("usd_per_mtok", log=True),
-            series="gpu",
-            label="provider",
-        ),
-    ]
+    bars, points = ("Cost per million tokens by offer", "{}"), ("Cost against speed", speed)
+    return offer_charts(options, names, keys, Axis("tpot_ms"), bars, points)

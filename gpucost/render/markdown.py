@@ -78,15 +78,8 @@ def _total_cell(table: Table, column: Column) -> str:
 
 
 def _chart(chart: Chart) -> Iterator[str]:
-    yield from (
-        f"**{escape(chart.title)}**",
-        "",
-        "```text",
-        *list(plot(chart, _PLOT))[1:],
-        "```",
-        "",
-        escape(chart.description),
-    )
+    _, *picture = plot(chart, _PLOT)
+    yield from (f"**{escape(chart.title)}**", "", "```text", *picture, "```", "", escape(chart.description))
 
 
 def _sources(document: Document) -> list[str]:
@@ -94,9 +87,6 @@ def _sources(document: Document) -> list[str]:
         return []
     lines = ["## Sources", "", "| id | publisher | title | where | published | accessed |", "|---|---|---|---|---|---|"]
     for source_id, row in sorted(document.sources.items()):
-        cells = [
-            source_id,
-            *(row.get(key) or "" for key in ("publisher", "title", "locator", "published_on", "accessed_on")),
-        ]
-        lines.append(f"| {' | '.join(escape(cell) for cell in cells)} |")
+        cells = (row.get(key) or "" for key in ("publisher", "title", "locator", "published_on", "accessed_on"))
+        lines.append(f"| {' | '.join(map(escape, (source_id, *cells)))} |")
     return lines

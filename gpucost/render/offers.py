@@ -6,11 +6,12 @@ from gpucost.answers.common import BillLine, Excluded
 from gpucost.answers.serving import ServingOption
 from gpucost.answers.training import TrainingOption
 from gpucost.options import OPTIONS
-from gpucost.render.document import Block, Column, Paragraph, Row, Table, columns, columns_of
+from gpucost.render.document import Axis, Block, Chart, Column, Paragraph, Row, Table, columns, columns_of
+from gpucost.render.numbers import format_named
 from gpucost.units import counted
 
+_BARS = 15
 _NOTES = 5  # different notes below a table; the others stand in JSON
-_PRICE = Column("unit_price_usd", "unit price", "USD per unit", priority=2)
 
 
 def offers_table(
@@ -29,6 +30,28 @@ def offers_table(
     if excluded:
         lines.append(f"{counted(len(excluded), 'offer')} left out, each with its reason (--format json, or a report).")
     return [Table(shown, options, note="\n".join(lines), interactive=True)]
+
+
+def offer_charts(
+    options: Sequence[TrainingOption | ServingOption], names: Sequence[str], keys: Sequence[str], across: Axis,
+    bars: tuple[str, str], points: tuple[str, str],
+) -> list[Block]:  # fmt: skip
+    """Return the offers as bars of their cost with its range, and as points of that cost.
+
+    `keys` are what a point knows, the cost and the ends of its range first; a picture has a title and words, in which
+    {} stands for the cheapest.
+    """
+    cost, low, high, *_ = keys
+    rows: Sequence[Row] = options
+    dots = [
+        {"offer": name, **{key: value for key, value in row.items() if key in keys}}
+        for name, row in zip(names, rows, strict=True)
+    ]
+    cheapest, log = f"The cheapest is {names[0]}, {format_named(cost, rows[0][cost])}.", Axis(cost, log=True)
+    return [
+        Chart("bar", bars[0], bars[1].format(cheapest), dots[:_BARS], Axis("offer"), Axis(cost), low=low, high=high),
+        Chart("scatter", points[0], points[1].format(cheapest), dots, across, log, series="gpu", label="provider"),
+    ]
 
 
 def option_text(option: str, term_months: int) -> str:

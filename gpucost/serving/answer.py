@@ -37,6 +37,10 @@ NOT_INCLUDED = (
     "taxes, and discounts that you negotiated (a price book holds those)",
 )
 PARTS = ("linear_s", "attention_s", "latency_s", "exchange_s", "host_s", "prompt_s")
+PRICES = (
+    "usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high", "usd_per_mtok_input", "usd_per_mtok_output",
+    "usd_per_month", "usd_per_month_low", "usd_per_month_high",
+)  # fmt: skip
 WORDS = {
     "linear_s": "weights and products", "attention_s": "reading the cache", "latency_s": "fixed time of the kernels",
     "exchange_s": "links between accelerators", "host_s": "host", "prompt_s": "prompts of others",
@@ -53,14 +57,7 @@ def option(request: InferenceRequest, market: Market, plans: Plans, pairs: Pairs
         **fleet(offer, market, pairs, row),
         **engine_side(plans, plan, pairs, row, request),
         "usd_per_gpu_hour": offer.usd_per_gpu_hour,
-        "usd_per_mtok": costs["usd_per_mtok"],
-        "usd_per_mtok_low": costs["usd_per_mtok_low"],
-        "usd_per_mtok_high": costs["usd_per_mtok_high"],
-        "usd_per_mtok_input": costs["usd_per_mtok_input"],
-        "usd_per_mtok_output": costs["usd_per_mtok_output"],
-        "usd_per_month": costs["usd_per_month"],
-        "usd_per_month_low": costs["usd_per_month_low"],
-        "usd_per_month_high": costs["usd_per_month_high"],
+        **{name: costs[name] for name in PRICES},  # type: ignore[typeddict-item] # all of them are its keys
         "tokens_per_month": costs["carried_tokens"],
         "gpu_hours": float(pairs.fleet.gpu_hours[row]),
         "utilisation_fraction": costs["utilisation_of_paid_fraction"],

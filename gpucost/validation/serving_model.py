@@ -26,6 +26,11 @@ LITTLE_ROUNDS = 12
 POOL_PROMPT_TOKENS = 16_384.0  # tokens that a pool of prompts reads at once, per accelerator
 
 
+_NUMBERS = (
+    "prompt_tokens", "output_tokens", "batch", "rate", "requests", "replicas", "prompt_workers", "decode_workers",
+)  # fmt: skip
+
+
 class Loads(Gathered):
     """Rows as arrays: what arrives, and how."""
 
@@ -60,15 +65,8 @@ def loads_of(rows: Sequence[ServingRow], values: Mapping[str, float]) -> Loads:
         case=case,
         software=software,
         scenario=np.array([SCENARIOS.index(row.scenario) for row in rows], dtype=np.int64),
-        prompt_tokens=column("prompt_tokens"),
-        output_tokens=column("output_tokens"),
-        batch=column("batch"),
-        rate=column("rate"),
-        requests=column("requests"),
-        replicas=column("replicas"),
-        prompt_workers=column("prompt_workers"),
-        decode_workers=column("decode_workers"),
         decode_only=np.array([row.decode_only for row in rows], dtype=np.bool_),
+        **{name: column(name) for name in _NUMBERS},
     )
 
 

@@ -247,6 +247,14 @@ def test_a_model_from_a_size_and_from_a_file(tmp_path):
     assert rows("models", str(tmp_path / "config.json"))["rows"][0]["parameters"] == 6_738_415_616  # Llama 7B
 
 
+def test_one_model_stands_in_full_on_a_narrow_terminal(monkeypatch):
+    monkeypatch.setenv("COLUMNS", "80")
+    one, several = (in_process("models", name).stdout for name in ("gpt-oss-120b", "llama-3"))
+    assert ["native", "precision", "mxfp4"] in [line.split() for line in one.splitlines()]
+    assert "Not shown" not in one
+    assert "Not shown for lack of width: native precision" in several
+
+
 def test_sql_answers_and_reads_a_query_from_a_file_and_from_stdin(tmp_path):
     (tmp_path / "q.sql").write_text("SELECT 2 AS two")
     assert rows("sql", "--file", str(tmp_path / "q.sql"))["rows"] == [{"two": 2}]
