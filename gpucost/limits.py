@@ -45,7 +45,7 @@ def limit(name: str, asked: object = None) -> float:
     """Return a bound: what was asked for, else the setting, else the usual one; above zero and not beyond the most.
 
     >>> limit("limit_query_seconds"), limit("limit_query_seconds", "60")
-    (20, 60.0)
+    (15, 60.0)
     """
     bound = LIMITS[name]
     asked = raised(name) if asked is None else asked

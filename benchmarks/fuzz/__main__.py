@@ -84,7 +84,7 @@ def counted(given: argparse.Namespace, places: Places) -> dict[str, Tally]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--minutes", type=float, default=10)
+    parser.add_argument("--minutes", type=float, help="10 where --cases is not given either")
     parser.add_argument("--cases", type=int, default=10**9)
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--surface", choices=SURFACES, action="append")
@@ -95,6 +95,8 @@ def main() -> None:
     if given.case is not None:
         again((given.surface or ["commands"])[0], given.case)
         return
+    if given.minutes is None:
+        given.minutes = 10 if given.cases == 10**9 else float("inf")
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     places: Places = {}
     found = counted(given, places)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from benchmarks.fuzz import good
 from benchmarks.fuzz.cases import Case
 from benchmarks.fuzz.judge import BAD, HANG_S, MEMORY_BYTES, SLOW_S, Verdict, folder, judged, peak_bytes
-from benchmarks.fuzz.sharing import answer_queries_here, share_catalog, share_commands
+from benchmarks.fuzz.sharing import answer_queries_here, share_catalog, share_commands, share_drawing
 from benchmarks.fuzz.surfaces import case
 
 CASES_PER_PROCESS = 2000  # a fresh process now and then, so that memory is that of a case and not of all before it
@@ -135,6 +135,7 @@ def load(warm: bool = True) -> None:
     duckdb.set_default_connection(duckdb.connect(config={"threads": 1}))  # a fork has no threads but its own
     share_commands()
     share_catalog()
+    share_drawing()
     answer_queries_here()
     good.answers(), good.plan(), good.bench(), good.configurations(), good.estimate_with_facts(), good.parquet()
     asked = (

@@ -85,6 +85,8 @@ def _refuse_impossible(payload: Mapping[str, Any], path: str) -> None:
                 fault = _fault_of_list(name, value, payload["kind"]) if isinstance(value, list) else _fault(name, value)
                 if fault:
                     raise _changed(path, fault)
+            if record.get("levelised_usd_per_gpu_hour") and "side" in record and _contrary(record):
+                raise _changed(path, f"{shown(record.get('name'))} costs by the hour and saves in all, or the reverse")
             if part is answered and (disordered := _disordered(record)):
                 raise _changed(path, f"the range of {disordered} has its ends out of order")
 
@@ -134,6 +136,12 @@ def _no_option(offers: list[Any]) -> str | None:
 
 def _names(row: Any) -> tuple[str, ...] | None:
     return tuple(sorted(row)) if isinstance(row, dict) else None
+
+
+def _contrary(line: Mapping[str, Any]) -> bool:
+    """Tell whether a line's cost by the hour and its present value, of which it is a share, have opposite signs."""
+    both = line["levelised_usd_per_gpu_hour"], line.get("npv_usd")
+    return all(isinstance(one, (int, float)) for one in both) and both[0] * both[1] < 0
 
 
 def _disordered(record: Mapping[str, Any]) -> str | None:

@@ -68,6 +68,7 @@ def fill(payload: Mapping[str, Any], template: str, path: str) -> list[str]:
     """Write a copy of a workbook with its named cells filled, whole or not at all; return what is to be said of it."""
     from io import BytesIO
     from warnings import catch_warnings, simplefilter
+    from xml.etree import ElementTree
 
     from gpucost.catalog.spreadsheet import looked_into
     from gpucost.gate import read_bytes
@@ -83,6 +84,8 @@ def fill(payload: Mapping[str, Any], template: str, path: str) -> list[str]:
         with catch_warnings(record=True) as gone:
             simplefilter("always")
             book = openpyxl.load_workbook(BytesIO(data))
+            if book.loaded_theme:  # which alone goes into the copy as it came
+                ElementTree.fromstring(book.loaded_theme)
     except ImportError:
         raise UsageError(
             "a template needs the package openpyxl, which is not installed. Run: pip install openpyxl"

@@ -54,7 +54,10 @@ def _answer(world: Mapping[str, Any], query: str, allowed: Bounds, out: BinaryIO
 
     only_select(query)
     catalog = Catalog(**world)
-    connection = _locked(catalog.copied(tables_of(query), "history" in query.lower()), allowed.memory_gb)
+    try:
+        connection = _locked(catalog.copied(tables_of(query), "history" in query.lower()), allowed.memory_gb)
+    except duckdb.OutOfMemoryException:  # the facts alone are more
+        raise too_much_memory(allowed) from None
     _bound(allowed)
     _send(out, True)
     try:

@@ -389,6 +389,13 @@ def _check_paths(case: OwnershipCase) -> None:
     per_use = case.assumptions["rent_billing"].value == "per_use"
     if per_use and case.number("rent_upfront_fraction") and np.ptp(path):
         raise UsageError("use_path: rent by use that is paid upfront needs a constant use. Leave one of them out.")
+    idle = case.number("power_fraction_idle")
+    busy = min(case.number("power_fraction_active"), case.number("power_cap_fraction"))
+    if idle > busy:
+        raise UsageError(
+            f"power_fraction_idle: idle accelerators cannot draw more, {idle:.0%} of the rated maximum, than allocated"
+            f" ones, {busy:.0%}. Lower it, or raise power_fraction_active and power_cap_fraction."
+        )
     if case.number("deposit_fraction") + case.number("retention_fraction") > 1:
         raise UsageError("deposit_fraction and retention_fraction: together they are more than the price.")
     if case.bent and (any(len(entry.get("parts") or ()) > 1 for entry in case.rent_options)):

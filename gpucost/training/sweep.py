@@ -61,7 +61,9 @@ _WORDS = {name: name for name in ("provider", "instance_type", "region", "option
 _FIGURES = ("usd_per_gpu_hour", "age_days")
 _RUNS_AT_ONCE = 1 << 11  # with their lines as many as a cache takes, and small enough to be memory used again
 _SEARCHED_AT_ONCE = 256
-_CLUSTERS_KEPT = 20_000
+_CLUSTERS_AT_ONCE = 128  # with every offer of a market about 2 MB each while they are timed
+_LINES_KEPT = 1 << 20  # of all clusters, at about 300 bytes
+_MARKETS_KEPT = 256
 
 
 class Sweeper:
@@ -84,16 +86,19 @@ class Sweeper:
         fleet = [name for name in values if name not in RUN]
         distinct, shape = combined([codes[name] for name in fleet], count)
         asked = [{name: values[name][code] for name, code in zip(fleet, row, strict=True)} for row in distinct]
-        clusters = self._hosted(asked)
-        pinned = runs.tokens * runs.epochs >= np.array([one.fewest_tokens for one in clusters])[shape]
-        found = Found.of(count)
-        fast, slow = np.flatnonzero(pinned), np.flatnonzero(~pinned)
-        fast = fast[np.argsort(shape[fast], kind="stable")]
-        for part in np.split(fast, range(_RUNS_AT_ONCE, len(fast), _RUNS_AT_ONCE)):
-            found.put(part, self._priced(clusters, shape[part], Columns({k: v[part] for k, v in runs.items()})))
-        for part in np.split(slow, range(_SEARCHED_AT_ONCE, len(slow), _SEARCHED_AT_ONCE)):
-            own = [{name: values[name][codes[name][row]] for name in values} for row in part]
-            found.put(part, self._searched(own))
+        found, order = Found.of(count), np.argsort(shape, kind="stable")
+        for first in range(0, len(asked), _CLUSTERS_AT_ONCE):
+            begin, end = np.searchsorted(shape[order], (first, first + _CLUSTERS_AT_ONCE))
+            here, own = order[begin:end], shape[order[begin:end]] - first
+            clusters = self._hosted(asked[first : first + _CLUSTERS_AT_ONCE])
+            few = runs.tokens[here] * runs.epochs[here] < np.array([one.fewest_tokens for one in clusters])[own]
+            fast, own, slow = here[~few], own[~few], np.sort(here[few])
+            for part in np.split(np.arange(len(fast)), range(_RUNS_AT_ONCE, len(fast), _RUNS_AT_ONCE)):
+                told = Columns({name: column[fast[part]] for name, column in runs.items()})
+                found.put(fast[part], self._priced(clusters, own[part], told))
+            for part in np.split(slow, range(_SEARCHED_AT_ONCE, len(slow), _SEARCHED_AT_ONCE)):
+                rows = [{name: values[name][codes[name][row]] for name in values} for row in part]
+                found.put(part, self._searched(rows))
         return self._columns(found)
 
     def _run(self, name: str, values: Mapping[str, Sequence[Any]], codes: Mapping[str, Indices], count: int) -> Floats:
@@ -107,7 +112,7 @@ class Sweeper:
     def _hosted(self, asked: Sequence[Mapping[str, Any]]) -> list[Cluster]:
         """Return the cluster of each set of arguments; those not met before are timed together."""
         names = [tuple(one.items()) for one in asked]
-        if len(self._clusters) > _CLUSTERS_KEPT:
+        if sum(len(one.offer) for one in self._clusters.values()) > _LINES_KEPT:
             self._clusters.clear()
         new = [(name, one) for name, one in zip(names, asked, strict=True) if name not in self._clusters]
         by_market: dict[int, list[tuple[Any, TrainingRequest, Architecture, Market, Flags]]] = {}
@@ -129,6 +134,8 @@ class Sweeper:
     def _market(self, request: TrainingRequest) -> tuple[Market, Flags]:
         filters = tuple(getattr(request, name) for name in ("gpu", "provider", "region", "option", "pool", "pool_view"))
         if filters not in self._markets:
+            if len(self._markets) >= _MARKETS_KEPT:
+                self._markets.clear()
             self._markets[filters] = select(request, self.catalog)
         return self._markets[filters]
 

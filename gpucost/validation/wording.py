@@ -3,11 +3,11 @@
 Rows come from many hands. Whatever a column says is read as far as it can be; what it does not say stays None.
 """
 
-import math
 import re
 
 from gpucost.gate import beside
 
+_MOST = 1e18  # of any figure of a table; a long run trains on 1e14 tokens
 # "8x ConnectX-7 IB NDR 400Gb/s", "1600 Gbps"; a capital B would be bytes, and a scale-up link
 _GBIT = re.compile(r"(?:(\d+)\s*[xX×][^,;/]{0,40}?\(?)?(?<![\d.])(\d+(?:\.\d+)?)\s*[gG]b(?:it)?(?![a-zA-Z]*[Bb]yte)")
 
@@ -18,16 +18,16 @@ def signed(of: str, words: str) -> str:
 
 
 def number(text: object) -> float | None:
-    """Read a finite number, or None for an empty or unreadable cell.
+    """Read a number, or None for an empty or unreadable cell, or one beyond any count.
 
-    >>> number("8.0"), number(""), number("n/a"), number("1,024")
-    (8.0, None, None, 1024.0)
+    >>> number("8.0"), number(""), number("n/a"), number("1,024"), number("1e308")
+    (8.0, None, None, 1024.0, None)
     """
     try:
         value = float(str(text).strip().replace(",", ""))
     except ValueError:
         return None
-    return value if math.isfinite(value) else None
+    return value if abs(value) <= _MOST else None
 
 
 def positive(text: object) -> float | None:

@@ -884,7 +884,14 @@ def test_a_query_over_a_folder_that_cannot_be_is_the_users_to_mend():
     assert "too long" in done.stderr
 
 
-def test_a_template_of_hidden_sheets_is_refused(tmp_path):
+@pytest.mark.parametrize(
+    ("part", "old", "new", "said"),
+    [
+        ("xl/workbook.xml", b'state="visible"', b'state="hidden"', "cannot be written again"),
+        ("xl/theme/theme1.xml", b"<a:theme ", b"<a:theme <", r"no \.xlsx workbook"),
+    ],
+)
+def test_a_template_that_would_give_no_workbook_is_refused(tmp_path, part, old, new, said):
     import zipfile
 
     import openpyxl
@@ -897,10 +904,43 @@ def test_a_template_of_hidden_sheets_is_refused(tmp_path):
     book.save(path)
     with zipfile.ZipFile(path) as packed:
         parts = {name: packed.read(name) for name in packed.namelist()}
-    parts["xl/workbook.xml"] = parts["xl/workbook.xml"].replace(b'state="visible"', b'state="hidden"')
+    parts[part] = parts[part].replace(old, new)
     with zipfile.ZipFile(path, "w") as packed:
         for name, data in parts.items():
             packed.writestr(name, data)
-    with pytest.raises(UsageError, match="cannot be written again"):
+    with pytest.raises(GpuCostError, match=said):
         fill({"kind": "estimate", "cost_usd": 1.0}, str(path), str(tmp_path / "filled.xlsx"))
     assert [one.name for one in tmp_path.iterdir()] == ["template.xlsx"]
+
+
+def test_idle_accelerators_that_draw_more_than_busy_ones_are_refused(refused):
+    said = refused(["tco", *START["tco"], "--set", "power_fraction_idle=1"])
+    assert "power_fraction_idle" in said
+
+
+def test_a_line_that_saves_by_the_hour_what_it_costs_in_all_is_refused(refused):
+    saved = next(one for one in map(json.loads, answers()) if one["kind"] == "tco")
+    line = next(one for one in saved["lines"] if one["name"] == "own_staff_usd")
+    line["levelised_usd_per_gpu_hour"] *= -1
+    Path("saved.json").write_text(json.dumps(saved))
+    assert "own_staff_usd" in refused(["report", "saved.json", "-o", "out.md"])
+
+
+def test_a_query_with_less_memory_than_the_facts_take_is_refused():
+    done = in_process("sql", "select count(*) from offers", GPUCOST_LIMIT_QUERY_MEMORY_GB="0.0001")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "of memory" in done.stderr
+
+
+def test_a_sweep_of_many_sizes_keeps_few_clusters(monkeypatch):
+    from gpucost.catalog import open_catalog
+    from gpucost.training import sweep
+
+    asked = {"model": ["8b"], "tokens": [1e10], "gpu": ["l40s"], "gpus": [8, 16, 24, 32, 40]}
+    codes = {name: np.zeros(5, np.int64) for name in asked} | {"gpus": np.array([4, 0, 2, 1, 3])}
+    whole = sweep.Sweeper(open_catalog()).rows(asked, codes)
+    monkeypatch.setattr(sweep, "_CLUSTERS_AT_ONCE", 2)
+    monkeypatch.setattr(sweep, "_LINES_KEPT", 0)
+    few = sweep.Sweeper(open_catalog())
+    assert json.dumps(few.rows(asked, codes), default=np.ndarray.tolist) == json.dumps(whole, default=np.ndarray.tolist)
+    assert len(few._clusters) <= 2
