@@ -2,7 +2,8 @@
 
 Each format is one row: a pattern that only its lines match, and how to read numbers from them. A training log gives
 seconds per step or tokens per second; what turns one into the other (sequence, batch, GPUs) is read where the log says
-it, else asked for. Lines that end in the middle of a write, and steps of the warm-up, are left out.
+it, else asked for. Lines that end in the middle of a write, and steps of the warm-up, are left out. The layout is read
+where a program writes its arguments before it begins (layouts.csv: a name, then its value).
 """
 
 import re
@@ -18,6 +19,8 @@ from gpucost.units import MILLI
 
 WARM_UP_STEPS = 2  # the first lines hold compilation, allocation and autotuning
 LONGEST_LINE = 20_000
+HEAD_LINES = 20_000  # within which a program has written its arguments
+ANY_BAR = "huggingface"  # whose lines are those of any progress bar: it speaks only where no other format does
 NUMBER = r"(-?[\d,]+(?:\.\d*)?(?:[eE][-+]?\d+)?)"
 
 
@@ -40,6 +43,12 @@ def _formats() -> Iterator[LogFormat]:
 
 
 FORMATS = tuple(_formats())
+LAYOUT = re.compile(
+    "|".join(
+        rf"(?P<{name}>\b(?:{names}))['\"]?[\s.:=]+['\"]?(?P<{name}_said>[\w,]+)"
+        for name, names in beside(__file__, "layouts")[1:]
+    )
+)
 
 
 class Reading(NamedTuple):
@@ -54,16 +63,25 @@ class Log(NamedTuple):
 
     format: LogFormat
     readings: tuple[Reading, ...]
+    layout: Mapping[str, float | str] = {}  # what the program said of itself before it began
 
     def last(self, name: str) -> float | None:
         """Return the newest value of a number; None where the log never says it."""
         return next((r.values[name] for r in reversed(self.readings) if name in r.values), None)
 
     def usual(self, name: str) -> float | None:
-        """Return the median of a number once the warm-up is over; None where the log never says it."""
-        found = [reading.values[name] for reading in self.readings if reading.values.get(name, 0.0) > 0]
-        settled = found[WARM_UP_STEPS:] if len(found) > 2 * WARM_UP_STEPS else found[-1:]
-        return median(settled) if settled else None
+        """Return the median of a number once the warm-up is over; None where the log never says it.
+
+        Several ranks may write the same step: the warm-up is counted in steps.
+        """
+        found = [(r.values.get("step", r.line), r.values[name]) for r in self.readings if r.values.get(name, 0.0) > 0]
+        steps = list(dict.fromkeys(step for step, _ in found))
+        settled = steps[WARM_UP_STEPS:] if len(steps) > 2 * WARM_UP_STEPS else steps[-1:]
+        return median(value for step, value in found if step in set(settled)) if settled else None
+
+    def said(self, name: str) -> float | None:
+        """Return a number of the lines, else of the arguments that the program wrote; None where neither says it."""
+        return self.usual(name) or (float(value) if isinstance(value := self.layout.get(name), float) else None)
 
 
 def lines_of(path: str) -> list[str]:
@@ -96,6 +114,7 @@ def read_log(lines: Iterable[str], name: str = "the log") -> Log:
     ('maxtext', 3452.84)
     """
     found: dict[str, list[Reading]] = {}
+    layout: dict[str, float | str] = {}
     patterns = [(form, re.compile(form.line)) for form in FORMATS]
     for number, raw in enumerate(lines, 1):
         if len(raw) > LONGEST_LINE:
@@ -107,11 +126,33 @@ def read_log(lines: Iterable[str], name: str = "the log") -> Log:
                 if values:
                     found.setdefault(form.name, []).append(Reading(number, values))
                 break
+        else:
+            layout |= layout_of(line) if number <= HEAD_LINES else {}
     if not found:
         known = ", ".join(form.name for form in FORMATS)
         raise UsageError(f"{name} holds no line with a speed that is known here ({known}). Give --step-time instead.")
-    best = max(found, key=lambda key: len(found[key]))
-    return Log(next(form for form in FORMATS if form.name == best), _of_one_loop(found[best]))
+    best = max(found, key=lambda key: (key != ANY_BAR, len(found[key])))
+    return Log(next(form for form in FORMATS if form.name == best), _of_one_loop(found[best]), layout)
+
+
+def layout_of(line: str) -> dict[str, float | str]:
+    """Return what a line says of the layout.
+
+    >>> layout_of("  tensor_model_parallel_size ......... 8"), layout_of("  recompute_granularity ... full")
+    ({'tensor': 8.0}, {'recompute': 'full'})
+    >>> layout_of("'per_device_train_batch_size': 4, 'use_distributed_optimizer': True, 'seq_length': None")
+    {'micro_batch': 4.0, 'sharding': 1.0}
+    """
+    found: dict[str, float | str] = {}
+    for match in LAYOUT.finditer(line):
+        name = str(match.lastgroup).removesuffix("_said")
+        value = match.group(f"{name}_said").replace(",", "")
+        value = {"True": "1", "False": "0"}.get(value, value)
+        if value.isdigit():
+            found |= {name: float(value)} if float(value) or name == "sharding" else {}
+        elif name == "recompute" and value in ("full", "selective"):
+            found[name] = value
+    return found
 
 
 def _of_one_loop(readings: list[Reading]) -> tuple[Reading, ...]:
@@ -147,9 +188,12 @@ def training_speed(
     if stated:
         return stated
     whole = log.usual("tokens_per_s")
-    batch = global_batch or log.usual("global_batch")
+    gpus, sequence_tokens = gpus or _whole(log.said("gpus")), sequence_tokens or _whole(log.said("sequence"))
+    batch = global_batch or log.said("global_batch")
     seconds = log.usual("step_s") or (1 / rate if (rate := log.usual("steps_per_s")) else None)
     samples = log.usual("samples_per_s") or (batch / seconds if batch and seconds else None)
+    if not whole and not samples and seconds and (step_tokens := log.said("tokens_per_step")):
+        whole = step_tokens / seconds
     needed = {"--gpus": gpus, "--sequence": sequence_tokens if not whole else 1}
     missing = [name for name, value in needed.items() if not value]
     if not whole and not samples:
@@ -158,3 +202,7 @@ def training_speed(
         raise UsageError(f"a log of {log.format.name} does not say everything: give {', '.join(missing)}.")
     tokens = whole or float(samples or 0) * float(sequence_tokens or 0)
     return tokens / float(gpus or 1)
+
+
+def _whole(number: float | None) -> int | None:
+    return int(number) if number else None

@@ -23,9 +23,9 @@ def forecast(log: Log, estimate: Estimate, rank: int = 1, *, tokens_done: float 
     if option is None:
         raise UsageError(f"the estimate has no option of rank {rank}: it shows {len(estimate['options'])}.")
     gpus, workload = int(option["gpus"]), estimate["workload"]
-    batch, sequence = float(option["layout"]["global_batch"]), float(workload["sequence_tokens"])
+    batch = log.said("global_batch") or float(option["layout"]["global_batch"])  # what runs, where the log says it
+    sequence = log.said("sequence") or float(workload["sequence_tokens"])
     whole = float(workload["trained_tokens"])
-    batch = log.usual("global_batch") or batch  # what runs, where the log says it
     speed = training_speed(log, gpus=gpus, sequence_tokens=int(sequence), global_batch=int(batch))
     samples = log.last("samples") or (log.last("step") or 0.0) * batch
     done = tokens_done if tokens_done is not None else samples * sequence

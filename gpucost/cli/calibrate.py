@@ -228,22 +228,42 @@ def _own_rows(catalog: "Catalog", kind: str, files: list[str], log: dict[str, An
     return found if files or log["from_log"] else None
 
 
+ENGINES = ("vllm", "sglang")  # whose own logs say the speed again and again
+DEGREES = {"tensor": "tp", "pipeline": "pp"}
+LAYOUT_COLUMNS = {
+    "gpus": "n_gpus", "sequence": "seq_len", "global_batch": "global_batch", "micro_batch": "micro_batch", **DEGREES,
+    "context": "cp", "expert": "ep", "sharding": "zero_stage", "recompute": "activation_recompute",
+}  # fmt: skip
+
+
 def _log_row(log: dict[str, Any], kind: str) -> dict[str, Any]:
     """Return the run that a log tells of."""
     from gpucost.bench.logs import lines_of, read_log, training_speed
 
     read = read_log(lines_of(log["from_log"]), log["from_log"])
+    serves = read.format.phase == "serving"
+    found = [name for name in LAYOUT_COLUMNS if log[name] is None and name in read.layout]
+    whole = {**read.layout, "global_batch": read.said("global_batch") or 0}  # a batch grows: its lines come first
+    log |= {name: value if isinstance(value := whole[name], str) else int(value) for name in found}
+    if serves and not log["gpus"] and log["tensor"]:
+        log["gpus"] = log["tensor"] * (log["pipeline"] or 1)
+    log["gpus"] = log["gpus"] or None
     missing = [f"--{name}" for name in ("model", "gpu", "gpus") if not log[name]]
     if missing:
         raise click.UsageError(f"--from-log needs to know what ran: give {', '.join(missing)}.")
     if read.format.phase != kind:
         raise click.UsageError(f"{log['from_log']} is a log of {read.format.phase}: give --kind {read.format.phase}.")
-    if kind == "serving":
+    told = ", ".join(f"{name.replace('_', ' ')} {log[name]}" for name in found if not serves or name in DEGREES)
+    say(f"{log['from_log']} is of {read.format.name}{f' and says {told}' if told else ''}.")
+    if serves:
         return _served_row(log, read)
-    batch = log["global_batch"] or read.usual("global_batch")
+    if not log["global_batch"] and log["sequence"] and (step_tokens := read.said("tokens_per_step")):
+        log["global_batch"] = round(step_tokens / log["sequence"])
+    batch = log["global_batch"] or read.said("global_batch")
     speed = training_speed(read, gpus=log["gpus"], sequence_tokens=log["sequence"], global_batch=log["global_batch"])
-    return _of_log(log) | {
-        "framework": log["software"] or read.format.name, "seq_len": log["sequence"], "global_batch": batch,
+    say(f"{speed:,.5g} tokens per second and GPU, the median of {len(read.readings):,} lines without the warm-up.")
+    return _of_log(log) | {column: log[name] for name, column in LAYOUT_COLUMNS.items()} | {
+        "framework": log["software"] or read.format.name, "global_batch": batch,
         "measured_tokens_per_s_per_gpu": speed,
     }  # fmt: skip
 
@@ -258,18 +278,21 @@ def _of_log(log: dict[str, Any]) -> dict[str, Any]:
 
 def _served_row(log: dict[str, Any], read: "Log") -> dict[str, Any]:
     """Return the replica that a serving log tells of, in the columns of models/measurements/serving.csv."""
-    requests = read.usual("requests")
+    requests = read.last("requests")
     for name in ("prompt_tokens", "output_tokens"):
-        whole = read.usual(name)
+        whole = read.last(name)
         log[name] = log[name] or (round(whole / requests) if whole and requests else None)
     missing = [f"--{name.replace('_', '-')}" for name in ("prompt_tokens", "output_tokens") if not log[name]]
     if missing:
         raise click.UsageError(f"a serving log needs to know the lengths of requests: give {', '.join(missing)}.")
-    speed, tpot_s = read.usual("output_tokens_per_s"), read.usual("tpot_s")
+    take = read.usual if read.format.name in ENGINES else read.last  # the newest of several benchmarks, whole
+    speed, tpot_s = take("output_tokens_per_s"), take("tpot_s") or take("itl_s")
+    if speed:
+        say(f"{speed:,.5g} output tokens per second of the replica.")
     return _of_log(log) | {
         "tp": log["gpus"], "engine": log["software"] or read.format.name.split("-")[0],
         "weight_precision": log["precision"], "scenario": "serving", "isl": log["prompt_tokens"],
-        "osl": log["output_tokens"], "batch_or_concurrency": log["concurrency"] or read.usual("concurrency"),
+        "osl": log["output_tokens"], "batch_or_concurrency": log["concurrency"] or take("concurrency"),
         "measured_output_tokens_per_s": speed, "tpot_ms": None if tpot_s is None else tpot_s * MS_PER_S,
     }  # fmt: skip
 

@@ -212,3 +212,22 @@ def test_two_classes_and_a_machine_stand_side_by_side(run, tmp_path):
     assert [len(kept.runs_of(name)) for name in ("first", "second", "sharded")] == [1, 1, 0]
     run("calibrate", "--undo", "--machine", "node7")
     assert dict(training_calibration(open_catalog()).stacks) == {"first": "sharded", "second": "sharded"}
+
+
+def test_the_layout_of_a_log_is_read_or_given(run, tmp_path):
+    log, asked = tmp_path / "train.log", ("--model", "llama-3-8b", "--gpu", "h100-sxm", "--save")
+    lines = [f"iteration {k:8d}/ 100 | elapsed time per iteration (ms): 4200.0 | global batch size:   512 |"
+             for k in range(1, 9)]  # fmt: skip
+    log.write_text(
+        "\n".join(["world_size ..... 64", "seq_length ..... 4096", "tensor_model_parallel_size ... 4", *lines])
+    )
+    told = run("calibrate", "--from-log", log, *asked).output
+    assert "gpus 64" in told
+    assert "7,801.9 tokens" in told  # 512 x 4096 / 4.2 / 64
+    read = training_calibration(open_catalog()).runs[-1].configuration
+    run("calibrate", "--undo")
+    run("calibrate", "--from-log", log, *asked, "--tensor", 1, "--recompute", "full", "--sharding", 3)
+    given = training_calibration(open_catalog()).runs[-1].configuration
+    assert f"tensor {np.log(4):.9g}" in read
+    assert "tensor 0;" in given
+    assert "recompute 2;" in given

@@ -223,3 +223,65 @@ def test_a_broken_log_says_what_it_still_says(text, coding, tmp_path):
     path.write_bytes(text.encode(coding) + (b"\xff\x00" if coding == "utf-8" else b""))
     log = read_log(lines_of(str(path)))
     assert training_speed(log, gpus=8, sequence_tokens=4096) == pytest.approx(16 * 4096 / 8)
+
+
+ARGUMENTS = [
+    "using world size: 64, data-parallel size: 8, tensor-model-parallel size: 4, pipeline-model-parallel size: 2",
+    "  encoder_tensor_model_parallel_size .............. 0", "  micro_batch_size ................................ 2",
+    "  pipeline_model_parallel_size .................... 2", "  recompute_granularity ........................... full",
+    "  retriever_seq_length ............................ 256", "  seq_length ............................... 4096",
+    "  tensor_model_parallel_size ...................... 4", "  use_distributed_optimizer ....................... True",
+]  # fmt: skip
+
+
+def test_the_layout_is_read_where_a_program_says_its_arguments():
+    log = read_log([*ARGUMENTS, *(MEGATRON.format(k, "1000.0") for k in range(1, 9))])
+    assert log.layout == {
+        "gpus": 64, "micro_batch": 2, "pipeline": 2, "recompute": "full", "sequence": 4096, "tensor": 4, "sharding": 1,
+    }  # fmt: skip
+    assert training_speed(log) == pytest.approx(16 * 4096 / 64)
+    assert log.last("samples") == 160
+
+
+@pytest.mark.parametrize(
+    ("said", "layout"),
+    [
+        ("  Total train batch size (w. parallel, distributed & accumulation) = 1,024", {"global_batch": 1024}),
+        ("  Instantaneous batch size per device = 4", {"micro_batch": 4}),
+        ('"training": {"local_batch_size": 1, "seq_len": 8192}', {"micro_batch": 1, "sequence": 8192}),
+        ("Config param max_target_length: 8192", {"sequence": 8192}),
+        ("config: max_seq_len=131072, tensor_parallel_size=4,", {"sequence": 131072, "tensor": 4}),
+        ("[config.py:957:print]   zero_optimization_stage ...... 3", {"sharding": 3}),
+        ("recompute_granularity ...... None, world_size ..... unknown", {}),
+    ],
+)
+def test_a_layout_is_read_in_the_words_of_each_stack(said, layout):
+    assert read_log([said, "[titan] step:  4  tps: 10,050"]).layout == layout
+
+
+def test_a_log_of_tokens_per_iteration_needs_no_batch():
+    lines = [f"iter {k}: loss nan, time {9000 if k < 2 else 500}.00ms, mfu 40%" for k in range(9)]
+    log = read_log(["tokens per iteration will be: 491,520", *lines])
+    assert training_speed(log, gpus=8) == pytest.approx(491_520 / 0.5 / 8)
+
+
+def test_the_warm_up_is_counted_in_steps_where_every_rank_writes():
+    line = "[rank{}]:[titan] step: {:2}  loss:  4.2  tps: {}"
+    log = read_log(
+        [line.format(rank, step, 50 if step < 30 else 7000) for step in range(10, 70, 10) for rank in "0123"]
+    )
+    assert log.usual("tokens_per_s_per_gpu") == 7000
+    assert min(reading.values["step"] for reading in log.readings) == 10
+
+
+@pytest.mark.parametrize(
+    "line", [MEGATRON.format(5, "1000.0"), "Avg generation throughput: 3562.1 tokens/s, Running: 9"]
+)
+def test_progress_bars_of_other_things_do_not_speak_for_a_log(line):
+    bars = [f"Capturing CUDA graphs: {k}%|x| {k}/67 [00:01<00:10, 3.2it/s]" for k in range(67)]
+    assert read_log([*bars, line]).format.name in ("megatron-lm", "vllm")
+
+
+def test_the_time_per_output_token_is_not_that_between_chunks():
+    log = read_log([*SERVED, "Mean ITL (ms):                            120.0"])
+    assert (log.last("tpot_s"), log.last("itl_s")) == (0.0504, 0.12)
