@@ -1,5 +1,6 @@
 """Every test runs without a network, without the user's own settings, and in an environment of its own."""
 
+import atexit
 import gc
 import os
 import shutil
@@ -30,6 +31,14 @@ def pytest_collection_modifyitems(items):
 def pytest_collection_finish(session):
     """Spare the collector what stays to the end: modules and the tests themselves."""
     gc.freeze()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_unconfigure(config):
+    """End a worker that has reported everything: taking its catalogs apart piece by piece takes seconds."""
+    if hasattr(config, "workerinput"):
+        atexit._run_exitfuncs()
+        os._exit(0)
 
 
 def heed_interrupts():

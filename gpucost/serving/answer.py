@@ -1,5 +1,8 @@
 """The answer of a serving request as a JSON-able payload; rendering needs nothing else."""
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 import numpy as np
 
 from gpucost.answers.common import FormulaLine, finite
@@ -47,7 +50,28 @@ WORDS = {
 }  # fmt: skip
 
 
-def option(request: InferenceRequest, market: Market, plans: Plans, pairs: Pairs, row: int, rank: int) -> ServingOption:
+class Inside(NamedTuple):
+    """What a plan says of itself, whoever sells its machine."""
+
+    bottleneck: str
+    components: dict[str, float]
+    memory: MemoryParts
+
+
+def inside(plans: Plans, plan: int, request: InferenceRequest) -> Inside:
+    """Return what binds a plan, the parts of its step and what fills its memory."""
+    return Inside(bottleneck(plans, plan), components(plans, plan), memory(plans, plan, request))
+
+
+def option(
+    request: InferenceRequest,
+    market: Market,
+    plans: Plans,
+    pairs: Pairs,
+    row: int,
+    rank: int,
+    insides: Callable[[int], Inside],
+) -> ServingOption:
     """Return one option: who, where, how many, how fast, at what cost, with its bill."""
     offer, plan = market.facts.offers[int(pairs.offer[row])], int(pairs.plan[row])
     known, costs = factors(plans, pairs, row, market), pairs.costs.row(row)
@@ -55,7 +79,7 @@ def option(request: InferenceRequest, market: Market, plans: Plans, pairs: Pairs
     return {
         "rank": rank,
         **fleet(offer, market, pairs, row),
-        **engine_side(plans, plan, pairs, row, request),
+        **engine_side(plans, plan, pairs, row, request, insides(plan)),
         "usd_per_gpu_hour": offer.usd_per_gpu_hour,
         **{name: costs[name] for name in PRICES},  # type: ignore[typeddict-item] # all of them are its keys
         "tokens_per_month": costs["carried_tokens"],
@@ -87,7 +111,7 @@ def credits_of(market: Market, offer: Offer, pairs: Pairs, row: int) -> float:
     return round(credited(market.facts.credits, offer, month, 1.0, market.facts.as_of), 2)
 
 
-def engine_side(plans: Plans, plan: int, pairs: Pairs, row: int, request: InferenceRequest) -> EngineSide:
+def engine_side(plans: Plans, plan: int, pairs: Pairs, row: int, request: InferenceRequest, own: Inside) -> EngineSide:
     """Return what the physics says of a plan: layout, latency, speed, memory, bottleneck."""
     d = plans.deployments[plan]
     speed = float(plans.output_tokens_per_s[plan])
@@ -112,9 +136,9 @@ def engine_side(plans: Plans, plan: int, pairs: Pairs, row: int, request: Infere
         "tokens_per_s_per_gpu": speed * request.tokens_per_request / request.output_tokens / d.gpus,
         "output_tokens_per_s_per_gpu": speed / d.gpus,
         "prompt_time_fraction": float(plans.prompt_time_fraction[plan]),
-        "bottleneck": bottleneck(plans, plan),
-        "components": components(plans, plan),
-        "memory": memory(plans, plan, request),
+        "bottleneck": own.bottleneck,
+        "components": {**own.components},
+        "memory": {**own.memory},
     }
 
 

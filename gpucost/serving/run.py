@@ -1,6 +1,7 @@
 """From a request to its answer: offers, plans, prices, hosted models, payload."""
 
 from collections.abc import Sequence
+from functools import cache
 from os import PathLike
 from typing import Any
 
@@ -146,7 +147,10 @@ def payload(
     risky = market.terms.interruptible[pairs.offer[order]]
     of_kind = np.where(risky, np.cumsum(risky), np.cumsum(~risky))
     shown = order if request.top == 0 else order[of_kind <= request.top]  # so many that stay, so many that may not
-    options = [answer.option(request, market, plans, pairs, int(row), rank) for rank, row in enumerate(shown, start=1)]
+    insides = cache(lambda plan: answer.inside(plans, plan, request))  # many offers are of one plan
+    options = [
+        answer.option(request, market, plans, pairs, int(row), rank, insides) for rank, row in enumerate(shown, start=1)
+    ]
     best = int(order[0])
     beside = beside_apis(request, architecture, catalog, market, plans, pairs, best)
     sources = {entry["source_id"] for entry in beside["api"]} | {name for row in options for name in row["source_ids"]}

@@ -121,7 +121,7 @@ def test_a_note_of_megabytes_is_refused(tmp_path, parquet):
 
 def test_damaged_parquet_gets_a_sentence(tmp_path, parquet):
     data, said = parquet.read_bytes(), []
-    for seed in range(60):
+    for seed in range(30):
         random, damaged = Random(seed), bytearray(data)
         for _ in range(random.choice([1, 5, 50])):
             damaged[random.randrange(len(damaged))] = random.randrange(256)
@@ -130,7 +130,7 @@ def test_damaged_parquet_gets_a_sentence(tmp_path, parquet):
             open_catalog(DAY, book=tmp_path).offers()
         except UsageError as error:  # and nothing else
             said.append(str(error))
-    assert len(said) > 20
+    assert len(said) > 10
     assert not [sentence for sentence in said if "\n" in sentence]
 
 
@@ -151,7 +151,7 @@ def test_a_packed_bomb_and_a_cell_far_away_are_refused(tmp_path, monkeypatch):
 
 def test_damaged_workbooks_get_a_sentence(tmp_path):
     data, said = workbook([["provider", "gpu", "usd_per_gpu_hour"], ["ours", "h100-sxm", 1.5]]), []
-    for seed in range(60):
+    for seed in range(30):
         random, damaged = Random(seed), bytearray(data)
         for _ in range(random.choice([1, 5, 50])):
             damaged[random.randrange(len(damaged))] = random.randrange(256)
@@ -160,7 +160,7 @@ def test_damaged_workbooks_get_a_sentence(tmp_path):
             read_sheets(tmp_path / "offers.xlsx")
         except DataError as error:  # and nothing else
             said.append(error.file)
-    assert len(said) > 20
+    assert len(said) > 10
     assert set(said) == {str(tmp_path / "offers.xlsx")}
 
 
