@@ -156,8 +156,8 @@ def _locked(store: "Store", memory_limit_gb: float) -> "DuckDBPyConnection":
     """Lock a store's database for good: no files, no network, no settings, no writing; times are those of UTC."""
     _days_without_pytz()
     for statement in (
+        "SET temp_directory = ''",  # before the limit, which would write into the present folder
         f"SET memory_limit = '{memory_limit_gb:g}GB'",
-        "SET temp_directory = ''",
         "SET TimeZone = 'UTC'",
         "SET enable_external_access = false",
         "SET lock_configuration = true",

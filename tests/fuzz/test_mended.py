@@ -926,10 +926,12 @@ def test_a_line_that_saves_by_the_hour_what_it_costs_in_all_is_refused(refused):
     assert "own_staff_usd" in refused(["report", "saved.json", "-o", "out.md"])
 
 
-def test_a_query_with_less_memory_than_the_facts_take_is_refused():
+def test_a_query_with_less_memory_than_the_facts_take_is_refused(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
     done = in_process("sql", "select count(*) from offers", GPUCOST_LIMIT_QUERY_MEMORY_GB="0.0001")
     assert (done.returncode, done.stdout) == (2, "")
     assert "of memory" in done.stderr
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_sweep_of_many_sizes_keeps_few_clusters(monkeypatch):
