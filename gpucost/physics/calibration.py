@@ -22,6 +22,7 @@ from gpucost.physics.columns import Flags, Floats, Integers
 COVERAGE = 0.80
 WIDEST_RATIO = 2.5  # by which a trait may widen a range
 SLOWER, FASTER = ".slower", ".faster"  # the sides of a range that is fitted apart below and above its point
+RATIO_SPREAD = 0.2  # of the belief about a trait's ratio, in logarithms
 NARROWEST = 0.03  # half a range, in logarithms, that no fit goes below
 STEP = 1e-4  # of a derivative, in standard deviations of the prior
 
@@ -274,36 +275,37 @@ def fit_ranges(residual: Floats, traits: Mapping[str, Flags], weight: Floats, us
     return {"base": base, **{name: float(np.exp(value)) for name, value in zip(traits, x[1:], strict=True)}}
 
 
-def fit_sides(residual: Floats, traits: Mapping[str, Flags], weight: Floats) -> dict[str, float]:
+def fit_sides(residual: Floats, traits: Mapping[str, Flags], weight: Floats, usual: Values) -> dict[str, float]:
     """Fit both sides of a range to log(predicted ÷ measured) of held-out sources: a tenth lies beyond each.
 
     Each side's width is base · Π ratio, fitted by quantile regression (Koenker and Bassett 1978) with ratios between
-    0.5 and 2.5 and a prior around 1 for what few sources speak of; its base is then set by the weighted quantile.
+    0.5 and 2.5 and a prior around e^usual for what few sources speak of; its base is then set by the weighted quantile.
     """
     beyond = (1 - COVERAGE) / 2
     found: dict[str, float] = {}
     for side, size in ((SLOWER, residual), (FASTER, -residual)):
-        ratios = _ratios(size, traits, weight, 1 - beyond)
+        ratios = _ratios(size, traits, weight, 1 - beyond, usual)
         scale = np.prod([np.where(on, ratios[name], 1.0) for name, on in traits.items()], axis=0)
         base = max(weighted_quantile(size / scale, weight, 1 - beyond), NARROWEST)
         found |= {"base" + side: base, **{name + side: value for name, value in ratios.items()}}
     return found
 
 
-def _ratios(size: Floats, traits: Mapping[str, Flags], weight: Floats, share: float) -> dict[str, float]:
+def _ratios(size: Floats, traits: Mapping[str, Flags], weight: Floats, share: float, usual: Values) -> dict[str, float]:
     """Return by how much each trait widens a side, by the check loss of its quantile."""
     from scipy.optimize import minimize
 
     active = np.array(list(traits.values()), dtype=np.float64)
+    believed = np.array([usual.get(name, 0.0) for name in traits])
     around = max(weighted_quantile(size, weight, share), NARROWEST)
 
     def loss(x: Floats) -> float:
         beyond = size - np.exp(x[0] + x[1:] @ active)
         check = np.sum(weight * np.where(beyond > 0, share, share - 1) * beyond) / (around * (1 - share))
-        return float(check + 0.5 * np.sum((x[1:] / 0.4) ** 2))
+        return float(check + 0.5 * np.sum(((x[1:] - believed) / RATIO_SPREAD) ** 2))
 
     bounds = [(np.log(NARROWEST), 1.0)] + [(-np.log(2.0), np.log(WIDEST_RATIO))] * len(traits)
-    first = np.array([np.log(around)] + [0.0] * len(traits))
+    first = np.array([np.log(around), *believed])
     x = minimize(loss, first, bounds=bounds, method="Powell", options={"maxiter": 40}).x
     return {name: float(np.exp(value)) for name, value in zip(traits, x[1:], strict=True)}
 

@@ -1,10 +1,11 @@
 """Validating training predictions: rows to observations, predictions with ranges, leave-one-out, baselines."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gpucost.answers.checks import Report, Skipped
 from gpucost.catalog import Catalog
@@ -32,6 +33,8 @@ OF_RECIPE = (
     "sequence_tokens", "method", "adapter_rank", "adapter_share", "state_bytes", "loss_repeated", "vocabulary_split",
     "document_tokens", "offload",
 )  # fmt: skip
+Doubts = Mapping[str, Flags]
+Sources = NDArray[Any]  # of each row, by code or by name
 CAST_BYTES = 6.0  # four read, two written
 
 
@@ -196,6 +199,11 @@ def fit_rows(found: Measurements) -> Flags:
     return np.array([row.core and figure.group != "gpu_hours" for row, figure in pairs])
 
 
+def timed(found: Measurements) -> Flags:
+    """Return the rows that state a speed, a time or hours, by which ranges are fitted."""
+    return np.array([figure.group not in FLOP_BASES for figure in found.figures], dtype=np.bool_)
+
+
 def leave_one_out(
     found: Measurements, grouping: str = "source", pool: Measurements | None = None, start: Values | None = None
 ) -> Floats:
@@ -218,14 +226,48 @@ def calibrate(found: Measurements) -> Calibration:
     seen = observe(found)
     values = cal.fit(seen.take(np.flatnonzero(fit_rows(found))))
     residual = leave_one_out(found, start=values) - seen.log_measured
-    traits = row_traits(seen, found, values)
-    weight = core.one_voice(seen.source) * np.where(found.of_rows("core"), 1.0, DOUBTED_WEIGHT)
-    timed = np.flatnonzero([figure.group not in FLOP_BASES for figure in found.figures])
-    doubts = {name: applies[timed] for name, applies in traits.items()}
-    return Calibration(values, core.fit_sides(residual[timed], doubts, weight[timed]))
+    return Calibration(values, fit_widths(residual, row_traits(seen, found, values), seen.source, timed(found)))
 
 
-DOUBTED_WEIGHT = 0.3  # in ranges, of rows that are not marked as suited to a fit
+def fit_widths(residual: Floats, doubts: Doubts, source: Sources, keep: Flags) -> dict[str, float]:
+    """Fit the ranges to the held-out residuals that are kept, at the level that a source finds which they never saw."""
+    ranges = _widths(residual, doubts, source, keep)
+    grown = level_of_others(residual, widths_of_others(residual, doubts, source, keep), source, keep)
+    return ranges | {
+        f"base{side}": ranges[f"base{side}"] * ratio for side, ratio in zip(cal.SCHEME.sides, grown, strict=True)
+    }
+
+
+def _widths(residual: Floats, doubts: Doubts, source: Sources, keep: Flags) -> dict[str, float]:
+    """Fit the ranges to residuals, each source by the root of its rows."""
+    usual = {name: cal.SCHEME.usual for name in doubts if name != "usual_case"}
+    applies = {name: mine[keep] for name, mine in doubts.items()}
+    return core.fit_sides(residual[keep], applies, core.one_voice(source[keep]), usual)
+
+
+def widths_of_others(residual: Floats, doubts: Doubts, source: Sources, keep: Flags) -> list[Floats]:
+    """Return the width of each row below and above, by ranges fitted without its source."""
+    found = [np.empty_like(residual) for _ in cal.SCHEME.sides]
+    for name in np.unique(source):
+        mine = source == name
+        ranges = _widths(residual, doubts, source, keep & ~mine)
+        for width, side in zip(found, cal.SCHEME.sides, strict=True):
+            width[mine] = core.width_of(doubts, ranges, side)[mine]
+    return found
+
+
+def level_of_others(residual: Floats, widths: Sequence[Floats], source: Sources, keep: Flags) -> list[float]:
+    """Return by how much the widths of others must grow for a tenth of the rows that are kept to lie beyond each side.
+
+    A range fitted to a source's own errors holds more of them than one that has never seen it: the level is set by
+    the latter (a quantile of residual ÷ width, as in conformal inference).
+    """
+    weight = core.one_voice(source[keep])
+    signed = (residual, -residual)
+    return [
+        core.weighted_quantile((size / width)[keep], weight, (1 + COVERAGE) / 2)
+        for size, width in zip(signed, widths, strict=True)
+    ]
 
 
 def tune(found: Measurements, base: Calibration) -> Calibration:
@@ -262,15 +304,22 @@ def widen_for_the_unstated(rows: Sequence[Row], facts: Catalog, calibration: Cal
     ranges, pool = dict(calibration.ranges), gather(rows, facts)
     for trait, cells in HIDDEN_CELLS.items():
         found = gather([{**row, **dict.fromkeys(cells, "")} for row in rows], facts)
-        found = found.select(fit_rows(found))
+        found = found.select(timed(found))
         seen = observe(found)
         residual = leave_one_out(found, "source", pool, calibration.values) - seen.log_measured
         doubts = row_traits(seen, found, calibration.values)
-        for side, sign in zip(cal.SCHEME.sides, (1, -1), strict=True):
-            size = sign * residual / core.width_of(doubts, {**ranges, trait + side: 1.0}, side)
-            quantile = core.weighted_quantile(size, core.one_voice(seen.source), (1 + COVERAGE) / 2)
-            ranges[trait + side] = float(np.clip(quantile, 1.0, WIDEST_RATIO))
+        ranges |= unsaid_ratio(trait, residual, doubts, seen.source, ranges)
     return Calibration(calibration.values, ranges)
+
+
+def unsaid_ratio(trait: str, residual: Floats, doubts: Doubts, source: Sources, ranges: Values) -> dict[str, float]:
+    """Return by how much a trait widens each side, from the residuals of rows whose knowledge of it is hidden."""
+    found = {}
+    for side, sign in zip(cal.SCHEME.sides, (1, -1), strict=True):
+        size = sign * residual / core.width_of(doubts, {**ranges, trait + side: 1.0}, side)
+        quantile = core.weighted_quantile(size, core.one_voice(source), (1 + COVERAGE) / 2)
+        found[trait + side] = float(np.clip(quantile, 1.0, WIDEST_RATIO))
+    return found
 
 
 # Baselines -----------------------------------------------------------------------------------------------------------

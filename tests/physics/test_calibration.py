@@ -88,12 +88,20 @@ def test_sides_hold_what_they_promise_on_lopsided_residuals():
     traits = {name: (flag if name == "mixture_of_experts" else off) for name in cal.SCHEME.traits}
     size = rng.exponential(np.where(flag, 0.2, 0.1))
     residual = np.where(rng.random(count) < 0.5, 3 * size, -size)  # predicted too fast by three times as much
-    ranges = core.fit_sides(residual, traits, core.one_voice(np.arange(count)))
+    ranges = core.fit_sides(residual, traits, core.one_voice(np.arange(count)), {})
     slower, faster = (core.width_of(traits, ranges, side) for side in cal.SCHEME.sides)
     for mine in (flag, ~flag):
         assert np.mean(residual[mine] > slower[mine]) == pytest.approx(0.10, abs=0.03)
         assert np.mean(-residual[mine] > faster[mine]) == pytest.approx(0.10, abs=0.03)
     assert np.median(slower / faster) == pytest.approx(3.0, rel=0.2)
+
+
+def test_a_trait_that_no_row_speaks_of_widens_as_believed():
+    rng = np.random.default_rng(8)
+    residual, off = rng.normal(0, 0.1, 500), np.zeros(500, dtype=bool)
+    ranges = core.fit_sides(residual, {"seen": ~off, "unseen": off}, np.ones(500), {"unseen": 0.2})
+    assert ranges["unseen.slower"] == pytest.approx(np.exp(0.2), rel=0.02)
+    assert ranges["seen.slower"] == pytest.approx(1.0, rel=0.05)
 
 
 def test_ranges_hold_what_they_promise_on_synthetic_residuals():

@@ -7,10 +7,10 @@ from benchmarks.published_runs import PAGE, page, published_runs
 
 # Shown as findings: 14 to 16 % of the peak, which no physics explains; hand-written kernels; experts routed to few
 # nodes under a schedule that overlaps their exchanges, and mixers beside feed-forwards, which are not modelled;
-# position biases on kernels of early 2023. Of Pythia's hours nothing is known.
+# position biases on kernels of early 2023; a layout that repeats and waits where the estimate does neither (Pythia).
 OUTLIERS = {"llama-3-8b", "llama-3.1-8b", "gpt-2-124m-llm.c", "deepseek-v3", "palm-540b", "mpt-7b", "pythia-12b"}
 NAMED = {"opt-175b", "bloom-176b", "gpt-neox-20b", "llama-1-65b", "falcon-180b", "phi-4", "llama-2-70b", "olmo-3-7b"}
-STEADY = {"deepseek-v3", "tinyllama-300b", "opt-175b"}  # hours of steps alone
+STEADY = {"deepseek-v3", "tinyllama-300b", "opt-175b", "pythia-12b"}  # hours of steps alone
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def test_published_runs_lie_inside_their_ranges(runs):
     outside = {name for name, row in runs.items() if not row["inside"]}
     assert outside <= OUTLIERS
     assert set(runs) >= NAMED
-    for name in (*OUTLIERS - {"llama-3-8b", "llama-3.1-8b", "gpt-2-124m-llm.c"}, *NAMED):
+    for name in (*OUTLIERS - {"llama-3-8b", "llama-3.1-8b", "gpt-2-124m-llm.c", "pythia-12b"}, *NAMED):
         assert 0.7 < runs[name]["estimated_ratio"] < 1.3, name
     assert {
         "llama-2-7b",
@@ -34,6 +34,16 @@ def test_published_runs_lie_inside_their_ranges(runs):
         "tinyllama-3t",
         "gpt-2-124m",
     } <= set(runs)
+
+
+def test_the_published_layout_of_pythia_explains_a_third_of_what_it_is_off():
+    asked = {"model": "pythia-12b", "gpu": "a100-sxm4-40gb", "gpus": 256, "software": "deepspeed", "precision": "fp16"}
+    found = gpucost.throughput(
+        **asked, software_year=2022.8, tensor=4, sharding=1, micro_batch=8, global_batch=1024, sequence=2048,
+        recompute="full",
+    )  # fmt: skip
+    published = 299.9e9 / 72_300 / 3600  # tokens per second on each
+    assert 1.3 < found.tokens_per_s_per_gpu / published < 1.5
 
 
 def test_the_overhead_over_the_steps_is_stated_and_moderate(runs):
