@@ -129,3 +129,9 @@ def peak_tflops(hardware: HardwareColumns, precision: Integers) -> Floats:
     """Return the dense peak at a precision per row; NaN where the chip lacks it."""
     peak: Floats = np.take_along_axis(hardware.peaks_tflops, precision[:, None], axis=1)[:, 0]
     return peak
+
+
+def half_peak_tflops(hardware: HardwareColumns, precision: Integers) -> Floats:
+    """Return the dense 16-bit peak of what stays in 16 bits: that of the format itself where it is one."""
+    itself = np.isin(precision, [PRECISIONS.index(name) for name in ("bf16", "fp16")])
+    return np.where(itself, peak_tflops(hardware, precision), hardware.half_tflops)

@@ -13,7 +13,7 @@ from gpucost.errors import UsageError
 from gpucost.physics import collectives as net
 from gpucost.physics import roofline
 from gpucost.physics.columns import PRECISIONS, VALUE_BYTES, code_of
-from gpucost.physics.hardware import HardwareColumns, half_precision, hardware_columns, peak_tflops
+from gpucost.physics.hardware import HardwareColumns, half_peak_tflops, half_precision, hardware_columns, peak_tflops
 from gpucost.physics.training.cases import software_codes
 from gpucost.physics.training.efficiency import resolve
 from gpucost.physics.training.layer import links_of
@@ -165,7 +165,7 @@ def whole_step(catalog: Catalog, wanted: speed.Wanted) -> UnderRoofs:
         time = float(getattr(step, name)[0])
         if time <= 0:
             continue
-        peak = low if name == "matrix_s" else hardware.half_tflops
+        peak = low if name == "matrix_s" else half_peak_tflops(hardware, case.layout.precision)
         verdict = roofline.judge(work, peak, hardware.hbm_gb_per_s, hardware.scaleup_gb_per_s, np.zeros(1))
         points.append(point(name.removesuffix("_s"), work, verdict, time, time / float(step.total_s[0])))
     points = sorted(points + host_points(step), key=lambda row: -row["time_s"])

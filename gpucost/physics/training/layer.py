@@ -8,7 +8,7 @@ import numpy as np
 from gpucost.physics import collectives as net
 from gpucost.physics import transformer as tf
 from gpucost.physics.columns import Columns, Floats
-from gpucost.physics.hardware import HardwareColumns, peak_tflops
+from gpucost.physics.hardware import HardwareColumns, half_peak_tflops, peak_tflops
 from gpucost.physics.training.efficiency import Efficiencies
 from gpucost.physics.training.memory_recipe import FROZEN_BYTES
 from gpucost.physics.training.structs import FP4, FP8, FULL, HALF_BYTES, INT8, LORA, QLORA, TrainingCase
@@ -42,7 +42,7 @@ def rates(case: TrainingCase) -> LayerRates:
     ratio = np.ones(len(case))
     for code, share in ((FP8, e.fp8_ratio), (INT8, e.int8_ratio), (FP4, e.fp4_ratio)):
         ratio = np.where(precision == code, share, ratio)
-    half = case.hardware.half_tflops * TERA
+    half = half_peak_tflops(case.hardware, precision) * TERA
     return LayerRates(
         matrix_flop_per_s=peak_tflops(case.hardware, precision) * TERA * e.matrix * ratio,
         half_flop_per_s=half * e.matrix,
