@@ -137,7 +137,7 @@ def browser(require_program):
     sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
     program = require_program("chromium", "chromium-browser", "google-chrome")
     with sync_api.sync_playwright() as play:
-        made = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        made = play.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=120_000)
         yield made
         made.close()
 

@@ -13,9 +13,10 @@ from gpucost.validation import fitted, training
 
 @pytest.fixture(scope="module")
 def seen():
-    catalog = open_catalog()
-    found = training.gather([row for row in catalog.rows("training_measurements") if row["core"]], catalog)
-    return found, training.observe(found)
+    """The rows that the shipped fit is made from, and what was observed of them."""
+    found = fitted.training_shipped(open_catalog())
+    keep = np.flatnonzero(training.fit_rows(found))
+    return [found.rows[index] for index in keep], training.observe(found).take(keep)
 
 
 @pytest.fixture(scope="module")
@@ -23,8 +24,8 @@ def values(seen):
     return cal.fit(seen[1])
 
 
-def without(found, observations, source):
-    keep = np.flatnonzero([row.source != source for row in found.rows])
+def without(rows, observations, source):
+    keep = np.flatnonzero([row.source != source for row in rows])
     return observations.take(keep)
 
 
@@ -42,8 +43,8 @@ def test_what_no_row_touches_stays_at_its_prior(values):
 
 
 def test_removing_a_source_moves_what_it_spoke_of_and_little_else(seen, values):
-    found, observations = seen
-    less = cal.fit(without(found, observations, "llm.c run script"))  # the only rows of native code
+    rows, observations = seen
+    less = cal.fit(without(rows, observations, "llm.c run script"))  # the only rows of native code
     assert less["quality.native"] == pytest.approx(DEFAULTS["quality.native"], rel=1e-9)
     assert values["quality.native"] != pytest.approx(DEFAULTS["quality.native"], rel=1e-3)
     for name in ("matrix_fraction.tpu", "quality.vendor", "quality.deepspeed", "host_us.deepspeed", "fp8_ratio"):
@@ -118,12 +119,8 @@ def test_ranges_hold_what_they_promise_on_synthetic_residuals():
     assert ranges["mixture_of_experts"] == pytest.approx(2.0, rel=0.15)
 
 
-def test_the_shipped_table_is_the_fit_of_the_shipped_measurements():
-    catalog = open_catalog()
-    found = fitted.training_shipped(catalog)
-    observations = training.observe(found)
-    values = cal.fit(observations.take(np.flatnonzero(training.fit_rows(found))))
-    for name, value in training_calibration(catalog).values.items():
+def test_the_shipped_table_is_the_fit_of_the_shipped_measurements(values):
+    for name, value in training_calibration(open_catalog()).values.items():
         assert values[name] == pytest.approx(value, rel=0.01), name
 
 

@@ -73,7 +73,7 @@ def tab(require_program: Any) -> Iterator[Tab]:
     sync_api = pytest.importorskip("playwright.sync_api", reason="needs playwright")
     program = require_program("chromium", "chromium-browser", "google-chrome")
     with sync_api.sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        browser = play.chromium.launch(executable_path=program, args=["--no-sandbox"], timeout=120_000)
         made = Tab(browser.new_page(), [])
         made.page.set_default_timeout(120_000)  # a busy machine draws slowly
         made.page.on("console", lambda message: made.said.append(message.text))
