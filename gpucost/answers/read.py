@@ -15,6 +15,7 @@ from gpucost.options import OPTIONS
 
 _OLD_NAMES = {"summary": "lead", "assumptions_said": "said"}  # of schema version 1
 _TABLES = ("months", "by_year")  # of which each row has the same columns
+_FILLED = (("months", "mix"), ("by_year", "tco"))  # which of them, and of what kind, has rows in every answer
 _DAYS = ("as_of", "price_observed_on")
 _PRICES = ("usd_per_gpu_hour", "usd_per_hour", "usd_per_mtok", "usd_per_month", "unit_price_usd", "best_pure_usd")
 _COUNTS = ("gpus", "nodes", "gpu_hours", "days", "hours", "tokens", "age_days")
@@ -112,7 +113,7 @@ def _fault_of_list(name: str, rows: list[Any], kind: object) -> str:
     """Return what is wrong with a table whose rows are none or unlike each other, or with a way to buy."""
     if name in _DAYS:
         return f"{name} is {shown(rows)}, no day such as 2026-06-15"
-    if name in _TABLES and (len({_names(row) for row in rows}) > 1 or (name, rows, kind) == ("months", [], "mix")):
+    if name in _TABLES and (len({_names(row) for row in rows}) > 1 or (not rows and (name, kind) in _FILLED)):
         return f"the rows of {name} are none or unlike each other"
     if name in _OFFERED and (bought := _no_option(rows)) is not None:
         return f"an option is bought as {shown(bought)}, which is no way"

@@ -7,6 +7,8 @@ import click
 from gpucost.cli.options import Output, output_options
 from gpucost.errors import nearest
 
+_WIDE = 110  # signs of a line that has room for reasons
+
 
 @click.command(name="config")
 @output_options
@@ -15,7 +17,8 @@ def command(out: Output) -> None:
 
     A flag overrules GPUCOST_* variables, these ./gpucost.toml or [tool.gpucost] in ./pyproject.toml, these the user
     file, and that the default. A setting is an option's long name: `provider = "aws"` holds for every command that
-    has --provider, and in a table [estimate] for that command alone.
+    has --provider, and in a table [estimate] for that command alone. Why each limit stands is shown where a line has
+    110 characters, and by --format json.
 
     Shell completion, one line in your shell's start-up file:
 
@@ -24,9 +27,12 @@ def command(out: Output) -> None:
     zsh   eval "$(_GPUCOST_COMPLETE=zsh_source gpucost)"
     fish  _GPUCOST_COMPLETE=fish_source gpucost | source
     """
+    from gpucost.render.terminal import detect
+
     rows = [*_places(), *_settings(), *_limits()]
     warnings = [f"{row['setting']}: {row['note']}" for row in rows if row["note"] and row["kind"] == "setting"]
-    out.rows(rows, ("setting", "value", "from"), None, warnings)
+    why = ("note",) if detect().width >= _WIDE else ()
+    out.rows(rows, ("setting", "value", "from", *why), None, warnings)
 
 
 def _row(kind: str, name: str, value: Any, speaker: str, note: str = "") -> dict[str, Any]:

@@ -105,3 +105,16 @@ def test_a_service_adds_up(catalog, model, rate, gpu):
     except GpuCostError:
         return
     assert answer["options"]
+
+
+@FEW
+@given(prompt=st.sampled_from([100, 10_000, 100_000]))
+def test_a_bigger_model_is_never_cheaper_to_serve_on_the_same_offer(catalog, prompt):
+    def price(model):
+        asked = {"prompt_tokens": prompt, "output_tokens": 200, "gpu": "h100-sxm", "top": 20}
+        rows = sound(gpucost.inference(model, catalog=catalog, **asked))["options"]
+        return {(row["offer_id"], row["gpus"]): row["usd_per_mtok"] for row in rows}
+
+    small, big = price("8b"), price("32b")
+    assert small.keys() & big.keys()
+    assert all(big[offer] >= small[offer] for offer in small.keys() & big.keys())

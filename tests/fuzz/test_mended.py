@@ -946,3 +946,9 @@ def test_a_sweep_of_many_sizes_keeps_few_clusters(monkeypatch):
     few = sweep.Sweeper(open_catalog())
     assert json.dumps(few.rows(asked, codes), default=np.ndarray.tolist) == json.dumps(whole, default=np.ndarray.tolist)
     assert len(few._clusters) <= 2
+
+
+def test_a_saved_ownership_without_years_is_refused(refused):
+    saved = next(one for one in map(json.loads, answers()) if one["kind"] == "tco")
+    Path("saved.json").write_text(json.dumps(saved | {"by_year": []}))
+    assert "by_year" in refused(["report", "saved.json", "-o", "out.md"])
