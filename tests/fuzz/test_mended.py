@@ -952,3 +952,12 @@ def test_a_saved_ownership_without_years_is_refused(refused):
     saved = next(one for one in map(json.loads, answers()) if one["kind"] == "tco")
     Path("saved.json").write_text(json.dumps(saved | {"by_year": []}))
     assert "by_year" in refused(["report", "saved.json", "-o", "out.md"])
+
+
+def test_a_parquet_book_that_lies_of_what_it_leaves_out_is_refused(tmp_path):
+    data = bytearray(parquet())
+    data[data.index(b",\x15(\x15\x04", data.index(b"spot")) + 2] = 6  # three values where its own statistics say all
+    (tmp_path / "offers.parquet").write_bytes(data)
+    done = in_process("prices", "--gpu", "h100-sxm", GPUCOST_BOOK=str(tmp_path))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "offers.parquet:4: option is not one of" in done.stderr
