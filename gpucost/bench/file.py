@@ -26,7 +26,7 @@ POSITIVE = ("time_s", "ranks", "micro_batch", "sequence", "batch")
 def bench_model() -> "type[BaseModel]":
     """Return the model of a whole bench file."""
     machine = record(
-        "Machine", strange="allow", device=(text(least=1), ...), gpus=(number(1, 1e6), ...),
+        "Machine", strange="allow", device=(text(least=1), ...), gpus=(number(0, 1e6), ...),
         power_limit_w=number(high=1e6), memory_gib=number(high=1e6),
     )  # fmt: skip
     failed = record("Failed", strange="allow", id=(text(), ...), reason=(text(100_000), ...))

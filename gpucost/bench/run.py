@@ -127,11 +127,11 @@ def read_bench(path: str | os.PathLike[str]) -> dict[str, Any]:
         or not isinstance(value.get("figures"), list)
         or not isinstance(value.get("machine"), dict)
     ):
-        raise UsageError(f"{path} is not a bench: `gpucost bench -o FILE` writes one")
+        raise UsageError(f"{path} is not a bench: `gpucost bench FILE` writes one")
     if value.get("schema_version") != SCHEMA_VERSION:
         raise UsageError(
-            f"{path} has version {shown(value.get('schema_version'))}, this gpucost reads {SCHEMA_VERSION}. Run bench"
-            " again."
+            f"{path} has version {shown(value.get('schema_version'))}, this gpucost reads {SCHEMA_VERSION}. Update it"
+            " or run bench again."
         )
     held(bench_model(), value, os.fspath(path))
     figures = [

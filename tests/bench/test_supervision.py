@@ -209,6 +209,19 @@ def test_a_bench_that_goes_on_counts_the_time_it_has_taken(tmp_path, moods, monk
     assert again["spent_s"] > 1001
 
 
+def test_a_bench_of_a_processor_goes_on_too(tmp_path, moods, monkeypatch):
+    measured = moods()
+    monkeypatch.setenv("STAND_IN", "cpu")
+    monkeypatch.setenv("STAND_IN_GPUS", "0")
+    first = bench(tmp_path / "bench.json", command=WORKER, groups=("memory",))
+    assert first["machine"]["gpus"] == 0
+    assert any("processor was tried" in note for note in first["notes"])
+    before = len(measured())
+    again = bench(tmp_path / "bench.json", command=WORKER, groups=("memory",))
+    assert again["figures"] == first["figures"]
+    assert len(measured()) == before
+
+
 def test_fewer_gpus_than_asked_are_said(tmp_path, moods):
     moods()
     found = bench(tmp_path / "bench.json", command=WORKER, gpus=3, groups=("memory",))
