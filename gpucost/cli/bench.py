@@ -119,7 +119,8 @@ def _write(out: Output, made: "Document") -> None:
 
         write_page(made, str(out.file))
     else:
-        out.text(markdown.write(made) if out.format == "md" else text.write(made, all_sections=True))
+        made_text = markdown.write(made) if out.format == "md" else text.write(made, all_sections=True)
+        out.text(made_text, written=True)
 
 
 def _say(done: int, whole: int, name: str) -> None:

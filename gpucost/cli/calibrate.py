@@ -94,10 +94,11 @@ def _show_shipped(out: Output, catalog: "Catalog", kind: str, save: bool) -> Non
 def _as_table(out: Output, rows: list[dict[str, Any]]) -> bool:
     """Write a calibration as the CSV that commands read, where CSV was asked for."""
     from gpucost.physics.calibration import as_csv
+    from gpucost.render.table_csv import safe_text
 
     if out.format != "csv" or out.fields:
         return False
-    out.text(as_csv(rows))
+    out.text(as_csv([{key: safe_text(value) for key, value in row.items()} for row in rows]))
     return True
 
 

@@ -13,11 +13,13 @@ from gpucost.arguments.kinds import FLAG, GPUS, MODELS, QUOTES, RENTS, TABLE
 from gpucost.arguments.reading import value_of
 from gpucost.arguments.table import AS_OF, DATES
 from gpucost.cli.said import say
+from gpucost.cli.said import shown as visible
 from gpucost.gate import beside
 
 if TYPE_CHECKING:
     from gpucost.api.result import Result
     from gpucost.catalog import Catalog
+    from gpucost.render.document import Column
     from gpucost.render.rows import Rows
 
 Function = Callable[..., Any]
@@ -64,14 +66,14 @@ class Output:
             self.text(self._plan_as_data(plan()))
             return
         how = {"explain": explain, "lines": lines, "details": details}
-        self.text(plan() if plan else result.written(self.format, self.fields, **how))
+        self.text(plan() if plan else result.written(self.format, self.fields, **how), written=not plan)
         if self.format == "csv" or self.fields or print_plan:  # everything else carries its warnings
             for warning in result.payload.get("warnings") or ():
                 say(warning)
 
     def rows(
-        self, rows: "Rows", columns: str | Sequence[str], catalog: "Catalog | None", warnings: Sequence[str] = (),
-        title: str = "", **more: Any,
+        self, rows: "Rows", columns: "str | Sequence[str | Column]", catalog: "Catalog | None",
+        warnings: Sequence[str] = (), title: str = "", **more: Any,
     ) -> None:  # fmt: skip
         """Write flat rows; `columns` are those of the terminal table, or the list that columns.csv has them of.
 
@@ -83,9 +85,8 @@ class Output:
         if self.is_document:
             write_rows(str(self.file), rows, shown, self._no_text(), around, title or self._command())
             return
-        self.text(
-            render_rows(rows, columns=shown, format_=self.format, fields=self.fields, envelope=around, title=title)
-        )
+        made = render_rows(rows, columns=shown, format_=self.format, fields=self.fields, envelope=around, title=title)
+        self.text(made, written=True)
 
     def _plan_as_data(self, plan: str) -> str:
         """Return a plan file as JSON; it has no rows for another format."""
@@ -107,10 +108,14 @@ class Output:
     def _command() -> str:
         return str(click.get_current_context().command_path)
 
-    def text(self, text: str) -> None:
-        """Write finished text to stdout, or whole to a file: an existing file is replaced only by a complete one."""
+    def text(self, text: str, *, written: bool = False) -> None:
+        """Write finished text to stdout, or whole to a file: an existing file is replaced only by a complete one.
+
+        What a writer of `render` has not `written` may hold control characters: they are shown, not sent.
+        """
         if self.is_document:
             raise click.UsageError(f"{self.file}: this command writes text. Name a file such as answer.txt.")
+        text = text if written else visible(text)
         if self.file is None:
             click.echo(text.rstrip("\n"))
             sys.stdout.flush()

@@ -140,7 +140,7 @@ def plot(rows: list[dict[str, Any]], catalog: "Catalog", out: Output) -> None:
         return
     from gpucost.render.text import write
 
-    out.text(write(history_document(points, events, left_out, envelope(catalog))))
+    out.text(write(history_document(points, events, left_out, envelope(catalog))), written=True)
 
 
 COMMANDS = (stale, coverage, watch, report, risk, decline)

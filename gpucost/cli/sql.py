@@ -29,11 +29,13 @@ def command(
     gpucost sql "select * from prices_on('2025-09-01', '2025-12-31') where provider = 'aws'"
     gpucost sql "select * from facts where entity = 'h100-sxm5-80gb'"
     """
+    from gpucost.render.document import Column
+
     answer = catalog.ask(_text(query, file, question), time_limit_s=time_limit)
     if out.format == "table" and answer.columns == _PLAN and not out.is_document:
         out.text("\n".join(str(row["explain_value"]) for row in answer.rows))
         return
-    out.rows(answer.rows, answer.columns, catalog)
+    out.rows(answer.rows, [Column(name) for name in answer.columns], catalog)
 
 
 def _text(query: str | None, file: str | None, question: str | None) -> str:

@@ -315,7 +315,7 @@ def printable(value: Item) -> Item:
     if isinstance(value, str):
         made = visible(value)
     elif isinstance(value, Mapping):
-        made = {key: printable(item) for key, item in value.items()}
+        made = {printable(key): printable(item) for key, item in value.items()}
     elif isinstance(value, (list, tuple)):
         made = type(value)(printable(item) for item in value)
     elif is_dataclass(value) and not isinstance(value, type):

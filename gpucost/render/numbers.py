@@ -1,6 +1,7 @@
 """How a value is written for a person: one rule per unit, shared by every medium, so that figures never differ."""
 
 import math
+import re
 from typing import Any
 
 from gpucost.gate import beside
@@ -15,6 +16,7 @@ _ACRONYMS, _HEADINGS, _SHORT_UNITS = (
 
 _ENDS = ("_low", "_high", "_input", "_output")  # which end of a range or side of a price a figure is
 _KEPT = "\n\t\u00a0\u2009\u202f"  # signs that a terminal takes as space and nothing else
+_SPACES = re.compile(f"[{_KEPT}]+")
 
 
 def visible(text: str) -> str:
@@ -23,7 +25,7 @@ def visible(text: str) -> str:
     >>> visible("a\x1b[31mb"), visible("4 × h100")
     ('a\\\\x1b[31mb', '4 × h100')
     """
-    if text.isprintable():
+    if text.isprintable() or _SPACES.sub("", text).isprintable():
         return text
     return "".join(
         sign if sign.isprintable() or sign in _KEPT else sign.encode("unicode_escape").decode("ascii") for sign in text

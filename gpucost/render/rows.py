@@ -16,7 +16,7 @@ _UNLIMITED = 100_000  # a pipe has no width: every column is written in full
 def render_rows(
     rows: Rows,
     *,
-    columns: Sequence[str],
+    columns: Sequence[str | Column],
     format_: str,
     fields: str | None = None,
     envelope: Row,
@@ -43,7 +43,7 @@ def render_rows(
 
 
 def write_rows(
-    path: str, rows: Rows, shown: Sequence[str], fields: str | None, envelope: Mapping[str, Any], title: str
+    path: str, rows: Rows, shown: Sequence[str | Column], fields: str | None, envelope: Mapping[str, Any], title: str
 ) -> None:
     """Write rows as a page (.html), or as a workbook of one sheet with every column."""
     workbook = path.lower().endswith(".xlsx")
@@ -82,7 +82,7 @@ def pick_fields(fields: str, known: Sequence[str]) -> list[str]:
     return names
 
 
-def _table(rows: Rows, shown: Sequence[str], fields: str | None, title: str) -> Table:
+def _table(rows: Rows, shown: Sequence[str | Column], fields: str | None, title: str) -> Table:
     default = columns(*shown)
     if fields is None:
         return Table(default, rows, title=title)

@@ -54,7 +54,7 @@ def write_csv(rows: Iterable[Row]) -> str:
     names = list(dict.fromkeys(name for row in kept for name in row))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(names)
+    writer.writerow(map(cell, names))
     for row in kept:
         writer.writerow(["" if row.get(name) is None else cell(row[name]) for name in names])
     return out.getvalue()

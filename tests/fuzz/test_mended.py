@@ -961,3 +961,22 @@ def test_a_parquet_book_that_lies_of_what_it_leaves_out_is_refused(tmp_path):
     done = in_process("prices", "--gpu", "h100-sxm", GPUCOST_BOOK=str(tmp_path))
     assert (done.returncode, done.stdout) == (2, "")
     assert "offers.parquet:4: option is not one of" in done.stderr
+
+
+def test_a_tax_that_takes_everything_leaves_no_price_before_tax(refused):
+    assert "tax_rate_fraction = 1.0" in refused(["tco", "--gpu", "h100-sxm", "--gpus", "64", "--tax-rate", "100%"])
+
+
+def test_runs_steer_neither_terminal_nor_spreadsheet(capsys):
+    from gpucost.cli.calibrate import _as_table
+    from gpucost.cli.options import Output
+
+    assert _as_table(Output("csv", None, None), [{"name": "=1+1\x1d\x1b[2J", "value": 0.123456789012345}])
+    assert capsys.readouterr().out == "name,value\n'=1+1\\x1d\\x1b[2J,0.123456789012345\n"
+
+
+def test_columns_of_a_query_are_named_as_they_like():
+    query = 'select 1 as "=1+1 \x1b[31m", 2=2, \'three\' as "a:2", 4 as "k@u"'
+    assert in_process("sql", query).stdout.split()[-4:] == ["1", "yes", "three", "4"]
+    assert in_process("sql", query, "--format", "csv").stdout == "'=1+1 \\x1b[31m,(2 = 2),a:2,k@u\n1,true,three,4\n"
+    assert "\x1b" not in in_process("sql", "explain select '\x1b[31m' as a").stdout
