@@ -11,9 +11,10 @@ from gpucost.physics.columns import Columns, Floats
 from gpucost.physics.hardware import HardwareColumns, half_peak_tflops, peak_tflops
 from gpucost.physics.training.efficiency import Efficiencies
 from gpucost.physics.training.memory_recipe import FROZEN_BYTES
-from gpucost.physics.training.structs import FP4, FP8, FULL, HALF_BYTES, INT8, LORA, QLORA, TrainingCase
+from gpucost.physics.training.structs import FP4, FP8, FP32, FULL, HALF_BYTES, INT8, LORA, QLORA, TrainingCase
 from gpucost.units import GB, TERA
 
+UNIT_VALUES = 8  # of 16 bits: matrix units read rows of a multiple of 16 bytes
 FLASH_HEAD_DIM = 48.0  # head dimension at which fused attention reaches half of its long-head speed
 UNPACKED_BYTES = FROZEN_BYTES["qlora"] + 2 * HALF_BYTES  # moved to unpack a weight: read, written, read again
 DISPATCHED_BYTES = (1 + 3 * HALF_BYTES) / 4  # tokens leave for experts at 8 bits; results and gradients travel at 16
@@ -139,7 +140,8 @@ def layer_attention_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> F
     Fused: half the square under the causal mask, 1 forward and 2.5 backward (arXiv:2307.08691, section 3.1.2), at a
     rate that grows with the head dimension and with the keys met at a time: under a ring (arXiv:2310.01889) those of
     one rank, and each further step adds its part to what is there, forward and backward. Unfused: the whole square,
-    three passes, and the score matrix moved through memory again and again.
+    three passes, and the score matrix moved through memory again and again; heads that are no multiple of eight
+    values wide miss the matrix units (NVIDIA, Matrix Multiplication Background, section 2.2) and multiply in fp32.
     """
     s, e, layout, recipe = case.shape, case.efficiency, case.layout, case.recipe
     sequence, head = recipe.attended_tokens, np.maximum(tf.query_width(s) / s.heads, 1.0)
@@ -154,7 +156,9 @@ def layer_attention_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> F
         return fused_s
     square = tf.attention_flop(s, sequence, False) * share * np.where(some, 4.0, 3.0)
     scores = s.heads / layout.tensor * tokens * sequence * HALF_BYTES * e.softmax_passes * np.where(some, 4 / 3, 1.0)
-    unfused_s = square * (1 + e.matrix_width / head) / rate.half_flop_per_s + scores / rate.bytes_per_s
+    vector = peak_tflops(case.hardware, np.full(len(case), FP32)) * TERA * e.matrix
+    units = np.where((head % UNIT_VALUES > 0) & (vector > 0), vector, rate.half_flop_per_s)
+    unfused_s = square * (1 + e.matrix_width / head) / units + scores / rate.bytes_per_s
     return np.where(layout.flash, fused_s, unfused_s)
 
 
