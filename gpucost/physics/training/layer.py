@@ -140,8 +140,9 @@ def layer_attention_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> F
     Fused: half the square under the causal mask, 1 forward and 2.5 backward (arXiv:2307.08691, section 3.1.2), at a
     rate that grows with the head dimension and with the keys met at a time: under a ring (arXiv:2310.01889) those of
     one rank, and each further step adds its part to what is there, forward and backward. Unfused: the whole square,
-    three passes, and the score matrix moved through memory again and again; heads that are no multiple of eight
-    values wide miss the matrix units (NVIDIA, Matrix Multiplication Background, section 2.2) and multiply in fp32.
+    three passes, and the score matrix moved through memory again and again; heads whose width is no multiple of
+    eight values miss the matrix units (NVIDIA, Matrix Multiplication Background, section 2.2) and multiply in fp32,
+    whose units take any width.
     """
     s, e, layout, recipe = case.shape, case.efficiency, case.layout, case.recipe
     sequence, head = recipe.attended_tokens, np.maximum(tf.query_width(s) / s.heads, 1.0)
@@ -157,8 +158,9 @@ def layer_attention_s(case: TrainingCase, rate: LayerRates, tokens: Floats) -> F
     square = tf.attention_flop(s, sequence, False) * share * np.where(some, 4.0, 3.0)
     scores = s.heads / layout.tensor * tokens * sequence * HALF_BYTES * e.softmax_passes * np.where(some, 4 / 3, 1.0)
     vector = peak_tflops(case.hardware, np.full(len(case), FP32)) * TERA * e.matrix
-    units = np.where((head % UNIT_VALUES > 0) & (vector > 0), vector, rate.half_flop_per_s)
-    unfused_s = square * (1 + e.matrix_width / head) / units + scores / rate.bytes_per_s
+    units = rate.half_flop_per_s / (1 + e.matrix_width / head)
+    units = np.where((head % UNIT_VALUES > 0) & (vector > 0), vector, units)
+    unfused_s = square / units + scores / rate.bytes_per_s
     return np.where(layout.flash, fused_s, unfused_s)
 
 
