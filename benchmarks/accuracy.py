@@ -61,8 +61,8 @@ def unseen(found: Measurements, logged: Floats, calibration: Calibration, hidden
             ratio = training.unsaid_ratio(hidden, residual[others], apart, source[others], calibration.ranges)
             sides = [width_of(doubts, {**calibration.ranges, **ratio}, side) for side in cal.SCHEME.sides]
         else:
-            grown = training.level_of_others(residual, widths, source, others)
-            sides = [width * ratio for width, ratio in zip(widths, grown, strict=True)]
+            levels = training.level_of_others(residual, widths, doubts, source, others)
+            sides = [training.grown(width, ratios, doubts) for width, ratios in zip(widths, levels, strict=True)]
         below[mine], above[mine] = (side[mine] for side in sides)
     return found.items(np.exp(logged), below, above=above)
 

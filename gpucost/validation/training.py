@@ -33,6 +33,8 @@ OF_RECIPE = (
     "sequence_tokens", "method", "adapter_rank", "adapter_share", "state_bytes", "loss_repeated", "vocabulary_split",
     "document_tokens", "offload",
 )  # fmt: skip
+LEVELLED = ("older_stack", "usual_case")  # traits by which ranges of sources that a fit never saw differ most
+LEVEL_VOICE = 1.6  # exponent of a row's voice in the level: nearly one voice a source, whatever it holds
 Doubts = Mapping[str, Flags]
 Sources = NDArray[Any]  # of each row, by code or by name
 CAST_BYTES = 6.0  # four read, two written
@@ -232,10 +234,10 @@ def calibrate(found: Measurements) -> Calibration:
 def fit_widths(residual: Floats, doubts: Doubts, source: Sources, keep: Flags) -> dict[str, float]:
     """Fit the ranges to the held-out residuals that are kept, at the level that a source finds which they never saw."""
     ranges = _widths(residual, doubts, source, keep)
-    grown = level_of_others(residual, widths_of_others(residual, doubts, source, keep), source, keep)
-    return ranges | {
-        f"base{side}": ranges[f"base{side}"] * ratio for side, ratio in zip(cal.SCHEME.sides, grown, strict=True)
-    }
+    grown = level_of_others(residual, widths_of_others(residual, doubts, source, keep), doubts, source, keep)
+    for side, ratios in zip(cal.SCHEME.sides, grown, strict=True):
+        ranges |= {name + side: ranges[name + side] * ratio for name, ratio in ratios.items()}
+    return ranges
 
 
 def _widths(residual: Floats, doubts: Doubts, source: Sources, keep: Flags) -> dict[str, float]:
@@ -256,18 +258,31 @@ def widths_of_others(residual: Floats, doubts: Doubts, source: Sources, keep: Fl
     return found
 
 
-def level_of_others(residual: Floats, widths: Sequence[Floats], source: Sources, keep: Flags) -> list[float]:
+def level_of_others(
+    residual: Floats, widths: Sequence[Floats], doubts: Doubts, source: Sources, keep: Flags
+) -> list[dict[str, float]]:
     """Return by how much the widths of others must grow for a tenth of the rows that are kept to lie beyond each side.
 
     A range fitted to a source's own errors holds more of them than one that has never seen it: the level is set by
-    the latter (a quantile of residual ÷ width, as in conformal inference).
+    the latter (a quantile of residual ÷ width, as in conformal inference), first where a trait of many sources makes
+    errors another size, and so often that each of them settles, then for all.
     """
-    weight = core.one_voice(source[keep])
-    signed = (residual, -residual)
-    return [
-        core.weighted_quantile((size / width)[keep], weight, (1 + COVERAGE) / 2)
-        for size, width in zip(signed, widths, strict=True)
-    ]
+    found = []
+    for size, width in zip((residual, -residual), widths, strict=True):
+        ratios = dict.fromkeys((*LEVELLED, "base"), 1.0)
+        for trait in (*LEVELLED, *LEVELLED, "base"):
+            on = keep & doubts[trait] if trait in doubts else keep
+            voices = core.one_voice(source[on]) ** (1.0 if trait in doubts else LEVEL_VOICE)
+            beyond = size[on] / grown(width, ratios, doubts)[on]
+            ratios[trait] *= core.weighted_quantile(beyond, voices, (1 + COVERAGE) / 2) if on.any() else 1.0
+        found.append(ratios)
+    return found
+
+
+def grown(width: Floats, ratios: Mapping[str, float], doubts: Doubts) -> Floats:
+    """Return widths as a level lets them grow."""
+    applies = (np.where(doubts[name], ratio, 1.0) if name in doubts else ratio for name, ratio in ratios.items())
+    return np.asarray(width * np.prod(np.broadcast_arrays(*applies), axis=0))
 
 
 def tune(found: Measurements, base: Calibration) -> Calibration:

@@ -27,7 +27,7 @@ from gpucost.physics.transformer import Shape
 # Found on the residuals of published sources, each held out of the calibration in turn (benchmarks/few_shot.py).
 COMMON, OWN, NOISE = 0.20, 0.20, 0.11  # standard deviations in logarithms
 COMMON_LENGTH, OWN_LENGTH = 3.0, 0.3  # distances in logarithms of sizes over which the parts fade
-COMMON_FADES, OWN_FADES = 0.4, 2.0  # exponents per trait that differs
+COMMON_FADES, OWN_FADES = 0.4, 1.7  # exponents per trait that differs
 PART = 0.5  # of δ, the logarithm by which one part's time is off: fades as what is common does
 ONE_SCRIPT = "this machine's bench"  # the source of such steps
 SCALES = (0.05, 1.0, 2.0, 4.0)  # of the common part, with what is believed of each
