@@ -33,8 +33,8 @@ OF_RECIPE = (
     "sequence_tokens", "method", "adapter_rank", "adapter_share", "state_bytes", "loss_repeated", "vocabulary_split",
     "document_tokens", "offload",
 )  # fmt: skip
-LEVELLED = ("older_stack", "usual_case")  # traits by which ranges of sources that a fit never saw differ most
-LEVEL_VOICE = 1.6  # exponent of a row's voice in the level: nearly one voice a source, whatever it holds
+LEVELLED = ("older_stack", "usual_case", "whole_run")  # by these, ranges of sources that a fit never saw differ most
+LEVEL_VOICE = 1.8  # exponent of a row's voice in the level: nearly one voice a source, whatever it holds
 Doubts = Mapping[str, Flags]
 Sources = NDArray[Any]  # of each row, by code or by name
 CAST_BYTES = 6.0  # four read, two written
