@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import click
 
+from gpucost.catalog import Catalog
 from gpucost.cli import COMMANDS, cli
 from gpucost.formula.language import Input, Line
 from gpucost.render.markdown import escape
@@ -234,18 +235,23 @@ def current_prices() -> str:
 
 def spot_moves() -> str:
     """Derive how far spot prices move, for ranges of answers that do not read the history."""
-    from gpucost.catalog import open_catalog
     from gpucost.catalog.price_risk import spot_moves
 
-    return _as_csv("spot_moves", spot_moves(open_catalog()))
+    return _as_csv("spot_moves", spot_moves(_as_it_stands()))
 
 
 def list_declines() -> str:
     """Derive how list prices fell per year, for plans that do not read the history."""
-    from gpucost.catalog import open_catalog
     from gpucost.catalog.price_risk import generation_declines
 
-    return _as_csv("list_declines", generation_declines(open_catalog()))
+    return _as_csv("list_declines", generation_declines(_as_it_stands()))
+
+
+def _as_it_stands() -> Catalog:
+    """Open the catalog on the day of its newest facts: what is derived moves with them, not with the calendar."""
+    from gpucost.catalog import open_catalog
+
+    return open_catalog(open_catalog().dated)
 
 
 def _as_csv(name: str, rows: list[dict[str, object]]) -> str:

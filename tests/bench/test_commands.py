@@ -48,7 +48,8 @@ def test_a_bench_is_shown_against_the_datasheet(bench_file):
 def test_a_calibration_is_kept_used_and_taken_back(bench_file, tmp_path):
     book = tmp_path / "book"
     book.mkdir()
-    question = ("throughput", "--model", "llama-3-8b", "--gpu", "h200-sxm", "--gpus", "8", "--format", "json")
+    question = ("throughput", "--model", "llama-3-8b", "--gpu", "h200-sxm", "--gpus", "8", "--software", "sharded",
+                "--format", "json")  # fmt: skip
     runs = tmp_path / "runs.csv"
     runs.write_text(
         "id,model,gpu,n_gpus,framework,precision,zero_stage,micro_batch,seq_len,measured_tokens_per_s_per_gpu\n"

@@ -7,6 +7,7 @@ import runpy
 import shlex
 import subprocess
 import sys
+from datetime import date, timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -194,3 +195,14 @@ def test_ready_made_questions_have_answers(path: Path) -> None:
 def test_the_navigation_names_every_page() -> None:
     listed = set(re.findall(r": ([a-z-]+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), flags=re.MULTILINE))
     assert listed == {page.name for page in DOCS.glob("*.md")}
+
+
+def test_what_is_derived_from_prices_does_not_move_with_the_calendar(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Later(date):
+        @classmethod
+        def today(cls) -> date:
+            return date.today() + timedelta(days=40)
+
+    made = runpy.run_path(str(DOCS / "generate.py"))["list_declines"]
+    monkeypatch.setattr("gpucost.catalog.shipped.date", Later)
+    assert made() == (ROOT / "pricing/list_declines.csv").read_text("utf-8")
