@@ -136,7 +136,7 @@ def situation_rows(found: Measurements, items: list[report.Item]) -> list[dict[s
 def unsaid_rows(catalog: Catalog, found: Measurements, items: list[report.Item]) -> list[dict[str, Any]]:
     """Return the table's rows of what a question says: core rows with their software, and with it hidden."""
     applies = SITUATIONS["dense, bf16, NVIDIA since Ampere"]
-    rows = [{**row, "framework": ""} for row in catalog.rows("training_measurements")]
+    rows = [{**row, "framework": ""} for row in fitted.published(catalog)]
     hidden = training.gather(rows, catalog)
     calibration = training_calibration(catalog)
     logged = training.leave_one_out(hidden, "source", found, calibration.values)

@@ -16,10 +16,18 @@ from gpucost.physics.training import own_runs
 from gpucost.physics.training.calibration import SCHEME as TRAINING
 from gpucost.validation import serving, training
 from gpucost.validation.measurements import Measurements
+from gpucost.validation.training_rows import Row
 
 OWN_SOURCE_ID = "own-runs"
 OWN_SPREAD_RATIO = 0.5  # a user's runs move parameters less easily than the first fit did
+AGAIN = "printed again: "  # and the id of the first, in the column `sanity`
 OWN_RUNS = "Runs of our own"  # one voice: the device benchmarks repeat and extend these rows
+
+
+def published(catalog: Catalog) -> list[Row]:
+    """Return the published training runs; one that its source prints again counts once."""
+    rows = catalog.rows("training_measurements")
+    return [row for row in rows if not str(row["sanity"] or "").startswith(AGAIN)]
 
 
 def training_shipped(catalog: Catalog) -> Measurements:
@@ -29,7 +37,7 @@ def training_shipped(catalog: Catalog) -> Measurements:
     unseen = ("h200-variant", "h100-step", "h100-pair")
     steps = (row for row in catalog.rows("memory_measurements") if not row["id"].startswith(unseen))
     device = [{**row, "source_name": OWN_RUNS} for row in steps]
-    return training.gather([*catalog.rows("training_measurements"), *device], catalog)
+    return training.gather([*published(catalog), *device], catalog)
 
 
 def serving_shipped(catalog: Catalog) -> Measurements:
@@ -41,7 +49,7 @@ def serving_shipped(catalog: Catalog) -> Measurements:
 def fit_training(catalog: Catalog) -> Calibration:
     """Fit training to the shipped measurements, with ranges for what users leave unsaid."""
     fitted = training.calibrate(training_shipped(catalog))
-    return training.widen_for_the_unstated(catalog.rows("training_measurements"), catalog, fitted)
+    return training.widen_for_the_unstated(published(catalog), catalog, fitted)
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ import pytest
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import UsageError
-from gpucost.validation import runs, training
+from gpucost.validation import fitted, runs, training
 from gpucost.validation.measurements import read_file
 from gpucost.validation.row_architectures import find_architecture, size_in_name
 from gpucost.validation.training_rows import find_accelerator, read_row
@@ -279,3 +279,15 @@ def test_a_run_that_states_no_batch_had_that_of_its_model(catalog):
     assert read_row({**row, "total_tokens": 14.8e12}, catalog).layout.global_batch == 15360  # its report's
     assert read_row({**row, "total_tokens": 14.8e12, "global_batch": 4096}, catalog).layout.global_batch == 4096
     assert read_row(row, catalog).layout.global_batch != 15360  # a benchmark has its own
+
+
+def test_a_run_that_its_source_prints_again_counts_once(catalog):
+    rows = catalog.rows("training_measurements")
+    again = {
+        row["id"]: str(row["sanity"]).removeprefix(fitted.AGAIN) for row in rows if fitted.AGAIN in str(row["sanity"])
+    }
+    counted = {row["id"] for row in fitted.published(catalog)}
+    assert len(again) > 10
+    assert counted == {row["id"] for row in rows} - set(again)
+    figures = {row["id"]: row["measured_iter_time_s"] for row in rows}
+    assert all(first in counted and figures[one] == figures[first] for one, first in again.items())
