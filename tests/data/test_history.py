@@ -14,7 +14,7 @@ from gpucost.schemas import HISTORY, TABLES
 
 from .tables import ROOT, catalog, files, rows
 
-TODAY = date(2026, 11, 22)
+TODAY = max(date(2026, 11, 22), *(date.fromisoformat(item["recorded_on"]) for item in rows("offers")))
 
 
 def prices(day, instance_type, region, option="on_demand"):
