@@ -1,6 +1,7 @@
 """Reading a saved answer: JSON of the present shape, or a sentence that says how to get one."""
 
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import date
 from itertools import islice
 from pathlib import Path
@@ -9,20 +10,26 @@ from typing import Any, cast
 from gpucost.answers import KINDS, SCHEMA_VERSION
 from gpucost.answers.schema import answer_schema, misfits
 from gpucost.answers.training import Estimate
-from gpucost.errors import UsageError
+from gpucost.errors import GpuCostError, UsageError
 from gpucost.gate import read_json, shown
 from gpucost.options import OPTIONS
 
 _OLD_NAMES = {"summary": "lead", "assumptions_said": "said"}  # of schema version 1
 _TABLES = ("months", "by_year")  # of which each row has the same columns
-_FILLED = (("months", "mix"), ("by_year", "tco"))  # which of them, and of what kind, has rows in every answer
+_FILLED = {  # which lists of a kind hold something in every answer
+    "estimate": ("options",), "inference": ("options",), "tco": ("options", "by_year", "by_utilisation", "cash_flows"),
+    "mix": ("months",), "commitment": ("bill", "levels"),
+}  # fmt: skip
 _DAYS = ("as_of", "price_observed_on")
 _PRICES = ("usd_per_gpu_hour", "usd_per_hour", "usd_per_mtok", "usd_per_month", "unit_price_usd", "best_pure_usd")
 _COUNTS = ("gpus", "nodes", "gpu_hours", "days", "hours", "tokens", "age_days")
 _NEVER_NEGATIVE = frozenset((*_PRICES, *_COUNTS, "cost_usd", "cost_low_usd", "cost_high_usd"))
 # not walked: lines that take off as well as add; how many values each argument takes; answers that are checked alone
 _APART = ("bill", "axes", "payload")
-_DIVISORS = ("tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high", "stretch_paid_ratio")
+_DIVISORS = (
+    "tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high", "stretch_paid_ratio",
+    "price_low_ratio", "replica_gpus",
+)  # fmt: skip
 _OFFERED = ("options", "highlights", "alternatives", "excluded")  # lists of what is sold, each in a way of the table
 _GIVEN = ("facts", "model", "plan", "checks")  # what an answer was given, or was told to judge: in no order of ours
 _MOST = 1e36  # of any figure: the work of the largest run is a hundred thousandth of it
@@ -37,6 +44,20 @@ def read_answer(path: str | Path) -> dict[str, Any]:
     payload = {_OLD_NAMES.get(name, name): value for name, value in payload.items()}
     check(payload, str(path))
     return payload
+
+
+@contextmanager
+def reading(name: object) -> Iterator[None]:
+    """Make a sentence of what breaks while a checked answer is read: its figures contradict each other."""
+    try:
+        yield
+    except (GpuCostError, OSError):
+        raise
+    except Exception as error:
+        raise UsageError(
+            f"{shown(name)} does not hold together ({type(error).__name__}): it was changed, saved by another version,"
+            " or this is a fault of ours, which --debug shows. Ask again and save it with --format json -o FILE."
+        ) from error
 
 
 def check(payload: Mapping[str, Any], path: str) -> None:
@@ -78,12 +99,14 @@ def _refuse_unasked(payload: Mapping[str, Any], path: str) -> None:
 
 def _refuse_impossible(payload: Mapping[str, Any], path: str) -> None:
     """Refuse what no answer holds, wherever it stands."""
+    if none := next((name for name in _FILLED.get(str(payload["kind"]), ()) if not payload[name]), None):
+        raise _changed(path, f"{none} holds nothing")
     given = {name: payload[name] for name in _GIVEN if name in payload}
     answered = {name: value for name, value in payload.items() if name not in given and name != "request"}
     for part in (answered, given):
         for record in _records(part):
             for name, value in record.items():
-                fault = _fault_of_list(name, value, payload["kind"]) if isinstance(value, list) else _fault(name, value)
+                fault = _fault_of_list(name, value) if isinstance(value, list) else _fault(name, value)
                 if fault:
                     raise _changed(path, fault)
             if record.get("levelised_usd_per_gpu_hour") and "side" in record and _contrary(record):
@@ -109,12 +132,12 @@ def _fault(name: str, value: Any) -> str:
     return f"{name} is {shown(value)}, which cannot be negative" if name in _NEVER_NEGATIVE and value < 0 else ""
 
 
-def _fault_of_list(name: str, rows: list[Any], kind: object) -> str:
+def _fault_of_list(name: str, rows: list[Any]) -> str:
     """Return what is wrong with a table whose rows are none or unlike each other, or with a way to buy."""
     if name in _DAYS:
         return f"{name} is {shown(rows)}, no day such as 2026-06-15"
-    if name in _TABLES and (len({_names(row) for row in rows}) > 1 or (not rows and (name, kind) in _FILLED)):
-        return f"the rows of {name} are none or unlike each other"
+    if name in _TABLES and len({_names(row) for row in rows}) > 1:
+        return f"the rows of {name} are unlike each other"
     if name in _OFFERED and (bought := _no_option(rows)) is not None:
         return f"an option is bought as {shown(bought)}, which is no way"
     return ""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from gpucost.answers.comparison import Pair, SideBySide
-from gpucost.answers.read import check, read_answer
+from gpucost.answers.read import check, read_answer, reading
 from gpucost.api.asking import framed, opened
 from gpucost.api.report import asked_part, report
 from gpucost.api.result import Result
@@ -38,7 +38,8 @@ def answer(given: Mapping[str, Any], catalog: Catalog | None = None) -> CompareR
     """Answer from arguments as they were given."""
     values = read("compare", given)
     if values["first"] is not None:
-        return CompareResult(_of_answers(values["first"], values["second"], values["rank"]))
+        with reading("one of the answers"):
+            return CompareResult(_of_answers(values["first"], values["second"], values["rank"]))
     if values["model"] is None and values["gpu"] is None:
         raise UsageError("compare: name two answers, a scenario with several parts, or --model and --gpu.")
     catalog = opened("compare", given, catalog)[1]

@@ -31,6 +31,7 @@ class ReconcileResult(Result):
 
 def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> ReconcileResult:
     """Answer from arguments as they were given."""
+    from gpucost.answers.read import reading
     from gpucost.catalog import open_catalog
     from gpucost.invoices.answer import Asked, planned, reconciled
     from gpucost.invoices.differences import period_of
@@ -40,7 +41,8 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> Reconc
     values, facts = opened("reconcile", given, catalog)
     charges = read_charges(values["invoice"], values["showback"])
     plan, start = plan_of(values["estimate"]), values["start"]
-    expected = planned(plan, charges, _moment(start), values["rank"], values["side"])
+    with reading("the plan"):
+        expected = planned(plan, charges, _moment(start), values["rank"], values["side"])
     budget, paid = _rates(values["budget_rate"], "--budget-rate"), _rates(values["rate"], "--rate")
     if not {charge.currency for charge in [*charges, *expected]} <= {"USD", *(budget.keys() & paid.keys())}:
         begin, end = period_of(charges)
@@ -88,6 +90,7 @@ def export(
     """Write a saved answer as FOCUS rows to a .csv or .parquet file and return how many; see docs/reconcile.md."""
     import json
 
+    from gpucost.answers.read import reading
     from gpucost.arguments import read_list
     from gpucost.arguments.kinds import FILE
     from gpucost.invoices.reading import write_rows
@@ -104,7 +107,8 @@ def export(
         raise UsageError(f"{shown(plan)} is no saved answer: save one with --format json -o FILE.json.")
     begin = datetime.fromisoformat(asked["start"] or str(plan["as_of"]))
     tags = json.dumps({name: str(value) for name, value in (asked["tag"] or {}).items()}, sort_keys=True)
-    rows: Sequence[Mapping[str, Any]] = focus_rows(plan, begin, asked["rank"], asked["side"], tags)
+    with reading("the answer"):
+        rows: Sequence[Mapping[str, Any]] = focus_rows(plan, begin, asked["rank"], asked["side"], tags)
     with replacing(path) as temporary:
         write_rows(rows, str(temporary), form[1:])
     return len(rows)

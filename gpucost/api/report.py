@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucost.answers import SCHEMA_VERSION
-from gpucost.answers.read import read_answer
+from gpucost.answers.read import read_answer, reading
 from gpucost.answers.scenario import Scenario as Answer
 from gpucost.api.asking import answered
 from gpucost.api.issue import asked_anew, issued, shareable
@@ -18,6 +18,7 @@ from gpucost.catalog.settings import without_book
 from gpucost.errors import GpuCostError, UsageError
 from gpucost.gate import read_toml
 from gpucost.options import OPTIONS, is_plain
+from gpucost.render.document import Document
 from gpucost.store.files import write_text
 
 SUFFIXES = (".xlsx", ".html", ".md", ".json", ".txt")
@@ -36,22 +37,36 @@ _HISTORY = """
 class ReportResult(Result):
     """The answers of a scenario, or a saved answer, ready to be written in any medium."""
 
+    name: str = "the answer"  # the file it was read from
+
     def write(self, path: str) -> None:
         """Write the report; the suffix says how: .xlsx, .html, .md, .json or .txt."""
         suffix = check_suffix(path)
-        if suffix == ".xlsx":
-            self.to_excel(path)
-        elif suffix == ".html":
-            self.to_html(path)
-        else:
-            texts = {".md": self.to_markdown, ".json": self.to_json, ".txt": self.to_text}
-            write_text(path, texts[suffix]())
+        with reading(self.name):
+            if suffix == ".xlsx":
+                self.to_excel(path)
+            elif suffix == ".html":
+                self.to_html(path)
+            else:
+                texts = {".md": self.to_markdown, ".json": self.to_json, ".txt": self.to_text}
+                write_text(path, texts[suffix]())
+
+    def document(self) -> Document:
+        """Return the medium-neutral document that every writer walks."""
+        with reading(self.name):
+            return Result.document(self)
+
+    def to_text(self, *, details: bool = False) -> str:
+        """Return what the terminal shows: one screen, where the answer has one, or with `details` all of it."""
+        with reading(self.name):
+            return Result.to_text(self, details=details)
 
     def fill(self, template: str, path: str) -> list[str]:
         """Write a copy of an .xlsx whose named cells hold the figures of the same names; return what is to be said."""
         from gpucost.api.template import fill
 
-        return fill(self.payload, template, path)
+        with reading(self.name):
+            return fill(self.payload, template, path)
 
 
 def check_suffix(path: str) -> str:
@@ -75,7 +90,8 @@ def report(
     said = read_list("report", given | ({} if isinstance(source, Mapping) else {"source": source}))
     asked = source if isinstance(source, Mapping) else said["source"]
     payload = _shared(asked) if said["share_safe"] else _answered(asked)
-    return ReportResult(issued(payload, said["status"], said["by"], said["date"]))
+    name = "the answer" if isinstance(asked, Mapping) else asked
+    return ReportResult(issued(payload, said["status"], said["by"], said["date"]), name)
 
 
 def _answered(source: str | Mapping[str, Any]) -> Mapping[str, Any]:
@@ -89,7 +105,10 @@ def _answered(source: str | Mapping[str, Any]) -> Mapping[str, Any]:
 def _shared(source: str | Mapping[str, Any]) -> Mapping[str, Any]:
     """Ask without anything private, and say what was left out."""
     saved = not isinstance(source, Mapping) and source.lower().endswith(".json")
-    content = source if isinstance(source, Mapping) else asked_anew(read_answer(source)) if saved else read_toml(source)
+    with reading(source if saved else "the scenario"):
+        content = (
+            source if isinstance(source, Mapping) else asked_anew(read_answer(source)) if saved else read_toml(source)
+        )
     left: list[str] = []
     with without_book():
         catalog = open_catalog()

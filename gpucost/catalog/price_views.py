@@ -188,7 +188,7 @@ def quarters(last: date, count: int) -> list[date]:
     """
     year, quarter = last.year, (last.month - 1) // 3
     found = [last]
-    while len(found) < count:
+    while len(found) < count and year >= date.min.year:
         start = date(year, 3 * quarter + 1, 1)
         if start < last:
             found.append(start)

@@ -177,13 +177,19 @@ ENDS = {
 
 def _effect(catalog: "Catalog", path: str, calibration: "Calibration") -> list[dict[str, Any]]:
     """Return a saved estimate's figures under the current calibration and under another one."""
-    from gpucost.answers.read import read_estimate
+    from gpucost.answers.read import read_estimate, reading
     from gpucost.catalog.calibrations import training_calibration
     from gpucost.training.rerun import rerun
 
     saved = read_estimate(path)
     both = (training_calibration(catalog), calibration)
-    sides: list[Mapping[str, Any]] = [rerun(saved, one)["options"][0] for one in both]
+    with reading(path):
+        sides: list[Mapping[str, Any]] = [rerun(saved, one)["options"][0] for one in both]
+        return _moved(sides)
+
+
+def _moved(sides: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return how the figures of an option moved, a row each."""
     where = ", then ".join(dict.fromkeys(f"{side['gpus']} × {side['gpu']}" for side in sides))
     rows = []
     for name, meaning in FIGURES.items():

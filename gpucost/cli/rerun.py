@@ -19,7 +19,7 @@ def command(out: Output, path: str, explain: bool) -> None:
     gpucost rerun run.json --format json | cmp - run.json
     gpucost rerun run.json --explain
     """
-    from gpucost.answers.read import read_estimate
+    from gpucost.answers.read import read_estimate, reading
     from gpucost.api.result import Result
     from gpucost.catalog import open_catalog
     from gpucost.catalog.calibrations import training_calibration
@@ -27,7 +27,9 @@ def command(out: Output, path: str, explain: bool) -> None:
     from gpucost.training.rerun import rerun, verdict
 
     saved = read_estimate(path)
-    fresh = json.loads(dumps(rerun(saved, training_calibration(open_catalog()))))  # with the digits that JSON carries
-    found = verdict(saved, fresh)
-    say(f"{found['lead']}")
-    out.result(Result(found if explain else fresh))
+    calibration = training_calibration(open_catalog())
+    with reading(path):
+        fresh = json.loads(dumps(rerun(saved, calibration)))  # with the digits that JSON carries
+        found = verdict(saved, fresh)
+        say(f"{found['lead']}")
+        out.result(Result(found if explain else fresh))

@@ -27,7 +27,7 @@ def command(
     gpucost estimate --model 8b --tokens 100b --format json -o saved.json
     gpucost watch train.log --estimate saved.json
     """
-    from gpucost.answers.read import read_estimate
+    from gpucost.answers.read import read_estimate, reading
     from gpucost.arguments.kinds import count
     from gpucost.bench.logs import lines_of, read_log
     from gpucost.bench.progress import forecast
@@ -35,7 +35,9 @@ def command(
     saved = read_estimate(estimate)
     tokens = None if tokens_done is None else count(1e17).read(tokens_done, "tokens_done")
     while True:
-        rows = forecast(read_log(lines_of(log), log), saved, rank, tokens_done=tokens)
+        found = read_log(lines_of(log), log)
+        with reading(estimate):
+            rows = forecast(found, saved, rank, tokens_done=tokens)
         out.rows(rows, "watch", catalog, title=f"{log} against {estimate}")
         if every is None:
             return

@@ -126,15 +126,26 @@ def levels(case: OwnershipCase, values: Mapping[str, Any]) -> shape.Levels:
     return cast(shape.Levels, found)
 
 
+_ROUNDING = 1e-12  # of the largest month of any line: less is what equal figures leave of each other
+
+
+def _paid(values: Mapping[str, Any]) -> dict[str, Array]:
+    """Return the months of every line that is not nothing."""
+    paid = {line.name: monthly(values, line.name) for line in (*OWN_LINES, *RENT_LINES)}
+    most = {name: float(np.abs(flows).max()) for name, flows in paid.items()}
+    least = _ROUNDING * max(most.values())
+    return {name: flows for name, flows in paid.items() if most[name] > least}
+
+
 def lines(values: Mapping[str, Any]) -> list[shape.CostLine]:
     """Return every line that is not nothing: total, present value and its share of a levelised GPU-hour."""
-    hours = discounted_hours(values)
+    hours, paid = discounted_hours(values), _paid(values)
     rows: list[shape.CostLine] = []
     sides: tuple[tuple[Literal["own", "rent"], Sequence[Line]], ...] = (("own", OWN_LINES), ("rent", RENT_LINES))
     for side, members in sides:
         for line in members:
-            total, worth = float(monthly(values, line.name).sum()), present(values, line.name)
-            if total or worth:
+            if line.name in paid:
+                total, worth = float(paid[line.name].sum()), present(values, line.name)
                 rows.append({
                     "side": side, "name": line.name, "description": line.description, "total_usd": total,
                     "npv_usd": worth, "levelised_usd_per_gpu_hour": worth / hours if hours else None,
@@ -143,8 +154,7 @@ def lines(values: Mapping[str, Any]) -> list[shape.CostLine]:
 
 
 def _shown(values: Mapping[str, Any]) -> dict[str, Array]:
-    paid = {line.name: monthly(values, line.name) for line in (*OWN_LINES, *RENT_LINES)}
-    kept = {name: flows for name, flows in paid.items() if flows.any()}
+    kept = _paid(values)
     own = {name: flows for name, flows in kept.items() if name.startswith("own_")}
     rent = {name: flows for name, flows in kept.items() if name.startswith("rent_")}
     totals = {name: monthly(values, name) for name in ("own_total_usd", "rent_total_usd", "saving_usd")}

@@ -980,3 +980,45 @@ def test_columns_of_a_query_are_named_as_they_like():
     assert in_process("sql", query).stdout.split()[-4:] == ["1", "yes", "three", "4"]
     assert in_process("sql", query, "--format", "csv").stdout == "'=1+1 \\x1b[31m,(2 = 2),a:2,k@u\n1,true,three,4\n"
     assert "\x1b" not in in_process("sql", "explain select '\x1b[31m' as a").stdout
+
+
+def test_what_equal_figures_leave_of_each_other_is_no_line():
+    asked = {"gpu": "h100-sxm", "gpus": 64, "draws": 0, "financing": "operating_lease", "profile": "lab"}
+    made = gpucost.tco(**asked, provider="lambda").payload
+    assert "own_lease_payment_usd" in made["by_year"][0]
+    assert not [line for line in made["lines"] if line["name"] == "own_lease_settled_usd"]
+    assert "own_lease_settled_usd" not in made["cash_flows"][0]
+
+
+def test_the_first_day_of_the_calendar_has_no_quarter_before_it():
+    from datetime import date
+
+    from gpucost.catalog.price_views import quarters
+
+    assert quarters(date(1, 1, 1), 3) == [date(1, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    ("kind", "part", "named"),
+    [
+        ("estimate", {"options": []}, "options holds nothing"),
+        ("inference", {"options": []}, "options holds nothing"),
+        ("tco", {"by_utilisation": []}, "by_utilisation holds nothing"),
+        ("tco", {"options": []}, "options holds nothing"),
+        ("tco", {"statements": {}}, "tco"),
+    ],
+)
+def test_a_saved_answer_of_which_a_table_is_empty_is_refused(refused, kind, part, named):
+    saved = next(one for one in map(json.loads, answers()) if one["kind"] == kind)
+    Path("saved.json").write_text(json.dumps(saved | part))
+    assert named in refused(["report", "saved.json", "-o", "out.md"])
+
+
+@pytest.mark.parametrize("suffix", ["md", "html", "xlsx"])
+def test_a_saved_answer_that_contradicts_itself_is_refused_whatever_breaks(refused, suffix):
+    saved = next(one for one in map(json.loads, answers()) if one["kind"] == "inference")
+    saved["options"][0]["factors"] = {}
+    Path("saved.json").write_text(json.dumps(saved))
+    said = refused(["report", "saved.json", "-o", f"out.{suffix}"])
+    assert said.startswith("'saved.json' does not hold together (KeyError)")
+    assert not Path(f"out.{suffix}").exists()
