@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpucost.errors import AmbiguousNameError, UnknownNameError
 from gpucost.types import Accelerator
-from gpucost.units import GB, TERA
+from gpucost.units import GB, MS_PER_S, TERA
 
 if TYPE_CHECKING:
     from gpucost.catalog import Catalog
@@ -106,6 +106,15 @@ def range_of(row: Mapping[str, Any]) -> tuple[float, float] | None:
     return ends if ends[1] > (1 + AGREE_FRACTION) * ends[0] else None
 
 
+def ranges_of(bench: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return the cases of a bench that are no figures, and between which times each lies."""
+    return [
+        {"case": row["id"], "low_ms": MS_PER_S * ends[0], "high_ms": MS_PER_S * ends[1]}
+        for row in bench["figures"]
+        if (ends := range_of(row))
+    ]
+
+
 def large(row: Mapping[str, Any]) -> bool:
     """Tell whether a figure is of a size at which the peak is what bounds it."""
     if row["op"] == "matmul":
@@ -116,8 +125,8 @@ def large(row: Mapping[str, Any]) -> bool:
     return int(row.get("size_bytes") or limit) >= limit
 
 
-def yardsticks(bench: Mapping[str, Any], chip: Accelerator, on_record: Mapping[str, float]) -> list[Yardstick]:
-    """Return each kind of work that the bench measured, the best figure of its large sizes beside the peak."""
+def yardsticks(bench: Mapping[str, Any], chip: Accelerator | None, on_record: Mapping[str, float]) -> list[Yardstick]:
+    """Return each kind of work that was measured, the best figure of its large sizes beside a known chip's peak."""
     found = []
     for work in WORKS:
         rates = [
@@ -129,8 +138,10 @@ def yardsticks(bench: Mapping[str, Any], chip: Accelerator, on_record: Mapping[s
             best = max(rates, key=lambda pair: pair[0])
             ends = range_of(best[1])
             sides = [best[0] * best[1]["time_s"] / end for end in reversed(ends)] if ends else [None, None]
-            peak = getattr(chip, work.peak) or (chip.pcie_gb_per_s if work.peak == "scaleup_gb_per_s" else None)
-            usual = on_record.get(work.key, work.usual_fraction)
+            peak = getattr(chip, work.peak, None)
+            if chip and not peak and work.peak == "scaleup_gb_per_s":
+                peak = chip.pcie_gb_per_s
+            usual = on_record.get(work.key, work.usual_fraction) if chip else None
             found.append(Yardstick(work.key, work.what, peak, work.unit, best[0], usual, *sides))
     return found
 
@@ -218,11 +229,9 @@ def findings(bench: Mapping[str, Any], chip: Accelerator | None, rows: Sequence[
         found.append(f"slowed down while measuring: {', '.join(slowed)}")
     if chip and bench["machine"].get("memory_gib") and bench["machine"]["memory_gib"] < 0.9 * chip.memory_gib:
         found.append("less memory than the whole accelerator has: a slice (MIG), or the name means another board")
-    moved = [(row["id"], ends) for row in bench["figures"] if (ends := range_of(row))]
-    if moved:
-        said = "; ".join(f"{name} {1e3 * low:.3g} to {1e3 * high:.3g} ms" for name, (low, high) in moved)
+    if moved := len(ranges_of(bench)):
         why = f"rounds differ by more than {AGREE_FRACTION:.0%}, repetitions swing by more than {SWING_FRACTION:.0%} or"
-        found.append(f"no figures but ranges, since {why} the host rules: {said}")
+        found.append(f"{moved} of {len(bench['figures'])} cases are ranges, no figures: {why} the host rules")
     found += [f"not measured: {entry['id']}: {entry['reason']}" for entry in bench["failed"]]
     return [*bench.get("notes", ()), *found]
 
@@ -250,11 +259,11 @@ def _sick_gpus(bench: Mapping[str, Any]) -> Iterable[str]:
 
 
 ROOF_PRECISION = "bf16"
-SLOPE_POINTS = 8  # of a roof that is drawn by points
+SLOPE_POINTS, FLAT_RATIO = 8, 20  # of a roof that is drawn by points; how far it goes on beyond the ridge, at least
 
 
 def roofline(bench: Mapping[str, Any], chip: Accelerator) -> list[dict[str, Any]]:
-    """Return the roof of the datasheet, the roof as measured, and the fastest product of each number of rows."""
+    """Return the datasheet's roof, the measured one if large products were, and the fastest of each number of rows."""
     bandwidths = [row["gb_per_s"] for row in bench["figures"] if row["op"] == "copy" and large(row)]
     products = [
         row for row in bench["figures"]
@@ -273,15 +282,18 @@ def roofline(bench: Mapping[str, Any], chip: Accelerator) -> list[dict[str, Any]
         }
         for row in fastest.values()
     ]
-    best = max(float(row["tflops"]) for row in products)
+    best = max((float(row["tflops"]) for row in products if large(row)), default=None)
     found: list[dict[str, Any]] = []
+    first, *_, last = sorted((1.0, FLAT_RATIO * peak * TERA / (chip.hbm_gb_per_s * GB),
+                              *(float(row["intensity_flop_per_byte"]) for row in points)))  # fmt: skip
     for curve, flat, bandwidth in (("datasheet", peak, chip.hbm_gb_per_s), ("measured", best, max(bandwidths))):
+        if flat is None:
+            continue
         ridge = flat * TERA / (bandwidth * GB)
-        first = min(1.0, *(row["intensity_flop_per_byte"] for row in points))
         slope = [first * (ridge / first) ** (step / SLOPE_POINTS) for step in range(SLOPE_POINTS)]
         found += [
             {"intensity_flop_per_byte": x, "reached_tflops": min(flat, x * bandwidth * GB / TERA), "operation": "",
              "curve": curve}
-            for x in (*slope, ridge, 5 * ridge, 20 * ridge)
+            for x in (*slope, ridge, (ridge * last) ** 0.5, last)
         ]  # fmt: skip
     return found + sorted(points, key=lambda row: float(row["intensity_flop_per_byte"]))

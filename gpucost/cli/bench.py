@@ -44,7 +44,7 @@ def command(
     """
     from gpucost.bench import verdict
     from gpucost.bench.run import bench, read_bench
-    from gpucost.render.bench import COLUMNS, document
+    from gpucost.render.bench import COLUMNS, SHEET, document
 
     found = (
         read_bench(file)
@@ -54,30 +54,34 @@ def command(
         )
     )
     chip = verdict.accelerator_of(catalog, str(found["machine"]["device"]))
-    rows = _judged(catalog, found, chip) if chip else []
+    rows = _judged(catalog, found, chip)
     told = verdict.findings(found, chip, rows)
     if chip is None:
         told.insert(0, f"no accelerator on record is called {found['machine']['device']}: figures only, no peaks")
     gpus = found["machine"]["gpus"]
-    title = f"{f'{gpus} × ' if gpus else ''}{found['machine']['device']}: measured against the datasheet"
-    roof = verdict.roofline(found, chip) if chip else []
-    if out.fields or out.format in ("json", "csv") or out.ending == ".xlsx":
-        out.rows(rows, COLUMNS, catalog, told, title, roofline=roof)
+    against = " against the datasheet" if chip else ""
+    title = f"{f'{gpus} × ' if gpus else ''}{found['machine']['device']}: measured{against}"
+    roof, ranges = verdict.roofline(found, chip) if chip else [], verdict.ranges_of(found)
+    if out.fields or out.format in ("json", "csv"):
+        out.rows(rows, COLUMNS, catalog, told, title, roofline=roof, ranges=ranges)
         return
     dated = {"as_of": str(catalog.as_of), "catalog_version": catalog.version}
-    _write(out, document(title, rows, roof, told, **dated))
+    shown = SHEET if out.ending == ".xlsx" else COLUMNS
+    _write(out, document(title, rows, roof, ranges, told, shown=shown, **dated))
 
 
 def _judged(catalog: Any, found: Any, chip: Any) -> list[dict[str, Any]]:
-    """Return each kind of work beside its peak, machines on record, and published training steps of the chip."""
+    """Return each kind of work beside its peak, machines on record, and published training steps of a known chip."""
     from gpucost.bench import verdict
 
+    if chip is None:
+        return verdict.rows_of(verdict.yardsticks(found, None, {}))
     shares = verdict.shares_by_machine(catalog.rows("bench_measurements"), catalog)
     sticks = verdict.yardsticks(found, chip, {key: median(known) for key, known in shares.items()})
     if chip.bf16_tflops and (own := _training_tflops(catalog, found, chip)):
         published = [rate / chip.bf16_tflops for rate in _training_tflops(catalog, None, chip)]
         usual = median(published) if published else None
-        sticks.append(verdict.Yardstick("train", "training steps", chip.bf16_tflops, "model TFLOP/s", max(own), usual))
+        sticks.append(verdict.Yardstick("train", "training steps", chip.bf16_tflops, "TFLOP/s", max(own), usual))
         shares["train"] = published
     return verdict.rows_of(sticks, shares)
 
@@ -111,13 +115,13 @@ def _training_tflops(catalog: Any, bench: Any, chip: Any) -> list[float]:
 
 
 def _write(out: Output, made: "Document") -> None:
-    """Write a document as a page, as Markdown or on the terminal."""
+    """Write a document as a page or a workbook, as Markdown or on the terminal."""
     from gpucost.render import markdown, text
 
     if out.is_document:
-        from gpucost.render.html import write_page
+        from gpucost.render.rows import write_document
 
-        write_page(made, str(out.file))
+        write_document(made, str(out.file))
     else:
         made_text = markdown.write(made) if out.format == "md" else text.write(made, all_sections=True)
         out.text(made_text, written=True)

@@ -123,7 +123,7 @@ def _show_own(
     hint = [] if save else ["Nothing is kept yet: --save lays this over the shipped calibration."]
     if kind == "serving":
         hint.append("The ranges of serving stay as wide as they were: own runs move its parameters.")
-    title = f"What {len(own)} of your own {'runs change' if len(own) > 1 else 'run changes'}"
+    title = f"What {f'{len(own)} of your own runs change' if len(own) > 1 else 'your run changes'}"
     moved = fitted.changes(catalog, kind, rows, SMALLEST_CHANGE)
     if estimate:
         moved = [*_effect(catalog, estimate, calibration), *moved]

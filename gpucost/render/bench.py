@@ -6,13 +6,14 @@ from typing import Any
 from gpucost.render.document import Axis, Block, Chart, Document, Paragraph, Section, Table, columns
 
 COLUMNS = (
-    "what", "measured", "low", "high", "peak", "unit:2", "share_fraction=of the peak", "usual_fraction=usual:1",
-    "place:2", "verdict",
+    "what", "measured@unit", "range", "peak:3", "share_fraction=of peak", "usual_fraction=usual:2", "place:2",
+    "verdict",
 )  # fmt: skip
+SHEET = ("what", "measured", "unit", "low", "high", *COLUMNS[3:])
 NOTE = (
     "usual: median share of machines on record, for training steps of the sources that published some on this chip; "
-    "place: this machine among them, the best first; low and high stand where rounds differ by more than 3 % or "
-    "repetitions swing by more than 4 %."
+    "place: this machine among them, the best first; a range stands where rounds differ by more than 3 % or "
+    "repetitions swing by more than 4 %. Training steps count model FLOP."
 )
 
 
@@ -20,20 +21,26 @@ def document(
     title: str,
     rows: Sequence[Mapping[str, Any]],
     roof: Sequence[Mapping[str, Any]],
+    ranges: Sequence[Mapping[str, Any]],
     findings: Sequence[str],
     *,
+    shown: Sequence[str] = COLUMNS,
     as_of: str,
     catalog_version: str,
 ) -> Document:
     """Return the document of a bench."""
-    shown = Table(columns(*COLUMNS), rows, note=NOTE)
+    spans = [f"{row['low']:,.4g} to {row['high']:,.4g}" if row["low"] else None for row in rows]
+    judged = [{**row, "range": span} for row, span in zip(rows, spans, strict=True)]
+    filled = tuple(column for column in columns(*shown) if any(row[column.key] for row in judged))
+    peaks = any(row["share_fraction"] for row in rows)
     sections = [
-        Section("", (shown,)) if rows else None,
-        Section("Achieved share of each peak", (shares(rows),)) if rows else None,
+        Section("", (Table(filled, judged, note=NOTE if peaks else ""),)) if rows else None,
+        Section("Against the datasheet", (shares(rows),)) if peaks else None,
         Section("Roofline, as measured and as the datasheet has it", plot(roof)) if roof else None,
+        Section("Ranges, no figures", (Table(columns("case", "low_ms", "high_ms"), ranges),)) if ranges else None,
     ]
-    filled = tuple(section for section in sections if section)
-    return Document(title, filled, as_of=as_of, catalog_version=catalog_version, warnings=tuple(findings))
+    parts = tuple(filter(None, sections))
+    return Document(title, parts, as_of=as_of, catalog_version=catalog_version, warnings=tuple(findings))
 
 
 def shares(rows: Sequence[Mapping[str, Any]]) -> Chart:
@@ -46,10 +53,10 @@ def shares(rows: Sequence[Mapping[str, Any]]) -> Chart:
 
 def plot(roof: Sequence[Mapping[str, Any]]) -> tuple[Block, ...]:
     """Return the two roofs and the products under them."""
-    flat = {curve: max(row["reached_tflops"] for row in roof if row["curve"] == curve)
-            for curve in ("datasheet", "measured")}  # fmt: skip
+    tops = {row["curve"]: row["reached_tflops"] for row in roof}  # of each curve the end, which is flat
+    measured = f"the measured one {tops['measured']:,.0f}" if "measured" in tops else "no large product was measured"
     words = (
-        f"The datasheet's roof is {flat['datasheet']:,.0f} TFLOP/s, the measured one {flat['measured']:,.0f};"
+        f"The datasheet's roof is {tops['datasheet']:,.0f} TFLOP/s, {measured};"
         " products of few rows lie on the slope, where memory bounds them."
     )
     marks = "Points are the fastest product of each number of rows, which they bear as their name."

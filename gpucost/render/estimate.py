@@ -116,7 +116,7 @@ def _scaling(answer: Estimate) -> list[Block]:
         "speed."
     )
     title = "Cost against time by cluster size"
-    days, cost = Axis("days", log=True), Axis("cost_usd")
+    days, cost = Axis("days", log=True), Axis("cost_usd", log=True)
     return [
         Table(columns_of("estimate sizes"), rows, "The first offer at other cluster sizes"),
         Chart("scatter", title, words, rows, days, cost, label="gpus", low="cost_low_usd", high="cost_high_usd"),

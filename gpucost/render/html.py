@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from jinja2 import Environment
 
 ROWS_SHOWN = 2000  # keeps a page far below 2 MB; the full list belongs into a workbook or CSV
-_LONG, _LONGER = 28, 90  # characters from which a cell gets room to wrap well, and more of it
+_SHORT, _LONG, _LONGER = 16, 28, 90  # characters up to which a name is whole; from which a cell gets room, and more
 _IDENTIFIER, _PIECE = re.compile(r"[a-z0-9]+(_[a-z0-9]+)+"), re.compile(r"[^_]+_?")
 _CHART_ROWS = 200  # of the table that stands behind a chart
 _MISSING = (
@@ -137,7 +137,8 @@ def _table(table: Table, *, live: bool) -> dict[str, Any]:
 def _cell(row: Row, column: Column, right: bool) -> dict[str, Any]:
     value, text = row.get(column.key), cell_text(row, column)
     raw = "" if value is None else repr(value)
-    pieces = _PIECE.findall(text) if not right and _IDENTIFIER.fullmatch(text) else ()  # it may break after these
+    breaks = not right and len(text) > _SHORT and _IDENTIFIER.fullmatch(text)
+    pieces = _PIECE.findall(text) if breaks else ()  # it may break after these
     room = "" if right or len(text) <= _LONG else "long" if len(text) <= _LONGER else "longer"
     return {"text": text, "number": right, "value": raw, "room": room, "pieces": pieces}
 

@@ -46,25 +46,36 @@ def write_rows(
     path: str, rows: Rows, shown: Sequence[str | Column], fields: str | None, envelope: Mapping[str, Any], title: str
 ) -> None:
     """Write rows as a page (.html), or as a workbook of one sheet with every column."""
-    workbook = path.lower().endswith(".xlsx")
-    if workbook and fields is None:
+    if path.lower().endswith(".xlsx") and fields is None:
         plain = (key for row in rows for key, cell in row.items() if not isinstance(cell, (Mapping, list, tuple)))
         fields = ",".join(dict.fromkeys(plain)) or None
     block = _table(rows, shown, fields, "")
     as_of, version = (str(envelope.get(name) or "") for name in ("as_of", "catalog_version"))
     said = tuple(envelope.get("warnings") or ())
-    sections = (Section("", (block,)),)
-    made = printable(Document(title, sections, as_of=as_of, catalog_version=version, warnings=said))
-    if not workbook:
+    write_document(Document(title, (Section("", (block,)),), as_of=as_of, catalog_version=version, warnings=said), path)
+
+
+def write_document(made: Document, path: str) -> None:
+    """Write a document as a page (.html), or as a workbook of one sheet and the charts beside it."""
+    made = printable(made)
+    if not path.lower().endswith(".xlsx"):
         from gpucost.render.html import write_page
 
         write_page(made, path)
         return
-    from gpucost.render.workbook import static
+    from gpucost.render.workbook import charts, static
     from gpucost.render.workbook.book import new_workbook
 
     with new_workbook(path) as book:
-        static.write_document(book, book.sheet("Rows", (24,) * 12), made)
+        sheet = book.sheet("Rows", (40, *(24,) * 11))
+        drawn = static.write_document(book, sheet, made)
+        sheet.skip()
+        for said in (*made.warnings, ", ".join(made.stamp)):
+            sheet.paragraph(said, 7)
+        if drawn:
+            gallery = charts.Gallery(book, book.sheet(charts.NAME))
+            for one in drawn:
+                gallery.picture(one)
         book.close()
 
 

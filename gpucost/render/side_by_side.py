@@ -24,7 +24,9 @@ def document(answer: SideBySide) -> Document:
     pictures: list[Block] = []
     for key, title in (("cost_usd", "Cost of the run"), ("usd_per_mtok", "Cost of a million tokens served")):
         data = [{**row, "pair": f"{row['model']} on {row['gpu']}"} for row in rows if row[key] is not None]
-        pictures += [Chart("bar", title, title, data, Axis("pair"), Axis(key))] if len(data) > 1 else []
+        if len(data) > 1:
+            words = f"The least is that of {min(data, key=lambda row: row[key])['pair']}."
+            pictures.append(Chart("bar", title, words, data, Axis("pair"), Axis(key)))
     whole = [Table(columns_of("side by side"), rows, note=notes, interactive=True)]
     words = "Next: --details (who sells it, bars), --tokens, --region, --option; --speed times one job on two."
     return document_of(

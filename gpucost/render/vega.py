@@ -14,6 +14,7 @@ SCHEMA = "https://vega.github.io/schema/vega-lite/v6.json"
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}")
 _BAND_HEIGHT = 22
 _PLAIN_HEIGHT = 300
+_LOG = {"type": "log", "nice": False, "padding": 14}  # as far as the data reach, not on to the next power of ten
 # Okabe and Ito's colours, which people with any colour vision can tell apart; grey darkened for contrast.
 COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#8a6d00", "#56b4e9", "#6b6b6b")
 
@@ -86,7 +87,7 @@ def _axis(axis: Axis, chart: Chart, *, zero: bool = False) -> Spec:
     if kind == "temporal":
         channel["axis"] = {"format": "%b %Y"}
     if kind == "quantitative":
-        channel["scale"] = {"type": "log"} if axis.log else {"zero": zero, "nice": True}
+        channel["scale"] = dict(_LOG) if axis.log else {"zero": zero, "nice": True}
         channel["axis"] = {"format": _format(axis.measure)}
     return channel
 
@@ -138,7 +139,7 @@ def _stacked(chart: Chart) -> Spec:
 
 def _bridge(chart: Chart) -> Spec:
     """Draw bars that hang between their ends; ends, more and less differ in colour and in the sign of their figure."""
-    length = {**_axis(chart.y, chart), "field": chart.low, "scale": {"zero": False, "nice": True}}
+    length = {**_axis(chart.y, chart), "field": chart.low, "scale": {"zero": False, "nice": False, "padding": 48}}
     scale = {"domain": ["end", "more", "less"], "range": ["#6b7280", "#d55e00", "#0072b2"]}
     color = {"field": chart.series, "type": "nominal", "title": None, "scale": scale}
     tooltip = _tooltip(chart, chart.x.key, chart.y.key)
@@ -169,8 +170,15 @@ def _tornado(chart: Chart) -> Spec:
 
 def _heat(chart: Chart) -> Spec:
     """Colour the cells around zero, write their numbers, and draw the line where the sign changes."""
-    across = {"field": chart.x.key, "type": "ordinal", "title": chart.x.label, "sort": None}
-    up = {"field": chart.y.key, "type": "ordinal", "title": chart.y.label, "sort": None}
+    across, up = (
+        {
+            "field": axis.key,
+            "type": "ordinal",
+            "title": with_heading(axis.label, short_unit(axis.measure)),
+            "sort": None,
+        }
+        for axis in (chart.x, chart.y)
+    )
     title = heading_of(chart.value)
     scale = {"scheme": "blueorange", "domainMid": 0}
     color = {"field": chart.value, "type": "quantitative", "scale": scale, "title": title, "legend": {"format": "$~s"}}
@@ -225,8 +233,10 @@ def _points(chart: Chart) -> Spec:
     tooltip = _tooltip(chart, chart.x.key, chart.y.key, chart.series, chart.label, chart.low, chart.high)
     across, up = _axis(chart.x, chart), _axis(chart.y, chart, zero=chart.kind == "line" and not chart.y.log)
     if chart.kind == "line":
-        across["scale"] = {**across.get("scale", {}), "nice": chart.x.log}  # it ends with what is drawn
+        across["scale"] = {**across.get("scale", {}), "nice": False}  # it ends with what is drawn
     encoding = {"x": across, "y": up, **_color(chart), "tooltip": tooltip}
+    if chart.kind != "line" and len({row.get(chart.series) for row in chart.data}) > len(COLORS):
+        encoding["shape"] = encoding["color"]  # colours come again: what has the same one differs in its sign
     mark: Spec = (
         {"type": "line", "point": len(chart.data) <= 60, **({"interpolate": "step-after"} if chart.steps else {})}
         if chart.kind == "line"

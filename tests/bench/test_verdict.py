@@ -1,5 +1,8 @@
 """A machine is judged against its datasheet and against machines on record."""
 
+import re
+
+import openpyxl
 import pytest
 
 from gpucost.bench import verdict
@@ -102,6 +105,7 @@ def test_the_measured_roof_lies_under_the_datasheets(catalog):
     assert points["8,192"] == pytest.approx(8192 / 3, rel=1e-3)  # 2 n³ FLOP over 6 n² bytes
     assert points["1"] == pytest.approx(1.0)
     assert verdict.roofline(bench_of(copied), chip) == []
+    assert {row["curve"] for row in verdict.roofline(bench_of(copied, thin), chip)} == {"datasheet", "reached"}
 
 
 def test_a_bench_is_drawn_on_the_terminal_and_as_a_page(tmp_path):
@@ -113,12 +117,32 @@ def test_a_bench_is_drawn_on_the_terminal_and_as_a_page(tmp_path):
     file, page = tmp_path / "node.json", tmp_path / "node.html"
     file.write_text(bench_on_record())
     shown = CliRunner().invoke(cli, ["bench", str(file), "--show"]).output
-    assert "of the peak" in shown
+    assert "of peak" in shown
     assert "o datasheet   x measured   + reached" in shown
     CliRunner().invoke(cli, ["bench", str(file), "--show", "-o", str(page)])
     assert "Roofline, as measured and as the datasheet has it" in page.read_text()
     rows = CliRunner().invoke(cli, ["bench", str(file), "--show", "--format", "csv"]).stdout.splitlines()
     assert rows[0].startswith("what,measured,peak")
+    CliRunner().invoke(cli, ["bench", str(file), "--show", "-o", str(tmp_path / "node.xlsx")])
+    sheets = openpyxl.load_workbook(tmp_path / "node.xlsx")
+    cells = [str(cell) for row in sheets["Rows"].iter_rows(values_only=True) for cell in row]
+    assert {"memory bandwidth", "launch"} < set(cells)
+    assert any("are ranges, no figures" in cell for cell in cells)
+    assert "Charts" in sheets.sheetnames
+
+
+def test_of_an_unknown_chip_the_figures_are_shown_without_peaks(tmp_path):
+    from click.testing import CliRunner
+
+    from gpucost.cli import cli
+    from tests.bench.records import bench_on_record
+
+    file = tmp_path / "node.json"
+    file.write_text(bench_on_record("h100-d", "Some future thing"))
+    shown = CliRunner().invoke(cli, ["bench", str(file), "--show"], env={"COLUMNS": "80"}).output
+    assert "no accelerator on record" in shown
+    assert re.search(r"memory bandwidth +3,001 GB/s", shown)
+    assert "peak  " not in shown
 
 
 def test_rounds_that_agree_by_chance_are_no_figure(catalog):
@@ -143,6 +167,8 @@ def test_what_does_not_repeat_is_told_as_a_range(catalog):
         row = verdict.rows_of(verdict.yardsticks(bench_of(figure), chip, {}))[0]
         assert row["measured"] == 700.0
         assert (row["low"], row["high"]) == pytest.approx(ends) if ends[0] else (None, None)
-    told = " ".join(verdict.findings(bench_of(steady, moving, host), chip, []))
-    assert "m 800 to 1.1e+03 ms; launch 0.006 to 0.0061 ms" in told
+    bench = bench_of(steady, moving, host)
+    assert "2 of 3 cases are ranges" in " ".join(verdict.findings(bench, chip, []))
+    ends = [(row["case"], row["low_ms"], row["high_ms"]) for row in verdict.ranges_of(bench)]
+    assert ends == [("m", 800.0, pytest.approx(1100.0)), ("launch", 6e-3, pytest.approx(6.1e-3))]
     assert verdict.findings(bench_of(steady), chip, []) == []

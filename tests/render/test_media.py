@@ -274,3 +274,12 @@ def test_a_narrow_column_takes_the_place_of_a_wide_one_that_had_to_go(width: int
     assert {word for word in ("www", "yes") if word in said} == kept
     assert ("for lack of" in said) == bool(gone)
     assert said.endswith(f"{gone}." if gone else "yes")
+
+
+def test_where_colours_come_again_points_differ_in_their_sign() -> None:
+    rows = [{"days": n + 1.0, "cost_usd": n + 1.0, "gpu": f"g{n}"} for n in range(9)]
+    axes = Axis("days", log=True), Axis("cost_usd", log=True)
+    for shown, signs in ((rows, True), (rows[:7], False)):
+        drawn = specification(Chart("scatter", "t", "d", shown, *axes, series="gpu"))["layer"][0]["encoding"]
+        assert ("shape" in drawn) is signs
+        assert drawn["x"]["scale"]["nice"] is False  # no empty decade beside the data

@@ -10,7 +10,7 @@
     const accent = style.getPropertyValue("--accent").trim();
     return {
       background: "transparent", font: "system-ui, sans-serif", aria: false, view: { stroke: null },
-      axis: { labelColor: ink, titleColor: ink, gridColor: line, domainColor: line, tickColor: line, labelFontSize: 12, titleFontSize: 12 },
+      axis: { labelColor: ink, titleColor: ink, gridColor: line, domainColor: line, tickColor: line, labelFontSize: 12, titleFontSize: 12, labelSeparation: 6 },
       axisX: innerWidth < 640 ? { titleAnchor: "end", titleLimit: innerWidth - 80 } : {},
       legend: { labelColor: ink, titleColor: ink, orient: "bottom", labelFontSize: 12, labelLimit: 260, columns: innerWidth < 640 ? 1 : 3 },
       bar: { color: accent }, line: { color: accent, strokeWidth: 2 }, point: { color: accent }, rule: { color: ink }, text: { color: ink }, title: { color: ink },

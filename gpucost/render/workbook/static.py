@@ -255,7 +255,8 @@ def write_document(book: Workbook, sheet: Sheet, document: Document) -> list[pic
         tables = [block for block in section.blocks if isinstance(block, Table) and block.rows]
         for table in tables:
             sheet.skip()
-            sheet.row(Cell(table.title or section.title, "heading"))
+            if head := table.title or section.title:
+                sheet.row(Cell(head, "heading"))
             sheet.heading(
                 *(f"{column.title} ({column.measure})" if column.measure else column.title for column in table.columns)
             )
