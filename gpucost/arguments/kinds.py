@@ -217,12 +217,18 @@ def _timed(units: Mapping[str, float], words: str, noun: str, least: float, most
     return read
 
 
+_YEARS = (1900, 2199)  # that a day may lie in: months and quarters are counted from it, and no calendar ends
+
+
 def _date(value: Any, what: str) -> str:
     try:
         text = value.isoformat()[:10] if isinstance(value, date) else value.strip()
-        return date.fromisoformat(text).isoformat()
+        day = date.fromisoformat(text)
     except (AttributeError, TypeError, ValueError):
         raise UsageError(f"{what}: cannot read {shown(value)} as a day. Write YYYY-MM-DD.") from None
+    if not _YEARS[0] <= day.year <= _YEARS[1]:
+        raise UsageError(f"{what}: {day} lies outside the years {_YEARS[0]} to {_YEARS[1]}.")
+    return day.isoformat()
 
 
 def _deadline(value: Any, what: str) -> float | date | None:

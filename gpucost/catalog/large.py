@@ -3,6 +3,7 @@
 import csv
 import warnings
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +46,9 @@ def parquet_part(store: Store, layer: str, file: Path, usual_kind: str = "contra
     try:
         offers = judge(store, file, numbered, present)
     finally:
-        store.execute("RESET disabled_optimizers")
-    store.outside = True
+        store.outside = True
+        with suppress(DataError):  # a file may break the database, which then answers nothing more
+            store.execute("RESET disabled_optimizers")
     return _few(store, file, typed(source, present, layer, usual_kind), offers)
 
 

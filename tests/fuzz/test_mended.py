@@ -1022,3 +1022,21 @@ def test_a_saved_answer_that_contradicts_itself_is_refused_whatever_breaks(refus
     said = refused(["report", "saved.json", "-o", f"out.{suffix}"])
     assert said.startswith("'saved.json' does not hold together (KeyError)")
     assert not Path(f"out.{suffix}").exists()
+
+
+@pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31"])
+def test_a_day_from_which_no_months_can_be_counted_is_refused(refused, day):
+    for asked in (["prices", "decline"], ["commit", "use.csv", "--on-demand", "4", "--committed", "2"]):
+        assert "1900 to 2199" in refused([*asked, "--as-of", day])
+
+
+def test_a_parquet_book_that_breaks_the_database_is_refused(tmp_path):
+    data = bytearray(parquet())
+    for place, byte in {1061: 232, 1361: 103, 2240: 150, 2979: 24, 6091: 15}.items():
+        data[place] = byte
+    (tmp_path / "offers.parquet").write_bytes(data)
+    done = in_process("data", "check", str(tmp_path / "offers.parquet"))
+    assert done.returncode in (2, 5)
+    assert "internal error" not in done.stderr
+    done = in_process("prices", "--gpu", "h100-sxm", GPUCOST_BOOK=str(tmp_path))
+    assert (done.returncode, done.stdout, "offers.parquet" in done.stderr) == (2, "", True)
