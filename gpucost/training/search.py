@@ -3,9 +3,9 @@
 The sizes of an offer are the multiples of a whole node; parts of a node are sold in doublings. Doublings of the unit
 find between which two of them the deadline is first met, and go on until they cost more; then every multiple between
 these two is tried in order: three machines of eight are as legal as four. Of all these the cheapest that meets the
-deadline counts, so that more time costs no more (but for the few per cent that a size between two doublings, tried for
-a shorter deadline alone, may save). Where every size is looked at, one size halves the way between two
-doublings.
+deadline counts, so that more time costs no more (but for the few per cent that a size tried for a shorter deadline
+alone, between two doublings or beyond one that cost more, may save). Where every size is looked at, one size halves the
+way between two doublings.
 """
 
 from typing import NamedTuple
