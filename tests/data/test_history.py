@@ -14,7 +14,8 @@ from gpucost.schemas import HISTORY, TABLES
 
 from .tables import ROOT, catalog, files, rows
 
-TODAY = max(date(2026, 11, 22), *(date.fromisoformat(item["recorded_on"]) for item in rows("offers")))
+SEEN = date(2026, 11, 22)  # prices of this day: later ones are older
+TODAY = max(SEEN, *(date.fromisoformat(item["recorded_on"]) for item in rows("offers")))
 
 
 def prices(day, instance_type, region, option="on_demand"):
@@ -109,7 +110,7 @@ def test_what_a_question_ranks_is_the_newest_of_its_product():
             key = row["provider"], row["instance_type"], row["region"], row["option"], row["term_months"], row["tier"]
             newest[key] = max(row["observed_on"].isoformat(), newest.get(key, ""))
     names = "provider", "instance_type", "region", "option", "term_months", "tier"
-    options = estimate(model="8b", tokens="100b", top=2000, catalog=catalog()).payload["options"]
+    options = estimate(model="8b", tokens="100b", top=2000, catalog=catalog(TODAY)).payload["options"]
     assert len(options) > 150
     for option in options:
         key = tuple(option[name] for name in names)
@@ -125,10 +126,10 @@ def test_facts_and_providers_are_counted_by_a_command():
     from gpucost.catalog.price_views import coverage, machines
 
     everything = dict.fromkeys(("gpu", "provider", "region", "option"))
-    rows = coverage(catalog(), everything)
+    rows = coverage(catalog(SEEN), everything)
     assert sum(row["facts"] for row in rows) >= 40_000
     assert len(rows) >= 40
-    found = {(row["provider"], row["instance_type"]): row for row in machines(catalog(), everything)}
+    found = {(row["provider"], row["instance_type"]): row for row in machines(catalog(SEEN), everything)}
     assert found["gcp", "a3-ultragpu-8g"]["usd_per_hour"]
     priced = [
         row for row in found.values() if row["provider"] in ("aws", "azure", "gcp") and row["age_days"] is not None
