@@ -46,8 +46,7 @@ def forecast(log: Log, estimate: Estimate, rank: int = 1, *, tokens_done: float 
     return [
         _row("tokens", done, whole, unit="tokens"),
         _row("progress", share, 1.0, unit="fraction of one"),
-        _row("speed", speed, option["tokens_per_s_per_gpu"], option["tokens_per_s_per_gpu_low"],
-             option["tokens_per_s_per_gpu_high"], unit="tokens per second per GPU"),
+        _row("speed", speed, option["tokens_per_s_per_gpu"], unit="tokens per second per GPU"),
         _row("days so far", so_far, None, unit="days"),
         _row("days in all", spread["typical"], option["days"], spread["low"], spread["high"], unit="days"),
         _row("cost so far", so_far * usd_per_day, None, unit="USD"),

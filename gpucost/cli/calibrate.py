@@ -48,9 +48,10 @@ def command(
     gpucost calibrate bench.json
     gpucost calibrate bench.json runs.csv --save --machine node7
     gpucost calibrate runs.csv --estimate saved.json
-    gpucost calibrate --from-log train.log --model llama-3-8b --gpu h100-sxm --gpus 8 --sequence 8192 --save
-    gpucost calibrate --kind serving --from-log vllm.log --model 70b --gpu h100-sxm --gpus 4 --prompt-tokens 1000
-        --output-tokens 250 --save
+    gpucost calibrate --from-log train.log --model llama-3-8b --gpu h100-sxm \\
+        --gpus 8 --sequence 8192 --save
+    gpucost calibrate --kind serving --from-log vllm.log --model 70b \\
+        --gpu h100-sxm --gpus 4 --prompt-tokens 1000 --output-tokens 250 --save
     gpucost calibrate runs.csv --software my-stack --save
     gpucost estimate --model 8b --tokens 100b --software my-stack
     gpucost calibrate --undo
@@ -237,6 +238,7 @@ def _own_rows(catalog: "Catalog", kind: str, files: list[str], log: dict[str, An
 
 ENGINES = ("vllm", "sglang")  # whose own logs say the speed again and again
 DEGREES = {"tensor": "tp", "pipeline": "pp"}
+SPLITS = (*DEGREES, "context")  # what parts one copy of the model over GPUs
 LAYOUT_COLUMNS = {
     "gpus": "n_gpus", "sequence": "seq_len", "global_batch": "global_batch", "micro_batch": "micro_batch", **DEGREES,
     "context": "cp", "expert": "ep", "sharding": "zero_stage", "recompute": "activation_recompute",
@@ -264,6 +266,9 @@ def _log_row(log: dict[str, Any], kind: str) -> dict[str, Any]:
     say(f"{log['from_log']} is of {read.format.name}{f' and says {told}' if told else ''}.")
     if serves:
         return _served_row(log, read)
+    if log["gpus"] % (degrees := math.prod(log[name] or 1 for name in SPLITS)):
+        each = " × ".join(f"{name} {log[name] or 1}" for name in SPLITS)
+        raise click.UsageError(f"{each} is {degrees}, of which {log['gpus']} GPUs are no multiple.")
     if not log["global_batch"] and log["sequence"] and (step_tokens := read.said("tokens_per_step")):
         log["global_batch"] = round(step_tokens / log["sequence"])
     batch = log["global_batch"] or read.said("global_batch")

@@ -208,6 +208,8 @@ def _own(cells: Sequence[str], lists: Mapping[str, Sequence[str]]) -> click.Para
     more: dict[str, Any] = dict.fromkeys(flags.split(), True) | {"type": _type(kind, lists)}
     if default:
         more["default"] = default == "true" if kind == "flag" else default
+    if len(choices := getattr(more["type"], "choices", ())) > 4:
+        metavar, text = metavar or "NAME", f"{text} One of {', '.join(choices)}."
     if names.startswith("-"):
         return click.Option(names.split(), metavar=metavar or None, help=text, is_flag=kind == "flag" or None, **more)
     several = more.pop("several", False)

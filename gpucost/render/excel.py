@@ -101,7 +101,7 @@ class _Workbook:
             return
         scenarios = {model.key: sensitivity.scenarios(model, self.spans[model.key]) for model in self.models}
         inputs.write(self.book, self.models, scenarios, self.sources)
-        sheet = self.book.sheet(calculations.NAME, (30, 46, 18, 18, 90))
+        sheet = self.book.sheet(calculations.NAME, (30, 46, 26, 18, 90))
         calculations.write(self.book, sheet, self.models, self.values, self.flows)
         if self.flows:
             sheet = self.book.sheet(calculations.FLOWS, (30, 40, 12, 8, 18))
@@ -154,7 +154,7 @@ class _Workbook:
         live = {model.title for model in self.models if model.ways}
         offered = [(title, part) for title, part in self.parts if part.get("options") and title not in live]
         if offered:
-            static.write_options(self.book, self.book.sheet(static.OPTIONS, (30, 18, 20, 20, 20, 20, 20, 20)), offered)
+            static.write_options(self.book, self.book.sheet(static.OPTIONS, (30, 26, 20, 20, 20, 20, 20, 20)), offered)
             place = static.write_offers(self.book, self.book.sheet(static.OFFERS), offered)
         for model in self.models:
             if said := self.money.get(model.key):
@@ -192,7 +192,7 @@ class _Workbook:
 
     def _back(self) -> None:
         if self.models or any(part.get("assumptions") for _, part in self.parts):
-            sheet = self.book.sheet(static.ASSUMPTIONS, (26, 34, 16, 20, 14, 14, 11, 46, 19, 60))
+            sheet = self.book.sheet(static.ASSUMPTIONS, (26, 34, 16, 28, 14, 14, 11, 46, 19, 60))
             static.write_assumptions(self.book, sheet, self.parts, self.models, self.sources)
         if self.sources:
             static.write_sources(self.book, self.book.sheet(static.SOURCES, (28, 24, 44, 60, 12, 12, 40)), self.sources)

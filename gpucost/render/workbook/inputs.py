@@ -9,7 +9,7 @@ from gpucost.render.workbook.live import LiveInput, LiveModel, Value
 
 NAME = "Inputs"
 BASE = "Base"
-_BEFORE = {"name": 32, "what it is": 46, "unit": 18}  # columns and their widths
+_BEFORE = {"name": 32, "what it is": 46, "unit": 28}  # columns and their widths
 _AFTER = {"in use": 16, "as delivered": 16, "changed": 9, "source": 44, "dated": 12, "status": 11}
 _BASE = len(_BEFORE)  # column
 _WIDTH = 16
