@@ -234,8 +234,8 @@ def calibrate(found: Measurements) -> Calibration:
 def fit_widths(residual: Floats, doubts: Doubts, source: Sources, keep: Flags) -> dict[str, float]:
     """Fit the ranges to the held-out residuals that are kept, at the level that a source finds which they never saw."""
     ranges = _widths(residual, doubts, source, keep)
-    grown = level_of_others(residual, widths_of_others(residual, doubts, source, keep), doubts, source, keep)
-    for side, ratios in zip(cal.SCHEME.sides, grown, strict=True):
+    levels = level_of_others(residual, widths_of_others(residual, doubts, source, keep), doubts, source, keep)
+    for side, ratios in zip(cal.SCHEME.sides, levels, strict=True):
         ranges |= {name + side: ranges[name + side] * ratio for name, ratio in ratios.items()}
     return ranges
 
