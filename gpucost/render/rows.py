@@ -112,8 +112,7 @@ def _csv(rows: Rows, table: Table, fields: str | None) -> str:
 
     if fields is None and rows:
         return write_csv(flatten(row) for row in rows)
-    keys = [column.key for column in table.columns]
-    return write_csv({key: row.get(key) for key in keys} for row in rows) if rows else ",".join(keys) + "\n"
+    return write_csv(rows, [column.key for column in table.columns])
 
 
 def _text(table: Table) -> str:

@@ -2,7 +2,7 @@
 
 import csv
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from gpucost.answers import main_list
@@ -48,10 +48,10 @@ def rows_csv(payload: Row, lines: bool = False) -> str:
     return write_csv(flatten(row) for row in rows)
 
 
-def write_csv(rows: Iterable[Row]) -> str:
-    """Write flat rows; the header is the union of their keys in order of appearance; missing is an empty cell."""
+def write_csv(rows: Iterable[Row], keys: Sequence[str] = ()) -> str:
+    """Write flat rows; the header is `keys`, else those of the rows in order of appearance; missing is empty."""
     kept = list(rows)
-    names = list(dict.fromkeys(name for row in kept for name in row))
+    names = keys or list(dict.fromkeys(name for row in kept for name in row))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(map(cell, names))

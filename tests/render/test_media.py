@@ -283,3 +283,9 @@ def test_where_colours_come_again_points_differ_in_their_sign() -> None:
         drawn = specification(Chart("scatter", "t", "d", shown, *axes, series="gpu"))["layer"][0]["encoding"]
         assert ("shape" in drawn) is signs
         assert drawn["x"]["scale"]["nice"] is False  # no empty decade beside the data
+
+
+def test_a_heading_without_rows_sends_no_sign_to_the_terminal():
+    written = render_rows([], columns=["a\x0cb", "c"], format_="csv", fields="a\x0cb,c", envelope={})
+    assert written.endswith(",c\n")
+    assert "\x0c" not in written
