@@ -1,7 +1,8 @@
 """Frozen records: what a frozen dataclass does, without the code that each one has compiled at every start."""
 
+from collections.abc import Sequence
 from dataclasses import _FIELD, MISSING, Field, field  # type: ignore[attr-defined]
-from typing import Any, ClassVar, dataclass_transform
+from typing import Any, ClassVar, Self, dataclass_transform
 
 
 def _described(name: str, kind: Any, default: Any) -> Field[Any]:
@@ -49,6 +50,25 @@ class Frozen:
         elif named or len(values) > len(placed):
             raise TypeError(f"{type(self).__name__} has the fields {', '.join(self._names)} and no more")
         self.__dict__.update(placed)
+
+    @classmethod
+    def of_columns(cls, columns: Sequence[Sequence[Any]]) -> list[Self]:
+        """Make many records at once, from one column for each field.
+
+        >>> class Point(Frozen):
+        ...     x: float
+        ...     y: float
+        >>> Point.of_columns([[1.0, 2.0], [3.0, 4.0]])
+        [Point(x=1.0, y=3.0), Point(x=2.0, y=4.0)]
+        """
+        if len(columns) != len(cls._names):
+            raise TypeError(f"{cls.__name__} has {len(cls._names)} fields, not {len(columns)}")
+        made = []
+        for values in zip(*columns, strict=True):
+            one = cls.__new__(cls)
+            one.__dict__.update(zip(cls._names, values, strict=True))
+            made.append(one)
+        return made
 
     def _complete(self, filled: dict[str, Any]) -> None:
         """Add what factories make for fields that are not filled; refuse an unknown field, and one left empty."""

@@ -5,33 +5,42 @@ from typing import TYPE_CHECKING, Any
 
 from gpucost.errors import UsageError
 from gpucost.physics.calibration import Calibration, Scheme
-from gpucost.physics.serving.calibration import SCHEME as SERVING
-from gpucost.physics.training.calibration import SCHEME as TRAINING
 
 if TYPE_CHECKING:
     from gpucost.catalog.core import Catalog
 
 
-def loader(scheme: Scheme, table: str) -> "Callable[[Catalog], Calibration]":
+_TABLES = {"training": "calibration", "serving": "serving_calibration"}
+
+
+def _scheme(kind: str) -> Scheme:
+    """Return what a kind's calibration is made of; an answer of one kind does without the physics of the other."""
+    if kind == "training":
+        from gpucost.physics.training.calibration import SCHEME
+    else:
+        from gpucost.physics.serving.calibration import SCHEME
+    return SCHEME
+
+
+def loader(kind: str) -> "Callable[[Catalog], Calibration]":
     """Return the reader of one table, which reads it once per catalog."""
+    table = _TABLES[kind]
 
     def load(catalog: "Catalog") -> Calibration:
         if table not in catalog.derived:
-            catalog.derived[table] = scheme.load(catalog.rows(table))
+            catalog.derived[table] = _scheme(kind).load(catalog.rows(table))
         found: Calibration = catalog.derived[table]
         return found
 
     return load
 
 
-training_calibration = loader(TRAINING, "calibration")
-serving_calibration = loader(SERVING, "serving_calibration")
-_KINDS = {"training": (TRAINING, "calibration"), "serving": (SERVING, "serving_calibration")}
+training_calibration, serving_calibration = loader("training"), loader("serving")
 
 
 def use(catalog: "Catalog", kind: str, rows: Sequence[Mapping[str, Any]]) -> None:
     """Lay a calibration table over the catalog's own, for this catalog alone."""
-    scheme, table = _KINDS[kind]
+    scheme, table = _scheme(kind), _TABLES[kind]
     try:
         found = scheme.load([*catalog.rows(table), *rows])
     except ValueError:

@@ -83,7 +83,7 @@ def read(store: Store, rule: str) -> Kept | None:
             day = cache(date.fromisoformat)
             for place in _DATES:
                 columns[place] = [day(cell) if cell else None for cell in columns[place]]
-            return Kept(day(found["dated"]), found["ended"], [Offer(*cells) for cells in zip(*columns, strict=True)])
+            return Kept(day(found["dated"]), found["ended"], Offer.of_columns(columns))
     return None
 
 

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-from gpucost.catalog.unlisted import why_not
 from gpucost.errors import AmbiguousNameError, UnknownNameError, nearest
 from gpucost.frozen import Frozen
 
@@ -69,13 +68,22 @@ class NameIndex(Frozen):
     """The names of one kind of record: canonical ids, aliases, and the tokens that each id answers to."""
 
     kind: str
-    tokens: Mapping[str, frozenset[str]]  # id -> tokens
+    rows: Mapping[str, Mapping[str, Any]]  # id -> its row
     aliases: Mapping[str, str]  # other name -> id
+
+    @cached_property
+    def tokens(self) -> dict[str, frozenset[str]]:
+        """The tokens of each id: accelerators answer to much, systems to id and name, models to their id."""
+        if self.kind == "accelerator":
+            return {id_: accelerator_tokens(row) for id_, row in self.rows.items()}
+        if self.kind == "model":
+            return {id_: tokens_of(id_) for id_ in self.rows}
+        return {id_: tokens_of(id_) | tokens_of(str(row["name"])) for id_, row in self.rows.items()}
 
     @cached_property
     def _squeezed(self) -> dict[str, str]:
         others = {squeezed(alias): id_ for alias, id_ in self.aliases.items()}
-        return others | {squeezed(id_): id_ for id_ in self.tokens}
+        return others | {squeezed(id_): id_ for id_ in self.rows}
 
     @cached_property
     def _words(self) -> dict[str, str]:
@@ -145,6 +153,8 @@ class NameIndex(Frozen):
 
     def unknown(self, name: str) -> str:
         """Raise: a name resolves to nothing."""
+        from gpucost.catalog.unlisted import why_not
+
         command = {"accelerator": "gpus", "system": "systems", "model": "models"}.get(self.kind, "")
         hint = f"`gpucost {command}` lists them." if command else ""
         if self.kind == "model":
@@ -223,11 +233,6 @@ def accelerator_tokens(row: Mapping[str, Any]) -> frozenset[str]:
 
 
 def index(kind: str, rows: Sequence[Mapping[str, Any]], aliases: Mapping[str, str]) -> NameIndex:
-    """Index accelerators by all that they answer to, systems by id, name and the provider's product, models by id."""
-    if kind == "accelerator":
-        return NameIndex(kind, {str(row["id"]): accelerator_tokens(row) for row in rows}, aliases)
-    if kind == "model":
-        return NameIndex(kind, {str(row["id"]): tokens_of(str(row["id"])) for row in rows}, aliases)
-    instances = {str(row["instance_type"]): str(row["id"]) for row in rows if row["instance_type"]}
-    tokens = {str(row["id"]): tokens_of(str(row["id"])) | tokens_of(str(row["name"])) for row in rows}
-    return NameIndex(kind, tokens, {**instances, **aliases})
+    """Index the rows of one kind of record; systems also by the provider's product."""
+    products = {str(row["instance_type"]): str(row["id"]) for row in rows if row.get("instance_type")}
+    return NameIndex(kind, {str(row["id"]): row for row in rows}, {**products, **aliases})

@@ -25,14 +25,15 @@ _SMALLEST_CLUSTER_NODE = 2  # nodes of one accelerator with a network are pods, 
 
 def left_out(found: Iterable[tuple[Offer, str]]) -> list[Excluded]:
     """Return the offers that are no option, each with its reason; equal reasons of one product are one entry."""
-    entries: dict[tuple[str, ...], Excluded] = {}
+    regions: dict[tuple[str, ...], dict[str, None]] = {}
     for offer, reason in found:
         named = (offer.provider, offer.instance_type, offer.option, offer.gpu, reason)
-        keys = ("provider", "instance_type", "option", "gpu", "reason")
-        entry = entries.setdefault(named, cast(Excluded, {**dict(zip(keys, named, strict=True)), "regions": []}))
-        if offer.region and offer.region not in entry["regions"]:
-            entry["regions"].append(offer.region)
-    return list(entries.values())
+        regions.setdefault(named, {})[offer.region] = None
+    keys = ("provider", "instance_type", "option", "gpu", "reason")
+    return [
+        cast(Excluded, {**dict(zip(keys, named, strict=True)), "regions": list(filter(None, where))})
+        for named, where in regions.items()
+    ]
 
 
 class Key(Frozen):

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from gpucost.render.cells import cell_text, fact_text, head_text, is_numeric
 from gpucost.render.document import Block, Chart, Column, Document, KeyFigures, Paragraph, Section, Table, printable
-from gpucost.render.plots import plot
 from gpucost.render.terminal import Terminal, detect, to_ascii
 from gpucost.units import counted
 
@@ -96,6 +95,8 @@ def _block(block: Block, terminal: Terminal) -> Iterator[str]:
     elif isinstance(block, Table):
         yield from table_lines(block, terminal)
     else:
+        from gpucost.render.plots import plot
+
         yield from plot(block, terminal)
 
 

@@ -136,7 +136,7 @@ def searched_answer(catalog: Catalog, wanted: Wanted) -> shape.Timed:
     asked, calibration = explicit_layouts(catalog, wanted), training_calibration(catalog)
     workload = workload_of(asked)
     job = job_of(workload, calibration)
-    found, job, keys = timed_layouts(workload, job, asked.keys, asked.layout.gpus)
+    found, keys = timed_layouts(workload, job, asked.keys, asked.layout.gpus)
     if len(found.key) == 0:
         raise NothingFitsError(no_layout(int(search.reduce_best(found, job, keys).reason[0]), asked, job.global_batch))
     shown = found.take(np.argsort(-found.tokens_per_s_per_gpu, kind="stable")[:SHOWN])

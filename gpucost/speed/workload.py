@@ -178,9 +178,9 @@ def alike_of(layouts: Layouts, calibration: Calibration, case: TrainingCase) -> 
 
 def interval_of(layouts: Layouts, calibration: Calibration, case: TrainingCase, step: Step) -> tuple[Floats, Floats]:
     """Return the 80 % range of the speed of stated layouts."""
-    software = np.broadcast_to(layouts.software(calibration), (len(case),))
-    traits = cal.traits(case, case.hardware.family, software, step, stated_layout=True)
-    closer = narrowing(calibration.runs_of(layouts.wanted.software), alike_of(layouts, calibration, case))
+    alike = alike_of(layouts, calibration, case)
+    traits = cal.traits(alike, step, stated_layout=True)
+    closer = narrowing(calibration.runs_of(layouts.wanted.software), alike)
     return interval(step.tokens_per_s_per_gpu, traits, calibration.ranges, cal.ceiling(step), closer)
 
 

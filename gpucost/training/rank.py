@@ -92,7 +92,8 @@ def exclusion(problem: Problem, cases: Cases, request: TrainingRequest, case: in
     offer = int(cases.offer[case])
     row, gpus, unit = problem.supply.offers[offer], int(cases.gpus[case]), int(problem.supply.unit_gpus[offer])
     cap = problem.supply.cap_reasons[offer]
-    if too_old(problem, cases, request, index)[0]:
+    limited = request.max_age_days is not None or request.strict_prices
+    if limited and too_old(problem, cases, request, index)[0]:
         return f"price is {row.age_days} days old, over the limit of {_age_limit(problem, request, offer):g} days"
     if gpus % unit:
         return f"sold in units of {unit} accelerators; {gpus} is no multiple"

@@ -45,15 +45,15 @@ def searched(
         return default
     batch = wording.count(row.get("global_batch")) or default_batch(architecture, sequence_tokens, method)
     job = search.make_job(
-        architecture, sequence_tokens=sequence_tokens, global_batch=batch, precision=default.precision, method=method,
-        lora_rank=16, software=software, software_year=software_year, values=DEFAULTS,
+        architecture, sequence_tokens=sequence_tokens, global_batch=batch, method=method, lora_rank=16,
+        software=software, software_year=software_year, values=DEFAULTS,
     )  # fmt: skip
     stated = {"context": "cp", "expert": "ep", "micro_batch": "micro_batch"}
     fixed = {name: [value] for name, column in stated.items() if (value := wording.count(row.get(column)))}
     if (stage := wording.sharding(row.get("zero_stage"))) is not None:
         fixed["sharding"] = [stage]
     grid = make_grid(architecture, sequence_tokens, batch, wide=True, fixed=fixed)
-    keys = search.make_keys([accelerator], [system], [float(default.gpus)])
+    keys = search.make_keys([accelerator], [system], [float(default.gpus)], lambda _: default.precision)
     found = search.search(grid, job, keys)
     if recompute := wording.recompute(row.get("activation_recompute")):
         found = found.take(found.layout.recompute == RECOMPUTES.index(recompute))

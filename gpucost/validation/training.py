@@ -20,6 +20,7 @@ from gpucost.physics.training import own_runs
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import build_case, recipe_columns, software_codes
 from gpucost.physics.training.efficiency import DEFAULTS, SPLIT_NORMS_YEAR
+from gpucost.physics.training.structs import TrainingCase
 from gpucost.units import SECONDS_PER_HOUR, TERA
 from gpucost.validation import measurements as rows_of
 from gpucost.validation import report, wording
@@ -140,9 +141,7 @@ def row_traits(seen: cal.Observations, found: Measurements, values: Values) -> d
     """Return what makes each row's prediction less certain."""
     case = cal.with_values(seen, values)
     stated = found.of_rows("stated_layout")
-    found_traits = cal.traits(
-        case, case.hardware.family, seen.software, training.step(case), stated_layout=stated, whole_run=seen.whole_run
-    )
+    found_traits = cal.traits(alike_of(seen, case), training.step(case), stated_layout=stated, whole_run=seen.whole_run)
     unnamed = ~found.of_rows("software_named")
     usual = found_traits["usual_case"] & ~unnamed
     return found_traits | {"unknown_software": unnamed, "usual_case": usual}
@@ -178,8 +177,12 @@ def predicted_with(seen: cal.Observations, calibration: Calibration) -> Floats:
 def configurations(seen: cal.Observations, values: Values | None = None) -> Floats:
     """Return the sizes and traits by which runs are compared; under a calibration's values also the shares of parts."""
     case, step = seen.case, None if values is None else training.step(cal.with_values(seen, values))
-    alike = own_runs.Alike(case.shape, case.hardware, case.layout, case.recipe, seen.software)
-    return own_runs.features_of(alike, step)
+    return own_runs.features_of(alike_of(seen, case), step)
+
+
+def alike_of(seen: cal.Observations, case: TrainingCase) -> own_runs.Alike:
+    """Return what observed runs are compared by."""
+    return own_runs.Alike(case.shape, case.hardware, case.layout, case.recipe, seen.software)
 
 
 # Leave-one-out -------------------------------------------------------------------------------------------------------

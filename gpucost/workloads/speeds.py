@@ -12,7 +12,7 @@ from gpucost.errors import UsageError
 from gpucost.market.supply import Key
 from gpucost.physics.calibration import Calibration, interval
 from gpucost.physics.columns import LayoutColumns
-from gpucost.physics.hardware import peak
+from gpucost.physics.hardware import peak_tflops
 from gpucost.physics.training.calibration import ceiling, traits
 from gpucost.physics.training.grid import make_grid
 from gpucost.physics.training.layouts import Candidates, Keys, make_job, make_keys, reduce_best, search
@@ -96,27 +96,15 @@ def speeds_of(
 
 def search_layouts(workload: Workload, keys: Sequence[Key], gpus: Indices, calibration: Calibration) -> Speeds:
     """Return the best layout's speed per distinct case of one workload, on each chip in the precision it has there."""
-    own = [workload.precision_on(key.accelerator) for key in keys]
-    parts, order = [], list[int]()
-    for name in dict.fromkeys(own):
-        rows = [row for row, other in enumerate(own) if other == name]
-        parts.append(_best(replace(workload, precision=name), [keys[row] for row in rows], gpus[rows], calibration))
-        order += rows
-    return parts[0] if len(parts) == 1 else Speeds.concatenate(parts).take(np.argsort(order))
-
-
-def _best(workload: Workload, keys: Sequence[Key], gpus: Indices, calibration: Calibration) -> Speeds:
-    """Return the best layout's speed per case of a workload whose precision is stated."""
     accelerators = [key.accelerator for key in keys]
     job = job_of(workload, calibration)
-    found, job, pairs = timed_layouts(workload, job, keys, gpus)
+    found, pairs = timed_layouts(workload, job, keys, gpus)
     best = reduce_best(found, job, pairs)
     chips = pairs.hardware.take(pairs.pair)
     alike = Alike(job.shape, chips, best.layout, job.recipe, job.software)
     own = calibration.runs_of(workload.software)
     step = corrected(best.step, own, alike)
-    family = chips.family
-    doubts = traits(job, family, job.software, step, stated_layout=True)  # the plan chooses its layout
+    doubts = traits(alike, step, stated_layout=True)  # the plan chooses its layout
     closer = narrowing(own, alike)
     low, high = interval(step.tokens_per_s_per_gpu, doubts, calibration.ranges, ceiling(step), closer)
     timed = Speeds(
@@ -126,7 +114,7 @@ def _best(workload: Workload, keys: Sequence[Key], gpus: Indices, calibration: C
         tokens_per_s_per_gpu_low=low,
         tokens_per_s_per_gpu_high=high,
         mfu_fraction=step.mfu_fraction,
-        peak_tflops=np.array([peak(accelerator, str(workload.precision)).tflops for accelerator in accelerators]),
+        peak_tflops=peak_tflops(chips, pairs.precision[pairs.pair]),
         memory_gb=np.where(best.fits, memory_gb(job, best.layout), np.nan),
         confidence=np.array([confidence_of(accelerator) for accelerator in accelerators], dtype=object),
         parts_s=np.stack([getattr(step, name) for name in PARTS], axis=1),
@@ -172,7 +160,6 @@ def job_of(workload: Workload, calibration: Calibration) -> Job:
         workload.architecture,
         sequence_tokens=float(workload.sequence_tokens),
         global_batch=workload.global_batch,
-        precision=str(workload.precision),
         method=workload.method,
         lora_rank=workload.lora_rank,
         adapter_share=adapted_share(workload),
@@ -191,13 +178,12 @@ def memory_gb(job: Job, layout: LayoutColumns) -> Floats:
         return training_memory(job.shape, layout, job.kept).total_bytes / GB
 
 
-def timed_layouts(
-    workload: Workload, job: Job, keys: Sequence[Key], gpus: Indices | Floats
-) -> tuple[Candidates, Job, Keys]:
+def timed_layouts(workload: Workload, job: Job, keys: Sequence[Key], gpus: Indices | Floats) -> tuple[Candidates, Keys]:
     """Time the layouts in common use that fit, on each key and count; what every question takes its fastest from."""
     grid = make_grid(workload.architecture, float(workload.sequence_tokens), job.global_batch, wide=False)
-    pairs = make_keys([key.accelerator for key in keys], [key.system for key in keys], list(gpus))
-    return search(grid, job, pairs), job, pairs
+    accelerators, systems = [key.accelerator for key in keys], [key.system for key in keys]
+    pairs = make_keys(accelerators, systems, list(gpus), workload.precision_on)
+    return search(grid, job, pairs), pairs
 
 
 def over_pcie(key: Key) -> Key:

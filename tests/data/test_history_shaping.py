@@ -42,7 +42,7 @@ def test_raw_rows_become_change_points_and_what_is_left_out_is_counted(tmp_path)
             file.write(text)
     products = [("aws", "p5.48xlarge", "h100-sxm5-80gb", 8, None), ("gcp", "a3-highgpu-8g", "h100-sxm5-80gb", 8, None),
                 ("gcp", "a2-ultragpu-1g", "a100-sxm4-80gb", 1, None)]  # fmt: skip
-    nothing = NameIndex("accelerator", [], {})
+    nothing = NameIndex("accelerator", {}, {})
     rows, drops = shaped(tmp_path, Known(nothing, {}, products, (), nothing), {})
     found = [(row[1], row[5], row[6], row[7], row[8], row[9], row[10]) for row in rows]
     assert found == [

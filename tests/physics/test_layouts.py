@@ -139,10 +139,10 @@ def test_the_search_agrees_with_timing_and_weighing_each_candidate_on_its_own(se
     sizes = (40.0, 79.6, 141.0)
     chips = [replace(H100, id=f"h{size}", memory_gib=size) for size in sizes]
     gpus, batch = [float(8 * n) for n in dice.integers(1, 40, 3)], int(dice.choice([64, 512]))
-    wanted = {"sequence_tokens": 8192.0, "global_batch": batch, "precision": "bf16", "method": method, "lora_rank": 16}
+    wanted = {"sequence_tokens": 8192.0, "global_batch": batch, "method": method, "lora_rank": 16}
     job = search.make_job(model, **wanted, software="vendor", software_year=2025.0, values=DEFAULTS)
     grid = make_grid(model, 8192.0, batch, wide=True)
-    keys = search.make_keys(chips, [NODE] * 3, gpus)
+    keys = search.make_keys(chips, [NODE] * 3, gpus, lambda _: "bf16")
     found = search.search(grid, job, keys)
     shape, recipe = stack([model]), recipe_columns(1, 8192.0, method=method)
     capacity = np.repeat(usable_bytes(np.array(sizes)), len(grid))

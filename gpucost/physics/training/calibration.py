@@ -16,7 +16,7 @@ from gpucost.physics.hardware import FAMILIES
 from gpucost.physics.software import CLASSES
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.efficiency import DEFAULTS, PARAMETERS, TRAITS, TYPICAL, resolve
-from gpucost.physics.training.recomputation import Job
+from gpucost.physics.training.own_runs import Alike
 from gpucost.physics.training.structs import FP4, FP8, INT8, LORA, Step, TrainingCase
 
 BETWEEN_SOURCES = 0.12  # standard deviation of log(predicted ÷ measured) between the sources' means
@@ -130,20 +130,14 @@ def fit(
 
 
 def traits(
-    what: TrainingCase | Job,
-    family: Integers,
-    software: Integers | int,
-    step: Step,
-    *,
-    stated_layout: Flags | bool,
-    whole_run: Flags | bool = False,
+    what: Alike, step: Step, *, stated_layout: Flags | bool, whole_run: Flags | bool = False
 ) -> dict[str, Flags]:
     """Return what makes cases less certain, or more; host-bound ones wait for the host for a tenth of the step."""
 
     def flags(value: Any) -> Flags:
         return np.broadcast_to(np.asarray(value, dtype=np.bool_), step.total_s.shape)
 
-    precision = what.layout.precision if isinstance(what, TrainingCase) else what.precision
+    family, software = what.hardware.family, what.software
     waiting = (step.host_s + step.overhead_s) / step.total_s
     usual = np.isin(family, [FAMILIES.index(name) for name in USUAL_FAMILIES])
     found = {
@@ -156,7 +150,7 @@ def traits(
         "whole_run": flags(whole_run),
         "host_bound": flags(waiting > HOST_BOUND_FRACTION),
         "long_context": flags(what.recipe.sequence_tokens >= LONG_CONTEXT_TOKENS),
-        "low_precision": flags(np.isin(precision, (FP8, FP4, INT8))),
+        "low_precision": flags(np.isin(what.layout.precision, (FP8, FP4, INT8))),
         "older_stack": flags(np.isin(software, OLDER_STACKS)),
     }
     doubts = [applies for name, applies in found.items() if name != "unstated_layout"]

@@ -6,7 +6,7 @@ of them. Data parallelism takes what the others leave. Each candidate recomputes
 evaluated once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -51,6 +51,7 @@ class Keys(Frozen):
     """Distinct pairs of accelerator and system, and the key of each request: a pair and a number of accelerators."""
 
     hardware: HardwareColumns  # one element per pair
+    precision: Integers  # of each pair's products, code into PRECISIONS
     pair: Integers  # per key, index into `hardware`
     gpus: Floats  # per key
 
@@ -118,10 +119,11 @@ def expand(grid: Grid, keys: Keys, able: Flags, global_batch: float) -> tuple[In
 
 
 class Setting(Frozen):
-    """A job on the pairs of the search: hardware and efficiencies, one element per pair."""
+    """A job on the pairs of the search: hardware, precision and efficiencies, one element per pair."""
 
     job: Job
     hardware: HardwareColumns
+    precision: Integers
     efficiency: Efficiencies
 
     def case(self, layout: LayoutColumns, pair: Integers) -> TrainingCase:
@@ -137,26 +139,26 @@ def usual_year(hardware: HardwareColumns) -> Floats:
     return np.clip(hardware.year + USUAL_AGE_YEARS, USUAL_YEAR, np.maximum(NEWEST_YEAR, hardware.year))
 
 
-def setting_of(job: Job, hardware: HardwareColumns) -> Setting:
+def setting_of(job: Job, keys: Keys) -> Setting:
     """Look the efficiencies of a job up for each pair."""
-    count = len(hardware)
+    hardware, count = keys.hardware, len(keys.hardware)
     usual = np.minimum(usual_year(hardware), job.latest_year)
     year = usual if job.software_year is None else np.full(count, job.software_year)
     software = np.full(count, job.software, dtype=np.int64)
-    return Setting(job, hardware, resolve(job.values, hardware, software, year))
+    return Setting(job, hardware, keys.precision, resolve(job.values, hardware, software, year))
 
 
 def search(grid: Grid, job: Job, keys: Keys) -> Candidates:
     """Time every candidate that fits, for every key."""
-    setting = setting_of(job, keys.hardware)
-    able = ~np.isnan(pair_peaks(job, keys.hardware))[keys.pair]
+    setting = setting_of(job, keys)
+    able = ~np.isnan(peak_tflops(keys.hardware, keys.precision))[keys.pair]
     key, combo, data = expand(grid, keys, able, job.global_batch)
     capacity = usable_bytes(keys.hardware.memory_gib)[keys.pair]
     recompute, need = least_recompute(grid, job, combo, data, capacity[key])
     fits = np.flatnonzero(np.isfinite(need))
     key, combo, data, recompute, need = key[fits], combo[fits], data[fits], recompute[fits], need[fits]
-    layout = grid_layouts(grid.take(combo), job, data, recompute)
     pair = keys.pair[key]
+    layout = grid_layouts(grid.take(combo), job, data, recompute, keys.precision[pair])
     micro, where = micro_steps(grid, setting, pair, combo, recompute)
     speed, busy = np.empty(len(key)), micro.total_s.take(where)
     for rows in layout.chunks(CHUNK):
@@ -171,11 +173,6 @@ def steps_of(found: Candidates, keys: Keys) -> Step:
     return training.assemble(case, found.micro_steps.take(found.micro))
 
 
-def pair_peaks(job: Job, hardware: HardwareColumns) -> Floats:
-    """Return the dense peak of each pair at the job's precision."""
-    return peak_tflops(hardware, np.full(len(hardware), job.precision, dtype=np.int64))
-
-
 def micro_steps(
     grid: Grid, setting: Setting, pair: Integers, combo: Integers, recompute: Integers
 ) -> tuple[MicroStep, Integers]:
@@ -183,7 +180,8 @@ def micro_steps(
     packing = Packing(pair=len(setting.hardware), recompute=len(RECOMPUTES), combo=len(grid))
     number, where = distinct(packing.pack(pair=pair, recompute=recompute, combo=combo), packing.size)
     own = packing.unpack(number)
-    layout = grid_layouts(grid.take(own["combo"]), setting.job, np.ones(len(number)), own["recompute"])
+    precision = setting.precision[own["pair"]]
+    layout = grid_layouts(grid.take(own["combo"]), setting.job, np.ones(len(number)), own["recompute"], precision)
     pieces = [MicroStep(*(np.zeros(0) for _ in MicroStep.names()))]
     for rows in layout.chunks(CHUNK):
         pieces.append(training.micro_step(setting.case(layout.take(rows), own["pair"][rows])))
@@ -198,7 +196,6 @@ def make_job(
     *,
     sequence_tokens: float,
     global_batch: int | None,
-    precision: str,
     method: str,
     lora_rank: int,
     software: str,
@@ -220,7 +217,6 @@ def make_job(
         recipe=recipe,
         kept=from_training(recipe),
         global_batch=batch,
-        precision=code_of(precision, PRECISIONS, "precision"),
         software=code_of(software, CLASSES, "software class"),
         software_year=software_year,
         latest_year=latest_year,
@@ -228,8 +224,13 @@ def make_job(
     )
 
 
-def make_keys(accelerators: Sequence[Accelerator], systems: Sequence[System], gpus: Sequence[float]) -> Keys:
-    """Group requests into distinct pairs of accelerator and system."""
+def make_keys(
+    accelerators: Sequence[Accelerator],
+    systems: Sequence[System],
+    gpus: Sequence[float],
+    precision_on: Callable[[Accelerator], str],
+) -> Keys:
+    """Group requests into distinct pairs of accelerator and system; each accelerator has one precision."""
     index: dict[tuple[Any, ...], int] = {}
     seen: dict[tuple[int, int], int] = {}
     pairs: list[tuple[Accelerator, System]] = []
@@ -243,7 +244,9 @@ def make_keys(accelerators: Sequence[Accelerator], systems: Sequence[System], gp
                 pairs.append((accelerator, system))
         order.append(seen[same])
     hardware = hardware_columns([a for a, _ in pairs], [s for _, s in pairs])
-    return Keys(hardware, np.array(order, dtype=np.int64), np.asarray(gpus, dtype=np.float64))
+    precisions = [code_of(precision_on(accelerator), PRECISIONS, "precision") for accelerator, _ in pairs]
+    order_of_keys = np.array(order, dtype=np.int64)
+    return Keys(hardware, np.array(precisions, dtype=np.int64), order_of_keys, np.asarray(gpus, dtype=np.float64))
 
 
 def best_layouts(
@@ -265,11 +268,11 @@ def best_layouts(
 ) -> BestLayouts:
     """Return the fastest layout for each key i = (accelerators[i], systems[i], gpus[i])."""
     job = make_job(
-        architecture, sequence_tokens=sequence_tokens, global_batch=global_batch, precision=precision, method=method,
-        lora_rank=lora_rank, software=software, software_year=software_year, values=values, adapter_share=adapter_share,
+        architecture, sequence_tokens=sequence_tokens, global_batch=global_batch, method=method, lora_rank=lora_rank,
+        software=software, software_year=software_year, values=values, adapter_share=adapter_share,
     )  # fmt: skip
     grid = make_grid(architecture, sequence_tokens, job.global_batch, wide=wide)
-    keys = make_keys(accelerators, systems, list(gpus))
+    keys = make_keys(accelerators, systems, list(gpus), lambda _: precision)
     return reduce_best(search(grid, job, keys), job, keys)
 
 
@@ -286,7 +289,7 @@ def reduce_best(found: Candidates, job: Job, keys: Keys) -> BestLayouts:
     names = np.flatnonzero(where >= 0)
     chosen = found.take(where[names])
     candidates = np.bincount(found.key, minlength=count)
-    lacking = np.isnan(pair_peaks(job, keys.hardware))[keys.pair]
+    lacking = np.isnan(peak_tflops(keys.hardware, keys.precision))[keys.pair]
     reason = np.where(lacking, NO_PRECISION, np.where(keys.gpus > job.global_batch * 64, NO_BATCH, NO_MEMORY))
     reason[names] = FITS
     place = np.full(count, -1)

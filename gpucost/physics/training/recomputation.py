@@ -24,7 +24,7 @@ from gpucost.physics.training.grid import Grid
 from gpucost.physics.training.memory import stages_of
 from gpucost.physics.training.memory_activations import LayerBytes, layer_bytes
 from gpucost.physics.training.memory_recipe import MemoryRecipe
-from gpucost.physics.training.structs import SELECTIVE, Recipe
+from gpucost.physics.training.structs import BF16, SELECTIVE, Recipe
 from gpucost.physics.transformer import Shape
 
 _WORTH_TAKING = 0.8  # copying so many of the rows costs more than counting them all again
@@ -38,7 +38,6 @@ class Job(Frozen):
     recipe: Recipe
     kept: MemoryRecipe  # what the recipe keeps in memory
     global_batch: int
-    precision: int
     software: int
     software_year: float | None  # None: as old as software usually is, at most `latest_year`
     latest_year: float  # of the question's day, where it is one of the past
@@ -60,8 +59,10 @@ class Job(Frozen):
         return self.software_year or self.latest_year
 
 
-def grid_layouts(grid: Grid, job: Job, data: Floats, recompute: Integers) -> LayoutColumns:
-    """Turn combinations and their data-parallel degrees into layouts."""
+def grid_layouts(
+    grid: Grid, job: Job, data: Floats, recompute: Integers, precision: Integers | int = BF16
+) -> LayoutColumns:
+    """Turn combinations and their data-parallel degrees into layouts; their memory is the same in every precision."""
     count = len(grid)
     split, flash = (constant(value, count, np.bool_) for value in (job.splits_norms, job.flash))
     return LayoutColumns(
@@ -76,7 +77,7 @@ def grid_layouts(grid: Grid, job: Job, data: Floats, recompute: Integers) -> Lay
         global_batch=constant(job.global_batch, count),
         virtual_stages=grid.virtual_stages,
         recompute=recompute,
-        precision=constant(job.precision, count, np.int64),
+        precision=constant(precision, count, np.int64),
         flash=flash,
         sequence_parallel=split,
     )

@@ -14,7 +14,7 @@ Part = TypeVar("Part", bound=Columns)
 
 HALF_BYTES = 2.0
 LORA, QLORA = METHODS.index("lora"), METHODS.index("qlora")
-FP8, FP4, FP32, INT8 = (PRECISIONS.index(name) for name in ("fp8", "fp4", "fp32", "int8"))
+BF16, FP8, FP4, FP32, INT8 = (PRECISIONS.index(name) for name in ("bf16", "fp8", "fp4", "fp32", "int8"))
 SELECTIVE, FULL = 1, 2  # recompute codes
 
 
