@@ -35,7 +35,7 @@ def write_cover(
         ),
         *((name.capitalize() if name != "sha256" else "SHA-256", text) for name, text in issued.items() if text),
         ("Made by", f"gpucost {version}"),
-        ("Prices as of", str(payload.get("as_of") or "")),
+        ("As of", str(payload.get("as_of") or "")),
         ("Catalog", str(payload.get("catalog_version") or "")),
     ]
     for label, text in facts:
