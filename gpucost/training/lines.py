@@ -1,6 +1,6 @@
 """Clusters and the offers on them as lines that runs meet: which lines can win, and which one does."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +35,7 @@ _CHEAPER = 1e-4  # share of a price by which one beats another surely,
 SMALL_USD = 500.0  # unless the cost is so small that cents decide
 ROUNDING_USD = 0.1  # more than the cents that rounding the lines of a bill can take away
 _DISTINCT_AT_ONCE = 1 << 22
+_PAIRS_AT_ONCE = 1 << 18
 
 
 class Cluster(NamedTuple):
@@ -199,16 +200,30 @@ def contenders_of(factors: Columns, longest_hours: Floats, goal: str) -> Indices
         + [np.unique(longest_hours, return_inverse=True)[1]],
         len(longest_hours),
     )
-    prices = np.stack([factors[name] for name in _PRICES], axis=1)
-    kept = []
-    for number in range(len(group)):
-        others = np.flatnonzero(group == group[number])
-        lower = (prices[others] <= prices[number]).all(axis=1)
-        surely = (others < number) | (prices[others, 0] <= prices[number, 0] * (1 - _CHEAPER))
-        if not (lower & surely).any():
-            kept.append(number)
+    beaten = np.zeros(len(group), bool)
+    hour = factors[_PRICES[0]]
+    for line, rival in _rivals(group):
+        better = (rival < line) | (hour[rival] <= hour[line] * (1 - _CHEAPER))
+        for name in _PRICES:
+            better &= factors[name][rival] <= factors[name][line]
+        beaten[line[better]] = True
+    kept = np.flatnonzero(~beaten)
     ahead = factors.usd_per_gpu_hour[kept] / factors.tokens_per_s_per_gpu[kept]
-    return np.array(kept, np.int64)[np.argsort(ahead, kind="stable")]
+    return kept[np.argsort(ahead, kind="stable")]
+
+
+def _rivals(group: Indices) -> Iterator[tuple[Indices, Indices]]:
+    """Yield all pairs of lines of one group, some at a time.
+
+    >>> [(line.tolist(), rival.tolist()) for line, rival in _rivals(np.array([0, 1, 0]))]
+    [([0, 0, 1, 2, 2], [0, 2, 1, 0, 2])]
+    """
+    members, size = np.argsort(group, kind="stable"), np.bincount(group)
+    first, many = (np.cumsum(size) - size)[group], size[group]
+    for part in np.split(np.arange(len(group)), np.flatnonzero(np.diff(np.cumsum(many) // _PAIRS_AT_ONCE)) + 1):
+        line = np.repeat(part, many[part])
+        place = np.arange(len(line)) - np.repeat(np.cumsum(many[part]) - many[part], many[part])
+        yield line, members[first[line] + place]
 
 
 def combined(columns: Sequence[Indices], count: int) -> tuple[Indices, Indices]:
