@@ -331,7 +331,7 @@ def test_the_examples_of_a_command_run(name, tmp_path, monkeypatch):
     from gpucost.errors import CheckFailedError
 
     monkeypatch.chdir(tmp_path)
-    text = CliRunner().invoke(cli, [name, "--help"], terminal_width=300).output
+    text = CliRunner().invoke(cli, [name, "--help"], terminal_width=300).output.replace("\\\n", "")
     examples = [line.strip() for line in text.splitlines() if re.match(rf"\s+gpucost {name} -", line)]
     assert examples
     for example in examples:

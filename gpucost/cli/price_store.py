@@ -61,7 +61,8 @@ def refresh(
     gpucost prices refresh
     gpucost prices refresh --from azure --from skypilot
     gpucost prices refresh --from aws --region eu-central-1
-    gpucost prices refresh --from quotes.csv --map usd_per_hour="Hourly USD" --map provider==acme
+    gpucost prices refresh --from quotes.csv \\
+      --map usd_per_hour="Hourly USD" --map provider==acme
     """
     from gpucost.catalog import open_catalog
     from gpucost.importers.refresh import Wish

@@ -62,7 +62,7 @@ def watch(catalog: "Catalog", budget: float, gpus: int, **filters: Any) -> None:
     """Is there an offer within a budget: exit code 0 if so, 3 if the cheapest is dearer, 4 if there is none.
 
     \b
-    gpucost prices watch --gpu h100-sxm --budget 2.50 --max-age 30d || echo "too dear"
+    gpucost prices watch --gpu h100-sxm --budget 2.50 || echo "too dear"
     """
     from gpucost.catalog.price_views import cheapest, refuse_over
 

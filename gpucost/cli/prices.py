@@ -24,7 +24,8 @@ def command(ctx: click.Context, /, catalog: "Catalog", out: Output, limit: int |
 
     \b
     gpucost prices --gpu h100-sxm
-    gpucost prices --gpu h100 --option spot --as-of 2025-09-01 --known-as-of 2025-12-31
+    gpucost prices --gpu h100 --option spot --as-of 2025-09-01 \\
+      --known-as-of 2025-12-31
     gpucost prices history --gpu h100-sxm --provider aws
     gpucost prices diff 2025-03-01 2025-09-01 --provider aws
     """

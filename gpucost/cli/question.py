@@ -9,6 +9,8 @@ from gpucost.cli.options import SEVERAL, Output, listed, output_parameters, para
 from gpucost.cli.progress import working
 from gpucost.cli.said import say
 
+_EXAMPLE_COLUMNS = 78  # help stands two columns in
+
 
 def command_of(name: str) -> click.Command:
     """Return the command that asks a question."""
@@ -19,13 +21,21 @@ def command_of(name: str) -> click.Command:
     parameters += [click.Option([flag_of(one), one], hidden=True, multiple=old[one].kind in SEVERAL) for one in old]
     parameters += more
     parameters += output_parameters(taken={*known, *old})
-    examples = "\n".join(f"gpucost {line}" for line in question.examples)
+    examples = "\n".join(_broken(f"gpucost {line}") for line in question.examples)
     return click.Command(
         name,
         params=parameters,
         callback=_callback(name, [str(one.name) for one in more]),
         help=f"{question.help}\n\n\b\n{examples}",
     )
+
+
+def _broken(line: str) -> str:
+    """Break a command before an option, so that its lines fit a help of 80 columns."""
+    if len(line) <= _EXAMPLE_COLUMNS:
+        return line
+    place = line.rindex(" --", 0, _EXAMPLE_COLUMNS - 1)
+    return f"{line[:place]} \\\n{_broken(f'  {line[place + 1 :]}')}"
 
 
 def _callback(name: str, more: list[str]) -> Any:

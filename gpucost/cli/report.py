@@ -23,7 +23,8 @@ def command(
     \b
     gpucost init scenario.toml
     gpucost report scenario.toml -o report.xlsx
-    gpucost estimate --model 8b --tokens 100b --format json -o run.json && gpucost report run.json -o run.html
+    gpucost estimate --model 8b --tokens 100b --format json -o run.json
+    gpucost report run.json -o run.html
     gpucost report run.json --status approved --by "Finance" -o run.xlsx
     gpucost report run.json --template budget.xlsx -o filled.xlsx
     """

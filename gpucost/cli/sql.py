@@ -25,8 +25,10 @@ def command(
     gpucost sql --question cheapest-on-demand
     gpucost sql "show tables"
     gpucost sql "describe offers"
-    gpucost sql "select provider, min(usd_per_gpu_hour) from prices where gpu = 'l40s' group by all order by 2"
-    gpucost sql "select * from prices_on('2025-09-01', '2025-12-31') where provider = 'aws'"
+    gpucost sql "select provider, min(usd_per_gpu_hour) from prices
+      where gpu = 'l40s' group by all order by 2"
+    gpucost sql "select * from prices_on('2025-09-01', '2025-12-31')
+      where provider = 'aws'"
     gpucost sql "select * from facts where entity = 'h100-sxm5-80gb'"
     """
     from gpucost.render.document import Column

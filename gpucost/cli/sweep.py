@@ -19,7 +19,8 @@ one case are joined with | (h100|b200). A grid file or a table of cases does the
 gpucost sweep --model 8b,70b --gpu h100,b200 --gpus 8:512:x2 --tokens 100b
 gpucost sweep --grid grid.toml --workers 2 -o sweep.parquet
 gpucost sweep --question inference --model 8b --gpu h100,l40s --tpot 20ms,50ms
-gpucost sweep --cases cases.parquet --scheduler tcp://10.0.0.5:8786 --into chunks/
+gpucost sweep --cases cases.parquet \\
+  --scheduler tcp://10.0.0.5:8786 --into chunks/
 """
 
 

@@ -10,6 +10,7 @@ from gpucost.answers import ownership as shape
 from gpucost.money import cashflow, montecarlo, roots
 from gpucost.money.comparison import Outcome, outcome
 from gpucost.ownership.assemble import OwnershipCase
+from gpucost.ownership.plan import changes_of
 
 Array = NDArray[np.float64]
 
@@ -197,7 +198,8 @@ def scenarios(case: OwnershipCase, sensitivity: Sequence[shape.Sensitivity]) -> 
         ("adverse", "every uncertain input at the end at which owning saves less", worst),
     ]
     for name, entries in case.scenarios.items():
-        changes = {key: case.registry.number(key, value, f"scenario {name}") for key, value in entries.items()}
+        where = f"scenario {name}"
+        changes = {key: case.registry.number(key, value, where) for key, value in changes_of(entries, where).items()}
         sets.append(
             (name, "from the plan: " + ", ".join(f"{key} = {value}" for key, value in entries.items()), changes)
         )

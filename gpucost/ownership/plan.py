@@ -41,6 +41,7 @@ SPECIAL = (
     "tokens_per_month", "mfu", "step_time", "prompt_tokens", "output_tokens", "utilisation", "supply", "own",
     "budget_usd", "max_owned_gpus", "quote", "profile", "tax_regime", "site", "use_path", "refresh_gpu",
 )  # fmt: skip
+CONVENIENT = ("years", "utilisation", "lead_time_weeks", "refresh_year")  # of these what a scenario may change, too
 OWN_ESTIMATE = "gpucost-estimate"  # sources that begin so are our own judgement: assumed, however well argued
 MUST_COST = ("server_usd", "all_in_usd_per_gpu", "gpu_usd", "rent_usd_per_gpu_hour")  # nothing is free
 
@@ -125,9 +126,16 @@ def _sort(content: Mapping[str, Any], known: set[str], plan: PlanFile, where: st
             raise unknown_input(name, known, where)
 
 
-def unknown_input(name: str, known: Iterable[str], where: str) -> UnknownNameError:
+def changes_of(entries: Mapping[str, Any], where: str) -> dict[str, Any]:
+    """Return what a scenario changes under the names of inputs; convenient names are read as at a plan's top."""
+    special = {name: read_special(name, entries[name], where) for name in CONVENIENT if name in entries}
+    found = {name: value for name, value in entries.items() if name not in special}
+    return found | {name: given.value for name, given in special_inputs(special).items()}
+
+
+def unknown_input(name: str, known: Iterable[str], where: str, beside: Iterable[str] = SPECIAL) -> UnknownNameError:
     """Return the error for a name that is no input."""
-    listed = [*known, *SPECIAL]
+    listed = [*known, *beside]
     near = [entry for entry in listed if name and name in entry] or get_close_matches(name, listed, n=3, cutoff=0.6)
     return UnknownNameError("input", name, near, f"{where}: `gpucost tco --print-plan` lists every name.")
 
@@ -198,7 +206,7 @@ class Registry:
     def number(self, name: str, value: Any, where: str) -> Any:
         """Read one value of an input: a word of its choices, or a number within its limits."""
         if name not in self.inputs:
-            raise unknown_input(name, self.inputs, where)
+            raise unknown_input(name, self.inputs, where, CONVENIENT)
         entry = self.inputs[name]
         if value is None:
             return None

@@ -79,6 +79,18 @@ def test_a_value_of_another_kind_in_a_plan(refused, line, named):
     assert named in refused(asked, plan=top)
 
 
+def test_a_scenario_of_a_plan_changes_what_the_plan_may_say_and_names_no_other(refused):
+    Path("two.toml").write_text(
+        "[scenarios.a]\nlead_time_weeks = 36\nyears = 2\n"
+        f"[scenarios.b]\nlead_time_months = {36 * 84 / 365}\nmonths = 24\n"
+    )
+    rows = gpucost.tco(gpu="h100-sxm", gpus=8, draws=0, plan="two.toml").payload["scenarios"]
+    first, second = (row["saving_usd"] for row in rows if row["name"] in "ab")
+    assert first == pytest.approx(second)
+    asked = ["tco", "--gpus", "8", "--plan", "plan.toml"]
+    assert "Did you mean" not in refused(asked, plan='gpu = "h100-sxm"\n[scenarios.a]\ndraws = 3')
+
+
 @pytest.mark.parametrize("value", ["draws=x", "seed=-1", "residual_by_year=1", "currency=", "scenarios=1"])
 def test_a_special_name_set_on_the_command_line(refused, value):
     assert value.partition("=")[0] in refused(["tco", "--gpu", "h100-sxm", "--gpus", "8", "--set", value])
