@@ -29,19 +29,20 @@ class Tally:
 
     def __init__(self) -> None:
         self.counts: Counter[str] = Counter()
-        self.slowest_s, self.seconds, self.peak_bytes = 0.0, 0.0, 0
+        self.slowest, self.seconds, self.peak_bytes = (0.0, 0), 0.0, 0  # seconds and number of the slowest case
 
     def add(self, done: Done) -> None:
         """Count a case."""
         self.counts[done.verdict.kind] += 1
         self.seconds += done.seconds
-        self.slowest_s, self.peak_bytes = max(self.slowest_s, done.seconds), max(self.peak_bytes, done.peak_bytes)
+        self.slowest = max(self.slowest, (done.seconds, done.number))
+        self.peak_bytes = max(self.peak_bytes, done.peak_bytes)
 
     def row(self) -> list[str]:
         """Return the figures as cells of a table."""
         counts = [f"{self.counts.total():,}", *(str(self.counts[kind]) for kind in ("answered", "refused", *BAD))]
         speed = self.counts.total() / max(self.seconds, 1e-9)
-        return [*counts, f"{self.slowest_s:.1f}", f"{self.peak_bytes / 1e9:.2f}", f"{speed:.0f}"]
+        return [*counts, "{:.1f} ({})".format(*self.slowest), f"{self.peak_bytes / 1e9:.2f}", f"{speed:.0f}"]
 
 
 def again(surface: str, number: int) -> None:
@@ -104,7 +105,7 @@ def main() -> None:
         counts = {surface: tally.counts for surface, tally in found.items()}
         print(json.dumps({"counts": counts, "places": [[*key, numbers] for key, numbers in places.items()]}))
     else:
-        heads = ["surface", "cases", "answered", "refused", *BAD, "slowest s", "peak GB", "per CPU-s"]
+        heads = ["surface", "cases", "answered", "refused", *BAD, "slowest s (case)", "peak GB", "per CPU-s"]
         print(f"| {' | '.join(heads)} |\n|---|" + "--:|" * (len(heads) - 1))
         for surface, tally in found.items():
             print(f"| {surface} | {' | '.join(tally.row())} |")
