@@ -1,6 +1,6 @@
 """Reading a saved answer: JSON of the present shape, or a sentence that says how to get one."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from itertools import islice
@@ -11,28 +11,20 @@ from gpucost.answers import KINDS, SCHEMA_VERSION
 from gpucost.answers.schema import answer_schema, misfits
 from gpucost.answers.training import Estimate
 from gpucost.errors import GpuCostError, UsageError
-from gpucost.gate import read_json, shown
+from gpucost.gate import beside, read_json, shown
 from gpucost.options import OPTIONS
 
 _OLD_NAMES = {"summary": "lead", "assumptions_said": "said"}  # of schema version 1
-_TABLES = ("months", "by_year")  # of which each row has the same columns
-_FILLED = {  # which lists of a kind hold something in every answer
-    "estimate": ("options",), "inference": ("options",), "tco": ("options", "by_year", "by_utilisation", "cash_flows"),
-    "mix": ("months",), "commitment": ("bill", "levels"),
-}  # fmt: skip
 _DAYS = ("as_of", "price_observed_on")
 _PRICES = ("usd_per_gpu_hour", "usd_per_hour", "usd_per_mtok", "usd_per_month", "unit_price_usd", "best_pure_usd")
 _COUNTS = ("gpus", "nodes", "gpu_hours", "days", "hours", "tokens", "age_days")
 _NEVER_NEGATIVE = frozenset((*_PRICES, *_COUNTS, "cost_usd", "cost_low_usd", "cost_high_usd"))
 # not walked: lines that take off as well as add; how many values each argument takes; answers that are checked alone
 _APART = ("bill", "axes", "payload")
-_DIVISORS = (
-    "tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high", "stretch_paid_ratio",
-    "price_low_ratio", "replica_gpus",
-)  # fmt: skip
 _OFFERED = ("options", "highlights", "alternatives", "excluded")  # lists of what is sold, each in a way of the table
 _GIVEN = ("facts", "model", "plan", "checks")  # what an answer was given, or was told to judge: in no order of ours
 _MOST = 1e36  # of any figure: the work of the largest run is a hundred thousandth of it
+_SIDES = ("own", "rent")  # of an ownership
 _NAMED = 3  # misfits that a refusal names
 
 
@@ -99,8 +91,8 @@ def _refuse_unasked(payload: Mapping[str, Any], path: str) -> None:
 
 def _refuse_impossible(payload: Mapping[str, Any], path: str) -> None:
     """Refuse what no answer holds, wherever it stands."""
-    if none := next((name for name in _FILLED.get(str(payload["kind"]), ()) if not payload[name]), None):
-        raise _changed(path, f"{none} holds nothing")
+    if fault := next(_broken(payload), None):
+        raise _changed(path, fault)
     given = {name: payload[name] for name in _GIVEN if name in payload}
     answered = {name: value for name, value in payload.items() if name not in given and name != "request"}
     for part in (answered, given):
@@ -120,11 +112,9 @@ def _changed(path: str, fault: str) -> UsageError:
 
 
 def _fault(name: str, value: Any) -> str:
-    """Return what is wrong with a day that is none, a figure beyond its bounds or factors that cannot be."""
+    """Return what is wrong with a day that is none or a figure beyond its bounds."""
     if name in _DAYS and value is not None and not _is_day(value):
         return f"{name} is {shown(value)}, no day such as 2026-06-15"
-    if name == "factors" and isinstance(value, dict) and (key := _no_factor(value)):
-        return f"factors.{key} is {shown(value[key])}, which cannot be"
     if not isinstance(value, (int, float)):
         return ""
     if abs(value) > _MOST:
@@ -133,22 +123,12 @@ def _fault(name: str, value: Any) -> str:
 
 
 def _fault_of_list(name: str, rows: list[Any]) -> str:
-    """Return what is wrong with a table whose rows are none or unlike each other, or with a way to buy."""
+    """Return what is wrong with a list of days, or with a way to buy."""
     if name in _DAYS:
         return f"{name} is {shown(rows)}, no day such as 2026-06-15"
-    if name in _TABLES and len({_names(row) for row in rows}) > 1:
-        return f"the rows of {name} are unlike each other"
     if name in _OFFERED and (bought := _no_option(rows)) is not None:
         return f"an option is bought as {shown(bought)}, which is no way"
     return ""
-
-
-def _no_factor(factors: Mapping[str, Any]) -> str | None:
-    """Return the first factor that a bill could not have been divided by, or shared out."""
-    known = {name: value for name, value in factors.items() if isinstance(value, (int, float))}
-    if (none := next((name for name in _DIVISORS if known.get(name, 1) <= 0), None)) is not None:
-        return none
-    return "evaluation_fraction" if known.get("evaluation_fraction", 0) < 0 else None
 
 
 def _no_option(offers: list[Any]) -> str | None:
@@ -158,8 +138,55 @@ def _no_option(offers: list[Any]) -> str | None:
     return next((way for way in ways if way not in OPTIONS), None)
 
 
-def _names(row: Any) -> tuple[str, ...] | None:
-    return tuple(sorted(row)) if isinstance(row, dict) else None
+def _broken(payload: Mapping[str, Any]) -> Iterator[str]:
+    """Yield which rule of rules.csv an answer breaks, by the path of the key, and what its own lists contradict."""
+    for kind, place, rule in beside(__file__, "rules")[1:]:
+        if kind == payload["kind"]:
+            keeps, words = _RULES[rule]
+            for where, value in _at(payload, place.split(".")):
+                if not keeps(value):
+                    yield f"{where} {'is missing' if value is _MISSING else words.format(shown(value))}"
+    if payload["kind"] == "tco":
+        yield from _broken_sides(payload)
+    if payload["kind"] == "validation" and (strange := set(payload["worst"]) - {row["id"] for row in payload["items"]}):
+        yield f"worst names {shown(min(strange))}, which items does not hold"
+    for number, row in enumerate(payload["plan"] if payload["kind"] == "mix" else ()):
+        if row["signed_in_month"] and None in (row["gpus"], row["from_month"], row["months"]):
+            yield f"plan[{number}] is signed, and lacks gpus, from_month or months"
+
+
+def _broken_sides(tco: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what an ownership lacks of its two sides."""
+    names = [row["name"] for row in tco["options"]]
+    yield from (f"options lacks {side}" for side in _SIDES if side not in names)
+    if [row["side"] for row in tco["by_utilisation"]] != [*_SIDES] * (len(tco["by_utilisation"]) // 2):
+        yield "by_utilisation does not hold own and rent in turn"
+
+
+def _at(value: Any, names: Sequence[str], where: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the path and the value of a key, of each row of the lists on the way."""
+    if isinstance(value, list) and names:
+        for number, row in enumerate(value):
+            yield from _at(row, names, f"{where}[{number}]")
+    elif names:
+        inner = value.get(names[0], _MISSING) if isinstance(value, dict) else _MISSING
+        yield from _at(inner, names[1:], f"{where}.{names[0]}" if where else names[0])
+    else:
+        yield where, value
+
+
+def _is_figure(value: Any) -> bool:
+    return isinstance(value, (int, float)) and value >= 0
+
+
+_MISSING = object()
+_RULES: dict[str, tuple[Callable[[Any], bool], str]] = {  # what rules.csv says of a key: how it is kept, and in words
+    "there": (lambda value: value is not _MISSING, ""),
+    "filled": (bool, "holds nothing"),
+    "figure": (_is_figure, "is {}, which cannot be: it is 0 or more"),
+    "positive": (lambda value: _is_figure(value) and value > 0, "is {}, which cannot be: it is above 0"),
+    "alike": (lambda rows: len({tuple(sorted(row)) for row in rows}) < 2, "has rows that are unlike each other"),
+}
 
 
 def _contrary(line: Mapping[str, Any]) -> bool:

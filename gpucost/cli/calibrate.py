@@ -195,7 +195,8 @@ def _moved(sides: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
     rows = []
     for name, meaning in FIGURES.items():
         before, after = (float(side[name]) for side in sides)
-        made = {"name": name, "before": before, "after": after, "change_fraction": after / before - 1}
+        moved = after / before - 1 if before else None
+        made = {"name": name, "before": before, "after": after, "change_fraction": moved}
         wide, now = (_width(side, name) for side in sides)
         narrower = 1 - now / wide if wide else None
         rows.append({**made, "narrower_fraction": narrower, "meaning": f"{meaning} ({where})"})
@@ -205,7 +206,7 @@ def _moved(sides: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _width(option: Mapping[str, Any], name: str) -> float:
     """Return how wide the range of a figure is: the logarithm of its high end ÷ its low end; 0 where it has none."""
     low, high = (float(option[end]) for end in ENDS.get(name, (name, name)))
-    return math.log(high / low)
+    return math.log(high / low) if low > 0 else 0.0
 
 
 def _own_rows(catalog: "Catalog", kind: str, files: list[str], log: dict[str, Any]) -> list[dict[str, Any]] | None:

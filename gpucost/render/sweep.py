@@ -43,7 +43,7 @@ def document(answer: Sweep) -> Document:
 def _screen(answer: Sweep) -> list[Block]:
     """Return what one screen shows: the cases that no other one beats, else the first, each with its cluster."""
     front, axes = answer["front"], answer["axes"]
-    rows = [row for row in front or answer["rows"][:_ROWS_SHOWN] if row.get("gpus") is not None]
+    rows = [row for row in front or answer["rows"][:_ROWS_SHOWN] if row.get("gpus") is not None and row.get("option")]
     goals = _AXES.get(answer["question"])
     if goals is None or not rows:
         return _table("", front or answer["rows"][:_ROWS_SHOWN], answer)
@@ -79,7 +79,7 @@ def _front(answer: Sweep) -> list[Block]:
     if answer["question"] not in _AXES:
         return []
     x, y = _AXES[answer["question"]]
-    data = [row for row in answer["rows"] if row[x] and row[y]]
+    data = [row for row in answer["rows"] if row.get(x) and row.get(y)]
     series = next((name for name in ("asked_gpu", "gpu", "model") if data and name in data[0]), "")
     words = f"Each point is one case: {x} across, {y} up."
     return (

@@ -90,7 +90,7 @@ def _screen(answer: Tco) -> list[Block]:
     won: Row = best.get("rival", {})
     saved = {"side": f"{_called(best)} saves", "npv_usd": other["npv_usd"] - best["npv_usd"]}
     saved |= {"low_usd": won.get("saving_p5_usd"), "high_usd": won.get("saving_p95_usd")}
-    chance = won.get("probability_wins_fraction")
+    chance = won.get("probability_wins_fraction") if drawn else None
     wins = f"{_called(best)} beats {_called(other)} in {chance:.0%} of {drawn['draws']:,} draws. " if chance else ""
     ask = "--details (all options, cash by year), --print-plan, -o FILE.xlsx, --rent, --utilisation"
     charts = [block for block in tornado(answer) if isinstance(block, Chart)]

@@ -208,7 +208,7 @@ def _lay_out(
     right = [is_numeric(column, table.rows) for column in shown]
     for number, row in enumerate(grid):
         cells = [_cell_lines(text, widths[index]) for index, text in enumerate(row)]
-        for level in range(max(map(len, cells))):
+        for level in range(max(map(len, cells), default=0)):
             parts = [cell[level] if level < len(cell) else "" for cell in cells]
             line = "  ".join(
                 f"{part:>{widths[i]}}" if right[i] else f"{part:<{widths[i]}}" for i, part in enumerate(parts)

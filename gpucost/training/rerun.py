@@ -1,7 +1,7 @@
 """Reproduce a saved estimate from the facts that it embeds, and explain what differs under another version."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from gpucost.answers.schema import misfits, record_schema
 from gpucost.answers.training import Difference, Estimate, Rerun
 from gpucost.bridges.compare import bridge
 from gpucost.errors import UsageError
+from gpucost.gate import shown
 from gpucost.market.embedding import embed, unembed
 from gpucost.market.facts import make_market
 from gpucost.physics.calibration import Calibration
@@ -19,6 +20,8 @@ from gpucost.training.request import from_dict
 from gpucost.training.run import answer_request
 from gpucost.types import Architecture, architecture_from
 
+_NEVER_NONE = ("layers", "hidden", "heads", "kv_heads", "head_dim", "vocab", "moe_layer_step")  # of any model
+_LARGEST = 10**15  # of any dimension
 _REPORTED = 20  # differences named one by one
 
 
@@ -34,6 +37,8 @@ def rerun(saved: Estimate, calibration: Calibration) -> Estimate:
         written = json.loads(json.dumps(saved["facts"]["architecture"]))  # a tuple is the list that a file has
         if misfit := next(misfits(written, record_schema(Architecture)), None):
             raise ValueError(f"architecture: {misfit}")
+        if fault := next(_impossible(written), None):
+            raise ValueError(f"architecture.{fault}, which no model has")
         architecture = architecture_from(saved["facts"]["architecture"])
         request = from_dict(saved["request"])
         mask = np.ones(len(facts.offers), bool)
@@ -44,6 +49,14 @@ def rerun(saved: Estimate, calibration: Calibration) -> Estimate:
             f"the saved facts cannot be read ({type(error).__name__}: {error}); the file was changed or is of another"
             " version."
         ) from None
+
+
+def _impossible(architecture: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the dimensions that no model has: none, or beyond any."""
+    for name, value in architecture.items():
+        least = 1 if name in _NEVER_NONE else -_LARGEST if name == "extra_parameters" else 0
+        if isinstance(value, (int, float)) and not least <= value <= _LARGEST:
+            yield f"{name} is {shown(value)}"
 
 
 def differences(saved: Any, fresh: Any, place: str = "") -> list[Difference]:

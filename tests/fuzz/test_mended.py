@@ -7,6 +7,8 @@ import subprocess
 import sys
 from datetime import time, timedelta
 from decimal import Decimal
+from functools import reduce
+from operator import getitem
 from pathlib import Path
 from uuid import UUID
 
@@ -314,7 +316,7 @@ def test_a_configuration_without_heads_is_refused_and_a_long_name_in_one_is_cut(
 
 def test_a_figure_outside_its_own_range_in_a_saved_answer_is_refused(refused):
     saved = json.loads(answers()[0])
-    saved["options"][0]["tokens_per_s_per_gpu"] *= -1
+    saved["options"][0]["tokens_per_s_per_gpu"] *= 9
     Path("saved.json").write_text(json.dumps(saved))
     assert "range of tokens_per_s_per_gpu" in refused(["report", "saved.json", "-o", "out.md"])
 
@@ -1018,21 +1020,51 @@ def test_the_first_day_of_the_calendar_has_no_quarter_before_it():
         ("tco", {"by_utilisation": []}, "by_utilisation holds nothing"),
         ("tco", {"options": []}, "options holds nothing"),
         ("tco", {"statements": {}}, "tco"),
+        ("tco", {"options": [{"name": "own"}]}, "options[0]"),
+        ("tco", {"by_utilisation.0.side": "rent"}, "by_utilisation does not hold own and rent in turn"),
+        ("tco", {"options.0.name": "x"}, "options lacks"),
+        ("mix", {"plan.0.gpus": None, "plan.0.signed_in_month": 3}, "plan[0] is signed, and lacks gpus"),
+        ("inference", {"options.0.factors.price_low_ratio": None}, "options[0].factors.price_low_ratio is None"),
+        ("inference", {"options.0.factors": {}}, "options[0].factors.usd_per_gpu_hour is missing"),
+        ("estimate", {"options.1.factors.tokens_per_s_per_gpu": "x"}, "options[1].factors.tokens_per_s_per_gpu"),
+        ("estimate", {"options.0.gpus": 0}, "options[0].gpus is 0, which cannot be: it is above 0"),
+        ("estimate", {"workload.trained_tokens": 0}, "workload.trained_tokens is 0"),
     ],
 )
 def test_a_saved_answer_of_which_a_table_is_empty_is_refused(refused, kind, part, named):
     saved = next(one for one in map(json.loads, answers()) if one["kind"] == kind)
-    Path("saved.json").write_text(json.dumps(saved | part))
+    for place, value in part.items():
+        *way, last = (int(name) if name.isdigit() else name for name in place.split("."))
+        reduce(getitem, way, saved)[last] = value
+    Path("saved.json").write_text(json.dumps(saved))
     assert named in refused(["report", "saved.json", "-o", "out.md"])
 
 
-@pytest.mark.parametrize("suffix", ["md", "html", "xlsx"])
-def test_a_saved_answer_that_contradicts_itself_is_refused_whatever_breaks(refused, suffix):
-    saved = next(one for one in map(json.loads, answers()) if one["kind"] == "inference")
-    saved["options"][0]["factors"] = {}
+@pytest.mark.parametrize("name", ["layers", "hidden", "heads", "kv_heads", "max_sequence_tokens"])
+def test_a_saved_model_without_a_dimension_is_refused(refused, name):
+    saved = json.loads(estimate_with_facts())
+    saved["facts"]["architecture"][name] = 0 if name != "max_sequence_tokens" else -1
     Path("saved.json").write_text(json.dumps(saved))
+    assert f"architecture.{name} is" in refused(["rerun", "saved.json"])
+
+
+def test_a_sweep_whose_rows_hold_little_is_shown_and_one_of_unlike_rows_is_refused(refused):
+    saved = gpucost.sweep(model="8b", gpu="h100-sxm,h200", gpus=8, tokens="1b").payload
+    bare = json.loads(json.dumps(saved | {"rows": [{}], "front": [{}]}))
+    Path("bare.json").write_text(json.dumps(bare))
+    assert gpucost.report("bare.json").to_text(details=True)
+    Path("saved.json").write_text(json.dumps(bare | {"rows": [{}, {"a": 1}]}))
+    assert "rows has rows that are unlike each other" in refused(["report", "saved.json", "-o", "out.md"])
+
+
+@pytest.mark.parametrize("suffix", ["md", "html", "xlsx"])
+def test_a_saved_answer_that_contradicts_itself_is_refused_whatever_breaks(refused, suffix, monkeypatch):
+    saved = next(one for one in map(json.loads, answers()) if one["kind"] == "inference")
+    Path("saved.json").write_text(json.dumps(saved))
+    for place in ("gpucost.render.build.document", "gpucost.render.excel.write_workbook"):
+        monkeypatch.setattr(place, lambda *_: {}["options"])  # breaks, as a figure that is missing does
     said = refused(["report", "saved.json", "-o", f"out.{suffix}"])
-    assert said.startswith("'saved.json' does not hold together (KeyError)")
+    assert said.startswith("'saved.json' does not hold together (")
     assert not Path(f"out.{suffix}").exists()
 
 

@@ -6,14 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import gpucost
+from gpucost.answers import read
 from gpucost.answers.training import Estimate, RankedOption
 from gpucost.api.questions import roofline
+from gpucost.gate import beside
 from gpucost.render.build import document
 from gpucost.render.document import KeyFigures, Table
 from gpucost.render.numbers import heading_of
 
 DAY = "2026-11-20"
-
+_RULES = beside(read.__file__, "rules")  # of what a saved answer holds
+FACTORS = [place.rpartition(".")[2] for kind, place, _ in _RULES if kind == "estimate" and ".factors." in place]
 
 AGREEMENTS = str(Path(__file__).parent / "agreements.csv")
 
@@ -340,6 +343,6 @@ def offer(rank: int, provider: str, usd_per_gpu_hour: float) -> RankedOption:
             },
         ],
         "notes": [],
-        "factors": {},
+        "factors": dict.fromkeys(FACTORS, 1.0),
         "also_in": [],
     }
