@@ -43,8 +43,13 @@ def _no_workbook(name: str) -> DataError:
     return DataError("is no .xlsx workbook. Save it again as .xlsx, or as CSV in UTF-8.", file=name)
 
 
+def _too_many(place: str) -> DataError:
+    most = limit("limit_workbook_cells")
+    return DataError(f"has more than {most:,.0f} cells; the setting limit_workbook_cells raises that", file=place)
+
+
 def looked_into(data: bytes, name: str) -> bool:
-    """Refuse what unpacks to more than it may, before it is unpacked; tell whether any sheet holds a formula."""
+    """Refuse what unpacks to more than it may, or holds more cells; tell whether any sheet holds a formula."""
     import zipfile
 
     most = limit("limit_workbook_bytes")
@@ -57,8 +62,15 @@ def looked_into(data: bytes, name: str) -> bool:
                     " raises that",
                     file=name,
                 )
-            sheets = [part for part in packed.namelist() if part.startswith("xl/worksheets/")]
-            return any(b"<f" in packed.read(part) for part in sheets)
+            with_formulas, cells = False, 0
+            for part in packed.namelist():
+                if part.startswith("xl/worksheets/"):
+                    sheet = packed.read(part)
+                    with_formulas |= b"<f" in sheet
+                    cells += sheet.count(b"<c ")
+            if cells > limit("limit_workbook_cells"):
+                raise _too_many(name)
+            return with_formulas
     except UsageError:
         raise
     except Exception:  # as above
@@ -96,9 +108,7 @@ def _filled(values: Any, formulas: Any, place: str) -> Iterator[tuple[int, list[
     for number, (cells, written) in enumerate(both, 1):
         seen += len(cells) + 1
         if seen > most:
-            raise DataError(
-                f"has more than {most:,.0f} cells; the setting limit_workbook_cells raises that", file=place
-            )
+            raise _too_many(place)
         row = [_cell(cell, other, place, number, i) for i, (cell, other) in enumerate(zip(cells, written, strict=True))]
         if any(cell != "" for cell in row):
             yield number, row

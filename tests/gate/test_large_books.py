@@ -149,6 +149,16 @@ def test_a_packed_bomb_and_a_cell_far_away_are_refused(tmp_path, monkeypatch):
         read_sheets(path)
 
 
+def test_cells_are_counted_before_they_are_read(tmp_path, monkeypatch):
+    path = tmp_path / "offers.xlsx"
+    path.write_bytes(workbook([["provider", "gpu"], *([["ours", "h100-sxm"]] * 100)]))
+    assert len(read_sheets(path)[0].rows) == 100
+    monkeypatch.setenv("GPUCOST_LIMIT_WORKBOOK_CELLS", "200")
+    monkeypatch.setattr("openpyxl.load_workbook", lambda *_, **__: pytest.fail("too many cells are read"))
+    with pytest.raises(DataError, match="200 cells; the setting limit_workbook_cells"):
+        read_sheets(path)
+
+
 def test_damaged_workbooks_get_a_sentence(tmp_path):
     data, said = workbook([["provider", "gpu", "usd_per_gpu_hour"], ["ours", "h100-sxm", 1.5]]), []
     for seed in range(30):
