@@ -28,13 +28,19 @@ SEVERAL = (QUOTES, RENTS, TABLE, MODELS, GPUS)  # kinds of which a command takes
 FORMATS = ("table", "json", "csv", "md")
 DOCUMENTS = {".xlsx": "to_excel", ".html": "to_html", ".htm": "to_html"}  # endings that are no text
 ENDINGS = {".json": "json", ".csv": "csv", ".md": "md"}
+UNWRITTEN = (".pdf", ".docx", ".odt", ".ods", ".xls", ".xlsm", ".png", ".svg", ".jpg")  # would hold a text, not that
 
 
 class Output:
     """Where and how an answer is to be written."""
 
     def __init__(self, format_: str | None, fields: str | None, file: str | None) -> None:
+        file = None if file == "-" else file  # the usual sign for the terminal
         self.ending = os.path.splitext(file or "")[1].lower()
+        if self.ending in UNWRITTEN:
+            raise click.UsageError(
+                f"{file}: {self.ending} is not written. Take .html (browsers print it), .xlsx, .csv, .json, .md, .txt."
+            )
         self.fields, self.file, self.chosen = fields, file, format_
         self.format = format_ or ENDINGS.get(self.ending, "table")
         self.is_document = self.ending in DOCUMENTS

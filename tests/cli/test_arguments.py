@@ -296,9 +296,17 @@ def test_an_ending_makes_the_document_that_it_names(words, tmp_path):
         result = CliRunner().invoke(cli, [*words, "-o", str(path)])
         assert result.exit_code == 0, result.output
         assert path.read_bytes().startswith(start)
-    refused = CliRunner().invoke(cli, [*words, "--format", "csv", "-o", str(tmp_path / "other.xlsx")])
-    assert "leave --format" in refused.output
-    assert not (tmp_path / "other.xlsx").exists()
+    for more, said in ((["--format", "csv", "-o", "other.xlsx"], "leave --format"), (["-o", "other.pdf"], ".html")):
+        refused = CliRunner().invoke(cli, [*words, *more[:-1], str(tmp_path / more[-1])])
+        assert said in refused.output
+        assert not (tmp_path / more[-1]).exists()
+
+
+def test_a_dash_is_the_terminal(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(cli, ["gpus", "h100", "-o", "-"])
+    assert "h100-sxm5-80gb" in result.output
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
