@@ -21,7 +21,7 @@ _COUNTS = ("gpus", "nodes", "gpu_hours", "days", "hours", "tokens", "age_days")
 _NEVER_NEGATIVE = frozenset((*_PRICES, *_COUNTS, "cost_usd", "cost_low_usd", "cost_high_usd"))
 # not walked: lines that take off as well as add; how many values each argument takes; answers that are checked alone
 _APART = ("bill", "axes", "payload")
-_OFFERED = ("options", "highlights", "alternatives", "excluded")  # lists of what is sold, each in a way of the table
+_OFFERED = ("options", "highlights", "alternatives", "excluded", "rows", "front")  # what is sold, in ways of the table
 _GIVEN = ("facts", "model", "plan", "checks")  # what an answer was given, or was told to judge: in no order of ours
 _MOST = 1e36  # of any figure: the work of the largest run is a hundred thousandth of it
 _SIDES = ("own", "rent")  # of an ownership
@@ -38,6 +38,10 @@ def read_answer(path: str | Path) -> dict[str, Any]:
     return payload
 
 
+class ContradictionError(UsageError):
+    """A checked answer broke while it was read: no rule of ours refused it before."""
+
+
 @contextmanager
 def reading(name: object) -> Iterator[None]:
     """Make a sentence of what breaks while a checked answer is read: its figures contradict each other."""
@@ -46,7 +50,7 @@ def reading(name: object) -> Iterator[None]:
     except (GpuCostError, OSError):
         raise
     except Exception as error:
-        raise UsageError(
+        raise ContradictionError(
             f"{shown(name)} does not hold together ({type(error).__name__}): it was changed, saved by another version,"
             " or this is a fault of ours, which --debug shows. Ask again and save it with --format json -o FILE."
         ) from error
@@ -134,7 +138,7 @@ def _fault_of_list(name: str, rows: list[Any]) -> str:
 def _no_option(offers: list[Any]) -> str | None:
     """Return the first way to buy an offer that no rule knows."""
     sold = (one for one in offers if isinstance(one, dict) and "option" in one and "provider" in one)
-    ways = (str(one["option"]) for one in sold)
+    ways = (str(one["option"]) for one in sold if one["option"] is not None)
     return next((way for way in ways if way not in OPTIONS), None)
 
 
@@ -156,11 +160,16 @@ def _broken(payload: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _broken_sides(tco: Mapping[str, Any]) -> Iterator[str]:
-    """Yield what an ownership lacks of its two sides."""
+    """Yield what an ownership lacks: one of its sides, a figure that all else rests on, cells of its grid."""
     names = [row["name"] for row in tco["options"]]
     yield from (f"options lacks {side}" for side in _SIDES if side not in names)
     if [row["side"] for row in tco["by_utilisation"]] != [*_SIDES] * (len(tco["by_utilisation"]) // 2):
         yield "by_utilisation does not hold own and rent in turn"
+    given, grid = {row["name"]: row["value"] for row in tco["assumptions"]}, tco["two_way"]
+    lacks = [name for name in ("months", "gpus") if not _is_figure(given.get(name))]
+    yield from (f"assumptions holds no figure of {name}" for name in lacks)
+    if [len(row) for row in grid["saving_usd"]] != [len(grid["x_values"])] * len(grid["y_values"]):
+        yield "two_way.saving_usd is no grid of x_values and y_values"
 
 
 def _at(value: Any, names: Sequence[str], where: str = "") -> Iterator[tuple[str, Any]]:
@@ -179,13 +188,13 @@ def _is_figure(value: Any) -> bool:
     return isinstance(value, (int, float)) and value >= 0
 
 
-_MISSING = object()
+_MISSING, _UNLIKE = object(), "has rows that are unlike each other"
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {  # what rules.csv says of a key: how it is kept, and in words
     "there": (lambda value: value is not _MISSING, ""),
     "filled": (bool, "holds nothing"),
     "figure": (_is_figure, "is {}, which cannot be: it is 0 or more"),
     "positive": (lambda value: _is_figure(value) and value > 0, "is {}, which cannot be: it is above 0"),
-    "alike": (lambda rows: len({tuple(sorted(row)) for row in rows}) < 2, "has rows that are unlike each other"),
+    "alike": (lambda rows: not isinstance(rows, list) or len({tuple(sorted(row)) for row in rows}) < 2, _UNLIKE),
 }
 
 
@@ -198,10 +207,10 @@ def _contrary(line: Mapping[str, Any]) -> bool:
 def _disordered(record: Mapping[str, Any]) -> str | None:
     """Return the first figure of a record that lies outside its own range."""
     for low, value in record.items():
-        if "_low" not in low or "_at_" in low or "regret" in low:  # what comes of an end of an input
+        if ("_low" not in low and low != "low") or "_at_" in low or "regret" in low:  # what comes of an end of an input
             continue
-        name = low.replace("_low", "")
-        ends = (value, record.get(name, value), record.get(low.replace("_low", "_high")))
+        name = low.replace("_low", "") if low != "low" else "value"
+        ends = (value, record.get(name, value), record.get(low.replace("low", "high")))
         if all(isinstance(one, (int, float)) for one in ends):
             slack = 1e-9 * max(map(abs, ends))
             if not ends[0] - slack <= ends[1] <= ends[2] + slack:

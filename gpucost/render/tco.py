@@ -218,7 +218,7 @@ def _by_year(answer: Tco) -> list[Block]:
 def _across(title: str, rows: Sequence[Row], unit: str, words: Mapping[str, str] | None = None) -> list[Table]:
     """Turn a table of years around: a line a row, a year a column; given words, only the lines that they name."""
     years = [
-        Column(f"year_{number}", str(row.get("period") or f"year {row['year']}"), unit, number // 3)
+        Column(f"year_{number}", str(row["period"] if "period" in row else f"year {row['year']}"), unit, number // 3)
         for number, row in enumerate(rows)
     ]
     lines = [
