@@ -1,12 +1,14 @@
 """Reading what was given: old names, unknown names, values that cannot be, arguments that say the same twice."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from gpucost.arguments.kinds import RENTS
 from gpucost.arguments.questions import QUESTIONS
 from gpucost.arguments.table import LISTS, Argument
 from gpucost.errors import UsageError, nearest
+from gpucost.limits import limit
 
 _NO_COLUMNS = (str, bytes, set, Mapping)  # have a length, and are one value
 
@@ -70,10 +72,18 @@ def read(question: str, given: Mapping[str, Any], *, complete: bool = True) -> d
 
 def value_of(argument: Argument, value: Any) -> Any:
     """Read one value; a column of values is left to the engine, which marks the cases that cannot be."""
-    is_column = hasattr(value, "__len__") and getattr(value, "ndim", None) != 0 and not isinstance(value, _NO_COLUMNS)
-    if argument.column and is_column:
-        return value
-    return argument.kind.read(value, flag_of(argument.name))
+    if not (argument.column and is_column(value)):
+        return argument.kind.read(value, flag_of(argument.name))
+    most = limit("limit_sweep_values")
+    with suppress(OverflowError):  # of a range that is longer than any list
+        if len(value) <= most:
+            return value
+    raise UsageError(f"{argument.name}: a column holds at most {most:,.0f} values; limit_sweep_values raises that.")
+
+
+def is_column(value: Any) -> bool:
+    """Tell whether a value is a column of values, a case each."""
+    return hasattr(value, "__len__") and getattr(value, "ndim", None) != 0 and not isinstance(value, _NO_COLUMNS)
 
 
 def read_list(name: str, given: Mapping[str, Any]) -> dict[str, Any]:

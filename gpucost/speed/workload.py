@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gpucost.arguments.reading import is_column
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import UsageError
@@ -88,8 +89,7 @@ class Wanted:
     @property
     def scalar(self) -> bool:
         """Whether every argument is a single value: one question, answered with an error or a result."""
-        values = (getattr(self, field.name) for field in fields(self))
-        return all(isinstance(value, str | PathLike) or value is None or np.ndim(value) == 0 for value in values)
+        return not any(is_column(getattr(self, field.name)) for field in fields(self))
 
     @property
     def explicit(self) -> bool:
@@ -222,8 +222,9 @@ def texts(value: Names, count: int) -> list[str]:
     """Return one text per row."""
     if isinstance(value, str | PathLike):
         return [fspath(value)] * count
-    if wrong := [item for item in value if not isinstance(item, str | PathLike)]:
-        raise UsageError(f"a column of names holds {shown(wrong[0])}; texts are expected.")
+    for item in value:
+        if not isinstance(item, str | PathLike):
+            raise UsageError(f"a column of names holds {shown(item)}; texts are expected.")
     return [fspath(item) for item in value]
 
 

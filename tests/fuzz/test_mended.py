@@ -1088,3 +1088,17 @@ def test_a_parquet_book_that_breaks_the_database_is_refused(tmp_path):
     assert "internal error" not in done.stderr
     done = in_process("prices", "--gpu", "h100-sxm", GPUCOST_BOOK=str(tmp_path))
     assert (done.returncode, done.stdout, "offers.parquet" in done.stderr) == (2, "", True)
+
+
+@pytest.mark.parametrize("longest", [10**12, 10**30])
+@pytest.mark.parametrize("name", ["model", "gpus"])
+def test_a_column_has_a_longest_length(name, longest):
+    with pytest.raises(UsageError, match="limit_sweep_values"):
+        gpucost.throughput(**{"model": "8b", "gpu": "h100-sxm", "gpus": 8, name: range(longest)})
+
+
+def test_a_list_that_holds_itself_is_no_column():
+    loop: list[object] = []
+    loop.append(loop)
+    with pytest.raises(UsageError, match="as a number"):
+        gpucost.throughput("8b", "h100-sxm", gpus=8, sequence=loop)
