@@ -1,6 +1,7 @@
 """`gpucost.report(...)`: the answers of a scenario file, as one result that becomes a workbook, a page or a text."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from gpucost.answers.read import read_answer, reading
 from gpucost.answers.scenario import Scenario as Answer
 from gpucost.api.asking import answered
 from gpucost.api.issue import asked_anew, issued, shareable
-from gpucost.api.result import Result
+from gpucost.api.result import Result, guarded
 from gpucost.api.scenario import ASKS, Part, Scenario, make_scenario, read_scenario
 from gpucost.arguments import read_list
 from gpucost.catalog import open_catalog
@@ -18,7 +19,6 @@ from gpucost.catalog.settings import without_book
 from gpucost.errors import GpuCostError, UsageError
 from gpucost.gate import read_toml
 from gpucost.options import OPTIONS, is_plain
-from gpucost.render.document import Document
 from gpucost.store.files import write_text
 
 SUFFIXES = (".xlsx", ".html", ".md", ".json", ".txt")
@@ -42,31 +42,23 @@ class ReportResult(Result):
     def write(self, path: str) -> None:
         """Write the report; the suffix says how: .xlsx, .html, .md, .json or .txt."""
         suffix = check_suffix(path)
-        with reading(self.name):
-            if suffix == ".xlsx":
-                self.to_excel(path)
-            elif suffix == ".html":
-                self.to_html(path)
-            else:
-                texts = {".md": self.to_markdown, ".json": self.to_json, ".txt": self.to_text}
-                write_text(path, texts[suffix]())
+        if suffix == ".xlsx":
+            self.to_excel(path)
+        elif suffix == ".html":
+            self.to_html(path)
+        else:
+            texts = {".md": self.to_markdown, ".json": self.to_json, ".txt": self.to_text}
+            write_text(path, texts[suffix]())
 
-    def document(self) -> Document:
-        """Return the medium-neutral document that every writer walks."""
-        with reading(self.name):
-            return Result.document(self)
+    def _guard(self) -> AbstractContextManager[None]:
+        return reading(self.name)
 
-    def to_text(self, *, details: bool = False) -> str:
-        """Return what the terminal shows: one screen, where the answer has one, or with `details` all of it."""
-        with reading(self.name):
-            return Result.to_text(self, details=details)
-
+    @guarded
     def fill(self, template: str, path: str) -> list[str]:
         """Write a copy of an .xlsx whose named cells hold the figures of the same names; return what is to be said."""
         from gpucost.api.template import fill
 
-        with reading(self.name):
-            return fill(self.payload, template, path)
+        return fill(self.payload, template, path)
 
 
 def check_suffix(path: str) -> str:

@@ -5,10 +5,13 @@ A result is its payload: a plain, JSON-able mapping with `kind`, `schema_version
 Rendering needs the payload alone, so that a saved result renders like a fresh one.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from functools import wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
+from gpucost.errors import GpuCostError
 from gpucost.render.document import Chart, Document
 
 if TYPE_CHECKING:
@@ -17,6 +20,35 @@ if TYPE_CHECKING:
 
 _LONGEST_REPR = 160
 _LONGEST_CELL = 40  # of a column that stands first in a frame
+Given = ParamSpec("Given")
+Made = TypeVar("Made")
+Answered = TypeVar("Answered", bound="Result")
+
+
+def guarded(method: Callable[Concatenate[Answered, Given], Made]) -> Callable[Concatenate[Answered, Given], Made]:
+    """Have a method of a result say what is wrong with its payload where that breaks it."""
+
+    @wraps(method)
+    def safe(self: Answered, /, *args: Given.args, **named: Given.kwargs) -> Made:
+        with self._guard():
+            return method(self, *args, **named)
+
+    return safe
+
+
+@contextmanager
+def _judging(payload: Mapping[str, Any]) -> Iterator[None]:
+    """Refuse a payload that is no answer where reading it breaks; what breaks a real one is a fault of ours."""
+    try:
+        yield
+    except (GpuCostError, OSError):
+        raise
+    except Exception:
+        from gpucost.answers.read import check
+        from gpucost.render.json import plain
+
+        check({"kind": None, **plain(payload)}, "the answer")
+        raise
 
 
 def flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -58,7 +90,7 @@ class Result:
     @property
     def kind(self) -> str:
         """Which kind of answer it is."""
-        return str(self.payload["kind"])
+        return str(self.payload.get("kind"))
 
     @property
     def main_list(self) -> str:
@@ -72,6 +104,9 @@ class Result:
         """The exit code that a command ends with: 0, unless the answer is that it cannot be."""
         return 0
 
+    def _guard(self) -> AbstractContextManager[None]:
+        return _judging(self.payload)
+
     def to_dict(self) -> dict[str, Any]:
         """Return the payload as a plain dictionary."""
         return dict(self.payload)
@@ -82,6 +117,7 @@ class Result:
 
         return dumps(self.payload)
 
+    @guarded
     def to_frame(self) -> "pandas.DataFrame":
         """Return the whole main list as a data frame, a row per entry; plain columns first, nested and long ones last.
 
@@ -94,6 +130,7 @@ class Result:
         values = frame.to_dict("list")
         return frame[sorted(frame.columns, key=lambda name: _is_long(str(name), values[name]))]
 
+    @guarded
     def document(self) -> Document:
         """Return the medium-neutral document that every writer walks."""
         from gpucost.render.build import document
@@ -140,6 +177,7 @@ class Result:
         """Return the main list without what is nested in it."""
         return flat(self.payload.get(self.main_list) or [])
 
+    @guarded
     def to_csv(self, *, lines: bool = False) -> str:
         """Return the main list as CSV; `lines` gives a row per line of each bill, where there are bills."""
         from gpucost.render.rows import render_rows
@@ -147,12 +185,14 @@ class Result:
         rows = self._rows()
         return render_rows(rows, columns=list(rows[0]) if rows else [], format_="csv", fields=None, envelope={})
 
+    @guarded
     def to_text(self, *, details: bool = False) -> str:
         """Return what the terminal shows: one screen, where the answer has one, or with `details` all of it."""
         from gpucost.render.text import write
 
         return write(self.document(), one_screen=not details)
 
+    @guarded
     def headline(self) -> str:
         """Return the answer in one line."""
         return str(self.payload.get("headline") or self.payload["lead"])
@@ -176,12 +216,14 @@ class Result:
     def _charts(self) -> list[Chart]:
         return [block for part in self.document().sections for block in part.blocks if isinstance(block, Chart)]
 
+    @guarded
     def to_html(self, path: str) -> None:
         """Write a self-contained page to `path`."""
         from gpucost.render.html import write_page
 
         write_page(self.document(), path)
 
+    @guarded
     def to_excel(self, path: str) -> None:
         """Write a workbook with live formulas to `path`."""
         from gpucost.render.excel import write_workbook
@@ -224,6 +266,7 @@ class OptionsResult(Result):
     def _rows(self) -> list[dict[str, Any]]:
         return [dict(row) for row in self.payload["options"]]
 
+    @guarded
     def to_csv(self, *, lines: bool = False) -> str:
         """Return the options as CSV; `lines` gives a row per line of each bill."""
         from gpucost.render.table_csv import rows_csv

@@ -1061,6 +1061,19 @@ def test_a_sweep_whose_rows_hold_little_is_shown_and_one_of_unlike_rows_is_refus
     assert "rows has rows that are unlike each other" in refused(["report", "saved.json", "-o", "out.md"])
 
 
+@pytest.mark.parametrize("ask", ["to_text", "to_csv", "to_frame", "headline", "explain", "__repr__"])
+def test_a_result_of_a_payload_that_is_no_answer_says_so_and_a_fault_of_ours_stays_one(ask, monkeypatch):
+    from gpucost.api.result import Result
+
+    whole = next(one for one in map(json.loads, answers()) if one["kind"] == "fit")
+    for payload in ({}, {"kind": "fit"}, {**whole, "kind": "tco"}):
+        with pytest.raises(UsageError):
+            getattr(Result(payload), ask)() and Result(payload).to_excel("out.xlsx")
+    monkeypatch.setattr("gpucost.render.build.document", lambda _: {}["components"])
+    with pytest.raises(KeyError):
+        Result(whole).to_text()
+
+
 @pytest.mark.parametrize("suffix", ["md", "html", "xlsx"])
 def test_a_saved_answer_that_contradicts_itself_is_refused_whatever_breaks(refused, suffix, monkeypatch):
     saved = next(one for one in map(json.loads, answers()) if one["kind"] == "inference")
