@@ -38,8 +38,7 @@ def answer(given: Mapping[str, Any], catalog: Catalog | None = None) -> CompareR
     """Answer from arguments as they were given."""
     values = read("compare", given)
     if values["first"] is not None:
-        with reading("one of the answers"):
-            return CompareResult(_of_answers(values["first"], values["second"], values["rank"]))
+        return CompareResult(_of_answers(values["first"], values["second"], values["rank"]))
     if values["model"] is None and values["gpu"] is None:
         raise UsageError("compare: name two answers, a scenario with several parts, or --model and --gpu.")
     catalog = opened("compare", given, catalog)[1]
@@ -51,15 +50,17 @@ def _of_answers(first: Any, second: Any, rank: int) -> Answer:
     one, name = _loaded(first)
     if second is not None:
         other, called = _loaded(second)
-        return compare(one, other, rank, (name, called) if name != called else ("first", "second"))
+        with reading("one of the answers"):
+            return compare(one, other, rank, (name, called) if name != called else ("first", "second"))
     parts = [part for part in one.get("parts", ()) if part["part"] == one["parts"][0]["part"]]
     if len(parts) < 2:
         raise UsageError("compare: a second answer is missing; alone, a scenario with two parts of a kind will do.")
     begin, rest = parts[0], parts[1:]
-    made = [
-        {**part, "payload": compare(begin["payload"], part["payload"], rank, (begin["name"], part["name"]))}
-        for part in rest
-    ]
+    with reading("one of the answers"):
+        made = [
+            {**part, "payload": compare(begin["payload"], part["payload"], rank, (begin["name"], part["name"]))}
+            for part in rest
+        ]
     return made[0]["payload"] if len(made) == 1 else {**one, "lead": "", "parts": made}
 
 

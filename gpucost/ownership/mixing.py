@@ -143,7 +143,7 @@ def problem_of(
     share = parse_fraction(supplies.SPOT_SHARE if asked_share is None else asked_share, "spot share")
     most = limits.get("max_on_demand")
     most_gpus = np.inf if most is None else float(most)
-    read = [supplies.read_entry(entry) for entry in given or ()]
+    read = supplies.read_entries(given or ())
     rents = read or supplies.from_market(case, share, most_gpus)
     found = [supplies.rented(case, rent, demand, rate) for rent in rents]
     team = None

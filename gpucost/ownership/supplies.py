@@ -1,6 +1,6 @@
 """What capacity can be had, as supplies of the mix: owned servers from the plan, and rent by its terms."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from gpucost.types import Offer
 Array = NDArray[np.float64]
 
 OWN = "own"
+_TAKEN = (OWN, "demand", "idle")  # what is bought, and the columns of a month
 SHORTEST_OWNERSHIP_MONTHS = 12  # assumed: nobody buys servers to resell them within a year
 SPOT_SHARE = 0.3  # assumed: of each month's demand, what spot may carry
 
@@ -42,8 +43,18 @@ class Rent:
     offer: Offer | None = None  # of the catalog, where the price is one
 
 
-def read_entry(entry: Mapping[str, Any]) -> Rent:
-    """Make one supply of a plan, as it was read."""
+def read_entries(entries: Sequence[Mapping[str, Any]]) -> list[Rent]:
+    """Make the supplies of a plan, as they were read, each of a name of its own."""
+    rents = [_read_entry(entry) for entry in entries]
+    names = [rent.name for rent in rents]
+    for name in names:
+        if name in _TAKEN or names.count(name) > 1:
+            why = "names something else in every mix" if name in _TAKEN else "is given twice"
+            raise UsageError(f"supply {name!r} {why}. Give each supply a `name` of its own.")
+    return rents
+
+
+def _read_entry(entry: Mapping[str, Any]) -> Rent:
     rent = Rent(**{"name": entry["kind"], **entry})
     if OPTIONS[rent.kind].take_or_pay and rent.term_months < 1:
         raise UsageError(f"supply {rent.name!r}: {OPTIONS[rent.kind].label} needs term_months of at least 1.")

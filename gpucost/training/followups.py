@@ -93,7 +93,7 @@ def _alternative(problem: Problem, cases: Cases, case: int, base: float | None) 
         "cost_low_usd": float(costs.cost_low_usd[case]),
         "cost_high_usd": float(costs.cost_high_usd[case]),
         "saving_usd": None if base is None else base - cost,
-        "saving_fraction": None if base is None else 1 - cost / base,
+        "saving_fraction": 1 - cost / base if base else None,
         "amortised_usd": amortised,
         "exposure_usd": float(costs.exposure_usd[case]),
         "note": _alternative_note(problem, cases, case),
@@ -162,7 +162,7 @@ def drivers(cases: Cases, best: int, loading: Feeding | None) -> list[Driver]:
     seconds = (1 - stall) * cases.speed.parts_s[best] / cases.speed.parts_s[best].sum()
     rows: list[Driver] = []
     for line in lines_of(cases.factors, cases.costs, best):
-        share = line["cost_usd"] / total
+        share = line["cost_usd"] / total if total else 0.0
         if line["name"] != "compute":
             rows.append({"name": line["name"], "share_fraction": share, "note": line["note"]})
             continue

@@ -1061,6 +1061,32 @@ def test_a_sweep_whose_rows_hold_little_is_shown_and_one_of_unlike_rows_is_refus
     assert "rows has rows that are unlike each other" in refused(["report", "saved.json", "-o", "out.md"])
 
 
+@pytest.mark.parametrize("name", ["own", "demand", "reserved"])
+def test_a_supply_of_a_plan_has_a_name_of_its_own(refused, name):
+    plan = SUPPLY.decode().replace('"reserved"\nkind', f'"{name}"\nkind') + SUPPLY.decode().partition("\n")[2]
+    assert f"supply '{name}'" in refused(["mix", "--constant", "8", "--months", "6", "--plan", "plan.toml"], plan=plan)
+
+
+def test_a_run_that_rounds_to_nothing_is_answered(refused):
+    Path("pool.toml").write_bytes(POOL.replace(b"0.3", b"1e-9").replace(b"1.7", b"1e-9"))
+    answer = gpucost.estimate("0.01b", 1, gpus=8, gpu="h100-sxm", pool="pool.toml", top=3)
+    assert answer.best["cost_usd"] == 0
+    assert answer.to_text(details=True)
+
+
+@pytest.mark.parametrize("kind", ["estimate", "inference"])
+def test_every_number_that_a_bill_follows_from_has_its_rule(kind):
+    from gpucost.answers import read
+    from gpucost.gate import beside
+    from gpucost.money import serving_bill, training_bill
+
+    saved = next(one for one in map(json.loads, answers()) if one["kind"] == kind)
+    rules = [place for of, place, _ in beside(read.__file__, "rules") if of == kind and ".factors." in place]
+    ruled = {place.rpartition(".")[2] for place in rules}
+    assert ruled <= set(saved["options"][0]["factors"])
+    assert {*{"estimate": training_bill, "inference": serving_bill}[kind].INPUT_NAMES} <= ruled
+
+
 @pytest.mark.parametrize("ask", ["to_text", "to_csv", "to_frame", "headline", "explain", "__repr__"])
 def test_a_result_of_a_payload_that_is_no_answer_says_so_and_a_fault_of_ours_stays_one(ask, monkeypatch):
     from gpucost.api.result import Result

@@ -121,7 +121,7 @@ def test_a_new_option_is_never_uninterrupted_for_longer_than_it_lasts():
 def test_a_new_option_works_in_every_room():
     listed = offer(1.0, option="burst")
     assert renter().choice(listed).stretch_ratio > 1
-    assert supplies.read_entry({"kind": "burst", "usd_per_gpu_hour": 1.0}).kind == "burst"
+    assert supplies.read_entries([{"kind": "burst", "usd_per_gpu_hour": 1.0}])[0].kind == "burst"
     assert age_limit_days("burst") == 7
     assert not is_plain("burst")
     assert terms(option="burst", age_days=8).stale.all()
