@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
+_FULL = 1 - 1e-12  # a correlation of 1, or −1, of which there is a square root
 
 
 def quantile(share: Array, low: float, typical: float, high: float) -> Array:
@@ -33,7 +34,7 @@ def stratified(draws: int, names: Sequence[str], correlations: Mapping[tuple[str
     for (first, second), value in correlations.items():
         if first in names and second in names:
             i, j = names.index(first), names.index(second)
-            matrix[i, j] = matrix[j, i] = value
+            matrix[i, j] = matrix[j, i] = min(max(value, -_FULL), _FULL)
     normal = np.linalg.cholesky(matrix) @ generator.standard_normal((len(names), draws))
     ranks = np.argsort(np.argsort(normal, axis=1), axis=1)
     return (ranks + generator.random((len(names), draws))) / draws

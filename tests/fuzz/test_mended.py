@@ -1061,6 +1061,13 @@ def test_a_sweep_whose_rows_hold_little_is_shown_and_one_of_unlike_rows_is_refus
     assert "rows has rows that are unlike each other" in refused(["report", "saved.json", "-o", "out.md"])
 
 
+@pytest.mark.parametrize("correlation", [-1, 1])
+def test_inputs_that_move_together_wholly_are_drawn(refused, correlation):
+    Path("plan.toml").write_text(f"rent_residual_correlation = {correlation}")
+    drawn = gpucost.tco(gpu="h100-sxm", gpus=8, draws=20, plan="plan.toml").payload["monte_carlo"]
+    assert drawn["draws"] == 20
+
+
 @pytest.mark.parametrize("name", ["own", "demand", "reserved"])
 def test_a_supply_of_a_plan_has_a_name_of_its_own(refused, name):
     plan = SUPPLY.decode().replace('"reserved"\nkind', f'"{name}"\nkind') + SUPPLY.decode().partition("\n")[2]
