@@ -191,7 +191,7 @@ def _is_figure(value: Any) -> bool:
 _MISSING, _UNLIKE = object(), "has rows that are unlike each other"
 _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {  # what rules.csv says of a key: how it is kept, and in words
     "there": (lambda value: value is not _MISSING, ""),
-    "filled": (bool, "holds nothing"),
+    "filled": (lambda rows: rows is not _MISSING and bool(rows), "holds nothing"),
     "figure": (_is_figure, "is {}, which cannot be: it is 0 or more"),
     "positive": (lambda value: _is_figure(value) and value > 0, "is {}, which cannot be: it is above 0"),
     "alike": (lambda rows: not isinstance(rows, list) or len({tuple(sorted(row)) for row in rows}) < 2, _UNLIKE),

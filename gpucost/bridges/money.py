@@ -97,7 +97,12 @@ def of_owning(first: Values, second: Values, ends: Ends) -> list[Change]:
 
     def saving(values: Values) -> float:
         tables = {name: np.array(values[name]) for name in first["tables"]}
-        worth = outcome({name: value for name, value in values.items() if name not in tables}, tables)
+        try:
+            worth = outcome({name: value for name, value in values.items() if name not in tables}, tables)
+        except (LookupError, NameError, TypeError, ValueError) as error:
+            raise UsageError(
+                f"the inputs of one of the plans (model.inputs) are not those of this version: {error}."
+            ) from None
         found.append((float(worth.own_usd[0]), float(worth.rent_usd[0])))
         return found[-1][1] - found[-1][0]
 

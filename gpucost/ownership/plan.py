@@ -217,6 +217,8 @@ class Registry:
         if (low is not None and number < low) or (high is not None and number > high):
             limits = f"{low:g} to {high:g}" if high is not None else f"at least {low:g}"
             raise UsageError(f"{where}: {name} = {value!r} is outside what is possible ({limits}).")
+        if name == "rent_term_months" and number % 1:
+            raise UsageError(f"{where}: {name} = {value!r} is no whole number of months.")
         if number <= 0 and (name.endswith("_years") or name in MUST_COST):
             raise UsageError(f"{where}: {name} = {value!r} must be positive.")
         return number

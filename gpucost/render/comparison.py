@@ -79,7 +79,7 @@ def _effects(answer: Comparison) -> list[Block]:
     total = {"factor": "in all", "effect": answer["difference"], "unit": answer["unit"]}
     causes: list[Any] = answer["changes"]
     sides = [key for key in ("own_effect_usd", "rent_effect_usd") if key in causes[0]]
-    total |= {key: sum(row[key] for row in causes) for key in sides}
+    total |= {key: sum(row.get(key, 0.0) for row in causes) for key in sides}
     moved = _written([{**row, "unit": unit_of(row["name"])} for row in causes])
     rows = [{**_named(row), "name": heading_of(row["name"]), "unit": answer["unit"]} for row in moved]
     return [Table(shown, rows, total=total)]

@@ -1061,6 +1061,24 @@ def test_a_sweep_whose_rows_hold_little_is_shown_and_one_of_unlike_rows_is_refus
     assert "rows has rows that are unlike each other" in refused(["report", "saved.json", "-o", "out.md"])
 
 
+def test_a_saved_plan_without_an_input_is_no_plan_to_compare_with(refused):
+    whole = next(one for one in map(json.loads, answers()) if one["kind"] == "tco")
+    Path("whole.json").write_text(json.dumps(whole))
+    moved = json.loads(json.dumps(whole))
+    moved["model"]["inputs"][0]["value"] = 8.0  # not what its figures were computed with
+    assert gpucost.compare(whole, moved).to_text(details=True)
+    del moved["model"]["inputs"][0]
+    Path("less.json").write_text(json.dumps(moved))
+    assert "model.inputs" in refused(["compare", "less.json", "whole.json"])
+    del whole["model"]["tables"]["use_by_month"]
+    Path("table.json").write_text(json.dumps(whole))
+    assert "model.tables.use_by_month is missing" in refused(["compare", "table.json", "less.json"])
+
+
+def test_a_term_of_renting_is_whole_months(refused):
+    assert "rent_term_months" in refused(["tco", "--gpu", "h100-sxm", "--gpus", "8", "--set", "rent_term_months=0.5"])
+
+
 @pytest.mark.parametrize("correlation", [-1, 1])
 def test_inputs_that_move_together_wholly_are_drawn(refused, correlation):
     Path("plan.toml").write_text(f"rent_residual_correlation = {correlation}")
