@@ -33,6 +33,7 @@ def test_every_input_can_be_set_by_name(row):
         "hours_per_month": 720.0,
         "depreciation_years": 4.0,
         "gpus": 16.0,
+        "rent_term_months": 12.0,
     }
     wanted = special.get(row["name"], max(row["minimum"] or 0.0, 0.0) + 0.5)
     choice, _, word = (row["counts_when"] or "").partition("=")
