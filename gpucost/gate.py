@@ -38,6 +38,17 @@ def shown(value: object) -> str:
     return f"{text[: _SHOWN + 1]}… ({size:,} characters)"
 
 
+def in_utf8(text: str) -> str:
+    """Return a text as it is; one with bytes that are no UTF-8, as a file's name may have them, no database reads."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise UsageError(
+            f"{shown(text)} holds bytes that are no UTF-8. Write it, or name the file, in UTF-8."
+        ) from None
+    return text
+
+
 def expanded(name: str | Path) -> Path:
     """Return a path with ~ as its home folder; where there is no such home, as it stands."""
     try:

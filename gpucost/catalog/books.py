@@ -11,6 +11,7 @@ import csv
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
+from os import fsencode
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +79,7 @@ def _digest(files: Sequence[Path]) -> str:
     """Return the hash over the names and contents of files."""
     found = blake2b(digest_size=16)
     for file in files:
-        found.update(file.name.encode() + b"\0")
+        found.update(fsencode(file.name) + b"\0")
         for part in read_parts(file, "limit_book_file_bytes"):
             found.update(part)
     return found.hexdigest()

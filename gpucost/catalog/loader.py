@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from gpucost.catalog.paths import Contents, parquet_file, read_contents
 from gpucost.catalog.plain import plain_rows
 from gpucost.errors import DataError, UsageError
+from gpucost.gate import in_utf8
 from gpucost.schemas import DUCKDB_TYPES, HISTORY, TABLES, Column, Table, table_of
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ MANIFEST = "parquet.json"  # table -> digest of the CSV files that its Parquet t
 
 def quoted(text: str) -> str:
     """Quote a string literal for SQL."""
-    return "'" + text.replace("'", "''") + "'"
+    return "'" + in_utf8(text).replace("'", "''") + "'"
 
 
 def named(text: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from gpucost.errors import UsageError
+from gpucost.gate import in_utf8
 from gpucost.limits import limit
 
 LENGTH = 8  # bytes that say how long a message is
@@ -43,6 +44,7 @@ def run(world: Mapping[str, Any], query: str, allowed: Bounds) -> Answer:
     """Run one SELECT or EXPLAIN over the catalog that `world` describes, in a process that is ended at its limits."""
     import signal
 
+    in_utf8(query)
     command = [sys.executable, "-c", _START.format(path=sys.path)]
     child: Any = subprocess.Popen(
         command, start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL

@@ -1166,3 +1166,52 @@ def test_a_list_that_holds_itself_is_no_column():
     loop.append(loop)
     with pytest.raises(UsageError, match="as a number"):
         gpucost.throughput("8b", "h100-sxm", gpus=8, sequence=loop)
+
+
+UNDECODABLE = "caf\udce9"  # a name in latin-1, as the system hands it over
+
+
+def test_names_that_are_no_utf8_are_read_or_refused_with_a_sentence(tmp_path, monkeypatch):
+    from gpucost.catalog import open_catalog
+
+    monkeypatch.chdir(tmp_path)
+    offers = tmp_path / "book" / "offers"
+    offers.mkdir(parents=True)
+    row = "provider,gpu,usd_per_gpu_hour,observed_on\nours,h100-sxm,1.5,2026-11-01\n"
+    (offers / f"{UNDECODABLE}.csv").write_text(row)
+    (tmp_path / "invoice.csv").write_text(
+        "BilledCost,EffectiveCost,BillingCurrency,ChargeCategory,ChargePeriodStart,ChargePeriodEnd,Tags\n"
+        "1,1,USD,Usage,2026-01-01,2026-01-02,{}\n"
+    )
+    assert [row.usd_per_gpu_hour for row in open_catalog(book=offers.parent).offers(provider="ours")] == [1.5]
+    for said in (
+        lambda: open_catalog().sql(f"select '{UNDECODABLE}'"),
+        lambda: gpucost.reconcile("invoice.csv", showback=UNDECODABLE),
+        lambda: gpucost.reconcile(f"{UNDECODABLE}.parquet", showback="team"),
+    ):
+        (tmp_path / f"{UNDECODABLE}.parquet").write_bytes(b"PAR1")
+        with pytest.raises(UsageError, match=r"no UTF-8"):
+            said()
+
+
+def test_a_workbook_holds_what_is_no_utf8_as_an_escape(tmp_path):
+    from gpucost.render.workbook.book import new_workbook
+
+    with new_workbook(str(tmp_path / "a.xlsx")) as book:
+        sheet = book.sheet("one", (40,) * 4)
+        sheet.row(UNDECODABLE)
+        sheet.paragraph(UNDECODABLE, 3)
+        book.close()
+    import openpyxl
+
+    assert openpyxl.load_workbook(tmp_path / "a.xlsx")["one"]["A1"].value == r"caf\udce9"
+
+
+def test_a_workbook_of_too_many_cells_is_refused_before_it_is_written(tmp_path, monkeypatch):
+    from gpucost.cli import cli
+
+    monkeypatch.setenv("GPUCOST_LIMIT_WRITTEN_CELLS", "100")
+    result = CliRunner().invoke(cli, ["gpus", "-o", str(tmp_path / "gpus.xlsx")])
+    assert isinstance(result.exception, UsageError)
+    assert "limit_written_cells" in str(result.exception)
+    assert not (tmp_path / "gpus.xlsx").exists()

@@ -6,7 +6,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from gpucost.render.numbers import MISSING
+from gpucost.errors import UsageError
+from gpucost.limits import limit
+from gpucost.render.numbers import MISSING, visible
 
 _FRESH = "Static: computed by Python for the inputs as delivered."
 _STALE = "Static, and out of date: inputs were changed since Python computed this."
@@ -107,6 +109,7 @@ class Workbook:
         self.file.set_calc_mode("auto")
         self._formats: dict[tuple[str, str], Any] = {}
         self.live = True  # whether it has inputs that other cells follow
+        self.cells, self.most_cells = 0, limit("limit_written_cells")
         self.sheets: dict[str, Sheet] = {}
 
     def sheet(self, name: str, widths: Sequence[float] = ()) -> "Sheet":
@@ -114,6 +117,14 @@ class Workbook:
         made = Sheet(self, name, widths)
         self.sheets[name] = made
         return made
+
+    def refuse_more_than(self, cells: int) -> None:
+        """Refuse so many more cells where they would be too many."""
+        if self.cells + cells > self.most_cells:
+            raise UsageError(
+                f"the workbook would have more than {self.most_cells:,.0f} cells. Narrow what is asked, leave columns"
+                " out (--fields), or write .csv; the setting limit_written_cells raises that."
+            )
 
     def define(self, name: str, sheet: str, row: int, column: int, last_row: int | None = None) -> None:
         """Name a cell, or a range within one column."""
@@ -166,6 +177,8 @@ class Sheet:
     def row(self, *cells: Any) -> int:
         """Write the next row, high enough for what wraps in it, and return its index; a cell is a value or a Cell."""
         row = self.next_row
+        self.book.refuse_more_than(len(cells))
+        self.book.cells += len(cells)
         wrapped = [
             -(-len(str(cell.value)) // max(int(self.widths[column]) - 1, 1))
             for column, cell in enumerate(cells[: len(self.widths)])
@@ -197,6 +210,7 @@ class Sheet:
 
     def paragraph(self, text: str, last_column: int, style: str = "wrap") -> None:
         """Write running text over several columns, in a row that is high enough for it."""
+        text = visible(text)
         characters = int(sum(self.widths[: last_column + 1]) * _WORDS_RATIO)
         lines = sum(max(1, -(-len(line) // characters)) for line in text.splitlines() or [""])
         self.page.set_row(self.next_row, _LINE_HEIGHT * lines)
@@ -237,7 +251,8 @@ class Sheet:
             else:
                 page.write_string(row, column, MISSING, self.book.format(cell.style, ""))
         else:
-            page.write_string(row, column, "" if value is None else str(value)[:32000], self.book.format(style, ""))
+            text = "" if value is None else visible(str(value))[:32000]
+            page.write_string(row, column, text, self.book.format(style, ""))
 
 
 def _bare(formula: str, expand_future_functions: bool = False) -> str:

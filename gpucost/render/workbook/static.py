@@ -248,6 +248,8 @@ def write_sources(book: Workbook, sheet: Sheet, sources: Mapping[str, Mapping[st
 def write_document(book: Workbook, sheet: Sheet, document: Document) -> list[pictures.Drawn]:
     """Write the tables of an answer that has no live model, as they stand; return the charts beside them."""
     drawn = []
+    blocks = (block for section in document.sections for block in section.blocks)
+    book.refuse_more_than(sum(len(one.rows) * len(one.columns) for one in blocks if isinstance(one, Table)))
     sheet.title(document.title)
     if document.lead:
         sheet.paragraph(document.lead, 7)
