@@ -85,6 +85,8 @@ def commands(random: Random) -> Case:
         arguments += [flag] if option.is_flag else [f"{flag}={value_of(random, name, option)}"]
     if random.random() < 0.1:
         arguments.insert(random.randrange(len(arguments) + 1), text(random))
+    if arguments and random.random() < 0.03:
+        arguments[random.randrange(len(arguments))] += "\udce9"  # a byte that is no UTF-8, as the system hands it over
     if random.random() < 0.5 and name in QUESTIONS:
         arguments += ["--format", "json"]
     if name == "calibrate" and not {"training.csv", "--from-log"} & set(arguments):
