@@ -10,7 +10,7 @@ from typing import Any, cast
 from gpucost.answers import KINDS, SCHEMA_VERSION
 from gpucost.answers.schema import answer_schema, misfits
 from gpucost.answers.training import Estimate
-from gpucost.errors import GpuCostError, UsageError
+from gpucost.errors import UsageError
 from gpucost.gate import beside, read_json, shown
 from gpucost.options import OPTIONS
 
@@ -47,9 +47,9 @@ def reading(name: object) -> Iterator[None]:
     """Make a sentence of what breaks while a checked answer is read: its figures contradict each other."""
     try:
         yield
-    except (GpuCostError, OSError):
-        raise
     except Exception as error:
+        if isinstance(error, OSError) or hasattr(error, "exit_code"):  # said already, by us or by the command line
+            raise
         raise ContradictionError(
             f"{shown(name)} does not hold together ({type(error).__name__}): it was changed, saved by another version,"
             " or this is a fault of ours, which --debug shows. Ask again and save it with --format json -o FILE."

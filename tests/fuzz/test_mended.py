@@ -1215,3 +1215,13 @@ def test_a_workbook_of_too_many_cells_is_refused_before_it_is_written(tmp_path, 
     assert isinstance(result.exception, UsageError)
     assert "limit_written_cells" in str(result.exception)
     assert not (tmp_path / "gpus.xlsx").exists()
+
+
+def test_what_the_command_line_refuses_is_not_blamed_on_the_saved_answer(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    made = in_process("estimate", "--model", "8b", "--tokens", "1b", "--gpu", "l4", "--format", "json", "-o", "a.json")
+    assert made.returncode == 0
+    refused = in_process("rerun", "a.json", "--fields", "rank", "-o", "a.html")
+    assert refused.returncode == 2
+    assert "leave --fields" in refused.stderr
+    assert "hold together" not in refused.stderr
