@@ -11,6 +11,7 @@ from gpucost.catalog.loader import Store, engine, file_name, named, quoted, said
 from gpucost.catalog.offer_rows import offer_id_sql
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.errors import DataError, UsageError
+from gpucost.gate import shown
 from gpucost.limits import limit
 from gpucost.options import OPTIONS
 from gpucost.schemas import DUCKDB_TYPES, TABLES, Column
@@ -45,6 +46,7 @@ def parquet_part(store: Store, layer: str, file: Path, usual_kind: str = "contra
     store.execute("SET disabled_optimizers = 'statistics_propagation'")  # a file may lie of where it holds nothing
     try:
         offers = judge(store, file, numbered, present)
+        _refuse_unknown(store, file, numbered)
     finally:
         store.outside = True
         with suppress(DataError):  # a file may break the database, which then answers nothing more
@@ -231,6 +233,16 @@ def judge(
         reason = f"holds {rows:,} rows, at most {most:,.0f}; the setting limit_book_rows raises that"
         raise DataError(reason, file=str(file))
     return int(offers)
+
+
+def _refuse_unknown(store: Store, file: Path, numbered: str) -> None:
+    """Refuse prices of an accelerator that has no row: a Parquet file names accelerators by their ids."""
+    store.ensure("accelerators")
+    gpu, known = "CAST(gpu AS VARCHAR)", "SELECT id FROM accelerators"
+    query = f"SELECT {gpu} AS gpu, min(n) AS n FROM ({numbered}) WHERE {gpu} NOT IN ({known}) GROUP BY 1"
+    for row in _asked(store, f"{query} ORDER BY n LIMIT 1", file):
+        said = "is the id of no accelerator. `gpucost gpus` lists them; one of your own goes into accelerators.csv"
+        raise DataError(f"{shown(row['gpu'])} {said}", file=str(file), row=row["n"], column="gpu")
 
 
 def _refuse_heavy(store: Store, file: Path) -> None:

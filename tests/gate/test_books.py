@@ -41,6 +41,7 @@ def test_two_prices_of_which_one_must_be_wrong_are_refused(tmp_path):
         ("'many' AS gpus", "gpus"),
         ("NULL AS observed_on", "observed_on"),
         ("'' AS offer_id", "offer_id"),
+        ("'nobody-gpu' AS gpu", "is the id of no accelerator"),
     ],
 )
 def test_a_parquet_book_is_judged_by_the_bounds_of_its_columns(tmp_path, parquet, changed, reason):
