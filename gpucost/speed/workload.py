@@ -249,6 +249,8 @@ def explicit_layouts(catalog: Catalog, wanted: Wanted) -> Layouts:
     key = positions(gpus, keys)
     first = next(iter(names.values()))
     sequence = given.get("sequence", np.array([float(default_sequence(first))]))
+    if not (np.isfinite(sequence) & (sequence >= 1)).all():
+        raise UsageError("sequence: a column holds what is no number of tokens. Give whole numbers of 1 and more.")
     own = np.array([PRECISIONS.index(half_precision(item.accelerator)) for item in keys.values()], dtype=np.int64)
     precision = own[key]
     if wanted.precision is not None:

@@ -1225,3 +1225,9 @@ def test_what_the_command_line_refuses_is_not_blamed_on_the_saved_answer(tmp_pat
     assert refused.returncode == 2
     assert "leave --fields" in refused.stderr
     assert "hold together" not in refused.stderr
+
+
+@pytest.mark.parametrize("sequence", [float("nan"), float("inf"), 0.0, -8192.0])
+def test_a_column_of_sequences_holds_numbers_of_tokens(sequence):
+    with pytest.raises(UsageError, match="sequence: a column"):
+        gpucost.throughput("8b", "h100-sxm", gpus=8, sequence=[sequence, 8192.0])
