@@ -107,11 +107,11 @@ def predict_with_range(rows: Sequence[Row], facts: Catalog) -> tuple[Floats, Flo
 
 def validate(rows: Sequence[Row], facts: Catalog, *, core: bool = False) -> Report:
     """Return the report over the rows that carry a measured peak."""
-    measured = [(row, wording.number(row.get(METRIC))) for row in rows]
+    measured = [(row, wording.positive(row.get(METRIC))) for row in rows]
     chosen = [
         (row, value)
         for row, value in measured
-        if value is not None and value > 0 and (not core or wording.flag(row.get("core")) is not False)
+        if value is not None and (not core or wording.flag(row.get("core")) is not False)
     ]
     peaks, ratios, skipped = predict_with_range([row for row, _ in chosen], facts)
     items = []

@@ -31,13 +31,13 @@ def number(text: object) -> float | None:
 
 
 def positive(text: object) -> float | None:
-    """Read a positive number, or None.
+    """Read a positive number, or None; what is next to nothing was not measured.
 
-    >>> positive("8.03"), positive("0"), positive(-1)
-    (8.03, None, None)
+    >>> positive("8.03"), positive("0"), positive(-1), positive("1e-308")
+    (8.03, None, None, None)
     """
     value = number(text)
-    return value if value is not None and value > 0 else None
+    return value if value is not None and value >= 1 / _MOST else None
 
 
 def count(text: object) -> int | None:
