@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from benchmarks.fuzz.cases import Case
+from benchmarks.fuzz.orders import order
 
 
 class InternalError(Exception):
@@ -195,5 +196,5 @@ def threads(asked: Case) -> None:
 
 
 FACES: dict[str, Callable[[Case], None]] = {
-    one.__name__: one for one in (command, library, tool, page, killed, full, interrupted, processes, threads)
+    one.__name__: one for one in (command, library, order, tool, page, killed, full, interrupted, processes, threads)
 }

@@ -9,7 +9,7 @@ from typing import Any
 SIGNED = re.compile(
     "npv|by_year|saving|differ|delta|effect|change|cash|cumulative|versus|minus|advantage|gain|resale|residual|credit|tax|benefit|break"
     "|net|flow|discount|error|swing|premium|margin|profit|spread|value|worse|better|shadow|draw|interest|revenue|refund|statements"
-    "|reservation|billed|effective|totals|showback|adds_usd|trade_in"
+    "|contracts|reservation|billed|effective|totals|showback|adds_usd|trade_in"
 )
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from random import Random
 
-from benchmarks.fuzz import cases, desk, more
+from benchmarks.fuzz import cases, desk, more, orders
 from benchmarks.fuzz.cases import Case
 
 # surface -> its cases, and its share of a long run: as many of each as there are ways in
@@ -26,6 +26,7 @@ SURFACES: dict[str, tuple[Callable[[Random], Case], float]] = {
     "choices": (desk.choices, 1.5),
     "templates": (desk.templates, 0.7),
     "presets": (desk.presets, 2),
+    "orders": (orders.orders, 2),
     "disturbed": (more.disturbed, 0.3),
 }
 

@@ -1,12 +1,13 @@
 """A plausible dense architecture of any size, by the regularities of the presets.
 
-Width and the ratio of the feed-forward to it follow the presets' own trend with size; depth and the feed-forward are
-then chosen so that the parameters come out as asked. The result is an assumption and its status says so.
+The ratios of depth and feed-forward to width are those usual among the presets, and the width follows from the
+parameters. Width and depth are rounded to what splits evenly, and grow with the size, so that a larger model is never
+the cheaper one for an odd shape; the feed-forward takes the rest. The result is an assumption and its status says so.
 """
 
 import math
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from statistics import median
 
@@ -16,8 +17,8 @@ from gpucost.types import Architecture
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([mbt])(?:illion)?(?:[-_ ]?params?)?", re.IGNORECASE | re.ASCII)
 _UNITS = {"m": 1e6, "b": 1e9, "t": 1e12}
 _SMALLEST, _LARGEST = 5e6, 2e13
-_FFN_STEP = 256
-_NEIGHBOURS = 12  # presets nearest in size that the trend is taken from
+_TIED_BELOW = 4e9  # smaller models share the table of tokens with the output
+_VOCABULARIES = ((1e9, 128256), (1e8, 49152), (0, 32000))  # from this many parameters
 
 
 def size_of(name: str) -> float | None:
@@ -34,12 +35,33 @@ def synthesise(name: str, parameters: float, presets: Sequence[Architecture]) ->
     """Return a dense, gated architecture with grouped-query attention of about `parameters` parameters."""
     if not _SMALLEST <= parameters <= _LARGEST:
         raise UsageError(f"--model {name}: a size between 5m and 20t can be synthesised.")
-    peers = _peers(parameters, presets)
-    ratio = median(peer.ffn_hidden / peer.hidden for peer in peers)
-    width = _trend_width(parameters, peers)
-    made = min(_candidates(parameters, width, ratio), key=lambda item: _penalty(item, parameters, width, ratio))
-    notes = f"synthesised from the trend of {len(peers)} dense presets; counts {count(made) / 1e9:.4g} B parameters"
-    return replace(made, name=f"dense-{name.strip().lower()}", notes=notes)
+    peers = _peers(presets)
+    ratio, slim = median(p.ffn_hidden / p.hidden for p in peers), median(p.hidden / p.layers for p in peers)
+    tied, vocab = parameters < _TIED_BELOW, next(words for least, words in _VOCABULARIES if parameters >= least)
+    tables = (1 if tied else 2) * vocab + 1
+
+    def left(width: float) -> float:  # what tables and layers of the usual shape leave of the parameters
+        return parameters - tables * width - width / slim * (2.5 + 3 * ratio) * width * width
+
+    width = bisect(left, 0.0, parameters / tables)
+    head_dim = 128 if width >= 2048 else 64
+    step = head_dim * (8 if width >= 4096 else 4 if width >= 1024 else 1)
+    hidden = max(1, round(width / step)) * step
+    depth = 4 if width >= 12 * slim else 1
+    layers = max(1, round(width / slim / depth)) * depth
+    heads = hidden // head_dim
+    kv_heads = 8 if heads % 8 == 0 else math.gcd(heads, 4)
+    fixed = 2 * hidden * hidden + 2 * hidden * kv_heads * head_dim + 2 * hidden
+    wide = 256 if width >= 4096 else 64
+    ffn = max(1, round(((parameters - tables * hidden) / layers - fixed) / (3 * hidden) / wide)) * wide
+    made = Architecture(
+        f"dense-{name.strip().lower()}", "dense", layers, hidden, heads, kv_heads, head_dim, ffn, True, vocab, tied,
+        max_sequence_tokens=131072, status="synthesised",
+    )  # fmt: skip
+    notes = (
+        f"synthesised from the usual shape of {len(peers)} dense presets; counts {count(made) / 1e9:.4g} B parameters"
+    )
+    return replace(made, notes=notes)
 
 
 def count(made: Architecture) -> float:
@@ -55,8 +77,8 @@ def count(made: Architecture) -> float:
     return made.layers * layer + (1 if made.tied_embeddings else 2) * made.vocab * h + h
 
 
-def _peers(parameters: float, presets: Sequence[Architecture]) -> list[Architecture]:
-    """Return the modern dense presets nearest in size: gated, RMS norm."""
+def _peers(presets: Sequence[Architecture]) -> list[Architecture]:
+    """Return the modern dense presets: gated, RMS norm."""
     dense = [
         item
         for item in presets
@@ -64,40 +86,16 @@ def _peers(parameters: float, presets: Sequence[Architecture]) -> list[Architect
     ]
     if not dense:
         raise UsageError("no dense presets to take a plausible architecture from; name a model or a config.json.")
-    return sorted(dense, key=lambda item: abs(math.log(count(item) / parameters)))[:_NEIGHBOURS]
+    return dense
 
 
-def _trend_width(parameters: float, peers: Sequence[Architecture]) -> float:
-    """Return the usual width: hidden ∝ N^(1/3), since depth grows with width at a slowly changing ratio."""
-    return math.exp(
-        median(math.log(item.hidden) + (math.log(parameters) - math.log(count(item))) / 3 for item in peers)
-    )
+def bisect(falling: Callable[[float], float], low: float, high: float) -> float:
+    """Return where a falling function crosses zero.
 
-
-def _candidates(parameters: float, width: float, ratio: float) -> Iterator[Architecture]:
-    """Yield architectures near the trend: widths in whole heads, depths around the trend, the feed-forward to fit."""
-    tied = parameters < 4e9
-    vocab = 128256 if parameters >= 1e9 else 49152 if parameters >= 1e8 else 32000
-    head_dim = 128 if width >= 2048 else 64
-    step = head_dim * (8 if width >= 3072 else 4 if width >= 1024 else 1)
-    for hidden in range(max(step, int(0.75 * width) // step * step), int(1.3 * width) + step, step):
-        embeddings = (1 if tied else 2) * vocab * hidden + hidden
-        heads = hidden // head_dim
-        kv_heads = 8 if heads % 8 == 0 else math.gcd(heads, 4)
-        fixed = 2 * hidden * hidden + 2 * hidden * kv_heads * head_dim + 2 * hidden
-        usual = (parameters - embeddings) / (fixed + 3 * ratio * hidden * hidden)
-        for layers in range(max(2, round(0.7 * usual)), max(3, round(1.4 * usual)) + 1):
-            ffn = round(((parameters - embeddings) / layers - fixed) / (3 * hidden) / _FFN_STEP) * _FFN_STEP
-            if ffn >= _FFN_STEP:
-                yield Architecture(
-                    "", "dense", layers, hidden, heads, kv_heads, head_dim, ffn, True, vocab, tied,
-                    max_sequence_tokens=131072, status="synthesised",
-                )  # fmt: skip
-
-
-def _penalty(made: Architecture, parameters: float, width: float, ratio: float) -> float:
-    """Weigh an architecture: a miss in parameters most, then a feed-forward, a width or an odd depth off the trend."""
-    miss = abs(count(made) / parameters - 1)
-    off_ratio = abs(math.log(made.ffn_hidden / made.hidden / ratio))
-    off_width = abs(math.log(made.hidden / width))
-    return 50 * max(0.0, miss - 0.002) + 2 * off_ratio + off_width + (0.05 if made.layers % 4 else 0)
+    >>> round(bisect(lambda x: 2 - x * x, 0, 2), 6)
+    1.414214
+    """
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if falling(middle) > 0 else (low, middle)
+    return low

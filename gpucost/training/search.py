@@ -1,11 +1,10 @@
 """Which clusters are tried on which offers, and which one each offer is judged by.
 
-The sizes of an offer are the multiples of a whole node; parts of a node are sold in doublings. Doublings of the unit
-find between which two of them the deadline is first met, and go on until they cost more; then every multiple between
-these two is tried in order: three machines of eight are as legal as four. Of all these the cheapest that meets the
-deadline counts, so that more time costs no more (but for the few per cent that a size tried for a shorter deadline
-alone, between two doublings or beyond one that cost more, may save). Where every size is looked at, one size halves the
-way between two doublings.
+The sizes of an offer are the multiples of a whole node; parts of a node are sold in doublings. Every doubling of the
+unit is tried, and between the two where the deadline is first met every multiple in order: three machines of eight are
+as legal as four. Of all these the cheapest that meets the deadline counts, so that more time costs no more (but for
+what a size between two doublings may save that was tried for a shorter deadline alone). Where every size is looked at,
+one size halves the way between two doublings.
 """
 
 from typing import NamedTuple
@@ -24,9 +23,6 @@ Indices = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 _FASTEST_MFU = 0.85  # no cluster is tried that could not meet the deadline even at this share of its peak
-_COUNTS_PER_ROUND = 3
-_DEARER_RATIO = 1.02  # a doubling that costs so much more than the cheapest ends the doublings
-_FREE_DOUBLINGS = 6  # without a deadline: sizes tried beyond the smallest
 _MULTIPLES_AT_FIRST = 12  # tried at once; then twice as many
 _FASTER_RATIO = 1.05  # by how much, at most, more accelerators make each of them faster, as more memory may
 _HALF_FASTER_RATIO = 1.3  # by how much, at most, half as many make each of them faster
@@ -64,24 +60,19 @@ def _lines(problem: Problem) -> Lines:
 
 
 def _double(problem: Problem, lines: Lines) -> tuple[Cases, Indices]:
-    """Evaluate doublings of the unit until one meets the deadline and the next cost more; return each with its line."""
-    start, stop = _doublings(problem, lines)
-    parts: list[Cases] = []
-    found: list[Indices] = []
-    open_line, least_usd = np.arange(len(lines.request)), np.full(len(lines.request), np.inf)
-    while len(open_line) or not parts:
-        line, gpus = _next_counts(problem, lines, open_line, start, stop)
-        cases = evaluate(problem, lines.request[line], lines.offer[line], gpus)
-        parts.append(cases)
-        found.append(line)
-        cost = np.where(_meets(problem, cases) & ~_wants_all(problem, cases.request), cases.costs.cost_usd, np.inf)
-        np.minimum.at(least_usd, line, cost)
-        largest = np.flatnonzero(np.diff(line, append=-1))
-        done = np.zeros(len(lines.request), bool)
-        done[line[largest]] = cost[largest] > least_usd[line[largest]] * _DEARER_RATIO
-        start = start + _COUNTS_PER_ROUND
-        open_line = open_line[~done[open_line] & (start[open_line] <= stop[open_line])]
-    return concatenate(parts), np.concatenate(found)
+    """Evaluate every doubling of the unit from the fewest on, else the one size asked for; return each with its line.
+
+    None may be left out for being dearer than a smaller one: a cluster that holds the model in fewer parts, or without
+    computing activations twice, may cost less than one of a quarter of its size.
+    """
+    first, stop = _doublings(problem, lines)
+    many = stop - first + 1
+    line = np.repeat(np.arange(len(many)), many)
+    exponent = np.arange(len(line)) - np.repeat(np.cumsum(many) - many - first, many)
+    unit, largest = problem.supply.unit_gpus[lines.offer[line]], problem.supply.largest_gpus[lines.offer[line]]
+    pinned = _pinned(problem, lines.request[line])
+    gpus = np.where(pinned > 0, pinned, np.minimum(unit * 2**exponent, np.maximum(largest // unit, 1) * unit))
+    return evaluate(problem, lines.request[line], lines.offer[line], gpus), line
 
 
 def _doublings(problem: Problem, lines: Lines) -> tuple[Indices, Indices]:
@@ -91,8 +82,6 @@ def _doublings(problem: Problem, lines: Lines) -> tuple[Indices, Indices]:
     pinned = _pinned(problem, request)
     start = np.ceil(np.log2(lines.fewest_gpus / unit) - 1e-9).astype(np.int64)
     stop = np.ceil(np.log2(np.maximum(largest // unit, 1)) - 1e-9).astype(np.int64)
-    free = problem.asked(lambda ask: ask.deadline_days is None, request)
-    stop = np.where(free, np.minimum(stop, start + _FREE_DOUBLINGS), stop)
     start = np.minimum(start, stop)  # too small an offer is tried at its largest, to say how long it takes
     return np.where(pinned > 0, 0, start), np.where(pinned > 0, 0, stop)
 
@@ -119,19 +108,6 @@ def _peak_flop_per_s(accelerator: Accelerator, workload: Workload) -> float:
     """Return the dense peak of a workload, else the highest of the chip, so that no cluster is skipped wrongly."""
     own = peak(accelerator, workload.precision_on(accelerator)).tflops
     return (max(peaks(accelerator), key=np.nan_to_num) if np.isnan(own) else own) * TERA
-
-
-def _next_counts(
-    problem: Problem, lines: Lines, open_line: Indices, start: Indices, stop: Indices
-) -> tuple[Indices, Indices]:
-    """Expand open lines into their next counts; a pinned count is the only one."""
-    exponent = start[open_line][:, None] + np.arange(_COUNTS_PER_ROUND)[None, :]
-    keep = exponent <= stop[open_line][:, None]
-    line = np.broadcast_to(open_line[:, None], keep.shape)[keep]
-    pinned = _pinned(problem, lines.request[line])
-    unit, largest = problem.supply.unit_gpus[lines.offer[line]], problem.supply.largest_gpus[lines.offer[line]]
-    doubled = np.minimum(unit * 2 ** exponent[keep], np.maximum(largest // unit, 1) * unit)
-    return line, np.where(pinned > 0, pinned, doubled)
 
 
 def _whole(problem: Problem, offer: Indices) -> Flags:
@@ -182,16 +158,15 @@ def _window(problem: Problem, lines: Lines, cases: Cases, line: Indices) -> tupl
     count, unit = len(lines.request), problem.supply.unit_gpus[lines.offer]
     met = _meets(problem, cases)
     limit = np.array([ask.deadline_days or np.inf for ask in problem.requests])[cases.request]
-    missed = cases.speed.fits & ~met & np.isfinite(cases.costs.days)
-    half = np.array([_HALF_FED_RATIO if run.loading else _HALF_FASTER_RATIO for run in problem.workloads])
     stop = np.full(count, np.inf)
     np.minimum.at(stop, line[met], cases.gpus[met])
-    nearest = met & (cases.gpus == stop[line])  # a larger one says less: it may wait for what a smaller one does not
-    faster = np.where(met, half[cases.request], _FASTER_RATIO)
-    needed = np.where(nearest | missed, cases.gpus * cases.costs.days / limit / faster, 0.0)
-    below = np.where(met, needed, np.maximum(needed, cases.gpus + 1.0))
+    below, first_met = cases.gpus < stop[line], cases.gpus == stop[line]  # a larger one may wait for what these do not
+    half = np.array([_HALF_FED_RATIO if run.loading else _HALF_FASTER_RATIO for run in problem.workloads])
+    faster = np.where(first_met, half[cases.request], _FASTER_RATIO)
+    timed = (below | first_met) & cases.speed.fits & np.isfinite(cases.costs.days)
+    needed = np.where(timed, cases.gpus * cases.costs.days / limit / faster, 0.0)
     first = lines.fewest_gpus.copy()
-    np.maximum.at(first, line, below)
+    np.maximum.at(first, line, np.where(below, np.maximum(needed, cases.gpus + 1.0), needed))
     idle = np.isinf(stop) | (_pinned(problem, lines.request) > 0) | _wants_all(problem, lines.request)
     idle |= ~_whole(problem, lines.offer)
     stop = np.where(idle, 0, stop)

@@ -60,7 +60,8 @@ _WORDS = {name: name for name in ("provider", "instance_type", "region", "option
 }
 _FIGURES = ("usd_per_gpu_hour", "age_days")
 _RUNS_AT_ONCE = 1 << 11  # with their lines as many as a cache takes, and small enough to be memory used again
-_SEARCHED_AT_ONCE = 256
+_READ_AT_ONCE = 256  # requests that leave the size open
+_LINES_SEARCHED_AT_ONCE = 1 << 10  # with some ten sizes each, at about a kilobyte
 _CLUSTERS_AT_ONCE = 128  # with every offer of a market about 2 MB each while they are timed
 _LINES_KEPT = 1 << 20  # of all clusters, at about 300 bytes
 _MARKETS_KEPT = 256
@@ -96,7 +97,7 @@ class Sweeper:
             for part in np.split(np.arange(len(fast)), range(_RUNS_AT_ONCE, len(fast), _RUNS_AT_ONCE)):
                 told = Columns({name: column[fast[part]] for name, column in runs.items()})
                 found.put(fast[part], self._priced(clusters, own[part], told))
-            for part in np.split(slow, range(_SEARCHED_AT_ONCE, len(slow), _SEARCHED_AT_ONCE)):
+            for part in np.split(slow, range(_READ_AT_ONCE, len(slow), _READ_AT_ONCE)):
                 rows = [{name: values[name][codes[name][row]] for name in values} for row in part]
                 found.put(part, self._searched(rows))
         return self._columns(found)
@@ -243,7 +244,10 @@ class Sweeper:
             except GpuCostError as error:
                 found.reason[number] = self._said(str(error))
         for market in {id(row[3]): row[3] for row in rows}.values():
-            self._search([row for row in rows if row[3] is market], market, found)
+            own = [row for row in rows if row[3] is market]
+            part = np.cumsum([row[4].sum() for row in own]) // _LINES_SEARCHED_AT_ONCE
+            for here in np.split(np.arange(len(own)), np.flatnonzero(np.diff(part)) + 1):
+                self._search([own[number] for number in here], market, found)
         return found
 
     def _search(self, rows: Sequence[tuple[Any, ...]], market: Market, found: Found) -> None:

@@ -30,8 +30,9 @@ def test_depth_and_width_are_near_those_of_llama_of_that_size(size, like):
     assert made.hidden == pytest.approx(like[1], rel=0.25)
 
 
-def test_depth_and_width_grow_with_size():
-    made = [synthesise("x", size, PRESETS) for size in (1e9, 8e9, 70e9, 400e9)]
+def test_depth_and_width_grow_with_size_and_split_evenly():
+    made = [synthesise("x", 1e9 * 1.03**power, PRESETS) for power in range(210)]
+    assert all(item.layers % 4 == 0 and item.heads % 4 == 0 for item in made)
     assert [item.layers for item in made] == sorted(item.layers for item in made)
     assert [item.hidden for item in made] == sorted(item.hidden for item in made)
 

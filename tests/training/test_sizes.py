@@ -51,6 +51,10 @@ def test_no_smaller_cluster_of_the_offer_meets_the_deadline_for_less(catalog, mo
     ("asked", "days"),
     [
         ({"model": "70b", "tokens": "100b", "gpu": "h100-sxm"}, (14, 30, 90, 180)),
+        ({"model": "deepseek-v3", "tokens": "26b", "gpu": "l40s"}, (0.7, 11, 45)),  # 4,096 split the model less
+        ({"model": "deepseek-v3", "tokens": "26b", "gpu": "t4"}, (45, 1000)),  # nothing below 4,096 holds it
+        ({"model": "405b", "tokens": "26b", "gpu": "l4"}, (45, 1000)),
+        ({"model": "8b", "tokens": "200b", "gpu": "t4"}, (15, 63)),  # 512 hold it whole, 128 in parts
         ({"model": "deepseek-v3", "tokens": "100b", "gpu": "h100-sxm"}, (3, 7, 45)),
         ({"model": "8b", "tokens": "100b", "gpu": "l4"}, (30, 45, 90)),
         ({"model": "32b", "tokens": "1b", "gpu": "h100-sxm", "method": "qlora", "option": "on_demand"}, (1, 5, 10)),
@@ -58,7 +62,8 @@ def test_no_smaller_cluster_of_the_offer_meets_the_deadline_for_less(catalog, mo
 )
 def test_more_time_never_costs_more(catalog, asked, days):
     """Small clusters waste where the batch does not divide; larger ones stay in the race when there is more time."""
-    costs = [ask(catalog, **asked, deadline=f"{one}d").best["cost_usd"] for one in days]
+    limits = [*(f"{one}d" for one in days), "none"]
+    costs = [ask(catalog, **asked, deadline=one).best["cost_usd"] for one in limits]
     assert costs == sorted(costs, reverse=True)
 
 

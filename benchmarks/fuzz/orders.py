@@ -1,0 +1,274 @@
+"""Pairs of questions of which one cannot cost more than the other: more time, more choice, more discount, less work.
+
+A case asks the question that must not cost more, then the other one. Where only the first is refused, or where a figure
+of it is greater, the answer cannot be.
+"""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from random import Random
+from typing import Any, NamedTuple
+
+from benchmarks.fuzz.cases import Case
+
+SLACK = 1e-9, 0.05  # relative, and in USD: each line of a bill is rounded to a cent
+DAY = "2026-11-20"
+MODELS = ("1b", "8b", "32b", "70b", "405b", "mixtral-8x7b", "gpt-oss-120b", "deepseek-v3", "qwen3-30b-a3b")
+GPUS = (None, "h100-sxm", "h200", "a100-80gb", "b200", "l40s", "l4", "t4", "v100-16gb", "rtx-4090", "mi300x", "gb200")
+FILTERS = {
+    "provider": ["aws", "lambda", "coreweave", "gcp", "vast"],
+    "option": ["on_demand", "spot", "reserved"],
+    "region": ["us", "eu"],
+    "max_age": ["60d", "200d"],
+    "strict_prices": [True],
+}
+Figures = dict[str, float]
+Change = Callable[[Random, dict[str, Any]], tuple[dict[str, Any], dict[str, Any]]]
+
+
+class Question(NamedTuple):
+    """A question drawn at random, what may change in it, and which figures must follow."""
+
+    base: Callable[[Random], dict[str, Any]]
+    changes: dict[str, Change]
+    figures: Callable[[dict[str, Any]], Figures]
+
+
+def orders(random: Random) -> Case:
+    """Two questions that differ in one thing: the one that must not cost more, and the other."""
+    name = random.choice([*["estimate"] * 4, *["inference"] * 2, "tco", "mix", "fit"])
+    change = random.choice(list(QUESTIONS[name].changes))
+    less, more = QUESTIONS[name].changes[change](random, QUESTIONS[name].base(random))
+    return Case([name, change], face="order", given=(less, more))
+
+
+def order(asked: Case) -> None:
+    """Ask both questions; what cannot be is an internal error."""
+    import gpucost
+    from benchmarks.fuzz.faces import InternalError
+    from gpucost.errors import GpuCostError
+
+    name, change = asked.arguments
+    less, more = asked.given
+    try:
+        other = _answer(getattr(gpucost, name), more)
+    except GpuCostError as error:
+        other = error
+    try:
+        first = _answer(getattr(gpucost, name), less)
+    except GpuCostError as error:
+        if not isinstance(other, GpuCostError):
+            raise InternalError(f"{name}, {change}: only {less} is refused: {error}") from None
+        raise
+    if isinstance(other, GpuCostError):
+        return
+    low, high = QUESTIONS[name].figures(first), QUESTIONS[name].figures(other)
+    for key in low.keys() & high.keys():
+        if low[key] > high[key] * (1 + SLACK[0]) + SLACK[1]:
+            raise InternalError(f"{name}, {change}: {key} {low[key]} of {less} against {high[key]} of {more}")
+
+
+def _answer(ask: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
+    from gpucost.catalog import open_catalog
+
+    given, book = dict(given), None
+    if discount := given.pop("discount", None):
+        book = Path("discount.toml")
+        book.write_text("".join(f"[[discount]]\n{line}\nfraction = {discount}\n" for line in _DISCOUNTED), "utf-8")
+    found: dict[str, Any] = ask(**given, catalog=open_catalog(DAY, book=book)).to_dict()
+    if book:
+        os.remove(book)
+    return found
+
+
+_DISCOUNTED = [f'provider = "{name}"' for name in ("aws", "lambda", "coreweave")]
+
+
+# ── changes: each returns the question that must not cost more, and the other ────────────────────────────────────────
+
+
+def _filtered(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """More to choose from."""
+    name = random.choice(list(FILTERS))
+    return {key: value for key, value in base.items() if key != name}, base | {name: random.choice(FILTERS[name])}
+
+
+def _discounted(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """More discount of some providers."""
+    less, more = sorted(round(random.uniform(0.001, 0.95), 4) for _ in range(2))
+    return base | {"discount": more}, base | {"discount": less}
+
+
+def _grown(name: str, most: float, unit: str = "", whole: bool = False) -> Change:
+    """Return the change that multiplies an argument: the smaller cannot cost more."""
+
+    def change(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        small = base[name] if name in base else random.uniform(1, 3)
+        large = small * random.choice([1.001, random.uniform(1, 2), random.uniform(1, most)])
+        ends = (round(small), round(large) + 1) if whole else (small, large)
+        first, second = ({name: f"{end}{unit}" if unit else end} for end in ends)
+        return base | first, base | second
+
+    return change
+
+
+def _raised(name: str, low: float, high: float, falls: bool = False) -> Change:
+    """Return the change that draws two values of an argument: the lower comes first, or the higher where it `falls`."""
+
+    def change(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        first, second = sorted((random.uniform(low, high) for _ in range(2)), reverse=falls)
+        return base | {name: first}, base | {name: second}
+
+    return change
+
+
+def _set(name: str, low: float, high: float) -> Change:
+    """Return the same for an input of a plan."""
+
+    def change(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        first, second = sorted(random.uniform(low, high) for _ in range(2))
+        return base | {"set": {name: first}}, base | {"set": {name: second}}
+
+    return change
+
+
+def _more_time(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    days = 10 ** random.uniform(0, 2.5)
+    longer = random.choice(["none", f"{days * random.uniform(1, 10)}d", f"{days * 1.01}d"])
+    return base | {"deadline": longer}, base | {"deadline": f"{days}d"}
+
+
+def _more_chips(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    one, other = random.sample([gpu for gpu in GPUS if gpu], 2)
+    return base | {"gpu": f"{one},{other}"}, base | {"gpu": one}
+
+
+def _smaller_model(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A bare size against a greater one on the same offers; a size with an odd digit is no published model's."""
+    size = round(10 ** random.uniform(0, 2), 1) + 0.007
+    pinned = base | {"top": 0}
+    if "tokens" in base:  # a larger model takes a larger batch where none is given
+        pinned |= {"gpus": random.choice([64, 256, 1024]), "global_batch": 1024}
+    return pinned | {"model": f"{size:.3f}b"}, pinned | {"model": f"{size * random.choice([1.05, 1.5, 2, 10]):.3f}b"}
+
+
+def _cheapest_of(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is ranked by cost is no dearer than what is ranked by something else."""
+    return base | {"optimize": "cost"}, base | {"optimize": random.choice(["time", "carbon"])}
+
+
+def _looser(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    name, few = random.choice([("tpot", random.uniform(10, 100)), ("ttft", random.uniform(50, 2000))])
+    return base | {name: f"{few * random.uniform(1, 10)}ms"}, base | {name: f"{few}ms"}
+
+
+# ── questions ────────────────────────────────────────────────────────────────────────────────────────────────────────
+
+
+def _any_gpu(random: Random) -> dict[str, Any]:
+    gpu = random.choice(GPUS)
+    return {"gpu": gpu} if gpu else {}
+
+
+def _run(random: Random) -> dict[str, Any]:
+    asked = _any_gpu(random) | {"model": random.choice(MODELS), "tokens": 10 ** random.uniform(8.5, 12.5)}
+    if random.random() < 0.3:
+        asked["sequence"] = random.choice([2048, 32768])
+    if random.random() < 0.2:
+        asked["method"] = random.choice(["lora", "qlora"])
+    if random.random() < 0.3:
+        asked["deadline"] = random.choice(["none", "5d", "90d"])
+    return asked | {"top": 5, "with_facts": False}
+
+
+def _service(random: Random) -> dict[str, Any]:
+    asked = _any_gpu(random) | {"model": random.choice(MODELS), "requests_per_s": 10 ** random.uniform(-1, 2), "top": 5}
+    return asked | {"prompt_tokens": random.choice([100, 2000, 20_000]), "output_tokens": random.choice([50, 500])}
+
+
+def _cluster(random: Random) -> dict[str, Any]:
+    gpu = random.choice([one for one in GPUS[1:8] if one not in ("t4", "v100-16gb")])
+    months, use = random.choice([12, 36, 48, 60]), random.uniform(0.1, 0.95)
+    return {"gpu": gpu, "gpus": 8 * random.randrange(1, 64), "rent": 2.5, "draws": 0, "months": months} | {
+        "utilisation": use
+    }
+
+
+def _cheapest(figure: str) -> Callable[[dict[str, Any]], Figures]:
+    """Return how the least of a figure over the options is found, and that of each offer of a size given."""
+
+    def figures(answer: dict[str, Any]) -> Figures:
+        rows = answer["options"]
+        if answer["request"].get("top") == 0:
+            return {f"{row['offer_id']}, {row['gpus']}": row[figure] for row in rows}
+        return {f"least {figure}": min(row[figure] for row in rows)} if rows else {}
+
+    return figures
+
+
+def _owned(answer: dict[str, Any]) -> Figures:
+    return {row["name"]: row["npv_usd"] for row in answer["options"]}
+
+
+def _of(*names: str) -> Callable[[dict[str, Any]], Figures]:
+    return lambda answer: {name: answer[name] for name in names if answer.get(name) is not None}
+
+
+QUESTIONS = {
+    "estimate": Question(
+        _run,
+        {
+            "more time": _more_time,
+            "more choice": _filtered,
+            "more chips": _more_chips,
+            "more discount": _discounted,
+            "fewer tokens": _grown("tokens", 10),
+            "fewer epochs": _grown("epochs", 3),
+            "less evaluation": _raised("overhead", 0, 0.5),
+            "fewer experiments": _raised("experiments", 0, 2),
+            "a smaller model": _smaller_model,
+            "ranked by cost": _cheapest_of,
+        },
+        _cheapest("cost_usd"),
+    ),
+    "inference": Question(
+        _service,
+        {
+            "more time": _looser,
+            "more choice": _filtered,
+            "more chips": _more_chips,
+            "more discount": _discounted,
+            "fewer requests": _grown("requests_per_s", 10),
+            "more use": _raised("utilisation", 0.2, 1, falls=True),
+            "more cached": _raised("prefix_hit", 0, 0.9, falls=True),
+            "less redundancy": _grown("redundancy", 3, whole=True),
+            "a smaller model": _smaller_model,
+            "ranked by cost": _cheapest_of,
+        },
+        _cheapest("usd_per_month"),
+    ),
+    "tco": Question(
+        _cluster,
+        {
+            "fewer": _grown("gpus", 3, whole=True),
+            "cheaper rent": _grown("rent", 3),
+            "cooler": _set("pue_ratio", 1.05, 1.8),
+            "cheaper power": _set("electricity_usd_per_kwh", 0.02, 0.4),
+        },
+        _owned,
+    ),
+    "mix": Question(
+        lambda random: {"gpu": random.choice(["h100-sxm", "b200", "l40s"]), "constant": random.randrange(1, 200),
+                        "months": random.choice([6, 12, 36])},
+        {"less demand": _grown("constant", 3, whole=True), "more discount": _discounted},
+        _of("cost_usd"),
+    ),
+    "fit": Question(
+        lambda random: {"model": random.choice(MODELS), "gpu": random.choice(GPUS[1:]), "sequence": 4096, "gpus": 64,
+                        "tensor": 8, "pipeline": 1, "context": 1, "expert": 1, "sharding": 1,
+                        "recompute": "full"},
+        {"shorter": _grown("sequence", 8, whole=True), "smaller steps": _grown("micro_batch", 4, whole=True)},
+        _of("needed_gb"),
+    ),
+}  # fmt: skip
