@@ -21,6 +21,7 @@ from benchmarks.fuzz.values import (
     text,
 )
 
+MOST_SPOILT_BYTES = 3_000_000  # of a shipped file
 # what a hostile hand writes where a figure, a day or a name is meant
 CELLS = (
     "", " ", "nan", "-1", "inf", "1e308", "5e-324", "1e15", "\u0663", "0x10", "1_000", "2026-13-01", "0000-00-00",
@@ -153,6 +154,24 @@ def templates(random: Random) -> Case:
     target = random.choice([*["out.xlsx"] * 8, *(f"out.{ending}" for ending in ENDINGS)])
     name = random.choice(["in.xlsx"] * 9 + ["answer.json"])
     return Case(["report", "answer.json", "--template", name, "-o", target], {"answer.json": answer, "in.xlsx": data})
+
+
+def folders(random: Random) -> Case:
+    """A data folder of the user's own: the shipped one, of which one file is spoilt."""
+    from gpucost.catalog.paths import shipped_root
+
+    root = shipped_root()
+    every = sorted(path for part in ("models", "pricing") for path in (root / part).rglob("*") if path.is_file())
+    files: dict[str, bytes | str] = {f"data/{path.relative_to(root)}": f"link:{path}" for path in every}
+    one = random.choice([path for path in every if path.stat().st_size < MOST_SPOILT_BYTES])
+    data, name = one.read_bytes(), f"data/{one.relative_to(root)}"
+    files[name] = _cells(random, data) if one.suffix == ".csv" and random.random() < 0.8 else spoilt_bytes(random, data)
+    asked = random.choice(
+        [["prices", "--gpu", "h100-sxm", "--limit", "2"], ["estimate", *good.START["estimate"]], ["data", "check"],
+         ["tco", "--gpu", "h100-sxm", "--gpus", "8", "--draws", "20"], ["inference", "--model", "8b", "--gpu", "l40s"],
+         ["gpus"], ["models"], ["systems"], ["sources"], ["sql", "select count(*) from facts"], ["validate"]]
+    )  # fmt: skip
+    return Case([*asked, "--format", "json"], files, {"GPUCOST_DATA": "data"})
 
 
 def presets(random: Random) -> Case:

@@ -22,15 +22,24 @@ def share_commands() -> None:
 
 def share_catalog() -> None:
     """Let every case without a book, a store or other data ask the same open catalog; check the shipped data once."""
-    from gpucost.catalog import core, datacheck
+    from gpucost.catalog import core, foldercheck
     from gpucost.catalog import loader as module
+    from gpucost.catalog.paths import shipped_root
 
     loader: Any = module
     opened: dict[Any, core.Catalog] = {}
-    create, check, read = core.Catalog.__new__, cache(datacheck.check_shipped), cache(loader.read_contents)
+    create, root_of_all = core.Catalog.__new__, shipped_root()
+
+    def once(work: Any) -> Any:
+        kept = cache(work)
+        return lambda root, *more: (kept if root == root_of_all else work)(root, *more)
 
     def shared(as_of: Any, known_as_of: Any, root: Any, layers: Any, kept_at: Any = None) -> Any:
-        if layers or not (kept_at is None or (isinstance(kept_at, Path) and not kept_at.is_dir())):
+        if (
+            layers
+            or root != root_of_all
+            or not (kept_at is None or (isinstance(kept_at, Path) and not kept_at.is_dir()))
+        ):
             return None
         return as_of, known_as_of, root
 
@@ -54,8 +63,8 @@ def share_catalog() -> None:
 
     sharing: Any = core.Catalog
     sharing.__new__, sharing.__init__ = new, begin
-    loader.read_contents = read
-    datacheck.check_shipped = check
+    loader.read_contents = once(loader.read_contents)
+    foldercheck.check_folder = once(foldercheck.check_folder)
 
 
 class _Forked:

@@ -18,7 +18,7 @@ from gpucost.catalog.paths import shipped_root
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.catalog.regions import Regions
 from gpucost.catalog.settings import book_layers, setting, store_place
-from gpucost.errors import UsageError
+from gpucost.errors import DataError, UsageError
 from gpucost.options import counted_age_days
 from gpucost.schemas import HISTORY, TABLES
 from gpucost.types import Accelerator, Architecture, Offer, System
@@ -51,7 +51,10 @@ def open_catalog(
     given = {"--root": root, "--book": book, "--store": store}
     folder, own, kept_at = (value if value is None else FILE.read(value, what) for what, value in given.items())
     place = kept_at or (None if folder else store_place())
-    return Catalog(day, known_day, Path(folder) if folder else data_root(), book_layers(own), place)
+    catalog = Catalog(day, known_day, Path(folder) if folder else data_root(), book_layers(own), place)
+    if not folder and setting("data"):
+        _refuse_faulty(catalog)
+    return catalog
 
 
 def data_root() -> Path:
@@ -65,6 +68,20 @@ def data_root() -> Path:
             f"the data folder {root} (setting `data`) has no folder models/. Name a folder with pricing/ and models/."
         )
     return root
+
+
+def _refuse_faulty(catalog: "Catalog") -> None:
+    """Refuse a data folder of the user's own that breaks a rule of the shipped one; that it breaks none is kept."""
+
+    def looked_through() -> str:
+        from gpucost.catalog.foldercheck import check_folder
+
+        if found := check_folder(catalog.store.root).faults:
+            more = f" (and {len(found) - 1:,} more; `gpucost data check` lists them)" if len(found) > 1 else ""
+            raise DataError(f"{found[0]}{more}", file=f"the data folder {catalog.store.root} (setting `data`)")
+        return "no faults"
+
+    kept.text(f"checked-{catalog.store.digest()}.txt", looked_through)
 
 
 def parse_date(value: date | str | None, what: str) -> date | None:

@@ -33,16 +33,19 @@ def check(out: Output, file: str | None, table: str | None, doubts: bool) -> Non
     gpucost data check my-prices.csv --table offers
     """
     from gpucost.catalog import open_catalog
-    from gpucost.catalog.datacheck import check_one, check_shipped, idle_discounts
+    from gpucost.catalog.core import data_root
+    from gpucost.catalog.datacheck import check_one, idle_discounts
+    from gpucost.catalog.foldercheck import check_folder
+    from gpucost.catalog.settings import setting
     from gpucost.errors import CheckFailedError, UnknownNameError
     from gpucost.schemas import TABLES
 
     if table is not None and table not in TABLES:
         raise UnknownNameError("table", table, [], f"Tables: {', '.join(TABLES)}.")
-    catalog = open_catalog()
+    catalog = open_catalog(root=data_root() if setting("data") else None)  # which is not refused for what it breaks
     if file is None:
         with working("checking every row"):
-            report = check_shipped(catalog)
+            report = check_folder(catalog.store.root)
         report.faults += idle_discounts(catalog, catalog.books)  # reading a book judges it
     else:
         report = check_one(catalog, Path(file), table)

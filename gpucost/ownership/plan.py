@@ -44,6 +44,7 @@ SPECIAL = (
 CONVENIENT = ("years", "utilisation", "lead_time_weeks", "refresh_year")  # of these what a scenario may change, too
 OWN_ESTIMATE = "gpucost-estimate"  # sources that begin so are our own judgement: assumed, however well argued
 MUST_COST = ("server_usd", "all_in_usd_per_gpu", "gpu_usd", "rent_usd_per_gpu_hour")  # nothing is free
+_WHOLE_MONTHS = "rent_term_months"  # the contract of a term ends with a month
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +200,8 @@ class Registry:
         if entry["choices"]:
             return replace(read, value=parts["value"], low=None, high=None)
         value, low, high = parts["value"], parts["low"], parts["high"]
+        if name == _WHOLE_MONTHS and low != high:
+            raise UsageError(f"{where}: {name} is a whole number of months and takes no range; leave low and high out.")
         if low is not None and high is not None and not low <= value <= high:
             raise UsageError(f"{where}: {name} = {value:g} lies outside its own range {low:g} to {high:g}.")
         return replace(read, value=value, low=low, high=high, source_id="")
@@ -217,7 +220,7 @@ class Registry:
         if (low is not None and number < low) or (high is not None and number > high):
             limits = f"{low:g} to {high:g}" if high is not None else f"at least {low:g}"
             raise UsageError(f"{where}: {name} = {value!r} is outside what is possible ({limits}).")
-        if name == "rent_term_months" and number % 1:
+        if name == _WHOLE_MONTHS and number % 1:
             raise UsageError(f"{where}: {name} = {value!r} is no whole number of months.")
         if number <= 0 and (name.endswith("_years") or name in MUST_COST):
             raise UsageError(f"{where}: {name} = {value!r} must be positive.")

@@ -1,13 +1,15 @@
 """Settings: flag > GPUCOST_* > project file > user file > default, and `gpucost config` says who spoke."""
 
 import json
+import shutil
 
 import pytest
 from click.testing import CliRunner
 
 from gpucost.catalog import settings
+from gpucost.catalog.paths import shipped_root
 from gpucost.cli import cli
-from gpucost.errors import UsageError
+from gpucost.errors import CheckFailedError, DataError, UsageError
 
 
 @pytest.fixture
@@ -97,6 +99,21 @@ def test_another_data_folder_is_named_and_must_be_one(place, monkeypatch):
     monkeypatch.setenv("GPUCOST_DATA", str(place))
     with pytest.raises(UsageError, match="no folder models"):
         run("models")
+
+
+def test_a_data_folder_that_breaks_a_rule_is_refused_by_every_command_and_listed_by_the_check(place, monkeypatch):
+    root = place / "data"
+    for folder in ("models", "pricing"):
+        shutil.copytree(shipped_root() / folder, root / folder)
+    monkeypatch.setenv("GPUCOST_DATA", str(root))
+    assert "llama-3.1-8b" in run("models")
+    offers = root / "pricing" / "offers" / "ovh.csv"
+    offers.write_text(offers.read_text("utf-8").replace(",on_demand,", ",sometimes,"), "utf-8")
+    for command in (["models"], ["prices"], ["inference", "--model", "8b"]):
+        with pytest.raises(DataError, match=r"data folder .* pricing/offers/ovh.csv:\d+:option: 'sometimes'.* more"):
+            run(*command)
+    with pytest.raises(CheckFailedError):
+        run("data", "check")
 
 
 @pytest.mark.parametrize("named", [None, "", "/somewhere/else"])

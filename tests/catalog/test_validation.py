@@ -7,7 +7,8 @@ from click.testing import CliRunner
 
 from gpucost.catalog import open_catalog
 from gpucost.catalog.checks import reference
-from gpucost.catalog.datacheck import check_one, check_shipped
+from gpucost.catalog.datacheck import check_one
+from gpucost.catalog.foldercheck import check_folder
 from gpucost.cli import cli
 from gpucost.errors import DataError
 from gpucost.schemas import TABLES
@@ -185,7 +186,7 @@ def test_an_unknown_column_is_refused_with_the_nearest_and_an_own_one_is_left_al
 
 
 def test_the_shipped_data_pass_their_own_check():
-    report = check_shipped(open_catalog())
+    report = check_folder(open_catalog().store.root)
     assert [str(fault) for fault in report.faults] == []
     assert report.rows > 3000
 

@@ -10,7 +10,7 @@ from datetime import date, timedelta
 import pytest
 
 from gpucost.catalog import open_catalog
-from gpucost.catalog.datacheck import check_shipped
+from gpucost.catalog.foldercheck import check_folder
 from gpucost.schemas import TABLES
 
 from .tables import CHECKOUT, row, rows
@@ -100,7 +100,7 @@ def root(tmp_path):
 
 
 def faults(root):
-    return [str(fault) for fault in check_shipped(open_catalog(root=root)).faults]
+    return [str(fault) for fault in check_folder(root).faults]
 
 
 @pytest.fixture(scope="module")
@@ -210,7 +210,7 @@ def test_a_key_in_two_files_an_alias_to_nothing_and_a_range_without_its_middle_a
 
 def test_a_source_that_nothing_names_yet_is_a_doubt(root):
     a_source(root)
-    report = check_shipped(open_catalog(root=root))
+    report = check_folder(root)
     assert [one.reason for one in report.doubts if one.column == "source_id"] == ["no row names this source yet"]
 
 

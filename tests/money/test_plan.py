@@ -44,6 +44,13 @@ def test_every_input_can_be_set_by_name(row):
     assert (found["value"], found["status"], found["counts"]) == (wanted, "given", True)
 
 
+@pytest.mark.parametrize("given", [12.5, {"value": 12, "low": 6, "high": 24}, {"value": 12, "high": 24}])
+def test_a_term_is_a_whole_number_of_months_and_no_range(given):
+    plan = {"rent_usd_per_gpu_hour": 2.35, "rent_term_months": given}
+    with pytest.raises(UsageError, match="whole number of months"):
+        gpucost.tco("h100-sxm", plan=plan, draws=0, catalog=catalog())
+
+
 def test_every_default_is_sourced_derived_or_marked_as_assumed():
     for entry in tco()["assumptions"]:
         if entry["status"] == "sourced":

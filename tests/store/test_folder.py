@@ -108,7 +108,8 @@ def test_a_part_that_may_still_get_its_manifest_is_not_pruned(folder):
     assert (folder.path / "parts" / f"{'0' * 64}.parquet").exists()
 
 
-def test_a_store_that_is_named_and_holds_nothing_is_said(root, tmp_path, monkeypatch):
+def test_a_store_that_is_named_and_holds_nothing_is_said(tmp_path, monkeypatch):
+    root = world(tmp_path / "world", [offer("acme/one", 3.0, "2025-05-01", region="", region_scope="global")])
     monkeypatch.setenv("GPUCOST_STORE", str(tmp_path / "typo"))
     monkeypatch.setenv("GPUCOST_DATA", str(root))
     with pytest.warns(StoreWarning, match="typo holds no snapshots"):
