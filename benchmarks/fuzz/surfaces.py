@@ -26,7 +26,7 @@ SURFACES: dict[str, tuple[Callable[[Random], Case], float]] = {
     "choices": (desk.choices, 1.5),
     "templates": (desk.templates, 0.7),
     "presets": (desk.presets, 2),
-    "folders": (desk.folders, 0.5),
+    "folders": (desk.folders, 0.2),
     "orders": (orders.orders, 2),
     "disturbed": (more.disturbed, 0.3),
 }
