@@ -150,7 +150,7 @@ def _smaller_model(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any]
     pinned = base | {"top": 0}
     if "tokens" in base:  # a larger model takes a larger batch where none is given
         pinned |= {"gpus": random.choice([64, 256, 1024]), "global_batch": 1024}
-    return pinned | {"model": f"{size:.3f}b"}, pinned | {"model": f"{size * random.choice([1.05, 1.5, 2, 10]):.3f}b"}
+    return pinned | {"model": f"{size:.3f}b"}, pinned | {"model": f"{size * random.choice([1.2, 1.5, 2, 10]):.3f}b"}
 
 
 def _cheapest_of(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -158,6 +158,9 @@ def asked_part(part: Part) -> dict[str, Any]:
     return result.to_dict()
 
 
+_OF_STEPS = ("model", "document_tokens", "method", "software", "software_year", "offload")
+
+
 def _with_background(payload: dict[str, Any]) -> dict[str, Any]:
     """Add what a report shows beside a training answer: how the price came about, and what bounds the speed."""
     from gpucost.api.roofline import answer as roofline
@@ -166,7 +169,8 @@ def _with_background(payload: dict[str, Any]) -> dict[str, Any]:
     catalog = open_catalog(payload["as_of"], request.get("known_as_of"))
     asked = {"gpu": best["gpu"], "day": payload["as_of"], "plain": [name for name in OPTIONS if is_plain(name)]}
     history = catalog.query(_HISTORY, "offers", parameters=asked)
-    layout = {key: best["layout"][key] for key in ("tensor", "pipeline", "context", "micro_batch", "global_batch")}
-    asked = {"gpu": best["gpu"], "model": payload["workload"]["model"], "gpus": best["gpus"], **layout}
-    found = roofline(asked, catalog)
+    run = {name: request[name] for name in _OF_STEPS if request[name] is not None}
+    adapters = {"lora_rank": request["lora_rank"]} if request["method"] != "full" else {}
+    sequence = {"sequence": payload["workload"]["sequence_tokens"]}
+    found = roofline({"gpu": best["gpu"], **best["layout"], **run, **adapters, **sequence}, catalog)
     return {**payload, "price_history": [dict(row) for row in history], "roofline": found.to_dict()}

@@ -31,7 +31,8 @@ def in_turn(
     """Change one cause after the other, in their order, and return what each does to the figure.
 
     effectᵢ = figure after causes 1 … i − figure after causes 1 … i−1. Each figure is rounded first, so that the effects
-    add up to the difference of `ends` to the last digit; what the figure cannot explain of it stands as the rest.
+    add up to the difference of `ends` to the last digit; what the figure cannot explain of it stands as the rest. A
+    cause that alone leaves no figure waits until others have changed.
 
     >>> cost = lambda run: run["hours"] * run["price"]
     >>> causes = [Cause("time", "hours", ("hours",)), Cause("price", "price", ("price",))]
@@ -39,17 +40,32 @@ def in_turn(
     >>> [(row["factor"], row["effect"]) for row in rows]
     [('time', -4.0), ('price', 8.0)]
     """
-    current, rows = dict(before), list[Change]()
+    current, rows, waiting = dict(before), list[Change](), list[Cause]()
     start = last = _rounded(figure(current), digits)
-    for cause in causes:
-        moved = [name for name in cause.factors if current.get(name) != after.get(name)]
-        if not moved:
-            continue
-        current |= {name: after.get(name) for name in moved}
-        now = _rounded(figure(current), digits)
-        shown = cause.shown if cause.shown in moved else moved[0]
+
+    def moved(cause: Cause) -> list[str]:
+        return [name for name in cause.factors if current.get(name) != after.get(name)]
+
+    def taken(cause: Cause, names: Sequence[str]) -> bool:
+        nonlocal current, last
+        tried = current | {name: after.get(name) for name in names}
+        if not isfinite(value := figure(tried)):
+            return False
+        current, now, shown = tried, _rounded(value, digits), cause.shown if cause.shown in names else names[0]
         rows.append(change(cause.name, shown, before.get(shown), after.get(shown), now - last))
         last = now
+        return True
+
+    for cause in causes:
+        if not (names := moved(cause)):
+            continue
+        if not taken(cause, names):  # a price by another rule waits for what the rule reads
+            waiting.append(cause)
+            continue
+        while ready := next((one for one in waiting if taken(one, moved(one))), None):
+            waiting.remove(ready)
+    if waiting and not taken(waiting[0], [name for one in waiting for name in moved(one)]):
+        raise ArithmeticError("no finite figure")
     return [*rows, *_rest(ends, last - start, digits)]
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from itertools import pairwise
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -103,8 +104,10 @@ def of_owning(first: Values, second: Values, ends: Ends) -> list[Change]:
             raise UsageError(
                 f"the inputs of one of the plans (model.inputs) are not those of this version: {error}."
             ) from None
-        found.append((float(worth.own_usd[0]), float(worth.rent_usd[0])))
-        return found[-1][1] - found[-1][0]
+        own_usd, rent_usd = float(worth.own_usd[0]), float(worth.rent_usd[0])
+        if isfinite(rent_usd - own_usd):
+            found.append((own_usd, rent_usd))
+        return rent_usd - own_usd
 
     before, after = _plan(first), _plan(second)
     rows = in_turn(before, after, _inputs(first["inputs"], after), saving, ends)

@@ -116,6 +116,34 @@ def test_effects_of_a_plan_add_up_whatever_input_changes(plan, data):
     assert {row["factor"] for row in changes} <= {*moved, REST}
 
 
+@pytest.mark.parametrize("order", [1, -1])
+def test_plans_whose_prices_follow_other_rules_are_compared(catalog, order):
+    """A server's price is a quote for one chip and follows from the board's for another: a rule needs its price."""
+    asked = {"t4": {"gpus": 1, "years": 1, "tax": "25%"}, "a100-80gb": {"gpus": 8}}
+    both = [gpucost.tco(gpu, draws=0, catalog=catalog, **given).payload for gpu, given in asked.items()][::order]
+    rules = [next(row["value"] for row in one["assumptions"] if row["name"] == "server_price_basis") for one in both]
+    assert len(set(rules)) == 2
+    found = bridge(*both)
+    assert exactly(found["changes"], found["difference"])
+    assert "server_price_basis" in {row["factor"] for row in found["changes"]}
+
+
+def test_a_cause_that_leaves_no_figure_waits_for_the_others():
+    causes = [Cause(name, name, (name,)) for name in ("rule", "quote", "share", "hours")]
+    before = {"rule": "share", "quote": float("nan"), "share": 3.0, "hours": 2.0}
+    after = {"rule": "quote", "quote": 5.0, "share": float("nan"), "hours": 4.0}
+
+    def figure(run):
+        return run[run["rule"]] * run["hours"]
+
+    rows = in_turn(before, after, causes, figure, (6.0, 20.0))
+    assert [(row["factor"], row["effect"]) for row in rows] == [
+        ("quote", 0.0), ("rule", 4.0), ("share", 0.0), ("hours", 10.0),
+    ]  # fmt: skip
+    with pytest.raises(ArithmeticError):
+        in_turn(before, after | {"quote": float("nan")}, causes, figure, (6.0, 20.0))
+
+
 @pytest.fixture(scope="module")
 def answers(catalog, plan):
     """Two answers of each question."""

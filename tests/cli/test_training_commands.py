@@ -49,7 +49,7 @@ def test_without_degrees_the_fastest_layout_is_searched():
     [
         (("--tensor", 3), "Leave --data out"),
         (("--tensor", 8, "--gpus", 12), "is not the 12 GPUs given"),
-        (("--tensor", 2, "--global-batch", 7), "does not divide the global batch"),
+        (("--tensor", 2, "--global-batch", 3), "more than the global batch of 3"),
         (("--pipeline", 4, "--virtual-stages", 64, "--global-batch", 64), "exceeds the 32 layers"),
         (("--expert", 8), "no mixture of experts"),
         (("--tensor", 2, "--precision", "fp4"), "no known fp4 peak"),

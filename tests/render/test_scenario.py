@@ -43,6 +43,30 @@ def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.mark.parametrize(
+    ("lines", "lead"),
+    [
+        ('model = "8b"\ngpu = "h100-sxm"\ngpus = 24', "bound by"),  # 512 sequences over 12 groups
+        ('model = "11.3b"\ngpu = "h100-sxm"', "bound by"),  # no preset
+        ('model = "config.json"\ngpu = "h100-sxm"', "bound by"),
+        ('model = "8b"\ngpu = "h100-sxm"\nmethod = "lora"\nsequence = 2048\nprecision = "fp8"', "bound by"),
+    ],
+)
+def test_a_report_says_what_bounds_any_run_that_is_answered(tmp_path: Path, lines: str, lead: str) -> None:
+    (tmp_path / "config.json").write_text(
+        '{"model_type": "llama", "hidden_size": 2048, "intermediate_size": 8192, "num_hidden_layers": 16,'
+        ' "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "tie_word_embeddings": true}',
+        "utf-8",
+    )
+    lines = lines.replace("config.json", str(tmp_path / "config.json"))
+    (tmp_path / "s.toml").write_text(f'[[training]]\nname = "Run"\ntokens = "20b"\n{lines}\n', "utf-8")
+    part = report(tmp_path / "s.toml").payload["parts"][0]["payload"]
+    best, found = part["options"][0], part["roofline"]
+    assert lead in found["lead"]
+    step_s = part["workload"]["global_batch"] * part["workload"]["sequence_tokens"] / best["gpus"]
+    assert found["step_s"] == pytest.approx(step_s / best["tokens_per_s_per_gpu"], rel=1e-6)
+
+
 def test_the_example_is_valid_toml_and_a_valid_scenario() -> None:
     scenario = make_scenario(tomllib.loads(example()))
     assert [part.kind for part in scenario.parts] == ["training", "serving", "ownership"]

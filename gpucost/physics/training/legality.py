@@ -13,7 +13,7 @@ REASONS = (
     "tensor x pipeline x context x data is not the number of accelerators",
     "the tensor degree does not divide the heads",
     "more pipeline x virtual stages than layers",
-    "data x micro-batch does not divide the global batch",
+    "data x micro-batch is more than the global batch",
     "the expert degree does not divide the experts, or tensor x context x data",
     "the context degree leaves less than one token",
     "the chip lacks the precision",
@@ -24,7 +24,8 @@ OK = 0
 def reason_codes(shape: Shape, hardware: HardwareColumns, layout: LayoutColumns, sequence_tokens: Floats) -> Integers:
     """Return the first reason that forbids each layout, as a code into REASONS; 0 where it can exist.
 
-    Layers need not divide by the stages: the slowest stage counts.
+    Layers need not divide by the stages, nor the batch by what is taken at once: the slowest stage and a last
+    micro-batch that is not full count whole.
     """
     degrees = (
         layout.gpus, layout.tensor, layout.pipeline, layout.context, layout.expert, layout.data, layout.micro_batch,
@@ -42,7 +43,7 @@ def reason_codes(shape: Shape, hardware: HardwareColumns, layout: LayoutColumns,
             product != layout.gpus,
             shape.heads % layout.tensor != 0,
             layout.pipeline * layout.virtual_stages > shape.layers,
-            layout.global_batch % (layout.data * layout.micro_batch) != 0,
+            layout.data * layout.micro_batch > layout.global_batch,
             spread & ((shape.experts % layout.expert != 0) | (shape.experts == 0) | (ranks % layout.expert != 0)),
             sequence_tokens < layout.context,
             np.isnan(peak_tflops(hardware, layout.precision)),
@@ -71,8 +72,8 @@ def sentence(code: int, shape: Shape, layout: LayoutColumns, chip: str, row: int
             "Use fewer stages."
         ),
         5: (
-            f"data {v('data')} × micro-batch {v('micro_batch')} does not divide the global batch of "
-            f"{v('global_batch')} sequences. Try a multiple of {v('data') * v('micro_batch')}."
+            f"data {v('data')} × micro-batch {v('micro_batch')} takes {v('data') * v('micro_batch'):,} sequences at once, "
+            f"more than the global batch of {v('global_batch'):,}. Take smaller degrees or a larger batch."
         ),
         6: (
             f"expert {v('expert')} must divide the {experts} experts and tensor × context × data = "
