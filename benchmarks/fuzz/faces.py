@@ -18,6 +18,7 @@ from urllib.parse import urlencode
 
 from benchmarks.fuzz.cases import Case
 from benchmarks.fuzz.orders import order
+from benchmarks.fuzz.rounds import round_trip
 
 
 class InternalError(Exception):
@@ -196,5 +197,6 @@ def threads(asked: Case) -> None:
 
 
 FACES: dict[str, Callable[[Case], None]] = {
-    one.__name__: one for one in (command, library, order, tool, page, killed, full, interrupted, processes, threads)
+    one.__name__: one
+    for one in (command, library, order, round_trip, tool, page, killed, full, interrupted, processes, threads)
 }

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from random import Random
 
-from benchmarks.fuzz import cases, desk, more, orders
+from benchmarks.fuzz import cases, desk, more, orders, rounds
 from benchmarks.fuzz.cases import Case
 
 # surface -> its cases, and its share of a long run: as many of each as there are ways in
@@ -28,6 +28,7 @@ SURFACES: dict[str, tuple[Callable[[Random], Case], float]] = {
     "presets": (desk.presets, 2),
     "folders": (desk.folders, 0.2),
     "orders": (orders.orders, 2),
+    "rounds": (rounds.rounds, 0.5),
     "disturbed": (more.disturbed, 0.3),
 }
 

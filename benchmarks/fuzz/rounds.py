@@ -1,0 +1,89 @@
+"""What was answered is never refused later: written in every form, compared, run again, exported, held to an invoice.
+
+A case draws two questions that a user may well ask, of one kind; what they answer goes through the commands.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from benchmarks.fuzz.cases import Case
+from benchmarks.fuzz.orders import GPUS, MODELS
+
+CHIPS = [gpu for gpu in GPUS if gpu]
+PARTS = {"estimate": "training", "inference": "serving", "tco": "ownership"}  # of a plan
+ALWAYS: dict[str, dict[str, Sequence[Any]]] = {
+    "estimate": {"model": [*MODELS, "11.3b"], "tokens": ["100m", "20b", "105b", "3t"]},
+    "inference": {"model": [*MODELS, "11.3b"], "requests_per_s": [0.3, 5, 80]},
+    "tco": {"gpu": [gpu for gpu in CHIPS if gpu not in ("t4", "v100-16gb")], "gpus": [1, 8, 72, 500, 1024]},
+    "throughput": {"model": MODELS, "gpu": CHIPS, "gpus": [1, 8, 24, 72, 512]},
+    "fit": {"model": MODELS, "gpu": CHIPS, "gpus": [8, 64]},
+    "mix": {"gpu": ["h100-sxm", "b200", "l40s"], "constant": [1, 33, 200], "months": [3, 12, 36]},
+}
+AT_TIMES: dict[str, dict[str, Sequence[Any]]] = {
+    "estimate": {
+        "gpu": CHIPS, "gpus": [8, 24, 64, 72, 100], "deadline": ["none", "10d", "2027-06-01"], "sequence": [2048, 4000],
+        "method": ["lora", "qlora"], "precision": ["fp8", "fp16"], "optimize": ["time", "carbon", "pareto"],
+        "top": [0, 1, 3], "option": ["on_demand", "spot", "reserved"], "overhead": ["0%", "35%"], "mfu": ["35%"],
+        "experiments": ["50%"], "global_batch": [96, 2048], "software": ["megatron", "eager"], "epochs": [2.5],
+        "software_year": [2023.5], "offload": ["states"], "document_tokens": [700], "commitment": ["used"],
+    },
+    "inference": {
+        "gpu": CHIPS, "prompt_tokens": [100, 3000], "output_tokens": [50, 700], "tpot": ["30ms", "100ms"],
+        "ttft": ["500ms"], "precision": ["fp8", "int4"], "engine": ["sglang", "trtllm"], "utilisation": ["40%", "100%"],
+        "profile": ["office", "consumer"], "autoscale": [True], "redundancy": [1, 2], "prefix_hit": ["30%"],
+        "top": [0, 1, 4], "optimize": ["latency", "carbon"], "option": ["spot"], "lengths": ["azure-conversation"],
+    },
+    "tco": {
+        "utilisation": ["20%", "95%"], "years": [1, 2.5, 6], "rent": [1.5, 4], "rent_path": ["decline", "observed_v"],
+        "wacc": ["5%", "25%"], "tax": ["25%"], "financing": ["loan", "lease", "operating_lease"], "draws": [0, 50],
+        "lead_time": ["12w"], "profile": ["desk", "lab", "colocation", "own"], "grid_region": ["france"],
+        "electricity_region": ["us_texas"], "tax_regime": ["de", "us"], "site": ["germany"], "currency": ["EUR"],
+    },
+}  # fmt: skip
+
+
+def rounds(random: Random) -> Case:
+    """Two answers of a kind, and what is done with them."""
+    name = random.choice([*PARTS, *PARTS, *ALWAYS])
+    ending = random.choice(["json", "md", "html", "txt", "xlsx"])
+    return Case([name], face="round_trip", given=(_drawn(random, name), _drawn(random, name), ending))
+
+
+def _drawn(random: Random, name: str) -> dict[str, Any]:
+    sure = {key: random.choice(values) for key, values in ALWAYS[name].items()}
+    more = {key: random.choice(values) for key, values in AT_TIMES.get(name, {}).items() if random.random() < 0.15}
+    return sure | more
+
+
+def round_trip(asked: Case) -> None:
+    """Ask, and hand each answer to the commands that take it; that one refuses it is an internal error."""
+    import gpucost
+    from gpucost.render.json import dumps
+
+    name, ending = asked.arguments[0], asked.given[2]
+    for file, given in zip(("a.json", "b.json"), asked.given, strict=False):
+        Path(file).write_text(dumps(getattr(gpucost, name)(**given).to_dict()), "utf-8")
+    _told(["report", "a.json", "-o", f"out.{ending}"], asked)
+    _told(["compare", "a.json", "b.json", "--format", "json"], asked)
+    if name == "estimate":
+        _told(["rerun", "a.json"], asked)
+    if name not in PARTS:
+        return
+    _told(["export", "--focus", "a.json", "-o", "charges.csv"], asked)
+    _told(["reconcile", "charges.csv", "--estimate", "a.json"], asked)
+    lines = [f"{key} = {dumps(value).strip()}" for key, value in asked.given[1].items()]
+    Path("plan.toml").write_text("\n".join([f"[[{PARTS[name]}]]", 'name = "Part"', *lines]), "utf-8")
+    _told(["report", "plan.toml", "-o", f"plan.{ending}"], asked)
+
+
+def _told(arguments: list[str], asked: Case) -> None:
+    from benchmarks.fuzz.faces import InternalError
+    from gpucost.cli import cli
+    from gpucost.errors import GpuCostError
+
+    try:
+        cli.main(arguments, standalone_mode=False)
+    except GpuCostError as error:
+        raise InternalError(f"{arguments[0]} refuses what is answered: {error} {asked.given}") from error
