@@ -72,8 +72,8 @@ def sentence(code: int, shape: Shape, layout: LayoutColumns, chip: str, row: int
             "Use fewer stages."
         ),
         5: (
-            f"data {v('data')} × micro-batch {v('micro_batch')} takes {v('data') * v('micro_batch')} sequences at once, more "
-            f"than the global batch of {v('global_batch')}. Use smaller degrees or a larger batch."
+            f"data {v('data')} × micro-batch {v('micro_batch')} is {v('data') * v('micro_batch')} sequences at once, "
+            f"more than the global batch of {v('global_batch')}. Use smaller degrees or a larger batch."
         ),
         6: (
             f"expert {v('expert')} must divide the {experts} experts and tensor × context × data = "
