@@ -88,14 +88,18 @@ def _axis(axis: Axis, chart: Chart, *, zero: bool = False) -> Spec:
         channel["axis"] = {"format": "%b %Y"}
     if kind == "quantitative":
         channel["scale"] = dict(_LOG) if axis.log else {"zero": zero, "nice": True}
-        channel["axis"] = {"format": _format(axis.measure)}
+        channel["axis"] = {"format": _format(axis.measure, chart, axis.key)}
     return channel
 
 
-def _format(unit: str) -> str:
+def _format(unit: str, chart: Chart, key: str) -> str:
+    """Return how ticks are written: k and M where figures are large, never m, which a reader takes for minutes."""
     if unit == "fraction of one":
         return "~%"
-    return "$~s" if unit == "USD" else "$,~r" if unit.startswith("USD per") else "~s"
+    if unit.startswith("USD"):
+        return "$~s" if unit == "USD" else "$,~r"
+    figures = (row.get(key) for row in chart.data)
+    return "~s" if any(isinstance(one, (int, float)) and abs(one) >= 10_000 for one in figures) else ",~g"
 
 
 def _tooltip(chart: Chart, *keys: str) -> list[Spec]:
@@ -155,7 +159,7 @@ def _bridge(chart: Chart) -> Spec:
 def _tornado(chart: Chart) -> Spec:
     length = {**_axis(chart.y, chart), "field": chart.low}
     if length["type"] != "quantitative":
-        length |= {"type": "quantitative", "axis": {"format": _format(chart.y.measure)}}
+        length |= {"type": "quantitative", "axis": {"format": _format(chart.y.measure, chart, chart.high or "")}}
     length["scale"] = {"zero": False, "nice": True}
     tooltip = _tooltip(chart, chart.x.key, chart.low, chart.high, chart.label)
     bars = {

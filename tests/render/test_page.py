@@ -371,3 +371,15 @@ def test_cash_by_year_has_a_year_a_column_and_keeps_its_figures() -> None:
     assert [rows["rent total"][f"year_{row['year']}"] for row in answer["by_year"]] == [
         row["rent_total_usd"] for row in answer["by_year"]
     ]
+
+
+def test_ticks_below_one_are_written_out() -> None:
+    """200m days would be read as minutes."""
+    import vl_convert
+
+    rows = [{"days": days, "cost_usd": 2000.0 * days} for days in (0.2, 0.5, 3.0)]
+    chart = Chart("scatter", "Cost", "Cost against time", rows, Axis("days", log=True), Axis("cost_usd", log=True))
+    drawn = html.unescape(vl_convert.vegalite_to_svg({**specification(chart), "width": 600}))
+    ticks = re.findall(r"<text[^>]*>([^<]*)</text>", drawn)
+    assert "0.2" in ticks
+    assert not [tick for tick in ticks if re.fullmatch(r"\d+m", tick)]
