@@ -232,7 +232,7 @@ def _records(value: Any) -> Iterator[dict[str, Any]]:
 
 def _is_day(value: Any) -> bool:
     try:
-        return isinstance(value, str) and bool(date.fromisoformat(value[:10]))
+        return isinstance(value, str) and bool(date.fromisoformat(value))
     except ValueError:
         return False
 

@@ -23,7 +23,7 @@ Indices = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 _FASTEST_MFU = 0.85  # no cluster is tried that could not meet the deadline even at this share of its peak
-_MULTIPLES_AT_FIRST = 12  # tried at once; then twice as many
+_MULTIPLES_AT_FIRST = 96  # tried at once: nearly always all that lie between; then twice as many
 _FASTER_RATIO = 1.05  # by how much, at most, more accelerators make each of them faster, as more memory may
 _HALF_FASTER_RATIO = 1.3  # by how much, at most, half as many make each of them faster
 _HALF_FED_RATIO = 2.0  # the same, where they share what storage delivers
@@ -131,7 +131,10 @@ def _halfway(problem: Problem, doubled: Cases, line: Indices) -> list[tuple[Case
 
 
 def _between(problem: Problem, lines: Lines, doubled: Cases, line: Indices) -> list[tuple[Cases, Indices]]:
-    """Evaluate, in order, the multiples of the unit below the doubling that met the deadline, until one meets it."""
+    """Evaluate, in order, the multiples of the unit below the doubling that met the deadline, until some meet it.
+
+    The first that meets it may split the batch badly: those tried at once with it count, too.
+    """
     first, stop = _window(problem, lines, doubled, line)
     unit = problem.supply.unit_gpus[lines.offer]
     found: list[tuple[Cases, Indices]] = []

@@ -651,6 +651,14 @@ def test_a_sweep_of_nothing_says_what_its_question_lacks():
     assert "give --rent" in in_process("sweep", "--question", "tco").stdout
 
 
+@pytest.mark.parametrize("day", ["2026-11-09+1255b0c162a5", "2026-11-09T25:00", "2026-02-30"])
+def test_a_saved_day_is_a_day_to_its_last_sign(tmp_path, day):
+    saved = gpucost.estimate("8b", "1b", gpu="h100-sxm", gpus=8, top=1).to_dict() | {"as_of": day}
+    for use in (lambda: gpucost.export(saved, str(tmp_path / "out.csv")), lambda: gpucost.compare(saved, saved)):
+        with pytest.raises(UsageError, match="no day such as"):
+            use()
+
+
 def test_a_saved_deadline_of_no_time_is_refused():
     from gpucost.training.request import from_dict
 

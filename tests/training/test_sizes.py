@@ -55,6 +55,7 @@ def test_no_smaller_cluster_of_the_offer_meets_the_deadline_for_less(catalog, mo
         ({"model": "deepseek-v3", "tokens": "26b", "gpu": "t4"}, (45, 1000)),  # nothing below 4,096 holds it
         ({"model": "405b", "tokens": "26b", "gpu": "l4"}, (45, 1000)),
         ({"model": "8b", "tokens": "200b", "gpu": "t4"}, (15, 63)),  # 512 hold it whole, 128 in parts
+        ({"model": "32b", "tokens": 43649709573, "gpu": "t4", "sequence": 2048}, (7.498, 7.573)),  # 114 nodes, not 109
         ({"model": "deepseek-v3", "tokens": "100b", "gpu": "h100-sxm"}, (3, 7, 45)),
         ({"model": "8b", "tokens": "100b", "gpu": "l4"}, (30, 45, 90)),
         ({"model": "32b", "tokens": "1b", "gpu": "h100-sxm", "method": "qlora", "option": "on_demand"}, (1, 5, 10)),
