@@ -103,7 +103,7 @@ def test_layouts_that_cannot_exist_have_a_reason_in_arrays_and_a_sentence_alone(
         2: Layout(gpus=8, tensor=3, data=2, global_batch=8),
         3: Layout(gpus=24, tensor=3, data=8, global_batch=8),
         4: Layout(gpus=64, pipeline=64, data=1, global_batch=64),
-        5: Layout(gpus=8, data=8, micro_batch=3, global_batch=100),
+        5: Layout(gpus=8, data=8, micro_batch=3, global_batch=20),
         6: Layout(gpus=8, data=8, expert=4, global_batch=8),
         8: Layout(gpus=8, data=8, global_batch=8, precision="fp4"),
     }
