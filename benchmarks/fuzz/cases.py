@@ -29,6 +29,10 @@ from gpucost.arguments import QUESTIONS
 from gpucost.cli import COMMANDS, cli
 
 
+class InternalError(Exception):
+    """What must never happen, as the program or the judge words it."""
+
+
 class Case(NamedTuple):
     """One call: what stands on the command line, the files beside it, and the environment.
 

@@ -16,13 +16,9 @@ from threading import Thread
 from typing import Any
 from urllib.parse import urlencode
 
-from benchmarks.fuzz.cases import Case
+from benchmarks.fuzz.cases import Case, InternalError
 from benchmarks.fuzz.orders import order
 from benchmarks.fuzz.rounds import round_trip
-
-
-class InternalError(Exception):
-    """What must never happen, as the program or the judge words it."""
 
 
 def command(_: Case | None = None) -> None:

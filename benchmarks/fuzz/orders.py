@@ -4,13 +4,13 @@ A case asks the question that must not cost more, then the other one. Where only
 of it is greater, the answer cannot be.
 """
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-from benchmarks.fuzz.cases import Case
+from benchmarks.fuzz.cases import Case, InternalError
+from benchmarks.fuzz.meaning import faults_of
 
 SLACK = 1e-9, 0.05  # relative, and in USD: each line of a bill is rounded to a cent
 DAY = "2026-11-20"
@@ -46,7 +46,6 @@ def orders(random: Random) -> Case:
 def order(asked: Case) -> None:
     """Ask both questions; what cannot be is an internal error."""
     import gpucost
-    from benchmarks.fuzz.faces import InternalError
     from gpucost.errors import GpuCostError
 
     name, change = asked.arguments
@@ -78,7 +77,9 @@ def _answer(ask: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
         book.write_text("".join(f"[[discount]]\n{line}\nfraction = {discount}\n" for line in _DISCOUNTED), "utf-8")
     found: dict[str, Any] = ask(**given, catalog=open_catalog(DAY, book=book)).to_dict()
     if book:
-        os.remove(book)
+        book.unlink()
+    if fault := next(faults_of(found), None):
+        raise InternalError(f"{fault} of {given}")
     return found
 
 
@@ -100,15 +101,14 @@ def _discounted(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], d
     return base | {"discount": more}, base | {"discount": less}
 
 
-def _grown(name: str, most: float, unit: str = "", whole: bool = False) -> Change:
+def _grown(name: str, most: float, whole: bool = False) -> Change:
     """Return the change that multiplies an argument: the smaller cannot cost more."""
 
     def change(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
         small = base[name] if name in base else random.uniform(1, 3)
         large = small * random.choice([1.001, random.uniform(1, 2), random.uniform(1, most)])
         ends = (round(small), round(large) + 1) if whole else (small, large)
-        first, second = ({name: f"{end}{unit}" if unit else end} for end in ends)
-        return base | first, base | second
+        return base | {name: ends[0]}, base | {name: ends[1]}
 
     return change
 
@@ -125,10 +125,11 @@ def _raised(name: str, low: float, high: float, falls: bool = False) -> Change:
 
 def _set(name: str, low: float, high: float) -> Change:
     """Return the same for an input of a plan."""
+    drawn = _raised(name, low, high)
 
     def change(random: Random, base: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-        first, second = sorted(random.uniform(low, high) for _ in range(2))
-        return base | {"set": {name: first}}, base | {"set": {name: second}}
+        first, second = drawn(random, {})
+        return base | {"set": first}, base | {"set": second}
 
     return change
 

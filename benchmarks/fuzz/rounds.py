@@ -8,7 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from benchmarks.fuzz.cases import Case
+from benchmarks.fuzz.cases import Case, InternalError
 from benchmarks.fuzz.orders import GPUS, MODELS
 
 CHIPS = [gpu for gpu in GPUS if gpu]
@@ -79,7 +79,6 @@ def round_trip(asked: Case) -> None:
 
 
 def _told(arguments: list[str], asked: Case) -> None:
-    from benchmarks.fuzz.faces import InternalError
     from gpucost.cli import cli
     from gpucost.errors import GpuCostError
 

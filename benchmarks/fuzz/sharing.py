@@ -22,17 +22,11 @@ def share_commands() -> None:
 
 def share_catalog() -> None:
     """Let every case without a book, a store or other data ask the same open catalog; check the shipped data once."""
-    from gpucost.catalog import core, foldercheck
-    from gpucost.catalog import loader as module
+    from gpucost.catalog import core
     from gpucost.catalog.paths import shipped_root
 
-    loader: Any = module
     opened: dict[Any, core.Catalog] = {}
     create, root_of_all = core.Catalog.__new__, shipped_root()
-
-    def once(work: Any) -> Any:
-        kept = cache(work)
-        return lambda root, *more: (kept if root == root_of_all else work)(root, *more)
 
     def shared(as_of: Any, known_as_of: Any, root: Any, layers: Any, kept_at: Any = None) -> Any:
         if (
@@ -63,7 +57,19 @@ def share_catalog() -> None:
 
     sharing: Any = core.Catalog
     sharing.__new__, sharing.__init__ = new, begin
-    loader.read_contents = once(loader.read_contents)
+    _read_once(root_of_all)
+
+
+def _read_once(shipped: Path) -> None:
+    """Read and check the shipped folder once, any other each time."""
+    from gpucost.catalog import foldercheck, loader
+
+    def once(work: Any) -> Any:
+        kept = cache(work)
+        return lambda root, *more: (kept if root == shipped else work)(root, *more)
+
+    reader: Any = loader
+    reader.read_contents = once(reader.read_contents)
     foldercheck.check_folder = once(foldercheck.check_folder)
 
 
