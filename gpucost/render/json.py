@@ -11,9 +11,7 @@ from typing import Any
 
 SIGNIFICANT_DIGITS = 12
 # signs that steer a terminal or reorder text, beside those that JSON escapes anyway
-_STEERING = re.compile(
-    "[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]"
-)  # beside what JSON escapes
+_STEERING = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 
 
 def plain(value: Any) -> Any:

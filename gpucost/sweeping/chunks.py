@@ -99,7 +99,7 @@ def _shown(connection: "DuckDBPyConnection", table: str) -> str:
     for name, kind, *_ in connection.execute(f"describe select * from {table}").fetchall():
         column = named(name)
         text = f"{column}::varchar"
-        plain = f"regexp_full_match({text}, '[^=+@\\-[:cntrl:]][ -~]*')"
+        plain = f"regexp_full_match({text}, '[ !-*,.-<>?A-~][ -~]*')"
         is_text = kind.startswith(("VARCHAR", "ENUM"))
         columns.append(f"if({plain}, {text}, cell({text})) as {column}" if is_text else column)
     return ", ".join(columns)
