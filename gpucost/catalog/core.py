@@ -38,11 +38,13 @@ def open_catalog(
     root: str | Path | None = None,
     book: str | Path | None = None,
     store: str | Path | None = None,
+    checked: bool = True,
 ) -> "Catalog":
     """Open the catalog as of a day, as known on a day; nothing is read before it is asked for.
 
     `as_of` is today unless given (the catalog's own date where the computer's clock is behind it); `known_as_of`
-    hides what was recorded later. `root` replaces the shipped data by another folder of the same layout; `book` is
+    hides what was recorded later. `root` replaces the shipped data by another folder of the same layout, the setting
+    `data` unless given; it is refused where it breaks a rule of the shipped one, unless `checked` is False. `book` is
     the folder of the user's own facts, the setting `book` unless given; `store` is the folder or address of refreshed
     prices, the setting `store` unless given.
     """
@@ -51,34 +53,33 @@ def open_catalog(
     given = {"--root": root, "--book": book, "--store": store}
     folder, own, kept_at = (value if value is None else FILE.read(value, what) for what, value in given.items())
     place = kept_at or (None if folder else store_place())
-    catalog = Catalog(day, known_day, Path(folder) if folder else data_root(), book_layers(own), place)
-    if not folder and setting("data"):
+    catalog = Catalog(day, known_day, data_root(folder), book_layers(own), place)
+    if checked and catalog.store.root != shipped_root():
         _refuse_faulty(catalog)
     return catalog
 
 
-def data_root() -> Path:
-    """Return the folder of the facts: the setting `data`, else the shipped ones."""
-    named = setting("data")
+def data_root(folder: str | None = None) -> Path:
+    """Return the folder of the facts: the one given, else the setting `data`, else the shipped ones."""
+    named = folder or setting("data")
     if not named:
         return shipped_root()
     root = gate.expanded(named)
     if not (root / "models").is_dir():
-        raise UsageError(
-            f"the data folder {root} (setting `data`) has no folder models/. Name a folder with pricing/ and models/."
-        )
+        what = f"the data folder {root}{'' if folder else ' (setting `data`)'}"
+        raise UsageError(f"{what} has no folder models/. Name a folder with pricing/ and models/.")
     return root
 
 
 def _refuse_faulty(catalog: "Catalog") -> None:
-    """Refuse a data folder of the user's own that breaks a rule of the shipped one; that it breaks none is kept."""
+    """Refuse another data folder that breaks a rule of the shipped one; that it breaks none is kept."""
 
     def looked_through() -> str:
         from gpucost.catalog.foldercheck import check_folder
 
         if found := check_folder(catalog.store.root).faults:
             more = f" (and {len(found) - 1:,} more; `gpucost data check` lists them)" if len(found) > 1 else ""
-            raise DataError(f"{found[0]}{more}", file=f"the data folder {catalog.store.root} (setting `data`)")
+            raise DataError(f"{found[0]}{more}", file=f"the data folder {catalog.store.root}")
         return "no faults"
 
     kept.text(f"checked-{catalog.store.digest()}.txt", looked_through)

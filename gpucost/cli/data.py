@@ -36,13 +36,12 @@ def check(out: Output, file: str | None, table: str | None, doubts: bool) -> Non
     from gpucost.catalog.core import data_root
     from gpucost.catalog.datacheck import check_one, idle_discounts
     from gpucost.catalog.foldercheck import check_folder
-    from gpucost.catalog.settings import setting
     from gpucost.errors import CheckFailedError, UnknownNameError
     from gpucost.schemas import TABLES
 
     if table is not None and table not in TABLES:
         raise UnknownNameError("table", table, [], f"Tables: {', '.join(TABLES)}.")
-    catalog = open_catalog(root=data_root() if setting("data") else None)  # which is not refused for what it breaks
+    catalog = open_catalog(root=data_root(), checked=False)
     if file is None:
         with working("checking every row"):
             report = check_folder(catalog.store.root)

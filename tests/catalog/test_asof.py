@@ -70,7 +70,7 @@ def test_the_view_agrees_with_the_reference(rows, on_day, known_day):
         for row in rows
     ]  # fmt: skip
     with tempfile.TemporaryDirectory() as folder:
-        catalog = open_catalog(on_day, known_day, root=world(Path(folder), offers))
+        catalog = open_catalog(on_day, known_day, root=world(Path(folder), offers), checked=False)
         found = {
             row["offer_id"]: (row["usd_per_hour"], row["conflict"], row["ended"] == "replaced")
             for row in catalog.price_rows
@@ -84,7 +84,9 @@ def test_the_view_agrees_with_the_reference(rows, on_day, known_day):
 
 
 def on(root, day, known=None):
-    return {row["offer_id"]: row["usd_per_hour"] for row in open_catalog(day, known, root=root).price_rows}
+    return {
+        row["offer_id"]: row["usd_per_hour"] for row in open_catalog(day, known, root=root, checked=False).price_rows
+    }
 
 
 def test_a_correction_is_a_new_row_and_an_earlier_knowledge_does_not_see_it(tmp_path):
@@ -113,6 +115,7 @@ def test_an_ambiguous_gpu_is_shown_with_its_candidates_and_never_ranked(tmp_path
         root=world(
             tmp_path, [offer("a", 1, "2025-01-01", gpu="h100-pcie-80gb|h100-sxm5-80gb"), offer("b", 2, "2025-01-01")]
         ),
+        checked=False,
     )
     assert [row["gpu_ambiguous"] for row in catalog.price_rows] == [True, False]
     assert [item.offer_id for item in catalog.offers()] == ["b"]
@@ -122,12 +125,12 @@ def test_two_prices_of_one_day_are_a_conflict_and_never_the_smaller_one(tmp_path
     root = world(
         tmp_path, [offer("a", 2, "2025-01-01"), offer("a", 3, "2025-01-01", source_id="t"), offer("b", 9, "2025-01-01")]
     )
-    assert [item.offer_id for item in open_catalog("2025-02-01", root=root).offers()] == ["b"]
+    assert [item.offer_id for item in open_catalog("2025-02-01", root=root, checked=False).offers()] == ["b"]
 
 
 def test_the_better_checked_of_two_sources_of_one_day_wins(tmp_path):
     root = world(tmp_path, [offer("a", 2, "2025-01-01", confidence="low"), offer("a", 3, "2025-01-01", source_id="t")])
-    assert [item.usd_per_hour for item in open_catalog("2025-02-01", root=root).offers()] == [3]
+    assert [item.usd_per_hour for item in open_catalog("2025-02-01", root=root, checked=False).offers()] == [3]
 
 
 def p5(as_of, known=None):

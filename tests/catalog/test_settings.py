@@ -6,6 +6,7 @@ import shutil
 import pytest
 from click.testing import CliRunner
 
+import gpucost
 from gpucost.catalog import settings
 from gpucost.catalog.paths import shipped_root
 from gpucost.cli import cli
@@ -114,6 +115,11 @@ def test_a_data_folder_that_breaks_a_rule_is_refused_by_every_command_and_listed
             run(*command)
     with pytest.raises(CheckFailedError):
         run("data", "check")
+    monkeypatch.delenv("GPUCOST_DATA")
+    with pytest.raises(DataError, match=r"'sometimes'.* more"):
+        gpucost.open_catalog(root=root)
+    with pytest.raises(UsageError, match="no folder models"):
+        gpucost.open_catalog(root=place, checked=False)
 
 
 @pytest.mark.parametrize("named", [None, "", "/somewhere/else"])

@@ -117,10 +117,10 @@ def test_additions_have_no_fault(grown):
 
 
 def test_what_was_added_is_answered(grown):
-    catalog = open_catalog(root=grown)
+    catalog = open_catalog(root=grown, checked=False)
     prices = {offer.offer_id: offer.usd_per_hour for offer in catalog.offers(gpu="h100-sxm")}
     assert (prices[P5], prices[NIMBUS["offer_id"]]) == (54.4, 20)
-    yesterday = open_catalog(TODAY, TODAY - timedelta(days=1), root=grown).offers(provider="aws")
+    yesterday = open_catalog(TODAY, TODAY - timedelta(days=1), root=grown, checked=False).offers(provider="aws")
     assert 54.4 not in {offer.usd_per_hour for offer in yesterday if offer.offer_id == P5}
     assert catalog.accelerator("x500").id == "x500-sxm"
     assert catalog.architecture("nimbus-8b").layers == 32
@@ -218,7 +218,7 @@ def test_a_year_of_daily_prices_is_checked_in_time_that_grows_with_its_rows(root
     """Sixty thousand prices of one accelerator: a median over all of them for each would be 3.6 billion steps."""
     from gpucost.catalog.checks import check_rows, reference
 
-    catalog = open_catalog(root=root)
+    catalog = open_catalog(root=root, checked=False)
     model = next(item for item in catalog.rows("offers") if item["offer_id"] == P5)
     days = [date(2026, 1, 1) + timedelta(days=i % 300) for i in range(60_000)]
     many = [

@@ -34,10 +34,10 @@ def published(tmp_path):
 def test_a_catalog_reads_a_published_store_by_its_address(tmp_path, published):
     root = world(tmp_path / "world", [offer("acme/one", 3.0, "2025-05-01")])
     with Server(published) as server:
-        found = open_catalog("2025-06-30", root=root, store=f"{server.url}/p").offers()
+        found = open_catalog("2025-06-30", root=root, store=f"{server.url}/p", checked=False).offers()
         assert [(item.usd_per_hour, item.book) for item in found] == [(2.0, "refreshed")]
         asked = len(server.asked)
-        open_catalog("2025-06-30", root=root, store=f"{server.url}/p").offers()
+        open_catalog("2025-06-30", root=root, store=f"{server.url}/p", checked=False).offers()
         assert len(server.asked) == asked + 1, "what is known is not fetched again"
 
 
@@ -82,10 +82,10 @@ def test_a_manifest_cannot_name_a_part_outside(tmp_path):
 def test_without_a_connection_the_copy_serves_and_says_so(tmp_path, published):
     root = world(tmp_path / "world", [offer("acme/one", 3.0, "2025-05-01")])
     with Server(published) as server:
-        open_catalog("2025-06-30", root=root, store=f"{server.url}/p").offers()
+        open_catalog("2025-06-30", root=root, store=f"{server.url}/p", checked=False).offers()
         server.routes.clear()
         with pytest.warns(StoreWarning, match="copy of the last time"):
-            found = open_catalog("2025-06-30", root=root, store=f"{server.url}/p").offers()
+            found = open_catalog("2025-06-30", root=root, store=f"{server.url}/p", checked=False).offers()
     assert found[0].usd_per_hour == 2.0
 
 
