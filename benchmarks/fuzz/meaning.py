@@ -1,16 +1,10 @@
 """What no answer may hold: figures that are not finite, costs below zero, ranges out of order."""
 
 import math
-import re
 from collections.abc import Iterator
 from typing import Any
 
-# figures that may lie below zero by what they are: savings, differences, cash flows, gains, lines of a statement
-SIGNED = re.compile(
-    "npv|by_year|saving|differ|delta|effect|change|cash|cumulative|versus|minus|advantage|gain|resale|residual|credit|tax|benefit|break"
-    "|net|flow|discount|error|swing|premium|margin|profit|spread|value|worse|better|shadow|draw|interest|revenue|refund|statements"
-    "|contracts|reservation|billed|effective|totals|showback|adds_usd|trade_in"
-)
+from gpucost.answers.read import SIGNED
 
 
 def faults_of(answer: Any, path: str = "") -> Iterator[str]:

@@ -1,9 +1,11 @@
 """Reading a saved answer: JSON of the present shape, or a sentence that says how to get one."""
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
 from itertools import islice
+from math import fsum, isclose
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,14 +18,21 @@ from gpucost.options import OPTIONS
 
 _OLD_NAMES = {"summary": "lead", "assumptions_said": "said"}  # of schema version 1
 _DAYS = ("as_of", "price_observed_on")
-_PRICES = ("usd_per_gpu_hour", "usd_per_hour", "usd_per_mtok", "usd_per_month", "unit_price_usd", "best_pure_usd")
 _COUNTS = ("gpus", "nodes", "gpu_hours", "days", "hours", "tokens", "age_days")
-_NEVER_NEGATIVE = frozenset((*_PRICES, *_COUNTS, "cost_usd", "cost_low_usd", "cost_high_usd"))
+_MONEY = re.compile(r"(^|_)usd($|_per_)")
+# money that may lie below zero by what it, its record or a table above it is called: savings, differences, cash flows,
+# gains, lines of a statement
+SIGNED = re.compile(
+    "npv|by_year|saving|differ|delta|effect|change|cash|cumulative|versus|minus|advantage|gain|resale|residual|credit"
+    "|tax|benefit|break|net|flow|discount|error|swing|premium|margin|profit|spread|value|worse|better|shadow|draw"
+    "|interest|revenue|refund|statements|contracts|reservation|billed|effective|totals|showback|adds_usd|trade_in"
+)
 # not walked: lines that take off as well as add; how many values each argument takes; answers that are checked alone
 _APART = ("bill", "axes", "payload")
 _OFFERED = ("options", "highlights", "alternatives", "excluded", "rows", "front")  # what is sold, in ways of the table
 _GIVEN = ("facts", "model", "plan", "checks")  # what an answer was given, or was told to judge: in no order of ours
 _MOST = 1e36  # of any figure: the work of the largest run is a hundred thousandth of it
+_LEAST = 1e-36  # of what others are divided by
 _SIDES = ("own", "rent")  # of an ownership
 _NAMED = 3  # misfits that a refusal names
 
@@ -100,22 +109,24 @@ def _refuse_impossible(payload: Mapping[str, Any], path: str) -> None:
     given = {name: payload[name] for name in _GIVEN if name in payload}
     answered = {name: value for name, value in payload.items() if name not in given and name != "request"}
     for part in (answered, given):
-        for record in _records(part):
+        for where, record in _records(part):
             for name, value in record.items():
-                fault = _fault_of_list(name, value) if isinstance(value, list) else _fault(name, value)
+                fault = _fault_of_list(name, value) if isinstance(value, list) else _fault(where, record, name, value)
                 if fault:
                     raise _changed(path, fault)
             if record.get("levelised_usd_per_gpu_hour") and "side" in record and _contrary(record):
                 raise _changed(path, f"{shown(record.get('name'))} costs by the hour and saves in all, or the reverse")
             if part is answered and (disordered := _disordered(record)):
                 raise _changed(path, f"the range of {disordered} has its ends out of order")
+            if part is answered and (lines := _unsummed(record)) is not None:
+                raise _changed(path, f"the lines add up to {lines:,.2f}, not to cost_usd {record['cost_usd']:,.2f}")
 
 
 def _changed(path: str, fault: str) -> UsageError:
     return UsageError(f"{path!r}: {fault}: the file was changed.")
 
 
-def _fault(name: str, value: Any) -> str:
+def _fault(where: str, record: Mapping[str, Any], name: str, value: Any) -> str:
     """Return what is wrong with a day that is none or a figure beyond its bounds."""
     if name in _DAYS and value is not None and not _is_day(value):
         return f"{name} is {shown(value)}, no day such as 2026-06-15"
@@ -123,7 +134,14 @@ def _fault(name: str, value: Any) -> str:
         return ""
     if abs(value) > _MOST:
         return f"{name} is {shown(value)}, beyond any figure"
-    return f"{name} is {shown(value)}, which cannot be negative" if name in _NEVER_NEGATIVE and value < 0 else ""
+    if value < 0 and (name in _COUNTS or (_MONEY.search(name) and not _may_be_negative(where, record, name))):
+        return f"{name} is {shown(value)}, which cannot be negative"
+    return ""
+
+
+def _may_be_negative(where: str, record: Mapping[str, Any], name: str) -> bool:
+    """Tell whether money below zero has a reason: what it is called, or what its record or a table above is."""
+    return SIGNED.search(f"{where}.{name} {record.get('name')} {record.get('line')}") is not None
 
 
 def _fault_of_list(name: str, rows: list[Any]) -> str:
@@ -193,7 +211,7 @@ _RULES: dict[str, tuple[Callable[[Any], bool], str]] = {  # what rules.csv says 
     "there": (lambda value: value is not _MISSING, ""),
     "filled": (lambda rows: rows is not _MISSING and bool(rows), "holds nothing"),
     "figure": (_is_figure, "is {}, which cannot be: it is 0 or more"),
-    "positive": (lambda value: _is_figure(value) and value > 0, "is {}, which cannot be: it is above 0"),
+    "positive": (lambda value: _is_figure(value) and value > _LEAST, "is {}, which cannot be: it is above 0"),
     "alike": (lambda rows: not isinstance(rows, list) or len({tuple(sorted(row)) for row in rows}) < 2, _UNLIKE),
 }
 
@@ -218,16 +236,27 @@ def _disordered(record: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _records(value: Any) -> Iterator[dict[str, Any]]:
-    """Yield every record of an answer, however deep, but of what stands apart."""
-    waiting = [value]
+def _unsummed(record: Mapping[str, Any]) -> float | None:
+    """Return what the lines of a bill add up to, where that is not its total."""
+    total, lines = record.get("cost_usd"), record.get("lines")
+    if not isinstance(total, (int, float)) or not isinstance(lines, list) or not lines:
+        return None
+    costs: list[Any] = [line.get("cost_usd") for line in lines if isinstance(line, dict)]
+    if not all(isinstance(cost, (int, float)) for cost in costs):
+        return None
+    return None if isclose(fsum(costs), total, rel_tol=1e-9, abs_tol=0.005 * len(costs)) else fsum(costs)
+
+
+def _records(value: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield every record of an answer, however deep, with the key that holds it, but of what stands apart."""
+    waiting = [("", value)]
     while waiting:
-        item = waiting.pop()
+        where, item = waiting.pop()
         if isinstance(item, dict):
-            yield item
-            waiting += (inner for name, inner in item.items() if name not in _APART)
+            yield where, item
+            waiting += ((f"{where}.{name}", inner) for name, inner in item.items() if name not in _APART)
         elif isinstance(item, list):
-            waiting += item
+            waiting += ((where, inner) for inner in item)
 
 
 def _is_day(value: Any) -> bool:
