@@ -23,10 +23,10 @@ TERA, GIGA, MILLI, MICRO, NANO = 1e12, 1e9, 1e-3, 1e-6, 1e-9
 BITS_PER_BYTE = 8.0
 
 SUFFIX_UNITS = dict(beside(__file__, "units")[1:])
-SMALLEST = 1e-9  # what is asked for below it is a slip, and a division by it no figure
+SMALLEST = 1e-9  # what is given below it, but for nothing at all, is a slip, and a division by it no figure
 _MULTIPLIERS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12, "q": 1e15}
 _BYTES = re.compile(r"([0-9][0-9_,.]*(?:e[+-]?[0-9]+)?)\s*([kmgt])(i?)b(?:ytes?)?", re.IGNORECASE)
-_QUANTITY = re.compile(r"([0-9][0-9_,]*\.?[0-9]*(?:e[+-]?[0-9]+)?|\.[0-9]+)\s*([a-z]*)", re.IGNORECASE)
+_QUANTITY = re.compile(r"([0-9][0-9_,]*(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?|\.[0-9]+)\s*([a-z]*)", re.IGNORECASE)
 _DURATION_DAYS = {"": 1.0, "h": 1 / 24, "d": 1.0, "w": 7.0, "mo": DAYS_PER_MONTH, "y": DAYS_PER_YEAR}
 
 
@@ -48,6 +48,22 @@ def suffix_of(name: str) -> str:
     """
     longest = sorted(SUFFIX_UNITS, key=len, reverse=True)
     return next((suffix for suffix in longest if name == suffix or name.endswith("_" + suffix)), "")
+
+
+def is_slip(value: float) -> bool:
+    """Tell whether a number is so near to nothing that nobody meant it.
+
+    >>> is_slip(5e-324), is_slip(0.0), is_slip(-1e-6)
+    (True, False, False)
+    """
+    return 0 < abs(value) < SMALLEST
+
+
+def no_slip(value: float, given: object, what: str) -> float:
+    """Return a number as it is read, unless nobody can have meant it."""
+    if is_slip(value):
+        raise UsageError(f"{what}: {shown(given)} is so near to 0 that nobody means it. Write 0, or what you mean.")
+    return value
 
 
 def parse_count(text: str | float, what: str = "a count") -> float:
@@ -109,7 +125,7 @@ def parse_fraction(text: str | float, what: str = "a fraction") -> float:
         raise UsageError(f"{what}: cannot read {shown(text)}. Write 70% or 0.7.") from None
     if not 0 <= value <= 1:
         raise UsageError(f"{what}: {shown(text)} lies outside 0 to 100 %. Write 70% or 0.7.")
-    return value
+    return no_slip(value, text, what)
 
 
 def parse_usd(text: str | float, what: str = "an amount") -> float:

@@ -11,7 +11,7 @@ from gpucost.errors import UsageError, nearest
 from gpucost.gate import shown
 from gpucost.limits import limit
 from gpucost.options import OPTIONS
-from gpucost.units import SMALLEST, parse_bytes, parse_count, parse_days, parse_fraction, parse_usd
+from gpucost.units import SMALLEST, no_slip, parse_bytes, parse_count, parse_days, parse_fraction, parse_usd
 from gpucost.words import CLASSES
 
 OWN_NAME = re.compile(r"[a-z][a-z0-9.-]{0,39}")
@@ -81,7 +81,7 @@ def share(highest: float = 1.0, lowest: float = 0.0) -> Kind:
             raise UsageError(f"{what}: cannot read {shown(value)}. Write a share, such as 50% or 0.5.") from None
         if not lowest <= number <= highest:
             raise UsageError(f"{what}: {shown(value)} lies outside {lowest:.0%} to {highest:.0%}.")
-        return number
+        return no_slip(number, value, what)
 
     return Kind(read, *_AMOUNT, "SHARE")
 
@@ -114,7 +114,7 @@ def plain(lowest: float = 0.0, highest: float = 1e15, metavar: str = "N") -> Kin
                 f"{what}: {shown(value)} lies outside {lowest:{',.0f' if lowest == int(lowest) else 'g'}} to"
                 f" {highest:,.0f}."
             )
-        return number
+        return no_slip(number, value, what)
 
     return Kind(read, *_AMOUNT, metavar)
 

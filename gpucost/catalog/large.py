@@ -15,7 +15,7 @@ from gpucost.gate import shown
 from gpucost.limits import limit
 from gpucost.options import OPTIONS
 from gpucost.schemas import DUCKDB_TYPES, TABLES, Column
-from gpucost.units import HOURS_PER_MONTH
+from gpucost.units import HOURS_PER_MONTH, SMALLEST
 
 if TYPE_CHECKING:
     from gpucost.catalog.completion import Completion
@@ -289,6 +289,7 @@ def _fault(column: Column) -> str:
         faults.append(f"{cell} IS NULL")
     if column.kind in ("number", "integer"):
         faults += [f"NOT isfinite(CAST({read} AS DOUBLE))"]
+        faults += [f"({read} <> 0 AND abs({read}) < {SMALLEST})"]
         faults += [f"{read} <= 0"] if column.positive else []
         faults += [f"{read} < {column.low}"] if column.low is not None else []
         faults += [f"{read} > {column.high}"] if column.high is not None else []

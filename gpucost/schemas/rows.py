@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
 from gpucost.schemas.dictionary import Column, table_of
+from gpucost.units import is_slip
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -97,6 +98,8 @@ def _check_range(value: float, cell: Any, column: Column) -> None:
         raise ValueError("zero stands for a missing value; leave the cell empty")
     if (column.positive or column.low == 0) and value < 0:
         raise ValueError(f"{cell} is negative")
+    if is_slip(value):
+        raise ValueError(f"{cell} is too near to 0 to be a figure; leave the cell empty if it is unknown")
     if column.low is not None and value < column.low:
         raise ValueError(f"{cell} lies below {column.low:g}, the smallest value that makes sense in this unit")
     if column.high is not None and value > column.high:

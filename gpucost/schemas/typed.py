@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import Path_, read_rows, shown
+from gpucost.units import is_slip
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -65,6 +66,8 @@ def several(kind: Any, most: int = 100_000, least: int = 0) -> Any:
 def _number(value: Any) -> Any:
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         raise ValueError("a number")
+    if is_slip(value):
+        raise ValueError("a number that is not so near to 0")
     return value
 
 
