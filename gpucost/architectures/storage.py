@@ -30,7 +30,7 @@ _SIGNS = (
     ("dense", re.compile(r"mlp|feed_forward|ffn")),
 )
 _LAYER = re.compile(r"layers?\.(\d{1,6})\b")
-_PROJECTION = re.compile(r"[a-z_]+_proj\b|\bw[123]\b")
+_PROJECTION = re.compile(r"(?<![a-z_])[a-z_]+_proj\b|\bw[123]\b")
 _ROUTER = re.compile(r"(gate|router)(\.weight)?\$?$|shared_expert_gate")
 _ELSEWHERE = re.compile(r"vision|visual|audio|multi_modal|mtp|norm|embed_tokens|projector|\bvit\b|mm_")
 

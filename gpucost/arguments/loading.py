@@ -9,7 +9,7 @@ from gpucost.gate import shown
 from gpucost.units import GB, parse_bytes
 
 _NUMBER = ("string", "number")
-_SAMPLES = re.compile(r"(.+?)\s*samples?", re.IGNORECASE)
+_SAMPLES = re.compile(r"(.*\S)\s*samples?", re.IGNORECASE)
 _LARGEST_BYTES, _MB = 1e18, 1e6
 
 
@@ -24,7 +24,7 @@ def _bytes(value: Any, what: str, unit: float = 1.0) -> float:
 
 def _per_s(value: Any) -> Any:
     """Return a rate without its "/s"."""
-    return re.sub(r"\s*/\s*s$", "", value.strip(), flags=re.IGNORECASE) if isinstance(value, str) else value
+    return re.sub(r"(?<!\s)\s*/\s*s$", "", value.strip(), flags=re.IGNORECASE) if isinstance(value, str) else value
 
 
 def dataset_of(value: Any, what: str = "--dataset") -> tuple[float, str]:

@@ -32,8 +32,8 @@ LONGEST_NAME = 120
 _STRANGE = re.compile(r"[^\w\s.,+:/()@&-]|^-")  # no name of a chip or a model has these
 _LETTER = re.compile(r"[a-zA-Z]")
 _FAMILY = re.compile(r"[a-z]{3,}")
-_GENERATION = re.compile(r"[a-z]{3,}-?\d+(\.\d+)?(?![a-z0-9.])")  # qwen3.5 of qwen3.5-27b
-_SIZED = re.compile(r"(\d+(?:\.\d+)?)b(?![a-z0-9])")
+_GENERATION = re.compile(r"(?<![a-z])[a-z]{3,}-?\d+(\.\d+)?(?![a-z0-9.])")  # qwen3.5 of qwen3.5-27b
+_SIZED = re.compile(r"(?<!\d)(\d+(?:\.\d+)?)b(?![a-z0-9])")
 _VARIANT = re.compile(r"\d+w")  # a power-limited variant is meant only when its power is named
 
 

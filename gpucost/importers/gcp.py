@@ -28,7 +28,7 @@ _NOISE = re.compile(
     r"^(commitment v\d+: |spot preemptible )"
     r"|\b(attached to spot preemptible vms|for [13] years?|running|attached to vms)\b"
 )
-_PLACE = re.compile(r"\s+in\s+.*$")
+_PLACE = re.compile(r"(?<!\s)\s+in\s+.*$")
 _SSD = "ssd backed local storage"
 Prices = dict[tuple[str, str, str], float]  # part, region, usage type -> USD per unit and hour
 

@@ -49,7 +49,7 @@ def read_quote(name: str, text: str) -> Entry:
 
 
 def _hourly(text: str) -> str:
-    return re.sub(r"\s*(/|per)\s*(gpu[- ]?)?(h|hr|hour)$", "", text.strip(), flags=re.IGNORECASE)
+    return re.sub(r"(?<!\s)\s*(/|per)\s*(gpu[- ]?)?(h|hr|hour)$", "", text.strip(), flags=re.IGNORECASE)
 
 
 def _months(name: str, text: str) -> float:

@@ -11,7 +11,9 @@ from gpucost.errors import UsageError
 from gpucost.limits import limit
 from gpucost.units import parse_count
 
-_RANGE = re.compile(r"\s*([0-9.]+)([a-z%]*)\s*:\s*([0-9.]+)([a-z%]*)\s*:\s*(x?)\s*([0-9.]+)([a-z%]*)\s*", re.IGNORECASE)
+_RANGE = re.compile(
+    r"\s*([0-9.]+)([a-z%]*)\s*:\s*([0-9.]+)([a-z%]*)\s*:\s*(?:(x)\s*)?([0-9.]+)([a-z%]*)\s*", re.IGNORECASE
+)
 _SLACK = 1e-9
 
 

@@ -92,7 +92,7 @@ def size_in_name(name: str) -> float | None:
     >>> size_in_name("Qwen3-30B-A3B"), size_in_name("GPT2-124M"), size_in_name("Falcon")
     (30.0, 0.124, None)
     """
-    match = re.search(r"(\d+(?:\.\d+)?)\s*([bBmMtT])(?![a-zA-Z0-9])", name)
+    match = re.search(r"(?<!\d)(\d+(?:\.\d+)?)\s*([bBmMtT])(?![a-zA-Z0-9])", name)
     return float(match[1]) * {"b": 1.0, "m": 1e-3, "t": 1e3}[match[2].lower()] if match else None
 
 

@@ -54,7 +54,7 @@ def is_bare_step(*texts: object) -> bool:
 
 def vllm_era(word: str, year: float) -> str:
     """Read the era of vLLM: 0.8 made the new scheduler the default; 0.6 and 0.7 hide part of the host's work."""
-    match = re.search(r"vllm[-_ /]*(?:tpu|xpu|rocm)?[-_ ]*v?(\d+)\.(\d+)", word)
+    match = re.search(r"vllm[-_ /]*(?:(?:tpu|xpu|rocm)[-_ ]*)?v?(\d+)\.(\d+)", word)
     stated = re.search(r"\b(20\d\d)\b", word)
     year = float(stated[1]) + 0.5 if stated else year
     minor = int(match[2]) if match and match[1] == "0" else 99 if match else None
@@ -151,7 +151,7 @@ def prefix_hit(notes: str) -> float:
     >>> prefix_hit("INPUT tokens incl. 56.3% on-disk KV cache hits"), prefix_hit("no cache hits")
     (0.563, 0.0)
     """
-    match = re.search(r"(\d+(?:\.\d+)?)\s*%[^;,.]{0,30}cache hit", notes)
+    match = re.search(r"(?<!\d)(\d+(?:\.\d+)?)\s*%[^;,.]{0,30}cache hit", notes)
     return min(float(match[1]) / 100, 0.99) if match else 0.0
 
 
@@ -201,7 +201,7 @@ def spread(row: "dict[str, object] | object", gpus: int, heads: int, moe: bool, 
         tensor, data = 1, tensor
     size = tensor * data * pipeline
     replicas = gpus // size if size < gpus and gpus % size == 0 else 1
-    workers = re.search(r"(\d+) prefill \+ (\d+) decode", notes)
+    workers = re.search(r"(?<!\d)(\d+) prefill \+ (\d+) decode", notes)
     return Spread(
         tensor, data, pipeline, expert, replicas, int(workers[1]) if workers else 0, int(workers[2]) if workers else 0,
         stated,

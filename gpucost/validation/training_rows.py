@@ -198,7 +198,7 @@ def words(name: str) -> set[str]:
     >>> sorted(words("NVIDIA H100-80GB-SXM"))
     ['80gb', 'h100', 'nvidia', 'sxm']
     """
-    text = re.sub(r"(\d+)\s*g(?:i)?b", r"\1gb", name.lower())
+    text = re.sub(r"(?<!\d)(\d+)\s*g(?:i)?b", r"\1gb", name.lower())
     text = re.sub(r"sxm\d", "sxm", text)
     return {word for word in re.split(r"[^a-z0-9]+", text) if word}
 
@@ -247,7 +247,7 @@ def find_system(row: Row, accelerator: Accelerator, facts: Catalog) -> System:
     """Return the accelerator's default system with the network and node that the row states."""
     system = facts.default_system(accelerator.id)
     text = str(row.get("interconnect") or "")
-    if match := re.search(r"(\d+)-GPU node", text):
+    if match := re.search(r"(?<!\d)(\d+)-GPU node", text):
         system = replace(system, gpus=int(match[1]), scaleup_gpus=min(system.scaleup_gpus, int(match[1])))
     stated = wording.scaleout_gb_per_s(text, system.gpus if system.gpus <= 16 else 4)
     return system if stated is None else replace(system, scaleout_gb_per_s=stated, fabric=text)

@@ -9,7 +9,12 @@ from gpucost.gate import beside
 
 _MOST = 1e18  # of any figure of a table; a long run trains on 1e14 tokens
 # "8x ConnectX-7 IB NDR 400Gb/s", "1600 Gbps"; a capital B would be bytes, and a scale-up link
-_GBIT = re.compile(r"(?:(\d+)\s*[xX×][^,;/]{0,40}?\(?)?(?<![\d.])(\d+(?:\.\d+)?)\s*[gG]b(?:it)?(?![a-zA-Z]*[Bb]yte)")
+_GBIT = re.compile(
+    r"(?:(?<!\d)(\d+)\s*[xX×][^,;/]{0,40}?\(?)?(?<![\d.])(\d+(?:\.\d+)?)\s*[gG]b(?:it)?(?![a-zA-Z]*[Bb]yte)"
+)
+_LIMIT_W = re.compile(
+    r"(?:limit\w{0,12}|capped|tdp)\D{0,20}(\d{3,4})\s?W\b|[A-Z]\w{0,30}\d-(\d{3,4})\s?W\b", re.IGNORECASE
+)
 
 
 def signed(of: str, words: str) -> str:
@@ -127,8 +132,7 @@ def power_limit_w(text: object) -> float | None:
     >>> power_limit_w("H100 SXM, power limit 500 W"), power_limit_w("8x H100-700W"), power_limit_w("400 W idle")
     (500.0, 700.0, None)
     """
-    word = str(text or "")
-    match = re.search(r"(?:limit\w*|capped|tdp)\D{0,20}(\d{3,4})\s?W\b|[A-Z]\w*\d-(\d{3,4})\s?W\b", word, re.IGNORECASE)
+    match = _LIMIT_W.search(str(text or ""))
     return float(match[1] or match[2]) if match else None
 
 
@@ -153,7 +157,7 @@ def offload(text: object) -> str:
     word = str(text or "").lower()
     if re.search(r"offload", word) is None or re.search(r"(no|without)[ -](cpu )?offload", word):
         return "none"
-    return "all" if re.search(r"(full|param\w*|weights?)[ -]offload", word) else "states"
+    return "all" if re.search(r"(full|param\w{0,12}|weights?)[ -]offload", word) else "states"
 
 
 def method(task: object, base: object = None) -> str:
@@ -181,7 +185,7 @@ def scaleout_gb_per_s(text: object, node_gpus: float) -> float | None:
     >>> scaleout_gb_per_s("Storage: 2x ConnectX-7 IB NDR 400Gb/s, Compute: 8x ConnectX-7 IB NDR 400Gb/s", 8)
     50.0
     """
-    word = re.sub(r"(management|storage\+?\w*):[^,]*,", "", str(text or ""), flags=re.IGNORECASE)
+    word = re.sub(r"(management|storage\+?\w{0,12}):[^,]*(,|$)", "", str(text or ""), flags=re.IGNORECASE)
     best = None
     for match in _GBIT.finditer(word):
         cards = int(match[1]) if match[1] else 1
