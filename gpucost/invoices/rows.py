@@ -15,7 +15,7 @@ from gpucost.units import HOURS_PER_DAY, HOURS_PER_MONTH
 
 Row = dict[str, Any]
 Period = tuple[datetime, datetime]
-_LAST_YEAR, _MOST_DAYS = 9000, 36_525  # a century, day by day
+_LAST_YEAR, MOST_DAYS = 9000, 36_525  # a century, day by day
 _MACHINE = {"ServiceCategory": "Compute", "ServiceName": "Compute", "ServiceSubcategory": "Virtual Machines"}
 _CATEGORIES = {"storage": "Storage", "egress": "Networking"}
 
@@ -87,8 +87,8 @@ def _days(start: datetime, days: float) -> tuple[list[Period], list[float]]:
 
 
 def _refuse_long(days: float) -> None:
-    if days > _MOST_DAYS:
-        raise UsageError(f"the plan lasts {days:,.0f} days; charges are written for at most {_MOST_DAYS:,}.")
+    if days > MOST_DAYS:
+        raise UsageError(f"the plan lasts {days:,.0f} days; charges are written for at most {MOST_DAYS:,}.")
 
 
 def _months(start: datetime, count: int) -> list[Period]:

@@ -28,6 +28,7 @@ from benchmarks.fuzz.good import (
     estimate_with_facts,
     parquet,
 )
+from gpucost.answers.read import check
 from gpucost.cli.said import shown
 from gpucost.errors import GpuCostError, UsageError
 from tests.commands import in_process
@@ -226,7 +227,7 @@ def test_what_a_query_hands_over_has_a_place_in_json():
         (["--months", "12", "--lead-time", "100w"], "arrive after 23 months"),
         (["--years", "1", "--lead-time", "53w"], "lead time"),
         (["--utilisation", "0"], "nothing would be used"),
-        (["--utilisation", "1e-308"], "nothing would be used"),
+        (["--utilisation", "1e-308"], "so near to 0"),
     ],
 )
 def test_an_ownership_of_nothing_is_refused(refused, asked, reason):
@@ -691,7 +692,7 @@ def test_a_provider_whose_name_ends_lines_is_priced_and_its_answer_rerun(tmp_pat
 
 @pytest.mark.parametrize("own", [{"mfu": "1e-308"}, {"step_time": "1e-300"}, {"tokens_per_s_per_gpu": "1e-300"}])
 def test_an_own_speed_of_next_to_nothing_is_refused(own):
-    with pytest.raises(UsageError, match="not a positive"):
+    with pytest.raises(UsageError, match=r"not a positive|so near to 0"):
         gpucost.estimate("8b", "10b", gpu="h100-sxm", gpus=64, **own)
 
 
@@ -942,10 +943,10 @@ def test_idle_accelerators_that_draw_more_than_busy_ones_are_refused(refused):
 
 def test_a_line_that_saves_by_the_hour_what_it_costs_in_all_is_refused(refused):
     saved = next(one for one in map(json.loads, answers()) if one["kind"] == "tco")
-    line = next(one for one in saved["lines"] if one["name"] == "own_staff_usd")
+    line = next(one for one in saved["lines"] if one["name"] == "own_resale_usd")
     line["levelised_usd_per_gpu_hour"] *= -1
     Path("saved.json").write_text(json.dumps(saved))
-    assert "own_staff_usd" in refused(["report", "saved.json", "-o", "out.md"])
+    assert "own_resale_usd" in refused(["report", "saved.json", "-o", "out.md"])
 
 
 def test_a_query_with_less_memory_than_the_facts_take_is_refused(tmp_path, monkeypatch):
@@ -1239,3 +1240,67 @@ def test_what_the_command_line_refuses_is_not_blamed_on_the_saved_answer(tmp_pat
 def test_a_column_of_sequences_holds_numbers_of_tokens(sequence):
     with pytest.raises(UsageError, match="sequence: a column"):
         gpucost.throughput("8b", "h100-sxm", gpus=8, sequence=[sequence, 8192.0])
+
+
+@pytest.mark.parametrize("value", ["5e-324", "1e-12", "1e-10%"])
+def test_a_share_that_is_no_figure_is_a_slip(value):
+    with pytest.raises(UsageError, match="so near to 0"):
+        gpucost.inference("8b", gpu="h100-sxm", utilisation=value)
+    with pytest.raises(UsageError, match="so near to 0"):
+        gpucost.tco(gpu="h100-sxm", gpus=8, utilisation=value)
+
+
+@pytest.mark.parametrize("form", ["csv", "toml", "parquet"])
+def test_a_price_that_is_no_figure_is_a_slip(form, tmp_path):
+    import duckdb
+
+    cells = {"provider": "ours", "gpu": "h100-sxm", "usd_per_gpu_hour": 5e-324, "observed_on": "2026-06-01"}
+    file = tmp_path / f"offers.{form}"
+    if form == "csv":
+        file.write_text(",".join(cells) + "\n" + ",".join(map(str, cells.values())) + "\n")
+    elif form == "toml":
+        file.write_text("[[offer]]\n" + "".join(f"{key} = {json.dumps(cell)}\n" for key, cell in cells.items()))
+    else:
+        file.with_name("good").write_bytes(parquet())
+        tiny = f"select * replace (5e-324 as usd_per_gpu_hour) from read_parquet('{file.with_name('good')}')"
+        with duckdb.connect() as connection:
+            connection.execute(f"copy ({tiny}) to '{file}' (format parquet)")
+    with pytest.raises(UsageError, match="usd_per_gpu_hour"):
+        gpucost.open_catalog(book=file).offers()
+
+
+def saved_answers():
+    return {found["kind"]: found for found in map(json.loads, answers())}
+
+
+@pytest.mark.parametrize(
+    ("kind", "path"),
+    [
+        ("tco", ["levelised_usd_per_gpu_hour"]),
+        ("tco", ["levelised_rent_usd_per_mtok"]),
+        ("tco", ["options", 0, "peak_month_usd"]),
+        ("tco", ["monte_carlo", "own_p5_usd"]),
+        ("tco", ["lines", 0, "total_usd"]),
+        ("estimate", ["options", 0, "unused_usd"]),
+        ("estimate", ["alternatives", 0, "exposure_usd"]),
+        ("inference", ["api", 0, "usd_per_mtok_output"]),
+        ("mix", ["supplies", 0, "list_usd_per_gpu_hour"]),
+    ],
+)
+def test_money_below_zero_in_a_saved_answer_is_refused_unless_it_says_why(kind, path):
+    answer = saved_answers()[kind]
+    check(answer, "a.json")
+    *place, name = path
+    record = answer
+    for step in place:
+        record = record[step]
+    record[name] = -5
+    with pytest.raises(UsageError, match=f"{name} is -5, which cannot be negative"):
+        check(answer, "a.json")
+
+
+def test_a_saved_bill_whose_lines_do_not_add_up_is_refused():
+    answer = saved_answers()["estimate"]
+    answer["options"][0]["lines"][0]["cost_usd"] += 1
+    with pytest.raises(UsageError, match="the lines add up to"):
+        check(answer, "a.json")
