@@ -3,13 +3,14 @@
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, is_dataclass
 from datetime import date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
 SIGNIFICANT_DIGITS = 12
+_LONG = 1000  # rows of a list that is written row by row
 # signs that steer a terminal or reorder text, beside those that JSON escapes anyway
 _STEERING = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
 
@@ -61,5 +62,30 @@ def _plain_of_database(value: Any) -> Any:
 
 def dumps(value: Any, *, indent: int | None = 2) -> str:
     """Write a value as JSON text; signs that could steer a terminal are written by JSON's own escapes."""
-    text = json.dumps(plain(value), indent=indent, ensure_ascii=False, allow_nan=False)
+    text = "".join(_pieces(value, indent or 0))
     return text if text.isprintable() else _STEERING.sub(lambda sign: f"\\u{ord(sign[0]):04x}", text)
+
+
+def _pieces(value: Any, indent: int) -> Iterator[str]:
+    """Yield the text of a value, of an answer's long lists row by row: written at once they take ten times the text."""
+    if not indent or not isinstance(value, Mapping) or not any(map(_is_long, value.values())):
+        yield _encoded(value, indent)
+        return
+    outer, inner = "\n" + " " * indent, "\n" + " " * 2 * indent
+    for number, (key, item) in enumerate(value.items()):
+        yield f"{',' if number else '{'}{outer}{_encoded(str(key), indent)}: "
+        if _is_long(item):
+            for place, row in enumerate(item):
+                yield f"{',' if place else '['}{inner}{_encoded(row, indent).replace(chr(10), inner)}"
+            yield f"{outer}]"
+        else:
+            yield _encoded(item, indent).replace("\n", outer)
+    yield "\n}"
+
+
+def _is_long(value: Any) -> bool:
+    return isinstance(value, (list, tuple)) and len(value) > _LONG
+
+
+def _encoded(value: Any, indent: int) -> str:
+    return json.dumps(plain(value), indent=indent or None, ensure_ascii=False, allow_nan=False)

@@ -101,9 +101,9 @@ def _table(rows: Rows, shown: Sequence[str | Column], fields: str | None, title:
     return Table(tuple(Column(name, heading=name) for name in pick_fields(fields, known)), rows, title=title)
 
 
-def _picked(rows: Rows, table: Table, fields: str | None) -> list[Row]:
+def _picked(rows: Rows, table: Table, fields: str | None) -> Sequence[Row]:
     if fields is None:
-        return [dict(row) for row in rows]
+        return rows
     return [{column.key: row.get(column.key) for column in table.columns} for row in rows]
 
 

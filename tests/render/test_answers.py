@@ -12,7 +12,7 @@ from gpucost.answers.read import read_answer
 from gpucost.answers.schema import answer_schema, misfits
 from gpucost.errors import UsageError
 from gpucost.money import serving_bill, statements, training_bill
-from gpucost.render.json import dumps
+from gpucost.render.json import dumps, plain
 from tests.render import answers
 
 READERS = ("render", "api", "cli")
@@ -101,3 +101,11 @@ def test_names_of_the_first_schema_version_are_still_read(tmp_path: Path) -> Non
     payload["summary"] = payload.pop("lead")
     path.write_text(json.dumps(payload), encoding="utf-8")
     assert read_answer(path)["lead"] == answers.by_hand()["lead"]
+
+
+@pytest.mark.parametrize("indent", [2, None])
+@pytest.mark.parametrize("rows", [0, 3, 1500])
+def test_a_long_list_is_written_as_a_short_one(rows, indent):
+    row = {"x": "a\nb é", "y": [1 / 3, {"z": None}], "none": [], "\n": {}}
+    value = {"before": {"a": [1]}, "rows": [row] * rows, "days": tuple(range(rows)), "after": "x"}
+    assert dumps(value, indent=indent) == json.dumps(plain(value), indent=indent, ensure_ascii=False)
