@@ -328,7 +328,10 @@ def _lead(answer: Tco, rent: float) -> str:
     rows = [row for row in answer["by_utilisation"] if row["utilisation_fraction"] == used]
     if len(rows) != 2:
         return ""
-    gpu_months = answer["npv_usd"]["own"] / next(row["usd_per_gpu_month"] for row in rows if row["side"] == "own")
+    month_usd = next(row["usd_per_gpu_month"] for row in rows if row["side"] == "own")
+    if not month_usd:
+        return ""
+    gpu_months = answer["npv_usd"]["own"] / month_usd
     saving = f"({gpu_months!r} * {_gap(rows, rent)})"
     crosses, crossing, _ = _crossing(answer, rent)
     price = answer["breakeven"]["usd_per_gpu_hour"]

@@ -1304,3 +1304,23 @@ def test_a_saved_bill_whose_lines_do_not_add_up_is_refused():
     answer["options"][0]["lines"][0]["cost_usd"] += 1
     with pytest.raises(UsageError, match="the lines add up to"):
         check(answer, "a.json")
+
+
+def test_an_ownership_that_costs_nothing_a_month_has_a_page_without_a_moving_lead():
+    from gpucost.render.tco import _lead
+
+    answer = saved_answers()["tco"]
+    assert _lead(answer, 2.0)
+    for row in answer["by_utilisation"]:
+        row["usd_per_gpu_month"] = 0
+    assert _lead(answer, 2.0) == ""
+
+
+def test_a_bench_whose_product_names_no_precision_has_a_roofline():
+    from gpucost.bench.verdict import roofline
+
+    saved = json.loads(bench())
+    for row in saved["figures"]:
+        row.pop("precision", None)
+    chip = gpucost.open_catalog().accelerator("h200")
+    assert not roofline(saved, chip), "nothing says what was measured"
