@@ -267,7 +267,7 @@ def roofline(bench: Mapping[str, Any], chip: Accelerator) -> list[dict[str, Any]
     bandwidths = [row["gb_per_s"] for row in bench["figures"] if row["op"] == "copy" and large(row)]
     products = [
         row for row in bench["figures"]
-        if row["op"] == "matmul" and row.get("precision") == ROOF_PRECISION and row.get("tflops") and row.get("gb_per_s")
+        if (row["op"], row.get("precision")) == ("matmul", ROOF_PRECISION) and row.get("tflops") and row.get("gb_per_s")
     ]  # fmt: skip
     peak = chip.bf16_tflops
     if not (products and bandwidths and peak):
