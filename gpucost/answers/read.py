@@ -22,7 +22,7 @@ _COUNTS = ("gpus", "nodes", "gpu_hours", "days", "hours", "tokens", "age_days")
 _MONEY = re.compile(r"(^|_)usd($|_per_)")
 # money that may lie below zero by what it, its record or a table above it is called: savings, differences, cash flows,
 # gains, lines of a statement
-SIGNED = re.compile(
+_SIGNED = re.compile(
     "npv|by_year|saving|differ|delta|effect|change|cash|cumulative|versus|minus|advantage|gain|resale|residual|credit"
     "|tax|benefit|break|net|flow|discount|error|swing|premium|margin|profit|spread|value|worse|better|shadow|draw"
     "|interest|revenue|refund|statements|contracts|reservation|billed|effective|totals|showback|adds_usd|trade_in"
@@ -118,7 +118,7 @@ def _refuse_impossible(payload: Mapping[str, Any], path: str) -> None:
                 raise _changed(path, f"{shown(record.get('name'))} costs by the hour and saves in all, or the reverse")
             if part is answered and (disordered := _disordered(record)):
                 raise _changed(path, f"the range of {disordered} has its ends out of order")
-            if part is answered and (lines := _unsummed(record)) is not None:
+            if part is answered and (lines := unsummed(record)) is not None:
                 raise _changed(path, f"the lines add up to {lines:,.2f}, not to cost_usd {record['cost_usd']:,.2f}")
 
 
@@ -134,14 +134,15 @@ def _fault(where: str, record: Mapping[str, Any], name: str, value: Any) -> str:
         return ""
     if abs(value) > _MOST:
         return f"{name} is {shown(value)}, beyond any figure"
-    if value < 0 and (name in _COUNTS or (_MONEY.search(name) and not _may_be_negative(where, record, name))):
+    if value < 0 and (name in _COUNTS or never_negative(where, record, name)):
         return f"{name} is {shown(value)}, which cannot be negative"
     return ""
 
 
-def _may_be_negative(where: str, record: Mapping[str, Any], name: str) -> bool:
-    """Tell whether money below zero has a reason: what it is called, or what its record or a table above is."""
-    return SIGNED.search(f"{where}.{name} {record.get('name')} {record.get('line')}") is not None
+def never_negative(where: str, record: Mapping[str, Any], name: str) -> bool:
+    """Tell whether a figure is money, and neither its name, its record nor a table above says how it can be below 0."""
+    called = f"{where}.{name} {record.get('name')} {record.get('line')}"
+    return _MONEY.search(name) is not None and _SIGNED.search(called) is None
 
 
 def _fault_of_list(name: str, rows: list[Any]) -> str:
@@ -236,7 +237,7 @@ def _disordered(record: Mapping[str, Any]) -> str | None:
     return None
 
 
-def _unsummed(record: Mapping[str, Any]) -> float | None:
+def unsummed(record: Mapping[str, Any]) -> float | None:
     """Return what the lines of a bill add up to, where that is not its total."""
     total, lines = record.get("cost_usd"), record.get("lines")
     if not isinstance(total, (int, float)) or not isinstance(lines, list) or not lines:

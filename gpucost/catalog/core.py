@@ -55,7 +55,7 @@ def open_catalog(
     place = kept_at or (None if folder else store_place())
     catalog = Catalog(day, known_day, data_root(folder), book_layers(own), place)
     if checked and catalog.store.root != shipped_root():
-        _refuse_faulty(catalog)
+        _refuse_faulty(catalog, _called(catalog.store.root, folder))
     return catalog
 
 
@@ -66,12 +66,15 @@ def data_root(folder: str | None = None) -> Path:
         return shipped_root()
     root = gate.expanded(named)
     if not (root / "models").is_dir():
-        what = f"the data folder {root}{'' if folder else ' (setting `data`)'}"
-        raise UsageError(f"{what} has no folder models/. Name a folder with pricing/ and models/.")
+        raise UsageError(f"{_called(root, folder)} has no folder models/. Name a folder with pricing/ and models/.")
     return root
 
 
-def _refuse_faulty(catalog: "Catalog") -> None:
+def _called(root: Path, folder: str | None) -> str:
+    return f"the data folder {root}{'' if folder else ' (setting `data`)'}"
+
+
+def _refuse_faulty(catalog: "Catalog", called: str) -> None:
     """Refuse another data folder that breaks a rule of the shipped one; that it breaks none is kept."""
 
     def looked_through() -> str:
@@ -79,7 +82,7 @@ def _refuse_faulty(catalog: "Catalog") -> None:
 
         if found := check_folder(catalog.store.root).faults:
             more = f" (and {len(found) - 1:,} more; `gpucost data check` lists them)" if len(found) > 1 else ""
-            raise DataError(f"{found[0]}{more}", file=f"the data folder {catalog.store.root}")
+            raise DataError(f"{found[0]}{more}", file=called)
         return "no faults"
 
     kept.text(f"checked-{catalog.store.digest()}.txt", looked_through)

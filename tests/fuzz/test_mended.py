@@ -1316,7 +1316,7 @@ def test_an_ownership_that_costs_nothing_a_month_has_a_page_without_a_moving_lea
     assert _lead(answer, 2.0) == ""
 
 
-def test_a_bench_whose_product_names_no_precision_has_a_roofline():
+def test_a_bench_whose_products_name_no_precision_has_no_roofline():
     from gpucost.bench.verdict import roofline
 
     saved = json.loads(bench())
