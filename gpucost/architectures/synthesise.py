@@ -18,6 +18,7 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([mbt])(?:illion)?(?:[-_ ]?params?)?", re
 _UNITS = {"m": 1e6, "b": 1e9, "t": 1e12}
 _SMALLEST, _LARGEST = 5e6, 2e13
 _TIED_BELOW = 4e9  # smaller models share the table of tokens with the output
+_STEPS = ((4096, 1024), (2048, 512), (1024, 256), (0, 64))  # of the width, from this width on
 _VOCABULARIES = ((1e9, 128256), (1e8, 49152), (0, 32000))  # from this many parameters
 
 
@@ -44,9 +45,9 @@ def synthesise(name: str, parameters: float, presets: Sequence[Architecture]) ->
         return parameters - tables * width - width / slim * (2.5 + 3 * ratio) * width * width
 
     width = bisect(left, 0.0, parameters / tables)
-    head_dim = 128 if width >= 2048 else 64
-    step = head_dim * (8 if width >= 4096 else 4 if width >= 1024 else 1)
+    step = next(step for least, step in _STEPS if width >= least)
     hidden = max(1, round(width / step)) * step
+    head_dim = 128 if hidden >= 2048 else 64  # of what is built: two models of one width have the same heads
     depth = 4 if width >= 12 * slim else 1
     layers = max(1, round(width / slim / depth)) * depth
     heads = hidden // head_dim

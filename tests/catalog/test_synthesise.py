@@ -35,6 +35,8 @@ def test_depth_and_width_grow_with_size_and_split_evenly():
     assert all(item.layers % 4 == 0 and item.heads % 4 == 0 for item in made)
     assert [item.layers for item in made] == sorted(item.layers for item in made)
     assert [item.hidden for item in made] == sorted(item.hidden for item in made)
+    assert [item.head_dim for item in made] == sorted(item.head_dim for item in made)
+    assert len({(item.hidden, item.heads) for item in made}) == len({item.hidden for item in made})
 
 
 @pytest.mark.parametrize("size", [1e6, 1e14])
