@@ -43,7 +43,8 @@ def file_name(file: str | Path) -> str:
     """
     from glob import escape
 
-    return quoted(escape(str(file)))
+    name = str(file)
+    return quoted(name if "\\" in name else escape(name))  # a pattern ends at a \; without one a file's name is its own
 
 
 def csv_reader(columns: Sequence[Column], files: Sequence[Path]) -> str:

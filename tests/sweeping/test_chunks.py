@@ -4,7 +4,9 @@ import csv
 
 import duckdb
 import pandas
+import pytest
 
+import gpucost
 from gpucost.render.table_csv import cell
 from gpucost.sweeping.chunks import join
 
@@ -18,3 +20,12 @@ def test_every_cell_of_a_joined_csv_is_written_as_any_other_csv_writes_it(tmp_pa
     join([tmp_path / "chunk.parquet"], str(tmp_path / "out.csv"), ".csv")
     with (tmp_path / "out.csv").open(encoding="utf-8", newline="") as file:
         assert [row["model"] for row in csv.DictReader(file)] == [cell(text) for text in texts]
+
+
+@pytest.mark.parametrize("name", ["q[1]", "a*b?", "n\\t", "q[|\\", "a[1]*\\b"])
+def test_a_folder_of_chunks_may_hold_any_signs(name, tmp_path):
+    (tmp_path / "q1").mkdir()  # which a pattern would find
+    kept = tmp_path / name
+    found = gpucost.sweep(model="8b", gpu="h100-sxm", gpus="8:16:x2", tokens="10b", into=str(kept))
+    assert len(found.to_frame()) == 2
+    assert len(list(kept.iterdir())) == 1
