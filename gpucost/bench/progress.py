@@ -46,7 +46,7 @@ def forecast(log: Log, estimate: Estimate, rank: int = 1, *, tokens_done: float 
     return [
         _row("tokens", done, whole, unit="tokens"),
         _row("progress", share, 1.0, unit="fraction of one"),
-        _row("tokens/s/GPU", speed, option["tokens_per_s_per_gpu"], unit="tokens per second per GPU"),
+        _row("tok/s/GPU", speed, option["tokens_per_s_per_gpu"], unit="tokens per second per GPU"),
         _row("days so far", so_far, None, unit="days"),
         _row("days in all", spread["typical"], option["days"], spread["low"], spread["high"], unit="days"),
         _row("cost so far", so_far * usd_per_day, None, unit="USD"),
@@ -58,7 +58,7 @@ def forecast(log: Log, estimate: Estimate, rank: int = 1, *, tokens_done: float 
 def _row(
     what: str, now: float, estimated: float | None, low: Any = None, high: Any = None, *, unit: str
 ) -> dict[str, Any]:
-    ratio = now / float(estimated) if estimated and what in ("tokens/s/GPU", "days in all", "cost in all") else None
+    ratio = now / float(estimated) if estimated and what in ("tok/s/GPU", "days in all", "cost in all") else None
     return {
         "what": what, "now": now, "low": low, "high": high, "estimated": estimated, "against_ratio": ratio,
         "unit": unit,

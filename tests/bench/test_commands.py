@@ -82,10 +82,11 @@ def test_a_log_is_followed_against_its_estimate(tmp_path):
     rows = {row["what"]: row for row in json.loads(
         gpucost("watch", log, "--estimate", saved, "--format", "json").stdout)["rows"]}  # fmt: skip
     assert rows["progress"]["now"] == pytest.approx(0.5, abs=0.01)
-    assert rows["tokens/s/GPU"]["against_ratio"] == pytest.approx(0.8, rel=1e-4)
+    assert rows["tok/s/GPU"]["against_ratio"] == pytest.approx(0.8, rel=1e-4)
     assert rows["days in all"]["now"] == pytest.approx(option["days"] / 0.8, rel=0.01)
     assert rows["days in all"]["low"] < rows["days in all"]["now"] < rows["days in all"]["high"]
     assert rows["cost so far"]["now"] == pytest.approx(rows["cost in all"]["now"] / 2, rel=0.01)
+    assert max(map(len, rows)) <= 11, "a longer name pushes an end of the range off a screen of 80 columns"
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +131,7 @@ def test_a_log_of_each_stack_is_followed(form, saved_estimate, tmp_path):
     assert done.exit_code == 0, done.output
     rows = {row["what"]: row for row in json.loads(done.stdout)["rows"]}
     assert rows["tokens"]["now"] == 40 * batch * 4096
-    assert rows["tokens/s/GPU"]["now"] == pytest.approx(speed or batch * 4096 / step_s / 8)
+    assert rows["tok/s/GPU"]["now"] == pytest.approx(speed or batch * 4096 / step_s / 8)
     assert rows["cost in all"]["low"] < rows["cost in all"]["now"] < rows["cost in all"]["high"]
 
 
@@ -142,7 +143,7 @@ def test_the_batch_of_a_log_counts_before_that_of_the_estimate(saved_estimate, t
     done = CliRunner().invoke(cli, ["watch", str(log), "--estimate", str(saved_estimate[0]), "--format", "json"])
     rows = {row["what"]: row["now"] for row in json.loads(done.stdout)["rows"]}
     assert rows["tokens"] == 40 * 128 * 4096
-    assert rows["tokens/s/GPU"] == pytest.approx(128 * 4096 / 9.0 / 8)
+    assert rows["tok/s/GPU"] == pytest.approx(128 * 4096 / 9.0 / 8)
 
 
 @pytest.mark.parametrize(
