@@ -1,7 +1,6 @@
 """`gpucost.sweep(...)`: one question over every combination of arguments, or over a table of cases."""
 
 import os
-import tempfile
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from gpucost.arguments import flag_of
 from gpucost.errors import UsageError
 from gpucost.gate import shown
 from gpucost.options import OPTIONS
+from gpucost.store.files import SpareFolder
 from gpucost.units import counted
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def sweep(
         if told is not None:
             told(done, asked.count)
 
-    with tempfile.TemporaryDirectory(prefix="gpucost-sweep-") as spare:
+    with SpareFolder() as spare:
         plan = Plan(asked, versions_of(open_catalog(*days)), Path(into or spare).absolute(), CASES[question])
         with mapping.mapper_of(workers, scheduler, executor) as mapper:
             files = answer(plan, mapper, heard)

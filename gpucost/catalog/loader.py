@@ -101,9 +101,9 @@ class Store:
     def folder(self) -> Path:
         """Return a folder for files that live as long as the store."""
         if self._made is None:
-            from tempfile import TemporaryDirectory
+            from gpucost.store.files import SpareFolder
 
-            self._made = TemporaryDirectory(prefix="gpucost-")
+            self._made = SpareFolder()
         return Path(self._made.name)
 
     def contents(self, name: str) -> Contents:
@@ -194,14 +194,14 @@ class Store:
     @contextmanager
     def _one_file(self, name: str, query: str) -> Iterator[str]:
         """Offer a reader of one temporary file for a table of many CSV files, where a temporary file can be written."""
-        import tempfile
+        from gpucost.store.files import SpareFolder
 
         contents = self.contents(name)
         if len(contents.files) < 2 or "read_csv" not in query:
             yield query
             return
         try:
-            folder = tempfile.TemporaryDirectory()
+            folder = SpareFolder()
         except OSError:
             yield query
             return

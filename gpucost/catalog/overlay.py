@@ -1,7 +1,6 @@
 """Laying price books over the shipped tables: shipped < refreshed < the user's own; the nearest speaks and says so."""
 
 import os
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from gpucost.catalog.large import csv_part, parquet_part
 from gpucost.catalog.loader import Store, csv_reader
 from gpucost.catalog.shipped import Shipped
 from gpucost.schemas import TABLES, Column
+from gpucost.store.files import SpareFolder
 
 _OF_BOOKS = (  # columns that only prices of a book have
     Column("price_kind", "text", "list, contracted or effective"),
@@ -63,7 +63,7 @@ def _replace_rows(store: Store, name: str, rows: Sequence[Row]) -> None:
 
 def _load(store: Store, name: str, columns: Sequence[Column], rows: Sequence[Row]) -> None:
     """Read rows that were judged already, through the one loader."""
-    with tempfile.TemporaryDirectory() as folder:
+    with SpareFolder() as folder:
         file = Path(folder) / "rows.csv"
         file.write_text(as_csv([column.name for column in columns], rows), "utf-8")
         store.execute(f'CREATE OR REPLACE TABLE "{name}" AS {csv_reader(columns, [file])}')

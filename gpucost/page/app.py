@@ -2,7 +2,6 @@
 
 import json
 import secrets
-import tempfile
 from collections.abc import Callable, Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpucost.errors import GpuCostError, UsageError
 from gpucost.page import questions
+from gpucost.store.files import SpareFolder
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -89,7 +89,7 @@ def _export(request: "Request") -> "Response":
 
 
 def _document(asked: Mapping[str, str], ending: str) -> bytes:
-    with tempfile.TemporaryDirectory(prefix="gpucost-") as folder:
+    with SpareFolder() as folder:
         file = Path(folder, f"estimate{ending}")
         result = questions.estimate(asked)
         (result.to_excel if ending == ".xlsx" else result.to_html)(str(file))

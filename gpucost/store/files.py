@@ -1,13 +1,15 @@
 """Writing files whole: an existing file is replaced only when the new one is complete; only regular files are written.
 
 Beside the target stands a temporary file while the new one is made, locked by its writer: one without a lock has lost
-its writer and is removed by the next.
+its writer and is removed by the next. So are folders among the system's temporary ones.
 """
 
 import errno
 import os
+import shutil
 import stat
 import tempfile
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -15,13 +17,26 @@ from pathlib import Path
 from gpucost.errors import UsageError
 
 _MARK = ".part-"  # in the name of a temporary file, after the target's
+_FOLDER = "gpucost-folder-"  # before the process in the name of a temporary folder
+
+
+class SpareFolder(tempfile.TemporaryDirectory[str]):
+    """A locked folder among the system's temporary ones; it goes with its block or its last user."""
+
+    def __init__(self) -> None:
+        _clean(Path(tempfile.gettempdir()), _FOLDER)
+        super().__init__(prefix=f"{_FOLDER}{os.getpid()}-", ignore_cleanup_errors=True)
+        with suppress(OSError):  # a system that opens no folders has no lock for them
+            descriptor = os.open(self.name, os.O_RDONLY)
+            weakref.finalize(self, os.close, descriptor)
+            _locks(descriptor)
 
 
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
     """Hand out a temporary path beside `path`; when the block succeeds it takes the place of `path` in one step."""
     target = _regular(Path(path))
-    _clean(target)
+    _clean(target.parent, f".{target.name[:100]}{_MARK}")
     descriptor, temporary = _temporary(target)
     try:
         yield temporary
@@ -80,14 +95,13 @@ def _temporary(target: Path) -> tuple[int, Path]:
     return descriptor, Path(name)
 
 
-def _clean(target: Path) -> None:
-    """Remove the temporary files of this target that no living process has locked."""
-    start = f".{target.name[:100]}{_MARK}"
+def _clean(folder: Path, start: str) -> None:
+    """Remove the temporary files and folders of such a name that no living process has locked."""
     with suppress(OSError):
-        for entry in os.scandir(target.parent):
-            if entry.name.startswith(start) and entry.is_file(follow_symlinks=False) and not _alive(entry.name, start):
+        for entry in os.scandir(folder):
+            if entry.name.startswith(start) and not entry.is_symlink() and not _alive(entry.name, start):
                 with suppress(OSError):
-                    _remove_unlocked(entry.path)
+                    _remove_unlocked(entry)
 
 
 def _alive(name: str, start: str) -> bool:
@@ -102,11 +116,12 @@ def _alive(name: str, start: str) -> bool:
     return True
 
 
-def _remove_unlocked(path: str) -> None:
-    descriptor = os.open(path, os.O_RDWR)
+def _remove_unlocked(entry: os.DirEntry[str]) -> None:
+    folder = entry.is_dir()
+    descriptor = os.open(entry.path, os.O_RDONLY if folder else os.O_RDWR)
     try:
         if _locks(descriptor):
-            os.unlink(path)
+            (shutil.rmtree if folder else os.unlink)(entry.path)
     finally:
         os.close(descriptor)
 
@@ -160,6 +175,4 @@ def _lies_with_temporary_folder(folder: Path, error: Exception) -> bool:
 
 
 def _free_bytes(folder: Path) -> int:
-    import shutil
-
     return shutil.disk_usage(folder).free

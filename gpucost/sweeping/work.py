@@ -1,6 +1,5 @@
 """One chunk of a sweep: what a worker is told, how it answers, and the bytes that it hands back."""
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from hashlib import sha256
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gpucost.errors import UsageError
+from gpucost.store.files import SpareFolder
 from gpucost.sweeping.grid import DATES, Grid
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def parquet_of(columns: Columns) -> bytes:
     import duckdb
 
     frame = frame_of(columns)
-    with tempfile.TemporaryDirectory(prefix="gpucost-") as folder, duckdb.connect() as connection:
+    with SpareFolder() as folder, duckdb.connect() as connection:
         connection.execute("set threads = 1; set enable_progress_bar = false")
         connection.register("chunk", frame)
         file = Path(folder, "chunk.parquet")

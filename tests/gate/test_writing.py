@@ -11,7 +11,7 @@ import pytest
 
 from gpucost.errors import UsageError
 from gpucost.store import files
-from gpucost.store.files import replacing, write_text
+from gpucost.store.files import SpareFolder, replacing, write_text
 
 
 @pytest.mark.parametrize("direct", [True, False])
@@ -47,6 +47,23 @@ def test_the_next_writer_removes_what_a_killed_one_left(tmp_path):
         writer.wait()
     write_text(tmp_path / "report.html", "second")
     assert [path.name for path in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_the_next_reader_removes_a_killed_one_s_folder(tmp_path, monkeypatch):
+    code = "import time, pathlib\nfrom gpucost.store.files import SpareFolder\nwith SpareFolder() as path:\n"
+    code += "    pathlib.Path(path, 'half').touch(); print('ready', flush=True); time.sleep(60)\n"
+    environment = {**os.environ, "PYTHONPATH": os.getcwd(), "TMPDIR": str(tmp_path)}
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment) as reader:
+        assert reader.stdout.readline() == b"ready\n"
+        with SpareFolder() as own:
+            assert len(list(tmp_path.iterdir())) == 2  # the living reader's folder stays
+        assert not os.path.exists(own)
+        reader.send_signal(signal.SIGKILL)
+        reader.wait()
+    (tmp_path / "gpucost-folder-0-link").symlink_to(tmp_path.parent)  # somebody else's trap
+    with SpareFolder() as own:
+        assert {path.name for path in tmp_path.iterdir()} == {os.path.basename(own), "gpucost-folder-0-link"}
 
 
 def test_a_full_temporary_folder_is_told_from_a_full_target(tmp_path, monkeypatch):

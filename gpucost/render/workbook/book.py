@@ -84,11 +84,9 @@ def number_format(unit: str, value: Any) -> str:
 @contextmanager
 def new_workbook(path: str) -> Iterator["Workbook"]:
     """Hand out a workbook that replaces a file once it is closed; what it lays aside meanwhile goes in any case."""
-    from tempfile import TemporaryDirectory
+    from gpucost.store.files import SpareFolder, replacing
 
-    from gpucost.store.files import replacing
-
-    with replacing(path) as temporary, TemporaryDirectory(prefix="gpucost-", ignore_cleanup_errors=True) as aside:
+    with replacing(path) as temporary, SpareFolder() as aside:
         yield Workbook(str(temporary), aside)
 
 
