@@ -170,7 +170,7 @@ def tco(
     Args:
         gpu: Accelerator to own, such as h100-sxm.
         gpus: How many.
-        utilisation: Share of the owned hours that are allocated, such as 70%.
+        utilisation: Share of the owned hours that are allocated, such as 70%; of a workload at most that.
         years: Length of the comparison. Default: 4.
         months: The same in months.
         rent: Rental price per GPU-hour, or quotes: acme=2.46/h, 12 months, take-or-pay, or a .csv or .xlsx of them; may

@@ -58,16 +58,15 @@ def _served(
         found["tokens_per_s_per_gpu"], step = serving_speed(catalog, asked)
         speed = float(found["tokens_per_s_per_gpu"].value)
     busy = tokens / (speed * SECONDS_PER_HOUR) / goodput / HOURS_PER_MONTH  # GPUs that work all the time
-    gpus = _value(catalog, given, "gpus")
+    gpus, wanted = _value(catalog, given, "gpus"), _value(catalog, given, "utilisation_fraction")
     if gpus is None:
-        wanted = _value(catalog, given, "utilisation_fraction") or USUAL_UTILISATION
-        gpus = float(np.ceil(busy / wanted / step) * step)
-        found["gpus"] = Given(
-            gpus, source=f"whole servers of {step:g} GPUs, at most {wanted:.0%} used", status="derived"
-        )
-    if busy > gpus:
+        most = wanted or USUAL_UTILISATION
+        gpus = float(np.ceil(busy / most / step) * step)
+        found["gpus"] = Given(gpus, source=f"whole servers of {step:g} GPUs, at most {most:.0%} used", status="derived")
+    if busy / gpus > (most := wanted or 1.0):
         raise UsageError(
-            f"the load needs {busy / gpus:.0%} of {gpus:g} GPUs: give at least {np.ceil(busy / step) * step:g}."
+            f"the load needs {busy / gpus:.0%} of {gpus:g} GPUs (asked: at most {most:.0%}): give at least"
+            f" {np.ceil(busy / most / step) * step:g}, or a higher --utilisation."
         )
     how = "tokens per month ÷ (tokens per second × goodput)"
     return {**found, "utilisation_fraction": Given(busy / gpus, source=how, status="derived")}
@@ -82,17 +81,22 @@ def _trained(catalog: Catalog, asked: Mapping[str, Any], given: Mapping[str, Any
         raise UsageError(f"runs_per_year = {runs:g} must be positive.")
     system = catalog.default_system(catalog.accelerator(str(asked["gpu"])).id)
     fixed = _value(catalog, given, "gpus")
-    counts = np.array([fixed]) if fixed else system.gpus * np.arange(1.0, MOST_NODES + 1)
     own = own_speed(asked.get("mfu"), _value(catalog, given, "tokens_per_s_per_gpu"), asked.get("step_time"))
     needs_gpus(own, fixed)
-    typical, low, high = _speeds(catalog, asked, counts.astype(np.int64), own)
-    tokens = parse_count(asked["tokens"], "--tokens")
-    hours = runs * tokens / (typical * SECONDS_PER_HOUR) / goodput
-    share = hours / (counts * HOURS_PER_YEAR)
-    wanted = _value(catalog, given, "utilisation_fraction") or 1.0
-    fitting = np.nonzero(np.isfinite(share) & (share <= (1.0 if fixed else wanted)))[0]
+    tokens, wanted = parse_count(asked["tokens"], "--tokens"), _value(catalog, given, "utilisation_fraction") or 1.0
+    hours = runs * tokens / SECONDS_PER_HOUR / goodput / HOURS_PER_YEAR  # times a speed per GPU
+
+    def tried(counts: Any) -> tuple[Any, tuple[Any, Any, Any], Any]:
+        speeds = _speeds(catalog, asked, counts.astype(np.int64), own)
+        share = hours / (counts * speeds[0])
+        return share, speeds, np.nonzero(np.isfinite(share) & (share <= wanted))[0]
+
+    servers = system.gpus * np.arange(1.0, MOST_NODES + 1)
+    counts = np.array([fixed]) if fixed else servers
+    share, (typical, low, high), fitting = tried(counts)
     if not fitting.size:
-        raise _too_small(share, counts, wanted)
+        enough = servers[tried(servers)[2]] if fixed and own is None else servers[:0]
+        raise _too_small(share, counts, wanted, enough)
     i = int(fitting[0])
     ends = sorted(float(np.clip(share[i] * typical[i] / speed[i], 1e-9, 1.0)) for speed in (low, high))
     text = f"{runs:g} runs a year of {asked['model']} on {format_count(tokens)} tokens"
@@ -114,14 +118,14 @@ def _speeds(catalog: Catalog, asked: Mapping[str, Any], counts: Any, own: OwnSpe
     return speeds.tokens_per_s_per_gpu, speeds.tokens_per_s_per_gpu_low, speeds.tokens_per_s_per_gpu_high
 
 
-def _too_small(share: Any, counts: Any, wanted: float) -> Exception:
+def _too_small(share: Any, counts: Any, wanted: float, enough: Any) -> Exception:
+    """Say that the runs need more than they may use of every size tried; `enough` lists sizes that would do."""
     finite = np.nonzero(np.isfinite(share))[0]
     if not finite.size:
         return NothingFitsError(f"the model fits none of {counts[0]:g} to {counts[-1]:g} GPUs. Take a larger --gpus.")
     least, at = float(share[finite].min()), float(counts[finite[int(np.argmin(share[finite]))]])
-    if counts.size == 1:
-        return UsageError(
-            f"the runs need {least:.0%} of the hours of {at:g} GPUs: "
-            f"give at least {np.ceil(at * least):g}, or fewer runs."
-        )
-    return UsageError(f"even {at:g} GPUs would be {least:.0%} used (asked: at most {wanted:.0%}). Give --gpus.")
+    more = f"give at least {enough[0]:g}" if enough.size else "give more --gpus"
+    subject = f"the runs need {least:.0%} of the hours of {at:g} GPUs"
+    if counts.size > 1:
+        subject = f"even {at:g} GPUs would be {least:.0%} used"
+    return UsageError(f"{subject} (asked: at most {wanted:.0%}): {more}, fewer runs or a higher --utilisation.")

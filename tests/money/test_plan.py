@@ -1,6 +1,7 @@
 """Plan files and flags: every input by name, refused clearly where it cannot be, and back again without loss."""
 
 import json
+import re
 import subprocess
 import sys
 
@@ -218,6 +219,18 @@ def test_a_training_workload_sets_utilisation_by_its_gpu_hours():
 def test_a_serving_load_sets_utilisation_by_its_tokens():
     payload = tco(plan={"tokens_per_s_per_gpu": 1_000, "goodput_fraction": 1.0}, tokens_per_month="80b")
     assert value(payload, "utilisation_fraction")["value"] == pytest.approx(80e9 / (1_000 * 3600 * 730 * 64))
+
+
+@pytest.mark.parametrize("load", [{"tokens_per_month": "300b"}, {"tokens": "300b", "runs_per_year": 2}])
+def test_a_workload_uses_no_more_than_the_utilisation_asked_for(load):
+    asked = {"model": "8b", "gpu": "h100-sxm", "rent": 2.35, "draws": 0, "catalog": catalog(), **load}
+    used = value(gpucost.tco(**asked, gpus=64, utilisation="70%").payload, "utilisation_fraction")["value"]
+    assert used < 0.1
+    with pytest.raises(UsageError, match=r"asked: at most 2%.*give at least \d+") as told:
+        gpucost.tco(**asked, gpus=64, utilisation="2%")
+    enough = int(re.search(r"give \D+(\d+)", str(told.value)).group(1))
+    used = value(gpucost.tco(**asked, gpus=enough, utilisation="2%").payload, "utilisation_fraction")["value"]
+    assert 0.01 < used <= 0.02
 
 
 def test_a_serving_load_of_a_model_takes_its_speed_from_the_serving_physics():
