@@ -48,6 +48,17 @@ class UsageError(GpuCostError):
     """An argument, a name, a file or a statement that cannot be used."""
 
 
+class ContradictionError(UsageError):
+    """Arguments that exclude each other, or one that means nothing beside the others; carries their names."""
+
+    def __init__(self, message: str, names: Sequence[str]) -> None:
+        super().__init__(message, names)
+        self.message, self.names = message, tuple(names)
+
+    def __str__(self) -> str:
+        return shortened(self.message)
+
+
 class UnknownNameError(UsageError):
     """A name that resolves to nothing; carries the nearest names, which are looked for when they are read."""
 

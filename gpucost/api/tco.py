@@ -8,13 +8,13 @@ from functools import lru_cache
 from typing import Any
 
 from gpucost.api.result import Result
-from gpucost.arguments import by_field, flag_of, read
+from gpucost.arguments import by_field, flag_of, read, refuse_idle
 from gpucost.catalog import Catalog, open_catalog
-from gpucost.errors import UsageError
+from gpucost.errors import ContradictionError, UsageError
 from gpucost.ownership.plan import SPECIAL, PlanFile, plan_from_mapping, read_plan
 from gpucost.render.document import Document
 
-OF_TRAINING = ("mfu", "step_time")  # forms of one's own speed that serving has no meaning for
+_OF_A_PRICE = ("provider", "option", "region")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -84,6 +84,10 @@ def asked(question: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict
     inputs = named.pop("set", {})
     if isinstance(rents := named.get("rent"), dict):
         price = rents.pop("", None)
+        if price is not None and (twice := [name for name in _OF_A_PRICE if named.get(name) is not None]):
+            raise ContradictionError(
+                f"the rental price is said twice, by --rent and {flag_of(twice[0])}. Give one of them.", twice
+            )
         named |= {"rent_usd_per_gpu_hour": price, "quote": rents or None}
         named = {name: value for name, value in named.items() if value is not None and name != "rent"}
     if twice := sorted(set(inputs) & set(named)):
@@ -108,14 +112,9 @@ def workload_flags(
 ) -> dict[str, Any]:
     """Turn a workload (model, tokens, runs per year) into inputs, where one was given."""
     asked = {**plan.special, **special}
+    refuse_idle("tco", asked, asked)
     if not asked.get("model") and asked.get("tokens_per_month") is None:
-        if lonely := [name for name in (*OF_TRAINING, "tokens", "runs_per_year") if asked.get(name) is not None]:
-            raise UsageError(f"{' and '.join(lonely)}: say of which model, such as --model 8b.")
         return {}
-    if asked.get("tokens_per_month") is not None and (
-        twice := [flag_of(name) for name in OF_TRAINING if asked.get(name) is not None]
-    ):
-        raise UsageError(f"{twice[0]} is a speed of training; a serving load takes --tokens-per-s-per-gpu.")
     from gpucost.api.workload import serving_speed
     from gpucost.ownership.workload import inputs_of
 

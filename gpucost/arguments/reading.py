@@ -5,9 +5,9 @@ from contextlib import suppress
 from typing import Any
 
 from gpucost.arguments.kinds import RENTS
-from gpucost.arguments.questions import QUESTIONS
+from gpucost.arguments.questions import QUESTIONS, Need
 from gpucost.arguments.table import LISTS, Argument
-from gpucost.errors import UsageError, nearest
+from gpucost.errors import ContradictionError, UsageError, nearest
 from gpucost.limits import limit
 
 _NO_COLUMNS = (str, bytes, set, Mapping)  # have a length, and are one value
@@ -56,8 +56,9 @@ def read(question: str, given: Mapping[str, Any], *, complete: bool = True) -> d
     """
     found, _ = renamed(question, given)
     for names in QUESTIONS[question].exclusive:
-        if len(twice := [flag_of(name) for name in names if name in found]) > 1:
-            raise UsageError(f"the same is given twice, by {' and '.join(twice)}. Give one of them.")
+        if len(twice := [name for name in names if name in found]) > 1:
+            flags = " and ".join(map(flag_of, twice))
+            raise ContradictionError(f"the same is given twice, by {flags}. Give one of them.", twice)
     values = {}
     for argument in QUESTIONS[question].arguments:
         value = found.get(argument.name)
@@ -67,7 +68,37 @@ def read(question: str, given: Mapping[str, Any], *, complete: bool = True) -> d
             values[argument.name] = value_of(argument, value)
         elif complete:
             values[argument.name] = None if argument.default is None else value_of(argument, argument.default)
+    if complete:
+        refuse_idle(question, found, values)
     return values
+
+
+def refuse_idle(question: str, found: Mapping[str, Any], values: Mapping[str, Any]) -> None:
+    """Refuse an argument that was given and would be ignored for want of another one."""
+    known = {argument.name: argument for argument in QUESTIONS[question].arguments}
+
+    def given(name: str) -> bool:
+        default = known[name].default
+        return name in found and (
+            is_column(found[name]) or default is None or values[name] != value_of(known[name], default)
+        )
+
+    def met(name: str, wanted: bool, words: tuple[str, ...]) -> bool:
+        return (str(values.get(name)) in words if words else given(name)) == wanted
+
+    for need in QUESTIONS[question].needs:
+        for name in need.names:
+            if given(name) and not any(met(*other) for other in need.one_of):
+                flag = flag_of(f"no_{name}" if known[name].default is True else name)
+                raise ContradictionError(f"{flag}: only {need.words or _beside(need)}.", [name])
+
+
+def _beside(need: Need) -> str:
+    """Say what an argument needs, as a command writes it."""
+    said = []
+    for name, wanted, words in need.one_of:
+        said.append(f"{'with' if wanted else 'without'} {flag_of(name)} {' or '.join(words)}".rstrip())
+    return " or ".join(said)
 
 
 def value_of(argument: Argument, value: Any) -> Any:

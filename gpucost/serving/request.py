@@ -166,8 +166,6 @@ def contradictions(request: InferenceRequest) -> None:
         raise UsageError(
             "--draft-tokens needs --acceptance, the probability that a proposed token is kept, such as 0.7."
         )
-    if request.acceptance_fraction and not request.draft_tokens:
-        raise UsageError("--acceptance belongs to --draft-tokens; say how many tokens are proposed per step.")
     if (request.own_tpot_ms is None) != (request.own_concurrency is None):
         raise UsageError("--own-tpot and --own-concurrency go together: a time per token, and how many requests ran.")
     if request.own_speed is not None and request.replica_gpus is None:

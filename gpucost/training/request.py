@@ -16,7 +16,6 @@ from gpucost.workloads.own_speed import OwnSpeed, needs_gpus, own_speed
 
 DEFAULT_DEADLINE_DAYS = 30.0
 _OLDEST_STRICT_DAYS = max(rule.age_limit_days for rule in OPTIONS.values())
-_ADAPTERS = {item.name: item.default for item in QUESTIONS["estimate"].arguments if item.name.startswith("lora_")}
 
 
 class TrainingRequest(Frozen, kw_only=True):
@@ -123,10 +122,6 @@ def _days(limit: float | date | None, start: date) -> float | None:
 
 def _contradictions(request: TrainingRequest) -> None:
     needs_gpus(request.own_speed, request.gpus)
-    if request.method == "full" and any(getattr(request, name) != usual for name, usual in _ADAPTERS.items()):
-        raise UsageError(
-            "--lora-rank and --lora-targets belong to --method lora or qlora; full training has no adapters."
-        )
     if request.strict_prices and request.max_age_days is not None and request.max_age_days > _OLDEST_STRICT_DAYS:
         raise UsageError(
             f"--strict-prices drops prices over {_OLDEST_STRICT_DAYS} days old at the latest; --max-age beyond that"

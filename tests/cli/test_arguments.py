@@ -14,11 +14,11 @@ from click.testing import CliRunner
 import gpucost
 from gpucost.api import asking
 from gpucost.api.scenario import ASKS, PARTS, json_schema, make_scenario
-from gpucost.arguments import LISTS, QUESTIONS, flag_of, read, renamed
+from gpucost.arguments import LISTS, QUESTIONS, flag_of, read, reading, renamed
 from gpucost.arguments.kinds import FLAG
 from gpucost.cli import cli
 from gpucost.cli.options import SEVERAL
-from gpucost.errors import GpuCostError, UsageError
+from gpucost.errors import ContradictionError, GpuCostError, UsageError
 
 BASE = {
     "estimate": {"model": "8b", "tokens": "100b"},
@@ -79,6 +79,7 @@ def heard(monkeypatch):
         raise Heard
 
     monkeypatch.setattr(asking, "answered", listen)
+    monkeypatch.setattr(reading, "refuse_idle", lambda *_: None)  # arguments are given one by one
 
     def ask(call):
         found.clear()
@@ -365,6 +366,61 @@ def test_every_table_of_inputs_is_repeatable():
         several = [item for item in QUESTIONS[question].arguments if item.kind in SEVERAL]
         tables = {name for item in several for name in (item.name, *item.old)}
         assert {item.name for item in command.params if getattr(item, "multiple", False)} == tables
+
+
+NEEDS = [
+    pytest.param(question, {item.name: item for item in found.arguments}, name, need, id=f"{question}-{name}-{at}")
+    for question, found in QUESTIONS.items()
+    for at, need in enumerate(found.needs)
+    for name in need.names
+]
+
+
+@pytest.mark.parametrize(("question", "known", "name", "need"), NEEDS)
+def test_what_would_be_ignored_is_refused(question, known, name, need):
+    def other_than(words, name):
+        return next(word for word in known[name].kind.choices or ("True",) if word not in words)
+
+    spoiled = {name: "70b" if name == "model" else value_of(known[name])}
+    for other, wanted, words in need.one_of:  # no alternative holds
+        if words:
+            spoiled[other] = other_than(words, other) if wanted else words[0]
+        elif not wanted:
+            spoiled[other] = value_of(known[other])
+    values = {**read(question, {}, complete=False), **{key: known[key].default for key in known}}
+    values |= read(question, spoiled, complete=False)
+    with pytest.raises(ContradictionError, match=f"^--(no-)?{name.replace('_', '-')}: only ") as told:
+        reading.refuse_idle(question, spoiled, values)
+    assert told.value.names == (name,)
+
+
+@pytest.mark.parametrize(
+    ("question", "asked"),
+    [
+        ("estimate", {"method": "qlora", "lora_rank": 64}),
+        ("estimate", {"lora_rank": 16}),  # as without
+        ("inference", {"draft_tokens": 4, "acceptance": "70%", "draft_cost": "20%"}),
+        ("throughput", {"flash": True}),
+        ("throughput", {"flash": False, "gpus": [8, 16], "tensor": [1, 2]}),
+        ("roofline", {"matmul": "8x8x8", "precision": "fp8"}),
+        ("choose", {"purpose": "desk", "hours_per_month": 20}),
+        ("audit", {"model": "8b", "gpu": "h100-sxm", "tokens": "1b", "cost": 100}),
+        ("mix", {"constant": 8, "growth": "20%", "own": True, "budget": 100}),
+        ("commit", {"on_demand": 3, "gpu": "h100-sxm"}),
+    ],
+)
+def test_what_is_not_ignored_is_read(question, asked):
+    assert read(question, {**BASE[question], **asked})
+
+
+def test_a_setting_gives_way_to_what_is_typed(monkeypatch):
+    monkeypatch.setenv("GPUCOST_MFU", "40%")
+    monkeypatch.setenv("GPUCOST_LORA_RANK", "64")
+    run = ["--gpu", "h100-sxm", "--gpus", "8", "--step-time", "60s", "--top", "1", "--quiet"]
+    typed = CliRunner().invoke(cli, [*ESTIMATE, *run])
+    assert typed.exit_code == 0, typed.output
+    twice = CliRunner().invoke(cli, [*ESTIMATE, *run, "--mfu", "30%"])
+    assert "the same is given twice" in str(twice.exception)
 
 
 def test_parts_hold_a_name_and_the_arguments_of_their_question():
