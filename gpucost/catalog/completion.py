@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict
 from datetime import date
 from functools import cached_property
 from typing import Any
 
 from gpucost import gate
-from gpucost.catalog.drafts import Draft, Row
+from gpucost.catalog.drafts import Draft, Row, day
 from gpucost.catalog.names import NameIndex
 from gpucost.catalog.offer_rows import complete_offer
 from gpucost.catalog.records import OWN_SOURCE
@@ -147,7 +148,8 @@ class Completion:
                 values.setdefault(column.name, 0)
         values.setdefault("kv_heads", values.get("heads"))
         if not values.get("head_dim") and values.get("hidden") and values.get("heads"):
-            values["head_dim"] = int(values["hidden"]) // int(values["heads"])
+            with suppress(ValueError, ZeroDivisionError, OverflowError):  # what is no count is judged with its row
+                values["head_dim"] = int(float(values["hidden"]) // float(values["heads"]))
         return values
 
 
@@ -163,9 +165,9 @@ def _end(values: Row, draft: Draft) -> date | None:
     """Take out the last day of a contract; it must not lie before its first."""
     said = values.pop("valid_until", None)
     try:
-        end = said if isinstance(said, date) or said is None else date.fromisoformat(str(said))
-    except ValueError:
-        raise draft.error(f"{said!r} is not a day; write it as YYYY-MM-DD", "valid_until") from None
+        end = None if said is None else day(said)
+    except UsageError as error:
+        raise draft.error(str(error), "valid_until") from None
     start = values.get("valid_from")
     if end is not None and start is not None and str(end) < str(start):
         raise draft.error(f"the contract would end on {end}, before it holds from {start}", "valid_until")

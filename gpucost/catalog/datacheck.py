@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from gpucost.catalog.checks import reference
 from gpucost.catalog.discounts import described, idle
-from gpucost.catalog.drafts import is_large
+from gpucost.catalog.drafts import is_large, table_named
 from gpucost.catalog.foldercheck import Report, judge, line_numbers
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.errors import DataError, UsageError
@@ -39,7 +39,7 @@ def check_one(catalog: "Catalog", path: Path, table_name: str | None) -> Report:
     if path.suffix.lower() == ".parquet" or is_large(path):
         return _check_large(catalog, path)
     table = TABLES[table_name] if table_name else guess_table(path)
-    if table.name == "offers" and path.stem == "offers" and "offer_id" not in read_cells(path)[0][1]:
+    if table.name == "offers" and table_named(path.stem) == "offers" and "offer_id" not in read_cells(path)[0][1]:
         return _check_book_file(catalog, path)
     rows, faults = check_file(table, path)
     report = Report(1, len(rows), list(faults))
@@ -100,7 +100,7 @@ def guess_table(path: Path) -> Table:
     except DataError as error:
         raise UsageError(str(error)) from None
     shared = {table.name: len(header & set(table.names)) for table in TABLES.values()}
-    best = max(shared, key=lambda name: (name == path.stem, shared[name]))
+    best = max(shared, key=lambda name: (name == path.stem.lower(), shared[name]))
     if shared[best] < len(header) / 2:
         raise UsageError(f"{path} fits no table. Name one: --table {' | '.join(TABLES)}.")
     return TABLES[best]

@@ -1,11 +1,10 @@
 """Discounts and credits of a price book: what each names is resolved as everywhere else, or refused by its name."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from gpucost.catalog import filters, names
-from gpucost.catalog.drafts import Draft, Row
+from gpucost.catalog.drafts import Draft, Row, day
 from gpucost.catalog.loader import Store
 from gpucost.errors import UnknownNameError, UsageError
 from gpucost.gate import shown
@@ -85,7 +84,7 @@ def _amount(draft: Draft, column: str) -> float:
 def _resolved(column: str, value: Any, completion: "Completion") -> Any:
     """Return what a cell of a discount means."""
     if column in _DAYS:
-        return _day(value)
+        return day(value)
     if not isinstance(value, str) or not value.strip():
         raise UsageError(f"found {shown(value)}; a name is expected, such as aws")
     if column == "gpu":
@@ -93,15 +92,6 @@ def _resolved(column: str, value: Any, completion: "Completion") -> Any:
     if column == "option":
         return sorted(filters.options(value) or ())
     return _recorded(column, completion.shipped.alias(column, value), completion)
-
-
-def _day(value: Any) -> date:
-    try:
-        if isinstance(value, datetime) or not isinstance(value, (date, str)):
-            raise ValueError
-        return value if isinstance(value, date) else date.fromisoformat(value.strip())
-    except ValueError:
-        raise UsageError(f"{shown(value)} is not a day; write it as YYYY-MM-DD") from None
 
 
 def _recorded(column: str, name: str, completion: "Completion") -> str:

@@ -1,10 +1,11 @@
 """Rows as a user wrote them down, and where: the CSV, TOML and .xlsx files of a book, each row with its table."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from gpucost.errors import DataError
+from gpucost.errors import DataError, UsageError
 from gpucost.frozen import Frozen
 from gpucost.gate import read_toml, shown
 from gpucost.schemas import TABLES
@@ -18,7 +19,7 @@ _TABLE_OF = {  # of one or several
     "source": "price_sources", "discount": DISCOUNTS, "credit": CREDITS, "exchange_rate": RATES,
 }  # fmt: skip
 _NAMES = ("offers", "accelerators", "systems", "models", "sources", "discounts", "credits", "exchange_rates")
-_PATTERNS = ("*.csv", "offers/*.csv", "*.toml", "*.xlsx", "offers/*.xlsx")
+_KINDS = (".csv", ".toml", ".xlsx", ".parquet")
 
 
 class Draft(Frozen):
@@ -45,32 +46,47 @@ class Draft(Frozen):
             raise self.error(f"{what}, found {shown(value)}", column) from None
 
 
+def day(value: Any) -> date:
+    """Return a day as a cell of a book holds it."""
+    try:
+        if isinstance(value, datetime) or not isinstance(value, (date, str)):
+            raise ValueError
+        return value if isinstance(value, date) else date.fromisoformat(value.strip())
+    except ValueError:
+        found = value if isinstance(value, datetime) else shown(value)
+        raise UsageError(f"{found} is not a day; write it as YYYY-MM-DD") from None
+
+
 def is_large(file: Path) -> bool:
     """Tell whether a CSV file is one of prices that is too large to be read row by row."""
     named = file.parent.name == "offers" or file.stem.lower() in ("offers", "offer")
     return file.suffix.lower() == ".csv" and named and file.is_file() and file.stat().st_size > LARGE_BYTES
 
 
-def book_files(book: Path) -> list[Path]:
-    """Return the CSV, TOML and .xlsx files of a book, in a fixed order; a book may be one file."""
+def _files(book: Path) -> list[Path]:
+    """Return the files that a book may consist of, in a fixed order; a book may be one file."""
     if book.is_file():
-        return [book] if book.suffix != ".parquet" and not is_large(book) else []
-    found = {path for pattern in _PATTERNS for path in book.glob(pattern)}
-    return sorted(path for path in found if not path.name.startswith(("~$", ".")) and not is_large(path))
+        return [book]
+    found = [*book.glob("*"), *book.glob("offers/*")]
+    return sorted(path for path in found if path.suffix.lower() in _KINDS and not path.name.startswith(("~$", ".")))
+
+
+def book_files(book: Path) -> list[Path]:
+    """Return the CSV, TOML and .xlsx files of a book."""
+    for path in parquet_files(book):
+        if path != book and path.parent.name != "offers" and table_named(path.stem) != "offers":
+            raise DataError("a book's Parquet files hold prices and are called offers.parquet", file=str(path))
+    return [path for path in _files(book) if path.suffix.lower() != ".parquet" and not is_large(path)]
 
 
 def large_files(book: Path) -> list[Path]:
     """Return a book's CSV files of prices that are too large to be read row by row."""
-    if book.is_file():
-        return [book] if is_large(book) else []
-    return sorted(path for path in [*book.glob("offers.csv"), *book.glob("offers/*.csv")] if is_large(path))
+    return [path for path in _files(book) if is_large(path)]
 
 
 def parquet_files(book: Path) -> list[Path]:
     """Return a book's price files in Parquet, with the columns of the table `offers`: they are read where they lie."""
-    if book.is_file():
-        return [book] if book.suffix == ".parquet" else []
-    return sorted([*book.glob("offers.parquet"), *book.glob("offers/*.parquet")])
+    return [path for path in _files(book) if path.suffix.lower() == ".parquet"]
 
 
 def table_named(name: str) -> str | None:
@@ -90,13 +106,15 @@ def drafts_of(file: Path) -> Iterator[Draft]:
 
 
 def _csv(file: Path) -> Iterator[Draft]:
-    from gpucost.schemas.validation import read_cells
+    from gpucost.schemas.validation import read_cells, shared_faults
 
     table = "offers" if file.parent.name == "offers" else table_named(file.stem)
     if table is None:
         known = ", ".join(f"{name}.csv" for name in _NAMES)
         raise DataError(f"a book's CSV files are called {known}", file=str(file))
     (_, header), *lines = read_cells(file)
+    for fault in shared_faults(str(file), header):
+        raise fault.error()
     for number, line in lines:
         draft = Draft(table, file, str(file), number, _own_left_out(header, line))
         if len(line) != len(header):
@@ -130,9 +148,13 @@ def _toml(file: Path) -> Iterator[Draft]:
         if table == RATES and isinstance(content, Mapping):
             content = [{"currency": currency, "usd_per_unit": rate} for currency, rate in content.items()]
         if table is None or not isinstance(content, list):
-            known = "[[offer]], [[accelerator]], [[system]], [[model]], [[source]], [[discount]], [exchange_rates]"
+            known = ", ".join(f"[[{part.removesuffix('s')}]]" for part in _NAMES[:-1]) + ", [exchange_rates]"
             raise DataError(f"has no part called {name!r}. Parts: {known}.", file=str(file))
         for number, item in enumerate(content, 1):
             if not isinstance(item, Mapping):
                 raise DataError(f"{name}[{number}] is {shown(item)}, no table such as [[{name}]]", file=str(file))
-            yield Draft(table, file, str(file), None, dict(item))
+            draft = Draft(table, file, f"{file}[{name}]", number, {k: v for k, v in item.items() if k[:2] != "x_"})
+            for column, cell in draft.values.items():
+                if isinstance(cell, (list, Mapping)):
+                    raise draft.error(f"expected one value, found {shown(cell)}", column)
+            yield draft

@@ -79,7 +79,7 @@ def csv_part(store: Store, layer: str, file: Path, completion: "Completion") -> 
     whole = _completed(file, header)
     names = [*(column.name for column in _OFFERS), "price_kind", "valid_until"]
     offers = judge(store, file, whole, [*header, *names], {"no exchange rate is known for the currency": "no_rate"})
-    made = store.folder() / f"{layer}-{file.stem}.parquet"
+    made = store.folder() / f"{layer}-{'offers-' * (file.parent.name == 'offers')}{file.stem}.parquet"
     _asked(store, f"COPY ({typed(f'({whole})', names, layer)}) TO {quoted(str(made))} (FORMAT parquet)", file)
     for table in ("rates", "gpu", "system"):
         store.execute(f"DROP TABLE IF EXISTS large_{table}")

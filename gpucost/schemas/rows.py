@@ -2,10 +2,11 @@
 
 import math
 import re
-from datetime import date
+from datetime import date, datetime
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any
 
+from gpucost.gate import shown
 from gpucost.schemas.dictionary import Column, table_of
 from gpucost.units import is_slip
 
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 FIRST_DAY = date(1990, 1, 1)  # nothing that is kept here is older
+_BEYOND = 2.0**63  # of what a table holds as a whole number
 _FORMULA = re.compile(r"[=@]|[+-][^0-9.]")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}([,' \u00a0\u202f]\d{3})+(\.\d+)?")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
@@ -55,42 +57,42 @@ def _reader(column: Column) -> Any:
 
 def _read_text(cell: Any, column: Column) -> str:
     if not isinstance(cell, str):
-        raise ValueError(f"expected text, found {cell!r}")
+        raise ValueError(f"expected text, found {shown(cell)}")
     if column.choices and cell not in column.choices:
-        raise ValueError(f"{cell!r} is none of: {', '.join(column.choices)}")
+        raise ValueError(f"{shown(cell)} is none of: {', '.join(column.choices)}")
     if re.match(r"=[A-Za-z(\"+-]", cell):
-        raise ValueError(f"{cell!r} is a spreadsheet formula; write its value")
+        raise ValueError(f"{shown(cell)} is a spreadsheet formula; write its value")
     return cell
 
 
 def _read_number(cell: Any, column: Column) -> float:
     if isinstance(cell, bool):
-        raise ValueError(f"expected a number, found {cell!r}")
+        raise ValueError(f"expected a number, found {shown(cell)}")
     if isinstance(cell, str):
         _refuse_disguises(cell)
     try:
         value = float(cell)
     except (TypeError, ValueError):
-        raise ValueError(f"expected a number, found {cell!r}") from None
+        raise ValueError(f"expected a number, found {shown(cell)}") from None
     if not math.isfinite(value):
-        raise ValueError(f"{cell!r} is not a finite number; leave the cell empty if it is unknown")
+        raise ValueError(f"{shown(cell)} is not a finite number; leave the cell empty if it is unknown")
     _check_range(value, cell, column)
     return value
 
 
 def _refuse_disguises(cell: str) -> None:
     if _FORMULA.match(cell):
-        raise ValueError(f"{cell!r} is a spreadsheet formula; write its value")
+        raise ValueError(f"{shown(cell)} is a spreadsheet formula; write its value")
     if _THOUSANDS.fullmatch(cell):
-        raise ValueError(f"{cell!r} has thousands separators; write {re.sub(r'[^0-9.+-]', '', cell)}")
+        raise ValueError(f"{shown(cell)} has thousands separators; write {re.sub(r'[^0-9.+-]', '', cell)}")
     if _DECIMAL_COMMA.fullmatch(cell):
-        raise ValueError(f"{cell!r} has a decimal comma; write {cell.replace(',', '.')}")
+        raise ValueError(f"{shown(cell)} has a decimal comma; write {cell.replace(',', '.')}")
     if cell[:1] in "$€£":
-        raise ValueError(f"{cell!r} has a currency sign; write the number in the unit that the column names")
+        raise ValueError(f"{shown(cell)} has a currency sign; write the number in the unit that the column names")
     if cell.endswith("%"):
-        raise ValueError(f"{cell!r} is a percentage; write a fraction of one")
+        raise ValueError(f"{shown(cell)} is a percentage; write a fraction of one")
     if "_" in cell:
-        raise ValueError(f"expected a number, found {cell!r}")
+        raise ValueError(f"expected a number, found {shown(cell)}")
 
 
 def _check_range(value: float, cell: Any, column: Column) -> None:
@@ -111,7 +113,9 @@ def _check_range(value: float, cell: Any, column: Column) -> None:
 def _read_integer(cell: Any, column: Column) -> int:
     value = _read_number(cell, column)
     if value != int(value):
-        raise ValueError(f"expected a whole number, found {cell!r}")
+        raise ValueError(f"expected a whole number, found {shown(cell)}")
+    if abs(value) >= _BEYOND:
+        raise ValueError(f"{shown(cell)} is more than any count")
     return int(cell) if isinstance(cell, (int, str)) and str(cell).lstrip("+-").isdigit() else int(value)
 
 
@@ -119,7 +123,7 @@ def _read_flag(cell: Any, column: Column) -> bool:
     if isinstance(cell, bool):
         return cell
     if str(cell).lower() not in _FLAGS:
-        raise ValueError(f"expected 1 or 0, found {cell!r}")
+        raise ValueError(f"expected 1 or 0, found {shown(cell)}")
     return _FLAGS[str(cell).lower()]
 
 
@@ -127,13 +131,13 @@ def _read_date(cell: Any, column: Column) -> date:
     value = cell
     if isinstance(cell, str):
         if not re.fullmatch(r"\d{4}-\d{2}-\d{2}", cell):
-            raise ValueError(f"{cell!r} is no day; write YYYY-MM-DD")
+            raise ValueError(f"{shown(cell)} is no day; write YYYY-MM-DD")
         try:
             value = date.fromisoformat(cell)
         except ValueError as error:
-            raise ValueError(f"{cell!r} is no day: {error}") from None
-    if not isinstance(value, date):
-        raise ValueError(f"{cell!r} is no day; write YYYY-MM-DD")
+            raise ValueError(f"{shown(cell)} is no day: {error}") from None
+    if not isinstance(value, date) or isinstance(value, datetime):
+        raise ValueError(f"{cell} is no day; write YYYY-MM-DD")
     if value < FIRST_DAY:
         raise ValueError(f"{cell} lies before {FIRST_DAY}; is the year right?")
     return value

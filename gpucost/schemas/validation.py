@@ -145,9 +145,9 @@ def _decoded(data: bytes, name: str) -> str:
 
 def _header_faults(table: Table, name: str, cells: list[tuple[int, list[str]]]) -> list[Fault]:
     header = cells[0][1]
-    if len(header) == 1 and any(sign in header[0] for sign in ";\t"):
-        reason = "the columns are separated by something else than commas. Save it as comma-separated CSV."
-        return [Fault(name, 1, None, reason)]
+    shared = shared_faults(name, header)
+    if len(header) == 1 and shared:
+        return shared
     faults = [
         Fault(name, 1, column.name, f"the column is missing; it holds: {column.description}")
         for column in table.columns
@@ -155,8 +155,20 @@ def _header_faults(table: Table, name: str, cells: list[tuple[int, list[str]]]) 
     ]
     unknown = (column for column in header if column not in table.names and not column.startswith(_OWN_COLUMN))
     faults += [Fault(name, 1, column or None, _unknown_column(column, table)) for column in unknown]
-    repeated = {column for column in header if header.count(column) > 1}
-    return faults + [Fault(name, 1, column, "the column appears twice") for column in sorted(repeated)]
+    return faults + shared
+
+
+def shared_faults(name: str, header: Sequence[str]) -> list[Fault]:
+    """Return what is wrong with the first row of a CSV file, whatever its table."""
+    if len(header) == 1 and any(sign in header[0] for sign in ";\t"):
+        reason = "the columns are separated by something else than commas. Save it as comma-separated CSV."
+        return [Fault(name, 1, None, reason)]
+    repeated = {column for column in header if column and header.count(column) > 1}
+    return [
+        Fault(name, 1, column, "the column appears twice")
+        for column in sorted(repeated)
+        if not column.startswith(_OWN_COLUMN)
+    ]
 
 
 def _unknown_column(column: str, table: Table) -> str:

@@ -8,6 +8,8 @@ from gpucost.catalog import open_catalog
 from gpucost.errors import DataError, UsageError
 from tests.catalog.world import offer, world
 
+PRICED = "[[offer]]\nprovider = 'x'\ngpu = 'h100-sxm'\nusd_per_hour = 1\nobserved_on = 2025-01-01\n"
+MODEL = "[[model]]\nid = 'x'\nlayers = 4\nhidden = 64\nheads = 4\nffn_hidden = 64\nvocab = 100\n"
 SHIPPED = "acme/one/1xh100-sxm5-80gb/r1/on_demand"
 
 
@@ -199,17 +201,46 @@ def test_the_book_is_part_of_the_version(opened):
         ("own_toml", "[[offer]]\nlike = 'nothing'\nusd_per_hour = 1\n", "names no row"),
         ("own_toml", "[[discount]]\nfraction = 1.5\n", "between 0 and 1"),
         ("own_toml", "[[discount]]\nfraction = 0.5\nproviders = 'aws'\n", "providers"),
-        ("own_toml", "[[gizmo]]\n", "gizmo"),
+        ("own_toml", "[[gizmo]]\n", r"gizmo.*\[\[credit\]\], \[exchange_rates\]"),
+        ("offers_csv", "provider;gpu;usd_per_hour\nx;h100-sxm;1\n", r"offers\.csv:1: .* separated by something else"),
+        ("offers_csv", "provider,gpu,gpu\nx,h100-sxm,h200\n", r"offers\.csv:1:gpu: the column appears twice"),
+        ("discounts_csv", "fraction,fraction\n0.1,0.2\n", r"discounts\.csv:1:fraction: the column appears twice"),
+        ("prices_parquet", "", r"prices\.parquet: .* are called offers\.parquet"),
         ("own_toml", "[[offer\n", "not valid TOML"),
         ("offers_csv", "provider,gpu,usd_per_hour,observed_on\nx,h100-sxm,abc,2025-01-01\n", r"offers\.csv:2"),
         ("offers_csv", "provider,gpu,usd_per_hour,observed_on\nx,h100-sxm,1\n", r"offers\.csv:2"),
         ("strange_csv", "a,b\n1,2\n", "book's CSV files"),
         ("models_csv", "id,layers\nx,2\n", "models.csv:2"),
+        ("models_csv", 'id,layers,hidden,heads\nx,2,"5,120",40\n', r"models\.csv:2:hidden: '5,120' has thousands"),
+        ("own_toml", MODEL.replace("= 4\nffn", "= [4]\nffn"), r"own\.toml\[model\]:1:heads: expected one value"),
+        ("own_toml", MODEL.replace("64\nheads", "'forty'\nheads"), "hidden: expected a number, found 'forty'"),
+        ("own_toml", MODEL + f"training_tokens = {2**63}\n", "training_tokens: 9223372036854775808 is more than any"),
+        ("own_toml", PRICED + "maximum_units = 1e300\n", "maximum_units: 1e.300 is more than any count"),
+        ("own_toml", PRICED + "option = ['spot']\n", r"option: expected one value, found \['spot'\]"),
+        ("own_toml", PRICED + "valid_until = 2026-01-01T00:00:00Z\n", "valid_until: 2026-01-01 00:00.* is not a day"),
+        ("own_toml", "[[source]]\nsource_id = 'x'\naccessed_on = 2026-01-01T00:00:00\n", "accessed_on: .* is no day"),
+        ("own_toml", PRICED * 2 + PRICED.replace("= 1", "= -1"), r"own\.toml\[offer\]:3:.*-1.* is negative"),
     ],
 )
 def test_a_bad_book_loads_nothing_and_names_the_place(opened, name, text, reason):
     with pytest.raises(UsageError, match=reason):
         opened(**{name: text}).offers()
+
+
+def test_a_column_of_ones_own_is_left_alone_in_toml_too(opened):
+    own = "x_colour = 'red'\nx_seen = [1, 2]\n"
+    catalog = opened(own_toml=f"{PRICED}{own}[[discount]]\nprovider = 'acme'\nfraction = 0.5\n{own}")
+    assert {offer.provider: offer.usd_per_hour for offer in catalog.offers()} == {"x": 1.0, "acme": 1.5, "other": 4.0}
+
+
+@pytest.mark.parametrize("name", ["Offers.csv", "offers.CSV", "offers/ours.Csv", "own.TOML", "offers/own.toml"])
+@pytest.mark.parametrize("limit", [0, 4_000_000])
+def test_a_file_of_a_book_is_known_by_its_name_in_any_letters(opened, tmp_path, monkeypatch, name, limit):
+    monkeypatch.setattr("gpucost.catalog.drafts.LARGE_BYTES", limit)
+    table = "provider,gpu,usd_per_hour,observed_on\nx,h100-sxm,1,2025-01-01\n"
+    (tmp_path / "book/offers").mkdir()
+    (tmp_path / "book" / name).write_text(PRICED if name.lower().endswith("toml") else table)
+    assert [offer.usd_per_hour for offer in opened().offers(provider="x")] == [1.0]
 
 
 def test_a_named_book_that_is_not_there_is_an_error(tmp_path):

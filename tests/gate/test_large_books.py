@@ -193,3 +193,9 @@ def test_of_more_offers_than_are_ranked_the_cheapest_of_those_alike_speaks(tmp_p
     (tmp_path / "offers.csv").write_text("\n".join([header, *unlike]))
     with pytest.raises(DataError, match="6 offers unlike each other, at most 4"):
         rows_of(tmp_path)
+
+
+def test_large_files_of_one_name_in_a_book_and_its_folder_of_offers_are_both_read(book, large):
+    (book / "offers").mkdir()
+    (book / "offers" / "offers.csv").write_text(ROWS.replace("ours,", "theirs,"))
+    assert {row["provider"] for row in rows_of(book)} == {"ours", "theirs"}
