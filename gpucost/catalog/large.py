@@ -91,7 +91,7 @@ def _few(store: Store, file: Path, source: str, offers: int) -> str:
     most = limit("limit_book_offers")
     if offers <= most:
         return source
-    kept = named(f"kept {file.name}")
+    kept = named(f"kept {file}")
     alike = ", ".join(_ALIKE)
     _asked(store, f"CREATE OR REPLACE TABLE {kept} AS SELECT DISTINCT arg_min(offer_id, usd_per_gpu_hour) AS offer_id"
                   f" FROM ({source}) GROUP BY {alike}", file)  # fmt: skip

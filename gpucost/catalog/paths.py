@@ -1,5 +1,6 @@
 """Where the data files are: inside the installed package, else in the checkout around it."""
 
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from functools import cache
 from hashlib import blake2b
@@ -64,6 +65,7 @@ def read_contents(root: Path, table: Table) -> Contents:
             raise DataError(f"cannot be read: {error.strerror}", file=str(file)) from None
         digest.update(file.relative_to(root).as_posix().encode() + b"\0")
         digest.update(data)
+        data = data.removeprefix(BOM_UTF8)
         end = data.find(b"\n") + 1 or len(data)
         headers[file] = tuple(data[:end].strip().decode("utf-8", "replace").split(","))
         bodies.append(data[end if bodies else 0 :])

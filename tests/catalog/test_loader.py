@@ -87,6 +87,18 @@ def test_a_malformed_cell_is_named_by_file_row_and_column(tmp_path):
         open_catalog("2025-02-01", root=root, checked=False).offers()
 
 
+def test_a_mark_at_the_start_of_a_file_is_no_part_of_its_header(tmp_path):
+    root = world(tmp_path, [offer("a", 1, "2025-01-01")])
+    write(root, "offers", [offer("b", 2, "2025-01-01")], file="pricing/offers/other.csv")
+    for path in root.rglob("*.csv"):
+        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    catalog = open_catalog("2025-02-01", root=root, checked=False)
+    assert sorted(row.usd_per_hour for row in catalog.offers()) == [1, 2]
+    store = Store(root)
+    store.ensure("accelerators")  # one file, which the database reads where it lies
+    assert store.rows("accelerators") == catalog.rows("accelerators")
+
+
 def test_columns_in_another_order_are_refused_and_not_swapped(tmp_path):
     root = world(tmp_path, [offer("a", 1, "2025-01-01")])
     path = root / "pricing/offers/test.csv"
