@@ -63,7 +63,7 @@ def read_book(shipped: Shipped, layer: str, folder: Path, files: Sequence[Path] 
     files = book_files(folder) if files is None else files
     book = PriceBook(layer, folder, _digest([*files, *large_files(folder), *parquet_files(folder)]))
     drafts = [draft for file in files for draft in drafts_of(file)]
-    book.exchange_rates = dict(_rate(draft) for draft in drafts if draft.table == RATES)
+    book.exchange_rates = _rates([draft for draft in drafts if draft.table == RATES])
     completion = Completion(shipped, book.rows, book.exchange_rates)
     for table in (*_ORDER, *(name for name in TABLES if name not in _ORDER)):
         for draft in drafts:
@@ -85,13 +85,21 @@ def _digest(files: Sequence[Path]) -> str:
     return found.hexdigest()
 
 
-def _rate(draft: Draft) -> tuple[str, float]:
-    rate = draft.number("usd_per_unit", "usd_per_unit must be a number")
-    if not 0 < rate < float("inf"):
-        raise draft.error(
-            f"an exchange rate must be above 0, found {shown(draft.values['usd_per_unit'])}", "usd_per_unit"
-        )
-    return str(draft.values.get("currency", "")).upper(), rate
+def _rates(drafts: Sequence[Draft]) -> dict[str, float]:
+    """Return the USD per unit of each currency; one has one rate, and a USD is a USD."""
+    found = {"USD": 1.0}
+    for draft in drafts:
+        currency = str(draft.values.get("currency", "")).strip().upper()
+        if not currency:
+            raise draft.error("an exchange rate needs a currency, such as EUR", "currency")
+        rate = draft.number("usd_per_unit", f"usd_per_unit of {shown(currency)} must be a number")
+        if not 0 < rate < float("inf"):
+            reason = f"the exchange rate of {shown(currency)} must be above 0, found"
+            raise draft.error(f"{reason} {shown(draft.values['usd_per_unit'])}", "usd_per_unit")
+        if found.setdefault(currency, rate) != rate:
+            reason = f"{shown(currency)} would be both {found[currency]:g} and {rate:g} USD; give it one rate"
+            raise draft.error(reason, "usd_per_unit")
+    return found
 
 
 def _refuse_duplicates(book: PriceBook) -> None:

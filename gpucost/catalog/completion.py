@@ -102,9 +102,13 @@ class Completion:
         """Return the id of the accelerator that a name means, the book's own first."""
         return name if self.has("accelerators", name) else self._accelerators.one(name)
 
-    def system_named(self, name: str) -> str:
-        """Return the id of the system that a name means, the book's own first; any other name stays as it is."""
-        return name if self.has("systems", name) else self.shipped.canonical("systems", name)
+    @cached_property
+    def _systems(self) -> NameIndex:
+        return self.shipped.index("systems")
+
+    def system(self, name: str) -> str:
+        """Return the id of the system that a name means, the book's own first."""
+        return name if self.has("systems", name) else self._systems.one(name)
 
     def accelerators(self, name: str) -> list[str]:
         """Return every accelerator that a name means, the book's own first."""
@@ -119,8 +123,9 @@ class Completion:
         """Complete a price: the accelerator and the node by name, then what follows from the rest."""
         if "gpu" in values:
             values["gpu"] = self.accelerator(str(values["gpu"]))
-        if "system" in values:
-            values["system_id"] = self.system_named(str(values.pop("system")))
+        for name in ("system_id", "system"):
+            if name in values:
+                values["system_id"] = self.system(str(values.pop(name)))
         return complete_offer(values, self.rates)
 
     def chip(self, values: Row) -> Row:
@@ -130,7 +135,7 @@ class Completion:
                 values.setdefault(name, values[other])
         return {"name": values.get("id", ""), "year": self.shipped.as_of.year, **values}
 
-    def system(self, values: Row) -> Row:
+    def node(self, values: Row) -> Row:
         """Complete a node: the links between its accelerators are theirs."""
         name = values.pop("gpu", None) or values.get("accelerator_id")
         if name is None:
@@ -156,7 +161,7 @@ class Completion:
 _COMPLETE: dict[str, Callable[[Completion, Row], Row]] = {
     "offers": Completion.offer,
     "accelerators": Completion.chip,
-    "systems": Completion.system,
+    "systems": Completion.node,
     "llms": Completion.model,
 }
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Any
 from gpucost.catalog import filters, names
 from gpucost.catalog.drafts import Draft, Row, day
 from gpucost.catalog.loader import Store
-from gpucost.errors import UnknownNameError, UsageError
+from gpucost.catalog.offer_rows import refuse_apart, refuse_astray
+from gpucost.errors import DataError, UnknownNameError, UsageError
 from gpucost.gate import shown
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ _WHOM = ("provider", "gpu", "region", "option", "instance_type")
 _DAYS = ("valid_from", "valid_until")
 COLUMNS = (*_WHOM, *NUMBERS, *_DAYS, "fraction")
 CREDIT = (*_WHOM, *_DAYS, "usd", "usd_per_month")
+_TWINS = {"usd": "amount", "usd_per_month": "amount_per_month"}  # an amount in USD, and in the currency
 _EQUAL = ("provider", "region", "instance_type", "term_months")  # what a price must be like, where it is named
 _AMONG = ("gpu", "option")  # lists, of which a price must be
 
@@ -30,15 +32,21 @@ def discount(draft: Draft, completion: "Completion") -> Row:
 
 def credit(draft: Draft, completion: "Completion") -> Row:
     """Return a credit: an amount that pays charges of whom it names, up to a cap in a month, until it expires."""
-    found = _covering(draft, completion, "credit", (*CREDIT, "amount", "amount_per_month", "currency"), "expire")
+    found = _covering(draft, completion, "credit", (*CREDIT, *_TWINS.values(), "currency"), "expire")
     currency = str(draft.values.get("currency") or "USD").upper()
     rate = 1.0 if currency == "USD" else completion.rates.get(currency)
     if rate is None:
         raise draft.error(f"no exchange rate of {currency} is known; give one under [exchange_rates]", "currency")
-    for own, other in (("usd", "amount"), ("usd_per_month", "amount_per_month")):
-        name = other if other in draft.values else own
-        if name in draft.values or own == "usd":
-            found[own] = _amount(draft, name) * (1.0 if name == own else rate)
+    try:
+        refuse_astray(draft.values, currency, _TWINS)
+        for own, twin in _TWINS.items():
+            if twin in draft.values:
+                found[own] = _amount(draft, twin) * rate
+                refuse_apart(own, _amount(draft, own) if own in draft.values else found[own], twin, found[own])
+            elif own in draft.values or own == "usd":
+                found[own] = _amount(draft, own)
+    except UsageError as error:
+        raise error if isinstance(error, DataError) else draft.error(str(error)) from None
     return {name: found[name] for name in CREDIT}
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MOST_NAMES = 10_000  # different names of GPUs or systems in one file
 _OFFERS = TABLES["offers"].columns
 _BESIDE = ("system", "currency", "per_hour", "per_gpu_hour", "price_kind", "valid_until")  # what a book may say besides
+_NAMING = ("gpu", "system_id", "system")  # columns whose cells are names: what each means is looked up once
 _ALIKE = (  # offers that are equal in these differ in name and price alone
     "provider", "gpu", "gpus", "system_id", "region", "region_scope", '"option"', "tier", "billing", "term_months",
     "payment", "interconnect", "minimum_units", "maximum_units", "valid_from", "valid_until", "observed_on",
@@ -70,7 +71,7 @@ def typed(source: str, present: Collection[str], layer: str, usual_kind: str = "
 def csv_part(store: Store, layer: str, file: Path, completion: "Completion") -> str:
     """Complete and judge a large CSV file of prices, and return the SQL over the Parquet file made of it."""
     header = _header(file)
-    for column in ("gpu", "system"):
+    for column in _NAMING:
         if column in header:
             _resolve(store, file, header, column, completion)
     known = {"USD": 1.0, **completion.rates}
@@ -78,10 +79,10 @@ def csv_part(store: Store, layer: str, file: Path, completion: "Completion") -> 
     store.execute(f"CREATE OR REPLACE TABLE large_rates AS SELECT * FROM (VALUES {rates}) AS r(currency, rate, said)")
     whole = _completed(file, header)
     names = [*(column.name for column in _OFFERS), "price_kind", "valid_until"]
-    offers = judge(store, file, whole, [*header, *names], {"no exchange rate is known for the currency": "no_rate"})
+    offers = judge(store, file, whole, [*header, *names], _CONTRADICTIONS)
     made = store.folder() / f"{layer}-{'offers-' * (file.parent.name == 'offers')}{file.stem}.parquet"
     _asked(store, f"COPY ({typed(f'({whole})', names, layer)}) TO {quoted(str(made))} (FORMAT parquet)", file)
-    for table in ("rates", "gpu", "system"):
+    for table in ("rates", *_NAMING):
         store.execute(f"DROP TABLE IF EXISTS large_{table}")
     return _few(store, file, f"SELECT * FROM read_parquet({file_name(made)})", offers)
 
@@ -148,7 +149,7 @@ def _resolve(store: Store, file: Path, header: Sequence[str], column: str, compl
     store.execute(f"CREATE OR REPLACE TABLE large_{column} (name VARCHAR, id VARCHAR)")
     for row in found:
         try:
-            meant = (completion.accelerator if column == "gpu" else completion.system_named)(row["name"])
+            meant = (completion.accelerator if column == "gpu" else completion.system)(row["name"])
         except UsageError as error:
             raise DataError(str(error), file=str(file), row=row["n"], column=column) from None
         store.execute(f"INSERT INTO large_{column} VALUES (?, ?)", [row["name"], meant])
@@ -181,17 +182,16 @@ def _read(file: Path, header: Sequence[str]) -> str:
     every = [*(column.name for column in _OFFERS), *_BESIDE]
     has = {name: f"r.{named(name)}" if name in header else "CAST(NULL AS VARCHAR)" for name in every}
     joins = f" LEFT JOIN large_rates AS w ON w.currency = upper({has['currency']})"
-    gpu, system = has["gpu"], has["system_id"]
-    if "gpu" in header:
-        joins, gpu = f"{joins} LEFT JOIN large_gpu AS g ON g.name = r.gpu", "g.id"
-    if "system" in header:
-        joins, system = f"{joins} LEFT JOIN large_system AS y ON y.name = r.system", f"coalesce({system}, y.id)"
+    for name in _NAMING:
+        if name in header:
+            joins, has[name] = f"{joins} LEFT JOIN large_{name} ON large_{name}.name = r.{name}", f"large_{name}.id"
     rate = f"CASE WHEN {has['currency']} IS NULL THEN 1 ELSE w.rate END"
     own = {
-        **has, "gpu": gpu, "system_id": system, "option": f"coalesce({has['option']}, 'on_demand')",
+        **has, "system_id": f"coalesce({has['system']}, {has['system_id']})",
+        "option": f"coalesce({has['option']}, 'on_demand')",
         "gpus": f"coalesce({has['gpus']}, '1')", "term_months": f"coalesce({has['term_months']}, '0')",
         "observed_on": f"coalesce({has['observed_on']}, {has['valid_from']})",
-        "no_rate": f"({rate}) IS NULL",
+        "no_rate": f"({rate}) IS NULL", **_currency_faults(has, rate),
         "notes": f"CASE WHEN upper({has['currency']}) <> 'USD' THEN concat_ws('; ', {has['notes']}, 'converted from '"
                  f" || upper({has['currency']}) || ' at ' || w.said || ' USD') ELSE {has['notes']} END",
         **{f"usd_{name}": f"coalesce(CAST({_number(has[name])} * {rate} AS VARCHAR), {has[f'usd_{name}']})"
@@ -201,6 +201,30 @@ def _read(file: Path, header: Sequence[str]) -> str:
     return f"SELECT r.n, {columns} FROM ({_raw(file, header)}) AS r{joins}"
 
 
+def _currency_faults(has: Mapping[str, str], rate: str) -> dict[str, str]:
+    """Return the SQL of what `offer_rows` refuses about a currency, by the names in `_CONTRADICTIONS`."""
+    amounts = {has[name]: (_number(has[name]), _number(has[f"usd_{name}"])) for name in ("per_hour", "per_gpu_hour")}
+    apart = (f"abs({one} * {rate} - {usd}) > 0.01 * greatest(abs({one} * {rate}), abs({usd}))"
+             for one, usd in amounts.values())  # fmt: skip
+    return {
+        "unread": " OR ".join(f"({cell} IS NOT NULL AND {one} IS NULL)" for cell, (one, _) in amounts.items()),
+        "astray": f"upper({has['currency']}) <> 'USD' AND {' AND '.join(f'{cell} IS NULL' for cell in amounts)}",
+        "apart": " OR ".join(f"coalesce({rule}, false)" for rule in apart),
+    }
+
+
+_HOURS = f"nullif(TRY_CAST(term_months AS DOUBLE), 0) * {HOURS_PER_MONTH}"
+_BY_HOUR, _AT_START = "TRY_CAST(recurring_usd_per_hour AS DOUBLE)", f"TRY_CAST(upfront_usd AS DOUBLE) / ({_HOURS})"
+_PARTS = f"(coalesce({_BY_HOUR}, 0) + coalesce({_AT_START}, 0)) / nullif(TRY_CAST(usd_per_hour AS DOUBLE), 0)"
+_CONTRADICTIONS = {
+    "no exchange rate is known for the currency": "no_rate",
+    "per_hour or per_gpu_hour is not a number": "unread",
+    "the currency is that of per_hour and per_gpu_hour, which are empty": "astray",
+    "a price in USD and one in the currency contradict each other": "apart",
+    "usd_per_hour, upfront_usd and recurring_usd_per_hour contradict each other": (
+        f"{_PARTS} > 1.01 OR ({_PARTS} < 0.99 AND {_BY_HOUR} + {_AT_START} IS NOT NULL)"
+    ),
+}
 _CONSTANTS = {
     "offer_kind": "offer", "gpu_assumed": "0", "date_precision": "day", "source_id": OWN_SOURCE, "confidence": "high",
     "price_kind": "contracted",

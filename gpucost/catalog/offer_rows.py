@@ -91,9 +91,12 @@ def _fill_price(row: Row, exchange_rates: Mapping[str, float]) -> None:
             f"no exchange rate for {currency}. Add [exchange_rates] {currency} = <USD per {currency}> to the book."
         )
     rate = 1.0 if currency == "USD" else exchange_rates[currency]
+    refuse_astray(row, currency, {"usd_per_gpu_hour": "per_gpu_hour", "usd_per_hour": "per_hour"})
     for name in ("per_hour", "per_gpu_hour"):
         if name in row:
-            row[f"usd_{name}"] = _amount(row.pop(name), name) * rate
+            amount, own = _amount(row.pop(name), name) * rate, f"usd_{name}"
+            refuse_apart(own, _amount(row.get(own, amount), own), name, amount)
+            row[own] = amount
     if currency != "USD":
         row["notes"] = "; ".join(
             filter(None, (str(row.get("notes") or ""), f"converted from {currency} at {rate:g} USD"))
@@ -109,14 +112,51 @@ def _fill_price(row: Row, exchange_rates: Mapping[str, float]) -> None:
     elif "usd_per_gpu_hour" not in row:
         row["usd_per_gpu_hour"] = _amount(row["usd_per_hour"], "usd_per_hour") / gpus
     _refuse_contradiction(row, gpus)
+    _refuse_parts(row)
+
+
+def refuse_astray(row: Mapping[str, Any], currency: str, amounts: Mapping[str, str]) -> None:
+    """Refuse a currency of no amount: each amount in USD has a twin that is in the currency."""
+    if currency != "USD" and not any(twin in row for twin in amounts.values()):
+        own, twin = next((pair for pair in amounts.items() if pair[0] in row), next(iter(amounts.items())))
+        raise UsageError(f"{own} is in USD: for an amount in {currency} write {twin}, or leave the currency out.")
+
+
+def refuse_apart(own: str, usd: float, twin: str, amount: float) -> None:
+    """Refuse an amount in USD and its twin in a currency of which only one can be true."""
+    if _apart(usd, amount):
+        raise UsageError(f"{own} {usd:g} and {twin}, which is {amount:g} USD, contradict each other: state one.")
+
+
+def _apart(one: float, other: float) -> bool:
+    """Tell whether amounts that should be one differ by more than rounding, 1 %."""
+    return abs(one - other) > 0.01 * max(abs(one), abs(other))
 
 
 def _refuse_contradiction(row: Row, gpus: float) -> None:
-    """Refuse prices of a unit and of a GPU of which only one can be true; 1 % is rounding."""
+    """Refuse prices of a unit and of a GPU of which only one can be true."""
     unit, one = (_amount(row[name], name) for name in ("usd_per_hour", "usd_per_gpu_hour"))
-    if abs(unit - one * gpus) > 0.01 * max(abs(unit), abs(one * gpus)):
+    if _apart(unit, one * gpus):
         raise UsageError(
             f"usd_per_hour {unit:g} and usd_per_gpu_hour {one:g} contradict each other for {gpus:g} GPUs: state one."
+        )
+
+
+def _refuse_parts(row: Row) -> None:
+    """Refuse a price that what is paid at the start and by the hour does not make up; a part may be unknown."""
+    months = _amount(row.get("term_months", 0), "term_months")
+    recurring, upfront = (row.get(name) for name in ("recurring_usd_per_hour", "upfront_usd"))
+    if recurring is None and (upfront is None or months <= 0):
+        return
+    unit = _amount(row["usd_per_hour"], "usd_per_hour")
+    parts = 0.0 if recurring is None else _amount(recurring, "recurring_usd_per_hour")
+    whole = recurring is not None and upfront is not None and months > 0
+    if upfront is not None and months > 0:
+        parts += _amount(upfront, "upfront_usd") / (months * HOURS_PER_MONTH)
+    if _apart(unit, parts) and (whole or parts > unit):
+        raise UsageError(
+            f"usd_per_hour {unit:g} contradicts recurring_usd_per_hour and upfront_usd, which over the term come to"
+            f" {parts:g}: state one."
         )
 
 
@@ -134,9 +174,11 @@ def _effective(row: Row) -> None:
 
 def _amount(value: Any, name: str) -> float:
     try:
+        if isinstance(value, bool) or "_" in str(value):
+            raise ValueError
         return float(value)
     except (TypeError, ValueError):
-        raise DataError(f"cannot read {value!r} as a number", file="", column=name) from None
+        raise DataError(f"cannot read {shown(value)} as a number", file="", column=name) from None
 
 
 def _fill_dates(row: Row) -> None:

@@ -29,6 +29,54 @@ def test_two_prices_of_which_one_must_be_wrong_are_refused(tmp_path):
     assert open_catalog("2026-02-01", book=book).offers(provider="ours")[0].usd_per_hour == 80
 
 
+YEAR = OFFER + 'option = "reserved"\nterm_months = 12\n'
+RATE = "[exchange_rates]\nEUR = 1.1\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        (OFFER + 'usd_per_gpu_hour = 1.75\ncurrency = "EUR"\n', "usd_per_gpu_hour is in USD: .* write per_gpu_hour"),
+        (YEAR + 'upfront_usd = 87600\ncurrency = "EUR"\n', "is in USD"),
+        (OFFER + "usd_per_gpu_hour = 1.75\nper_gpu_hour = 9\n", "usd_per_gpu_hour 1.75 and per_gpu_hour.* contradict"),
+        (OFFER + "per_gpu_hour = true\n", "per_gpu_hour: cannot read True as a number"),
+        (YEAR + "usd_per_gpu_hour = 1.75\nupfront_usd = 87600\nrecurring_usd_per_hour = 10\n", "14 contradicts .* 20"),
+        (YEAR + "usd_per_gpu_hour = 4\nupfront_usd = 87600\nrecurring_usd_per_hour = 10\n", "32 contradicts .* 20"),
+        (YEAR + "usd_per_gpu_hour = 1\nupfront_usd = 87600\n", "usd_per_hour 8 contradicts .* 10"),
+        (OFFER + 'usd_per_gpu_hour = 2\nsystem = "nosuch"\n', r"\[offer\]:1: unknown system 'nosuch'"),
+        (OFFER + "usd_per_gpu_hour = 2\nsystem_id = -1\n", "unknown system '-1'"),
+        ("[exchange_rates]\nEUR = 1.1\neur = 2\n", "'EUR' would be both 1.1 and 2 USD"),
+        ("[exchange_rates]\nUSD = 2\n", "'USD' would be both 1 and 2 USD"),
+        ("[[exchange_rate]]\nusd_per_unit = 2\n", "needs a currency"),
+        ("[[credit]]\nusd = 100\namount = 500\n", "usd 100 and amount.* contradict"),
+        ("[[credit]]\nusd_per_month = 100\namount = 500\namount_per_month = 90\n", "usd_per_month 100 and amount_per"),
+        ('[[credit]]\nusd = 100\ncurrency = "EUR"\n', r"\[credit\]:1: usd is in USD: .* write amount"),
+    ],
+)
+def test_amounts_of_which_one_must_be_wrong_are_refused(tmp_path, text, reason):
+    book = tmp_path / "book.toml"
+    book.write_text(text + ("" if "[exchange" in text else RATE))
+    with pytest.raises(DataError, match=reason):
+        _ = open_catalog("2026-02-01", book=book).books
+
+
+@pytest.mark.parametrize(
+    ("text", "usd"),
+    [
+        (OFFER + 'usd_per_gpu_hour = 2.2\nper_gpu_hour = 2\ncurrency = "EUR"\n', 2.2),
+        (OFFER + 'usd_per_gpu_hour = 2\ncurrency = "usd"\n', 2),
+        (YEAR + "usd_per_gpu_hour = 2.5\nupfront_usd = 87600\nrecurring_usd_per_hour = 10\n", 2.5),
+        (YEAR + "usd_per_gpu_hour = 2.5\nrecurring_usd_per_hour = 10\n", 2.5),  # what is paid at the start is not known
+        (YEAR + "usd_per_gpu_hour = 2.5\nupfront_usd = 87600\n", 2.5),
+        (OFFER + 'usd_per_gpu_hour = 2.5\nsystem = "DGX H100"\n', 2.5),
+    ],
+)
+def test_amounts_that_agree_may_stand_beside_each_other(tmp_path, text, usd):
+    book = tmp_path / "book.toml"
+    book.write_text(f"{text}{RATE}USD = 1\neur = 1.1\n")
+    assert open_catalog("2026-02-01", book=book).offers(provider="ours")[0].usd_per_gpu_hour == pytest.approx(usd)
+
+
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [

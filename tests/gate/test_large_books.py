@@ -19,6 +19,8 @@ ours,H100 SXM5 80GB,8,reserved,,2026-06-01,12,us-east-1,,EUR,1.1,,,,b
 ours,l40s,1,spot,0.4,2026-06-01,,US East (1),gold,,,,,,
 ours,b200,8,reserved,,2026-06-01,36,,,,,800000,1.5,dgx-b200,
 ours,b200,8,reserved,,2026-06-01,36,eu,,,,800000,,dgx-b200,
+ours,h200-sxm,8,reserved,2.5,2026-06-01,12,,,,2.51,87600,10,,
+ours,h200-sxm,8,reserved,2.5,2026-06-01,24,,,,,,10,,
 """
 
 
@@ -43,7 +45,7 @@ def test_a_large_file_is_completed_as_a_small_one(book, monkeypatch):
     small = rows_of(book)
     monkeypatch.setattr(drafts, "LARGE_BYTES", 10)
     big = rows_of(book)
-    assert len(small) == len(big) == 5
+    assert len(small) == len(big) == 7
     for one, other in zip(small, big, strict=True):
         for name, value in one.items():
             if isinstance(value, float):
@@ -66,6 +68,12 @@ def test_a_large_file_is_completed_as_a_small_one(book, monkeypatch):
         ("x_note", "note", ":1:note: a large file of prices has no such column"),
         ("x_note", "tier", ":1:tier: the column appears twice"),
         ("2026-06-01,,,,,,,,,a", "soon,,,,,,,,,a", ":2: observed_on is not a day"),
+        ("2026-06-01,,,,,,,,,a", "2026-06-01,,,,EUR,,,,,a", ":2: the currency is that of per_hour and per_gpu_hour"),
+        ("2026-06-01,,,,,,,,,a", "2026-06-01,,,,,9,,,,a", ":2: a price in USD and one in the currency contradict"),
+        ("2026-06-01,,,,,,,,,a", "2026-06-01,,,,,x,,,,a", ":2: per_hour or per_gpu_hour is not a number"),
+        ("2026-06-01,,,,,,,,,a", "2026-06-01,12,,,,,87600,5,,a", ":2: usd_per_hour, upfront_usd and .* contradict"),
+        ("2026-06-01,,,,,,,,,a", "2026-06-01,12,,,,,,13,,a", ":2: usd_per_hour, upfront_usd and .* contradict"),
+        ("dgx-b200", "nosuch", ":5:system: unknown system 'nosuch'"),
         ("ours,l40s", "=cmd(1),l40s", ":4: provider is not a text"),
         ("ours,l40s", "x" * 200_000 + ",l40s", "offers.csv"),
         ("ours,l40s", '"ours,l40s', "offers.csv: cannot be read"),
@@ -81,7 +89,7 @@ def test_a_fault_in_a_large_file_is_named_with_its_row(book, large, good, bad, r
 
 def test_a_large_file_without_fault_passes_the_check(book, large):
     report = check_one(open_catalog(DAY), book / "offers.csv", None)
-    assert (report.rows, report.faults) == (5, [])
+    assert (report.rows, report.faults) == (7, [])
 
 
 def test_a_changed_file_of_any_format_changes_the_version(book, large):
