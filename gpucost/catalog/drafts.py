@@ -9,6 +9,7 @@ from gpucost.errors import DataError, UsageError
 from gpucost.frozen import Frozen
 from gpucost.gate import read_toml, shown
 from gpucost.schemas import TABLES
+from gpucost.units import is_slip
 
 Row = dict[str, Any]
 
@@ -41,9 +42,12 @@ class Draft(Frozen):
         try:
             if value is None or isinstance(value, bool):
                 raise ValueError
-            return float(value)
+            number = float(value)
         except (TypeError, ValueError, OverflowError):
             raise self.error(f"{what}, found {shown(value)}", column) from None
+        if is_slip(number):
+            raise self.error(f"{shown(value)} is too near to 0 to be a figure", column)
+        return number
 
 
 def day(value: Any) -> date:

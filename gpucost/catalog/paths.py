@@ -1,5 +1,6 @@
 """Where the data files are: inside the installed package, else in the checkout around it."""
 
+import csv
 from codecs import BOM_UTF8
 from collections.abc import Mapping
 from functools import cache
@@ -67,7 +68,7 @@ def read_contents(root: Path, table: Table) -> Contents:
         digest.update(data)
         data = data.removeprefix(BOM_UTF8)
         end = data.find(b"\n") + 1 or len(data)
-        headers[file] = tuple(data[:end].strip().decode("utf-8", "replace").split(","))
+        headers[file] = tuple(next(csv.reader([data[:end].strip().decode("utf-8", "replace")]), ()))
         bodies.append(data[end if bodies else 0 :])
         bodies += [] if data.endswith(b"\n") else [b"\n"]
     joined = b"".join(bodies)

@@ -201,6 +201,8 @@ def test_the_book_is_part_of_the_version(opened):
         ("own_toml", "[[offer]]\nlike = 'nothing'\nusd_per_hour = 1\n", "names no row"),
         ("own_toml", "[[discount]]\nfraction = 1.5\n", "between 0 and 1"),
         ("own_toml", "[[discount]]\nfraction = 0.5\nproviders = 'aws'\n", "providers"),
+        ("own_toml", "[[discount]]\nfraction = 5e-324\n", "fraction: 5e-324 is too near to 0"),
+        ("own_toml", "[[accelerator]]\nid = 'x'\nlike = 'h100-sxm'\nbf16_tflops = 1e15\n", r"lies above 1e\+07"),
         ("own_toml", "[[gizmo]]\n", r"gizmo.*\[\[credit\]\], \[exchange_rates\]"),
         ("offers_csv", "provider;gpu;usd_per_hour\nx;h100-sxm;1\n", r"offers\.csv:1: .* separated by something else"),
         ("offers_csv", "provider,gpu,gpu\nx,h100-sxm,h200\n", r"offers\.csv:1:gpu: the column appears twice"),

@@ -87,11 +87,14 @@ def test_a_malformed_cell_is_named_by_file_row_and_column(tmp_path):
         open_catalog("2025-02-01", root=root, checked=False).offers()
 
 
-def test_a_mark_at_the_start_of_a_file_is_no_part_of_its_header(tmp_path):
+@pytest.mark.parametrize(
+    "change", [lambda data: b"\xef\xbb\xbf" + data, lambda data: data.replace(b"name", b'"name"', 1)]
+)
+def test_a_header_is_read_as_that_of_any_other_file(tmp_path, change):
     root = world(tmp_path, [offer("a", 1, "2025-01-01")])
     write(root, "offers", [offer("b", 2, "2025-01-01")], file="pricing/offers/other.csv")
     for path in root.rglob("*.csv"):
-        path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+        path.write_bytes(change(path.read_bytes()))
     catalog = open_catalog("2025-02-01", root=root, checked=False)
     assert sorted(row.usd_per_hour for row in catalog.offers()) == [1, 2]
     store = Store(root)
