@@ -44,6 +44,7 @@ class PriceBook:
     folder: Path
     digest: str
     rows: dict[str, list[Row]] = field(default_factory=dict)
+    places: dict[str, list[tuple[str, int]]] = field(default_factory=dict)  # of each row: its file or sheet, its number
     discounts: list[Row] = field(default_factory=list)
     credits: list[Row] = field(default_factory=list)
     exchange_rates: dict[str, float] = field(default_factory=dict)
@@ -69,6 +70,7 @@ def read_book(shipped: Shipped, layer: str, folder: Path, files: Sequence[Path] 
         for draft in drafts:
             if draft.table == table:
                 book.rows.setdefault(table, []).append(completion.row(draft))
+                book.places.setdefault(table, []).append((draft.place, draft.row))
     book.discounts = [discount(draft, completion) for draft in drafts if draft.table == DISCOUNTS]
     book.credits = [credit(draft, completion) for draft in drafts if draft.table == CREDITS]
     _refuse_duplicates(book)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from datetime import date
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from gpucost.catalog.foldercheck import Report, judge, line_numbers
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.errors import DataError, UsageError
 from gpucost.schemas import TABLES, Table
-from gpucost.schemas.validation import Fault, check_file, read_cells
+from gpucost.schemas.validation import Fault, check_file, read_cells, shared_faults
 
 if TYPE_CHECKING:
     from gpucost.catalog.books import PriceBook
@@ -86,7 +87,10 @@ def _check_book_file(catalog: "Catalog", path: Path) -> Report:
     own["providers"] = frozenset(str(row["provider"]) for row in book.rows.get("offers", ()))
     known = known._replace(keys={name: ids | own.get(name, frozenset()) for name, ids in known.keys.items()})
     for name, rows in book.rows.items():
-        judge(report, TABLES[name], path, list(enumerate(rows, 1)), known, None)
+        placed = zip(book.places[name], rows, strict=True)
+        for place, group in groupby(placed, key=lambda one: one[0][0]):
+            numbered = [(number, row) for (_, number), row in group]
+            judge(report, TABLES[name], Path(place), numbered, known, None)
     return report
 
 
@@ -97,6 +101,9 @@ def guess_table(path: Path) -> Table:
             return table
     try:
         header = set(read_cells(path)[0][1])
+        if len(header) == 1:
+            for fault in shared_faults(str(path), [*header]):
+                raise fault.error()
     except DataError as error:
         raise UsageError(str(error)) from None
     shared = {table.name: len(header & set(table.names)) for table in TABLES.values()}

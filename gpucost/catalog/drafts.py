@@ -29,7 +29,7 @@ class Draft(Frozen):
     table: str
     file: Path
     place: str
-    row: int | None
+    row: int
     values: Row
 
     def error(self, reason: str, column: str | None = None) -> DataError:

@@ -323,6 +323,27 @@ def test_a_book_file_can_be_checked_before_it_is_used(tmp_path):
     (tmp_path / "offers.csv").write_text("provider,gpu,usd_per_gpu_hour,observed_on\nours,h100-sxm,-2,2026-01-01\n")
     found = check_one(open_catalog(), tmp_path / "offers.csv", None).faults
     assert [(fault.row, "negative" in fault.reason) for fault in found] == [(2, True)]
+    (tmp_path / "offers.csv").write_text("provider;gpu;usd_per_gpu_hour\nours;h100-sxm;2\n")
+    with pytest.raises(UsageError, match="separated by something else than commas"):
+        check_one(open_catalog(), tmp_path / "offers.csv", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "place"),
+    [
+        ("own.toml", PRICED + PRICED.replace("'x'", "'y'").replace("= 1", "= 2000"), "own.toml[offer]:2:usd_per_hour"),
+        (
+            "Offers.csv",
+            "provider,gpu,usd_per_hour,observed_on\nx,h100-sxm,2000,2026-01-01\n",
+            "Offers.csv:2:usd_per_hour",
+        ),
+    ],
+)
+def test_a_check_names_an_odd_row_of_a_book_as_a_bad_one(tmp_path, name, text, place):
+    from gpucost.catalog.datacheck import check_one
+
+    (tmp_path / name).write_text(text)
+    assert str(tmp_path / place) in [fault.place for fault in check_one(open_catalog(), tmp_path / name, None).faults]
 
 
 def test_the_book_of_the_documentation_works(tmp_path):
