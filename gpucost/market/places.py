@@ -1,5 +1,6 @@
 """Where an offer runs: from a provider's region to the grid that feeds it and the kind of building it stands in."""
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import Any
@@ -9,6 +10,8 @@ from gpucost.types import Offer
 
 WORLD = "grid_carbon.world"
 _ANY = "any"
+_COMPASS = "(?:north|south|east|west|central)+"  # Azure puts them before and after a place: westus2, australiaeast
+_BEFORE, _END = re.compile(f"^{_COMPASS}"), re.compile(rf"$|[^a-z]|{_COMPASS}")
 
 
 def grid_items(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
@@ -21,17 +24,19 @@ def grid_items(rows: Iterable[Mapping[str, Any]]) -> dict[tuple[str, str], str]:
 
 
 def grid_of(items: Mapping[tuple[str, str], str], provider: str, region: str) -> str:
-    """Return the carbon item of a region: the provider's own, else by the longest common beginning, else the world.
+    """Return the carbon item of a region: the provider's own, else by the longest place it begins with, else the world.
 
-    >>> grid_of({("any", "us"): "grid_carbon.us"}, "lambda", "us-east-1")
-    'grid_carbon.us'
+    >>> items = {("any", "us"): "grid_carbon.us", ("any", "no"): "grid_carbon.norway"}
+    >>> [grid_of(items, "lambda", region) for region in ("us-east-1", "northcentralus", "northeurope")]
+    ['grid_carbon.us', 'grid_carbon.us', 'grid_carbon.world']
     """
     name = (region or "").strip().lower()
     if (provider, name) in items:
         return items[provider, name]
-    for length in range(len(name), 1, -1):
-        if (_ANY, name[:length]) in items:
-            return items[_ANY, name[:length]]
+    for place in (name, _BEFORE.sub("", name, count=1)):
+        for length in range(len(place), 1, -1):
+            if (_ANY, place[:length]) in items and _END.match(place, length):
+                return items[_ANY, place[:length]]
     return WORLD
 
 

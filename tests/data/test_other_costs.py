@@ -4,6 +4,8 @@ import math
 
 import pytest
 
+from gpucost.market.places import grid_items, grid_of
+
 from .tables import number, original_rows, rows
 
 
@@ -64,6 +66,30 @@ def test_every_region_of_the_offers_has_a_grid():
     mapped = {(item["provider"], item["region"]) for item in rows("cloud_regions")}
     missing = {(item["provider"], item["region"]) for item in rows("offers") if item["region"]} - mapped
     assert not {pair for pair in missing if ("any", pair[1]) not in mapped}
+
+
+@pytest.mark.parametrize(
+    ("provider", "region", "grid"),
+    [
+        ("azure", "northcentralus", "us"),
+        ("azure", "eastus2", "us"),
+        ("azure", "northeurope", "eu"),
+        ("azure", "indonesiacentral", "world"),
+        ("azure", "australiasoutheast", "australia"),
+        ("azure", "germanywestcentral", "germany"),
+        ("azure", "norwayeast", "norway"),
+        ("gcp", "northamerica-northeast2", "canada"),
+        ("gcp", "europe-west9", "eu"),
+        ("gcp", "australia-southeast1", "australia"),
+        ("fluidstack", "norway_4_eu", "norway"),
+        ("e2e", "India (Delhi/Mumbai)", "india"),
+        ("aws", "us (list)", "us"),
+        ("runpod", "secure", "world"),
+        ("ovh", "FRA", "germany"),
+    ],
+)
+def test_a_region_is_fed_by_the_grid_of_its_place_not_of_a_country_whose_code_it_begins_with(provider, region, grid):
+    assert grid_of(grid_items(rows("cloud_regions")), provider, region) == f"grid_carbon.{grid}"
 
 
 def test_grids_differ_as_the_world_does():
