@@ -104,6 +104,45 @@ def test_choose_and_side_by_side_give_the_prices_of_their_questions(catalog):
     assert month == pytest.approx(min(row["usd_per_month"] for row in served), rel=1e-9)
 
 
+THEN = "2022-06-01"  # before attention was fused, and before anyone had kernels for H100
+
+
+def test_every_question_of_a_past_day_times_the_software_of_that_day(catalog):
+    asked, then = {"model": "8b", "gpu": V100, "gpus": 8}, gpucost.open_catalog(as_of=THEN)
+    best = gpucost.estimate(tokens=TOKENS, as_of=THEN, with_facts=False, **asked).best
+    cost_usd, speed = best["cost_usd"], best["tokens_per_s_per_gpu"]
+    assert gpucost.estimate(tokens=TOKENS, catalog=then, with_facts=False, **asked).best["cost_usd"] == cost_usd
+    swept = gpucost.sweep(tokens=[TOKENS], as_of=THEN, **asked).frame
+    assert swept["cost_usd"].iloc[0] == pytest.approx(cost_usd, rel=1e-9)
+    timed = gpucost.throughput(catalog=then, **asked).payload
+    assert timed["tokens_per_s_per_gpu"] == pytest.approx(speed, rel=1e-9)
+    assert timed["tokens_per_s_per_gpu"] < 0.7 * gpucost.throughput(catalog=catalog, **asked).tokens_per_s_per_gpu
+    layout = {name: timed["layout"][name] for name in ("tensor", "pipeline", "sharding", "micro_batch", "recompute")}
+    given = gpucost.throughput(catalog=then, **asked, **layout, global_batch=timed["layout"]["global_batch"])
+    assert given.tokens_per_s_per_gpu == pytest.approx(speed, rel=1e-9)
+    drawn = gpucost.roofline(catalog=then, **asked).payload
+    assert sum(row["time_s"] for row in drawn["points"]) == pytest.approx(timed["step_s"], rel=1e-6)
+    _, checks = ask_audit(then, tokens=TOKENS, days=1, **asked)
+    assert checks["duration"]["typical"] == pytest.approx(TOKENS / (speed * 8) * 1.2 / 86400, rel=1e-9)
+    owned = gpucost.tco(tokens=TOKENS, runs_per_year=0.01, rent=1, draws=0, catalog=then, **asked)
+    assert next(row for row in owned.assumptions if row["name"] == "tokens_per_s_per_gpu")["value"] == pytest.approx(
+        speed, rel=1e-9
+    )
+
+
+def test_choose_and_side_by_side_of_a_past_day_give_the_cost_of_that_day():
+    run = gpucost.estimate("1b", TOKENS, as_of=THEN, with_facts=False, top=1).best
+    then = gpucost.open_catalog(as_of=THEN)
+    beside = gpucost.compare(model="1b", tokens=TOKENS, catalog=then).payload["rows"][0]
+    assert gpucost.choose("1b", tokens=TOKENS, catalog=then).best["rent_usd"] == run["cost_usd"] == beside["cost_usd"]
+
+
+def test_a_day_of_today_has_the_newest_software(catalog):
+    asked = {"model": "8b", "gpu": "h100-sxm", "gpus": 8, "with_facts": False}
+    today = gpucost.estimate(tokens=TOKENS, as_of=str(catalog.as_of), **asked).best
+    assert today["days"] == gpucost.estimate(tokens=TOKENS, catalog=catalog, **asked).best["days"]
+
+
 # Memory --------------------------------------------------------------------------------------------------------------
 
 

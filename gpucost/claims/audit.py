@@ -13,6 +13,7 @@ from gpucost.claims.checks import Check, Claim, worst
 from gpucost.errors import UsageError
 from gpucost.physics.columns import PRECISIONS, VALUE_BYTES, code_of
 from gpucost.physics.hardware import half_precision
+from gpucost.physics.training.layouts import latest_year
 from gpucost.types import Accelerator
 from gpucost.units import HOURS_PER_DAY
 from gpucost.workloads.training import Sizes, Workload, make_workload, sizes
@@ -75,6 +76,7 @@ def _physical(claim: Claim, catalog: Catalog, notes: list[str]) -> list[Check]:
         sequence_tokens=claim.sequence_tokens,
         precision=precision if precision in PRECISIONS else usual,
         method=claim.method,
+        latest_year=latest_year(catalog.as_of),
     )
     size = sizes(workload)
     checks = []

@@ -10,6 +10,7 @@ from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import NothingFitsError, UsageError
 from gpucost.ownership.assemble import registry_of
 from gpucost.ownership.plan import Given, as_given
+from gpucost.physics.training.layouts import latest_year
 from gpucost.units import HOURS_PER_MONTH, HOURS_PER_YEAR, SECONDS_PER_HOUR, format_count, parse_count
 from gpucost.workloads.own_speed import OwnSpeed, check, needs_gpus, own_speed
 from gpucost.workloads.speeds import key_of, search_layouts
@@ -111,7 +112,7 @@ def _trained(catalog: Catalog, asked: Mapping[str, Any], given: Mapping[str, Any
 def _speeds(catalog: Catalog, asked: Mapping[str, Any], counts: Any, own: OwnSpeed | None) -> tuple[Any, Any, Any]:
     key = key_of(catalog, str(asked["gpu"]))
     architecture, tokens = catalog.architecture(str(asked["model"])), parse_count(asked["tokens"], "--tokens")
-    workload = make_workload(architecture, tokens=tokens, own_speed=own)
+    workload = make_workload(architecture, tokens=tokens, own_speed=own, latest_year=latest_year(catalog.as_of))
     if own is not None:
         check(own, [key.accelerator], float(counts[0]), step_work(workload))
     speeds = search_layouts(workload, [key] * counts.size, counts, training_calibration(catalog))

@@ -126,6 +126,7 @@ def workload_of(layouts: Layouts) -> Workload:
         lora_rank=int(wanted.lora_rank),
         software=wanted.software,
         software_year=wanted.software_year,
+        latest_year=layouts.latest_year,
         document_tokens=wanted.document_tokens,
         offload=wanted.offload,
     )

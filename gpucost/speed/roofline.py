@@ -17,7 +17,7 @@ from gpucost.physics.hardware import HardwareColumns, half_peak_tflops, half_pre
 from gpucost.physics.training.cases import software_codes
 from gpucost.physics.training.efficiency import resolve
 from gpucost.physics.training.layer import links_of
-from gpucost.physics.training.layouts import usual_year
+from gpucost.physics.training.layouts import latest_year, usual_year
 from gpucost.physics.training.structs import Step
 from gpucost.speed import advice, operations
 from gpucost.speed import workload as speed
@@ -80,7 +80,7 @@ def expected_s(
     catalog: Catalog, hardware: HardwareColumns, precision: str, work: roofline.Operation, gpus: float, attention: bool
 ) -> float:
     """Return the time expected with the calibrated efficiencies of a tuned stack: the slowest roof that they allow."""
-    values, year = training_calibration(catalog).values, usual_year(hardware)
+    values, year = training_calibration(catalog).values, usual_year(hardware, latest_year(catalog.as_of))
     e = resolve(values, hardware, software_codes([TYPICAL]), year)
     ratio = {"fp8": e.fp8_ratio, "int8": e.int8_ratio, "fp4": e.fp4_ratio}.get(precision, np.ones(1))
     share = e.flash if attention else e.matrix * ratio

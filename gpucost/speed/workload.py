@@ -5,7 +5,7 @@ per row.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from os import PathLike, fspath
 from typing import Any
 
@@ -28,6 +28,7 @@ from gpucost.physics.training import legality
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import build_case, recipe_columns, software_codes
 from gpucost.physics.training.defaults import default_batch, default_sequence
+from gpucost.physics.training.efficiency import FUSED_YEAR
 from gpucost.physics.training.own_runs import Alike, corrected, narrowing
 from gpucost.physics.training.structs import Step, TrainingCase
 from gpucost.types import Architecture
@@ -108,6 +109,7 @@ class Layouts:
     layout: LayoutColumns
     sequence_tokens: Floats
     wanted: Wanted
+    latest_year: float  # of the question's day: no software is newer
 
     @property
     def hardware(self) -> HardwareColumns:
@@ -199,7 +201,7 @@ def make_case(
         document_tokens=wanted.document_tokens or np.inf, offload=wanted.offload,
     )  # fmt: skip
     year = wanted.software_year
-    years = search.usual_year(hardware) if year is None else np.full(count, year)
+    years = search.usual_year(hardware, layouts.latest_year) if year is None else np.full(count, year)
     software = np.broadcast_to(layouts.software(calibration), (count,))
     return build_case(shape, hardware, layout, recipe, calibration.values, software=software, software_year=years)
 
@@ -255,10 +257,13 @@ def explicit_layouts(catalog: Catalog, wanted: Wanted) -> Layouts:
     precision = own[key]
     if wanted.precision is not None:
         precision = codes(texts(wanted.precision, count), PRECISIONS, "precision")
+    latest = search.latest_year(catalog.as_of)
+    if wanted.software_year is None and latest < FUSED_YEAR:
+        wanted = replace(wanted, flash=False)
     layout = complete_layout(wanted, given, count, first, float(sequence[0]), precision)
     return Layouts(
         list(names.values()), list(keys.values()), positions(models, names), key, layout,
-        np.broadcast_to(sequence, (count,)), wanted,
+        np.broadcast_to(sequence, (count,)), wanted, latest,
     )  # fmt: skip
 
 

@@ -1,5 +1,6 @@
 """From a request to its answer: facts, cases, ranking, follow-ups, payload."""
 
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -29,8 +30,7 @@ from gpucost.market.facts import (
 )
 from gpucost.options import OPTIONS
 from gpucost.physics.calibration import Calibration
-from gpucost.physics.software import decimal_year
-from gpucost.physics.training.layouts import NO_PRECISION
+from gpucost.physics.training.layouts import NO_PRECISION, latest_year
 from gpucost.training import answer, followups
 from gpucost.training.cases import Cases, Problem
 from gpucost.training.rank import can_be_option, exclusion, orderable, rank, rate_is_prior, too_old
@@ -85,8 +85,8 @@ def select(request: TrainingRequest, catalog: Catalog) -> tuple[Market, Flags]:
     return market, mask
 
 
-def workload_of(request: TrainingRequest, architecture: Architecture) -> Workload:
-    """Return the physical side of a request."""
+def workload_of(request: TrainingRequest, architecture: Architecture, day: date) -> Workload:
+    """Return the physical side of a request of a day."""
     workload = make_workload(
         architecture,
         tokens=request.trained_tokens,
@@ -99,7 +99,7 @@ def workload_of(request: TrainingRequest, architecture: Architecture) -> Workloa
         software=request.software,
         own_speed=request.own_speed,
         software_year=request.software_year,
-        latest_year=decimal_year(request.as_of, np.inf),
+        latest_year=latest_year(day),
         document_tokens=request.document_tokens,
         offload=request.offload,
     )
@@ -115,7 +115,8 @@ def make_problem(
 ) -> Problem:
     """Join requests with a market."""
     workloads = tuple(
-        workload_of(request, architecture) for request, architecture in zip(requests, architectures, strict=True)
+        workload_of(request, architecture, market.facts.as_of)
+        for request, architecture in zip(requests, architectures, strict=True)
     )
     for request, workload, mask in zip(requests, workloads, masks, strict=True):
         if workload.own_speed is not None:

@@ -7,6 +7,7 @@ evaluated once.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from gpucost.physics.columns import (
     distinct,
 )
 from gpucost.physics.hardware import HardwareColumns, hardware_columns, peak_tflops
-from gpucost.physics.software import CLASSES
+from gpucost.physics.software import CLASSES, decimal_year
 from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import recipe_columns
 from gpucost.physics.training.defaults import default_batch
@@ -134,15 +135,26 @@ class Setting(Frozen):
         return TrainingCase(self.job.shape, hardware, layout, self.job.recipe, efficiency)
 
 
-def usual_year(hardware: HardwareColumns) -> Floats:
-    """Return the age of the software where no date is given."""
-    return np.clip(hardware.year + USUAL_AGE_YEARS, USUAL_YEAR, np.maximum(NEWEST_YEAR, hardware.year))
+def usual_year(hardware: HardwareColumns, latest_year: float = np.inf) -> Floats:
+    """Return the age of the software where no date is given, never newer than the question's day."""
+    usual = np.clip(hardware.year + USUAL_AGE_YEARS, USUAL_YEAR, np.maximum(NEWEST_YEAR, hardware.year))
+    return np.minimum(usual, latest_year)
+
+
+def latest_year(day: date) -> float:
+    """Return the year that software of a day can be of at most; without end from the newest that was measured on.
+
+    >>> latest_year(date(2022, 7, 1)), latest_year(date(2030, 1, 1))
+    (2022.5, inf)
+    """
+    year = decimal_year(day, np.inf)
+    return year if round(year, 1) < NEWEST_YEAR else np.inf
 
 
 def setting_of(job: Job, keys: Keys) -> Setting:
     """Look the efficiencies of a job up for each pair."""
     hardware, count = keys.hardware, len(keys.hardware)
-    usual = np.minimum(usual_year(hardware), job.latest_year)
+    usual = usual_year(hardware, job.latest_year)
     year = usual if job.software_year is None else np.full(count, job.software_year)
     software = np.full(count, job.software, dtype=np.int64)
     return Setting(job, hardware, keys.precision, resolve(job.values, hardware, software, year))
