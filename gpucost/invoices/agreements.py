@@ -6,6 +6,7 @@ from datetime import MAXYEAR, UTC, date, datetime
 
 import numpy as np
 
+from gpucost.arguments.columns import numbers
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import read_rows, shown
 from gpucost.money.stacking import Agreement, Usage
@@ -84,11 +85,14 @@ def usage_of(source: str | Sequence[float], today: date) -> tuple[Usage, list[st
     if isinstance(source, str):
         return _read_usage(source)
     try:
-        gpus = np.asarray(source, dtype=np.float64)
+        gpus = numbers(source)
     except (TypeError, ValueError, OverflowError):
         gpus = np.zeros(0)
-    if gpus.ndim != 1 or not gpus.size or not np.isfinite(gpus).all() or gpus.min() < 0 or gpus.max() <= 0:
-        raise UsageError("usage: GPUs by hour are expected, none negative or missing, not all zero.")
+    if gpus.ndim != 1 or not gpus.size or not ((gpus >= 0) & (gpus <= _HIGHEST)).all() or gpus.max() <= 0:
+        raise UsageError(
+            f"usage: GPUs by hour are expected, each a number up to {_HIGHEST:,.0f}, none negative or missing, not all"
+            " zero."
+        )
     end = np.datetime64(today, "s")
     return Usage(end - np.arange(gpus.size, 0, -1) * np.timedelta64(1, "h"), 1.0, gpus), []
 
@@ -137,7 +141,7 @@ def _amount(path: str, number: int, column: str, text: str) -> float:
     except ValueError:
         value = -1.0
     if not 0 <= value <= _HIGHEST:
-        raise DataError(f"{shown(text)} is no number of 0 or more", file=path, row=number, column=column)
+        raise DataError(f"{shown(text)} is no number from 0 to {_HIGHEST:,.0f}", file=path, row=number, column=column)
     return value
 
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from gpucost.arguments.columns import numbers
 from gpucost.arguments.reading import is_column
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import training_calibration
@@ -212,7 +213,7 @@ def make_case(
 def array_of(value: Any, name: str) -> NDArray[np.float64]:
     """Return numbers as an array, or say which argument is none."""
     try:
-        found = np.atleast_1d(np.asarray(value, dtype=np.float64))
+        found = np.atleast_1d(numbers(value))
     except (TypeError, ValueError):
         raise UsageError(f"{name}: cannot read {shown(value)} as a number.") from None
     if found.ndim > 1:

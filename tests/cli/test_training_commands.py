@@ -94,6 +94,18 @@ def test_columns_of_cases_answer_with_reasons():
     assert table.to_frame()["reason"].tolist()[0] == "ok"
 
 
+def test_a_column_has_the_bounds_of_a_single_value():
+    table = gpucost.throughput("llama-3-8b", "h100-sxm", [1e12, 8, 8], sequence=[8192, 8192, 1e9])
+    beyond = "more accelerators or tokens in a sequence than any question may name"
+    assert [table.reasons[code] for code in table["reason"]] == [beyond, "ok", beyond]
+
+
+@pytest.mark.parametrize("gpus", [[True, 8], np.array([True]), np.array([True, 8], object)])
+def test_a_truth_value_in_a_column_is_no_number(gpus):
+    with pytest.raises(UsageError, match="as a number"):
+        gpucost.throughput("llama-3-8b", "h100-sxm", gpus)
+
+
 def test_columns_may_mix_models_and_chips():
     table = gpucost.throughput(["llama-3-8b", "llama-2-7b"], ["h100-sxm", "a100-80gb-sxm"], 8, sharding=1)
     for row, (model, gpu) in enumerate((("llama-3-8b", "h100-sxm"), ("llama-2-7b", "a100-80gb-sxm"))):

@@ -298,6 +298,19 @@ def test_a_time_of_use_that_no_calendar_holds_in_utc_is_refused(time, tmp_path):
         gpucost.commit(str(use), on_demand=4, committed=2)
 
 
+@pytest.mark.parametrize("usage", [[1.7e308] * 24, [1e13] * 24, [True] * 24, [8.0, None]])
+def test_a_use_that_nobody_has_is_refused(usage):
+    with pytest.raises(UsageError, match="each a number up to 1,000,000,000,000, none negative"):
+        gpucost.commit(usage, on_demand=4, committed=2)
+
+
+def test_a_cell_of_use_beyond_the_bound_is_refused_with_the_bound(tmp_path):
+    use = tmp_path / "u.csv"
+    use.write_text("time,gpus\n2026-01-01,1e30\n")
+    with pytest.raises(DataError, match="'1e30' is no number from 0 to 1,000,000,000,000"):
+        gpucost.commit(str(use), on_demand=4, committed=2)
+
+
 def test_a_price_that_is_nearly_nothing_is_refused(tmp_path):
     held = tmp_path / "a.csv"
     held.write_text(

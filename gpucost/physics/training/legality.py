@@ -17,8 +17,10 @@ REASONS = (
     "the expert degree does not divide the experts, or tensor x context x data",
     "the context degree leaves less than one token",
     "the chip lacks the precision",
+    "more accelerators or tokens in a sequence than any question may name",
 )
 OK = 0
+MOST_GPUS, MOST_TOKENS = 1_000_000, 16_777_216  # of a question about one layout
 
 
 def reason_codes(shape: Shape, hardware: HardwareColumns, layout: LayoutColumns, sequence_tokens: Floats) -> Integers:
@@ -47,6 +49,7 @@ def reason_codes(shape: Shape, hardware: HardwareColumns, layout: LayoutColumns,
             spread & ((shape.experts % layout.expert != 0) | (shape.experts == 0) | (ranks % layout.expert != 0)),
             sequence_tokens < layout.context,
             np.isnan(peak_tflops(hardware, layout.precision)),
+            (layout.gpus > MOST_GPUS) | (sequence_tokens > MOST_TOKENS),
         )
     return np.select(tests, range(1, len(tests) + 1), default=OK).astype(np.int64)
 
@@ -83,6 +86,7 @@ def sentence(code: int, shape: Shape, layout: LayoutColumns, chip: str, row: int
         ),
         7: f"context {v('context')} leaves less than one token to a GPU.",
         8: f"{chip} has no known {PRECISIONS[v('precision')]} peak. `gpucost gpus` lists what it has.",
+        9: f"at most {MOST_GPUS:,} accelerators and {MOST_TOKENS:,} tokens in a sequence can be asked about.",
     }[code]
 
 
