@@ -23,13 +23,17 @@ _SHOWN = 40  # characters of a value that an error repeats
 
 
 def shown(value: object) -> str:
-    """Return a value as an error repeats it: shortened.
+    """Return a value as an error repeats it: shortened, on one line.
 
     >>> shown("x" * 99_999)
     "'xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx… (99,999 characters)"
+    >>> import pandas
+    >>> shown(pandas.Series([1, 2]))
+    '0 1 1 2 dtype: int64'
     """
     try:
         text = repr(value)
+        text = " ".join(text.split()) if "\n" in text else text
     except Exception:  # a long integer, a list that holds itself, an object whose own text breaks
         return "an integer of thousands of digits" if isinstance(value, int) else f"a {type(value).__name__}"
     if len(text) <= 2 * _SHOWN:

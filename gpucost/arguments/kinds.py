@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import date
 from math import floor, isfinite
 from typing import Any, NamedTuple
@@ -170,20 +171,30 @@ def _bounded(text: str, what: str) -> str:
 def _word(value: Any) -> str:
     """Return a value as a word in small letters; of what has no text of its own, how an error shows it."""
     try:
-        return str(value).strip().lower()
+        return (str.__str__(value) if isinstance(value, str) else str(value)).strip().lower()
     except Exception:
         return shown(value)
 
 
+def _unpacked(value: Any) -> Any:
+    """Return a single value of NumPy as Python has it, a moment as its day."""
+    if not hasattr(value, "item") or getattr(value, "ndim", False):
+        return value
+    is_day = getattr(getattr(value, "dtype", None), "kind", "") == "M"
+    return (value.astype("datetime64[D]") if is_day else value).item()
+
+
 def _number(value: Any, what: str) -> str | float:
     """Return what may be a number: text, or a number of Python or NumPy; nothing else is one."""
-    if hasattr(value, "item") and not getattr(value, "ndim", 0):
-        value = value.item()
-    if isinstance(value, bool) or not isinstance(value, (str, int, float)):
+    found = _unpacked(value)
+    if not isinstance(found, (str, int, float)) and hasattr(found, "as_integer_ratio"):  # a Decimal, a Fraction
+        with suppress(ArithmeticError, ValueError):
+            found = float(found)
+    if isinstance(found, bool) or not isinstance(found, (str, int, float)):
         raise UsageError(f"{what}: cannot read {shown(value)}. Write a number.")
-    if isinstance(value, int) and abs(value) > LARGEST_INTEGER:
+    if isinstance(found, int) and abs(found) > LARGEST_INTEGER:
         raise UsageError(f"{what}: an integer of hundreds of digits is beyond every bound.")
-    return value
+    return found
 
 
 def _usd(value: Any, what: str) -> float:
@@ -221,8 +232,9 @@ _YEARS = (1900, 2199)  # that a day may lie in: months and quarters are counted 
 
 
 def _date(value: Any, what: str) -> str:
+    given = _unpacked(value)
     try:
-        text = value.isoformat()[:10] if isinstance(value, date) else value.strip()
+        text = given.isoformat()[:10] if isinstance(given, date) else given.strip()
         day = date.fromisoformat(text)
     except (AttributeError, TypeError, ValueError):
         raise UsageError(f"{what}: cannot read {shown(value)} as a day. Write YYYY-MM-DD.") from None
@@ -235,6 +247,7 @@ def _deadline(value: Any, what: str) -> float | date | None:
     """Read a duration in days, a day, or none; the day is counted from the day of the prices."""
     if isinstance(value, str) and value.strip().lower() == "none":
         return None
+    value = _unpacked(value)
     is_day = isinstance(value, str) and value.strip()[4:5] == "-" and value.strip()[:4].isdigit()
     if is_day or isinstance(value, date):
         return date.fromisoformat(_date(value, what))
@@ -346,6 +359,8 @@ def _plan(value: Any, what: str) -> Any:
 def _demand(value: Any, what: str) -> Any:
     """Read the name of a file; GPUs by month stay as they are until the plan reads them."""
     several = hasattr(value, "__len__") and not isinstance(value, (str, bytes, set, Mapping))
+    if hasattr(value, "__next__"):
+        raise UsageError(f"{what}: found {shown(value)}; give a list of numbers, or the name of a file.")
     return value if several else FILE.read(value, what)
 
 

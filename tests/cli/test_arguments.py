@@ -2,12 +2,17 @@
 
 import ast
 import dataclasses
+import enum
 import importlib
 import inspect
 import warnings
+from datetime import date
+from decimal import Decimal
+from fractions import Fraction
 from pathlib import Path
 
 import click
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -15,6 +20,7 @@ import gpucost
 from gpucost.api import asking
 from gpucost.api.scenario import ASKS, PARTS, json_schema, make_scenario
 from gpucost.arguments import LISTS, QUESTIONS, flag_of, read, reading, renamed
+from gpucost.arguments import LISTS, QUESTIONS, flag_of, kinds, read, renamed
 from gpucost.arguments.kinds import FLAG
 from gpucost.cli import cli
 from gpucost.cli.options import SEVERAL
@@ -133,6 +139,39 @@ def test_command_library_and_scenario_read_an_argument_alike(question, argument,
 
 def plain(kind, given):
     return {"gpu": "h100-sxm", "gpus": 8, **given} if kind == "ownership" else given
+
+
+class Chosen(str, enum.Enum):  # noqa: UP042 # whose text is its name
+    SPOT = "spot"
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "read"),
+    [
+        (kinds.OPTION, Chosen.SPOT, "spot"),
+        (kinds.DATE, np.datetime64("2026-12-30"), "2026-12-30"),
+        (kinds.DATE, np.datetime64("2026-12-30T01:00", "ns"), "2026-12-30"),
+        (kinds.DEADLINE, np.datetime64("2026-12-30"), date(2026, 12, 30)),
+        (kinds.USD, Decimal("2.5"), 2.5),
+        (kinds.whole(), Fraction(16, 2), 8),
+    ],
+)
+def test_values_of_the_usual_packages_are_read_as_what_they_mean(kind, given, read):
+    assert kind.read(given, "it") == read
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "said"),
+    [
+        (kinds.USD, Decimal("NaN"), "positive"),
+        (kinds.USD, Fraction(10**400), "Write a number"),
+        (kinds.DATE, np.datetime64("NaT"), "Write YYYY-MM-DD"),
+        (kinds.DEMAND, iter([1, 2]), "give a list of numbers"),
+    ],
+)
+def test_values_of_the_usual_packages_that_mean_nothing_are_refused(kind, given, said):
+    with pytest.raises(UsageError, match=said):
+        kind.read(given, "it")
 
 
 @pytest.mark.parametrize(("question", "argument"), ARGUMENTS)
