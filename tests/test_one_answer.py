@@ -1,5 +1,6 @@
 """One question, one answer: whoever is asked, speed, batch, layout, memory, peak and price agree."""
 
+import itertools
 import json
 import math
 from pathlib import Path
@@ -210,6 +211,19 @@ def test_every_reader_of_a_peak_reads_the_same(catalog):
             np.testing.assert_equal(dense, column[code], err_msg=f"{chip.id} {precision}")
             share = implied_mfu(1e12, chip, precision, 1, 1.0)
             assert share is None if math.isnan(dense) else share == pytest.approx(1 / dense), (chip.id, precision)
+
+
+@pytest.mark.parametrize("flash", [True, False])
+@pytest.mark.parametrize("model", ["gpt2-small", "0.5b", "mixtral-8x7b"])
+def test_no_step_exceeds_the_peak_of_its_precision(catalog, model, flash):
+    chips = [chip.id for chip in catalog.accelerators()]
+    cases = list(itertools.product(chips, PRECISIONS, (2048, 131072)))
+    gpu, precision, sequence = map(list, zip(*cases, strict=True))
+    asked = {"precision": precision, "sequence": sequence, "software": "vendor", "flash": flash, "catalog": catalog}
+    table = gpucost.throughput(model, gpu, 8, global_batch=512, **asked)
+    timed = table["reason"] == 0
+    assert timed.sum() > len(chips)
+    assert table["mfu_fraction"][timed].max() < 1
 
 
 def test_a_stand_in_for_a_peak_is_marked_and_a_missing_one_is_no_number(catalog):

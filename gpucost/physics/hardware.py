@@ -132,6 +132,7 @@ def peak_tflops(hardware: HardwareColumns, precision: Integers) -> Floats:
 
 
 def half_peak_tflops(hardware: HardwareColumns, precision: Integers) -> Floats:
-    """Return the dense 16-bit peak of what stays in 16 bits: that of the format itself where it is one."""
+    """Return the dense peak of what takes 16 bits or more: that of 16 bits, or the format's own where it is lower."""
     itself = np.isin(precision, [PRECISIONS.index(name) for name in ("bf16", "fp16")])
-    return np.where(itself, peak_tflops(hardware, precision), hardware.half_tflops)
+    own = peak_tflops(hardware, precision)
+    return np.where(itself, own, np.fmin(own, hardware.half_tflops))

@@ -27,7 +27,7 @@ ACTIVATION_SHARE = 0.15  # traffic of one feed-forward value against that of one
 
 
 class LayerRates(Columns):
-    """Reachable rates: FLOP/s of products at the layout's precision and at 16 bits, bytes/s of the memory."""
+    """Reachable rates: FLOP/s of products at the layout's precision and at 16 bits or more, bytes/s of the memory."""
 
     matrix_flop_per_s: Floats
     half_flop_per_s: Floats
@@ -37,7 +37,7 @@ class LayerRates(Columns):
 
 
 def rates(case: TrainingCase) -> LayerRates:
-    """Return the reachable rates: dense peak × the fitted share, for the layout's precision and for 16 bits."""
+    """Return the reachable rates: dense peak × the fitted share, for the layout's precision and for 16 bits or more."""
     e, precision = case.efficiency, case.layout.precision
     eight = (precision == FP8) | (precision == INT8)
     ratio = np.ones(len(case))
