@@ -22,7 +22,7 @@ from gpucost.speed.workload import Layouts, Wanted, explicit_layouts, interval_o
 from gpucost.types import Accelerator, Architecture, Layout
 from gpucost.units import GB, GIB, TERA
 from gpucost.workloads.loading import DataFlow, make_loading
-from gpucost.workloads.own_speed import OwnSpeed, StepWork, check, ends
+from gpucost.workloads.own_speed import OwnSpeed, StepWork, check, ends, most_tokens_per_s
 from gpucost.workloads.speeds import job_of, memory_gb, timed_layouts
 from gpucost.workloads.training import Workload, make_workload, token_bytes
 
@@ -78,7 +78,7 @@ def with_own(timed: shape.Timed, own: OwnSpeed, chip: Accelerator, frozen: bool)
     work = StepWork(layout["precision"], layout["global_batch"] * sequence, flop, frozen)
     check(own, [chip], layout["gpus"], work)
     speed = own.tokens_per_s(chip, layout["gpus"], work)
-    low, high = (float(end) for end in ends(np.array(speed)))
+    low, high = (float(end) for end in ends(np.array(speed), most_tokens_per_s(chip, work)))
     ratio = speed / timed["tokens_per_s_per_gpu"]
     found: shape.Timed = {
         **timed,

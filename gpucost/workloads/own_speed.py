@@ -102,13 +102,19 @@ def check(own: OwnSpeed, accelerators: Sequence[Accelerator], gpus: float, work:
         )
 
 
-def ends(speed: Floats, width: float = WIDTH) -> tuple[Floats, Floats]:
-    """Return the 80 % range of a measured speed.
+def most_tokens_per_s(accelerator: Accelerator, work: StepWork) -> float:
+    """Return the speed that takes all of the dense peak."""
+    dense = peak(accelerator, work.precision or half_precision(accelerator)).tflops
+    return dense * TERA / work.flop_per_token / (FROZEN_SHARE if work.frozen else 1.0)
 
-    >>> [round(float(end), 3) for end in ends(np.array(1.0))]
-    [0.937, 1.067]
+
+def ends(speed: Floats, most: Floats | float) -> tuple[Floats, Floats]:
+    """Return the 80 % range of a measured speed; it ends at the most that the peak allows.
+
+    >>> [round(float(end), 3) for end in ends(np.array(1.0), 1.05)]
+    [0.937, 1.05]
     """
-    return speed * exp(-width), speed * exp(width)
+    return speed * exp(-WIDTH), np.maximum(speed, np.fmin(speed * exp(WIDTH), most))
 
 
 def decode_roof(

@@ -23,7 +23,7 @@ from gpucost.physics.training.structs import PARTS
 from gpucost.types import Accelerator
 from gpucost.units import GB
 from gpucost.workloads.loading import Loading
-from gpucost.workloads.own_speed import OwnSpeed, ends
+from gpucost.workloads.own_speed import OwnSpeed, ends, most_tokens_per_s
 from gpucost.workloads.training import Workload, adapted_share, class_of, step_work
 
 Floats = NDArray[np.float64]
@@ -142,7 +142,7 @@ def with_own(
     work = step_work(workload)
     pairs = zip(accelerators, gpus, strict=True)
     speed = np.where(found.fits, [own.tokens_per_s(chip, float(count), work) for chip, count in pairs], np.nan)
-    low, high = ends(speed)
+    low, high = ends(speed, np.array([most_tokens_per_s(chip, work) for chip in accelerators]))
     ratio = speed / found.tokens_per_s_per_gpu
     return found._replace(
         tokens_per_s_per_gpu=speed,

@@ -43,6 +43,16 @@ def test_the_range_of_an_own_speed_is_narrow(catalog, predicted):
     assert option["days_high"] / option["days_low"] < guessed["days_high"] / guessed["days_low"]
 
 
+@pytest.mark.parametrize(("method", "mfu"), [("full", 0.97), ("full", 1.0), ("lora", 1.45)])
+def test_the_range_of_an_own_speed_ends_at_the_peak(catalog, method, mfu):
+    option = best(catalog, mfu=mfu, method=method)
+    timed = gpucost.throughput("8b", "h100-sxm", 64, mfu=mfu, method=method, catalog=catalog).payload
+    whole = 1.5 if method == "lora" else 1.0  # frozen weights need two of three products
+    for found in (option, timed):
+        ratio = found["tokens_per_s_per_gpu_high"] / found["tokens_per_s_per_gpu"]
+        assert ratio * found["mfu_fraction"] == pytest.approx(whole)
+
+
 def test_mfu_is_said_with_and_without_the_hours_beside_the_steps(catalog):
     found = gpucost.estimate("8b", 1e11, **CLUSTER, mfu="35%", catalog=catalog).payload
     option = found["options"][0]
