@@ -42,8 +42,10 @@ def by_month(demand: Sequence[float]) -> Any:
     """Return a demand that was given as GPUs by month."""
     import numpy as np
 
+    from gpucost.arguments.columns import numbers
+
     try:
-        curve = np.asarray(demand, dtype=np.float64)
+        curve = numbers(demand)
     except (TypeError, ValueError, OverflowError):
         curve = np.zeros(0)
     if curve.ndim != 1 or curve.size == 0 or not np.isfinite(curve).all() or curve.min() < 0 or curve.max() <= 0:
