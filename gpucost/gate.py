@@ -7,6 +7,7 @@ What a file's keys mean is judged where its kind is known.
 import csv
 import io
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
 from datetime import date, datetime, time
@@ -117,15 +118,39 @@ def read_json(path: Path_, bound: str = "limit_text_file_bytes") -> Any:
     return _parsed(path, "JSON", lambda text: json.loads(text, parse_constant=_no_number), read_text(path, bound))
 
 
-def read_rows(path: Path_) -> list[list[str]]:
-    """Read a small CSV file: its rows of stripped cells, those without any text left out."""
-    text = read_text(path)
-    lines = csv.reader(io.StringIO(text, newline=""))
+def read_rows(path: Path_, bound: str = "limit_text_file_bytes") -> list[tuple[int, list[str]]]:
+    """Read a small CSV file: its rows of stripped cells by the line each begins on, those without any text left out."""
+    lines = csv.reader(io.StringIO(read_text(path, bound), newline=""))
+    rows, start = [], 1
     try:
-        rows = [[cell.strip() for cell in line] for line in lines]
+        for line in lines:
+            rows.append((start, [cell.strip() for cell in line]))
+            start = lines.line_num + 1
     except csv.Error as error:
         raise DataError(f"is no readable CSV: {error}", file=os.fspath(path), row=lines.line_num) from None
-    return [row for row in rows if any(row)]
+    return [(number, row) for number, row in rows if any(row)]
+
+
+def read_table(path: Path_, bound: str = "limit_text_file_bytes") -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
+    """Read a small CSV file with a header: its columns, and by line the cells of each row that hold something."""
+    file = os.fspath(path)
+    (first, header), *rows = read_rows(path, bound) or [(1, [])]
+    while header and not header[-1]:
+        header.pop()
+    if len(header) == 1 and (sign := re.search("[;\t]", header[0])):
+        kind = "semicolons" if sign[0] == ";" else "tabs"
+        raise DataError(
+            f"its columns are parted by {kind}. Save it with commas, and numbers as 2.35.", file=file, row=first
+        )
+    if twice := next((name for name in header if name and header.count(name) > 1), None):
+        raise DataError("the column appears twice. Keep one.", file=file, row=first, column=twice)
+    found = []
+    for number, cells in rows:
+        if any(cells[len(header) :]):
+            reason = f"holds {len(cells)} cells, and the header {len(header)}. Write 1000 for 1,000 and 2.35 for 2,35."
+            raise DataError(reason, file=file, row=number)
+        found.append((number, {name: cell for name, cell in zip(header, cells, strict=False) if cell}))
+    return header, found
 
 
 @cache

@@ -8,7 +8,7 @@ import numpy as np
 
 from gpucost.arguments.columns import numbers
 from gpucost.errors import DataError, UsageError
-from gpucost.gate import read_rows, shown
+from gpucost.gate import read_table, shown
 from gpucost.money.stacking import Agreement, Usage
 from gpucost.units import HOURS_PER_DAY
 
@@ -31,13 +31,10 @@ def read_agreements(path: str | None) -> list[Agreement]:
     """Read one agreement a row; what a kind needs must be there, and nothing that it does not know."""
     if path is None:
         return []
-    header, *rows = read_rows(path) or [[]]
+    header, rows = read_table(path)
     if unknown := [name for name in header if name not in COLUMNS]:
         raise DataError(f"is no column of agreements: {', '.join(COLUMNS)}", file=path, row=1, column=unknown[0])
-    found = [
-        _agreement(path, number, {name: cell for name, cell in zip(header, row, strict=False) if cell})
-        for number, row in enumerate(rows, 2)
-    ]
+    found = [_agreement(path, number, row) for number, row in rows]
     names = [one.name for one in found]
     if twice := next((name for name in names if names.count(name) > 1), None):
         raise DataError(f"names {shown(twice)} twice", file=path)
@@ -98,22 +95,21 @@ def usage_of(source: str | Sequence[float], today: date) -> tuple[Usage, list[st
 
 
 def _read_usage(path: str) -> tuple[Usage, list[str]]:
-    header, *rows = read_rows(path) or [[]]
+    header, rows = read_table(path)
     times = next((name for name in TIMES if name in header), None)
     amount = next((name for name in AMOUNTS if name in header), None)
     if times is None or amount is None or not rows:
         raise DataError(
             f"needs a column of {', '.join(TIMES)}, one of {' or '.join(AMOUNTS)}, and rows", file=path, row=1
         )
-    place, value = header.index(times), header.index(amount)
     found: dict[datetime, float] = {}
     daily = True
-    for number, row in enumerate(rows, 2):
-        at, whole_day = _moment(path, number, times, row[place] if place < len(row) else "")
+    for number, row in rows:
+        at, whole_day = _moment(path, number, times, row.get(times, ""))
         daily &= whole_day
         if at in found:
             raise DataError("is there twice: sum the rows of one time", file=path, row=number, column=times)
-        found[at] = _amount(path, number, amount, row[value] if value < len(row) else "")
+        found[at] = _amount(path, number, amount, row.get(amount, ""))
     hours = HOURS_PER_DAY if daily else 1.0
     starts = np.array(sorted(found), dtype="datetime64[s]")
     gpus = np.array([found[at] for at in sorted(found)]) / (hours if amount == "gpu_hours" else 1.0)

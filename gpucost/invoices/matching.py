@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from gpucost.errors import DataError
-from gpucost.gate import read_rows
+from gpucost.gate import read_table
 from gpucost.invoices.columns import NAMES, UNITS
 from gpucost.invoices.reading import Charges
 
@@ -89,10 +89,10 @@ def read_map(path: str | None) -> dict[str, str]:
     """Read a CSV with the columns invoice and estimate: what a charge is called on either side."""
     if path is None:
         return {}
-    head, *rows = read_rows(path) or [[]]
+    head, rows = read_table(path)
     if head[:2] != ["invoice", "estimate"]:
         raise DataError("needs the columns invoice,estimate", file=path, row=1)
-    for number, row in enumerate(rows, 2):
-        if len(row) != 2 or not all(row):
+    for number, row in rows:
+        if not row.keys() >= {"invoice", "estimate"}:
             raise DataError("needs two names", file=path, row=number)
-    return {row[0]: row[1] for row in rows}
+    return {row["invoice"]: row["estimate"] for _, row in rows}

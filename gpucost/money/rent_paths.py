@@ -46,8 +46,8 @@ def read_months(path: str | Path, what: str, zero_allowed: bool = False) -> Arra
     A gap, a repeated month, a cell that is no number, or a negative value is refused with its place.
     """
     rows = table(path, {"month": number(1, MOST_MONTHS), what: number(high=MOST, above=not zero_allowed)}, other=what)
-    for place, row in enumerate(rows, 1):
+    for place, (line, row) in enumerate(rows, 1):
         if row["month"] != place:
             reason = f"month {row['month']:g} stands where {place} is expected: no gap, no repeat, beginning with 1"
-            raise DataError(reason, file=str(path), row=place + 1, column="month")
-    return np.array([row[what] for row in rows])
+            raise DataError(reason, file=str(path), row=line, column="month")
+    return np.array([row[what] for _, row in rows])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpucost.arguments.kinds import QUOTES, name, one_of, share, whole
 from gpucost.errors import UsageError
-from gpucost.gate import read_rows
+from gpucost.gate import read_table
 from gpucost.schemas.typed import held, read_as, record
 from gpucost.units import MONTHS_PER_YEAR, parse_fraction, parse_usd
 
@@ -86,8 +86,7 @@ def _rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
             for sheet in read_sheets(path)
             for number, cells in sheet.rows
         ]
-    header, *rows = read_rows(path) or [[]]
-    return [(number, dict(zip(header, row, strict=False))) for number, row in enumerate(rows, 2) if any(row)]
+    return list(read_table(path)[1])
 
 
 @cache

@@ -5,7 +5,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from gpucost.errors import DataError, UsageError
-from gpucost.gate import Path_, read_rows, shown
+from gpucost.gate import Path_, read_table, shown
 from gpucost.units import is_slip
 
 if TYPE_CHECKING:
@@ -82,24 +82,23 @@ def held(model: "type[BaseModel]", value: Any, file: str, row: int | None = None
         raise DataError(_reason(first, value), file=file, row=row, column=_key(first["loc"])) from None
 
 
-def table(path: Path_, columns: Mapping[str, Any], other: str = "") -> list[dict[str, Any]]:
+def table(path: Path_, columns: Mapping[str, Any], other: str = "") -> list[tuple[int, dict[str, Any]]]:
     """Read a small CSV file whose rows hold these columns, each of its type; a cell that says a number is one.
 
-    A column that is not among them is left out, or stands for `other` where that is missing.
+    A column that is not among them is left out; the only one stands for `other` where that is missing.
     """
-    header, *rows = read_rows(path) or [[]]
-    if other and other not in header:
-        meant = next((name for name in header if name not in columns), "")
-        header = [other if name == meant else name for name in header]
-    if missing := [name for name in columns if name not in header]:
+    header, rows = read_table(path)
+    strange = [name for name in header if name and name not in columns]
+    renamed = {strange[0]: other} if other and other not in header and len(strange) == 1 else {}
+    if missing := [name for name in columns if name not in [renamed.get(name, name) for name in header]]:
         reason = f"has no column {missing[0]}; needed are {', '.join(columns)}"
         raise DataError(reason, file=str(path), row=1)
     if not rows:
         raise DataError("has no rows below its header", file=str(path))
     model = record("Row", strange="ignore", **{name: (kind, ...) for name, kind in columns.items()})
-    found = [{name: _cell(text) for name, text in zip(header, cells, strict=False) if text} for cells in rows]
-    for place, row in enumerate(found, 2):
-        held(model, row, str(path), place)
+    found = [(line, {renamed.get(name, name): _cell(text) for name, text in row.items()}) for line, row in rows]
+    for line, row in found:
+        held(model, row, str(path), line)
     return found
 
 

@@ -35,15 +35,15 @@ def read_profile(path: str) -> list[float]:
     """Read the weights of a file: one number per cell, 24 for a day or 168 for a week."""
     if not os.path.exists(path):
         raise UsageError(f"--profile: {shown(path)} is neither a file nor one of {', '.join(PROFILES)}.")
-    cells = [cell for row in read_rows(path) for cell in row if cell]
+    cells = [(line, cell) for line, row in read_rows(path) for cell in row if cell]
     numbers = []
-    for index, cell in enumerate(cells):
+    for index, (line, cell) in enumerate(cells):
         try:
             numbers.append(float(cell))
         except ValueError:
             if index == 0:
                 continue  # a heading
-            raise DataError(f"{shown(cell)} is not a number", file=path, row=index + 1) from None
+            raise DataError(f"{shown(cell)} is not a number", file=path, row=line) from None
     if len(numbers) not in HOURS:
         raise DataError(f"holds {len(numbers)} numbers; a profile has 24 (a day) or 168 (a week)", file=path)
     if min(numbers) < 0 or max(numbers) <= 0 or not np.isfinite(numbers).all():

@@ -151,7 +151,7 @@ def own_lengths(path: str) -> Lengths:
     """
     from gpucost.schemas.typed import number, table
 
-    rows = table(path, dict.fromkeys(("prompt", "output"), number(high=LARGEST_LENGTH)))
+    rows = [row for _, row in table(path, dict.fromkeys(("prompt", "output"), number(high=LARGEST_LENGTH)))]
     prompt, output = (max(sum(row[name] for row in rows) / len(rows), 1.0) for name in ("prompt", "output"))
     held = sum(row["prompt"] * row["output"] + row["output"] ** 2 / 2 for row in rows)
     running = held / max(sum(row["output"] for row in rows), 1.0)

@@ -1,7 +1,5 @@
 """Measured rows of any kind: read from a file or the catalog, their figures, and predictions beside them."""
 
-import csv
-import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -11,7 +9,7 @@ import numpy as np
 
 from gpucost.answers.checks import Skipped
 from gpucost.errors import DataError, UsageError
-from gpucost.gate import read_text
+from gpucost.gate import read_table
 from gpucost.physics.columns import Flags, Floats
 from gpucost.validation import report
 from gpucost.validation.training_rows import Row
@@ -82,15 +80,10 @@ class Measurements:
 
 def read_file(path: str | Path, needed: Sequence[str] = ("model", "gpu")) -> list[dict[str, str]]:
     """Read a CSV file of measurements; only `model`, `gpu` and one measured column are indispensable."""
-    try:
-        text = read_text(path, "limit_answer_file_bytes")
-        rows = list(csv.DictReader(io.StringIO(text, newline=""), restkey="", restval=""))
-    except csv.Error as error:
-        raise DataError(f"not a readable CSV file: {error}", file=str(path)) from None
-    columns = set(rows[0]) if rows else set()
-    if missing := set(needed) - columns:
+    header, rows = read_table(path, "limit_answer_file_bytes")
+    if missing := set(needed) - set(header if rows else ()):
         raise DataError(f"lacks the column {' and '.join(sorted(missing))}", file=str(path), row=1)
-    return rows
+    return [dict.fromkeys(header, "") | row for _, row in rows]
 
 
 def gather(rows: Sequence[Row], read: Callable[[Row, int], tuple[Any, list[Measured], list[Measured]]]) -> Measurements:

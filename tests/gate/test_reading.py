@@ -12,10 +12,13 @@ from gpucost.api.scenario import read_scenario
 from gpucost.architectures.fields import load
 from gpucost.bench.run import read_bench
 from gpucost.catalog import open_catalog
-from gpucost.errors import UsageError
+from gpucost.errors import DataError, UsageError
+from gpucost.invoices.agreements import read_agreements, usage_of
+from gpucost.invoices.matching import read_map
 from gpucost.market.pool import read_pool
 from gpucost.money.rent_paths import read_months
 from gpucost.ownership.plan import read_plan
+from gpucost.ownership.quotes import read_file as read_quotes
 from gpucost.schemas.validation import read_cells
 from gpucost.serving.demand import read_profile
 from gpucost.serving.request import own_lengths
@@ -35,6 +38,17 @@ READERS = {
     "trace.csv": lambda path: own_lengths(str(path)),
     "measured.csv": read_file,
 }
+TABLES = {
+    "curve": (READERS["curve.csv"], "month,usd_per_gpu_hour", "1,2.35"),
+    "demand": (lambda path: read_months(path, "gpus"), "month,gpus", "1,64"),
+    "lengths": (READERS["trace.csv"], "prompt,output", "1000,100"),
+    "measured": (read_file, "model,gpu,mfu", "8b,h100-sxm,0.4"),
+    "quotes": (read_quotes, "name,usd_per_gpu_hour", "acme,2.46"),
+    "usage": (lambda path: usage_of(str(path), None), "day,gpu_hours", "2026-08-01,240"),
+    "agreements": (lambda path: read_agreements(str(path)), "name,kind,start,end,usd",
+                   "a,credit,2026-01-01,2027-01-01,5"),
+    "map": (lambda path: read_map(str(path)), "invoice,estimate", "GPU,compute"),
+}  # fmt: skip
 IN_TOML = {
     "deep": "x = " + "[" * 5000 + "]" * 5000,
     "deep table": "[" + ".".join("a" * 500) + "]",
@@ -99,6 +113,40 @@ def test_json_of_absurd_depth_length_or_numbers_is_refused(tmp_path, name, text)
     with pytest.raises(UsageError, match=name.split(".")[0]) as error:
         READERS[name](tmp_path / name)
     one_sentence(error)
+
+
+@pytest.mark.parametrize(("read", "header", "row"), TABLES.values(), ids=TABLES)
+def test_a_table_whose_cells_do_not_fit_its_header_is_refused_at_its_line(tmp_path, read, header, row):
+    path = tmp_path / "table.csv"
+    last = header.rpartition(",")[2]
+    for text, said in (
+        (f"{header}\n{row},000\n", "table.csv:2: holds"),
+        (f"{header},\n\n{row}\n{row},000\n", "table.csv:4: holds"),
+        (f"{header},{last}\n{row},7\n", f"table.csv:1:{last}: the column appears twice"),
+        (f"{header}\n{row}\n".replace(",", ";"), "table.csv:1: its columns are parted by semicolons"),
+    ):
+        path.write_text(text)
+        with pytest.raises(DataError) as error:
+            read(path)
+        assert said in str(error.value)
+        one_sentence(error)
+    path.write_text(f"{header},,\n\n{row},,,\n")
+    read(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "where"),
+    [
+        ("quotes", "name,usd_per_gpu_hour\n\n\nacme,cheap\n", "table.csv:4:usd_per_gpu_hour"),
+        ("demand", "month,gpus\n1,8\n\n\n3,8\n", "table.csv:5:month"),
+        ("agreements", '\nname,kind,start,end,usd\n"a\nb",credit,soon,2027-01-01,5\n', "table.csv:3:start"),
+        ("demand", "month,year,demand\n1,2026,10\n", "table.csv:1: has no column gpus"),
+    ],
+)
+def test_a_fault_of_a_table_is_named_by_its_line(tmp_path, name, text, where):
+    (tmp_path / "table.csv").write_text(text)
+    with pytest.raises(DataError, match=where):
+        TABLES[name][0](tmp_path / "table.csv")
 
 
 def test_a_file_beyond_its_limit_is_refused_and_the_setting_raises_it(tmp_path, monkeypatch):
