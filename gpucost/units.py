@@ -27,6 +27,7 @@ SMALLEST = 1e-9  # what is given below it, but for nothing at all, is a slip, an
 _MULTIPLIERS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12, "q": 1e15}
 _BYTES = re.compile(r"([0-9][0-9_,.]*(?:e[+-]?[0-9]+)?)\s*([kmgt])(i?)b(?:ytes?)?", re.IGNORECASE)
 _QUANTITY = re.compile(r"([0-9][0-9_,]*(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?|\.[0-9]+)\s*([a-z]*)", re.IGNORECASE)
+_THOUSANDS = re.compile(r"\s*[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:[^0-9,][^,]*)?")
 _DURATION_DAYS = {"": 1.0, "h": 1 / 24, "d": 1.0, "w": 7.0, "mo": DAYS_PER_MONTH, "y": DAYS_PER_YEAR}
 
 
@@ -66,6 +67,17 @@ def no_slip(value: float, given: object, what: str) -> float:
     return value
 
 
+def without_commas(text: str, what: str) -> str:
+    """Return a number's text without the commas between its thousands; any other comma is refused.
+
+    >>> without_commas("1,234,567.8", "an amount"), without_commas("2.35", "an amount")
+    ('1234567.8', '2.35')
+    """
+    if "," in text and not _THOUSANDS.fullmatch(text):
+        raise UsageError(f"{what}: {shown(text)} has a comma that parts no thousands. Write 2.35 for 2,35.")
+    return text.replace(",", "")
+
+
 def parse_count(text: str | float, what: str = "a count") -> float:
     """Read a positive human count such as "100b", "1.5T", "300M", "1e12" or 1000.
 
@@ -83,7 +95,7 @@ def _quantity(text: str | float, what: str, units: Mapping[str, float], words: s
         match = _QUANTITY.fullmatch(text.strip()) if isinstance(text, str) else None
         if match is None or match[2].lower() not in units:
             raise UsageError(f"{what}: cannot read {shown(text)}. Write {words}.")
-        value = float(match[1].replace("_", "").replace(",", "")) * units[match[2].lower()]
+        value = float(without_commas(match[1], what).replace("_", "")) * units[match[2].lower()]
     if not math.isfinite(value) or value <= SMALLEST:
         raise UsageError(f"{what}: {shown(text)} is not a positive, finite {noun}.")
     return value

@@ -12,7 +12,16 @@ from gpucost.errors import UsageError, nearest
 from gpucost.gate import shown
 from gpucost.limits import limit
 from gpucost.options import OPTIONS
-from gpucost.units import SMALLEST, no_slip, parse_bytes, parse_count, parse_days, parse_fraction, parse_usd
+from gpucost.units import (
+    SMALLEST,
+    no_slip,
+    parse_bytes,
+    parse_count,
+    parse_days,
+    parse_fraction,
+    parse_usd,
+    without_commas,
+)
 from gpucost.words import CLASSES
 
 OWN_NAME = re.compile(r"[a-z][a-z0-9.-]{0,39}")
@@ -105,7 +114,7 @@ def plain(lowest: float = 0.0, highest: float = 1e15, metavar: str = "N") -> Kin
 
     def read(value: Any, what: str) -> float:
         given = _number(value, what)
-        text = given.strip().lstrip("$").replace(",", "") if isinstance(given, str) else given
+        text = without_commas(given.strip().lstrip("$"), what) if isinstance(given, str) else given
         try:
             number = float(text)
         except ValueError:

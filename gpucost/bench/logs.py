@@ -15,13 +15,13 @@ from typing import NamedTuple
 
 from gpucost.errors import UsageError
 from gpucost.gate import beside, read_bytes
-from gpucost.units import MILLI
+from gpucost.units import MILLI, without_commas
 
 WARM_UP_STEPS = 2  # the first lines hold compilation, allocation and autotuning
 LONGEST_LINE = 20_000
 HEAD_LINES = 20_000  # within which a program has written its arguments
 ANY_BAR = "huggingface"  # whose lines are those of any progress bar: it speaks only where no other format does
-NUMBER = r"(-?[\d,]+(?:\.\d*)?(?:[eE][-+]?\d+)?)"
+NUMBER = r"(-?[\d,]++(?:\.\d*+)?+(?:[eE][-+]?\d++)?+)(?!,\d)"
 
 
 class LogFormat(NamedTuple):
@@ -174,8 +174,8 @@ def numbers_of(form: LogFormat, line: str) -> dict[str, float]:
         match = re.search(pattern, line)
         if match:
             try:
-                values[name] = float(match.group(1).replace(",", "")) * form.scale.get(name, 1.0)
-            except ValueError:
+                values[name] = float(without_commas(match.group(1).rstrip(","), name)) * form.scale.get(name, 1.0)
+            except (ValueError, UsageError):
                 continue
     return values
 

@@ -24,7 +24,7 @@ from gpucost.gate import read_toml
 from gpucost.ownership.given import ranged
 from gpucost.ownership.given import special as read_special
 from gpucost.types import Status
-from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR, parse_count
+from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR, parse_count, without_commas
 
 Array = NDArray[np.float64]
 
@@ -237,8 +237,9 @@ def _number(name: str, value: Any, where: str) -> float:
     """Read 0.7, "70%", "$35k" or "1,200"."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise UsageError(f"{where}: {name} = {value!r} is not a number.")
+    text = without_commas(value.strip().lstrip("$"), f"{where}: {name}") if isinstance(value, str) else None
     try:
-        number = float(value) if not isinstance(value, str) else _from_text(value.strip().lstrip("$").replace(",", ""))
+        number = float(value) if text is None else _from_text(text)
     except (ValueError, UsageError):
         raise UsageError(f"{where}: {name} = {value!r} is not a number. Write 0.7, 70% or 35k.") from None
     if not abs(number) <= LARGEST_NUMBER:

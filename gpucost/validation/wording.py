@@ -5,7 +5,9 @@ Rows come from many hands. Whatever a column says is read as far as it can be; w
 
 import re
 
+from gpucost.errors import UsageError
 from gpucost.gate import beside
+from gpucost.units import without_commas
 
 _MOST = 1e18  # of any figure of a table; a long run trains on 1e14 tokens
 # "8x ConnectX-7 IB NDR 400Gb/s", "1600 Gbps"; a capital B would be bytes, and a scale-up link
@@ -25,12 +27,12 @@ def signed(of: str, words: str) -> str:
 def number(text: object) -> float | None:
     """Read a number, or None for an empty or unreadable cell, or one beyond any count.
 
-    >>> number("8.0"), number(""), number("n/a"), number("1,024"), number("1e308")
-    (8.0, None, None, 1024.0, None)
+    >>> number("8.0"), number(""), number("n/a"), number("1,024"), number("8,5"), number("1e308")
+    (8.0, None, None, 1024.0, None, None)
     """
     try:
-        value = float(str(text).strip().replace(",", ""))
-    except ValueError:
+        value = float(without_commas(str(text).strip(), "a figure"))
+    except (ValueError, UsageError):
         return None
     return value if abs(value) <= _MOST else None
 

@@ -116,6 +116,21 @@ def test_what_a_log_leaves_unsaid_is_asked_for():
         training_speed(read_log(["iter 1: loss 3, time 512.00ms, mfu 40%"]), gpus=8, sequence_tokens=1024)
 
 
+@pytest.mark.parametrize(
+    ("figure", "read"),
+    [
+        ("7,123", 7123.0),
+        ("1,234,567.5", 1234567.5),
+        ("7123,", 7123.0),
+        ("7,12", None),
+        ("7.123,5", None),
+        ("0,500", None),
+    ],
+)
+def test_a_decimal_comma_in_a_log_is_no_figure(figure, read):
+    assert read_log([f"step: 10  loss: 4.2  tps: {figure}  tflops: 412.4"]).last("tokens_per_s_per_gpu") == read
+
+
 @pytest.mark.parametrize("lines", [[], ["nothing"], ["x" * 1_000_000], ["tps: nan"]])
 def test_a_log_without_speeds_is_refused_with_what_is_known(lines):
     with pytest.raises(UsageError, match="megatron-lm"):

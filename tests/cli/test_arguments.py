@@ -310,6 +310,28 @@ def test_nothing_that_was_given_is_ignored_without_a_word(words, said):
     assert said in str(CliRunner().invoke(cli, words).exception)
 
 
+COMMAS = {
+    "2,35": (("tco", "rent"), ("mix", "constant"), ("estimate", "epochs"), ("tco", "years")),
+    "10,5b": (("estimate", "tokens"),),
+    "1,00,000": (("tco", "rent"), ("mix", "budget")),
+    "0,500": (("tco", "rent"), ("mix", "budget"), ("inference", "requests_per_s")),
+    "1,200,": (("mix", "budget"),),
+}
+
+
+@pytest.mark.parametrize(("question", "name", "given"), [(*where, text) for text in COMMAS for where in COMMAS[text]])
+def test_a_decimal_comma_is_never_read_as_one_of_thousands(question, name, given):
+    with pytest.raises(UsageError, match=r"--.* has a comma that parts no thousands. Write 2.35 for 2,35"):
+        read(question, {**BASE[question], name: given})
+
+
+@pytest.mark.parametrize("given", ["1,200", "$1,200", "1,200.0", "1.2k", "1200"])
+def test_commas_between_thousands_are_read(given):
+    assert read("mix", {"budget": given})["budget"] == 1200
+    assert read("tco", {**BASE["tco"], "rent": given})["rent"] == {"": 1200}
+    assert read("tco", {**BASE["tco"], "gpus": given.lstrip("$")})["gpus"] == 1200
+
+
 @pytest.mark.parametrize("share", [("--utilisation", "70%"), ("--set", "utilisation_fraction=70%")])
 def test_a_serving_load_takes_a_utilisation_in_per_cent(share):
     words = ["tco", "--model", "8b", "--tokens-per-month", "1b", "--gpu", "h100-sxm", "--draws", "0", *share]
