@@ -119,13 +119,8 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
     """Join defaults, facts, the plan and the flags (which win) into one case; every input is checked on the way."""
     registry = registry_of(catalog)
     asked = {name: value for name, value in special.items() if value is not None}
-    given = {**special_inputs(plan.special), **plan.given, **special_inputs(asked)}
     special = {**plan.special, **asked}
-    given.update({name: as_given(value) for name, value in flags.items() if value is not None})
-    for name in given:
-        if name not in registry.inputs:
-            raise unknown_input(name, registry.names, "the request")
-    given, warnings = resolve_choices(registry, given)
+    given, warnings = resolve_choices(registry, _given(registry, plan, flags, asked))
     warnings += catalog.taken(special.get("gpu"), special.get("refresh_gpu"))
     accelerator = catalog.accelerator(special["gpu"]) if special.get("gpu") else None
     defaults = {name: registry.default(name) for name in registry.names}
@@ -155,6 +150,18 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
     mark_counting(registry, case.assumptions)
     _check(case)
     return case
+
+
+def _given(registry: Registry, plan: PlanFile, flags: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Given]:
+    """Return the inputs as given, by a plan or over it; what a flag overrules is checked, too."""
+    for name, value in plan.given.items():
+        registry.read(name, value, "plan")
+    given = {**special_inputs(plan.special), **plan.given, **special_inputs(asked)}
+    given.update({name: as_given(value) for name, value in flags.items() if value is not None})
+    for name in given:
+        if name not in registry.inputs:
+            raise unknown_input(name, registry.names, "the request")
+    return given
 
 
 def _given_or(given: Assumption, default: Assumption) -> Assumption:

@@ -105,21 +105,33 @@ def plan_from_mapping(content: Mapping[str, Any], names: Iterable[str], where: s
     known = set(names)
     plan = PlanFile()
     _sort(content, known, plan, where)
+    for name, value in plan.special.items():
+        if name != "rent_curve":  # a plan that was written says how its rent moves, too
+            _once(plan.given, special_inputs({name: value}), where, name)
     return plan
+
+
+def _once(have: Mapping[str, Any], new: Iterable[str], where: str, said: str = "") -> None:
+    """Refuse what is said again, under its own name or under one that means the same."""
+    for name in new:
+        if name in have:
+            raise UsageError(f"{where}: {name} is given twice{f', also by {said}' if said else ''}. Keep one.")
 
 
 def _sort(content: Mapping[str, Any], known: set[str], plan: PlanFile, where: str) -> None:
     for key, value in content.items():
         name = str(key)
         if name == "scenarios":
-            plan.scenarios.update(read_special(name, value, where))
+            found = read_special(name, value, where)
+            _once(plan.scenarios, found, where)
+            plan.scenarios.update(found)
         elif name == "rent_options":
             plan.rent_options.extend(read_special(name, value, where))
         elif name in SPECIAL:
+            _once(plan.special, [name], where)
             plan.special[name] = read_special(name, value, where)
         elif name in known:
-            if name in plan.given:
-                raise UsageError(f"{where}: {name} is given twice. Keep one.")
+            _once(plan.given, [name], where)
             plan.given[name] = as_given(value, f"{where}:{name}")
         elif isinstance(value, Mapping):
             _sort(value, known, plan, where)
@@ -131,6 +143,8 @@ def changes_of(entries: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return what a scenario changes under the names of inputs; convenient names are read as at a plan's top."""
     special = {name: read_special(name, entries[name], where) for name in CONVENIENT if name in entries}
     found = {name: value for name, value in entries.items() if name not in special}
+    for name in special:
+        _once(found, special_inputs({name: special[name]}), where, name)
     return found | {name: given.value for name, given in special_inputs(special).items()}
 
 

@@ -157,6 +157,32 @@ def test_bad_input_is_refused_in_one_sentence(plan, words):
         gpucost.tco("h100-sxm", 64, plan={"rent_usd_per_gpu_hour": 2.35, **plan}, catalog=catalog())
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("[a]\nyears = 3\n[b]\nyears = 2", "years is given twice"),
+        ("[a]\npue_ratio = 1.3\n[b]\npue_ratio = 1.2", "pue_ratio is given twice"),
+        ('[a.quote]\nx = "2/h"\n[b.quote]\ny = "2/h"', "quote is given twice"),
+        ("[a.scenarios.s]\npue_ratio = 1.3\n[b.scenarios.s]\npue_ratio = 1.2", "s is given twice"),
+        ("months = 12\n[b]\nyears = 3", "months is given twice, also by years"),
+        ("utilisation = 0.5\nutilisation_fraction = 0.9", "utilisation_fraction is given twice, also by utilisation"),
+        ("lead_time_months = 2\nlead_time_weeks = 3", "lead_time_months is given twice, also by lead_time_weeks"),
+        ('rent_path = "flat"\nrent_path_basis = "observed_v"', "rent_path_basis is given twice, also by rent_path"),
+        ("[scenarios.s]\nmonths = 12\nyears = 3", "months is given twice, also by years"),
+    ],
+)
+def test_what_a_plan_says_twice_is_refused(tmp_path, text, said):
+    (tmp_path / "plan.toml").write_text(f"rent_usd_per_gpu_hour = 2.35\n{text}\n")
+    with pytest.raises(UsageError, match=said):
+        tco(plan=str(tmp_path / "plan.toml"))
+
+
+@pytest.mark.parametrize(("name", "given"), [("gpus", "banana"), ("rent_usd_per_gpu_hour", 0), ("months", "long")])
+def test_what_a_flag_overrules_is_checked_too(name, given):
+    with pytest.raises(UsageError, match=f"plan: {name}"):
+        tco(plan={name: given}, months=12)
+
+
 def test_unknown_inputs_get_the_nearest_names():
     with pytest.raises(UnknownNameError, match="pue_ratio"):
         tco(pue_ration=1.2)
