@@ -7,6 +7,7 @@ from typing import Any
 
 from gpucost.arguments import QUESTIONS, Argument, flag_of, read, renamed
 from gpucost.arguments import kinds as k
+from gpucost.arguments.files import files_beside
 from gpucost.arguments.table import arguments_of
 from gpucost.errors import UsageError, nearest
 from gpucost.gate import beside, read_toml
@@ -113,7 +114,8 @@ def _part(
         read(question, {**shared, **given})
     except UsageError as error:
         raise UsageError(f"{where}.{_key_of(str(error), given)}{error}") from None
-    return Part(kind, name, _with_paths({**shared, **given}, folder)), [f"{where}: {hint}" for hint in hints]
+    found = {**shared, **given} if folder is None else files_beside({**shared, **given}, folder, "rent")
+    return Part(kind, name, found), [f"{where}: {hint}" for hint in hints]
 
 
 def _key_of(sentence: str, given: Mapping[str, Any]) -> str:
@@ -141,22 +143,6 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(item) for item in value]
     return value.isoformat() if hasattr(value, "isoformat") else value
-
-
-_PATHS = (
-    "model", "pool", "demand", "lengths", "profile", "plan", "rent_curve", "first", "second", "usage", "agreements",
-    "invoice", "estimate", "map",
-)  # fmt: skip
-_FILES = (".json", ".toml", ".csv", ".parquet", ".jsonl", ".ndjson", ".gz")
-
-
-def _with_paths(arguments: dict[str, Any], folder: Path | None) -> dict[str, Any]:
-    """Let file names be relative to the scenario."""
-    for key in _PATHS:
-        value = arguments.get(key)
-        if folder is not None and isinstance(value, str) and value.endswith(_FILES):
-            arguments[key] = str(folder / value)
-    return arguments
 
 
 def json_schema() -> dict[str, Any]:

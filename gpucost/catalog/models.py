@@ -14,7 +14,7 @@ def from_file_or_size(name: str, known: NameIndex, presets: Callable[[], list[Ar
     if not name.strip():
         raise UsageError("the model's name is empty. Name a preset, a size such as 8b, or a config.json.")
     path = gate.expanded(name)
-    if name.endswith(".json") or _holds_config(path):
+    if name.lower().endswith(".json") or _holds_config(path):
         from gpucost.architectures.reader import read_config
 
         return read_config(path)

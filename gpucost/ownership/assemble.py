@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -140,11 +139,11 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
     case.scenarios = plan.scenarios
     if deducted and not case.special.get("depreciation_by_year") and "depreciation_method" not in given:
         case.special["depreciation_by_year"] = deducted
-    case.rent_options = [*plan.rent_options, *read_quotes(case.special.pop("quote", None) or {}, plan.folder)]
+    case.rent_options = [*plan.rent_options, *read_quotes(case.special.pop("quote", None) or {})]
     _exchange_rate(catalog, case)
     _derive(case, given)
     _observed_decline(catalog, case, given)
-    case.tables = _tables(case, plan.folder)
+    case.tables = _tables(case)
     _rent(catalog, case, given)
     _residual_range(case, given)
     mark_counting(registry, case.assumptions)
@@ -224,7 +223,7 @@ def _derive(case: OwnershipCase, given: Mapping[str, Given]) -> None:
             case.put(name, value=value, status="derived", low=None, high=None)
 
 
-def _tables(case: OwnershipCase, folder: Path) -> dict[str, Array]:
+def _tables(case: OwnershipCase) -> dict[str, Array]:
     special, registry = case.special, case.registry
     anchors = special.get("residual_by_year") or special.get("residual_curve")
     if anchors is None:
@@ -234,9 +233,9 @@ def _tables(case: OwnershipCase, folder: Path) -> dict[str, Array]:
         "residual_by_year": residual.curve(anchors[: residual.TABLE_YEARS]),
         "assessed_by_year": np.array(assessed[: residual.TABLE_YEARS]),
         "depreciated_by_year": _depreciated(case),
-        "rent_path_by_month": _path(case, folder),
+        "rent_path_by_month": _path(case),
         "observed_v_by_month": _observed_v(registry),
-        "use_by_month": use_by_month(case.special.get("use_path"), PATH_MONTHS, folder),
+        "use_by_month": use_by_month(case.special.get("use_path"), PATH_MONTHS),
     }
 
 
@@ -285,7 +284,7 @@ def _moved(fall: float) -> str:
     return f"{-fall:+.0%}" if round(100 * fall) else "0%"
 
 
-def _path(case: OwnershipCase, folder: Path) -> Array:
+def _path(case: OwnershipCase) -> Array:
     """Return the forward curve that is given, and let its first month be the price; no curve is flat."""
     special = case.special
     if special.get("rent_path") == "decline" and case.number("rent_decline_fraction") == 0:
@@ -296,7 +295,7 @@ def _path(case: OwnershipCase, folder: Path) -> Array:
         return rent_paths.flat(PATH_MONTHS)
     if not special.get("rent_curve"):
         raise UsageError("rent_path = 'curve' needs rent_curve, a CSV with the columns month and usd_per_gpu_hour.")
-    prices = rent_paths.read_curve(folder / str(special["rent_curve"]), PATH_MONTHS)
+    prices = rent_paths.read_curve(str(special["rent_curve"]), PATH_MONTHS)
     case.put("rent_usd_per_gpu_hour", value=float(prices[0]), status="given", note="first month of the curve")
     return np.asarray(prices / prices[0])
 

@@ -6,7 +6,6 @@ parity): 1 + w = (1 + WACC) × spot ÷ forward a year, so that a present value i
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any, TypedDict
 
 import numpy as np
@@ -37,7 +36,7 @@ def converted(case: OwnershipCase, values: Mapping[str, Any]) -> Currency | None
         raise UsageError(f"usd_per_unit = {rate!r} must be positive.")
     rates = np.full(case.months + 1, float(rate or 1.0))
     if case.special.get("currency_curve"):
-        forward = rent_paths.read_curve(Path(str(case.special["currency_curve"])), case.months, "usd_per_unit")
+        forward = rent_paths.read_curve(str(case.special["currency_curve"]), case.months, "usd_per_unit")
         rates[1:] = forward
         rates[0] = float(rate) if rate is not None else forward[0]
     own, rent = (monthly(values, name) / rates for name in ("own_total_usd", "rent_total_usd"))

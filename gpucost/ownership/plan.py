@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.answers.ownership import Assumption as AssumptionRow
+from gpucost.arguments.files import files_beside
 from gpucost.arguments.kinds import LARGEST_NUMBER
 from gpucost.errors import UnknownNameError, UsageError
 from gpucost.gate import read_toml
@@ -88,16 +89,11 @@ class PlanFile:
     special: dict[str, Any] = field(default_factory=dict)
     scenarios: dict[str, dict[str, Any]] = field(default_factory=dict)
     rent_options: list[dict[str, Any]] = field(default_factory=list)
-    folder: Path = Path()
 
 
 def read_plan(path: str | Path, names: Iterable[str]) -> PlanFile:
-    """Read a plan file; a name that is no input is refused with the nearest ones."""
-    file = Path(path)
-    content = read_toml(file)
-    plan = plan_from_mapping(content, names, str(path))
-    plan.folder = file.parent
-    return plan
+    """Read a plan file, its own files beside it; a name that is no input is refused with the nearest ones."""
+    return plan_from_mapping(files_beside(read_toml(path), Path(path).parent), names, str(path))
 
 
 def plan_from_mapping(content: Mapping[str, Any], names: Iterable[str], where: str = "plan") -> PlanFile:

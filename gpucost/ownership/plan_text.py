@@ -1,7 +1,10 @@
 """The effective inputs of a comparison as a plan file: reading it back gives the same answer."""
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import Any
+
+from gpucost.arguments.files import is_file
 
 _KEPT = (
     "gpu", "provider", "region", "option", "rent_curve", "currency", "usd_per_unit",
@@ -20,7 +23,7 @@ def write_plan(
         '#   pue_ratio = {value = 1.25, low = 1.2, high = 1.4, source = "our contract"}',
         "",
     ]
-    lines += [f"{name} = {_value(settings[name])}" for name in _KEPT if settings.get(name) is not None]
+    lines += [f"{name} = {_value(_placed(name, settings[name]))}" for name in _KEPT if settings.get(name) is not None]
     resale = [round(value, 6) for value in tables["residual_by_year"][1:]]
     while resale and resale[-1] == 0:
         resale.pop()
@@ -37,6 +40,11 @@ def write_plan(
     for option in settings["rent_options"]:
         lines += ["", "[[rent_options]]", *(f"{key} = {_value(value)}" for key, value in option.items())]
     return "\n".join(lines) + "\n"
+
+
+def _placed(name: str, value: Any) -> Any:
+    """Return a file in another folder by its whole path, so that the plan may be written anywhere."""
+    return os.path.abspath(value) if is_file(name, value) and os.path.dirname(value) else value
 
 
 def _line(entry: Mapping[str, Any]) -> str:

@@ -22,14 +22,14 @@ HOW = "Write it as 2.46/h, 12 months, take-or-pay, 20% upfront; the price comes 
 Entry = dict[str, Any]
 
 
-def read_quotes(given: Any, folder: Path) -> list[Entry]:
+def read_quotes(given: Any) -> list[Entry]:
     """Return quotes by name, and those of files, as rent options of a plan."""
     found: list[Entry] = []
     for called, terms in QUOTES.read(given, "quote").items():
         if not called.strip():
             raise UsageError(f"a quote needs a name before its terms, such as acme={terms}.")
         file = Path(called).suffix.lower() in (".csv", ".xlsx") and terms in (None, "")
-        found += read_file(folder / called) if file else [read_quote(called, str(terms))]
+        found += read_file(Path(called)) if file else [read_quote(called, str(terms))]
     names = [entry["name"] for entry in found]
     if twice := next((one for one in names if names.count(one) > 1), None):
         raise UsageError(f"quote {twice!r} is given twice. Name each once.")

@@ -212,6 +212,26 @@ def test_a_rent_curve_with_a_gap_is_refused_and_a_good_one_is_used(tmp_path):
     assert compute[1:] == pytest.approx([2.0, 1.5, 1.0, 1.0, 1.0, 1.0])
 
 
+def test_the_files_of_a_plan_are_beside_it_and_those_of_flags_are_not(tmp_path, monkeypatch):
+    (tmp_path / "d").mkdir()
+    rents, rates = "month,usd_per_gpu_hour\n1,2.0\n2,1.5\n", "month,usd_per_unit\n1,1.25\n"
+    for name, text in {"d/r.csv": rents, "d/e.csv": rates, "mine.csv": rents.replace("2.0", "4.0")}.items():
+        (tmp_path / name).write_text(text)
+    plan = tmp_path / "d" / "p.toml"
+    plan.write_text('rent_curve = "r.csv"\ncurrency = "EUR"\ncurrency_curve = "e.csv"\n')
+    monkeypatch.chdir(tmp_path)
+
+    def rented(**more):
+        made = gpucost.tco("h100-sxm", 8, plan="d/p.toml", draws=0, catalog=catalog(), **more)
+        return made, value(made.payload, "rent_usd_per_gpu_hour")["value"], made.payload["currency"]["rates"][1]
+
+    made, *found = rented()
+    assert found == [2.0, 1.25]
+    assert rented(rent_curve="mine.csv")[1:] == (4.0, 1.25)
+    plan.write_text(made.to_plan())
+    assert rented()[1:] == (2.0, 1.25)
+
+
 def test_without_a_price_the_market_or_the_provider_gives_one():
     market = gpucost.tco("h100-sxm", 64, draws=0, catalog=catalog()).payload
     rent = value(market, "rent_usd_per_gpu_hour")

@@ -143,6 +143,41 @@ def test_paths_are_relative_to_the_scenario(tmp_path: Path) -> None:
     assert read_scenario(path).parts[0].arguments["model"] == str(tmp_path / "own/config.json")
 
 
+@pytest.mark.parametrize(
+    ("part", "line", "key", "found"),
+    [
+        ("ownership", 'rent = "q.csv"', "rent", "d/q.csv"),
+        ("ownership", 'rent = ["q.XLSX", "a=2/h"]', "rent", ["d/q.XLSX", "a=2/h"]),
+        ("ownership", 'rent = {"q.csv" = "", usage = "2/h"}', "rent", {"d/q.csv": "", "usage": "2/h"}),
+        ("ownership", 'rent_curve = "u.txt"', "rent_curve", "d/u.txt"),
+        ("ownership", 'use_path = "u.csv"', "use_path", "d/u.csv"),
+        ("ownership", 'use_path = "ramp 20% over 6 months"', "use_path", "ramp 20% over 6 months"),
+        ("ownership", 'plan = "p.TOML"', "plan", "d/p.TOML"),
+        ("ownership", 'set = ["currency_curve=c.csv"]', "set", {"currency_curve": "d/c.csv"}),
+        ("ownership", '[ownership.plan.a]\nuse_path = "u.csv"\ncurrency_curve = "c"', "plan",
+         {"a": {"use_path": "d/u.csv", "currency_curve": "d/c"}}),
+        ("mix", 'demand = "d.CSV"', "demand", "d/d.CSV"),
+        ("serving", 'profile = "p.txt"\nmodel = "8b"', "profile", "d/p.txt"),
+        ("serving", 'profile = "office"\nmodel = "8b"', "profile", "office"),
+        ("serving", 'model = "C.JSON"', "model", "d/C.JSON"),
+        ("serving", 'model = "mine"', "model", "d/mine"),
+        ("serving", 'model = "8b"', "model", "8b"),
+        ("comparison", 'first = "now"\nsecond = "other.toml#now"', "second", "d/other.toml#now"),
+        ("comparison", 'first = "now"\nsecond = "other.toml#now"', "first", "now"),
+    ],
+)  # fmt: skip
+def test_every_file_of_a_scenario_is_looked_for_beside_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, part: str, line: str, key: str, found: object
+) -> None:
+    common = {"ownership": 'gpu = "h100-sxm"\ngpus = 8\n', "serving": "prompt_tokens = 9\noutput_tokens = 9\n"}
+    text = f'[[{part}]]\nname = "a"\n{common.get(part, "")}{line}\n'
+    for name in ("d/s.toml", "d/mine/config.json", "8b/config.json"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    assert read_scenario("d/s.toml").parts[0].arguments[key] == found
+
+
 def test_a_report_comes_in_every_format_and_is_the_same_again_from_json(small: Path) -> None:
     runner = CliRunner()
     for suffix in ("xlsx", "html", "md", "json", "txt"):
