@@ -17,7 +17,7 @@ from gpucost.catalog.loader import Store
 from gpucost.catalog.paths import shipped_root
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.catalog.regions import Regions
-from gpucost.catalog.settings import book_layers, setting, store_place
+from gpucost.catalog.settings import book_layers, said, setting, store_place
 from gpucost.errors import DataError, UsageError
 from gpucost.options import counted_age_days
 from gpucost.schemas import HISTORY, TABLES
@@ -48,8 +48,7 @@ def open_catalog(
     the folder of the user's own facts, the setting `book` unless given; `store` is the folder or address of refreshed
     prices, the setting `store` unless given.
     """
-    day = parse_date(as_of if as_of is not None else setting("as_of"), "--as-of")
-    known_day = parse_date(known_as_of if known_as_of is not None else setting("known_as_of"), "--known-as-of")
+    day, known_day = _day(as_of, "as_of"), _day(known_as_of, "known_as_of")
     given = {"--root": root, "--book": book, "--store": store}
     folder, own, kept_at = (value if value is None else FILE.read(value, what) for what, value in given.items())
     place = kept_at or (None if folder else store_place())
@@ -86,6 +85,13 @@ def _refuse_faulty(catalog: "Catalog", called: str) -> None:
         return "no faults"
 
     kept.text(f"checked-{catalog.store.digest()}.txt", looked_through)
+
+
+def _day(value: date | str | None, name: str) -> date | None:
+    """Return a day as given, else as the setting of its name says."""
+    if value is None and (spoken := said(name)):
+        return parse_date(str(spoken.value), f"{spoken.speaker}: {name}")
+    return parse_date(value, f"--{name.replace('_', '-')}")
 
 
 def parse_date(value: date | str | None, what: str) -> date | None:

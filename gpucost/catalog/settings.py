@@ -5,6 +5,7 @@ top, for every command, or in a table named after a command, for that one alone.
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -18,6 +19,7 @@ from gpucost.errors import UsageError
 from gpucost.frozen import Frozen
 
 PREFIX = "GPUCOST_"
+_TOOL = re.compile(rb"tool[\"']?[ \t]*(?:\.[ \t]*[\"']?gpucost|\]|=)")
 NOT_SETTINGS = frozenset(("REQUIRE_PROGRAMS", "COMPLETE"))
 # settings that belong to no single option: their defaults
 GENERAL = {
@@ -80,15 +82,22 @@ def user_file() -> Path | None:
 
 
 def project_file() -> Path | None:
-    """Return ./gpucost.toml, else a ./pyproject.toml with [tool.gpucost], else None."""
+    """Return ./gpucost.toml, else a ./pyproject.toml with a table tool.gpucost, however it is written, else None."""
     own = Path("gpucost.toml")
     if own.is_file():
         return own
     shared = Path("pyproject.toml")
     try:
-        return shared if shared.is_file() and b"[tool.gpucost" in gate.read_bytes(shared) else None
+        text = gate.read_bytes(shared) if shared.is_file() else b""
     except UsageError:
         return None
+    if not (b"gpucost" in text and _TOOL.search(text)):  # most projects: nothing is parsed
+        return None
+    try:
+        tool = gate.read_toml(shared).get("tool")
+    except UsageError:
+        return shared if b"[tool.gpucost" in text else None  # whoever reads it says what is wrong
+    return shared if isinstance(tool, dict) and "gpucost" in tool else None
 
 
 def read_file(path: Path) -> dict[str, Any]:
@@ -116,12 +125,17 @@ def spoken(environment: Mapping[str, str] | None = None) -> Iterator[Setting]:
 
 
 def _of_file(path: Path) -> Iterator[Setting]:
-    for name, value in read_file(path).items():
-        if isinstance(value, dict):
-            for inner, item in value.items():
-                yield Setting(inner.replace("-", "_"), _typed(item, f"{path}: {name}.{inner}"), f"file {path}", name)
-        else:
-            yield Setting(name.replace("-", "_"), _typed(value, f"{path}: {name}"), f"file {path}")
+    content = read_file(path)
+    tables = {name: value for name, value in content.items() if isinstance(value, dict)}
+    top = {name: value for name, value in content.items() if name not in tables}
+    for command, table in (("", top), *tables.items()):
+        said: dict[str, str] = {}
+        for name, value in table.items():
+            where, called = f"{command}.{name}" if command else name, name.replace("-", "_")
+            if called in said:
+                raise UsageError(f"{path}: {where} is given twice, also as {said[called]}. Keep one.")
+            said[called] = name
+            yield Setting(called, _typed(value, f"{path}: {where}"), f"file {path}", command)
 
 
 def _typed(value: Any, where: str) -> str | tuple[str, ...]:
@@ -142,13 +156,19 @@ def _general(folder: str, variables: tuple[tuple[str, str], ...]) -> dict[str, S
     return {item.name: item for item in spoken(dict(variables)) if not item.command}
 
 
-def setting(name: str) -> str | None:
-    """Return the value of a setting that holds for every command, or None where nobody spoke."""
+def said(name: str) -> Setting | None:
+    """Return a setting of one value that holds for every command, or None where nobody spoke."""
     variables = tuple(sorted((key, value) for key, value in os.environ.items() if key.startswith(PREFIX)))
     found = _general(os.getcwd(), variables).get(name)
     if found and not isinstance(found.value, str):
         raise UsageError(f"{found.speaker}: {name} takes one value, found {gate.shown(found.value)}.")
-    return found.value if found else None
+    return found
+
+
+def setting(name: str) -> str | None:
+    """Return the value of a setting that holds for every command, or None where nobody spoke."""
+    found = said(name)
+    return str(found.value) if found else None
 
 
 def _raised(name: str) -> object:

@@ -22,6 +22,9 @@ COLLECT_AFTER = (100_000, 20, 50)
 COMMANDS = {name: (f"gpucost.cli.{module}", text) for name, module, text in beside(__file__, "commands")[1:]}
 
 
+_ASKED = "gpucost.asked"  # where a context keeps the command found, and the words behind it
+
+
 class LazyGroup(click.Group):
     """A group that knows its commands' names and help without importing their modules."""
 
@@ -43,12 +46,29 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the command that was asked for; an unknown one gets the nearest names."""
         try:
-            return super().resolve_command(ctx, args)
+            found = super().resolve_command(ctx, args)
+            ctx.meta[_ASKED] = (*found[:2], tuple(found[2]))  # the parser eats its list
+            return found
         except click.UsageError as error:
             near = nearest(args[0], COMMANDS, 2, 0.5)
             if near and "Did you mean" not in error.message:
                 hint = f" Did you mean {' or '.join(map(repr, near))}?"
                 raise click.UsageError(error.message + hint, ctx) from None
+            raise
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run a command; an error over what a setting gave says which file or variable it stands in."""
+        try:
+            return super().invoke(ctx)
+        except (GpuCostError, click.BadParameter) as error:
+            from gpucost.cli.defaults import speaker_of
+
+            name, command, words = ctx.meta.get(_ASKED, (None, None, ()))
+            if command and (speaker := speaker_of(error, name, command, words)):
+                if isinstance(error, click.BadParameter):
+                    said = f"{speaker}: {error.message}"
+                    raise click.BadParameter(said, error.ctx, error.param, error.param_hint) from None
+                error.args = (f"{speaker}: {error}",)
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

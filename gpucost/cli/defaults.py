@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from gpucost.catalog.settings import Setting, spoken
-from gpucost.errors import UsageError
+from gpucost.errors import UnknownNameError, UsageError
 from gpucost.gate import shown
 
 
@@ -39,3 +39,25 @@ def speaks_of(item: Setting, command: str, parameter: click.Option) -> bool:
     if item.command:
         return item.command == command and item.name in names
     return item.name in names or item.name.removeprefix(f"{command.replace('-', '_')}_") in names
+
+
+def speaker_of(error: Exception, name: str, command: click.Command, words: Sequence[str]) -> str:
+    """Return who gave the value that an error of a command is about, where a setting did; else an empty text."""
+    try:
+        found = list(spoken())
+    except UsageError:
+        return ""
+    if isinstance(command, click.Group) and (inner := next((word for word in words if word in command.commands), "")):
+        return speaker_of(error, inner, command.commands[inner], words)
+    for parameter in command.params:
+        said = [item for item in found if isinstance(parameter, click.Option) and speaks_of(item, name, parameter)]
+        typed = any(word.partition("=")[0] in parameter.opts for word in words)
+        if said and not typed and _is_about(error, parameter, said[-1]):
+            return said[-1].speaker
+    return ""
+
+
+def _is_about(error: Exception, parameter: click.Parameter, said: Setting) -> bool:
+    """Tell whether an error is about an option: it names it, or the name that a setting gave it is unknown."""
+    named = getattr(error, "param", None) is parameter or str(error).startswith(tuple(f"{o}:" for o in parameter.opts))
+    return named or (isinstance(error, UnknownNameError) and error.name == said.value)

@@ -82,6 +82,61 @@ def test_a_broken_settings_file_is_one_clear_sentence(place):
         run("gpus")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[tool.gpucost]\nformat = "csv"',
+        '[ tool . gpucost ]\nformat = "csv"',
+        '[tool."gpucost"]\nformat = "csv"',
+        'tool.gpucost.format = "csv"',
+        '[tool]\nother = 1\ngpucost.format = "csv"',
+        'tool = {gpucost = {format = "csv"}}',
+    ],
+)
+def test_the_table_of_a_project_may_be_written_in_every_way_of_toml(place, text):
+    (place / "work/pyproject.toml").write_text(f"{text}\n")
+    assert spoken()["format"] == ("csv", "file pyproject.toml")
+
+
+@pytest.mark.parametrize("text", ['[project]\nname = "gpucost"', '[tool.a]\nneeds = ["gpucost"]', "[tool]\ngpucost ="])
+def test_a_project_without_the_table_says_nothing(place, text):
+    (place / "work/pyproject.toml").write_text(f"{text}\n")
+    assert settings.project_file() is None
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "said"),
+    [
+        ('as_of = "soon"', ["gpus", "h100"], "file gpucost.toml: .*cannot read 'soon'"),
+        (
+            '[estimate]\ngpus = "x"',
+            ["estimate", "--model", "8b", "--tokens", "1b"],
+            "^file gpucost.toml: --gpus: cannot",
+        ),
+        (
+            '[estimate]\ngpus = "x"',
+            ["estimate", "--model", "8b", "--tokens", "1b", "--gpus", "y"],
+            "^--gpus: cannot read 'y'",
+        ),
+        ('gpu = "h1000"', ["tco", "--gpus", "8"], "^file gpucost.toml: unknown accelerator 'h1000'"),
+        ('[prices]\nas_of = "1"', ["prices", "--gpu", "h100"], "^file gpucost.toml: --as-of: cannot read '1'"),
+        ('as_of = "2026-01-01"\nas-of = "2026-02-01"', ["gpus"], "gpucost.toml: as-of is given twice, also as as_of"),
+    ],
+)
+def test_a_bad_value_is_said_with_the_file_that_gives_it(place, text, words, said):
+    (place / "work/gpucost.toml").write_text(f"{text}\n")
+    with pytest.raises(UsageError, match=said):
+        run(*words)
+
+
+def test_a_bad_choice_is_said_with_who_gives_it(place, monkeypatch):
+    monkeypatch.setenv("GPUCOST_FORMAT", "soon")
+    assert "'--format': environment variable GPUCOST_FORMAT: 'soon' is not" in CliRunner().invoke(cli, ["gpus"]).stderr
+    monkeypatch.setenv("GPUCOST_AS_OF", "soon")
+    with pytest.raises(UsageError, match=r"^environment variable GPUCOST_AS_OF: as_of: cannot read 'soon'"):
+        gpucost.open_catalog()
+
+
 def test_it_works_without_a_home(place, monkeypatch):
     for name in ("HOME", "XDG_CONFIG_HOME", "USERPROFILE"):
         monkeypatch.delenv(name, raising=False)
