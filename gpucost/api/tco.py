@@ -11,7 +11,7 @@ from gpucost.api.result import Result
 from gpucost.arguments import by_field, flag_of, read, refuse_idle
 from gpucost.catalog import Catalog, open_catalog
 from gpucost.errors import ContradictionError, UsageError
-from gpucost.ownership.plan import SPECIAL, PlanFile, plan_from_mapping, read_plan
+from gpucost.ownership.plan import SPECIAL, PlanFile, once, plan_from_mapping, read_plan
 from gpucost.render.document import Document
 
 _OF_A_PRICE = ("provider", "option", "region")
@@ -94,7 +94,9 @@ def asked(question: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict
         raise UsageError(f"{twice[0]} is given twice: as an argument and by --set. Keep one.")
     named |= {name: read_special(name, value, "--set") for name, value in inputs.items()}
     special = {name: value for name, value in named.items() if name in SPECIAL or name in ("as_of", "known_as_of")}
-    return special, {name: value for name, value in named.items() if name not in special}
+    inputs = {name: value for name, value in named.items() if name not in special}
+    once(inputs, special, "the request")
+    return special, inputs
 
 
 def plan_of(catalog: Catalog, plan: "str | Mapping[str, Any] | None") -> PlanFile:

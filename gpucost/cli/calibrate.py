@@ -219,7 +219,7 @@ def _own_rows(catalog: "Catalog", kind: str, files: list[str], log: dict[str, An
 
     found: list[dict[str, Any]] = []
     for file in files:
-        if not file.endswith(".json"):
+        if not file.lower().endswith(".json"):
             found += [dict(row) for row in read_file(file)]
             continue
         bench = read_bench(file)

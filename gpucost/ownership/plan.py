@@ -101,10 +101,15 @@ def plan_from_mapping(content: Mapping[str, Any], names: Iterable[str], where: s
     known = set(names)
     plan = PlanFile()
     _sort(content, known, plan, where)
-    for name, value in plan.special.items():
-        if name != "rent_curve":  # a plan that was written says how its rent moves, too
-            _once(plan.given, special_inputs({name: value}), where, name)
+    once(plan.given, plan.special, where)
     return plan
+
+
+def once(inputs: Mapping[str, Any], special: Mapping[str, Any], where: str) -> None:
+    """Refuse an input that a special name says, too; beside a curve of rents stands how the rent moves."""
+    for name, value in special.items():
+        if name != "rent_curve":
+            _once(inputs, special_inputs({name: value}), where, name)
 
 
 def _once(have: Mapping[str, Any], new: Iterable[str], where: str, said: str = "") -> None:
@@ -139,8 +144,7 @@ def changes_of(entries: Mapping[str, Any], where: str) -> dict[str, Any]:
     """Return what a scenario changes under the names of inputs; convenient names are read as at a plan's top."""
     special = {name: read_special(name, entries[name], where) for name in CONVENIENT if name in entries}
     found = {name: value for name, value in entries.items() if name not in special}
-    for name in special:
-        _once(found, special_inputs({name: special[name]}), where, name)
+    once(found, special, where)
     return found | {name: given.value for name, given in special_inputs(special).items()}
 
 

@@ -177,6 +177,19 @@ def test_what_a_plan_says_twice_is_refused(tmp_path, text, said):
         tco(plan=str(tmp_path / "plan.toml"))
 
 
+@pytest.mark.parametrize(
+    "twice",
+    [
+        {"years": 4, "set": {"months": 12}},
+        {"rent_path": "flat", "set": {"rent_path_basis": "observed_v"}},
+        {"lead_time": 3, "set": {"lead_time_months": 2}},
+    ],
+)
+def test_an_argument_and_an_input_that_mean_the_same_are_refused(twice):
+    with pytest.raises(UsageError, match=f"{next(iter(twice['set']))} is given twice, also by"):
+        tco(**twice)
+
+
 @pytest.mark.parametrize(("name", "given"), [("gpus", "banana"), ("rent_usd_per_gpu_hour", 0), ("months", "long")])
 def test_what_a_flag_overrules_is_checked_too(name, given):
     with pytest.raises(UsageError, match=f"plan: {name}"):
