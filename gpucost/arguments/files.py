@@ -24,7 +24,7 @@ def files_beside(given: Mapping[str, Any], folder: Path, quotes: str = "quote") 
     def placed(name: str, value: Any) -> Any:
         if name == quotes and isinstance(value, Mapping):
             return {one if terms else placed(name, one): terms for one, terms in value.items()}
-        if name == "set" or isinstance(value, Mapping):
+        if isinstance(value, Mapping) or (name == "set" and quotes == "rent"):  # a plan has no argument `set`
             return files_beside(TABLE.read(value, name), folder)
         if isinstance(value, (list, tuple)):
             return [placed(name, one) for one in value]

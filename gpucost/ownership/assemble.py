@@ -154,7 +154,7 @@ def assemble(catalog: Catalog, plan: PlanFile, flags: Mapping[str, Any], special
 def _given(registry: Registry, plan: PlanFile, flags: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Given]:
     """Return the inputs as given, by a plan or over it; what a flag overrules is checked, too."""
     for name, value in plan.given.items():
-        registry.read(name, value, "plan")
+        registry.read(name, value, plan.where)
     given = {**special_inputs(plan.special), **plan.given, **special_inputs(asked)}
     given.update({name: as_given(value) for name, value in flags.items() if value is not None})
     for name in given:

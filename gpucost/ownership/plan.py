@@ -89,6 +89,7 @@ class PlanFile:
     special: dict[str, Any] = field(default_factory=dict)
     scenarios: dict[str, dict[str, Any]] = field(default_factory=dict)
     rent_options: list[dict[str, Any]] = field(default_factory=list)
+    where: str = "plan"  # what an error calls it
 
 
 def read_plan(path: str | Path, names: Iterable[str]) -> PlanFile:
@@ -99,7 +100,7 @@ def read_plan(path: str | Path, names: Iterable[str]) -> PlanFile:
 def plan_from_mapping(content: Mapping[str, Any], names: Iterable[str], where: str = "plan") -> PlanFile:
     """Sort the entries of a plan into inputs, special names, scenarios and rent options."""
     known = set(names)
-    plan = PlanFile()
+    plan = PlanFile(where=where)
     _sort(content, known, plan, where)
     once(plan.given, plan.special, where)
     return plan
