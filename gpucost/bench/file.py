@@ -3,6 +3,7 @@
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
+from gpucost.bench.rows import STATE_BYTES
 from gpucost.bench.shapes import SHAPES
 from gpucost.schemas.typed import number, record, several, text
 
@@ -14,32 +15,51 @@ NUMBERS = (
     "sequence", "micro_batch", "parameters", "tokens_per_s_per_gpu", "tensor", "sharding", "accumulate", "gpu_index",
     "device_s", "slowest_s", "took_s", "burst_tflops", "spread_fraction",
 )  # fmt: skip
+COUNTS = ("ranks", "micro_batch", "sequence", "batch", "context", "tensor", "sharding", "accumulate", "gpu_index")
 NEEDED = {
     "matmul": ("m", "k", "n"),
     "train": ("model", "ranks", "micro_batch", "sequence", "time_s", "tokens_per_s_per_gpu"),
     "serve": ("model", "phase", "ranks", "batch", "context", "time_s"),
 }
-POSITIVE = ("time_s", "ranks", "micro_batch", "sequence", "batch")
+POSITIVE = ("time_s", "ranks", "micro_batch", "sequence", "batch", "gb_per_s", "tokens_per_s_per_gpu")
 
 
 @cache
 def bench_model() -> "type[BaseModel]":
     """Return the model of a whole bench file."""
+    from pydantic import model_validator
+
     machine = record(
         "Machine", strange="allow", device=(text(least=1), ...), gpus=(number(0, 1e6), ...),
         power_limit_w=number(high=1e6), memory_gib=number(high=1e6),
     )  # fmt: skip
     failed = record("Failed", strange="allow", id=(text(), ...), reason=(text(100_000), ...))
-    probe = record("Probe", strange="allow", id=text(), failed=text(100_000), **_numbers())
+    probe = record(
+        "Probe", strange="allow", validators={"timed": model_validator(mode="after")(_timed)}, id=(text(), ...),
+        failed=text(100_000), **_numbers() | {"gpu_index": (number(whole=True), ...)},
+    )  # fmt: skip
     whole: type[BaseModel] = record(
-        "Bench", strange="allow", machine=(machine, ...), figures=(several(_figure()), ...), started=text(),
+        "Bench", strange="allow", machine=(machine, ...), figures=(several(_figure()), ...),
+        started=text(least=10), spent_s=number(), validators={"dated": model_validator(mode="after")(_dated)},
         failed=(several(failed), []), notes=(several(text(100_000)), []), each_gpu=(several(probe), []),
     )  # fmt: skip
     return whole
 
 
 def _numbers() -> dict[str, Any]:
-    return {name: number(above=name in POSITIVE) for name in NUMBERS}
+    return {name: number(above=name in POSITIVE, whole=name in COUNTS) for name in NUMBERS}
+
+
+def _dated(bench: Any) -> Any:
+    if bench.started is None and any(row.op == "train" for row in bench.figures):
+        raise ValueError("the time at which training steps started, as started")
+    return bench
+
+
+def _timed(row: Any) -> Any:
+    if row.time_s is None and not row.failed:
+        raise ValueError("a time_s, or why it failed")
+    return row
 
 
 def _figure() -> Any:
@@ -49,15 +69,20 @@ def _figure() -> Any:
     return record(
         "Figure", strange="allow", validators={"complete": model_validator(mode="after")(_complete)},
         id=(text(), ...), op=(text(least=1), ...), slowed_by=(several(text()), []),
-        rounds_s=(several(number(above=True)), []), bound=text(), recipe=number() | text(),
+        rounds_s=(several(number(above=True)), []), bound=text(), recipe=text(),
         **words, **_numbers(),
     )  # fmt: skip
 
 
 def _complete(row: Any) -> Any:
-    missing = [name for name in NEEDED.get(str(row.op), ()) if getattr(row, name, None) is None]
+    needed = (*NEEDED.get(row.op, ()), *(("time_s",) if row.rounds_s else ()))
+    missing = [name for name in needed if getattr(row, name, None) is None]
     if missing:
         raise ValueError(f"a figure of {row.op} needs {', '.join(missing)}")
     if row.op in ("train", "serve") and row.model not in SHAPES:
         raise ValueError(f"model is one of {', '.join(SHAPES)}")
+    if row.op == "train" and (row.recipe or "amp") not in STATE_BYTES:
+        raise ValueError(f"recipe is one of {', '.join(STATE_BYTES)}")
+    if row.op == "train" and row.ranks % (row.tensor or 1):
+        raise ValueError("ranks are a multiple of tensor")
     return row

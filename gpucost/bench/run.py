@@ -134,10 +134,8 @@ def read_bench(path: str | os.PathLike[str]) -> dict[str, Any]:
             " or run bench again."
         )
     held(bench_model(), value, os.fspath(path))
-    figures = [
-        {**row, "rounds_s": row.get("rounds_s") or ([row["time_s"]] if "time_s" in row else [])}
-        for row in value["figures"]
-    ]
+    said = ({name: cell for name, cell in row.items() if cell is not None} for row in value["figures"])
+    figures = [{**row, "rounds_s": row.get("rounds_s") or ([row["time_s"]] if "time_s" in row else [])} for row in said]
     return {"failed": [], **value, "figures": figures}
 
 

@@ -264,7 +264,8 @@ SLOPE_POINTS, FLAT_RATIO = 8, 20  # of a roof that is drawn by points; how far i
 
 def roofline(bench: Mapping[str, Any], chip: Accelerator) -> list[dict[str, Any]]:
     """Return the datasheet's roof, the measured one if large products were, and the fastest of each number of rows."""
-    bandwidths = [row["gb_per_s"] for row in bench["figures"] if row["op"] == "copy" and large(row)]
+    copies = (row for row in bench["figures"] if row["op"] == "copy" and large(row))
+    bandwidths = [row["gb_per_s"] for row in copies if row.get("gb_per_s")]
     products = [
         row for row in bench["figures"]
         if (row["op"], row.get("precision")) == ("matmul", ROOF_PRECISION) and row.get("tflops") and row.get("gb_per_s")

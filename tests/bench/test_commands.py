@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from gpucost.bench.logs import lines_of, read_log
+from gpucost.bench.run import read_bench
 from gpucost.cli import cli
 from gpucost.errors import UsageError
 from tests.bench.records import bench_on_record
@@ -42,6 +43,45 @@ def test_a_bench_is_shown_against_the_datasheet(bench_file):
     assert 0.35 < steps["share_fraction"] < 0.6
     assert 0.3 < steps["usual_fraction"] < 0.6
     assert int(steps["place"].split(" of ")[1]) > 2
+
+
+STEP = {"id": "t1", "op": "train", "model": "0.5b", "ranks": 1, "micro_batch": 1, "sequence": 2048, "time_s": 0.5,
+        "tokens_per_s_per_gpu": 4096}  # fmt: skip
+LEAST = {"kind": "bench", "schema_version": 1, "started": "2026-11-20T10:00:00", "figures": [STEP],
+         "machine": {"device": "NVIDIA H100 80GB HBM3", "gpus": 1}}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"started": None}, "started"),
+        ({"figures": [STEP | {"recipe": "fp4"}]}, "recipe is one of amp, fp8, bf16"),
+        ({"figures": [STEP | {"recipe": 5}]}, "recipe"),
+        ({"figures": [STEP | {"ranks": 0.5}]}, "ranks"),
+        ({"figures": [STEP | {"ranks": 2, "tensor": 4}]}, "ranks are a multiple of tensor"),
+        ({"figures": [{"id": "c", "op": "copy", "rounds_s": [0.1]}]}, "copy needs time_s"),
+        ({"each_gpu": [{}]}, "each_gpu[0].id"),
+        ({"each_gpu": [{"id": "c", "gpu_index": 0}]}, "a time_s, or why it failed"),
+    ],
+)
+def test_a_bench_without_what_its_readers_need_is_refused(tmp_path, changed, said):
+    path = tmp_path / "bench.json"
+    whole = {name: value for name, value in (LEAST | changed).items() if value is not None}
+    path.write_text(json.dumps(whole))
+    assert said in gpucost("bench", path, "--show", code=2).stderr
+    assert said in gpucost("calibrate", path, code=2).stderr
+
+
+def test_what_a_bench_leaves_null_it_leaves_out(tmp_path):
+    path = tmp_path / "bench.json"
+    probes = [{"id": "copy", "gpu_index": 0, "failed": "no memory"}, {"id": "copy", "gpu_index": 1, "time_s": 1.0}]
+    step = STEP | {"spread_fraction": None, "took_s": None, "tensor": None}
+    copy = {"id": "c", "op": "copy", "size_bytes": 1e9, "time_s": 0.0007}
+    figures = [step, copy, {"id": "l", "op": "loader", "time_s": None}]
+    path.write_text(json.dumps(LEAST | {"figures": figures, "each_gpu": probes}))
+    assert "GPU 0 failed copy" in gpucost("bench", path, "--show").stdout
+    read = [STEP | {"rounds_s": [0.5]}, copy | {"rounds_s": [0.0007]}, {"id": "l", "op": "loader", "rounds_s": []}]
+    assert read_bench(path)["figures"] == read
 
 
 @pytest.mark.slow
