@@ -42,7 +42,10 @@ def read_pool(path: str, catalog: Catalog, as_of: date, view: str) -> tuple[list
     Each names a gpu, the gpus per node, available_gpus, and what a GPU-hour costs: incremental_usd_per_gpu_hour (power
     and upkeep of capacity that is paid for anyway) and loaded_usd_per_gpu_hour (with capital, space and staff).
     """
-    tables = read_toml(path).get("pool", [])
+    whole = read_toml(path)
+    if strange := next((name for name in whole if name != "pool"), None):
+        raise DataError("no such key is known here; each pool is a table [[pool]]", file=path, column=strange[:120])
+    tables = whole.get("pool", [])
     if not isinstance(tables, list) or not tables:
         raise DataError(
             "no [[pool]] table; each pool needs gpu, gpus, available_gpus and a price per GPU-hour", file=path
@@ -62,12 +65,12 @@ def read_pool(path: str, catalog: Catalog, as_of: date, view: str) -> tuple[list
 def _offer(
     table: dict[str, Any], number: int, path: str, catalog: Catalog, as_of: date, view: str
 ) -> tuple[Offer, System]:
-    if "system" not in table and "gpu" not in table:
-        raise DataError("the name of a gpu or a system is needed", file=path, row=number, column="gpu")
-    named = table.get("system")
-    system = catalog.system(named) if named else catalog.default_system(catalog.accelerator(table["gpu"]).id)
+    system = _system(table, number, path, catalog)
     gpus = int(table.get("gpus", system.gpus))
     available = int(table.get("available_gpus", gpus))
+    if available < gpus:
+        reason = f"{available} are fewer than the {gpus} of one node: give gpus = {available}, or more of them"
+        raise DataError(reason, file=path, row=number, column="available_gpus")
     price = float(table[f"{view}_usd_per_gpu_hour"])
     name, seen = str(table.get("name") or f"pool-{number}"), table.get("observed_on", as_of)
     if type(seen) is not date:
@@ -80,3 +83,18 @@ def _offer(
         "notes": f"{view} cost of capacity of your own",
     }  # fmt: skip
     return make_offer(known), system
+
+
+def _system(table: dict[str, Any], number: int, path: str, catalog: Catalog) -> System:
+    """Return the node that a pool names, else the usual one of its accelerator; where it names both, they agree."""
+    named, gpu = table.get("system"), table.get("gpu")
+    if gpu is None and named is None:
+        raise DataError("the name of a gpu or a system is needed", file=path, row=number, column="gpu")
+    if named is None:
+        return catalog.default_system(catalog.accelerator(str(gpu)).id)
+    system = catalog.system(named)
+    meant = [system.accelerator_id] if gpu is None else catalog.accelerator_names.matches(gpu)
+    if system.accelerator_id not in (meant or [catalog.accelerator(str(gpu)).id]):
+        reason = f"{system.id} has {system.accelerator_id}, not {shown(gpu)}: leave one of the two out"
+        raise DataError(reason, file=path, row=number, column="gpu")
+    return system

@@ -217,3 +217,27 @@ def test_a_pool_of_ones_own_enters_with_both_costs(tmp_path):
     code, _, err = gpucost(*RUN, "--pool", str(file))
     assert code == 2
     assert "price: no such key is known here" in err
+
+
+@pytest.mark.parametrize(
+    ("said", "wrong"),
+    [
+        ('gpu = "h100-sxm"\ngpus = 8\navailable_gpus = 4', "4 are fewer than the 8 of one node: give gpus = 4"),
+        ('gpu = "h100-sxm"\navailable_gpus = 4', "4 are fewer than the 8 of one node"),
+        ('gpu = "l4"\nsystem = "dgx-h100"', "dgx-h100 has h100-sxm5-80gb, not 'l4'"),
+        ('gpu = "h100-sxm"\n[[pools]]\nx = 1', "pools: no such key is known here"),
+    ],
+)
+def test_a_pool_that_contradicts_itself_is_refused(tmp_path, said, wrong):
+    file = tmp_path / "pool.toml"
+    file.write_text(f"[[pool]]\nloaded_usd_per_gpu_hour = 1.6\n{said}\n")
+    code, _, err = gpucost(*RUN, "--pool", str(file))
+    assert (code, wrong in err) == (2, True), err
+
+
+def test_a_pool_may_name_its_node_and_the_accelerator_in_it(tmp_path):
+    file = tmp_path / "pool.toml"
+    file.write_text('[[pool]]\ngpu = "h100"\nsystem = "dgx-h100"\navailable_gpus = 12\nloaded_usd_per_gpu_hour = 1\n')
+    code, out, err = gpucost(*RUN, "--gpu", "h100-sxm", "--pool", str(file), "--top", "0", "--format", "json")
+    assert code == 0, err
+    assert {row["gpus"] for row in json.loads(out)["options"] if row["provider"] == "own"} == {8}
