@@ -2,7 +2,8 @@
 
 from calendar import monthrange
 from collections.abc import Mapping, Sequence
-from datetime import MAXYEAR, UTC, date, datetime
+from datetime import MAXYEAR, UTC, date, datetime, time
+from typing import NamedTuple
 
 import numpy as np
 
@@ -68,7 +69,7 @@ def _day(path: str, number: int, column: str, text: str) -> datetime:
 
 def _number(path: str, number: int, column: str, text: str) -> float:
     try:
-        value = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+        value = float(text[:-1]) / 100 if column == "fraction" and text.endswith("%") else float(text)
     except ValueError:
         value = -1.0
     if not _LOWEST <= value <= (1 if column == "fraction" else _HIGHEST):
@@ -102,11 +103,16 @@ def _read_usage(path: str) -> tuple[Usage, list[str]]:
         raise DataError(
             f"needs a column of {', '.join(TIMES)}, one of {' or '.join(AMOUNTS)}, and rows", file=path, row=1
         )
+    moments = [_moment(path, number, times, row.get(times, "")) for number, row in rows]
+    daily = _are_days(path, times, [number for number, _ in rows], moments)
     found: dict[datetime, float] = {}
-    daily = True
-    for number, row in rows:
-        at, whole_day = _moment(path, number, times, row.get(times, ""))
-        daily &= whole_day
+    exact: dict[datetime, datetime] = {}
+    for (number, row), moment in zip(rows, moments, strict=True):
+        at = moment.local if daily else moment.utc.replace(minute=0, second=0, microsecond=0)
+        if exact.setdefault(at, moment.utc) != moment.utc and not daily:
+            of_hour = "mean of its GPUs" if amount == "gpus" else "sum of its GPU-hours"
+            reason = f"is in an hour that has a row already: give each hour one row, the {of_hour}"
+            raise DataError(reason, file=path, row=number, column=times)
         if at in found:
             raise DataError("is there twice: sum the rows of one time", file=path, row=number, column=times)
         found[at] = _amount(path, number, amount, row.get(amount, ""))
@@ -121,14 +127,32 @@ def _read_usage(path: str) -> tuple[Usage, list[str]]:
     return Usage(starts, hours, gpus), said
 
 
-def _moment(path: str, number: int, column: str, text: str) -> tuple[datetime, bool]:
-    """Return a time in UTC, and whether it is a whole day."""
+class _Moment(NamedTuple):
+    """A time as it is written and in UTC, and whether it is written as a day alone."""
+
+    local: datetime
+    utc: datetime
+    bare: bool
+
+
+def _moment(path: str, number: int, column: str, text: str) -> _Moment:
     try:
         at = datetime.fromisoformat(text.replace("Z", "+00:00"))
-        zoned = at.astimezone(UTC).replace(tzinfo=None) if at.tzinfo else at
+        zoned = at.astimezone(UTC) if at.tzinfo else at
     except (ValueError, OverflowError):
         raise DataError(f"{shown(text)} is no day or hour", file=path, row=number, column=column) from None
-    return zoned.replace(minute=0, second=0, microsecond=0), len(text) <= len("2026-01-01")
+    return _Moment(at.replace(tzinfo=None), zoned.replace(tzinfo=None), len(text) <= len("2026-01-01"))
+
+
+def _are_days(path: str, column: str, lines: Sequence[int], moments: Sequence[_Moment]) -> bool:
+    """Return whether times are days: written so, or all of them midnights; days among hours are refused."""
+    days = [number for number, moment in zip(lines, moments, strict=True) if moment.bare]
+    if all(moment.local.time() == time.min for moment in moments):
+        return bool(days) or len(moments) > 1
+    if days:
+        reason = "is a day among hours: write every row as a day or every row as an hour"
+        raise DataError(reason, file=path, row=days[0], column=column)
+    return False
 
 
 def _amount(path: str, number: int, column: str, text: str) -> float:

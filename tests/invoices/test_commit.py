@@ -207,6 +207,28 @@ def test_days_and_hours_of_gpus_are_read_and_gaps_are_said(tmp_path):
     assert payload["warnings"][0] == "1 of 4 days are missing: left out."
 
 
+@pytest.mark.parametrize(
+    "days",
+    [
+        [f"2026-08-{day:02} 00:00:00" for day in range(1, 31)],
+        ["2026-08-01 00:00:00", *(f"2026-08-{day:02}" for day in range(2, 31))],
+        ["2026-10-25T00:00:00+02:00", "2026-10-26T00:00:00+01:00", "2026-10-27T00:00:00+01:00"],  # a day of 25 hours
+    ],
+)
+def test_midnights_are_days(days, tmp_path):
+    path = tmp_path / "usage.csv"
+    path.write_text("day,gpu_hours\n" + "".join(f"{day},240\n" for day in days), "utf-8")
+    payload = gpucost.commit(str(path), on_demand=4, committed=1.4).payload
+    assert (payload["usage"]["mean_gpus"], payload["usage"]["hours"]) == (10, 24 * len(days))
+    assert not any("missing" in said for said in payload["warnings"])
+
+
+def test_hours_of_one_day_stay_hours(tmp_path):
+    path = tmp_path / "usage.csv"
+    path.write_text("time,gpu_hours\n2026-08-01 00:00:00,240\n2026-08-01 01:00:00,240\n", "utf-8")
+    assert gpucost.commit(str(path), on_demand=4, committed=1.4).payload["usage"]["mean_gpus"] == 240
+
+
 def test_prices_are_looked_up_and_named(history):
     payload = gpucost.commit(history, gpu="h100-sxm", provider="lambda", committed=1.5, as_of="2026-11-20").payload
     assert payload["prices"][0].startswith("lambda ")
@@ -227,6 +249,10 @@ def test_prices_are_looked_up_and_named(history):
         ("name,kind,start,end,usd\na,credit,2027-01-01,2026-01-01,5\n", "ends before it starts"),
         ("name,kind,start,end,usd\na,credit,soon,2026-01-01,5\n", "is no day"),
         ("name,kind,start,end,usd\na,credit,2026-01-01,2027-01-01,nan\n", "is not a number above 0"),
+        (
+            "name,kind,start,end,gpus,usd_per_gpu_hour\na,reservation,2026-01-01,2027-01-01,50%,2\n",
+            "'50%' is not a number",
+        ),
         ("name,colour\n", "is no column of agreements"),
     ],
 )
@@ -242,6 +268,10 @@ def test_agreements_that_cannot_be_are_named(text, said, history, tmp_path):
     [
         ("time,gpus\n2026-11-01T00:00:00Z,-1\n", "csv:2:gpus: '-1' is no number"),
         ("time,gpus\n2026-11-01T00:00:00Z,1\n2026-11-01T02:00:00+02:00,1\n", "csv:3:time: is there twice"),
+        ("time,gpus\n2026-11-01T00:00,8\n2026-11-01T00:15,8\n", "csv:3:time: is in an hour that has a row already"),
+        ("time,gpus\n2026-11-01T00:00,8\n2026-11-01T00:15,8\n", "one row, the mean of its GPUs"),
+        ("time,gpu_hours\n2026-11-01T00:00,2\n2026-11-01T00:15,2\n", "one row, the sum of its GPU-hours"),
+        ("time,gpus\n2026-11-01T05:00,8\n2026-11-02,8\n", "csv:3:time: is a day among hours"),
         ("time,gpus\nsoon,1\n", "csv:2:time: 'soon' is no day or hour"),
         ("time,gpus\n2026-11-01,0\n", "is zero in every row"),
         ("a,b\n1,2\n", "needs a column of time"),
