@@ -3,15 +3,21 @@
 CSV, JSON (an array or lines), each also packed by gzip, and Parquet. Times are compared in UTC.
 """
 
+import codecs
 import csv
+import gzip
+import io
 import os
+import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Any, NamedTuple
+from itertools import islice
+from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from gpucost.catalog.loader import engine, file_name, named, quoted, said_first
 from gpucost.errors import DataError, UsageError
+from gpucost.gate import shown
 from gpucost.invoices.columns import NAMES, NEEDED, NUMBERS, TIMES, WRITTEN
 from gpucost.limits import limit
 
@@ -21,11 +27,16 @@ if TYPE_CHECKING:
 MOST_GROUPS = 250_000  # sums of a day and a product
 _LARGEST = 1e15
 _TIMES = "1900-01-01", "9000-01-01"
+_CATEGORIES = ("Usage", "Purchase", "Tax", "Credit", "Adjustment")
+_ROWS_LOOKED_AT = 1_000_000  # for what makes a file unreadable
 _FORMS = {
     ".csv": "read_csv({}, all_varchar = true, header = true, delim = ',', quote = '\"', escape = '\"', nullstr = '')",
     ".parquet": "read_parquet({})",
     **dict.fromkeys((".json", ".jsonl", ".ndjson"), "read_json({}, maximum_object_size = 16777216)"),
 }
+
+
+Types = Mapping[str, tuple[str, str]]  # of a file's columns, by their names in small letters: the name, its type
 
 
 class Charges(NamedTuple):
@@ -129,6 +140,8 @@ def _grouped(connection: "DuckDBPyConnection", source: str, path: str, tag: str 
     try:
         types = {row[0].lower(): row[:2] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
         if missing := [name for name in NEEDED if name.lower() not in types]:
+            if misread := _misread(path):
+                raise misread
             raise DataError(f"is no FOCUS file: columns missing: {', '.join(missing)}", file=path)
         if tag and "tags" not in types:
             raise DataError(f"has no column Tags, so that nothing is tagged {tag}", file=path)
@@ -140,25 +153,60 @@ def _grouped(connection: "DuckDBPyConnection", source: str, path: str, tag: str 
         query = f"SELECT {keys}, {names}, {sums} FROM ({charges}) GROUP BY ALL LIMIT {MOST_GROUPS + 1}"
         found = connection.execute(query).fetchall()
     except duckdb.Error as error:
-        raise DataError(f"cannot be read: {said_first(error)}", file=path) from None
+        raise _misread(path) or DataError(f"cannot be read: {said_first(error)}", file=path) from None
     if not found:
         raise DataError("holds no charges", file=path)
     if any(row[-1] for row in found):
-        raise _fault(connection, charges, path)
+        raise _fault(connection, source, types, charges, path)
     if len(found) > MOST_GROUPS:
         raise DataError(f"names more than {MOST_GROUPS:,} different products and days: split it by month", file=path)
     return [Charges._make([*row[:10], tuple(name or "" for name in row[10:16]), *row[16:-1]]) for row in found]
 
 
-def _fault(connection: "DuckDBPyConnection", charges: str, path: str) -> DataError:
+def _misread(path: str) -> DataError | None:
+    """Return why a CSV file is none that can be read: its encoding, the sign between its cells, a ragged row."""
+    if not path.lower().removesuffix(".gz").endswith(".csv"):
+        return None
+    number = 1
+    try:
+        with gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb") as file:
+            if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
+                return DataError("is UTF-16. Save it as CSV in UTF-8.", file=path)
+            file.seek(0)
+            lines = csv.reader(io.TextIOWrapper(cast(IO[bytes], file), "utf-8-sig", newline=""), strict=True)
+            header = next(lines, [])
+            if len(header) == 1 and (sign := next((sign for sign in ";\t|" if sign in header[0]), "")):
+                return DataError(f"has {sign!r} between its cells. Save it with commas.", file=path, row=1)
+            for number, line in enumerate(islice(lines, _ROWS_LOOKED_AT), 2):
+                if line and len(line) != len(header):
+                    return DataError(
+                        f"has {len(line)} cells where the header has {len(header)}; quote cells that hold commas",
+                        file=path, row=number,
+                    )  # fmt: skip
+    except UnicodeDecodeError as error:
+        what = f"holds a byte that is no UTF-8 (0x{error.object[error.start]:02x})"
+        return DataError(f"{what}. Save it as CSV in UTF-8.", file=path)
+    except csv.Error as error:
+        return DataError(f"is no readable CSV: {error}", file=path, row=number + 1)
+    except (OSError, EOFError, zlib.error):
+        return None
+    return None
+
+
+def _fault(connection: "DuckDBPyConnection", source: str, types: Types, charges: str, path: str) -> DataError:
+    """Return what is wrong with the first bad row: its column, the reason, and what stands there."""
     connection.execute("SET preserve_insertion_order = true")
     numbered = f"SELECT row_number() OVER () AS n, fault FROM ({charges})"
     row, fault = connection.execute(f"SELECT n, fault FROM ({numbered}) WHERE fault IS NOT NULL LIMIT 1").fetchall()[0]
     column, _, reason = fault.partition(" ")
-    return DataError(reason, file=path, row=row + path.lower().removesuffix(".gz").endswith(".csv"), column=column)
+    cell = f"SELECT CAST({_cell(types, column)} AS VARCHAR) AS cell FROM {source} LIMIT 1 OFFSET {row - 1}"
+    text = connection.execute(cell).fetchall()[0][0]
+    found = "" if text is None else f": found {shown(text)}"
+    line = row + path.lower().removesuffix(".gz").endswith(".csv")
+    return DataError(f"{reason}{found}", file=path, row=line, column=column)
 
 
-def _columns(types: Mapping[str, tuple[str, str]], tag: str | None) -> str:
+def _columns(types: Types, tag: str | None) -> str:
     """Return the SQL of what is summed and by what; what a file does not hold is empty."""
     text = {name: _text(types, name) for name in ("ChargeCategory", "BillingCurrency", *NAMES)}
     billed, effective, listed, contracted, gpus = (
@@ -167,6 +215,7 @@ def _columns(types: Mapping[str, tuple[str, str]], tag: str | None) -> str:
     quantity = f"coalesce({_number(types, 'PricingQuantity')}, {_number(types, 'ConsumedQuantity')})"
     began, ended = _time(types, "ChargePeriodStart"), _time(types, "ChargePeriodEnd")
     unit = f"coalesce({_text(types, 'PricingUnit')}, {_text(types, 'ConsumedUnit')}, '')"
+    category = _word(types, "ChargeCategory", *_CATEGORIES)
     wild = f"(NOT isfinite({{0}}) OR abs({{0}}) > {_LARGEST:g})"
     bad = f"({{0}} IS NULL OR {wild})"
     faults = {
@@ -174,17 +223,21 @@ def _columns(types: Mapping[str, tuple[str, str]], tag: str | None) -> str:
         "ListCost is no amount": wild.format(listed), "ContractedCost is no amount": wild.format(contracted),
         "PricingQuantity is no amount": wild.format(quantity), "x_GpusPerUnit is no number": wild.format(gpus),
         "ChargeCategory is missing": f"coalesce({text['ChargeCategory']}, '') = ''",
+        f"ChargeCategory is none of {', '.join(_CATEGORIES)}": f"{category} IS NULL",
         "BillingCurrency is no code of three letters": f"coalesce(length({text['BillingCurrency']}), 0) <> 3",
     }  # fmt: skip
     for name, sql in (("ChargePeriodStart", f"coalesce({began}, 'infinity')"), ("ChargePeriodEnd", ended)):
         faults[f"{name} is no time"] = f"NOT {sql} BETWEEN TIMESTAMP '{_TIMES[0]}' AND TIMESTAMP '{_TIMES[1]}'"
+    faults["ChargePeriodEnd is no time after ChargePeriodStart"] = (
+        f"{ended} < {began} OR {ended} = {began} AND {category} = 'Usage'"  # what is bought at a moment may end in it
+    )
     tested = " ".join(f"WHEN {rule} THEN {quoted(why)}" for why, rule in faults.items())
     named = {
-        "began": began, "ended": ended, "category": text["ChargeCategory"],
+        "began": began, "ended": ended, "category": category,
         "currency": f"upper({text['BillingCurrency']})",
-        "corrected": f"coalesce({_text(types, 'ChargeClass')} = 'Correction', false)",
+        "corrected": f"{_word(types, 'ChargeClass', 'Correction')} IS NOT NULL",
         "committed": f"{_text(types, 'CommitmentDiscountId')} IS NOT NULL", "unit": unit,
-        "status": f"coalesce({_text(types, 'CommitmentDiscountStatus')}, '')",
+        "status": f"coalesce({_word(types, 'CommitmentDiscountStatus', 'Used', 'Unused')}, '')",
         "gpus": f"coalesce({gpus}, 0)", "negative": f"{billed} < 0 OR {effective} < 0", "tag": _tag(types, tag),
         "billed": billed, "effective": effective, "listed": listed, "contracted": contracted, "quantity": quantity,
         "zoneless": _zoneless(types), "fault": f"CASE {tested} END",
@@ -193,21 +246,27 @@ def _columns(types: Mapping[str, tuple[str, str]], tag: str | None) -> str:
     return ", ".join(f"{sql} AS {name}" for name, sql in named.items())
 
 
-def _cell(types: Mapping[str, tuple[str, str]], name: str) -> str:
+def _cell(types: Types, name: str) -> str:
     known = types.get(name.lower())
     return named(known[0]) if known else "NULL"
 
 
-def _text(types: Mapping[str, tuple[str, str]], name: str) -> str:
+def _text(types: Types, name: str) -> str:
     cell = _cell(types, name)
     return cell if types.get(name.lower(), ("", ""))[1] == "VARCHAR" else f"CAST({cell} AS VARCHAR)"
 
 
-def _number(types: Mapping[str, tuple[str, str]], name: str) -> str:
+def _word(types: Types, name: str, *words: str) -> str:
+    """Return the SQL of a word of a closed list, whatever its case; NULL where a cell holds none of them."""
+    cases = " ".join(f"WHEN '{word.lower()}' THEN '{word}'" for word in words)
+    return f"CASE lower(trim({_text(types, name)})) {cases} END"
+
+
+def _number(types: Types, name: str) -> str:
     return f"TRY_CAST({_cell(types, name)} AS DOUBLE)"
 
 
-def _time(types: Mapping[str, tuple[str, str]], name: str) -> str:
+def _time(types: Types, name: str) -> str:
     """Return the SQL of a time in UTC; a text without a zone is taken to be in UTC."""
     cell = _cell(types, name)
     if types.get(name.lower(), ("", ""))[1] != "VARCHAR":
@@ -216,7 +275,7 @@ def _time(types: Mapping[str, tuple[str, str]], name: str) -> str:
     return f"CASE WHEN {cell} LIKE '%Z' THEN TRY_CAST({cell} AS TIMESTAMP) ELSE {zoned} END"
 
 
-def _zoneless(types: Mapping[str, tuple[str, str]]) -> str:
+def _zoneless(types: Types) -> str:
     """Return the SQL that tells whether a row's time names no zone."""
     cell, kind = _cell(types, "ChargePeriodStart"), types["chargeperiodstart"][1]
     if kind != "VARCHAR":
@@ -224,7 +283,7 @@ def _zoneless(types: Mapping[str, tuple[str, str]]) -> str:
     return f"NOT ({cell} LIKE '%Z' OR regexp_matches({cell}, '[+-][0-9]{{2}}(:?[0-9]{{2}})?$') AND length({cell}) > 19)"
 
 
-def _tag(types: Mapping[str, tuple[str, str]], tag: str | None) -> str:
+def _tag(types: Types, tag: str | None) -> str:
     """Return the SQL of a tag's value; empty where a row lacks it."""
     if not tag:
         return "''"

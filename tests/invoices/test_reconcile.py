@@ -300,7 +300,7 @@ def test_times_are_read_in_their_zone(tmp_path):
     invoice = write(
         tmp_path / "i.csv",
         charge(ChargePeriodStart="2026-11-02T01:00:00+02:00"),
-        charge(ChargePeriodStart="2026-11-03 00:00:00"),
+        charge(ChargePeriodStart="2026-11-03 00:00:00", ChargePeriodEnd="2026-11-04 00:00:00"),
     )
     found = read_charges(invoice)
     assert sorted(str(row.day) for row in found) == ["2026-11-01", "2026-11-03"]  # 23:00 of the day before in UTC
@@ -347,7 +347,10 @@ def test_idle_cost_is_shared_by_the_stated_key(tmp_path):
     ("rows", "said"),
     [
         ([{"BilledCost": 1}], "columns missing: EffectiveCost, BillingCurrency, ChargeCategory, ChargePeriodStart"),
-        ([charge(), charge(BilledCost="ten")], "csv:3:BilledCost: is no amount"),
+        ([charge(), charge(BilledCost="ten")], "csv:3:BilledCost: is no amount: found 'ten'"),
+        ([charge(ChargeCategory="Foo")], "ChargeCategory: is none of Usage, Purchase, Tax, Credit, Adjustment: found"),
+        ([charge(ChargePeriodEnd="2026-10-31T00:00:00Z")], "ChargePeriodEnd: is no time after ChargePeriodStart"),
+        ([charge(ChargePeriodEnd="2026-11-01T00:00:00Z")], "ChargePeriodEnd: is no time after ChargePeriodStart"),
         ([charge(EffectiveCost="nan")], "csv:2:EffectiveCost: is no amount"),
         ([charge(EffectiveCost="1e308")], "csv:2:EffectiveCost: is no amount"),
         ([charge(ChargePeriodStart="soon")], "csv:2:ChargePeriodStart: is no time"),
@@ -358,6 +361,39 @@ def test_what_cannot_be_read_is_named(rows, said, tmp_path):
     with pytest.raises(DataError) as caught:
         gpucost.reconcile(write(tmp_path / "i.csv", *rows), showback=None, estimate=answers.training())
     assert said in str(caught.value)
+
+
+def test_words_of_closed_lists_are_read_without_regard_to_case(tmp_path):
+    rows = [
+        charge(ChargeCategory="TAX", ChargeClass="correction"), charge(ChargeCategory=" credit "),
+        charge(ChargeCategory="purchase", ChargePeriodEnd="2026-11-01T00:00:00Z"),  # at a moment
+        charge(ChargeCategory="usage", CommitmentDiscountId="a", CommitmentDiscountStatus="UNUSED"),
+    ]  # fmt: skip
+    names = ("ChargeClass", "CommitmentDiscountId", "CommitmentDiscountStatus")
+    found = read_charges(write(tmp_path / "i.csv", *({**dict.fromkeys(names, ""), **row} for row in rows)))
+    assert {(row.category, row.corrected, row.status) for row in found} == {
+        ("Tax", True, ""), ("Credit", False, ""), ("Purchase", False, ""), ("Usage", False, "Unused"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (lambda text: text.replace(",", ";").encode(), "csv:1: has ';' between its cells"),
+        (lambda text: text.encode("utf-16"), "csv: is UTF-16. Save it as CSV in UTF-8"),
+        (lambda text: text.replace("p5", "p\u00e9").encode("latin-1"), "csv: holds a byte that is no UTF-8 (0xe9)"),
+        (lambda text: (text + "10,10\n").encode(), "csv:3: has 2 cells where the header has"),
+        (lambda text: text.replace("p5", '"p5').encode(), "csv:2: is no readable CSV"),
+    ],
+)
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_file_that_is_no_csv_of_ours_is_told_so(spoil, said, pack, tmp_path):
+    path = tmp_path / ("i.csv" if pack is bytes else "i.csv.gz")
+    write(tmp_path / "i", {name: value for name, value in charge().items() if name != "Tags"})
+    path.write_bytes(pack(spoil((tmp_path / "i").read_text("utf-8"))))
+    with pytest.raises(DataError) as caught:
+        read_charges(str(path))
+    assert said in str(caught.value).replace(".csv.gz:", ".csv:")
 
 
 @pytest.mark.parametrize("name", ["missing.csv", "folder.csv", "glob[1].csv", "notes.txt"])
