@@ -1,11 +1,13 @@
 """A running job against its estimate: how far it is, what it has cost, when it ends and what it will cost then."""
 
+from collections.abc import Mapping
 from typing import Any
 
 from gpucost.answers.training import Estimate
 from gpucost.bench.logs import Log, training_speed
 from gpucost.errors import UsageError
 from gpucost.units import HOURS_PER_DAY, SECONDS_PER_HOUR
+from gpucost.workloads.own_speed import BEYOND_PEAK, FROZEN_SHARE
 
 DRIFT_FRACTION = 0.05  # by which the speed of the rest of a run differs from that of its steps so far, 80 % range
 
@@ -27,6 +29,7 @@ def forecast(log: Log, estimate: Estimate, rank: int = 1, *, tokens_done: float 
     sequence = log.said("sequence") or float(workload["sequence_tokens"])
     whole = float(workload["trained_tokens"])
     speed = training_speed(log, gpus=gpus, sequence_tokens=int(sequence), global_batch=int(batch))
+    _refuse_beyond_peak(speed, option, frozen=workload["method"] != "full")
     samples = log.last("samples") or (log.last("step") or 0.0) * batch
     done = tokens_done if tokens_done is not None else samples * sequence
     if not done:
@@ -53,6 +56,15 @@ def forecast(log: Log, estimate: Estimate, rank: int = 1, *, tokens_done: float 
         _row("cost in all", spread["typical"] * usd_per_day, option["cost_usd"], spread["low"] * usd_per_day,
              spread["high"] * usd_per_day, unit="USD"),
     ]  # fmt: skip
+
+
+def _refuse_beyond_peak(speed: float, option: Mapping[str, Any], *, frozen: bool) -> None:
+    """Refuse a speed that needs more than the peak by which the estimate's option has its MFU."""
+    mfu = float(option["mfu_fraction"] or 0.0) * speed / float(option["tokens_per_s_per_gpu"])
+    needed = mfu * (FROZEN_SHARE if frozen else 1.0)
+    if needed > 1:
+        said = f"the log says {speed:,.5g} tokens per second and GPU, {needed:.0%} of the dense peak of {option['gpu']}"
+        raise UsageError(f"{said}. {BEYOND_PEAK} Is it a log of this estimate's run?")
 
 
 def _row(

@@ -116,15 +116,20 @@ def _show_own(
     from gpucost.physics.calibration import as_csv
     from gpucost.validation import fitted
 
-    calibration, rows = fitted.fit_own(catalog, kind, own, stack)
+    read = fitted.read_own(catalog, kind, own, stack)
+    calibration, rows = fitted.fit_read(catalog, kind, read, stack)
     if save:
         _write(_place(kind), as_csv(rows))
     if _as_table(out, rows):
         return
-    hint = [] if save else ["Nothing is kept yet: --save lays this over the shipped calibration."]
+    hint = [f"left out: {shown(entry['id'])}: {entry['reason']}." for entry in read.skipped[:MOST_SKIPPED]]
+    if len(read.skipped) > MOST_SKIPPED:
+        hint.append(f"left out: {len(read.skipped) - MOST_SKIPPED:,} more.")
+    hint += [] if save else ["Nothing is kept yet: --save lays this over the shipped calibration."]
     if kind == "serving":
         hint.append("The ranges of serving stay as wide as they were: own runs move its parameters.")
-    title = f"What {f'{len(own)} of your own runs change' if len(own) > 1 else 'your run changes'}"
+    used = len(read.rows)
+    title = f"What {f'{used} of your own runs change' if used > 1 else 'your run changes'}"
     moved = fitted.changes(catalog, kind, rows, SMALLEST_CHANGE)
     if estimate:
         moved = [*_effect(catalog, estimate, calibration), *moved]
@@ -166,6 +171,7 @@ def _without(machine: str | None, stack: str | None) -> str:
     return f"{path} holds no run of {machine or stack} any more."
 
 
+MOST_SKIPPED = 5  # runs that are left out of which the reason is told
 FIGURES = {
     "cost_usd": "USD, the first option", "cost_low_usd": "USD, its low end", "cost_high_usd": "USD, its high end",
     "days": "days", "tokens_per_s_per_gpu": "tokens per second and GPU",

@@ -10,6 +10,7 @@ import numpy as np
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
 from gpucost.errors import UsageError
+from gpucost.gate import shown
 from gpucost.physics.calibration import Calibration, Scheme, table
 from gpucost.physics.serving.calibration import SCHEME as SERVING
 from gpucost.physics.training import own_runs
@@ -60,7 +61,7 @@ class FitKind:
     source_id: str
     what: str  # is counted
     current: Callable[[Catalog], Calibration]
-    gather: Callable[[Sequence[Mapping[str, Any]], Catalog], Measurements]
+    gather_own: Callable[[Sequence[Mapping[str, Any]], Catalog], Measurements]
     shipped: Callable[[Catalog], Measurements]
     fit: Callable[[Catalog], Calibration]
     tune: Callable[[Measurements, Calibration], Calibration]
@@ -68,11 +69,11 @@ class FitKind:
 
 KINDS = {
     "training": FitKind(
-        TRAINING, "gpucost-calibrate-training", "runs", training_calibration, training.gather, training_shipped,
+        TRAINING, "gpucost-calibrate-training", "runs", training_calibration, training.gather_own, training_shipped,
         fit_training, training.tune,
     ),
     "serving": FitKind(
-        SERVING, "gpucost-calibrate-serving", "figures", serving_calibration, serving.gather, serving_shipped,
+        SERVING, "gpucost-calibrate-serving", "figures", serving_calibration, serving.gather_own, serving_shipped,
         lambda catalog: serving.calibrate(serving_shipped(catalog)), serving.tune,
     ),
 }  # fmt: skip
@@ -86,6 +87,23 @@ def fit_shipped(catalog: Catalog, kind: str) -> tuple[Calibration, list[dict[str
     return fitted, table(k.scheme, fitted, used, k.source_id, k.scheme.defaults)
 
 
+def read_own(catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]], stack: str = "") -> Measurements:
+    """Return a user's own runs, read: each of a name of its own, those that cannot be skipped with the reason."""
+    names = [str(row.get("id") or f"row {place}") for place, row in enumerate(rows, 1)]
+    if kind == "training" and (twice := next((name for name in names if names.count(name) > 1), None)):
+        raise UsageError(
+            f"two runs are called {shown(twice)}, of which one would count: give each an id of its own, and keep "
+            "machines apart with --machine, one at a time."
+        )
+    called = (f"{name} [{stack}]" if stack else name for name in names)
+    own = [{**row, "id": name} for row, name in zip(rows, called, strict=True)]
+    found = KINDS[kind].gather_own(own, catalog)
+    if not found.figures:
+        reasons = "; ".join(f"{entry['id']}: {entry['reason']}" for entry in found.skipped[:3])
+        raise UsageError(f"no usable {KINDS[kind].what} to fit." + (f" Skipped: {reasons}." if reasons else ""))
+    return found
+
+
 def fit_own(
     catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]], stack: str = ""
 ) -> tuple[Calibration, list[dict[str, Any]]]:
@@ -93,13 +111,15 @@ def fit_own(
 
     With `stack` they are of a class of one's own, which has the physics of the class that most of them are of.
     """
+    return fit_read(catalog, kind, read_own(catalog, kind, rows, stack), stack)
+
+
+def fit_read(
+    catalog: Catalog, kind: str, found: Measurements, stack: str = ""
+) -> tuple[Calibration, list[dict[str, Any]]]:
+    """Fit runs that were read, as `fit_own` does."""
     k = KINDS[kind]
-    if stack:
-        rows = [{**row, "id": f"{row.get('id') or place} [{stack}]"} for place, row in enumerate(rows, 1)]
-    found, base = k.gather(rows, catalog), k.current(catalog)
-    if not found.figures:
-        reasons = "; ".join(f"{entry['id']}: {entry['reason']}" for entry in found.skipped[:3])
-        raise UsageError(f"no usable {k.what} to fit." + (f" Skipped: {reasons}." if reasons else ""))
+    base = k.current(catalog)
     fitted = k.tune(found, base)
     if stack:
         like = Counter(row.software for row in found.rows).most_common(1)[0][0]

@@ -8,11 +8,17 @@ from typing import Any
 import numpy as np
 
 from gpucost.answers.checks import Skipped
-from gpucost.errors import DataError, UsageError
-from gpucost.gate import read_table
+from gpucost.errors import DataError, UsageError, nearest
+from gpucost.gate import read_table, shown
 from gpucost.physics.columns import Flags, Floats
-from gpucost.validation import report
+from gpucost.schemas.dictionary import TABLES
+from gpucost.validation import report, wording
 from gpucost.validation.training_rows import Row
+
+SLOWEST = 1e-9  # share of the peak below which a speed is a slip
+WHOLE = ("n_gpus", "tp", "pp", "cp", "ep", "dp", "vp", "seq_len", "zero_stage")  # numbers of rows that count something
+BATCHES = ("micro_batch", "global_batch")
+REMARKS = ("id", "source_id", "source_name", "source_locator", "as_of", "notes", "sanity", "sanity_note", "recommended")
 
 
 @dataclass(frozen=True)
@@ -81,9 +87,28 @@ class Measurements:
 def read_file(path: str | Path, needed: Sequence[str] = ("model", "gpu")) -> list[dict[str, str]]:
     """Read a CSV file of measurements; only `model`, `gpu` and one measured column are indispensable."""
     header, rows = read_table(path, "limit_answer_file_bytes")
-    if missing := set(needed) - set(header if rows else ()):
+    if missing := set(needed) - set(header):
         raise DataError(f"lacks the column {' and '.join(sorted(missing))}", file=str(path), row=1)
+    if not rows:
+        raise DataError("has no rows below its header", file=str(path))
+    for name in header:
+        if "gpu" in needed and (meant := _meant(name, header)):
+            reason = f"is no column of measurements; did you mean {meant}? A remark of your own begins with x_"
+            raise DataError(reason, file=str(path), row=1, column=name[:120])
     return [dict.fromkeys(header, "") | row for _, row in rows]
+
+
+def _meant(name: str, columns: Sequence[str]) -> str:
+    """Return the column of measurements that a header's unknown name is a slip of, where it lacks that; else nothing.
+
+    >>> _meant("seqlen", ["model", "seqlen"]), _meant("seqlen", ["seqlen", "seq_len"]), _meant("host", ["host"])
+    ('seq_len', '', '')
+    """
+    known = {column for table in TABLES if table.endswith("measurements") for column in TABLES[table].names}
+    if name in known or name.startswith("x_"):
+        return ""
+    read = {column for table in ("training", "serving") for column in TABLES[f"{table}_measurements"].names}
+    return next(iter(nearest(name.lower(), sorted(read - {*columns, *REMARKS}), cutoff=0.8)), "")
 
 
 def gather(rows: Sequence[Row], read: Callable[[Row, int], tuple[Any, list[Measured], list[Measured]]]) -> Measurements:
@@ -93,6 +118,7 @@ def gather(rows: Sequence[Row], read: Callable[[Row, int], tuple[Any, list[Measu
         name = str(row.get("id") or f"row {number + 2}")
         found.sources[name] = str(row.get("source_name") or "")
         try:
+            _refuse_slips(row)
             mine, figures, shown = read(row, len(found.rows))
         except UsageError as error:
             found.skipped.append({"id": name, "reason": str(error)})
@@ -103,3 +129,28 @@ def gather(rows: Sequence[Row], read: Callable[[Row, int], tuple[Any, list[Measu
             found.figures.extend(figures)
             found.shown.extend(shown)
     return found
+
+
+def _refuse_slips(row: Row) -> None:
+    """Refuse a number that no run has where others count accelerators, tokens or stages; words are read elsewhere."""
+    for name in (*WHOLE, *BATCHES):
+        value = wording.number(row.get(name))
+        if value is None:
+            continue
+        if value < 0 or (name in WHOLE and value % 1):
+            raise UsageError(f"{name} is {shown(row[name])}, no {'whole ' * (name in WHOLE)}number of 0 or more")
+        if name == "zero_stage" and value > 3:
+            raise UsageError(f"zero_stage is {shown(row[name])}, none of 0, 1, 2 and 3")
+
+
+def possible(found: Measurements, shares: Floats) -> Measurements:
+    """Leave out the rows of which a figure needs more than all of the peak, or next to nothing; the reason is kept."""
+    reasons: dict[int, str] = {}
+    for figure, share in zip(found.figures, shares.tolist(), strict=True):
+        if share > 1:
+            reasons[figure.row] = f"{figure.metric} of {figure.value:,.5g} needs {share:.0%} of the peak, more than all"
+        elif share < SLOWEST:
+            reasons[figure.row] = f"{figure.metric} of {figure.value:,.5g} needs less than a billionth of the peak"
+    odd: list[Skipped] = [{"id": found.rows[row].id, "reason": reason} for row, reason in reasons.items()]
+    kept = found.select(np.array([row not in reasons for row in range(len(found.rows))], dtype=np.bool_))
+    return replace(kept, skipped=[*found.skipped, *odd], total=found.total)

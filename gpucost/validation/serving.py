@@ -17,9 +17,11 @@ from gpucost.errors import UsageError
 from gpucost.physics import calibration as core
 from gpucost.physics.calibration import Calibration, Part, Values
 from gpucost.physics.columns import Flags, Floats, Integers
+from gpucost.physics.hardware import peaks
 from gpucost.physics.serving.calibration import HOST_BOUND_FRACTION, SCHEME, USUAL_ENGINES, USUAL_FAMILIES
 from gpucost.physics.serving.efficiency import DEFAULTS, ENGINE_NAMES, FAMILIES, PARAMETERS
-from gpucost.units import MS_PER_S
+from gpucost.physics.transformer import active_parameters, stack
+from gpucost.units import MS_PER_S, TERA
 from gpucost.validation import measurements as rows_of
 from gpucost.validation import report, wording
 from gpucost.validation.measurements import Measured, Measurements
@@ -51,6 +53,26 @@ def gather(rows: Sequence[Row], facts: Catalog) -> Measurements:
         return mine, figures, loaded
 
     return rows_of.gather(rows, read)
+
+
+def gather_own(rows: Sequence[Row], facts: Catalog) -> Measurements:
+    """Read a user's rows, without those whose tokens need more FLOP than the chips' fastest format gives.
+
+    A token needs 2 FLOP per active parameter; prompts found in a cache need none.
+    """
+    found = gather(rows, facts)
+    shares = []
+    for figure in found.figures:
+        row: ServingRow = found.rows[figure.row]
+        read, d = 1 - row.prefix_hit, row.deployment
+        tokens_per_s = {
+            "output_tokens_per_s": figure.value, "total_tokens_per_s": figure.value * read,
+            "tpot_ms": MS_PER_S / figure.value, "ttft_ms": row.prompt_tokens * read * MS_PER_S / figure.value,
+        }[figure.metric]  # fmt: skip
+        gpus = d.gpus * ((row.prompt_workers + row.decode_workers) or row.replicas)
+        flop = 2 * float(active_parameters(stack([d.architecture]))[0])
+        shares.append(tokens_per_s * flop / (gpus * np.nanmax(peaks(d.accelerator)) * TERA))
+    return rows_of.possible(found, np.array(shares, dtype=np.float64))
 
 
 def measured(row: Row, read: ServingRow, index: int) -> tuple[list[Measured], list[Measured]]:

@@ -26,6 +26,7 @@ from gpucost.validation import measurements as rows_of
 from gpucost.validation import report, wording
 from gpucost.validation.measurements import Measured, Measurements
 from gpucost.validation.training_rows import Row, TrainingRow, read_row
+from gpucost.workloads.own_speed import FROZEN_SHARE
 
 METRIC = "tokens_per_s_per_gpu"
 FLOP_BASES = ("tflops", "mfu")
@@ -118,6 +119,18 @@ def observe(found: Measurements) -> cal.Observations:
         source=np.array([code[row.source] for row in rows], dtype=np.int64),
         log_measured=found.log_measured,
     )
+
+
+def gather_own(rows: Sequence[Row], facts: Catalog) -> Measurements:
+    """Read a user's rows, without those whose speed no accelerator can have."""
+    found = gather(rows, facts)
+    if not found.rows:
+        return found
+    seen = observe(found)
+    case, frozen = seen.case, found.of_rows("method") != "full"
+    flop = transformer.model_flop(case.shape, case.recipe.attended_tokens, case.recipe.causal)
+    needed = np.exp(seen.log_measured) * flop * np.where(frozen, FROZEN_SHARE, 1.0)
+    return rows_of.possible(found, needed / (peak_tflops(case.hardware, case.layout.precision) * TERA))
 
 
 def splits_norms(row: TrainingRow) -> bool:

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.cli import cli
+from gpucost.errors import UsageError
 from gpucost.physics.training.calibration import SCHEME
 from gpucost.physics.training.own_runs import OwnRuns, correction, runs_of
 from gpucost.validation import fitted, training
@@ -18,6 +19,9 @@ ROW = {
     "pp": 1, "zero_stage": "3", "micro_batch": 2, "seq_len": 8192, "activation_recompute": "none",
 }  # fmt: skip
 HEAD = "id,model,gpu,n_gpus,framework,precision,zero_stage,micro_batch,seq_len,measured_tokens_per_s_per_gpu\n"
+
+
+LINE = "{},llama-3-8b,h200-sxm,{},torchtitan,bf16,{},1,8192,{}\n"
 
 
 @pytest.fixture
@@ -88,6 +92,63 @@ def test_machines_stand_side_by_side_and_go_one_by_one(run, tmp_path):
     assert left.ranges["base" if "base" in left.ranges else "base.slower"] > 0
     assert "old" in str(run("calibrate", "--undo", "--machine", "node8", code=1).exception)
     run("calibrate", "--undo")  # the book before the last change
+
+
+@pytest.mark.parametrize(
+    ("gpus", "stage", "speed", "said"),
+    [
+        (8, 3, 50_000, "tokens_per_s_per_gpu of 50,000 needs 260% of the peak"),  # 50,000 x 5.15e10 / 989.4e12
+        (8, 3, 1e-9, "tokens_per_s_per_gpu of 1e-09 needs less than a billionth of the peak"),
+        (-8, 3, 5000, "n_gpus is '-8', no whole number of 0 or more"),
+        (8.5, 3, 5000, "n_gpus is '8.5', no whole number"),
+        (8, 9, 5000, "zero_stage is '9', none of 0, 1, 2 and 3"),
+    ],
+)
+def test_a_run_that_cannot_be_teaches_nothing_and_is_named(run, tmp_path, gpus, stage, speed, said):
+    runs = tmp_path / "runs.csv"
+    runs.write_text(HEAD + LINE.format("a", gpus, stage, speed))
+    assert said in str(run("calibrate", runs, "--save", code=1).exception)
+    runs.write_text(HEAD + LINE.format("a", gpus, stage, speed) + LINE.format("b", 8, 3, 5000) + ",,,,,,,,,\n")
+    told = run("calibrate", runs, "--save").output
+    assert f"left out: 'a': {said}" in told
+    assert "What your run changes" in told
+    assert [one.name for one in training_calibration(open_catalog()).runs] == ["b"]
+
+
+def test_a_serving_run_that_cannot_be_is_left_out():
+    row = {"model": "llama-3.1-70b", "gpu": "h100-sxm", "tp": 4, "isl": 1000, "osl": 250, "engine": "vllm"}
+    with pytest.raises(UsageError, match=r"output_tokens_per_s of 1e\+12 needs .* of the peak, more than all"):
+        fitted.fit_own(open_catalog(), "serving", [row | {"measured_output_tokens_per_s": 1e12}])
+
+
+def test_what_adapters_train_may_need_more_than_all_weights_would():
+    # 6 x 8e9 FLOP a token would be 124 % of an H100's 989 TFLOP/s; the frozen weights' gradients, a third, are not done
+    row = {**ROW, "id": "a", "task": "lora", "measured_tokens_per_s_per_gpu": 23_900.0}
+    own, _ = fitted.fit_own(open_catalog(), "training", [row])
+    assert len(own.runs) == 1
+    with pytest.raises(UsageError, match="more than all"):
+        fitted.fit_own(open_catalog(), "training", [row | {"task": "pretrain"}])
+
+
+def test_each_run_has_a_name_of_its_own(run, tmp_path):
+    runs = tmp_path / "runs.csv"
+    runs.write_text(HEAD + LINE.format("a", 8, 3, 5000) + LINE.format("a", 8, 3, 9000))
+    assert "two runs are called 'a'" in str(run("calibrate", runs, code=1).exception)
+    runs.write_text(HEAD + LINE.format("", 8, 3, 5000) + LINE.format("", 8, 3, 9000))
+    assert "What 2 of your own runs change" in run("calibrate", runs, "--save").output
+    assert [one.name for one in training_calibration(open_catalog()).runs] == ["row 1", "row 2"]
+
+
+def test_a_file_of_runs_without_rows_or_with_a_slip_in_its_header_is_refused(run, tmp_path):
+    runs = tmp_path / "runs.csv"
+    runs.write_text(HEAD)
+    assert "has no rows below its header" in str(run("calibrate", runs, code=1).exception)
+    runs.write_text(HEAD.replace("seq_len", "seqlen") + LINE.format("a", 8, 3, 5000))
+    assert "seqlen: is no column of measurements; did you mean seq_len?" in str(
+        run("calibrate", runs, code=1).exception
+    )
+    runs.write_text(HEAD.replace("id,", "host,x_seqlen,", 1) + "n1,3," + LINE.format("", 8, 3, 5000)[1:])
+    run("calibrate", runs)
 
 
 def test_the_effect_on_a_saved_estimate_is_shown(run, tmp_path):

@@ -133,7 +133,7 @@ def test_a_log_is_followed_against_its_estimate(tmp_path):
 def saved_estimate(tmp_path_factory):
     """An estimate of eight H100s, saved: each step is `batch` sequences of 4,096 tokens."""
     path = tmp_path_factory.mktemp("watch") / "saved.json"
-    asked = ["estimate", "--model", "8b", "--tokens", "10b", "--gpu", "h100-sxm", "--gpus", "8", "--sequence", "4096",
+    asked = ["estimate", "--model", "1b", "--tokens", "10b", "--gpu", "h100-sxm", "--gpus", "8", "--sequence", "4096",
              "--top", "1", "--format", "json", "-o", str(path)]  # fmt: skip
     done = CliRunner().invoke(cli, asked)
     assert done.exit_code == 0, done.output
@@ -173,6 +173,14 @@ def test_a_log_of_each_stack_is_followed(form, saved_estimate, tmp_path):
     assert rows["tokens"]["now"] == 40 * batch * 4096
     assert rows["tok/s/GPU"]["now"] == pytest.approx(speed or batch * 4096 / step_s / 8)
     assert rows["cost in all"]["low"] < rows["cost in all"]["now"] < rows["cost in all"]["high"]
+
+
+def test_a_log_of_a_speed_beyond_the_peak_is_refused(saved_estimate, tmp_path):
+    log = tmp_path / "train.log"
+    log.write_text("[titan] step: 40  loss:  4.2  memory: 40.03GiB(50%)  tps: 1e12  tflops: 412.4  mfu: 41.7%\n")
+    assert "More than the peak is impossible" in gpucost("watch", log, "--estimate", saved_estimate[0], code=2).stderr
+    asked = ("calibrate", "--from-log", log, "--model", "8b", "--gpu", "h100-sxm", "--gpus", 8)
+    assert "of the peak, more than all" in gpucost(*asked, code=2).stderr
 
 
 def test_the_batch_of_a_log_counts_before_that_of_the_estimate(saved_estimate, tmp_path):
