@@ -148,7 +148,7 @@ def _are_days(path: str, column: str, lines: Sequence[int], moments: Sequence[_M
     """Return whether times are days: written so, or all of them midnights; days among hours are refused."""
     days = [number for number, moment in zip(lines, moments, strict=True) if moment.bare]
     if all(moment.local.time() == time.min for moment in moments):
-        return bool(days) or len(moments) > 1
+        return bool(days) or len(moments) > 1 or column in ("day", "date")
     if days:
         reason = "is a day among hours: write every row as a day or every row as an hour"
         raise DataError(reason, file=path, row=days[0], column=column)

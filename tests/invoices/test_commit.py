@@ -212,6 +212,7 @@ def test_days_and_hours_of_gpus_are_read_and_gaps_are_said(tmp_path):
     [
         [f"2026-08-{day:02} 00:00:00" for day in range(1, 31)],
         ["2026-08-01 00:00:00", *(f"2026-08-{day:02}" for day in range(2, 31))],
+        ["2026-08-01 00:00:00"],  # as the column says
         ["2026-10-25T00:00:00+02:00", "2026-10-26T00:00:00+01:00", "2026-10-27T00:00:00+01:00"],  # a day of 25 hours
     ],
 )
