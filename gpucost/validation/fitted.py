@@ -90,7 +90,7 @@ def fit_shipped(catalog: Catalog, kind: str) -> tuple[Calibration, list[dict[str
 def read_own(catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]], stack: str = "") -> Measurements:
     """Return a user's own runs, read: each of a name of its own, those that cannot be skipped with the reason."""
     names = [str(row.get("id") or f"row {place}") for place, row in enumerate(rows, 1)]
-    if kind == "training" and (twice := next((name for name in names if names.count(name) > 1), None)):
+    if kind == "training" and (twice := next((name for name, times in Counter(names).items() if times > 1), None)):
         raise UsageError(
             f"two runs are called {shown(twice)}, of which one would count: give each an id of its own, and keep "
             "machines apart with --machine, one at a time."
