@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from gpucost.arguments import QUESTIONS, Argument, flag_of, read, renamed
+from gpucost.arguments import QUESTIONS, Argument, flag_of, giving_way, read, renamed
 from gpucost.arguments import kinds as k
 from gpucost.arguments.files import files_beside
 from gpucost.arguments.table import arguments_of
@@ -111,10 +111,10 @@ def _part(
             raise UsageError(f"{where}.{item.name}: this key is required. {item.help}")
     name = _values(where, {"name": entry["name"]}, arguments)["name"]
     try:
-        read(question, {**shared, **given})
+        found = giving_way(lambda one: (read(question, one), one)[1], {**shared, **given}, lambda one: one not in given)
     except UsageError as error:
         raise UsageError(f"{where}.{_key_of(str(error), given)}{error}") from None
-    found = {**shared, **given} if folder is None else files_beside({**shared, **given}, folder, "rent")
+    found = found if folder is None else files_beside(found, folder, "rent")
     return Part(kind, name, found), [f"{where}: {hint}" for hint in hints]
 
 

@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Any
 
 from gpucost.api.result import Result
-from gpucost.arguments import by_field, flag_of, read, refuse_idle
+from gpucost.arguments import by_field, read, refuse_idle
 from gpucost.catalog import Catalog, open_catalog
-from gpucost.errors import ContradictionError, UsageError
+from gpucost.errors import UsageError
 from gpucost.ownership.plan import SPECIAL, PlanFile, once, plan_from_mapping, read_plan
 from gpucost.render.document import Document
 
@@ -79,15 +79,14 @@ def asked(question: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict
     """Sort what was asked into special names, dates among them, and inputs of the plan; each may be said once."""
     from gpucost.ownership.given import special as read_special
 
-    named = by_field(question, read(question, given, complete=False))
+    said = read(question, given, complete=False)
+    if "rent" in said:
+        refuse_idle(question, {name: said[name] for name in (*_OF_A_PRICE, "rent") if name in said}, said)
+    named = by_field(question, said)
     named.pop("plan", None)
     inputs = named.pop("set", {})
     if isinstance(rents := named.get("rent"), dict):
         price = rents.pop("", None)
-        if price is not None and (twice := [name for name in _OF_A_PRICE if named.get(name) is not None]):
-            raise ContradictionError(
-                f"the rental price is said twice, by --rent and {flag_of(twice[0])}. Give one of them.", twice
-            )
         named |= {"rent_usd_per_gpu_hour": price, "quote": rents or None}
         named = {name: value for name, value in named.items() if value is not None and name != "rent"}
     if twice := sorted(set(inputs) & set(named)):

@@ -1,8 +1,8 @@
 """Reading what was given: old names, unknown names, values that cannot be, arguments that say the same twice."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from gpucost.arguments.kinds import RENTS
 from gpucost.arguments.questions import QUESTIONS, Need
@@ -10,6 +10,7 @@ from gpucost.arguments.table import LISTS, Argument
 from gpucost.errors import ContradictionError, UsageError, nearest
 from gpucost.limits import limit
 
+T = TypeVar("T")
 _NO_COLUMNS = (str, bytes, set, Mapping)  # have a length, and are one value
 
 
@@ -78,10 +79,10 @@ def refuse_idle(question: str, found: Mapping[str, Any], values: Mapping[str, An
     known = {argument.name: argument for argument in QUESTIONS[question].arguments}
 
     def given(name: str) -> bool:
+        if name not in found or (known[name].kind is RENTS and "" not in values[name]):  # quotes stand beside a price
+            return False
         default = known[name].default
-        return name in found and (
-            is_column(found[name]) or default is None or values[name] != value_of(known[name], default)
-        )
+        return is_column(found[name]) or default is None or values[name] != value_of(known[name], default)
 
     def met(name: str, wanted: bool, words: tuple[str, ...]) -> bool:
         return (str(values.get(name)) in words if words else given(name)) == wanted
@@ -91,6 +92,18 @@ def refuse_idle(question: str, found: Mapping[str, Any], values: Mapping[str, An
             if given(name) and not any(met(*other) for other in need.one_of):
                 flag = flag_of(f"no_{name}" if known[name].default is True else name)
                 raise ContradictionError(f"{flag}: only {need.words or _beside(need)}.", [name])
+
+
+def giving_way(asked: Callable[[dict[str, Any]], T], given: dict[str, Any], quiet: Callable[[str], bool]) -> T:
+    """Ask; an argument that was not said here (`quiet`) gives way where it contradicts the rest or would be ignored."""
+    while True:
+        try:
+            return asked(given)
+        except ContradictionError as error:
+            aside = [name for name in error.names if name in given and quiet(name)]
+            if not aside or 1 < len(error.names) == len(aside):
+                raise
+            given = {name: value for name, value in given.items() if name not in aside}
 
 
 def _beside(need: Need) -> str:

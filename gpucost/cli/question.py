@@ -3,10 +3,9 @@
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
-from gpucost.arguments import QUESTIONS, flag_of
-from gpucost.cli.options import SEVERAL, Output, listed, output_parameters, parameter_of
+from gpucost.arguments import QUESTIONS, flag_of, giving_way
+from gpucost.cli.options import SEVERAL, Output, is_setting, listed, output_parameters, parameter_of
 from gpucost.cli.progress import working
 from gpucost.cli.said import say
 
@@ -41,13 +40,15 @@ def _broken(line: str) -> str:
 
 def _callback(name: str, more: list[str]) -> Any:
     def ask(format_: str | None, fields: str | None, output_file: str | None, **given: Any) -> None:
+        from gpucost.api.asking import answered
+
         out = Output(format_, fields, output_file)
         shown = {one: given.pop(one) for one in more}
         given = {key: value for key, value in given.items() if value is not None and value != ()}
         if name == "estimate":
             given["with_facts"] = out.format == "json"
         with working("thinking"):
-            result, hints = _answered(name, given)
+            result, hints = giving_way(lambda asked: answered(name, asked), given, is_setting)
         for hint in hints:
             say(hint)
         out.result(result, **shown)
@@ -58,19 +59,3 @@ def _callback(name: str, more: list[str]) -> Any:
         click.get_current_context().exit(result.exit_code)
 
     return ask
-
-
-def _answered(name: str, given: dict[str, Any]) -> tuple[Any, list[str]]:
-    """Answer; a setting that means nothing beside what was typed, or contradicts it, does not speak."""
-    from gpucost.api.asking import answered
-    from gpucost.errors import ContradictionError
-
-    source = click.get_current_context().get_parameter_source
-    while True:
-        try:
-            return answered(name, given)
-        except ContradictionError as error:
-            settings = [one for one in error.names if one in given and source(one) is ParameterSource.DEFAULT_MAP]
-            if not settings:
-                raise
-            given = {key: value for key, value in given.items() if key not in settings}

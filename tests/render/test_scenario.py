@@ -86,7 +86,19 @@ def test_every_key_of_the_example_is_accepted_when_uncommented() -> None:
                     entry.pop(name)
             entry |= {"method": "lora"} if "lora_rank" in entry else {}
             entry |= {"draft_tokens": 4, "acceptance": 0.7} if "acceptance" in entry else {}
+            for need in QUESTIONS[question].needs:  # nor what would be ignored beside it
+                without = [other for other, wanted, words in need.one_of if not (wanted or words)]
+                for name in need.names if any(other in entry for other in without) else ():
+                    entry.pop(name, None)
     make_scenario(content)
+
+
+def test_what_parts_share_gives_way_to_what_one_says() -> None:
+    owned = {"name": "own", "gpu": "h100-sxm", "gpus": 8, "rent": 2.35}
+    content = {"supply": {"provider": "lambda", "region": "us"}, "ownership": [owned]}
+    assert not {"provider", "region"} & set(make_scenario(content).parts[0].arguments)
+    with pytest.raises(UsageError, match="without a price by --rent"):
+        make_scenario({"ownership": [{**owned, "provider": "lambda"}]})
 
 
 def test_the_schema_accepts_the_example_and_refuses_a_misspelt_key() -> None:
