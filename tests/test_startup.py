@@ -83,3 +83,21 @@ def test_the_process_ends_with_all_its_output_and_the_right_code(arguments, code
         assert ended.stderr == ""
     else:
         assert (ended.stderr + ended.stdout).endswith("\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "closed", "code"),
+    [
+        ("gpus h100 -o out.csv", ">&-", 0),
+        ("gpus h100 -o out.csv", "2>&-", 0),
+        ("gpus h100 > out.csv", "2>&-", 0),
+        ("--version", "<&- >&- 2>&-", 0),
+        ("gpus nonsense", ">&- 2>&-", 2),
+    ],
+)
+def test_a_closed_stream_changes_neither_the_answer_nor_the_code(tmp_path, arguments, closed, code):
+    asked = f"{sys.executable} -m gpucost {arguments} {closed}"
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+    ended = subprocess.run(["sh", "-c", asked], cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (ended.returncode, ended.stderr) == (code, "")
+    assert "out.csv" not in arguments or "h100-sxm5-80gb" in (tmp_path / "out.csv").read_text()

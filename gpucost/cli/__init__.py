@@ -93,6 +93,7 @@ def cli(ctx: click.Context, debug: bool) -> None:
 def main() -> None:
     """Run the command line; a GpuCostError becomes one sentence on stderr and its exit code."""
     debug = "--debug" in sys.argv
+    _open_closed()
     _write_any_sign()
     warnings.showwarning = lambda message, *_: say(str(message))
     gc.set_threshold(*COLLECT_AFTER)
@@ -152,6 +153,18 @@ def _trace(debug: bool) -> None:
         import traceback
 
         click.echo("\n".join(map(shown, traceback.format_exc().splitlines())), err=True)
+
+
+def _open_closed() -> None:
+    """Lead a closed stdin, stdout or stderr nowhere; no other file may take its number, here or in a child."""
+    if None not in (sys.stdin, sys.stdout, sys.stderr):
+        return
+    while (number := os.open(os.devnull, os.O_RDWR)) <= 2:  # the lowest that is free
+        os.set_inheritable(number, True)
+    os.close(number)
+    for name, number, mode in (("stdin", 0, "r"), ("stdout", 1, "w"), ("stderr", 2, "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, os.fdopen(number, mode, encoding="utf-8", errors="backslashreplace"))
 
 
 def _write_any_sign() -> None:
