@@ -96,13 +96,16 @@ def test_owning_counts_on_the_speed_that_estimate_finds(catalog, model, gpu, gpu
 
 def test_choose_and_side_by_side_give_the_prices_of_their_questions(catalog):
     run = gpucost.estimate("8b", TOKENS, catalog=catalog, with_facts=False, top=1).best
-    served = gpucost.inference("8b", tokens_per_month="1b", catalog=catalog, top=0).options
+    served = gpucost.inference("8b", tokens_per_month="1b", catalog=catalog).best
     chosen = gpucost.choose("8b", tokens=TOKENS, catalog=catalog).best
     beside = gpucost.compare(model="8b", tokens=TOKENS, catalog=catalog).payload["rows"][0]
     assert (chosen["gpu"], chosen["rent_usd"], chosen["days"]) == (run["gpu"], run["cost_usd"], run["days"])
     assert (beside["gpu"], beside["cost_usd"], beside["days"]) == (run["gpu"], run["cost_usd"], run["days"])
-    month = gpucost.choose("8b", purpose="serving", catalog=catalog).best["rent_usd"] / 12
-    assert month == pytest.approx(min(row["usd_per_month"] for row in served), rel=1e-9)
+    rented = gpucost.choose("8b", purpose="serving", catalog=catalog).best
+    assert rented["rent_usd"] / 12 == pytest.approx(served["usd_per_month"], rel=1e-9)
+    assert [rented[name] for name in ("gpu", "provider", "option")] == [
+        served[name] for name in ("gpu", "provider", "option")
+    ]
 
 
 THEN = "2022-06-01"  # before attention was fused, and before anyone had kernels for H100

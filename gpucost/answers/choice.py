@@ -19,7 +19,7 @@ class Candidate(TypedDict):
     warranty: str
     gpus: int
     provider: str
-    option: str
+    option: str | None
     days: float | None
     rent_usd: float | None
     buy_usd: float | None

@@ -1,9 +1,11 @@
 """What a workload could run on: each question answered for every accelerator, one row for the cheapest of each."""
 
 from collections.abc import Iterable, Mapping
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from gpucost.errors import UsageError
+from gpucost.options import OPTIONS
 from gpucost.units import DAYS_PER_MONTH, MONTHS_PER_YEAR, parse_count
 
 if TYPE_CHECKING:
@@ -52,7 +54,16 @@ def candidates(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> "l
     if need.purpose == "desk":
         found = [row for row in found if row["card"] in _DESK and row["gpus"] <= _MOST_AT_A_DESK and row["buy_usd"]]
         return sorted(found, key=lambda row: (row["buy_usd"] or 0, row["gpu"]))
-    return sorted(found, key=lambda row: (row["rent_usd"] is None, row["rent_usd"] or row["buy_usd"] or 0, row["gpu"]))
+    return sorted(found, key=_rank)
+
+
+def _rank(row: "Candidate") -> tuple[bool, bool, float, str]:
+    return row["rent_usd"] is None, may_go(row), row["rent_usd"] or row["buy_usd"] or 0, row["gpu"]
+
+
+def may_go(row: "Candidate") -> bool:
+    """Tell whether a candidate serves on what may be taken away: what stays comes first, as in `inference`."""
+    return row["purpose"] == "serving" and OPTIONS[row["option"] or "on_demand"].interruptible
 
 
 def _answers(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
@@ -69,21 +80,32 @@ def _answers(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> Iter
         from gpucost.api.inference import answer as inference
 
         options = inference({**given, "tokens_per_month": tokens, "top": 0}, catalog).options
-        year = ({**row, "days": None, "rent_usd": MONTHS_PER_YEAR * row["usd_per_month"]} for row in options)
-        return sorted(year, key=lambda row: float(row["rent_usd"]))
-    from gpucost.fitting.everywhere import everywhere
+        return [{**row, "days": None, "rent_usd": MONTHS_PER_YEAR * row["usd_per_month"]} for row in options]
+    return _held(catalog, need, filters)
 
+
+def _held(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> Iterable[dict[str, Any]]:
+    """Yield what holds a model, at the cheapest offer of those asked for; without an offer, where any may be meant."""
+    from gpucost.fitting.everywhere import everywhere
+    from gpucost.market.facts import FILTERS, asked_for, cheapest, market_of, usual
+
+    asked = {name: filters.get(name) for name in FILTERS}
+    wanted, market = catalog.offer_filter(**asked), market_of(catalog)
+    allowed = asked_for(market, catalog, SimpleNamespace(**asked))
+    placed = any(wanted[name] is not None for name in ("provider", "region", "option"))
+    if wanted["option"] is None:
+        allowed &= ~market.terms.interruptible
+    tried = [allowed & usual(market), allowed][: 1 + placed]  # an old price where what was asked for has no other
     hours = need.hours_per_month * MONTHS_PER_YEAR
-    return [
-        {
-            **row,
-            "provider": row["sold"],
-            "option": "on_demand",
-            "days": None,
-            "rent_usd": None if row["usd_per_hour"] is None else row["usd_per_hour"] * hours,
-        }
-        for row in everywhere(catalog, need.model, method="qlora" if need.purpose == "desk" else "lora")["rows"]
-    ]
+    for row in everywhere(catalog, need.model, method="qlora" if need.purpose == "desk" else "lora")["rows"]:
+        if wanted["gpu"] is not None and row["gpu"] not in wanted["gpu"]:
+            continue
+        found = (cheapest(market, row["gpu"], row["gpus"], offers) for offers in tried)
+        hour, offer = next((one for one in found if one[1]), (None, None))
+        if hour is not None and offer is not None:
+            yield {**row, "provider": offer.provider, "option": offer.option, "days": None, "rent_usd": hour * hours}
+        elif not placed:
+            yield {**row, "provider": row["sold"], "option": None, "days": None, "rent_usd": None}
 
 
 def _first_of_each(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from gpucost.api.asking import framed, opened
-from gpucost.api.candidates import Need, candidates, need_of
+from gpucost.api.candidates import Need, candidates, may_go, need_of
 from gpucost.api.result import Result
+from gpucost.arguments import flag_of
 from gpucost.errors import NothingFitsError, UsageError
 from gpucost.limits import limit
 
@@ -41,7 +42,11 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> Choice
     found = {need.name: judged(candidates(catalog, need, filters), budget) for need in needs}
     if not all(found.values()):
         empty = next(name for name, rows in found.items() if not rows)
-        raise NothingFitsError(f"nothing on record suits {empty or needs[0].purpose}. Try another model or purpose.")
+        kept = " with " + ", ".join(f"{flag_of(name)} {value}" for name, value in filters.items()) if filters else ""
+        wider = ", or widen these" if filters else ""
+        raise NothingFitsError(
+            f"nothing on record suits {empty or needs[0].purpose}{kept}. Try another model or purpose{wider}."
+        )
     pool = pool_of(catalog, values["pool"] or {})
     assigned = assign(found, pool) if len(needs) > 1 or pool else []
     total = sum(row["cost_usd"] for row in assigned) if assigned else None
@@ -100,8 +105,9 @@ def assign(found: "Mapping[str, Sequence[Candidate]]", pool: Mapping[str, int]) 
     ways: list[tuple[str, Assigned]] = []
     for name, rows in found.items():
         ways += [(name, _assigned(row, "own", 0.0)) for row in rows if pool.get(row["gpu"], 0) >= row["gpus"]]
-        rented = [_assigned(row, row["provider"], row["rent_usd"]) for row in rows if row["rent_usd"] is not None]
-        ways += [(name, min(rented, key=lambda way: way["cost_usd"]))] if rented else []
+        rented = [(may_go(row), row["rent_usd"], at) for at, row in enumerate(rows) if row["rent_usd"] is not None]
+        for _, cost, at in sorted(rented)[:1]:
+            ways.append((name, _assigned(rows[at], rows[at]["provider"], cost)))
     if {name for name, _ in ways} < set(found):
         raise UsageError("--pool: nothing in it, and nothing for rent, suits every workload.")
     one_each = [[float(name == one) for one, _ in ways] for name in found]

@@ -127,19 +127,30 @@ def make_market(facts: Facts) -> Market:
     return Market(facts, supply, build_terms(supply, book, Providers(facts.providers), **columns), book)
 
 
-def cheapest(market: Market, gpu: str, gpus: int) -> tuple[float | None, Offer | None]:
-    """Return the lowest price an hour of so many accelerators in one job, neither old nor interruptible, and its offer.
+def cheapest(
+    market: Market, gpu: str, gpus: int, allowed: NDArray[np.bool_] | None = None
+) -> tuple[float | None, Offer | None]:
+    """Return the lowest price an hour of so many accelerators in one job, and its offer: without a term, of `allowed`.
 
-    A price counts only where its seller hosts a job of that size; whole units are paid.
+    Else of those neither old nor interruptible. A price counts only where its seller hosts a job of that size; whole
+    units are paid.
     """
+    if allowed is None:
+        allowed = usual(market)
     found: list[tuple[float, int]] = []
     for index, offer in enumerate(market.facts.offers):
-        if offer.gpu != gpu or offer.term_months or market.terms.stale[index] or market.terms.interruptible[index]:
+        if offer.gpu != gpu or offer.term_months or not allowed[index]:
             continue
         if market.supply.largest_gpus[index] >= gpus:
             taken = max(-(-gpus // offer.gpus) * offer.gpus, int(market.supply.minimum_gpus[index]))
             found.append((taken * offer.usd_per_gpu_hour, index))
     return (min(found)[0], market.facts.offers[min(found)[1]]) if found else (None, None)
+
+
+def usual(market: Market) -> NDArray[np.bool_]:
+    """Tell which offers are neither old nor interruptible."""
+    found: NDArray[np.bool_] = ~(market.terms.stale | market.terms.interruptible)
+    return found
 
 
 def placeless(market: Market, catalog: Catalog, request: Any) -> Market:

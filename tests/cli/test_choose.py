@@ -3,8 +3,9 @@
 import pytest
 
 import gpucost
+from gpucost.answers.read import check
 from gpucost.api.choose import assign, judged
-from gpucost.errors import UsageError
+from gpucost.errors import NothingFitsError, UsageError
 
 
 @pytest.fixture(scope="module")
@@ -13,8 +14,8 @@ def catalog():
 
 
 def candidate(workload, gpu, gpus, rent, buy=None):
-    return {"workload": workload, "purpose": "serving", "gpu": gpu, "gpus": gpus, "provider": "p", "rent_usd": rent,
-            "buy_usd": buy}  # fmt: skip
+    said = {"purpose": "serving", "provider": "p", "option": "on_demand"}
+    return {"workload": workload, "gpu": gpu, "gpus": gpus, "rent_usd": rent, "buy_usd": buy, **said}
 
 
 def test_the_price_of_a_run_is_the_one_that_estimate_finds(catalog):
@@ -28,6 +29,38 @@ def test_a_month_of_a_run_is_as_long_as_everywhere(catalog):
     row = next(row for row in gpucost.choose("8b", tokens="10b", catalog=catalog).payload["rows"] if row["buy_usd"])
     usd_per_month = row["rent_usd"] / (row["days"] * 24) * 730
     assert row["breakeven_months"] * usd_per_month == pytest.approx(row["buy_usd"])
+
+
+@pytest.mark.parametrize(
+    ("purpose", "asked"),
+    [
+        ("desk", {"provider": "vast"}),
+        ("desk", {"gpu": "rtx-4090", "option": "interruptible"}),
+        ("research", {"gpu": "h100", "provider": "aws", "region": "us"}),
+    ],
+)
+def test_a_desk_and_research_are_offered_what_was_asked_for(catalog, purpose, asked):
+    rows = gpucost.choose("8b", purpose=purpose, catalog=catalog, **asked).payload["rows"]
+    prices = {}
+    for offer in catalog.offers(**asked):
+        prices.setdefault((offer.gpu, offer.provider, offer.option), set()).add(offer.usd_per_gpu_hour * 176 * 12)
+    for row in rows:
+        known = prices[row["gpu"], row["provider"], row["option"]]
+        assert any(row["rent_usd"] == pytest.approx(row["gpus"] * price) for price in known)
+
+
+def test_a_desk_that_nobody_offers_says_what_was_asked_for(catalog):
+    with pytest.raises(NothingFitsError, match="--gpu h100-sxm, --provider aws"):
+        gpucost.choose("8b", purpose="desk", gpu="h100-sxm", provider="aws", catalog=catalog)
+    bought = gpucost.choose("8b", purpose="desk", gpu="rtx-4080", catalog=catalog)  # nobody rents it out
+    assert (bought.best["rent_usd"], bought.best["option"]) == (None, None)
+    check(bought.to_dict(), "a saved answer of it")
+
+
+def test_workloads_stand_on_what_stays_where_anything_does():
+    rows = [candidate("w", "goes", 1, 10) | {"option": "spot"}, candidate("w", "stays", 1, 20)]
+    assert [way["gpu"] for way in assign({"w": rows}, {})] == ["stays"]
+    assert [way["gpu"] for way in assign({"w": rows[:1]}, {})] == ["goes"]
 
 
 def test_at_a_desk_stand_few_cards_that_one_can_buy(catalog):
