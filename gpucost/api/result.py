@@ -156,17 +156,13 @@ class Result:
         lines: bool = False,
         details: bool = False,
     ) -> str:
-        """Return the answer as a command writes it: table, json, csv of its main list, or md."""
+        """Return the answer as a command writes it: table, json, csv of its main list, or md; `fields` of that list."""
+        if fields:
+            return self._picked(format_, fields, self._lines() if lines else self._rows())
         if format_ == "json":
             return self.to_json()
-        if format_ == "csv" and not fields:
+        if format_ == "csv":
             return self.to_csv(lines=lines)
-        if fields:
-            from gpucost.render.rows import render_rows
-
-            rows = self._rows()  # --fields may name their keys alone
-            names = [] if rows else [name.strip() for name in fields.split(",")]
-            return render_rows(rows, columns=names, format_=format_, fields=fields, envelope={})
         if format_ == "md" and explain:
             from gpucost.render.markdown import write
 
@@ -176,6 +172,19 @@ class Result:
     def _rows(self) -> list[dict[str, Any]]:
         """Return the main list without what is nested in it."""
         return flat(self.payload.get(self.main_list) or [])
+
+    def _lines(self) -> list[dict[str, Any]]:
+        """Return a row per line of each bill, where there are bills."""
+        return self._rows()
+
+    def _picked(self, format_: str, fields: str, rows: list[dict[str, Any]]) -> str:
+        """Return some keys of rows; as JSON with what every JSON list carries beside its rows."""
+        from gpucost.render.rows import render_rows
+
+        around = {key: self.payload.get(key) for key in ("schema_version", "catalog_version", "as_of")}
+        around["warnings"] = list(self.payload.get("warnings") or ())
+        names = [] if rows else [name.strip() for name in fields.split(",")]
+        return render_rows(rows, columns=names, format_=format_, fields=fields, envelope=around)
 
     @guarded
     def to_csv(self, *, lines: bool = False) -> str:
@@ -265,6 +274,11 @@ class OptionsResult(Result):
 
     def _rows(self) -> list[dict[str, Any]]:
         return [dict(row) for row in self.payload["options"]]
+
+    def _lines(self) -> list[dict[str, Any]]:
+        from gpucost.render.table_csv import bill_lines
+
+        return bill_lines(self.payload)
 
     @guarded
     def to_csv(self, *, lines: bool = False) -> str:

@@ -28,18 +28,27 @@ SEVERAL = (QUOTES, RENTS, TABLE, MODELS, GPUS)  # kinds of which a command takes
 FORMATS = ("table", "json", "csv", "md")
 DOCUMENTS = {".xlsx": "to_excel", ".html": "to_html", ".htm": "to_html"}  # endings that are no text
 ENDINGS = {".json": "json", ".csv": "csv", ".md": "md"}
-UNWRITTEN = (".pdf", ".docx", ".odt", ".ods", ".xls", ".xlsm", ".png", ".svg", ".jpg")  # would hold a text, not that
+TEXTS = ("", ".", ".txt", ".text", ".log", ".out")  # of what is written for a person
+# endings of files that would hold a text, not what they say, whatever --format names
+UNWRITTEN = (
+    ".pdf", ".docx", ".pptx", ".odt", ".ods", ".xls", ".xlsm", ".png", ".svg", ".jpg", ".jpeg", ".gif", ".parquet",
+    ".feather", ".tsv", ".yaml", ".yml", ".toml", ".jsonl", ".gz", ".zip", ".bz2", ".xz", ".zst",
+)  # fmt: skip
 
 
 class Output:
     """Where and how an answer is to be written."""
 
-    def __init__(self, format_: str | None, fields: str | None, file: str | None) -> None:
+    def __init__(
+        self, format_: str | None, fields: str | None, file: str | None, more: Collection[str] = ()
+    ) -> None:  # `more` endings that a command writes
         file = None if file == "-" else file  # the usual sign for the terminal
         self.ending = os.path.splitext(file or "")[1].lower()
-        if self.ending in UNWRITTEN:
+        known = {*TEXTS, *ENDINGS, *DOCUMENTS, *more}
+        if self.ending not in known and (format_ is None or self.ending in UNWRITTEN):
             raise click.UsageError(
-                f"{file}: {self.ending} is not written. Take .html (browsers print it), .xlsx, .csv, .json, .md, .txt."
+                f"{file}: {self.ending} is not written. Take .html (browsers print it),"
+                f" {', '.join(['.xlsx', *ENDINGS, *more])} or .txt."
             )
         self.fields, self.file, self.chosen = fields, file, format_
         self.format = format_ or ENDINGS.get(self.ending, "table")
@@ -60,10 +69,16 @@ class Output:
         if quiet and (self.format != "table" or explain or lines or print_plan or details or self.fields):
             raise click.UsageError("--quiet writes one line: leave --format, --details, --explain and the like out.")
         if self.is_document:
-            if self._no_text() or lines or print_plan or quiet:
+            if self._no_text() or explain or lines or print_plan or quiet:
                 raise click.UsageError(f"{self.file} is no text: leave --fields and the like out.")
             getattr(result, DOCUMENTS[self.ending])(self.file)
             return
+        if lines and self.format != "csv":
+            raise click.UsageError("--lines: only as CSV. Add --format csv, or -o FILE.csv.")
+        if explain and (self.format not in ("table", "md") or self.fields or print_plan):
+            raise click.UsageError("--explain: only as a text or Markdown. Leave --fields and the like out.")
+        if print_plan and self.fields:
+            raise click.UsageError("--print-plan: only whole. Leave --fields out.")
         plan = getattr(result, "to_plan", None) if print_plan else None
         if quiet:
             self.text(result.headline())

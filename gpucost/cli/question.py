@@ -42,8 +42,8 @@ def _callback(name: str, more: list[str]) -> Any:
     def ask(format_: str | None, fields: str | None, output_file: str | None, **given: Any) -> None:
         from gpucost.api.asking import answered
 
-        out = Output(format_, fields, output_file)
         shown = {one: given.pop(one) for one in more}
+        out = Output(format_, fields, output_file, (".toml",) if shown.get("print_plan") else ())
         given = {key: value for key, value in given.items() if value is not None and value != ()}
         if name == "estimate":
             given["with_facts"] = out.format == "json"

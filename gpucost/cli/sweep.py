@@ -41,8 +41,10 @@ def _ask(
 ) -> None:
     from gpucost.api.sweep import sweep
 
-    out = Output(format_, fields, output_file)
+    out = Output(format_, fields, output_file, (".parquet",))
     joined = out.ending in (".parquet", ".csv") and output_file is not None
+    if joined and (fields or format_ not in (None, out.ending[1:])):
+        raise click.UsageError(f"{output_file}: every case with all its columns. Leave --fields and --format out.")
     into = given.pop("into") or (f"{output_file}.chunks" if joined else None)
     temporary = joined and not os.path.exists(str(into))
     said = {name: value for name, value in given.items() if value is not None and value != ()}

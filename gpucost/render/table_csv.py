@@ -41,11 +41,14 @@ def flatten(row: Row, prefix: str = "") -> dict[str, Any]:
 
 def rows_csv(payload: Row, lines: bool = False) -> str:
     """Return the main list as CSV; with `lines`, one row per line of each option's bill."""
+    return write_csv(flatten(row) for row in (bill_lines(payload) if lines else payload[main_list(payload["kind"])]))
+
+
+def bill_lines(payload: Row) -> list[dict[str, Any]]:
+    """Return a row per line of each option's bill, with the option that it is of."""
+    keys = ("rank", "provider", "instance_type", "region", "option")
     rows = payload[main_list(payload["kind"])]
-    if lines:
-        keys = ("rank", "provider", "instance_type", "region", "option")
-        rows = [{**{key: row.get(key) for key in keys}, **line} for row in rows for line in row["lines"]]
-    return write_csv(flatten(row) for row in rows)
+    return [{**{key: row.get(key) for key in keys}, **line} for row in rows for line in row["lines"]]
 
 
 def write_csv(rows: Iterable[Row], keys: Sequence[str] = ()) -> str:

@@ -1,10 +1,14 @@
 """One table of arguments: command, library, scenario file and schema take the same names, values and refusals."""
 
 import ast
+import csv
 import dataclasses
 import enum
 import importlib
 import inspect
+import io
+import json
+import os
 import warnings
 from datetime import date
 from decimal import Decimal
@@ -24,6 +28,8 @@ from gpucost.arguments.kinds import FLAG
 from gpucost.cli import cli
 from gpucost.cli.options import SEVERAL
 from gpucost.errors import ContradictionError, GpuCostError, UsageError
+from gpucost.errors import GpuCostError, UsageError
+from tests.commands import in_process
 
 BASE = {
     "estimate": {"model": "8b", "tokens": "100b"},
@@ -361,6 +367,74 @@ def test_an_ending_makes_the_document_that_it_names(words, tmp_path):
         refused = CliRunner().invoke(cli, [*words, *more[:-1], str(tmp_path / more[-1])])
         assert said in refused.output
         assert not (tmp_path / more[-1]).exists()
+
+
+@pytest.mark.parametrize("name", ["p.parquet", "p.csv.gz", "p.tsv", "p.yaml", "p.pptx", "p.toml", "p.unknown"])
+def test_an_ending_that_nothing_writes_is_refused(tmp_path, name):
+    refused = CliRunner().invoke(cli, ["gpus", "h100", "-o", str(tmp_path / name)])
+    assert f"{os.path.splitext(name)[1]} is not written" in refused.output
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("more", [["out"], ["out.txt"], ["out.log"], ["out."], ["out.d", "--format", "csv"]])
+def test_a_text_may_end_as_texts_do(tmp_path, more):
+    made = CliRunner().invoke(cli, ["gpus", "h100", "-o", str(tmp_path / more[0]), *more[1:]])
+    assert made.exit_code == 0, made.output
+    assert "h100-sxm5-80gb" in (tmp_path / more[0]).read_text()
+
+
+def test_a_plan_is_toml(tmp_path):
+    plan = str(tmp_path / "plan.toml")
+    asked = ["tco", "--gpu", "h100-sxm", "--gpus", "8", "--rent", "2", "-o", plan]
+    assert ".toml is not written" in CliRunner().invoke(cli, asked).output
+    assert CliRunner().invoke(cli, [*asked, "--print-plan"]).exit_code == 0
+    assert CliRunner().invoke(cli, ["tco", "--plan", plan, "--draws", "0"]).exit_code == 0
+
+
+RUN = ["estimate", "--model", "8b", "--tokens", "1b", "--gpu", "h100-sxm", "--gpus", "8", "--top", "2"]
+
+
+@pytest.mark.parametrize("to_file", [False, True])
+def test_fields_pick_the_columns_of_json_too(tmp_path, to_file):
+    path = tmp_path / "x.json"
+    found = CliRunner().invoke(
+        cli, [*RUN, "--fields", "rank,gpu", *(["-o", str(path)] if to_file else ["--format", "json"])]
+    )
+    made = json.loads(path.read_text() if to_file else found.stdout)
+    assert made["rows"] == [{"rank": 1, "gpu": "h100-sxm5-80gb"}, {"rank": 2, "gpu": "h100-sxm5-80gb"}]
+    assert {"as_of", "catalog_version", "warnings"} <= set(made)
+
+
+def test_fields_pick_the_columns_of_a_bill():
+    asked = [*RUN, "--top", "1", "--format", "csv", "--lines"]
+    whole = [*csv.DictReader(io.StringIO(CliRunner().invoke(cli, asked).stdout))]
+    picked = [*csv.DictReader(io.StringIO(CliRunner().invoke(cli, [*asked, "--fields", "name,cost_usd"]).stdout))]
+    assert picked == [{name: row[name] for name in ("name", "cost_usd")} for row in whole]
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        (["--format", "json", "--fields", "nonsense"], "unknown column 'nonsense'"),
+        (["--lines"], "--lines: only as CSV"),
+        (["--lines", "-o", "x.json"], "--lines: only as CSV"),
+        (["--explain", "--format", "csv"], "--explain: only as a text"),
+        (["--explain", "--fields", "rank"], "--explain: only as a text"),
+        (["--explain", "-o", "x.html"], "is no text"),
+    ],
+)
+def test_ways_of_writing_that_contradict_each_other_are_refused(tmp_path, monkeypatch, more, said):
+    monkeypatch.chdir(tmp_path)
+    refused = in_process(*RUN, *more)
+    assert refused.returncode == 2
+    assert said in refused.stderr
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_sweep_into_one_file_holds_all_columns(tmp_path):
+    asked = ["sweep", *RUN[1:7], "--gpus", "8", "-o", str(tmp_path / "s.csv")]
+    assert "Leave --fields" in CliRunner().invoke(cli, [*asked, "--fields", "cost_usd"]).output
+    assert CliRunner().invoke(cli, [*asked, "--format", "csv"]).exit_code == 0
 
 
 def test_a_dash_is_the_terminal(tmp_path, monkeypatch):
