@@ -41,8 +41,10 @@ def of_environment(name: str) -> object:
 raised: Callable[[str], object] = of_environment  # the settings put themselves here once they are imported
 
 
-def limit(name: str, asked: object = None) -> float:
+def limit(name: str, asked: object = None, flag: str = "") -> float:
     """Return a bound: what was asked for, else the setting, else the usual one; above zero and not beyond the most.
+
+    An error names the `flag` that it was asked for with, else the setting.
 
     >>> limit("limit_query_seconds"), limit("limit_query_seconds", "60")
     (15, 60.0)
@@ -57,7 +59,7 @@ def limit(name: str, asked: object = None) -> float:
         number = 0.0
     if not 0 < number <= bound.most:
         raise UsageError(
-            f"{name}: {str(asked)[:40]!r} is no number above 0 and up to {bound.most:,.0f} {bound.unit}; the usual one"
-            f" is {bound.value:,.0f} ({bound.reason})."
+            f"{flag or name}: {str(asked)[:40]!r} is no number above 0 and up to {bound.most:,.0f} {bound.unit}; the usual"
+            f" one is {bound.value:,.0f} ({bound.reason})."
         )
     return number

@@ -146,7 +146,8 @@ def parse_usd(text: str | float, what: str = "an amount") -> float:
     >>> parse_usd("$6,291"), parse_usd("10k")
     (6291.0, 10000.0)
     """
-    return parse_count(text.strip().lstrip("$") if isinstance(text, str) else text, what)
+    number = text.strip().lstrip("$") if isinstance(text, str) else text
+    return _quantity(number, what, _MULTIPLIERS, "US dollars as a bare number, such as 2.35, 500k or 1.5m", "number")
 
 
 def format_count(value: float) -> str:

@@ -38,12 +38,20 @@ def condition(wanted: Mapping[str, set[str] | None]) -> tuple[str, dict[str, lis
     return " AND ".join(tests) or "true", asked
 
 
-def chosen(rows: Sequence[Row], column: str, wanted: str | None) -> list[Row]:
-    """Keep the rows whose column equals one of the wanted values, whatever the case; an unknown value is an error."""
+def chosen(rows: Sequence[Row], column: str, wanted: str | None, others: Iterable[str] = ()) -> list[Row]:
+    """Keep the rows whose column equals one of the wanted values, whatever the case; an unknown value is an error.
+
+    So is one of `others`, which rows that were not asked for have.
+    """
     if wanted is None:
         return list(rows)
-    allowed = matching(column, wanted, {str(row[column]) for row in rows if row[column]})
-    return [row for row in rows if row[column] in allowed]
+    known = {str(row[column]) for row in rows if row[column]}
+    allowed = matching(column, wanted, {*known, *others})
+    found = [row for row in rows if row[column] in allowed]
+    if rows and not found:
+        there = ", ".join(sorted(known)[:12]) or "none that is known"
+        raise UsageError(f"--{column} {wanted}: none of those asked for; theirs: {there}. Leave one of the two out.")
+    return found
 
 
 def matching(column: str, wanted: str | Sequence[str], known: Iterable[str], others: Iterable[str] = ()) -> set[str]:

@@ -146,11 +146,13 @@ def command(
     from gpucost.catalog.filters import chosen, listed
 
     rows = catalog.rows("accelerators") if not generations else generations_of(catalog)
+    if name is not None and gpu is not None:
+        raise click.UsageError(f"name accelerators by place or with --gpu, not both: {name},{gpu}.")
     asked = name if name is not None else gpu
     if asked is not None:
         told, wanted = _meant(catalog, listed(asked), out.is_plain and not generations)
         rows = sorted((row for row in rows if row["id"] in wanted), key=lambda row: wanted.index(row["id"]))
-    rows = chosen(rows, "vendor", vendor)
+    rows = chosen(rows, "vendor", vendor, (row["vendor"] for row in catalog.rows("accelerators")))
     if generations:
         out.rows(list(_in_lines(rows)) if out.is_plain else rows, "gpus generations", catalog)
         return

@@ -33,7 +33,8 @@ def command(catalog: "Catalog", out: Output, name: str | None, family: str | Non
     from gpucost.catalog.filters import chosen
 
     found = catalog.architectures(name)
-    rows = chosen(described(catalog, found, context), "family", family)
+    families = () if family is None or name is None else (one.family for one in catalog.presets)
+    rows = chosen(described(catalog, found, context), "family", family, families)
     warnings = [f"{item.name}: {text}" for item in found for text in item.warnings]
     if name is not None and len(rows) == 1 and out.is_plain:
         out.rows(_in_full(rows[0]), ("what", "value"), catalog, warnings)

@@ -7,8 +7,9 @@ from functools import cache, wraps
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from gpucost.arguments import LISTS, Argument, flag_of, read_list
+from gpucost.arguments import LISTS, QUESTIONS, Argument, flag_of, read_list
 from gpucost.arguments.kinds import FLAG, GPUS, MODELS, QUOTES, RENTS, TABLE
 from gpucost.arguments.reading import value_of
 from gpucost.arguments.table import AS_OF, DATES
@@ -36,6 +37,12 @@ UNWRITTEN = (
 )  # fmt: skip
 
 
+def is_setting(parameter: str) -> bool:
+    """Tell whether an option of the running command has its value from a setting."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.get_parameter_source(parameter) is ParameterSource.DEFAULT_MAP
+
+
 class Output:
     """Where and how an answer is to be written."""
 
@@ -50,6 +57,8 @@ class Output:
                 f"{file}: {self.ending} is not written. Take .html (browsers print it),"
                 f" {', '.join(['.xlsx', *ENDINGS, *more])} or .txt."
             )
+        if self.ending in {*ENDINGS, *DOCUMENTS, *more} and is_setting("format_"):
+            format_ = None  # a file that was named overrules a setting
         self.fields, self.file, self.chosen = fields, file, format_
         self.format = format_ or ENDINGS.get(self.ending, "table")
         self.is_document = self.ending in DOCUMENTS

@@ -31,9 +31,11 @@ def command(
       where provider = 'aws'"
     gpucost sql "select * from facts where entity = 'h100-sxm5-80gb'"
     """
+    from gpucost.limits import limit
     from gpucost.render.document import Column
 
-    answer = catalog.ask(_text(query, file, question), time_limit_s=time_limit)
+    seconds = time_limit and limit("limit_query_seconds", time_limit, "--time-limit")
+    answer = catalog.ask(_text(query, file, question), time_limit_s=seconds)
     if out.format == "table" and answer.columns == _PLAN and not out.is_document:
         out.text("\n".join(str(row["explain_value"]) for row in answer.rows))
         return

@@ -5,8 +5,8 @@ from typing import Any
 
 import click
 
-from gpucost.arguments import QUESTIONS
-from gpucost.cli.options import Output, listed, option_of, output_parameters
+from gpucost.arguments import QUESTIONS, giving_way
+from gpucost.cli.options import Output, is_setting, listed, option_of, output_parameters
 from gpucost.cli.progress import working
 from gpucost.sweeping.grid import NOT_SWEPT, QUESTIONS_SWEPT
 
@@ -43,13 +43,13 @@ def _ask(
 
     out = Output(format_, fields, output_file, (".parquet",))
     joined = out.ending in (".parquet", ".csv") and output_file is not None
-    if joined and (fields or format_ not in (None, out.ending[1:])):
+    if joined and (fields or out.chosen not in (None, out.ending[1:])):
         raise click.UsageError(f"{output_file}: every case with all its columns. Leave --fields and --format out.")
     into = given.pop("into") or (f"{output_file}.chunks" if joined else None)
     temporary = joined and not os.path.exists(str(into))
     said = {name: value for name, value in given.items() if value is not None and value != ()}
     with working("cases") as told:
-        result = sweep(**{**said, "into": into, "told": told})
+        result = giving_way(lambda asked: sweep(**{**asked, "into": into, "told": told}), said, is_setting)
     if joined:
         _join(result.files, str(output_file), out.ending, str(into) if temporary else None)
         out = Output(None, None, None)

@@ -31,5 +31,5 @@ def command(catalog: "Catalog", out: Output, name: str | None, gpu: str | None, 
     if gpu is not None:
         gpus = {found.id for part in listed(gpu) for found in catalog.accelerators(part)}
         rows = [row for row in rows if row["accelerator_id"] in gpus]
-    rows = chosen(rows, "provider", provider)
+    rows = chosen(rows, "provider", provider, (row["provider"] for row in catalog.rows("systems") if row["provider"]))
     out.rows(rows, "systems", catalog)

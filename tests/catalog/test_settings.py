@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -50,6 +51,26 @@ def test_each_speaker_overrules_the_one_before(place, monkeypatch):
     assert run("gpus", "h100-sxm").startswith("id,")
     assert spoken()["format"] == ("csv", "environment variable GPUCOST_FORMAT")
     assert run("gpus", "h100-sxm", "--format", "table").startswith("id ")
+
+
+def test_a_named_file_overrules_a_format_of_the_settings(place, monkeypatch):
+    monkeypatch.setenv("GPUCOST_FORMAT", "json")
+    run("gpus", "h100-sxm", "-o", "a.csv")
+    assert Path("a.csv").read_text().startswith("id,")
+    run("gpus", "h100-sxm", "-o", "a.html")
+    assert Path("a.html").read_text().startswith("<!")
+    run("gpus", "h100-sxm", "-o", "a")
+    assert Path("a").read_text().startswith("{")
+
+
+def test_a_flag_overrules_settings_of_what_it_excludes(place, monkeypatch):
+    asked = ("throughput", "--model", "8b", "--gpu", "h100-sxm", "--gpus", "8")
+    typed = run(*asked, "--step-time", "60s")
+    monkeypatch.setenv("GPUCOST_MFU", "30%")
+    assert run(*asked, "--step-time", "60s") == typed
+    assert "(--mfu)" in run(*asked)
+    swept = ("sweep", *asked[1:], "--tokens", "1b", "--step-time", "60s", "--quiet")
+    assert "1 with an answer" in run(*swept)
 
 
 def test_a_setting_may_hold_for_one_command_only(place, monkeypatch):

@@ -173,6 +173,13 @@ def test_fields_pick_and_order_the_columns():
         (("sql",), ("give one query",)),
         (("sql", "--question", "cheapest"), ("unknown question", "'cheapest-on-demand'")),
         (("data", "check", "/nonexistent.csv"), ("cannot read",)),
+        (("gpus", "h100", "--vendor", "amd"), ("none of those asked for; theirs: NVIDIA.",)),
+        (("gpus", "h100", "--vendor", "amdd"), ("unknown vendor 'amdd'. Did you mean 'AMD'?",)),
+        (("systems", "p5.48xlarge", "--provider", "gcp"), ("none of those asked for; theirs: aws.",)),
+        (("models", "8b", "--family", "Qwen3"), ("none of those asked for; theirs: Llama 3.1.",)),
+        (("gpus", "h100", "--gpu", "a100"), ("not both: h100,a100",)),
+        (("sql", "--time-limit", "5000", "SELECT 1"), ("--time-limit: '5000'",)),
+        (("tco", "--gpu", "h100-sxm", "--rent", "2.35/h"), ("--rent: cannot read '2.35/h'. Write US dollars",)),
     ],
 )
 def test_a_mistake_gets_one_sentence_and_exit_code_2(arguments, words):

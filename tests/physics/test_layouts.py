@@ -118,6 +118,13 @@ def test_layouts_that_cannot_exist_have_a_reason_in_arrays_and_a_sentence_alone(
         assert len(text) > 20
 
 
+def test_too_few_accelerators_for_one_replica_are_no_missing_number():
+    layout = layout_columns([Layout(gpus=4, tensor=8, data=0, global_batch=0)])
+    hardware = hardware_columns([H100], [NODE])
+    assert legality.reason_codes(stack([LLAMA_8B]), hardware, layout, np.array([8192.0]))[0] == 2
+    assert "need 8 GPUs, --gpus is 4" in legality.sentence(2, stack([LLAMA_8B]), layout, "h100")
+
+
 def test_nan_is_a_reason_not_a_figure():
     layout = layout_columns([Layout(gpus=8, data=8, global_batch=8)])
     broken = replace(layout, global_batch=np.array([np.nan]))

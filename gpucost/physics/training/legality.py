@@ -38,11 +38,12 @@ def reason_codes(shape: Shape, hardware: HardwareColumns, layout: LayoutColumns,
         sound = sound & np.isfinite(value) & (value > 0)
     with np.errstate(divide="ignore", invalid="ignore"):
         product = layout.tensor * layout.pipeline * layout.context * layout.data
+        few = (layout.gpus > 0) & (layout.gpus < layout.tensor * layout.pipeline * layout.context)  # for one replica
         ranks = layout.tensor * layout.context * layout.data
         spread = layout.expert > 1
         tests = (
-            ~sound,
-            product != layout.gpus,
+            ~sound & ~few,
+            few | (product != layout.gpus),
             shape.heads % layout.tensor != 0,
             layout.pipeline * layout.virtual_stages > shape.layers,
             layout.data * layout.micro_batch > layout.global_batch,
@@ -64,6 +65,11 @@ def sentence(code: int, shape: Shape, layout: LayoutColumns, chip: str, row: int
 
     heads, layers, experts = int(shape.heads[0]), int(shape.layers[0]), int(shape.experts[0])
     parallel = v("tensor") * v("pipeline") * v("context")
+    if v("gpus") < parallel:
+        return (
+            f"tensor {v('tensor')} × pipeline {v('pipeline')} × context {v('context')} need {parallel} GPUs, --gpus is"
+            f" {v('gpus')}. Use a multiple of {parallel} GPUs, or smaller degrees."
+        )
     return {
         2: (
             f"tensor {v('tensor')} × pipeline {v('pipeline')} × context {v('context')} × data {v('data')} is not the "
