@@ -59,7 +59,7 @@ def limit(name: str, asked: object = None, flag: str = "") -> float:
         number = 0.0
     if not 0 < number <= bound.most:
         raise UsageError(
-            f"{flag or name}: {str(asked)[:40]!r} is no number above 0 and up to {bound.most:,.0f} {bound.unit}; the usual"
-            f" one is {bound.value:,.0f} ({bound.reason})."
+            f"{flag or name}: {str(asked)[:40]!r} is no number above 0 and up to {bound.most:,.0f} {bound.unit};"
+            f" the usual one is {bound.value:,.0f} ({bound.reason})."
         )
     return number

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
-from gpucost.cli.options import Output, output_options, own_options
+from gpucost.cli.options import Output, output_options, own_options, spoke
 from gpucost.cli.progress import working
 from gpucost.cli.said import say
 from gpucost.gate import shown
@@ -60,6 +61,8 @@ def command(
     from gpucost.catalog import open_catalog
     from gpucost.validation import fitted
 
+    if undo or listed:
+        _alone(*(("--undo", "kind", "machine", "software") if undo else ("--list",)))
     if undo:
         say(_undone(kind) if machine is None and log["software"] is None else _without(machine, log["software"]))
         return
@@ -77,6 +80,14 @@ def command(
     if machine:
         own = [{**row, "id": f"{machine}: {row.get('id') or number}"} for number, row in enumerate(own, 1)]
     _show_own(out, catalog, kind, own, stack, estimate, save)
+
+
+def _alone(flag: str, *also: str) -> None:
+    """Refuse what was typed beside an option that fits nothing, but for what it takes and how it is written."""
+    taken = {flag[2:], "listed", "format_", "fields", "output_file", *also}
+    named = [one for one in click.get_current_context().command.params if one.name and one.name not in taken]
+    if typed := [one.opts[0] for one in named if spoke(str(one.name)) is ParameterSource.COMMANDLINE]:
+        raise click.UsageError(f"{flag} fits nothing: leave {', '.join(typed)} out.")
 
 
 def _show_shipped(out: Output, catalog: "Catalog", kind: str, save: bool) -> None:

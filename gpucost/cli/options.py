@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from gpucost.arguments import LISTS, QUESTIONS, Argument, flag_of, read_list
+from gpucost.arguments import LISTS, Argument, flag_of, read_list
 from gpucost.arguments.kinds import FLAG, GPUS, MODELS, QUOTES, RENTS, TABLE
 from gpucost.arguments.reading import value_of
 from gpucost.arguments.table import AS_OF, DATES
@@ -37,10 +37,15 @@ UNWRITTEN = (
 )  # fmt: skip
 
 
+def spoke(parameter: str) -> ParameterSource | None:
+    """Return who gave an option of the running command its value: the command line, a setting, the default."""
+    context = click.get_current_context(silent=True)
+    return None if context is None else context.get_parameter_source(parameter)
+
+
 def is_setting(parameter: str) -> bool:
     """Tell whether an option of the running command has its value from a setting."""
-    context = click.get_current_context(silent=True)
-    return context is not None and context.get_parameter_source(parameter) is ParameterSource.DEFAULT_MAP
+    return spoke(parameter) is ParameterSource.DEFAULT_MAP
 
 
 class Output:

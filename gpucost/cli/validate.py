@@ -39,6 +39,8 @@ def command(
     from gpucost.validation.runs import VALIDATIONS
 
     limit = None if max_error is None else share(100.0).read(max_error, "--max-error")
+    if leave_out and kind == "memory":
+        raise click.UsageError("--leave-out goes with --kind training or serving: of memory nothing is fitted.")
     catalog = open_catalog()
     if calibration:
         if leave_out or kind == "memory":

@@ -7,6 +7,7 @@ from itertools import pairwise
 from math import ceil
 from typing import Any
 
+from gpucost.answers import main_list
 from gpucost.errors import UsageError
 from gpucost.invoices.columns import WRITTEN
 from gpucost.money.variance import spread
@@ -29,6 +30,8 @@ def focus_rows(
         raise UsageError(f"a saved {answer['kind']} holds no plan of charges. Export {', '.join(_MAKERS)}.")
     if side and answer["kind"] != "tco":
         raise UsageError(f"--side chooses between own and rent of a saved tco; this is a saved {answer['kind']}.")
+    if rank != 1 and main_list(str(answer["kind"])) != "options":
+        raise UsageError(f"--rank chooses among the options of an answer; this is a saved {answer['kind']}.")
     if start.year > _LAST_YEAR:
         raise UsageError(f"--start {start:%Y-%m-%d} is after the year {_LAST_YEAR}.")
     try:

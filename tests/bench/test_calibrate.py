@@ -255,6 +255,18 @@ def test_a_class_of_ones_own_is_kept_used_listed_and_undone(run, tmp_path):
     assert "my-stack" in str(run("calibrate", "--undo", "--software", "my-stack", code=1).exception)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["--list", "--save"], ["--list", "--kind", "serving"], ["--list", "--model", "8b"], ["--undo"]],
+)
+def test_what_fits_nothing_takes_no_runs_and_no_more(run, tmp_path, words):
+    runs = tmp_path / "runs.csv"
+    runs.write_text(HEAD)
+    more = [] if "--list" in words else [runs]
+    assert f"{words[0]} fits nothing: leave" in run("calibrate", *words, *more, code=2).output
+    run("calibrate", words[0])
+
+
 @pytest.mark.parametrize("name", ["sharded", "typical", "unknown", "Megatron-LM", "my stack", "1st", "x" * 41, "a[b]"])
 def test_a_bad_name_of_a_class_is_refused(run, tmp_path, name):
     runs = tmp_path / "runs.csv"

@@ -28,7 +28,6 @@ from gpucost.arguments.kinds import FLAG
 from gpucost.cli import cli
 from gpucost.cli.options import SEVERAL
 from gpucost.errors import ContradictionError, GpuCostError, UsageError
-from gpucost.errors import GpuCostError, UsageError
 from tests.commands import in_process
 
 BASE = {

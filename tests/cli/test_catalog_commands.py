@@ -178,6 +178,7 @@ def test_fields_pick_and_order_the_columns():
         (("systems", "p5.48xlarge", "--provider", "gcp"), ("none of those asked for; theirs: aws.",)),
         (("models", "8b", "--family", "Qwen3"), ("none of those asked for; theirs: Llama 3.1.",)),
         (("gpus", "h100", "--gpu", "a100"), ("not both: h100,a100",)),
+        (("validate", "--kind", "memory", "--leave-out", "source"), ("--leave-out goes with",)),
         (("sql", "--time-limit", "5000", "SELECT 1"), ("--time-limit: '5000'",)),
         (("tco", "--gpu", "h100-sxm", "--rent", "2.35/h"), ("--rent: cannot read '2.35/h'. Write US dollars",)),
     ],

@@ -296,6 +296,19 @@ def test_other_currencies_are_planned_at_the_budget_rate(tmp_path):
         gpucost.reconcile(strange, plan)
 
 
+def test_a_rate_of_no_currency_is_refused(tmp_path):
+    paid = write(tmp_path / "plan.csv", charge(cost=11))
+    assert gpucost.reconcile(paid, paid, rate={"eur": 1.1}).payload["kind"] == "reconciliation"
+    with pytest.raises(UsageError, match="--rate: 'BANANA' is no currency"):
+        gpucost.reconcile(paid, paid, rate={"banana": 1.1})
+
+
+@pytest.mark.parametrize("kind", ["tco", "mix"])
+def test_a_rank_where_nothing_is_ranked_is_refused(kind):
+    with pytest.raises(UsageError, match=f"--rank chooses .* a saved {kind}"):
+        focus_rows({"kind": kind}, START, rank=2)
+
+
 def test_times_are_read_in_their_zone(tmp_path):
     invoice = write(
         tmp_path / "i.csv",
