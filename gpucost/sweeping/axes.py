@@ -12,7 +12,9 @@ from gpucost.limits import limit
 from gpucost.units import parse_count
 
 _RANGE = re.compile(
-    r"\s*([0-9.]+)([a-z%]*)\s*:\s*([0-9.]+)([a-z%]*)\s*:\s*(?:(x)\s*)?([0-9.]+)([a-z%]*)\s*", re.IGNORECASE
+    r"\s*([0-9.]+(?:e[+-]?[0-9]+)?)([a-z%]*)\s*:\s*([0-9.]+(?:e[+-]?[0-9]+)?)([a-z%]*)\s*:\s*(?:(x)\s*)?"
+    r"([0-9.]+(?:e[+-]?[0-9]+)?)([a-z%]*)\s*",
+    re.IGNORECASE,
 )
 _SLACK = 1e-9
 
@@ -26,6 +28,8 @@ def values_of(argument: Argument, given: Any) -> list[Any]:
     ([8, 16, 32, 64, 100], ['h100', 'a100,b200'])
     >>> values_of(find["overhead"], "10%:20%:5%"), values_of(find["tokens"], "1b:1t:x10")
     ([0.1, 0.15, 0.2], [1000000000.0, 10000000000.0, 100000000000.0, 1000000000000.0])
+    >>> values_of(find["tokens"], "1e9:3e9:1e9")
+    [1000000000.0, 2000000000.0, 3000000000.0]
     """
     found: list[Any] = []
     for value in _listed(argument, given):

@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from gpucost.arguments import QUESTIONS, Argument, flag_of
 from gpucost.arguments.reading import renamed
-from gpucost.errors import UsageError
+from gpucost.errors import DataError, UsageError
 from gpucost.gate import beside, shown
 from gpucost.limits import limit
 from gpucost.sweeping.axes import checked, values_of
+from gpucost.sweeping.tables import Cases
 
 Codes = dict[str, NDArray[np.int32]]
 
@@ -65,18 +66,22 @@ def combinations(question: str, given: Mapping[str, Any]) -> Grid:
     return Grid(question, values, count)
 
 
-def listed(question: str, columns: Mapping[str, tuple[NDArray[Any], Sequence[Any]]], given: Mapping[str, Any]) -> Grid:
-    """Return the rows of a table: `columns` are codes and what they mean; arguments beside it hold for every row."""
-    arguments = _known(question)
+def listed(question: str, cases: Cases, given: Mapping[str, Any]) -> Grid:
+    """Return the rows of a table; arguments beside it hold for every row."""
+    arguments, columns = _known(question), cases.columns
     if twice := sorted(set(columns) & set(given)):
         raise UsageError(f"{flag_of(twice[0])} is given beside a table that has a column {twice[0]}. Keep one of them.")
     beside = _named(question, given)
     said = {name: values_of(arguments[name], value) for name, value in beside.items()}
     if several := [name for name, values in said.items() if len(values) > 1]:
         raise UsageError(f"{flag_of(several[0])}: beside a table of cases an argument takes one value for all of them.")
-    tabled = _named(question, columns)
-    said |= {name: checked(arguments[name], values) for name, (_, values) in tabled.items()}
+    try:
+        tabled = _named(question, columns)
+    except UsageError as error:
+        raise DataError(str(error), file=cases.said) from None
+    said |= {name: _checked(arguments[name], column, cases) for name, column in tabled.items()}
     _complete(arguments, said)
+    _refuse_unswept(said)
     count = len(next(iter(tabled.values()))[0]) if tabled else 0
     if not count:
         raise UsageError("the table of cases is empty. It needs a column for each argument and a row for each case.")
@@ -85,6 +90,25 @@ def listed(question: str, columns: Mapping[str, tuple[NDArray[Any], Sequence[Any
     same = np.zeros(count, np.int32)
     codes = {name: tabled[name][0].astype(np.int32) if name in tabled else same for name in ordered}
     return Grid(question, {name: said[name] for name in ordered}, count, codes)
+
+
+def _checked(argument: Argument, column: tuple[NDArray[Any], list[Any]], cases: Cases) -> list[Any]:
+    """Return the values of a column once each was read; the first row that holds a faulty one is named."""
+    codes, values = column
+    if argument.required and None in values:
+        place = cases.first + codes.tolist().index(values.index(None))
+        raise DataError("is empty; every case needs it", file=cases.said, row=place, column=argument.name)
+    try:
+        return checked(argument, values)
+    except UsageError:
+        for row, code in enumerate(codes):
+            try:
+                checked(argument, [values[code]])
+            except UsageError as error:
+                reason = str(error).removeprefix(f"{flag_of(argument.name)}: ")
+                place = cases.first + row
+                raise DataError(reason, file=cases.said, row=place, column=argument.name) from None
+        raise
 
 
 def _known(question: str) -> dict[str, Argument]:
@@ -101,12 +125,17 @@ def _read(question: str, given: Mapping[str, Any]) -> dict[str, list[Any]]:
     arguments, named = _known(question), _named(question, given)
     _complete(arguments, named)
     found = {name: values_of(arguments[name], named[name]) for name in _order(arguments) if name in named}
+    _refuse_unswept(found)
+    return found
+
+
+def _refuse_unswept(found: Mapping[str, Sequence[Any]]) -> None:
+    """Refuse what one sweep cannot hold: a list of options per case, cases of several days."""
     if "pareto" in found.get("optimize", ()):
         raise UsageError("--optimize pareto is a list of options; a sweep keeps one per case. Rank by cost or time.")
     for name in DATES:
         if len(found.get(name, ())) > 1:
             raise UsageError(f"{flag_of(name)}: a sweep looks at one day. Run one sweep for each.")
-    return found
 
 
 def _named(question: str, given: Mapping[str, Any]) -> dict[str, Any]:

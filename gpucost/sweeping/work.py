@@ -107,8 +107,9 @@ def asker_of(question: str, catalog: "Catalog") -> Any:
 
 def _asked(values: Sequence[Any], codes: Any) -> Any:
     """Return what was asked as a column: numbers where all values are, else words; None is missing."""
-    if all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values):
-        return np.array(values)[codes]
+    said = [value for value in values if value is not None]
+    if said and all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in said):
+        return np.array([np.nan if value is None else value for value in values])[codes]
     words = sorted({str(value) for value in values if value is not None})
     place = np.array([-1 if value is None else words.index(str(value)) for value in values], np.int64)
     return place[codes], words

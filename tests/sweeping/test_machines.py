@@ -1,6 +1,7 @@
 """The same bytes from one process, several, a cluster, and after a kill; tables of cases; files and refusals."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -148,6 +149,65 @@ def test_the_command_joins_chunks_into_one_file(tmp_path):
     assert list(pandas.DataFrame(__import__("duckdb").read_parquet(str(target)).df())["gpus"]) == [8, 8, 16, 16, 32, 32]
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["sweep.parquet"]
     assert CliRunner().invoke(cli, [*asked, "-o", str(page)]).exit_code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "cells"),
+    [
+        ("gpus", [8, None]),
+        ("gpus", [8.0, float("nan")]),
+        ("epochs", [2, None]),
+        ("deadline", [None, 9]),
+        ("max_cost", [None, 1e6]),
+        ("mfu", [0.3, None]),
+        ("deadline", [pandas.Timestamp("2026-12-31"), None]),
+        ("as_of", [pandas.Timestamp(DAY)] * 2),
+    ],
+)
+def test_numbers_and_days_of_a_table_are_read_as_alone_and_empty_cells_left_out(name, cells, tmp_path):
+    import duckdb
+
+    asked = {"model": "8b", "gpu": "h100", "tokens": "1b"} | ({} if name == "as_of" else {"as_of": DAY})
+    cases = pandas.DataFrame({name: cells})
+    duckdb.sql(f"copy (select * from cases) to '{tmp_path / 'cases.parquet'}'")
+    cases.to_csv(tmp_path / "cases.csv", index=False)
+    more = {} if name == "gpus" else {"gpus": 8}
+    alone = [
+        gpucost.sweep(**asked, **more, **({} if pandas.isna(cell) else {name: cell})).to_frame()["cost_usd"][0]
+        for cell in cells
+    ]
+    for table in (cases, tmp_path / "cases.parquet", tmp_path / "cases.csv"):
+        found = gpucost.sweep(cases=table, **asked, **more).to_frame()
+        assert found["cost_usd"].tolist() == alone
+
+
+def test_words_that_begin_below_many_numbers_are_read(tmp_path):
+    rows = ["8b,8"] * 30_000 + ["8b,1k"]
+    (tmp_path / "cases.csv").write_text("\n".join(["model,gpus", *rows]), encoding="utf-8")
+    found = gpucost.sweep(cases=tmp_path / "cases.csv", gpu="h100", tokens="1b", as_of=DAY).to_frame()
+    assert found["asked_gpus"].tolist()[-2:] == [8, 1000]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("model,tokens,as_of\n8b,1b,2026-06-01\n8b,1b,2026-11-20\n", "--as-of: a sweep looks at one day"),
+        ("model,tokens,as_of\n8b,1b,2026-06-01\n8b,1b,\n", "--as-of: a sweep looks at one day"),
+        ("model,tokens,optimize\n8b,1b,cost\n8b,1b,pareto\n", "a sweep keeps one per case"),
+        ("model,tokens,gpus\n8b,1b,8\n8b,1b,-4\n", "cases.csv:3:gpus: -4 is not"),
+        ("model,tokens\n8b,1b\n8b,\n", "cases.csv:3:tokens: is empty"),
+        ("model,tokens,quak\n8b,1b,1\n", "cases.csv: estimate takes no 'quak'"),
+        ("model,tokens,gpus,gpus\n8b,1b,8,8\n", "cases.csv:1:gpus: the column appears twice"),
+        ("model,tokens,gpus\n8b,1b\n8b,1b,8\n", "cases.csv:2: the row has 2 cells, the header 3"),
+        ("8b,1b,8\n8b,1b,16\n", "cases.csv:1: does not name"),
+        ("model,tokens,\n8b,1b,8\n", "cases.csv:1: does not name"),
+        ("", "cases.csv:1: does not name"),
+    ],
+)
+def test_a_fault_of_a_table_is_said_with_its_file_and_row(text, said, tmp_path):
+    (tmp_path / "cases.csv").write_text(text, encoding="utf-8")
+    with pytest.raises(UsageError, match=re.escape(said)):
+        gpucost.sweep(cases=tmp_path / "cases.csv", gpu="h100")
 
 
 @pytest.mark.parametrize(
