@@ -97,7 +97,8 @@ def _table(rows: Rows, shown: Sequence[str | Column], fields: str | None, title:
     default = columns(*shown)
     if fields is None:
         return Table(default, rows, title=title)
-    known = list(dict.fromkeys([*(key for row in rows for key in row), *(column.key for column in default)]))
+    keys = (key for row in rows for key in row) if rows else filter(str.isidentifier, map(str.strip, fields.split(",")))
+    known = list(dict.fromkeys([*keys, *(column.key for column in default)]))  # of no rows nobody knows the keys
     return Table(tuple(Column(name, heading=name) for name in pick_fields(fields, known)), rows, title=title)
 
 

@@ -149,6 +149,14 @@ def test_fields_pick_and_order_the_columns():
     )
 
 
+@pytest.mark.parametrize("max_age", ["3650d", "1d"])
+def test_any_key_of_a_row_is_a_field_with_and_without_rows(max_age):
+    asked = ("--provider", "aws", "--gpu", "h100-sxm", "--as-of", "2026-11-20", "--max-age", max_age)
+    found = process("prices", *asked, "--fields", "offer_id,price_kind", "--format", "csv")
+    assert (found.returncode, found.stdout.splitlines()[0]) == (0, "offer_id,price_kind")
+    assert (len(found.stdout.splitlines()) == 1) == (max_age == "1d")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
