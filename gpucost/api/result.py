@@ -203,8 +203,11 @@ class Result:
 
     @guarded
     def headline(self) -> str:
-        """Return the answer in one line."""
-        return str(self.payload.get("headline") or self.payload["lead"])
+        """Return the answer in one line; of several parts a line each."""
+        if said := self.payload.get("headline") or self.payload["lead"]:
+            return str(said)
+        parts = [(part["name"], part["payload"]) for part in self.payload.get("parts", ())]
+        return "\n".join(f"{name}: {part.get('headline') or part['lead']}" for name, part in parts)
 
     def to_markdown(self) -> str:
         """Return the document as Markdown."""
