@@ -91,7 +91,8 @@ class _Workbook:
 
         title = str(self.payload.get("name") or document(self.payload).title)
         sheet = self.book.sheet(cover.COVER, (16, 110))
-        cover.write_cover(sheet, title, self.payload, self.parts, __version__, bool(self.models))
+        master = cover.master_verdict(self.models, self.values) if self.models else ""
+        cover.write_cover(sheet, title, self.payload, self.parts, __version__, master)
         leads = [(name, document(part).lead) for name, part in self.parts]
         summary = self.book.sheet(cover.SUMMARY, (66, 18, 22, 18, 10, 36))
         cover.write_summary(summary, self.models, self.values, [pair for pair in leads if pair[1]])

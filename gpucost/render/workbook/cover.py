@@ -10,7 +10,7 @@ from gpucost.render.workbook.calculations import Rows, shown_unit, solved
 from gpucost.render.workbook.live import LiveModel
 
 COVER, SUMMARY, CHECKS = "Cover", "Summary", "Checks"
-_TOLERANCE = "check_tolerance"
+_TOLERANCE, _NEAR = "check_tolerance", 1e-9
 _DELIVERED = 'IF(inputs_changed>0,"The sentences above are as delivered; the figures below follow the inputs.","")'
 
 
@@ -20,7 +20,7 @@ def write_cover(
     payload: Mapping[str, Any],
     parts: Sequence[tuple[str, Mapping[str, Any]]],
     version: str,
-    has_models: bool,
+    master: str,
 ) -> None:
     """Write purpose, version, dates, how to use the book, and the master check."""
     sheet.title(title)
@@ -40,11 +40,11 @@ def write_cover(
     ]
     for label, text in facts:
         sheet.row(Cell(label, "head"), Cell(text, "wrap"))
-    if has_models:
-        sheet.row(Cell("Master check", "head"), Cell(Formula("master_check", "OK"), "answer"))
+    if master:
+        sheet.row(Cell("Master check", "head"), Cell(Formula("master_check", master), "answer"))
     sheet.skip()
     sheet.row(Cell("How to use this workbook", "heading"))
-    how = [text for book, text in beside(__file__, "cover") if book == ("live" if has_models else "static")]
+    how = [text for book, text in beside(__file__, "cover") if book == ("live" if master else "static")]
     for number, text in enumerate(how, 1):
         sheet.row(str(number), Cell(text, "wrap"))
     for name, part in parts:
@@ -104,7 +104,7 @@ def write_checks(
 ) -> None:
     """Write the checks of the book and one master check that needs them all."""
     sheet.title("Checks")
-    row = sheet.row("tolerance, relative", Cell(1e-9, "input"))
+    row = sheet.row("tolerance, relative", Cell(_NEAR, "input"))
     book.define(_TOLERANCE, CHECKS, row, 1)
     master = sheet.next_row
     count = sum(
@@ -114,7 +114,7 @@ def write_checks(
     span = f"{address(first, 1, fixed=True)}:{address(first + max(count, 1) - 1, 1, fixed=True)}"
     sheet.row(
         Cell("Master check", "answer"),
-        Cell(Formula(f'IF(COUNTIF({span},"OK")={count},"OK","LOOK BELOW")', "OK"), "answer"),
+        Cell(Formula(f'IF(COUNTIF({span},"OK")={count},"OK","LOOK BELOW")', master_verdict(models, values)), "answer"),
     )
     book.define("master_check", CHECKS, master, 1)
     sheet.skip()
@@ -140,8 +140,20 @@ def _shown(model: LiveModel) -> list[str]:
     return [name for name in model.shown if name in known]
 
 
-def _verdict(condition: str) -> Formula:
-    return Formula(f'IF({condition},"OK","LOOK")', "OK")
+def master_verdict(models: Sequence[LiveModel], values: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return what the master check says as delivered."""
+    agree = all(_agrees(one, name, values[one.key]) for one in models for name in _expected(one))
+    return "OK" if agree else "LOOK BELOW"
+
+
+def _agrees(model: LiveModel, name: str, values: Mapping[str, Any]) -> bool:
+    """Tell whether a line is what the answer says, as the check of the sheet asks."""
+    then = model.expected[name]
+    return bool(abs(float(values[name]) - then) <= _NEAR * max(1.0, abs(then)))
+
+
+def _verdict(condition: str, holds: bool = True) -> Formula:
+    return Formula(f'IF({condition},"OK","LOOK")', "OK" if holds else "LOOK")
 
 
 def _model(sheet: Sheet, model: LiveModel, values: Mapping[str, Any], budgets: Mapping[str, Any]) -> None:
@@ -152,7 +164,10 @@ def _model(sheet: Sheet, model: LiveModel, values: Mapping[str, Any], budgets: M
         near = f"ABS({cell}-{at})<={_TOLERANCE}*MAX(1,ABS({at}))"
         agree = f"IF(inputs_changed>0,TRUE,IF(ISNUMBER({cell}),{near},FALSE))"
         sheet.row(
-            f"{model.title}: {name} is what Python found", _verdict(agree), "as long as no input was changed", then
+            f"{model.title}: {name} is what Python found",
+            _verdict(agree, _agrees(model, name, values)),
+            "as long as no input was changed",
+            then,
         )
     for name in _shown(model):
         finite = f"OR(ISNUMBER({model.cell_name(name)}),ISTEXT({model.cell_name(name)}))"
