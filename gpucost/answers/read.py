@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import date
+from functools import cache
 from itertools import islice
 from math import fsum, isclose
 from pathlib import Path
@@ -15,17 +16,17 @@ from gpucost.answers.training import Estimate
 from gpucost.errors import UsageError
 from gpucost.gate import beside, read_json, shown
 from gpucost.options import OPTIONS
+from gpucost.units import suffix_of
 
 _OLD_NAMES = {"summary": "lead", "assumptions_said": "said"}  # of schema version 1
 _DAYS = ("as_of", "price_observed_on")
-_COUNTS = ("gpus", "nodes", "gpu_hours", "days", "hours", "tokens", "age_days")
 _MONEY = re.compile(r"(^|_)usd($|_per_)")
 # money that may lie below zero by what it, its record or a table above it is called: savings, differences, cash flows,
 # gains, lines of a statement
 _SIGNED = re.compile(
     "npv|by_year|saving|differ|delta|effect|change|cash|cumulative|versus|minus|advantage|gain|resale|residual|credit"
     "|tax|benefit|break|net|flow|discount|error|swing|premium|margin|profit|spread|value|worse|better|shadow|draw"
-    "|interest|revenue|refund|statements|contracts|reservation|billed|effective|totals|showback|adds_usd|trade_in"
+    "|interest|revenue|refund|statements|contracts|reservation|billed|effective|totals|showback|adds_usd|trade_in|headroom"
 )
 # not walked: lines that take off as well as add; how many values each argument takes; answers that are checked alone
 _APART = ("bill", "axes", "payload")
@@ -33,6 +34,8 @@ _OFFERED = ("options", "highlights", "alternatives", "excluded", "rows", "front"
 _GIVEN = ("facts", "model", "plan", "checks")  # what an answer was given, or was told to judge: in no order of ours
 _MOST = 1e36  # of any figure: the work of the largest run is a hundred thousandth of it
 _LEAST = 1e-36  # of what others are divided by
+# shares of a whole, with the noise of a division; the work that is held against a peak may count more than is done
+_MOST_OF: dict[str | None, float] = {"share": 1 + 1e-9, "of_peak": 4.0}
 _SIDES = ("own", "rent")  # of an ownership
 _NAMED = 3  # misfits that a refusal names
 
@@ -118,6 +121,8 @@ def _refuse_impossible(payload: Mapping[str, Any], path: str) -> None:
                 raise _changed(path, f"{shown(record.get('name'))} costs by the hour and saves in all, or the reverse")
             if part is answered and (disordered := _disordered(record)):
                 raise _changed(path, f"the range of {disordered} has its ends out of order")
+            if part is answered and (line := _mispriced(record)):
+                raise _changed(path, line)
             if part is answered and (lines := unsummed(record)) is not None:
                 raise _changed(path, f"the lines add up to {lines:,.2f}, not to cost_usd {record['cost_usd']:,.2f}")
 
@@ -134,15 +139,27 @@ def _fault(where: str, record: Mapping[str, Any], name: str, value: Any) -> str:
         return ""
     if abs(value) > _MOST:
         return f"{name} is {shown(value)}, beyond any figure"
-    if value < 0 and (name in _COUNTS or never_negative(where, record, name)):
+    if value < 0 and never_negative(where, record, name):
         return f"{name} is {shown(value)}, which cannot be negative"
+    if value > _MOST_OF.get(_rule_of(name), _MOST):
+        return f"{name} is {shown(value)}, more than can be"
     return ""
 
 
+@cache
+def _rule_of(name: str) -> str | None:
+    """Return what rules.csv says of a figure wherever it stands: by its name, else by the suffix that is its unit."""
+    rules = {place: rule for kind, place, rule in beside(__file__, "rules")[1:] if kind == "any"}
+    bare = name.removesuffix("_low").removesuffix("_high")
+    return rules.get(bare) or rules.get(f"*{suffix_of(bare)}")
+
+
 def never_negative(where: str, record: Mapping[str, Any], name: str) -> bool:
-    """Tell whether a figure is money, and neither its name, its record nor a table above says how it can be below 0."""
+    """Tell whether a figure has a rule, or is money, and nothing that it is called by says how it can be below 0."""
+    if (rule := _rule_of(name)) == "count":
+        return True
     called = f"{where}.{name} {record.get('name')} {record.get('line')}"
-    return _MONEY.search(name) is not None and _SIGNED.search(called) is None
+    return (rule is not None or _MONEY.search(name) is not None) and _SIGNED.search(called) is None
 
 
 def _fault_of_list(name: str, rows: list[Any]) -> str:
@@ -173,9 +190,21 @@ def _broken(payload: Mapping[str, Any]) -> Iterator[str]:
         yield from _broken_sides(payload)
     if payload["kind"] == "validation" and (strange := set(payload["worst"]) - {row["id"] for row in payload["items"]}):
         yield f"worst names {shown(min(strange))}, which items does not hold"
-    for number, row in enumerate(payload["plan"] if payload["kind"] == "mix" else ()):
+    if payload["kind"] == "mix":
+        yield from _broken_mix(payload)
+
+
+def _broken_mix(mix: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what a mix contradicts: a signed supply without a term, a cost that is not that of its plan."""
+    for number, row in enumerate(mix["plan"]):
         if row["signed_in_month"] and None in (row["gpus"], row["from_month"], row["months"]):
             yield f"plan[{number}] is signed, and lacks gpus, from_month or months"
+    cost, pure, saving = mix["cost_usd"], mix["best_pure_usd"], mix["saving_usd"]
+    slack = 1e-6 * max(abs(cost), abs(pure or 0.0), 1.0)
+    if abs(fsum(row["cost_usd"] for row in mix["plan"]) - cost) > slack:
+        yield f"plan does not add up to cost_usd {cost:,.2f}"
+    if pure is not None and saving is not None and abs(pure - cost - saving) > slack:
+        yield "saving_usd is not best_pure_usd less cost_usd"
 
 
 def _broken_sides(tco: Mapping[str, Any]) -> Iterator[str]:
@@ -235,6 +264,17 @@ def _disordered(record: Mapping[str, Any]) -> str | None:
             if not ends[0] - slack <= ends[1] <= ends[2] + slack:
                 return name
     return None
+
+
+def _mispriced(line: Mapping[str, Any]) -> str | None:
+    """Return what is wrong with the cost of a line of a bill: it is quantity × unit price, to the cent."""
+    factors = [line.get(name) for name in ("quantity", "unit_price_usd", "cost_usd")]
+    if not all(isinstance(one, (int, float)) for one in factors):
+        return None
+    quantity, price, cost = cast(list[float], factors)
+    found = quantity * price
+    fits = quantity >= 0 and isclose(found, cost, rel_tol=1e-6, abs_tol=0.006)
+    return None if fits else f"the line {shown(line.get('name'))} costs {cost:,.2f}, not {quantity:g} × {price:g} USD"
 
 
 def unsummed(record: Mapping[str, Any]) -> float | None:

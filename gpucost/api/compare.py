@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any, cast
 
 from gpucost.answers.comparison import Pair, SideBySide
-from gpucost.answers.read import check, read_answer, reading
+from gpucost.answers.read import reading
 from gpucost.api.asking import framed, opened
 from gpucost.api.report import asked_part, report
 from gpucost.api.result import Result
 from gpucost.api.scenario import read_scenario
 from gpucost.arguments import read
 from gpucost.bridges.compare import compare
+from gpucost.bridges.saved import check_saved, read_saved
 from gpucost.catalog import Catalog
 from gpucost.errors import NothingFitsError, PriceMissingError, UsageError
 
@@ -70,13 +71,13 @@ def _loaded(source: Any) -> tuple[Answer, str]:
         return report(source).payload, "scenario"
     if isinstance(source, Mapping) or hasattr(source, "payload"):
         found: Answer = getattr(source, "payload", source)
-        check(found, "the answer")
+        check_saved(found, "the answer")
         return found, "answer"
     text = fspath(source)
     path, part = (text, "") if Path(text).exists() or "#" not in text else text.rsplit("#", 1)
     if path.lower().endswith(".toml"):
         return _asked(path, part), part or Path(path).stem
-    payload = read_answer(path)
+    payload = read_saved(path)
     return (_part(payload, part, path), part) if part else (payload, Path(path).stem)
 
 

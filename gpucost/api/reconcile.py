@@ -60,14 +60,14 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> Reconc
 
 def plan_of(plan: Any) -> str | Mapping[str, Any] | None:
     """Return a saved answer, or the name of a FOCUS file."""
-    from gpucost.answers.read import check, read_answer
+    from gpucost.bridges.saved import check_saved, read_saved
 
     if isinstance(plan, str):
-        return read_answer(plan) if plan.lower().endswith(".json") else plan
+        return read_saved(plan) if plan.lower().endswith(".json") else plan
     if plan is not None:
         if not isinstance(plan, Mapping) or not isinstance(plan.get("kind"), str):
             raise UsageError("--estimate: this mapping is no answer: it has no `kind`.")
-        check(plan, "--estimate")
+        check_saved(plan, "--estimate")
     found: Mapping[str, Any] | None = plan
     return found
 

@@ -7,13 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from gpucost.answers import SCHEMA_VERSION
-from gpucost.answers.read import read_answer, reading
+from gpucost.answers.read import reading
 from gpucost.answers.scenario import Scenario as Answer
 from gpucost.api.asking import answered
 from gpucost.api.issue import asked_anew, issued, shareable
 from gpucost.api.result import Result, guarded
 from gpucost.api.scenario import ASKS, Part, Scenario, make_scenario, read_scenario
 from gpucost.arguments import read_list
+from gpucost.bridges.saved import read_saved
 from gpucost.catalog import open_catalog
 from gpucost.catalog.settings import without_book
 from gpucost.errors import GpuCostError, UsageError
@@ -90,7 +91,7 @@ def _answered(source: str | Mapping[str, Any]) -> Mapping[str, Any]:
     if isinstance(source, Mapping):
         return _answer(make_scenario(source))
     if source.lower().endswith(".json"):
-        return read_answer(source)
+        return read_saved(source)
     return _answer(read_scenario(source))
 
 
@@ -99,7 +100,7 @@ def _shared(source: str | Mapping[str, Any]) -> Mapping[str, Any]:
     saved = not isinstance(source, Mapping) and source.lower().endswith(".json")
     with reading(source if saved else "the scenario"):
         content = (
-            source if isinstance(source, Mapping) else asked_anew(read_answer(source)) if saved else read_toml(source)
+            source if isinstance(source, Mapping) else asked_anew(read_saved(source)) if saved else read_toml(source)
         )
     left: list[str] = []
     with without_book():

@@ -4,10 +4,14 @@ import json
 
 import pytest
 
+import gpucost
 from gpucost.answers.read import read_answer, read_estimate
+from gpucost.bridges.saved import read_saved
 from gpucost.errors import UsageError
+from gpucost.render.excel import write_workbook
 from gpucost.render.json import dumps
 from gpucost.training.rerun import rerun, verdict
+from tests.render.answers import QUESTIONS
 from tests.training.market import CALIBRATION, answer, offer
 
 
@@ -83,3 +87,93 @@ def test_a_day_that_is_none_is_refused(tmp_path, saved, day):
     saved["as_of"] = day
     with pytest.raises(UsageError, match="no day"):
         read_answer(written(tmp_path, saved))
+
+
+def changed(payload, place, value):
+    """Put a value at a place such as options.0.factors.gpus; a text multiplies what stands there."""
+    *way, last = (int(word) if word.isdigit() else word for word in place.split("."))
+    record = payload
+    for word in way:
+        record = record[word]
+    record[last] = record[last] * float(value) if isinstance(value, str) else value
+
+
+@pytest.mark.parametrize(
+    ("kind", "place", "value"),
+    [
+        ("estimate", "options.0.factors.gpus", 4000),
+        ("estimate", "options.0.factors.usd_per_gpu_hour", "1000"),
+        ("estimate", "options.0.factors.tokens", "1000"),
+        ("estimate", "options.0.factors.dataset_gb", "1000"),
+        ("estimate", "options.0.mfu_fraction", 519.0),
+        ("estimate", "options.0.mfu_fraction", -0.5),
+        ("estimate", "options.0.goodput_fraction", 998.0),
+        ("estimate", "options.0.days_low", -3.0),
+        ("estimate", "options.0.kgco2e", -3.0),
+        ("estimate", "options.0.energy_kwh", -3.0),
+        ("estimate", "options.0.memory_gb", -3.0),
+        ("estimate", "options.0.term_months", -12),
+        ("estimate", "options.0.layout.tensor", -1),
+        ("estimate", "options.0.lines.0.quantity", -5.0),
+        ("estimate", "options.0.lines.0.unit_price_usd", "10"),
+        ("inference", "options.0.lines.0.cost_usd", "1000"),
+        ("inference", "options.0.factors.gpu_hours", "10"),
+        ("inference", "options.0.ttft_ms", -3.0),
+        ("tco", "npv_usd.own", "10"),
+        ("tco", "npv_usd.saving", "10"),
+        ("tco", "options.0.npv_usd", "10"),
+        ("mix", "cost_usd", "1000"),
+        ("mix", "best_pure_usd", "1000"),
+    ],
+)
+def test_an_answer_that_contradicts_itself_is_refused(tmp_path, kind, place, value):
+    payload = json.loads(dumps(QUESTIONS[kind]()))
+    whole = written(tmp_path, payload)
+    assert read_saved(whole)["kind"] == kind
+    changed(payload, place, value)
+    with pytest.raises(UsageError, match="the file was changed"):
+        gpucost.report(str(written(tmp_path, payload)))
+
+
+def test_the_lines_of_a_month_of_serving_add_up(tmp_path):
+    payload = json.loads(dumps(QUESTIONS["inference"]()))
+    payload["options"][0]["lines"].pop(0)
+    with pytest.raises(UsageError, match="usd_per_month"):
+        read_saved(written(tmp_path, payload))
+
+
+@pytest.mark.parametrize(
+    ("model", "more"),
+    [("8b", {"gpu": "h100-sxm", "gpus": 8, "method": "lora", "tokens_per_s_per_gpu": 20_000}),
+     ("0.5b", {"option": "spot", "experiments": "300%"}),
+     ("8b", {"option": "reserved", "gpus": 64, "commitment": "full"})],
+)  # fmt: skip
+def test_what_the_tool_saves_it_reads(tmp_path, model, more):
+    made = gpucost.estimate(model=model, tokens="20m", top=50, as_of="2026-11-20", **more)
+    path = tmp_path / "made.json"
+    path.write_text(made.to_json(), encoding="utf-8")
+    assert len(read_saved(path)["options"]) == len(made.payload["options"])
+
+
+def test_the_checks_of_a_workbook_are_stored_as_they_are(tmp_path):
+    """A reader that does not calculate shows what was stored."""
+    import openpyxl
+
+    payload = json.loads(dumps(QUESTIONS["estimate"]()))
+    stored = []
+    for factor in ("1", "2"):
+        changed(payload, "options.0.cost_usd", factor)
+        write_workbook(payload, str(tmp_path / "made.xlsx"))
+        book = openpyxl.load_workbook(tmp_path / "made.xlsx", data_only=True)
+        verdicts = {row[0]: row[1] for sheet in ("Cover", "Checks") for row in book[sheet].values}
+        stored.append((verdicts["Master check"], [name for name, said in verdicts.items() if said == "LOOK"]))
+    (fine, none), (faulty, found) = stored
+    assert (fine, none, faulty) == ("OK", [], "LOOK BELOW")
+    assert [name.rpartition(": ")[2] for name in found] == ["cost_usd is what Python found"]
+
+
+def test_a_comparison_of_reports_has_a_line_for_each_part(tmp_path):
+    part = {"name": "run", "part": "training", "payload": json.loads(dumps(QUESTIONS["estimate"]()))}
+    whole = {**part["payload"], "kind": "scenario", "lead": "", "name": "all", "description": "", "parts": [part]}
+    path = str(written(tmp_path, {name: value for name, value in whole.items() if name != "headline"}))
+    assert gpucost.compare(path, path).headline() == "run: Nothing that moves the training run differs."
