@@ -116,10 +116,10 @@ def test_files_quotes_and_prices_leave_a_request():
 
 def test_a_stamp_stands_on_every_medium_and_is_the_hash_of_the_answer(tmp_path):
     saved = tmp_path / "saved.json"
-    saved.write_text(dumps(answers.by_hand()), "utf-8")
+    saved.write_text(dumps(answers.counted()), "utf-8")
     result = gpucost.report(str(saved), status="approved", by="The desk", date="2026-11-22")
     stamp = result.payload["issued"]
-    assert stamp == {"status": "approved", "by": "The desk", "on": "2026-11-22", "sha256": hash_of(answers.by_hand())}
+    assert stamp == {"status": "approved", "by": "The desk", "on": "2026-11-22", "sha256": hash_of(answers.counted())}
     words = f"Approved by The desk on 2026-11-22, SHA-256 {stamp['sha256']}"
     assert words in result.to_markdown()
     assert words in " ".join(result.to_text().split())
@@ -133,12 +133,12 @@ def test_a_stamp_stands_on_every_medium_and_is_the_hash_of_the_answer(tmp_path):
 
 def test_a_stamped_answer_that_was_changed_is_said(tmp_path):
     saved = tmp_path / "saved.json"
-    saved.write_text(dumps(answers.by_hand()), "utf-8")
+    saved.write_text(dumps(answers.counted()), "utf-8")
     gpucost.report(str(saved), status="approved").write(str(tmp_path / "stamped.json"))
     again = gpucost.report(str(tmp_path / "stamped.json"))
     assert not [text for text in again.payload["warnings"] if "SHA-256" in text]
     changed = json.loads((tmp_path / "stamped.json").read_text("utf-8"))
-    changed["options"][0]["days_high"] *= 2
+    changed["scaling"][0]["days"] *= 2
     (tmp_path / "stamped.json").write_text(json.dumps(changed), "utf-8")
     assert "was changed after it was approved" in gpucost.report(str(tmp_path / "stamped.json")).payload["warnings"][-1]
 
@@ -168,7 +168,7 @@ def test_named_cells_are_filled_and_formulas_and_styles_stay(template, tmp_path)
         "scaling_gpus": "Budget!$D$2:$D$4", "rate": "1.19", "memory_gb": "Budget!$B$6",
     }  # fmt: skip
     file = template({"B2": 0, "B3": "=B2*1.19", "B9": "mine", "A1": "kept"}, names)
-    answer = answers.by_hand()
+    answer = answers.counted()
     answer["options"][0]["provider"] = '=HYPERLINK("http://x")'
     saved = tmp_path / "saved.json"
     saved.write_text(dumps(answer), "utf-8")
@@ -178,9 +178,13 @@ def test_named_cells_are_filled_and_formulas_and_styles_stay(template, tmp_path)
     assert "rate" in run.output
     assert "days (holds a formula)" in run.output
     sheet = openpyxl.load_workbook(out)["Budget"]
-    assert (sheet["B2"].value, sheet["B2"].font.b, sheet["B2"].number_format) == (2005, True, "#,##0")
+    first = answer["options"][0]
+    assert (sheet["B2"].value, sheet["B2"].font.b, sheet["B2"].number_format) == (first["cost_usd"], True, "#,##0")
     assert (sheet["B3"].value, sheet["B9"].value, sheet["A1"].value) == ("=B2*1.19", "mine", "kept")
-    assert (sheet["B4"].data_type, sheet["B6"].value) == ("s", 60)  # a text is no formula
+    assert (sheet["B4"].data_type, sheet["B6"].value) == (
+        "s",
+        pytest.approx(first["memory_gb"]),
+    )  # a text is no formula
     assert [sheet[f"D{row}"].value for row in (2, 3, 4)] == [4, 8, 16]
 
 
@@ -207,7 +211,7 @@ def test_what_a_template_loses_is_counted_from_its_parts_and_what_it_keeps_is_no
         return gpucost.report(str(saved)).fill(str(tmp_path / "rich.xlsx"), str(tmp_path / "out.xlsx"))
 
     saved = tmp_path / "saved.json"
-    saved.write_text(dumps(answers.by_hand()), "utf-8")
+    saved.write_text(dumps(answers.counted()), "utf-8")
     assert made(full=False) == ["1 cells filled."]
     lost, anew = made(full=True)[1:]
     assert lost.startswith("Not kept in the copy")
@@ -229,7 +233,7 @@ def test_figures_go_by_the_names_that_people_know():
 
 def test_a_template_that_is_none_is_refused(template, tmp_path):
     saved = tmp_path / "saved.json"
-    saved.write_text(dumps(answers.by_hand()), "utf-8")
+    saved.write_text(dumps(answers.counted()), "utf-8")
     result = gpucost.report(str(saved))
     with pytest.raises(DataError, match="no named cells"):
         result.fill(template({}, {}), str(tmp_path / "o.xlsx"))
