@@ -140,9 +140,9 @@ def _fault(where: str, record: Mapping[str, Any], name: str, value: Any) -> str:
     if abs(value) > _MOST:
         return f"{name} is {shown(value)}, beyond any figure"
     if value < 0 and never_negative(where, record, name):
-        return f"{name} is {shown(value)}, which cannot be negative"
+        return f"{where}.{name} is {shown(value)}, which cannot be negative".lstrip(".")
     if value > _MOST_OF.get(_rule_of(name), _MOST):
-        return f"{name} is {shown(value)}, more than can be"
+        return f"{where}.{name} is {shown(value)}, more than can be".lstrip(".")
     return ""
 
 

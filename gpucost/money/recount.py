@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gpucost.formula.arrays import Columns
+from gpucost.gate import shown
 from gpucost.money import serving_bill, training_bill
 
 Answer = Mapping[str, Any]
@@ -49,7 +50,11 @@ def _of_plans(answer: Answer) -> Iterator[str]:
     model, worth = answer["model"], answer["npv_usd"]
     if model["formulas"] == FORMULAS:
         tables = {name: np.array(table, np.float64) for name, table in model["tables"].items()}
-        found = outcome({row["name"]: row["value"] for row in model["inputs"]}, tables)
+        try:
+            found = outcome({row["name"]: row["value"] for row in model["inputs"]}, tables)
+        except (LookupError, NameError, TypeError, ValueError) as error:
+            yield f"the inputs of its plan (model.inputs) are not those of its formulas: {shown(str(error))}"
+            return
         for side, usd in (("own", found.own_usd), ("rent", found.rent_usd)):
             yield from _unlike(f"npv_usd.{side}", worth[side], float(usd[0]), _NEAR)
     for row in answer["options"]:
