@@ -4,6 +4,7 @@ Exit codes: 0 ok, 1 crash, 2 usage or unreadable input, 3 over the given budget,
 5 a check failed, 6 nothing fits, 130 interrupted.
 """
 
+import copyreg
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
@@ -42,6 +43,10 @@ class GpuCostError(Exception):
     def __str__(self) -> str:
         """Return the sentence, short enough to be read."""
         return shortened(super().__str__())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be handed from a process to another as it stands, whatever its kind is made from."""
+        return copyreg.__newobj__, (type(self), *self.args), self.__dict__  # type: ignore[attr-defined]
 
 
 class UsageError(GpuCostError):
@@ -82,7 +87,8 @@ class UnknownNameError(UsageError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Be handed from a process to another with the names found."""
-        return type(self), (self.kind, self.name, self.candidates, self.hint)
+        self._candidates = self.candidates
+        return super().__reduce__()
 
 
 class AmbiguousNameError(UsageError):

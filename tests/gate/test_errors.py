@@ -1,0 +1,29 @@
+"""Errors travel: from a worker to the process that asked, with all that they say."""
+
+import copy
+import pickle
+
+import pytest
+
+from gpucost import errors
+from gpucost.answers import read  # noqa: F401 - it has an error of its own
+
+MADE = {
+    errors.UnknownNameError: lambda kind: kind("gpu", "h10", lambda: ("h100",), "See the list."),
+    errors.AmbiguousNameError: lambda kind: kind("gpu", "h100", ("h100-sxm", "h100-nvl")),
+    errors.DataError: lambda kind: kind("is no number", file="a.csv", row=2, column="b"),
+}
+
+
+def kinds(base):
+    return [base, *(kind for below in base.__subclasses__() for kind in kinds(below))]
+
+
+@pytest.mark.parametrize("kind", kinds(errors.GpuCostError))
+@pytest.mark.parametrize("moved", [lambda error: pickle.loads(pickle.dumps(error)), copy.deepcopy])
+def test_every_error_is_the_same_in_another_process(kind, moved):
+    error = MADE.get(kind, lambda kind: kind("what, where, why"))(kind)
+    again = moved(error)
+    assert (type(again), str(again), again.exit_code) == (kind, str(error), error.exit_code)
+    error.args = (f"in part 'a': {error}",)
+    assert str(moved(error)) == str(error)
