@@ -4,7 +4,9 @@ import math
 import os
 import pickle
 import re
+import signal
 import sys
+import threading
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -35,6 +37,7 @@ def serve() -> None:
     os.dup2(2, 1)  # nothing else writes among the messages
     world, query, allowed = pickle.load(sys.stdin.buffer)
     gc.disable()
+    threading.Thread(target=_end_with_the_asker, daemon=True).start()
     try:
         _answer(world, query, Bounds(*allowed), out)
     except UsageError as error:
@@ -47,6 +50,12 @@ def serve() -> None:
         _send(out, RuntimeError(f"the process of a query: {type(error).__name__}: {error}"))
     out.flush()
     os._exit(0)
+
+
+def _end_with_the_asker() -> None:
+    """End this process once nobody holds the other end of stdin any more."""
+    os.read(0, 1)
+    os._exit(1)
 
 
 def _answer(world: Mapping[str, Any], query: str, allowed: Bounds, out: BinaryIO) -> None:
@@ -90,6 +99,7 @@ def _bound(allowed: Bounds) -> None:
         return
     in_use = _address_space_bytes()
     most = int(in_use + (allowed.memory_gb + _OWN_MEMORY_GB) * 1e9)
+    signal.setitimer(signal.ITIMER_REAL, allowed.seconds + 2)  # for an asker that is stopped or gone
     cpu_s = int(sum(resource.getrusage(resource.RUSAGE_SELF)[:2]) + allowed.seconds) + 2
     for kind, value in ((resource.RLIMIT_AS, most), (resource.RLIMIT_CPU, cpu_s), (resource.RLIMIT_CORE, 0)):
         hard = resource.getrlimit(kind)[1]
@@ -197,10 +207,13 @@ class _Utc(tzinfo):
 def _unique(names: list[str]) -> list[str]:
     """Give repeated column names a number, so that no column is lost."""
     seen: dict[str, int] = {}
-    unique = []
+    taken, unique = set(names), []
     for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        unique.append(name if seen[name] == 1 else f"{name}_{seen[name]}")
+        own, seen[name] = name, seen.get(name, 0) + 1
+        while seen[name] > 1 and (own := f"{name}_{seen[name]}") in taken:
+            seen[name] += 1
+        taken.add(own)
+        unique.append(own)
     return unique
 
 

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from gpucost.errors import UsageError
@@ -30,12 +31,13 @@ class Bounds(NamedTuple):
     rows: float
     bytes: float
     row_bytes: float
+    cells: float
 
 
 def bounds(*, time_limit_s: object = None, memory_limit_gb: object = None) -> Bounds:
     """Return the limits of one query: those asked for, else those of the settings, else the usual ones."""
     asked = {"limit_query_seconds": time_limit_s, "limit_query_memory_gb": memory_limit_gb}
-    sizes = ("limit_query_rows", "limit_query_result_bytes", "limit_query_row_bytes")
+    sizes = ("limit_query_rows", "limit_query_result_bytes", "limit_query_row_bytes", "limit_query_cells")
     names = ("limit_query_seconds", "limit_query_memory_gb", *sizes)
     return Bounds(*(limit(name, asked.get(name)) for name in names))
 
@@ -51,13 +53,13 @@ def run(world: Mapping[str, Any], query: str, allowed: Bounds) -> Answer:
     )
     late = threading.Event()
     try:
-        with child.stdin as way_in:
-            pickle.dump((dict(world), query, tuple(allowed)), way_in)
+        pickle.dump((dict(world), query, tuple(allowed)), child.stdin)
+        child.stdin.flush()  # it stays open: the process ends with the one who asked
         return _received(child, allowed, late)
     except (EOFError, BrokenPipeError):
         if late.is_set():
             raise _too_long(allowed) from None
-        if child.wait() == -getattr(signal, "SIGXCPU", 24):
+        if child.wait() in (-getattr(signal, "SIGXCPU", 24), -getattr(signal, "SIGALRM", 14)):
             raise _too_long(allowed) from None
         raise UsageError(
             f"the database ended at this query: it needs more than {allowed.memory_gb:g} GB of memory, or lies too deep"
@@ -66,6 +68,8 @@ def run(world: Mapping[str, Any], query: str, allowed: Bounds) -> Answer:
     finally:
         child.kill()
         child.wait()
+        with suppress(BrokenPipeError):
+            child.stdin.close()
         child.stdout.close()
 
 
@@ -85,17 +89,22 @@ def _received(child: "subprocess.Popen[bytes]", allowed: Bounds, late: threading
     try:
         _, columns = _message(child.stdout)
         _refused(columns)
-        rows: list[tuple[Any, ...]] = []
+        rows: list[dict[str, Any]] = []
         taken = 0
         while True:
             size, chunk = _message(child.stdout)
             _refused(chunk)
             if not chunk:
-                return Answer(columns, [dict(zip(columns, row, strict=True)) for row in rows])
-            rows += chunk
+                return Answer(columns, rows)
+            rows += [dict(zip(columns, row, strict=True)) for row in chunk]
             taken += size
             if len(rows) > allowed.rows:
                 raise UsageError(f"the query gives more than {allowed.rows:,.0f} rows. Add a LIMIT or an aggregate.")
+            if len(rows) * len(columns) > allowed.cells:
+                raise UsageError(
+                    f"the query gives more than {allowed.cells:,.0f} cells. Ask for fewer columns or rows; the setting"
+                    " limit_query_cells raises that."
+                )
             if taken > allowed.bytes:
                 raise UsageError(f"the query gives more than {allowed.bytes / 1e6:,.0f} MB. Ask for less of it.")
     finally:

@@ -51,9 +51,17 @@ def _text(query: str | None, file: str | None, question: str | None) -> str:
         from gpucost.gate import read_text
 
         return read_text(file)
+    return _piped() if query == "-" else str(query)
+
+
+def _piped() -> str:
     from gpucost.limits import limit
 
-    return sys.stdin.read(int(limit("limit_text_characters"))) if query == "-" else str(query)
+    most = int(limit("limit_text_characters"))
+    text = sys.stdin.read(most + 1)
+    if len(text) > most:
+        raise click.UsageError(f"the query on stdin has more than {most:,} characters. Name a file with --file.")
+    return text
 
 
 def _question(name: str) -> str:

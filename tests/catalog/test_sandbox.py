@@ -147,6 +147,13 @@ def test_too_many_rows_and_too_much_memory_are_refused(catalog):
 
 def test_columns_of_one_name_are_all_kept(catalog):
     assert catalog.ask("SELECT 1 AS a, 2 AS a").rows == [{"a": 1, "a_2": 2}]
+    assert catalog.ask("SELECT 1 AS a, 2 AS a_2, 3 AS a").rows == [{"a": 1, "a_2": 2, "a_3": 3}]
+
+
+def test_more_cells_than_a_writer_holds_in_memory_are_refused(catalog):
+    wide = ", ".join(f"range + {number} AS c{number}" for number in range(20))
+    with pytest.raises(UsageError, match="5,000,000 cells.*limit_query_cells"):
+        catalog.ask(f"SELECT {wide} FROM range(250001)")
 
 
 @pytest.mark.parametrize(
@@ -204,3 +211,28 @@ def test_an_interrupted_query_ends_as_interrupted_and_leaves_no_process(tmp_path
         asked.kill()
         asked.wait()
         asked.stderr.close()
+
+
+@pytest.mark.parametrize("sign", ["SIGKILL", "SIGSTOP"])
+def test_a_query_does_not_outlive_the_one_who_asks(sign):
+    import os
+    import signal
+    import subprocess
+    import sys
+
+    endless = "SELECT count(*) FROM range(100000000000) a, range(100000) b"
+    asked = subprocess.Popen([sys.executable, "-m", "gpucost", "sql", "--time-limit", "3", endless])
+    children = Path(f"/proc/{asked.pid}/task/{asked.pid}/children")
+    try:
+        until = time.monotonic() + 60
+        while not (found := children.read_text().split()) and time.monotonic() < until:
+            time.sleep(0.1)
+        time.sleep(2)  # until its clock runs
+        os.kill(asked.pid, getattr(signal, sign))
+        child = Path(f"/proc/{found[0]}/stat")
+        while child.exists() and child.read_text().split()[2] != "Z" and time.monotonic() < until:
+            time.sleep(0.1)
+        assert not child.exists() or child.read_text().split()[2] == "Z"
+    finally:
+        asked.kill()
+        asked.wait()
