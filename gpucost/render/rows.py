@@ -10,6 +10,7 @@ from gpucost.render.document import Column, Document, Row, Section, Table, colum
 
 Rows = Sequence[Row]
 
+_PLAIN = frozenset((str, int, float, bool, type(None)))  # types of cells that stand as they are
 _UNLIMITED = 100_000  # a pipe has no width: every column is written in full
 
 
@@ -47,8 +48,7 @@ def write_rows(
 ) -> None:
     """Write rows as a page (.html), or as a workbook of one sheet with every column."""
     if path.lower().endswith(".xlsx") and fields is None:
-        plain = (key for row in rows for key, cell in row.items() if not isinstance(cell, (Mapping, list, tuple)))
-        fields = ",".join(dict.fromkeys(plain)) or None
+        shown = [Column(key, heading=key) for key in dict.fromkeys(key for row in rows for key in row)] or shown
     block = _table(rows, shown, fields, "")
     as_of, version = (str(envelope.get(name) or "") for name in ("as_of", "catalog_version"))
     said = tuple(envelope.get("warnings") or ())
@@ -112,7 +112,9 @@ def _csv(rows: Rows, table: Table, fields: str | None) -> str:
     from gpucost.render.table_csv import flatten, write_csv
 
     if fields is None and rows:
-        return write_csv(flatten(row) for row in rows)
+        return write_csv(
+            row if _PLAIN.issuperset(map(type, row.values())) else flatten(row, whole=True) for row in rows
+        )
     return write_csv(rows, [column.key for column in table.columns])
 
 

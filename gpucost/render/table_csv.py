@@ -7,6 +7,7 @@ from typing import Any
 
 from gpucost.answers import main_list
 from gpucost.render.document import Row
+from gpucost.render.json import dumps
 from gpucost.render.numbers import visible
 
 _FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
@@ -21,22 +22,38 @@ def safe_text(value: Any) -> Any:
     return "'" + value if isinstance(value, str) and value.startswith(_FORMULA_SIGNS) else value
 
 
-def flatten(row: Row, prefix: str = "") -> dict[str, Any]:
+def flatten(row: Row, prefix: str = "", *, whole: bool = False) -> dict[str, Any]:
     """Make one flat row: nested mappings become dotted keys, lists of plain values are joined, lists of records go.
 
-    >>> flatten({"a": {"b": 1, 2: 3}, "ids": ["x", "y"]})
+    With `whole` nothing goes: lists of records, and mappings whose dotted keys are those of others, stand as JSON.
+
+    >>> flatten({"a": {"b": 1, 2: 3}, "ids": ["x", "y"], "lines": [{"c": 1}]})
     {'a.b': 1, 'a.2': 3, 'ids': 'x;y'}
+    >>> flatten({"a": {"b": 1}, "a.b": 2, "lines": [{"c": 1}]}, whole=True)
+    {'a': '{"b": 1}', 'a.b': 2, 'lines': '[{"c": 1}]'}
     """
     flat: dict[str, Any] = {}
     for key, value in row.items():
+        name = f"{prefix}{key}"
         if isinstance(value, Mapping):
-            flat |= flatten(value, f"{prefix}{key}.")
+            inner = flatten(value, f"{name}.", whole=whole)
+            own = inner.keys().isdisjoint([*flat, *(f"{prefix}{other}" for other in row)])
+            flat |= inner if own and (inner or not whole) else {name: dumps(value, indent=None)}
         elif isinstance(value, (list, tuple)):
-            if not any(isinstance(item, (Mapping, list)) for item in value):
-                flat[f"{prefix}{key}"] = ";".join(map(str, value))
+            if not is_nested(value):
+                flat[name] = ";".join(map(str, value))
+            elif whole:
+                flat[name] = dumps(value, indent=None)
         else:
-            flat[f"{prefix}{key}"] = value
+            flat[name] = value
     return flat
+
+
+def is_nested(value: Any) -> bool:
+    """Tell whether a value is a mapping, or a list that holds mappings or lists."""
+    if isinstance(value, (list, tuple)):
+        return any(isinstance(item, (Mapping, list)) for item in value)
+    return isinstance(value, Mapping)
 
 
 def rows_csv(payload: Row, lines: bool = False) -> str:

@@ -152,7 +152,7 @@ def test_columns_of_one_name_are_all_kept(catalog):
 
 def test_more_cells_than_a_writer_holds_in_memory_are_refused(catalog):
     wide = ", ".join(f"range + {number} AS c{number}" for number in range(20))
-    with pytest.raises(UsageError, match="5,000,000 cells.*limit_query_cells"):
+    with pytest.raises(UsageError, match=r"5,000,000 cells.*limit_query_cells"):
         catalog.ask(f"SELECT {wide} FROM range(250001)")
 
 

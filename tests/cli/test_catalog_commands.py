@@ -283,7 +283,36 @@ def test_sql_answers_and_reads_a_query_from_a_file_and_from_stdin(tmp_path):
         text=True,
     )
     assert piped.stdout == "three\n3\n"
+    long = subprocess.run(
+        [sys.executable, "-m", "gpucost", "sql", "-"], input="SELECT 1 AS x" + " " * 100_000 + "WHERE false",
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert (long.returncode, long.stdout) == (2, "")
+    assert "more than 100,000 characters" in long.stderr
     assert "QUERY" in gpucost("sql").stderr or "give one query" in gpucost("sql").stderr
+
+
+def test_nested_columns_of_sql_and_names_with_commas_are_all_written(tmp_path):
+    query = "SELECT [{'a': 1}] AS x, {'b': 1} AS s, 2 AS \"s.b\", round(1.234, 2), repeat('y', 40000) AS long"
+    lines = list(csv.reader(io.StringIO(gpucost("sql", query, "--format", "csv").stdout)))
+    assert dict(zip(*lines, strict=True)) | {"long": ""} == {
+        "x": '[{"a": 1}]', "s": '{"b": 1}', "s.b": "2", "round(1.234, 2)": "1.23", "long": ""
+    }  # fmt: skip
+    assert gpucost("sql", query, "-o", str(tmp_path / "x.xlsx")).returncode == 0
+    import openpyxl
+
+    written = list(openpyxl.load_workbook(tmp_path / "x.xlsx").active.iter_rows(max_col=5, values_only=True))
+    *cells, long = next(line for line in written if line[0] == '[{"a": 1}]')
+    assert cells == ['[{"a": 1}]', '{"b": 1}', 2, 1.23]
+    assert long.endswith("y… (cut: 40,000 characters)")
+
+
+def test_a_sheet_takes_no_more_columns_than_it_has(tmp_path):
+    wide = "SELECT " + ", ".join(f"1 AS c{number}" for number in range(16_385))
+    (tmp_path / "wide.sql").write_text(wide)
+    refused = gpucost("sql", "--file", str(tmp_path / "wide.sql"), "-o", str(tmp_path / "x.xlsx"))
+    assert refused.returncode == 2
+    assert "16,384 columns" in refused.stderr
 
 
 def test_several_accelerators_stand_side_by_side_with_their_memories():

@@ -22,6 +22,7 @@ _LINE_HEIGHT = 15  # points
 _HUGE_USD = 1e8  # from which nobody looks for cents
 _LARGE_USD = 1000  # from which a price is shown in cents
 _WORDS_RATIO = 0.75  # of a row's width that whole words fill at least
+_MOST_ROWS, _MOST_COLUMNS, _LONGEST_TEXT = 1 << 20, 1 << 14, 32_000  # of a sheet; characters of a cell
 _USUAL_WIDTH = 13  # characters of a column for which no width is stated
 
 
@@ -176,6 +177,7 @@ class Sheet:
         """Write the next row, high enough for what wraps in it, and return its index; a cell is a value or a Cell."""
         row = self.next_row
         self.book.refuse_more_than(len(cells))
+        self.refuse_beyond(row + 1, len(cells))
         self.book.cells += len(cells)
         wrapped = [
             -(-len(str(cell.value)) // max(int(self.widths[column]) - 1, 1))
@@ -190,6 +192,14 @@ class Sheet:
                 self._cell(row, column, cell if isinstance(cell, Cell) else Cell(cell))
         self.next_row += 1
         return row
+
+    def refuse_beyond(self, rows: int, columns: int) -> None:
+        """Refuse what a sheet has no room for."""
+        if rows > _MOST_ROWS or columns > _MOST_COLUMNS:
+            raise UsageError(
+                f"a sheet has {_MOST_ROWS:,} rows and {_MOST_COLUMNS:,} columns, fewer than asked for. Narrow what is"
+                " asked, leave columns out (--fields), or write .csv."
+            )
 
     def title(self, text: str) -> None:
         """Write the sheet's title and an empty row."""
@@ -208,7 +218,7 @@ class Sheet:
 
     def paragraph(self, text: str, last_column: int, style: str = "wrap") -> None:
         """Write running text over several columns, in a row that is high enough for it."""
-        text = visible(text)
+        text = words(text)
         characters = int(sum(self.widths[: last_column + 1]) * _WORDS_RATIO)
         lines = sum(max(1, -(-len(line) // characters)) for line in text.splitlines() or [""])
         self.page.set_row(self.next_row, _LINE_HEIGHT * lines)
@@ -249,8 +259,14 @@ class Sheet:
             else:
                 page.write_string(row, column, MISSING, self.book.format(cell.style, ""))
         else:
-            text = "" if value is None else visible(str(value))[:32000]
+            text = "" if value is None else words(str(value))
             page.write_string(row, column, text, self.book.format(style, ""))
+
+
+def words(text: str) -> str:
+    """Return a text as a cell shows it; of one that is longer than a cell its beginning, and that it goes on."""
+    text = visible(text)
+    return text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}… (cut: {len(text):,} characters)"
 
 
 def _bare(formula: str, expand_future_functions: bool = False) -> str:

@@ -1,13 +1,15 @@
 """Sheets that are not live: offers, options side by side, assumptions, sources, and the tables of other answers."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from decimal import Decimal
 from typing import Any
 
 from gpucost.render.document import Chart, Document, Table
+from gpucost.render.json import dumps
 from gpucost.render.numbers import heading_of, short_unit
-from gpucost.render.table_csv import flatten
+from gpucost.render.table_csv import flatten, is_nested
 from gpucost.render.workbook import pictures
-from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, number_format
+from gpucost.render.workbook.book import Cell, Formula, Sheet, Workbook, number_format, words
 from gpucost.render.workbook.live import LiveModel
 from gpucost.units import unit_of
 
@@ -54,6 +56,7 @@ def write_offers(book: Workbook, sheet: Sheet, parts: Parts) -> tuple[int, int, 
     head = sheet.heading(*(_head(key) for key in columns))
     sheet.page.freeze_panes(head + 1, 0)
     sheet.page.repeat_rows(head)
+    sheet.refuse_beyond(sheet.next_row + len(rows), len(columns))
     _fast_rows(book, sheet, columns, rows)
     last = max(sheet.next_row - 1, head + 1)
     sheet.page.autofilter(head, 0, last, len(columns) - 1)
@@ -98,7 +101,7 @@ def _fast_rows(
                 write_number(at, column, value, formats[column])
             else:
                 text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-                write_string(at, column, text)
+                write_string(at, column, words(text))
         at += 1
     sheet.next_row = at
 
@@ -272,6 +275,10 @@ def write_document(book: Workbook, sheet: Sheet, document: Document) -> list[pic
 
 def _cell(row: Mapping[str, Any], column: Any) -> Cell:
     value = row.get(column.key)
-    if isinstance(value, (list, tuple)):
+    if is_nested(value):
+        value = dumps(value, indent=None)
+    elif isinstance(value, (list, tuple)):
         value = ", ".join(map(str, value))
+    elif isinstance(value, Decimal):
+        value = float(value)
     return Cell(value, "plain", column.unit_in(row))
