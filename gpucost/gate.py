@@ -9,9 +9,10 @@ import io
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import date, datetime, time
 from functools import cache
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -186,27 +187,53 @@ def faults(value: Any) -> Iterator[tuple[str, str]]:
     >>> list(faults({"a": [1, float("inf")], "b": "fine"}))
     [('a[1]', 'inf is no finite number')]
     """
-    deepest, longest, digits = (int(limit(f"limit_{name}")) for name in ("nesting", "text_characters", "digits"))
+    deepest = int(limit("limit_nesting"))
+    wrong = _judge()
+    keys: list[Any] = [""]  # that lead to the item at hand, one a level
+    levels: list[Iterator[tuple[Any, Any]]] = [iter([("", value)])]
+    while levels:
+        for key, item in levels[-1]:
+            keys[-1] = key
+            if type(key) is str and len(key) > _SHOWN and (reason := wrong(key)):
+                yield _place([*keys[1:-1], key[:_SHOWN]]), reason
+            if isinstance(item, (dict, list, tuple)):
+                if item and len(levels) > deepest:
+                    yield _place(keys[1:])[:200], f"is nested too deeply: more than {deepest} levels"
+                    continue
+                levels.append(iter(item.items()) if isinstance(item, dict) else enumerate(item))
+                keys.append("")
+                break
+            if reason := wrong(item):
+                yield _place(keys[1:]), reason
+        else:
+            levels.pop()
+            keys.pop()
+
+
+def _place(keys: Iterable[Any]) -> str:
+    """Return the path of keys and numbers to an item.
+
+    >>> _place(["a", 1, "b"])
+    'a[1].b'
+    """
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(".")
+
+
+def _judge() -> Callable[[Any], str]:
+    """Return the function that says what is wrong with an item that holds no others, or nothing."""
+    longest, digits = (int(limit(f"limit_{name}")) for name in ("text_characters", "digits"))
     highest = 10**digits
-    waiting: list[tuple[str, Any, int]] = [("", value, 0)]
-    while waiting:
-        place, item, depth = waiting.pop()
-        if depth > deepest:
-            yield place[:200], f"is nested too deeply: more than {deepest} levels"
-        elif isinstance(item, dict):
-            waiting += ((f"{place}.{key}" if place else str(key), inner, depth + 1) for key, inner in item.items())
-            waiting += ((f"{place}.{str(key)[:_SHOWN]}", key, depth + 1) for key in item if len(str(key)) > _SHOWN)
-        elif isinstance(item, (list, tuple)):
-            waiting += ((f"{place}[{number}]", inner, depth + 1) for number, inner in enumerate(item))
-        elif isinstance(item, str):
+
+    def wrong(item: Any) -> str:
+        if isinstance(item, str):
             if len(item) > longest:
-                yield place, f"a text of {len(item):,} characters; at most {longest:,}"
-            if "\0" in item:
-                yield place, "a text with a NUL character, which no name or path holds"
-        elif isinstance(item, float):
-            if item != item or abs(item) == float("inf"):
-                yield place, f"{item} is no finite number"
-        elif isinstance(item, int) and not -highest < item < highest:
-            yield place, f"an integer of more than {digits} digits"
-        elif not (item is None or isinstance(item, (int, date, datetime, time))):
-            yield place, f"{shown(item)} is no value of a file"
+                return f"a text of {len(item):,} characters; at most {longest:,}"
+            return "a text with a NUL character, which no name or path holds" if "\0" in item else ""
+        if isinstance(item, float):
+            return "" if -inf < item < inf else f"{item} is no finite number"
+        if isinstance(item, int):
+            return "" if -highest < item < highest else f"an integer of more than {digits} digits"
+        known = item is None or isinstance(item, (date, datetime, time))
+        return "" if known else f"{shown(item)} is no value of a file"
+
+    return wrong

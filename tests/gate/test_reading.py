@@ -2,6 +2,7 @@
 
 import json
 import os
+from math import inf, nan
 
 import pytest
 
@@ -193,3 +194,37 @@ def test_a_saved_workbook_never_takes_a_formula_from_the_file(tmp_path):
     assert b"<f>" in sheets
     assert b"WEBSERVICE" not in sheets
     assert b"9**9" not in sheets
+
+
+def test_what_no_value_may_hold_is_named_by_its_place_wherever_it_stands():
+    value = {"a": [1, {"b": inf}], "k" * 50: "x\0", "n\0" * 30: 1, "c": 10**400, "d": {1}}
+    assert list(gate.faults(value)) == [
+        ("a[1].b", "inf is no finite number"),
+        ("k" * 50, "a text with a NUL character, which no name or path holds"),
+        ("n\0" * 20, "a text with a NUL character, which no name or path holds"),
+        ("c", "an integer of more than 300 digits"),
+        ("d", "{1} is no value of a file"),
+    ]
+    assert list(gate.faults(nan)) == [("", "nan is no finite number")]
+    assert list(gate.faults([[]])) == []
+
+
+@pytest.mark.parametrize(("levels", "faulty"), [(64, False), (65, True)])
+def test_nesting_is_refused_from_the_same_level_whatever_holds_it(levels, faulty):
+    for wrap in (lambda inner: [inner], lambda inner: {"a": inner}):
+        value = 1
+        for _ in range(levels):
+            value = wrap(value)
+        assert any("nested too deeply" in reason for _, reason in gate.faults(value)) == faulty
+
+
+def test_millions_of_items_are_looked_at_in_little_memory():
+    import tracemalloc
+
+    value = [0.5] * 300_000
+    tracemalloc.start()
+    try:
+        assert list(gate.faults(value)) == []
+        assert tracemalloc.get_traced_memory()[1] < 100_000
+    finally:
+        tracemalloc.stop()
