@@ -3,6 +3,7 @@
 import gc
 import io
 import os
+import signal
 import sys
 import warnings
 from collections.abc import Mapping
@@ -178,8 +179,22 @@ def _write_any_sign() -> None:
                 stream.reconfigure(encoding="utf-8", errors="backslashreplace")
 
 
+def _heed_signals() -> None:
+    """Have what ends a program from outside take its temporary files along, as an interrupt does."""
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # nohup has it ignored
+            signal.signal(number, _end)
+
+
+def _end(number: int, frame: object) -> None:
+    signal.signal(number, signal.SIG_DFL)  # a second one does not wait
+    sys.exit(128 + number)
+
+
 def run() -> None:
     """Run the command line as a program: the process ends at once, for taking everything apart first takes longer."""
+    _heed_signals()
     try:
         main()
     except SystemExit as end:

@@ -9,14 +9,17 @@ import os
 import shutil
 import stat
 import tempfile
+import time
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from gpucost.errors import UsageError
+from gpucost.gate import shown
 
 _MARK = ".part-"  # in the name of a temporary file, after the target's
+_YOUNG_S = 60.0
 _FOLDER = "gpucost-folder-"  # before the process in the name of a temporary folder
 
 
@@ -35,7 +38,7 @@ class SpareFolder(tempfile.TemporaryDirectory[str]):
 @contextmanager
 def replacing(path: str | Path) -> Iterator[Path]:
     """Hand out a temporary path beside `path`; when the block succeeds it takes the place of `path` in one step."""
-    target = _regular(Path(path))
+    target = _regular(path)
     _clean(target.parent, f".{target.name[:100]}{_MARK}")
     descriptor, temporary = _temporary(target)
     try:
@@ -59,13 +62,15 @@ def write_bytes(path: str | Path, data: bytes) -> None:
         temporary.write_bytes(data)
 
 
-def _regular(path: Path) -> Path:
+def _regular(path: str | Path) -> Path:
     """Return where a path leads, through links; refuse what is there and no regular file."""
     try:
-        target = path.resolve()
+        target = Path(path).resolve()
         mode = target.stat().st_mode
     except FileNotFoundError:
         return target
+    except TypeError:
+        raise UsageError(f"cannot write {shown(path)}: it is no path. Name a file.") from None
     except (OSError, RuntimeError, ValueError) as error:
         reason = getattr(error, "strerror", None) or "the name leads nowhere"
         raise UsageError(f"cannot write {str(path)[:200]!r}: {reason}. Name a file.") from None
@@ -99,9 +104,15 @@ def _clean(folder: Path, start: str) -> None:
     """Remove the temporary files and folders of such a name that no living process has locked."""
     with suppress(OSError):
         for entry in os.scandir(folder):
-            if entry.name.startswith(start) and not entry.is_symlink() and not _alive(entry.name, start):
+            if entry.name.startswith(start) and not entry.is_symlink():
                 with suppress(OSError):
-                    _remove_unlocked(entry)
+                    if not (_is_young(entry) and _alive(entry.name, start)):
+                        _remove_unlocked(entry)
+
+
+def _is_young(entry: os.DirEntry[str]) -> bool:
+    """Tell whether a temporary file may not have got its lock yet; of an older one the lock alone decides."""
+    return time.time() - entry.stat(follow_symlinks=False).st_mtime < _YOUNG_S
 
 
 def _alive(name: str, start: str) -> bool:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 import pytest
 
@@ -64,6 +65,36 @@ def test_the_next_reader_removes_a_killed_one_s_folder(tmp_path, monkeypatch):
     (tmp_path / "gpucost-folder-0-link").symlink_to(tmp_path.parent)  # somebody else's trap
     with SpareFolder() as own:
         assert {path.name for path in tmp_path.iterdir()} == {os.path.basename(own), "gpucost-folder-0-link"}
+
+
+@pytest.mark.parametrize("age_s", [10, 100])
+def test_what_a_killed_one_left_is_removed_once_its_number_is_another_process_s(tmp_path, age_s):
+    left = tmp_path / ".report.html.part-1-half.html"
+    left.touch()
+    os.utime(left, (time.time() - age_s,) * 2)
+    write_text(tmp_path / "report.html", "whole")
+    assert left.exists() == (age_s < 60)  # a new one may not have its lock yet
+
+
+@pytest.mark.parametrize(("sign", "code"), [("SIGTERM", 143), ("SIGHUP", 129)])
+def test_a_program_that_is_ended_leaves_no_temporary_files(tmp_path, sign, code):
+    script = "import sys, time, gpucost.cli as cli\nfrom gpucost.store.files import SpareFolder, replacing\n"
+    script += "def main():\n    with replacing(sys.argv[1]), SpareFolder():\n"
+    script += "        print('ready', flush=True); time.sleep(60)\ncli.main = main; cli.run()\n"
+    command = [sys.executable, "-c", script, str(tmp_path / "report.html")]
+    environment = {**os.environ, "PYTHONPATH": os.getcwd(), "TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as writer:
+        assert writer.stdout.readline() == b"ready\n"
+        assert len(list(tmp_path.iterdir())) == 2
+        writer.send_signal(getattr(signal, sign))
+        assert writer.wait(timeout=60) == code
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("path", [5, [], None, b"a.txt"])
+def test_what_is_no_path_is_refused(path):
+    with pytest.raises(UsageError, match="is no path"):
+        write_text(path, "text")
 
 
 def test_a_full_temporary_folder_is_told_from_a_full_target(tmp_path, monkeypatch):
