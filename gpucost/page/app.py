@@ -2,6 +2,7 @@
 
 import json
 import secrets
+import threading
 from collections.abc import Callable, Mapping
 from importlib.resources import files
 from pathlib import Path
@@ -143,6 +144,7 @@ def serve(port: int, say: Callable[[str], None], *, opened: bool = True) -> None
     listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listening.bind(("127.0.0.1", port))
+        listening.listen()  # whoever hears the address may ask: the answer waits for the catalog
     except OSError as error:
         listening.close()
         raise UsageError(
@@ -154,6 +156,7 @@ def serve(port: int, say: Callable[[str], None], *, opened: bool = True) -> None
     if opened:
         import webbrowser
 
-        webbrowser.open(address)
-    settings = uvicorn.Config(make_app(token), log_level="warning", access_log=False, server_header=False)
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()  # some return when they close
+    # what is wrong with a request is said to who sent it
+    settings = uvicorn.Config(make_app(token), log_level="critical", access_log=False, server_header=False)
     uvicorn.Server(settings).run(sockets=[listening])

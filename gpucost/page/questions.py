@@ -5,6 +5,8 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from gpucost.arguments import QUESTIONS, flag_of
+from gpucost.arguments.kinds import FLAG
+from gpucost.arguments.reading import read
 from gpucost.errors import UsageError
 
 if TYPE_CHECKING:
@@ -137,16 +139,18 @@ def _shell(value: str) -> str:
 def scenario(asked: Asked) -> str:
     """Return the question as a scenario file."""
     given = arguments_of(asked)
+    read("estimate", given)
     lines = ['name = "Planned on the page"', "", "[[training]]", 'name = "Training"']
     return "\n".join([*lines, *(f"{name} = {_toml(name, value)}" for name, value in given.items())]) + "\n"
 
 
 def _toml(name: str, value: str) -> str:
     if name == "strict_prices":
-        return "true" if value.lower() in ("true", "1", "yes", "on") else "false"
+        return str(FLAG.read(value, name)).lower()
     import json
 
-    return json.dumps(value, ensure_ascii=False)  # a basic string of TOML is one of JSON
+    # a basic string of TOML is one of JSON, without the one control character that JSON takes
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 @lru_cache(maxsize=1)

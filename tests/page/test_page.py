@@ -82,6 +82,44 @@ def test_wrong_input_gets_the_sentence_of_the_command(client, asked, said):
     assert said in answer.json()["error"]
 
 
+def test_a_scenario_is_refused_where_its_plan_would_be_and_is_toml_of_any_sign(client):
+    refused = get(client, "export/scenario.toml", **ASKED, strict_prices="maybe")
+    assert (refused.status_code, "--strict-prices" in refused.json()["error"]) == (422, True)
+    asked = {**ASKED, "strict_prices": "yes", "region": "a\x7fb\\"}
+    run = tomllib.loads(get(client, "export/scenario.toml", **asked).text)["training"][0]
+    assert (run["strict_prices"], run["region"]) == (True, "a\x7fb\\")
+
+
+def test_the_address_is_said_once_it_is_listened_on_and_a_broken_request_stays_quiet(capfd, monkeypatch):
+    import socket
+    import webbrowser
+
+    import uvicorn
+
+    from gpucost.page.app import serve
+
+    said, opened, released = [], [], threading.Event()
+
+    def say(text):
+        said.append(int(re.search(r":(\d+)/", text)[1]))
+        socket.create_connection(("127.0.0.1", said[0]), 5).close()
+
+    def browser(address):
+        opened.append(address)
+        released.wait(60)  # as one that returns when it is closed
+
+    def run(self, sockets):
+        assert self.config.log_level == "critical"
+
+    monkeypatch.setattr(webbrowser, "open", browser)
+    monkeypatch.setattr(uvicorn.Server, "run", run)
+    try:
+        serve(0, say)
+    finally:
+        released.set()
+    assert len(opened) == len(said) == 1
+
+
 def test_only_this_machine_and_only_with_the_token(client):
     assert client.get("/api/plan", params=ASKED).status_code == 404
     assert client.get("/other/api/plan", params=ASKED).status_code == 404
