@@ -50,6 +50,7 @@ class Plan(NamedTuple):
 
 def answer(plan: Plan, mapper: Mapper, told: Callable[[int], None]) -> list[Path]:
     """Answer the chunks that the folder does not hold yet and return all of their files, in the order of the cases."""
+    ours = not plan.folder.exists()
     try:
         plan.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -70,8 +71,9 @@ def answer(plan: Plan, mapper: Mapper, told: Callable[[int], None]) -> list[Path
             write_bytes(files[number], data)
             told(min(plan.cases, plan.grid.count - number * plan.cases))
     finally:
-        with suppress(OSError):  # chunks stay for the next try; a folder without any does not
-            plan.folder.rmdir()
+        with suppress(OSError):  # chunks stay for the next try; a folder made for them does not without any
+            if ours:
+                plan.folder.rmdir()
     return files
 
 

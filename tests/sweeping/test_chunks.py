@@ -7,6 +7,7 @@ import pandas
 import pytest
 
 import gpucost
+from gpucost.errors import UsageError
 from gpucost.render.table_csv import cell
 from gpucost.sweeping.chunks import join
 
@@ -29,3 +30,18 @@ def test_a_folder_of_chunks_may_hold_any_signs(name, tmp_path):
     found = gpucost.sweep(model="8b", gpu="h100-sxm", gpus="8:16:x2", tokens="10b", into=str(kept))
     assert len(found.to_frame()) == 2
     assert len(list(kept.iterdir())) == 1
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_a_sweep_that_fails_removes_no_folder_but_the_one_it_made(own, tmp_path, monkeypatch):
+    kept = tmp_path / "kept"
+    if own:
+        kept.mkdir()
+
+    def fails(task):
+        raise UsageError("no chunk")
+
+    monkeypatch.setattr("gpucost.sweeping.chunks.work", fails)
+    with pytest.raises(UsageError, match="no chunk"):
+        gpucost.sweep(model="8b", gpu="h100-sxm", gpus="8", tokens="10b", into=str(kept))
+    assert kept.exists() == own
