@@ -56,12 +56,9 @@ class UsageError(GpuCostError):
 class ContradictionError(UsageError):
     """Arguments that exclude each other, or one that means nothing beside the others; carries their names."""
 
-    def __init__(self, message: str, names: Sequence[str]) -> None:
-        super().__init__(message, names)
-        self.message, self.names = message, tuple(names)
-
-    def __str__(self) -> str:
-        return shortened(self.message)
+    def __init__(self, message: str, names: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.names = tuple(names)
 
 
 class UnknownNameError(UsageError):

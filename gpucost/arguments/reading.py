@@ -11,6 +11,7 @@ from gpucost.errors import ContradictionError, UsageError, nearest
 from gpucost.limits import limit
 
 T = TypeVar("T")
+COLUMNS = "@columns"  # among what an argument needs: that any is a column of values
 _NO_COLUMNS = (str, bytes, set, Mapping)  # have a length, and are one value
 
 
@@ -79,6 +80,8 @@ def refuse_idle(question: str, found: Mapping[str, Any], values: Mapping[str, An
     known = {argument.name: argument for argument in QUESTIONS[question].arguments}
 
     def given(name: str) -> bool:
+        if name == COLUMNS:
+            return any(map(is_column, found.values()))
         if name not in found or (known[name].kind is RENTS and "" not in values[name]):  # quotes stand beside a price
             return False
         default = known[name].default

@@ -151,7 +151,7 @@ ASKED: dict[str, Callable[[], Mapping[str, Any]]] = {
     "fit that does not": lambda: gpucost.fit("70b", "h100-sxm", gpus=1).payload,
     "fit everywhere": lambda: gpucost.fit("13b").payload,
     "fit for serving": lambda: gpucost.fit("70b", serving=True, tpot="50ms").payload,
-    "choice": lambda: gpucost.choose(purpose="desk", budget="2k", workload={"a": "desk 8b", "b": "serving 8b"}).payload,
+    "choice": lambda: gpucost.choose(budget="2k", workload={"a": "desk 8b", "b": "serving 8b"}).payload,
     "audit": lambda: gpucost.audit(model="8b", tokens="100b", gpu="a100-80gb", gpus=8, days=8, cost=6291).payload,
     "validation of training": lambda: validation("training"),
     "validation of memory": lambda: validation("memory"),

@@ -2,7 +2,9 @@
 
 import json
 import tomllib
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -10,7 +12,7 @@ from click.testing import CliRunner
 from gpucost.answers.schema import answer_schema, misfits
 from gpucost.api.report import report
 from gpucost.api.scenario import ASKS, PARTS, example, json_schema, make_scenario, read_scenario
-from gpucost.arguments import QUESTIONS
+from gpucost.arguments import QUESTIONS, giving_way, read
 from gpucost.cli import cli
 from gpucost.errors import NothingFitsError, UsageError
 from gpucost.render.json import dumps
@@ -86,11 +88,13 @@ def test_every_key_of_the_example_is_accepted_when_uncommented() -> None:
                     entry.pop(name)
             entry |= {"method": "lora"} if "lora_rank" in entry else {}
             entry |= {"draft_tokens": 4, "acceptance": 0.7} if "acceptance" in entry else {}
-            for need in QUESTIONS[question].needs:  # nor what would be ignored beside it
-                without = [other for other, wanted, words in need.one_of if not (wanted or words)]
-                for name in need.names if any(other in entry for other in without) else ():
-                    entry.pop(name, None)
+        content[kind] = [giving_way(partial(asked, question), one, lambda _: True) for one in content[kind]]
     make_scenario(content)
+
+
+def asked(question: str, entry: dict[str, Any]) -> dict[str, Any]:
+    read(question, {key: value for key, value in entry.items() if key != "name"})
+    return entry
 
 
 def test_what_parts_share_gives_way_to_what_one_says() -> None:
@@ -143,6 +147,7 @@ def test_supply_filters_reach_the_parts_that_know_them_and_yield_to_their_own() 
     content = tomllib.loads(SMALL)
     content["supply"]["provider"] = "lambda"
     content["training"][0]["provider"] = "crusoe"
+    content["ownership"][0].pop("rent", None)
     training, ownership = make_scenario(content).parts
     assert (training.arguments["gpu"], training.arguments["provider"]) == ("h100-sxm", "crusoe")
     assert ownership.arguments["provider"] == "lambda"

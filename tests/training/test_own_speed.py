@@ -138,7 +138,7 @@ def test_a_scenario_takes_an_own_speed(catalog):
 def test_speeds_of_training_mean_nothing_where_nothing_is_trained(catalog):
     with pytest.raises(UsageError, match="say of which model"):
         gpucost.tco("h100-sxm", 64, mfu=0.3, catalog=catalog)
-    with pytest.raises(UsageError, match="--mfu is a speed of training"):
+    with pytest.raises(UsageError, match="--mfu: only without --tokens-per-month"):
         gpucost.tco("h100-sxm", 64, model="8b", tokens_per_month="5b", mfu=0.3, catalog=catalog)
 
 
