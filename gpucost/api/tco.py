@@ -64,10 +64,10 @@ def answer(given: Mapping[str, Any], catalog: Catalog | None = None) -> TcoResul
 
 def catalog_on(as_of: str | None, known_as_of: str | None = None) -> Catalog:
     """Open the catalog as of a day; the same one again while day, folder, settings and book stay."""
-    from gpucost.catalog.settings import book_layers
+    from gpucost.catalog.settings import book_layers, present_folder
 
     settings = tuple(sorted((name, value) for name, value in os.environ.items() if name.startswith("GPUCOST_")))
-    return _opened(as_of, known_as_of, date.today().isoformat(), os.getcwd(), settings, *book_layers().values())
+    return _opened(as_of, known_as_of, date.today().isoformat(), present_folder(), settings, *book_layers().values())
 
 
 @lru_cache(maxsize=4)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpucost.catalog.core import Catalog
 from gpucost.catalog.sandbox import LENGTH, Bounds, too_much_memory
+from gpucost.catalog.settings import present_folder
 from gpucost.errors import UsageError, shortened
 from gpucost.schemas import TABLES
 
@@ -37,6 +38,8 @@ def serve() -> None:
     os.dup2(2, 1)  # nothing else writes among the messages
     world, query, allowed = pickle.load(sys.stdin.buffer)
     gc.disable()
+    if not present_folder():  # the database breaks without one
+        os.chdir(os.sep)
     threading.Thread(target=_end_with_the_asker, daemon=True).start()
     try:
         _answer(world, query, Bounds(*allowed), out)

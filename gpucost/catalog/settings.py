@@ -81,6 +81,14 @@ def user_file() -> Path | None:
     return folder / "config.toml" if folder else None
 
 
+def present_folder() -> str:
+    """Return the folder that the process is in; "" where somebody removed it."""
+    try:
+        return os.getcwd()
+    except OSError:
+        return ""
+
+
 def project_file() -> Path | None:
     """Return ./gpucost.toml, else a ./pyproject.toml with a table tool.gpucost, however it is written, else None."""
     own = Path("gpucost.toml")
@@ -159,7 +167,7 @@ def _general(folder: str, variables: tuple[tuple[str, str], ...]) -> dict[str, S
 def said(name: str) -> Setting | None:
     """Return a setting of one value that holds for every command, or None where nobody spoke."""
     variables = tuple(sorted((key, value) for key, value in os.environ.items() if key.startswith(PREFIX)))
-    found = _general(os.getcwd(), variables).get(name)
+    found = _general(present_folder(), variables).get(name)
     if found and not isinstance(found.value, str):
         raise UsageError(f"{found.speaker}: {name} takes one value, found {gate.shown(found.value)}.")
     return found

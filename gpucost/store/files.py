@@ -65,7 +65,8 @@ def write_bytes(path: str | Path, data: bytes) -> None:
 def _regular(path: str | Path) -> Path:
     """Return where a path leads, through links; refuse what is there and no regular file."""
     try:
-        target = Path(path).resolve()
+        target = Path(path)
+        target = target.resolve()
         mode = target.stat().st_mode
     except FileNotFoundError:
         return target

@@ -1,6 +1,7 @@
 """Threads that share a catalog, terminals of few signs: the same answers, and no crash."""
 
 import os
+import shlex
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,8 @@ from threading import Barrier
 import pytest
 
 from gpucost.catalog import open_catalog
+from gpucost.errors import UsageError
+from gpucost.store.files import write_text
 
 BOOK = '[[offer]]\nprovider = "ours"\ngpu = "h100-sxm"\ngpus = 8\nusd_per_gpu_hour = 1\nobserved_on = 2026-01-01\n'
 
@@ -43,3 +46,24 @@ def test_few_signs_break_nothing(command, encoding):
     assert said.returncode == 0, said.stderr
     assert b"internal error" not in said.stderr
     assert said.stdout.decode("utf-8")
+
+
+@pytest.mark.parametrize(
+    "asked", ["estimate --model 8b --tokens 1b --quiet", "tco --gpu h100 --gpus 8 --quiet", "sql 'SELECT 7 AS USD'"]
+)
+def test_a_folder_that_somebody_removed_is_one_without_settings(asked, tmp_path):
+    script = "import os, sys; from gpucost.cli import run; os.rmdir(os.getcwd()); run()"
+    environment = {**os.environ, "PYTHONPATH": os.getcwd()}
+    command = [sys.executable, "-c", script, *shlex.split(asked)]
+    (tmp_path / "gone").mkdir()
+    said = subprocess.run(command, capture_output=True, env=environment, cwd=tmp_path / "gone", text=True)
+    assert said.returncode == 0, said.stderr
+    assert "$" in said.stdout or "USD" in said.stdout
+
+
+def test_nothing_is_written_into_a_folder_that_somebody_removed(tmp_path, monkeypatch):
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    with pytest.raises(UsageError, match=r"cannot write x\.json: .*Name a file in a folder"):
+        write_text("x.json", "text")
