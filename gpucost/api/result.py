@@ -7,7 +7,7 @@ Rendering needs the payload alone, so that a saved result renders like a fresh o
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import FrozenInstanceError, dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
@@ -63,6 +63,20 @@ def _is_long(name: str, values: Sequence[Any]) -> bool:
     )
 
 
+class Sealed:
+    """Says of any attribute that it cannot be set; a frozen dataclass with slots breaks at one that is no field."""
+
+    __slots__ = ()
+
+    def __init_subclass__(cls) -> None:
+        if "__setattr__" in vars(cls):  # the dataclass has been there
+            cls.__setattr__ = cls.__delattr__ = _refuse  # type: ignore[method-assign]
+
+
+def _refuse(answer: object, name: str, value: object = None) -> None:
+    raise FrozenInstanceError(f"{name} cannot be set: {type(answer).__name__} is frozen. Change a copy: to_dict().")
+
+
 class Unabridged:
     """Asks a question again for what its answer left out, once; a copy that was pickled has nobody to ask."""
 
@@ -81,7 +95,7 @@ class Unabridged:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Result:
+class Result(Sealed):
     """An answer: its payload and the ways to render it."""
 
     payload: Mapping[str, Any]

@@ -112,6 +112,8 @@ class Catalog(Layered):
         """Run one SELECT as `sql` does, with limits of its own; return its columns, too."""
         from gpucost.catalog.sandbox import bounds, run
 
+        if not isinstance(query, str):
+            raise UsageError(f"a query is a text, not {gate.shown(query)}. Write it in SQL.")
         days = {"as_of": self.as_of, "known_as_of": self.known_as_of}
         places = {"root": self.store.root, "layers": self._layers, "kept_at": self._kept_at}
         return run({**days, **places}, query, bounds(**limits))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from gpucost.errors import UsageError
 from gpucost.render.cells import cell_text, head_text, is_numeric
 from gpucost.render.document import Chart, Column, Document, Row, Table, printable
-from gpucost.render.numbers import amount
+from gpucost.render.numbers import amount, visible
 from gpucost.render.vega import COLORS, specification
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ def page(document: Document) -> str:
     return template.render(
         **_shown(document, charts=True),
         colors=_json(COLORS),
-        request=json.dumps(dict(document.request), ensure_ascii=False, separators=(",", ":"), default=str),
+        request=visible(json.dumps(dict(document.request), ensure_ascii=False, separators=(",", ":"), default=str)),
         library=_library() if charted else "window.vegaEmbed = () => {};",
     )
 

@@ -175,6 +175,12 @@ def test_a_query_takes_no_more_than_its_bounds(catalog, text, reason, seconds):
     assert resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss <= max(before, 2_500_000)  # kB, of other tests too
 
 
+@pytest.mark.parametrize("text", [None, 5, b"SELECT 1"])
+def test_a_query_is_a_text(catalog, text):
+    with pytest.raises(UsageError, match="a query is a text"):
+        catalog.ask(text)
+
+
 @pytest.mark.parametrize("limit", ["nan", "inf", "-inf", "1e10", "0", "-1", "soon"])
 def test_a_limit_that_limits_nothing_is_refused(catalog, limit):
     with pytest.raises(UsageError, match=r"limit_query_seconds: .* 3,600 seconds"):

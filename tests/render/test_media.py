@@ -207,6 +207,7 @@ def test_names_cannot_steer_a_terminal_or_reorder_a_line() -> None:
     payload["options"][0]["provider"] = payload["options"][0]["lines"][0]["name"] = EVIL
     payload["lead"] = payload["warnings"][0] = EVIL
     payload["options"][0]["notes"] = [EVIL]
+    payload["request"] |= {"tag": EVIL}
     bodies = {
         **media(payload),
         "csv": rows_csv(payload),
