@@ -79,15 +79,22 @@ def _fitting(value: Any) -> Any:
     if not isinstance(value, list):
         text = json.dumps(value, ensure_ascii=False)
         return value if len(text) <= _DETAIL_SIGNS else {"cut": text[:_DETAIL_SIGNS]}
-    kept: list[Any] = []
-    left = _DETAIL_SIGNS
-    for row in value:
-        left -= len(json.dumps(row, ensure_ascii=False))
-        if left < 0:
-            break
-        kept.append(row)
+    kept = first_rows(value, _DETAIL_SIGNS)
     more = len(value) - len(kept)
     return [*kept, {"more": f"{more} further rows"}] if more else kept
+
+
+def first_rows(listed: Sequence[Any], signs: int) -> list[Any]:
+    """Return as many rows, from the first on, as so many signs take."""
+    import json
+
+    kept: list[Any] = []
+    for row in listed:
+        signs -= len(json.dumps(row, ensure_ascii=False))
+        if signs < 0:
+            break
+        kept.append(row)
+    return kept
 
 
 def _rows_of(answer: Answer) -> dict[str, Any]:

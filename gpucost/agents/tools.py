@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from gpucost.catalog import Catalog
 
 Given = Mapping[str, Any]
-_MOST_ROWS = 50
+_MOST_ROWS, _MOST_SIGNS = 50, 100_000  # of an answer to SQL
 
 _SHOWN = {  # the arguments that a schema names; a question takes all of its others too
     "estimate": ("model", "tokens", "gpu", "gpus", "provider", "region", "option", "deadline", "max_cost", "method",
@@ -170,6 +170,8 @@ def _sql(given: Given) -> Any:
     if not isinstance(query, str) or len(given) != 1:
         raise UsageError('sql takes one argument, query: a SELECT such as "show tables".')
     answer = _opened(None, None).ask(query)
-    shown = [dict(row) for row in answer.rows[:_MOST_ROWS]]
-    more = {"more": f"{len(answer.rows) - _MOST_ROWS} further rows"} if len(answer.rows) > _MOST_ROWS else {}
-    return {"rows": compact.rounded(shown), **more}
+    shown = compact.first_rows(compact.rounded(answer.rows[:_MOST_ROWS]), _MOST_SIGNS)
+    if answer.rows and not shown:
+        raise UsageError(f"sql: the first row alone takes more than {_MOST_SIGNS:,} signs. Select fewer columns.")
+    more = len(answer.rows) - len(shown)
+    return {"rows": shown, **({"more": f"{more} further rows"} if more else {})}

@@ -73,6 +73,13 @@ def test_every_part_that_is_named_can_be_had():
     assert "there is no part 'nonsense'" in said["error"]
 
 
+def test_rows_of_sql_are_no_more_than_a_reader_bears():
+    text, _ = answered("sql", {"query": "select range(2000) as x from range(100)"})
+    found = json.loads(text)
+    assert len(text) < 120_000
+    assert found["more"] == f"{100 - len(found['rows'])} further rows"
+
+
 def test_a_difference_names_its_largest_cause_first():
     found = tools.call("compare", GOOD["compare"])
     effects = [abs(row["effect"]) for row in found["changes"]]
@@ -91,6 +98,7 @@ def test_a_difference_names_its_largest_cause_first():
         ("compare", {"first": 3, "second": 4}, "no object"),
         ("sql", {"query": "drop table offers"}, "SELECT"),
         ("sql", {"query": 7}, "one argument, query"),
+        ("sql", {"query": "select range(30000)"}, "Select fewer columns"),
         ("tco", {"gpu": "h100-sxm", "gpus": 0}, "--gpus"),
     ],
 )
