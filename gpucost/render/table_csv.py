@@ -10,7 +10,7 @@ from gpucost.render.document import Row
 from gpucost.render.json import dumps
 from gpucost.render.numbers import visible
 
-_FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r")
+_FORMULA_SIGNS = ("=", "+", "-", "@", "\t", "\r", "\n", "＝", "＋", "－", "＠")
 
 
 def safe_text(value: Any) -> Any:

@@ -213,6 +213,8 @@ def test_an_existing_file_survives_a_failure(tmp_path):
 def test_text_that_looks_like_a_formula_is_defused_in_csv():
     out = gpucost("sql", "SELECT '=1+1' AS a, '@x' AS b, '-1' AS c, -1 AS d", "--format", "csv").stdout
     assert out.splitlines()[1] == "'=1+1,'@x,'-1,-1"
+    wide = gpucost("sql", "SELECT '＝1+1' AS a, '＠x' AS b, 'a＝1' AS c", "--format", "csv").stdout
+    assert wide.splitlines()[1] == "'＝1+1,'＠x,a＝1"
 
 
 def test_narrow_terminals_and_no_color():
