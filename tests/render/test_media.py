@@ -213,10 +213,11 @@ def test_names_cannot_steer_a_terminal_or_reorder_a_line() -> None:
         "csv": rows_csv(payload),
         "long csv": rows_csv(payload, lines=True),
         "json": dumps(payload),
+        "request": page.page(document(payload)).rpartition("behind this report</summary>")[2].partition("</pre>")[0],
     }
     for medium, body in bodies.items():
         assert not set("\x1b\x07\r\x9b\u202e") & set(body), medium
-        assert ("u001b[31m" if medium == "json" else "x1b[31m") in body, medium
+        assert ("u001b[31m" if medium in ("json", "request") else "x1b[31m") in body, medium
     assert json.loads(bodies["json"])["lead"] == EVIL  # JSON keeps the name, by its own escapes
 
 
