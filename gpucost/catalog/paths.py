@@ -68,7 +68,11 @@ def read_contents(root: Path, table: Table) -> Contents:
         digest.update(data)
         data = data.removeprefix(BOM_UTF8)
         end = data.find(b"\n") + 1 or len(data)
-        headers[file] = tuple(next(csv.reader([data[:end].strip().decode("utf-8", "replace")]), ()))
+        header = data[:end].strip().decode("utf-8", "replace")
+        try:
+            headers[file] = tuple(next(csv.reader([header]), ()))
+        except csv.Error as error:
+            raise DataError(f"is no readable CSV: {error}", file=str(file), row=1) from None
         bodies.append(data[end if bodies else 0 :])
         bodies += [] if data.endswith(b"\n") else [b"\n"]
     joined = b"".join(bodies)

@@ -68,8 +68,11 @@ def _refuse_header(path: Path, names: Iterable[str]) -> None:
         mark = max(",;\t|", key=file.readline(_LONGEST_HEADER).count)
         file.seek(0)
         rows = csv.reader(file, delimiter=mark)
-        header = [cell.strip() for cell in next(rows, [])]
-        unlike = next(((rows.line_num, len(row)) for row in rows if row and len(row) != len(header)), None)
+        try:
+            header = [cell.strip() for cell in next(rows, [])]
+            unlike = next(((rows.line_num, len(row)) for row in rows if row and len(row) != len(header)), None)
+        except csv.Error as error:
+            raise DataError(f"is no readable CSV: {error}", file=str(path), row=rows.line_num) from None
     if unlike:
         reason = f"the row has {unlike[1]} cells, the header {len(header)}"
         raise DataError(f"{reason}. Leave a cell empty where nothing is known.", file=str(path), row=unlike[0])

@@ -102,6 +102,14 @@ def test_a_header_is_read_as_that_of_any_other_file(tmp_path, change):
     assert store.rows("accelerators") == catalog.rows("accelerators")
 
 
+def test_a_header_beyond_any_is_refused(tmp_path):
+    root = world(tmp_path, [offer("a", 1, "2025-01-01")])
+    path = root / "pricing/offers/test.csv"
+    path.write_text("x" * 140_000 + path.read_text())
+    with pytest.raises(DataError, match=r"test\.csv:1: is no readable CSV"):
+        open_catalog("2025-02-01", root=root, checked=False).offers()
+
+
 def test_columns_in_another_order_are_refused_and_not_swapped(tmp_path):
     root = world(tmp_path, [offer("a", 1, "2025-01-01")])
     path = root / "pricing/offers/test.csv"
