@@ -202,7 +202,7 @@ def test_words_that_begin_below_many_numbers_are_read(tmp_path):
         ("8b,1b,8\n8b,1b,16\n", "cases.csv:1: does not name"),
         ("model,tokens,\n8b,1b,8\n", "cases.csv:1: does not name"),
         ("", "cases.csv:1: does not name"),
-        (f"model,{'x' * 140_000}\n8b,1\n", "cases.csv:1: is no readable CSV"),
+        (f"model,,\n8b,{'x' * 140_000},1\n", "cases.csv:2: is no readable CSV"),
     ],
 )
 def test_a_fault_of_a_table_is_said_with_its_file_and_row(text, said, tmp_path):
