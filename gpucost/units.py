@@ -26,7 +26,7 @@ SUFFIX_UNITS = dict(beside(__file__, "units")[1:])
 SMALLEST = 1e-9  # what is given below it, but for nothing at all, is a slip, and a division by it no figure
 _MULTIPLIERS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12, "q": 1e15}
 _BYTES = re.compile(r"([0-9][0-9_,.]*(?:e[+-]?[0-9]+)?)\s*([kmgt])(i?)b(?:ytes?)?", re.IGNORECASE)
-_QUANTITY = re.compile(r"([0-9][0-9_,]*(?:\.[0-9]*)?(?:e[+-]?[0-9]+)?|\.[0-9]+)\s*([a-z]*)", re.IGNORECASE)
+_QUANTITY = re.compile(r"((?:[0-9][0-9_,]*(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?)\s*([a-z]*)", re.IGNORECASE)
 _THOUSANDS = re.compile(r"\s*[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:[^0-9,][^,]*)?")
 _DURATION_DAYS = {"": 1.0, "h": 1 / 24, "d": 1.0, "w": 7.0, "mo": DAYS_PER_MONTH, "y": DAYS_PER_YEAR}
 
@@ -93,9 +93,12 @@ def _quantity(text: str | float, what: str, units: Mapping[str, float], words: s
         value = float(text)
     else:
         match = _QUANTITY.fullmatch(text.strip()) if isinstance(text, str) else None
-        if match is None or match[2].lower() not in units:
-            raise UsageError(f"{what}: cannot read {shown(text)}. Write {words}.")
-        value = float(without_commas(match[1], what).replace("_", "")) * units[match[2].lower()]
+        try:
+            if match is None:
+                raise ValueError
+            value = float(without_commas(match[1], what)) * units[match[2].lower()]
+        except (ValueError, KeyError):
+            raise UsageError(f"{what}: cannot read {shown(text)}. Write {words}.") from None
     if not math.isfinite(value) or value <= SMALLEST:
         raise UsageError(f"{what}: {shown(text)} is not a positive, finite {noun}.")
     return value

@@ -199,7 +199,8 @@ def _number(value: Any, what: str) -> str | float:
     if not isinstance(found, (str, int, float)) and hasattr(found, "as_integer_ratio"):  # a Decimal, a Fraction
         with suppress(ArithmeticError, ValueError):
             found = float(found)
-    if isinstance(found, bool) or not isinstance(found, (str, int, float)):
+    strange = isinstance(found, str) and any(sign.isdigit() and not sign.isascii() for sign in found)
+    if isinstance(found, bool) or not isinstance(found, (str, int, float)) or strange:
         raise UsageError(f"{what}: cannot read {shown(value)}. Write a number.")
     if isinstance(found, int) and abs(found) > LARGEST_INTEGER:
         raise UsageError(f"{what}: an integer of hundreds of digits is beyond every bound.")

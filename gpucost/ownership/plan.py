@@ -25,7 +25,7 @@ from gpucost.gate import read_toml
 from gpucost.ownership.given import ranged
 from gpucost.ownership.given import special as read_special
 from gpucost.types import Status
-from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR, parse_count, without_commas
+from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR, parse_count, suffix_of, without_commas
 
 Array = NDArray[np.float64]
 
@@ -45,6 +45,7 @@ SPECIAL = (
 CONVENIENT = ("years", "utilisation", "lead_time_weeks", "refresh_year")  # of these what a scenario may change, too
 OWN_ESTIMATE = "gpucost-estimate"  # sources that begin so are our own judgement: assumed, however well argued
 MUST_COST = ("server_usd", "all_in_usd_per_gpu", "gpu_usd", "rent_usd_per_gpu_hour")  # nothing is free
+_SHARES = ("fraction", "ratio")
 _WHOLE_MONTHS = "rent_term_months"  # the contract of a term ends with a month
 
 
@@ -249,14 +250,19 @@ def _choice(name: str, value: Any, choices: list[str], where: str) -> str:
 
 
 def _number(name: str, value: Any, where: str) -> float:
-    """Read 0.7, "70%", "$35k" or "1,200"."""
+    """Read 0.7, "70%", "$35k" or "1,200"; a per cent is a share's alone, a dollar an amount's."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise UsageError(f"{where}: {name} = {value!r} is not a number.")
-    text = without_commas(value.strip().lstrip("$"), f"{where}: {name}") if isinstance(value, str) else None
+    text = None
+    if isinstance(value, str):
+        bare = value.strip()
+        strange = ("%" in bare and suffix_of(name) not in _SHARES) or ("$" in bare and "usd" not in name)
+        text = "" if strange or not bare.isascii() else without_commas(bare.lstrip("$"), f"{where}: {name}")
     try:
         number = float(value) if text is None else _from_text(text)
     except (ValueError, UsageError):
-        raise UsageError(f"{where}: {name} = {value!r} is not a number. Write 0.7, 70% or 35k.") from None
+        example = "0.7 or 70%" if suffix_of(name) in _SHARES else "0.7 or 35k"
+        raise UsageError(f"{where}: {name} = {value!r} is not a number. Write {example}.") from None
     if not abs(number) <= LARGEST_NUMBER:
         raise UsageError(f"{where}: {name} = {value!r} is not a finite number within {LARGEST_NUMBER:,.0f}.")
     return number

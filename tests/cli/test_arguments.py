@@ -528,6 +528,19 @@ def test_what_would_be_ignored_is_refused(question, known, name, need):
 
 
 @pytest.mark.parametrize(
+    ("text", "number"), [(".5e1", 5), ("1_000", 1000), ("1,000k", 1e6), ("1_", None), ("1__0", None), ("١", None)]
+)
+def test_an_amount_is_read_or_refused_as_a_number_is_written(text, number):
+    kind = next(item.kind for item in QUESTIONS["choose"].arguments if item.name == "budget")
+    if number is not None:
+        assert kind.read(text, "--budget") == number
+        return
+    for item in (kind, next(item.kind for item in QUESTIONS["tco"].arguments if item.name == "utilisation")):
+        with pytest.raises(UsageError, match=f"cannot read '{text}'"):
+            item.read(text, "--budget")
+
+
+@pytest.mark.parametrize(
     ("question", "asked"),
     [
         ("estimate", {"method": "qlora", "lora_rank": 64}),

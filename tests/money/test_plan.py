@@ -284,6 +284,13 @@ def test_a_serving_load_sets_utilisation_by_its_tokens():
     assert value(payload, "utilisation_fraction")["value"] == pytest.approx(80e9 / (1_000 * 3600 * 730 * 64))
 
 
+@pytest.mark.parametrize(("name", "text"), [("server_usd", "50%"), ("pue_ratio", "$1.3"), ("server_usd", "٣")])
+def test_a_sign_of_another_unit_is_no_number(name, text):
+    with pytest.raises(UsageError, match=f"{name} = .* is not a number"):
+        tco(set={name: text})
+    assert value(tco(set={"pue_ratio": "130%"}), "pue_ratio")["value"] == 1.3
+
+
 @pytest.mark.parametrize("load", [{"tokens_per_month": "300b"}, {"tokens": "300b", "runs_per_year": 2}])
 def test_a_workload_uses_no_more_than_the_utilisation_asked_for(load):
     asked = {"model": "8b", "gpu": "h100-sxm", "rent": 2.35, "draws": 0, "catalog": catalog(), **load}
