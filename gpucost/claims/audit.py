@@ -9,7 +9,7 @@ from gpucost.answers.common import frame
 from gpucost.arguments import by_field, read
 from gpucost.catalog import Catalog
 from gpucost.claims import memory, ownership, serving, training
-from gpucost.claims.checks import Check, Claim, worst
+from gpucost.claims.checks import Check, Claim, amount, worst
 from gpucost.errors import UsageError
 from gpucost.physics.columns import PRECISIONS, VALUE_BYTES, code_of
 from gpucost.physics.hardware import half_precision
@@ -17,6 +17,8 @@ from gpucost.physics.training.layouts import latest_year
 from gpucost.types import Accelerator
 from gpucost.units import HOURS_PER_DAY
 from gpucost.workloads.training import Sizes, Workload, make_workload, sizes
+
+_FEWEST_DAYS = 2.0  # shorter runs are said in hours
 
 
 def make_claim(**said: Any) -> Claim:
@@ -55,9 +57,13 @@ def audit(claim: Claim, catalog: Catalog) -> Audit:
 def _sentence(verdict: str, checks: list[Check]) -> str:
     worst_checks = [check for check in checks if check.verdict == verdict]
     parts = [f"{verdict.capitalize()}: {worst_checks[0].explanation}"]
-    for name, unit in (("duration", "days"), ("cost", "USD at the median price")):
-        for check in (one for one in checks if one.name == name and one.typical is not None):
-            parts.append(f"About {check.typical:,.0f} {unit} ({check.low:,.0f} to {check.high:,.0f}) would be true.")
+    for check in (one for one in checks if one.name in ("duration", "cost")):
+        if check.low is not None and check.typical is not None and check.high is not None:
+            unit, times = {"USD": "USD at the median price"}.get(check.unit, check.unit), 1.0
+            if check.unit == "days" and check.typical < _FEWEST_DAYS:
+                unit, times = "hours", HOURS_PER_DAY
+            low, typical, high = (amount(times * value) for value in (check.low, check.typical, check.high))
+            parts.append(f"About {typical} {unit} ({low} to {high}) would be true.")
     return " ".join(parts)
 
 
@@ -87,13 +93,15 @@ def _physical(claim: Claim, catalog: Catalog, notes: list[str]) -> list[Check]:
     if chip is None:
         return checks
     gpus = claim.gpus or 1
+    if claim.gpus is None and (claim.days or claim.fits or claim.decode_tokens_per_s):
+        notes.append(f"--gpus is not said: judged as 1 × {chip.id}.")
     if claim.fits == "training":
         checks.append(memory.check_fits_training(catalog, workload, size, chip, gpus))
     elif claim.fits == "serving":
         checks.append(memory.check_fits_serving(size, precision, chip, gpus))
     if claim.decode_tokens_per_s is not None:
         checks.append(serving.check_decode(claim.decode_tokens_per_s, size, precision, chip, gpus, claim.batch))
-    return checks + (_run(claim, catalog, workload, size, chip, gpus) if claim.tokens is not None else [])
+    return checks + (_run(claim, catalog, workload, size, chip, notes) if claim.tokens is not None else [])
 
 
 def _chip(claim: Claim, catalog: Catalog, notes: list[str]) -> Accelerator:
@@ -106,20 +114,27 @@ def _chip(claim: Claim, catalog: Catalog, notes: list[str]) -> Accelerator:
     return chip
 
 
-def _run(claim: Claim, catalog: Catalog, workload: Workload, size: Sizes, chip: Accelerator, gpus: int) -> list[Check]:
-    """Check duration, price and cost of a training run."""
+def _run(
+    claim: Claim, catalog: Catalog, workload: Workload, size: Sizes, chip: Accelerator, notes: list[str]
+) -> list[Check]:
+    """Check duration, price and cost of a training run; GPU-hours or a cost alone claim no number of accelerators."""
     assert claim.tokens is not None
+    if claim.days is None and claim.gpu_hours is None and claim.cost_usd is None:
+        return []
+    counted = claim.gpus is not None or claim.days is not None
+    gpus = claim.gpus or 1
+    if not counted:
+        gpus = training.best_count(catalog, workload, chip)
+    speed = training.speed_of(catalog, workload, chip, gpus)
+    if not counted and speed.fits[0]:
+        notes.append(f"--gpus is not said: speed is that of {gpus} × {chip.id}, the count that needs fewest GPU-hours.")
     days = claim.days
     if days is None and claim.gpu_hours is not None:
         days = claim.gpu_hours / gpus / HOURS_PER_DAY
-    if days is None and claim.cost_usd is None:
-        return []
-    speed = training.speed_of(catalog, workload, chip, gpus)
     checks = []
     if days is not None:
-        checks.append(
-            training.check_time(workload, size, claim.tokens, chip, gpus, days, speed, claim.precision is not None)
-        )
+        run = training.Run(claim.tokens, gpus, days, counted)
+        checks.append(training.check_time(workload, size, run, chip, speed, claim.precision is not None))
     if claim.cost_usd is not None:
         known = training.prices(catalog, chip)
         if days is not None:

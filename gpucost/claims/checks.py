@@ -46,6 +46,15 @@ class Check(NamedTuple):
     explanation: str
 
 
+def amount(value: float, digits: int = 2) -> str:
+    """Write an amount in words: whole where it has enough digits before the point, else to so many digits.
+
+    >>> amount(1_285_000), amount(57.2), amount(4.73), amount(0.1234), amount(1.953125, 4)
+    ('1,285,000', '57', '4.7', '0.12', '1.953')
+    """
+    return f"{value:,.0f}" if value >= 10 ** (digits - 1) else f"{value:.{digits}g}"
+
+
 def worst(verdicts: Sequence[str]) -> str:
     """Return the worst of several verdicts.
 

@@ -1,10 +1,12 @@
 """Claims about training runs: time, speed and cost against physics and prices."""
 
+from typing import NamedTuple
+
 import numpy as np
 
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import training_calibration
-from gpucost.claims.checks import IMPLAUSIBLE, IMPOSSIBLE, POSSIBLE, UNKNOWN, Check
+from gpucost.claims.checks import IMPLAUSIBLE, IMPOSSIBLE, POSSIBLE, UNKNOWN, Check, amount, worst
 from gpucost.market.assumptions import EVALUATION_FRACTION
 from gpucost.physics.hardware import half_precision, peak
 from gpucost.types import Accelerator
@@ -15,7 +17,22 @@ from gpucost.workloads.training import Sizes, Workload
 
 _TRAINING_PRECISIONS = ("bf16", "fp16", "fp8")
 _CHEAPEST_PLAUSIBLE, _DEAREST_PLAUSIBLE = 0.7, 1.5  # of the lowest and highest known price
+_DOUBLINGS = 12  # of a node, that are tried where a claim names no number of accelerators
 END_TO_END_HOURS_RATIO = 1 + EVALUATION_FRACTION.value  # hours of whole runs ÷ those of their steps
+
+
+class Run(NamedTuple):
+    """A claimed run; where no number of accelerators is claimed, its days are those of the number it is judged by."""
+
+    tokens: float
+    gpus: int
+    days: float
+    counted: bool  # whether a number of accelerators is claimed
+
+    @property
+    def unit(self) -> tuple[str, float]:
+        """The unit that the run is claimed in, and how many of it one day is."""
+        return ("days", 1.0) if self.counted else ("GPU-hours", self.gpus * HOURS_PER_DAY)
 
 
 def most_favourable(candidates: list[Accelerator], precision: str | None) -> Accelerator:
@@ -33,6 +50,14 @@ def speed_of(catalog: Catalog, workload: Workload, accelerator: Accelerator, gpu
     return search_layouts(workload, [key_of(catalog, accelerator.id)], np.array([gpus]), training_calibration(catalog))
 
 
+def best_count(catalog: Catalog, workload: Workload, accelerator: Accelerator) -> int:
+    """Return how many of an accelerator, in doublings of its usual node, need the fewest hours of them for a run."""
+    key = key_of(catalog, accelerator.id)
+    counts = key.system.gpus * 2 ** np.arange(_DOUBLINGS + 1)
+    found = search_layouts(workload, [key] * len(counts), counts, training_calibration(catalog))
+    return int(counts[np.argmax(np.where(found.fits, found.tokens_per_s_per_gpu, 0.0))])
+
+
 def implied_mfu(flop: float, accelerator: Accelerator, precision: str, gpus: int, seconds: float) -> float | None:
     """Return the share of the dense peak that doing `flop` in that time needs: FLOP ÷ (accelerators × peak × s).
 
@@ -43,18 +68,20 @@ def implied_mfu(flop: float, accelerator: Accelerator, precision: str, gpus: int
 
 
 def check_time(
-    workload: Workload, sizes: Sizes, tokens: float, accelerator: Accelerator, gpus: int, days: float, speed: Speeds,
-    given: bool,
-) -> Check:  # fmt: skip
+    workload: Workload, sizes: Sizes, run: Run, accelerator: Accelerator, speed: Speeds, given: bool
+) -> Check:
     """Judge a claimed duration by the MFU that it implies."""
+    tokens, gpus, days, counted = run
+    unit, of_day = run.unit
     flop, seconds = sizes.model_flop_per_token * tokens, days * SECONDS_PER_DAY
     precision = workload.precision_on(accelerator)
     implied = implied_mfu(flop, accelerator, precision, gpus, seconds)
-    low, typical, high = true_days(tokens, gpus, speed)
+    low, typical, high = (None if found is None else found * of_day for found in true_days(tokens, gpus, speed))
+    claimed = days * of_day
     if implied is None:
         words = f"{accelerator.id} has no {precision} matrix units; name another --precision."
-        return Check("duration", IMPOSSIBLE, days, low, typical, high, "days", words)
-    work = f"{flop:.3g} FLOP in {days:g} days on {gpus} × {accelerator.id}"
+        return Check("duration", IMPOSSIBLE, claimed, low, typical, high, unit, words)
+    work = f"{flop:.3g} FLOP in {amount(claimed, 4)} {unit} {f'on {gpus} ×' if counted else 'of'} {accelerator.id}"
     words = f"{work} need {implied:.0%} of the dense {precision} peak."
     verdict = POSSIBLE
     fastest = _fastest_precision(accelerator, precision, given)
@@ -63,12 +90,14 @@ def check_time(
         verdict, words = IMPOSSIBLE, words + f" {BEYOND_PEAK}"
     elif implied > 1:
         verdict, words = IMPLAUSIBLE, f"{words} Impossible in {precision}; in {fastest} it is {at_best:.0%}."
-    elif low is not None and high is not None and not low <= days <= high:
+    elif low is not None and high is not None and not low <= claimed <= high:
         verdict = IMPLAUSIBLE
-        words += " No measured software comes near it." if days < low else " Usual software needs less time."
-    if typical is None:
+        words += " No measured software comes near it." if claimed < low else " Usual software needs less time."
+    if typical is None and counted:
         verdict, words = IMPOSSIBLE, f"{words} The run does not fit in the memory of {gpus} either."
-    return Check("duration", verdict, days, low, typical, high, "days", words)
+    elif typical is None:
+        verdict, words = worst([verdict, IMPLAUSIBLE]), f"{words} No usual number of them holds the run in its memory."
+    return Check("duration", verdict, claimed, low, typical, high, unit, words)
 
 
 def _fastest_precision(accelerator: Accelerator, precision: str, given: bool) -> str:

@@ -67,6 +67,48 @@ def test_fp8_makes_more_possible_than_bf16_where_nobody_names_the_precision(cata
     assert gpucost.audit(**wanted, precision="bf16").verdict == "impossible"
 
 
+@pytest.mark.parametrize(
+    ("model", "tokens", "gpu_hours", "verdict"),
+    [
+        ("llama-3.1-405b", "15.6t", "30.84m", "possible"),  # published by Meta: the model card of Llama 3.1
+        ("llama-3-70b", "15t", "6.4m", "possible"),  # published by Meta: the model card of Llama 3
+        (
+            "llama-3-70b",
+            "15t",
+            "0.9m",
+            "impossible",
+        ),  # 6 × 70.6e9 × 15e12 FLOP, and attention: 105 % in fp8
+        ("llama-3-70b", "15t", "40m", "implausible"),
+    ],
+)
+def test_gpu_hours_without_a_count_claim_no_count(catalog, model, tokens, gpu_hours, verdict):
+    wanted = {"model": model, "tokens": tokens, "gpu": "h100-sxm", "catalog": catalog}
+    found = gpucost.audit(**wanted, gpu_hours=gpu_hours)
+    assert found.verdict == verdict
+    row = check(found, "duration")
+    assert row["unit"] == "GPU-hours"
+    assert row["value"] == pytest.approx(float(gpu_hours[:-1]) * 1e6)
+    assert "memory" not in row["explanation"]
+    assert "--gpus is not said" in found.payload["notes"][-1]
+    cost = gpucost.audit(**wanted, cost="30m")  # says nothing of a count either
+    assert f"{row['typical']:,.0f} accelerator-hours" in check(cost, "cost")["explanation"]
+
+
+def test_gpu_hours_on_chips_too_small_in_any_number_are_implausible(catalog):
+    found = gpucost.audit(model="405b", tokens="10b", sequence="1m", gpu="t4", gpu_hours="1m", catalog=catalog)
+    assert found.verdict == "implausible"
+    assert "No usual number of them holds the run" in found.payload["lead"]
+    assert not any("--gpus" in note for note in found.payload["notes"])
+
+
+def test_short_runs_are_said_in_hours(catalog):
+    found = gpucost.audit(model="70b", tokens="1b", gpu="h100-sxm", gpus=64, gpu_hours=3000, catalog=catalog)
+    row = check(found, "duration")
+    assert (row["unit"], row["value"]) == ("days", 3000 / 64 / 24)
+    assert "in 1.953 days on 64" in row["explanation"]
+    assert f"About {24 * row['typical']:.1f} hours ({24 * row['low']:.1f} to" in found.payload["lead"]
+
+
 # "Training memory is parameters × 4 bytes × 2", that is 8 bytes per parameter.
 
 
