@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from gpucost.frozen import Frozen
 from gpucost.money.private import kept
 from gpucost.money.variance import in_cents
-from gpucost.units import HOURS_PER_YEAR
 
 Array = NDArray[np.float64]
+_HOUR = np.timedelta64(1, "h")
 
 
 class Agreement(Frozen):
@@ -122,12 +122,23 @@ def credited(owed: Array, months: NDArray[Any], credits: Iterable[tuple[float, f
 
 def _short(usage: Usage, net: Array, annual: Agreement) -> float:
     """Return what the years of an annual commitment lack; of a year in part, its share of the commitment counts."""
-    year = np.timedelta64(int(HOURS_PER_YEAR), "h")
     held = usage.during(annual) > 0
-    number = ((usage.starts - np.datetime64(annual.start)) // year).astype(int)
+    bounds = _anniversaries(annual.start, usage.starts)
+    number = np.searchsorted(bounds, usage.starts, side="right") - 1
     lacking = 0.0
     for one in np.unique(number[held]):
         of_year = held & (number == one)
-        share = min(float(of_year.sum()) * usage.hours / HOURS_PER_YEAR, 1.0)
+        share = min(float(of_year.sum()) * usage.hours / float((bounds[one + 1] - bounds[one]) / _HOUR), 1.0)
         lacking += max(annual.usd * share - float(net[of_year].sum()), 0.0)
     return lacking
+
+
+def _anniversaries(start: datetime, times: NDArray[Any]) -> NDArray[np.datetime64]:
+    """Return a start and its anniversaries until one is beyond all times; 29 February has its own on 28 February."""
+    years = int((times.max().astype("datetime64[Y]") - np.datetime64(start, "Y")).astype(int))
+    months = np.datetime64(start, "M") + 12 * np.arange(max(years, 0) + 2)
+    days = np.minimum(months.astype("datetime64[D]") + (start.day - 1), (months + 1).astype("datetime64[D]") - 1)
+    found: NDArray[np.datetime64] = days.astype("datetime64[s]") + (
+        np.datetime64(start, "s") - np.datetime64(start, "D")
+    )
+    return found

@@ -86,6 +86,21 @@ def test_what_an_annual_commitment_lacks_is_a_line():
     assert half["annual shortfall"] == pytest.approx(30_000 / 5 - 73 * 72)
 
 
+@pytest.mark.parametrize(
+    ("start", "end", "usd", "gpus", "lacking"),
+    [
+        ((2024, 1, 1), (2025, 1, 1), 100_000, [1] * 366, 100_000 - 8_784),
+        ((2023, 1, 1), (2026, 1, 1), 12_000, [1] * 365 + [2] * 366 + [1] * 365, 2 * (12_000 - 8_760)),
+        ((2024, 7, 1), (2025, 7, 1), 20_000, [1] * 365, 20_000 - 8_760),
+        ((2024, 2, 29), (2025, 2, 28), 20_000, [1] * 365, 20_000 - 8_760),  # its year ends with February
+        ((2024, 1, 1), (2025, 1, 1), 36_600, [1] * 183, 18_300 - 183 * 24),  # half of 366 days
+    ],
+)
+def test_the_years_of_an_annual_commitment_end_on_its_anniversaries(start, end, usd, gpus, lacking):
+    annual = agreement("annual", datetime(*start), datetime(*end), usd=usd)
+    assert stacked(days(*gpus, start=annual.start), 1.0, [annual])["annual shortfall"] == lacking
+
+
 agreements = st.lists(
     st.builds(
         agreement, st.sampled_from(["contract", "reservation", "savings_plan", "private", "credit", "annual"]),
