@@ -35,16 +35,17 @@ def committed(frame: Frame, usage: Usage, said: list[str], held: Sequence[Agreem
     active = [one for one in of_kind(held, "reservation", "savings_plan") if one.start <= today < one.end]
     wanted, price = _stacked_prices(today, held, wanted)
     ratio = max(1 - wanted.committed_price / price, 0.0)
-    best = advised(usage.gpus, price, wanted.committed_price, wanted.step_gpus)
     has = sum(one.covered_gpus for one in active)
+    alone, buy = (advised(usage.gpus, price, wanted.committed_price, wanted.step_gpus, held) for held in (0.0, has))
+    best = has + buy if buy else min(alone, has)
     low, high = quantile(usage.gpus, 0.1), quantile(usage.gpus, 0.9)
     marks = {"nothing": 0.0, "10 % of hours": low, "half of hours": quantile(usage.gpus, 0.5), "advised": best,
              "90 % of hours": high, "peak": float(usage.gpus.max()), "held": has}  # fmt: skip
     levels = [_level(name, gpus, usage, price, wanted.committed_price, low, high) for name, gpus in marks.items()]
     costs = {row["level"]: row for row in levels}
-    rungs = _rungs(today, best, active, wanted)
+    rungs = _rungs(today, buy, alone, active, wanted)
     saving = costs["nothing"]["usd_per_month"] - costs["advised"]["usd_per_month"]
-    headline = _headline(best, has, ratio, saving, wanted)
+    headline = _headline(best, buy, has, ratio, saving, wanted)
     return {
         "kind": "commitment", **frame, "headline": headline,
         "lead": f"{headline} {_reason(ratio, price, costs, wanted)}",
@@ -94,12 +95,15 @@ def _level(
     }  # fmt: skip
 
 
-def _rungs(today: datetime, best: float, active: Sequence[Agreement], wanted: Wanted) -> list[Rung]:
-    """Return what is held and what to buy: what lacks now, in so many purchases over the term, and what ends anew."""
+def _rungs(today: datetime, buy: float, alone: float, active: Sequence[Agreement], wanted: Wanted) -> list[Rung]:
+    """Return what is held and what to buy: what lacks now, in so many purchases over the term, and what ends anew.
+
+    What ends is renewed up to what one would commit with nothing held, `alone`.
+    """
     found: list[Rung] = [
         _rung(one.name, True, one.covered_gpus, one.start, one.end, one.usd_per_gpu_hour) for one in active
     ]
-    whole = round(max(best - sum(one.covered_gpus for one in active), 0.0) / wanted.step_gpus)
+    whole = round(buy / wanted.step_gpus)
     for number in range(wanted.rungs):
         steps = whole * (number + 1) // wanted.rungs - whole * number // wanted.rungs
         start = months_after(today, number * wanted.term_months // wanted.rungs)
@@ -108,9 +112,10 @@ def _rungs(today: datetime, best: float, active: Sequence[Agreement], wanted: Wa
             found.append(
                 _rung(f"buy {number + 1}", False, steps * wanted.step_gpus, start, end, wanted.committed_price)
             )
-    room = best - whole * wanted.step_gpus
+    until = months_after(today, wanted.term_months)
+    room = alone - buy - sum(one.covered_gpus for one in active if one.end >= until)
     for one in active:
-        if one.end < months_after(today, wanted.term_months) and (gpus := min(one.covered_gpus, room)) > 0:
+        if one.end < until and (gpus := min(one.covered_gpus, room)) > 0:
             room -= gpus
             end = months_after(one.end, wanted.term_months)
             found.append(_rung(f"renew {one.name}", False, gpus, one.end, end, wanted.committed_price))
@@ -146,21 +151,25 @@ def _by_month(today: datetime, rungs: Sequence[Rung], term_months: int) -> list[
     return found
 
 
-def _headline(best: float, has: float, ratio: float, saving: float, wanted: Wanted) -> str:
+def _headline(best: float, buy: float, has: float, ratio: float, saving: float, wanted: Wanted) -> str:
     term = f"{wanted.term_months} months"
     if not best:
         why = "it is no cheaper than on demand" if not ratio else "the demand is too seldom there"
         return f"Commit nothing for {term}: {why}."
-    buy = max(best - has, 0.0)
-    beside = f", {buy:,.0f} beside the {has:,.0f} held" if has else ""
-    return f"Commit {best:,.0f} GPUs for {term}{beside}: {saving:,.0f} USD a month less than on demand alone."
+    beside = f", {_count(buy)} beside the {_count(has)} held" if has else ""
+    return f"Commit {_count(best)} GPUs for {term}{beside}: {saving:,.0f} USD a month less than on demand alone."
+
+
+def _count(gpus: float) -> str:
+    return f"{gpus:,.1f}".removesuffix(".0")
 
 
 def _reason(ratio: float, price: float, costs: dict[str, CommitLevel], wanted: Wanted) -> str:
     row = costs["advised"]
+    pays = f"pays once it is used in {1 - ratio:.0%} of the hours" if ratio else "never pays"
     return (
-        f"At {wanted.committed_price:,.2f} against {price:,.2f} USD per GPU-hour a committed GPU pays once it is used"
-        f" in {min(1 - ratio, 1):.0%} of the hours. Had the demand stayed at its 10 % (90 %) level, it would cost"
+        f"At {wanted.committed_price:,.2f} against {price:,.2f} USD per GPU-hour a committed GPU {pays}."
+        f" Had the demand stayed at its 10 % (90 %) level, it would cost"
         f" {row['regret_low_usd_per_month']:,.0f} ({row['regret_high_usd_per_month']:,.0f}) USD a month more than the"
         " best amount for that. The next term is taken to be like the history."
     )

@@ -46,19 +46,21 @@ def level(demand: Array, gpus: float, price: float, committed_price: float) -> L
     )  # fmt: skip
 
 
-def advised(demand: Array, price: float, committed_price: float, step: float = 1.0) -> float:
-    """Return the commitment that makes an average hour cheapest, in whole steps; 0 where committing saves nothing.
+def advised(demand: Array, price: float, committed_price: float, step: float = 1.0, held: float = 0.0) -> float:
+    """Return what to commit beside what is held, in whole steps, for the cheapest average hour; 0 where nothing saves.
 
     Reference: Arrow, Harris and Marschak (1951), Optimal inventory policy; the critical ratio is (p − c) ÷ p.
 
     >>> advised(np.array([10.0, 20.0, 30.0, 40.0]), price=4.0, committed_price=1.9)
     30.0
+    >>> advised(np.array([10.0, 20.0, 30.0, 40.0]), price=4.0, committed_price=1.9, step=4.0, held=25.0)
+    4.0
     """
     if committed_price >= price:
         return 0.0
-    best = quantile(demand, 1 - committed_price / price)
+    best = max(quantile(demand, 1 - committed_price / price) - held, 0.0)
     near = [np.floor(best / step) * step, np.ceil(best / step) * step]
-    return float(min(near, key=lambda gpus: (level(demand, gpus, price, committed_price).usd_per_hour, gpus)))
+    return float(min(near, key=lambda gpus: (level(demand, held + gpus, price, committed_price).usd_per_hour, gpus)))
 
 
 def regret(gpus: float, demand: float, price: float, committed_price: float) -> float:

@@ -213,6 +213,46 @@ def test_a_ladder_spreads_what_lacks_and_renews_what_ends(history, tmp_path):
     assert "gone ended on 2026-01-01." in payload["warnings"]
 
 
+@pytest.mark.parametrize(
+    ("has", "step", "committed", "bought", "renewed"),
+    [
+        (5, 8, 1.4, 8, 0),  # 8 × 1.40 beside what is held, or 3 × 4 on demand
+        (5, 8, 2, 0, 5),  # 8 × 2 or 3 × 4
+        (7, 8, 1.4, 0, 7),
+        (3, 8, 2, 8, 0),  # 8 × 2 or 5 × 4
+        (7.6, 1, 1.4, 1, 7),  # 1.40 or 0.4 × 4, and 8 in all once what is held has ended
+        (7.6, 1, 2, 0, 7.6),
+        (12, 1, 2, 0, 8),  # more is held than one would commit
+    ],
+)
+def test_whole_steps_are_bought_beside_what_is_held(has, step, committed, bought, renewed, tmp_path):
+    path = tmp_path / "held.csv"
+    path.write_text(f"name,kind,start,end,gpus,usd_per_gpu_hour\nr,reservation,2026-01-01,2027-01-01,{has},2\n")
+    found = gpucost.commit(
+        [8.0] * 48, on_demand=4, committed=committed, step=step, agreements=str(path), as_of="2026-11-20"
+    ).payload
+    rungs = {row["name"]: row["gpus"] for row in found["rungs"]}
+    assert (rungs.get("buy 1", 0), rungs.get("renew r", 0)) == (bought, pytest.approx(renewed))
+    assert f", {bought} beside the {has} held" in found["headline"]
+    assert found["advised_gpus"] == (has + bought if has < 8 else 8)
+
+
+def test_what_lasts_beyond_the_term_is_not_doubled_by_a_renewal(tmp_path):
+    path = tmp_path / "held.csv"
+    path.write_text(
+        "name,kind,start,end,gpus,usd_per_gpu_hour\n"
+        "long,reservation,2026-01-01,2029-01-01,6,2\nshort,reservation,2026-01-01,2027-01-01,4,2\n"
+    )
+    found = gpucost.commit([8.0] * 48, on_demand=4, committed=2, agreements=str(path), as_of="2026-11-20").payload
+    assert {row["name"]: row["gpus"] for row in found["rungs"] if not row["held"]} == {"renew short": 2}
+
+
+@pytest.mark.parametrize("committed", [4, 4.5])
+def test_a_commitment_that_costs_no_less_never_pays(committed, history):
+    lead = gpucost.commit(history, on_demand=4, committed=committed).payload["lead"]
+    assert f"At {committed:.2f} against 4.00 USD per GPU-hour a committed GPU never pays." in lead
+
+
 def test_days_and_hours_of_gpus_are_read_and_gaps_are_said(tmp_path):
     path = tmp_path / "usage.csv"
     path.write_text("day,gpu_hours\n2026-11-01,240\n2026-11-02,480\n2026-11-04,720\n", "utf-8")
