@@ -104,8 +104,9 @@ def _held(catalog: "Catalog", need: Need, filters: Mapping[str, Any]) -> Iterabl
         hour, offer = next((one for one in found if one[1]), (None, None))
         if hour is not None and offer is not None:
             yield {**row, "provider": offer.provider, "option": offer.option, "days": None, "rent_usd": hour * hours}
-        elif not placed:
-            yield {**row, "provider": row["sold"], "option": None, "days": None, "rent_usd": None}
+        elif not placed or need.purpose == "desk":  # which may be bought where nobody rents it out
+            sold = "" if placed else row["sold"]
+            yield {**row, "provider": sold, "option": None, "days": None, "rent_usd": None}
 
 
 def _first_of_each(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:

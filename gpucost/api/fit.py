@@ -9,7 +9,7 @@ from gpucost.api.result import Result
 from gpucost.arguments import flag_of
 from gpucost.arguments.table import arguments_of
 from gpucost.catalog import Catalog
-from gpucost.errors import UsageError
+from gpucost.errors import ContradictionError, UsageError
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -78,8 +78,9 @@ def answer(given: Mapping[str, Any], catalog: Catalog | None = None) -> FitResul
     """Answer from arguments as they were given: of training, or with `serving` of serving."""
     values, catalog = opened("fit", given, catalog)
     others = arguments_of("@fit_training" if values["serving"] else "@fit_serving")
-    if foreign := [flag_of(item.name) for item in others if item.name in given]:
-        raise UsageError(f"{', '.join(foreign)}: only {'without' if values['serving'] else 'with'} --serving.")
+    if foreign := [item.name for item in others if item.name in given]:
+        flags, how = ", ".join(map(flag_of, foreign)), "without" if values["serving"] else "with"
+        raise ContradictionError(f"{flags}: only {how} --serving.", foreign[:1])
     common = ("model", "gpu", "serving", "as_of", "known_as_of")
     asked = {name: values[name] for name in given if name not in common}
     if values["serving"]:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import Output, list_options, output_options
+from gpucost.cli.options import Output, is_setting, list_options, output_options
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -146,7 +146,7 @@ def command(
     from gpucost.catalog.filters import chosen, listed
 
     rows = catalog.rows("accelerators") if not generations else generations_of(catalog)
-    if name is not None and gpu is not None:
+    if name is not None and gpu is not None and not is_setting("gpu"):
         raise click.UsageError(f"name accelerators by place or with --gpu, not both: {name},{gpu}.")
     asked = name if name is not None else gpu
     if asked is not None:

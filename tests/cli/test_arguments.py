@@ -573,3 +573,14 @@ def test_parts_hold_a_name_and_the_arguments_of_their_question():
     for kind, question in ASKS.items():
         names = [item.name for item in QUESTIONS[question].arguments if not item.library_only]
         assert [item.name for item in PARTS[kind]] == ["name", *names]
+
+
+def test_settings_that_a_command_has_no_use_for_are_not_heeded(monkeypatch):
+    for name, value in {"GPU": "h200", "GPUS": "64", "PRECISION": "fp8"}.items():
+        monkeypatch.setenv(f"GPUCOST_{name}", value)
+    listed = CliRunner().invoke(cli, ["gpus", "h100-sxm", "--format", "csv", "--fields", "id"])
+    assert listed.output.split() == ["id", "h100-sxm5-80gb"]
+    fits = CliRunner().invoke(cli, ["fit", "--model", "70b", "--serving", "--quiet"])
+    assert fits.exit_code == 0, fits.exception
+    fits = CliRunner().invoke(cli, ["fit", "--model", "8b", "--gpu", "h100-sxm", "--quiet"])
+    assert fits.exit_code == 0 and "64" in fits.output, fits.exception

@@ -72,6 +72,10 @@ def test_every_region_of_the_offers_has_a_grid():
     ("provider", "region", "grid"),
     [
         ("azure", "northcentralus", "us"),
+        ("azure", "usgovvirginia", "us"),
+        ("azure", "usdodeast", "us"),
+        ("azure", "belgiumcentral", "belgium"),
+        ("any", "finland", "finland"),
         ("azure", "eastus2", "us"),
         ("azure", "northeurope", "eu"),
         ("azure", "indonesiacentral", "world"),

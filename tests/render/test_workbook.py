@@ -1,6 +1,7 @@
 """The workbook: every formula cell holds what Python computes, as delivered and after its inputs were changed."""
 
 import copy
+import json
 import math
 import re
 import tracemalloc
@@ -675,3 +676,11 @@ def test_many_offers_are_all_written_and_memory_stays_flat(tmp_path: Path) -> No
     tracemalloc.stop()
     assert peak < 3e6  # 1.6 MB in constant memory, 5.6 MB where all cells are kept
     assert [row[1] for row in texts(tmp_path / "many.xlsx", "Offers")[4:]] == list(range(1, 2_001))
+
+
+@pytest.mark.parametrize("tokens", ["100b", "1t"])
+def test_a_small_difference_of_large_sums_is_judged_by_their_size(tmp_path: Path, tokens: str) -> None:
+    run = gpucost.estimate("8b", tokens, as_of="2026-11-20").to_json()  # its numbers are shortened
+    write_workbook(json.loads(run), str(tmp_path / "run.xlsx"))
+    checks = [row for row in texts(tmp_path / "run.xlsx", "Checks") if len(row) > 1]
+    assert ["LOOK"] not in [row[1:2] for row in checks] and ["Master check", "OK"] in [row[:2] for row in checks]

@@ -149,7 +149,15 @@ def master_verdict(models: Sequence[LiveModel], values: Mapping[str, Mapping[str
 def _agrees(model: LiveModel, name: str, values: Mapping[str, Any]) -> bool:
     """Tell whether a line is what the answer says, as the check of the sheet asks."""
     then = model.expected[name]
-    return bool(abs(float(values[name]) - then) <= _NEAR * max(1.0, abs(then)))
+    return bool(
+        abs(float(values[name]) - then) <= _NEAR * max(1.0, abs(then), abs(model.expected[_scale(model, name)]))
+    )
+
+
+def _scale(model: LiveModel, name: str) -> str:
+    """Return the line by whose size another is judged: of money the largest, for some is a difference of the rest."""
+    money = [one for one in _expected(model) if one.endswith("usd")]
+    return max(money, key=lambda one: abs(model.expected[one])) if name in money else name
 
 
 def _verdict(condition: str, holds: bool = True) -> Formula:
@@ -157,11 +165,12 @@ def _verdict(condition: str, holds: bool = True) -> Formula:
 
 
 def _model(sheet: Sheet, model: LiveModel, values: Mapping[str, Any], budgets: Mapping[str, Any]) -> None:
-    for name in _expected(model):
+    first, names = sheet.next_row, _expected(model)
+    for name in names:
         cell = model.cell_name(name)
         then = Cell(model.expected[name], "shade")
-        at = address(sheet.next_row, 3)
-        near = f"ABS({cell}-{at})<={_TOLERANCE}*MAX(1,ABS({at}))"
+        at, scale = address(sheet.next_row, 3), address(first + names.index(_scale(model, name)), 3)
+        near = f"ABS({cell}-{at})<={_TOLERANCE}*MAX(1,ABS({scale}))"
         agree = f"IF(inputs_changed>0,TRUE,IF(ISNUMBER({cell}),{near},FALSE))"
         sheet.row(
             f"{model.title}: {name} is what Python found",
