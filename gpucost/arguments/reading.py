@@ -117,10 +117,10 @@ def _beside(need: Need) -> str:
     return " or ".join(said)
 
 
-def value_of(argument: Argument, value: Any) -> Any:
+def value_of(argument: Argument, value: Any, called: str = "") -> Any:
     """Read one value; a column of values is left to the engine, which marks the cases that cannot be."""
     if not (argument.column and is_column(value)):
-        return argument.kind.read(value, flag_of(argument.name))
+        return argument.kind.read(value, called or flag_of(argument.name))
     most = limit("limit_sweep_values")
     with suppress(OverflowError):  # of a range that is longer than any list
         if len(value) <= most:
@@ -135,8 +135,13 @@ def is_column(value: Any) -> bool:
 
 def read_list(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
     """Return what a list command takes, read; None where nothing was said."""
-    said = ((argument, given.get(argument.name)) for argument in LISTS[name])
-    return {argument.name: argument.default if value is None else value_of(argument, value) for argument, value in said}
+    found = {}
+    for argument in LISTS[name]:
+        value, called = given.get(argument.name), argument.name if argument.place else flag_of(argument.name)
+        if value is None and argument.required:
+            raise UsageError(f"{called} is missing. {argument.help}".rstrip())
+        found[argument.name] = argument.default if value is None else value_of(argument, value, called)
+    return found
 
 
 def by_field(question: str, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -167,6 +167,7 @@ def test_any_key_of_a_row_is_a_field_with_and_without_rows(max_age):
         (("prices", "--as-of", "yesterday"), ("cannot read 'yesterday' as a day", "YYYY-MM-DD")),
         (("prices", "--max-age", "old"), ("cannot read 'old'",)),
         (("prices", "diff", "2026-01-01", "2025-01-01"), ("lies after",)),
+        (("prices", "diff", "2026-02-29", "2026-03-01"), (": first: cannot read '2026-02-29' as a day",)),
         (("gpus", "--fields", "bf16"), ("unknown column 'bf16'", "'bf16_tflops'")),
         (("gpus", "--formt", "json"), ("No such option", "--format")),
         (("gpsu",), ("No such command", "gpus")),
