@@ -11,10 +11,12 @@ day, every quarter one point. A chip's fall is the median over its sellers of th
 the lowest and highest seller: sellers, not regions, decide on prices.
 """
 
+from collections.abc import Mapping
 from datetime import date
 from statistics import median
 from typing import Any
 
+from gpucost.catalog import filters
 from gpucost.catalog.asof import FOREVER
 from gpucost.catalog.core import Catalog
 from gpucost.catalog.history import load_history
@@ -116,14 +118,13 @@ def spot_moves(catalog: Catalog, fewest: int = FEWEST_MOVES) -> list[Row]:
 
 def list_declines(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[Row]:
     """Return per chip the yearly fall of its list prices: the median over sellers, and their range."""
-    chosen, found = wanted.get("gpu"), []
-    for gpu, sellers in _falls(catalog).items():
-        if chosen is None or gpu in chosen:
-            falls = sorted(median(each) for each in sellers.values())
-            found.append({
-                "gpu": gpu, "sellers": len(falls), "machines": sum(map(len, sellers.values())),
-                "decline_fraction": median(falls), "decline_low_fraction": falls[0], "decline_high_fraction": falls[-1],
-            })  # fmt: skip
+    found = []
+    for gpu, sellers in _falls(catalog, wanted).items():
+        falls = sorted(median(each) for each in sellers.values())
+        found.append({
+            "gpu": gpu, "sellers": len(falls), "machines": sum(map(len, sellers.values())),
+            "decline_fraction": median(falls), "decline_low_fraction": falls[0], "decline_high_fraction": falls[-1],
+        })  # fmt: skip
     return sorted(found, key=lambda row: (-row["sellers"], row["gpu"]))
 
 
@@ -134,7 +135,7 @@ def generation_declines(catalog: Catalog) -> list[Row]:
     """
     names = {row["id"]: str(row["architecture"]).split()[0] for row in catalog.rows("accelerators")}
     groups: dict[str | None, list[tuple[str, str, float]]] = {}
-    for gpu, sellers in _falls(catalog).items():
+    for gpu, sellers in _falls(catalog, {}).items():
         for seller, falls in sellers.items():
             for group in (names[gpu], None):
                 groups.setdefault(group, []).append((gpu, seller, median(falls)))
@@ -150,10 +151,10 @@ def generation_declines(catalog: Catalog) -> list[Row]:
     return rows
 
 
-def _falls(catalog: Catalog) -> dict[str, dict[str, list[float]]]:
+def _falls(catalog: Catalog, wanted: Mapping[str, set[str] | None]) -> dict[str, dict[str, list[float]]]:
     """Return the yearly fall of each machine's list price, by chip and seller."""
     chips: dict[str, dict[str, list[float]]] = {}
-    for (gpu, provider, _), points in _series(catalog, quarters(catalog.as_of, _QUARTERS)).items():
+    for (gpu, provider, _), points in _series(catalog, quarters(catalog.as_of, _QUARTERS), wanted).items():
         if len(points) >= FEWEST_QUARTERS:
             chips.setdefault(gpu, {}).setdefault(provider, []).append(yearly_fall(points))
     return chips
@@ -166,14 +167,18 @@ def overall(rows: list[Row]) -> Row:
     return {name: median(row[name] for row in kept) if kept else None for name in names} | {"chips": len(kept)}
 
 
-def _series(catalog: Catalog, days: list[date]) -> dict[tuple[str, str, str], list[tuple[date, float]]]:
+def _series(
+    catalog: Catalog, days: list[date], wanted: Mapping[str, set[str] | None]
+) -> dict[tuple[str, str, str], list[tuple[date, float]]]:
     catalog.prepare_prices(history=True)
-    query = """SELECT gpu, provider, offer_id, usd_per_gpu_hour AS usd FROM prices_on($day, $known)
+    admitted, asked = filters.condition(wanted)
+    known = catalog.known_as_of or FOREVER
+    query = f"""SELECT gpu, provider, offer_id, usd_per_gpu_hour AS usd FROM prices_on($day, $known)
         WHERE ended IS NULL AND NOT conflict AND NOT gpu_ambiguous AND book <> 'user' AND term_months = 0
-        AND option IN ('on_demand', 'secure')"""
+        AND option IN ('on_demand', 'secure') AND {admitted}"""
     series: dict[tuple[str, str, str], list[tuple[date, float]]] = {}
     for day in days:
-        for row in catalog.query(query, parameters={"day": day, "known": catalog.known_as_of or FOREVER}):
+        for row in catalog.query(query, parameters={"day": day, "known": known, **asked}):
             series.setdefault((row["gpu"], row["provider"], row["offer_id"]), []).append((day, row["usd"]))
     return series
 

@@ -14,13 +14,14 @@ from gpucost.errors import OverBudgetError, PriceMissingError
 from gpucost.options import OPTIONS, age_limit_days
 
 Row = dict[str, Any]
+Wanted = dict[str, set[str] | None]
 _EVENT = 0.05  # a change of a price that is worth a mark
 _GPUS, _DAYS = 10, 16
 
 
-def stale(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[Row]:
+def stale(catalog: Catalog, wanted: Wanted, max_age_days: float | None = None) -> list[Row]:
     """Return per provider and option how many prices are old for their kind, and how old they are, the worst first."""
-    rows, _ = current(catalog, wanted, None)
+    rows, _ = current(catalog, wanted, max_age_days)
     sellers = {row["provider"]: row["kind"] for row in catalog.rows("providers")}
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
@@ -42,22 +43,30 @@ def stale(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[Row]:
 
 _COVERAGE = """
 WITH facts AS (
-    SELECT provider, gpu, observed_on FROM offers
+    SELECT provider, gpu, region, option, observed_on, recorded_on FROM offers
     WHERE observed_on IS NOT NULL AND source_id NOT IN (SELECT source_id FROM price_history)
-    UNION ALL SELECT provider, gpu, observed_on FROM price_history WHERE usd_per_hour > 0
-    UNION ALL SELECT provider, NULL, observed_on FROM hosted_tokens WHERE observed_on IS NOT NULL
+    UNION ALL SELECT provider, gpu, region, option, observed_on, observed_on FROM price_history WHERE usd_per_hour > 0
+    UNION ALL SELECT provider, NULL, NULL, NULL, observed_on, observed_on FROM hosted_tokens
+    WHERE observed_on IS NOT NULL
 )
 SELECT provider, count(*) AS facts, count(DISTINCT gpu) AS chips, min(observed_on) AS oldest_on,
     max(observed_on) AS newest_on
-FROM facts WHERE observed_on <= $day GROUP BY provider ORDER BY facts DESC, provider"""
+FROM facts WHERE observed_on <= $day AND recorded_on <= $known AND {admitted}
+    AND ($most IS NULL OR $day - observed_on <= $most)
+GROUP BY provider ORDER BY facts DESC, provider"""
 
 
-def coverage(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[Row]:
+def coverage(catalog: Catalog, wanted: Wanted, max_age_days: float | None = None) -> list[Row]:
     """Return per provider how many dated prices are on record until the catalog's day, and what can be ordered."""
-    found = catalog.query(_COVERAGE, "offers", "price_history", "hosted_tokens", parameters={"day": catalog.as_of})
-    orderable = Counter(offer.provider for offer in catalog.offers())
-    asked = wanted["provider"]
-    return [{**row, "offers": orderable[row["provider"]]} for row in found if not asked or row["provider"] in asked]
+    admitted, asked = filters.condition(wanted)
+    query, known = _COVERAGE.format(admitted=admitted), catalog.known_as_of or FOREVER
+    days = {"day": catalog.as_of, "known": known, "most": max_age_days}
+    found = catalog.query(query, "offers", "price_history", "hosted_tokens", parameters={**days, **asked})
+    orderable = Counter(
+        offer.provider for offer in catalog.offers(max_age_days=max_age_days)
+        if all(allowed is None or getattr(offer, name) in allowed for name, allowed in wanted.items())
+    )  # fmt: skip
+    return [{**row, "offers": orderable[row["provider"]]} for row in found]
 
 
 _NEWEST = "option", "region", "observed_on", "age_days"
@@ -66,7 +75,7 @@ YOUNG_DAYS = 120  # within which a price of every machine of the large clouds sh
 LARGE_CLOUDS = frozenset({"aws", "azure", "gcp"})
 
 
-def machines(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[Row]:
+def machines(catalog: Catalog, wanted: Wanted, max_age_days: float | None = None) -> list[Row]:
     """Return per machine that a provider names the newest price that can be ordered, those without one first.
 
     The price is that of the whole machine, also where the newest is of a part of it. `sought_on` is the day on which a
@@ -74,7 +83,7 @@ def machines(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[Row]:
     """
     gaps = {(row["provider"], row["instance_type"].lower()): row for row in catalog.rows("price_gaps")}
     newest: dict[tuple[str, str], Row] = {}
-    for row in current(catalog, {**wanted, "gpu": None}, None)[0]:
+    for row in current(catalog, {**wanted, "gpu": None}, max_age_days)[0]:
         for name in (row["system_id"], row["instance_type"].lower()) if row["rankable"] else ():
             key = row["provider"], name
             if key not in newest or row["age_days"] < newest[key]["age_days"]:
@@ -98,9 +107,10 @@ def machines(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[Row]:
     return sorted(rows, key=lambda row: (row["age_days"] is not None, -(row["age_days"] or 0), row["instance_type"]))
 
 
-def unseen(rows: Iterable[Row]) -> list[str]:
+def unseen(rows: Iterable[Row], max_age_days: float | None = None) -> list[str]:
     """Say which machines have no young price, by provider, and whether one was sought in public sources."""
-    old = [row for row in rows if row["age_days"] is None or row["age_days"] > YOUNG_DAYS]
+    young = min(YOUNG_DAYS, YOUNG_DAYS if max_age_days is None else max_age_days)
+    old = [row for row in rows if row["age_days"] is None or row["age_days"] > young]
     said = []
     for in_vain in (True, False):
         names: dict[str, list[str]] = {}
@@ -112,11 +122,11 @@ def unseen(rows: Iterable[Row]) -> list[str]:
             last = max((row["sought_on"] for row in old if row["sought_on"]), default=None)
             vain = f"and none found in public sources (sought last on {last})"
             why = vain if in_vain else "`prices refresh` fetches it"
-            said.append(f"no price younger than {YOUNG_DAYS} days, {why}: {listed}.")
+            said.append(f"no price younger than {young:g} days, {why}: {listed}.")
     return said
 
 
-def cheapest(catalog: Catalog, wanted: dict[str, set[str] | None], max_age_days: float | None, gpus: int) -> Row:
+def cheapest(catalog: Catalog, wanted: Wanted, max_age_days: float | None, gpus: int) -> Row:
     """Return the cheapest offer that can be ordered with at least so many accelerators in one unit."""
     rows, _ = current(catalog, wanted, max_age_days)
     found = [row for row in rows if row["rankable"] and row["gpus"] >= gpus]
@@ -131,7 +141,7 @@ def refuse_over(row: Row, budget_usd_per_gpu_hour: float) -> None:
     if price > budget_usd_per_gpu_hour:
         raise OverBudgetError(
             f"the cheapest costs {price:.4g} USD per GPU-hour at {row['provider']}, over the budget of"
-            f" {budget_usd_per_gpu_hour:g} by {price / budget_usd_per_gpu_hour - 1:.0%}."
+            f" {budget_usd_per_gpu_hour:g} by {price / budget_usd_per_gpu_hour - 1:,.0%}."
         )
 
 
@@ -162,9 +172,9 @@ def _named(row: Row) -> str:
     return " ".join(str(row[name]) for name in ("provider", "instance_type", "region", "option") if row[name])
 
 
-def page_data(catalog: Catalog, wanted: dict[str, set[str] | None]) -> Row:
+def page_data(catalog: Catalog, wanted: Wanted, max_age_days: float | None = None) -> Row:
     """Return what the page of prices shows: today's offers, and by quarter the cheapest of each chip and region."""
-    rows, _ = current(catalog, wanted, None)
+    rows, _ = current(catalog, wanted, max_age_days)
     today = [row for row in rows if row["rankable"]]
     counts: dict[str, int] = {}
     for row in today:
@@ -172,7 +182,11 @@ def page_data(catalog: Catalog, wanted: dict[str, set[str] | None]) -> Row:
     gpus = sorted(counts, key=lambda gpu: -counts[gpu])[:_GPUS]
     catalog.prepare_prices(history=True)
     days = quarters(catalog.as_of, _DAYS)
-    points = [[*point, number] for number, day in enumerate(days) for point in _on_day(catalog, day, gpus, wanted)]
+    points = [
+        [*point, number]
+        for number, day in enumerate(days)
+        for point in _on_day(catalog, day, gpus, wanted, max_age_days)
+    ]
     shown = ("provider", "usd_per_gpu_hour", "option", "instance_type", "region", "gpus", "observed_on", "stale", "gpu")
     return {
         "days": [day.isoformat() for day in days], "gpus": gpus, "columns": shown, "points": points,
@@ -196,15 +210,18 @@ def quarters(last: date, count: int) -> list[date]:
     return found[::-1]
 
 
-def _on_day(catalog: Catalog, day: date, gpus: Sequence[str], wanted: dict[str, set[str] | None]) -> list[list[Any]]:
+def _on_day(
+    catalog: Catalog, day: date, gpus: Sequence[str], wanted: Wanted, max_age_days: float | None
+) -> list[list[Any]]:
     """Return chip, family of options, provider, region and price of the cheapest offer of each on a day."""
     kinds = {name: rule.family for name, rule in OPTIONS.items() if rule.family in ("on demand", "preemptible")}
     query = """SELECT gpu, option, provider, region, min(usd_per_gpu_hour) AS usd FROM prices_on($day, $known)
-        WHERE ended IS NULL AND NOT conflict AND NOT gpu_ambiguous GROUP BY gpu, option, provider, region
+        WHERE ended IS NULL AND NOT conflict AND NOT gpu_ambiguous
+        AND ($most IS NULL OR price_kind = 'contracted' OR age_days <= $most) GROUP BY gpu, option, provider, region
         ORDER BY gpu, option, provider, region"""
     known = catalog.known_as_of or FOREVER
     return [
         [row["gpu"], kinds[row["option"]], row["provider"], row["region"], round(row["usd"], 4)]
-        for row in catalog.query(query, parameters={"day": day, "known": known})
+        for row in catalog.query(query, parameters={"day": day, "known": known, "most": max_age_days})
         if row["gpu"] in gpus and row["option"] in kinds and filters.admits(wanted, row)
     ]

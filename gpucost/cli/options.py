@@ -307,7 +307,7 @@ def catalog_options(function: Function) -> Function:
 def _opened(values: dict[str, Any]) -> "Catalog":
     from gpucost.catalog import open_catalog
 
-    return open_catalog(*(values.pop(item.name) for item in DATES))
+    return open_catalog(*(values.pop(item.name, None) for item in DATES))
 
 
 @cache

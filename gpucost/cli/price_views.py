@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import Output, envelope, list_options, output_options, own_options
+from gpucost.cli.options import Output, envelope, list_options, output_options
 from gpucost.cli.said import tell
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ _SERIES = 7  # as many as there are colours
 
 def wanted_of(catalog: "Catalog", filters: dict[str, Any]) -> dict[str, set[str] | None]:
     """Return the filter that the options of a command mean."""
-    return catalog.offer_filter(filters["gpu"], filters["provider"], filters["region"], filters["option"])
+    return catalog.offer_filter(filters["gpu"], filters["provider"], filters["region"], filters.get("option"))
 
 
 @click.command(name="stale")
@@ -25,7 +25,7 @@ def stale(catalog: "Catalog", out: Output, **filters: Any) -> None:
     """Which prices are old for their kind, by provider and option, the most first: what to refresh next."""
     from gpucost.catalog.price_views import stale as found
 
-    rows = found(catalog, wanted_of(catalog, filters))
+    rows = found(catalog, wanted_of(catalog, filters), filters["max_age"])
     out.rows(rows, "prices stale", catalog)
 
 
@@ -41,22 +41,21 @@ def coverage(catalog: "Catalog", out: Output, machines: bool, **filters: Any) ->
     """
     from gpucost.catalog import price_views as views
 
-    wanted = wanted_of(catalog, filters)
+    wanted, most = wanted_of(catalog, filters), filters["max_age"]
     if machines:
-        rows = views.machines(catalog, wanted)
+        rows = views.machines(catalog, wanted, most)
         without = sum(row["age_days"] is None for row in rows)
-        said = [f"{without} of {len(rows)} machines have no price today.", *views.unseen(rows)]
+        said = [f"{without} of {len(rows)} machines have no price today.", *views.unseen(rows, most)]
         out.rows(rows, "prices coverage machines", catalog, said)
         return
-    rows = views.coverage(catalog, wanted)
+    rows = views.coverage(catalog, wanted, most)
     large = views.LARGE_CLOUDS & (wanted["provider"] or views.LARGE_CLOUDS)
-    old = views.unseen(views.machines(catalog, {**wanted, "provider": set(large)})) if large else []
+    old = views.unseen(views.machines(catalog, {**wanted, "provider": set(large)}, most), most) if large else []
     said = [f"{sum(row['facts'] for row in rows):,} dated prices of {len(rows)} providers.", *old]
     out.rows(rows, "prices coverage", catalog, said)
 
 
 @click.command(name="watch")
-@own_options("prices watch")
 @list_options("prices watch")
 def watch(catalog: "Catalog", budget: float, gpus: int, **filters: Any) -> None:
     """Is there an offer within a budget: exit code 0 if so, 3 if the cheapest is dearer, 4 if there is none.
@@ -89,7 +88,7 @@ def report(catalog: "Catalog", output_file: str, **filters: Any) -> None:
 
     if not output_file.lower().endswith((".html", ".htm")):
         raise UsageError(f"{output_file}: the page is written as .html.")
-    data = page_data(catalog, wanted_of(catalog, filters))
+    data = page_data(catalog, wanted_of(catalog, filters), filters["max_age"])
     write_price_page(output_file, data, catalog.as_of.isoformat(), catalog.version)
 
 

@@ -66,6 +66,10 @@ def test_a_chip_falls_as_the_median_of_its_sellers(tmp_path):
     assert (row["sellers"], row["decline_low_fraction"]) == (2, 0.0)
     assert row["decline_high_fraction"] == pytest.approx(0.5, abs=0.05)
     assert overall([row])["decline_fraction"] == pytest.approx(0.25, abs=0.03)
+    (alone,) = list_declines(catalog, {**ALL, "provider": {"other"}, "region": {"r1"}})
+    assert (alone["sellers"], alone["machines"], alone["decline_fraction"]) == (1, 1, 0.0)
+    assert list_declines(catalog, {**ALL, "region": {"r2"}}) == []
+    assert list_declines(catalog, {**ALL, "option": {"secure"}}) == []
     hopper, everything = generation_declines(catalog)
     assert (hopper["chips"], hopper["sellers"], everything["generation"]) == (1, 2, None)
     assert (hopper["low_ratio"], hopper["high_ratio"]) == (pytest.approx(0.5, abs=0.05), 1.0)

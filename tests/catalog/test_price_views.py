@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from gpucost.catalog import open_catalog
 from gpucost.catalog.filters import admits
-from gpucost.catalog.price_views import cheapest, page_data, refuse_over, series, stale
+from gpucost.catalog.price_views import cheapest, coverage, machines, page_data, refuse_over, series, stale, unseen
 from gpucost.catalog.prices import history
 from gpucost.cli import cli
 from gpucost.errors import OverBudgetError, PriceMissingError
@@ -36,6 +36,49 @@ def test_what_is_old_for_its_kind_is_counted(catalog):
     assert rows["on_demand"]["old"] == 0
 
 
+@pytest.mark.parametrize(
+    ("wanted", "days", "facts", "orderable"),
+    [
+        ({}, None, 4, 3),
+        ({"option": {"spot"}}, None, 1, 1),
+        ({"region": {"us-east-1"}}, None, 1, 1),
+        ({"gpu": {"h100-sxm5-80gb"}}, None, 4, 3),
+        ({"provider": {"acme"}}, 29, 3, 3),
+        ({"provider": {"acme"}, "gpu": {"h100-pcie-80gb"}}, None, None, None),
+        ({}, 28, None, None),
+    ],
+)
+def test_coverage_counts_what_the_filters_admit(catalog, wanted, days, facts, orderable):
+    found = [(row["facts"], row["offers"]) for row in coverage(catalog, {**ALL, **wanted}, days)]
+    assert found == ([] if facts is None else [(facts, orderable)])
+
+
+def test_coverage_hides_what_was_recorded_later(tmp_path):
+    opened = open_catalog("2025-06-30", "2025-03-01", root=world(tmp_path, OFFERS), checked=False)
+    assert [row["facts"] for row in coverage(opened, ALL)] == [1]
+
+
+def test_what_is_older_than_asked_for_is_in_no_view(catalog):
+    assert (len(stale(catalog, ALL, 29)), stale(catalog, ALL, 28)) == (2, [])
+    whole, young = page_data(catalog, ALL, 29), page_data(catalog, ALL, 28)
+    assert (len(whole["offers"]), len(young["offers"]), young["points"]) == (3, 0, [])
+
+
+def test_machines_without_a_price_as_young_as_asked_for_are_said():
+    asked = open_catalog("2026-11-20")
+    wanted = asked.offer_filter(None, "aws", None, None)
+    age = min(row["age_days"] for row in machines(asked, wanted) if row["age_days"] is not None)
+    rows = machines(asked, wanted, age - 1)
+    assert {row["age_days"] for row in rows} == {None}
+    assert all(f"no price younger than {age - 1} days" in line for line in unseen(rows, age - 1))
+
+
+@pytest.mark.parametrize("words", ["risk --option spot", "risk --known-as-of 2026-01-01", "decline --max-age 30d"])
+def test_a_view_takes_no_filter_that_it_would_ignore(words):
+    done = CliRunner().invoke(cli, ["prices", *words.split()])
+    assert (done.exit_code, "No such option" in done.output) == (2, True)
+
+
 def test_a_budget_is_held_against_the_cheapest_that_is_large_enough(catalog):
     assert cheapest(catalog, ALL, None, 1)["offer_id"] == "acme/spot"
     big = cheapest(catalog, ALL, None, 8)
@@ -50,6 +93,22 @@ def test_watching_ends_with_an_exit_code():
     words = ["prices", "watch", "--gpu", "h100-sxm", "--budget"]
     assert CliRunner().invoke(cli, [*words, "100"]).exit_code == 0
     assert isinstance(CliRunner().invoke(cli, [*words, "0.01"]).exception, OverBudgetError)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--budget", "$1,000", "--gpus", "1e0"], "within the budget of 1000"),
+        (["--budget", "nan"], "--budget: cannot read 'nan'"),
+        (["--budget", "inf"], "--budget: cannot read 'inf'"),
+        (["--budget", "1e-300"], "--budget: '1e-300'"),
+        (["--budget", "2.5", "--gpus", "1.5"], "--gpus: '1.5'"),
+        (["--gpus", "8"], "--budget is missing"),
+    ],
+)
+def test_a_budget_is_an_amount_and_gpus_a_count(words, said):
+    done = CliRunner().invoke(cli, ["prices", "watch", "--gpu", "h100-sxm", *words])
+    assert said in f"{done.output} {done.exception}"
 
 
 @pytest.mark.parametrize(
