@@ -11,7 +11,7 @@ from typing import Any
 from gpucost import gate
 from gpucost.catalog.drafts import Draft, Row, day
 from gpucost.catalog.names import NameIndex
-from gpucost.catalog.offer_rows import complete_offer
+from gpucost.catalog.offer_rows import WRITTEN, complete_offer
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.catalog.shipped import Shipped
 from gpucost.errors import DataError, UsageError
@@ -119,13 +119,21 @@ class Completion:
         own = {str(row[column]) for row in self.own.get("offers", ()) if row.get(column)}
         return self.shipped.recorded(column) | own
 
+    @cached_property
+    def _price_keys(self) -> frozenset[str]:
+        return frozenset((*TABLES["offers"].names, *WRITTEN))
+
     def offer(self, values: Row) -> Row:
         """Complete a price: the accelerator and the node by name, then what follows from the rest."""
+        from gpucost.schemas.validation import unknown_column
+
         if "gpu" in values:
             values["gpu"] = self.accelerator(str(values["gpu"]))
         for name in ("system_id", "system"):
             if name in values:
                 values["system_id"] = self.system(str(values.pop(name)))
+        if unknown := next((name for name in values if name not in self._price_keys), None):
+            raise DataError(unknown_column(unknown, TABLES["offers"]), file="", column=unknown)
         return complete_offer(values, self.rates)
 
     def chip(self, values: Row) -> Row:

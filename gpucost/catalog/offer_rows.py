@@ -11,6 +11,7 @@ from gpucost.gate import shown
 from gpucost.options import OPTIONS
 from gpucost.units import HOURS_PER_MONTH
 
+WRITTEN = ("per_hour", "per_gpu_hour", "currency")  # in a book, beside the columns of the table
 MOST = 1e9  # no count of a price is as large
 
 Row = dict[str, Any]
@@ -117,9 +118,12 @@ def _fill_price(row: Row, exchange_rates: Mapping[str, float]) -> None:
 
 def refuse_astray(row: Mapping[str, Any], currency: str, amounts: Mapping[str, str]) -> None:
     """Refuse a currency of no amount: each amount in USD has a twin that is in the currency."""
-    if currency != "USD" and not any(twin in row for twin in amounts.values()):
-        own, twin = next((pair for pair in amounts.items() if pair[0] in row), next(iter(amounts.items())))
-        raise UsageError(f"{own} is in USD: for an amount in {currency} write {twin}, or leave the currency out.")
+    if currency == "USD" or any(twin in row for twin in amounts.values()):
+        return
+    own = next((name for name in (*amounts, *row) if name in row and "usd" in name.split("_")), None)
+    twin = amounts.get(str(own)) or " or ".join(amounts.values())
+    found = f"{own} is in USD" if own else f"there is no amount in {currency}"
+    raise UsageError(f"{found}: for an amount in {currency} write {twin}, or leave the currency out.")
 
 
 def refuse_apart(own: str, usd: float, twin: str, amount: float) -> None:

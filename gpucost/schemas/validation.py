@@ -89,7 +89,7 @@ def check_row(
 def _reason(table: Table, item: Mapping[str, Any], row: Mapping[str, Any]) -> str:
     column = str(item["loc"][0]) if item["loc"] else ""
     if item["type"] == "extra_forbidden":
-        return _unknown_column(column, table)
+        return unknown_column(column, table)
     if item["type"] == "value_error":
         return str(item["ctx"]["error"])
     if item["type"] == "missing":
@@ -154,7 +154,7 @@ def _header_faults(table: Table, name: str, cells: list[tuple[int, list[str]]]) 
         if column.required and column.name not in header
     ]
     unknown = (column for column in header if column not in table.names and not column.startswith(_OWN_COLUMN))
-    faults += [Fault(name, 1, column or None, _unknown_column(column, table)) for column in unknown]
+    faults += [Fault(name, 1, column or None, unknown_column(column, table)) for column in unknown]
     return faults + shared
 
 
@@ -171,7 +171,8 @@ def shared_faults(name: str, header: Sequence[str]) -> list[Fault]:
     ]
 
 
-def _unknown_column(column: str, table: Table) -> str:
+def unknown_column(column: str, table: Table) -> str:
+    """Say that a table has no such column, and what may be meant."""
     import difflib
 
     near = difflib.get_close_matches(column.strip().lower(), table.names, n=2, cutoff=0.5)

@@ -38,6 +38,11 @@ RATE = "[exchange_rates]\nEUR = 1.1\n"
     [
         (OFFER + 'usd_per_gpu_hour = 1.75\ncurrency = "EUR"\n', "usd_per_gpu_hour is in USD: .* write per_gpu_hour"),
         (YEAR + 'upfront_usd = 87600\ncurrency = "EUR"\n', "is in USD"),
+        (YEAR + 'currency = "EUR"\n', "there is no amount in EUR: .* write per_gpu_hour or per_hour"),
+        (YEAR + 'upfront_usd = 9\ncurrency = "EUR"\n', "upfront_usd is in USD: .* write per_gpu_hour or per_hour"),
+        (YEAR + 'upfront = 9\ncurrency = "EUR"\n', "upfront: table offers has no such column; .* upfront_usd"),
+        (YEAR + "upfront = 87600\n", "upfront: table offers has no such column; .* upfront_usd"),
+        ('[[credit]]\ncurrency = "EUR"\n', "there is no amount in EUR: .* write amount or amount_per_month"),
         (OFFER + "usd_per_gpu_hour = 1.75\nper_gpu_hour = 9\n", "usd_per_gpu_hour 1.75 and per_gpu_hour.* contradict"),
         (OFFER + "per_gpu_hour = true\n", "per_gpu_hour: cannot read True as a number"),
         (YEAR + "usd_per_gpu_hour = 1.75\nupfront_usd = 87600\nrecurring_usd_per_hour = 10\n", "14 contradicts .* 20"),
