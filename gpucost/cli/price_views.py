@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from gpucost.cli.options import Output, envelope, list_options, output_options
+from gpucost.cli.options import ENDINGS, Output, envelope, is_setting, list_options, output_options
 from gpucost.cli.said import tell
 
 if TYPE_CHECKING:
@@ -129,12 +129,14 @@ def plot(rows: list[dict[str, Any]], catalog: "Catalog", out: Output) -> None:
     from gpucost.catalog.price_views import series
     from gpucost.render.history import history_document
 
+    if out.ending == ".xlsx" or out.ending in ENDINGS:
+        raise click.UsageError(f"--plot draws text or a page: {out.file} should end in .txt or .html.")
+    if out.fields or (out.format != "table" and not is_setting("format_")):
+        raise click.UsageError("--plot draws text or a page: leave --format and --fields out.")
     points, events, left_out = series(rows, _SERIES)
     if out.is_document:
         from gpucost.render.html import write_page
 
-        if out.ending == ".xlsx":
-            raise click.UsageError("--plot draws text or a page: name a file that ends in .html.")
         write_page(history_document(points, events, left_out, envelope(catalog)), str(out.file))
         return
     from gpucost.render.text import write

@@ -159,6 +159,19 @@ def test_a_history_is_plotted_with_days_and_events():
     assert re.search(r"2025-06-01 +aws p5.48xlarge us-east-1 on_demand +6.88 +-44.0%", text)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["--format", "json"], ["--fields", "gpu"], ["-o", "h.csv"], ["-o", "h.md"], ["-o", "h.html", "--format", "csv"]],
+)
+def test_a_plot_is_text_or_a_page(tmp_path, monkeypatch, words):
+    monkeypatch.chdir(tmp_path)
+    asked = ["prices", "history", "--gpu", "h100-sxm", "--provider", "lambda", "--plot"]
+    done = CliRunner().invoke(cli, [*asked, *words])
+    assert (done.exit_code, "--plot draws text or a page" in done.output, list(tmp_path.iterdir())) == (2, True, [])
+    monkeypatch.setenv("GPUCOST_FORMAT", "json")  # a setting of lists: a plot is none
+    assert CliRunner().invoke(cli, [*asked, "-o", "h.txt"]).exit_code == 0
+
+
 def test_the_page_holds_its_data_and_asks_nobody(catalog, tmp_path):
     hostile = offer("acme/x", 5.0, "2025-06-01", provider="acme", instance_type="</script><b>x", region="\x1b[31m")
     catalog = open_catalog("2025-06-30", root=world(tmp_path / "w", [*OFFERS, hostile]), checked=False)
