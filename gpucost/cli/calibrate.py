@@ -1,7 +1,7 @@
 """`gpucost calibrate`: fit the efficiencies to the shipped measurements, or to one's own on top of them."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -68,6 +68,8 @@ def command(
         return
     if estimate and kind != "training":
         raise click.UsageError("--estimate shows what becomes of a training run: leave it out with --kind serving.")
+    if not (listed or log["from_log"]):
+        _refuse_idle(files, measurements)
     catalog = open_catalog()
     if listed:
         out.rows(fitted.stacks_of(catalog), "calibrate stacks", catalog, title="Software of your own")
@@ -85,9 +87,23 @@ def command(
 def _alone(flag: str, *also: str) -> None:
     """Refuse what was typed beside an option that fits nothing, but for what it takes and how it is written."""
     taken = {flag[2:], "listed", "format_", "fields", "output_file", *also}
-    named = [one for one in click.get_current_context().command.params if one.name and one.name not in taken]
-    if typed := [one.opts[0] for one in named if spoke(str(one.name)) is ParameterSource.COMMANDLINE]:
-        raise click.UsageError(f"{flag} fits nothing: leave {', '.join(typed)} out.")
+    if typed := _typed(lambda name: name not in taken):
+        raise click.UsageError(f"{flag} fits nothing: leave {typed} out.")
+
+
+def _refuse_idle(files: tuple[str, ...], measurements: str | None) -> None:
+    """Refuse what was typed of a log where there is none, and of runs of one's own where no file holds any."""
+    benches = any(file.lower().endswith(".json") for file in (*files, measurements or ""))  # a bench is held to --gpu
+    if typed := _typed(lambda name: name in OF_A_LOG and not (benches and name == "gpu")):
+        raise click.UsageError(f"{typed}: only with --from-log, the log of the run.")
+    if not files and not measurements and (typed := _typed(lambda name: name in OF_OWN_RUNS)):
+        raise click.UsageError(f"{typed}: only with runs of your own. Name a bench, a file of runs or --from-log.")
+
+
+def _typed(of: Callable[[str], bool]) -> str:
+    """Return the options of a kind that stand on the command line."""
+    named = [one for one in click.get_current_context().command.params if one.name and of(one.name)]
+    return ", ".join(one.opts[0] for one in named if spoke(str(one.name)) is ParameterSource.COMMANDLINE)
 
 
 def _show_shipped(out: Output, catalog: "Catalog", kind: str, save: bool) -> None:
@@ -261,6 +277,8 @@ LAYOUT_COLUMNS = {
     "gpus": "n_gpus", "sequence": "seq_len", "global_batch": "global_batch", "micro_batch": "micro_batch", **DEGREES,
     "context": "cp", "expert": "ep", "sharding": "zero_stage", "recompute": "activation_recompute",
 }  # fmt: skip
+OF_A_LOG = {"model", "gpu", *LAYOUT_COLUMNS, "prompt_tokens", "output_tokens", "concurrency", "precision"}
+OF_OWN_RUNS = {"machine", "software", "estimate"}
 
 
 def _log_row(log: dict[str, Any], kind: str) -> dict[str, Any]:

@@ -267,6 +267,23 @@ def test_what_fits_nothing_takes_no_runs_and_no_more(run, tmp_path, words):
     run("calibrate", words[0])
 
 
+@pytest.mark.parametrize(
+    "words",
+    [["--model", "8b"], ["--gpu", "h100-sxm"], ["--gpus", 8, "--tensor", 4], ["--sharding", 0], ["--precision", "bf16"],
+     ["--kind", "serving", "--prompt-tokens", 9]],
+)  # fmt: skip
+def test_what_describes_a_log_needs_one(run, tmp_path, words):
+    runs = tmp_path / "runs.csv"
+    runs.write_text(HEAD)
+    typed = ", ".join(str(word) for word in words[::2] if word != "--kind")
+    assert f"{typed}: only with --from-log" in run("calibrate", runs, *words, code=2).output
+
+
+@pytest.mark.parametrize("words", [["--machine", "node7"], ["--software", "my-stack"], ["--estimate", __file__]])
+def test_what_is_of_ones_own_runs_needs_some(run, words):
+    assert f"{words[0]}: only with runs of your own" in run("calibrate", *words, code=2).output
+
+
 @pytest.mark.parametrize("name", ["sharded", "typical", "unknown", "Megatron-LM", "my stack", "1st", "x" * 41, "a[b]"])
 def test_a_bad_name_of_a_class_is_refused(run, tmp_path, name):
     runs = tmp_path / "runs.csv"
