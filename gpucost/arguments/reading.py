@@ -133,12 +133,12 @@ def is_column(value: Any) -> bool:
     return hasattr(value, "__len__") and getattr(value, "ndim", None) != 0 and not isinstance(value, _NO_COLUMNS)
 
 
-def read_list(name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what a list command takes, read; None where nothing was said."""
+def read_list(name: str, given: Mapping[str, Any], *, complete: bool = False) -> dict[str, Any]:
+    """Return what a list command takes, read; None where nothing was said, unless it must be and all is given."""
     found = {}
     for argument in LISTS[name]:
         value, called = given.get(argument.name), argument.name if argument.place else flag_of(argument.name)
-        if value is None and argument.required:
+        if value is None and argument.required and complete:
             raise UsageError(f"{called} is missing. {argument.help}".rstrip())
         found[argument.name] = argument.default if value is None else value_of(argument, value, called)
     return found

@@ -283,7 +283,7 @@ def list_options(name: str) -> Callable[[Function], Function]:
     def decorate(function: Function) -> Function:
         def call(*args: Any, **given: Any) -> Any:
             own = {item.name: given.pop(item.name) for item in LISTS[name]}
-            values = read_list(name, own)
+            values = read_list(name, own, complete=True)
             if AS_OF in LISTS[name]:
                 given["catalog"] = _opened(values)
             return function(*args, **given, **values)

@@ -2,7 +2,7 @@
 
 import click
 
-from gpucost.cli.options import Output, is_setting, output_options, own_options
+from gpucost.cli.options import Output, output_options, own_options
 from gpucost.cli.progress import working
 
 
@@ -39,8 +39,6 @@ def command(
     from gpucost.validation.runs import VALIDATIONS
 
     limit = None if max_error is None else share(100.0).read(max_error, "--max-error")
-    if leave_out and kind == "memory" and is_setting("kind"):
-        kind = "training"
     if leave_out and kind == "memory":
         raise click.UsageError("--leave-out goes with --kind training or serving: of memory nothing is fitted.")
     catalog = open_catalog()

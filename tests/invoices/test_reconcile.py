@@ -337,6 +337,12 @@ def test_a_plan_is_compared_for_the_time_that_the_invoice_covers(tmp_path):
         gpucost.reconcile(write(tmp_path / "i.csv", early), plan)
 
 
+def test_a_showback_takes_rates_of_exchange(tmp_path):
+    invoice = write(tmp_path / "i.csv", charge(cost=30, BillingCurrency="ISK", Tags='{"team": "a"}'))
+    rates = {"rate": {"ISK": 0.01}, "budget_rate": {"ISK": 0.01}}
+    assert gpucost.reconcile(invoice, showback="team", **rates).payload["showback"][0]["total_usd"] == 0.3
+
+
 def test_idle_cost_is_shared_by_the_stated_key(tmp_path):
     rows = [
         charge(cost=30, PricingQuantity=1, Tags='{"team": "a"}'),
