@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpucost.api.result import Result
-from gpucost.arguments import read
 from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 
@@ -23,7 +22,6 @@ def answer(given: Mapping[str, Any], catalog: Catalog | None = None) -> MixResul
     from gpucost.ownership.mixing import answer as planned
     from gpucost.ownership.mixing import demand_of
 
-    read("mix", given)  # refuses what would be ignored
     special, named = asked("mix", {"months": 36, **given})
     catalog = catalog or catalog_on(special.pop("as_of", None), special.pop("known_as_of", None))
     demand, constant, growth, months = (named.pop(name, None) for name in ("demand", "constant", "growth", "months"))

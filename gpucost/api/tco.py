@@ -80,8 +80,10 @@ def asked(question: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict
     from gpucost.ownership.given import special as read_special
 
     said = read(question, given, complete=False)
-    if "rent" in said:
-        refuse_idle(question, {name: said[name] for name in (*_OF_A_PRICE, "rent") if name in said}, said)
+    judged = said  # of a tco a plan may say the rest: only what a price given here leaves no use for
+    if question == "tco":
+        judged = {name: said[name] for name in (*_OF_A_PRICE, "rent") if name in said and "rent" in said}
+    refuse_idle(question, judged, said)
     named = by_field(question, said)
     named.pop("plan", None)
     inputs = named.pop("set", {})
