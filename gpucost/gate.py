@@ -9,6 +9,7 @@ import io
 import os
 import re
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from datetime import date, datetime, time
 from functools import cache
@@ -132,6 +133,15 @@ def read_rows(path: Path_, bound: str = "limit_text_file_bytes") -> list[tuple[i
     return [(number, row) for number, row in rows if any(row)]
 
 
+def repeated(names: Iterable[str]) -> list[str]:
+    """Return the names that stand more than once, each once, in the order of their first places.
+
+    >>> repeated(["b", "a", "c", "a", "b", "b"])
+    ['b', 'a']
+    """
+    return [name for name, times in Counter(names).items() if times > 1]
+
+
 def read_table(path: Path_, bound: str = "limit_text_file_bytes") -> tuple[list[str], list[tuple[int, dict[str, str]]]]:
     """Read a small CSV file with a header: its columns, and by line the cells of each row that hold something."""
     file = os.fspath(path)
@@ -143,8 +153,8 @@ def read_table(path: Path_, bound: str = "limit_text_file_bytes") -> tuple[list[
         raise DataError(
             f"its columns are parted by {kind}. Save it with commas, and numbers as 2.35.", file=file, row=first
         )
-    if twice := next((name for name in header if name and header.count(name) > 1), None):
-        raise DataError("the column appears twice. Keep one.", file=file, row=first, column=twice)
+    if twice := repeated(filter(None, header)):
+        raise DataError("the column appears twice. Keep one.", file=file, row=first, column=twice[0])
     found = []
     for number, cells in rows:
         if any(cells[len(header) :]):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpucost.errors import DataError, UsageError
-from gpucost.gate import read_bytes, shown
+from gpucost.gate import read_bytes, repeated, shown
 from gpucost.limits import limit
 
 _OWN = "x_"  # sheets that begin so are the user's own remarks
@@ -86,9 +86,8 @@ def _sheet(path: Path, values: Any, formulas: Any) -> Sheet | None:
     header = [str(cell).strip() for cell in first]
     while header and not header[-1]:
         header.pop()
-    repeated = next((name for name in header if name and header.count(name) > 1), None)
-    if repeated:
-        raise DataError("the column appears twice", file=place, row=number, column=repeated)
+    if twice := repeated(filter(None, header)):
+        raise DataError("the column appears twice", file=place, row=number, column=twice[0])
     found = []
     for number, cells in rows:
         for i, cell in enumerate(cells):

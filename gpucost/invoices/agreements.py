@@ -9,7 +9,7 @@ import numpy as np
 
 from gpucost.arguments.columns import numbers
 from gpucost.errors import DataError, UsageError
-from gpucost.gate import read_table, shown
+from gpucost.gate import read_table, repeated, shown
 from gpucost.money.stacking import Agreement, Usage
 from gpucost.units import HOURS_PER_DAY
 
@@ -37,8 +37,8 @@ def read_agreements(path: str | None) -> list[Agreement]:
         raise DataError(f"is no column of agreements: {', '.join(COLUMNS)}", file=path, row=1, column=unknown[0])
     found = [_agreement(path, number, row) for number, row in rows]
     names = [one.name for one in found]
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise DataError(f"names {shown(twice)} twice", file=path)
+    if twice := repeated(names):
+        raise DataError(f"names {shown(twice[0])} twice", file=path)
     return found
 
 

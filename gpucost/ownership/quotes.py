@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpucost.arguments.kinds import QUOTES, name, one_of, share, whole
 from gpucost.errors import UsageError
-from gpucost.gate import read_table
+from gpucost.gate import read_table, repeated
 from gpucost.schemas.typed import held, read_as, record
 from gpucost.units import MONTHS_PER_YEAR, parse_fraction, parse_usd
 
@@ -31,8 +31,8 @@ def read_quotes(given: Any) -> list[Entry]:
         file = Path(called).suffix.lower() in (".csv", ".xlsx") and terms in (None, "")
         found += read_file(Path(called)) if file else [read_quote(called, str(terms))]
     names = [entry["name"] for entry in found]
-    if twice := next((one for one in names if names.count(one) > 1), None):
-        raise UsageError(f"quote {twice!r} is given twice. Name each once.")
+    if twice := repeated(names):
+        raise UsageError(f"quote {twice[0]!r} is given twice. Name each once.")
     return found
 
 

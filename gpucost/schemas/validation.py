@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from gpucost.errors import DataError
-from gpucost.gate import read_bytes
+from gpucost.gate import read_bytes, repeated
 from gpucost.schemas.dictionary import Table
 from gpucost.schemas.rows import row_model
 
@@ -163,10 +163,9 @@ def shared_faults(name: str, header: Sequence[str]) -> list[Fault]:
     if len(header) == 1 and any(sign in header[0] for sign in ";\t"):
         reason = "the columns are separated by something else than commas. Save it as comma-separated CSV."
         return [Fault(name, 1, None, reason)]
-    repeated = {column for column in header if column and header.count(column) > 1}
     return [
         Fault(name, 1, column, "the column appears twice")
-        for column in sorted(repeated)
+        for column in sorted(repeated(filter(None, header)))
         if not column.startswith(_OWN_COLUMN)
     ]
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from gpucost.arguments.kinds import FILE
 from gpucost.catalog.loader import file_name, named, said_first
 from gpucost.errors import DataError, UsageError
+from gpucost.gate import repeated
 
 if TYPE_CHECKING:
     import duckdb
@@ -76,7 +77,7 @@ def _refuse_header(path: Path, names: Iterable[str]) -> None:
     if unlike:
         reason = f"the row has {unlike[1]} cells, the header {len(header)}"
         raise DataError(f"{reason}. Leave a cell empty where nothing is known.", file=str(path), row=unlike[0])
-    if twice := [name for name in header if name and header.count(name) > 1]:
+    if twice := repeated(filter(None, header)):
         raise DataError("the column appears twice", file=str(path), row=1, column=twice[0])
     if header != list(names):
         raise DataError("does not name the argument of each column, as model,gpu,tokens do", file=str(path), row=1)

@@ -10,7 +10,7 @@ import numpy as np
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import serving_calibration, training_calibration
 from gpucost.errors import UsageError
-from gpucost.gate import shown
+from gpucost.gate import repeated, shown
 from gpucost.physics.calibration import Calibration, Scheme, table
 from gpucost.physics.serving.calibration import SCHEME as SERVING
 from gpucost.physics.training import own_runs
@@ -90,9 +90,9 @@ def fit_shipped(catalog: Catalog, kind: str) -> tuple[Calibration, list[dict[str
 def read_own(catalog: Catalog, kind: str, rows: Sequence[Mapping[str, Any]], stack: str = "") -> Measurements:
     """Return a user's own runs, read: each of a name of its own, those that cannot be skipped with the reason."""
     names = [str(row.get("id") or f"row {place}") for place, row in enumerate(rows, 1)]
-    if kind == "training" and (twice := next((name for name, times in Counter(names).items() if times > 1), None)):
+    if kind == "training" and (twice := repeated(names)):
         raise UsageError(
-            f"two runs are called {shown(twice)}, of which one would count: give each an id of its own, and keep "
+            f"two runs are called {shown(twice[0])}, of which one would count: give each an id of its own, and keep "
             "machines apart with --machine, one at a time."
         )
     called = (f"{name} [{stack}]" if stack else name for name in names)
