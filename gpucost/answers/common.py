@@ -40,6 +40,7 @@ class Frame(TypedDict):
     as_of: str
     catalog_version: str
     issued: NotRequired[Issued]
+    seal: NotRequired[str]  # the hash of everything else, by which a change after saving is known
 
 
 class Answer(Frame):

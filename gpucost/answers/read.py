@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from gpucost.answers import KINDS, SCHEMA_VERSION
 from gpucost.answers.schema import answer_schema, misfits
+from gpucost.answers.seal import seal_of
 from gpucost.answers.training import Estimate
 from gpucost.errors import UsageError
 from gpucost.gate import beside, read_json, shown
@@ -40,13 +41,22 @@ _SIDES = ("own", "rent")  # of an ownership
 _NAMED = 3  # misfits that a refusal names
 
 
-def read_answer(path: str | Path) -> dict[str, Any]:
-    """Read a saved answer of any kind; names that an older version gave to its keys are read as those of today."""
+def read_answer(path: str | Path, changed: bool = False) -> dict[str, Any]:
+    """Read a saved answer of any kind; names that an older version gave to its keys are read as those of today.
+
+    One that no longer fits its seal is refused, unless it may have been `changed`: for whoever tells what changed.
+    """
     payload = read_json(path, "limit_answer_file_bytes")
     if not isinstance(payload, dict) or not isinstance(payload.get("kind"), str):
         raise UsageError(f"{str(path)!r} is no saved answer: it has no `kind`. Save one with --format json -o FILE.")
     payload = {_OLD_NAMES.get(name, name): value for name, value in payload.items()}
     check(payload, str(path))
+    seal = payload.pop("seal", None)
+    if seal is not None and not changed and seal != seal_of(payload):
+        raise UsageError(
+            f"{str(path)!r} was changed after it was saved: its seal is that of other content. Ask again and save the"
+            " answer with --format json -o FILE, or take the key `seal` out to have it read as it stands."
+        )
     return payload
 
 
@@ -307,9 +317,9 @@ def _is_day(value: Any) -> bool:
         return False
 
 
-def read_estimate(path: str | Path) -> Estimate:
-    """Read a saved estimate."""
-    payload = read_answer(path)
+def read_estimate(path: str | Path, changed: bool = False) -> Estimate:
+    """Read a saved estimate, one that was `changed` too."""
+    payload = read_answer(path, changed)
     if payload["kind"] != "estimate":
         raise UsageError(f"{str(path)!r} holds a {payload['kind']}, not an estimate saved with --format json.")
     return cast(Estimate, payload)

@@ -126,10 +126,12 @@ class Result(Sealed):
         return dict(self.payload)
 
     def to_json(self) -> str:
-        """Return the payload as JSON text; floats carry 12 significant digits."""
+        """Return the payload as JSON text under a seal, or its stamp; floats carry 12 significant digits."""
+        from gpucost.answers.seal import sealed
         from gpucost.render.json import dumps
 
-        return dumps(self.payload)
+        text = dumps(self.payload)
+        return text if "issued" in self.payload else sealed(text)
 
     @guarded
     def to_frame(self) -> "pandas.DataFrame":

@@ -26,7 +26,7 @@ def command(out: Output, path: str, explain: bool) -> None:
     from gpucost.render.json import dumps
     from gpucost.training.rerun import rerun, verdict
 
-    saved = read_estimate(path)
+    saved = read_estimate(path, changed=True)
     calibration = training_calibration(open_catalog())
     with reading(path):
         fresh = json.loads(dumps(rerun(saved, calibration)))  # with the digits that JSON carries

@@ -6,6 +6,7 @@ import pytest
 
 import gpucost
 from gpucost.answers.read import read_answer, read_estimate
+from gpucost.api.result import Result
 from gpucost.bridges.saved import read_saved
 from gpucost.errors import UsageError
 from gpucost.render.excel import write_workbook
@@ -133,6 +134,36 @@ def test_an_answer_that_contradicts_itself_is_refused(tmp_path, kind, place, val
     changed(payload, place, value)
     with pytest.raises(UsageError, match="the file was changed"):
         gpucost.report(str(written(tmp_path, payload)))
+
+
+def figures(part, way=()):
+    """Yield the way to each number of a part of an answer."""
+    if isinstance(part, (dict, list)):
+        for key, value in part.items() if isinstance(part, dict) else enumerate(part):
+            yield from figures(value, (*way, key))
+    elif isinstance(part, (int, float)) and not isinstance(part, bool):
+        yield way
+
+
+@pytest.mark.parametrize("kind", QUESTIONS)
+def test_what_was_changed_after_it_was_saved_is_refused(tmp_path, kind):
+    """Any figure of any kind of answer: where no rule knows it wrong, the seal does."""
+    (tmp_path / "saved.json").write_text(Result(QUESTIONS[kind]()).to_json(), "utf-8")
+    untouched = json.loads((tmp_path / "saved.json").read_text("utf-8"))
+    assert read_saved(written(tmp_path, dict(reversed(untouched.items())))) == read_saved(tmp_path / "saved.json")
+    for *way, last in list(figures({**untouched, "request": None}))[::97]:
+        payload = json.loads(json.dumps(untouched))
+        record = payload
+        for key in way:
+            record = record[key]
+        record[last] = 2 * record[last] + 1
+        with pytest.raises(UsageError):
+            read_saved(written(tmp_path, payload))
+    payload = untouched | {"lead": "It costs nothing."}
+    with pytest.raises(UsageError, match="its seal is that of other content"):
+        read_saved(written(tmp_path, payload))
+    del payload["seal"]
+    assert read_saved(written(tmp_path, payload))["lead"] == "It costs nothing."
 
 
 def test_the_lines_of_a_month_of_serving_add_up(tmp_path):
