@@ -17,8 +17,11 @@ from typing import Any
 from urllib.parse import urlencode
 
 from benchmarks.fuzz.cases import Case, InternalError
+from benchmarks.fuzz.effects import effect
 from benchmarks.fuzz.orders import order
 from benchmarks.fuzz.rounds import round_trip
+from benchmarks.fuzz.routes import route
+from benchmarks.fuzz.twins import twin
 
 
 def command(_: Case | None = None) -> None:
@@ -194,5 +197,8 @@ def threads(asked: Case) -> None:
 
 FACES: dict[str, Callable[[Case], None]] = {
     one.__name__: one
-    for one in (command, library, order, round_trip, tool, page, killed, full, interrupted, processes, threads)
+    for one in (
+        *(command, library, order, round_trip, effect, route, twin, tool, page),
+        *(killed, full, interrupted, processes, threads),
+    )
 }

@@ -6,6 +6,9 @@ from typing import Any
 
 from gpucost.answers.read import never_negative, unsummed
 
+# what repeats the question or says where its facts come from
+_ECHOES = ("request", "asked", "settings", "facts", "claim", "assumptions", "sources", "catalog_version", "file")
+
 
 def faults_of(answer: Any, path: str = "") -> Iterator[str]:
     """Yield what an answer says that cannot be: a price or cost below zero, a range out of order."""
@@ -19,11 +22,32 @@ def faults_of(answer: Any, path: str = "") -> Iterator[str]:
                 yield f"{path}.{key} = {value} below zero"
             yield from faults_of(value, f"{path}.{key}")
         yield from _ranges(answer, path)
+        yield from _beyond(answer)
         if (lines := unsummed(answer)) is not None:
             yield f"{path}.lines add up to {lines}, not to cost_usd {answer['cost_usd']}"
     elif isinstance(answer, list):
         for value in answer:
             yield from faults_of(value, f"{path}[]")
+
+
+def flat(part: Any, way: str = "") -> Iterator[tuple[str, Any]]:
+    """Yield the figures and texts of an answer by their ways, without what repeats the question."""
+    if isinstance(part, (dict, list)):
+        for key, value in part.items() if isinstance(part, dict) else enumerate(part):
+            if key not in _ECHOES:
+                yield from flat(value, f"{way}/{key}")
+    else:
+        yield way, part
+
+
+def _beyond(answer: dict[str, Any]) -> Iterator[str]:
+    """Yield options that cost more than was asked for."""
+    asked = answer.get("request")
+    most = asked.get("max_cost") or asked.get("max_cost_usd") if isinstance(asked, dict) else None
+    for option in answer.get("options", ()) if isinstance(most, (int, float)) else ():
+        cost = option.get("cost_usd", option.get("usd_per_month"))
+        if isinstance(cost, (int, float)) and cost > most:
+            yield f"an option of {cost} is beyond the budget of {most}"
 
 
 def _ranges(answer: dict[str, Any], path: str) -> Iterator[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from random import Random
 
-from benchmarks.fuzz import cases, desk, more, orders, rounds
+from benchmarks.fuzz import cases, desk, effects, more, orders, rounds, routes, twins
 from benchmarks.fuzz.cases import Case
 
 # surface -> its cases, and its share of a long run: as many of each as there are ways in
@@ -29,6 +29,9 @@ SURFACES: dict[str, tuple[Callable[[Random], Case], float]] = {
     "folders": (desk.folders, 0.2),
     "orders": (orders.orders, 2),
     "rounds": (rounds.rounds, 0.5),
+    "effects": (effects.effects, 2),
+    "routes": (routes.routes, 1),
+    "twins": (twins.twins, 1.5),
     "disturbed": (more.disturbed, 0.3),
 }
 
