@@ -157,8 +157,6 @@ _CURVE = b"month,usd_per_gpu_hour\n1,2.35\n2,2\n3,1.8\n"
 _CASES = b"model,gpu,gpus,tokens\n8b,h100-sxm,8,1b\n8b,b200,16,2b\n"
 _OWN_FILES = (b"book", b"data", b"store")
 _SETTINGS = b"\n".join(line for line in good.SETTINGS.splitlines() if line.split()[0] not in _OWN_FILES)
-    line for line in good.SETTINGS.splitlines() if line.split()[0] not in (b"book", b"data", b"store")
-)
 
 
 def twins(random: Random) -> Case:

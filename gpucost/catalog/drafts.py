@@ -117,9 +117,12 @@ def _csv(file: Path) -> Iterator[Draft]:
         known = ", ".join(f"{name}.csv" for name in _NAMES)
         raise DataError(f"a book's CSV files are called {known}", file=str(file))
     (_, header), *lines = read_cells(file)
+    header = [name.strip() for name in header]
     for fault in shared_faults(str(file), header):
         raise fault.error()
     for number, line in lines:
+        if not any(map(str.strip, line)):  # below its rows a spreadsheet leaves empty ones
+            continue
         draft = Draft(table, file, str(file), number, _own_left_out(header, line))
         if len(line) != len(header):
             raise draft.error(f"{len(line)} cells where the header has {len(header)}; quote cells that hold commas")
@@ -127,8 +130,8 @@ def _csv(file: Path) -> Iterator[Draft]:
 
 
 def _own_left_out(header: Sequence[str], cells: Sequence[Any]) -> Row:
-    pairs = zip(header, cells, strict=False)
-    return {name: cell for name, cell in pairs if str(cell).strip() and not name.startswith("x_")}
+    pairs = ((name, cell.strip() if isinstance(cell, str) else cell) for name, cell in zip(header, cells, strict=False))
+    return {name: cell for name, cell in pairs if cell not in ("", None) and not name.startswith("x_")}
 
 
 def _workbook(file: Path) -> Iterator[Draft]:

@@ -97,6 +97,13 @@ def test_a_csv_needs_only_what_cannot_be_derived(opened):
     assert found.offer_id == "ours/8x-h100-sxm5-80gb/8xh100-sxm5-80gb/global/on_demand"
 
 
+def test_blanks_around_cells_and_empty_rows_of_a_csv_say_nothing(opened):
+    text = "{}provider{},gpu,{}gpus,usd_per_gpu_hour,observed_on\n{}ours{},h100-sxm,8{},1.75,2025-06-30\n"
+    plain, spaced = text.replace("{}", ""), text.replace("{}", " ") + ",,,,\n"
+    first, second = (opened(offers_csv=one).offers(provider="ours") for one in (plain, spaced))
+    assert first == second != []
+
+
 def test_another_currency_is_converted_at_the_books_rate(opened):
     text = """
 [exchange_rates]
