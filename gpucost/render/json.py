@@ -6,10 +6,13 @@ import re
 from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import asdict, is_dataclass
 from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from json.encoder import encode_basestring as _quoted
 from pathlib import Path
 from typing import Any
 
 SIGNIFICANT_DIGITS = 12
+_WORDS = {None: "null", True: "true", False: "false"}
 _LONG = 1000  # rows of a list that is written row by row
 # signs that steer a terminal or reorder text, beside those that JSON escapes anyway
 _STEERING = re.compile("[\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff]")
@@ -48,7 +51,6 @@ def _plain_other(value: Any) -> Any:
 
 def _plain_of_database(value: Any) -> Any:
     """Turn what a query may hand over into text or a number: decimals, times, spans, identifiers, bytes."""
-    from decimal import Decimal
     from uuid import UUID
 
     if isinstance(value, Decimal):
@@ -76,11 +78,35 @@ def _pieces(value: Any, indent: int) -> Iterator[str]:
         yield f"{',' if number else '{'}{outer}{_encoded(str(key), indent)}: "
         if _is_long(item):
             for place, row in enumerate(item):
-                yield f"{',' if place else '['}{inner}{_encoded(row, indent).replace(chr(10), inner)}"
+                written = _flat(row, inner + " " * indent, inner) or _encoded(row, indent).replace("\n", inner)
+                yield f"{',' if place else '['}{inner}{written}"
             yield f"{outer}]"
         else:
             yield _encoded(item, indent).replace("\n", outer)
     yield "\n}"
+
+
+def _flat(row: Any, before: str, end: str) -> str | None:
+    """Write a row of single values as `json.dumps` does, in a third of its time; None where it holds others."""
+    if not isinstance(row, dict) or not row:
+        return None
+    cells = []
+    for key, value in row.items():
+        kind = type(value)
+        if kind is str:
+            text = _quoted(value)
+        elif kind is float:
+            text = repr(float(f"{value:.{SIGNIFICANT_DIGITS}g}")) if math.isfinite(value) else "null"
+        elif kind is int:
+            text = str(value)
+        elif value is None or kind is bool:
+            text = _WORDS[value]
+        elif kind is date or kind is Decimal:
+            text = json.dumps(plain(value))
+        else:
+            return None
+        cells.append(f"{before}{_quoted(str(key))}: {text}")
+    return f"{{{','.join(cells)}{end}}}"
 
 
 def _is_long(value: Any) -> bool:

@@ -1,7 +1,10 @@
 """Typed answers: every question's real answer is what its type says, no key more and none less."""
 
 import json
+import math
 import re
+from datetime import date, datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -109,3 +112,11 @@ def test_a_long_list_is_written_as_a_short_one(rows, indent):
     row = {"x": "a\nb é", "y": [1 / 3, {"z": None}], "none": [], "\n": {}}
     value = {"before": {"a": [1]}, "rows": [row] * rows, "days": tuple(range(rows)), "after": "x"}
     assert dumps(value, indent=indent) == json.dumps(plain(value), indent=indent, ensure_ascii=False)
+
+
+def test_a_row_of_single_values_is_written_as_any_other():
+    cells = [None, True, 1, -5, 10**30, 0.1 + 0.2, 1e300, math.nan, -0.0, 1e-7, 5.0, 'a"b\\c\n\x01\u202e\ud800', ""]
+    cells += [date(2026, 1, 2), datetime(2026, 1, 2), Decimal("1.5"), [1, 2], {"a": None}, (1,), b"x", {}]
+    rows = [{}, *({"a": 1, name: cell} for cell in cells for name in ('é"', 3, None))]
+    assert dumps({"rows": rows * 40, "more": 1}).endswith(dumps({"rows": rows, "more": 1})[len('{\n  "rows": [') :])
+    assert len(rows) * 40 > 1000 > len(rows)
