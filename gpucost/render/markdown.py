@@ -1,5 +1,6 @@
 """The Markdown writer: a whole document, with every section, its sources and its warnings."""
 
+import re
 from collections.abc import Iterator
 
 from gpucost.render.cells import cell_text, fact_text, head_text, is_numeric
@@ -28,9 +29,15 @@ def write(document: Document) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+_SIGNS = re.compile(r"[\\&<>|*_`\[\]]|\s\s|[^\S ]|^ | $")  # of Markdown and HTML, and spaces that are no single blank
+
+
 def escape(text: object) -> str:
     """Keep text from being read as Markdown or HTML."""
-    escaped = str(text).replace("\\", "\\\\").replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    text = str(text)
+    if text.isalnum() or not _SIGNS.search(text):
+        return text
+    escaped = text.replace("\\", "\\\\").replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     for sign in "|*_`[]":
         escaped = escaped.replace(sign, "\\" + sign)
     return " ".join(escaped.split())

@@ -2,6 +2,7 @@
 
 import math
 import re
+from functools import lru_cache
 from typing import Any
 
 from gpucost.gate import beside
@@ -32,6 +33,7 @@ def visible(text: str) -> str:
     )
 
 
+@lru_cache(maxsize=4096)
 def measure_of(key: str) -> str:
     """Return the unit of a key, by its suffix before the end of a range or the side of a price.
 
