@@ -19,6 +19,7 @@ from gpucost.units import MILLI, without_commas
 
 WARM_UP_STEPS = 2  # the first lines hold compilation, allocation and autotuning
 LONGEST_LINE = 20_000
+SMALLEST, LARGEST = 1e-9, 1e17  # of any number but 0 that a run has
 HEAD_LINES = 20_000  # within which a program has written its arguments
 ANY_BAR = "huggingface"  # whose lines are those of any progress bar: it speaks only where no other format does
 NUMBER = r"(-?[\d,]++(?:\.\d*+)?+(?:[eE][-+]?\d++)?+)(?!,\d)"
@@ -130,9 +131,19 @@ def read_log(lines: Iterable[str], name: str = "the log") -> Log:
             layout |= layout_of(line) if number <= HEAD_LINES else {}
     if not found:
         known = ", ".join(form.name for form in FORMATS)
-        raise UsageError(f"{name} holds no line with a speed that is known here ({known}). Give --step-time instead.")
+        raise UsageError(f"{name} holds no line with a speed that is known here ({known}).")
     best = max(found, key=lambda key: (key != ANY_BAR, len(found[key])))
+    _refuse_slips(found[best], name)
     return Log(next(form for form in FORMATS if form.name == best), _of_one_loop(found[best]), layout)
+
+
+def _refuse_slips(readings: Iterable[Reading], name: str) -> None:
+    """Refuse a log with a number that no run has; nothing, as of a step that a clock did not see, says nothing."""
+    for reading in readings:
+        for key, value in reading.values.items():
+            if value and not SMALLEST <= value <= LARGEST:
+                what = f"{key.replace('_', ' ')} {value:g}, which no run has"
+                raise UsageError(f"line {reading.line:,} of {name} says {what}. Mend the line or leave it out.")
 
 
 def layout_of(line: str) -> dict[str, float | str]:
@@ -148,7 +159,7 @@ def layout_of(line: str) -> dict[str, float | str]:
         name = str(match.lastgroup).removesuffix("_said")
         value = match.group(f"{name}_said").replace(",", "")
         value = {"True": "1", "False": "0"}.get(value, value)
-        if value.isdigit():
+        if value.isdecimal() and float(value) <= LARGEST:
             found |= {name: float(value)} if float(value) or name == "sharding" else {}
         elif name == "recompute" and value in ("full", "selective"):
             found[name] = value
@@ -192,6 +203,8 @@ def training_speed(
     batch = global_batch or log.said("global_batch")
     seconds = log.usual("step_s") or (1 / rate if (rate := log.usual("steps_per_s")) else None)
     samples = log.usual("samples_per_s") or (batch / seconds if batch and seconds else None)
+    if not whole and not samples and not seconds:
+        raise UsageError(f"this log of {log.format.name} says no speed above 0: no step of it is timed.")
     if not whole and not samples and seconds and (step_tokens := log.said("tokens_per_step")):
         whole = step_tokens / seconds
     needed = {"--gpus": gpus, "--sequence": sequence_tokens if not whole else 1}

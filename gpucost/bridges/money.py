@@ -51,10 +51,11 @@ PER_MTOK_DIGITS = 9  # of a price of a million tokens: a hundredth of a cent is 
 
 def of_runs(before: Values, after: Values, ends: Ends) -> list[Change]:
     """Return why one run costs more than another."""
-    return in_turn(before, after, OF_A_RUN, _run_usd, ends)
+    return in_turn(before, after, OF_A_RUN, run_usd, ends)
 
 
-def _run_usd(factors: Values) -> float:
+def run_usd(factors: Values) -> float:
+    """Return what a run costs, by the factors of its bill."""
     if missing := [name for name in INPUT_NAMES if name not in factors]:
         raise UsageError(f"the saved factors lack {missing[0]}: ask again and save the answer with --format json.")
     numbers = {name: np.nan if factors[name] is None else float(factors[name]) for name in INPUT_NAMES}

@@ -14,8 +14,8 @@ from gpucost.physics.columns import Flags, Floats
 from gpucost.schemas.dictionary import TABLES
 from gpucost.validation import report, wording
 from gpucost.validation.training_rows import Row
+from gpucost.workloads.own_speed import SLOWEST
 
-SLOWEST = 1e-9  # share of the peak below which a speed is a slip
 WHOLE = ("n_gpus", "tp", "pp", "cp", "ep", "dp", "vp", "seq_len", "zero_stage")  # numbers of rows that count something
 BATCHES = ("micro_batch", "global_batch")
 REMARKS = ("id", "source_id", "source_name", "source_locator", "as_of", "notes", "sanity", "sanity_note", "recommended")

@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 # pairs of published runs that differ in accelerators and batch alone, each source one voice (docs/accuracy.md).
 WIDTH = 0.065
 FROZEN_SHARE = 2 / 3  # of a step's products are needed where only adapters are trained
+SLOWEST = 1e-9  # share of the peak below which a speed is a slip
 BEYOND_PEAK = "More than the peak is impossible."
 
 

@@ -1,11 +1,14 @@
 """`bench --show`, `calibrate` and `watch` as a user runs them."""
 
 import json
+import math
 
 import pytest
 from click.testing import CliRunner
 
+from gpucost.answers.read import read_estimate
 from gpucost.bench.logs import lines_of, read_log
+from gpucost.bench.progress import forecast
 from gpucost.bench.run import read_bench
 from gpucost.cli import cli
 from gpucost.errors import UsageError
@@ -181,6 +184,37 @@ def test_a_log_of_a_speed_beyond_the_peak_is_refused(saved_estimate, tmp_path):
     assert "More than the peak is impossible" in gpucost("watch", log, "--estimate", saved_estimate[0], code=2).stderr
     asked = ("calibrate", "--from-log", log, "--model", "8b", "--gpu", "h100-sxm", "--gpus", 8)
     assert "of the peak, more than all" in gpucost(*asked, code=2).stderr
+
+
+TERMS = {  # of one option, and the hours that a run of so many hours is billed
+    "a year that is owed": ({"term_months": 12, "take_or_pay": 1}, lambda hours: 12 * 730),
+    "a shortest purchase": ({"minimum_hours": 8000}, lambda hours: 8000),
+    "whole weeks": ({"billing_increment_hours": 168}, lambda hours: math.ceil(hours / 168) * 168),
+    "by the second": ({}, lambda hours: hours),
+}
+
+
+@pytest.mark.parametrize("terms", TERMS)
+def test_what_is_owed_does_not_grow_with_time(terms, saved_estimate, tmp_path):
+    given, billed = TERMS[terms]
+    saved = read_estimate(saved_estimate[0])
+    option = saved["options"][0]
+    option["factors"] |= {"term_months": 0, "take_or_pay": 0, "minimum_hours": 0, "billing_increment_hours": 0, **given}
+    step = int(10e9 / saved_estimate[1] / 4096 / 2)  # half-way, at half the speed
+    line = f"[titan] step: {step}  loss: 4.2  tps: {option['tokens_per_s_per_gpu'] / 2:.1f}"
+    rows = {row["what"]: row for row in forecast(read_log([line] * 8), saved)}
+    for cost, days in (("cost so far", "days so far"), ("cost in all", "days in all")):
+        for end in ("low", "now", "high") if cost == "cost in all" else ("now",):
+            expected = 8 * billed(rows[days][end] * 24) * option["usd_per_gpu_hour"]
+            assert rows[cost][end] == pytest.approx(expected, rel=0.01)
+
+
+def test_a_log_of_another_number_of_gpus_is_of_another_run(saved_estimate, tmp_path):
+    log = tmp_path / "train.log"
+    log.write_text(f"  world_size ...... 64\n{WATCHED['megatron-lm'][0]}\n")
+    refused = gpucost("watch", log, "--estimate", saved_estimate[0], code=2).stderr
+    assert "the log says 64 GPUs" in refused
+    assert "--gpus 64" in refused
 
 
 def test_the_batch_of_a_log_counts_before_that_of_the_estimate(saved_estimate, tmp_path):

@@ -137,6 +137,17 @@ def test_a_log_without_speeds_is_refused_with_what_is_known(lines):
         read_log(lines)
 
 
+@pytest.mark.parametrize("said", ["step: -3  tps: 9000", "step: 1e305  tps: 9000", "step: 3  tps: 1e-300"])
+def test_a_number_that_no_run_has_is_refused_with_its_line(said):
+    with pytest.raises(UsageError, match=r"line 2 of train.log says .*, which no run has"):
+        read_log(["[titan] step: 1  tps: 9000", f"[titan] {said}"], "train.log")
+
+
+def test_a_log_of_no_speed_is_refused_and_nothing_asked_for():
+    with pytest.raises(UsageError, match="says no speed above 0: no step of it is timed"):
+        training_speed(read_log(["step: 3  tps: 0"] * 8), gpus=8, sequence_tokens=4096)
+
+
 # Lines as users of each stack posted them.
 NEOX = (
     " samples/sec: 7.799 | iteration       34/   10000 | elapsed time per iteration (ms): 4103.1 | learning rate:"
@@ -268,6 +279,7 @@ def test_the_layout_is_read_where_a_program_says_its_arguments():
         ("config: max_seq_len=131072, tensor_parallel_size=4,", {"sequence": 131072, "tensor": 4}),
         ("[config.py:957:print]   zero_optimization_stage ...... 3", {"sharding": 3}),
         ("recompute_granularity ...... None, world_size ..... unknown", {}),
+        (f"world_size ..... {'9' * 400}, seq_length ..... ²", {}),
     ],
 )
 def test_a_layout_is_read_in_the_words_of_each_stack(said, layout):
