@@ -4,6 +4,7 @@ from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from gpucost.cli import price_book, price_store, price_views
 from gpucost.cli.options import Output, list_options, output_options
@@ -30,6 +31,7 @@ def command(ctx: click.Context, /, catalog: "Catalog", out: Output, limit: int |
     gpucost prices diff 2025-03-01 2025-09-01 --provider aws
     """
     if ctx.invoked_subcommand is not None:
+        _refuse_before(ctx, ctx.invoked_subcommand)
         return
     from gpucost.catalog.filters import listed
     from gpucost.catalog.prices import current
@@ -38,6 +40,14 @@ def command(ctx: click.Context, /, catalog: "Catalog", out: Output, limit: int |
     grouped = region is not None and catalog.regions.grouped(listed(region))  # a continent asks what is sold there
     rows, warnings = current(catalog, wanted_of(catalog, filters), filters["max_age"], ended=not grouped)
     out.rows(rows[:limit], "prices", catalog, warnings)
+
+
+def _refuse_before(ctx: click.Context, view: str) -> None:
+    """Refuse options that stand before a view's name: they are those of the list that is not shown."""
+    for one in ctx.command.params:
+        if ctx.get_parameter_source(str(one.name)) is ParameterSource.COMMANDLINE:
+            said = f"{max(one.opts, key=len)} stands before {view}, which does not heed it there."
+            raise click.UsageError(f"{said} Options of {view} stand behind its name: gpucost prices {view} --help.")
 
 
 @command.command(name="history")

@@ -79,6 +79,22 @@ def test_a_view_takes_no_filter_that_it_would_ignore(words):
     assert (done.exit_code, "No such option" in done.output) == (2, True)
 
 
+@pytest.mark.parametrize(
+    "words", ["--gpu h100 history", "--format json watch --budget 1", "--as-of 2024-01-01 diff 2024-01-01 2024-02-01"]
+)
+def test_an_option_before_the_name_of_a_view_is_refused(words):
+    done = CliRunner().invoke(cli, ["prices", *words.split()])
+    assert done.exit_code == 2
+    flag, view = words.split()[0], words.split()[2]
+    assert f"{flag} stands before {view}" in done.output
+
+
+def test_a_setting_stands_before_the_name_of_a_view(monkeypatch):
+    monkeypatch.setenv("GPUCOST_PROVIDER", "aws")
+    done = CliRunner().invoke(cli, ["prices", "stale", "--format", "json"])
+    assert {row["provider"] for row in json.loads(done.stdout)["rows"]} == {"aws"}
+
+
 def test_a_budget_is_held_against_the_cheapest_that_is_large_enough(catalog):
     assert cheapest(catalog, ALL, None, 1)["offer_id"] == "acme/spot"
     big = cheapest(catalog, ALL, None, 8)
