@@ -1,6 +1,7 @@
 """What the history says of risk: how spot prices moved by machine and region, and how list prices fell by chip.
 
-Spot. Between change points a price holds, so a day counts with the price of its last change point:
+Spot. Between change points a price holds, so a day counts with the price of its last change point, and once where two
+sources saw it: that of the one whose series began first.
 
     volatility = sqrt(sum of squared log changes / years seen)              per square root of a year
     share above x = days with spot > x times on demand / days with both
@@ -31,19 +32,27 @@ FEWEST_MOVES = 12
 _QUARTERS = 17
 
 _SPOT = f"""
-WITH points AS (
-    SELECT provider, instance_type, gpu, gpus, region, usd_per_hour AS usd, observed_on AS since,
-        least(seen_until, CAST($day AS DATE)) AS until,
+WITH seen AS (
+    SELECT provider, instance_type, gpu, gpus, region, source_id, usd_per_hour AS usd, observed_on AS since,
+        min(observed_on) OVER own AS first_on, least(seen_until, CAST($day AS DATE)) AS until,
         ln(usd_per_hour / lag(usd_per_hour) OVER same) AS move
     FROM history_offers WHERE option = 'spot' AND NOT gone AND usd_per_hour > 0 AND observed_on <= $day
-    WINDOW same AS (PARTITION BY source_id, provider, instance_type, gpu, region ORDER BY observed_on)
+    WINDOW same AS (PARTITION BY source_id, provider, instance_type, gpu, region ORDER BY observed_on),
+        own AS (PARTITION BY source_id, provider, instance_type, region)
+), points AS (
+    SELECT * EXCLUDE (since, move), greatest(since, earlier + 1) AS since,
+        CASE WHEN since > earlier THEN move END AS move
+    FROM (SELECT *, coalesce(max(until) OVER earlier, first_on - 1) AS earlier FROM seen
+        WINDOW earlier AS (PARTITION BY provider, instance_type, region ORDER BY first_on, source_id
+            RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW EXCLUDE GROUP))
 ), plain AS (
     SELECT provider, instance_type, region, median(usd_per_hour) AS on_demand FROM history_offers
-    WHERE option = 'on_demand' AND NOT gone GROUP BY ALL
+    WHERE option = 'on_demand' AND NOT gone AND observed_on <= $day GROUP BY ALL
     UNION ALL
     SELECT provider, instance_type, region, median(usd_per_hour) FROM offers AS o WHERE option = 'on_demand'
-    AND NOT EXISTS (SELECT 1 FROM history_offers AS h WHERE h.option = 'on_demand' AND h.provider = o.provider
-        AND h.instance_type = o.instance_type AND h.region IS NOT DISTINCT FROM o.region) GROUP BY ALL
+    AND observed_on <= $day AND NOT EXISTS (SELECT 1 FROM history_offers AS h WHERE h.option = 'on_demand'
+        AND h.observed_on <= $day AND h.provider = o.provider AND h.instance_type = o.instance_type
+        AND h.region IS NOT DISTINCT FROM o.region) GROUP BY ALL
 ), daily AS (
     SELECT p.*, until - since + 1 AS days, usd / on_demand AS ratio
     FROM points AS p LEFT JOIN plain AS l ON l.provider = p.provider AND l.instance_type = p.instance_type

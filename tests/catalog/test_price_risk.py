@@ -15,8 +15,17 @@ ALL = dict.fromkeys(("gpu", "provider", "region", "option"))
 @pytest.fixture
 def catalog(tmp_path):
     """Two series of spot: 100 days at 1 USD, 100 at 2, 100 at 1; beside on demand at 4."""
-    root = world(tmp_path, [offer("acme/one", 4.0, "2025-01-01")])
-    write(root, "price_sources", [{"source_id": "s", "accessed_on": "2025-10-27"}])
+    return _seen(tmp_path, [])
+
+
+def _seen(tmp_path, more, offers=()):
+    """Return the catalog of that series, of offers, and of rows that differ from its first in what `more` says."""
+    root = world(tmp_path, [offer("acme/one", 4.0, "2025-01-01"), *offers])
+    write(
+        root,
+        "price_sources",
+        [{"source_id": "s", "accessed_on": "2025-10-27"}, {"source_id": "later", "accessed_on": "2025-11-06"}],
+    )
     start = date(2025, 1, 1)
     rows = [
         {"provider": "acme", "instance_type": "one", "gpu": "h100-sxm5-80gb", "gpus": 1, "region": "r1",
@@ -24,6 +33,7 @@ def catalog(tmp_path):
          "observed_on": (start + timedelta(days=100 * number)).isoformat()}
         for number, usd in enumerate((1.0, 2.0, 1.0))
     ]  # fmt: skip
+    rows += [{**rows[0], **different} for different in more]
     from gpucost.schemas import HISTORY
 
     path = root / HISTORY.files.replace("*", "test")
@@ -47,6 +57,22 @@ def test_days_after_the_day_asked_about_do_not_count(catalog):
     early = open_catalog("2025-04-30", root=catalog.store.root, checked=False)
     (row,) = spot_risk(early, ALL, 0.4)
     assert (row["days"], row["above_fraction"]) == (120, pytest.approx(20 / 120))
+
+
+def test_a_day_that_two_sources_saw_counts_once(tmp_path):
+    """Another source saw 3 USD from day 200 on and 4 from day 250, ten days longer than the first."""
+    days = ("2025-07-19", 3.0), ("2025-09-07", 4.0)
+    more = [{"source_id": "later", "observed_on": day, "usd_per_hour": usd} for day, usd in days]
+    (row,) = spot_risk(_seen(tmp_path, more), ALL, 0.4)
+    assert (row["days"], row["changes"], row["high_usd_per_hour"]) == (310, 2, 4.0)
+    assert row["mean_usd_per_hour"] == pytest.approx((200 * 1 + 100 * 2 + 10 * 4) / 310)
+
+
+def test_a_price_on_demand_after_the_day_asked_about_does_not_count(tmp_path):
+    later = _seen(tmp_path, [], [offer("acme/one", 1.0, "2025-11-01")])
+    early = open_catalog("2025-10-27", root=later.store.root, checked=False)
+    found = [spot_risk(one, ALL, 0.4)[0]["on_demand_fraction"] for one in (early, later)]
+    assert found == pytest.approx([400 / 300 / 4, 400 / 300 / 2.5])
 
 
 def test_a_price_that_falls_by_a_fifth_each_year_is_found():
