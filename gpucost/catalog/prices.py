@@ -71,8 +71,13 @@ def _warnings(rows: Sequence[dict[str, Any]], dropped: int, max_age_days: float 
     return warnings
 
 
-def history(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[dict[str, Any]]:
-    """Return every recorded price of every offer in the order of the days from which it holds, with its change."""
+def history(
+    catalog: Catalog, wanted: dict[str, set[str] | None], max_age_days: float | None = None
+) -> list[dict[str, Any]]:
+    """Return every recorded price of every offer in the order of the days from which it holds, with its change.
+
+    The age of a price is that of the last day on which its source listed it, as in `current`.
+    """
     catalog.prepare_prices(history=True)
     admitted, asked = filters.condition(wanted)
     keys = [key for key in KEYS if key not in ("age_days", "stale", "list_usd_per_gpu_hour")]
@@ -87,30 +92,55 @@ def history(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[dict[s
             WHERE observed_on IS NOT NULL AND usd_per_hour IS NOT NULL
                 AND coalesce(valid_from, observed_on) <= $on_day AND recorded_on <= $known_day
                 AND offer_id IN (SELECT offer_id FROM book_offers WHERE {admitted})
-        ) WHERE {admitted}
+        ) WHERE {admitted} AND ($most IS NULL OR price_kind = 'contracted'
+            OR $on_day - greatest(observed_on, least(coalesce(seen_until, observed_on), $on_day, $known_day)) <= $most)
         ORDER BY provider, instance_type, gpu, region, option, offer_id,
             price_on, recorded_on, observed_on, source_id, usd_per_hour"""
     days = {"on_day": catalog.as_of, "known_day": catalog.known_as_of or FOREVER}
-    return catalog.query(query, parameters={**days, **asked})
+    return catalog.query(query, parameters={**days, **asked, "most": max_age_days})
+
+
+_COMPARED = ("offer_id", "provider", "instance_type", "region", "option", "gpu", "gpus")
 
 
 def difference(
-    catalog: Catalog, first: date, second: date, wanted: dict[str, set[str] | None], everything: bool
-) -> list[dict[str, Any]]:
-    """Return the offers whose price differs between two days: old, new, change; `everything` keeps the unchanged."""
-    if first > second:
-        raise UsageError(f"the first day {first} lies after the second {second}. Give the earlier one first.")
-    catalog.prepare_prices(history=True)
-    query = """
-        SELECT offer_id, n.provider, n.instance_type, n.region, n.option, n.gpu, n.gpus,
-            o.usd_per_gpu_hour AS old_usd_per_gpu_hour, n.usd_per_gpu_hour AS new_usd_per_gpu_hour,
-            n.usd_per_gpu_hour - o.usd_per_gpu_hour AS change_usd_per_gpu_hour,
-            n.usd_per_gpu_hour / o.usd_per_gpu_hour - 1 AS change_fraction,
-            CASE WHEN o.offer_id IS NULL THEN 'new' WHEN o.usd_per_gpu_hour = n.usd_per_gpu_hour THEN 'same'
-                WHEN n.usd_per_gpu_hour < o.usd_per_gpu_hour THEN 'cheaper' ELSE 'dearer' END AS change,
-            o.observed_on AS old_observed_on, n.observed_on AS new_observed_on,
-            o.source_id AS old_source_id, n.source_id AS new_source_id
-        FROM prices_on($second, $known) AS n LEFT JOIN prices_on($first, $known) AS o USING (offer_id)
-        ORDER BY change, change_fraction, offer_id"""
-    rows = catalog.query(query, parameters={"first": first, "second": second, "known": catalog.known_as_of or FOREVER})
-    return [row for row in rows if filters.admits(wanted, row) and (everything or row["change"] != "same")]
+    catalog: Catalog, first: date, wanted: dict[str, set[str] | None], everything: bool
+) -> tuple[list[dict[str, Any]], int]:
+    """Return the offers whose price differs between a day and the catalog's, and how many nobody knows about.
+
+    Compared is what can be ordered. An offer is new, gone, cheaper or dearer; `everything` keeps those of the same
+    price. One that `prices` does not list on the second day, though nothing says that it ended, is counted alone.
+    """
+    if first > catalog.as_of:
+        raise UsageError(f"the first day {first} lies after the second {catalog.as_of}. Give the earlier one first.")
+    new = {row["offer_id"]: row for row in catalog.price_rows if not row["ended"]}
+    catalog.prepare_prices(history=first < catalog.dated)
+    old, on_record = (_orderable(catalog, day) for day in (first, catalog.as_of))
+    unknown = {one for one in old.keys() & on_record - new.keys() if filters.admits(wanted, old[one])}
+    rows = [_compared(old.get(one, {}), new.get(one, {})) for one in (new.keys() | old) - unknown]
+    kept = [row for row in rows if filters.admits(wanted, row) and (everything or row["change"] != "same")]
+    kept.sort(key=lambda row: (row["change"], row["change_fraction"] or 0, row["offer_id"]))
+    return kept, len(unknown)
+
+
+def _orderable(catalog: Catalog, day: date) -> dict[str, dict[str, Any]]:
+    """Return what can be ordered on a day, by offer."""
+    query = f"""SELECT {", ".join(_COMPARED)}, usd_per_gpu_hour, observed_on, source_id FROM prices_on($day, $known)
+        WHERE ended IS NULL"""
+    rows = catalog.query(query, parameters={"day": day, "known": catalog.known_as_of or FOREVER})
+    return {row["offer_id"]: row for row in rows}
+
+
+def _compared(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """Return an offer of two days, of one of which it may be missing."""
+    was, now = old.get("usd_per_gpu_hour"), new.get("usd_per_gpu_hour")
+    change, delta, fraction = "new" if was is None else "gone", None, None
+    if was is not None and now is not None:
+        change = "same" if was == now else "cheaper" if now < was else "dearer"
+        delta, fraction = now - was, now / was - 1 if was else None
+    return {name: (new or old)[name] for name in _COMPARED} | {
+        "old_usd_per_gpu_hour": was, "new_usd_per_gpu_hour": now, "change_usd_per_gpu_hour": delta,
+        "change_fraction": fraction, "change": change,
+        "old_observed_on": old.get("observed_on"), "new_observed_on": new.get("observed_on"),
+        "old_source_id": old.get("source_id"), "new_source_id": new.get("source_id"),
+    }  # fmt: skip

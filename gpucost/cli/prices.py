@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 def command(ctx: click.Context, /, catalog: "Catalog", out: Output, limit: int | None, **filters: Any) -> None:
     """Prices that can be ordered, one per offer, as they held on a day; cheapest GPU-hour first.
 
-    A price holds from the day its provider stated, else from the day it was seen, until a newer one is known.
+    A price holds from the day its provider stated, else from the day it was seen, until a newer one is known. A day
+    before the newest shipped price is answered from the daily series of the history, too: it may know more regions.
 
     \b
     gpucost prices --gpu h100-sxm
@@ -57,31 +58,34 @@ def history(catalog: "Catalog", out: Output, plot: bool, **filters: Any) -> None
     """Every price that was recorded, offer by offer, in the order of the days from which each holds."""
     from gpucost.catalog.prices import history as price_history
 
-    rows = price_history(catalog, wanted_of(catalog, filters))
+    rows = price_history(catalog, wanted_of(catalog, filters), filters["max_age"])
     if plot:
-        price_views.plot(_recent(rows, catalog, filters, "observed_on"), catalog, out)
+        price_views.plot(rows, catalog, out)
         return
-    out.rows(_recent(rows, catalog, filters, "observed_on"), "prices history", catalog)
+    out.rows(rows, "prices history", catalog)
 
 
 @command.command(name="diff")
 @list_options("prices diff")
 @output_options
 def diff(out: Output, first: str, second: str, known_as_of: str | None, **filters: Any) -> None:
-    """What changed between two days, as known today (or on --known-as-of): old and new price of each offer."""
+    """What changed between two days, as known today (or on --known-as-of): old and new price of each offer.
+
+    An offer is new or gone where it could be ordered on one of the days alone.
+    """
     from gpucost.catalog import open_catalog
     from gpucost.catalog.prices import difference
 
     catalog = open_catalog(second, known_as_of)
-    rows = difference(catalog, date.fromisoformat(first), catalog.as_of, wanted_of(catalog, filters), filters["all"])
-    shown = _recent(rows, catalog, filters, "new_observed_on")
-    out.rows(shown, "prices diff", catalog, first=first, second=second)
+    rows, unknown = difference(catalog, date.fromisoformat(first), wanted_of(catalog, filters), filters["all"])
+    said = [f"{unknown} prices of {first} are left out: nothing says whether they hold on {second}."] * (unknown > 0)
+    out.rows(_recent(rows, catalog, filters["max_age"]), "prices diff", catalog, said, first=first, second=second)
 
 
-def _recent(rows: list[dict[str, Any]], catalog: "Catalog", filters: dict[str, Any], seen: str) -> list[dict[str, Any]]:
-    """Leave out what was seen longer ago than --max-age allows."""
-    days = filters["max_age"]
-    return rows if days is None else [row for row in rows if (catalog.as_of - row[seen]).days <= days]
+def _recent(rows: list[dict[str, Any]], catalog: "Catalog", days: float | None) -> list[dict[str, Any]]:
+    """Leave out what was seen longer ago than --max-age allows, of what is gone the last sight."""
+    seen = [(catalog.as_of - (row["new_observed_on"] or row["old_observed_on"])).days for row in rows]
+    return [row for row, age in zip(rows, seen, strict=True) if days is None or age <= days]
 
 
 for _more in (*price_store.COMMANDS, *price_book.COMMANDS, *price_views.COMMANDS):

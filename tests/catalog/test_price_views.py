@@ -10,11 +10,11 @@ from click.testing import CliRunner
 from gpucost.catalog import open_catalog
 from gpucost.catalog.filters import admits
 from gpucost.catalog.price_views import cheapest, coverage, machines, page_data, refuse_over, series, stale, unseen
-from gpucost.catalog.prices import history
+from gpucost.catalog.prices import current, difference, history
 from gpucost.cli import cli
 from gpucost.errors import OverBudgetError, PriceMissingError
 from gpucost.render.price_page import write_price_page
-from tests.catalog.world import offer, world
+from tests.catalog.world import offer, world, write
 
 OFFERS = [
     offer("acme/one", 4.0, "2025-01-01"),
@@ -138,6 +138,49 @@ def test_a_filtered_history_is_the_whole_one_without_the_rest(tmp_path, wanted):
     found = history(opened, asked)
     assert found == [row for row in history(opened, ALL) if admits(asked, row)]
     assert bool(found) == ("provider" not in wanted)
+
+
+def test_a_price_is_as_old_as_its_last_sight_in_every_view():
+    asked = open_catalog("2024-02-29")
+    wanted = asked.offer_filter(None, "runpod", None, "secure")
+    young = {row["offer_id"] for row in current(asked, wanted, 30)[0]}
+    assert young
+    assert young <= {row["offer_id"] for row in history(asked, wanted, 30)}
+
+
+def test_a_history_of_young_prices_leaves_out_the_old(catalog):
+    assert [row["price_on"] for row in history(catalog, ALL, 29)] == [date(2025, 6, 1)] * 3
+    assert history(catalog, ALL, 28) == []
+
+
+def test_a_difference_names_what_came_what_went_and_what_changed(tmp_path):
+    offers = [
+        *OFFERS,
+        offer("acme/gone", 5.0, "2025-01-01", instance_type="old"),
+        offer("acme/same", 6.0, "2025-01-01"),
+    ]
+    root = world(tmp_path, offers)
+    write(root, "price_ends", [{"provider": "acme", "instance_type": "old", "ended_on": "2025-03-01",
+                                "reason": "stated", "source_id": "source"}])  # fmt: skip
+    opened = open_catalog("2025-06-30", root=root, checked=False)
+    rows, unknown = difference(opened, date(2025, 2, 1), ALL, True)
+    assert {row["offer_id"]: row["change"] for row in rows} == {
+        "acme/one": "cheaper", "acme/gone": "gone", "acme/same": "same", "acme/spot": "new", "acme/big": "new",
+    }  # fmt: skip
+    assert unknown == 0
+    assert [row["new_usd_per_gpu_hour"] for row in rows if row["change"] == "gone"] == [None]
+    assert {row["offer_id"] for row in difference(opened, date(2025, 2, 1), {**ALL, "region": {"r1"}}, False)[0]} == {
+        "acme/one", "acme/gone", "acme/spot",
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("days", [("2026-07-15", "2026-11-23"), ("2024-02-01", "2024-06-01")])
+def test_a_difference_ends_with_what_prices_lists(days):
+    asked = open_catalog(days[1])
+    rows, _ = difference(asked, date.fromisoformat(days[0]), ALL, True)
+    listed = {row["offer_id"] for row in current(asked, ALL, None, ended=False)[0]}
+    assert {row["offer_id"] for row in rows if row["change"] != "gone"} == listed
+    assert listed.isdisjoint(row["offer_id"] for row in rows if row["change"] == "gone")
 
 
 def test_an_event_is_a_change_of_five_percent():
