@@ -36,11 +36,13 @@ def check(out: Output, file: str | None, table: str | None, doubts: bool) -> Non
     from gpucost.catalog.core import data_root
     from gpucost.catalog.datacheck import check_one, idle_discounts
     from gpucost.catalog.foldercheck import check_folder
-    from gpucost.errors import CheckFailedError, UnknownNameError
+    from gpucost.errors import CheckFailedError, UnknownNameError, UsageError
     from gpucost.schemas import TABLES
 
     if table is not None and table not in TABLES:
         raise UnknownNameError("table", table, [], f"Tables: {', '.join(TABLES)}.")
+    if table is not None and file is None:
+        raise UsageError("--table says what FILE holds: name the file, too, or leave --table out to check all data.")
     catalog = open_catalog(root=data_root(), checked=False)
     if file is None:
         with working("checking every row"):

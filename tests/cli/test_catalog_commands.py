@@ -182,6 +182,7 @@ def test_any_key_of_a_row_is_a_field_with_and_without_rows(max_age):
         (("sql",), ("give one query",)),
         (("sql", "--question", "cheapest"), ("unknown question", "'cheapest-on-demand'")),
         (("data", "check", "/nonexistent.csv"), ("cannot read",)),
+        (("data", "check", "--table", "offers"), ("--table says what FILE holds",)),
         (("gpus", "h100", "--vendor", "amd"), ("none of those asked for; theirs: NVIDIA.",)),
         (("gpus", "h100", "--vendor", "amdd"), ("unknown vendor 'amdd'. Did you mean 'AMD'?",)),
         (("systems", "p5.48xlarge", "--provider", "gcp"), ("none of those asked for; theirs: aws.",)),
