@@ -141,7 +141,7 @@ def _judge_offer(row: Mapping[str, Any], known: Reference) -> Iterator[tuple[str
 
 
 def _judge_terms(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Hold what a price says about its term, its payment and its place against each other."""
+    """Hold what a price says about its term, its payment, its order and its place against each other."""
     committed = OPTIONS[row["option"]].family == "committed"
     if committed and row["term_months"] == 0:
         yield "term_months", f"a {row['option']} price needs the length of its term"
@@ -153,6 +153,9 @@ def _judge_terms(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     recurring = row["recurring_usd_per_hour"]
     if row["payment"] in ("no_upfront", "monthly") and recurring is not None and recurring != row["usd_per_hour"]:
         yield "recurring_usd_per_hour", f"{recurring:g} is not usd_per_hour, though nothing is paid at the start"
+    least, most = row["minimum_units"], row["maximum_units"]
+    if least is not None and most is not None and least > most:
+        yield "minimum_units", f"{least} is more than maximum_units {most}: nothing can be ordered"
     regional = row["region_scope"] in ("region", "country", "continent")
     if bool(row["region"]) != regional:
         what = "needs a region" if regional else "has no region; leave the cell empty"

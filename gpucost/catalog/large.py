@@ -245,6 +245,8 @@ def judge(
     unit, one = _number("usd_per_hour"), f"{_number('usd_per_gpu_hour')} * {_number('gpus')}"
     rules = {**(more or {}), **rules}
     rules["usd_per_hour and usd_per_gpu_hour contradict each other"] = f"abs({unit} - {one}) > 0.01 * {unit}"
+    if {"minimum_units", "maximum_units"} <= set(present):
+        rules["minimum_units is more than maximum_units"] = f"{_number('minimum_units')} > {_number('maximum_units')}"
     if "valid_until" in present:
         rules["valid_until is not a day"] = "valid_until IS NOT NULL AND TRY_CAST(valid_until AS DATE) IS NULL"
     counted = ", ".join(f"count_if({rule}), min(CASE WHEN {rule} THEN n END)" for rule in rules.values())

@@ -114,6 +114,7 @@ def _fill_price(row: Row, exchange_rates: Mapping[str, float]) -> None:
         row["usd_per_gpu_hour"] = _amount(row["usd_per_hour"], "usd_per_hour") / gpus
     _refuse_contradiction(row, gpus)
     _refuse_parts(row)
+    _refuse_order(row)
 
 
 def refuse_astray(row: Mapping[str, Any], currency: str, amounts: Mapping[str, str]) -> None:
@@ -162,6 +163,15 @@ def _refuse_parts(row: Row) -> None:
             f"usd_per_hour {unit:g} contradicts recurring_usd_per_hour and upfront_usd, which over the term come to"
             f" {parts:g}: state one."
         )
+
+
+def _refuse_order(row: Row) -> None:
+    """Refuse a smallest order above the largest."""
+    if "minimum_units" not in row or "maximum_units" not in row:
+        return
+    least, most = (_amount(row[name], name) for name in ("minimum_units", "maximum_units"))
+    if least > most:
+        raise UsageError(f"minimum_units {least:g} is more than maximum_units {most:g}: nothing can be ordered.")
 
 
 def _effective(row: Row) -> None:

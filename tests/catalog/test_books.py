@@ -225,6 +225,7 @@ def test_the_book_is_part_of_the_version(opened):
         ("own_toml", MODEL.replace("64\nheads", "'forty'\nheads"), "hidden: expected a number, found 'forty'"),
         ("own_toml", MODEL + f"training_tokens = {2**63}\n", "training_tokens: 9223372036854775808 is more than any"),
         ("own_toml", PRICED + "maximum_units = 1e300\n", "maximum_units: 1e.300 is more than any count"),
+        ("own_toml", PRICED + "minimum_units = 4\nmaximum_units = 2\n", "minimum_units 4 is more than maximum_units 2"),
         ("own_toml", PRICED + "option = ['spot']\n", r"option: expected one value, found \['spot'\]"),
         ("own_toml", PRICED + "valid_until = 2026-01-01T00:00:00Z\n", "valid_until: 2026-01-01 00:00.* is not a day"),
         ("own_toml", "[[source]]\nsource_id = 'x'\naccessed_on = 2026-01-01T00:00:00\n", "accessed_on: .* is no day"),

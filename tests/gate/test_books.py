@@ -92,6 +92,7 @@ def test_amounts_that_agree_may_stand_beside_each_other(tmp_path, text, usd):
         ("CAST('nan' AS DOUBLE) AS usd_per_gpu_hour", "usd_per_gpu_hour"),
         ("usd_per_gpu_hour * 8 AS usd_per_hour, 1 AS gpus", "contradict"),
         ("'many' AS gpus", "gpus"),
+        ("4 AS minimum_units, 2 AS maximum_units", "minimum_units is more than maximum_units"),
         ("NULL AS observed_on", "observed_on"),
         ("'' AS offer_id", "offer_id"),
         ("'nobody-gpu' AS gpu", "is the id of no accelerator"),
