@@ -1,10 +1,12 @@
 """A bench file as it must be before anything reads it: figures by operation, each with the numbers that it needs."""
 
+from datetime import date
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from gpucost.bench.rows import STATE_BYTES
 from gpucost.bench.shapes import SHAPES
+from gpucost.gate import shown
 from gpucost.schemas.typed import number, record, several, text
 
 if TYPE_CHECKING:
@@ -21,6 +23,8 @@ NEEDED = {
     "train": ("model", "ranks", "micro_batch", "sequence", "time_s", "tokens_per_s_per_gpu"),
     "serve": ("model", "phase", "ranks", "batch", "context", "time_s"),
 }
+RECOMPUTE = ("none", "selective", "full")
+NEAR = 0.01  # by which figures that follow from each other may differ: what a file rounds
 POSITIVE = ("time_s", "ranks", "micro_batch", "sequence", "batch", "gb_per_s", "tokens_per_s_per_gpu")
 
 
@@ -47,12 +51,18 @@ def bench_model() -> "type[BaseModel]":
 
 
 def _numbers() -> dict[str, Any]:
-    return {name: number(above=name in POSITIVE, whole=name in COUNTS) for name in NUMBERS}
+    found = {name: number(above=name in POSITIVE, whole=name in COUNTS) for name in NUMBERS}
+    return found | {"spread_fraction": number(high=1e6)}
 
 
 def _dated(bench: Any) -> Any:
     if bench.started is None and any(row.op == "train" for row in bench.figures):
         raise ValueError("the time at which training steps started, as started")
+    if bench.started is not None:
+        try:
+            date.fromisoformat(bench.started[:10])
+        except ValueError:
+            raise ValueError(f"started begins with a day as YYYY-MM-DD, not {shown(bench.started)}") from None
     return bench
 
 
@@ -85,4 +95,21 @@ def _complete(row: Any) -> Any:
         raise ValueError(f"recipe is one of {', '.join(STATE_BYTES)}")
     if row.op == "train" and row.ranks % (row.tensor or 1):
         raise ValueError("ranks are a multiple of tensor")
+    if row.op == "train" and (row.recompute or "none") not in RECOMPUTE:
+        raise ValueError(f"recompute is one of {', '.join(RECOMPUTE)}")
+    if fault := _contradiction(row):
+        raise ValueError(fault)
     return row
+
+
+def _contradiction(row: Any) -> str | None:
+    """Return which numbers of a figure cannot stand beside each other; None where they can."""
+    rounds = row.rounds_s
+    if rounds and not min(rounds) * (1 - NEAR) <= row.time_s <= max(rounds) * (1 + NEAR):
+        return f"time_s is {row.time_s:g}, and its rounds_s lie between {min(rounds):g} and {max(rounds):g}"
+    if row.op == "train":
+        tokens = row.micro_batch * (row.accumulate or 1) * row.sequence / (row.tensor or 1)
+        if abs(row.tokens_per_s_per_gpu * row.time_s / tokens - 1) > NEAR:
+            said = f"tokens_per_s_per_gpu is {row.tokens_per_s_per_gpu:g}"
+            return f"{said}, and {tokens / row.time_s:g} follows from time_s, micro_batch and sequence"
+    return None
