@@ -271,10 +271,11 @@ class Catalog(Layered):
         """Make the views `book_offers` and `prices_on(day, known_day)` over every price book."""
         history = history or self.looks_back
         _ = self.books
+        wanted = "dense" if history else "listed"
         with self.store.lock:
-            if self._prices_ready not in ("dense" if history else "listed", "dense"):
+            if self._prices_ready != wanted:
                 self._make_price_views(history)
-                self._prices_ready = "dense" if history else "listed"
+                self._prices_ready = wanted
 
     def _make_price_views(self, history: bool) -> None:
         self.store.ensure("offers", "price_ends")

@@ -153,6 +153,13 @@ def test_a_history_of_young_prices_leaves_out_the_old(catalog):
     assert history(catalog, ALL, 28) == []
 
 
+def test_a_look_at_the_history_changes_no_later_answer():
+    asked, fresh = open_catalog("2026-11-22"), open_catalog("2026-11-22")
+    wanted = asked.offer_filter(None, "azure", None, None)
+    history(asked, wanted)
+    assert asked.offers(provider="azure") == fresh.offers(provider="azure")
+
+
 def test_a_difference_names_what_came_what_went_and_what_changed(tmp_path):
     offers = [
         *OFFERS,
