@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.answers import ownership as shape
+from gpucost.errors import UsageError
 from gpucost.money import cashflow, montecarlo, roots
 from gpucost.money.comparison import Outcome, outcome
 from gpucost.ownership.assemble import OwnershipCase
@@ -209,6 +210,8 @@ def scenarios(case: OwnershipCase, sensitivity: Sequence[shape.Sensitivity]) -> 
 def scenario(case: OwnershipCase, name: str, text: str, changes: Mapping[str, Any]) -> shape.ScenarioRow:
     """Return the comparison with some inputs changed, under a name."""
     result = outcomes(case, changes)
+    if not np.isfinite([result.own_usd[0], result.rent_usd[0]]).all():
+        raise UsageError(f"scenario {name}: it gives no finite costs ({text}). Change less, or leave it out.")
     return {
         "name": name,
         "description": text,

@@ -15,7 +15,7 @@ from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.formula.language import Line
 from gpucost.limits import limit
-from gpucost.money.comparison import OWN_LINES, RENT_LINES, evaluate_months
+from gpucost.money.comparison import ALL, OWN_LINES, RENT_LINES, evaluate_months
 from gpucost.ownership import analysis, books, currency, model, rivals, said, views
 from gpucost.ownership.alternatives import discounted_hours, monthly, options, own_worth, present, scalar
 from gpucost.ownership.assemble import OwnershipCase, assemble
@@ -36,6 +36,7 @@ def answer(
 
 def _payload(catalog: Catalog, case: OwnershipCase, request: Mapping[str, Any]) -> shape.Tco:
     values = evaluate_months(case.values(), case.tables, case.months)
+    _refuse_endless(values)
     sensitivity, chance = analysis.tornado(case), _chance(case)
     judged = analysis.investment(monthly(values, "saving_in_cash_usd"), scalar(values, "monthly_rate_fraction"))
     saving = present(values, "rent_total_usd") - own_worth(values)
@@ -72,6 +73,15 @@ def _payload(catalog: Catalog, case: OwnershipCase, request: Mapping[str, Any]) 
         "warnings": said.warnings(case, values, saving, judged, paid) + said.credits_said(listed, said.HOURS),
         "sources": sources(catalog, case, listed),
     }
+
+
+def _refuse_endless(values: Mapping[str, Any]) -> None:
+    """Refuse inputs of which a formula makes no finite number, naming the first formula that does not."""
+    for line in ALL:
+        if not np.isfinite(values[line.name]).all():
+            raise UsageError(
+                f"{line.name} is no finite number with these inputs: it is {line.text}. Change an input of it."
+            )
 
 
 def settings(case: OwnershipCase) -> dict[str, Any]:

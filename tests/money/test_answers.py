@@ -471,6 +471,54 @@ def test_there_is_one_worst_case():
     )
 
 
+def not_finite(value):
+    """Return how many numbers of a payload are NaN or infinite."""
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return sum(map(not_finite, value))
+    return int(isinstance(value, float) and not np.isfinite(value))
+
+
+@pytest.mark.parametrize(
+    ("years", "inputs", "plan", "share"),
+    [
+        (7, {"residual_fraction": 0.1}, {}, 0.1),
+        (9, {"residual_fraction": 0.1}, {}, 0.1),
+        (7, {"residual_fraction": 0.0}, {}, 0.0),
+        (5, {"residual_fraction": 0.1}, {"residual_by_year": [0.5, 0.2]}, 0.1),
+        (4, {"residual_fraction": 0.1, "residual_at_years": 8}, {}, 0.32),  # the shipped curve, times 0.1 ÷ 0.1
+        (6, {"residual_fraction": 0.1, "residual_at_years": {"value": 6, "low": 5, "high": 9}}, {}, 0.1),
+        (6, {"residual_fraction": 0.1}, {"scenarios": {"late": {"residual_at_years": 8}}}, 0.1),
+    ],
+)
+def test_a_resale_value_may_be_stated_for_an_age_beyond_the_curve(years, inputs, plan, share):
+    payload = gpucost.tco("h100-sxm", 8, years=years, set=inputs, plan=plan, draws=50, catalog=catalog()).payload
+    worth = next(row for row in payload["model"]["monthly"] if row["name"] == "value_fraction")
+    assert worth["values"][12 * years] == pytest.approx(share * 0.95)  # after the broker's 5 %
+    assert not_finite(payload) == 0
+
+
+@pytest.mark.parametrize(
+    ("plan", "inputs", "said"),
+    [
+        ({"residual_by_year": [0.5, 0.2, 0.0]}, {"residual_fraction": 0.1}, "zero at 4 years.*residual_by_year"),
+        ({"scenarios": {"s": {"residual_basis": "given", "residual_fraction": 0.1, "residual_at_years": 9}}}, {},
+         "zero at 9 years"),
+    ],
+)  # fmt: skip
+def test_what_gives_no_finite_cost_is_refused(plan, inputs, said):
+    with pytest.raises(UsageError, match=said):
+        gpucost.tco("h100-sxm", 8, years=4, plan=plan, set=inputs, draws=0, catalog=catalog())
+
+
+def test_a_formula_that_makes_no_finite_number_leaves_no_answer(monkeypatch):
+    worthless = np.zeros(21)
+    monkeypatch.setattr("gpucost.ownership.assemble._resale", lambda case: worthless)
+    with pytest.raises(UsageError, match="residual_scale is no finite number"):
+        gpucost.tco("h100-sxm", 8, years=4, set={"residual_fraction": 0.1}, draws=0, catalog=catalog())
+
+
 def test_waiting_for_the_cluster_is_no_victory_of_owning():
     """Both sides rent until it arrives: that tie is no break-even."""
     months = compare(lead_time_months=6, residual_fraction=0.1, rent_usd_per_gpu_hour=1.2)["breakeven"]["months"]
