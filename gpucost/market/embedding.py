@@ -21,6 +21,8 @@ from gpucost.errors import UsageError
 from gpucost.gate import beside
 from gpucost.market.facts import Facts
 from gpucost.market.places import company
+from gpucost.market.terms import on_demand, place_of
+from gpucost.options import OPTIONS
 from gpucost.schemas import TABLES, Column
 from gpucost.types import Accelerator, Architecture, Offer, System
 
@@ -34,6 +36,7 @@ OFFER = (
     "minimum_hours", "billing_increment_hours", "minimum_units", "maximum_units", "observed_on", "source_id",
     "confidence", "age_days", "book", "price_kind", "list_usd_per_gpu_hour",
 )  # fmt: skip
+TWIN = ("provider", "instance_type", "region", "option", "usd_per_gpu_hour")
 SYSTEM = ("accelerator_id", "gpus", "scaleup_gb_per_s", "scaleup_gpus", "scaleout_gb_per_s", "max_power_kw")
 ACCELERATOR = tuple(field.name for field in fields(Accelerator))
 # columns of the rows that stay rows
@@ -126,7 +129,7 @@ def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, An
         "assumptions": facts.assumptions,
         "services": [row for row in facts.services if row["provider"] in companies],
         "spot": [row for row in facts.spot if row["kind"] != "bucket" or row["provider"] in sellers],
-        "regions": [row for row in facts.regions if row["provider"] in (*companies, "any")],
+        "regions": [row for row in facts.regions if row["provider"] in {*companies, *sellers, "any"}],
         "providers": [row for row in facts.providers if row["provider"] in sellers],
         "credits": facts.credits,
         "spot_moves": [row for row in facts.spot_moves if row["provider"] in (None, *sellers)],
@@ -141,9 +144,19 @@ def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, An
         "offers": pack(offers, OFFER),
         "ended": dict(facts.ended),
         **({"placeless": facts.placeless} if facts.placeless else {}),
+        **({"twins": pack(twins, TWIN)} if (twins := _twins(facts, offers)) else {}),
         "offer_systems": [place[_alike(facts.systems[number])] for number in index],
     }
     return {**embedded, "seal": seal(embedded, facts.as_of.isoformat(), facts.catalog_version)}
+
+
+def _twins(facts: Facts, offers: Sequence[Offer]) -> list[Offer]:
+    """Return the offers on demand behind the ranges of spot prices that are not among the offers."""
+    spot = dict.fromkeys(place_of(offer) for offer in offers if OPTIONS[offer.option].family == "preemptible")
+    if not spot:
+        return []
+    known, kept = on_demand((*facts.twins, *facts.offers)), on_demand(offers)
+    return [known[place] for place in spot if place in known and kept.get(place) is not known[place]]
 
 
 def _kept(row: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -168,4 +181,5 @@ def unembed(saved: Mapping[str, Any], as_of: str, version: str, sources: Mapping
         sources=sources,
         ended=saved.get("ended", {}),
         placeless=saved.get("placeless", 0),
+        twins=tuple(unpack(Offer, saved["twins"]) if "twins" in saved else ()),
     )

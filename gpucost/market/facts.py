@@ -53,6 +53,7 @@ class Facts(Frozen, eq=False):
     placeless: int = 0  # offers that name no region, of those asked for but for their region
     spot_moves: tuple[Mapping[str, Any], ...] = ()
     credits: tuple[Mapping[str, Any], ...] = ()
+    twins: tuple[Offer, ...] = ()  # offers on demand that only the ranges of spot prices lean on
 
 
 class Market(Frozen):
@@ -124,7 +125,8 @@ def make_market(facts: Facts) -> Market:
     accelerators = [facts.accelerators[offer.gpu] for offer in facts.offers]
     supply = build_supply(facts.offers, facts.systems, nodes, accelerators, facts.sold)
     columns = {"services": facts.services, "spot_rows": facts.spot, "regions": facts.regions, "moves": facts.spot_moves}
-    return Market(facts, supply, build_terms(supply, book, Providers(facts.providers), **columns), book)
+    terms = build_terms(supply, book, Providers(facts.providers), **columns, twins=facts.twins)
+    return Market(facts, supply, terms, book)
 
 
 def cheapest(

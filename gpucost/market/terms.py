@@ -1,6 +1,6 @@
 """The money side of offers as columns: price and its age, terms, interruptions, services, power and grid."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from math import sqrt
 from typing import Any, NamedTuple
@@ -71,10 +71,11 @@ def build_terms(
     spot_rows: Sequence[Row],
     regions: Sequence[Row],
     moves: Sequence[Row] = (),
+    twins: Sequence[Offer] = (),
 ) -> Terms:
     """Turn the offers of a supply into money columns."""
     offers = supply.offers
-    columns = {**_prices(offers, book, providers, moves), **_contracts(offers, providers)}
+    columns = {**_prices(offers, book, providers, moves, twins), **_contracts(offers, providers)}
     columns |= _power(supply, book, providers, regions)
     columns |= _interruptions(offers, spot_rows)
     columns |= _services(offers, services, book)
@@ -86,7 +87,7 @@ def _column(values: Sequence[float | None]) -> Floats:
 
 
 def _prices(
-    offers: Sequence[Offer], book: AssumptionBook, providers: Providers, moves: Sequence[Row]
+    offers: Sequence[Offer], book: AssumptionBook, providers: Providers, moves: Sequence[Row], twins: Sequence[Offer]
 ) -> dict[str, Any]:
     """Widen the range of old prices by the yearly drift of rental prices over the age beyond the limit.
 
@@ -97,7 +98,7 @@ def _prices(
     rise, _, fall = book.three("rental_price_decline")  # a negative decline is a rise
     years = np.maximum(age - limit, 0.0) / DAYS_PER_YEAR
     low, high = (1 - fall) ** years, (1 - rise) ** years
-    for place, ends in _spot_ends(offers, moves):
+    for place, ends in _spot_ends(offers, moves, twins):
         low[place], high[place] = ends
     return {
         "usd_per_gpu_hour": _column([offer.usd_per_gpu_hour for offer in offers]),
@@ -109,22 +110,34 @@ def _prices(
     }
 
 
-def _spot_ends(offers: Sequence[Offer], moves: Sequence[Row]) -> Iterator[tuple[int, tuple[float, float]]]:
+def place_of(offer: Offer) -> tuple[str, str, str]:
+    """Return what a spot price shares with its price on demand: the seller, the instance and the region."""
+    return offer.provider, offer.instance_type, offer.region
+
+
+def on_demand(offers: Iterable[Offer]) -> dict[tuple[str, str, str], Offer]:
+    """Return the offer on demand of every place: of several the first, which is the cheapest."""
+    found: dict[tuple[str, str, str], Offer] = {}
+    for offer in offers:
+        if is_plain(offer.option):
+            found.setdefault(place_of(offer), offer)
+    return found
+
+
+def _spot_ends(
+    offers: Sequence[Offer], moves: Sequence[Row], twins: Sequence[Offer]
+) -> Iterator[tuple[int, tuple[float, float]]]:
     """Yield the range of each spot price: 80 % of the moves on record, which grow with the root of time.
 
         low, high = move_low, move_high ** sqrt(max(age, HELD_DAYS) / MOVE_DAYS)
 
     The moves are those of the seller, accelerator and region, else of a wider group. Where more than a tenth of days
-    stood above half of on demand, the high end reaches half of on demand.
+    stood above half of on demand, the high end reaches half of on demand (`twins`: offers on demand beside the others).
     """
     if not moves:
         return
     known = {(row["provider"], row["gpu"], row["region"]): row for row in moves}
-    plain = {
-        (offer.provider, offer.instance_type, offer.region): offer.usd_per_gpu_hour
-        for offer in reversed(offers)  # of several the cheapest, which comes first
-        if is_plain(offer.option)
-    }
+    plain = on_demand((*twins, *offers))
     for place, offer in enumerate(offers):
         if OPTIONS[offer.option].family == "preemptible" and offer.price_kind != "contracted":
             groups = (
@@ -135,9 +148,9 @@ def _spot_ends(offers: Sequence[Offer], moves: Sequence[Row]) -> Iterator[tuple[
                 continue
             root = sqrt(max(offer.age_days, HELD_DAYS) / MOVE_DAYS)
             high = row["high_ratio"] ** root
-            dear = plain.get((offer.provider, offer.instance_type, offer.region))
+            dear = plain.get(place_of(offer))
             if dear and (row["above_fraction"] or 0) > _OFTEN:
-                high = max(high, dear / 2 / offer.usd_per_gpu_hour)
+                high = max(high, dear.usd_per_gpu_hour / 2 / offer.usd_per_gpu_hour)
             yield place, (row["low_ratio"] ** root, high)
 
 
