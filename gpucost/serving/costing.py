@@ -162,10 +162,10 @@ def goal_of(pairs: Pairs, goal: str, plans: Plans) -> Floats:
     return pairs.costs.usd_per_mtok if goal == "cost" else pairs.costs.kgco2e / pairs.costs.carried_tokens
 
 
-def best_per_offer(pairs: Pairs, goal: str, plans: Plans) -> Integers:
-    """Return the best pair of each offer: by the goal, then cost, then accelerators, then the smaller layout."""
-    wanted = goal_of(pairs, goal, plans)
-    order = np.lexsort((pairs.plan, pairs.gpus, pairs.costs.usd_per_mtok, wanted, pairs.offer))
+def best_per_offer(pairs: Pairs, goal: str, plans: Plans, allowed: Integers) -> Integers:
+    """Return the best allowed pair of each offer: by the goal, cost, accelerators, then the smaller layout."""
+    keys = (pairs.plan, pairs.gpus, pairs.costs.usd_per_mtok, goal_of(pairs, goal, plans), pairs.offer)
+    order = allowed[np.lexsort(tuple(key[allowed] for key in keys))]
     _, first = np.unique(pairs.offer[order], return_index=True)
     chosen: Integers = order[first]
     return chosen

@@ -22,7 +22,7 @@ from gpucost.serving.costing import Pairs
 from gpucost.serving.plans import LADDER, REASONS, Plans, evaluate, format_note
 from gpucost.serving.request import InferenceRequest, Known, make_request, spread_of
 from gpucost.types import Architecture
-from gpucost.units import HOURS_PER_MONTH, MS_PER_S, SECONDS_PER_HOUR, format_count
+from gpucost.units import HOURS_PER_MONTH, MS_PER_S, SECONDS_PER_HOUR, counted, format_count
 
 EXCLUDED_SHOWN = 400
 
@@ -48,10 +48,9 @@ def infer(request: InferenceRequest, catalog: Catalog) -> Inference:
     if not len(offer):
         raise nothing(request, architecture, market, plans, offers)
     pairs = costing.price_pairs(request, plans, market.supply, market.terms, offer, plan)
-    chosen = costing.best_per_offer(pairs, request.optimize, plans)
+    chosen = costing.best_per_offer(pairs, request.optimize, plans, within_budget(request, market, pairs))
     ids = [item.offer_id for item in market.facts.offers]
     order = costing.rank(pairs, chosen, request.optimize, plans, ids, market.terms.interruptible)
-    check_budget(request, market, pairs, order)
     return payload(request, architecture, catalog, market, plans, pairs, order, offers)
 
 
@@ -93,17 +92,21 @@ def plan_for(
     return evaluate(architecture, supply.keys, largest, request, calibration.values, calibration.ranges)
 
 
-def check_budget(request: InferenceRequest, market: Market, pairs: Pairs, order: Integers) -> None:
-    """Raise where even the cheapest month is over the budget."""
-    cheapest = int(order[np.argmin(pairs.costs.usd_per_month[order])])
-    cost = float(pairs.costs.usd_per_month[cheapest])
-    if request.max_cost_usd is not None and cost > request.max_cost_usd:
-        offer = market.facts.offers[int(pairs.offer[cheapest])]
-        raise OverBudgetError(
-            f"the cheapest of {len(order)} offers costs {cost:,.2f} USD a month ({offer.provider} "
-            f"{offer.instance_type}, {int(pairs.gpus[cheapest])} × {offer.gpu}), "
-            f"over the budget of {request.max_cost_usd:,.2f} USD."
-        )
+def within_budget(request: InferenceRequest, market: Market, pairs: Pairs) -> Integers:
+    """Return the pairs whose month keeps the budget; raise where none does."""
+    months = pairs.costs.usd_per_month
+    if request.max_cost_usd is None:
+        return np.arange(len(months))
+    within = np.flatnonzero(months <= request.max_cost_usd)
+    if len(within):
+        return within
+    cheapest = int(np.argmin(months))
+    offer = market.facts.offers[int(pairs.offer[cheapest])]
+    raise OverBudgetError(
+        f"the cheapest of {counted(len(np.unique(pairs.offer)), 'offer')} costs {months[cheapest]:,.2f} USD a month"
+        f" ({offer.provider} {offer.instance_type}, {int(pairs.gpus[cheapest])} × {offer.gpu}),"
+        f" over the budget of {request.max_cost_usd:,.2f} USD."
+    )
 
 
 def nothing(
@@ -166,7 +169,7 @@ def payload(
         "tradeoff": []
         if request.own_speed is not None  # other batches would be predictions still
         else answer.at_batches(plans, int(pairs.plan[best]), request, options[0]["usd_per_gpu_hour"], LADDER),
-        "excluded": excluded(market, plans, offers, order, pairs),
+        "excluded": excluded(request, market, plans, offers, order, pairs),
         "not_included": list(answer.NOT_INCLUDED),
         "warnings": warnings(request, architecture, market, options, beside),
         "model": answer.model_block(options[0]),
@@ -294,17 +297,29 @@ def beside_apis(
     }
 
 
-def excluded(market: Market, plans: Plans, offers: Integers, order: Integers, pairs: Pairs) -> list[Excluded]:
+def excluded(
+    request: InferenceRequest, market: Market, plans: Plans, offers: Integers, order: Integers, pairs: Pairs
+) -> list[Excluded]:
     """Return the offers that serve nothing, each with the reason; equal reasons of one product are one entry."""
     served, reasons = {int(pairs.offer[row]) for row in order}, key_reasons(plans)
 
     def reason_of(number: int) -> str:
         if number not in stay:
             return too_short(OPTIONS[market.facts.offers[number].option])
+        if number in months:
+            return (
+                f"a month costs {months[number]:,.2f} USD or more, over the budget of {request.max_cost_usd:,.2f} USD"
+            )
         supply = market.supply
         text = EXPLAIN[reasons.get(int(supply.key[number]), "memory")]
         return text.format(gpus=int(supply.largest_gpus[number]), why=supply.cap_reasons[number])
 
+    months: dict[int, float] = {}  # of the offers that could serve, the cheapest
+    if request.max_cost_usd is not None:
+        dear_first = np.argsort(-pairs.costs.usd_per_month)
+        months = dict(
+            zip(pairs.offer[dear_first].tolist(), pairs.costs.usd_per_month[dear_first].tolist(), strict=True)
+        )
     stay = set(lasting(market, offers).tolist())
     found = (int(number) for number in offers if int(number) not in served)
     return left_out((market.facts.offers[number], reason_of(number)) for number in found)[:EXCLUDED_SHOWN]

@@ -306,6 +306,16 @@ def test_what_cannot_be_served_says_why_and_what_would():
         ask("")
 
 
+@pytest.mark.parametrize("goal", ["cost", "latency", "carbon"])
+def test_a_budget_leaves_only_what_keeps_it_whatever_the_goal(goal):
+    wanted = {"gpu": "h100-sxm", "requests_per_s": 5, "optimize": goal, "top": 0}
+    free, kept = (ask(**wanted, **more).payload for more in ({}, {"max_cost": 9000}))
+    assert max(row["usd_per_month"] for row in free["options"]) > 9000
+    assert 0 < kept["offers_ranked"] == len(kept["options"]) < free["offers_ranked"]
+    assert all(row["usd_per_month"] <= 9000 for row in kept["options"])
+    assert any("over the budget of 9,000.00 USD" in row["reason"] for row in kept["excluded"])
+
+
 def test_own_profile_and_own_lengths(tmp_path):
     hours = tmp_path / "day.csv"
     hours.write_text("\n".join(["1"] * 12 + ["3"] * 12))
