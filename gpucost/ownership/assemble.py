@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date
-from math import ceil
 from typing import Any
 
 import numpy as np
@@ -20,13 +19,13 @@ from gpucost.ownership.plan import (
     PlanFile,
     Registry,
     as_given,
-    changes_of,
     mark_counting,
     resolve_choices,
     special_inputs,
     unknown_input,
 )
 from gpucost.ownership.quotes import read_quotes
+from gpucost.ownership.resale import resale_by_year
 from gpucost.ownership.use_path import use_by_month
 from gpucost.types import Accelerator, Offer
 
@@ -218,7 +217,9 @@ def _derive(case: OwnershipCase, given: Mapping[str, Given]) -> None:
             " more years, or shorten the lead time."
         )
     if (used := case.number("utilisation_fraction")) < 1e-12:
-        raise UsageError(f"utilisation is {used:g}: nothing would be used, so nothing is rented or owned. Give more.")
+        raise UsageError(
+            f"utilisation is {used:g}: nothing would be used, so nothing is rented or owned. Give more tokens."
+        )
     term = float(min(36, max(1, months - int(lead))))
     for name, value in (("residual_at_years", months / 12), ("loan_term_months", term), ("lease_term_months", term)):
         if name not in given:
@@ -229,34 +230,13 @@ def _tables(case: OwnershipCase) -> dict[str, Array]:
     special, registry = case.special, case.registry
     assessed = special.get("assessed_by_year") or [0.5, 0.4, 0.3, 0.2, 0.1]
     return {
-        "residual_by_year": _resale(case),
+        "residual_by_year": resale_by_year(registry, case.assumptions, special, case.scenarios),
         "assessed_by_year": np.array(assessed[: residual.TABLE_YEARS]),
         "depreciated_by_year": _depreciated(case),
         "rent_path_by_month": _path(case),
         "observed_v_by_month": _observed_v(registry),
         "use_by_month": use_by_month(case.special.get("use_path"), PATH_MONTHS),
     }
-
-
-def _resale(case: OwnershipCase) -> Array:
-    """Return resale values by age; where one is given for an age beyond the last, the last holds until then."""
-    shipped = [case.registry.fact(f"residual_value.year_{year}")["typical"] for year in range(1, 7)]
-    anchors = case.special.get("residual_by_year") or case.special.get("residual_curve") or shipped
-    at, basis = case.assumptions["residual_at_years"], case.assumptions["residual_basis"]
-    others = [changes_of(entries, name) for name, entries in case.scenarios.items()]
-    if "given" not in (basis.value, *(changes.get(basis.name) for changes in others)):
-        return residual.curve(anchors[: residual.TABLE_YEARS])
-    stated = [at.value, at.low, at.high, *(changes.get(at.name) for changes in others)]
-    ages = [case.registry.number(at.name, age, "scenarios") for age in stated if age is not None]
-    if basis.value == "given":
-        anchors = [*anchors, *[anchors[-1]] * (ceil(max(ages)) - len(anchors))]
-    table = residual.curve(anchors[: residual.TABLE_YEARS])
-    if worthless := [age for age in ages if residual.value_at(table, age) <= 0]:
-        raise UsageError(
-            f"residual_fraction: the resale values by year are zero at {worthless[0]:g} years, and no factor turns zero"
-            " into another value. Give residual_by_year with the value at that age, or leave residual_fraction out."
-        )
-    return table
 
 
 def _depreciated(case: OwnershipCase) -> Array:
