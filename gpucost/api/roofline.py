@@ -9,6 +9,7 @@ from gpucost.api.result import Result
 from gpucost.api.throughput import wanted_of
 from gpucost.catalog import Catalog
 from gpucost.speed import roofline as roofs
+from gpucost.workloads.training import too_long
 
 OPERATIONS = ("matmul", "attention", "norm", "gelu", "copy", "all_reduce", "flash")
 
@@ -30,5 +31,6 @@ def answer(given: Mapping[str, Any], catalog: Catalog | None = None) -> Roofline
         found = roofs.whole_step(catalog, wanted_of(values))
     told = catalog.taken(values["gpu"])
     if values["model"]:
-        told += catalog.architecture(values["model"]).warnings
+        architecture = catalog.architecture(values["model"])
+        told += [*architecture.warnings, *too_long(architecture, values["sequence"] or 0)]
     return RooflineResult({"kind": "roofline", **framed(catalog, values), **found, "warnings": told, "sources": {}})

@@ -12,6 +12,7 @@ from gpucost.errors import UsageError
 from gpucost.physics.training.legality import REASONS
 from gpucost.speed.answer import single
 from gpucost.speed.workload import Layouts, Timings, Wanted, columns_answer
+from gpucost.workloads.training import too_long
 
 if TYPE_CHECKING:
     import pandas
@@ -82,7 +83,9 @@ def answer(given: Mapping[str, Any], catalog: Catalog | None = None) -> Throughp
     if not wanted.scalar:
         return ThroughputTable(*columns_answer(catalog, wanted))
     timed = single(catalog, wanted)
-    told = [*catalog.taken(values["gpu"]), *catalog.architecture(values["model"]).warnings, *warnings_of(timed)]
+    architecture = catalog.architecture(values["model"])
+    told = [*catalog.taken(values["gpu"]), *architecture.warnings, *too_long(architecture, timed["sequence_tokens"])]
+    told += warnings_of(timed)
     return ThroughputResult({"kind": "throughput", **framed(catalog, values), **timed, "warnings": told, "sources": {}})
 
 

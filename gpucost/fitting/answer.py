@@ -18,6 +18,7 @@ from gpucost.physics.training.memory_recipe import RANGE_RATIOS
 from gpucost.physics.transformer import stack, total_parameters
 from gpucost.types import Architecture
 from gpucost.units import GB
+from gpucost.workloads.training import too_long
 
 SIZES = ("7b", "13b", "34b", "70b", "180b", "405b", "671b", "1t")
 MOMENT_WORDS = {
@@ -143,7 +144,7 @@ def _fewest(base: MemoryJob, method: str) -> tuple[int | None, float | None]:
 
 def warnings(job: MemoryJob) -> list[str]:
     """Return what a reader must know about the answer."""
-    found = list(job.architecture.warnings)
+    found = [*job.architecture.warnings, *too_long(job.architecture, job.sequence_tokens)]
     if job.architecture.status == "synthesised":
         found.append(f"{job.architecture.name} is synthesised from its size: a model of that size may differ.")
     if job.accelerator.vendor != "NVIDIA":

@@ -39,7 +39,7 @@ from gpucost.training.search import search
 from gpucost.types import Architecture
 from gpucost.units import counted, format_count
 from gpucost.workloads import own_speed
-from gpucost.workloads.training import Workload, make_workload, sizes, step_work, with_loading
+from gpucost.workloads.training import Workload, make_workload, sizes, step_work, too_long, with_loading
 
 _SIZE_RULES = {
     "cost": "the cheapest clusters that meet it",
@@ -289,9 +289,7 @@ def warnings(problem: Problem, cases: Cases, first: int) -> list[str]:
             f"{problem.workloads[0].architecture.name} is synthesised from its size alone; give a config.json for its"
             " true dimensions."
         )
-    longest = problem.workloads[0].architecture.max_sequence_tokens
-    if longest and problem.workloads[0].sequence_tokens > longest:
-        found.append(f"Sequences are longer than the {longest:,} tokens that the model is published for.")
+    found += too_long(problem.workloads[0].architecture, problem.workloads[0].sequence_tokens)
     if cases.speed.confidence[first] == "low":
         found.append(
             "The first option's accelerator is little measured; its speed rests on its data sheet and has a wide range."

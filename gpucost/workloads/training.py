@@ -52,6 +52,14 @@ class Workload(Frozen):
         return self.precision or half_precision(accelerator)
 
 
+def too_long(architecture: Architecture, sequence_tokens: float) -> list[str]:
+    """Say where sequences are longer than a model takes."""
+    longest = architecture.max_sequence_tokens
+    if not longest or sequence_tokens <= longest:
+        return []
+    return [f"Sequences are longer than the {longest:,} tokens that the model is published for."]
+
+
 def class_of(software: str, stacks: Mapping[str, str]) -> str:
     """Return the class whose physics a stack has; one of the user's own has that of the class that it is like."""
     known = {**SOFTWARE, **stacks}
