@@ -3,13 +3,14 @@
 import itertools
 import json
 import math
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import gpucost
-from gpucost.errors import PriceMissingError
+from gpucost.errors import NothingFitsError, PriceMissingError
 from gpucost.physics.columns import PRECISIONS
 from gpucost.physics.hardware import hardware_columns, peak
 from gpucost.units import GB, GIB
@@ -374,6 +375,33 @@ def test_an_offer_costs_the_same_wherever_it_is_named(catalog):
 
 
 # Examples ------------------------------------------------------------------------------------------------------------
+
+
+def test_every_question_says_that_sequences_are_longer_than_the_model_takes(catalog):
+    asked = {"model": "llama-2-13b", "gpu": "h100-sxm", "gpus": 64, "catalog": catalog}
+    questions = (gpucost.fit, gpucost.throughput, gpucost.roofline, partial(gpucost.estimate, tokens="1b"))
+    for question in questions:
+        usual, long = (question(**asked, sequence=tokens).payload["warnings"] for tokens in (4096, 65536))
+        assert set(long) - set(usual) >= {"Sequences are longer than the 4,096 tokens that the model is published for."}
+
+
+def test_a_sequence_of_millions_of_tokens_that_fits_is_timed_and_priced(catalog):
+    """On 256 H100s one sequence of 10 million tokens of 8B fits, split over tensor 8 and context 32."""
+    asked = {"model": "8b", "gpu": "h100-sxm", "sequence": "10m", "catalog": catalog}
+    assert gpucost.fit(**asked, gpus=256).payload["fits"]
+    timed = gpucost.throughput(**asked, gpus=256)
+    assert timed.layout["context"] > 8
+    costed = gpucost.estimate(**asked, tokens="1b", gpus=256, deadline="none", top=1).payload["options"][0]
+    assert costed["layout"]["context"] == timed.layout["context"]
+
+
+@pytest.mark.parametrize(
+    ("gpus", "sequence", "said"),
+    [(65, "10m", "65 GPUs are more"), (64, "10m", "fits the memory"), (2048, "8k", "more than a batch of 1")],
+)
+def test_a_search_without_a_layout_gives_the_true_reason(catalog, gpus, sequence, said):
+    with pytest.raises(NothingFitsError, match=said):
+        gpucost.throughput("8b", "h100-sxm", gpus=gpus, sequence=sequence, global_batch=1, catalog=catalog)
 
 
 @pytest.mark.parametrize("name", ["throughput", "roofline", "fit", "audit"])

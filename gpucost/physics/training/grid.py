@@ -10,6 +10,7 @@ from gpucost.physics.columns import Columns, Floats, Integers
 from gpucost.types import Architecture
 
 CONTEXT_TOKENS = 4096  # fewer to a rank of a context group than any published recipe leaves
+LONG_RANK_TOKENS = 131_072  # so long sequences that eight ranks leave more are split over up to 64
 SMALL_HIDDEN = 2048  # width up to which micro-batches beyond a few sequences are usual
 
 
@@ -40,17 +41,18 @@ def axis_values(architecture: Architecture, sequence_tokens: float, global_batch
 
     Tensor degrees divide the heads; stages are at most the layers; expert degrees divide the experts; context
     degrees leave 4,096 tokens to a rank. The wide grid takes every value, the narrow one those in common use: small
-    models take larger micro-batches.
+    models take larger micro-batches, sequences of millions of tokens larger context groups.
     """
     a = architecture
     divisors = [p for p in range(1, 65) if a.layers % p == 0]
     stages = sorted({*powers(64 if wide else 16), *(divisors if wide else [])})
     expert = [e for e in powers(256 if wide else 64) if e == 1 or (a.experts and a.experts % e == 0)]
     small = a.hidden <= SMALL_HIDDEN
+    most_context = 64 if wide else min(max(8, sequence_tokens / LONG_RANK_TOKENS), 64)
     return {
         "tensor": [t for t in powers(64 if wide else 2 if small else 8) if a.heads % t == 0],
         "pipeline": [p for p in stages if p <= a.layers],
-        "context": [c for c in powers(64 if wide else 8) if c == 1 or sequence_tokens / c >= CONTEXT_TOKENS],
+        "context": [c for c in powers(most_context) if c == 1 or sequence_tokens / c >= CONTEXT_TOKENS],
         "expert": expert[3:] if not wide and a.experts >= 8 else expert,
         "micro_batch": [b for b in powers(64 if small else 16 if wide else 4) if b <= global_batch],
         "sharding": [1, 3],

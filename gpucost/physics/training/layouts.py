@@ -67,12 +67,13 @@ class Candidates(Frozen):
     micro: Integers  # index into `micro_steps`
     micro_steps: MicroStep  # the distinct micro-batches of the search
     setting: "Setting"
+    possible: Flags  # per key of the search: some layout multiplies out and has a batch for each copy
 
     def take(self, indices: Any) -> "Candidates":
         """Return the candidates that `indices` names."""
         return Candidates(
             self.key[indices], self.layout.take(indices), self.tokens_per_s_per_gpu[indices],
-            self.memory_bytes[indices], self.micro[indices], self.micro_steps, self.setting,
+            self.memory_bytes[indices], self.micro[indices], self.micro_steps, self.setting, self.possible,
         )  # fmt: skip
 
 
@@ -165,6 +166,7 @@ def search(grid: Grid, job: Job, keys: Keys) -> Candidates:
     setting = setting_of(job, keys)
     able = ~np.isnan(peak_tflops(keys.hardware, keys.precision))[keys.pair]
     key, combo, data = expand(grid, keys, able, job.global_batch)
+    possible = np.bincount(key, minlength=len(keys.gpus)) > 0
     capacity = usable_bytes(keys.hardware.memory_gib)[keys.pair]
     recompute, need = least_recompute(grid, job, combo, data, capacity[key])
     fits = np.flatnonzero(np.isfinite(need))
@@ -176,7 +178,7 @@ def search(grid: Grid, job: Job, keys: Keys) -> Candidates:
     for rows in layout.chunks(CHUNK):
         case = setting.case(layout.take(rows), pair[rows])
         speed[rows] = training.speed_of(case, training.scheduled(case, busy[rows])["total_s"])
-    return Candidates(key, layout, speed, need, where, micro, setting)
+    return Candidates(key, layout, speed, need, where, micro, setting, possible)
 
 
 def steps_of(found: Candidates, keys: Keys) -> Step:
@@ -302,7 +304,8 @@ def reduce_best(found: Candidates, job: Job, keys: Keys) -> BestLayouts:
     chosen = found.take(where[names])
     candidates = np.bincount(found.key, minlength=count)
     lacking = np.isnan(peak_tflops(keys.hardware, keys.precision))[keys.pair]
-    reason = np.where(lacking, NO_PRECISION, np.where(keys.gpus > job.global_batch * 64, NO_BATCH, NO_MEMORY))
+    too_many = ~found.possible & (keys.gpus > job.global_batch)
+    reason = np.where(lacking, NO_PRECISION, np.where(too_many, NO_BATCH, NO_MEMORY))
     reason[names] = FITS
     place = np.full(count, -1)
     place[names] = np.arange(len(names))
