@@ -99,7 +99,9 @@ def _quantity(text: str | float, what: str, units: Mapping[str, float], words: s
             value = float(without_commas(match[1], what)) * units[match[2].lower()]
         except (ValueError, KeyError):
             raise UsageError(f"{what}: cannot read {shown(text)}. Write {words}.") from None
-    if not math.isfinite(value) or value <= SMALLEST:
+    if 0 < value <= SMALLEST:
+        raise UsageError(f"{what}: {shown(text)} is too small a {noun}: it must be more than {SMALLEST:g}.")
+    if not 0 < value < math.inf:
         raise UsageError(f"{what}: {shown(text)} is not a positive, finite {noun}.")
     return value
 

@@ -69,5 +69,6 @@ def regret(gpus: float, demand: float, price: float, committed_price: float) -> 
     >>> regret(30, 10, 4.0, 1.5), regret(30, 40, 4.0, 1.5)
     (30.0, 25.0)
     """
-    best = min(committed_price, price) * demand
-    return committed_price * gpus + price * max(demand - gpus, 0.0) - best
+    best = min(committed_price, price)
+    idle, used, missed = max(gpus - demand, 0.0), min(gpus, demand), max(demand - gpus, 0.0)
+    return committed_price * idle + (committed_price - best) * used + (price - best) * missed

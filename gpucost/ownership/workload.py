@@ -99,7 +99,7 @@ def _trained(catalog: Catalog, asked: Mapping[str, Any], given: Mapping[str, Any
         enough = servers[tried(servers)[2]] if fixed and own is None else servers[:0]
         raise _too_small(share, counts, wanted, enough)
     i = int(fitting[0])
-    ends = sorted(float(np.clip(share[i] * typical[i] / speed[i], 1e-9, 1.0)) for speed in (low, high))
+    ends = sorted(min(float(share[i] * typical[i] / speed[i]), 1.0) for speed in (low, high))
     text = f"{runs:g} runs a year of {asked['model']} on {format_count(tokens)} tokens"
     text += "" if own is None else f", at your own speed ({own.flag})"
     return {

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import gpucost
 from gpucost.errors import DataError, PriceMissingError, UsageError
-from gpucost.money.newsvendor import advised, level, quantile
+from gpucost.money.newsvendor import advised, level, quantile, regret
 from gpucost.money.stacking import Agreement, Usage, stacked
 from tests.invoices.charges import charge, write
 
@@ -152,6 +152,12 @@ def history(tmp_path):
         "time,gpus\n" + "".join(f"2026-11-01T{hour:02}:00:00Z,{10 * (hour + 1)}\n" for hour in range(10)), "utf-8"
     )
     return str(path)
+
+
+@pytest.mark.parametrize("price", [3.99, 2.349, 0.1])
+def test_a_commitment_at_the_price_on_demand_is_never_regretted_by_less_than_nothing(price):
+    found = [regret(gpus, demand, price, price) for gpus in (7.1, 30.3, 64) for demand in (3.3, 30.3, 41.7, 97.9)]
+    assert min(found) == 0
 
 
 def test_the_answer_says_the_amount_and_its_regret(history):

@@ -514,9 +514,21 @@ def test_what_gives_no_finite_cost_is_refused(plan, inputs, said):
 
 def test_a_formula_that_makes_no_finite_number_leaves_no_answer(monkeypatch):
     worthless = np.zeros(21)
-    monkeypatch.setattr("gpucost.ownership.assemble._resale", lambda case: worthless)
+    monkeypatch.setattr("gpucost.ownership.assemble.resale_by_year", lambda *given: worthless)
     with pytest.raises(UsageError, match="residual_scale is no finite number"):
         gpucost.tco("h100-sxm", 8, years=4, set={"residual_fraction": 0.1}, draws=0, catalog=catalog())
+
+
+@pytest.mark.parametrize("tokens", [10, 1000, "100k"])
+def test_a_workload_may_be_small(tokens):
+    found = gpucost.tco("h100-sxm", 8, model="8b", tokens=tokens, draws=0, catalog=catalog()).payload
+    row = next(row for row in found["assumptions"] if row["name"] == "utilisation_fraction")
+    assert 0 < row["low"] <= row["value"] <= row["high"] < 1e-6
+
+
+def test_a_workload_of_nothing_asks_for_more_tokens():
+    with pytest.raises(UsageError, match="more tokens"):
+        gpucost.tco("h100-sxm", 8, model="8b", tokens=1, draws=0, catalog=catalog())
 
 
 def test_waiting_for_the_cluster_is_no_victory_of_owning():

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import re
 from datetime import date
 
 import numpy as np
@@ -314,6 +315,18 @@ def test_a_budget_leaves_only_what_keeps_it_whatever_the_goal(goal):
     assert 0 < kept["offers_ranked"] == len(kept["options"]) < free["offers_ranked"]
     assert all(row["usd_per_month"] <= 9000 for row in kept["options"])
     assert any("over the budget of 9,000.00 USD" in row["reason"] for row in kept["excluded"])
+
+
+def test_hours_of_redundant_replicas_are_never_less_than_none():
+    """At this load three replicas are busy to the last bit, and a rounding error beyond."""
+    for load in ("138.5", "138.57815063059678", "138.6"):
+        found = gpucost.inference("13b", gpu="h100-sxm", requests_per_s=load, replicas=3, as_of="2026-11-01")
+        assert not re.search(r"^redundant.* -\d", found.explain(), re.MULTILINE)
+
+
+def test_a_load_that_is_too_small_is_told_the_limit():
+    with pytest.raises(UsageError, match="must be more than 1e-09"):
+        ask(requests_per_s="1e-9")
 
 
 def test_own_profile_and_own_lengths(tmp_path):
