@@ -158,19 +158,39 @@ def parse_usd(text: str | float, what: str = "an amount") -> float:
 def format_count(value: float) -> str:
     """Write a count in short form.
 
-    >>> format_count(8.03e9), format_count(1e11), format_count(950), format_count(999.9e6)
-    ('8.03B', '100B', '950', '1B')
+    >>> format_count(8.03e9), format_count(1e11), format_count(950), format_count(999.9e6), format_count(1e18)
+    ('8.03B', '100B', '950', '1B', '1,000Q')
     """
+    if abs(value) >= 0.9995e18:
+        return f"{value / 1e15:,.0f}Q"
     for limit, letter in ((1e15, "Q"), (1e12, "T"), (1e9, "B"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= 0.9995 * limit:  # three digits round it up
             return f"{value / limit:.3g}{letter}"
     return f"{value:.3g}"
 
 
-def counted(count: int, noun: str) -> str:
+def counted(count: float, noun: str) -> str:
     """Write a count with its noun.
 
-    >>> counted(1, "offer"), counted(2, "offer")
-    ('1 offer', '2 offers')
+    >>> counted(1, "offer"), counted(2, "offer"), counted(1e6, "GPU"), counted(1.5, "year")
+    ('1 offer', '2 offers', '1,000,000 GPUs', '1.5 years')
     """
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{count:,.15g} {noun}{'' if count == 1 else 's'}"
+
+
+def spanned(months: float) -> str:
+    """Write a number of months, in years where they are halves of years.
+
+    >>> spanned(48), spanned(12), spanned(18), spanned(1), spanned(14)
+    ('4 years', '1 year', '1.5 years', '1 month', '14 months')
+    """
+    return counted(months / 12, "year") if months >= 12 and months % 6 == 0 else counted(months, "month")
+
+
+def percent(share: float) -> str:
+    """Write a share as a whole percentage, one below half a percent by its first digit.
+
+    >>> percent(0.7), percent(0.0001), percent(0.0)
+    ('70%', '0.01%', '0%')
+    """
+    return f"{100 * share:.1g}%" if 0 < share < 0.005 else f"{share:.0%}"

@@ -321,5 +321,7 @@ def read_estimate(path: str | Path, changed: bool = False) -> Estimate:
     """Read a saved estimate, one that was `changed` too."""
     payload = read_answer(path, changed)
     if payload["kind"] != "estimate":
-        raise UsageError(f"{str(path)!r} holds a {payload['kind']}, not an estimate saved with --format json.")
+        raise UsageError(
+            f"{str(path)!r} holds an answer of kind {payload['kind']}, not an estimate saved with --format json."
+        )
     return cast(Estimate, payload)

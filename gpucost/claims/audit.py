@@ -71,7 +71,8 @@ def _physical(claim: Claim, catalog: Catalog, notes: list[str]) -> list[Check]:
     """Run the checks that need the model: memory, serving speed, duration, price and cost."""
     assert claim.model is not None
     architecture = catalog.architecture(claim.model)
-    notes.append(f"{claim.model} = {architecture.name}.")
+    if claim.model != architecture.name:
+        notes.append(f"{claim.model} = {architecture.name}.")
     chip = _chip(claim, catalog, notes) if claim.gpu else None
     usual = "bf16" if chip is None else half_precision(chip)
     precision = claim.precision or usual

@@ -79,6 +79,8 @@ def check_fits_training(
         return Check("fits", POSSIBLE, float(gpus), fewest, fewest, None, "GPUs", f"{words} It fits.")
     if states <= have:
         words += " The states fit, activations beside them do not in any layout."
+    if workload.offload == "none":
+        words += " Without offloading states to the host it does not fit."
     if fewest is not None:
         words += f" The smallest of the usual counts that it fits on is {fewest:g}."
     return Check("fits", IMPOSSIBLE, float(gpus), fewest, fewest, None, "GPUs", words)

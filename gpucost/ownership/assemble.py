@@ -379,7 +379,7 @@ def _check(case: OwnershipCase) -> None:
     gpus, node = case.number("gpus"), case.number("gpus_per_node")
     if gpus % node and basis != "all_in":
         case.warnings.append(
-            f"{gpus:g} GPUs are not whole servers of {node:g}: "
+            f"{gpus:,.15g} GPUs are not whole servers of {node:g}: "
             f"priced in proportion, while buying means {-(-gpus // node) * node:g}"
         )
 

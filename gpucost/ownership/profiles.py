@@ -5,6 +5,7 @@ from dataclasses import replace
 from gpucost.errors import UsageError
 from gpucost.ownership.plan import Assumption
 from gpucost.types import Accelerator
+from gpucost.units import counted
 
 # Assumed: what stands under a desk or in a room of its own needs no fee, tier of network, storage system, contract or
 # staff beyond a share of somebody's time, but broken parts are replaced; renting as little needs no people either.
@@ -49,5 +50,9 @@ def apply(defaults: dict[str, Assumption], asked: str | None, accelerator: Accel
             defaults[key], value=value, low=None, high=None, status="assumed", source_id="", note=f"profile {name}"
         )
     listed = ", ".join(f"{key} = {value}" for key, value in values.items())
-    how = "as asked" if asked else f"by {gpus:g} GPUs of this form; another with --profile {' | '.join(PROFILES)}"
+    how = (
+        "as asked"
+        if asked
+        else f"by {counted(gpus, 'GPU')} of this form; another with --profile {' | '.join(PROFILES)}"
+    )
     return f"{name} ({listed}), {how}"

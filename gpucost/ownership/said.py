@@ -12,6 +12,7 @@ from gpucost.ownership.alternatives import monthly
 from gpucost.ownership.assemble import OwnershipCase
 from gpucost.ownership.plan import WEEKS_PER_MONTH
 from gpucost.ownership.views import scope
+from gpucost.units import counted, percent, spanned
 
 HOURS = "the GPU-hours of each option"
 SIDES = {"own": "buying", "rent": "renting"}
@@ -38,8 +39,8 @@ def conventions(case: OwnershipCase) -> str:
 def lead(case: OwnershipCase, point: shape.BreakEven, options: list[shape.OwnershipOption]) -> str:
     """Say the decision: the cheapest option, by how much against the next, and from where on buying wins."""
     best, other = shape.promised(options)[:2]
-    size = f"{case.number('gpus'):g} GPUs, {case.number('utilisation_fraction'):.0%} allocated"
-    by = f"${other['npv_usd'] - best['npv_usd']:,.0f} less over {case.months / 12:g} years"
+    size = f"{counted(case.number('gpus'), 'GPU')}, {percent(case.number('utilisation_fraction'))} allocated"
+    by = f"${other['npv_usd'] - best['npv_usd']:,.0f} less over {spanned(case.months)}"
     named = _called(best)
     text = f"{named[0].upper() if best['name'] in SIDES else named[0]}{named[1:]} is cheapest: {by} than "
     text += f"{_called(other)} (present value, {size})."

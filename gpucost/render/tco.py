@@ -27,7 +27,7 @@ from gpucost.render.document import (
 )
 from gpucost.render.numbers import format_named, heading_of
 from gpucost.render.tco_charts import breakdown, cash_so_far, grid_of_two, tornado
-from gpucost.units import unit_of
+from gpucost.units import counted, percent, spanned, unit_of
 
 _HOUR = "USD per GPU-hour"
 _CALLED = {"own": "owning", "rent": "renting"}
@@ -336,7 +336,8 @@ def _lead(answer: Tco, rent: float) -> str:
     crosses, crossing, _ = _crossing(answer, rent)
     price = answer["breakeven"]["usd_per_gpu_hour"]
     above = f"above ${price:.2f} per rented GPU-hour." if price else ""
-    scope = f"over {given['months'] / 12:g} years (present value, {given['gpus']:g} GPUs, {used:.0%} allocated)."
+    size = f"{counted(given['gpus'], 'GPU')}, {percent(used or 0)} allocated"
+    scope = f"over {spanned(given['months'])} (present value, {size})."
     won = f"{saving} > 0 ? 'buying' : 'renting'"
     by = f"' costs $' + format(abs({saving}), ',.0f') + ' less {scope}'"
     used_more = f"' Buying wins above ' + format({crossing}, '.0%') + ' utilisation{f', or {above}' if above else '.'}'"

@@ -1,6 +1,7 @@
 """Break-even, what flips the decision, grids, scenarios, Monte Carlo, options, views."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -524,6 +525,21 @@ def test_a_workload_may_be_small(tokens):
     found = gpucost.tco("h100-sxm", 8, model="8b", tokens=tokens, draws=0, catalog=catalog()).payload
     row = next(row for row in found["assumptions"] if row["name"] == "utilisation_fraction")
     assert 0 < row["low"] <= row["value"] <= row["high"] < 1e-6
+
+
+@pytest.mark.parametrize(
+    ("gpus", "months", "said"),
+    [
+        (1, 1, "over 1 month than .*, 1 GPU, 70% allocated"),
+        (1_000_000, 12, "over 1 year than .*, 1,000,000 GPUs, 70% allocated"),
+        (8, 42, "over 3.5 years than .*, 8 GPUs, 70% allocated"),
+    ],
+)
+def test_the_lead_counts_as_people_do(gpus, months, said):
+    lead = gpucost.tco("h100-sxm", gpus, months=months, utilisation=0.7, draws=0, catalog=catalog()).payload["lead"]
+    assert re.search(said, lead), lead
+    some = gpucost.tco("h100-sxm", 8, utilisation="0.01%", draws=0, catalog=catalog()).payload["lead"]
+    assert "0.01% allocated" in some
 
 
 def test_a_workload_of_nothing_asks_for_more_tokens():

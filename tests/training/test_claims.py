@@ -271,3 +271,13 @@ def test_an_all_reduce_is_not_a_copy(ranks, gb_per_s, gigabytes, claimed_s, true
 def test_a_claim_without_a_claim_is_refused(catalog, wanted):
     with pytest.raises(UsageError):
         gpucost.audit(catalog=catalog, **wanted)
+
+
+def test_a_model_named_in_full_is_no_note_and_what_offloading_could_change_is_said():
+    named, short = (
+        gpucost.audit(model=name, gpu="h100-sxm", gpus=8, fits="training").payload
+        for name in ("llama-3.1-405b", "llama-3.1-405B")
+    )
+    assert not any("= llama-3.1-405b" in note for note in named["notes"])
+    assert any("= llama-3.1-405b" in note for note in short["notes"])
+    assert "Without offloading states to the host it does not fit." in named["checks"][0]["explanation"]
