@@ -138,7 +138,9 @@ class Fields:
     def unused(self) -> Iterator[str]:
         """Yield the keys that look as if they shaped the model and were never taken."""
         for name, value in self.values.items():
-            if name in self.taken or value in (None, False, 0, "", [], {}) or isinstance(value, float):
+            if name in self.taken or value in (None, False, 0, "", [], {}):
+                continue
+            if isinstance(value, float) and not value.is_integer():
                 continue
             if not name.startswith("_") and _has(name, KEYS["structural"]) and not _has(name, KEYS["harmless"]):
                 yield name

@@ -172,6 +172,8 @@ def zamba(d: Decoder) -> list[Block]:
     mixer = Mixer(weights, inner * (kernel + 1) + 2 * inner + inner * states, (), inner * (states + kernel - 1), True)
     shared, words = _shared_heads(d), f.words("layers_block_type", "layer_types")
     period, offset = f.number("attn_layer_period", default=6), f.number("attn_layer_offset", default=4)
+    if not period:
+        raise f.fail("attn_layer_period must be 1 or more, found 0")
     hybrid = [word == "hybrid" for word in words] if words else [i % period == offset for i in range(d.layers)]
     layers, met = [], False
     for is_hybrid in hybrid[: d.layers]:

@@ -55,7 +55,8 @@ def dots_3(d: Decoder) -> list[Block]:
         )  # fmt: skip
     made = {FULL: latent(d, n), WINDOW: latent(d, near, WINDOW, indexer=False)}
     normed = {kind: mixer._replace(others=mixer.others + n.rope) for kind, mixer in made.items()}
-    listed = kinds(d) if f.words("layer_types") else [FULL if i < 2 or i % 4 == 1 else WINDOW for i in range(d.layers)]
+    usual = [FULL if i < 2 or i % 4 == 1 else WINDOW for i in range(d.layers)]
+    listed = kinds(d, FULL, WINDOW) if f.words("layer_types") else usual
     return [block_of(d, normed[kind], feed) for kind, feed in zip(listed, feeds(d), strict=True)]
 
 
@@ -145,7 +146,7 @@ def qwen_4(d: Decoder) -> list[Block]:
     f.raw("indexer_kv_heads", "indexer_compress_ratio", "number_of_conv_states")
     made, mixture = {LINEAR: gated_delta(d), FULL: full}, experts(d)
     looked_up = set(f.numbers("ple_layer_ids") or ())
-    blocks = [block_of(d, made[kind], mixture, norms=0) for kind in kinds(d)]
+    blocks = [block_of(d, made[kind], mixture, norms=0) for kind in kinds(d, LINEAR, FULL)]
     beside = [residual + (_looked_up(d, streams) if i + 1 in looked_up else 0) for i in range(d.layers)]
     return [replace(block, others=block.others + more) for block, more in zip(blocks, beside, strict=True)]
 

@@ -23,6 +23,7 @@ from gpucost.architectures.mixers import linear_mixer
 from gpucost.types import Block
 
 MOST_KINDS = 64  # of layers with keys of their own
+PATTERNS = ("sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers", "window_pattern")
 _WORDS = ((WINDOW, ("sliding", "local", "swa", "window")), (CHUNK, ("chunked",)), (NONE, ("skip", "no_op", "identity")))
 
 
@@ -39,15 +40,18 @@ def kind_of(word: str) -> str:
     return LINEAR if linear else FULL
 
 
-def kinds(d: Decoder) -> list[str]:
-    """Return the kind of every layer."""
-    listed = _listed(d)
-    if listed is not None:
+def kinds(d: Decoder, *known: str) -> list[str]:
+    """Return the kind of every layer; where a family knows certain kinds only, another is refused."""
+    found = _listed(d)
+    if found is not None:
         d.fields.taken.update(KEYS["rhythms"])
-        return listed
-    linear = _linear_layers(d)
-    attending = _window_kinds(d)
-    return [LINEAR if i in linear else kind for i, kind in enumerate(attending)]
+    else:
+        linear = _linear_layers(d)
+        found = [LINEAR if i in linear else kind for i, kind in enumerate(_window_kinds(d))]
+    if known and (strange := sorted(set(found) - set(known))):
+        reason = f"makes some layers of the kind {strange[0]}; {d.kind} is known with {' and '.join(known)} layers"
+        raise d.fields.fail(f"{reason}. Check the keys that say which layers attend to what")
+    return found
 
 
 def _listed(d: Decoder) -> list[str] | None:
@@ -107,10 +111,11 @@ def _window_kinds(d: Decoder) -> list[str]:
     no_rope = f.numbers("no_rope_layers") if kind == CHUNK else None
     if no_rope and len(no_rope) >= count:
         return [CHUNK if item else FULL for item in no_rope[:count]]
-    pattern = f.raw("sliding_window_pattern", "_sliding_window_pattern", "global_attn_every_n_layers", "window_pattern")
+    pattern = f.raw(*PATTERNS)
     if isinstance(pattern, str) and pattern:  # such as LLLG
         return [WINDOW if pattern[i % len(pattern)].upper() == "L" else FULL for i in range(count)]
-    rhythm = pattern if isinstance(pattern, int) and pattern > 0 else d.family.rhythm
+    stated = f.number(*PATTERNS) if isinstance(pattern, (int, float)) and pattern > 0 else 0
+    rhythm = stated or d.family.rhythm
     if rhythm < 0:  # the first of so many is full, or of two windowed
         return [kind if i % -rhythm == 0 else FULL for i in range(count)]
     if rhythm == 1:

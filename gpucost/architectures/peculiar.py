@@ -86,7 +86,7 @@ def inkling(d: Decoder) -> list[Block]:
 def _inkling_kinds(d: Decoder) -> list[str]:
     listed, local = d.fields.words("layer_types"), d.fields.numbers("local_layer_ids")
     if listed:
-        return kinds(d)
+        return kinds(d, FULL, WINDOW)
     if local is not None:
         return [WINDOW if i in set(local) else FULL for i in range(d.layers)]
     return [WINDOW if (i + 1) % 6 else FULL for i in range(d.layers)]
@@ -148,7 +148,9 @@ def modernbert_decoder(d: Decoder) -> list[Block]:
     """Read ModernBERT's decoder: windows of half the stated width, no norm before the first attention."""
     f = d.fields
     step = f.number("global_attn_every_n_layers", default=3) or 3
-    listed = kinds(d) if f.words("layer_types") else [WINDOW if i % step else FULL for i in range(d.layers)]
+    listed = (
+        kinds(d, FULL, WINDOW) if f.words("layer_types") else [WINDOW if i % step else FULL for i in range(d.layers)]
+    )
     window = f.number("local_attention", default=128) // 2
     made = {kind: attention(d, kind, window=window) for kind in (FULL, WINDOW)}
     feed = dense(d, d.ffn)

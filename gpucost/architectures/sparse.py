@@ -196,7 +196,7 @@ def mimo_v2(d: Decoder) -> list[Block]:
         f.number("swa_head_dim", default=usual.key_dim), f.number("swa_v_head_dim", default=usual.value_dim),
     )  # fmt: skip
     made = {FULL: attention(d, FULL, usual), WINDOW: attention(d, WINDOW, windowed)}
-    return [block_of(d, made[kind], feed) for kind, feed in zip(kinds(d), feeds(d), strict=True)]
+    return [block_of(d, made[kind], feed) for kind, feed in zip(kinds(d, FULL, WINDOW), feeds(d), strict=True)]
 
 
 def step_3_5(d: Decoder) -> list[Block]:
@@ -211,6 +211,6 @@ def step_3_5(d: Decoder) -> list[Block]:
         expert_layers(d) if {"moe_layers_enum", "mlp_layer_types"} & set(f.values) else [i > 2 for i in range(d.layers)]
     )
     made = {FULL: attention(d, FULL, usual), WINDOW: attention(d, WINDOW, windowed)}
-    layers = zip(kinds(d), mixed, strict=True)
+    layers = zip(kinds(d, FULL, WINDOW), mixed, strict=True)
     corrected = mixture._replace(others=mixture.experts) if mixture else None
     return [block_of(d, made[kind], corrected if sparse else plain) for kind, sparse in layers]

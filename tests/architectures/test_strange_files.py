@@ -7,6 +7,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from gpucost.architectures.defaults import class_defaults
 from gpucost.architectures.families import families
 from gpucost.architectures.reader import architecture_of, read_config
 from gpucost.errors import DataError
@@ -92,6 +93,43 @@ def test_a_file_too_large_to_be_a_configuration_is_not_read(tmp_path):
 def test_a_wrong_value_is_named(key, value, reason):
     with pytest.raises(DataError, match=reason):
         architecture_of({**PLAIN, "model_type": "llama", key: value}, "strange")
+
+
+KINDS = {
+    "attention_chunk_size": 128, "attn_layer_period": 2, "full_attention_interval": 2, "layer_group_size": 2,
+    "sliding_window": 64, "sliding_window_pattern": 2, "sliding_attention": 0, "chunked_attention": 0,
+    "linear_attention": 0, "skip": 0,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", KINDS)
+def test_kinds_of_layers_that_a_family_does_not_know_are_refused_in_a_sentence(key):
+    refused = 0
+    for kind, known in class_defaults().items():
+        words = {"layer_types": [key] * 4 + ["full_attention"] * 200}
+        for value in (KINDS[key], 0):
+            config = {"model_type": kind, **known, **({key: value} if KINDS[key] else words), "num_hidden_layers": 4}
+            try:
+                architecture_of(config, "strange")
+            except DataError as error:
+                refused += "is known with" in str(error) or "must be 1 or more" in str(error)
+    assert refused or key in ("sliding_window_pattern", "sliding_attention")
+
+
+def test_a_rhythm_of_layers_may_be_written_as_a_decimal():
+    config = {**PLAIN, "model_type": "gemma3_text", "sliding_window": 64, "num_hidden_layers": 8}
+    whole, decimal = (architecture_of({**config, "sliding_window_pattern": step}, "strange") for step in (4, 4.0))
+    assert decimal.blocks == whole.blocks
+    assert whole.window_layers == 6
+
+
+def test_a_key_that_was_not_used_is_named_however_its_number_is_written():
+    warned = [
+        architecture_of({**PLAIN, "model_type": "llama", "conv_layers": value}, "strange").warnings
+        for value in (3, 3.0, 0.5)
+    ]
+    assert "conv_layers" in warned[0][0]
+    assert warned == [warned[0], warned[0], ()]
 
 
 def test_a_long_list_of_modules_is_read_in_bounded_time(tmp_path):
