@@ -7,6 +7,7 @@ where a program writes its arguments before it begins (layouts.csv: a name, then
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import groupby
 from operator import itemgetter
@@ -77,8 +78,8 @@ class Log(NamedTuple):
         """
         found = [(r.values.get("step", r.line), r.values[name]) for r in self.readings if r.values.get(name, 0.0) > 0]
         steps = list(dict.fromkeys(step for step, _ in found))
-        settled = steps[WARM_UP_STEPS:] if len(steps) > 2 * WARM_UP_STEPS else steps[-1:]
-        return median(value for step, value in found if step in set(settled)) if settled else None
+        settled = set(steps[WARM_UP_STEPS:] if len(steps) > 2 * WARM_UP_STEPS else steps[-1:])
+        return median(value for step, value in found if step in settled) if settled else None
 
     def said(self, name: str) -> float | None:
         """Return a number of the lines, else of the arguments that the program wrote; None where neither says it."""
@@ -171,7 +172,8 @@ def _of_one_loop(readings: list[Reading]) -> tuple[Reading, ...]:
     counts = [reading.values["steps"] for reading in readings if "steps" in reading.values]
     if not counts:
         return tuple(readings)
-    usual = max(counts, key=lambda count: (counts.count(count), count)) if len(set(counts)) < 50 else counts[-1]
+    often = Counter(counts)
+    usual = max(often, key=lambda count: (often[count], count)) if len(often) < 50 else counts[-1]
     return tuple(reading for reading in readings if reading.values.get("steps", usual) == usual)
 
 

@@ -1,5 +1,7 @@
 """Speeds are read from what training and serving stacks print, in the words that they use."""
 
+from time import process_time
+
 import pytest
 
 from gpucost.bench.logs import lines_of, read_log, training_speed
@@ -104,6 +106,13 @@ def test_a_serving_log_gives_its_throughput(lines, form, numbers):
     log = read_log(lines)
     assert log.format.name == form
     assert {name: log.last(name) for name in numbers} == pytest.approx(numbers)
+
+
+def test_a_long_log_takes_time_in_proportion_to_its_lines():
+    lines = [MEGATRON.format(k, 1000.0) for k in range(1, 30_001)]
+    began = process_time()
+    assert read_log(lines).usual("step_s") == 1.0
+    assert process_time() - began < 10
 
 
 def test_the_warm_up_does_not_count():
