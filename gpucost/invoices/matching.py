@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from gpucost.errors import DataError
-from gpucost.gate import read_table
+from gpucost.gate import read_table, shown
 from gpucost.invoices.columns import NAMES, UNITS
 from gpucost.invoices.reading import Charges
 
@@ -92,7 +92,12 @@ def read_map(path: str | None) -> dict[str, str]:
     head, rows = read_table(path)
     if head[:2] != ["invoice", "estimate"]:
         raise DataError("needs the columns invoice,estimate", file=path, row=1)
+    found: dict[str, str] = {}
     for number, row in rows:
         if not row.keys() >= {"invoice", "estimate"}:
             raise DataError("needs two names", file=path, row=number)
-    return {row["invoice"]: row["estimate"] for _, row in rows}
+        name, target = row["invoice"].lower(), row["estimate"]
+        if found.setdefault(name, target).lower() != target.lower():
+            reason = f"maps {shown(row['invoice'])} to {shown(target)}, and a row above to {shown(found[name])}"
+            raise DataError(f"{reason}. Keep one.", file=path, row=number, column="invoice")
+    return found

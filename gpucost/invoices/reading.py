@@ -8,6 +8,7 @@ import csv
 import gzip
 import io
 import os
+import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -17,7 +18,7 @@ from typing import IO, TYPE_CHECKING, Any, NamedTuple, cast
 
 from gpucost.catalog.loader import engine, file_name, named, quoted, said_first
 from gpucost.errors import DataError, UsageError
-from gpucost.gate import shown
+from gpucost.gate import repeated, shown
 from gpucost.invoices.columns import NAMES, NEEDED, NUMBERS, TIMES, WRITTEN
 from gpucost.limits import limit
 
@@ -29,11 +30,21 @@ _LARGEST = 1e15
 _TIMES = "1900-01-01", "9000-01-01"
 _CATEGORIES = ("Usage", "Purchase", "Tax", "Credit", "Adjustment")
 _ROWS_LOOKED_AT = 1_000_000  # for what makes a file unreadable
+_HEAD_BYTES = 65_536
+_AGAIN = re.compile(r"(?<=.)_\d+$")  # how the engine calls a column whose name it has met
+_JSON = (".json", ".jsonl", ".ndjson")
 _FORMS = {
     ".csv": "read_csv({}, all_varchar = true, header = true, delim = ',', quote = '\"', escape = '\"', nullstr = '')",
     ".parquet": "read_parquet({})",
-    **dict.fromkeys((".json", ".jsonl", ".ndjson"), "read_json({}, maximum_object_size = 16777216)"),
+    **dict.fromkeys(_JSON, "read_json({}, maximum_object_size = 16777216, "),
 }
+_WHOLE = "columns = {json: 'JSON'}, records = false)"
+_READ = {name.lower(): name for name in WRITTEN}
+_HELP = {
+    "is no time": ". Write it as 2026-11-01T00:00:00Z.",
+    "is no amount": ". Write a plain number such as 1234.5.",
+}
+_ZONE = r":[0-9]{2}([.][0-9]+)?\s*([A-Za-z][A-Za-z0-9_/+-]*|[+-][0-9]{2}(:?[0-9]{2})?)\s*$"
 
 
 Types = Mapping[str, tuple[str, str]]  # of a file's columns, by their names in small letters: the name, its type
@@ -131,18 +142,14 @@ def _source(path: str) -> str:
         raise DataError(
             f"has {size / 1e9:,.0f} GB, at most {most:,.0f}; limit_invoice_file_bytes raises that", file=path
         )
-    return form.format(file_name(path))
+    return form.format(file_name(path)) + (_WHOLE if name.endswith(_JSON) else "")
 
 
 def _grouped(connection: "DuckDBPyConnection", source: str, path: str, tag: str | None) -> list[Charges]:
     """Sum the charges; the first bad row, where there is one, is named."""
     duckdb = engine()
     try:
-        types = {row[0].lower(): row[:2] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()}
-        if missing := [name for name in NEEDED if name.lower() not in types]:
-            if misread := _misread(path):
-                raise misread
-            raise DataError(f"is no FOCUS file: columns missing: {', '.join(missing)}", file=path)
+        types, source = _described(connection, source, path)
         if tag and "tags" not in types:
             raise DataError(f"has no column Tags, so that nothing is tagged {tag}", file=path)
         charges = f"SELECT {_columns(types, tag)} FROM {source}"
@@ -163,13 +170,38 @@ def _grouped(connection: "DuckDBPyConnection", source: str, path: str, tag: str 
     return [Charges._make([*row[:10], tuple(name or "" for name in row[10:16]), *row[16:-1]]) for row in found]
 
 
+def _described(connection: "DuckDBPyConnection", source: str, path: str) -> tuple[Types, str]:
+    """Return the types of a file's columns, and the SQL that reads it: values of JSON as the texts that they are."""
+    if packed := source.endswith(_WHOLE):
+        keys = [
+            str(key)
+            for (key,) in connection.execute(f"SELECT DISTINCT unnest(json_keys(json)) FROM {source}").fetchall()
+        ]
+        columns = [(key, "VARCHAR") for key in sorted(keys) if key.lower() in _READ]
+    else:
+        columns = [row[:2] for row in connection.execute(f"DESCRIBE SELECT * FROM {source}").fetchall()]
+    names = [_AGAIN.sub("", name.lower()) for name, _ in columns]
+    if twice := next((name for name in repeated(names) if name in _READ), None):
+        reason = "the column is there twice, whatever the case of its letters. Keep one."
+        raise DataError(reason, file=path, column=_READ[twice])
+    if missing := [name for name in NEEDED if name.lower() not in {low.lower() for low, _ in columns}]:
+        raise _misread(path) or DataError(f"is no FOCUS file: columns missing: {', '.join(missing)}", file=path)
+    if packed:
+        texts = ", ".join(f"{named(name)}: 'VARCHAR'" for name, _ in columns)
+        source = f"{source.removesuffix(_WHOLE)}columns = {{{texts}}}, records = true)"
+    return {name.lower(): (name, kind) for name, kind in columns}, source
+
+
 def _misread(path: str) -> DataError | None:
-    """Return why a CSV file is none that can be read: its encoding, the sign between its cells, a ragged row."""
-    if not path.lower().removesuffix(".gz").endswith(".csv"):
+    """Return why a text file is none that can be read: its encoding, the sign between its cells, a ragged row."""
+    form = path.lower().removesuffix(".gz")
+    if form.endswith(_JSON):
+        return _no_json(path)
+    if not form.endswith(".csv"):
         return None
     number = 1
     try:
-        with gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb") as file:
+        with _opened(path) as file:
             if file.read(2) in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE):
                 return DataError("is UTF-16. Save it as CSV in UTF-8.", file=path)
             file.seek(0)
@@ -193,6 +225,27 @@ def _misread(path: str) -> DataError | None:
     return None
 
 
+def _opened(path: str) -> IO[bytes]:
+    return cast(IO[bytes], gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb"))
+
+
+def _no_json(path: str) -> DataError | None:
+    """Return why a file holds no charges as JSON: a mark before its text, nothing, or a table around its list."""
+    try:
+        with _opened(path) as file:
+            start = file.read(_HEAD_BYTES)
+    except (OSError, EOFError, zlib.error):
+        return None
+    if start.startswith((codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return DataError("begins with a byte order mark. Save it in UTF-8 without one.", file=path)
+    if start.split() in ([], [b"[]"], [b"[", b"]"]):
+        return DataError("holds no charges", file=path)
+    if around := re.match(rb'\s*\{\s*"([^"\\]*)"\s*:\s*\[', start):
+        key = shown(around[1].decode("utf-8", "replace"))
+        return DataError(f"holds its charges under {key}. Write them as a list, or one charge a line.", file=path)
+    return None
+
+
 def _fault(connection: "DuckDBPyConnection", source: str, types: Types, charges: str, path: str) -> DataError:
     """Return what is wrong with the first bad row: its column, the reason, and what stands there."""
     connection.execute("SET preserve_insertion_order = true")
@@ -201,7 +254,7 @@ def _fault(connection: "DuckDBPyConnection", source: str, types: Types, charges:
     column, _, reason = fault.partition(" ")
     cell = f"SELECT CAST({_cell(types, column)} AS VARCHAR) AS cell FROM {source} LIMIT 1 OFFSET {row - 1}"
     text = connection.execute(cell).fetchall()[0][0]
-    found = "" if text is None else f": found {shown(text)}"
+    found = "" if text is None else f": found {shown(text)}{_HELP.get(reason, '')}"
     line = row + path.lower().removesuffix(".gz").endswith(".csv")
     return DataError(f"{reason}{found}", file=path, row=line, column=column)
 
@@ -253,7 +306,7 @@ def _cell(types: Types, name: str) -> str:
 
 def _text(types: Types, name: str) -> str:
     cell = _cell(types, name)
-    return cell if types.get(name.lower(), ("", ""))[1] == "VARCHAR" else f"CAST({cell} AS VARCHAR)"
+    return f"nullif({cell if types.get(name.lower(), ('', ''))[1] == 'VARCHAR' else f'CAST({cell} AS VARCHAR)'}, '')"
 
 
 def _word(types: Types, name: str, *words: str) -> str:
@@ -272,7 +325,8 @@ def _time(types: Types, name: str) -> str:
     if types.get(name.lower(), ("", ""))[1] != "VARCHAR":
         return f"CAST({cell} AS TIMESTAMP)"
     zoned = f"CAST(TRY_CAST({cell} AS TIMESTAMPTZ) AS TIMESTAMP)"
-    return f"CASE WHEN {cell} LIKE '%Z' THEN TRY_CAST({cell} AS TIMESTAMP) ELSE {zoned} END"
+    plain = f"WHEN {cell} LIKE '%Z' THEN TRY_CAST({cell} AS TIMESTAMP)"
+    return f"CASE {plain} WHEN {cell} LIKE '%z' THEN TRY_CAST(upper({cell}) AS TIMESTAMP) ELSE {zoned} END"
 
 
 def _zoneless(types: Types) -> str:
@@ -280,7 +334,7 @@ def _zoneless(types: Types) -> str:
     cell, kind = _cell(types, "ChargePeriodStart"), types["chargeperiodstart"][1]
     if kind != "VARCHAR":
         return "false"
-    return f"NOT ({cell} LIKE '%Z' OR regexp_matches({cell}, '[+-][0-9]{{2}}(:?[0-9]{{2}})?$') AND length({cell}) > 19)"
+    return f"NOT ({cell} LIKE '%Z' OR regexp_matches({cell}, {quoted(_ZONE)}))"
 
 
 def _tag(types: Types, tag: str | None) -> str:

@@ -14,6 +14,7 @@ from gpucost.answers.common import frame
 from gpucost.errors import DataError, PriceMissingError, UsageError
 from gpucost.invoices.answer import Asked, reconciled, showback
 from gpucost.invoices.columns import NAMES
+from gpucost.invoices.matching import read_map
 from gpucost.invoices.reading import Charges, charges_of, read_charges
 from gpucost.invoices.rows import focus_rows
 from gpucost.money.variance import Amount, in_cents, split
@@ -433,6 +434,94 @@ def test_packed_files_and_lines_of_json_read_like_csv(tmp_path):
     assert found[0] == found[1] == found[2]
     assert [row.tag for row in found[0]] == ["a", "b"]
     assert plain
+
+
+def both_forms(folder, *rows):
+    """Write charges as CSV and as JSON and return the two files."""
+    (folder / "i.json").write_text(json.dumps(rows), "utf-8")
+    texts = ({**row, "Tags": json.dumps(row["Tags"])} for row in rows)
+    return [write(folder / "i.csv", *texts), str(folder / "i.json")]
+
+
+@pytest.mark.parametrize("text", ["2026-1-1", "10:00", "00ABCDEF-0000-0000-0000-00000000ABCD", "1e3", "true", 'é"x'])
+def test_texts_of_json_are_read_as_they_stand(text, tmp_path):
+    rows = [charge(SkuId=text, Tags={"team": text}), charge(SkuId=text, Tags={"team": text, "Team": "b", "TEAM": "c"})]
+    found = [read_charges(path, "team") for path in both_forms(tmp_path, *rows)]
+    assert found[0] == found[1]
+    assert [(charge.tag, charge.names[1], charge.rows) for charge in found[1]] == [(text, text, 2)]
+
+
+def test_what_json_leaves_out_or_states_late_is_what_csv_leaves_empty(tmp_path):
+    plain, late = (
+        charge(CommitmentDiscountId="", PricingUnit=None, ConsumedUnit="Hours"),
+        charge(ChargeClass="Correction"),
+    )
+    found = [sorted(read_charges(path)) for path in both_forms(tmp_path, *[plain] * 30_000, late)]
+    assert found[0] == found[1]
+    assert [(row.committed, row.unit, row.corrected, row.rows) for row in found[1]] == [
+        (False, "Hours", False, 30_000), (False, "Hours", True, 1),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "BilledCost,EffectiveCost,BilledCost\n1,1,2\n", "BilledCost,EffectiveCost,billedcost\n1,1,2\n",
+        '[{"BilledCost": 1, "billedcost": 2}]', '{"billedcost": 1}\n{"BilledCost": 2}\n',
+    ],
+)  # fmt: skip
+def test_a_column_that_is_there_twice_is_refused(text, tmp_path):
+    path = tmp_path / ("i.csv" if text.startswith("B") else "i.json")
+    path.write_text(text, "utf-8")
+    with pytest.raises(DataError, match="BilledCost: the column is there twice"):
+        read_charges(str(path))
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b'\xef\xbb\xbf[{"BilledCost": 1}]', "byte order mark"), (b"[ ]", "holds no charges"),
+        (b"", "holds no charges"), (b'{"rows": [{"BilledCost": 1}]}', "under 'rows'"),
+        ('[{"BilledCost": 1}]'.encode("utf-16"), "byte order mark"), (b'[{"a": 1}]', "columns missing: BilledCost"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_json_that_holds_no_charges_is_told_why(raw, said, pack, tmp_path):
+    path = tmp_path / ("i.json" if pack is bytes else "i.json.gz")
+    path.write_bytes(pack(raw))
+    with pytest.raises(DataError, match=said):
+        read_charges(str(path))
+
+
+@pytest.mark.parametrize(
+    ("text", "zoneless"),
+    [
+        ("2026-11-01T01:00:00Z", 0), ("2026-11-01T01:00:00z", 0), ("2026-11-01T01:00:00Z ", 0),
+        ("2026-11-01 01:00:00 UTC", 0), ("2026-11-01 02:00:00 Europe/Berlin", 0), ("2026-11-01 02:00:00.5+0100", 0),
+        ("2026-11-01T01:00:00", 1), ("2026-11-01", 1),
+    ],
+)  # fmt: skip
+def test_a_time_that_names_its_zone_is_not_said_to_lack_one(text, zoneless, tmp_path):
+    (found,) = read_charges(write(tmp_path / "i.csv", charge(ChargePeriodStart=text)))
+    assert (found.day.isoformat(), found.zoneless) == ("2026-11-01", zoneless)
+
+
+@pytest.mark.parametrize(
+    ("column", "text", "form"),
+    [("ChargePeriodStart", "11/01/2026", "2026-11-01T00:00:00Z"), ("BilledCost", "$0.17", "1234.5")],
+)
+def test_a_time_or_amount_that_cannot_be_read_is_told_its_form(column, text, form, tmp_path):
+    with pytest.raises(DataError, match=f"{text[1:]}'. Write .*{form}"):
+        read_charges(write(tmp_path / "i.csv", charge(**{column: text})))
+
+
+def test_a_map_that_sends_one_name_to_two_is_refused(tmp_path):
+    path = tmp_path / "map.csv"
+    path.write_text("invoice,estimate\nBox,a\nbox,b\n", "utf-8")
+    with pytest.raises(DataError, match=r"map\.csv:3:invoice: maps 'box' to 'b', and a row above to 'a'"):
+        read_map(str(path))
+    path.write_text("invoice,estimate\nBox,a\nbox,A\n", "utf-8")
+    assert read_map(str(path)) == {"box": "a"}
 
 
 def test_rows_made_here_read_as_they_do_from_a_file(tmp_path):
