@@ -164,6 +164,17 @@ def read_table(path: Path_, bound: str = "limit_text_file_bytes") -> tuple[list[
     return header, found
 
 
+def in_small(header: Iterable[str], wanted: Iterable[str]) -> str:
+    """Return the hint for a header that has a wanted column in another case; nothing for any other.
+
+    >>> in_small(["Month", "gpus"], ["month"])
+    '. Write month for Month.'
+    """
+    low = {name.lower(): name for name in header}
+    found = next((name for name in wanted if name in low), None)
+    return f". Write {found} for {shown(low[found])[1:-1]}." if found else ""
+
+
 @cache
 def beside(module: str, name: str) -> list[list[str]]:
     """Return the rows of the table NAME.csv that lies beside a module of ours, its header first."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from gpucost.arguments.columns import numbers
 from gpucost.errors import DataError, UsageError
-from gpucost.gate import read_table, repeated, shown
+from gpucost.gate import in_small, read_table, repeated, shown
 from gpucost.money.stacking import Agreement, Usage
 from gpucost.units import HOURS_PER_DAY
 
@@ -70,6 +70,7 @@ def _day(path: str, number: int, column: str, text: str) -> datetime:
 def _number(path: str, number: int, column: str, text: str) -> float:
     try:
         value = float(text[:-1]) / 100 if column == "fraction" and text.endswith("%") else float(text)
+        value = value if text.isascii() else -1.0
     except ValueError:
         value = -1.0
     if not _LOWEST <= value <= (1 if column == "fraction" else _HIGHEST):
@@ -97,12 +98,11 @@ def usage_of(source: str | Sequence[float], today: date) -> tuple[Usage, list[st
 
 def _read_usage(path: str) -> tuple[Usage, list[str]]:
     header, rows = read_table(path)
-    times = next((name for name in TIMES if name in header), None)
-    amount = next((name for name in AMOUNTS if name in header), None)
-    if times is None or amount is None or not rows:
-        raise DataError(
-            f"needs a column of {', '.join(TIMES)}, one of {' or '.join(AMOUNTS)}, and rows", file=path, row=1
-        )
+    times, amount = (_only(path, header, names) for names in (TIMES, AMOUNTS))
+    if not times or not amount or not rows:
+        hint = in_small(header, () if times and amount else TIMES + AMOUNTS)
+        needed = f"needs a column of {', '.join(TIMES)}, one of {' or '.join(AMOUNTS)}, and rows{hint}"
+        raise DataError(needed, file=path, row=1)
     moments = [_moment(path, number, times, row.get(times, "")) for number, row in rows]
     daily = _are_days(path, times, [number for number, _ in rows], moments)
     found: dict[datetime, float] = {}
@@ -125,6 +125,14 @@ def _read_usage(path: str) -> tuple[Usage, list[str]]:
     unit = "days" if daily else "hours"
     said = [f"{spanned - len(found):,} of {spanned:,} {unit} are missing: left out."] if spanned > len(found) else []
     return Usage(starts, hours, gpus), said
+
+
+def _only(path: str, header: Sequence[str], names: Sequence[str]) -> str:
+    """Return the column of a header that bears one of the names, empty where none does; two are refused."""
+    found = [name for name in names if name in header]
+    if len(found) > 1:
+        raise DataError(f"has the columns {found[0]} and {found[1]}, which may differ. Keep one.", file=path, row=1)
+    return found[0] if found else ""
 
 
 class _Moment(NamedTuple):
@@ -157,7 +165,7 @@ def _are_days(path: str, column: str, lines: Sequence[int], moments: Sequence[_M
 
 def _amount(path: str, number: int, column: str, text: str) -> float:
     try:
-        value = float(text)
+        value = float(text) if text.isascii() else -1.0
     except ValueError:
         value = -1.0
     if not 0 <= value <= _HIGHEST:

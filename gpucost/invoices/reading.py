@@ -226,7 +226,7 @@ def _misread(path: str) -> DataError | None:
 
 
 def _opened(path: str) -> IO[bytes]:
-    return cast(IO[bytes], gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb"))
+    return gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb")
 
 
 def _no_json(path: str) -> DataError | None:

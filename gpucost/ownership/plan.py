@@ -209,7 +209,7 @@ class Registry:
         return replace(self._empty(name), value=value, low=entry["low"], high=entry["high"])
 
     def read(self, name: str, given: Given, where: str = "input") -> Assumption:
-        """Return an input as given, checked; without a range of its own it is certain."""
+        """Return an input as given, checked; without a range it is certain, and the value is the end left out."""
         entry = self.inputs[name]
         parts = {key: self.number(name, getattr(given, key), where) for key in ("value", "low", "high")}
         read = replace(self.default(name), status=given.status, note=given.source, observed="")
@@ -218,7 +218,9 @@ class Registry:
         value, low, high = parts["value"], parts["low"], parts["high"]
         if name == _WHOLE_MONTHS and low != high:
             raise UsageError(f"{where}: {name} is a whole number of months and takes no range; leave low and high out.")
-        if low is not None and high is not None and not low <= value <= high:
+        if low is not None or high is not None:
+            low, high = value if low is None else low, value if high is None else high
+        if low is not None and not low <= value <= high:
             raise UsageError(f"{where}: {name} = {value:g} lies outside its own range {low:g} to {high:g}.")
         return replace(read, value=value, low=low, high=high, source_id="")
 

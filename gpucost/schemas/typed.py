@@ -1,17 +1,19 @@
 """Typed models of TOML, JSON and small CSV from outside: each value by its type and bounds, each fault by its key."""
 
+import re
 from collections.abc import Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from gpucost.errors import DataError, UsageError
-from gpucost.gate import Path_, read_table, shown
-from gpucost.units import is_slip
+from gpucost.gate import Path_, in_small, read_table, shown
+from gpucost.units import is_slip, unit_of
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
 Strange = Literal["allow", "ignore", "forbid"]  # what becomes of keys that a type has not
+_SHARES = ("fraction of one", unit_of("ratio"))
 MOST = 1e18  # no count, size, rate or amount of a file is as large
 
 
@@ -90,8 +92,11 @@ def table(path: Path_, columns: Mapping[str, Any], other: str = "") -> list[tupl
     header, rows = read_table(path)
     strange = [name for name in header if name and name not in columns]
     renamed = {strange[0]: other} if other and other not in header and len(strange) == 1 else {}
+    if renamed and _elsewise(strange[0], other):
+        reason = f"is a column of another unit than {other}. Convert its values and name it {other}"
+        raise DataError(reason, file=str(path), row=1, column=strange[0])
     if missing := [name for name in columns if name not in [renamed.get(name, name) for name in header]]:
-        reason = f"has no column {missing[0]}; needed are {', '.join(columns)}"
+        reason = f"has no column {missing[0]}; needed are {', '.join(columns)}{in_small(header, missing)}"
         raise DataError(reason, file=str(path), row=1)
     if not rows:
         raise DataError("has no rows below its header", file=str(path))
@@ -102,9 +107,22 @@ def table(path: Path_, columns: Mapping[str, Any], other: str = "") -> list[tupl
     return found
 
 
+def _elsewise(name: str, wanted: str) -> bool:
+    """Tell whether the name of a column carries another unit or currency than the one that is wanted.
+
+    >>> _elsewise("eur_per_gpu_hour", "usd_per_gpu_hour"), _elsewise("price", "usd_per_gpu_hour")
+    (True, False)
+    """
+    low = re.sub(r"\W+", "_", name.lower())
+    unit, own = unit_of(low), unit_of(wanted)
+    foreign = re.search(r"[€£¥₹]", name) or re.match(r"(eur|gbp|jpy|cny|chf|inr|cad|aud|sek|nok|dkk|krw)(_|$)", low)
+    alike = ("", own, *(_SHARES if not own else own.split()[:1]))  # a share of nothing in particular, or plain USD
+    return bool(foreign) or unit not in alike
+
+
 def _cell(text: str) -> Any:
     try:
-        return float(text)
+        return float(text) if text.isascii() else text
     except ValueError:
         return text
 

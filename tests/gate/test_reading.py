@@ -143,12 +143,27 @@ def test_a_table_whose_cells_do_not_fit_its_header_is_refused_at_its_line(tmp_pa
         ("demand", "month,gpus\n1,8\n\n\n3,8\n", "table.csv:5:month"),
         ("agreements", '\nname,kind,start,end,usd\n"a\nb",credit,soon,2027-01-01,5\n', "table.csv:3:start"),
         ("demand", "month,year,demand\n1,2026,10\n", "table.csv:1: has no column gpus"),
+        ("demand", "Month,GPUs\n1,10\n", "needed are month, gpus. Write month for Month"),
+        ("demand", "month,gpus\n1,\u0664\n", "table.csv:2:gpus"),
+        ("demand", "month,tokens\n1,64\n", "table.csv:1:tokens: is a column of another unit than gpus"),
+        ("curve", "month,eur_per_gpu_hour\n1,2\n", "another unit than usd_per_gpu_hour"),
+        ("curve", "month,Price (€)\n1,2\n", "another unit than usd_per_gpu_hour"),
+        ("curve", "month,usd_per_gpu_month\n1,2\n", "another unit than usd_per_gpu_hour"),
+        ("usage", "Day,gpu_hours\n2026-08-01,240\n", "and rows. Write day for Day"),
+        ("usage", "day,time,gpus\n2026-08-01,2026-09-01,1\n", "has the columns time and day, which may differ"),
+        ("usage", "time,gpus,gpu_hours\n2026-08-01,1,2\n", "has the columns gpus and gpu_hours"),
     ],
 )
 def test_a_fault_of_a_table_is_named_by_its_line(tmp_path, name, text, where):
     (tmp_path / "table.csv").write_text(text)
     with pytest.raises(DataError, match=where):
         TABLES[name][0](tmp_path / "table.csv")
+
+
+@pytest.mark.parametrize("name", ["price", "usd", "rent_usd_per_gpu_hour", "USD per GPU hour"])
+def test_a_curve_whose_column_has_a_name_of_its_own_is_read(tmp_path, name):
+    (tmp_path / "table.csv").write_text(f"month,{name}\n1,2.5\n")
+    assert TABLES["curve"][0](tmp_path / "table.csv").tolist() == [2.5]
 
 
 def test_a_file_beyond_its_limit_is_refused_and_the_setting_raises_it(tmp_path, monkeypatch):

@@ -62,6 +62,13 @@ def test_every_default_is_sourced_derived_or_marked_as_assumed():
             assert entry["low"] <= entry["value"] <= entry["high"], entry["name"]
 
 
+@pytest.mark.parametrize(("ends", "read"), [({"low": 1.2}, (1.2, 1.3)), ({"high": 1.5}, (1.3, 1.5))])
+def test_a_range_with_one_end_ends_at_its_value_on_the_other_side(ends, read):
+    payload = gpucost.tco("h100-sxm", 8, plan={"pue_ratio": {"value": 1.3, **ends}}, draws=0, catalog=catalog()).payload
+    (pue,) = (row for row in payload["assumptions"] if row["name"] == "pue_ratio")
+    assert (pue["low"], pue["high"]) == read
+
+
 def test_values_come_from_the_ownership_table():
     payload = tco()
     facts = {row["item"]: row for row in (*catalog().rows("ownership"), *catalog().rows("energy"))}
@@ -138,6 +145,8 @@ def test_flags_win_over_the_plan_and_sections_are_for_the_reader(tmp_path):
         ({"server_usd": 0}, "positive"),
         ({"pue_ratio": 0.9}, "pue_ratio"),
         ({"pue_ratio": {"value": 1.3, "low": 1.4, "high": 1.5}}, "own range"),
+        ({"pue_ratio": {"value": 1.3, "low": 1.4}}, "own range"),
+        ({"pue_ratio": {"value": 1.3, "high": 1.2}}, "own range"),
         ({"pue_ratio": {"value": 1.3, "lowest": 1.2}}, "lowest"),
         ({"residual_by_year": [1.2]}, "outside 0 to 1"),
         ({"residual_by_year": 3}, "list"),
