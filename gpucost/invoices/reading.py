@@ -225,7 +225,7 @@ def _misread(path: str) -> DataError | None:
     return None
 
 
-def _opened(path: str) -> IO[bytes]:
+def _opened(path: str) -> gzip.GzipFile | io.BufferedReader:
     return gzip.open(path, "rb") if path.lower().endswith(".gz") else open(path, "rb")
 
 

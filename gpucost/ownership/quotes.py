@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 BILLINGS = {"take-or-pay": "take_or_pay", "take or pay": "take_or_pay", "take_or_pay": "take_or_pay",
             "per use": "per_use", "per-use": "per_use", "per_use": "per_use"}  # fmt: skip
+MOST = 1000  # quotes; each is a plan of its own, counted month by month in about 3 ms
 HOW = "Write it as 2.46/h, 12 months, take-or-pay, 20% upfront; the price comes first."
 
 Entry = dict[str, Any]
@@ -30,6 +31,8 @@ def read_quotes(given: Any) -> list[Entry]:
             raise UsageError(f"a quote needs a name before its terms, such as acme={terms}.")
         file = Path(called).suffix.lower() in (".csv", ".xlsx") and terms in (None, "")
         found += read_file(Path(called)) if file else [read_quote(called, str(terms))]
+    if len(found) > MOST:
+        raise UsageError(f"{len(found):,} quotes are more than the {MOST:,} that are compared at once. Keep the best.")
     names = [entry["name"] for entry in found]
     if twice := repeated(names):
         raise UsageError(f"quote {twice[0]!r} is given twice. Name each once.")

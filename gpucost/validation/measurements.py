@@ -16,6 +16,7 @@ from gpucost.validation import report, wording
 from gpucost.validation.training_rows import Row
 from gpucost.workloads.own_speed import SLOWEST
 
+MOST_ROWS = 10_000  # each is predicted in about 2 ms
 WHOLE = ("n_gpus", "tp", "pp", "cp", "ep", "dp", "vp", "seq_len", "zero_stage")  # numbers of rows that count something
 BATCHES = ("micro_batch", "global_batch")
 REMARKS = ("id", "source_id", "source_name", "source_locator", "as_of", "notes", "sanity", "sanity_note", "recommended")
@@ -86,11 +87,14 @@ class Measurements:
 
 def read_file(path: str | Path, needed: Sequence[str] = ("model", "gpu")) -> list[dict[str, str]]:
     """Read a CSV file of measurements; only `model`, `gpu` and one measured column are indispensable."""
-    header, rows = read_table(path, "limit_answer_file_bytes")
+    header, rows = read_table(path, "limit_table_file_bytes")
     if missing := set(needed) - set(header):
         raise DataError(f"lacks the column {' and '.join(sorted(missing))}", file=str(path), row=1)
     if not rows:
         raise DataError("has no rows below its header", file=str(path))
+    if len(rows) > MOST_ROWS:
+        reason = f"has {len(rows):,} rows, and at most {MOST_ROWS:,} are predicted at once. Split it, or take a sample."
+        raise DataError(reason, file=str(path))
     for name in header:
         if "gpu" in needed and (meant := _meant(name, header)):
             reason = f"is no column of measurements; did you mean {meant}? A remark of your own begins with x_"

@@ -21,6 +21,7 @@ from gpucost.market.pool import read_pool
 from gpucost.money.rent_paths import read_months
 from gpucost.ownership.plan import read_plan
 from gpucost.ownership.quotes import read_file as read_quotes
+from gpucost.ownership.quotes import read_quotes as read_rents
 from gpucost.schemas.validation import read_cells
 from gpucost.serving.demand import read_profile
 from gpucost.serving.request import own_lengths
@@ -164,6 +165,21 @@ def test_a_fault_of_a_table_is_named_by_its_line(tmp_path, name, text, where):
 def test_a_curve_whose_column_has_a_name_of_its_own_is_read(tmp_path, name):
     (tmp_path / "table.csv").write_text(f"month,{name}\n1,2.5\n")
     assert TABLES["curve"][0](tmp_path / "table.csv").tolist() == [2.5]
+
+
+@pytest.mark.parametrize(
+    ("read", "header", "most"),
+    [(lambda path: read_rents({str(path): None}), "name,usd_per_gpu_hour", 1000), (read_file, "model,gpu", 10_000)],
+    ids=["quotes", "measured"],
+)
+def test_more_rows_than_can_be_answered_in_time_are_refused(tmp_path, read, header, most):
+    path = tmp_path / "table.csv"
+    path.write_text(f"{header}\n" + "".join(f"q{n},2\n" for n in range(most)))
+    assert len(read(path)) == most
+    path.write_text(f"{path.read_text()}one,2\n")
+    with pytest.raises(UsageError, match=f"{most + 1:,} .*{most:,}") as error:
+        read(path)
+    one_sentence(error)
 
 
 def test_a_file_beyond_its_limit_is_refused_and_the_setting_raises_it(tmp_path, monkeypatch):
