@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from gpucost.architectures.fields import KEYS, load
+from gpucost.gate import shown
 from gpucost.types import Architecture
 
 Config = Mapping[str, Any]
@@ -42,6 +43,14 @@ class StoredFormat(NamedTuple):
     weight_bytes: float
 
 
+class _Group(NamedTuple):
+    """A group of layers in compressed-tensors: whether it is for any linear layer, or for experts alone."""
+
+    general: bool
+    experts: bool
+    form: StoredFormat
+
+
 class Stored(NamedTuple):
     """The formats of the parts of a model: the usual one, another for the experts, and the share kept wide."""
 
@@ -55,8 +64,10 @@ def stored(made: Architecture, config: Config, text: Config) -> Architecture:
     dtype = str(_first(config, text, "torch_dtype", "dtype") or "bfloat16").rsplit(".", 1)[-1].lower()
     plain = StoredFormat(_NAMES.get(dtype, "bf16"), _WIDE.get(dtype, 2.0))
     method = _first(config, text, "quantization_config", "compression_config", "quantization")
-    if not isinstance(method, Mapping) or not method:
+    if not method or method == "none":
         return _filled(made, Stored(plain, plain, {}), plain)
+    if not isinstance(method, Mapping):
+        method = {"quant_method": method if isinstance(method, str) else shown(method)}
     return _quantised(made, method, str(_first(config, text, "expert_dtype") or ""), plain)
 
 
@@ -77,7 +88,16 @@ def _quantised(made: Architecture, method: Config, expert_dtype: str, plain: Sto
         wide["linear"] = max(wide["linear"], wide["attention"])
     if method.get("lm_head") is True:
         wide["head"] = 0.0
-    return _filled(made, Stored(usual, experts, wide), half)
+    return _told(_filled(made, Stored(usual, experts, wide), half), method, usual)
+
+
+def _told(made: Architecture, method: Config, usual: StoredFormat) -> Architecture:
+    """Add a warning where groups of layers are stored in more formats than are told apart here."""
+    others = sorted({group.form.name for group in _groups(method) if not group.experts and group.form != usual})
+    if not others:
+        return made
+    warning = f"config_groups stores some layers as {', '.join(others)}: all but the experts are taken as {usual.name}"
+    return replace(made, warnings=(*made.warnings, warning))
 
 
 def _first(config: Config, text: Config, *names: str) -> Any:
@@ -178,27 +198,40 @@ def _integer(bits: int, group: int, zeros: bool) -> StoredFormat:
 
 
 def _from_groups(method: Config) -> StoredFormat | None:
+    """Return the format of the group for any linear layer, else the widest of those that are not for experts alone."""
+    groups = list(_groups(method))
+    rest = [group for group in groups if not group.experts] or groups
+    return (
+        min(rest, key=lambda group: (not group.general, -group.form.weight_bytes, group.form.name)).form
+        if rest
+        else None
+    )
+
+
+def _groups(method: Config) -> Iterator[_Group]:
+    """Yield the groups of compressed-tensors that store weights."""
     groups = method.get("config_groups")
-    if not isinstance(groups, Mapping):
-        return None
-    weights = [
-        group["weights"] for group in groups.values()
-        if isinstance(group, Mapping) and isinstance(group.get("weights"), Mapping)
-    ]  # fmt: skip
-    if not weights:
-        return None
-    first = weights[0]
-    bits, size = _whole(first, "num_bits"), _whole(first, "group_size")
-    is_float = str(first.get("type") or "int") == "float"
-    acts = any(isinstance(group, Mapping) and group.get("input_activations") for group in groups.values())
+    listed = [group for group in groups.values() if isinstance(group, Mapping)] if isinstance(groups, Mapping) else []
+    acts = any(group.get("input_activations") for group in listed)
+    for group in listed:
+        if isinstance(weights := group.get("weights"), Mapping):
+            targets = group.get("targets")
+            words = [str(word).lower()[:400] for word in targets[:1000]] if isinstance(targets, list) else ["linear"]
+            experts = bool(words) and all(_parts_named(word, whole_layer=False) == ("experts",) for word in words)
+            yield _Group("linear" in words, experts, _of_group(weights, acts))
+
+
+def _of_group(weights: Config, acts: bool) -> StoredFormat:
+    bits, size = _whole(weights, "num_bits"), _whole(weights, "group_size")
+    is_float = str(weights.get("type") or "int") == "float"
     if is_float and bits == 4:
         return StoredFormat("mxfp4", 0.5 + 1 / 32) if size == 32 else StoredFormat("nvfp4", 0.5 + 1 / 16)
     if is_float:
-        block = first.get("block_structure") or str(first.get("strategy")) == "block"
+        block = weights.get("block_structure") or str(weights.get("strategy")) == "block"
         return StoredFormat("fp8", 1.0 + (_SCALE_BYTES / _BLOCK if block else 0.0))
     if bits >= 8 and acts:
         return StoredFormat("int8", 1.0)
-    return _integer(bits or 4, size, zeros=first.get("symmetric") is False)
+    return _integer(bits or 4, size, zeros=weights.get("symmetric") is False)
 
 
 def _from_algorithm(method: Config) -> StoredFormat | None:
@@ -225,12 +258,27 @@ def _expert_format(method: Config, expert_dtype: str, usual: StoredFormat) -> St
         return StoredFormat("mxfp4", 0.5 + 1 / 32)
     if "fp8" in word:
         return StoredFormat("fp8", 1.0 + _SCALE_BYTES / _BLOCK)
-    return StoredFormat("int4", _integer(4, 32, zeros=False).weight_bytes) if "int4" in word else usual
+    if "int4" in word:
+        return StoredFormat("int4", _integer(4, 32, zeros=False).weight_bytes)
+    theirs = [group.form for group in _groups(method) if group.experts]
+    return max(theirs, key=lambda form: (form.weight_bytes, form.name), default=usual)
 
 
 def _whole(method: Config, *names: str) -> int:
-    values = (method.get(name) for name in names)
-    return next((int(v) for v in values if isinstance(v, int) and not isinstance(v, bool) and 0 < v <= 65536), 0)
+    return next((number for name in names if (number := _number(method.get(name)))), 0)
+
+
+def _number(value: object) -> int:
+    """Return a number of bits or weights, also one written as a decimal or a text; 0 where it is none.
+
+    >>> _number(8), _number(8.0), _number("8"), _number(True), _number(3.5)
+    (8, 8, 8, 0, 0)
+    """
+    if isinstance(value, str):
+        value = int(value) if value.isascii() and value.isdecimal() and len(value) < 9 else 0
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value <= 65536:
+        return 0
+    return int(value) if value == int(value) else 0
 
 
 # --- what stays wide

@@ -72,9 +72,7 @@ def _offer(
         reason = f"{available} are fewer than the {gpus} of one node: give gpus = {available}, or more of them"
         raise DataError(reason, file=path, row=number, column="available_gpus")
     price = float(table[f"{view}_usd_per_gpu_hour"])
-    name, seen = str(table.get("name") or f"pool-{number}"), table.get("observed_on", as_of)
-    if type(seen) is not date:
-        raise DataError(f"{shown(seen)} is no day, such as 2026-06-15", file=path, row=number, column="observed_on")
+    name, seen = str(table.get("name") or f"pool-{number}"), _seen(table, number, path, as_of)
     known = _AS_OWNED | {
         "offer_id": f"own/{name}/{view}", "instance_type": f"{name} ({view})", "tier": view,
         "gpu": system.accelerator_id, "gpus": gpus, "system_id": system.id, "region": str(table.get("region", "")),
@@ -83,6 +81,21 @@ def _offer(
         "notes": f"{view} cost of capacity of your own",
     }  # fmt: skip
     return make_offer(known), system
+
+
+def _seen(table: dict[str, Any], number: int, path: str, as_of: date) -> date:
+    """Return the day when a pool's cost was seen, written as a day or as its text; no day of the future."""
+    day = table.get("observed_on", as_of)
+    try:
+        seen = date.fromisoformat(day.strip()) if isinstance(day, str) else day
+    except ValueError:
+        seen = None
+    if type(seen) is not date:
+        raise DataError(f"{shown(day)} is no day such as 2026-06-15", file=path, row=number, column="observed_on")
+    if seen > as_of:
+        reason = f"{seen} lies after {as_of}, the day that prices are taken from. Ask with --as-of {seen} or later."
+        raise DataError(reason, file=path, row=number, column="observed_on")
+    return seen
 
 
 def _system(table: dict[str, Any], number: int, path: str, catalog: Catalog) -> System:

@@ -60,6 +60,9 @@ def test_plain_weights_take_the_bytes_of_their_type(dtype, name, each):
         ({"quant_method": "torchao", "quant_type": {"default": {"_type": "Int8WeightOnlyConfig"}}}, "w8a16", 1.0),
         ({"quant_method": "torchao", "quant_type": {"default": {"_type": "Float8WeightOnlyConfig"}}}, "fp8", 1.0),
         ({"quant_method": "quanto", "weights": "int8"}, "w8a16", 1.0),
+        ({"quant_method": "gptq", "bits": 8.0, "sym": True}, "w8a16", 1.0),
+        ({"quant_method": "gptq", "bits": "8", "sym": True}, "w8a16", 1.0),
+        ("fp8", "fp8", 1.0),
         ({"quant_method": "spqr", "bits": 3, "group_size": 16}, "int4", 3 / 8 + (2 + 3 / 8) / 16),
         ({"quant_method": "modelopt", "quant_algo": "FP8"}, "fp8", 1.0),
         (
@@ -91,6 +94,35 @@ def test_what_the_file_lists_stays_wide():
     assert read(quantization_config=method).stored_bytes == 2 * (EMBEDDINGS + NORMS) + MATRICES + attention
     assert kept_wide(["model.layers.0", "model.layers.1"], 4)["experts"] == 0.5
     assert kept_wide(["model.layers.0.mlp.gate", "model.vision_tower.x"], 4) == {}
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_groups_of_layers_are_read_in_any_order(turned):
+    def group(bits, *targets, kind="int", size=None):
+        return {"targets": list(targets), "weights": {"num_bits": bits, "type": kind, "group_size": size}}
+
+    def of(*groups):
+        listed = list(enumerate(groups))[:: -1 if turned else 1]
+        method = {"quant_method": "compressed-tensors", "config_groups": {f"g{i}": each for i, each in listed}}
+        return read(quantization_config=method)
+
+    general, own, other = (
+        group(8, "Linear", kind="float"),
+        group(4, "re:.*self_attn.*", size=32),
+        group(8, "re:.*mlp.*"),
+    )
+    assert of(general).warnings == of(general, group(8, "Linear", kind="float")).warnings == ()
+    mixed = of(own, general)
+    assert (mixed.native_precision, mixed.stored_bytes) == ("fp8", of(general).stored_bytes)
+    assert mixed.warnings == ("config_groups stores some layers as int4: all but the experts are taken as fp8",)
+    assert of(own, other).native_precision == "w8a16"
+    assert of(group(4, "re:.*experts.*", size=32), general).warnings == ()
+
+
+def test_what_is_no_table_of_a_quantization_is_said():
+    assert read(quantization_config=[8]).warnings == (
+        "quantization method '[8]' is not known: weights are taken as bf16",
+    )
 
 
 def test_an_unknown_method_is_said_and_not_guessed():

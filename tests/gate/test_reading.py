@@ -211,6 +211,17 @@ def test_a_pool_of_other_types_gets_a_sentence(tmp_path, text):
     one_sentence(error)
 
 
+def test_the_day_of_a_pool_may_be_a_text_and_lies_not_ahead(tmp_path):
+    path, catalog = tmp_path / "pool.toml", open_catalog(as_of="2026-11-20")
+    for day, age in (('"2026-11-10"', 10), ("2026-11-10", 10), ('"2026-11-20"', 0)):
+        path.write_text(f'[[pool]]\ngpu = "h100-sxm"\nloaded_usd_per_gpu_hour = 1\nobserved_on = {day}\n')
+        (offer,), _ = read_pool(str(path), catalog, catalog.as_of, "both")
+        assert offer.age_days == age
+    path.write_text(path.read_text().replace("11-20", "12-01"))
+    with pytest.raises(DataError, match="observed_on: 2026-12-01 lies after 2026-11-20"):
+        read_pool(str(path), catalog, catalog.as_of, "both")
+
+
 def test_a_saved_workbook_never_takes_a_formula_from_the_file(tmp_path):
     """A text that would end its quotes, and a power tower: the workbook holds the formulas of this version only."""
     saved = json.loads(gpucost.tco("h100-sxm", 8, draws=0).to_json())
