@@ -1,5 +1,6 @@
 """Tables of cases: Parquet, CSV and data frames as columns of codes, and grid files."""
 
+import codecs
 import csv
 import re
 from collections.abc import Iterable, Mapping
@@ -22,6 +23,7 @@ Coded = dict[str, tuple[NDArray[Any], list[Any]]]
 _MOST_COLUMNS, _LONGEST_HEADER = 1000, 100_000
 _MOMENTS = ("TIMESTAMP", "TIMESTAMP_NS", "TIMESTAMP_MS", "TIMESTAMP_S")  # whose day is meant, as a single question does
 _MADE_UP = re.compile(r"column\d+|.*[,;|\t].*|.*_\d+")  # what the engine calls columns whose header it cannot use
+_BARE = re.compile(r"column\d+")  # of them, those without a name
 READERS = {".parquet": "read_parquet", ".csv": "read_csv"}
 
 
@@ -50,17 +52,53 @@ def cases_of(given: Any) -> Cases:
             raise UsageError(f"--cases: {path.name} is neither .parquet nor .csv. Write the cases as one of them.")
         if not path.is_file():
             raise UsageError(f"--cases: there is no file {path}. Name one with a column for each argument.")
-        name = file_name(path)
+        name = f"{file_name(path)}{_header(path) if reader == 'read_csv' else ''}"
         try:
             try:
                 columns = _coded(connection, f"{reader}({name})", str(path))
             except duckdb.ConversionException:  # a column of numbers that goes on in words, below what was looked at
                 columns = _coded(connection, f"{reader}({name}, sample_size = -1)", str(path))
         except duckdb.Error as error:
+            if reader == "read_csv":
+                _refuse_text(path)
             raise DataError(f"cannot be read as cases: {said_first(error)}", file=str(path)) from None
-    if reader == "read_csv" and any(map(_MADE_UP.fullmatch, columns)):
-        _refuse_header(path, columns)
+    if reader == "read_csv":
+        made_up, columns = any(map(_MADE_UP.fullmatch, columns)), _trimmed(columns)
+        if made_up:
+            _refuse_header(path, columns)
     return Cases(columns, str(path), 2 if reader == "read_csv" else 1)
+
+
+def _header(path: Path) -> str:
+    """Return the option that a first line which ends in empty cells is a header: its reader would doubt that."""
+    with path.open("rb") as file:
+        return ", header = true" if file.readline(_LONGEST_HEADER).rstrip(b"\r\n").endswith((b",", b";", b"\t")) else ""
+
+
+def _trimmed(columns: Coded) -> Coded:
+    """Leave out what a spreadsheet adds: columns without a name or a value, and at the end rows without a value."""
+    kept = {name: found for name, found in columns.items() if found[1] not in ([], [None]) or not _BARE.fullmatch(name)}
+    empty = {name: len(values) - 1 if None in values else -1 for name, (_, values) in kept.items()}
+    count = rows = len(next(iter(kept.values()))[0]) if kept else 0
+    while len(kept) > 1 and count and all(codes[count - 1] == empty[name] for name, (codes, _) in kept.items()):
+        count -= 1
+    if count == rows:
+        return kept
+    cut = {name: (codes[:count], values) for name, (codes, values) in kept.items()}
+    return {
+        name: (codes, values if (codes == empty[name]).any() else values[: empty[name]])
+        for name, (codes, values) in cut.items()
+    }
+
+
+def _refuse_text(path: Path) -> None:
+    """Refuse a CSV file in UTF-16, or whose lines end in two ways, which its reader takes for one line."""
+    with path.open("rb") as file:
+        start = file.read(_LONGEST_HEADER)
+    if start.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise DataError("is UTF-16. Save it as CSV in UTF-8.", file=str(path))
+    if 0 < start.count(b"\r\n") < start.count(b"\n"):
+        raise DataError("ends some lines with CRLF and others with LF. Save it with one of them.", file=str(path))
 
 
 def _refuse_header(path: Path, names: Iterable[str]) -> None:
@@ -71,15 +109,20 @@ def _refuse_header(path: Path, names: Iterable[str]) -> None:
         rows = csv.reader(file, delimiter=mark)
         try:
             header = [cell.strip() for cell in next(rows, [])]
-            unlike = next(((rows.line_num, len(row)) for row in rows if row and len(row) != len(header)), None)
+            wide = len(header)
+            while header and not header[-1]:
+                header.pop()
+            unlike = next(
+                ((rows.line_num, len(row)) for row in rows if 0 < len(row) < len(header) or any(row[wide:])), None
+            )
         except csv.Error as error:
             raise DataError(f"is no readable CSV: {error}", file=str(path), row=rows.line_num) from None
     if unlike:
-        reason = f"the row has {unlike[1]} cells, the header {len(header)}"
+        reason = f"the row has {unlike[1]} cells, the header {wide}"
         raise DataError(f"{reason}. Leave a cell empty where nothing is known.", file=str(path), row=unlike[0])
     if twice := repeated(filter(None, header)):
         raise DataError("the column appears twice", file=str(path), row=1, column=twice[0])
-    if header != list(names):
+    if not header or header != list(names):
         raise DataError("does not name the argument of each column, as model,gpu,tokens do", file=str(path), row=1)
 
 
@@ -91,7 +134,7 @@ def _coded(connection: "duckdb.DuckDBPyConnection", table: str, said: str) -> Co
         raise UsageError(f"{said} has {len(kinds):,} columns; no question has {_MOST_COLUMNS:,} arguments.")
     found: Coded = {}
     for name, kind in kinds.items():
-        words = kind.startswith(("VARCHAR", "ENUM", "DATE", "TIMESTAMP"))
+        words = kind.startswith(("VARCHAR", "ENUM", "DATE", "TIME", "INTERVAL", "BLOB", "UUID"))
         cell = f"{named(name)}{'::date' * (kind in _MOMENTS)}{'::varchar' * words}"
         found[name] = _distinct(connection.execute(f"select {cell} as v from {table}").fetchnumpy()["v"], words)
     return found

@@ -17,6 +17,7 @@ import gpucost
 from gpucost.cli import cli
 from gpucost.errors import UsageError
 from gpucost.sweeping import mapping
+from gpucost.sweeping.tables import cases_of
 
 DAY = "2026-11-20"
 ASKED = {"model": "8b,70b", "gpu": "h100,b200", "gpus": "8:64:x2", "tokens": "10b:1000b:10b", "as_of": DAY}
@@ -208,6 +209,28 @@ def test_words_that_begin_below_many_numbers_are_read(tmp_path):
 def test_a_fault_of_a_table_is_said_with_its_file_and_row(text, said, tmp_path):
     (tmp_path / "cases.csv").write_text(text, encoding="utf-8")
     with pytest.raises(UsageError, match=re.escape(said)):
+        gpucost.sweep(cases=tmp_path / "cases.csv", gpu="h100")
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b"model,tokens,,\n8b,1b,,\n", ""),
+        (b"model,tokens\n8b,1b\n,\n,\n", ""),
+        (b"model,tokens,,\r\n8b,1b,,\r\n,,,\r\n", ""),
+        ("model,tokens\n8b,1b\n".encode("utf-16"), "cases.csv: is UTF-16"),
+        (b"model,tokens\r\n8b,1b\n8b,2b\n", "ends some lines with CRLF and others with LF"),
+        (b"model,tokens\n8b,10:00\n", "'10:00'"),
+    ],
+)
+def test_what_a_spreadsheet_adds_to_a_table_is_left_out_or_said(raw, said, tmp_path):
+    (tmp_path / "cases.csv").write_bytes(raw)
+    if not said:
+        columns = cases_of(str(tmp_path / "cases.csv")).columns
+        assert {name: values for name, (_, values) in columns.items()} == {"model": ["8b"], "tokens": ["1b"]}
+        assert all(len(codes) == 1 for codes, _ in columns.values())
+        return
+    with pytest.raises(UsageError, match=said):
         gpucost.sweep(cases=tmp_path / "cases.csv", gpu="h100")
 
 
