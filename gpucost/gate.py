@@ -96,8 +96,11 @@ def read_parts(path: Path_, bound: str = "limit_text_file_bytes") -> Iterator[by
 
 def read_text(path: Path_, bound: str = "limit_text_file_bytes") -> str:
     """Read a regular file of bounded size as UTF-8, with or without a mark at its start."""
+    raw = read_bytes(path, bound)
+    if raw.startswith(b"\x1f\x8b"):
+        raise DataError("is packed by gzip. Unpack it first.", file=os.fspath(path))
     try:
-        text = read_bytes(path, bound).decode("utf-8-sig")
+        text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DataError(f"is no UTF-8 text (byte {error.start}). Save it as UTF-8.", file=os.fspath(path)) from None
     if "\0" in text:
@@ -117,7 +120,10 @@ def read_json(path: Path_, bound: str = "limit_text_file_bytes") -> Any:
     """Read a JSON file whose values are finite and of bounded size and depth."""
     import json
 
-    return _parsed(path, "JSON", lambda text: json.loads(text, parse_constant=_no_number), read_text(path, bound))
+    def parse(text: str) -> Any:
+        return json.loads(text, parse_constant=_no_number, object_pairs_hook=_once)
+
+    return _parsed(path, "JSON", parse, read_text(path, bound))
 
 
 def read_rows(path: Path_, bound: str = "limit_text_file_bytes") -> list[tuple[int, list[str]]]:
@@ -180,6 +186,14 @@ def beside(module: str, name: str) -> list[list[str]]:
     """Return the rows of the table NAME.csv that lies beside a module of ours, its header first."""
     with open(Path(module).with_name(f"{name}.csv"), encoding="utf-8", newline="") as file:
         return list(csv.reader(file, strict=True))
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the object of these keys and values; a key that is there twice is refused, as TOML does."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError(f"the key {shown(repeated(key for key, _ in pairs)[0])} is there twice; keep one")
+    return found
 
 
 def _no_number(text: str) -> Any:

@@ -17,8 +17,10 @@ from gpucost.types import Architecture
 
 Config = Mapping[str, Any]
 
-_WIDE = {"float32": 4.0, "float": 4.0, "float64": 8.0, "bfloat16": 2.0, "float16": 2.0, "half": 2.0}
-_NAMES = {"float32": "fp32", "float": "fp32", "float16": "fp16", "half": "fp16", "float64": "fp64"}
+_WIDE = {"float32": 4.0, "float": 4.0, "float64": 8.0, "bfloat16": 2.0, "float16": 2.0, "half": 2.0,
+         "float8_e4m3fn": 1.0, "float8_e5m2": 1.0}  # fmt: skip
+_NAMES = {"float32": "fp32", "float": "fp32", "float16": "fp16", "half": "fp16", "float64": "fp64",
+          "float8_e4m3fn": "fp8", "float8_e5m2": "fp8"}  # fmt: skip
 _SCALE_BYTES, _BLOCK = 4.0, 128 * 128  # of DeepSeek's blocks
 PARTS = ("attention", "linear", "dense", "experts", "shared", "head")
 # the words of module names that mean each part

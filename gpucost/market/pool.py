@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpucost.catalog import Catalog
 from gpucost.errors import DataError
-from gpucost.gate import read_toml, shown
+from gpucost.gate import read_toml, repeated, shown
 from gpucost.market.facts import make_offer
 from gpucost.schemas.typed import held, number, record, text
 from gpucost.types import Offer, System
@@ -59,6 +59,9 @@ def read_pool(path: str, catalog: Catalog, as_of: date, view: str) -> tuple[list
         if not views:
             raise DataError(f"no price: give {' or '.join(_PRICE_KEYS)}", file=path, row=place)
         pairs += [_offer(table, place, path, catalog, as_of, name) for name in views]
+    if twice := repeated(offer.offer_id for offer, _ in pairs):
+        reason = f"two pools are called {shown(twice[0].split('/')[1])}. Give each a name of its own."
+        raise DataError(reason, file=path, column="name")
     return [offer for offer, _ in pairs], [system for _, system in pairs]
 
 

@@ -23,7 +23,13 @@ def read(**further):
 
 @pytest.mark.parametrize(
     ("dtype", "name", "each"),
-    [("bfloat16", "bf16", 2), ("float16", "fp16", 2), ("float32", "fp32", 4), (None, "bf16", 2)],
+    [
+        ("bfloat16", "bf16", 2),
+        ("float16", "fp16", 2),
+        ("float32", "fp32", 4),
+        ("float8_e4m3fn", "fp8", 1),
+        (None, "bf16", 2),
+    ],
 )
 def test_plain_weights_take_the_bytes_of_their_type(dtype, name, each):
     found = read(torch_dtype=dtype)

@@ -91,7 +91,7 @@ def test_what_is_no_regular_file_gets_a_sentence_at_once(tmp_path, name):
         one_sentence(error)
 
 
-@pytest.mark.parametrize("text", [b"\xff\xfe\x00", b"a,b\n1,\x00\n"], ids=["bytes", "nul"])
+@pytest.mark.parametrize("text", [b"\xff\xfe\x00", b"a,b\n1,\x00\n", b"\x1f\x8b\x08"], ids=["bytes", "nul", "gzip"])
 @pytest.mark.parametrize("name", [name for name in READERS if name != "book.toml"])
 def test_what_is_no_text_gets_a_sentence(tmp_path, name, text):
     (tmp_path / name).write_bytes(text)
@@ -114,6 +114,14 @@ def test_toml_of_absurd_depth_length_or_numbers_is_refused(tmp_path, name, text)
 def test_json_of_absurd_depth_length_or_numbers_is_refused(tmp_path, name, text):
     (tmp_path / name).write_text(text)
     with pytest.raises(UsageError, match=name.split(".")[0]) as error:
+        READERS[name](tmp_path / name)
+    one_sentence(error)
+
+
+@pytest.mark.parametrize("name", [name for name in READERS if name.endswith(".json")])
+def test_a_key_of_json_that_is_there_twice_is_refused(tmp_path, name):
+    (tmp_path / name).write_text('{"a": {"x": 1, "y": 2, "x": 3}}')
+    with pytest.raises(UsageError, match="the key 'x' is there twice; keep one") as error:
         READERS[name](tmp_path / name)
     one_sentence(error)
 
@@ -201,6 +209,7 @@ def test_a_file_beyond_its_limit_is_refused_and_the_setting_raises_it(tmp_path, 
         "pool = 3", "pool = [1]", "[[pool]]\ngpu = 3\nloaded_usd_per_gpu_hour = 1",
         "[[pool]]\nsystem = 3\nloaded_usd_per_gpu_hour = 1",
         "[[pool]]\ngpu = 'h100-sxm'\nloaded_usd_per_gpu_hour = 1\nobserved_on = 'soon'",
+        "[[pool]]\nname = 'a'\ngpu = 'h100-sxm'\nloaded_usd_per_gpu_hour = 1\n" * 2,
         "[[pool]]\ngpu = 'h100-sxm'\nloaded_usd_per_gpu_hour = 1\nobserved_on = 2026-01-01T10:00:00",
     ],
 )  # fmt: skip
