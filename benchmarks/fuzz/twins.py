@@ -163,8 +163,9 @@ def twins(random: Random) -> Case:
     """A command over a good file, and the same file written in another legal way."""
     words, name, data = random.choice(_asked())
     other = data
+    ways = [one for one in TWINS[name.rpartition(".")[2]] if (one, name) != (_gaps, "cases.csv")]  # rows are numbered
     for _ in range(random.choice([1, 1, 2, 3])):
-        other = random.choice(TWINS[name.rpartition(".")[2]])(random, other)
+        other = random.choice(ways)(random, other)
     book = {"GPUCOST_BOOK": name.split("/")[0]} if name.startswith("book") else {}
     return Case([*words.split(), "-o", "out.json"], {name: data}, book, face="twin", given=(name, other))
 

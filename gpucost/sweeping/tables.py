@@ -151,7 +151,8 @@ def _distinct(column: Any, words: bool) -> tuple[NDArray[Any], list[Any]]:
     values, places = pandas.factorize(known)[::-1] if words else np.unique(known, return_inverse=True)
     codes = np.full(len(data), len(values), np.int32)
     codes[~missing] = places
-    return codes, [*values.tolist(), *([None] if missing.any() else [])]
+    found = [value.strip() if isinstance(value, str) else value for value in values.tolist()]
+    return codes, [*found, *([None] if missing.any() else [])]
 
 
 def grid_of(path: str) -> dict[str, Any]:
