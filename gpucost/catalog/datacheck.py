@@ -13,6 +13,7 @@ from gpucost.catalog.drafts import is_large, table_named
 from gpucost.catalog.foldercheck import Report, judge, line_numbers
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.errors import DataError, UsageError
+from gpucost.gate import shown
 from gpucost.schemas import TABLES, Table
 from gpucost.schemas.validation import Fault, check_file, read_cells, shared_faults
 
@@ -62,14 +63,18 @@ def _check_large(catalog: "Catalog", path: Path) -> Report:
     from gpucost.catalog.large import csv_part, parquet_part
 
     store = catalog.laid
+    read = parquet_part if path.suffix.lower() == ".parquet" else csv_part
     try:
-        if path.suffix.lower() == ".parquet":
-            part = parquet_part(store, "user", path)
-        else:
-            part = csv_part(store, "user", path, Completion(catalog, {}, {}))
+        part = read(store, "user", path, Completion(catalog, {}, {}))
     except DataError as error:
         return _unread(error)
-    return Report(1, store.fetch(f"SELECT count(*) AS n FROM ({part})")[0]["n"])
+    key = ", ".join(TABLES["offers"].key)
+    query = f"SELECT offer_id FROM ({part}) GROUP BY {key} HAVING min(usd_per_hour) < max(usd_per_hour) LIMIT 1"
+    two = [
+        Fault(str(path), None, "offer_id", f"{shown(row['offer_id'])} has two prices on one day: neither would rank")
+        for row in store.fetch(query)
+    ]
+    return Report(1, store.fetch(f"SELECT count(*) AS n FROM ({part})")[0]["n"], two)
 
 
 def _check_book_file(catalog: "Catalog", path: Path) -> Report:

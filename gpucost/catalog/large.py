@@ -7,6 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from gpucost.catalog.completion import PRICE_KINDS
 from gpucost.catalog.loader import Store, engine, file_name, named, quoted, said_first
 from gpucost.catalog.offer_rows import offer_id_sql
 from gpucost.catalog.records import OWN_SOURCE
@@ -30,29 +31,59 @@ _ALIKE = (  # offers that are equal in these differ in name and price alone
 )  # fmt: skip
 
 
-def parquet_part(store: Store, layer: str, file: Path, usual_kind: str = "contracted") -> str:
-    """Return the SQL over a Parquet file of prices, read where it lies; its rows are judged at once."""
+def parquet_part(store: Store, layer: str, file: Path, completion: "Completion | None" = None) -> str:
+    """Return the SQL over a Parquet file of prices, read where it lies; without a completion it is a store's part.
+
+    One of a book whose rows leave something to follow, or name a currency, is completed as a large CSV file is.
+    """
     _refuse_heavy(store, file)
     source = f"read_parquet({file_name(file)})"
     held = {row["column_name"]: row["column_type"] for row in _asked(store, f"DESCRIBE SELECT * FROM {source}", file)}
-    if nested := next(
-        (name for name, kind in held.items() if kind.endswith((")", "]")) and "DECIMAL" not in kind), None
-    ):
-        raise DataError(f"{nested} holds {held[nested][:60]}, no single value in a cell", file=str(file))
     present = list(held)
+    _refuse_odd(held, file)
+    if completion is not None:
+        _refuse_columns(file, [name for name in present if name != "gone"], None)
     missing = [column.name for column in _OFFERS if column.required and column.name not in present]
-    if missing:
+    if missing and completion is None:
         raise DataError(f"columns missing: {', '.join(missing)}", file=str(file))
-    numbered = f"SELECT *, file_row_number + 1 AS n FROM read_parquet({file_name(file)}, file_row_number = true)"
     store.execute("SET disabled_optimizers = 'statistics_propagation'")  # a file may lie of where it holds nothing
     try:
-        offers = judge(store, file, numbered, present)
+        if completion is not None and (missing or _is_short(store, file, present)):
+            return _completed_part(store, layer, file, present, completion)
+        absent = [name for name in (*(column.name for column in _OFFERS), *_BESIDE[4:]) if name not in present]
+        blank = "".join(f", CAST(NULL AS VARCHAR) AS {named(name)}" for name in absent)
+        numbered = _numbered(file, f"*{blank}")
+        offers = judge(store, file, numbered, present, None if completion is None else _CONTRADICTIONS)
         _refuse_unknown(store, file, numbered)
     finally:
         store.outside = True
         with suppress(DataError):  # a file may break the database, which then answers nothing more
             store.execute("RESET disabled_optimizers")
-    return _few(store, file, typed(source, present, layer, usual_kind), offers)
+    return _few(store, file, typed(source, present, layer, "list" if completion is None else "contracted"), offers)
+
+
+def _numbered(file: Path, cells: str) -> str:
+    return f"SELECT {cells}, file_row_number + 1 AS n FROM read_parquet({file_name(file)}, file_row_number = true)"
+
+
+def _refuse_odd(held: Mapping[str, str], file: Path) -> None:
+    """Refuse columns of a Parquet file whose cells hold no single value, or truth where a number belongs."""
+    numbers = {column.name for column in _OFFERS if column.kind in ("number", "integer")} | set(_BESIDE[2:4])
+    for name, kind in held.items():
+        if kind.endswith((")", "]")) and "DECIMAL" not in kind and not name.startswith("x_"):
+            raise DataError(f"{shown(name)} holds {kind[:60]}, no single value in a cell", file=str(file))
+        if kind == "BOOLEAN" and name in numbers:
+            raise DataError("holds true and false, no numbers", file=str(file), column=name)
+
+
+def _is_short(store: Store, file: Path, present: Collection[str]) -> bool:
+    """Tell whether a Parquet file with the columns of the table leaves to its reader what a CSV file may leave."""
+    if not set(_BESIDE[:4]).isdisjoint(present):
+        return True
+    short = [f"{name} IS NULL" for name in ("gpus", "usd_per_hour", "usd_per_gpu_hour")]
+    short += [f"CAST({name} AS VARCHAR) LIKE '{sign}'" for name in ("provider", "gpu") for sign in (" %", "% ")]
+    query = f"SELECT bool_or({' OR '.join(short)}) AS short FROM read_parquet({file_name(file)})"
+    return bool(_asked(store, query, file)[0]["short"])
 
 
 def typed(source: str, present: Collection[str], layer: str, usual_kind: str = "contracted") -> str:
@@ -69,8 +100,12 @@ def typed(source: str, present: Collection[str], layer: str, usual_kind: str = "
 
 
 def csv_part(store: Store, layer: str, file: Path, completion: "Completion") -> str:
-    """Complete and judge a large CSV file of prices, and return the SQL over the Parquet file made of it."""
-    header = _header(file)
+    """Return the SQL over the Parquet file made of a large CSV file of prices."""
+    return _completed_part(store, layer, file, _header(file), completion)
+
+
+def _completed_part(store: Store, layer: str, file: Path, header: Sequence[str], completion: "Completion") -> str:
+    """Complete and judge a file of prices, and return the SQL over the Parquet file made of it."""
     for column in _NAMING:
         if column in header:
             _resolve(store, file, header, column, completion)
@@ -79,8 +114,8 @@ def csv_part(store: Store, layer: str, file: Path, completion: "Completion") -> 
     store.execute(f"CREATE OR REPLACE TABLE large_rates AS SELECT * FROM (VALUES {rates}) AS r(currency, rate, said)")
     whole = _completed(file, header)
     names = [*(column.name for column in _OFFERS), "price_kind", "valid_until"]
-    offers = judge(store, file, whole, [*header, *names], _CONTRADICTIONS)
-    made = store.folder() / f"{layer}-{'offers-' * (file.parent.name == 'offers')}{file.stem}.parquet"
+    offers = judge(store, file, whole, [*header, *names], _CURRENCIES | _CONTRADICTIONS)
+    made = store.folder() / f"{layer}-{'offers-' * (file.parent.name == 'offers')}{file.name}.parquet"
     _asked(store, f"COPY ({typed(f'({whole})', names, layer)}) TO {quoted(str(made))} (FORMAT parquet)", file)
     for table in ("rates", *_NAMING):
         store.execute(f"DROP TABLE IF EXISTS large_{table}")
@@ -113,28 +148,37 @@ def _header(file: Path) -> list[str]:
     """Return the names of the columns; an unknown one is refused as in a small file."""
     with file.open(encoding="utf-8-sig", errors="replace", newline="") as text:
         header = next(csv.reader([text.readline(int(limit("limit_text_characters")))]), [])
+    _refuse_columns(file, header, 1)
+    return header
+
+
+def _refuse_columns(file: Path, header: Sequence[str], row: int | None) -> None:
     known = {*(column.name for column in _OFFERS), *_BESIDE}
     for name in header:
         if header.count(name) > 1:
-            raise DataError("the column appears twice", file=str(file), row=1, column=name)
+            raise DataError("the column appears twice", file=str(file), row=row, column=name)
         if name not in known and not name.startswith("x_"):
             raise DataError(
-                "a large file of prices has no such column; one of your own begins with x_", file=str(file), row=1,
+                "a large file of prices has no such column; one of your own begins with x_", file=str(file), row=row,
                 column=name,
             )  # fmt: skip
     for name in ("provider", "gpu"):
         if name not in header:
-            raise DataError("the column is missing", file=str(file), row=1, column=name)
-    return header
+            raise DataError("the column is missing", file=str(file), row=row, column=name)
 
 
 def _raw(file: Path, header: Sequence[str]) -> str:
     """Return the SQL of the rows as texts, each with its number; an empty cell is NULL."""
+    own = [name for name in header if name[:2] != "x_"]
+    if file.suffix.lower() == ".parquet":
+        return _numbered(
+            file, ", ".join(f"nullif(trim(CAST({named(name)} AS VARCHAR)), '') AS {named(name)}" for name in own)
+        )
     types = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in header)
     how = (
         "auto_detect = false, header = true, delim = ',', quote = '\"', escape = '\"', nullstr = '', strict_mode = true"
     )
-    cells = ", ".join(f"nullif(trim({named(name)}), '') AS {named(name)}" for name in header if name[:2] != "x_")
+    cells = ", ".join(f"nullif(trim({named(name)}), '') AS {named(name)}" for name in own)
     wide = f", max_line_size = {int(limit('limit_text_characters')) * 4}"
     source = f"read_csv({file_name(file)}, {how}{wide}, columns = {{{types}}})"
     return f"SELECT row_number() OVER () + 1 AS n, {cells} FROM {source}"
@@ -202,7 +246,7 @@ def _read(file: Path, header: Sequence[str]) -> str:
 
 
 def _currency_faults(has: Mapping[str, str], rate: str) -> dict[str, str]:
-    """Return the SQL of what `offer_rows` refuses about a currency, by the names in `_CONTRADICTIONS`."""
+    """Return the SQL of what `offer_rows` refuses about a currency, by the names in `_CURRENCIES`."""
     amounts = {has[name]: (_number(has[name]), _number(has[f"usd_{name}"])) for name in ("per_hour", "per_gpu_hour")}
     apart = (f"abs({one} * {rate} - {usd}) > 0.01 * greatest(abs({one} * {rate}), abs({usd}))"
              for one, usd in amounts.values())  # fmt: skip
@@ -216,14 +260,18 @@ def _currency_faults(has: Mapping[str, str], rate: str) -> dict[str, str]:
 _HOURS = f"nullif(TRY_CAST(term_months AS DOUBLE), 0) * {HOURS_PER_MONTH}"
 _BY_HOUR, _AT_START = "TRY_CAST(recurring_usd_per_hour AS DOUBLE)", f"TRY_CAST(upfront_usd AS DOUBLE) / ({_HOURS})"
 _PARTS = f"(coalesce({_BY_HOUR}, 0) + coalesce({_AT_START}, 0)) / nullif(TRY_CAST(usd_per_hour AS DOUBLE), 0)"
-_CONTRADICTIONS = {
+_CURRENCIES = {
     "no exchange rate is known for the currency": "no_rate",
     "per_hour or per_gpu_hour is not a number": "unread",
     "the currency is that of per_hour and per_gpu_hour, which are empty": "astray",
     "a price in USD and one in the currency contradict each other": "apart",
+}
+_CONTRADICTIONS = {
     "usd_per_hour, upfront_usd and recurring_usd_per_hour contradict each other": (
         f"{_PARTS} > 1.01 OR ({_PARTS} < 0.99 AND {_BY_HOUR} + {_AT_START} IS NOT NULL)"
     ),
+    f"price_kind is none of {', '.join(PRICE_KINDS)}": f"price_kind NOT IN ({', '.join(map(quoted, PRICE_KINDS))})",
+    "the contract would end before it holds": "TRY_CAST(valid_until AS DATE) < TRY_CAST(valid_from AS DATE)",
 }
 _CONSTANTS = {
     "offer_kind": "offer", "gpu_assumed": "0", "date_precision": "day", "source_id": OWN_SOURCE, "confidence": "high",
@@ -313,6 +361,8 @@ def _fault(column: Column) -> str:
         faults.append(f"coalesce({read}, '') = ''")
     if column.required and column.kind in ("number", "integer", "date") and column.name != "term_months":
         faults.append(f"{cell} IS NULL")
+    if column.kind == "integer":
+        faults += [f"{read} <> TRY_CAST({cell} AS DOUBLE)"]
     if column.kind in ("number", "integer"):
         faults += [f"NOT isfinite(CAST({read} AS DOUBLE))"]
         faults += [f"({read} <> 0 AND abs({read}) < {SMALLEST})"]

@@ -44,7 +44,7 @@ def price_views(shipped: Shipped, books: Sequence[PriceBook], below: Sequence[st
         if packed or written:
             store.execute(f"SET threads = {os.cpu_count() or 1}")  # a large file is worth every core
             completion = Completion(shipped, book.rows, book.exchange_rates)
-            parts += [parquet_part(store, book.layer, file) for file in packed]
+            parts += [parquet_part(store, book.layer, file, completion) for file in packed]
             parts += [csv_part(store, book.layer, file, completion) for file in written]
     store.execute(offers_view(parts))
     discounts.make_table(store, [row for book in books for row in book.discounts])

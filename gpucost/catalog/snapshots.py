@@ -40,7 +40,7 @@ class Refreshed(Frozen):
         for _, part, file in self.parts:
             if part.kind == "offers":
                 try:
-                    found.append(parquet_part(store, LAYER, file, "list"))
+                    found.append(parquet_part(store, LAYER, file))
                 except DataError as error:
                     _warn(str(error))
         return found

@@ -73,6 +73,13 @@ def test_a_large_file_is_completed_as_a_small_one(book, monkeypatch):
         ("2026-06-01,,,,,,,,,a", "2026-06-01,,,,,x,,,,a", ":2: per_hour or per_gpu_hour is not a number"),
         ("2026-06-01,,,,,,,,,a", "2026-06-01,12,,,,,87600,5,,a", ":2: usd_per_hour, upfront_usd and .* contradict"),
         ("2026-06-01,,,,,,,,,a", "2026-06-01,12,,,,,,13,,a", ":2: usd_per_hour, upfront_usd and .* contradict"),
+        ("l40s,1,", "l40s,1.6,", ":4: gpus is not a count above 0"),
+        ("x_note", "price_kind", ":2: price_kind is none of list, contracted, effective"),
+        (
+            "x_note\nours,h100-sxm,8,,1.5,2026-06-01,,,,,,,,,a",
+            "valid_until\nours,h100-sxm,8,,1.5,2026-06-01,,,,,,,,,soon",
+            ":2: valid_until is not a day",
+        ),
         ("dgx-b200", "nosuch", ":5:system: unknown system 'nosuch'"),
         ("ours,l40s", "=cmd(1),l40s", ":4: provider is not a text"),
         ("ours,l40s", "x" * 200_000 + ",l40s", "offers.csv"),
@@ -85,6 +92,13 @@ def test_a_fault_in_a_large_file_is_named_with_its_row(book, large, good, bad, r
     with pytest.raises(DataError, match=reason):
         rows_of(book)
     assert len(check_one(open_catalog(DAY), book / "offers.csv", None).faults) == 1
+
+
+def test_a_contract_that_would_end_before_it_holds_is_refused_in_a_large_file(tmp_path, large):
+    header = "provider,gpu,usd_per_gpu_hour,valid_from,valid_until"
+    (tmp_path / "offers.csv").write_text(f"{header}\nours,l40s,0.5,2026-06-01,2026-05-31\n")
+    with pytest.raises(DataError, match=":2: the contract would end before it holds"):
+        rows_of(tmp_path)
 
 
 def test_a_large_file_without_fault_passes_the_check(book, large):
@@ -115,6 +129,63 @@ def test_a_packed_file_beyond_a_limit_is_refused_before_it_is_unpacked(parquet, 
     monkeypatch.setenv(f"GPUCOST_LIMIT_{setting}", str(value))
     with pytest.raises(UsageError, match=f"limit_{setting.lower()}"):
         rows_of(parquet)
+
+
+def changed(folder, parquet, columns, rows="made"):
+    """Write the book with other columns."""
+    import duckdb
+
+    duckdb.execute(f"CREATE OR REPLACE TEMP TABLE made AS SELECT * FROM '{parquet}'")
+    duckdb.execute(f"COPY (SELECT {columns} FROM {rows}) TO '{folder / 'offers.parquet'}' (FORMAT parquet)")
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ("*, 'EUR' AS currency", ":1: the currency is that of per_hour and per_gpu_hour"),
+        ("*, 99.0 AS per_gpu_hour, 'USD' AS currency", ": a price in USD and one in the currency contradict"),
+        ("*, DATE '2026-11-10' AS valid_untill", ":valid_untill: a large file of prices has no such column"),
+        ("* REPLACE (true AS gpus)", ":gpus: holds true and false"),
+        ("* REPLACE (8.4 AS gpus)", ":1: gpus is not a count above 0"),
+        ("*, DATE '2000-01-01' AS valid_until", ": the contract would end before it holds"),
+        (
+            "* REPLACE (12 AS term_months, 13.0 * usd_per_hour AS recurring_usd_per_hour)",
+            ":1: usd_per_hour, upfront_usd",
+        ),
+    ],
+)
+def test_a_parquet_book_is_judged_as_one_in_csv(tmp_path, parquet, columns, reason):
+    changed(tmp_path, parquet, columns)
+    with pytest.raises(DataError, match=reason):
+        rows_of(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        "*, {'a': 1} AS x_note, [1, 2] AS x_list",
+        "* REPLACE (' ' || gpu || ' ' AS gpu, provider || ' ' AS provider)",
+        "* REPLACE (CAST(NULL AS DOUBLE) AS usd_per_hour)",
+        "* EXCLUDE (offer_kind, gpu_assumed, region_scope, billing, payment, source_id, confidence, usd_per_hour)",
+        "* EXCLUDE (usd_per_hour, usd_per_gpu_hour), usd_per_gpu_hour / 1.25 AS per_gpu_hour, 'EUR' AS currency",
+    ],
+)
+def test_a_parquet_book_may_leave_what_one_in_csv_may(tmp_path, parquet, columns):
+    (tmp_path / "book").mkdir()
+    (tmp_path / "book" / "rates.toml").write_text("[exchange_rates]\nEUR = 1.25\n")
+    changed(tmp_path / "book", parquet, columns)
+    for one, other in zip(rows_of(parquet), rows_of(tmp_path / "book"), strict=True):
+        for name in ("provider", "gpu", "gpus", "option", "observed_on", "recorded_on", "valid_from", "price_kind"):
+            assert one[name] == other[name], name
+        assert math.isclose(one["usd_per_hour"], other["usd_per_hour"])
+
+
+def test_two_prices_of_an_offer_on_one_day_are_a_fault_of_a_large_file(tmp_path, parquet):
+    assert check_one(open_catalog(DAY), parquet, None).faults == []
+    double = "* REPLACE (2 * usd_per_hour AS usd_per_hour, 2 * usd_per_gpu_hour AS usd_per_gpu_hour)"
+    changed(tmp_path, parquet, "*", f"(FROM made UNION ALL SELECT {double} FROM made LIMIT 21)")
+    (fault,) = check_one(open_catalog(DAY), tmp_path / "offers.parquet", None).faults
+    assert "two prices on one day" in fault.reason
 
 
 def test_a_note_of_megabytes_is_refused(tmp_path, parquet):
