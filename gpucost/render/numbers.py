@@ -6,6 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from gpucost.gate import beside
+from gpucost.render.json import SIGNIFICANT_DIGITS
 from gpucost.units import SUFFIX_UNITS, format_count, unit_of
 
 MISSING = "–"
@@ -76,6 +77,8 @@ def format_value(value: Any, unit: str = "") -> str:
     ('38,214', '41.2%', '–')
     >>> format_value(-0.0001, "fraction of one"), format_value(0.1081, "USD per million tokens")
     ('0.0%', '0.108')
+    >>> format_value(1.6449999999999998, "USD per GPU-hour")  # as a saved answer holds it: 1.645
+    '1.65'
     """
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return MISSING
@@ -89,6 +92,8 @@ def format_value(value: Any, unit: str = "") -> str:
         return str(value)
     if math.isinf(value):
         return "∞" if value > 0 else "-∞"
+    if isinstance(value, float):
+        value = float(f"{value:.{SIGNIFICANT_DIGITS}g}")
     return _format_number(value, unit)
 
 
