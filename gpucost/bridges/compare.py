@@ -80,9 +80,10 @@ def bridge(first: Answer, second: Answer, rank: int = 1, names: tuple[str, str] 
 
 def _option(answer: Answer, rank: int) -> Mapping[str, Any]:
     options: Sequence[Mapping[str, Any]] = answer["options"]
-    if len(options) < rank:
+    found = next((row for row in options if row["rank"] == rank), None)
+    if found is None:
         raise UsageError(f"an answer has {len(options)} options; there is no option {rank}.")
-    return options[rank - 1]
+    return found
 
 
 def _of_options(figure: str, names: Sequence[str]) -> dict[str, Any]:

@@ -144,9 +144,11 @@ def _inference(answer: Mapping[str, Any], start: datetime, rank: int, side: str 
 
 def _ranked(answer: Mapping[str, Any], rank: int) -> Mapping[str, Any]:
     options: Sequence[Mapping[str, Any]] = answer["options"]
-    if not 1 <= rank <= len(options):
-        raise UsageError(f"--rank {rank}: the saved answer holds {len(options)} options.")
-    return options[rank - 1]
+    found = next((row for row in options if row["rank"] == rank), None)
+    if found is None:
+        held = f"{len(options)} options, ranks {options[0]['rank']} to {options[-1]['rank']}"
+        raise UsageError(f"--rank {rank}: the saved answer holds {held}.")
+    return found
 
 
 def _seller(option: Mapping[str, Any]) -> Row:

@@ -149,10 +149,10 @@ def payload(
     """Build the answer's payload."""
     risky = market.terms.interruptible[pairs.offer[order]]
     of_kind = np.where(risky, np.cumsum(risky), np.cumsum(~risky))
-    shown = order if request.top == 0 else order[of_kind <= request.top]  # so many that stay, so many that may not
+    shown = np.flatnonzero((of_kind <= request.top) | (request.top == 0))  # so many that stay, so many that may not
     insides = cache(lambda plan: answer.inside(plans, plan, request))  # many offers are of one plan
     options = [
-        answer.option(request, market, plans, pairs, int(row), rank, insides) for rank, row in enumerate(shown, start=1)
+        answer.option(request, market, plans, pairs, int(order[place]), int(place) + 1, insides) for place in shown
     ]
     best = int(order[0])
     beside = beside_apis(request, architecture, catalog, market, plans, pairs, best)
