@@ -15,8 +15,8 @@ from gpucost.money import bill, energy, spot
 from gpucost.units import HOURS_PER_DAY, HOURS_PER_MONTH, HOURS_PER_YEAR, SECONDS_PER_HOUR
 
 _INPUTS, SPEED_INPUTS = read_inputs(__file__, "inputs", "speed inputs")
-SPEED, TIME, _STRETCH, _STOPPED, PURCHASE, _ANSWERS = read_tables(
-    __file__, "speed", "time", "stretch", "interruptions", "purchase", "answers"
+SPEED, TIME, _STRETCH, _STOPPED, PURCHASE, _ENDS, _ANSWERS = read_tables(
+    __file__, "speed", "time", "stretch", "interruptions", "purchase", "ends", "answers"
 )
 INPUTS: tuple[Input, ...] = (*_INPUTS, *energy.INPUTS)
 INPUT_NAMES = tuple(entry.name for entry in INPUTS)
@@ -50,6 +50,14 @@ RUN_LINES = bill.items("training: run")
 HOUR_LINES = (*RUN_LINES, *bill.items("training: hours"))
 BILL = (*HOUR_LINES, *bill.items("training: services"))
 
+# What is bought at either end of the range is rounded as the purchase is: a block of 24 hours is paid whole.
+_ROUNDED = tuple(
+    line._replace(name=f"rounded_{end}_hours", text=line.text.replace("paid_hours", f"paid_{end}_hours"))
+    for line in PURCHASE
+    if line.name == "rounded_hours"
+    for end in ("low", "high")
+)
+
 # A term that is owed in whole costs the same however long the run takes: only its price is uncertain.
 ANSWERS = (
     Line("cost_usd", bill.total(BILL), "the whole bill", group="answers"),
@@ -57,6 +65,8 @@ ANSWERS = (
     Line(
         "gpu_hours", " + ".join(f"{line.key}_quantity" for line in RUN_LINES), "GPU-hours of the run", group="answers"
     ),
+    *_ENDS,
+    *_ROUNDED,
     *_ANSWERS,
     *energy.ENERGY,
 )

@@ -18,19 +18,21 @@ def training_causes(payload: Mapping[str, Any], option: Mapping[str, Any]) -> li
     """Return what each cause alone would make of the cost of a run; the widest first."""
     factors, cost = option["factors"], option["cost_usd"]
     hours = sum(line["cost_usd"] for line in option["lines"] if line["unit"] == "GPU-hour")
-    speed, paid = factors["tokens_per_s_per_gpu"], factors["stretch_paid_ratio"]
+    speed, stretch = factors["tokens_per_s_per_gpu"], factors["stretch_paid_ratio"]
     beside = 1 + factors["evaluation_fraction"]
     assumed = {row["name"]: row for row in payload.get("assumptions") or ()}.get("evaluation_fraction")
     known = [
-        ("speed", speed / factors["tokens_per_s_per_gpu_high"], speed / factors["tokens_per_s_per_gpu_low"],
+        ("speed",
+         *_bought(option, speed / factors["tokens_per_s_per_gpu_high"], speed / factors["tokens_per_s_per_gpu_low"]),
          "--mfu", "name the software (--software); your own speed (--mfu, --step-time); gpucost calibrate"),
         _price_cause(option),
-        ("interruptions", factors["stretch_low_ratio"] / paid, factors["stretch_high_ratio"] / paid,
+        ("interruptions",
+         *_bought(option, factors["stretch_low_ratio"] / stretch, factors["stretch_high_ratio"] / stretch),
          "--option", "an option that is not interrupted; a measured rate"),
     ]  # fmt: skip
     if assumed and assumed["value"] == factors["evaluation_fraction"] and assumed["low"] is not None:
-        ends = ((1 + assumed[end]) / beside for end in ("low", "high"))
-        known.append((OVERHEAD, *ends, "--overhead", "your own share (--overhead)"))
+        ends = [(1 + assumed[end]) / beside for end in ("low", "high")]
+        known.append((OVERHEAD, *_bought(option, *ends), "--overhead", "your own share (--overhead)"))
     return _widest_first(cost, hours, known)
 
 
@@ -72,6 +74,23 @@ def _widest_first(cost: float, moved: float, known: Sequence[_Known]) -> list[di
         for name, low, high, flag, how in known
     ]  # fmt: skip
     return sorted(rows, key=lambda row: row["low_usd"] - row["high_usd"])
+
+
+def _bought(option: Mapping[str, Any], low: float, high: float) -> tuple[float, float]:
+    """Return the hours that are bought, as the bill rounds them, of a run that is as much shorter and longer."""
+    import numpy as np
+
+    from gpucost.formula.arrays import Columns, evaluate_columns
+    from gpucost.money.training_bill import CONSTANTS, LINES, PURCHASE
+
+    given = Columns({name: np.full(3, np.nan if value is None else value) for name, value in option["factors"].items()})
+    paid = evaluate_columns(LINES, given, CONSTANTS, ("paid_hours",)).paid_hours
+    given["paid_hours"] = paid * np.array([1.0, low, high])
+    made = evaluate_columns(PURCHASE, given, CONSTANTS, ("rounded_hours", "owed", "bound"))
+    if made.bound[0]:
+        return (1.0, 1.0) if made.owed[0] else (low, high)
+    shorter, longer = made.rounded_hours[1:] / made.rounded_hours[0]
+    return float(shorter), float(longer)
 
 
 def _price_cause(option: Mapping[str, Any]) -> _Known:

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gpucost
 from gpucost.formula.arrays import Columns, evaluate_all, evaluate_columns, round_cents
 from gpucost.formula.language import Line
 from gpucost.money import bill, rates
@@ -103,3 +104,27 @@ def test_accelerator_hours_times_rate_is_the_cost(gpus, hours, rate):
 def test_p5_on_demand_for_a_day_is_what_the_price_list_says():
     # p5.48xlarge at 55.04 USD an hour, 8 accelerators, 24 hours.
     assert billed([8 * 24.0], [55.04 / 8]) == ([1320.96], 1320.96)
+
+
+BLOCK = """[[offer]]
+provider = "acme"
+gpu = "h100-sxm"
+gpus = 8
+option = "capacity_block"
+usd_per_gpu_hour = 2.0
+valid_from = 2026-11-01
+"""
+
+
+@pytest.mark.parametrize(("tokens", "days", "said"), [("100m", (1, 1), "Range: none"), ("30b", (5, 8), "Range: speed")])
+def test_a_block_is_paid_whole_at_either_end_of_the_range(tmp_path, tokens, days, said):
+    """A day of 8 GPUs at 2 USD costs 384 USD: a run of an hour pays one whatever its speed."""
+    (tmp_path / "book.toml").write_text(BLOCK)
+    catalog = gpucost.open_catalog("2026-11-20", book=tmp_path / "book.toml")
+    run = {"gpu": "h100-sxm", "gpus": 8, "provider": "acme", "deadline": "none", "catalog": catalog}
+    result = gpucost.estimate("8b", tokens, **run)
+    option = result.payload["options"][0]
+    beside = sum(line["cost_usd"] for line in option["lines"] if line["unit"] != "GPU-hour")
+    for end, whole in zip(("cost_low_usd", "cost_high_usd"), days, strict=True):
+        assert option[end] == pytest.approx(whole * 384 + beside, abs=0.02)
+    assert said in result.to_text()
