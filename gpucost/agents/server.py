@@ -55,7 +55,10 @@ async def _called(context: Any, parameters: Any) -> Any:
 def answered(name: str, given: Any) -> tuple[str, bool]:
     """Return the answer as compact JSON, or the sentence of the refusal, and whether it is one."""
     try:
-        return json.dumps(call(name, given), ensure_ascii=False, separators=(",", ":")), False
+        found = call(name, given)
+        return json.dumps(found, ensure_ascii=False, separators=(",", ":")), isinstance(
+            found, dict
+        ) and "error" in found
     except GpuCostError as error:
         return " ".join(str(error).split())[:1000], True
     except Exception as error:  # a client gets a sentence whatever happens, and the server lives on

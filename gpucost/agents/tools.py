@@ -154,8 +154,9 @@ def _prices(given: Given) -> Any:
     from gpucost.arguments import read
     from gpucost.catalog.prices import current
 
-    if unknown := sorted(set(given) - {*_FILTERS, "as_of", "known_as_of", "max_age"}):
-        raise UsageError(f"prices takes {', '.join(_FILTERS)} and as_of, not {unknown[0][:40]!r}.")
+    takes = (*_FILTERS, "as_of", "known_as_of", "max_age")
+    if unknown := sorted(set(given) - set(takes)):
+        raise UsageError(f"prices takes {', '.join(takes[:-1])} and {takes[-1]}, not {unknown[0][:40]!r}.")
     asked = read("estimate", given, complete=False)
     catalog = _catalog(asked)
     wanted = catalog.offer_filter(*(asked.get(name) for name in _FILTERS))

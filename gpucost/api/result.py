@@ -11,13 +11,15 @@ from dataclasses import FrozenInstanceError, dataclass, field
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
 
-from gpucost.errors import GpuCostError
+from gpucost.errors import GpuCostError, UsageError
+from gpucost.gate import shown
 from gpucost.render.document import Chart, Document
 
 if TYPE_CHECKING:
     import pandas
 
 
+_WRITTEN = ("table", "json", "csv", "md")
 _LONGEST_REPR = 160
 _LONGEST_CELL = 40  # of a column that stands first in a frame
 Given = ParamSpec("Given")
@@ -173,6 +175,8 @@ class Result(Sealed):
         details: bool = False,
     ) -> str:
         """Return the answer as a command writes it: table, json, csv of its main list, or md; `fields` of that list."""
+        if format_ not in _WRITTEN:
+            raise UsageError(f"an answer is not written as {shown(format_)}. Formats: {', '.join(_WRITTEN)}.")
         if fields:
             return self._picked(format_, fields, self._lines() if lines else self._rows())
         if format_ == "json":

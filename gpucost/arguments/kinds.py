@@ -185,8 +185,10 @@ def _word(value: Any) -> str:
         return shown(value)
 
 
-def _unpacked(value: Any) -> Any:
-    """Return a single value of NumPy as Python has it, a moment as its day."""
+def unpacked(value: Any) -> Any:
+    """Return a single value of NumPy as Python has it, a moment as its day, and a member of an enumeration as text."""
+    if isinstance(value, str):
+        return str.__str__(value)
     if not hasattr(value, "item") or getattr(value, "ndim", False):
         return value
     is_day = getattr(getattr(value, "dtype", None), "kind", "") == "M"
@@ -195,7 +197,7 @@ def _unpacked(value: Any) -> Any:
 
 def _number(value: Any, what: str) -> str | float:
     """Return what may be a number: text, or a number of Python or NumPy; nothing else is one."""
-    found = _unpacked(value)
+    found = unpacked(value)
     if not isinstance(found, (str, int, float)) and hasattr(found, "as_integer_ratio"):  # a Decimal, a Fraction
         with suppress(ArithmeticError, ValueError):
             found = float(found)
@@ -242,7 +244,7 @@ _YEARS = (1900, 2199)  # that a day may lie in: months and quarters are counted 
 
 
 def _date(value: Any, what: str) -> str:
-    given = _unpacked(value)
+    given = unpacked(value)
     try:
         text = given.isoformat()[:10] if isinstance(given, date) else given.strip()
         day = date.fromisoformat(text)
@@ -257,7 +259,7 @@ def _deadline(value: Any, what: str) -> float | date | None:
     """Read a duration in days, a day, or none; the day is counted from the day of the prices."""
     if isinstance(value, str) and value.strip().lower() == "none":
         return None
-    value = _unpacked(value)
+    value = unpacked(value)
     is_day = isinstance(value, str) and value.strip()[4:5] == "-" and value.strip()[:4].isdigit()
     if is_day or isinstance(value, date):
         return date.fromisoformat(_date(value, what))

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from gpucost.arguments.kinds import RENTS
+from gpucost.arguments.kinds import RENTS, unpacked
 from gpucost.arguments.questions import QUESTIONS, Need
 from gpucost.arguments.table import LISTS, Argument
 from gpucost.errors import ContradictionError, UsageError, nearest
@@ -120,7 +120,7 @@ def _beside(need: Need) -> str:
 def value_of(argument: Argument, value: Any, called: str = "") -> Any:
     """Read one value; a column of values is left to the engine, which marks the cases that cannot be."""
     if not (argument.column and is_column(value)):
-        return argument.kind.read(value, called or flag_of(argument.name))
+        return argument.kind.read(unpacked(value), called or flag_of(argument.name))
     most = limit("limit_sweep_values")
     with suppress(OverflowError):  # of a range that is longer than any list
         if len(value) <= most:

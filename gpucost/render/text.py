@@ -66,24 +66,28 @@ def _cut(block: Block, rows: int) -> Block:
 
 
 def _head(document: Document, terminal: Terminal) -> list[str]:
-    return [terminal.paint(document.title, "1"), *(_lead(document, terminal) if document.lead else [])]
+    return [*_title(document.title, terminal, "1"), *(_lead(document, terminal) if document.lead else [])]
 
 
 def _section(section: Section, terminal: Terminal) -> list[str]:
     body = [line for block in section.blocks for line in [*_block(block, terminal), ""]]
     if not body:
         return []
-    return ["", terminal.paint(section.title, "1"), *body[:-1]] if section.title else ["", *body[:-1]]
+    return ["", *_title(section.title, terminal, "1"), *body[:-1]] if section.title else ["", *body[:-1]]
 
 
 def _wrap(text: str, width: int, indent: str = "") -> list[str]:
     return textwrap.wrap(text, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False) or [""]
 
 
+def _title(text: str, terminal: Terminal, style: str) -> list[str]:
+    return [terminal.paint(line, style) for line in _wrap(text, terminal.width)]
+
+
 def _lead(document: Document, terminal: Terminal) -> list[str]:
     """Return the lead; the answer itself, where the document tells it apart, comes first and in weight."""
     rest = document.lead.removeprefix(document.headline).lstrip()
-    answer = [terminal.paint(line, "1") for line in _wrap(document.headline, terminal.width)]
+    answer = _title(document.headline, terminal, "1")
     return [*(answer if document.headline else []), *(_wrap(rest, terminal.width) if rest else [])]
 
 
@@ -102,7 +106,7 @@ def _block(block: Block, terminal: Terminal) -> Iterator[str]:
 
 def _facts(facts: KeyFigures, terminal: Terminal) -> Iterator[str]:
     if facts.title:
-        yield terminal.paint(facts.title, "2")
+        yield from _title(facts.title, terminal, "2")
     if not facts.items:
         return
     pad = min(max(len(fact.label) for fact in facts.items), terminal.width // 2)
@@ -113,7 +117,7 @@ def _facts(facts: KeyFigures, terminal: Terminal) -> Iterator[str]:
 def table_lines(table: Table, terminal: Terminal) -> Iterator[str]:
     """Lay a table out in columns; when they do not fit, the least important columns go, and a line says which."""
     if table.title:
-        yield terminal.paint(table.title, "4" if terminal.color else "0")
+        yield from _title(table.title, terminal, "4" if terminal.color else "0")
     if not table.rows:
         yield table.note or "(no rows)"
         return

@@ -273,18 +273,18 @@ def beside_apis(
     offer = market.facts.offers[int(pairs.offer[best])]
     plan = int(pairs.plan[best])
     unit, replica = float(offer.gpus), float(plans.gpus[plan])
-    per_unit = max(np.floor(unit / replica), 1.0)
+    per_unit = max(float(unit // replica), 1.0)
     gpus = unit if unit >= replica else float(np.ceil(replica / unit)) * unit
     share = request.utilisation_fraction if request.has_demand or request.utilisation_given else 1.0
     speed = (
         float(plans.output_tokens_per_s[plan]) * per_unit * request.tokens_per_request / request.output_tokens * share
     )
     hourly = gpus * offer.usd_per_gpu_hour
-    spare = np.ceil(request.redundancy / per_unit) * hourly
+    spare = float(np.ceil(request.redundancy / per_unit)) * hourly
     against = api[0]
-    point = hosted.break_even(hourly, speed, float(spare), against["usd_per_mtok"])
+    point = hosted.break_even(hourly, speed, spare, against["usd_per_mtok"])
     middle = point["tokens_per_month"] or speed * SECONDS_PER_HOUR * HOURS_PER_MONTH
-    line = hosted.curve(hourly, speed, float(spare), against["usd_per_mtok"], middle)
+    line = hosted.curve(hourly, speed, spare, against["usd_per_mtok"], middle)
     return {
         "api": api,
         "breakeven": {

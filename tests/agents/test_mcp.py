@@ -69,8 +69,9 @@ def test_every_part_that_is_named_can_be_had():
     payload = gpucost.estimate(**ASKED, with_facts=False).payload
     for name in short(payload)["parts"]:
         assert len(json.dumps(part(payload, name), ensure_ascii=False)) < 8500, name
-    said = json.loads(answered("estimate", {**ASKED, "detail": "nonsense"})[0])
-    assert "there is no part 'nonsense'" in said["error"]
+    text, failed = answered("estimate", {**ASKED, "detail": "nonsense"})
+    assert failed
+    assert "there is no part 'nonsense'" in json.loads(text)["error"]
 
 
 def test_rows_of_sql_are_no_more_than_a_reader_bears():
@@ -93,7 +94,7 @@ def test_a_difference_names_its_largest_cause_first():
         ("estimate", {}, "--model is missing"),
         ("estimate", {"model": "8b", "tokens": "100b", "color": "red"}, "takes no 'color'"),
         ("estimate", {"model": "8b", "tokens": "-5"}, "--tokens"),
-        ("prices", {"colour": "red"}, "prices takes"),
+        ("prices", {"colour": "red"}, "as_of, known_as_of and max_age, not 'colour'"),
         ("compare", {"first": {}}, "--model is missing"),
         ("compare", {"first": 3, "second": 4}, "no object"),
         ("sql", {"query": "drop table offers"}, "SELECT"),

@@ -164,6 +164,25 @@ def test_values_of_the_usual_packages_are_read_as_what_they_mean(kind, given, re
     assert kind.read(given, "it") == read
 
 
+class Asked(str, enum.Enum):  # noqa: UP042
+    SHARE = "35%"
+    DATA = "2TB"
+    WAIT = "500ms"
+
+
+@pytest.mark.parametrize(
+    ("question", "name", "given", "text"),
+    [
+        ("estimate", "mfu", Asked.SHARE, "35%"),
+        ("estimate", "dataset", Asked.DATA, "2TB"),
+        ("estimate", "dataset", np.array("2TB"), "2TB"),
+        ("inference", "ttft", Asked.WAIT, "500ms"),
+    ],
+)
+def test_a_text_of_an_enumeration_or_of_numpy_is_read_as_a_text(question, name, given, text):
+    assert read(question, {name: given}, complete=False) == read(question, {name: text}, complete=False)
+
+
 @pytest.mark.parametrize(
     ("kind", "given", "said"),
     [

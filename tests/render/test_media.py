@@ -91,6 +91,12 @@ def test_missing_is_a_dash_and_an_empty_cell_never_zero() -> None:
     assert list(csv.DictReader(io.StringIO(rows_csv(payload))))[1]["cost_usd"] == ""
 
 
+def test_long_titles_are_wrapped() -> None:
+    table = Table(columns("a"), [{"a": 1}], title="a table " * 10)
+    made = Document("an answer " * 10, (Section("a section " * 10, (table,)),))
+    assert max(map(len, text.write(made, width=40, color=False, all_sections=True).splitlines())) <= 40
+
+
 @pytest.mark.parametrize("width", [40, 60, 80, 120])
 def test_no_line_is_wider_than_the_terminal(width: int) -> None:
     for payload in (answers.by_hand(), answers.training(), answers.ownership()):

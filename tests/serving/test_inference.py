@@ -364,7 +364,7 @@ def test_the_command_writes_json_csv_and_a_table(tmp_path):
 
 
 def test_an_offer_has_one_rank_in_the_answer_and_in_its_data_frame():
-    """Of those that may be interrupted the first comes after every offer that stays, also where few of them are shown."""
+    """The first that may be interrupted comes after every offer that stays, also where few of them are shown."""
     result = gpucost.inference("8b", gpu="h100-sxm", requests_per_s=5, top=3, catalog=CATALOG)
     ranks = {row["offer_id"]: row["rank"] for row in result.options}
     whole = dict(zip(*(result.to_frame()[name] for name in ("offer_id", "rank")), strict=True))
@@ -372,3 +372,6 @@ def test_an_offer_has_one_rank_in_the_answer_and_in_its_data_frame():
     assert {name: whole[name] for name in ranks} == ranks
     last = max(ranks.values())
     assert gpucost.compare(result, result, rank=last).payload["difference"] == 0
+    assert type(result.payload["breakeven"]["utilisation_fraction"]) is float
+    with pytest.raises(UsageError, match="not written as 'JSON'"):
+        result.written("JSON")
