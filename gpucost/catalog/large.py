@@ -71,7 +71,7 @@ def _refuse_odd(held: Mapping[str, str], file: Path) -> None:
     numbers = {column.name for column in _OFFERS if column.kind in ("number", "integer")} | set(_BESIDE[2:4])
     for name, kind in held.items():
         if kind.endswith((")", "]")) and "DECIMAL" not in kind and not name.startswith("x_"):
-            raise DataError(f"{shown(name)} holds {kind[:60]}, no single value in a cell", file=str(file))
+            raise DataError(f"{name} holds {kind[:60]}, no single value in a cell", file=str(file))
         if kind == "BOOLEAN" and name in numbers:
             raise DataError("holds true and false, no numbers", file=str(file), column=name)
 
