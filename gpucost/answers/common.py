@@ -1,6 +1,7 @@
 """What answers share: the frame around each of them, the lines of a bill, assumptions, and what was left out."""
 
 import os
+from collections import UserString
 from collections.abc import Iterable, Mapping
 from datetime import date
 from math import isfinite
@@ -179,26 +180,35 @@ def frame(request: Request, as_of: date, catalog_version: str) -> Frame:
     """Return the keys that every answer starts with."""
     return {
         "schema_version": SCHEMA_VERSION,
-        "request": {name: _plain(value) for name, value in request.items()},
+        "request": as_json(request),
         "as_of": as_of.isoformat(),
         "catalog_version": catalog_version,
     }
 
 
-def _plain(value: Any) -> Any:
-    """Return what was asked as JSON knows it, a number of NumPy or a path too.
+def as_json(value: Any) -> Any:
+    """Return what was asked as JSON knows it: numbers of every make, days, texts, paths.
 
     >>> import numpy as np
-    >>> _plain({"a": (np.float64(2.5), "x")})
-    {'a': [2.5, 'x']}
+    >>> from fractions import Fraction
+    >>> as_json({"a": (np.float64(2.5), "x"), "b": Fraction(7, 10), "c": np.datetime64("2026-06-01T12")})
+    {'a': [2.5, 'x'], 'b': 0.7, 'c': '2026-06-01'}
     """
     if isinstance(value, Mapping):
-        return {name: _plain(inner) for name, inner in value.items()}
+        return {str(name): as_json(inner) for name, inner in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(inner) for inner in value]
+        return [as_json(inner) for inner in value]
     if isinstance(value, os.PathLike):
         return os.fspath(value)
-    return value.tolist() if hasattr(value, "tolist") else value
+    if getattr(getattr(value, "dtype", None), "kind", "") == "M":
+        value = value.astype("datetime64[D]").tolist()
+    if isinstance(value, date):
+        return value.isoformat()[:10]
+    if isinstance(value, UserString):
+        return str(value)
+    if hasattr(value, "as_integer_ratio") and not isinstance(value, int):  # a Fraction, too
+        return float(value)
+    return as_json(value.tolist()) if hasattr(value, "tolist") else value
 
 
 def cited(known: Mapping[str, Mapping[str, Any]], ids: Iterable[str | None]) -> dict[str, Source]:

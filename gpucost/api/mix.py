@@ -18,7 +18,7 @@ class MixResult(Result):
 
 def answer(given: Mapping[str, Any], catalog: Catalog | None = None) -> MixResult:
     """Answer from arguments as they were given."""
-    from gpucost.api.tco import asked, catalog_on, plan_of
+    from gpucost.api.tco import asked, catalog_on, plan_of, requested
     from gpucost.ownership.mixing import answer as planned
     from gpucost.ownership.mixing import demand_of
 
@@ -29,10 +29,9 @@ def answer(given: Mapping[str, Any], catalog: Catalog | None = None) -> MixResul
     curve = by_month(demand) if listed else demand_of(demand, constant, growth, months)
     limits = {name: {**named, **special}[name] for name in _LIMITS if name in named or name in special}
     flags, special = ({k: v for k, v in part.items() if k not in _LIMITS} for part in (named, special))
-    request = {name: value for name, value in given.items() if name != "plan" or isinstance(value, str)}
+    request = requested("mix", given) | ({"months": months} if constant is not None else {})
     if listed:
         request["demand"] = curve.tolist()
-    request["months"] = int(curve.size)
     return MixResult(planned(catalog, plan_of(catalog, given.get("plan")), flags, special, curve, limits, request))
 
 

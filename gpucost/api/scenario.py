@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gpucost.answers.common import as_json
 from gpucost.arguments import QUESTIONS, Argument, flag_of, giving_way, read, renamed
 from gpucost.arguments import kinds as k
 from gpucost.arguments.files import files_beside
@@ -61,7 +62,7 @@ def read_scenario(path: str | Path) -> Scenario:
 
 def make_scenario(content: Mapping[str, Any], where: str = "scenario", folder: Path | None = None) -> Scenario:
     """Check a scenario's content, every value of it; files that it names are looked for in `folder`."""
-    plain = _plain(content)
+    plain = as_json(content)
     try:
         parts, hints = _parts(plain, folder)
     except UsageError as error:
@@ -134,15 +135,6 @@ def _known(where: str, entry: Mapping[str, Any], names: Sequence[str], old: Sequ
 def _values(where: str, entry: Mapping[str, Any], arguments: Sequence[Argument]) -> dict[str, Any]:
     kinds = {item.name: item.kind for item in arguments}
     return {key: kinds[key].read(value, f"{f'{where}.' if where else ''}{key}") for key, value in entry.items()}
-
-
-def _plain(value: Any) -> Any:
-    """Turn TOML dates into text, so that a file and a mapping read alike."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    return value.isoformat() if hasattr(value, "isoformat") else value
 
 
 def json_schema() -> dict[str, Any]:

@@ -52,9 +52,7 @@ def answer(given: Mapping[str, Any], catalog: Catalog | None = None) -> TcoResul
     catalog = catalog or catalog_on(special.pop("as_of", None), special.pop("known_as_of", None))
     file = plan_of(catalog, given.get("plan"))
     flags = {**flags, **workload_flags(catalog, file, flags, special)}
-    request = {name: value for name, value in given.items() if name != "plan" or isinstance(value, str)}
-    if isinstance(rents := request.get("rent"), (list, tuple)) and len(rents) == 1:
-        request["rent"] = rents[0]
+    request = requested("tco", given)
     for name in ("gpus", "gpu"):
         if name not in request and (found := flags.get(name) or file.given.get(name) or file.special.get(name)):
             said = getattr(found, "value", found)
@@ -98,6 +96,14 @@ def asked(question: str, given: Mapping[str, Any]) -> tuple[dict[str, Any], dict
     inputs = {name: value for name, value in named.items() if name not in special}
     once(inputs, special, "the request")
     return special, inputs
+
+
+def requested(question: str, given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what was asked as it was read, so that it can be asked again; quotes as they were written."""
+    found = read(question, given, complete=False)
+    if isinstance(rents := found.get("rent"), dict):
+        found["rent"] = rents[""] if list(rents) == [""] else given["rent"]
+    return found
 
 
 def plan_of(catalog: Catalog, plan: "str | Mapping[str, Any] | None") -> PlanFile:

@@ -159,7 +159,8 @@ def _plan_side(answer: Answer, rank: int) -> Side:
 
 
 def _mix_side(answer: Answer, rank: int) -> Side:
-    asked = {name: answer["request"].get(name) for name in ("gpu", "provider", "constant", "months")}
+    asked = {name: answer["request"].get(name) for name in ("gpu", "provider", "constant")}
+    asked["months"] = len(answer["months"])
     return {**asked, "best_pure_usd": answer["best_pure_usd"], "cost_usd": answer["cost_usd"]}
 
 

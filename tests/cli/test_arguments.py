@@ -282,6 +282,17 @@ def test_the_library_warns_of_an_old_name():
     assert caught[0].filename == __file__
 
 
+@pytest.mark.parametrize("name", ["as_of", "known_as_of"])
+def test_a_day_beside_a_catalog_of_another_day_is_refused(name):
+    catalog = gpucost.open_catalog("2026-11-20", "2026-11-20")
+    asked = {"model": "8b", "gpu": "h100-sxm", "gpus": 8, "catalog": catalog}
+    with pytest.raises(UsageError, match=f"^{name}: 2025-01-01, but the catalog that was given has 2026-11-20"):
+        gpucost.throughput(**asked, **{name: "2025-01-01"})
+    assert gpucost.throughput(**asked, **{name: date(2026, 11, 20)}).payload["as_of"] == "2026-11-20"
+    with pytest.raises(UsageError, match="catalog that was given has none"):
+        gpucost.throughput(**{**asked, "catalog": gpucost.open_catalog()}, known_as_of="2025-01-01")
+
+
 def test_lists_in_the_table_are_those_of_the_physics():
     from gpucost import words
     from gpucost.physics import columns

@@ -2,6 +2,9 @@
 
 import json
 import re
+from collections import UserString
+from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -260,6 +263,19 @@ def test_the_former_name_of_quotes_is_read_beside_a_price():
     assert run.exit_code == 0, run.output
     assert "--quote is now called --rent" in run.stderr
     assert {"acme", "b"} <= set(json.loads(run.stdout)["npv_usd"])
+
+
+@pytest.mark.parametrize("share", [Fraction(7, 10), Decimal("0.7"), np.longdouble("0.7"), "70%"])
+def test_what_was_asked_is_kept_as_it_was_read(share):
+    asked = {"utilisation": share, "rent": [np.float64(2.35)], "rent_path": UserString("flat"), "draws": 0}
+    kept = gpucost.tco("h100-sxm", 8, **asked, catalog=catalog())
+    request = json.loads(kept.to_json())["request"]
+    read = {"utilisation": 0.7, "rent": 2.35, "rent_path": "flat", "draws": 0}
+    assert request == {"gpu": "h100-sxm", "gpus": 8, **read}
+    within = {"utilisation": share, "rent_path": UserString("flat")}
+    kept = gpucost.mix([8, 8], gpu="h100-sxm", plan={"use": within}, catalog=catalog())
+    plan = json.loads(kept.to_json())["request"]["plan"]["use"]
+    assert plan == {"utilisation": "70%" if share == "70%" else 0.7, "rent_path": "flat"}
 
 
 def test_a_quote_with_a_term_ends_and_falls_back_as_a_reservation_does():

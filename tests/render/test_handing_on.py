@@ -2,10 +2,13 @@
 
 import json
 import zipfile
+from datetime import datetime
+from fractions import Fraction
 
 import openpyxl
 import pytest
 from click.testing import CliRunner
+from numpy import datetime64
 from openpyxl.styles import Font
 from openpyxl.workbook.defined_name import DefinedName
 
@@ -93,6 +96,27 @@ def test_a_saved_answer_is_asked_anew_without_the_book(book, tmp_path):
     saved.write_text(dumps(answers.comparison()), "utf-8")
     with pytest.raises(UsageError, match="a saved comparison cannot be made safe to share"):
         gpucost.report(str(saved), share_safe=True)
+
+
+@pytest.mark.parametrize(("ask", "asked"), [
+    (gpucost.tco, {"plan": {"gpu": "h100-sxm", "gpus": 8, "use": {"utilisation": 0.5, "months": 24}}}),
+    (gpucost.tco, {"gpu": "h100-sxm", "gpus": 8, "known_as_of": datetime64("2026-11-01", "ns")}),
+    (gpucost.mix, {"demand": [8, 16, 16], "gpu": "h100-sxm"}),
+    (gpucost.mix, {"constant": 8, "growth": Fraction(1, 5), "plan": {"gpu": "h100-sxm", "pue_ratio": 2.5}}),
+])  # fmt: skip
+def test_a_saved_plan_is_asked_anew_as_it_was_asked(ask, asked, tmp_path):
+    saved = tmp_path / "saved.json"
+    found = ask(**asked, as_of=datetime(2026, 11, 20))
+    saved.write_text(found.to_json(), "utf-8")
+    assert gpucost.report(saved, share_safe=True).payload["parts"][0]["payload"]["lead"] == found.payload["lead"]
+
+
+def test_a_demand_in_a_file_is_not_shared_and_is_said_to_be_missing(tmp_path):
+    demand, saved = tmp_path / "d.csv", tmp_path / "saved.json"
+    demand.write_text("month,gpus\n1,8\n2,16\n", "utf-8")
+    saved.write_text(gpucost.mix(demand, gpu="h100-sxm").to_json(), "utf-8")
+    with pytest.raises(UsageError, match=r"without .*mix\[1\].demand, to be safe to share: .*no demand: give a CSV"):
+        gpucost.report(saved, share_safe=True)
 
 
 @pytest.mark.parametrize(("model", "gpu", "said"), [
