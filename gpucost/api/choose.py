@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from gpucost.api.asking import framed, opened
 from gpucost.api.candidates import Need, candidates, may_go, need_of
-from gpucost.api.result import Result
+from gpucost.api.result import Result, copied
 from gpucost.arguments import flag_of
 from gpucost.errors import NothingFitsError, UsageError
 from gpucost.limits import limit
@@ -25,12 +25,13 @@ class ChoiceResult(Result):
     @property
     def best(self) -> Mapping[str, Any]:
         """The first candidate, of the first workload."""
-        return dict(self.payload["rows"][0])
+        found: Mapping[str, Any] = copied(self.payload["rows"][0])
+        return found
 
     @property
     def assigned(self) -> list[Mapping[str, Any]]:
         """What each of several workloads gets."""
-        return list(self.payload["assigned"])
+        return [*map(copied, self.payload["assigned"])]
 
 
 def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> ChoiceResult:

@@ -10,7 +10,7 @@ from gpucost.answers.comparison import Pair, SideBySide
 from gpucost.answers.read import reading
 from gpucost.api.asking import framed, opened
 from gpucost.api.report import asked_part, report
-from gpucost.api.result import Result
+from gpucost.api.result import Result, copied
 from gpucost.api.scenario import read_scenario
 from gpucost.arguments import read
 from gpucost.bridges.compare import compare
@@ -32,7 +32,10 @@ class CompareResult(Result):
     @property
     def changes(self) -> list[Mapping[str, Any]]:
         """The effect of each cause."""
-        return list(self.payload["changes"])
+        if "changes" not in self.payload:
+            found = "models side by side have" if self.kind == "side_by_side" else "a comparison of several parts has"
+            raise UsageError(f"{found} no causes of one difference. to_frame() has the rows.")
+        return [*map(copied, self.payload["changes"])]
 
 
 def answer(given: Mapping[str, Any], catalog: Catalog | None = None) -> CompareResult:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gpucost.api.asking import opened
-from gpucost.api.result import Result
+from gpucost.api.result import Result, copied
 from gpucost.arguments import flag_of
 from gpucost.arguments.table import arguments_of
 from gpucost.catalog import Catalog
@@ -44,7 +44,7 @@ class FitResult(Fitting):
     @property
     def smallest_change(self) -> Mapping[str, Any] | None:
         """The gentlest change that makes it fit (or fit on fewer GPUs), or None where none was found."""
-        return next((row for row in self.payload["changes"] if row["helps"]), None)
+        return next((copied(row) for row in self.payload["changes"] if row["helps"]), None)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -54,13 +54,13 @@ class ServingFitResult(Fitting):
     @property
     def smallest(self) -> Mapping[str, Any] | None:
         """The option with the least memory in all."""
-        found: Mapping[str, Any] | None = self.payload["smallest"]
+        found: Mapping[str, Any] | None = copied(self.payload["smallest"])
         return found
 
     @property
     def cheapest(self) -> Mapping[str, Any] | None:
         """The option with the lowest price per hour."""
-        found: Mapping[str, Any] | None = self.payload["cheapest"]
+        found: Mapping[str, Any] | None = copied(self.payload["cheapest"])
         return found
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from gpucost.api.asking import framed, opened
-from gpucost.api.result import Result
+from gpucost.api.result import Result, copied
 from gpucost.errors import UsageError
 from gpucost.gate import shown
 
@@ -23,7 +23,7 @@ class ReconcileResult(Result):
     @property
     def parts(self) -> list[Mapping[str, Any]]:
         """The parts of the difference; billed and effective each add up to it."""
-        return list(self.payload["parts"])
+        return [*map(copied, self.payload["parts"])]
 
     def _rows(self) -> list[dict[str, Any]]:
         return [dict(row) for row in self.payload["parts"] or self.payload["showback"]]

@@ -80,7 +80,8 @@ def report(
     user's own price book and without prices, quotes, pools and files that the request holds.
     """
     given = {"status": status, "by": by, "date": date, "share_safe": share_safe}
-    said = read_list("report", given | ({} if isinstance(source, Mapping) else {"source": source}))
+    at_hand = isinstance(source, Mapping)
+    said = read_list("report", given if at_hand else {**given, "source": source}, complete=not at_hand)
     asked = source if isinstance(source, Mapping) else said["source"]
     payload = _shared(asked) if said["share_safe"] else _answered(asked)
     name = "the answer" if isinstance(asked, Mapping) else asked
@@ -156,7 +157,7 @@ def asked_part(part: Part) -> dict[str, Any]:
     except GpuCostError as error:
         error.args = (f"{part.kind} part {part.name!r}: {error}",)
         raise
-    return result.to_dict()
+    return dict(result.payload)
 
 
 _OF_STEPS = ("model", "document_tokens", "method", "software", "software_year", "offload")
@@ -174,4 +175,4 @@ def _with_background(payload: dict[str, Any]) -> dict[str, Any]:
     adapters = {"lora_rank": request["lora_rank"]} if request["method"] != "full" else {}
     sequence = {"sequence": payload["workload"]["sequence_tokens"]}
     found = roofline({"gpu": best["gpu"], **best["layout"], **run, **adapters, **sequence}, catalog)
-    return {**payload, "price_history": [dict(row) for row in history], "roofline": found.to_dict()}
+    return {**payload, "price_history": [dict(row) for row in history], "roofline": found.payload}

@@ -58,6 +58,18 @@ def flat(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return [{key: value for key, value in row.items() if not isinstance(value, (dict, list))} for row in rows]
 
 
+def copied(value: Any) -> Any:
+    """Return what a payload holds as its reader may change it: every mapping and list within is another one.
+
+    >>> payload = {"options": [{"cost_usd": 2.0}]}
+    >>> copied(payload)["options"][0].clear(), payload
+    (None, {'options': [{'cost_usd': 2.0}]})
+    """
+    if isinstance(value, Mapping):
+        return {key: copied(item) for key, item in value.items()}
+    return type(value)(map(copied, value)) if type(value) in (list, tuple) else value
+
+
 def _is_long(name: str, values: Sequence[Any]) -> bool:
     """Tell whether a column of a frame is nested, or holds lists or long texts."""
     return "." in name or any(
@@ -124,8 +136,8 @@ class Result(Sealed):
         return _judging(self.payload)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the payload as a plain dictionary."""
-        return dict(self.payload)
+        """Return a copy of the payload as a plain dictionary; nothing that is changed in it changes the answer."""
+        return {key: copied(item) for key, item in self.payload.items()}
 
     def to_json(self) -> str:
         """Return the payload as JSON text under a seal, or its stamp; floats carry 12 significant digits."""
@@ -283,17 +295,18 @@ class OptionsResult(Result):
     @property
     def best(self) -> Mapping[str, Any]:
         """The first option."""
-        return dict(self.payload["options"][0])
+        found: Mapping[str, Any] = copied(self.payload["options"][0])
+        return found
 
     @property
     def options(self) -> list[Mapping[str, Any]]:
         """The options, best first."""
-        return list(self.payload["options"])
+        return [*map(copied, self.payload["options"])]
 
     @property
     def lines(self) -> list[Mapping[str, Any]]:
         """The bill of the first option; its rounded lines add up to its cost."""
-        return list(self.payload["options"][0]["lines"])
+        return [*map(copied, self.payload["options"][0]["lines"])]
 
     def _rows(self) -> list[dict[str, Any]]:
         return [dict(row) for row in self.payload["options"]]

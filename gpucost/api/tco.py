@@ -7,7 +7,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Any
 
-from gpucost.api.result import Result
+from gpucost.api.result import Result, copied
 from gpucost.arguments import by_field, read, refuse_idle
 from gpucost.catalog import Catalog, open_catalog
 from gpucost.errors import UsageError
@@ -24,12 +24,12 @@ class TcoResult(Result):
     @property
     def lines(self) -> list[Mapping[str, Any]]:
         """The lines of both sides with totals and present values."""
-        return list(self.payload["lines"])
+        return [*map(copied, self.payload["lines"])]
 
     @property
     def assumptions(self) -> list[Mapping[str, Any]]:
         """Every input with value, range, status and source."""
-        return list(self.payload["assumptions"])
+        return [*map(copied, self.payload["assumptions"])]
 
     def explanation(self) -> Document:
         """Return the document with every formula and its numbers, and the inputs with their sources."""

@@ -33,7 +33,7 @@ class ThroughputResult(Result):
         return dict(self.payload["layout"])
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class ThroughputTable:
     """Many layouts, timed: columns, with a reason where a layout cannot exist."""
 
@@ -42,6 +42,10 @@ class ThroughputTable:
 
     def __len__(self) -> int:
         return len(self.cases.layout)
+
+    def __repr__(self) -> str:
+        """Return one line: how many layouts there are, and how many of them cannot be."""
+        return f"<ThroughputTable: {len(self):,} layouts, {sum(self.speeds.reason != 0):,} with a reason>"
 
     @property
     def reasons(self) -> tuple[str, ...]:

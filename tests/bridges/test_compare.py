@@ -262,6 +262,13 @@ def test_models_on_accelerators_stand_side_by_side_with_the_answers_of_their_que
     assert row["times_first"] == row["cost_usd"] / found["rows"][0]["cost_usd"]
 
 
+def test_models_side_by_side_have_no_causes_and_say_so(catalog):
+    found = gpucost.compare(model="8b", gpu="h100-sxm,h200", tokens="10b", catalog=catalog)
+    with pytest.raises(UsageError, match=r"side by side have no causes .* to_frame\(\) has the rows"):
+        _ = found.changes
+    assert len(found.to_frame()) == 2
+
+
 def test_what_cannot_be_trained_or_served_says_why(catalog):
     row = gpucost.compare(model="405b", gpu="v100-sxm2-16gb", tokens="10t", catalog=catalog).payload["rows"][0]
     assert row["cost_usd"] is None

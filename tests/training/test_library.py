@@ -2,6 +2,7 @@
 
 import gc
 import json
+import pickle
 import subprocess
 import sys
 import weakref
@@ -67,6 +68,32 @@ def test_a_result_is_frozen_and_a_catalog_is_reused(result):
     catalog = gpucost.open_catalog()
     first, second = (gpucost.estimate("8b", "10b", catalog=catalog).to_json() for _ in range(2))
     assert first == second
+
+
+def test_what_is_changed_in_a_copy_leaves_the_answer_as_it_was(result):
+    cost = result.best["cost_usd"]
+    result.to_dict()["options"][0]["cost_usd"] = 0
+    result.best["lines"].clear()
+    result.options[0]["layout"].clear()
+    result.lines[0]["cost_usd"] = 0
+    assert result.best["cost_usd"] == pytest.approx(sum(line["cost_usd"] for line in result.best["lines"]))
+    assert result.best["cost_usd"] == cost
+    assert result.best["layout"]
+    assert result.to_dict() == result.payload
+
+
+def test_many_layouts_are_one_line_a_key_and_a_copy():
+    table = gpucost.throughput(["8b", "70b"], "h100-sxm", [8, 7], tensor=8)
+    assert repr(table) == "<ThroughputTable: 2 layouts, 1 with a reason>"
+    assert table in {table}
+    other = pickle.loads(pickle.dumps(table))
+    assert other != table
+    assert other.to_frame().equals(table.to_frame())
+
+
+def test_a_report_of_nothing_is_refused():
+    with pytest.raises(UsageError, match="source is missing"):
+        gpucost.report(None)
 
 
 def test_an_unknown_argument_is_named():
