@@ -39,6 +39,7 @@ class Setting(Frozen):
     value: Any
     speaker: str
     command: str = ""  # "" where it holds for every command
+    turn: int = 0  # of the one who spoke: a later one overrules
 
 
 def user_folder() -> Path | None:
@@ -123,16 +124,16 @@ def read_file(path: Path) -> dict[str, Any]:
 def spoken(environment: Mapping[str, str] | None = None) -> Iterator[Setting]:
     """Yield every setting that someone made, the weakest speaker first, so that a later one overrules."""
     own = user_file()
-    for path in (own if own and own.is_file() else None, project_file()):
+    for turn, path in enumerate((own if own and own.is_file() else None, project_file())):
         if path is not None:
-            yield from _of_file(path)
+            yield from _of_file(path, turn)
     variables = os.environ if environment is None else environment
     for name in sorted(variables):
         if name.startswith(PREFIX) and name[len(PREFIX) :] not in NOT_SETTINGS and not name.endswith("_COMPLETE"):
-            yield Setting(name[len(PREFIX) :].lower(), variables[name], f"environment variable {name}")
+            yield Setting(name[len(PREFIX) :].lower(), variables[name], f"environment variable {name}", turn=2)
 
 
-def _of_file(path: Path) -> Iterator[Setting]:
+def _of_file(path: Path, turn: int) -> Iterator[Setting]:
     content = read_file(path)
     tables = {name: value for name, value in content.items() if isinstance(value, dict)}
     top = {name: value for name, value in content.items() if name not in tables}
@@ -143,7 +144,7 @@ def _of_file(path: Path) -> Iterator[Setting]:
             if called in said:
                 raise UsageError(f"{path}: {where} is given twice, also as {said[called]}. Keep one.")
             said[called] = name
-            yield Setting(called, _typed(value, f"{path}: {where}"), f"file {path}", command)
+            yield Setting(called, _typed(value, f"{path}: {where}"), f"file {path}", command, turn)
 
 
 def _typed(value: Any, where: str) -> str | tuple[str, ...]:

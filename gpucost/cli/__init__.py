@@ -65,7 +65,7 @@ class LazyGroup(click.Group):
             from gpucost.cli.defaults import speaker_of
 
             name, command, words = ctx.meta.get(_ASKED, (None, None, ()))
-            if command and (speaker := speaker_of(error, name, command, words)):
+            if command and (speaker := speaker_of(error, command, words, name)):
                 if isinstance(error, click.BadParameter):
                     said = f"{speaker}: {error.message}"
                     raise click.BadParameter(said, error.ctx, error.param, error.param_hint) from None
@@ -88,7 +88,7 @@ def cli(ctx: click.Context, debug: bool) -> None:
     if name and (command := cli.get_command(ctx, name)):
         from gpucost.cli.defaults import defaults_of
 
-        ctx.default_map = {name: defaults_of(name, command)}
+        ctx.default_map = {name: defaults_of(command, name)}
 
 
 def main() -> None:

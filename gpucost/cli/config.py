@@ -1,5 +1,7 @@
 """`gpucost config`: where things are, which settings apply and who made them."""
 
+from collections.abc import Iterable
+from functools import cache
 from typing import Any
 
 import click
@@ -17,8 +19,9 @@ def command(out: Output) -> None:
 
     A flag overrules GPUCOST_* variables, these ./gpucost.toml or [tool.gpucost] in ./pyproject.toml, these the user
     file, and that the default. A setting is an option's long name: `provider = "aws"` holds for every command that
-    has --provider, and in a table [estimate] for that command alone. Why each limit stands is shown where a line has
-    110 characters, and by --format json.
+    has --provider, in a table [estimate] for that command alone, in [prices] also for its subcommands; of two in one
+    file the one for fewer commands counts. Why each limit stands is shown where a line has 110 characters, and by
+    --format json.
 
     Shell completion, one line in your shell's start-up file:
 
@@ -73,13 +76,10 @@ def _settings() -> list[dict[str, Any]]:
         for name, default in GENERAL.items()
         if ("", name) not in latest and name not in ("book", "data")
     ]
-    from gpucost.limits import LIMITS
-
-    known = set(GENERAL) | set(LIMITS) | _option_names() if latest else set()
-    for (command_name, name), item in latest.items():
-        note = "" if name in known else _unknown(name, known)
-        value = item.value if name in known else "(not shown)"  # it may be another program's secret
-        rows.append(_row("setting", f"{command_name}.{name}" if command_name else name, value, item.speaker, note))
+    for (table, name), item in latest.items():
+        note = _ignored(table, name)
+        value = item.value if not note else "(not shown)"  # it may be another program's secret
+        rows.append(_row("setting", f"{table}.{name}" if table else name, value, item.speaker, note))
     return rows
 
 
@@ -93,25 +93,42 @@ def _limits() -> list[dict[str, Any]]:
     ]
 
 
-def _unknown(name: str, known: set[str]) -> str:
+def _ignored(table: str, name: str) -> str:
+    """Return why no command heeds a setting, or an empty text."""
+    from gpucost.catalog.settings import GENERAL
+    from gpucost.limits import LIMITS
+
+    options = _options()
+    called = table.replace("-", "_")
+    if table and called not in options:
+        return f"no command has this name{_near(called, options)}"
+    if table:
+        return "" if name in options[called] else f"{table} takes no such option{_near(name, options[called])}"
+    plain = {*GENERAL, *LIMITS, *(one for names in options.values() for one in names)}
+    known = plain | {f"{path}_{one}" for path, names in options.items() for one in names}
+    return "" if name in known else f"no option has this name{_near(name, known)}"
+
+
+def _near(name: str, known: Iterable[str]) -> str:
     near = nearest(name, known)
-    return f"no option has this name{f'; did you mean {near[0]}?' if near else ''}"
+    return f"; did you mean {near[0]}?" if near else ""
 
 
-def _option_names() -> set[str]:
-    """Return the long name of every option of every command, alone and behind its command's name."""
+@cache
+def _options() -> dict[str, set[str]]:
+    """Return the long names of the options that each table of settings speaks of."""
     from gpucost.cli import COMMANDS, cli
+    from gpucost.cli.defaults import names_of, tables_of
 
-    names: set[str] = set()
-    for name in COMMANDS:
-        command_found = cli.get_command(click.Context(cli), name)
+    found: dict[str, set[str]] = {}
+    waiting: list[tuple[tuple[str, ...], click.Command | None]] = [
+        ((name,), cli.get_command(click.Context(cli), name)) for name in COMMANDS
+    ]
+    while waiting:
+        path, command_found = waiting.pop()
         assert command_found is not None
-        for parameter in [
-            *command_found.params,
-            *(p for sub in getattr(command_found, "commands", {}).values() for p in sub.params),
-        ]:
-            for option in getattr(parameter, "opts", ()):
-                if option.startswith("--"):
-                    plain = option[2:].replace("-", "_")
-                    names |= {plain, f"{name}_{plain}"}
-    return names
+        names = {name for parameter in command_found.params for name in names_of(parameter)}
+        for table in tables_of(*path):
+            found.setdefault(table, set()).update(names)
+        waiting += [((*path, inner), sub) for inner, sub in getattr(command_found, "commands", {}).items()]
+    return found

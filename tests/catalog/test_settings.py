@@ -81,6 +81,61 @@ def test_a_setting_may_hold_for_one_command_only(place, monkeypatch):
     assert run("gpus", "h100-sxm", "--format", "csv") == "vendor\nNVIDIA\n"
 
 
+ESTIMATE = ("estimate", "--model", "8b", "--tokens", "1b", "--gpus", "8", "--top", "1", "--fields", "gpu")
+
+
+@pytest.mark.parametrize("text", [
+    'gpu = "a100"\nestimate_gpu = "h100-sxm"',
+    'estimate_gpu = "h100-sxm"\ngpu = "a100"',
+    'gpu = "a100"\n[estimate]\ngpu = "h100-sxm"',
+])  # fmt: skip
+def test_what_is_meant_for_one_command_overrules_what_the_same_speaker_says_to_all(place, monkeypatch, text):
+    (place / "work/gpucost.toml").write_text(text)
+    assert "h100" in run(*ESTIMATE)
+    monkeypatch.setenv("GPUCOST_GPU", "b200-sxm")
+    assert "b200" in run(*ESTIMATE)
+
+
+@pytest.mark.parametrize(("narrow", "words"), [("ESTIMATE", ESTIMATE), ("PRICES", ("prices", "--fields", "gpu"))])
+def test_no_alphabet_decides_between_variables(place, monkeypatch, narrow, words):
+    monkeypatch.setenv("GPUCOST_GPU", "a100-80gb-sxm")
+    monkeypatch.setenv(f"GPUCOST_{narrow}_GPU", "h100-sxm")
+    assert "h100" in run(*words)
+
+
+WATCH = ("prices", "watch", "--provider", "lambda")
+
+
+@pytest.mark.parametrize(("name", "value"), [("PRICES_BUDGET", "90"), ("PRICES_WATCH_BUDGET", "90"), ("BUDGET", "90")])
+def test_settings_of_a_group_reach_its_subcommands(place, monkeypatch, name, value):
+    (place / "work/gpucost.toml").write_text('[prices]\ngpu = "h100-sxm"\n')
+    monkeypatch.setenv(f"GPUCOST_{name}", value)
+    assert CliRunner().invoke(cli, WATCH, catch_exceptions=False).exit_code == 0
+
+
+def test_a_subcommand_does_not_listen_to_the_table_of_a_command_that_bears_its_name(place):
+    (place / "work/gpucost.toml").write_text('[watch]\nbudget = 90\n[history]\nfields = "gpu"\n')
+    with pytest.raises(UsageError, match="--budget is missing"):
+        run(*WATCH, "--gpu", "h100-sxm")
+    assert run("prices", "history", "--gpu", "h100-sxm", "--provider", "lambda", "--format", "csv").startswith("gpu\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('[estimat]\ngpu = "h100"', "estimat.gpu: no command has this name; did you mean estimate?"),
+        ("[estimate]\nbudget = 3", "estimate.budget: estimate takes no such option"),
+        ("[prices]\nbudgt = 3", "prices.budgt: prices takes no such option; did you mean budget?"),
+        ("prices_wach_budget = 3", "no option has this name; did you mean prices_watch_budget?"),
+    ],
+)
+def test_a_setting_that_no_command_heeds_is_named(place, text, said):
+    (place / "work/gpucost.toml").write_text(f"{text}\n[gpus]\nfields = 'id'\n")
+    heard = CliRunner().invoke(cli, ["config"]).stderr
+    assert said in heard
+    assert "gpus" not in heard
+
+
 def test_a_day_may_be_a_setting_of_the_library_too(place, monkeypatch):
     from datetime import date
 
