@@ -25,6 +25,24 @@ if TYPE_CHECKING:
 
 Function = Callable[..., Any]
 
+# a way of writing, the ways that it excludes, the formats that it has where not all, what is said where they meet
+_EXCLUDES: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...] = (
+    (
+        "quiet", ("fields", "explain", "lines", "print_plan", "details"), ("table",),
+        "--quiet writes one line: leave --format, --details, --explain and the like out.",
+    ),
+    (
+        "document", ("fields", "explain", "lines", "print_plan", "quiet"), (),
+        "{} is no text: leave --fields and the like out.",
+    ),
+    ("lines", (), ("csv",), "--lines: only as CSV. Add --format csv, or -o FILE.csv."),
+    (
+        "explain", ("fields", "print_plan"), ("table", "md"),
+        "--explain: only as a text or Markdown. Leave --fields and the like out.",
+    ),
+    ("print_plan", ("fields",), (), "--print-plan: only whole. Leave --fields out."),
+)  # fmt: skip
+
 SEVERAL = (QUOTES, RENTS, TABLE, MODELS, GPUS)  # kinds of which a command takes several
 FORMATS = ("table", "json", "csv", "md")
 DOCUMENTS = {".xlsx": "to_excel", ".html": "to_html", ".htm": "to_html"}  # endings that are no text
@@ -80,31 +98,46 @@ class Output:
         quiet: bool = False,
     ) -> None:
         """Write an answer: a workbook or a page by the file's ending, else text."""
-        if quiet and (self.format != "table" or explain or lines or print_plan or details or self.fields):
-            raise click.UsageError("--quiet writes one line: leave --format, --details, --explain and the like out.")
+        said = {"explain": explain, "lines": lines, "print_plan": print_plan, "details": details, "quiet": quiet}
+        heeded = self._heeded({name for name, on in said.items() if on})
         if self.is_document:
-            if self._no_text() or explain or lines or print_plan or quiet:
-                raise click.UsageError(f"{self.file} is no text: leave --fields and the like out.")
+            self._no_text()
             getattr(result, DOCUMENTS[self.ending])(self.file)
             return
-        if lines and self.format != "csv":
-            raise click.UsageError("--lines: only as CSV. Add --format csv, or -o FILE.csv.")
-        if explain and (self.format not in ("table", "md") or self.fields or print_plan):
-            raise click.UsageError("--explain: only as a text or Markdown. Leave --fields and the like out.")
-        if print_plan and self.fields:
-            raise click.UsageError("--print-plan: only whole. Leave --fields out.")
-        plan = getattr(result, "to_plan", None) if print_plan else None
-        if quiet:
+        plan = getattr(result, "to_plan", None) if "print_plan" in heeded else None
+        if "quiet" in heeded:
             self.text(result.headline())
             return
         if plan and self.format != "table":
             self.text(self._plan_as_data(plan()))
             return
-        how = {"explain": explain, "lines": lines, "details": details}
+        how = {name: name in heeded for name in ("explain", "lines", "details")}
         self.text(plan() if plan else result.written(self.format, self.fields, **how), written=not plan)
-        if self.format == "csv" or self.fields or print_plan:  # everything else carries its warnings
+        if self.format == "csv" or self.fields or "print_plan" in heeded:  # everything else carries its warnings
             for warning in result.payload.get("warnings") or ():
                 say(warning)
+
+    def _heeded(self, said: set[str]) -> set[str]:
+        """Return the switches that count: what settings say gives way to what is typed, or to the usual form."""
+        while clash := self._clash(said):
+            words, names = clash
+            aside = {name for name in names if is_setting(name)}
+            if not aside or len(aside) == len(names) > 1:
+                raise click.UsageError(f"{words}{' `gpucost config` names these settings.' if aside else ''}")
+            said = said - aside
+            self.fields = None if "fields" in aside else self.fields
+            self.format = "table" if "format_" in aside else self.format
+        return said
+
+    def _clash(self, said: set[str]) -> tuple[str, set[str]] | None:
+        """Return why some of what was said cannot be together, and the parameters that said it."""
+        on = {*said, *(["fields"] if self.fields else []), *(["document"] if self.is_document else [])}
+        for name, excluded, formats, words in _EXCLUDES:
+            found, strange = on & set(excluded), formats and self.format not in formats
+            if name in on and (found or strange):
+                blamed = ["format_"] if strange and "table" in formats else []  # else the usual one is no help either
+                return words.format(self.file), {name, *found, *blamed} - {"document"}
+        return None
 
     def rows(
         self, rows: "Rows", columns: "str | Sequence[str | Column]", catalog: "Catalog | None",

@@ -131,7 +131,7 @@ def plot(rows: list[dict[str, Any]], catalog: "Catalog", out: Output) -> None:
 
     if out.ending == ".xlsx" or out.ending in ENDINGS:
         raise click.UsageError(f"--plot draws text or a page: {out.file} should end in .txt or .html.")
-    if out.fields or (out.format != "table" and not is_setting("format_")):
+    if (out.fields and not is_setting("fields")) or (out.format != "table" and not is_setting("format_")):
         raise click.UsageError("--plot draws text or a page: leave --format and --fields out.")
     points, events, left_out = series(rows, _SERIES)
     if out.is_document:

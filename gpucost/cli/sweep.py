@@ -43,7 +43,7 @@ def _ask(
 
     out = Output(format_, fields, output_file, (".parquet",))
     joined = out.ending in (".parquet", ".csv") and output_file is not None
-    if joined and (fields or out.chosen not in (None, out.ending[1:])):
+    if joined and ((fields and not is_setting("fields")) or out.chosen not in (None, out.ending[1:])):
         raise click.UsageError(f"{output_file}: every case with all its columns. Leave --fields and --format out.")
     into = given.pop("into") or (f"{output_file}.chunks" if joined else None)
     temporary = joined and not os.path.exists(str(into))

@@ -73,6 +73,45 @@ def test_a_flag_overrules_settings_of_what_it_excludes(place, monkeypatch):
     assert "1 with an answer" in run(*swept)
 
 
+DISPLAY = [
+    ({"FORMAT": "json"}, ["--quiet"]),
+    ({"DETAILS": "true", "FIELDS": "gpu"}, ["--quiet"]),
+    ({"LINES": "true"}, []),
+    ({"LINES": "true", "FORMAT": "json"}, ["--format", "table"]),
+    ({"QUIET": "true"}, ["--format", "json"]),
+    ({"FORMAT": "csv", "FIELDS": "gpu"}, ["--explain"]),
+    ({"EXPLAIN": "true"}, ["--fields", "gpu"]),
+    ({"FIELDS": "gpu", "QUIET": "true"}, ["-o", "a.html"]),
+    ({"FIELDS": "gpu"}, ["-o", "a.html"]),
+]
+
+
+@pytest.mark.parametrize(("said", "typed"), DISPLAY)
+def test_a_way_of_writing_by_a_setting_gives_way_to_what_is_typed(place, monkeypatch, said, typed):
+    asked = ("estimate", "--model", "8b", "--tokens", "1b", "--gpu", "h100-sxm", "--gpus", "8", "--top", "1", *typed)
+    plain = run(*asked)
+    for name, value in said.items():
+        monkeypatch.setenv(f"GPUCOST_{name}", value)
+    found = CliRunner().invoke(cli, asked, catch_exceptions=False)
+    assert (found.exit_code, found.stdout) == (0, plain)
+
+
+def test_ways_of_writing_that_settings_alone_contradict_say_that_they_are_settings(place, monkeypatch):
+    monkeypatch.setenv("GPUCOST_FORMAT", "json")
+    monkeypatch.setenv("GPUCOST_QUIET", "true")
+    heard = CliRunner().invoke(cli, ["tco", "--gpu", "h100-sxm", "--gpus", "8", "--draws", "0"]).stderr
+    assert "--quiet writes one line" in heard
+    assert "`gpucost config` names these settings" in heard
+
+
+def test_fields_of_the_settings_give_way_to_a_plot_and_to_a_whole_table(place, monkeypatch):
+    monkeypatch.setenv("GPUCOST_FIELDS", "gpu")
+    run("prices", "history", "--gpu", "h100-sxm", "--provider", "lambda", "--plot", "-o", "a.html")
+    assert Path("a.html").read_text().startswith("<!")
+    run("sweep", "--model", "8b", "--tokens", "1b", "--gpu", "h100-sxm", "--gpus", "8", "-o", "a.csv")
+    assert Path("a.csv").read_text().count(",") > 9
+
+
 def test_a_setting_may_hold_for_one_command_only(place, monkeypatch):
     (place / "work/gpucost.toml").write_text('[gpus]\nfields = "id"\n[prices]\nprovider = "aws"\n')
     assert run("gpus", "h100-sxm", "--format", "csv") == "id\nh100-sxm5-80gb\n"
