@@ -28,12 +28,12 @@ Function = Callable[..., Any]
 # a way of writing, the ways that it excludes, the formats that it has where not all, what is said where they meet
 _EXCLUDES: tuple[tuple[str, tuple[str, ...], tuple[str, ...], str], ...] = (
     (
-        "quiet", ("fields", "explain", "lines", "print_plan", "details"), ("table",),
-        "--quiet writes one line: leave --format, --details, --explain and the like out.",
-    ),
-    (
         "document", ("fields", "explain", "lines", "print_plan", "quiet"), (),
         "{} is no text: leave --fields and the like out.",
+    ),
+    (
+        "quiet", ("fields", "explain", "lines", "print_plan", "details"), ("table",),
+        "--quiet writes one line: leave --format, --details, --explain and the like out.",
     ),
     ("lines", (), ("csv",), "--lines: only as CSV. Add --format csv, or -o FILE.csv."),
     (
@@ -136,7 +136,7 @@ class Output:
             found, strange = on & set(excluded), formats and self.format not in formats
             if name in on and (found or strange):
                 blamed = ["format_"] if strange and "table" in formats else []  # else the usual one is no help either
-                return words.format(self.file), {name, *found, *blamed} - {"document"}
+                return words.format(self.file), {name, *found, *blamed}
         return None
 
     def rows(
