@@ -80,12 +80,13 @@ def answered(name: str, given: Mapping[str, Any], catalog: "Catalog | None" = No
 
 def _of_its_days(catalog: "Catalog", asked: Mapping[str, Any]) -> None:
     """Refuse a day beside a catalog that is seen from another one."""
+    from gpucost.arguments import flag_of
     from gpucost.arguments.table import DATES
 
     for argument in DATES:
         if (said := asked.get(argument.name)) is None:
             continue
-        day, own = argument.kind.read(said, argument.name), getattr(catalog, argument.name)
+        day, own = argument.kind.read(said, flag_of(argument.name)), getattr(catalog, argument.name)
         if own is None or day != own.isoformat():
             seen = f"the catalog that was given has {own or 'none'}"
             raise UsageError(f"{argument.name}: {day}, but {seen}. Open it on that day, or leave one of them out.")
