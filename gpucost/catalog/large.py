@@ -57,6 +57,7 @@ def parquet_part(store: Store, layer: str, file: Path, completion: "Completion |
         _refuse_unknown(store, file, numbered)
     finally:
         store.outside = True
+        store.lying.append(file)
         with suppress(DataError):  # a file may break the database, which then answers nothing more
             store.execute("RESET disabled_optimizers")
     return _few(store, file, typed(source, present, layer, "list" if completion is None else "contracted"), offers)
@@ -116,6 +117,7 @@ def _completed_part(store: Store, layer: str, file: Path, header: Sequence[str],
     names = [*(column.name for column in _OFFERS), "price_kind", "valid_until"]
     offers = judge(store, file, whole, [*header, *names], _CURRENCIES | _CONTRADICTIONS)
     made = store.folder() / f"{layer}-{'offers-' * (file.parent.name == 'offers')}{file.name}.parquet"
+    store.lying.append(made)
     _asked(store, f"COPY ({typed(f'({whole})', names, layer)}) TO {quoted(str(made))} (FORMAT parquet)", file)
     for table in ("rates", *_NAMING):
         store.execute(f"DROP TABLE IF EXISTS large_{table}")

@@ -82,6 +82,7 @@ class Store:
         self._digests = _manifest(root)
         self.laid_over = False  # some table holds rows beside the shipped ones
         self.outside = False  # some view reads files of a book where they lie
+        self.lying: list[Path] = []  # files that views read where they lie
         self._made: Any = None
 
     @property

@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from gpucost.catalog.core import Catalog
+from gpucost.catalog.loader import file_name, quoted
 from gpucost.catalog.sandbox import LENGTH, Bounds, too_much_memory
 from gpucost.catalog.settings import present_folder
 from gpucost.errors import UsageError, shortened
@@ -67,7 +68,8 @@ def _answer(world: Mapping[str, Any], query: str, allowed: Bounds, out: BinaryIO
     only_select(query)
     catalog = Catalog(**world)
     try:
-        connection = _locked(catalog.copied(tables_of(query), "history" in query.lower()), allowed.memory_gb)
+        store = catalog.copied(tables_of(query), "history" in query.lower())  # whose files go with it
+        connection = _locked(store, allowed.memory_gb)
     except duckdb.OutOfMemoryException:  # the facts alone are more
         raise too_much_memory(allowed) from None
     _bound(allowed)
@@ -166,12 +168,17 @@ def _explained(query: str) -> str:
 
 
 def _locked(store: "Store", memory_limit_gb: float) -> "DuckDBPyConnection":
-    """Lock a store's database for good: no files, no network, no settings, no writing; times are those of UTC."""
+    """Lock a store's database for good: no files but those its views read, no network, no settings, no writing.
+
+    Times are those of UTC.
+    """
     _days_without_pytz()
+    lying = ", ".join(f"{quoted(str(file))}, {file_name(file)}" for file in store.lying)
     for statement in (
         "SET temp_directory = ''",  # before the limit, which would write into the present folder
         f"SET memory_limit = '{memory_limit_gb:g}GB'",
         "SET TimeZone = 'UTC'",
+        f"SET allowed_paths = [{lying}]",
         "SET enable_external_access = false",
         "SET lock_configuration = true",
     ):

@@ -3,7 +3,7 @@
 import io
 import pickle
 import time
-from datetime import UTC
+from datetime import UTC, date
 from pathlib import Path
 
 import pytest
@@ -12,7 +12,10 @@ from gpucost.catalog import open_catalog, query
 from gpucost.catalog.paths import ready_questions
 from gpucost.catalog.sandbox import LENGTH, bounds
 from gpucost.errors import UsageError
+from gpucost.store.folder import Folder
+from tests.catalog.world import world
 from tests.conftest import heed_interrupts
+from tests.store.parts import publish, row, write_part
 
 
 @pytest.fixture(scope="module")
@@ -25,11 +28,11 @@ def answered(catalog, monkeypatch):
     """Return a function that does here what the process of a query does, short of bounding itself."""
     monkeypatch.setattr(query, "_bound", lambda _: None)
     monkeypatch.setattr(query, "_days_without_pytz", lambda: None)
-    world = {"as_of": catalog.as_of, "known_as_of": None, "root": catalog.store.root, "layers": None, "kept_at": None}
+    usual = {"as_of": catalog.as_of, "known_as_of": None, "root": catalog.store.root, "layers": None, "kept_at": None}
 
-    def asked(text):
+    def asked(text, **places):
         out = io.BytesIO()
-        query._answer(world, text, bounds(), out)
+        query._answer({**usual, **places}, text, bounds(), out)
         out.seek(0)
         _, columns, *chunks = (
             pickle.loads(out.read(int.from_bytes(size, "big"))) for size in iter(lambda: out.read(LENGTH), b"")
@@ -76,6 +79,34 @@ def test_a_process_answers_and_refuses_alike(catalog, answered):
                 ask(text)
             said.append(str(refusal.value))
         assert said[0] == said[1]
+
+
+@pytest.fixture(params=["store", "parquet", "csv"])
+def outside(request, tmp_path, monkeypatch):
+    """Return a world whose one price is read from a file where it lies, below a folder that looks like a pattern."""
+    lying = tmp_path / "own [1]'s"
+    lying.mkdir()
+    places = {"root": world(tmp_path / "data"), "as_of": date(2025, 7, 1)}
+    if request.param == "store":
+        publish(Folder(lying), [row(2.0, "2025-06-01")], "2025-06-01")
+        return {**places, "kept_at": lying}
+    if request.param == "parquet":
+        write_part(tmp_path / "offers.parquet", [row(2.0, "2025-06-01")])
+        (tmp_path / "offers.parquet").rename(lying / "offers.parquet")
+    else:
+        monkeypatch.setattr("gpucost.catalog.drafts.LARGE_BYTES", 0)
+        text = "provider,gpu,usd_per_hour,observed_on\nacme,h100-sxm,2,2025-06-01\n"
+        (lying / "offers.csv").write_text(text)
+    return {**places, "layers": {"user": lying}}
+
+
+@pytest.mark.parametrize("view", ["prices", "book_offers", "prices_on('2025-07-01', '2025-07-01')"])
+def test_prices_that_lie_in_files_are_asked_and_no_file_beside_them(answered, outside, tmp_path, view):
+    assert answered(f"SELECT usd_per_hour FROM {view}", **outside) == [{"usd_per_hour": 2.0}]
+    (tmp_path / "other.csv").write_text("secret")
+    for name in ("other.csv", "*", "own*/*", "own*/*/*"):
+        with pytest.raises(UsageError, match="Permission Error"):
+            answered(f"SELECT * FROM read_text('{tmp_path / name}'), {view}", **outside)
 
 
 @pytest.mark.parametrize(

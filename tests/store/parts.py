@@ -4,7 +4,7 @@ import os
 from contextlib import closing
 from datetime import date
 
-from gpucost.catalog.loader import engine
+from gpucost.catalog.loader import engine, quoted
 from gpucost.schemas import DUCKDB_TYPES, TABLES
 from gpucost.store.folder import Folder, Part
 from tests.catalog.world import offer
@@ -18,7 +18,7 @@ def write_part(file, rows):
         for row in rows:
             blank = {"gone": False, "gpu_assumed": False, **row}
             connection.execute(f"INSERT INTO part VALUES ({marks})", [blank.get(name) for name, _ in columns])
-        connection.execute(f"COPY part TO '{file}' (FORMAT parquet)")
+        connection.execute(f"COPY part TO {quoted(str(file))} (FORMAT parquet)")
 
 
 def publish(folder: Folder, rows, on: str, source="s", **more):
