@@ -2,7 +2,7 @@
 
 import csv
 import warnings
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -291,7 +291,7 @@ def judge(
     """Judge every row by the bounds of its columns; the first bad row is named. Return how many offers there are."""
     known = {column.name: column for column in _OFFERS}
     judged = [known[name] for name in dict.fromkeys(present) if name in known]  # what was written before what follows
-    rules = {f"{column.name} is not {_expected(column)}": _fault(column) for column in judged}
+    rules = rules_of(judged)
     unit, one = _number("usd_per_hour"), f"{_number('usd_per_gpu_hour')} * {_number('gpus')}"
     rules = {**(more or {}), **rules}
     rules["usd_per_hour and usd_per_gpu_hour contradict each other"] = f"abs({unit} - {one}) > 0.01 * {unit}"
@@ -309,6 +309,11 @@ def judge(
         reason = f"holds {rows:,} rows, at most {most:,.0f}; the setting limit_book_rows raises that"
         raise DataError(reason, file=str(file))
     return int(offers)
+
+
+def rules_of(columns: Iterable[Column]) -> dict[str, str]:
+    """Return the SQL that is true of a cell which its column forbids, by what is said of it."""
+    return {f"{column.name} is not {_expected(column)}": _fault(column) for column in columns}
 
 
 def _refuse_unknown(store: Store, file: Path, numbered: str) -> None:

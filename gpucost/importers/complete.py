@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import TYPE_CHECKING, Any
 
+from gpucost.catalog.large import rules_of
 from gpucost.catalog.loader import quoted
 from gpucost.catalog.offer_rows import offer_id_sql, slug_sql
 from gpucost.errors import UsageError
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
     from gpucost.catalog.core import Catalog
     from gpucost.catalog.names import NameIndex
 
+BESIDE = ("vcpus", "memory_gib")  # what a price may lack: a cell that cannot be is empty
 _MOST_CHIPS = 5_000  # distinct names of chips in one source
 _MOST_CANDIDATES = 4  # chips that one name may mean; beyond that it means none
 _MEMORY_OFF = 0.08
+_COLUMNS = {column.name: column for column in TABLES["offers"].columns}
 _PROVIDER = slug_sql("provider", "._")
 _OWED = ", ".join(quoted(name) for name, rule in OPTIONS.items() if rule.take_or_pay)
 
@@ -128,6 +131,8 @@ _OWN = (
 
 def _candidate() -> str:
     months = f"(term_months * {HOURS_PER_MONTH})"
+    rules = zip(BESIDE, rules_of(map(_COLUMNS.__getitem__, BESIDE)).values(), strict=True)
+    beside = ", ".join(f"CASE WHEN NOT {rule} THEN {name} END AS {name}" for name, rule in rules)
     return f"""
 CREATE OR REPLACE TABLE candidate AS
 WITH said AS (
@@ -137,7 +142,7 @@ WITH said AS (
     FROM listing AS l
 ), named AS (
     SELECT l.* EXCLUDE (gpus, gpu_memory_gib, usd_per_hour) REPLACE (
-            coalesce(l.payment, CASE WHEN l.term_months = 0 THEN 'none' ELSE 'unknown' END) AS payment),
+            coalesce(l.payment, CASE WHEN l.term_months = 0 THEN 'none' ELSE 'unknown' END) AS payment, {beside}),
         coalesce(p.gpu, c.gpu) AS gpu, coalesce(l.gpus, p.gpus) AS gpus, p.gpus AS product_gpus, p.system_id,
         CASE WHEN l.region IS NULL THEN 'global' ELSE 'region' END AS region_scope, l.usd_per_hour AS stated,
         CASE WHEN l.term_months > 0 THEN coalesce(l.usd_per_hour, 0) END AS recurring_usd_per_hour
@@ -169,8 +174,8 @@ _CHEAPEST = (
 
 def _fault() -> str:
     """Return the SQL of the reason why a row is no price, or NULL."""
-    bounds = {column.name: column.high for column in TABLES["offers"].columns}
     options = ", ".join(map(quoted, OPTIONS))
+    refused = rules_of(_COLUMNS[name] for name in _OWN)
     meters = [
         f"WHEN regexp_matches(lower(meter), {quoted(text)}) THEN {quoted(why)}" for why, text in _OTHER_METERS.items()
     ]
@@ -184,9 +189,13 @@ def _fault() -> str:
         WHEN gpus IS NULL OR gpus < 1 OR gpus > 100000 THEN 'no count of accelerators'
         WHEN product_gpus IS NOT NULL AND product_gpus <> gpus THEN 'another count of accelerators than its product has'
         WHEN stated IS NULL AND upfront_usd IS NULL THEN 'no price'
-        WHEN NOT isfinite(usd_per_hour) THEN 'no finite price'
+        WHEN term_months < 0 THEN 'no count of months'
+        WHEN NOT isfinite(usd_per_hour) OR NOT isfinite(upfront_usd) THEN 'no finite price'
+        WHEN upfront_usd > 0 AND term_months = 0 THEN 'paid at the start without a term'
+        WHEN stated IS NULL AND term_months = 0 THEN 'no price'
         WHEN usd_per_hour = 0 THEN 'price of $0'
-        WHEN usd_per_hour < 0 OR upfront_usd < 0 OR term_months < 0 THEN 'negative price'
-        WHEN usd_per_hour > {bounds["usd_per_hour"]} OR usd_per_hour / gpus > {bounds["usd_per_gpu_hour"]}
+        WHEN usd_per_hour < 0 OR upfront_usd < 0 THEN 'negative price'
+        WHEN usd_per_hour > {_COLUMNS["usd_per_hour"].high} OR usd_per_hour / gpus > {_COLUMNS["usd_per_gpu_hour"].high}
             THEN 'price beyond all bounds'
+        {" ".join(f"WHEN {rule} THEN {quoted(why)}" for why, rule in refused.items())}
         END"""

@@ -4,7 +4,17 @@ from pathlib import Path
 
 from gpucost.errors import DataError, UsageError
 from gpucost.importers.archive import unpacked
-from gpucost.importers.source import MARKETS, ONE_LIST, Desk, Source, columns_of, csv_text, providers, require
+from gpucost.importers.source import (
+    MARKETS,
+    ONE_LIST,
+    Desk,
+    Source,
+    cell_sql,
+    columns_of,
+    csv_text,
+    providers,
+    require,
+)
 
 ADDRESS = "https://dstack-gpu-pricing.s3.eu-west-1.amazonaws.com/v2"
 NAMES = providers("gpuhunt")  # of files in the archive, where they differ
@@ -37,7 +47,7 @@ def read(desk: Desk, file: Path, provider: str) -> None:
     tier = "'marketplace'" if provider in MARKETS else "NULL"
     desk.select(f"""SELECT '{provider}' AS provider, instance_name AS instance_type, gpu_name AS listed_as,
         try_cast(gpu_memory AS DOUBLE) AS gpu_memory_gib,
-        try_cast(try_cast(gpu_count AS DOUBLE) AS INTEGER) AS gpus, {region} AS region, {tier} AS tier,
+        {cell_sql("gpu_count", "INTEGER")} AS gpus, {region} AS region, {tier} AS tier,
         CASE WHEN lower(spot) IN ('true', '1') THEN 'spot' ELSE 'on_demand' END AS option,
         try_cast(price AS DOUBLE) AS usd_per_hour, try_cast(cpu AS DOUBLE) AS vcpus,
         try_cast(memory AS DOUBLE) AS memory_gib

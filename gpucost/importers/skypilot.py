@@ -5,7 +5,17 @@ Its GCP file lists accelerators and hosts apart: a machine is the sum of both, i
 
 from gpucost.errors import GpuCostError, UsageError
 from gpucost.importers.machines import machines
-from gpucost.importers.source import MARKETS, ONE_LIST, Desk, Source, columns_of, csv_text, providers, require
+from gpucost.importers.source import (
+    MARKETS,
+    ONE_LIST,
+    Desk,
+    Source,
+    cell_sql,
+    columns_of,
+    csv_text,
+    providers,
+    require,
+)
 
 ADDRESS = "https://raw.githubusercontent.com/skypilot-org/skypilot-catalog/master/catalogs/v8/{cloud}/vms.csv"
 CLOUDS = providers("skypilot")
@@ -43,7 +53,7 @@ def read(desk: Desk, file: str, provider: str) -> None:
     for option, price in (("on_demand", "Price"), ("spot", "SpotPrice")):
         desk.select(f"""SELECT '{provider}' AS provider, InstanceType AS instance_type, AcceleratorName AS listed_as,
             try_cast(regexp_extract(GpuInfo, 'SizeInMiB.{{1,4}}?(\\d+)', 1) AS DOUBLE) / 1024 AS gpu_memory_gib,
-            try_cast(try_cast(AcceleratorCount AS DOUBLE) AS INTEGER) AS gpus, {region} AS region,
+            {cell_sql("AcceleratorCount", "INTEGER")} AS gpus, {region} AS region,
             '{option}' AS option, {tier} AS tier, try_cast({price} AS DOUBLE) AS usd_per_hour,
             try_cast(vCPUs AS DOUBLE) AS vcpus, try_cast(MemoryGiB AS DOUBLE) AS memory_gib
             FROM ({informed}) WHERE AcceleratorName IS NOT NULL AND InstanceType IS NOT NULL

@@ -70,7 +70,7 @@ class Desk:
             for row in rows:
                 writer.writerow([_plain(row.get(name)) for name in columns])
         texts = ", ".join(f"{quoted(name)}: 'VARCHAR'" for name in columns)
-        typed = ", ".join(f"TRY_CAST({name} AS {kind}) AS {name}" for name, kind in columns.items())
+        typed = ", ".join(f"{cell_sql(name, kind)} AS {name}" for name, kind in columns.items())
         how = "auto_detect=false, header=false, delim=',', quote='\"', escape='\"', nullstr='', max_line_size=1000000"
         source = f"read_csv({file_name(file)}, {how}, columns={{{texts}}})"
         self.connection.execute(f"INSERT INTO {table} SELECT {typed} FROM {source}")
@@ -86,6 +86,20 @@ class Desk:
             self.connection.execute(sql)
         except engine().Error as error:
             raise UsageError(f"the source cannot be read: {said_first(error)}") from None
+
+
+def cell_sql(text: str, kind: str) -> str:
+    """Return the SQL of a cell as a column holds it, NULL where it cannot; of 2.5 or 1yr in place of a count -1."""
+    if kind != "INTEGER":
+        return f"TRY_CAST({text} AS {kind})"
+    number = f"TRY_CAST({text} AS DOUBLE)"
+    whole = f"CASE WHEN {number} % 1 = 0 THEN TRY_CAST({number} AS INTEGER) END"
+    return f"coalesce({whole}, CASE WHEN {has_digit(text)} THEN -1 END)"
+
+
+def has_digit(text: str) -> str:
+    """Return the SQL that is true of a cell that says a number, in whatever form."""
+    return f"regexp_matches(CAST({text} AS VARCHAR), '[0-9]')"
 
 
 def _plain(value: Any) -> Any:

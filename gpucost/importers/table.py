@@ -6,7 +6,7 @@ from pathlib import Path
 from gpucost import gate
 from gpucost.catalog.loader import file_name, named, quoted
 from gpucost.errors import DataError, UsageError
-from gpucost.importers.source import ALSO_CALLED, LISTING, Desk, Source, columns_of, csv_text
+from gpucost.importers.source import ALSO_CALLED, LISTING, Desk, Source, cell_sql, columns_of, csv_text, has_digit
 from gpucost.limits import limit
 
 ENDINGS = (".csv", ".xlsx", ".parquet")
@@ -32,7 +32,13 @@ def read(desk: Desk, path: Path) -> None:
     source = _reader(desk, path)
     theirs = columns_of(desk, source)
     columns = mapping(theirs, desk.asked.get("columns") or {}, path.name)
-    selected = ", ".join(f"TRY_CAST({value} AS {LISTING[name]}) AS {name}" for name, value in columns.items())
+    cells = {name: cell_sql(value, LISTING[name]) for name, value in columns.items()}
+    if "upfront_usd" in cells:  # without one of two amounts the other is no price
+        for name in ("usd_per_hour", "upfront_usd"):
+            cells[name] = (
+                f"coalesce({cells[name]}, CASE WHEN {has_digit(columns[name])} THEN CAST('nan' AS DOUBLE) END)"
+            )
+    selected = ", ".join(f"{cell} AS {name}" for name, cell in cells.items())
     desk.select(f"SELECT {selected} FROM {source}")
 
 

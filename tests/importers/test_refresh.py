@@ -14,7 +14,9 @@ from click.testing import CliRunner
 from gpucost.cli import cli
 from gpucost.errors import UnknownNameError
 from gpucost.store.folder import Folder
+from tests.catalog.world import offer
 from tests.importers.server import Server, send, throttled
+from tests.store.parts import publish
 
 COLUMNS = ("provider", "instance_type", "gpu", "gpus", "region", "option", "usd_per_hour")
 H100 = {"provider": "acme", "gpu": "H100 SXM", "gpus": 8, "region": "mars-1", "option": "on_demand"}
@@ -54,6 +56,19 @@ def refresh(run, tmp_path):
         code, text = run("refresh", "--from", file, "--format", "json", *words)
         found = json.loads(text[text.index("{") :])["rows"][0]
         return {**found, "code": code}
+
+    return asked
+
+
+@pytest.fixture
+def acme(tmp_path, monkeypatch):
+    """Return a function that asks one of the views of prices for those of the provider of these tests, by product."""
+    monkeypatch.setenv("GPUCOST_STORE", str(tmp_path / "store"))
+
+    def asked(*words):
+        result = CliRunner().invoke(cli, ["prices", *words, "--provider", "acme", "--format", "json"])
+        assert result.exit_code == 0, result.output
+        return sorted(json.loads(result.stdout)["rows"], key=lambda row: row.get("instance_type") or "")
 
     return asked
 
@@ -98,12 +113,38 @@ def test_the_known_faults_of_catalogues_are_held_back(refresh, rows, reason):
         (machine("=1+1"), "no price"), (machine("=A1*2"), "no price"), (machine(24.0, "a\x00b"), "unreadable name"),
         (machine(24.0, option="barter"), "unknown purchase option"),
         (machine(24.0, meter="NDsr Windows"), "windows meter"),
+        (machine(24.0, gpus=8.6), "no count of accelerators"),
+        (machine(24.0, option="reserved", term_months=12.5), "no count of months"),
+        (machine(24.0, option="reserved", term_months="1yr"), "no count of months"),
+        (machine(24.0, upfront_usd=100), "paid at the start without a term"),
+        (machine("", upfront_usd=100), "paid at the start without a term"), (machine("", upfront_usd=0), "no price"),
+        (machine(24.0, option="reserved", term_months=12, upfront_usd="5,000"), "no finite price"),
+        (machine("1,200", option="reserved", term_months=12, upfront_usd=5000), "no finite price"),
+        (machine(1e-300), "usd_per_hour is not a finite number above 0, at most 100000"),
+        (machine(24.0, "=A1"), "instance_type is not a text"),
+        (
+            machine(24.0, payment="foo"),
+            "payment is not one of none, no_upfront, partial_upfront, all_upfront, monthly, unknown",
+        ),
     ],
 )  # fmt: skip
 def test_what_cannot_be_a_price_is_left_out(refresh, row, reason):
     found = refresh([row, *(machine(3.0 * n, f"ok{n}", gpus=n) for n in (1, 2, 4))])
     assert found["left"] == {reason: 1}
     assert found["rows"] == 3
+
+
+@pytest.mark.parametrize("cells", [{"vcpus": 0}, {"memory_gib": 0}, {"memory_gib": "nan"}, {"vcpus": -1}])
+def test_a_price_is_none_the_worse_for_what_is_said_wrongly_beside_it(refresh, acme, cells):
+    refresh([machine(24.0, **cells), machine(6.0, "small", gpus=2, vcpus=8, memory_gib=64)])
+    assert [(row["instance_type"], row["usd_per_hour"]) for row in acme()] == [("big", 24.0), ("small", 6.0)]
+
+
+def test_a_spoilt_row_of_an_earlier_refresh_is_not_published_again(refresh, acme, tmp_path):
+    spoilt = offer("acme/spoilt", 2.0, "2026-11-01", source_id="file-list-at-2026-11-01", vcpus=0, region="mars-2")
+    publish(Folder(tmp_path / "store"), [spoilt], "2026-11-01", "file-list")
+    assert refresh([machine(24.0)])["rows"] == 1
+    assert [row["usd_per_hour"] for row in acme()] == [24.0]
 
 
 def test_a_source_that_lists_far_less_publishes_nothing(refresh):
