@@ -43,8 +43,10 @@ def stale(catalog: Catalog, wanted: Wanted, max_age_days: float | None = None) -
 
 _COVERAGE = """
 WITH facts AS (
-    SELECT provider, gpu, region, option, observed_on, recorded_on FROM offers
-    WHERE observed_on IS NOT NULL AND source_id NOT IN (SELECT source_id FROM price_history)
+    SELECT DISTINCT ON (offer_id, observed_on, recorded_on, source_id, usd_per_hour)
+        provider, gpu, region, option, observed_on, recorded_on FROM book_offers
+    WHERE observed_on IS NOT NULL AND NOT coalesce(gone, false)
+        AND source_id NOT IN (SELECT source_id FROM price_history)
     UNION ALL SELECT provider, gpu, region, option, observed_on, observed_on FROM price_history WHERE usd_per_hour > 0
     UNION ALL SELECT provider, NULL, NULL, NULL, observed_on, observed_on FROM hosted_tokens
     WHERE observed_on IS NOT NULL
@@ -61,6 +63,7 @@ def coverage(catalog: Catalog, wanted: Wanted, max_age_days: float | None = None
     admitted, asked = filters.condition(wanted)
     query, known = _COVERAGE.format(admitted=admitted), catalog.known_as_of or FOREVER
     days = {"day": catalog.as_of, "known": known, "most": max_age_days}
+    catalog.prepare_prices(history=True)
     found = catalog.query(query, "offers", "price_history", "hosted_tokens", parameters={**days, **asked})
     orderable = Counter(
         offer.provider for offer in catalog.offers(max_age_days=max_age_days)

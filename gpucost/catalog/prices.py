@@ -89,7 +89,7 @@ def history(
                     ORDER BY coalesce(valid_from, observed_on), recorded_on, observed_on, source_id, usd_per_hour
                 ) - 1 AS change_fraction
             FROM book_offers
-            WHERE observed_on IS NOT NULL AND usd_per_hour IS NOT NULL
+            WHERE observed_on IS NOT NULL AND usd_per_hour IS NOT NULL AND NOT coalesce(gone, false)
                 AND coalesce(valid_from, observed_on) <= $on_day AND recorded_on <= $known_day
                 AND offer_id IN (SELECT offer_id FROM book_offers WHERE {admitted})
         ) WHERE {admitted} AND ($most IS NULL OR price_kind = 'contracted'

@@ -133,13 +133,13 @@ class Folder:
             self.faults.append(text)
 
     def newest(self, until: date | None = None, every: bool = False) -> list[tuple[Snapshot, Part, Path]]:
-        """Return the newest whole part of each source that was seen by a day; `every` returns the older ones, too."""
+        """Return the newest whole part of each source that was seen by a day; `every` returns one of each day."""
         found: list[tuple[Snapshot, Part, Path]] = []
-        taken: set[tuple[str, str]] = set()
+        taken: set[tuple[str, str, date | None]] = set()
         for snapshot in reversed(self.snapshots):
             for part in snapshot.parts:
-                key = (part.kind, part.source)
-                if (until is not None and part.observed_on > until) or (key in taken and not every):
+                key = (part.kind, part.source, part.observed_on if every else None)
+                if (until is not None and part.observed_on > until) or key in taken:
                     continue
                 if (file := self.part_file(part)) is not None:
                     taken.add(key)

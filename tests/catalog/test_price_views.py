@@ -15,6 +15,9 @@ from gpucost.cli import cli
 from gpucost.errors import OverBudgetError, PriceMissingError
 from gpucost.render.price_page import write_price_page
 from tests.catalog.world import offer, world, write
+from gpucost.store.folder import Folder
+from tests.catalog.world import offer, world
+from tests.store.parts import publish, row
 
 OFFERS = [
     offer("acme/one", 4.0, "2025-01-01"),
@@ -51,6 +54,19 @@ def test_what_is_old_for_its_kind_is_counted(catalog):
 def test_coverage_counts_what_the_filters_admit(catalog, wanted, days, facts, orderable):
     found = [(row["facts"], row["offers"]) for row in coverage(catalog, {**ALL, **wanted}, days)]
     assert found == ([] if facts is None else [(facts, orderable)])
+
+
+def test_a_withdrawal_is_no_price_and_an_observation_counts_once(tmp_path):
+    seen = [row(2.0, "2025-06-01"), row(5.0, "2025-06-01", "acme/two")]
+    publish(Folder(tmp_path / "store"), seen, "2025-06-01")
+    later = [row(2.0, "2025-06-01"), row(5.0, "2025-06-10", "acme/two", gone=True)]
+    publish(Folder(tmp_path / "store"), later, "2025-06-10")
+    opened = open_catalog("2025-06-30", root=world(tmp_path), store=tmp_path / "store", checked=False)
+    assert [item["facts"] for item in coverage(opened, ALL)] == [2]
+    assert {(item["offer_id"], item["usd_per_hour"]) for item in history(opened, ALL)} == {
+        ("acme/one", 2.0), ("acme/two", 5.0),
+    }  # fmt: skip
+    assert {item["observed_on"] for item in history(opened, ALL)} == {date(2025, 6, 1)}
 
 
 def test_coverage_hides_what_was_recorded_later(tmp_path):

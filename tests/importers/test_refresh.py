@@ -7,6 +7,7 @@ import pty
 import subprocess
 import sys
 import threading
+from datetime import date, timedelta
 
 import pytest
 from click.testing import CliRunner
@@ -138,6 +139,18 @@ def test_what_cannot_be_a_price_is_left_out(refresh, row, reason):
 def test_a_price_is_none_the_worse_for_what_is_said_wrongly_beside_it(refresh, acme, cells):
     refresh([machine(24.0, **cells), machine(6.0, "small", gpus=2, vcpus=8, memory_gib=64)])
     assert [(row["instance_type"], row["usd_per_hour"]) for row in acme()] == [("big", 24.0), ("small", 6.0)]
+
+
+def test_of_two_refreshes_on_one_day_the_later_speaks_in_every_view(refresh, acme):
+    refresh([machine(20.0), machine(21.0, "small")])
+    assert [row["facts"] for row in acme("coverage")] == [2]
+    refresh([machine(24.0)])
+    days = [str(date.today() - timedelta(days=1)), str(date.today())]
+    said = [(row["instance_type"], row["usd_per_gpu_hour"]) for row in (*acme(), *acme("history"))]
+    assert said == [("big", 3.0)] * 2
+    said = [(row["instance_type"], row["new_usd_per_gpu_hour"]) for row in acme("diff", *days, "--all")]
+    assert said == [("big", 3.0)]
+    assert [row["facts"] for row in acme("coverage")] == [1]
 
 
 def test_a_spoilt_row_of_an_earlier_refresh_is_not_published_again(refresh, acme, tmp_path):
