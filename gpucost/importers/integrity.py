@@ -202,16 +202,22 @@ def _verdict(desk: Desk, accept: bool) -> Verdict:
     count = """SELECT count(*) FILTER (was IS NULL), count(*) FILTER (abs(usd_per_hour / was - 1) >= 0.00005),
         count(*) FILTER (abs(usd_per_hour / was - 1) < 0.00005) FROM taken"""
     new, changed, same = desk.connection.execute(count).fetchone() or (0, 0, 0)
-    last = "(SELECT max(observed_on) FROM part)"
-    size = f"SELECT count(*) FILTER (NOT gone), count(*) FILTER (gone AND observed_on = {last}) FROM part"
+    was_gone = "EXISTS (SELECT 1 FROM earlier AS e WHERE e.gone AND e.offer_id = p.offer_id)"
+    size = f"SELECT count(*) FILTER (NOT gone), count(*) FILTER (gone AND NOT {was_gone}) FROM part AS p"
     rows, gone = desk.connection.execute(size).fetchone() or (0, 0)
     held = {} if accept else dict(_reasons(desk, "doubt"))
-    found = Verdict(rows, new, changed, same, gone, held, dict(_reasons(desk, "fault")))
+    name = "coalesce(offer_id, concat_ws(' ', provider, instance_type, listed_as))"
+    shown = examples(desk, "doubted", name, "usd_per_hour")
+    return Verdict(rows, new, changed, same, gone, held, dict(_reasons(desk, "fault")), shown)
+
+
+def examples(desk: Desk, table: str, name: str, price: str) -> dict[str, list[str]]:
+    """Return some rows of each fault and doubt in a table by name, with their earlier price and the one listed."""
+    found: dict[str, list[str]] = {}
     for column in ("fault", "doubt"):
-        sql = f"""SELECT {column}, coalesce(offer_id, concat_ws(' ', provider, instance_type, listed_as)), was,
-            usd_per_hour FROM doubted WHERE {column} IS NOT NULL
-            QUALIFY row_number() OVER (PARTITION BY {column} ORDER BY offer_id, instance_type) <= {_EXAMPLES}"""
-        for why, name, was, now in desk.connection.execute(sql).fetchall():
+        sql = f"""SELECT {column}, {name} AS name, was, {price} FROM {table} WHERE {column} IS NOT NULL
+            QUALIFY row_number() OVER (PARTITION BY {column} ORDER BY name) <= {_EXAMPLES} ORDER BY name"""
+        for why, one, was, now in desk.connection.execute(sql).fetchall():
             change = f" {was:g} to {now:g}" if was is not None and now is not None else ""
-            found.examples.setdefault(why, []).append(f"{name}{change}")
+            found.setdefault(why, []).append(f"{one}{change}")
     return found

@@ -7,7 +7,7 @@ from gpucost.catalog.loader import empty_reader, file_name, quoted
 from gpucost.catalog.names import model_stem
 from gpucost.errors import CheckFailedError
 from gpucost.importers.complete import Known, load
-from gpucost.importers.integrity import LEAST_COVERAGE, MOVE_LIMIT, Verdict
+from gpucost.importers.integrity import LEAST_COVERAGE, MOVE_LIMIT, Verdict, examples
 from gpucost.importers.source import Desk
 from gpucost.schemas import TABLES
 
@@ -75,7 +75,7 @@ WITH unique_rows AS (
     SELECT provider, listing, output_usd_per_mtok AS was, input_usd_per_mtok AS was_in FROM earlier
     WHERE valid_until IS NULL
 )
-SELECT t.*, m.model_id, w.was, CASE
+SELECT t.*, m.model_id, w.was, w.was_in, CASE
     WHEN t.provider IS NULL OR t.listing IS NULL OR length(t.listing) > 200
         OR regexp_matches(concat(t.provider, t.listing), '[\\x00-\\x1f\\x7f]') THEN 'unreadable name'
     WHEN m.model_id IS NULL THEN 'model not known'
@@ -94,10 +94,11 @@ FROM unique_rows AS t LEFT JOIN models AS m USING (listing) LEFT JOIN was AS w U
 
 def _verdict(desk: Desk, accept: bool) -> Verdict:
     reasons = "SELECT {0}, count(*) FROM judged WHERE {0} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC"
-    rows, listed, new, same = desk.connection.execute("""SELECT count(*), count(*) FILTER (fault IS NULL),
-        count(*) FILTER (fault IS NULL AND doubt IS NULL AND was IS NULL),
-        count(*) FILTER (fault IS NULL AND doubt IS NULL AND abs(output_usd_per_mtok / was - 1) < 0.00005)
-        FROM judged""").fetchone() or (0, 0, 0, 0)
+    taken = f"fault IS NULL AND ({accept} OR doubt IS NULL)"
+    moved = "greatest(abs(output_usd_per_mtok / was - 1), abs(input_usd_per_mtok / was_in - 1))"
+    rows, listed, new, same, changed = desk.connection.execute(f"""SELECT count(*), count(*) FILTER (fault IS NULL),
+        count(*) FILTER ({taken} AND was IS NULL), count(*) FILTER ({taken} AND {moved} < 0.00005),
+        count(*) FILTER ({taken} AND {moved} >= 0.00005) FROM judged""").fetchone() or (0, 0, 0, 0, 0)
     earlier, kept = (
         (desk.connection.execute(f"SELECT count(*) FROM {name} WHERE valid_until IS NULL").fetchone() or (0,))[0]
         for name in ("earlier", "part")
@@ -110,5 +111,8 @@ def _verdict(desk: Desk, accept: bool) -> Verdict:
         )
     held = {} if accept else dict(desk.connection.execute(reasons.format("doubt")).fetchall())
     left_out = dict(desk.connection.execute(reasons.format("fault")).fetchall())
-    changed = listed - sum(held.values()) - new - same
-    return Verdict(kept, new, changed, same, max(0, earlier - (listed - new)), held, left_out)
+    ended = """SELECT count(*) FROM earlier AS e WHERE valid_until IS NULL AND NOT EXISTS (
+        SELECT 1 FROM judged AS j WHERE j.provider = e.provider AND j.listing = e.listing)"""
+    gone = (desk.connection.execute(ended).fetchone() or (0,))[0]
+    shown = examples(desk, "judged", "concat_ws(' ', provider, listing)", "output_usd_per_mtok")
+    return Verdict(kept, new, changed, same, gone, held, left_out, shown)

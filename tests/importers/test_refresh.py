@@ -79,6 +79,8 @@ def test_what_was_new_changed_and_gone_is_said(refresh):
     assert (first["state"], first["new"], first["changed"], first["gone"]) == ("published", 3, 0, 0)
     second = refresh([machine(25.0), machine(6.0, "small", gpus=2), machine(3.1, "tiny", gpus=1)])
     assert (second["new"], second["changed"], second["same"], second["gone"]) == (1, 1, 1, 1)
+    third = refresh([machine(25.0), machine(6.0, "small", gpus=2), machine(3.1, "tiny", gpus=1)])
+    assert (third["same"], third["gone"]) == (3, 0)
 
 
 def test_a_move_over_thirty_percent_is_held_back_until_accepted(refresh, tmp_path):

@@ -462,11 +462,11 @@ def test_karpenter_reads_go_maps(ask):
     assert sorted(name.split("/")[-2] for name in found) == ["eastus", "us-east-1", "us-west-2"]
 
 
-def tokens_of(tmp_path, known, fetch, routes, earlier=None, today=TODAY):
+def tokens_of(tmp_path, known, fetch, routes, earlier=None, today=TODAY, accept=False):
     with Server(routes) as server, Client(mirror=server.url) as client:
         desk = Desk(client, tmp_path / f"tokens-{today}", today)
         fetch(desk)
-        verdict = judge_tokens(desk, known, earlier, False, "s", today)
+        verdict = judge_tokens(desk, known, earlier, accept, "s", today)
         desk.connection.execute(f"COPY part TO '{tmp_path / 'part.parquet'}' (FORMAT parquet)")
         rows = desk.connection.execute(
             "SELECT provider, model_id, input_usd_per_mtok, output_usd_per_mtok, cached_input_usd_per_mtok FROM part"
@@ -513,6 +513,29 @@ def test_a_hosted_model_that_is_listed_no_more_has_ended(tmp_path, known):
     assert seen == [
         ((days[0], None), 0), ((days[1], days[0]), 1), ((days[1], days[0]), 0), ((days[3], None), 0),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize("accept", [False, True])
+def test_listings_of_tokens_are_counted_for_what_became_of_them(tmp_path, known, accept):
+    """Of two prices one moved and one is told no more, though its model is still listed; a third is doubtful."""
+
+    def listed(usd_in, usd_out):
+        price = {"input_cost_per_token": usd_in and usd_in / 1e6, "output_cost_per_token": usd_out and usd_out / 1e6}
+        return {"litellm_provider": "groq", "mode": "chat", **price}
+
+    path = "/raw.githubusercontent.com/BerriAI/litellm/main/model_prices_and_context_window.json"
+    one, two, three = "groq/llama-3.3-70b-versatile", "groq/llama-3.1-8b-instant", "groq/gemma2-9b-it"
+    tokens_of(tmp_path, known, litellm.fetch, {path: {one: listed(1.0, 2.0), two: listed(1.0, 2.0)}})
+    earlier = (tmp_path / "part.parquet").replace(tmp_path / "earlier.parquet")
+    table = {one: listed(1.2, 2.0), two: listed(1.0, None), three: listed(2.0, 1.0)}
+    verdict, rows = tokens_of(tmp_path, known, litellm.fetch, {path: table}, earlier, TODAY, accept)
+    assert len(rows) == verdict.rows == 2 + accept
+    assert (verdict.new, verdict.changed, verdict.same, verdict.gone) == (accept, 1, 0, 0)
+    assert verdict.left_out == {"no price": 1}
+    assert verdict.held == ({} if accept else {"output cheaper than input": 1})
+    assert verdict.examples == {
+        "no price": ["groq groq/llama-3.1-8b-instant"], "output cheaper than input": ["groq groq/gemma2-9b-it"],
+    }  # fmt: skip
 
 
 def test_genai_prices_takes_the_price_that_holds_today(tmp_path, known):
