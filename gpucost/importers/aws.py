@@ -164,7 +164,7 @@ def read_plans(desk: Desk, file: Path, region: str) -> None:
 
 fetch_csv = partial(_fetch, ending="csv", read=read_csv)
 fetch_json = partial(_fetch, ending="json", read=read_json)
-_aws = partial(Source, publisher="Amazon Web Services", heavy=True)
+_aws = partial(Source, publisher="Amazon Web Services", heavy=True, heeds=("mirror", "regions"))
 SOURCES = (
     _aws("aws", title="EC2 price list, CSV", locator=ADDRESS + OFFER, fetch=fetch_csv, own_list=True),
     _aws("aws-json", title="EC2 price list, JSON", locator=ADDRESS + OFFER, fetch=fetch_json),

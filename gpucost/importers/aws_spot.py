@@ -88,5 +88,14 @@ def signed(body: str, region: str, key: str, secret: str, session: str, now: dat
 
 
 SOURCES = (
-    Source("aws-spot", "Amazon Web Services", "EC2 spot price history", ADDRESS, fetch, keys=KEYS, own_list=True),
+    Source(
+        "aws-spot",
+        "Amazon Web Services",
+        "EC2 spot price history",
+        ADDRESS,
+        fetch,
+        keys=KEYS,
+        heeds=("mirror", "regions"),
+        own_list=True,
+    ),
 )

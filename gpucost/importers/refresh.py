@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from gpucost.catalog.loader import quoted
-from gpucost.errors import GpuCostError
+from gpucost.errors import GpuCostError, UsageError
 from gpucost.importers.complete import Known, complete, known_of
 from gpucost.importers.integrity import Verdict, judge
 from gpucost.importers.registry import SOURCES, source_of
@@ -54,7 +54,16 @@ class Wish:
 def chosen(names: Sequence[str]) -> tuple[list[Source], list[Outcome]]:
     """Return the sources asked for; without names every one that is light and whose key is there."""
     if names:
-        return [source_of(name) for name in names], []
+        found: dict[str, tuple[str, Source]] = {}
+        for name in dict.fromkeys(names):
+            source = source_of(name)
+            if source.name in found:
+                raise UsageError(
+                    f"{found[source.name][0]} and {name} are both the source {source.name}, for which one list speaks."
+                    " Give one of them another name, or put both into one file."
+                )
+            found[source.name] = name, source
+        return [source for _, source in found.values()], []
     ready = [item for item in SOURCES.values() if not item.heavy and item.has_key]
     skipped = [item for item in SOURCES.values() if item not in ready]
     return ready, [Outcome(item.name, "skipped", _why_skipped(item)) for item in skipped]
@@ -66,11 +75,26 @@ def _why_skipped(source: Source) -> str:
     return f"hundreds of megabytes: name it, --from {source.name}"
 
 
+_HEEDED = {
+    "mirror": "--mirror stands in for the host of a source that is fetched",
+    "regions": "--region is asked of the sources of AWS alone",
+    "columns": "--map names the columns of a file",
+}
+
+
+def _refuse_unheeded(sources: Sequence[Source], wish: Wish) -> None:
+    """Refuse a wish that none of the sources heeds."""
+    for name, said in _HEEDED.items():
+        if getattr(wish, name) and not any(name in source.heeds for source in sources):
+            raise UsageError(f"{said}, and none is asked. Leave it out, or name one with --from.")
+
+
 def refresh(
     catalog: "Catalog", folder: Folder, names: Sequence[str], wish: Wish
 ) -> tuple[list[Outcome], Snapshot | None]:
     """Ask the sources, judge what they say and publish one snapshot of all that passed."""
     sources, outcomes = chosen(names)
+    _refuse_unheeded(sources, wish)
     known = known_of(catalog)
     earlier = {part.source: file for _, part, file in folder.newest()}
     today = date.today()

@@ -120,6 +120,7 @@ class Source:
     kind: str = "offers"
     keys: tuple[str, ...] = ()  # variables of the environment, any of which it needs
     heavy: bool = False  # hundreds of megabytes: asked for by name only
+    heeds: tuple[str, ...] = ("mirror",)  # of what a refresh may ask of some sources alone
     own_list: bool = False  # the provider's whole list: what it leaves out is sold no more
 
     def id_on(self, day: date) -> str:

@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from gpucost.cli import cli
-from gpucost.errors import UnknownNameError
+from gpucost.errors import UnknownNameError, UsageError
 from gpucost.store.folder import Folder
 from tests.catalog.world import offer
 from tests.importers.server import Server, send, throttled
@@ -277,6 +277,32 @@ def test_a_source_without_its_key_says_which(run, monkeypatch):
 def test_an_unknown_source_gets_the_nearest_names(run):
     with pytest.raises(UnknownNameError, match="Did you mean 'azure'"):
         run("refresh", "--from", "azur")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--from", "{0}", "--from", "{1}"], "both the source file-list, for which one list speaks"),
+        (["--from", "{0}", "--region", "us-east-1"], "--region is asked of the sources of AWS alone"),
+        (["--from", "{0}", "--mirror", "http://localhost:1"], "--mirror stands in for the host"),
+        (["--from", "vast", "--map", "a=b"], "--map names the columns of a file"),
+        (["--map", "a=b"], "--map names the columns of a file"),
+    ],
+)
+def test_what_a_refresh_would_leave_aside_is_refused(run, tmp_path, words, said):
+    files = []
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        files.append(table(tmp_path / folder / "list.csv", [machine(24.0)]))
+    with pytest.raises(UsageError, match=said):
+        run("refresh", *(word.format(*files) for word in words))
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_source_that_is_named_twice_is_asked_once(run, tmp_path):
+    file = table(tmp_path / "list.csv", [machine(24.0)])
+    assert run("refresh", "--from", file, "--from", file)[0] == 0
+    assert [part.source for part in Folder(tmp_path / "store").snapshots[-1].parts] == ["file-list"]
 
 
 def test_sources_are_asked_side_by_side(run, monkeypatch):
