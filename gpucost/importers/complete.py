@@ -128,6 +128,11 @@ _OWN = (
     "usd_per_gpu_hour", "recurring_usd_per_hour", "notes",
 )  # fmt: skip
 
+_AS_SAID = (  # whose cells are the source's, or follow from its amounts
+    "instance_type", "listed_as", "region", "tier", "payment", "upfront_usd", "usd_per_hour", "usd_per_gpu_hour",
+    "recurring_usd_per_hour", "notes",
+)  # fmt: skip
+
 
 def _candidate() -> str:
     months = f"(term_months * {HOURS_PER_MONTH})"
@@ -175,7 +180,7 @@ _CHEAPEST = (
 def _fault() -> str:
     """Return the SQL of the reason why a row is no price, or NULL."""
     options = ", ".join(map(quoted, OPTIONS))
-    refused = rules_of(_COLUMNS[name] for name in _OWN)
+    refused = rules_of(_COLUMNS[name] for name in _AS_SAID)
     meters = [
         f"WHEN regexp_matches(lower(meter), {quoted(text)}) THEN {quoted(why)}" for why, text in _OTHER_METERS.items()
     ]
