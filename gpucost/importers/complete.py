@@ -129,7 +129,7 @@ _OWN = (
 )  # fmt: skip
 
 _AS_SAID = (  # whose cells are the source's, or follow from its amounts
-    "instance_type", "listed_as", "region", "tier", "payment", "upfront_usd", "usd_per_hour", "usd_per_gpu_hour",
+    "instance_type", "listed_as", "region", "tier", "upfront_usd", "usd_per_hour", "usd_per_gpu_hour",
     "recurring_usd_per_hour", "notes",
 )  # fmt: skip
 
@@ -190,6 +190,7 @@ def _fault() -> str:
             OR length(instance_type) > 120 OR length(region) > 80 OR length(provider) > 40 THEN 'unreadable name'
         {" ".join(meters)}
         WHEN option NOT IN ({options}) THEN 'unknown purchase option'
+        WHEN payment NOT IN ({", ".join(map(quoted, _COLUMNS["payment"].choices))}) THEN 'unknown way of payment'
         WHEN gpu IS NULL THEN 'accelerator not known'
         WHEN gpus IS NULL OR gpus < 1 OR gpus > 100000 THEN 'no count of accelerators'
         WHEN product_gpus IS NOT NULL AND product_gpus <> gpus THEN 'another count of accelerators than its product has'
