@@ -14,9 +14,8 @@ from gpucost.catalog.prices import current, difference, history
 from gpucost.cli import cli
 from gpucost.errors import OverBudgetError, PriceMissingError
 from gpucost.render.price_page import write_price_page
-from tests.catalog.world import offer, world, write
 from gpucost.store.folder import Folder
-from tests.catalog.world import offer, world
+from tests.catalog.world import offer, world, write
 from tests.store.parts import publish, row
 
 OFFERS = [
