@@ -29,9 +29,9 @@ SURFACES: dict[str, tuple[Callable[[Random], Case], float]] = {
     "folders": (desk.folders, 0.2),
     "orders": (orders.orders, 2),
     "rounds": (rounds.rounds, 0.5),
-    "effects": (effects.effects, 2),
-    "routes": (routes.routes, 1),
-    "twins": (twins.twins, 1.5),
+    "effects": (effects.effects, 1),
+    "routes": (routes.routes, 0.5),
+    "twins": (twins.twins, 0.5),
     "disturbed": (more.disturbed, 0.3),
 }
 
