@@ -11,7 +11,7 @@ from gpucost.arguments import kinds as k
 from gpucost.arguments.files import files_beside
 from gpucost.arguments.table import arguments_of
 from gpucost.errors import UsageError, nearest
-from gpucost.gate import beside, read_toml
+from gpucost.gate import beside, read_toml, repeated
 
 NAME = Argument("name", k.name(), "What the report calls this part.", required=True)
 # the parts that a file may have: the question that each asks, an example's name, what it must say though the question
@@ -93,8 +93,8 @@ def _parts(plain: Mapping[str, Any], folder: Path | None) -> tuple[list[Part], l
             hints += found
     if not parts:
         raise UsageError(f"nothing to answer. Add a part: {', '.join(f'[[{kind}]]' for kind in PARTS)}.")
-    if twice := {part.name for part in parts if [other.name for other in parts].count(part.name) > 1}:
-        raise UsageError(f"two parts are called {sorted(twice)[0]!r}. Give each its own name.")
+    if twice := repeated(part.name for part in parts):
+        raise UsageError(f"two parts are called {twice[0]!r}. Give each its own name.")
     return parts, hints
 
 

@@ -12,7 +12,7 @@ from gpucost.catalog.loader import Store, engine, file_name, named, quoted, said
 from gpucost.catalog.offer_rows import offer_id_sql
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.errors import DataError, UsageError
-from gpucost.gate import shown
+from gpucost.gate import repeated, shown
 from gpucost.limits import limit
 from gpucost.options import OPTIONS
 from gpucost.schemas import DUCKDB_TYPES, TABLES, Column
@@ -156,9 +156,9 @@ def _header(file: Path) -> list[str]:
 
 def _refuse_columns(file: Path, header: Sequence[str], row: int | None) -> None:
     known = {*(column.name for column in _OFFERS), *_BESIDE}
+    for name in repeated(header):
+        raise DataError("the column appears twice", file=str(file), row=row, column=name)
     for name in header:
-        if header.count(name) > 1:
-            raise DataError("the column appears twice", file=str(file), row=row, column=name)
         if name not in known and not name.startswith("x_"):
             raise DataError(
                 "a large file of prices has no such column; one of your own begins with x_", file=str(file), row=row,

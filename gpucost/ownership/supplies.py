@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gpucost.errors import UsageError
+from gpucost.gate import repeated
 from gpucost.money.comparison import evaluate_months
 from gpucost.money.mix import MixSupply, Team
 from gpucost.options import OPTIONS
@@ -47,10 +48,9 @@ def read_entries(entries: Sequence[Mapping[str, Any]]) -> list[Rent]:
     """Make the supplies of a plan, as they were read, each of a name of its own."""
     rents = [_read_entry(entry) for entry in entries]
     names = [rent.name for rent in rents]
-    for name in names:
-        if name in _TAKEN or names.count(name) > 1:
-            why = "names something else in every mix" if name in _TAKEN else "is given twice"
-            raise UsageError(f"supply {name!r} {why}. Give each supply a `name` of its own.")
+    taken = [(name, "names something else in every mix") for name in names if name in _TAKEN]
+    for name, why in [*taken, *((name, "is given twice") for name in repeated(names))]:
+        raise UsageError(f"supply {name!r} {why}. Give each supply a `name` of its own.")
     return rents
 
 
