@@ -32,7 +32,7 @@ def _open_end(_: Random, data: bytes) -> bytes:
 
 
 def _blank_end(_: Random, data: bytes) -> bytes:
-    return data.rstrip(b"\r\n") + b"\n\n\n"
+    return data.rstrip(b"\r\n") + (b"\r\n" if b"\r\n" in data else b"\n") * 3
 
 
 # ── CSV ──────────────────────────────────────────────────────────────────────────────────────────────────────────────
