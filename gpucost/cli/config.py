@@ -9,6 +9,7 @@ import click
 from gpucost.cli.options import Output, output_options
 from gpucost.errors import nearest
 
+_LONGEST = 80  # signs of a name
 _WIDE = 110  # signs of a line that has room for reasons
 
 
@@ -79,7 +80,9 @@ def _settings() -> list[dict[str, Any]]:
     for (table, name), item in latest.items():
         note = _ignored(table, name)
         value = item.value if not note else "(not shown)"  # it may be another program's secret
-        rows.append(_row("setting", f"{table}.{name}" if table else name, value, item.speaker, note))
+        called = f"{table}.{name}" if table else name
+        called = called if len(called) <= _LONGEST else f"{called[:40]}… ({len(called):,} characters)"
+        rows.append(_row("setting", called, value, item.speaker, note))
     return rows
 
 
