@@ -13,7 +13,7 @@ from gpucost.catalog.drafts import Draft, Row, day
 from gpucost.catalog.names import NameIndex
 from gpucost.catalog.offer_rows import WRITTEN, complete_offer
 from gpucost.catalog.records import OWN_SOURCE
-from gpucost.catalog.shipped import Shipped
+from gpucost.catalog.shipped import KINDS, Shipped
 from gpucost.errors import DataError, UsageError
 from gpucost.schemas import TABLES
 
@@ -42,6 +42,8 @@ class Completion:
 
     def __init__(self, shipped: Shipped, own: Mapping[str, Sequence[Row]], rates: Mapping[str, float]) -> None:
         self.shipped, self.own = shipped, own
+        self._indices: dict[str, NameIndex] = {}
+        self._by_key: dict[str, tuple[int, dict[str, Row]]] = {}
         self.rates = {**shipped.exchange_rates, **rates}
 
     def row(self, draft: Draft) -> Row:
@@ -80,8 +82,7 @@ class Completion:
             model = values.get(key)
         if model is None:
             return values
-        rows = [*self.own.get(draft.table, ()), *self.shipped.rows_like(draft.table, str(model))]
-        base = next((row for row in rows if str(row[key]) == self.shipped.canonical(draft.table, str(model))), None)
+        base = self._known(draft.table, self._canonical(draft.table, str(model)))
         if base is None:
             if "like" not in draft.values:
                 return values
@@ -92,27 +93,42 @@ class Completion:
 
     def has(self, table: str, name: str) -> bool:
         """Tell whether the book itself has a row of that key."""
-        return any(str(row[TABLES[table].key[0]]) == name for row in self.own.get(table, ()))
+        return name in self._owned(table)
 
-    @cached_property
-    def _accelerators(self) -> NameIndex:
-        return self.shipped.index("accelerators")
+    def _owned(self, table: str) -> dict[str, Row]:
+        """Return the book's own rows of a table so far by their keys, of equal ones the first."""
+        rows = self.own.get(table, ())
+        known, found = self._by_key.get(table, (0, {}))
+        for row in rows[known:]:
+            found.setdefault(str(row[TABLES[table].key[0]]), row)
+        self._by_key[table] = len(rows), found
+        return found
+
+    def _known(self, table: str, id_: str) -> Row | None:
+        """Return the row of an id, the book's own first."""
+        return self._owned(table).get(id_) or next(iter(self.shipped.rows_of(table, id_)), None)
+
+    def _canonical(self, table: str, name: str) -> str:
+        """Return the id that a name means in a shipped table; any other name is returned as it is."""
+        found = self._index(table).matches(name) if table in KINDS else []
+        return found[0] if len(found) == 1 else name
+
+    def _index(self, table: str) -> NameIndex:
+        if table not in self._indices:
+            self._indices[table] = self.shipped.index(table)
+        return self._indices[table]
 
     def accelerator(self, name: str) -> str:
         """Return the id of the accelerator that a name means, the book's own first."""
-        return name if self.has("accelerators", name) else self._accelerators.one(name)
-
-    @cached_property
-    def _systems(self) -> NameIndex:
-        return self.shipped.index("systems")
+        return name if self.has("accelerators", name) else self._index("accelerators").one(name)
 
     def system(self, name: str) -> str:
         """Return the id of the system that a name means, the book's own first."""
-        return name if self.has("systems", name) else self._systems.one(name)
+        return name if self.has("systems", name) else self._index("systems").one(name)
 
     def accelerators(self, name: str) -> list[str]:
         """Return every accelerator that a name means, the book's own first."""
-        return [name] if self.has("accelerators", name) else self._accelerators.several(name)
+        return [name] if self.has("accelerators", name) else self._index("accelerators").several(name)
 
     def recorded(self, column: str) -> frozenset[str]:
         """Return the values that prices have in a column, shipped and the book's own."""
@@ -149,8 +165,7 @@ class Completion:
         if name is None:
             raise UsageError("a system needs accelerator_id.")
         values["accelerator_id"] = self.accelerator(str(name))
-        rows = [*self.own.get("accelerators", ()), *self.shipped.rows_like("accelerators", values["accelerator_id"])]
-        chip: Row = next((row for row in rows if row["id"] == values["accelerator_id"]), {})
+        chip = self._known("accelerators", values["accelerator_id"]) or {}
         links = {"scaleup_gb_per_s": chip.get("scaleup_gb_per_s", 0), "scaleup_gpus": chip.get("scaleup_gpus", 1)}
         return {"name": values.get("id", ""), **links, **values}
 

@@ -90,7 +90,11 @@ def _check_book_file(catalog: "Catalog", path: Path) -> Report:
     known = reference(catalog.rows, date.today())
     own = {name: book.ids(name) for name in book.rows}
     own["providers"] = frozenset(str(row["provider"]) for row in book.rows.get("offers", ()))
-    known = known._replace(keys={name: ids | own.get(name, frozenset()) for name, ids in known.keys.items()})
+    chips = {str(row["id"]): row for row in book.rows.get("accelerators", ())}
+    known = known._replace(
+        keys={name: ids | own.get(name, frozenset()) for name, ids in known.keys.items()},
+        accelerators={**known.accelerators, **chips},
+    )
     for name, rows in book.rows.items():
         placed = zip(book.places[name], rows, strict=True)
         for place, group in groupby(placed, key=lambda one: one[0][0]):

@@ -9,7 +9,7 @@ from gpucost.catalog.loader import Store
 from gpucost.catalog.names import NameIndex, index
 from gpucost.schemas import TABLES
 
-_KINDS = {"accelerators": "accelerator", "systems": "system", "llms": "model"}
+KINDS = {"accelerators": "accelerator", "systems": "system", "llms": "model"}
 
 
 class Shipped:
@@ -60,16 +60,11 @@ class Shipped:
 
     def index(self, table: str) -> NameIndex:
         """Return the index of the names of the rows that a table holds now."""
-        kind = _KINDS[table]
+        kind = KINDS[table]
         return index(kind, self.store.rows(table), self.aliases.get(kind, {}))
 
-    def canonical(self, table: str, name: str) -> str:
-        """Return the id that a name means in a table; any other name is returned as it is."""
-        found = self.index(table).matches(name) if table in _KINDS else []
-        return found[0] if len(found) == 1 else name
-
-    def rows_like(self, table: str, name: str) -> list[dict[str, Any]]:
-        """Return the rows of the id that a name means."""
+    def rows_of(self, table: str, id_: str) -> list[dict[str, Any]]:
+        """Return the rows of an id."""
         self.store.ensure(table)
         query = f'SELECT * FROM "{table}" WHERE "{TABLES[table].key[0]}" = $id ORDER BY ALL DESC'
-        return self.store.fetch(query, {"id": self.canonical(table, name)})
+        return self.store.fetch(query, {"id": id_})

@@ -1,6 +1,7 @@
 """The user's own book: nearest wins and says so, what differs is enough, and a bad file loads nothing."""
 
 import json
+import time
 
 import pytest
 
@@ -95,6 +96,20 @@ def test_a_csv_needs_only_what_cannot_be_derived(opened):
         "per_use",
     )
     assert found.offer_id == "ours/8x-h100-sxm5-80gb/8xh100-sxm5-80gb/global/on_demand"
+
+
+def test_a_book_of_many_chips_of_its_own_is_checked_in_time_and_against_them(tmp_path):
+    """Each row names another, so that what one looks up grows with none of the others."""
+    from gpucost.catalog.datacheck import check_one
+
+    chip = '[[accelerator]]\nid = "own-{0}"\nlike = "h100-sxm5-80gb"\n'
+    chip += '[[system]]\nid = "node-{0}"\ngpu = "own-{0}"\ngpus = 8\n'
+    price = '[[offer]]\nprovider = "p"\ngpu = "own-{0}"\ngpus = 8\nusd_per_gpu_hour = 2.5\nobserved_on = 2026-06-01\n'
+    (tmp_path / "book.toml").write_text("".join((chip + price).format(number) for number in range(300)))
+    start = time.process_time()
+    found = check_one(open_catalog(), tmp_path / "book.toml", None)
+    assert (found.rows, found.faults) == (900, [])
+    assert time.process_time() - start < 5
 
 
 def test_blanks_around_cells_and_empty_rows_of_a_csv_say_nothing(opened):
