@@ -65,7 +65,7 @@ def _spaced(_: Random, data: bytes) -> bytes:
 
 def _wide(_: Random, data: bytes) -> bytes:
     """Empty cells at the end of every row, as a spreadsheet writes them."""
-    return _csv([[*row, "", ""] for row in _rows(data)])
+    return _csv([[*row, "", ""] for row in _rows(data) if row])
 
 
 def _gaps(random: Random, data: bytes) -> bytes:
