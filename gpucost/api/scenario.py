@@ -12,6 +12,7 @@ from gpucost.arguments.files import files_beside
 from gpucost.arguments.table import arguments_of
 from gpucost.errors import UsageError, nearest
 from gpucost.gate import beside, read_toml, repeated
+from gpucost.limits import limit
 
 NAME = Argument("name", k.name(), "What the report calls this part.", required=True)
 # the parts that a file may have: the question that each asks, an example's name, what it must say though the question
@@ -79,6 +80,9 @@ def _parts(plain: Mapping[str, Any], folder: Path | None) -> tuple[list[Part], l
         raise UsageError("supply: write [supply], and what holds for every part below it.")
     _known("supply", supply, [item.name for item in SUPPLY])
     _values("supply", supply, SUPPLY)
+    asked = sum(len(entries) for name in PARTS if isinstance(entries := plain.get(name), list))
+    if asked > (most := limit("limit_parts")):
+        raise UsageError(f"{asked:,} parts; at most {most:,.0f}. The setting limit_parts raises that.")
     dated = {"as_of": plain["as_of"]} if plain.get("as_of") else {}
     parts, hints = [], []
     for kind, arguments in PARTS.items():

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from gpucost.errors import UsageError
 from gpucost.gate import repeated
+from gpucost.limits import limit
 from gpucost.money.comparison import evaluate_months
 from gpucost.money.mix import MixSupply, Team
 from gpucost.options import OPTIONS
@@ -46,6 +47,8 @@ class Rent:
 
 def read_entries(entries: Sequence[Mapping[str, Any]]) -> list[Rent]:
     """Make the supplies of a plan, as they were read, each of a name of its own."""
+    if len(entries) > (most := limit("limit_supplies")):
+        raise UsageError(f"{len(entries):,} supplies; at most {most:,.0f}. The setting limit_supplies raises that.")
     rents = [_read_entry(entry) for entry in entries]
     names = [rent.name for rent in rents]
     taken = [(name, "names something else in every mix") for name in names if name in _TAKEN]
