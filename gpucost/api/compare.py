@@ -17,6 +17,7 @@ from gpucost.bridges.compare import compare
 from gpucost.bridges.saved import check_saved, read_saved
 from gpucost.catalog import Catalog
 from gpucost.errors import NothingFitsError, PriceMissingError, UsageError
+from gpucost.limits import limit
 
 Answer = Mapping[str, Any]
 
@@ -107,12 +108,14 @@ def _named(parts: Sequence[Any], part: str, path: str, names: Sequence[str]) -> 
 def _side_by_side(catalog: Catalog, values: Mapping[str, Any]) -> SideBySide:
     """Return the cheapest run and the cheapest tokens of every model on every accelerator."""
     rows: list[Pair] = []
-    for model in values["model"] or ["8b"]:
-        for gpu in values["gpu"] or [None]:
-            rows.append(_pair(catalog, model, gpu, values))
-            first = rows[0]["cost_usd"]
-            if first and (cost := rows[-1]["cost_usd"]):
-                rows[-1]["times_first"] = cost / first
+    pairs = [(model, gpu) for model in values["model"] or ["8b"] for gpu in values["gpu"] or [None]]
+    if len(pairs) > (most := limit("limit_pairs")):
+        raise UsageError(f"--model and --gpu: {len(pairs):,} pairs; at most {most:,.0f}. limit_pairs raises that.")
+    for model, gpu in pairs:
+        rows.append(_pair(catalog, model, gpu, values))
+        first = rows[0]["cost_usd"]
+        if first and (cost := rows[-1]["cost_usd"]):
+            rows[-1]["times_first"] = cost / first
     return {
         "kind": "side_by_side",
         **framed(catalog, {name: value for name, value in values.items() if value is not False}),

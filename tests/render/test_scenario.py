@@ -258,10 +258,12 @@ def test_a_report_is_what_its_schema_says(small: Path) -> None:
     assert list(misfits(saved, schema)) == []
 
 
-def test_more_parts_and_supplies_than_are_answered_in_time_are_refused():
-    parts = [{"name": f"p{number}", "model": "8b", "tokens": "1b"} for number in range(51)]
-    with pytest.raises(UsageError, match=r"51 parts; at most 50\. The setting limit_parts raises that"):
+def test_more_parts_supplies_and_pairs_than_are_answered_in_time_are_refused():
+    parts = [{"name": f"p{number}", "model": "8b", "tokens": "1b"} for number in range(41)]
+    with pytest.raises(UsageError, match=r"41 parts; at most 40\. The setting limit_parts raises that"):
         gpucost.report({"training": parts})
     supplies = [{"name": f"s{number}", "kind": "on_demand", "usd_per_gpu_hour": 2.0} for number in range(401)]
     with pytest.raises(UsageError, match=r"401 supplies; at most 400\. The setting limit_supplies raises that"):
         gpucost.mix(constant=8, months=3, plan={"gpu": "h100-sxm", "supply": supplies})
+    with pytest.raises(UsageError, match="210 pairs; at most 200"):
+        gpucost.compare(model=[f"{number}b" for number in range(1, 71)], gpu="h100-sxm,b200,l40s")
