@@ -16,7 +16,7 @@ from gpucost.validation import report, wording
 from gpucost.validation.training_rows import Row
 from gpucost.workloads.own_speed import SLOWEST
 
-MOST_ROWS = 10_000  # each is predicted in about 2 ms
+MOST_ROWS = 5_000  # each is predicted in about 2 ms
 WHOLE = ("n_gpus", "tp", "pp", "cp", "ep", "dp", "vp", "seq_len", "zero_stage")  # numbers of rows that count something
 BATCHES = ("micro_batch", "global_batch")
 REMARKS = ("id", "source_id", "source_name", "source_locator", "as_of", "notes", "sanity", "sanity_note", "recommended")
