@@ -126,6 +126,8 @@ def main() -> None:
         say(shortened(f"cannot read or write{place}: {error.strerror or error}."))
         sys.exit(2)
     except Exception as error:
+        if str(error) == "Query interrupted":  # the engine's own word for Ctrl-C while it works
+            sys.exit(130)
         _trace(debug)
         say(f"internal error: {type(error).__name__}: {error}. Run again with --debug and report it.")
         sys.exit(1)

@@ -273,3 +273,26 @@ def test_a_query_does_not_outlive_the_one_who_asks(sign):
     finally:
         asked.kill()
         asked.wait()
+
+
+def test_ctrl_c_while_the_engine_works_in_this_process_is_no_internal_error():
+    import signal
+    import subprocess
+    import sys
+
+    work = """
+import sys, duckdb, gpucost.cli.sources as one
+from gpucost.cli import main
+def ask(**_):
+    print("begun", flush=True)
+    duckdb.sql("SELECT sum(a * a % 7) FROM range(10000000000) t(a)").fetchall()
+one.command.callback = ask
+sys.argv = ["gpucost", "sources"]
+main()"""
+    command = [sys.executable, "-c", work]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, preexec_fn=heed_interrupts) as asked:
+        assert asked.stdout.readline() == b"begun\n"
+        time.sleep(0.3)
+        asked.send_signal(signal.SIGINT)
+        assert asked.wait(timeout=60) == 130
+        assert asked.stderr.read() == b""
