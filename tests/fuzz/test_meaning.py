@@ -71,7 +71,7 @@ def test_an_argument_that_does_nothing_is_told(monkeypatch):
 
 @pytest.mark.parametrize("way", ROUTES)
 def test_a_way_to_another_figure_is_told(monkeypatch, way):
-    given = {"model": "8b", "tokens": "10b", "gpu": "h100-sxm", "gpus": 64, "top": 1}
+    given = {"model": "8b", "tokens": "10b", "gpu": "h100-sxm", "gpus": 8, "top": 1}
     route(Case(["estimate", way], given=given))
     true = answer_of("estimate", given)
     best = true["options"][0]
