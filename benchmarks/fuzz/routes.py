@@ -88,7 +88,8 @@ def _by_scenario(name: str, given: Given, answer: Mapping[str, Any]) -> Pairs:
     report = gpucost.report({"name": "One", **plan, PARTS[name]: [{"name": "Part", **given}]}).to_dict()
     keys = ("options", "npv_usd", "lines", "breakeven", "scaling")
     whole = report["parts"][0]["payload"]
-    yield ({way: value for key in keys for way, value in flat(part.get(key), key)} for part in (answer, whole))  # type: ignore[misc]
+    said, told = (dict(pair for key in keys for pair in flat(part.get(key), key)) for part in (answer, whole))
+    yield said, told
 
 
 def _by_tool(name: str, given: Given, answer: Mapping[str, Any]) -> Pairs:
