@@ -19,6 +19,7 @@ _UNITS = {"m": 1e6, "b": 1e9, "t": 1e12}
 _SMALLEST, _LARGEST = 5e6, 2e13
 _TIED_BELOW = 4e9  # smaller models share the table of tokens with the output
 _STEPS = ((4096, 1024), (2048, 512), (1024, 256), (0, 64))  # of the width, from this width on
+_DEPTHS = ((16, 8), (12, 4), (0, 1))  # of the layers, from this many on
 _VOCABULARIES = ((1e9, 128256), (1e8, 49152), (0, 32000))  # from this many parameters
 
 
@@ -41,15 +42,15 @@ def synthesise(name: str, parameters: float, presets: Sequence[Architecture]) ->
     tied, vocab = parameters < _TIED_BELOW, next(words for least, words in _VOCABULARIES if parameters >= least)
     tables = (1 if tied else 2) * vocab + 1
 
-    def left(width: float) -> float:  # what tables and layers of the usual shape leave of the parameters
-        return parameters - tables * width - width / slim * (2.5 + 3 * ratio) * width * width
+    def width_beside(tables: int) -> float:  # of layers of the usual shape
+        layers = (2.5 + 3 * ratio) / slim
+        return bisect(lambda width: parameters - tables * width - layers * width**3, 0.0, parameters / tables)
 
-    width = bisect(left, 0.0, parameters / tables)
+    width = width_beside(tables)
     step = next(step for least, step in _STEPS if width >= least)
     hidden = max(1, round(width / step)) * step
     head_dim = 128 if hidden >= 2048 else 64  # of what is built: two models of one width have the same heads
-    depth = 4 if width >= 12 * slim else 1
-    layers = max(1, round(width / slim / depth)) * depth
+    layers = _round_depth(width_beside(vocab * 3 // 2) / slim)  # the same with a table and with two: it only grows
     heads = hidden // head_dim
     kv_heads = 8 if heads % 8 == 0 else math.gcd(heads, 4)
     fixed = 2 * hidden * hidden + 2 * hidden * kv_heads * head_dim + 2 * hidden
@@ -63,6 +64,19 @@ def synthesise(name: str, parameters: float, presets: Sequence[Architecture]) ->
         f"synthesised from the usual shape of {len(peers)} dense presets; counts {count(made) / 1e9:.4g} B parameters"
     )
     return replace(made, notes=notes)
+
+
+def _round_depth(layers: float) -> int:
+    """Round a number of layers to what divides by the usual stages of a pipeline: 8 from 16 layers on.
+
+    Layers that divide carry the output's product on top of the last stage, others are placed around it: of two sizes,
+    one of each kind, the larger had been the cheaper one by up to 8 %.
+
+    >>> [_round_depth(layers) for layers in (0.3, 11.2, 13.0, 17.9, 21.0, 29.0)]
+    [1, 11, 12, 16, 24, 32]
+    """
+    step = next(step for least, step in _DEPTHS if layers >= least)
+    return max(1, round(layers / step)) * step
 
 
 def count(made: Architecture) -> float:

@@ -261,6 +261,10 @@ class Columns(dict[str, Array]):
         """Return one case as plain numbers."""
         return {name: float(column[index]) for name, column in self.items()}
 
+    def take(self, rows: NDArray[np.int64]) -> "Columns":
+        """Return the cases that `rows` names."""
+        return Columns({name: column[rows] for name, column in self.items()})
+
     @classmethod
     def concatenate(cls, parts: Sequence["Columns"]) -> "Columns":
         """Join the cases of several sets of the same columns."""

@@ -53,6 +53,11 @@ class Cases(Frozen):
     def __len__(self) -> int:
         return len(self.request)
 
+    def take(self, rows: Indices) -> "Cases":
+        """Return the cases that `rows` names."""
+        parts = (self.request[rows], self.offer[rows], self.gpus[rows], self.speed.take(rows))
+        return Cases(*parts, self.factors.take(rows), self.costs.take(rows))
+
 
 def evaluate(problem: Problem, request: Indices, offer: Indices, gpus: Indices) -> Cases:
     """Evaluate cases: physics on the distinct keys, then prices on all."""

@@ -38,16 +38,17 @@ class Lines(NamedTuple):
 
 
 def search(problem: Problem) -> tuple[Cases, Indices]:
-    """Evaluate what is needed and return all cases with, per request and offer looked at, the one it is judged by.
+    """Evaluate what is needed and return the cases with, per request and offer looked at, the one it is judged by.
 
     The second array names one case per (request, offer): of those that meet the deadline the best by the goal, the
-    smallest of equals; where nothing meets it, the largest cluster tried, which tells why.
+    smallest of equals; where nothing meets it, the largest cluster tried, which tells why. Of the sizes between two
+    doublings, which may be hundreds of thousands, only those that a round is judged by are kept.
     """
     lines = _lines(problem)
     doubled, line = _double(problem, lines)
     found = [(doubled, line), *_halfway(problem, doubled, line), *_between(problem, lines, doubled, line)]
     cases = concatenate([cases for cases, _ in found])
-    return cases, _judged(problem, cases, np.concatenate([line for _, line in found]), len(lines.request))
+    return cases, _judged(problem, cases, np.concatenate([line for _, line in found]))
 
 
 def _lines(problem: Problem) -> Lines:
@@ -144,9 +145,10 @@ def _between(problem: Problem, lines: Lines, doubled: Cases, line: Indices) -> l
         keep = units < stop[open_line][:, None]
         own = np.broadcast_to(open_line[:, None], keep.shape)[keep]
         cases = evaluate(problem, lines.request[own], lines.offer[own], unit[own] * units[keep])
-        found.append((cases, own))
         done = np.zeros(len(first), bool)
         done[own[_meets(problem, cases)]] = True
+        best = _judged(problem, cases, own)
+        found.append((cases.take(best), own[best]))
         first, many = first + many, 2 * many
         open_line = open_line[~done[open_line] & (first[open_line] < stop[open_line])]
     return found
@@ -188,9 +190,9 @@ def _wants_all(problem: Problem, request: Indices) -> Flags:
     return problem.asked(lambda ask: ask.deadline_days is None or ask.optimize in ("time", "pareto"), request)
 
 
-def _judged(problem: Problem, cases: Cases, line: Indices, count: int) -> Indices:
+def _judged(problem: Problem, cases: Cases, line: Indices) -> Indices:
     """Pick one case per line: met before missed, then by the goal, then fewer accelerators."""
-    if not count:
+    if not len(line):
         return np.zeros(0, np.int64)
     met = _meets(problem, cases)
     budget = problem.asked(lambda ask: np.inf if ask.max_cost_usd is None else ask.max_cost_usd, cases.request)

@@ -39,6 +39,11 @@ def test_depth_and_width_grow_with_size_and_split_evenly():
     assert len({(item.hidden, item.heads) for item in made}) == len({item.hidden for item in made})
 
 
+def test_layers_divide_by_the_stages_of_a_pipeline():
+    made = [synthesise("x", 1.2e8 * 1.03**power, PRESETS) for power in range(300)]
+    assert {item.layers % 8 for item in made if item.layers >= 16} == {0}
+
+
 @pytest.mark.parametrize("size", [1e6, 1e14])
 def test_sizes_beyond_reason_are_refused(size):
     with pytest.raises(UsageError, match="between"):

@@ -1,10 +1,14 @@
 """Every multiple of an offer's unit is a size; of those that meet a deadline the cheapest counts."""
 
+from itertools import pairwise
+
 import openpyxl
 import pytest
 
 import gpucost
 from gpucost.errors import NothingFitsError
+from gpucost.training import search
+from gpucost.training.cases import concatenate, evaluate
 
 
 @pytest.fixture(scope="module")
@@ -92,3 +96,39 @@ def test_the_curve_of_cost_against_days_is_in_the_answer_and_in_the_workbook(cat
     sheet = openpyxl.load_workbook(tmp_path / "sizes.xlsx")["Sizes"]
     written = {row[0] for row in sheet.iter_rows(values_only=True)}
     assert set(gpus) <= written
+
+
+@pytest.mark.parametrize(
+    ("gpu", "gpus", "sequence", "sizes"),
+    [
+        ("h100-sxm", 1024, 8192, ("1.103b", "1.324b", "1.588b", "6.235b", "7.482b")),
+        ("a100-80gb", 1024, 8192, ("1.007b", "1.208b", "1.45b")),
+        ("l4", 256, 2048, ("2.589b", "3.107b", "3.728b", "4.474b")),
+    ],
+)
+def test_the_larger_of_two_bare_sizes_is_never_the_cheaper_one(catalog, gpu, gpus, sequence, sizes):
+    """Layers that divide by the stages and layers that do not are placed in different ways."""
+    asked = {"gpu": gpu, "gpus": gpus, "sequence": sequence, "global_batch": 1024, "deadline": "none"}
+    found = [ask(catalog, size, "100b", **asked).options for size in sizes]
+    costs = [{option["offer_id"]: option["cost_usd"] for option in options} for options in found]
+    for smaller, larger in pairwise(costs):
+        assert all(smaller[offer] <= larger[offer] for offer in smaller.keys() & larger.keys())
+
+
+def test_of_the_sizes_between_two_doublings_only_the_judged_are_kept(catalog, monkeypatch):
+    """They may be hundreds of thousands: what is kept of each bounds the memory of an answer."""
+    tried, kept = [], []
+
+    def counted(*asked):
+        cases = evaluate(*asked)
+        tried.append(len(cases))
+        return cases
+
+    def joined(parts):
+        kept.append(sum(map(len, parts)))
+        return concatenate(parts)
+
+    monkeypatch.setattr(search, "evaluate", counted)
+    monkeypatch.setattr(search, "concatenate", joined)
+    ask(catalog, "8b", "3t", deadline="45d")
+    assert kept[0] < sum(tried) / 5
