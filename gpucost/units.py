@@ -67,15 +67,40 @@ def no_slip(value: float, given: object, what: str) -> float:
     return value
 
 
-def without_commas(text: str, what: str) -> str:
-    """Return a number's text without the commas between its thousands; any other comma is refused.
+def as_number(text: str) -> float:
+    """Read a number as every reader of a text does: digits, a point, a sign, an exponent, or ValueError.
 
-    >>> without_commas("1,234,567.8", "an amount"), without_commas("2.35", "an amount")
-    ('1234567.8', '2.35')
+    >>> as_number(" 1e3 "), as_number("-.5")
+    (1000.0, -0.5)
+    >>> as_number("4_1")
+    Traceback (most recent call last):
+    ValueError: 4_1
     """
-    if "," in text and not _THOUSANDS.fullmatch(text):
-        raise UsageError(f"{what}: {shown(text)} has a comma that parts no thousands. Write 2.35 for 2,35.")
-    return text.replace(",", "")
+    if "_" in text or not text.isascii():  # 41 to Python, as is one in digits of another script
+        raise ValueError(text)
+    return float(text)
+
+
+def share_in(text: str) -> float:
+    """Read a share as every reader of a text does, written 70% or 0.7, or ValueError.
+
+    >>> share_in("70%"), share_in("0.7")
+    (0.7, 0.7)
+    """
+    return as_number(text[:-1]) / 100 if text.endswith("%") else as_number(text)
+
+
+def without_commas(text: str, what: str) -> str:
+    """Return a number's text without the commas, or underscores, between its thousands; any other is refused.
+
+    >>> without_commas("1,234,567.8", "an amount"), without_commas("2_000", "an amount")
+    ('1234567.8', '2000')
+    """
+    parted = text.replace("_", ",")
+    if "," in parted and not _THOUSANDS.fullmatch(parted):
+        mark = "a comma" if "," in text else "an underscore"
+        raise UsageError(f"{what}: {shown(text)} has {mark} that parts no thousands. Write 2.35 for 2,35.")
+    return parted.replace(",", "")
 
 
 def parse_count(text: str | float, what: str = "a count") -> float:
@@ -136,8 +161,7 @@ def parse_fraction(text: str | float, what: str = "a fraction") -> float:
     0.7
     """
     try:
-        percent = isinstance(text, str) and text.strip().endswith("%")
-        value = float(str(text).strip()[:-1]) / 100 if percent else float(text)
+        value = share_in(text.strip()) if isinstance(text, str) else float(text)
     except ValueError:
         raise UsageError(f"{what}: cannot read {shown(text)}. Write 70% or 0.7.") from None
     if not 0 <= value <= 1:

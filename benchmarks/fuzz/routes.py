@@ -118,9 +118,13 @@ def _by_filter(name: str, given: Given, answer: Mapping[str, Any]) -> Pairs:
 
 def _by_speed(name: str, given: Given, answer: Mapping[str, Any]) -> Pairs:
     """Time the layout that an estimate chose, where it needs no network that an offer has of its own."""
+    from gpucost.catalog import open_catalog
+
     best = next((row for row in answer.get("options", ()) if row.get("nodes") == 1), None)
     if name != "estimate" or best is None or any(key in given for key in _OWN_SPEED):
         return
+    if best["gpus"] > open_catalog().default_system(best["gpu"]).gpus:
+        return  # in a node of its own
     kept = ("sequence", "method", "precision", "software", "software_year", "offload", "document_tokens", "as_of")
     layout = {key: value for key, value in best["layout"].items() if key != "gpus"}
     layout |= {key: given[key] for key in kept if key in given}

@@ -14,12 +14,14 @@ from gpucost.limits import limit
 from gpucost.options import OPTIONS
 from gpucost.units import (
     SMALLEST,
+    as_number,
     no_slip,
     parse_bytes,
     parse_count,
     parse_days,
     parse_fraction,
     parse_usd,
+    share_in,
     without_commas,
 )
 from gpucost.words import CLASSES
@@ -63,7 +65,7 @@ def whole(lowest: int = 1, highest: int = 1_000_000, metavar: str = "N") -> Kind
     def read(value: Any, what: str) -> int:
         given = _number(value, what)
         try:
-            number = float(given)
+            number = as_number(given) if isinstance(given, str) else float(given)
         except ValueError:
             number = parse_count(given, what)
         if not isfinite(number) or (number <= 0 < lowest):
@@ -86,7 +88,7 @@ def share(highest: float = 1.0, lowest: float = 0.0) -> Kind:
             return parse_fraction(given, what)
         text = str(given).strip()
         try:
-            number = float(text[:-1]) / 100 if text.endswith("%") else float(text)
+            number = share_in(text)
         except ValueError:
             raise UsageError(f"{what}: cannot read {shown(value)}. Write a share, such as 50% or 0.5.") from None
         if not lowest <= number <= highest:
@@ -116,7 +118,7 @@ def plain(lowest: float = 0.0, highest: float = 1e15, metavar: str = "N") -> Kin
         given = _number(value, what)
         text = without_commas(given.strip().lstrip("$"), what) if isinstance(given, str) else given
         try:
-            number = float(text)
+            number = as_number(text) if isinstance(text, str) else float(text)
         except ValueError:
             number = parse_count(text, what)
         if not lowest <= number <= highest:
@@ -230,7 +232,7 @@ def _timed(units: Mapping[str, float], words: str, noun: str, least: float, most
         text = str(_number(value, what)).strip().lower()
         ending = next((end for end in units if text.endswith(end)), "")
         try:
-            number = float(text.removesuffix(ending)) * units.get(ending, 1.0)
+            number = as_number(text.removesuffix(ending)) * units.get(ending, 1.0)
         except ValueError:
             raise UsageError(f"{what}: cannot read {shown(value)}. Write {words}.") from None
         if not least < number < most:

@@ -9,7 +9,7 @@ from gpucost.errors import DataError, UsageError
 from gpucost.frozen import Frozen
 from gpucost.gate import read_toml, shown
 from gpucost.schemas import TABLES
-from gpucost.units import is_slip
+from gpucost.units import as_number, is_slip
 
 Row = dict[str, Any]
 
@@ -42,7 +42,7 @@ class Draft(Frozen):
         try:
             if value is None or isinstance(value, bool):
                 raise ValueError
-            number = float(value)
+            number = as_number(value) if isinstance(value, str) else float(value)
         except (TypeError, ValueError, OverflowError):
             raise self.error(f"{what}, found {shown(value)}", column) from None
         if is_slip(number):

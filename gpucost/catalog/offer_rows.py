@@ -9,7 +9,7 @@ from gpucost.catalog.records import OWN_SOURCE
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import shown
 from gpucost.options import OPTIONS
-from gpucost.units import HOURS_PER_MONTH
+from gpucost.units import HOURS_PER_MONTH, as_number
 
 WRITTEN = ("per_hour", "per_gpu_hour", "currency")  # in a book, beside the columns of the table
 MOST = 1e9  # no count of a price is as large
@@ -188,9 +188,9 @@ def _effective(row: Row) -> None:
 
 def _amount(value: Any, name: str) -> float:
     try:
-        if isinstance(value, bool) or "_" in str(value):
+        if isinstance(value, bool):
             raise ValueError
-        return float(value)
+        return as_number(value) if isinstance(value, str) else float(value)
     except (TypeError, ValueError):
         raise DataError(f"cannot read {shown(value)} as a number", file="", column=name) from None
 

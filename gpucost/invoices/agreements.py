@@ -11,7 +11,7 @@ from gpucost.arguments.columns import numbers
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import in_small, read_table, repeated, shown
 from gpucost.money.stacking import Agreement, Usage
-from gpucost.units import HOURS_PER_DAY
+from gpucost.units import HOURS_PER_DAY, as_number, share_in
 
 # kind -> the columns that it needs beside name, kind, start and end; the cap of a credit may be left out
 NEEDS = {
@@ -69,8 +69,7 @@ def _day(path: str, number: int, column: str, text: str) -> datetime:
 
 def _number(path: str, number: int, column: str, text: str) -> float:
     try:
-        value = float(text[:-1]) / 100 if column == "fraction" and text.endswith("%") else float(text)
-        value = value if text.isascii() else -1.0
+        value = share_in(text) if column == "fraction" else as_number(text)
     except ValueError:
         value = -1.0
     if not _LOWEST <= value <= (1 if column == "fraction" else _HIGHEST):
@@ -165,7 +164,7 @@ def _are_days(path: str, column: str, lines: Sequence[int], moments: Sequence[_M
 
 def _amount(path: str, number: int, column: str, text: str) -> float:
     try:
-        value = float(text) if text.isascii() else -1.0
+        value = as_number(text)
     except ValueError:
         value = -1.0
     if not 0 <= value <= _HIGHEST:

@@ -21,7 +21,7 @@ from gpucost.ownership.assemble import OwnershipCase, assemble
 from gpucost.ownership.plan import PlanFile
 from gpucost.ownership.rents import layered
 from gpucost.ownership.said import credits_said
-from gpucost.units import parse_fraction
+from gpucost.units import parse_fraction, share_in
 
 Array = NDArray[np.float64]
 
@@ -39,7 +39,7 @@ def demand_of(source: str | Path | None, constant: float | None, growth: float |
     elif constant is not None:
         text = str(growth or 0).strip()
         try:
-            yearly = float(text.rstrip("%")) / (100 if text.endswith("%") else 1)
+            yearly = share_in(text)
         except ValueError:
             raise UsageError(f"growth: cannot read {growth!r}. Write 20% or 0.2.") from None
         if yearly <= -1 or constant < 0:

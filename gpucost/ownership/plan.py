@@ -25,7 +25,7 @@ from gpucost.gate import read_toml
 from gpucost.ownership.given import ranged
 from gpucost.ownership.given import special as read_special
 from gpucost.types import Status
-from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR, parse_count, suffix_of, without_commas
+from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR, parse_count, share_in, suffix_of, without_commas
 
 Array = NDArray[np.float64]
 
@@ -259,7 +259,7 @@ def _number(name: str, value: Any, where: str) -> float:
     if isinstance(value, str):
         bare = value.strip()
         strange = ("%" in bare and suffix_of(name) not in _SHARES) or ("$" in bare and "usd" not in name)
-        text = "" if strange or not bare.isascii() else without_commas(bare.lstrip("$"), f"{where}: {name}")
+        text = "" if strange else without_commas(bare.lstrip("$"), f"{where}: {name}")
     try:
         number = float(value) if text is None else _from_text(text)
     except (ValueError, UsageError):
@@ -271,9 +271,7 @@ def _number(name: str, value: Any, where: str) -> float:
 
 
 def _from_text(text: str) -> float:
-    if text.endswith("%"):
-        return float(text[:-1]) / 100
-    return parse_count(text) if text[-1:].isalpha() and text[:1].isdigit() else float(text)
+    return parse_count(text) if text[-1:].isalpha() and text[:1].isdigit() else share_in(text)
 
 
 def resolve_choices(registry: Registry, given: dict[str, Given]) -> tuple[dict[str, Given], list[str]]:

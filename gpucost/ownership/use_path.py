@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from gpucost.arguments.kinds import whole
 from gpucost.errors import UsageError
 from gpucost.money import rent_paths
-from gpucost.units import parse_fraction
+from gpucost.units import parse_fraction, share_in
 
 Array = NDArray[np.float64]
 
@@ -48,7 +48,7 @@ def use_by_month(text: str | None, months: int, folder: Path = Path()) -> Array:
 
 def _share(text: str) -> float:
     """Read a share of the stated utilisation, which may be beyond it."""
-    number = float(text[:-1]) / 100 if re.fullmatch(r"\d+(\.\d+)?%", text) else parse_fraction(text, "use_path")
+    number = share_in(text) if re.fullmatch(r"\d+(\.\d+)?%", text) else parse_fraction(text, "use_path")
     if not 0 <= number <= 100:
         raise UsageError(f"use_path: {text[:20]!r} is not a share of the stated utilisation.")
     return number

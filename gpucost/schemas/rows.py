@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from gpucost.gate import shown
 from gpucost.schemas.dictionary import Column, table_of
-from gpucost.units import is_slip
+from gpucost.units import as_number, is_slip
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -71,7 +71,7 @@ def _read_number(cell: Any, column: Column) -> float:
     if isinstance(cell, str):
         _refuse_disguises(cell)
     try:
-        value = float(cell)
+        value = as_number(cell) if isinstance(cell, str) else float(cell)
     except (TypeError, ValueError):
         raise ValueError(f"expected a number, found {shown(cell)}") from None
     if not math.isfinite(value):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import Path_, in_small, read_table, shown
-from gpucost.units import is_slip, unit_of
+from gpucost.units import as_number, is_slip, unit_of
 
 if TYPE_CHECKING:
     from pydantic import BaseModel
@@ -122,7 +122,7 @@ def _elsewise(name: str, wanted: str) -> bool:
 
 def _cell(text: str) -> Any:
     try:
-        return float(text) if text.isascii() else text
+        return as_number(text)
     except ValueError:
         return text
 

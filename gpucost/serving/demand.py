@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import read_rows, shown
+from gpucost.units import as_number
 
 Floats = NDArray[np.float64]
 
@@ -39,7 +40,7 @@ def read_profile(path: str) -> list[float]:
     numbers = []
     for index, (line, cell) in enumerate(cells):
         try:
-            numbers.append(float(cell))
+            numbers.append(as_number(cell))
         except ValueError:
             if index == 0:
                 continue  # a heading

@@ -9,7 +9,7 @@ from gpucost.arguments.kinds import FLAG
 from gpucost.arguments.reading import value_of
 from gpucost.errors import UsageError
 from gpucost.limits import limit
-from gpucost.units import parse_count
+from gpucost.units import as_number, parse_count
 
 _RANGE = re.compile(
     r"\s*([0-9.]+(?:e[+-]?[0-9]+)?)([a-z%]*)\s*:\s*([0-9.]+(?:e[+-]?[0-9]+)?)([a-z%]*)\s*:\s*(?:(x)\s*)?"
@@ -95,7 +95,7 @@ def _steps(low: float, high: float, by: float, times: bool, text: str, what: str
 
 def _number(text: str, whole: str, what: str) -> float:
     try:
-        return float(text)
+        return as_number(text)
     except ValueError:
         raise UsageError(f"{what}: cannot read {text!r} in {whole!r} as a number.") from None
 

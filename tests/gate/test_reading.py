@@ -290,3 +290,23 @@ def test_a_header_of_many_columns_is_read_in_time_that_grows_with_it(tmp_path):
     header, rows = gate.read_table(tmp_path / "wide.csv")
     assert (len(header), len(rows)) == (200_000, 1)
     assert time.process_time() - started < 5  # each name against all: minutes
+
+
+@pytest.mark.parametrize("digits", ["4_1", "\u0664", "1__0"])
+@pytest.mark.parametrize(("name", "row"), [
+    ("curve", "1,{}"), ("demand", "1,{}"), ("lengths", "{},100"),
+    ("quotes", "acme,{}"), ("usage", "2026-08-01,{}"), ("agreements", "a,credit,2026-01-01,2027-01-01,{}"),
+])  # fmt: skip
+def test_a_number_of_a_table_has_neither_underscores_nor_foreign_digits(tmp_path, name, row, digits):
+    read, header, _ = TABLES[name]
+    file = tmp_path / f"{name}.csv"
+    file.write_text(f"{header}\n{row.format(digits)}\n", "utf-8")
+    with pytest.raises((DataError, UsageError), match=digits):
+        read(file)
+
+
+def test_a_weight_of_an_hour_has_neither_underscores_nor_foreign_digits(tmp_path):
+    for digits in ("1_0", "\u0664"):
+        (tmp_path / "profile.csv").write_text("weight\n" + "1\n" * 23 + f"{digits}\n", "utf-8")
+        with pytest.raises(DataError, match=f"'{digits}' is not a number"):
+            read_profile(str(tmp_path / "profile.csv"))
