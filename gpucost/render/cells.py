@@ -1,6 +1,6 @@
 """How figures, headings and cells are worded: the same in every medium."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from gpucost.render.document import Column, Fact, Row
 from gpucost.render.numbers import amount, figure, short_unit
@@ -16,8 +16,15 @@ def fact_text(fact: Fact) -> str:
 
 def cell_text(row: Row, column: Column) -> str:
     """Write one cell; where units differ by row the cell names its own, as a time does that is short for its column."""
-    value, unit = row.get(column.key), column.unit_in(row)
-    return amount(value, unit) if column.unit_key else figure(value, unit)
+    return cell_writer(column)(row)
+
+
+def cell_writer(column: Column) -> Callable[[Row], str]:
+    """Return what writes the cells of a column."""
+    key, unit = column.key, column.measure
+    if column.unit_key:
+        return lambda row: amount(row.get(key), column.unit_in(row))
+    return lambda row: figure(row.get(key), unit)
 
 
 def head_text(column: Column) -> str:

@@ -6,6 +6,9 @@ Values stay numbers here. Rounding happens in the writers, by the unit alone (re
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, fields, is_dataclass, replace
+from datetime import date
+from decimal import Decimal
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Literal, TypeVar, cast
 
@@ -304,7 +307,7 @@ def _issued(issued: Issued | None) -> str:
     return f"{issued['status'].capitalize()}{by} on {issued['on']}, SHA-256 {issued['sha256']}"
 
 
-_NO_TEXT = (float, int, type(None), bool)
+_NO_TEXT = frozenset((float, int, type(None), bool, date, Decimal))
 
 
 def printable(value: Item) -> Item:
@@ -314,6 +317,8 @@ def printable(value: Item) -> Item:
     made: Any = value
     if isinstance(value, str):
         made = visible(value)
+    elif type(value) is dict and _are_printable(tuple(value)) and _all_printable(value.values()):
+        return value  # most rows of a large table
     elif isinstance(value, Mapping):
         made = {printable(key): printable(item) for key, item in value.items()}
     elif isinstance(value, (list, tuple)):
@@ -321,3 +326,11 @@ def printable(value: Item) -> Item:
     elif is_dataclass(value) and not isinstance(value, type):
         made = replace(value, **{item.name: printable(getattr(value, item.name)) for item in fields(value)})
     return cast(Item, made)
+
+
+def _all_printable(values: Iterable[Any]) -> bool:
+    """Tell whether values are figures, days and plain texts that are shown as they are."""
+    return all(type(value) in _NO_TEXT or (type(value) is str and value.isprintable()) for value in values)
+
+
+_are_printable = lru_cache(maxsize=64)(_all_printable)  # of the keys that every row has

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator
 
-from gpucost.render.cells import cell_text, fact_text, head_text, is_numeric
+from gpucost.render.cells import cell_text, cell_writer, fact_text, head_text, is_numeric
 from gpucost.render.document import Block, Chart, Column, Document, KeyFigures, Paragraph, Table, printable
 from gpucost.render.plots import plot
 from gpucost.render.terminal import Terminal
@@ -70,8 +70,9 @@ def table_lines(table: Table) -> Iterator[str]:
     columns = table.filled
     yield f"| {' | '.join(escape(head_text(column)) for column in columns)} |"
     yield f"|{'|'.join('---:' if is_numeric(column, table.rows) else '---' for column in columns)}|"
+    writers = [cell_writer(column) for column in columns]
     for row in table.rows:
-        yield f"| {' | '.join(escape(cell_text(row, column)) for column in columns)} |"
+        yield f"| {' | '.join([escape(write(row)) for write in writers])} |"
     if table.total:
         yield f"| {' | '.join(_total_cell(table, column) for column in columns)} |"
     if table.note:

@@ -80,6 +80,8 @@ def format_value(value: Any, unit: str = "") -> str:
     >>> format_value(1.6449999999999998, "USD per GPU-hour")  # as a saved answer holds it: 1.645
     '1.65'
     """
+    if type(value) is str:
+        return value
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return MISSING
     if isinstance(value, bool):

@@ -3,8 +3,9 @@
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from operator import le
 
-from gpucost.render.cells import cell_text, fact_text, head_text, is_numeric
+from gpucost.render.cells import cell_text, cell_writer, fact_text, head_text, is_numeric
 from gpucost.render.document import Block, Chart, Column, Document, KeyFigures, Paragraph, Section, Table, printable
 from gpucost.render.terminal import Terminal, detect, to_ascii
 from gpucost.units import counted
@@ -168,11 +169,10 @@ def _not_shown(columns: Sequence[str], rows: int) -> str:
 
 
 def _grid(table: Table, shown: Sequence[Column]) -> list[list[str]]:
-    rows = [*table.rows, *([table.total] if table.total else [])]
-    body = [
-        ["" if table.total is row and row.get(column.key) is None else cell_text(row, column) for column in shown]
-        for row in rows
-    ]
+    writers = [cell_writer(column) for column in shown]
+    body = [[write(row) for write in writers] for row in table.rows]
+    if total := table.total:
+        body.append(["" if total.get(column.key) is None else cell_text(total, column) for column in shown])
     return [[head_text(column) for column in shown], *body]
 
 
@@ -201,23 +201,25 @@ def _records(grid: list[list[str]], terminal: Terminal) -> Iterator[str]:
         yield ""
 
 
-def _cell_lines(text: str, width: int) -> list[str]:
-    """Wrap a cell; most fit on one line, which is quicker seen than wrapped."""
-    return [text] if len(text) <= width and text.isprintable() else textwrap.wrap(text, width) or [""]
+def _row_lines(row: Sequence[str], widths: Sequence[int]) -> Iterator[Sequence[str]]:
+    """Wrap the cells of a row; most fit on one line, which is quicker seen than wrapped."""
+    if all(map(le, map(len, row), widths)) and "".join(row).isprintable():
+        yield row
+        return
+    cells = [textwrap.wrap(text, width) for text, width in zip(row, widths, strict=True)]
+    for level in range(max(1, *map(len, cells))):
+        yield [cell[level] if level < len(cell) else "" for cell in cells]
 
 
 def _lay_out(
     grid: list[list[str]], widths: list[int], shown: Sequence[Column], table: Table, terminal: Terminal
 ) -> Iterator[str]:
-    right = [is_numeric(column, table.rows) for column in shown]
+    sides = (">" if is_numeric(column, table.rows) else "<" for column in shown)
+    pattern = "  ".join(f"{{:{side}{width}}}" for side, width in zip(sides, widths, strict=True))
     for number, row in enumerate(grid):
-        cells = [_cell_lines(text, widths[index]) for index, text in enumerate(row)]
-        for level in range(max(map(len, cells), default=0)):
-            parts = [cell[level] if level < len(cell) else "" for cell in cells]
-            line = "  ".join(
-                f"{part:>{widths[i]}}" if right[i] else f"{part:<{widths[i]}}" for i, part in enumerate(parts)
-            )
-            yield terminal.paint(line.rstrip(), "1") if number == 0 else line.rstrip()
+        for cells in _row_lines(row, widths):
+            line = pattern.format(*cells).rstrip()
+            yield terminal.paint(line, "1") if number == 0 else line
         if number == 0 or (table.total and number == len(grid) - 2):
             yield "─" * min(sum(widths) + 2 * (len(widths) - 1), terminal.width)
 
