@@ -317,7 +317,7 @@ def printable(value: Item) -> Item:
     made: Any = value
     if isinstance(value, str):
         made = visible(value)
-    elif type(value) is dict and _are_printable(tuple(value)) and _all_printable(value.values()):
+    elif type(made) is dict and _are_printable(tuple(made)) and _all_printable(made.values()):
         return value  # most rows of a large table
     elif isinstance(value, Mapping):
         made = {printable(key): printable(item) for key, item in value.items()}
