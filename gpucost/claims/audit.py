@@ -134,7 +134,9 @@ def _run(
         days = claim.gpu_hours / gpus / HOURS_PER_DAY
     checks = []
     if days is not None:
-        run = training.Run(claim.tokens, gpus, days, counted)
+        lacking = counted and not speed.fits[0]
+        offload = training.fitting_offload(catalog, workload, chip, gpus) if lacking else ""
+        run = training.Run(claim.tokens, gpus, days, counted, offload)
         checks.append(training.check_time(workload, size, run, chip, speed, claim.precision is not None))
     if claim.cost_usd is not None:
         known = training.prices(catalog, chip)

@@ -1,5 +1,6 @@
 """Claims about training runs: time, speed and cost against physics and prices."""
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ from gpucost.market.assumptions import EVALUATION_FRACTION
 from gpucost.physics.hardware import half_precision, peak
 from gpucost.types import Accelerator
 from gpucost.units import HOURS_PER_DAY, SECONDS_PER_DAY, TERA
+from gpucost.words import OFFLOADS
 from gpucost.workloads.own_speed import BEYOND_PEAK
 from gpucost.workloads.speeds import Speeds, key_of, search_layouts
 from gpucost.workloads.training import Sizes, Workload
@@ -28,6 +30,7 @@ class Run(NamedTuple):
     gpus: int
     days: float
     counted: bool  # whether a number of accelerators is claimed
+    offload: str = ""  # with which it fits where it does not without
 
     @property
     def unit(self) -> tuple[str, float]:
@@ -48,6 +51,13 @@ def most_favourable(candidates: list[Accelerator], precision: str | None) -> Acc
 def speed_of(catalog: Catalog, workload: Workload, accelerator: Accelerator, gpus: int) -> Speeds:
     """Return the best layout's speed on the accelerator's usual node."""
     return search_layouts(workload, [key_of(catalog, accelerator.id)], np.array([gpus]), training_calibration(catalog))
+
+
+def fitting_offload(catalog: Catalog, workload: Workload, accelerator: Accelerator, gpus: int) -> str:
+    """Return how much must lie in the host's memory for a run that does not fit without; nothing where none helps."""
+    more = OFFLOADS[OFFLOADS.index(workload.offload) + 1 :]
+    tried = ((name, speed_of(catalog, replace(workload, offload=name), accelerator, gpus)) for name in more)
+    return next((name for name, speed in tried if speed.fits[0]), "")
 
 
 def best_count(catalog: Catalog, workload: Workload, accelerator: Accelerator) -> int:
@@ -71,7 +81,7 @@ def check_time(
     workload: Workload, sizes: Sizes, run: Run, accelerator: Accelerator, speed: Speeds, given: bool
 ) -> Check:
     """Judge a claimed duration by the MFU that it implies."""
-    tokens, gpus, days, counted = run
+    tokens, gpus, days, counted, _ = run
     unit, of_day = run.unit
     flop, seconds = sizes.model_flop_per_token * tokens, days * SECONDS_PER_DAY
     precision = workload.precision_on(accelerator)
@@ -93,8 +103,13 @@ def check_time(
     elif low is not None and high is not None and not low <= claimed <= high:
         verdict = IMPLAUSIBLE
         words += " No measured software comes near it." if claimed < low else " Usual software needs less time."
-    if typical is None and counted:
-        verdict, words = IMPOSSIBLE, f"{words} The run does not fit in the memory of {gpus} either."
+    if typical is None and run.offload:
+        verdict = worst([verdict, IMPLAUSIBLE])
+        words = (
+            f"{words} The run fits in the memory of {gpus} only with the host's beside it (--offload {run.offload})."
+        )
+    elif typical is None and counted:
+        verdict, words = IMPOSSIBLE, f"{words} The run does not fit in the memory of {gpus}."
     elif typical is None:
         verdict, words = worst([verdict, IMPLAUSIBLE]), f"{words} No usual number of them holds the run in its memory."
     return Check("duration", verdict, claimed, low, typical, high, unit, words)

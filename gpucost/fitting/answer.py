@@ -37,8 +37,9 @@ def answer(catalog: Catalog, model: Any, gpu: str, *, sizes: bool = True, **want
     changes = ranked_changes(job, catalog, plan)
     if plan is None:
         raise NothingFitsError(
-            f"{job.architecture.name} on {job.gpus} × {job.accelerator.id}: the degrees given do not multiply out. "
-            "Leave them out and the layout is searched."
+            f"{job.architecture.name} on {f'{job.gpus} × ' if job.gpus else ''}{job.accelerator.id}: the degrees given"
+            f" do not multiply out{'' if job.gpus else ' to any number of them'}. Leave them out and the layout is"
+            " searched."
         )
     if job.gpus is None and not plan.fits:
         raise NothingFitsError(nowhere(job, plan, changes))

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
+from math import gcd, prod
 from typing import Any
 
 import numpy as np
@@ -42,7 +43,8 @@ class Plan:
 def gpu_counts(job: MemoryJob) -> list[int]:
     """Return the counts to try: the one given, else powers of two within a node and growing numbers of nodes.
 
-    Without a named network between nodes one scale-up domain is the end.
+    Degrees that are given take multiples of their product. Without a named network between nodes one scale-up domain
+    is the end.
     """
     if job.gpus is not None:
         return [job.gpus]
@@ -50,8 +52,11 @@ def gpu_counts(job: MemoryJob) -> list[int]:
     counts = [1 << k for k in range(node.bit_length()) if 1 << k < node] + [node]
     domain = max(job.system.scaleup_gpus, node)
     limit = LARGEST_GPUS if job.system.scaleout_gb_per_s else domain
-    nodes = sorted({step << k for step in STEPS for k in range(12)})
-    return counts + [n * node for n in nodes if n > 1 and n * node <= limit]
+    nodes = {step << k for step in STEPS for k in range(12)}
+    group = prod(job.degrees.get(name, 1) for name in ("tensor", "pipeline", "context"))
+    counts += [group * times for times in powers(node // group)]
+    counts += [node * n * least for n in nodes for least in {1, group // gcd(group, node)}]
+    return sorted({count for count in counts if count % group == 0 and count <= limit})
 
 
 def powers(limit: float) -> list[int]:

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 from gpucost.errors import DataError
 from gpucost.frozen import Frozen
+from gpucost.money.training_bill import RAMP_ENDS
 from gpucost.units import DAYS_PER_YEAR
 
 _GPUS_PER_NODE = 8.0
@@ -28,7 +29,9 @@ class Assumed(NamedTuple):
         return self if value == self.value else self._replace(value=value, low=value, high=value)
 
 
-RAMP_HOURS = Assumed(0.5, 0.1, 2.0, "hours", "boot, staging of data and compilation before the first step")
+RAMP_HOURS = Assumed(
+    0.5, 0.5 * RAMP_ENDS[0], 0.5 * RAMP_ENDS[1], "hours", "boot, staging of data and compilation before the first step"
+)
 RESTART_HOURS = Assumed(0.25, 0.08, 0.5, "hours", "detection, replacement, reading the checkpoint")
 WRITE_GB_PER_S_PER_NODE = Assumed(2.0, 0.5, 10.0, "GB per second", "checkpoint writes of one node to shared storage")
 CHECKPOINTS_KEPT = Assumed(5.0, 2.0, 20.0, "checkpoints", "kept while the run lasts")

@@ -21,6 +21,8 @@ SPEED, TIME, _STRETCH, _STOPPED, PURCHASE, _ENDS, _ANSWERS = read_tables(
 INPUTS: tuple[Input, ...] = (*_INPUTS, *energy.INPUTS)
 INPUT_NAMES = tuple(entry.name for entry in INPUTS)
 
+RAMP_ENDS = 0.2, 4.0  # how much shorter and longer a start may be: an assumption
+
 CONSTANTS = {
     "seconds_per_hour": SECONDS_PER_HOUR,
     "hours_per_day": HOURS_PER_DAY,
@@ -28,6 +30,8 @@ CONSTANTS = {
     "hours_per_year": HOURS_PER_YEAR,
     "tokens_per_mtok": 1e6,
     "z90_ratio": 1.2816,  # standard deviations between the middle and the end of an 80 % range
+    "ramp_low_ratio": RAMP_ENDS[0],
+    "ramp_high_ratio": RAMP_ENDS[1],
     "slack_ratio": 1e-9,  # a run of 24.000000001 hours is one day, not two
     **energy.CONSTANTS,
     **spot.CONSTANTS,

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from gpucost.arguments import flag_of
 from gpucost.catalog import Catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import NothingFitsError, UsageError
@@ -58,6 +59,10 @@ def _served(
     if speed is None:
         found["tokens_per_s_per_gpu"], step = serving_speed(catalog, asked)
         speed = float(found["tokens_per_s_per_gpu"].value)
+    elif idle := next((name for name in ("prompt_tokens", "output_tokens") if asked.get(name) is not None), None):
+        raise UsageError(
+            f"{flag_of(idle)}: tokens_per_s_per_gpu is given, the speed for prompt and reply. Leave one out."
+        )
     busy = tokens / (speed * SECONDS_PER_HOUR) / goodput / HOURS_PER_MONTH  # GPUs that work all the time
     gpus, wanted = _value(catalog, given, "gpus"), _value(catalog, given, "utilisation_fraction")
     if gpus is None:

@@ -11,11 +11,14 @@ CAUSES = columns("share", "low_usd", "high_usd", "narrower")
 OVERHEAD = "overhead beside the steps, not in the range"
 IDLE = "idle and spare hours, not in the range"
 LOST = "one replica against interruptions, not in the range"
+_WORTH_SAYING = 0.05  # of the hours that are bought
 _BEYOND = {OVERHEAD: "overhead", IDLE: "idle hours", LOST: "a replica to spare"}
 
 
 def training_causes(payload: Mapping[str, Any], option: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return what each cause alone would make of the cost of a run; the widest first."""
+    from gpucost.money.training_bill import RAMP_ENDS
+
     factors, cost = option["factors"], option["cost_usd"]
     hours = sum(line["cost_usd"] for line in option["lines"] if line["unit"] == "GPU-hour")
     speed, stretch = factors["tokens_per_s_per_gpu"], factors["stretch_paid_ratio"]
@@ -30,6 +33,8 @@ def training_causes(payload: Mapping[str, Any], option: Mapping[str, Any]) -> li
          *_bought(option, factors["stretch_low_ratio"] / stretch, factors["stretch_high_ratio"] / stretch),
          "--option", "an option that is not interrupted; a measured rate"),
     ]  # fmt: skip
+    if (start := _bought(option, *RAMP_ENDS, of_start=True))[1] > 1 + _WORTH_SAYING:
+        known.append(("start-up", *start, "--deadline", "a longer run: the start is paid once"))
     if assumed and assumed["value"] == factors["evaluation_fraction"] and assumed["low"] is not None:
         ends = [(1 + assumed[end]) / beside for end in ("low", "high")]
         known.append((OVERHEAD, *_bought(option, *ends), "--overhead", "your own share (--overhead)"))
@@ -76,8 +81,11 @@ def _widest_first(cost: float, moved: float, known: Sequence[_Known]) -> list[di
     return sorted(rows, key=lambda row: row["low_usd"] - row["high_usd"])
 
 
-def _bought(option: Mapping[str, Any], low: float, high: float) -> tuple[float, float]:
-    """Return the hours that are bought, as the bill rounds them, of a run that is as much shorter and longer."""
+def _bought(option: Mapping[str, Any], low: float, high: float, *, of_start: bool = False) -> tuple[float, float]:
+    """Return the hours that are bought, as the bill rounds them, of a run that is as much shorter and longer.
+
+    What follows the start is, or the start alone.
+    """
     import numpy as np
 
     from gpucost.formula.arrays import Columns, evaluate_columns
@@ -85,10 +93,13 @@ def _bought(option: Mapping[str, Any], low: float, high: float) -> tuple[float, 
 
     given = Columns({name: np.full(3, np.nan if value is None else value) for name, value in option["factors"].items()})
     paid = evaluate_columns(LINES, given, CONSTANTS, ("paid_hours",)).paid_hours
-    given["paid_hours"] = paid * np.array([1.0, low, high])
+    start, ends = given["ramp_hours"], np.array([1.0, low, high])
+    given["paid_hours"] = start * ends + (paid - start) if of_start else start + (paid - start) * ends
     made = evaluate_columns(PURCHASE, given, CONSTANTS, ("rounded_hours", "owed", "bound"))
     if made.bound[0]:
-        return (1.0, 1.0) if made.owed[0] else (low, high)
+        return (
+            (1.0, 1.0) if made.owed[0] else (float(given.paid_hours[1] / paid[0]), float(given.paid_hours[2] / paid[0]))
+        )
     shorter, longer = made.rounded_hours[1:] / made.rounded_hours[0]
     return float(shorter), float(longer)
 

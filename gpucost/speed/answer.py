@@ -164,7 +164,7 @@ def no_layout(reason: int, layouts: Layouts, batch: int) -> str:
         return f"{gpus} GPUs are more than a batch of {batch} sequences can use. Raise --global-batch."
     return (
         f"no layout of {architecture.name} fits the memory of {gpus} × {accelerator.id}. "
-        f"Use more GPUs; `gpucost fit --model {architecture.name} --gpu {accelerator.id}` says how many."
+        f"Use more GPUs, or name a layout: `gpucost fit --model {architecture.name} --gpu {accelerator.id}` has both."
     )
 
 

@@ -30,7 +30,7 @@ from gpucost.market.facts import (
 )
 from gpucost.options import OPTIONS
 from gpucost.physics.calibration import Calibration
-from gpucost.physics.training.layouts import NO_PRECISION, latest_year
+from gpucost.physics.training.layouts import NO_BATCH, NO_PRECISION, latest_year
 from gpucost.training import answer, followups
 from gpucost.training.cases import Cases, Problem
 from gpucost.training.rank import can_be_option, exclusion, orderable, rank, rate_is_prior, too_old
@@ -308,6 +308,15 @@ def _too_slow(problem: Problem, cases: Cases, deadline_days: float, fitting: Ind
     )
 
 
+def _cannot_host(problem: Problem, cases: Cases, request: TrainingRequest, case: int, model: str) -> NothingFitsError:
+    """Return the error that says why the largest cluster cannot run it, and what to try."""
+    idle = cases.speed.reason[case] == NO_BATCH
+    return NothingFitsError(
+        f"{model}: no offer can host this run: {exclusion(problem, cases, request, case)}. Try"
+        f" {'fewer accelerators or a larger --global-batch' if idle else 'more or larger accelerators'}."
+    )
+
+
 def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: Indices) -> GpuCostError:
     """Return the error that says why no offer will do and what would."""
     number = int(cases.request[judged[0]]) if len(judged) else 0
@@ -328,11 +337,8 @@ def nothing(problem: Problem, cases: Cases, request: TrainingRequest, judged: In
     if not len(fitting):
         possible = usable[orderable(problem, cases, usable)]
         named = possible if len(possible) else usable
-        reason = exclusion(problem, cases, request, int(named[np.argmax(cases.gpus[named])]))
-        return NothingFitsError(
-            f"{problem.workloads[number].architecture.name}: no offer can host this run: {reason}. Try more or larger"
-            " accelerators."
-        )
+        largest = int(named[np.argmax(cases.gpus[named])])
+        return _cannot_host(problem, cases, request, largest, problem.workloads[number].architecture.name)
     if request.deadline_days is not None:
         timely = fitting[cases.costs.days[fitting] <= request.deadline_days]
         if not len(timely):

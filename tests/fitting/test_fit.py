@@ -285,3 +285,22 @@ def test_what_does_not_fit_names_what_would_on_as_many_gpus_where_the_smallest_c
     assert "more GPUs, 4; on 2: " in lead
     here = next(row for row in found.payload["changes"] if row["change"] == lead.split("on 2: ")[1].rstrip("."))
     assert (here["helps"], here["gpus"]) == (True, 2)
+
+
+@pytest.mark.parametrize(
+    ("degrees", "gpus"),
+    [({"pipeline": 7}, 7), ({"pipeline": 3}, 3), ({"context": 3}, 3), ({"tensor": 8, "pipeline": 31}, 248)],
+)
+def test_the_fewest_gpus_are_multiples_of_the_degrees_that_are_given(catalog, degrees, gpus):
+    found = gpucost.fit("llama-3.1-8b", "h100-sxm", **degrees, sequence=8192, catalog=catalog).payload
+    assert (found["fits"], found["gpus"]) == (True, gpus)
+
+
+def test_a_mixture_is_searched_on_fewer_gpus_than_usual_expert_ranks(catalog):
+    """What fits by `fit` on four is timed by the search on four."""
+    for model, gpu in (("gpt-oss-120b", "h100-sxm"), ("llama-4-scout", "h100-pcie")):
+        asked = {"method": "lora", "sequence": 8192, "catalog": catalog}
+        fewest = gpucost.fit(model, gpu, **asked).payload["gpus"]
+        assert fewest == 4
+        timed = gpucost.throughput(model, gpu, gpus=fewest, **asked).payload
+        assert timed["layout"]["expert"] < 8

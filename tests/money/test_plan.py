@@ -293,6 +293,13 @@ def test_a_serving_load_sets_utilisation_by_its_tokens():
     assert value(payload, "utilisation_fraction")["value"] == pytest.approx(80e9 / (1_000 * 3600 * 730 * 64))
 
 
+@pytest.mark.parametrize("name", ["prompt_tokens", "output_tokens"])
+def test_a_length_says_nothing_beside_a_stated_speed(name):
+    for stated in ({"tokens_per_s_per_gpu": 1_000}, {"set": {"tokens_per_s_per_gpu": 1_000}}):
+        with pytest.raises(UsageError, match=f"^--{name.replace('_', '-')}: tokens_per_s_per_gpu is given"):
+            gpucost.tco(gpu="h100-sxm", model="8b", tokens_per_month="80b", draws=0, **stated, **{name: 300})
+
+
 @pytest.mark.parametrize(("name", "text"), [("server_usd", "50%"), ("pue_ratio", "$1.3"), ("server_usd", "٣")])
 def test_a_sign_of_another_unit_is_no_number(name, text):
     with pytest.raises(UsageError, match=f"{name} = .* is not a number"):

@@ -281,3 +281,17 @@ def test_a_model_named_in_full_is_no_note_and_what_offloading_could_change_is_sa
     assert not any("= llama-3.1-405b" in note for note in named["notes"])
     assert any("= llama-3.1-405b" in note for note in short["notes"])
     assert "Without offloading states to the host it does not fit." in named["checks"][0]["explanation"]
+
+
+@pytest.mark.parametrize(
+    ("claim", "verdict", "said"),
+    [
+        ({"model": "7b", "gpu": "a100-80gb"}, "implausible", "fits in the memory of 1 only with the host's beside it"),
+        ({"model": "1b", "gpu": "rtx-a5000"}, "implausible", "(--offload states)"),
+        ({"model": "405b", "gpu": "rtx-a5000", "days": 3000}, "impossible", "does not fit in the memory of 1."),
+    ],
+)
+def test_a_run_that_the_memory_of_the_host_makes_possible_is_not_called_impossible(catalog, claim, verdict, said):
+    found = gpucost.audit(**{"tokens": "100m", "gpus": 1, "days": 30, "catalog": catalog, **claim})
+    assert found.verdict == verdict
+    assert said in str(check(found, "duration"))

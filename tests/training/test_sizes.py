@@ -132,3 +132,18 @@ def test_of_the_sizes_between_two_doublings_only_the_judged_are_kept(catalog, mo
     monkeypatch.setattr(search, "concatenate", joined)
     ask(catalog, "8b", "3t", deadline="45d")
     assert kept[0] < sum(tried) / 5
+
+
+def test_a_short_run_has_the_range_of_its_start_and_more_tokens_never_lower_an_end(catalog):
+    """The start takes 0.1 to 2 hours where it usually takes half an hour, and is paid like any other."""
+    where = {"gpu": "h100-sxm", "gpus": 64, "provider": "aws", "option": "on_demand"}
+    found = [ask(catalog, "1b", tokens, **where).best for tokens in (1, "1m", "10m", "100m", "1b", "10b")]
+    assert found[0]["cost_low_usd"] == pytest.approx(found[0]["cost_usd"] * 0.2, rel=0.01)
+    assert found[0]["cost_high_usd"] == pytest.approx(found[0]["cost_usd"] * 4, rel=0.01)
+    for name in ("cost_low_usd", "cost_usd", "cost_high_usd", "days_low", "days", "days_high"):
+        assert [row[name] for row in found] == sorted(row[name] for row in found), name
+
+
+def test_more_accelerators_than_the_batch_can_use_ask_for_fewer(catalog):
+    with pytest.raises(NothingFitsError, match="Try fewer accelerators or a larger --global-batch"):
+        ask(catalog, "8b", 1, gpus=7)

@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from gpucost.physics.columns import Columns, Floats, Integers
+from gpucost.physics.columns import Columns, Flags, Floats, Integers
 from gpucost.types import Architecture
 
 CONTEXT_TOKENS = 4096  # fewer to a rank of a context group than any published recipe leaves
 LONG_RANK_TOKENS = 131_072  # so long sequences that eight ranks leave more are split over up to 64
+USUAL_EXPERT = 8  # fewest expert ranks in common use
 SMALL_HIDDEN = 2048  # width up to which micro-batches beyond a few sequences are usual
 
 
@@ -24,6 +25,7 @@ class Grid(Columns):
     micro_batch: Floats
     virtual_stages: Floats
     sharding: Integers
+    few_expert: Flags  # fewer expert ranks than usual: only on as many accelerators as these do not divide
 
     @property
     def model_parallel(self) -> Floats:
@@ -53,7 +55,7 @@ def axis_values(architecture: Architecture, sequence_tokens: float, global_batch
         "tensor": [t for t in powers(64 if wide else 2 if small else 8) if a.heads % t == 0],
         "pipeline": [p for p in stages if p <= a.layers],
         "context": [c for c in powers(most_context) if c == 1 or sequence_tokens / c >= CONTEXT_TOKENS],
-        "expert": expert[3:] if not wide and a.experts >= 8 else expert,
+        "expert": expert,
         "micro_batch": [b for b in powers(64 if small else 16 if wide else 4) if b <= global_batch],
         "sharding": [1, 3],
     }
@@ -86,4 +88,5 @@ def _grid(
         legal &= (interleaved == 1) | (p == 1) | (a.layers // p < 2)
     names = ("tensor", "pipeline", "context", "expert", "micro_batch", "virtual_stages")
     columns: dict[str, Any] = {n: x.astype(np.float64) for n, x in zip(names, (t, p, c, e, b, virtual), strict=True)}
-    return Grid(**columns, sharding=sharding.astype(np.int64)).take(legal)
+    few = (e < USUAL_EXPERT) & (not wide and a.experts >= USUAL_EXPERT and "expert" not in dict(fixed))
+    return Grid(**columns, sharding=sharding.astype(np.int64), few_expert=few).take(legal)

@@ -32,7 +32,7 @@ from gpucost.physics.training import steps as training
 from gpucost.physics.training.cases import recipe_columns
 from gpucost.physics.training.defaults import default_batch
 from gpucost.physics.training.efficiency import Efficiencies, resolve
-from gpucost.physics.training.grid import Grid, make_grid
+from gpucost.physics.training.grid import USUAL_EXPERT, Grid, make_grid
 from gpucost.physics.training.memory import from_training, usable_bytes
 from gpucost.physics.training.recomputation import Job, grid_layouts, least_recompute
 from gpucost.physics.training.structs import MicroStep, Step, TrainingCase
@@ -100,14 +100,16 @@ def expand(grid: Grid, keys: Keys, able: Flags, global_batch: float) -> tuple[In
     divide what tensor, context and data leave.
     """
     domain = np.maximum(keys.hardware.scaleup_gpus, keys.hardware.node_gpus)[keys.pair]
-    sizes = np.array(sorted(set(grid.model_parallel.tolist())))  # np.unique alone would load numpy.ma
-    of_size = np.searchsorted(sizes, grid.model_parallel)
-    by_size, many = np.argsort(of_size, kind="stable"), np.bincount(of_size, minlength=len(sizes))
-    size, row = np.nonzero(able & (keys.gpus % sizes[:, None] == 0))
+    code = 2 * grid.model_parallel + grid.few_expert
+    codes = np.array(sorted(set(code.tolist())))  # np.unique alone would load numpy.ma
+    sizes, few = codes[:, None] // 2, codes[:, None] % 2 > 0
+    of_size = np.searchsorted(codes, code)
+    by_size, many = np.argsort(of_size, kind="stable"), np.bincount(of_size, minlength=len(codes))
+    size, row = np.nonzero(able & (keys.gpus % sizes == 0) & (~few | (keys.gpus % USUAL_EXPERT > 0)))
     pair = np.repeat(np.arange(len(size)), many[size])  # one element for each combination that a size and a key have
     first = (np.cumsum(many) - many)[size] - (np.cumsum(many[size]) - many[size])
     combo = by_size[np.arange(len(pair)) + first[pair]]
-    key, data = row[pair], (keys.gpus[row] / sizes[size])[pair]
+    key, data = row[pair], (keys.gpus[row] / sizes[size, 0])[pair]
     legal = data * grid.micro_batch[combo] <= global_batch
     if float(np.min(domain, initial=np.inf)) < np.max(grid.tensor, initial=0.0):
         legal &= grid.tensor[combo] <= domain[key]

@@ -15,6 +15,8 @@ SHOWN = (
     "energy_kwh", "kgco2e",
 )  # fmt: skip
 _WORDS = {
+    "ramp_low_ratio": "shortest start ÷ usual one",
+    "ramp_high_ratio": "longest start ÷ usual one",
     "z90_ratio": "standard deviations from the middle to the end of an 80 % range",
     "slack_ratio": "24.000000001 hours are one day, not two",
     "tiny_ratio": "below this exponent nothing interrupts",
