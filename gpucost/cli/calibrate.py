@@ -1,7 +1,7 @@
 """`gpucost calibrate`: fit the efficiencies to the shipped measurements, or to one's own on top of them."""
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -149,9 +149,9 @@ def _show_own(
         _write(_place(kind), as_csv(rows))
     if _as_table(out, rows):
         return
-    hint = [f"left out: {shown(entry['id'])}: {entry['reason']}." for entry in read.skipped[:MOST_SKIPPED]]
-    if len(read.skipped) > MOST_SKIPPED:
-        hint.append(f"left out: {len(read.skipped) - MOST_SKIPPED:,} more.")
+    hint = _first("left out: ", [f"{shown(entry['id'])}: {entry['reason']}" for entry in read.skipped])
+    taken = [(row.id, note) for row in read.rows for note in row.notes if " taken as " in note]
+    hint += _first("", [f"{shown(name)}: {note}" for name, note in taken])
     hint += [] if save else ["Nothing is kept yet: --save lays this over the shipped calibration."]
     if kind == "serving":
         hint.append("The ranges of serving stay as wide as they were: own runs move its parameters.")
@@ -186,6 +186,12 @@ def _stack(kind: str, log: dict[str, Any]) -> str:
     return name
 
 
+def _first(what: str, reasons: Sequence[str]) -> list[str]:
+    """Return the first of some reasons as sentences, and how many more there are."""
+    more = len(reasons) - MOST_SKIPPED
+    return [f"{what}{reason}." for reason in reasons[:MOST_SKIPPED]] + [f"{what}{more:,} more."] * (more > 0)
+
+
 def _without(machine: str | None, stack: str | None) -> str:
     """Take a named machine's runs, or a class of one's own, out of the book."""
     from gpucost.catalog import open_catalog
@@ -198,7 +204,7 @@ def _without(machine: str | None, stack: str | None) -> str:
     return f"{path} holds no run of {machine or stack} any more."
 
 
-MOST_SKIPPED = 5  # runs that are left out of which the reason is told
+MOST_SKIPPED = 5  # runs that are left out, or taken as something, of which the reason is told
 FIGURES = {
     "cost_usd": "USD, the first option", "cost_low_usd": "USD, its low end", "cost_high_usd": "USD, its high end",
     "days": "days", "tokens_per_s_per_gpu": "tokens per second and GPU",

@@ -17,9 +17,8 @@ from gpucost.validation.training_rows import Row
 from gpucost.workloads.own_speed import SLOWEST
 
 MOST_ROWS = 5_000  # each is predicted in about 2 ms
-WHOLE = ("n_gpus", "tp", "pp", "cp", "ep", "dp", "vp", "seq_len", "zero_stage")  # numbers of rows that count something
-BATCHES = ("micro_batch", "global_batch")
 REMARKS = ("id", "source_id", "source_name", "source_locator", "as_of", "notes", "sanity", "sanity_note", "recommended")
+UNREAD = ("derived_tokens_per_s_per_gpu", "measured_output_tok_s_per_gpu")  # figures that no prediction asks for
 
 
 @dataclass(frozen=True)
@@ -115,14 +114,16 @@ def _meant(name: str, columns: Sequence[str]) -> str:
     return next(iter(nearest(name.lower(), sorted(read - {*columns, *REMARKS}), cutoff=0.8)), "")
 
 
-def gather(rows: Sequence[Row], read: Callable[[Row, int], tuple[Any, list[Measured], list[Measured]]]) -> Measurements:
+def gather(
+    rows: Sequence[Row], table: str, read: Callable[[Row, int], tuple[Any, list[Measured], list[Measured]]]
+) -> Measurements:
     """Read every row; what cannot be computed or compared is skipped with its reason."""
     found = Measurements([], [], [], [], {}, len(rows))
     for number, row in enumerate(rows):
         name = str(row.get("id") or f"row {number + 2}")
         found.sources[name] = str(row.get("source_name") or "")
         try:
-            _refuse_slips(row)
+            refuse_slips(row, table)
             mine, figures, shown = read(row, len(found.rows))
         except UsageError as error:
             found.skipped.append({"id": name, "reason": str(error)})
@@ -135,16 +136,25 @@ def gather(rows: Sequence[Row], read: Callable[[Row, int], tuple[Any, list[Measu
     return found
 
 
-def _refuse_slips(row: Row) -> None:
-    """Refuse a number that no run has where others count accelerators, tokens or stages; words are read elsewhere."""
-    for name in (*WHOLE, *BATCHES):
-        value = wording.number(row.get(name))
+def refuse_slips(row: Row, table: str) -> None:
+    """Refuse a cell that is no number where a table holds numbers, and a number that no run has there."""
+    for column in TABLES[table].columns:
+        cell, sharding = row.get(column.name), column.name == "zero_stage"  # words, or a number
+        whole = column.kind == "integer" or sharding
+        if not (whole or column.kind == "number") or column.name in UNREAD or wording.missing(cell):
+            continue
+        value = wording.number(cell)
+        if value is None and not sharding:
+            advice = "Write digits with a decimal point, or nothing where it is not known."
+            raise UsageError(f"{column.name} is {shown(cell)}, no number. {advice}")
         if value is None:
             continue
-        if value < 0 or (name in WHOLE and value % 1):
-            raise UsageError(f"{name} is {shown(row[name])}, no {'whole ' * (name in WHOLE)}number of 0 or more")
-        if name == "zero_stage" and value > 3:
-            raise UsageError(f"zero_stage is {shown(row[name])}, none of 0, 1, 2 and 3")
+        if value < 0 or (whole and value % 1):
+            raise UsageError(f"{column.name} is {shown(cell)}, no {'whole ' * whole}number of 0 or more")
+        if sharding and value > 3:
+            raise UsageError(f"{column.name} is {shown(cell)}, none of 0, 1, 2 and 3")
+        if whole and value >= wording.MOST_COUNTED:
+            raise UsageError(f"{column.name} is {shown(cell)}, and no run counts a billion of them")
 
 
 def possible(found: Measurements, shares: Floats) -> Measurements:

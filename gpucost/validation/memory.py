@@ -17,6 +17,7 @@ from gpucost.physics.training.memory_recipe import RANGE_RATIOS, STYLES, MemoryR
 from gpucost.physics.transformer import stack
 from gpucost.units import GB
 from gpucost.validation import report, wording
+from gpucost.validation.measurements import refuse_slips
 from gpucost.validation.row_architectures import as_stated
 from gpucost.validation.training_rows import Row, TrainingRow, read_row
 
@@ -86,6 +87,7 @@ def predict_with_range(rows: Sequence[Row], facts: Catalog) -> tuple[Floats, Flo
     skipped: list[Skipped] = []
     for place, row in enumerate(rows):
         try:
+            refuse_slips(row, "memory_measurements")
             readable.append((place, read_row(row, facts), row))
         except UsageError as error:
             skipped.append({"id": str(row.get("id") or place), "reason": str(error)})
@@ -121,7 +123,8 @@ def validate(rows: Sequence[Row], facts: Catalog, *, core: bool = False) -> Repo
                 "recompute" if wording.recompute(row.get("activation_recompute")) in ("full", "selective") else "none"
             )
             name, source = str(row.get("id") or ""), str(row.get("source_name") or "")
-            items.append(report.Item(name, source, METRIC, value, peak, peak / ratio, peak * ratio, group))
+            ends, notes = (peak / ratio, peak * ratio), tuple(wording.unknown(row))
+            items.append(report.Item(name, source, METRIC, value, peak, *ends, group, notes))
     sources = {str(row.get("id") or ""): str(row.get("source_name") or "") for row, _ in chosen}
     return report.payload(
         len(chosen), items, skipped, sources, kind="validation", validated="memory",

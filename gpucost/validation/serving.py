@@ -52,7 +52,7 @@ def gather(rows: Sequence[Row], facts: Catalog) -> Measurements:
             raise UsageError("no measured throughput, time per token or time to the first token")
         return mine, figures, loaded
 
-    return rows_of.gather(rows, read)
+    return rows_of.gather(rows, "serving_measurements", read)
 
 
 def gather_own(rows: Sequence[Row], facts: Catalog) -> Measurements:

@@ -13,7 +13,6 @@ from gpucost.catalog import Catalog
 from gpucost.errors import UsageError
 from gpucost.physics import transformer
 from gpucost.physics.serving.cases import Deployment, format_of
-from gpucost.physics.software import decimal_year
 from gpucost.types import Accelerator, Architecture, System
 from gpucost.units import GIB
 from gpucost.validation import row_architectures, serving_wording, training_rows, wording
@@ -55,7 +54,7 @@ class ServingRow:
 
 def read_engine(row: Row, accelerator: Accelerator, notes: list[str]) -> str:
     """Return the engine; one that is not known is a modern one, unless the row describes a bare step."""
-    year = decimal_year(row.get("as_of"), max(accelerator.year + 1.5, 2025.0))
+    year = wording.year(row.get("as_of"), max(accelerator.year + 1.5, 2025.0), notes)
     engine = serving_wording.engine(row.get("engine"), year)
     if engine != "unknown":
         return engine
@@ -92,7 +91,7 @@ def read_load(row: Row, engine: str, words: str) -> tuple[float | None, float | 
 
 def read_row(row: Row, facts: Catalog) -> ServingRow:
     """Read one row; raise UsageError with the reason where it cannot be computed."""
-    notes: list[str] = []
+    notes = wording.unknown(row)
     words = str(row.get("notes") or "")
     accelerator = training_rows.find_accelerator(str(row.get("gpu") or ""), facts, notes)
     architecture = find_architecture(row, facts, notes)

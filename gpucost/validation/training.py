@@ -50,7 +50,7 @@ def gather(rows: Sequence[Row], facts: Catalog) -> Measurements:
         value, basis = measured_speed(row, mine)
         return mine, [Measured(index, METRIC, value, basis)], []
 
-    found = rows_of.gather(rows, read)
+    found = rows_of.gather(rows, "training_measurements", read)
     if not found.rows:
         return found
     with np.errstate(all="ignore"):

@@ -12,7 +12,7 @@ from gpucost.market import interruptions
 from gpucost.market.assumptions import failures_per_gpu_year, make_book
 from gpucost.physics.columns import PRECISIONS
 from gpucost.physics.hardware import peaks
-from gpucost.physics.software import decimal_year, software_class
+from gpucost.physics.software import software_class
 from gpucost.physics.training.efficiency import FUSED_YEAR
 from gpucost.physics.transformer import stack, total_parameters
 from gpucost.types import Accelerator, Architecture, Layout, System
@@ -96,13 +96,14 @@ def read_software(row: Row, accelerator: Accelerator, precision: str, gpus: int,
 
 def read_row(row: Row, facts: Catalog) -> TrainingRow:
     """Read one row; raise UsageError with the reason where it cannot be computed."""
-    notes: list[str] = []
+    notes = wording.unknown(row)
     accelerator = limited_accelerator(row, facts, notes)
     architecture = find_architecture(row, facts, notes)
     sequence = wording.positive(row.get("seq_len")) or default_sequence(architecture, notes)
     gpus = wording.count(row.get("n_gpus")) or degrees_product(row, notes) or default_gpus(architecture, notes)
     system = find_system(row, accelerator, facts)
-    year, flash = decimal_year(row.get("as_of"), accelerator.year + 1.5), wording.flag(row.get("flash_attention"))
+    year = wording.year(row.get("as_of"), accelerator.year + 1.5, notes)
+    flash = wording.flag(row.get("flash_attention"))
     method = wording.method(row.get("task"), row.get("base_precision"))
     precision = supported(wording.precision(row.get("precision")), accelerator, notes)
     software, named = read_software(row, accelerator, precision, gpus, year)

@@ -4,16 +4,32 @@ Rows come from many hands. Whatever a column says is read as far as it can be; w
 """
 
 import re
+from collections.abc import Mapping
+from datetime import date
+from typing import Any
 
 from gpucost.errors import UsageError
-from gpucost.gate import beside
+from gpucost.gate import beside, shown
+from gpucost.physics.software import decimal_year
 from gpucost.units import without_commas
 
+MOST_COUNTED = 1e9  # of accelerators, layers, tokens of a sequence
+_MISSING = ("", "nan", "none", "null", "n/a", "na", "<na>", "-", "–", "?", "unknown", "not stated")
 _MOST = 1e18  # of any figure of a table; a long run trains on 1e14 tokens
 # "8x ConnectX-7 IB NDR 400Gb/s", "1600 Gbps"; a capital B would be bytes, and a scale-up link
 _GBIT = re.compile(
     r"(?:(?<!\d)(\d+)\s*[xX×][^,;/]{0,40}?\(?)?(?<![\d.])(\d+(?:\.\d+)?)\s*[gG]b(?:it)?(?![a-zA-Z]*[Bb]yte)"
 )
+_YES = ("flash", "sdpa", "on", "enabled")
+_FLAG = rf"^([yt1nf0]|off|disabled|eager|{'|'.join(_YES)})"
+_KNOWN = {  # words of a column that are understood, and what any others are taken as
+    "task": ("train|tun|sft|lora|peft|adapter|full", "the training of all weights"),
+    "zero_stage": (r"zero|^[0-3](\D|$)|grad_op|fsdp|full|shard|optimizer|ddp|^(no|off)", "the software's usual one"),
+    "activation_recompute": ("^(sel|partial|min|full|all|every|block|on|[nf0yt1]|off)|recomp|checkp", "full"),
+    "scenario": ("prefill|pool|decode|single|batch|offline|throughput|server|concurren|interactive|steady", ""),
+    **dict.fromkeys(("flash_attention", "gated_mlp", "compiled", "loss_chunk_recompute", "core"), (_FLAG, "no")),
+}
+_SIGNED = {"precision": "precision", "weight_precision": "format", "kv_precision": "format"}  # and its kind of signs
 _LIMIT_W = re.compile(
     r"(?:limit\w{0,12}|capped|tdp)\D{0,20}(\d{3,4})\s?W\b|[A-Z]\w{0,30}\d-(\d{3,4})\s?W\b", re.IGNORECASE
 )
@@ -50,7 +66,46 @@ def positive(text: object) -> float | None:
 def count(text: object) -> int | None:
     """Read a positive whole number below a billion, or None."""
     value = number(text)
-    return round(value) if value is not None and 1 <= value < 1e9 else None
+    return round(value) if value is not None and 1 <= value < MOST_COUNTED else None
+
+
+def missing(text: object) -> bool:
+    """Tell whether a cell says nothing.
+
+    >>> missing(None), missing("n/a"), missing("Not stated"), missing(0), missing("abc")
+    (True, True, True, False, False)
+    """
+    return str("" if text is None else text).strip().lower() in _MISSING
+
+
+def unknown(row: Mapping[str, Any]) -> list[str]:
+    """Return a note for each word of a row that is not understood, with what it is taken as.
+
+    >>> unknown({"precision": "zz", "task": "sft", "core": "y", "kv_precision": "auto"})
+    ["precision 'zz' is not known: taken as bf16"]
+    """
+    notes = []
+    for column in (*_SIGNED, *_KNOWN):
+        word = str(row.get(column)).strip().lower()
+        pattern, taken = _KNOWN.get(column, ("^auto$", "bf16"))
+        sign = column in _SIGNED and signed(_SIGNED[column], word.replace("-bit", "bit").replace(" ", ""))
+        if not (missing(word) or sign or re.search(pattern, word)):
+            notes.append(f"{column} {shown(row[column])} is not known" + f": taken as {taken}" * bool(taken))
+    return notes
+
+
+def year(day: object, default: float, notes: list[str]) -> float:
+    """Return the year of a day as a number, refuse a day that no calendar has, and note one that cannot be read."""
+    found = re.match(r"(\d{4})(?:-(\d{1,2}))?(?:-(\d{1,2}))?", str(day).strip())
+    if found is None:
+        if not missing(day):
+            notes.append(f"as_of {shown(day)} names no year first: taken as {default:.1f}")
+        return default
+    try:
+        date(*(int(part or 1) for part in found.groups()))
+    except ValueError:
+        raise UsageError(f"as_of is {shown(day)}, no day. Write it as YYYY-MM-DD, YYYY-MM or YYYY.") from None
+    return decimal_year(found[0], default)
 
 
 def flag(text: object) -> bool | None:
@@ -62,7 +117,7 @@ def flag(text: object) -> bool | None:
     word = ("" if text is None else str(text)).strip().lower()
     if not word or word == "nan":
         return None
-    return word[0] in "yt1" or word.startswith(("flash", "sdpa"))
+    return word[0] in "yt1" or word.startswith(_YES)
 
 
 def sharding(text: object) -> int | None:

@@ -9,7 +9,7 @@ import pytest
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import training_calibration
 from gpucost.errors import UsageError
-from gpucost.validation import fitted, runs, training
+from gpucost.validation import fitted, memory, runs, training, wording
 from gpucost.validation.measurements import read_file
 from gpucost.validation.row_architectures import find_architecture, size_in_name
 from gpucost.validation.training_rows import find_accelerator, read_row
@@ -148,6 +148,50 @@ def test_what_cannot_be_computed_is_skipped_with_a_reason(catalog):
     assert "neither dimensions nor a parameter count" in reasons["a"]
     assert "resembles none" in reasons["b"]
     assert "no measured" in reasons["c"]
+
+
+ROW = {"id": "a", "model": "llama-3-8b", "gpu": "h100-sxm", "n_gpus": 8, "measured_tokens_per_s_per_gpu": 9000}
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "said"),
+    [
+        ("tp", "abc", "tp is 'abc', no number"),
+        ("n_gpus", "abc", "n_gpus is 'abc', no number"),
+        ("params_b", "8,5", "params_b is '8,5', no number"),
+        ("params_b", "-8", "params_b is '-8', no number of 0 or more"),
+        ("tp", "1000000000", "tp is '1000000000', and no run counts a billion"),
+        ("n_layers", "31.5", "n_layers is '31.5', no whole number"),
+        ("as_of", "2024-13-01", "as_of is '2024-13-01', no day"),
+    ],
+)
+def test_a_row_with_a_cell_that_cannot_be_is_skipped_with_its_reason(catalog, column, cell, said):
+    found = training.gather([ROW | {column: cell}], catalog)
+    assert not found.rows
+    assert said in found.skipped[0]["reason"]
+    assert said in memory.predict_with_range([ROW | {column: cell}], catalog)[2][0]["reason"]
+
+
+@pytest.mark.parametrize(
+    ("column", "cell", "said"),
+    [
+        ("task", "zz", "task 'zz' is not known: taken as the training of all weights"),
+        ("precision", "zz", "precision 'zz' is not known: taken as bf16"),
+        ("activation_recompute", "zz", "activation_recompute 'zz' is not known: taken as full"),
+        ("flash_attention", "zz", "flash_attention 'zz' is not known: taken as no"),
+        ("as_of", "July 2024", "as_of 'July 2024' names no year first: taken as 2023.5"),  # 18 months after the chip
+    ],
+)
+def test_words_that_are_not_understood_are_noted_and_missing_ones_are_not(catalog, column, cell, said):
+    assert said in read_row(ROW | {column: cell}, catalog).notes
+    bare = read_row(ROW, catalog).notes
+    assert all(read_row(ROW | {column: empty}, catalog).notes == bare for empty in ("", None, "n/a", "unknown"))
+
+
+def test_wordings_of_published_rows_are_all_understood(catalog):
+    rows = [*catalog.rows("training_measurements"), *catalog.rows("memory_measurements")]
+    assert not [note for row in rows for note in wording.unknown(row)]
+    assert not [note for row in catalog.rows("serving_measurements") for note in wording.unknown(row)]
 
 
 def test_speed_is_derived_from_time_hours_and_rates_by_hand(catalog):
