@@ -77,6 +77,15 @@ def _is_long(name: str, values: Sequence[Any]) -> bool:
     )
 
 
+def _names(fields: Any) -> str | None:
+    """Return names of columns as one text; a list of them is taken as well."""
+    if isinstance(fields, (list, tuple)) and all(isinstance(name, str) for name in fields):
+        return ",".join(fields)
+    if fields is not None and not isinstance(fields, str):
+        raise UsageError(f"fields: found {shown(fields)}; give names with commas between them, or a list of names.")
+    return fields
+
+
 class Sealed:
     """Says of any attribute that it cannot be set; a frozen dataclass with slots breaks at one that is no field."""
 
@@ -180,7 +189,7 @@ class Result(Sealed):
     def written(
         self,
         format_: str,
-        fields: str | None = None,
+        fields: str | Sequence[str] | None = None,
         *,
         explain: bool = False,
         lines: bool = False,
@@ -189,8 +198,8 @@ class Result(Sealed):
         """Return the answer as a command writes it: table, json, csv of its main list, or md; `fields` of that list."""
         if format_ not in _WRITTEN:
             raise UsageError(f"an answer is not written as {shown(format_)}. Formats: {', '.join(_WRITTEN)}.")
-        if fields:
-            return self._picked(format_, fields, self._lines() if lines else self._rows())
+        if names := _names(fields):
+            return self._picked(format_, names, self._lines() if lines else self._rows())
         if format_ == "json":
             return self.to_json()
         if format_ == "csv":

@@ -30,8 +30,8 @@ _IN_MEMORY = 2_000_000  # cases that a result may hold without a folder of its o
 class SweepResult(Result):
     """The cases of a sweep: its first rows in the payload, all of them as a frame or in files."""
 
-    files: Sequence[Path] = field(default=())  # chunks in the order of the cases, where a folder was named
-    frame: "pandas.DataFrame | None" = None  # all rows, where none was
+    files: Sequence[Path] = field(default=(), compare=False)  # chunks in the order of the cases, of a named folder
+    frame: "pandas.DataFrame | None" = field(default=None, compare=False)  # all rows, where none was named
 
     def to_frame(self) -> "pandas.DataFrame":
         """Return every case as a row; words are categories."""

@@ -201,7 +201,7 @@ def _number(value: Any, what: str) -> str | float:
     """Return what may be a number: text, or a number of Python or NumPy; nothing else is one."""
     found = unpacked(value)
     if not isinstance(found, (str, int, float)) and hasattr(found, "as_integer_ratio"):  # a Decimal, a Fraction
-        with suppress(ArithmeticError, ValueError):
+        with suppress(ArithmeticError, TypeError, ValueError):  # a class has its numbers' methods, and is none
             found = float(found)
     strange = isinstance(found, str) and any(sign.isdigit() and not sign.isascii() for sign in found)
     if isinstance(found, bool) or not isinstance(found, (str, int, float)) or strange:

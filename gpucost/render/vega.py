@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from gpucost.errors import UnknownNameError, UsageError
+from gpucost.gate import shown
 from gpucost.render.cells import with_heading
 from gpucost.render.document import Axis, Chart, Slider
 from gpucost.render.numbers import heading_of, short_unit
@@ -27,6 +28,8 @@ def altair_chart(charts: Sequence[Chart], title: str = "") -> Any:
         raise UsageError(
             "charts need packages of the extra `report`, which are not installed. Run: pip install 'gpucost[report]'"
         ) from None
+    if not isinstance(title, str):
+        raise UsageError(f"title: found {shown(title)}; give a part of a chart's title. `.charts()` lists them.")
     found = [chart for chart in charts if title.lower() in chart.title.lower()]
     if not found:
         raise UnknownNameError("chart", title, [chart.title for chart in charts], "`.charts()` lists them.")

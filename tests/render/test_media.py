@@ -13,6 +13,7 @@ import openpyxl
 import pytest
 
 from gpucost.answers import KINDS
+from gpucost.api.result import Result
 from gpucost.errors import UsageError
 from gpucost.render import html as page
 from gpucost.render import markdown, text
@@ -72,6 +73,17 @@ def test_a_bill_in_long_form_adds_up() -> None:
     for option in answers.training()["options"]:
         cents = sum(round(100 * float(row["cost_usd"])) for row in rows if row["rank"] == str(option["rank"]))
         assert cents == round(100 * option["cost_usd"])
+
+
+def test_columns_are_picked_by_a_text_or_a_list_and_what_is_no_name_is_refused() -> None:
+    made = Result(answers.training())
+    assert made.written("csv", ["provider", "gpu"]) == made.written("csv", "provider,gpu")
+    for strange in (5, [5], {"gpu": 1}):
+        with pytest.raises(UsageError, match="fields: found"):
+            made.written("csv", strange)
+    for nothing in (None, 5):
+        with pytest.raises(UsageError, match="title: found"):
+            made.chart(nothing)
 
 
 def test_csv_never_starts_a_cell_like_a_formula() -> None:

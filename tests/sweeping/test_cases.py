@@ -1,5 +1,6 @@
 """A row of a sweep is the first option of the single answer: the same search, the same bill, the same order."""
 
+import copy
 import math
 from itertools import product
 
@@ -69,6 +70,13 @@ def test_one_case_that_cannot_be_leaves_the_others_alone(catalog):
     found = gpucost.sweep(model="405b,8b", gpu="l4", gpus=8, tokens="1b", as_of=DAY).to_frame()
     assert found["reason"].isna().tolist() == [False, True]
     assert "llama-3.1-405b" in str(found["reason"][0])
+
+
+def test_two_sweeps_are_equal_where_their_answers_are():
+    asked = {"gpu": "l4", "gpus": "8,16", "tokens": "1b", "as_of": DAY}
+    found = gpucost.sweep(model="8b", **asked)
+    assert found == gpucost.sweep(model="8b", **asked) == copy.deepcopy(found)
+    assert found != gpucost.sweep(model="70b", **asked)
 
 
 def test_the_size_of_a_block_changes_nothing(catalog, monkeypatch):
