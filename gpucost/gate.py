@@ -173,11 +173,11 @@ def read_table(path: Path_, bound: str = "limit_text_file_bytes") -> tuple[list[
 def in_small(header: Iterable[str], wanted: Iterable[str]) -> str:
     """Return the hint for a header that has a wanted column in another case; nothing for any other.
 
-    >>> in_small(["Month", "gpus"], ["month"])
-    '. Write month for Month.'
+    >>> in_small(["Month", "gpus"], ["month"]), in_small(["month", "gpus"], ["gpus"])
+    ('. Write month for Month.', '')
     """
     low = {name.lower(): name for name in header}
-    found = next((name for name in wanted if name in low), None)
+    found = next((name for name in wanted if low.get(name, name) != name), None)
     return f". Write {found} for {shown(low[found])[1:-1]}." if found else ""
 
 

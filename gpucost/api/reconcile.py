@@ -44,7 +44,9 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> Reconc
     with reading("the plan"):
         expected = planned(plan, charges, _moment(start), values["rank"], values["side"])
     budget, paid = _rates(values["budget_rate"], "--budget-rate"), _rates(values["rate"], "--rate")
-    if not {charge.currency for charge in [*charges, *expected]} <= {"USD", *(budget.keys() & paid.keys())}:
+    billed = {charge.currency for charge in [*charges, *expected]}
+    idle = sorted({*budget, *paid} - billed)
+    if not billed <= {"USD", *(budget.keys() & paid.keys())}:
         begin, end = period_of(charges)
         day = plan["as_of"] if isinstance(plan, Mapping) else f"{begin:%Y-%m-%d}"
         budget = {**open_catalog(min(day, facts.as_of.isoformat())).exchange_rates, **budget}
@@ -55,7 +57,9 @@ def answer(given: Mapping[str, Any], catalog: "Catalog | None" = None) -> Reconc
     )  # fmt: skip
     if isinstance(plan, Mapping):
         values["estimate"] = values["estimate"] if isinstance(values["estimate"], str) else f"{plan['kind']}"
-    return ReconcileResult(reconciled(framed(facts, values), charges, expected, asked))
+    found = reconciled(framed(facts, values), charges, expected, asked)
+    told = [f"No charge is in {code}: its rate changes nothing." for code in idle]
+    return ReconcileResult({**found, "warnings": [*told, *found["warnings"]]})
 
 
 def plan_of(plan: Any) -> str | Mapping[str, Any] | None:
@@ -84,6 +88,8 @@ def _rates(given: Mapping[str, Any] | None, flag: str) -> dict[str, float]:
     for code in found:
         if not (len(code) == 3 and code.isascii() and code.isalpha()):
             raise UsageError(f"{flag}: {shown(code)} is no currency. Write a code of three letters, such as EUR=1.1.")
+        if code == "USD":
+            raise UsageError(f"{flag}: a rate is in USD for one of another currency, such as EUR=1.1; leave out USD.")
     return found
 
 

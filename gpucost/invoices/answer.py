@@ -2,13 +2,14 @@
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 from math import fsum
 from typing import Any, NamedTuple
 
 from gpucost.answers.common import Frame
 from gpucost.answers.invoices import DifferencePart, Reconciliation, Showback, Totals
 from gpucost.errors import UsageError
+from gpucost.gate import shown
 from gpucost.invoices import differences as d
 from gpucost.invoices.matching import Book
 from gpucost.invoices.reading import Charges, charges_of, read_charges
@@ -36,6 +37,9 @@ def planned(plan: str | Mapping[str, Any] | None, invoice: Sequence[Charges], st
     if plan is None:
         return []
     if isinstance(plan, str):
+        if told := [flag for flag, value in (("--start", start), ("--rank", rank > 1), ("--side", side)) if value]:
+            reason = "is of a saved answer" if len(told) == 1 else "are of a saved answer"
+            raise UsageError(f"{' and '.join(told)} {reason}; {shown(plan)} is read as FOCUS, and stands as it is.")
         return read_charges(plan)
     return charges_of(focus_rows(plan, start or d.period_of(invoice)[0], rank, side))
 
@@ -105,20 +109,26 @@ def showback(charges: Sequence[Charges], idle_by: str, rates: Mapping[str, float
 
 def _headline(totals: Totals, parts: Sequence[DifferencePart], window: d.Window) -> str:
     difference, plan = totals["effective_difference_usd"], totals["planned_effective_usd"]
-    days = f"{window[0]:%Y-%m-%d} to {window[1]:%Y-%m-%d}"
+    days = _days(window)
     if not any(part["effective_usd"] or part["billed_usd"] for part in parts):
         return f"The invoice is what was planned for {days}, {plan:,.2f} USD."
-    side = "over" if difference > 0 else "under" if difference < 0 else "off"
     share = f" ({abs(difference) / plan:.1%})" if plan > 0 else ""
+    apart = f"is {abs(difference):,.2f} USD{share} {'over' if difference > 0 else 'under'} the plan of {plan:,.2f}"
+    even = f"comes to the plan of {plan:,.2f} USD"
     largest = max(parts, key=lambda part: (abs(part["effective_usd"]), abs(part["billed_usd"])))
     return (
-        f"The invoice is {abs(difference):,.2f} USD{share} {side} the plan of {plan:,.2f} for {days};"
+        f"The invoice {apart if difference else even} for {days};"
         f" the largest part is {largest['part']}, {largest['effective_usd']:+,.2f} USD."
     )
 
 
+def _days(window: d.Window) -> str:
+    """Return the first and the last day of a time, whose end is the first moment after it."""
+    return f"{window[0]:%Y-%m-%d} to {window[1] - timedelta(microseconds=1):%Y-%m-%d}"
+
+
 def _shown_back(totals: Totals, window: d.Window) -> str:
-    return f"{totals['charged_effective_usd']:,.2f} USD from {window[0]:%Y-%m-%d} to {window[1]:%Y-%m-%d}, by tag."
+    return f"{totals['charged_effective_usd']:,.2f} USD from {_days(window)}, by tag."
 
 
 def _basis(totals: Totals, planned: bool) -> str:

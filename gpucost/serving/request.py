@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from gpucost.arguments import by_field, read
 from gpucost.arguments.kinds import LARGEST_LENGTH
-from gpucost.errors import UnknownNameError, UsageError
+from gpucost.errors import DataError, UnknownNameError, UsageError
 from gpucost.units import MS_PER_S
 
 DEFAULT_PROMPT_TOKENS, DEFAULT_OUTPUT_TOKENS = 1024.0, 256.0
@@ -152,9 +152,12 @@ def own_lengths(path: str) -> Lengths:
     from gpucost.schemas.typed import number, table
 
     rows = [row for _, row in table(path, dict.fromkeys(("prompt", "output"), number(high=LARGEST_LENGTH)))]
-    prompt, output = (max(sum(row[name] for row in rows) / len(rows), 1.0) for name in ("prompt", "output"))
+    prompt, output = (sum(row[name] for row in rows) / len(rows) for name in ("prompt", "output"))
+    for name, mean in (("prompt", prompt), ("output", output)):
+        if mean < 1:
+            raise DataError(f"has {mean:.3g} {name} tokens on average; at least 1 is needed", file=path, column=name)
     held = sum(row["prompt"] * row["output"] + row["output"] ** 2 / 2 for row in rows)
-    running = held / max(sum(row["output"] for row in rows), 1.0)
+    running = held / sum(row["output"] for row in rows)
     return Lengths(prompt, output, max(running - prompt - output / 2, 0.0))
 
 

@@ -159,6 +159,7 @@ def test_a_table_whose_cells_do_not_fit_its_header_is_refused_at_its_line(tmp_pa
         ("curve", "month,Price (€)\n1,2\n", "another unit than usd_per_gpu_hour"),
         ("curve", "month,usd_per_gpu_month\n1,2\n", "another unit than usd_per_gpu_hour"),
         ("usage", "Day,gpu_hours\n2026-08-01,240\n", "and rows. Write day for Day"),
+        ("usage", "month,gpus\n2026-08,10\n", "and rows$"),
         ("usage", "day,time,gpus\n2026-08-01,2026-09-01,1\n", "has the columns time and day, which may differ"),
         ("usage", "time,gpus,gpu_hours\n2026-08-01,1,2\n", "has the columns gpus and gpu_hours"),
     ],

@@ -230,6 +230,10 @@ def test_efficiency_needs_the_work_done(tmp_path):
     assert parts(gpucost.reconcile(invoice, plan))["quantity"] == 2
     found = parts(gpucost.reconcile(invoice, plan, done="90%"))
     assert (found["quantity"], found["efficiency"]) == (-1, 3)
+    nothing = gpucost.reconcile(plan, plan, done=0)
+    said = "The invoice comes to the plan of 10.00 USD for 2026-11-01 to 2026-11-01; the largest part is quantity, -10"
+    assert nothing.payload["headline"].startswith(said)
+    assert "10.00 USD from 2026-11-01 to 2026-11-01, by tag" in gpucost.reconcile(plan, showback="team").headline()
 
 
 def test_unused_commitments_and_purchases_are_the_use_of_commitments(tmp_path):
@@ -302,6 +306,31 @@ def test_a_rate_of_no_currency_is_refused(tmp_path):
     assert gpucost.reconcile(paid, paid, rate={"eur": 1.1}).payload["kind"] == "reconciliation"
     with pytest.raises(UsageError, match="--rate: 'BANANA' is no currency"):
         gpucost.reconcile(paid, paid, rate={"banana": 1.1})
+    with pytest.raises(UsageError, match="--budget-rate: a rate is in USD for one of another currency"):
+        gpucost.reconcile(paid, paid, budget_rate={"USD": 2})
+
+
+def test_a_rate_that_no_charge_needs_is_said(tmp_path):
+    paid = write(tmp_path / "plan.csv", charge(cost=11))
+    said = "No charge is in XXX: its rate changes nothing."
+    assert said in gpucost.reconcile(paid, paid, rate={"XXX": 5}).payload["warnings"]
+    euros = write(tmp_path / "euros.csv", charge(cost=11, BillingCurrency="XXX"))
+    both = {"rate": {"XXX": 5}, "budget_rate": {"XXX": 5}}
+    assert said not in gpucost.reconcile(euros, paid, **both).payload["warnings"]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"rank": 3}, "--rank is of a saved answer"),
+        ({"side": "own"}, "--side is of a saved answer"),
+        ({"start": "2026-11-02", "rank": 2}, "--start and --rank are of a saved answer"),
+    ],
+)
+def test_what_chooses_within_a_saved_answer_is_refused_beside_charges(given, said, tmp_path):
+    plan = write(tmp_path / "plan.csv", charge(cost=11))
+    with pytest.raises(UsageError, match=said):
+        gpucost.reconcile(plan, plan, **given)
 
 
 @pytest.mark.parametrize("kind", ["tco", "mix"])

@@ -15,7 +15,7 @@ import gpucost
 from gpucost.catalog import open_catalog
 from gpucost.catalog.calibrations import serving_calibration
 from gpucost.cli.question import command_of
-from gpucost.errors import GpuCostError, NothingFitsError, OverBudgetError, UsageError
+from gpucost.errors import DataError, GpuCostError, NothingFitsError, OverBudgetError, UsageError
 from gpucost.options import OPTIONS
 from gpucost.physics.serving import steps as serving
 from gpucost.physics.serving.cases import Deployment, build
@@ -336,6 +336,12 @@ def test_own_profile_and_own_lengths(tmp_path):
     trace.write_text("prompt,output\n100,10\n300,30\n")
     payload = ask(distribution=str(trace), requests_per_s=20, profile=str(hours), gpu="l40s").payload
     assert (payload["request"]["prompt_tokens"], payload["request"]["output_tokens"]) == (200, 20)
+    trace.write_text("prompt,output\n100,0\n300,2\n")  # some requests may answer nothing
+    assert ask(distribution=str(trace), gpu="l40s").payload["request"]["output_tokens"] == 1
+    for rows, said in (("0,10", "prompt: has 0 prompt tokens"), ("10,0\n10,1", "output: has 0.5 output tokens")):
+        trace.write_text(f"prompt,output\n{rows}\n")
+        with pytest.raises(DataError, match=said):
+            ask(distribution=str(trace))
     hours.write_text("1,2,3")
     with pytest.raises(UsageError, match="24"):
         ask(requests_per_s=1, profile=str(hours))
