@@ -12,16 +12,32 @@ from typing import Any
 
 LONGEST_WORD, LONGEST_MESSAGE = 300, 2000  # characters of a value, and of a sentence, that an error repeats
 
+_KEPT = "\n\t\u00a0\u2009\u202f"  # signs that a terminal takes as space and nothing else
+_SPACES = re.compile(f"[{_KEPT}]+")
+
+
+def visible(text: str) -> str:
+    r"""Write control characters, terminal escapes and signs that reorder text as escapes that can be seen.
+
+    >>> visible("a\x1b[31mb"), visible("4 × h100")
+    ('a\\x1b[31mb', '4 × h100')
+    """
+    if text.isprintable() or _SPACES.sub("", text).isprintable():
+        return text
+    return "".join(
+        sign if sign.isprintable() or sign in _KEPT else sign.encode("unicode_escape").decode("ascii") for sign in text
+    )
+
 
 def shortened(text: str) -> str:
-    """Return what an error says, long words and long sentences cut.
+    """Return what an error says, long words and long sentences cut, with nothing that steers a terminal.
 
     >>> shortened("unknown " + "x" * 5000)[-20:]
     '… (5,000 characters)'
     """
     if len(text) > LONGEST_WORD:
         text = re.sub(rf"\S{{{LONGEST_WORD},}}", lambda word: f"{word[0][:60]}… ({len(word[0]):,} characters)", text)
-    return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}…"
+    return visible(text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}…")
 
 
 def nearest(name: str, known: Iterable[str], most: int = 1, cutoff: float = 0.6) -> list[str]:
@@ -101,7 +117,7 @@ class DataError(UsageError):
 
     def __init__(self, reason: str, *, file: str, row: int | None = None, column: str | None = None) -> None:
         self.reason, self.file, self.row, self.column = reason, file, row, column
-        place = ":".join(str(part) for part in (file, row, column) if part is not None)
+        place = ":".join(str(part) for part in (file, row, column) if part not in (None, ""))
         super().__init__(f"{place}: {reason}")
 
 

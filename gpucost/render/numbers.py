@@ -1,10 +1,10 @@
 """How a value is written for a person: one rule per unit, shared by every medium, so that figures never differ."""
 
 import math
-import re
 from functools import lru_cache
 from typing import Any
 
+from gpucost.errors import visible as visible
 from gpucost.gate import beside
 from gpucost.render.json import SIGNIFICANT_DIGITS
 from gpucost.units import SUFFIX_UNITS, format_count, unit_of
@@ -17,21 +17,6 @@ _ACRONYMS, _HEADINGS, _SHORT_UNITS = (
 
 
 _ENDS = ("_low", "_high", "_input", "_output")  # which end of a range or side of a price a figure is
-_KEPT = "\n\t\u00a0\u2009\u202f"  # signs that a terminal takes as space and nothing else
-_SPACES = re.compile(f"[{_KEPT}]+")
-
-
-def visible(text: str) -> str:
-    r"""Write control characters, terminal escapes and signs that reorder text as escapes that can be seen.
-
-    >>> visible("a\x1b[31mb"), visible("4 × h100")
-    ('a\\\\x1b[31mb', '4 × h100')
-    """
-    if text.isprintable() or _SPACES.sub("", text).isprintable():
-        return text
-    return "".join(
-        sign if sign.isprintable() or sign in _KEPT else sign.encode("unicode_escape").decode("ascii") for sign in text
-    )
 
 
 @lru_cache(maxsize=4096)

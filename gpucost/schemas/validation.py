@@ -174,6 +174,8 @@ def unknown_column(column: str, table: Table) -> str:
     """Say that a table has no such column, and what may be meant."""
     import difflib
 
+    if not column:
+        return "a column has no name: give it one, or take it out"
     near = difflib.get_close_matches(column.strip().lower(), table.names, n=2, cutoff=0.5)
     hint = f"did you mean {' or '.join(near)}?" if near else f"a column of your own must begin with {_OWN_COLUMN}"
     return f"table {table.name} has no such column; {hint}"

@@ -41,6 +41,7 @@ RATE = "[exchange_rates]\nEUR = 1.1\n"
         (YEAR + 'currency = "EUR"\n', "there is no amount in EUR: .* write per_gpu_hour or per_hour"),
         (YEAR + 'upfront_usd = 9\ncurrency = "EUR"\n', "upfront_usd is in USD: .* write per_gpu_hour or per_hour"),
         (YEAR + 'upfront = 9\ncurrency = "EUR"\n', "upfront: table offers has no such column; .* upfront_usd"),
+        (YEAR + 'usd_per_gpu_hour = 2\n"" = 9\n', r"\[offer\]:1: a column has no name: give it one"),
         (YEAR + "upfront = 87600\n", "upfront: table offers has no such column; .* upfront_usd"),
         ('[[credit]]\ncurrency = "EUR"\n', "there is no amount in EUR: .* write amount or amount_per_month"),
         (OFFER + "usd_per_gpu_hour = 1.75\nper_gpu_hour = 9\n", "usd_per_gpu_hour 1.75 and per_gpu_hour.* contradict"),

@@ -5,6 +5,7 @@ import pickle
 
 import pytest
 
+import gpucost
 from gpucost import errors
 from gpucost.answers import read  # noqa: F401 - it has an error of its own
 
@@ -17,6 +18,12 @@ MADE = {
 
 def kinds(base):
     return [base, *(kind for below in base.__subclasses__() for kind in kinds(below))]
+
+
+def test_no_error_steers_a_terminal():
+    with pytest.raises(errors.PriceMissingError, match=r"no exchange rate for \\x1b\[31M\\x07: give"):
+        gpucost.tco(gpu="h100-sxm", gpus=8, utilisation=0.7, currency="\x1b[31m\x07")
+    assert str(errors.DataError("is\nno number", file="a\r\u202eb", row=2)) == r"a\r\u202eb:2: is" "\nno number"
 
 
 @pytest.mark.parametrize("kind", kinds(errors.GpuCostError))
