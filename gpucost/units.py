@@ -25,7 +25,7 @@ BITS_PER_BYTE = 8.0
 SUFFIX_UNITS = dict(beside(__file__, "units")[1:])
 SMALLEST = 1e-9  # what is given below it, but for nothing at all, is a slip, and a division by it no figure
 _MULTIPLIERS = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9, "g": 1e9, "t": 1e12, "q": 1e15}
-_BYTES = re.compile(r"([0-9][0-9_,.]*(?:e[+-]?[0-9]+)?)\s*([kmgt])(i?)b(?:ytes?)?", re.IGNORECASE)
+_BYTES = re.compile(r"([0-9][0-9_,.]*(?:e[+-]?[0-9]+)?)\s*([kmgtp])(i?)b(?:ytes?)?", re.IGNORECASE)
 _QUANTITY = re.compile(r"((?:[0-9][0-9_,]*(?:\.[0-9]*)?|\.[0-9]+)(?:e[+-]?[0-9]+)?)\s*([a-z]*)", re.IGNORECASE)
 _THOUSANDS = re.compile(r"\s*[-+]?[1-9][0-9]{0,2}(?:,[0-9]{3})+(?:[^0-9,][^,]*)?")
 _DURATION_DAYS = {"": 1.0, "h": 1 / 24, "d": 1.0, "w": 7.0, "mo": DAYS_PER_MONTH, "y": DAYS_PER_YEAR}
@@ -131,17 +131,18 @@ def _quantity(text: str | float, what: str, units: Mapping[str, float], words: s
     return value
 
 
-def parse_bytes(text: str | float, what: str = "a size") -> float:
+def parse_bytes(text: str | float, what: str = "a size", words: str = "bytes, such as 2TB, 500GB or 2GiB") -> float:
     """Read a number of bytes: "2GiB" counts in powers of 1,024, "16gb" in powers of 1,000, "1e9" as it is.
 
-    >>> parse_bytes("2GiB") == 2 * 2**30, parse_bytes("16gb"), parse_bytes("1e9")
-    (True, 16000000000.0, 1000000000.0)
+    >>> parse_bytes("2GiB") == 2 * 2**30, parse_bytes("16gb"), parse_bytes("1e9"), parse_bytes("1PB")
+    (True, 16000000000.0, 1000000000.0, 1000000000000000.0)
     """
     match = _BYTES.fullmatch(text.strip()) if isinstance(text, str) else None
     if match is None:
-        return parse_count(text, what)
+        return _quantity(text, what, _MULTIPLIERS, words, "number")
     base = 1024.0 if match[3] else 1000.0
-    return parse_count(match[1], what) * float(base ** (" kmgt".index(match[2].lower()) if match[2] else 0))
+    number = _quantity(match[1], what, _MULTIPLIERS, words, "number")
+    return number * float(base ** (" kmgtp".index(match[2].lower()) if match[2] else 0))
 
 
 def parse_days(text: str | float, what: str = "a duration") -> float:

@@ -83,9 +83,11 @@ def check(payload: Mapping[str, Any], path: str) -> None:
     kind = str(payload["kind"])
     if kind not in KINDS:
         raise UsageError(f"{path!r} holds a {kind!r}, which is no answer. There are {', '.join(KINDS)}.")
-    if payload.get("schema_version") not in ("1", SCHEMA_VERSION):
+    version = payload.get("schema_version")
+    if version not in ("1", SCHEMA_VERSION):
+        stated = "no schema version" if version is None else f"the schema version {shown(version)}"
         raise UsageError(
-            f"{path!r} has the schema version {shown(payload.get('schema_version'))}; this version reads 1 and"
+            f"{path!r} has {stated}; this version reads 1 and"
             f" {SCHEMA_VERSION}. Ask again and save the answer with --format json -o FILE."
         )
     found = list(islice(misfits(payload, answer_schema(kind)), _NAMED))

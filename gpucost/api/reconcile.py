@@ -94,8 +94,8 @@ def _rates(given: Mapping[str, Any] | None, flag: str) -> dict[str, float]:
 
 
 def export(
-    saved: str | Mapping[str, Any], path: str, *, start: str | None = None, rank: int = 1, side: str | None = None,
-    tag: Mapping[str, str] | None = None,
+    saved: str | Mapping[str, Any] | Result, path: str, *, start: str | None = None, rank: int = 1,
+    side: str | None = None, tag: Mapping[str, str] | None = None,
 ) -> int:  # fmt: skip
     """Write a saved answer as FOCUS rows to a .csv or .parquet file and return how many; see docs/reconcile.md."""
     import json
@@ -107,6 +107,7 @@ def export(
     from gpucost.invoices.rows import focus_rows
     from gpucost.store.files import replacing
 
+    saved = saved.payload if isinstance(saved, Result) else saved
     asked = read_list("export", {"start": start, "rank": rank, "side": side, "tag": tag})
     path = FILE.read(path, "-o")
     form = next((form for form in FORMS if path.lower().endswith(form)), None)

@@ -13,13 +13,13 @@ _SAMPLES = re.compile(r"(.*\S)\s*samples?", re.IGNORECASE)
 _LARGEST_BYTES, _MB = 1e18, 1e6
 
 
-def _bytes(value: Any, what: str, unit: float = 1.0) -> float:
+def _bytes(value: Any, what: str, unit: float = 1.0, words: str = "bytes, such as 2TB, 500GB or 2GiB") -> float:
     """Read a positive number of bytes; a number without a unit counts in `unit`."""
     most = count(_LARGEST_BYTES).read
     if not isinstance(value, str) or not re.search("[a-df-z]", value, re.IGNORECASE):
         return float(most(count().read(value, what) * unit, what))
     plain = re.fullmatch(r"([0-9][0-9.,_]*)\s*b(?:ytes?)?", value.strip(), re.IGNORECASE)  # not a billion
-    return float(most(plain[1] if plain else parse_bytes(value, what), what))
+    return float(most(plain[1] if plain else parse_bytes(value, what, words), what))
 
 
 def _per_s(value: Any) -> Any:
@@ -48,7 +48,7 @@ def decode_of(value: Any, what: str = "--decode-rate") -> tuple[float, bool]:
     rate = _per_s(value)
     if isinstance(rate, str) and (match := _SAMPLES.fullmatch(rate)):
         return count().read(match[1], what), True
-    return _bytes(rate, what, _MB), False
+    return _bytes(rate, what, _MB, "50MB/s or 200 samples/s"), False
 
 
 def _checked(value: Any, what: str, read: Any) -> str:
@@ -57,6 +57,15 @@ def _checked(value: Any, what: str, read: Any) -> str:
     return str(value).strip()
 
 
+def _gb_per_s(value: Any, what: str) -> float:
+    """Read GB/s, or a rate in another unit of bytes.
+
+    >>> _gb_per_s(5, "--storage-bandwidth"), _gb_per_s("500MB/s", "--storage-bandwidth")
+    (5.0, 0.5)
+    """
+    return _bytes(_per_s(value), what, GB, "bytes per second, such as 5GB/s or 500MB/s; 8 bits are a byte") / GB
+
+
 DATASET = Kind(lambda value, what: _checked(value, what, dataset_of), "str | float", _NUMBER, "BYTES[/token|/sample]")
 DECODE = Kind(lambda value, what: _checked(value, what, decode_of), "str | float", _NUMBER, "MB/s|SAMPLES")
-GB_PER_S = Kind(lambda value, what: _bytes(_per_s(value), what, GB) / GB, "str | float", _NUMBER, "GB/s")
+GB_PER_S = Kind(_gb_per_s, "str | float", _NUMBER, "GB/s")

@@ -202,6 +202,7 @@ _SUBJECTS = {
         _MEMORY_DIGITS,
     ),
 }  # fmt: skip
+_UNLIKE = {"fit_everywhere": "fit without --gpu", "serving_fit": "fit --serving"}  # kinds that are no subject
 _RESULTS = {
     *_SPEED, "days", "cost_usd", "tpot_ms", "usd_per_month", "usd_per_mtok", "npv_own_usd", "npv_rent_usd",
     "best_pure_usd", "headroom_gb", "needed_gb",
@@ -214,10 +215,10 @@ def _subject(first: Answer, second: Answer) -> Subject:
     if kinds == {"estimate", "throughput"}:
         return _SUBJECTS["throughput"]
     if len(kinds) > 1 or not kinds & set(_SUBJECTS):
-        said = " with ".join(sorted(kinds))
+        said = " with ".join(_UNLIKE.get(kind, kind) for kind in sorted(kinds))
         raise UsageError(
             f"there is no figure to compare {said} by. compare takes two answers of estimate, inference, tco, mix,"
-            " throughput or fit, an estimate with a throughput, or two reports."
+            " throughput, or fit of training on one --gpu, an estimate with a throughput, or two reports."
         )
     loads = kinds == {"inference"} and _has_load(first) and _has_load(second)
     return _SUBJECTS["serving load" if loads else kinds.pop()]

@@ -199,6 +199,9 @@ def test_an_estimate_and_a_layout_share_their_speed(answers):
 def test_answers_without_a_common_figure_are_refused(answers):
     with pytest.raises(UsageError, match="no figure to compare estimate with tco"):
         gpucost.compare(answers["estimate"][0], answers["tco"][0])
+    for asked, said in (({}, "fit without --gpu"), ({"serving": True, "gpu": "h100-sxm"}, "fit --serving")):
+        with pytest.raises(UsageError, match=f"to compare {said} by. .* fit of training on one --gpu"):
+            gpucost.compare(*[gpucost.fit("8b", **asked)] * 2)
     with pytest.raises(UsageError, match="there is no option 9"):
         gpucost.compare(*answers["estimate"], rank=9)
     with pytest.raises(UsageError, match="--model and --gpu"):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import gpucost
 from gpucost.answers.common import frame
+from gpucost.api.result import Result
 from gpucost.errors import DataError, PriceMissingError, UsageError
 from gpucost.invoices.answer import Asked, reconciled, showback
 from gpucost.invoices.columns import NAMES
@@ -149,6 +150,13 @@ def test_an_export_adds_up_to_the_answer_as_billed_and_as_used(tmp_path):
     unused = [row for row in focus_rows(committed(), START) if row["CommitmentDiscountStatus"] == "Unused"]
     assert unused
     assert all(row["BilledCost"] == 0 for row in unused)
+
+
+def test_an_answer_is_exported_as_the_payload_that_it_holds(tmp_path):
+    saved = answers.training()
+    for name, made in (("a.csv", Result(saved)), ("b.csv", saved)):
+        gpucost.export(made, str(tmp_path / name))
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
 
 
 def test_a_mix_is_exported_in_cash_and_its_servers_are_used_up_as_they_work():

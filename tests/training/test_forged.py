@@ -81,6 +81,7 @@ def test_a_schema_version_that_is_not_known_is_refused(tmp_path, saved, version)
     with pytest.raises(UsageError, match="schema version") as error:
         read_answer(written(tmp_path, saved))
     assert len(str(error.value)) < 400
+    assert ("has no schema version" in str(error.value)) == (version is None)
 
 
 @pytest.mark.parametrize("day", ["soon", "2026-13-01", "9" * 9999])

@@ -66,7 +66,7 @@ def test_text_hardly_stalls_and_it_is_said(catalog):
 
 def test_a_stalled_run_takes_as_long_as_its_data(catalog):
     # 100b tokens of 400 TB: 4,000 bytes each; 1 GB/s feeds 250,000 tokens/s over 64 accelerators
-    free, fed = run(catalog), run(catalog, dataset="400TB", storage_bandwidth=1)
+    free, fed = run(catalog), run(catalog, dataset="0.4PB", storage_bandwidth=1)
     best, loading = fed["options"][0], fed["loading"]
     assert best["tokens_per_s_per_gpu"] == pytest.approx(250_000 / 64)
     assert best["days"] > free["options"][0]["days"]
@@ -128,8 +128,10 @@ def test_a_scenario_takes_them():
         ({"dataset": "2TB"}, "of how many tokens"),
         ({"dataset": "2TB/epoch"}, "Write 2TB, 4/token or 150kb/sample"),
         ({"dataset": "0/token"}, "not a positive"),
-        ({"storage_bandwidth": "-1GB/s"}, "Write a positive number"),
-        ({"storage_bandwidth": "fast"}, "Write a positive number"),
+        ({"dataset": "1XB"}, "cannot read '1XB'. Write bytes, such as 2TB, 500GB or 2GiB"),
+        ({"storage_bandwidth": "-1GB/s"}, "Write bytes per second, such as 5GB/s"),
+        ({"storage_bandwidth": "fast"}, "Write bytes per second, such as 5GB/s"),
+        ({"storage_bandwidth": "5 Gbit/s"}, "cannot read '5 Gbit'. Write bytes per second, .* 8 bits are a byte"),
         ({"loader_workers": 0, "decode_rate": 50}, "not a positive"),
     ],
 )
