@@ -115,6 +115,12 @@ def test_a_run_that_cannot_be_teaches_nothing_and_is_named(run, tmp_path, gpus, 
     assert [one.name for one in training_calibration(open_catalog()).runs] == ["b"]
 
 
+def test_a_word_that_is_not_understood_is_said_with_what_it_is_taken_as(run, tmp_path):
+    runs = tmp_path / "runs.csv"
+    runs.write_text(HEAD + "a,llama-3-8b,h100-sxm,8,torchtitan,bfloaty,3,1,8192,5000\n")
+    assert "'a': precision 'bfloaty' is not known: taken as bf16." in run("calibrate", runs).output
+
+
 def test_a_serving_run_that_cannot_be_is_left_out():
     row = {"model": "llama-3.1-70b", "gpu": "h100-sxm", "tp": 4, "isl": 1000, "osl": 250, "engine": "vllm"}
     with pytest.raises(UsageError, match=r"output_tokens_per_s of 1e\+12 needs .* of the peak, more than all"):
