@@ -16,7 +16,7 @@ from gpucost.errors import UsageError
 from gpucost.formula.arrays import evaluate_all
 from gpucost.market.credits import credited_by_month
 from gpucost.money.comparison import AT_DEBT_RATE, MOVING, evaluate_months
-from gpucost.ownership.assemble import OwnershipCase
+from gpucost.ownership.assemble import OwnershipCase, check_upfront
 from gpucost.ownership.given import special
 from gpucost.ownership.rents import RentChoice, layered
 from gpucost.types import Offer
@@ -253,6 +253,7 @@ def _planned(case: OwnershipCase, entry: dict[str, Any]) -> Way:
         if unknown:
             raise UsageError(f"rent option {name!r}: {unknown[0]} is no input. See gpucost tco --print-plan.")
         read = {key: case.registry.number(key, value, f"rent option {name}") for key, value in changes.items()}
+        check_upfront({**case.values(), **read}, f"rent option {name!r}")
         legs.append(Leg(share, read))
     if len(legs) > 1:
         return Way(name, tuple(legs), {"terms": " + ".join(f"{share:.0%}" for share in shares)})

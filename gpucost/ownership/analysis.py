@@ -10,7 +10,7 @@ from gpucost.answers import ownership as shape
 from gpucost.errors import UsageError
 from gpucost.money import cashflow, montecarlo, roots
 from gpucost.money.comparison import Outcome, outcome
-from gpucost.ownership.assemble import OwnershipCase
+from gpucost.ownership.assemble import OwnershipCase, check_upfront
 from gpucost.ownership.plan import changes_of
 
 Array = NDArray[np.float64]
@@ -201,6 +201,7 @@ def scenarios(case: OwnershipCase, sensitivity: Sequence[shape.Sensitivity]) -> 
     for name, entries in case.scenarios.items():
         where = f"scenario {name}"
         changes = {key: case.registry.number(key, value, where) for key, value in changes_of(entries, where).items()}
+        check_upfront({**case.values(), **changes}, where)
         sets.append(
             (name, "from the plan: " + ", ".join(f"{key} = {value}" for key, value in entries.items()), changes)
         )

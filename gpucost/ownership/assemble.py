@@ -376,11 +376,23 @@ def _check(case: OwnershipCase) -> None:
             "refresh: what is leased goes back to the lessor. Leave refresh out, or choose another financing."
         )
     _check_paths(case)
+    rented = case.assumptions["rent_upfront_fraction"]
+    check_upfront({**case.values(), rented.name: max(case.number(rented.name), rented.high or 0.0)}, "rent")
     gpus, node = case.number("gpus"), case.number("gpus_per_node")
     if gpus % node and basis != "all_in":
         case.warnings.append(
             f"{gpus:,.15g} GPUs are not whole servers of {node:g}: "
             f"priced in proportion, while buying means {-(-gpus // node) * node:g}"
+        )
+
+
+def check_upfront(values: Mapping[str, Any], where: str) -> None:
+    """Refuse a share that is paid at the start of each term where there is no term: nothing would ever bill it."""
+    share = values["rent_upfront_fraction"]
+    if share and not values["rent_term_months"]:
+        raise UsageError(
+            f"{where}: {100 * share:.3g}% is paid upfront, at the start of a term, and there is no term. Give one, such"
+            " as 12 months (rent_term_months), or leave the upfront share out (rent_upfront_fraction)."
         )
 
 

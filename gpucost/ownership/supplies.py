@@ -61,9 +61,15 @@ def _read_entry(entry: Mapping[str, Any]) -> Rent:
     rent = Rent(**{"name": entry["kind"], **entry})
     if OPTIONS[rent.kind].take_or_pay and rent.term_months < 1:
         raise UsageError(f"supply {rent.name!r}: {OPTIONS[rent.kind].label} needs term_months of at least 1.")
+    if not OPTIONS[rent.kind].take_or_pay and (unheeded := [name for name in _OF_TERMS if getattr(rent, name)]):
+        raise UsageError(
+            f"supply {rent.name!r}: {OPTIONS[rent.kind].label} is paid by use and has no {unheeded[0]}. Leave it out,"
+            " or give another `kind`."
+        )
     return rent
 
 
+_OF_TERMS = ("term_months", "upfront_fraction", "lead_time_months")  # what only a commitment has
 _AS_CHOSEN = ("upfront_fraction", "stretch_ratio", "note", "source_id", "offer")
 
 

@@ -262,6 +262,16 @@ def test_own_supplies_of_a_plan_replace_the_catalog():
 
 
 @pytest.mark.parametrize(
+    ("kind", "name", "value"),
+    [("on_demand", "upfront_fraction", 1), ("spot", "term_months", 12), ("flex_start", "lead_time_months", 3)],
+)
+def test_what_is_paid_by_use_has_no_terms(kind, name, value):
+    supply = {"kind": kind, "usd_per_gpu_hour": 3.0, name: value}
+    with pytest.raises(UsageError, match=f"paid by use and has no {name}"):
+        gpucost.mix([32] * 12, gpu="h100-sxm", plan={"supply": [supply]}, catalog=catalog())
+
+
+@pytest.mark.parametrize(
     ("text", "where"),
     [
         ("month,gpus\n1,10\n3,12\n", "3:month"),

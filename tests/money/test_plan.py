@@ -39,6 +39,7 @@ def test_every_input_can_be_set_by_name(row):
     wanted = special.get(row["name"], max(row["minimum"] or 0.0, 0.0) + 0.5)
     choice, _, word = (row["counts_when"] or "").partition("=")
     needed = {"residual_basis=given": {"residual_fraction": 0.3}}.get(row["counts_when"], {})
+    needed |= {"rent_term_months": 12.0} if row["name"] == "rent_upfront_fraction" else {}
     chosen = {choice: word.split("|")[0]} if choice else {}
     plan = {"rent_usd_per_gpu_hour": 2.35, **needed, **chosen, row["name"]: wanted}
     found = value(gpucost.tco("h100-sxm", plan=plan, draws=0, catalog=catalog()).payload, row["name"])
@@ -159,6 +160,11 @@ def test_flags_win_over_the_plan_and_sections_are_for_the_reader(tmp_path):
         ({"residual_basis": "given"}, "residual_fraction is needed"),
         ({"server_price_basis": "all_in"}, "all_in_usd_per_gpu"),
         ({"goodput_fraction": 0}, "goodput_fraction"),
+        ({"rent_upfront_fraction": 1}, "^rent: 100% is paid upfront.*there is no term"),
+        ({"rent_upfront_fraction": {"value": 0, "high": 0.5}}, "^rent: 50% is paid upfront"),
+        ({"quote": {"a": "2/h, take-or-pay, 100% upfront"}}, "rent option 'a': 100% is paid upfront"),
+        ({"rent_options": [{"name": "b", "rent_upfront_fraction": 0.2}]}, "rent option 'b': 20% is paid upfront"),
+        ({"scenarios": {"s": {"rent_upfront_fraction": 0.3}}}, "scenario s: 30% is paid upfront"),
     ],
 )
 def test_bad_input_is_refused_in_one_sentence(plan, words):
