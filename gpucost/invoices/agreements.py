@@ -11,6 +11,7 @@ from gpucost.arguments.columns import numbers
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import in_small, read_table, repeated, shown
 from gpucost.money.stacking import Agreement, Usage
+from gpucost.schemas.typed import filled
 from gpucost.units import HOURS_PER_DAY, as_number, share_in
 
 # kind -> the columns that it needs beside name, kind, start and end; the cap of a credit may be left out
@@ -35,6 +36,7 @@ def read_agreements(path: str | None) -> list[Agreement]:
     header, rows = read_table(path)
     if unknown := [name for name in header if name not in COLUMNS]:
         raise DataError(f"is no column of agreements: {', '.join(COLUMNS)}", file=path, row=1, column=unknown[0])
+    filled(path, header, rows, COLUMNS[:4])
     found = [_agreement(path, number, row) for number, row in rows]
     names = [one.name for one in found]
     if twice := repeated(names):

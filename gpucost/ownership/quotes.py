@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from gpucost.arguments.kinds import QUOTES, name, one_of, share, whole
 from gpucost.errors import UsageError
 from gpucost.gate import read_table, repeated
-from gpucost.schemas.typed import held, read_as, record
+from gpucost.schemas.typed import filled, held, read_as, record
 from gpucost.units import MONTHS_PER_YEAR, parse_fraction, parse_usd
 
 if TYPE_CHECKING:
@@ -76,20 +76,26 @@ def read_file(path: Path) -> list[Entry]:
     """Read one quote a row; the term, billing and upfront share may be missing: none, by use, nothing."""
     return [
         _row(str(path), number, {name: cell for name, cell in row.items() if cell not in (None, "")})
-        for number, row in _rows(path)
+        for _, rows in _tables(path)
+        for number, row in rows
     ]
 
 
-def _rows(path: Path) -> list[tuple[int, dict[str, Any]]]:
+def _tables(path: Path) -> list[tuple[list[str], list[tuple[int, dict[str, Any]]]]]:
+    """Return the header and the rows of a file, or of each sheet with rows; one of them must hold quotes."""
     if path.suffix.lower() == ".xlsx":
         from gpucost.catalog.spreadsheet import read_sheets
 
-        return [
-            (number, dict(zip(sheet.header, cells, strict=False)))
+        tables: list[Any] = [
+            (sheet.header, [(number, dict(zip(sheet.header, cells, strict=False))) for number, cells in sheet.rows])
             for sheet in read_sheets(path)
-            for number, cells in sheet.rows
         ]
-    return list(read_table(path)[1])
+    else:
+        tables = [read_table(path)]
+    tables = [one for one in tables if one[1]] or tables[:1] or [([], [])]
+    for header, rows in tables:
+        filled(path, header, rows, ("name", "usd_per_gpu_hour"))
+    return tables
 
 
 @cache

@@ -82,9 +82,10 @@ def _trained(catalog: Catalog, asked: Mapping[str, Any], given: Mapping[str, Any
     """Train so often a year: GPU-hours from the physics of the best layout, an open stack, end to end."""
     if not asked.get("gpu"):
         raise UsageError("a workload needs the accelerator: --gpu h100-sxm.")
-    runs = float(asked.get("runs_per_year") or 1.0)
+    often = asked.get("runs_per_year")
+    runs = 1.0 if often is None else float(often)
     if runs <= 0:
-        raise UsageError(f"runs_per_year = {runs:g} must be positive.")
+        raise UsageError(f"runs_per_year = {runs:g} must be positive. Leave it out for one run.")
     system = catalog.default_system(catalog.accelerator(str(asked["gpu"])).id)
     fixed = _value(catalog, given, "gpus")
     own = own_speed(asked.get("mfu"), _value(catalog, given, "tokens_per_s_per_gpu"), asked.get("step_time"))

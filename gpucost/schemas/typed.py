@@ -1,7 +1,7 @@
 """Typed models of TOML, JSON and small CSV from outside: each value by its type and bounds, each fault by its key."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -95,16 +95,21 @@ def table(path: Path_, columns: Mapping[str, Any], other: str = "") -> list[tupl
     if renamed and _elsewise(strange[0], other):
         reason = f"is a column of another unit than {other}. Convert its values and name it {other}"
         raise DataError(reason, file=str(path), row=1, column=strange[0])
-    if missing := [name for name in columns if name not in [renamed.get(name, name) for name in header]]:
-        reason = f"has no column {missing[0]}; needed are {', '.join(columns)}{in_small(header, missing)}"
-        raise DataError(reason, file=str(path), row=1)
-    if not rows:
-        raise DataError("has no rows below its header", file=str(path))
+    filled(path, [renamed.get(name, name) for name in header], rows, columns)
     model = record("Row", strange="ignore", **{name: (kind, ...) for name, kind in columns.items()})
     found = [(line, {renamed.get(name, name): _cell(text) for name, text in row.items()}) for line, row in rows]
     for line, row in found:
         held(model, row, str(path), line)
     return found
+
+
+def filled(path: Path_, header: Collection[str], rows: Collection[Any], needed: Collection[str]) -> None:
+    """Refuse a table without a column that is needed, or without rows."""
+    if missing := [name for name in needed if name not in header]:
+        reason = f"has no column {missing[0]}; needed are {', '.join(needed)}{in_small(header, missing)}"
+        raise DataError(reason, file=str(path), row=1)
+    if not rows:
+        raise DataError("has no rows below its header", file=str(path))
 
 
 def _elsewise(name: str, wanted: str) -> bool:

@@ -316,6 +316,9 @@ def test_prices_are_looked_up_and_named(history):
             "'50%' is not a number",
         ),
         ("name,colour\n", "is no column of agreements"),
+        ("", "has no column name; needed are name, kind, start, end"),
+        ("name,kind\na,credit\n", "has no column start"),
+        ("name,kind,start,end\n", "has no rows below its header"),
     ],
 )
 def test_agreements_that_cannot_be_are_named(text, said, history, tmp_path):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import gpucost
 from gpucost.cli.question import command_of
-from gpucost.errors import UsageError
+from gpucost.errors import DataError, UsageError
 from gpucost.money import montecarlo, roots
 from gpucost.render.numbers import heading_of
 from gpucost.render.tco_charts import _largest
@@ -222,6 +222,31 @@ def test_quotes_are_read_from_one_line_a_csv_and_a_workbook(tmp_path):
     ]
     assert found[0]["acme"] != found[0]["beta"] != found[0]["rent"]
     assert found[0] == found[1] == found[2]
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".xlsx"])
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ([], "has no column name"),
+        ([["foo", "bar"]], "has no column name; needed are name, usd_per_gpu_hour"),
+        ([["name", "usd_per_gpu_hour"]], "has no rows below its header"),
+        ([["NAME", "USD_PER_GPU_HOUR"], ["acme", 2]], "has no column name.*Write name for NAME"),
+        ([["name"], ["acme"]], "has no column usd_per_gpu_hour"),
+    ],
+)
+def test_a_file_without_quotes_is_refused(suffix, rows, said, tmp_path):
+    from openpyxl import Workbook
+
+    file, book = tmp_path / f"q{suffix}", Workbook()
+    for row in rows:
+        book.active.append(row)
+    if suffix == ".csv":
+        file.write_text("\n".join(",".join(str(cell) for cell in row) for row in rows))
+    else:
+        book.save(file)
+    with pytest.raises(DataError, match=said):
+        gpucost.tco("h100-sxm", 16, rent=str(file), catalog=catalog())
 
 
 @pytest.mark.parametrize("text", ["cheap", "2.46/h, forever", "2.46/h, 12 moons", "-1/h"])

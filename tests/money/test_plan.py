@@ -294,6 +294,11 @@ def test_a_training_workload_sets_utilisation_by_its_gpu_hours():
         gpucost.tco("h100-sxm", 8, rent=2.35, model="8b", tokens="15t", runs_per_year=4, catalog=catalog())
 
 
+def test_no_runs_a_year_are_not_one():
+    with pytest.raises(UsageError, match="runs_per_year = 0 must be positive"):
+        gpucost.tco("h100-sxm", 64, rent=2.35, model="8b", tokens="1t", runs_per_year=0, catalog=catalog())
+
+
 def test_a_serving_load_sets_utilisation_by_its_tokens():
     payload = tco(plan={"tokens_per_s_per_gpu": 1_000, "goodput_fraction": 1.0}, tokens_per_month="80b")
     assert value(payload, "utilisation_fraction")["value"] == pytest.approx(80e9 / (1_000 * 3600 * 730 * 64))
