@@ -271,10 +271,12 @@ def _deadline(value: Any, what: str) -> float | date | None:
 def _weeks(value: Any, what: str) -> float:
     """Read a wait in weeks, or a duration such as 36w or 8mo; zero is no wait.
 
-    >>> _weeks("36w", "--lead-time"), _weeks("14d", "--lead-time"), _weeks(0, "--lead-time")
+    >>> _weeks("36w", "--lead-time"), _weeks("14d", "--lead-time"), _weeks("0w", "--lead-time")
     (36.0, 2.0, 0.0)
     """
     text = str(_number(value, what)).strip()
+    if re.fullmatch(r"0+(\.0*)?\s*(h|d|w|mo|y)", text.lower()):
+        return 0.0
     if text[-1:].isalpha():
         return parse_days(text, what) / 7
     return float(plain(0.0, 5200.0).read(value, what))

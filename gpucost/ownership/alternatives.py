@@ -16,9 +16,9 @@ from gpucost.errors import UsageError
 from gpucost.formula.arrays import evaluate_all
 from gpucost.market.credits import credited_by_month
 from gpucost.money.comparison import AT_DEBT_RATE, MOVING, evaluate_months
-from gpucost.ownership.assemble import OwnershipCase, check_upfront
+from gpucost.ownership.assemble import OwnershipCase
 from gpucost.ownership.given import special
-from gpucost.ownership.rents import RentChoice, layered
+from gpucost.ownership.rents import RentChoice, check_upfront, layered
 from gpucost.types import Offer
 from gpucost.units import SECONDS_PER_HOUR, parse_fraction
 

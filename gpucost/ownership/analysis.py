@@ -10,8 +10,9 @@ from gpucost.answers import ownership as shape
 from gpucost.errors import UsageError
 from gpucost.money import cashflow, montecarlo, roots
 from gpucost.money.comparison import Outcome, outcome
-from gpucost.ownership.assemble import OwnershipCase, check_upfront
+from gpucost.ownership.assemble import OwnershipCase
 from gpucost.ownership.plan import changes_of
+from gpucost.ownership.rents import check_upfront
 
 Array = NDArray[np.float64]
 
@@ -211,8 +212,11 @@ def scenarios(case: OwnershipCase, sensitivity: Sequence[shape.Sensitivity]) -> 
 def scenario(case: OwnershipCase, name: str, text: str, changes: Mapping[str, Any]) -> shape.ScenarioRow:
     """Return the comparison with some inputs changed, under a name."""
     result = outcomes(case, changes)
-    if not np.isfinite([result.own_usd[0], result.rent_usd[0]]).all():
-        raise UsageError(f"scenario {name}: it gives no finite costs ({text}). Change less, or leave it out.")
+    if not np.isfinite([result.own_usd[0], result.rent_usd[0], result.own_usd_per_gpu_hour[0]]).all():
+        raise UsageError(
+            f"scenario {name}: it gives no finite costs, in all or for an hour in use ({text})."
+            " Change less, or leave it out."
+        )
     return {
         "name": name,
         "description": text,

@@ -28,11 +28,13 @@ from gpucost.ownership.quotes import read_quotes
 from gpucost.ownership.resale import resale_by_year
 from gpucost.ownership.use_path import use_by_month
 from gpucost.types import Accelerator, Offer
+from gpucost.units import counted
 
 Array = NDArray[np.float64]
 
 OLD_RATE_DAYS = 45  # exchange rates are older than the month's end that was last shipped
 FEWEST_SELLERS = 3  # of a generation, else all chips speak
+_LEAST_USE = 1e-12  # of the hours that exist: less is none
 PATH_MONTHS = 480  # tables by month are this long; the last price holds
 # months from mid-2023 on -> what an H100 was rented for
 V_ITEMS = {0: "h100_2023", 16: "h100_2024", 28: "h100_2025_trough", 33: "h100_2026_03"}
@@ -216,9 +218,12 @@ def _derive(case: OwnershipCase, given: Mapping[str, Given]) -> None:
             f"the accelerators arrive after {lead:.0f} months, when the {months:.0f} months compared are over. Compare"
             " more years, or shorten the lead time."
         )
-    if (used := case.number("utilisation_fraction")) < 1e-12:
+    used = case.assumptions["utilisation_fraction"]
+    least = min(case.number(used.name), np.inf if used.low is None else used.low)
+    if least < _LEAST_USE:
+        more = "more tokens" if used.status == "derived" else "a share above 0, such as 70%, and a low end above 0"
         raise UsageError(
-            f"utilisation is {used:g}: nothing would be used, so nothing is rented or owned. Give more tokens."
+            f"utilisation is {least:g}: nothing would be used, so nothing is rented or owned. Give {more}."
         )
     term = float(min(36, max(1, months - int(lead))))
     for name, value in (("residual_at_years", months / 12), ("loan_term_months", term), ("lease_term_months", term)):
@@ -377,7 +382,7 @@ def _check(case: OwnershipCase) -> None:
         )
     _check_paths(case)
     rented = case.assumptions["rent_upfront_fraction"]
-    check_upfront({**case.values(), rented.name: max(case.number(rented.name), rented.high or 0.0)}, "rent")
+    rents.check_upfront({**case.values(), rented.name: max(case.number(rented.name), rented.high or 0.0)}, "rent")
     gpus, node = case.number("gpus"), case.number("gpus_per_node")
     if gpus % node and basis != "all_in":
         case.warnings.append(
@@ -386,19 +391,14 @@ def _check(case: OwnershipCase) -> None:
         )
 
 
-def check_upfront(values: Mapping[str, Any], where: str) -> None:
-    """Refuse a share that is paid at the start of each term where there is no term: nothing would ever bill it."""
-    share = values["rent_upfront_fraction"]
-    if share and not values["rent_term_months"]:
-        raise UsageError(
-            f"{where}: {100 * share:.3g}% is paid upfront, at the start of a term, and there is no term. Give one, such"
-            " as 12 months (rent_term_months), or leave the upfront share out (rent_upfront_fraction)."
-        )
-
-
 def _check_paths(case: OwnershipCase) -> None:
-    """Refuse a use beyond what there is, and payments beyond the price."""
+    """Refuse a use of nothing or beyond what there is, and payments beyond the price."""
     used, path = case.number("utilisation_fraction"), case.tables["use_by_month"][: case.months]
+    if used * path.max() < _LEAST_USE:
+        raise UsageError(
+            f"use_path: nothing is used in the {counted(case.months, 'month')} compared, so nothing is rented or owned."
+            " Let a share of them be above 0%, or compare more months."
+        )
     if used * path.max() > 1 + 1e-9:
         raise UsageError(
             f"use_path: month {int(np.argmax(path)) + 1} uses {used * path.max():.0%} of the hours that exist: "

@@ -1,6 +1,6 @@
 """What the catalog knows of GPU-hours to rent, and how each price was chosen."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, cast
@@ -9,7 +9,7 @@ import numpy as np
 
 from gpucost.answers.common import Layered, listed
 from gpucost.catalog import Catalog
-from gpucost.errors import NothingFitsError, PriceMissingError
+from gpucost.errors import NothingFitsError, PriceMissingError, UsageError
 from gpucost.market.interruptions import InterruptionRates, held_ratio
 from gpucost.market.places import Providers
 from gpucost.options import OPTIONS, counted_age_days, is_plain
@@ -211,3 +211,13 @@ def other_choices(renter: Renter, provider: str | None) -> list[RentChoice]:
         if (first := next(filter(wanted, offers), None)) is not None:
             found.append(renter.choice(first, name))
     return [choice for choice in found if np.isfinite(choice.stretch_ratio)]
+
+
+def check_upfront(values: Mapping[str, Any], where: str) -> None:
+    """Refuse a share that is paid at the start of each term where there is no term: nothing would ever bill it."""
+    share = values["rent_upfront_fraction"]
+    if share and not values["rent_term_months"]:
+        raise UsageError(
+            f"{where}: {100 * share:.3g}% is paid upfront, at the start of a term, and there is no term. Give one, such"
+            " as 12 months (rent_term_months), or leave the upfront share out (rent_upfront_fraction)."
+        )

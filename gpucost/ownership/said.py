@@ -40,9 +40,10 @@ def lead(case: OwnershipCase, point: shape.BreakEven, options: list[shape.Owners
     """Say the decision: the cheapest option, by how much against the next, and from where on buying wins."""
     best, other = shape.promised(options)[:2]
     size = f"{counted(case.number('gpus'), 'GPU')}, {percent(case.number('utilisation_fraction'))} allocated"
-    by = f"${other['npv_usd'] - best['npv_usd']:,.0f} less over {spanned(case.months)}"
+    by, span = other["npv_usd"] - best["npv_usd"], spanned(case.months)
+    against = f"${by:,.0f} less over {span} than" if round(by) else f"as much over {span} as"
     named = _called(best)
-    text = f"{named[0].upper() if best['name'] in SIDES else named[0]}{named[1:]} is cheapest: {by} than "
+    text = f"{named[0].upper() if best['name'] in SIDES else named[0]}{named[1:]} is cheapest: {against} "
     text += f"{_called(other)} (present value, {size})."
     use, price = point["utilisation_fraction"], point["usd_per_gpu_hour"]
     above = [f"above {use:.0%} utilisation"] if use is not None else []
@@ -51,9 +52,9 @@ def lead(case: OwnershipCase, point: shape.BreakEven, options: list[shape.Owners
     wins = "Buying wins" if sides else "Against renting, buying wins"
     text += f" {wins} {', or '.join(above)}." if above else ""
     least = min(options, key=lambda row: row["npv_usd"])
-    if least["npv_usd"] < best["npv_usd"] and shape.interruptible(least):
-        less = f"${best['npv_usd'] - least['npv_usd']:,.0f} less"
-        text += f" Beside them {_called(least)} would cost {less}, but may be taken away."
+    less = best["npv_usd"] - least["npv_usd"]
+    if round(less) and shape.interruptible(least):
+        text += f" Beside them {_called(least)} would cost ${less:,.0f} less, but may be taken away."
     return text
 
 

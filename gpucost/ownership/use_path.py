@@ -13,7 +13,7 @@ from gpucost.units import parse_fraction, share_in
 
 Array = NDArray[np.float64]
 
-_MONTHS = whole(0, 1200)
+_MONTHS = whole(1, 1200)
 
 HOW = (
     "Write parts as ramp 20% over 6 months; from month 25: 120%; seasons 80% 90% … (12 shares, from the first month); "
@@ -33,12 +33,13 @@ def use_by_month(text: str | None, months: int, folder: Path = Path()) -> Array:
     if Path(text).suffix.lower() == ".csv":
         return rent_paths.read_curve(folder / text, months, "use")
     month = np.arange(months)
-    for part in filter(None, (part.strip().lower() for part in text.split(";"))):
+    parts = [part.strip().lower() for part in text.split(";") if part.strip()]
+    for part in parts or [text]:
         if ramp := re.fullmatch(r"ramp (?:from )?(\S+) over (\d+) months?", part):
             start, length = _share(ramp[1]), _MONTHS.read(ramp[2], "use_path")
-            path *= start + (1 - start) * np.minimum(month / max(length, 1), 1)
+            path *= start + (1 - start) * np.minimum(month / length, 1)
         elif step := re.fullmatch(r"from month (\d+):? (\S+)", part):
-            path[max(_MONTHS.read(step[1], "use_path") - 1, 0) :] *= _share(step[2])
+            path[_MONTHS.read(step[1], "use_path") - 1 :] *= _share(step[2])
         elif seasons := re.fullmatch(r"seasons((?: \S+){12})", part):
             path *= np.array([_share(share) for share in seasons[1].split()])[month % 12]
         else:

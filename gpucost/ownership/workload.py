@@ -32,6 +32,8 @@ def inputs_of(
     goodput = _value(catalog, given, "goodput_fraction")
     if goodput is None:
         goodput = float(registry_of(catalog).fact("goodput_fraction")["typical"])
+    if _value(catalog, given, "utilisation_fraction") == 0:
+        raise UsageError("utilisation is 0: a workload needs hours to run in. Give the share that it may use at most.")
     if asked.get("tokens_per_month") is not None:
         return _served(catalog, asked, given, goodput, serving_speed)
     if not asked.get("tokens"):

@@ -628,9 +628,28 @@ def test_a_hosted_api_is_priced_for_the_same_tokens():
     assert payload["levelised_usd_per_mtok"] == pytest.approx(payload["npv_usd"]["own"] / mtok)
 
 
-def test_an_ownership_of_nothing_is_refused():
-    with pytest.raises(UsageError, match="nothing would be used"):
-        gpucost.tco("h100-sxm", 8, utilisation=0, catalog=catalog())
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"utilisation": 0}, "nothing would be used.*Give a share above 0"),
+        ({"plan": {"utilisation_fraction": {"value": 0.7, "low": 0, "high": 1}}}, "a low end above 0"),
+        ({"utilisation": 0, "model": "8b", "tokens": "1t"}, "utilisation is 0: a workload needs hours"),
+        ({"months": 1, "use_path": "ramp 0% over 1 month"}, "nothing is used in the 1 month compared"),
+        (
+            {"use_path": "ramp 0% over 9 months", "plan": {"scenarios": {"s": {"months": 1}}}},
+            "scenario s: .*hour in use",
+        ),
+        ({"plan": {"scenarios": {"s": {"utilisation": 0}}}}, "scenario s: it gives no finite costs"),
+    ],
+)
+def test_an_ownership_of_nothing_is_refused(asked, said):
+    with pytest.raises(UsageError, match=said):
+        gpucost.tco("h100-sxm", 8, **asked, catalog=catalog())
+
+
+def test_a_wait_of_no_weeks_is_none():
+    found = gpucost.tco("h100-sxm", 8, rent=2, lead_time="0w", draws=0, catalog=catalog()).payload["assumptions"]
+    assert next(row["value"] for row in found if row["name"] == "lead_time_months") == 0
 
 
 def test_tokens_without_a_model_are_refused():

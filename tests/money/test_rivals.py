@@ -122,6 +122,17 @@ def test_spot_that_costs_less_than_the_decision_is_said_with_its_risk():
     assert found["lead"].endswith(f"{said}${best['npv_usd'] - spot['npv_usd']:,.0f} less, but may be taken away.")
 
 
+def test_no_lead_says_that_something_costs_nothing_less():
+    found = gpucost.tco("h100-sxm", 8, rent=["2", "a=2/h"], draws=0, catalog=catalog()).payload
+    assert "as much over 4 years as" in found["lead"]
+    found = gpucost.tco("l4", 64, rent=["a=0.1/h", "b=0.2/h"], draws=0, catalog=catalog()).payload["options"]
+    at = {row["name"]: row["npv_usd"] for row in found}
+    same = 0.1 + 0.1 * (found[-1]["npv_usd"] - at["a"]) / (at["b"] - at["a"])  # of the spot price at the end
+    lead = gpucost.tco("l4", 64, rent=f"a={same + 1e-9}/h", draws=0, catalog=catalog()).payload["lead"]
+    assert lead.startswith("a at")
+    assert "Beside them" not in lead
+
+
 def test_the_option_and_not_the_name_decides_whether_capacity_is_promised():
     quote = {"name": "spotless 1y", "rent_usd_per_gpu_hour": 0.2, "rent_billing": "take_or_pay",
              "rent_term_months": 12.0}  # fmt: skip

@@ -122,7 +122,9 @@ def test_seasons_return_every_year_and_a_file_may_hold_the_path(tmp_path):
 @pytest.mark.parametrize(
     ("path", "words"),
     [("from month 3: 200%", "of the hours that exist"), ("seasons 1 2 3", "cannot read"), ("ramp x over 3 months", "x"),
-     ("rises", "cannot read")],
+     ("rises", "cannot read"), (";", "cannot read ';'"), ("from month 0: 50%", "'0' is not a positive"),
+     ("ramp 20% over 0 months", "'0' is not a positive"), ("from month 1: 0%", "nothing is used in the 48 months"),
+     ("seasons" + " 0%" * 12, "nothing is used")],
 )  # fmt: skip
 def test_a_use_that_cannot_be_is_refused(path, words):
     with pytest.raises(gpucost.GpuCostError, match=words):
