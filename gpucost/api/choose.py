@@ -92,9 +92,10 @@ def judged(rows: "Sequence[Candidate]", budget: float | None) -> "list[Candidate
 
 def pool_of(catalog: "Catalog", pool: Mapping[str, Any]) -> dict[str, int]:
     """Return how many accelerators of each kind are owned already."""
-    from gpucost.arguments.kinds import whole
+    from gpucost.arguments.kinds import once, whole
 
-    return {catalog.accelerator(name).id: whole().read(count, "--pool") for name, count in pool.items()}
+    read = whole().read
+    return once([(catalog.accelerator(name).id, read(count, "--pool")) for name, count in pool.items()], "--pool")
 
 
 def assign(found: "Mapping[str, Sequence[Candidate]]", pool: Mapping[str, int]) -> "list[Assigned]":

@@ -82,9 +82,10 @@ def _moment(day: str | None) -> datetime | None:
 
 def _rates(given: Mapping[str, Any] | None, flag: str) -> dict[str, float]:
     """Read USD per unit by currency, a code of three letters."""
-    from gpucost.arguments.kinds import plain
+    from gpucost.arguments.kinds import once, plain
 
-    found = {str(code).upper(): plain(1e-9, 1e9).read(value, flag) for code, value in (given or {}).items()}
+    read = plain(1e-9, 1e9).read
+    found = once([(str(code).upper(), read(value, flag)) for code, value in (given or {}).items()], flag)
     for code in found:
         if not (len(code) == 3 and code.isascii() and code.isalpha()):
             raise UsageError(f"{flag}: {shown(code)} is no currency. Write a code of three letters, such as EUR=1.1.")

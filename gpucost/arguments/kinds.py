@@ -2,14 +2,14 @@
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from math import floor, isfinite
 from typing import Any, NamedTuple
 
 from gpucost.errors import UsageError, nearest
-from gpucost.gate import shown
+from gpucost.gate import repeated, shown
 from gpucost.limits import limit
 from gpucost.options import OPTIONS
 from gpucost.units import (
@@ -297,18 +297,24 @@ def _flag(value: Any, what: str) -> bool:
 
 
 def _table(value: Any, what: str) -> dict[str, Any]:
-    """Read inputs by name: a table, or texts NAME=VALUE."""
-    if isinstance(value, Mapping):
-        return {str(key): entry for key, entry in value.items()}
-    found: dict[str, Any] = {}
-    for text in _texts(value, what):
-        key, sign, entry = str(text).partition("=")
+    """Read values by name, each name once: a table, or texts NAME=VALUE."""
+    pairs = [(str(key), entry) for key, entry in value.items()] if isinstance(value, Mapping) else []
+    for text in [] if isinstance(value, Mapping) else _texts(value, what):
+        key, sign, entry = text.partition("=")
         if not sign:
-            raise UsageError(
-                f"{what}: {shown(text)} is no input and its value; write NAME=VALUE, such as pue_ratio=1.2."
-            )
-        found[key.strip()] = entry.strip()
-    return found
+            raise UsageError(f"{what}: {shown(text)} is no name and its value. Write NAME=VALUE.")
+        pairs.append((key.strip(), entry.strip()))
+    if nameless := [entry for key, entry in pairs if not key.strip()]:
+        raise UsageError(f"{what}: the value {shown(nameless[0])} has no name. Write NAME=VALUE.")
+    return once(pairs, what)
+
+
+def once(pairs: Sequence[tuple[str, Any]], what: str) -> dict[str, Any]:
+    """Return values by name; a name that is given twice is refused."""
+    if twice := repeated(name for name, _ in pairs):
+        found = " and as ".join(shown(entry) for name, entry in pairs if name == twice[0])
+        raise UsageError(f"{what}: {shown(twice[0])} is given twice, as {found}. Keep one.")
+    return dict(pairs)
 
 
 def _texts(value: Any, what: str) -> list[str]:
@@ -326,7 +332,7 @@ def _quotes(value: Any, what: str) -> dict[str, Any]:
         files = [text for text in texts if text.lower().endswith(QUOTE_FILES)]
         rest = [text for text in texts if text not in files]
         return {**dict.fromkeys(files, ""), **_table(rest, what)}
-    return _table(value, what)
+    return {str(key): entry for key, entry in value.items()}
 
 
 def _rents(value: Any, what: str) -> dict[str, Any]:

@@ -82,12 +82,13 @@ def refresh(
 
 
 def _mapped(columns: tuple[str, ...]) -> dict[str, str]:
+    from gpucost.arguments.kinds import once
     from gpucost.errors import UsageError
 
     pairs = [text.partition("=") for text in columns]
     if wrong := next((ours for ours, sign, theirs in pairs if not sign or not theirs), None):
         raise UsageError(f"--map {wrong}: write it as ours=theirs, or ours==value for one value.")
-    return {ours.strip(): theirs for ours, _, theirs in pairs}
+    return once([(ours.strip(), theirs) for ours, _, theirs in pairs], "--map")
 
 
 def _progress() -> tuple[Callable[[str, str], None] | None, Callable[[], None]]:

@@ -539,6 +539,20 @@ def test_a_list_refuses_a_bad_value_in_the_sentence_of_the_questions():
     assert str(said[0]) == str(said[1])
 
 
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["team=a", "team=b"], "it: 'team' is given twice, as 'a' and as 'b'"),
+        (["=a"], "it: the value 'a' has no name"),
+        ({" ": 1}, "it: the value 1 has no name"),
+        ("team", "it: 'team' is no name and its value. Write NAME=VALUE.$"),
+    ],
+)
+def test_a_table_gives_each_name_one_value(given, said):
+    with pytest.raises(UsageError, match=said):
+        kinds.TABLE.read(given, "it")
+
+
 def test_every_table_of_inputs_is_repeatable():
     for question in QUESTIONS:
         command = cli.get_command(click.Context(cli), question)

@@ -4,7 +4,7 @@ import pytest
 
 import gpucost
 from gpucost.answers.read import check
-from gpucost.api.choose import assign, judged
+from gpucost.api.choose import assign, judged, pool_of
 from gpucost.errors import NothingFitsError, UsageError
 
 
@@ -95,6 +95,11 @@ def test_owned_accelerators_go_where_they_save_most():
     assert given == {"a": ("own", 0), "b": ("p", 30)}
     both = assign(found, {"card": 2})
     assert sum(row["cost_usd"] for row in both) == 0
+
+
+def test_two_names_of_one_accelerator_in_a_pool_are_given_twice(catalog):
+    with pytest.raises(UsageError, match="--pool: 'h100-sxm5-80gb' is given twice, as 8 and as 16"):
+        pool_of(catalog, {"h100-sxm": 8, "H100 SXM": 16})
 
 
 def test_many_workloads_over_one_pool_are_assigned_at_once():

@@ -206,6 +206,8 @@ def test_columns_of_a_file_are_mapped(run, tmp_path):
     assert code == 0, text
     code, text = run("refresh", "--from", file, "--map", "usd_per_hour=Hourly")
     assert "has no column 'Hourly'" in text
+    with pytest.raises(UsageError, match="--map: 'gpus' is given twice, as 'Cards' and as 'Hourly, USD'"):
+        run("refresh", "--from", file, *words, "--map", "gpus=Hourly, USD")
 
 
 def test_workbooks_and_parquet_are_read(run, tmp_path):

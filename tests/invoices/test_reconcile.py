@@ -339,6 +339,8 @@ def test_what_chooses_within_a_saved_answer_is_refused_beside_charges(given, sai
     plan = write(tmp_path / "plan.csv", charge(cost=11))
     with pytest.raises(UsageError, match=said):
         gpucost.reconcile(plan, plan, **given)
+    with pytest.raises(UsageError, match="--rate: 'EUR' is given twice"):
+        gpucost.reconcile(paid, paid, rate=["EUR=1", "eur=5"])
 
 
 @pytest.mark.parametrize("kind", ["tco", "mix"])
