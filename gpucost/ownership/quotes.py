@@ -6,7 +6,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from gpucost.arguments.kinds import QUOTES, name, one_of, share, whole
+from gpucost.arguments.kinds import QUOTES, name, once, one_of, share, whole
 from gpucost.errors import UsageError
 from gpucost.gate import read_table, repeated
 from gpucost.schemas.typed import filled, held, read_as, record
@@ -48,7 +48,7 @@ def read_quote(name: str, text: str) -> Entry:
     price, *terms = (part.strip() for part in text.split(","))
     entry: Entry = {"name": name, "rent_usd_per_gpu_hour": parse_usd(_hourly(price), f"quote {name!r}")}
     plain = {"rent_billing": "per_use", "rent_term_months": 0.0, "rent_upfront_fraction": 0.0}
-    return {**entry, **plain, **dict(_term(name, term) for term in terms if term)}
+    return {**entry, **plain, **once([_term(name, term) for term in terms if term], f"quote {name!r}")}
 
 
 def _hourly(text: str) -> str:

@@ -249,7 +249,11 @@ def test_a_file_without_quotes_is_refused(suffix, rows, said, tmp_path):
         gpucost.tco("h100-sxm", 16, rent=str(file), catalog=catalog())
 
 
-@pytest.mark.parametrize("text", ["cheap", "2.46/h, forever", "2.46/h, 12 moons", "-1/h"])
+@pytest.mark.parametrize(
+    "text",
+    ["cheap", "2.46/h, forever", "2.46/h, 12 moons", "-1/h", "2/h, 12 months, 2 years", "2/h, take-or-pay, per use",
+     "2/h, 1 year, 20% upfront, 30% upfront"],
+)  # fmt: skip
 def test_a_quote_that_cannot_be_read_is_refused_by_name(text):
     with pytest.raises(UsageError, match="acme"):
         compare(quote={"acme": text})
