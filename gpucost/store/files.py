@@ -40,15 +40,21 @@ def replacing(path: str | Path) -> Iterator[Path]:
     """Hand out a temporary path beside `path`; when the block succeeds it takes the place of `path` in one step."""
     target = _regular(path)
     _clean(target.parent, f".{target.name[:100]}{_MARK}")
-    descriptor, temporary = _temporary(target)
+    own = f".{target.name[:100]}{_MARK}{os.getpid()}-{os.urandom(4).hex()}{target.suffix[:20]}"
+    temporary, descriptor = target.parent / own, -1
     try:
+        descriptor = os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0), 0o600)
+        _locks(descriptor)
+        os.chmod(temporary, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
         yield temporary
         os.replace(temporary, target)
-    except OSError as error:
+    except (OSError, UnicodeError) as error:
         raise _refusal(target, error) from None
-    finally:
-        temporary.unlink(missing_ok=True)
-        os.close(descriptor)
+    finally:  # an interrupt at any line leaves no file
+        with suppress(OSError, ValueError):
+            temporary.unlink()
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 def write_text(path: str | Path, text: str) -> None:
@@ -82,23 +88,6 @@ def _regular(path: str | Path) -> Path:
             f"cannot write {path}: it leads to a device or a pipe. Name a file, or leave -o out and redirect with >."
         )
     return target
-
-
-def _temporary(target: Path) -> tuple[int, Path]:
-    """Make an empty, locked file beside the target, with the permissions that the target has or a new one would get."""
-    try:
-        prefix = f".{target.name[:100]}{_MARK}{os.getpid()}-"
-        descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=target.suffix[:20], dir=target.parent)
-    except (OSError, ValueError) as error:
-        raise _refusal(target, error) from None
-    try:
-        _locks(descriptor)
-        os.chmod(name, target.stat().st_mode & 0o777 if target.exists() else 0o666 & ~_umask())
-    except OSError as error:
-        os.close(descriptor)
-        Path(name).unlink(missing_ok=True)
-        raise _refusal(target, error) from None
-    return descriptor, Path(name)
 
 
 def _clean(folder: Path, start: str) -> None:

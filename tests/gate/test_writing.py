@@ -91,6 +91,38 @@ def test_a_program_that_is_ended_leaves_no_temporary_files(tmp_path, sign, code)
     assert list(tmp_path.iterdir()) == []
 
 
+def test_an_interrupt_at_any_line_before_the_writing_leaves_no_temporary_file(tmp_path):
+    def interrupted_at(number):
+        seen = 0
+
+        def trace(frame, event, _):
+            nonlocal seen
+            if frame.f_code.co_filename != files.__file__:
+                return None
+            seen += event == "line"
+            if event == "line" and seen == number:
+                raise KeyboardInterrupt
+            return trace
+
+        writer = replacing(tmp_path / "report.html")
+        sys.settrace(trace)
+        try:
+            writer.__enter__()
+        except KeyboardInterrupt:
+            return True
+        finally:
+            sys.settrace(None)
+        writer.__exit__(None, None, None)
+        (tmp_path / "report.html").unlink()
+        return False
+
+    number = 1
+    while interrupted_at(number):
+        assert list(tmp_path.iterdir()) == [], number
+        number += 1
+    assert number > 20
+
+
 @pytest.mark.parametrize("path", [5, [], None, b"a.txt"])
 def test_what_is_no_path_is_refused(path):
     with pytest.raises(UsageError, match="is no path"):
