@@ -13,6 +13,8 @@ def from_file_or_size(name: str, known: NameIndex, presets: Callable[[], list[Ar
     """Return the architecture of a config.json or of a bare size without an alias; None for any other name."""
     if not name.strip():
         raise UsageError("the model's name is empty. Name a preset, a size such as 8b, or a config.json.")
+    if name in known.rows and name.lower().endswith(".json"):
+        return None
     path = gate.expanded(name)
     if name.lower().endswith(".json") or _holds_config(path):
         from gpucost.architectures.reader import read_config

@@ -6,7 +6,7 @@ are one form factor here, and a memory size may be written 80gb, 80 GB or 80GiB.
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +15,7 @@ from gpucost.frozen import Frozen
 
 _MEMORY = re.compile(r"\b(\d+)[\s_-]*(?:gib|gb|g)\b")
 _SXM = re.compile(r"\bsxm[2-6]?(?![a-z])")
-_SEPARATORS = re.compile(r"[^a-z0-9.+]+")
+_SEPARATORS = re.compile(r"(?:[^\w.+]|_)+")
 _LONGEST_WORD = 24
 _NOISE = frozenset(
     ("gpu", "gpus", "tensor", "core", "nvidia", "amd", "google", "intel", "aws", "cloud", "the", "generation")
@@ -29,8 +29,8 @@ _NO_SHAPE = re.compile(
 )
 _PUBLISHERS = re.compile(r"^(meta-|c4ai-|nvidia-|ai21-|xai-)")
 LONGEST_NAME = 120
-_STRANGE = re.compile(r"[^\w\s.,+:/()@&-]|^-")  # no name of a chip or a model has these
-_LETTER = re.compile(r"[a-zA-Z]")
+_STRANGE = re.compile(r"[^\w\s.,+:/()@&-]|^-")  # a name with these means an id that has them too
+_LETTER = re.compile(r"[^\W\d_]")
 _FAMILY = re.compile(r"[a-z]{3,}")
 _GENERATION = re.compile(r"(?<![a-z])[a-z]{3,}-?\d+(\.\d+)?(?![a-z0-9.])")  # qwen3.5 of qwen3.5-27b
 _SIZED = re.compile(r"(?<!\d)(\d+(?:\.\d+)?)b(?![a-z0-9])")
@@ -46,9 +46,18 @@ def tokens_of(name: str) -> frozenset[str]:
     return frozenset(_spelled(name)) - _NOISE
 
 
+def folded(name: str) -> str:
+    """Return a name without the case of its letters and the ways in which Unicode may write them."""
+    if name.isascii():
+        return name.lower()
+    import unicodedata
+
+    return unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", name).casefold())
+
+
 def squeezed(name: str) -> str:
     """Reduce a name to its letters, digits and decimal points: `Llama 3.1-8B` is `llama-3.1-8b`, 1.1b is not 11b."""
-    return re.sub(r"(?<!\d)\.|\.(?!\d)|[^a-z0-9.]", "", name.lower())
+    return re.sub(r"(?<!\d)\.|\.(?!\d)|[^\w.]|_", "", folded(name))
 
 
 def model_stem(name: str) -> str:
@@ -81,30 +90,55 @@ class NameIndex(Frozen):
         return {id_: tokens_of(id_) | tokens_of(str(row["name"])) for id_, row in self.rows.items()}
 
     @cached_property
-    def _squeezed(self) -> dict[str, str]:
-        others = {squeezed(alias): id_ for alias, id_ in self.aliases.items()}
-        return others | {squeezed(id_): id_ for id_ in self.rows}
+    def _folded(self) -> dict[str, list[str]]:
+        return self._spelled_as(folded)
+
+    @cached_property
+    def _squeezed(self) -> dict[str, list[str]]:
+        return self._spelled_as(squeezed)
+
+    def _spelled_as(self, spelled: Callable[[str], str]) -> dict[str, list[str]]:
+        """Return the ids of each spelling: every id that has it, else that of the last alias."""
+        own: dict[str, list[str]] = {}
+        for id_ in self.rows:
+            own.setdefault(spelled(id_), []).append(id_)
+        found = {spelled(alias): [id_] for alias, id_ in self.aliases.items()} | own
+        found.pop("", None)
+        return found
 
     @cached_property
     def _words(self) -> dict[str, str]:
         """The tokens of all names, by how they are squeezed."""
-        return {squeezed(word): word for word in _NOISE.union(*self.tokens.values()) if squeezed(word)}
+        return {squeezed(word): word for word in sorted(_NOISE.union(*self.tokens.values())) if squeezed(word)}
 
     def _stem(self, name: str) -> str:
         return model_stem(name) if self.kind == "model" else name
 
     def exact(self, name: str) -> str | None:
-        """Return the id that a name or alias spells out, whatever its case and separators."""
+        """Return the one id that a name or alias spells out, whatever its case and separators."""
+        found = self._spelled_out(name)
+        return found[0] if len(found) == 1 else None
+
+    def _spelled_out(self, name: str) -> list[str]:
+        """Return the ids that a name spells out: by every sign of it, else but for case, else but for separators."""
+        if name in self.rows:
+            return [name]
+        if len(name) > LONGEST_NAME:
+            return []
         own = _PUBLISHERS.sub("", name.strip().lower().rsplit("/", 1)[-1]) if self.kind == "model" else name
-        spellings = (squeezed(name), squeezed(own), squeezed(self._stem(name)))
-        return next((self._squeezed[spelling] for spelling in spellings if spelling in self._squeezed), None)
+        for text in (name.strip(), own, self._stem(name)):
+            if found := self._folded.get(folded(text)):
+                return found
+            if not _STRANGE.search(name) and (found := self._squeezed.get(squeezed(text))):
+                return found
+        return []
 
     def matches(self, name: str) -> list[str]:
-        """Return the ids that a name may mean: one for an exact name or alias, else every match of its tokens."""
+        """Return the ids that a name may mean: those that it spells out, else every match of its tokens."""
+        if exact := self._spelled_out(name):
+            return exact
         if len(name) > LONGEST_NAME or _STRANGE.search(name):
             return []
-        if exact := self.exact(name):
-            return [exact]
         if not _LETTER.search(name):
             return []
         text = self._stem(name)
@@ -131,7 +165,7 @@ class NameIndex(Frozen):
         stem = self._stem(name[:LONGEST_NAME])
         near = nearest(squeezed(stem), self._squeezed, 6, 0.5)
         kin = self._kin(stem) if self.kind == "model" else []
-        return list(dict.fromkeys(kin + [self._squeezed[key] for key in near]))[:3]
+        return list(dict.fromkeys(kin + [id_ for key in near for id_ in self._squeezed[key]]))[:3]
 
     def _kin(self, stem: str) -> list[str]:
         """Return models of the same family and generation, the nearest in size first."""
@@ -201,7 +235,7 @@ def near(name: str, known: Iterable[str]) -> list[str]:
 
 
 def _spelled(text: str) -> list[str]:
-    lowered = _SXM.sub("sxm ", _MEMORY.sub(r"\1gb", text.lower())).replace("pci-e", "pcie")
+    lowered = _SXM.sub("sxm ", _MEMORY.sub(r"\1gb", folded(text))).replace("pci-e", "pcie")
     return [token for token in _SEPARATORS.split(lowered) if token]
 
 

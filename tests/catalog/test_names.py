@@ -3,6 +3,7 @@
 import pytest
 
 from gpucost.catalog import open_catalog
+from gpucost.catalog.names import index
 from gpucost.errors import AmbiguousNameError, UnknownNameError
 
 
@@ -159,3 +160,53 @@ def test_an_offer_without_a_node_never_gets_a_network(catalog):
     assert offers
     assert all(catalog.system_for(offer).scaleout_gb_per_s is None for offer in offers)
     assert all(catalog.system_for(offer).gpus == offer.gpus for offer in offers)
+
+
+OWN_PAIRS = [
+    ("our-13b", "our_13b"), ("our:13b", "our/13b"), ("x(1)", "x1"), ("Our-13b", "our-13b"), ("模型甲", "模型乙"),
+    ("модель-а", "модель-б"), ("größe-13b", "grße-13b"), ("ä13b", "13b"), ("a#b", "a|b"), ("a—b", "a\u200bb"),
+    ("50%", "50$"), ("=a", "'a'"), ("कि", "का"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["accelerator", "system", "model"])
+@pytest.mark.parametrize("pair", OWN_PAIRS)
+def test_an_id_is_known_by_every_sign_of_it_whatever_the_others_are(kind, pair):
+    known = index(kind, [{"id": id_} for id_ in pair], {"ab": pair[0]})
+    assert [known.one(id_) for id_ in pair] == list(pair)
+    assert [known.exact(id_) for id_ in pair] == list(pair)
+
+
+@pytest.mark.parametrize(("pair", "name"), [(("our-13b", "our_13b"), "our 13b"), (("A#b", "a#B"), "a#b")])
+def test_a_name_of_which_two_ids_differ_in_signs_or_case_alone_is_ambiguous(pair, name):
+    known = index("model", [{"id": id_} for id_ in pair], {})
+    with pytest.raises(AmbiguousNameError, match=" is ambiguous: ") as error:
+        known.one(name)
+    assert set(error.value.candidates) == set(pair)
+    assert known.exact(name) is None
+
+
+@pytest.mark.parametrize(
+    ("id_", "name"),
+    [
+        ("Größe-13b", "GRÖSSE 13B"),
+        ("größe-13b", "gro\u0308ße-13b"),
+        ("卡甲", " 卡甲 "),
+        ("модель-甲", "МОДЕЛЬ_甲"),
+        ("A#b", "a#B"),
+    ],
+)
+def test_an_id_in_any_letters_is_known_in_any_case_and_form(id_, name):
+    assert index("accelerator", [{"id": id_}], {}).one(name) == id_
+
+
+@pytest.mark.parametrize("name", ["é", "日本語", "модель", "ä13b", "_", "()"])
+def test_a_name_in_other_letters_is_not_that_of_an_id_which_shares_none(name):
+    with pytest.raises(UnknownNameError):
+        index("model", [{"id": id_} for id_ in ("模型甲", "13b", "~")], {}).one(name)
+
+
+def test_a_model_of_ones_own_may_be_called_as_a_file_is(tmp_path):
+    book = tmp_path / "book.toml"
+    book.write_text('[[model]]\nid = "our-13b.json"\nlike = "llama-2-13b"\n', "utf-8")
+    assert open_catalog(book=book).architecture("our-13b.json").name == "our-13b.json"
