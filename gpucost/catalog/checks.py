@@ -150,6 +150,8 @@ def _judge_terms(row: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     if committed and (row["billing"] != "take_or_pay" or row["payment"] == "none"):
         column = "payment" if row["payment"] == "none" else "billing"
         yield column, f"a {row['option']} price is paid whether used or not: billing take_or_pay, and how it is paid"
+    if row["upfront_usd"] and row["term_months"] == 0:
+        yield "upfront_usd", "a price with upfront_usd needs term_months, over which it is spread"
     recurring = row["recurring_usd_per_hour"]
     if row["payment"] in ("no_upfront", "monthly") and recurring is not None and recurring != row["usd_per_hour"]:
         yield "recurring_usd_per_hour", f"{recurring:g} is not usd_per_hour, though nothing is paid at the start"

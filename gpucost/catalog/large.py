@@ -235,7 +235,7 @@ def _read(file: Path, header: Sequence[str]) -> str:
     own = {
         **has, "system_id": f"coalesce({has['system']}, {has['system_id']})",
         "option": f"coalesce({has['option']}, 'on_demand')",
-        "gpus": f"coalesce({has['gpus']}, '1')", "term_months": f"coalesce({has['term_months']}, '0')",
+        "gpus": f"coalesce({_count(has['gpus'])}, '1')", "term_months": f"coalesce({_count(has['term_months'])}, '0')",
         "observed_on": f"coalesce({has['observed_on']}, {has['valid_from']})",
         "no_rate": f"({rate}) IS NULL", **_currency_faults(has, rate),
         "notes": f"CASE WHEN upper({has['currency']}) <> 'USD' THEN concat_ws('; ', {has['notes']}, 'converted from '"
@@ -269,6 +269,9 @@ _CURRENCIES = {
     "a price in USD and one in the currency contradict each other": "apart",
 }
 _CONTRADICTIONS = {
+    "a price with upfront_usd needs term_months, over which it is spread": (
+        "TRY_CAST(upfront_usd AS DOUBLE) <> 0 AND coalesce(TRY_CAST(term_months AS DOUBLE), 0) <= 0"
+    ),
     "usd_per_hour, upfront_usd and recurring_usd_per_hour contradict each other": (
         f"{_PARTS} > 1.01 OR ({_PARTS} < 0.99 AND {_BY_HOUR} + {_AT_START} IS NOT NULL)"
     ),
@@ -283,6 +286,12 @@ _CONSTANTS = {
 
 def _number(text: str) -> str:
     return f"TRY_CAST({text} AS DOUBLE)"
+
+
+def _count(text: str) -> str:
+    """Return the SQL of a count in digits alone, written 12 or 12.0; any other text as it stands."""
+    whole = f"CASE WHEN {_number(text)} % 1 = 0 THEN CAST(TRY_CAST({text} AS BIGINT) AS VARCHAR) END"
+    return f"coalesce({whole}, {text})"
 
 
 def judge(

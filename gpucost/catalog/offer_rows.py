@@ -65,23 +65,26 @@ def complete_offer(values: Row, exchange_rates: Mapping[str, float]) -> Row:
     _fill_price(row, exchange_rates)
     _fill_dates(row)
     for name in ("gpus", "term_months"):
-        try:
-            counted = abs(float(row.get(name, 0))) < MOST
-        except (TypeError, ValueError):
-            counted = False
-        if not counted:
-            raise UsageError(f"{name} = {shown(row[name])} is no count.")
-    gpus = int(float(row["gpus"]))
-    row.setdefault("instance_type", f"{gpus}x {row['gpu']}")
+        row[name] = _count(row.get(name, 0), name)
+    row.setdefault("instance_type", f"{row['gpus']}x {row['gpu']}")
     row.setdefault("region_scope", "region" if row.get("region") else "any")
-    row.setdefault("term_months", 0)
-    committed = int(float(row["term_months"])) > 0 or (row["option"] in OPTIONS and OPTIONS[row["option"]].take_or_pay)
+    committed = row["term_months"] > 0 or (row["option"] in OPTIONS and OPTIONS[row["option"]].take_or_pay)
     row.setdefault("billing", "take_or_pay" if committed else "per_use")
-    row.setdefault("payment", "no_upfront" if int(float(row["term_months"])) else "none")
+    row.setdefault("payment", "no_upfront" if row["term_months"] else "none")
     constants = {"offer_kind": "offer", "gpu_assumed": 0, "date_precision": "day", "source_id": OWN_SOURCE}
     row = {**constants, "confidence": "high", **row}
     row.setdefault("offer_id", offer_id({"region": None, "tier": None, **row}))
     return row
+
+
+def _count(value: Any, name: str) -> int:
+    """Return a count however it is written, 12 or 12.0."""
+    number = _amount(value, name)
+    if not abs(number) < MOST:
+        raise UsageError(f"{name} = {shown(value)} is no count.")
+    if number != int(number):
+        raise DataError(f"expected a whole number, found {shown(value)}", file="", column=name)
+    return int(number)
 
 
 def _fill_price(row: Row, exchange_rates: Mapping[str, float]) -> None:
@@ -176,13 +179,16 @@ def _refuse_order(row: Row) -> None:
 
 def _effective(row: Row) -> None:
     """Spread what is paid at the start over the term: effective = recurring + upfront ÷ hours of the term."""
-    if "upfront_usd" not in row or {"usd_per_hour", "usd_per_gpu_hour"} & set(row):
+    if "upfront_usd" not in row:
         return
-    months = _amount(row.get("term_months", 0), "term_months")
-    if months <= 0:
+    priced = bool({"usd_per_hour", "usd_per_gpu_hour"} & set(row))
+    months, upfront = (_amount(row.get(name, 0), name) for name in ("term_months", "upfront_usd"))
+    if months <= 0 and (upfront or not priced):
         raise UsageError("a price with upfront_usd needs term_months, over which it is spread.")
+    if priced:
+        return
     recurring = _amount(row.get("recurring_usd_per_hour", 0), "recurring_usd_per_hour")
-    row["usd_per_hour"] = recurring + _amount(row["upfront_usd"], "upfront_usd") / (months * HOURS_PER_MONTH)
+    row["usd_per_hour"] = recurring + upfront / (months * HOURS_PER_MONTH)
     row.setdefault("payment", "partial_upfront" if recurring else "all_upfront")
 
 

@@ -64,6 +64,7 @@ def test_a_good_file_has_no_fault(root):
         ({"gpu_assumed": "maybe"}, "2:gpu_assumed: expected 1 or 0"),
         ({"usd_per_gpu_hour": "1.0"}, "2:usd_per_gpu_hour: 1 is not usd_per_hour ÷ gpus = 2.3"),
         ({"minimum_units": "4", "maximum_units": "2"}, "2:minimum_units: 4 is more than maximum_units 2"),
+        ({"upfront_usd": "9"}, "2:upfront_usd: a price with upfront_usd needs term_months"),
         ({"option": "reserved"}, "2:term_months: a reserved price needs the length of its term"),
     ],
 )

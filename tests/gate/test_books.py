@@ -49,6 +49,10 @@ RATE = "[exchange_rates]\nEUR = 1.1\n"
         (YEAR + "usd_per_gpu_hour = 1.75\nupfront_usd = 87600\nrecurring_usd_per_hour = 10\n", "14 contradicts .* 20"),
         (YEAR + "usd_per_gpu_hour = 4\nupfront_usd = 87600\nrecurring_usd_per_hour = 10\n", "32 contradicts .* 20"),
         (YEAR + "usd_per_gpu_hour = 1\nupfront_usd = 87600\n", "usd_per_hour 8 contradicts .* 10"),
+        (OFFER + "usd_per_gpu_hour = 1.75\nupfront_usd = 1000000\n", "upfront_usd needs term_months"),
+        (YEAR.replace("12", "1.5") + "usd_per_gpu_hour = 2\n", "term_months: expected a whole number, found 1.5"),
+        (OFFER.replace("8", '"1_6"') + "usd_per_gpu_hour = 2\n", "gpus: cannot read '1_6' as a number"),
+        (OFFER + "usd_per_gpu_hour = 2\nterm_months = true\n", "term_months: cannot read True as a number"),
         (OFFER + 'usd_per_gpu_hour = 2\nsystem = "nosuch"\n', r"\[offer\]:1: unknown system 'nosuch'"),
         (OFFER + "usd_per_gpu_hour = 2\nsystem_id = -1\n", "unknown system '-1'"),
         ("[exchange_rates]\nEUR = 1.1\neur = 2\n", "'EUR' would be both 1.1 and 2 USD"),
@@ -75,6 +79,8 @@ def test_amounts_of_which_one_must_be_wrong_are_refused(tmp_path, text, reason):
         (YEAR + "usd_per_gpu_hour = 2.5\nrecurring_usd_per_hour = 10\n", 2.5),  # what is paid at the start is not known
         (YEAR + "usd_per_gpu_hour = 2.5\nupfront_usd = 87600\n", 2.5),
         (OFFER + 'usd_per_gpu_hour = 2.5\nsystem = "DGX H100"\n', 2.5),
+        (OFFER + "usd_per_gpu_hour = 2.5\nupfront_usd = 0\n", 2.5),
+        (OFFER.replace("8", "8.0") + 'option = "reserved"\nterm_months = "1.2e1"\nusd_per_hour = 20\n', 2.5),
     ],
 )
 def test_amounts_that_agree_may_stand_beside_each_other(tmp_path, text, usd):

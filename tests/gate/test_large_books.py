@@ -21,6 +21,8 @@ ours,b200,8,reserved,,2026-06-01,36,,,,,800000,1.5,dgx-b200,
 ours,b200,8,reserved,,2026-06-01,36,eu,,,,800000,,dgx-b200,
 ours,h200-sxm,8,reserved,2.5,2026-06-01,12,,,,2.51,87600,10,,
 ours,h200-sxm,8,reserved,2.5,2026-06-01,24,,,,,,10,,
+ours,h200-sxm,8.0,reserved,2.5,2026-06-01,36.0,,,,,,,,
+ours,h200-sxm,8e0,on_demand,2.5,2026-06-01,0.0,,,,,,,,
 """
 
 
@@ -45,7 +47,8 @@ def test_a_large_file_is_completed_as_a_small_one(book, monkeypatch):
     small = rows_of(book)
     monkeypatch.setattr(drafts, "LARGE_BYTES", 10)
     big = rows_of(book)
-    assert len(small) == len(big) == 7
+    assert len(small) == len(big) == 9
+    assert not [row for row in small if ".0" in row["offer_id"] + row["instance_type"]]
     for one, other in zip(small, big, strict=True):
         for name, value in one.items():
             if isinstance(value, float):
@@ -74,6 +77,9 @@ def test_a_large_file_is_completed_as_a_small_one(book, monkeypatch):
         ("2026-06-01,,,,,,,,,a", "2026-06-01,12,,,,,87600,5,,a", ":2: usd_per_hour, upfront_usd and .* contradict"),
         ("2026-06-01,,,,,,,,,a", "2026-06-01,12,,,,,,13,,a", ":2: usd_per_hour, upfront_usd and .* contradict"),
         ("l40s,1,", "l40s,1.6,", ":4: gpus is not a count above 0"),
+        ("l40s,1,", "l40s,1e30,", ":4: gpus is not a count above 0"),
+        ("36,,,,,8", "36.5,,,,,8", ":5: term_months is not a count of 0 or more"),
+        ("2026-06-01,,,,,,,,,a", "2026-06-01,,,,,,9,,,a", ":2: a price with upfront_usd needs term_months"),
         ("x_note", "price_kind", ":2: price_kind is none of list, contracted, effective"),
         (
             "x_note\nours,h100-sxm,8,,1.5,2026-06-01,,,,,,,,,a",
@@ -103,7 +109,7 @@ def test_a_contract_that_would_end_before_it_holds_is_refused_in_a_large_file(tm
 
 def test_a_large_file_without_fault_passes_the_check(book, large):
     report = check_one(open_catalog(DAY), book / "offers.csv", None)
-    assert (report.rows, report.faults) == (7, [])
+    assert (report.rows, report.faults) == (9, [])
 
 
 def test_a_changed_file_of_any_format_changes_the_version(book, large):
@@ -147,6 +153,7 @@ def changed(folder, parquet, columns, rows="made"):
         ("*, DATE '2026-11-10' AS valid_untill", ":valid_untill: a large file of prices has no such column"),
         ("* REPLACE (true AS gpus)", ":gpus: holds true and false"),
         ("* REPLACE (8.4 AS gpus)", ":1: gpus is not a count above 0"),
+        ("* REPLACE (9.0 AS upfront_usd)", ":1: a price with upfront_usd needs term_months"),
         ("*, DATE '2000-01-01' AS valid_until", ": the contract would end before it holds"),
         (
             "* REPLACE (12 AS term_months, 13.0 * usd_per_hour AS recurring_usd_per_hour)",
