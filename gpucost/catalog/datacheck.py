@@ -11,9 +11,11 @@ from gpucost.catalog.checks import reference
 from gpucost.catalog.discounts import described, idle
 from gpucost.catalog.drafts import is_large, table_named
 from gpucost.catalog.foldercheck import Report, judge, line_numbers
+from gpucost.catalog.loader import quoted
 from gpucost.catalog.records import OWN_SOURCE
 from gpucost.errors import DataError, UsageError
 from gpucost.gate import shown
+from gpucost.options import OPTIONS
 from gpucost.schemas import TABLES, Table
 from gpucost.schemas.validation import Fault, check_file, read_cells, shared_faults
 
@@ -68,13 +70,24 @@ def _check_large(catalog: "Catalog", path: Path) -> Report:
         part = read(store, "user", path, Completion(catalog, {}, {}))
     except DataError as error:
         return _unread(error)
-    key = ", ".join(TABLES["offers"].key)
-    query = f"SELECT offer_id FROM ({part}) GROUP BY {key} HAVING min(usd_per_hour) < max(usd_per_hour) LIMIT 1"
-    two = [
-        Fault(str(path), None, "offer_id", f"{shown(row['offer_id'])} has two prices on one day: neither would rank")
-        for row in store.fetch(query)
-    ]
-    return Report(1, store.fetch(f"SELECT count(*) AS n FROM ({part})")[0]["n"], two)
+    sources = frozenset(str(row["source_id"]) for row in catalog.rows("price_sources")) | _sources_beside(path)
+    today = max(date.today(), catalog.dated)
+    committed = ", ".join(quoted(name) for name, rule in OPTIONS.items() if rule.family == "committed")
+    faults = []
+    for column, wrong, reason in (
+        ("source_id", f"source_id NOT IN ({', '.join(map(quoted, sources | {OWN_SOURCE}))})", "is in no sources.csv"),
+        ("observed_on", f"observed_on > DATE '{today}'", "lies in the future"),
+        ("recorded_on", f"recorded_on > DATE '{today}'", "lies in the future"),
+        ("recorded_on", "recorded_on < observed_on", "lies before the observation"),
+        ("term_months", f'"option" IN ({committed}) AND term_months = 0', "is no term, which its option needs"),
+        ("term_months", f'"option" NOT IN ({committed}) AND term_months > 0', "is a term, which its option has not"),
+    ):
+        query = f"SELECT arg_min({column}, offer_id) AS cell, min(offer_id) AS offer, count(*) AS n FROM ({part})"
+        row = store.fetch(f"{query} WHERE {wrong}")[0]
+        if row["n"]:
+            said = f"{row['cell']} {reason} ({row['n']:,} rows, as {shown(row['offer'])})"
+            faults.append(Fault(str(path), None, column, said))
+    return Report(1, store.fetch(f"SELECT count(*) AS n FROM ({part})")[0]["n"], faults)
 
 
 def _check_book_file(catalog: "Catalog", path: Path) -> Report:

@@ -16,12 +16,14 @@ from gpucost.gate import repeated, shown
 from gpucost.limits import limit
 from gpucost.options import OPTIONS
 from gpucost.schemas import DUCKDB_TYPES, TABLES, Column
+from gpucost.schemas.rows import FIRST_DAY, FLAGS, TEXT_FORMULA
 from gpucost.units import HOURS_PER_MONTH, SMALLEST
 
 if TYPE_CHECKING:
     from gpucost.catalog.completion import Completion
 
 MOST_NAMES = 10_000  # different names of GPUs or systems in one file
+_ROWS_AT_ONCE = 2_000_000  # that are held against each other
 _OFFERS = TABLES["offers"].columns
 _BESIDE = ("system", "currency", "per_hour", "per_gpu_hour", "price_kind", "valid_until")  # what a book may say besides
 _NAMING = ("gpu", "system_id", "system")  # columns whose cells are names: what each means is looked up once
@@ -60,7 +62,10 @@ def parquet_part(store: Store, layer: str, file: Path, completion: "Completion |
         store.lying.append(file)
         with suppress(DataError):  # a file may break the database, which then answers nothing more
             store.execute("RESET disabled_optimizers")
-    return _few(store, file, typed(source, present, layer, "list" if completion is None else "contracted"), offers)
+    part = typed(source, present, layer, "list" if completion is None else "contracted")
+    if completion is not None:
+        _refuse_twice(store, file, part)
+    return _few(store, file, part, offers)
 
 
 def _numbered(file: Path, cells: str) -> str:
@@ -121,7 +126,22 @@ def _completed_part(store: Store, layer: str, file: Path, header: Sequence[str],
     _asked(store, f"COPY ({typed(f'({whole})', names, layer)}) TO {quoted(str(made))} (FORMAT parquet)", file)
     for table in ("rates", *_NAMING):
         store.execute(f"DROP TABLE IF EXISTS large_{table}")
-    return _few(store, file, f"SELECT * FROM read_parquet({file_name(made)})", offers)
+    part = f"SELECT * FROM read_parquet({file_name(made)})"
+    _refuse_twice(store, file, part)
+    return _few(store, file, part, offers)
+
+
+def _refuse_twice(store: Store, file: Path, part: str) -> None:
+    """Refuse two rows of one key: some of the keys at a time, as numbers made of them, so that memory holds them."""
+    offer, *others = TABLES["offers"].key
+    parts = _asked(store, f"SELECT count(*) AS n FROM ({part})", file)[0]["n"] // _ROWS_AT_ONCE + 1
+    keys = f"SELECT hash({offer}) AS one, hash({', '.join(others)}) AS other, {offer}, usd_per_hour FROM ({part})"
+    for turn in range(parts):
+        query = f"SELECT any_value({offer}) AS offer, min(usd_per_hour) < max(usd_per_hour) AS apart FROM ({keys})"
+        query += f" WHERE one % {parts} = {turn} GROUP BY one, other HAVING count(*) > 1 ORDER BY 1 LIMIT 1"
+        for row in _asked(store, query, file):
+            reason = "has two prices on one day: neither would rank" if row["apart"] else "stands twice: keep one row"
+            raise DataError(f"{shown(row['offer'])} {reason}", file=str(file), column=offer)
 
 
 def _few(store: Store, file: Path, source: str, offers: int) -> str:
@@ -273,7 +293,7 @@ _CONTRADICTIONS = {
         "TRY_CAST(upfront_usd AS DOUBLE) <> 0 AND coalesce(TRY_CAST(term_months AS DOUBLE), 0) <= 0"
     ),
     "usd_per_hour, upfront_usd and recurring_usd_per_hour contradict each other": (
-        f"{_PARTS} > 1.01 OR ({_PARTS} < 0.99 AND {_BY_HOUR} + {_AT_START} IS NOT NULL)"
+        f"({_PARTS} > 1.01 AND isfinite({_PARTS})) OR ({_PARTS} < 0.99 AND {_BY_HOUR} + {_AT_START} IS NOT NULL)"
     ),
     f"price_kind is none of {', '.join(PRICE_KINDS)}": f"price_kind NOT IN ({', '.join(map(quoted, PRICE_KINDS))})",
     "the contract would end before it holds": "TRY_CAST(valid_until AS DATE) < TRY_CAST(valid_from AS DATE)",
@@ -370,7 +390,11 @@ def _fault(column: Column) -> str:
     faults = [f"({cell} IS NOT NULL AND {read} IS NULL)"]
     if column.kind == "text":
         faults.append(f"length({read}) > {int(limit('limit_text_characters'))}")
-        faults.append(f"regexp_matches({read}, '^=[A-Za-z(\"+-]')")
+        faults.append(f"regexp_matches({read}, '^{TEXT_FORMULA}')")
+    if column.kind == "flag":
+        words = ", ".join(map(quoted, (*FLAGS, "0.0", "1.0")))  # as a column of numbers with gaps holds 0 and 1
+        faults.append(f"lower(CAST({cell} AS VARCHAR)) NOT IN ({words})")
+    faults += [f"{read} < DATE '{FIRST_DAY}'"] if column.kind == "date" else []
     if column.choices:
         faults.append(f"{read} NOT IN ({', '.join(map(quoted, column.choices))})")
     if column.required and column.kind == "text":

@@ -15,10 +15,11 @@ if TYPE_CHECKING:
 
 FIRST_DAY = date(1990, 1, 1)  # nothing that is kept here is older
 _BEYOND = 2.0**63  # of what a table holds as a whole number
+TEXT_FORMULA = r"=[^=>\s]"  # of a text, where => and == are none
 _FORMULA = re.compile(r"[=@]|[+-][^0-9.]")
 _THOUSANDS = re.compile(r"[+-]?\d{1,3}([,' \u00a0\u202f]\d{3})+(\.\d+)?")
 _DECIMAL_COMMA = re.compile(r"[+-]?\d+,\d+")
-_FLAGS = {"1": True, "0": False, "true": True, "false": False}
+FLAGS = {"1": True, "0": False, "true": True, "false": False}
 
 
 @cache
@@ -60,7 +61,7 @@ def _read_text(cell: Any, column: Column) -> str:
         raise ValueError(f"expected text, found {shown(cell)}")
     if column.choices and cell not in column.choices:
         raise ValueError(f"{shown(cell)} is none of: {', '.join(column.choices)}")
-    if re.match(r"=[A-Za-z(\"+-]", cell):
+    if re.match(TEXT_FORMULA, cell):
         raise ValueError(f"{shown(cell)} is a spreadsheet formula; write its value")
     return cell
 
@@ -122,9 +123,9 @@ def _read_integer(cell: Any, column: Column) -> int:
 def _read_flag(cell: Any, column: Column) -> bool:
     if isinstance(cell, bool):
         return cell
-    if str(cell).lower() not in _FLAGS:
+    if str(cell).lower() not in FLAGS:
         raise ValueError(f"expected 1 or 0, found {shown(cell)}")
-    return _FLAGS[str(cell).lower()]
+    return FLAGS[str(cell).lower()]
 
 
 def _read_date(cell: Any, column: Column) -> date:

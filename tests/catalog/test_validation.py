@@ -49,6 +49,7 @@ def test_a_good_file_has_no_fault(root):
         ({"usd_per_hour": "$2.5"}, "currency sign"),
         ({"usd_per_hour": "=A1*8"}, "2:usd_per_hour: '=A1*8' is a spreadsheet formula"),
         ({"notes": '=HYPERLINK("x")'}, "2:notes: '=HYPERLINK"),
+        ({"notes": "=1+1"}, "2:notes: '=1+1' is a spreadsheet formula"),
         ({"usd_per_hour": "150000"}, "2:usd_per_hour: 150000 lies above 100000"),
         ({"usd_per_hour": ""}, "2:usd_per_hour: a value is required"),
         ({"source_id": ""}, "2:source_id: a value is required: name its source"),

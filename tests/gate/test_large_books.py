@@ -1,6 +1,7 @@
 """Large and hostile price files: read in little memory by the same rules as small ones, or refused with a sentence."""
 
 import math
+import re
 from random import Random
 
 import pytest
@@ -153,6 +154,10 @@ def changed(folder, parquet, columns, rows="made"):
         ("*, DATE '2026-11-10' AS valid_untill", ":valid_untill: a large file of prices has no such column"),
         ("* REPLACE (true AS gpus)", ":gpus: holds true and false"),
         ("* REPLACE (8.4 AS gpus)", ":1: gpus is not a count above 0"),
+        ("* REPLACE (DATE '1970-01-01' AS observed_on)", ":1: observed_on is not a day"),
+        ("* REPLACE ('yes' AS gpu_assumed)", ":1: gpu_assumed is not 0 or 1"),
+        ("* REPLACE ('=1+1' AS provider)", ":1: provider is not a text"),
+        ("* EXCLUDE usd_per_hour REPLACE (CAST('nan' AS DOUBLE) AS usd_per_gpu_hour)", ":1: usd_per_gpu_hour is not a"),
         ("* REPLACE (9.0 AS upfront_usd)", ":1: a price with upfront_usd needs term_months"),
         ("*, DATE '2000-01-01' AS valid_until", ": the contract would end before it holds"),
         (
@@ -171,6 +176,7 @@ def test_a_parquet_book_is_judged_as_one_in_csv(tmp_path, parquet, columns, reas
     "columns",
     [
         "*, {'a': 1} AS x_note, [1, 2] AS x_list",
+        "* REPLACE (0.0 AS gpu_assumed)",
         "* REPLACE (' ' || gpu || ' ' AS gpu, provider || ' ' AS provider)",
         "* REPLACE (CAST(NULL AS DOUBLE) AS usd_per_hour)",
         "* EXCLUDE (offer_kind, gpu_assumed, region_scope, billing, payment, source_id, confidence, usd_per_hour)",
@@ -187,12 +193,34 @@ def test_a_parquet_book_may_leave_what_one_in_csv_may(tmp_path, parquet, columns
         assert math.isclose(one["usd_per_hour"], other["usd_per_hour"])
 
 
-def test_two_prices_of_an_offer_on_one_day_are_a_fault_of_a_large_file(tmp_path, parquet):
+@pytest.mark.parametrize("left_out", ["", " EXCLUDE usd_per_hour"])
+@pytest.mark.parametrize(("factor", "reason"), [(1, "stands twice: keep one"), (2, "has two prices on one day")])
+def test_an_offer_that_stands_twice_on_a_day_is_refused_in_a_large_file(
+    tmp_path, parquet, monkeypatch, factor, reason, left_out
+):
+    monkeypatch.setattr("gpucost.catalog.large._ROWS_AT_ONCE", 6)
     assert check_one(open_catalog(DAY), parquet, None).faults == []
-    double = "* REPLACE (2 * usd_per_hour AS usd_per_hour, 2 * usd_per_gpu_hour AS usd_per_gpu_hour)"
-    changed(tmp_path, parquet, "*", f"(FROM made UNION ALL SELECT {double} FROM made LIMIT 21)")
+    more = f"* REPLACE ({factor} * usd_per_hour AS usd_per_hour, {factor} * usd_per_gpu_hour AS usd_per_gpu_hour)"
+    changed(tmp_path, parquet, f"*{left_out}", f"(FROM made UNION ALL SELECT {more} FROM made LIMIT 21)")
+    with pytest.raises(DataError, match=f":offer_id: 'synthetic/.' {reason}"):
+        rows_of(tmp_path)
+    assert len(check_one(open_catalog(DAY), tmp_path / "offers.parquet", None).faults) == 1
+
+
+@pytest.mark.parametrize(
+    ("columns", "reason"),
+    [
+        ("* REPLACE ('nope' AS source_id)", r"source_id: nope is in no sources.csv \(20 rows, as 'synthetic/0'"),
+        ("* REPLACE (DATE '2999-01-01' AS recorded_on)", "recorded_on: 2999-01-01 lies in the future"),
+        ("* REPLACE (DATE '2001-01-01' AS recorded_on)", "recorded_on: 2001-01-01 lies before the observation"),
+        ("* REPLACE (12 AS term_months)", "term_months: 12 is a term, which its option has not"),
+        ("* REPLACE ('reserved' AS option)", "term_months: 0 is no term, which its option needs"),
+    ],
+)
+def test_the_check_of_a_large_file_says_what_that_of_a_small_one_says(tmp_path, parquet, columns, reason):
+    changed(tmp_path, parquet, columns)
     (fault,) = check_one(open_catalog(DAY), tmp_path / "offers.parquet", None).faults
-    assert "two prices on one day" in fault.reason
+    assert re.search(reason, str(fault.error()))
 
 
 def test_a_note_of_megabytes_is_refused(tmp_path, parquet):
