@@ -148,9 +148,19 @@ class Completion:
         for name in ("system_id", "system"):
             if name in values:
                 values["system_id"] = self.system(str(values.pop(name)))
+        self._refuse_other_node(values)
         if unknown := next((name for name in values if name not in self._price_keys), None):
             raise DataError(unknown_column(unknown, TABLES["offers"]), file="", column=unknown)
         return complete_offer(values, self.rates)
+
+    def _refuse_other_node(self, values: Row) -> None:
+        """Refuse a price of an accelerator on a node that holds another."""
+        id_ = values.get("system_id")
+        node = self._owned("systems").get(id_) or self._index("systems").rows.get(id_) if id_ else None
+        if node and values.get("gpu", node["accelerator_id"]) != node["accelerator_id"]:
+            raise UsageError(
+                f"the system {id_} holds {node['accelerator_id']}, not {values['gpu']}: name another, or leave it out."
+            )
 
     def chip(self, values: Row) -> Row:
         """Complete an accelerator: its name, its year and either size of its memory."""

@@ -54,6 +54,10 @@ RATE = "[exchange_rates]\nEUR = 1.1\n"
         (OFFER.replace("8", '"1_6"') + "usd_per_gpu_hour = 2\n", "gpus: cannot read '1_6' as a number"),
         (OFFER + "usd_per_gpu_hour = 2\nterm_months = true\n", "term_months: cannot read True as a number"),
         (OFFER + 'usd_per_gpu_hour = 2\nsystem = "nosuch"\n', r"\[offer\]:1: unknown system 'nosuch'"),
+        (
+            OFFER + 'usd_per_gpu_hour = 2\nsystem = "dgx-a100"\n',
+            "the system dgx-a100-640 holds a100-sxm4-80gb, not h100-sxm5-80gb",
+        ),
         (OFFER + "usd_per_gpu_hour = 2\nsystem_id = -1\n", "unknown system '-1'"),
         ("[exchange_rates]\nEUR = 1.1\neur = 2\n", "'EUR' would be both 1.1 and 2 USD"),
         ("[exchange_rates]\nUSD = 2\n", "'USD' would be both 1 and 2 USD"),
