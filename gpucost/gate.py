@@ -116,12 +116,16 @@ def read_toml(path: Path_) -> dict[str, Any]:
     return found
 
 
-def read_json(path: Path_, bound: str = "limit_text_file_bytes") -> Any:
-    """Read a JSON file whose values are finite and of bounded size and depth."""
+def _no_number(text: str) -> Any:
+    raise ValueError(f"{text} is no number")
+
+
+def read_json(path: Path_, bound: str = "limit_text_file_bytes", constant: Callable[[str], Any] = _no_number) -> Any:
+    """Read a JSON file whose values are finite and of bounded size and depth; NaN and Infinity as `constant` says."""
     import json
 
     def parse(text: str) -> Any:
-        return json.loads(text, parse_constant=_no_number, object_pairs_hook=_once)
+        return json.loads(text, parse_constant=constant, object_pairs_hook=_once)
 
     return _parsed(path, "JSON", parse, read_text(path, bound))
 
@@ -194,10 +198,6 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError(f"the key {shown(repeated(key for key, _ in pairs)[0])} is there twice; keep one")
     return found
-
-
-def _no_number(text: str) -> Any:
-    raise ValueError(f"{text} is no number")
 
 
 def _parsed(path: Path_, kind: str, parse: Callable[[str], Any], text: str) -> Any:

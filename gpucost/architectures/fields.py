@@ -20,8 +20,8 @@ def _has(key: str, signs: tuple[str, ...]) -> bool:
 
 
 def load(file: Path) -> dict[str, Any]:
-    """Read a file that should hold one JSON object of moderate size."""
-    config = read_json(file)
+    """Read a file that should hold one JSON object of moderate size; Infinity is a word there, which no number is."""
+    config = read_json(file, constant=str)
     if not isinstance(config, dict):
         raise DataError("is not a JSON object. Name a model's config.json.", file=str(file))
     return config

@@ -1,6 +1,7 @@
 """The user's own book: nearest wins and says so, what differs is enough, and a bad file loads nothing."""
 
 import json
+import math
 import time
 
 import pytest
@@ -196,8 +197,16 @@ def test_a_model_from_a_configuration_beside_the_book(opened, tmp_path):
         "intermediate_size": 256,
         "vocab_size": 100,
     }
-    (tmp_path / "book" / "config-x.json").write_text(json.dumps(config))
+    unread = {"time_step_limit": [0.0, math.inf], "x": math.nan}
+    (tmp_path / "book" / "config-x.json").write_text(json.dumps({**config, **unread}))
     assert opened(own_toml='[[model]]\nid = "x"\nconfig = "config-x.json"\n').architecture("x").layers == 4
+
+
+@pytest.mark.parametrize("found", [math.inf, -math.inf, math.nan])
+def test_a_configuration_with_a_dimension_that_is_no_number_is_refused_by_its_key(tmp_path, found):
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama", "num_hidden_layers": found}))
+    with pytest.raises(DataError, match="num_hidden_layers must be a whole number"):
+        open_catalog().architecture(str(tmp_path))
 
 
 def test_the_book_is_part_of_the_version(opened):
