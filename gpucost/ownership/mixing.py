@@ -112,11 +112,17 @@ def _searched(
     limit_s = limits.get("time_limit_s")
     if limit_s is not None and not 0 < float(limit_s) < np.inf:
         raise UsageError(f"time_limit_s = {limit_s!r} must be positive. Leave it out to search without a clock.")
-    solved, pure = program.cheapest(problem, gap, None if limit_s is None else float(limit_s))
+    seconds = None if limit_s is None else float(limit_s)
+    solved, pure = program.cheapest(problem, gap, seconds)
+    if gap < PROVEN_GAP_FRACTION < solved.gap_fraction:  # a proof that is out of reach may cost the mix itself
+        usual, _ = program.cheapest(problem, PROVEN_GAP_FRACTION, seconds)
+        solved = min(solved, usual, key=lambda one: one.gap_fraction)
     if solved.gap_fraction > max(REFUSED_GAP_FRACTION, gap):
         raise CheckFailedError(
-            f"the search ended, and a mix {solved.gap_fraction:.1%} cheaper may exist: too far to act on. "
-            f"Give a longer --time-limit, or accept it with --gap {np.ceil(solved.gap_fraction * 100):g}%."
+            f"the search ended{'' if seconds else f' after {program.MOST_NODES} branches'}, and a mix"
+            f" {solved.gap_fraction:.1%} cheaper may exist: too far to act on."
+            f" {'Give a longer --time-limit, or accept' if seconds else 'Accept'} it with"
+            f" --gap {np.ceil(solved.gap_fraction * 100):g}%, or ask for fewer months or supplies."
         )
     return solved, pure
 

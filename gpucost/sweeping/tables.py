@@ -72,7 +72,7 @@ def cases_of(given: Any) -> Cases:
 def _header(path: Path) -> str:
     """Return the option that a first line which ends in empty cells is a header: its reader would doubt that."""
     with path.open("rb") as file:
-        return ", header = true" if file.readline(_LONGEST_HEADER).rstrip(b"\r\n").endswith((b",", b";", b"\t")) else ""
+        return ", header = true" if file.readline(_LONGEST_HEADER).rstrip(b" \r\n").endswith((b",", b";", b"\t")) else ""
 
 
 def _trimmed(columns: Coded) -> Coded:
@@ -136,6 +136,7 @@ def _coded(connection: "duckdb.DuckDBPyConnection", table: str, said: str) -> Co
     for name, kind in kinds.items():
         words = kind.startswith(("VARCHAR", "ENUM", "DATE", "TIME", "INTERVAL", "BLOB", "UUID"))
         cell = f"{named(name)}{'::date' * (kind in _MOMENTS)}{'::varchar' * words}"
+        cell = f"nullif(trim({cell}), '')" if kind == "VARCHAR" else cell
         found[name] = _distinct(connection.execute(f"select {cell} as v from {table}").fetchnumpy()["v"], words)
     return found
 

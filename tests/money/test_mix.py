@@ -294,3 +294,10 @@ def test_a_faulty_demand_file_is_refused_with_its_place(tmp_path, text, where):
 def test_impossible_demands_are_refused(demand):
     with pytest.raises(UsageError):
         gpucost.mix(demand, gpu="h100-sxm", rent=2.35, catalog=catalog())
+
+
+@pytest.mark.parametrize("gap", ["0", "0.005%"])
+def test_a_tighter_gap_never_finds_a_worse_mix(gap):
+    asked = {"gpu": "a100-80gb", "constant": 10, "growth": "20%", "months": 120, "rent": 2, "catalog": catalog()}
+    usual, tight = (gpucost.mix(**asked, **more).payload for more in ({}, {"gap": gap}))
+    assert tight["cost_usd"] <= usual["cost_usd"] * (1 + 1e-4)

@@ -216,6 +216,7 @@ def test_a_fault_of_a_table_is_said_with_its_file_and_row(text, said, tmp_path):
     ("raw", "said"),
     [
         (b"model,tokens,,\n8b,1b,,\n", ""),
+        (b" model , tokens ,  , \n 8b , 1b ,  , \n", ""),
         (b"model,tokens\n8b,1b\n,\n,\n", ""),
         (b"model,tokens,,\r\n8b,1b,,\r\n,,,\r\n", ""),
         ("model,tokens\n8b,1b\n".encode("utf-16"), "cases.csv: is UTF-16"),
