@@ -72,7 +72,8 @@ def cases_of(given: Any) -> Cases:
 def _header(path: Path) -> str:
     """Return the option that a first line which ends in empty cells is a header: its reader would doubt that."""
     with path.open("rb") as file:
-        return ", header = true" if file.readline(_LONGEST_HEADER).rstrip(b" \r\n").endswith((b",", b";", b"\t")) else ""
+        first = file.readline(_LONGEST_HEADER).rstrip(b" \r\n")
+    return ", header = true" if first.endswith((b",", b";", b"\t")) else ""
 
 
 def _trimmed(columns: Coded) -> Coded:
