@@ -4,6 +4,7 @@ import math
 import re
 from collections.abc import Mapping
 from functools import cache
+from typing import Any
 
 from gpucost.errors import UsageError
 from gpucost.gate import beside, shown
@@ -67,18 +68,18 @@ def no_slip(value: float, given: object, what: str) -> float:
     return value
 
 
-def as_number(text: str) -> float:
-    """Read a number as every reader of a text does: digits, a point, a sign, an exponent, or ValueError.
+def as_number(value: Any) -> float:
+    """Read a number as every reader does: one at hand, or a text of digits, point, sign and exponent, or ValueError.
 
-    >>> as_number(" 1e3 "), as_number("-.5")
-    (1000.0, -0.5)
+    >>> as_number(" 1e3 "), as_number("-.5"), as_number(2)
+    (1000.0, -0.5, 2.0)
     >>> as_number("4_1")
     Traceback (most recent call last):
     ValueError: 4_1
     """
-    if "_" in text or not text.isascii():  # 41 to Python, as is one in digits of another script
-        raise ValueError(text)
-    return float(text)
+    if isinstance(value, str) and ("_" in value or not value.isascii()):  # 41 to Python, as in digits of other scripts
+        raise ValueError(value)
+    return float(value)
 
 
 def share_in(text: str) -> float:

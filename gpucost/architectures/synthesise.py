@@ -70,7 +70,7 @@ def _round_depth(layers: float) -> int:
     """Round a number of layers to what divides by the usual stages of a pipeline: 8 from 16 layers on.
 
     Layers that divide carry the output's product on top of the last stage, others are placed around it: of two sizes,
-    one of each kind, the larger had been the cheaper one by up to 8 %.
+    one of each kind, the larger could be the cheaper one by up to 8 %.
 
     >>> [_round_depth(layers) for layers in (0.3, 11.2, 13.0, 17.9, 21.0, 29.0)]
     [1, 11, 12, 16, 24, 32]

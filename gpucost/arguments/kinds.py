@@ -65,7 +65,7 @@ def whole(lowest: int = 1, highest: int = 1_000_000, metavar: str = "N") -> Kind
     def read(value: Any, what: str) -> int:
         given = _number(value, what)
         try:
-            number = as_number(given) if isinstance(given, str) else float(given)
+            number = as_number(given)
         except ValueError:
             number = parse_count(given, what)
         if not isfinite(number) or (number <= 0 < lowest):
@@ -118,7 +118,7 @@ def plain(lowest: float = 0.0, highest: float = 1e15, metavar: str = "N") -> Kin
         given = _number(value, what)
         text = without_commas(given.strip().lstrip("$"), what) if isinstance(given, str) else given
         try:
-            number = as_number(text) if isinstance(text, str) else float(text)
+            number = as_number(text)
         except ValueError:
             number = parse_count(text, what)
         if not lowest <= number <= highest:

@@ -42,7 +42,7 @@ class Draft(Frozen):
         try:
             if value is None or isinstance(value, bool):
                 raise ValueError
-            number = as_number(value) if isinstance(value, str) else float(value)
+            number = as_number(value)
         except (TypeError, ValueError, OverflowError):
             raise self.error(f"{what}, found {shown(value)}", column) from None
         if is_slip(number):

@@ -196,7 +196,7 @@ def _amount(value: Any, name: str) -> float:
     try:
         if isinstance(value, bool):
             raise ValueError
-        return as_number(value) if isinstance(value, str) else float(value)
+        return as_number(value)
     except (TypeError, ValueError):
         raise DataError(f"cannot read {shown(value)} as a number", file="", column=name) from None
 

@@ -34,7 +34,7 @@ def training_causes(payload: Mapping[str, Any], option: Mapping[str, Any]) -> li
          "--option", "an option that is not interrupted; a measured rate"),
     ]  # fmt: skip
     if (start := _bought(option, *RAMP_ENDS, of_start=True))[1] > 1 + _WORTH_SAYING:
-        known.append(("start-up", *start, "--deadline", "a longer run: the start is paid once"))
+        known.append(("start-up", *start, "--gpus", "fewer accelerators that wait for it"))
     if assumed and assumed["value"] == factors["evaluation_fraction"] and assumed["low"] is not None:
         ends = [(1 + assumed[end]) / beside for end in ("low", "high")]
         known.append((OVERHEAD, *_bought(option, *ends), "--overhead", "your own share (--overhead)"))

@@ -72,7 +72,7 @@ def _read_number(cell: Any, column: Column) -> float:
     if isinstance(cell, str):
         _refuse_disguises(cell)
     try:
-        value = as_number(cell) if isinstance(cell, str) else float(cell)
+        value = as_number(cell)
     except (TypeError, ValueError):
         raise ValueError(f"expected a number, found {shown(cell)}") from None
     if not math.isfinite(value):

@@ -7,6 +7,7 @@ import pytest
 
 import gpucost
 from gpucost.errors import NothingFitsError
+from gpucost.render.causes import training_causes
 from gpucost.training import search
 from gpucost.training.cases import concatenate, evaluate
 
@@ -137,11 +138,13 @@ def test_of_the_sizes_between_two_doublings_only_the_judged_are_kept(catalog, mo
 def test_a_short_run_has_the_range_of_its_start_and_more_tokens_never_lower_an_end(catalog):
     """The start takes 0.1 to 2 hours where it usually takes half an hour, and is paid like any other."""
     where = {"gpu": "h100-sxm", "gpus": 64, "provider": "aws", "option": "on_demand"}
-    found = [ask(catalog, "1b", tokens, **where).best for tokens in (1, "1m", "10m", "100m", "1b", "10b")]
+    found = [ask(catalog, "1b", tokens, **where).best for tokens in (1, "1m", "10m", "100m", "1b", "1t")]
     assert found[0]["cost_low_usd"] == pytest.approx(found[0]["cost_usd"] * 0.2, rel=0.01)
     assert found[0]["cost_high_usd"] == pytest.approx(found[0]["cost_usd"] * 4, rel=0.01)
     for name in ("cost_low_usd", "cost_usd", "cost_high_usd", "days_low", "days", "days_high"):
         assert [row[name] for row in found] == sorted(row[name] for row in found), name
+    causes = [[row["share"] for row in training_causes({}, option)] for option in (found[0], found[-1])]
+    assert [("start-up" in names) for names in causes] == [True, False]
 
 
 def test_more_accelerators_than_the_batch_can_use_ask_for_fewer(catalog):
