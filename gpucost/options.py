@@ -46,8 +46,15 @@ class OptionRule(Frozen):
         return f"the longest purchase as {self.label} is {self.longest_hours / 24:g} days: {self.reference}"
 
 
-_CELLS = {"label": str, "family": str, "reference": str, "age_limit_days": int, "minimum_hours": float,
-          "increment_hours": float, "longest_hours": float}  # fmt: skip
+_CELLS = {
+    "label": str,
+    "family": str,
+    "reference": str,
+    "age_limit_days": int,
+    "minimum_hours": float,
+    "increment_hours": float,
+    "longest_hours": float,
+}
 _NAMES, *_ROWS = beside(__file__, "options")
 OPTIONS: dict[str, OptionRule] = {
     option: OptionRule(

@@ -11,15 +11,38 @@ _DIGITS = 4
 _LONG_TEXT = 300
 
 _PARTS: dict[str, tuple[str, ...]] = {  # what a row of each list says in short
-    "estimate": ("provider", "region", "option", "gpus", "gpu", "days", "cost_usd", "cost_low_usd", "cost_high_usd",
-                 "usd_per_gpu_hour", "age_days"),
-    "inference": ("provider", "region", "option", "gpus", "gpu", "usd_per_mtok", "usd_per_mtok_low",
-                  "usd_per_mtok_high", "usd_per_month", "tpot_ms", "ttft_ms", "age_days"),
+    "estimate": (
+        "provider",
+        "region",
+        "option",
+        "gpus",
+        "gpu",
+        "days",
+        "cost_usd",
+        "cost_low_usd",
+        "cost_high_usd",
+        "usd_per_gpu_hour",
+        "age_days",
+    ),
+    "inference": (
+        "provider",
+        "region",
+        "option",
+        "gpus",
+        "gpu",
+        "usd_per_mtok",
+        "usd_per_mtok_low",
+        "usd_per_mtok_high",
+        "usd_per_month",
+        "tpot_ms",
+        "ttft_ms",
+        "age_days",
+    ),
     "fit": ("component", "needed_gb"),
     "serving_fit": ("gpu", "gpus", "precision", "batch", "tpot_ms", "memory_gb"),
     "audit": ("name", "verdict", "value", "low", "typical", "high", "unit"),
     "comparison": ("factor", "name", "effect", "before", "after", "note"),
-}  # fmt: skip
+}
 
 
 def short(answer: Answer) -> dict[str, Any]:

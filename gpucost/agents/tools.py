@@ -15,14 +15,36 @@ Given = Mapping[str, Any]
 _MOST_ROWS, _MOST_SIGNS = 50, 100_000  # of an answer to SQL
 
 _SHOWN = {  # the arguments that a schema names; a question takes all of its others too
-    "estimate": ("model", "tokens", "gpu", "gpus", "provider", "region", "option", "deadline", "max_cost", "method",
-                 "optimize", "mfu"),
-    "inference": ("model", "gpu", "provider", "region", "prompt_tokens", "output_tokens", "tokens_per_month",
-                  "requests_per_s", "tpot", "precision"),
+    "estimate": (
+        "model",
+        "tokens",
+        "gpu",
+        "gpus",
+        "provider",
+        "region",
+        "option",
+        "deadline",
+        "max_cost",
+        "method",
+        "optimize",
+        "mfu",
+    ),
+    "inference": (
+        "model",
+        "gpu",
+        "provider",
+        "region",
+        "prompt_tokens",
+        "output_tokens",
+        "tokens_per_month",
+        "requests_per_s",
+        "tpot",
+        "precision",
+    ),
     "fit": ("model", "gpu", "gpus", "method", "sequence", "serving"),
     "tco": ("gpu", "gpus", "utilisation", "years", "rent", "provider", "model", "tokens_per_month"),
     "audit": ("model", "tokens", "gpu", "gpus", "days", "cost", "fits"),
-}  # fmt: skip
+}
 _FOR = {
     "estimate": "What a training run costs, on real offers: cheapest first, with days, range and age of price.",
     "inference": "What serving a model costs per million tokens on real offers, beside hosted APIs.",

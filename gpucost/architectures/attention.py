@@ -123,9 +123,12 @@ def latent(d: Decoder, ranks: Latent | None = None, kind: str = FULL, *, indexer
     others += n.heads if d.family.sinks == "all" else 0
     top = d.fields.number("index_topk") if d.fields.number("index_n_heads") and kind == FULL else 0
     own = Reach(
-        n.rank + n.rope, 2 * n.heads * (n.nope + n.rope + n.value), d.window if kind == WINDOW else 0,
-        looks_at_most=top, latent_flop=2 * n.heads * (2 * n.rank + n.rope),
-    )  # fmt: skip
+        n.rank + n.rope,
+        2 * n.heads * (n.nope + n.rope + n.value),
+        d.window if kind == WINDOW else 0,
+        looks_at_most=top,
+        latent_flop=2 * n.heads * (2 * n.rank + n.rope),
+    )
     if not (top if indexer is None else indexer and top):
         return Mixer(weights, others, (own,))
     extra_weights, extra_others, reach = _indexer(d, n.query_rank or h)

@@ -25,9 +25,13 @@ class FeedForward(NamedTuple):
         if not self.experts:
             return block
         return replace(
-            block, experts=self.experts, experts_per_token=self.per_token, expert=self.expert, shared=self.shared,
+            block,
+            experts=self.experts,
+            experts_per_token=self.per_token,
+            expert=self.expert,
+            shared=self.shared,
             router=self.router,
-        )  # fmt: skip
+        )
 
 
 def matrices(d: Decoder) -> int:
@@ -60,9 +64,13 @@ def experts(d: Decoder) -> FeedForward | None:
         shared = joint * number
     others = count if _corrected(d) else 0
     return FeedForward(
-        experts=count, per_token=per_token, expert=matrices(d) * h * width, shared=matrices(d) * h * shared,
-        router=count * h + (h if d.family.shared_gate and shared else 0), others=others,
-    )  # fmt: skip
+        experts=count,
+        per_token=per_token,
+        expert=matrices(d) * h * width,
+        shared=matrices(d) * h * shared,
+        router=count * h + (h if d.family.shared_gate and shared else 0),
+        others=others,
+    )
 
 
 def _corrected(d: Decoder) -> bool:

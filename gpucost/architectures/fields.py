@@ -121,8 +121,10 @@ class Fields:
         for name in names:
             value = self.raw(name)
             if isinstance(value, list) and value and all(isinstance(item, (int, float, type(None))) for item in value):
-                return [int(item) if isinstance(item, bool) else self.whole(name, item or 0)
-                        for item in self._bounded(name, value)]  # fmt: skip
+                return [
+                    int(item) if isinstance(item, bool) else self.whole(name, item or 0)
+                    for item in self._bounded(name, value)
+                ]
         return None
 
     def _bounded(self, name: str, value: list[Any]) -> list[Any]:

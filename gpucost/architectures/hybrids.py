@@ -63,9 +63,10 @@ def kimi_linear(d: Decoder) -> list[Block]:
     mixture, plain, narrow = experts(d), dense(d, dense_width(d)), f.number("routed_expert_hidden_size")
     if mixture and narrow:
         mixture = mixture._replace(
-            expert=mixture.expert // h * narrow, dense=2 * h * narrow,
+            expert=mixture.expert // h * narrow,
+            dense=2 * h * narrow,
             others=mixture.others + (narrow if f.flag("latent_moe_use_norm") else 0),
-        )  # fmt: skip
+        )
     sparse = expert_layers(d) if mixture else [False] * d.layers
     if mixture and not {"first_k_dense_replace", "mlp_layer_types"} & set(f.values):
         sparse = [i > 0 for i in range(d.layers)]
@@ -84,9 +85,10 @@ def recurrent_gemma(d: Decoder) -> list[Block]:
     q, f = d.heads * d.head_dim, d.fields
     kept = d.kv_heads * d.head_dim
     attending = Mixer(
-        2 * d.hidden * (q + kept), d.hidden,
+        2 * d.hidden * (q + kept),
+        d.hidden,
         (Reach(2 * kept, 4 * q, f.number("attention_window_size", default=2048)),),
-    )  # fmt: skip
+    )
     width = d.ffn // 2
     feed = dense(d, width)._replace(others=2 * width + d.hidden)
     made = {True: recurrent_unit(d), False: attending}
@@ -99,9 +101,12 @@ def bailing_hybrid(d: Decoder) -> list[Block]:
     heads, width = f.number("linear_num_heads") or d.heads, f.number("linear_head_dim", "head_dim") or d.head_dim
     joint, kernel = heads * width, f.number("short_conv_kernel_size", "linear_conv_kernel_dim", default=4)
     linear = Mixer(
-        6 * h * joint + h * heads, 3 * joint * kernel + heads + joint + width, (),
-        joint * width + 3 * joint * (kernel - 1), True,
-    )  # fmt: skip
+        6 * h * joint + h * heads,
+        3 * joint * kernel + heads + joint + width,
+        (),
+        joint * width + 3 * joint * (kernel - 1),
+        True,
+    )
     full = latent(d)
     gated = full._replace(weights=full.weights + h * d.heads)
     mixture, plain = experts(d), dense(d, dense_width(d))
@@ -148,10 +153,13 @@ def zamba_2(d: Decoder) -> list[Block]:
             first = count < memory
             count += 1
             block = replace(
-                block, mixer=block.mixer + (shared.weights if first else 0), reaches=shared.reaches,
-                dense=(transformer if first else 0) + h * h + adapters, norms=block.norms + (3 * h if first else 0),
+                block,
+                mixer=block.mixer + (shared.weights if first else 0),
+                reaches=shared.reaches,
+                dense=(transformer if first else 0) + h * h + adapters,
+                norms=block.norms + (3 * h if first else 0),
                 reused=0 if first else shared.weights + transformer,
-            )  # fmt: skip
+            )
         layers.append(block)
     return layers
 
@@ -181,10 +189,13 @@ def zamba(d: Decoder) -> list[Block]:
         if is_hybrid:
             transformer = 3 * h * d.ffn
             block = replace(
-                block, mixer=block.mixer + (0 if met else shared.weights), reaches=shared.reaches,
-                dense=h * h + (0 if met else transformer), norms=block.norms + (0 if met else 3 * h),
+                block,
+                mixer=block.mixer + (0 if met else shared.weights),
+                reaches=shared.reaches,
+                dense=h * h + (0 if met else transformer),
+                norms=block.norms + (0 if met else 3 * h),
                 reused=shared.weights + transformer if met else 0,
-            )  # fmt: skip
+            )
             met = True
         layers.append(block)
     return layers

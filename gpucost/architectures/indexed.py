@@ -48,11 +48,13 @@ def dots_3(d: Decoder) -> list[Block]:
     if "per_layer_config" not in f:  # which gives windowed layers ranks of their own
         width, nope = f.number("swa_head_dim", default=256), f.number("swa_qk_nope_head_dim", default=192)
         near = n._replace(
-            heads=f.number("swa_num_attention_heads", default=64), nope=nope,
-            query_rank=f.number("swa_q_lora_rank", default=1024), rank=f.number("swa_kv_lora_rank", default=1024),
+            heads=f.number("swa_num_attention_heads", default=64),
+            nope=nope,
+            query_rank=f.number("swa_q_lora_rank", default=1024),
+            rank=f.number("swa_kv_lora_rank", default=1024),
             rope=f.number("swa_qk_rope_head_dim", default=width - nope),
             value=f.number("swa_v_head_dim", default=128),
-        )  # fmt: skip
+        )
     made = {FULL: latent(d, n), WINDOW: latent(d, near, WINDOW, indexer=False)}
     normed = {kind: mixer._replace(others=mixer.others + n.rope) for kind, mixer in made.items()}
     usual = [FULL if i < 2 or i % 4 == 1 else WINDOW for i in range(d.layers)]
@@ -90,9 +92,10 @@ def _reading(mixer: Mixer, hidden: int, rank: int, rope: int) -> Mixer:
     """Return a layer that attends to the latent of an earlier one: it makes none of its own."""
     first, *others = mixer.reaches
     return mixer._replace(
-        weights=mixer.weights - hidden * (rank + rope), others=mixer.others - rank,
+        weights=mixer.weights - hidden * (rank + rope),
+        others=mixer.others - rank,
         reaches=(replace(first, cached_values=0), *others),
-    )  # fmt: skip
+    )
 
 
 def minimax_m3(d: Decoder) -> list[Block]:
@@ -109,9 +112,10 @@ def minimax_m3(d: Decoder) -> list[Block]:
     if len(sparse) < d.layers:
         raise f.fail(f"names the kinds of {len(sparse)} layers, but there are {d.layers}")
     selected = Mixer(
-        own.weights + d.hidden * (heads + 1) * width, own.others + 2 * width,
+        own.weights + d.hidden * (heads + 1) * width,
+        own.others + 2 * width,
         (replace(own.reaches[0], looks_at_most=most * block), Reach(width, 2 * heads * width)),
-    )  # fmt: skip
+    )
     return [block_of(d, selected if named else own, feed) for named, feed in zip(sparse, feeds(d), strict=False)]
 
 
@@ -140,9 +144,10 @@ def qwen_4(d: Decoder) -> list[Block]:
     if heads:
         budget = f.number("indexer_budget")
         full = full._replace(
-            weights=full.weights + h * (heads + 1) * width, others=full.others + 2 * width,
+            weights=full.weights + h * (heads + 1) * width,
+            others=full.others + 2 * width,
             reaches=(replace(full.reaches[0], looks_at_most=budget), Reach(width, 2 * heads * width)),
-        )  # fmt: skip
+        )
     f.raw("indexer_kv_heads", "indexer_compress_ratio", "number_of_conv_states")
     made, mixture = {LINEAR: gated_delta(d), FULL: full}, experts(d)
     looked_up = set(f.numbers("ple_layer_ids") or ())

@@ -15,7 +15,7 @@ from gpucost.architectures.attention import (
     heads_of,
     latent,
     latent_of,
-)  # fmt: skip
+)
 from gpucost.architectures.decoder import Decoder
 from gpucost.architectures.feedforward import FeedForward, dense, dense_width, expert_layers, experts
 from gpucost.architectures.fields import KEYS, Fields, layer_of
@@ -161,9 +161,14 @@ def block_of(d: Decoder, mixer: Mixer, *feed_forwards: FeedForward | None, norms
     count = d.family.norms if norms is None else norms
     per_layer = d.family.per_layer(d) if d.family.per_layer else 0
     block = Block(
-        1, mixer.weights, count * d.norm, mixer.reaches, mixer.state_values, others=mixer.others + per_layer,
+        1,
+        mixer.weights,
+        count * d.norm,
+        mixer.reaches,
+        mixer.state_values,
+        others=mixer.others + per_layer,
         linear=mixer.linear,
-    )  # fmt: skip
+    )
     for feed_forward in feed_forwards:
         block = feed_forward.into(block) if feed_forward else block
     return block

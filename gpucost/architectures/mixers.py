@@ -48,9 +48,12 @@ def mamba2(d: Decoder) -> Mixer:
     bias = channels if f.flag("use_conv_bias", "mamba_conv_bias", default=True) else 0
     per_group = states // max(1, f.number("mamba_n_groups", "n_groups", "mamba_ngroups", default=1))
     return Mixer(
-        weights, channels * kernel + bias + 3 * heads + normed + biases, (),
-        inner * per_group + channels * (kernel - 1), True,
-    )  # fmt: skip
+        weights,
+        channels * kernel + bias + 3 * heads + normed + biases,
+        (),
+        inner * per_group + channels * (kernel - 1),
+        True,
+    )
 
 
 def _inner(d: Decoder) -> int:
@@ -92,14 +95,25 @@ def recurrent_unit(d: Decoder) -> Mixer:
 
 
 NAMED: dict[str, Callable[[Decoder], Mixer]] = {
-    "gated_delta": gated_delta, "kimi_delta": kimi_delta, "mamba2": mamba2, "mamba1": mamba1, "lightning": lightning,
-    "short_convolution": short_convolution, "recurrent_unit": recurrent_unit,
-}  # fmt: skip
+    "gated_delta": gated_delta,
+    "kimi_delta": kimi_delta,
+    "mamba2": mamba2,
+    "mamba1": mamba1,
+    "lightning": lightning,
+    "short_convolution": short_convolution,
+    "recurrent_unit": recurrent_unit,
+}
 _SIGNS = (
-    ("linear_num_value_heads", gated_delta), ("linear_attn_config", kimi_delta), ("linear_num_heads", kimi_delta),
-    ("mamba_n_heads", mamba2), ("mamba_num_heads", mamba2), ("n_mamba_heads", mamba2), ("mamba_d_state", mamba1),
-    ("conv_L_cache", short_convolution), ("lru_width", recurrent_unit),
-)  # fmt: skip
+    ("linear_num_value_heads", gated_delta),
+    ("linear_attn_config", kimi_delta),
+    ("linear_num_heads", kimi_delta),
+    ("mamba_n_heads", mamba2),
+    ("mamba_num_heads", mamba2),
+    ("n_mamba_heads", mamba2),
+    ("mamba_d_state", mamba1),
+    ("conv_L_cache", short_convolution),
+    ("lru_width", recurrent_unit),
+)
 
 
 def linear_mixer(d: Decoder) -> Mixer:

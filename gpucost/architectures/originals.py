@@ -48,8 +48,14 @@ def _llama(config: Mapping[str, Any], file: str) -> dict[str, Any]:
         raise DataError("leaves its vocab_size to the tokenizer (-1); set it, such as 32000 for Llama 2", file=file)
     longest = {"max_position_embeddings": config["max_seq_len"]} if "max_seq_len" in config else {}
     return {
-        "model_type": "llama", "hidden_size": width, "num_hidden_layers": config["n_layers"],
-        "num_attention_heads": config["n_heads"], "num_key_value_heads": config.get("n_kv_heads") or config["n_heads"],
-        "intermediate_size": -(-inner // step) * step, "vocab_size": vocab, "tie_word_embeddings": width < 3500,
-        "torch_dtype": "bfloat16", **longest,
-    }  # fmt: skip
+        "model_type": "llama",
+        "hidden_size": width,
+        "num_hidden_layers": config["n_layers"],
+        "num_attention_heads": config["n_heads"],
+        "num_key_value_heads": config.get("n_kv_heads") or config["n_heads"],
+        "intermediate_size": -(-inner // step) * step,
+        "vocab_size": vocab,
+        "tie_word_embeddings": width < 3500,
+        "torch_dtype": "bfloat16",
+        **longest,
+    }

@@ -138,10 +138,13 @@ def laguna(d: Decoder) -> list[Block]:
     mixed = expert_layers(d) if "mlp_layer_types" in f else [i > 0 for i in range(d.layers)]
     layers = zip(listed, queries, mixed, strict=False)
     return [
-        block_of(d, attention(gated, kind, Heads(count, d.kv_heads, d.head_dim, d.head_dim)),
-                 mixture if mixture and sparse else plain)
+        block_of(
+            d,
+            attention(gated, kind, Heads(count, d.kv_heads, d.head_dim, d.head_dim)),
+            mixture if mixture and sparse else plain,
+        )
         for kind, count, sparse in layers
-    ]  # fmt: skip
+    ]
 
 
 def modernbert_decoder(d: Decoder) -> list[Block]:

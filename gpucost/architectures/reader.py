@@ -93,14 +93,28 @@ def _assembled(d: Decoder, name: str, file: str) -> Architecture:
     extra += d.vocab if biased and not d.tied else 0
     extra += d.family.extra(d) if d.family.extra else 0
     made = Architecture(
-        name=name, family=d.kind, layers=layers, hidden=d.hidden, heads=d.heads,
-        kv_heads=d.heads if f.number("kv_lora_rank") else d.kv_heads, head_dim=_usual_width(d), ffn_hidden=0,
-        gated=d.family.gated, vocab=d.vocab, tied_embeddings=d.tied,
-        max_sequence_tokens=longest, norm=d.family.norm, qkv_bias="qkv" in d.family.bias,
+        name=name,
+        family=d.kind,
+        layers=layers,
+        hidden=d.hidden,
+        heads=d.heads,
+        kv_heads=d.heads if f.number("kv_lora_rank") else d.kv_heads,
+        head_dim=_usual_width(d),
+        ffn_hidden=0,
+        gated=d.family.gated,
+        vocab=d.vocab,
+        tied_embeddings=d.tied,
+        max_sequence_tokens=longest,
+        norm=d.family.norm,
+        qkv_bias="qkv" in d.family.bias,
         mtp_layers=f.number(*KEYS["prediction"]) if f.flag("use_mtp", default=True) else 0,
-        position_parameters=positions + d.lookup, extra_parameters=extra, blocks=blocks,
-        embedding_width=width if width != d.hidden else 0, status="given", notes=f"read from {file}",
-    )  # fmt: skip
+        position_parameters=positions + d.lookup,
+        extra_parameters=extra,
+        blocks=blocks,
+        embedding_width=width if width != d.hidden else 0,
+        status="given",
+        notes=f"read from {file}",
+    )
     return _like_most(made, d)
 
 
@@ -121,28 +135,35 @@ def _like_most(made: Architecture, d: Decoder) -> Architecture:
     shared = 1 if latent or not made.kv_heads else made.heads // made.kv_heads
     kind = "mla" if latent else "mha" if shared == 1 else "mqa" if made.kv_heads == 1 else "gqa"
     made = replace(
-        made, attention=kind, ffn_hidden=dense_width(d) if sparse < made.layers else 0,
+        made,
+        attention=kind,
+        ffn_hidden=dense_width(d) if sparse < made.layers else 0,
         window_tokens=max((_window(block) for block in windowed), default=0),
         window_layers=sum(block.count for block in windowed),
         linear_layers=sum(block.count for block in made.blocks if not block.reaches),
-    )  # fmt: skip
+    )
     if latent:
         made = replace(
-            made, q_lora_rank=f.number("q_lora_rank"), kv_lora_rank=f.number("kv_lora_rank"),
-            qk_nope_dim=f.number("qk_nope_head_dim"), qk_rope_dim=f.number("qk_rope_head_dim"),
+            made,
+            q_lora_rank=f.number("q_lora_rank"),
+            kv_lora_rank=f.number("kv_lora_rank"),
+            qk_nope_dim=f.number("qk_nope_head_dim"),
+            qk_rope_dim=f.number("qk_rope_head_dim"),
             v_head_dim=f.number("v_head_dim"),
-        )  # fmt: skip
+        )
     if not mixtures:
         return made
     width = f.number(*KEYS["expert_ffn"]) or d.ffn
     joint = f.number(*KEYS["shared_ffn"])
     return replace(
-        made, experts=f.number(*KEYS["experts"]) or mixtures[0].experts,
+        made,
+        experts=f.number(*KEYS["experts"]) or mixtures[0].experts,
         experts_per_token=f.number(*KEYS["per_token"]) or round(mixtures[0].experts_per_token),
         expert_ffn_hidden=width,
         shared_experts=(1 if joint else f.number(*KEYS["shared"])) if mixtures[0].shared else 0,
-        shared_ffn_hidden=(joint or width) if mixtures[0].shared else 0, first_dense_layers=made.layers - sparse,
-    )  # fmt: skip
+        shared_ffn_hidden=(joint or width) if mixtures[0].shared else 0,
+        first_dense_layers=made.layers - sparse,
+    )
 
 
 def _window(block: Block) -> int:

@@ -106,9 +106,11 @@ def longcat(d: Decoder) -> list[Block]:
     if mixture is None:
         raise f.fail("LongCat needs n_routed_experts and moe_topk")
     mixture = mixture._replace(
-        per_token=mixture.per_token * real / (real + empty), router=(real + empty) * d.hidden, others=real + empty,
+        per_token=mixture.per_token * real / (real + empty),
+        router=(real + empty) * d.hidden,
+        others=real + empty,
         dense=2 * 3 * d.hidden * f.number("ffn_hidden_size", "intermediate_size"),
-    )  # fmt: skip
+    )
     twice = Mixer(2 * mixer.weights, 2 * mixer.others, mixer.reaches * 2)
     return [block_of(d, twice, mixture, norms=4)] * d.layers
 
@@ -192,9 +194,11 @@ def mimo_v2(d: Decoder) -> list[Block]:
     f, usual = d.fields, heads_of(d)
     f.taken.update(("add_swa_attention_sink_bias", "add_full_attention_sink_bias"))
     windowed = Heads(
-        f.number("swa_num_attention_heads", default=usual.queries), f.number("swa_num_key_value_heads", default=8),
-        f.number("swa_head_dim", default=usual.key_dim), f.number("swa_v_head_dim", default=usual.value_dim),
-    )  # fmt: skip
+        f.number("swa_num_attention_heads", default=usual.queries),
+        f.number("swa_num_key_value_heads", default=8),
+        f.number("swa_head_dim", default=usual.key_dim),
+        f.number("swa_v_head_dim", default=usual.value_dim),
+    )
     made = {FULL: attention(d, FULL, usual), WINDOW: attention(d, WINDOW, windowed)}
     return [block_of(d, made[kind], feed) for kind, feed in zip(kinds(d, FULL, WINDOW), feeds(d), strict=True)]
 

@@ -17,10 +17,25 @@ from gpucost.types import Architecture
 
 Config = Mapping[str, Any]
 
-_WIDE = {"float32": 4.0, "float": 4.0, "float64": 8.0, "bfloat16": 2.0, "float16": 2.0, "half": 2.0,
-         "float8_e4m3fn": 1.0, "float8_e5m2": 1.0}  # fmt: skip
-_NAMES = {"float32": "fp32", "float": "fp32", "float16": "fp16", "half": "fp16", "float64": "fp64",
-          "float8_e4m3fn": "fp8", "float8_e5m2": "fp8"}  # fmt: skip
+_WIDE = {
+    "float32": 4.0,
+    "float": 4.0,
+    "float64": 8.0,
+    "bfloat16": 2.0,
+    "float16": 2.0,
+    "half": 2.0,
+    "float8_e4m3fn": 1.0,
+    "float8_e5m2": 1.0,
+}
+_NAMES = {
+    "float32": "fp32",
+    "float": "fp32",
+    "float16": "fp16",
+    "half": "fp16",
+    "float64": "fp64",
+    "float8_e4m3fn": "fp8",
+    "float8_e5m2": "fp8",
+}
 _SCALE_BYTES, _BLOCK = 4.0, 128 * 128  # of DeepSeek's blocks
 PARTS = ("attention", "linear", "dense", "experts", "shared", "head")
 # the words of module names that mean each part
@@ -145,8 +160,20 @@ def format_of(method: Config) -> StoredFormat | None:
     if name in ("fp8", "fbgemm_fp8", "finegrained_fp8", "float8", "deepspeedfp"):
         block = method.get("weight_block_size")
         return StoredFormat("fp8", 1.0 + (_SCALE_BYTES / _BLOCK if block else 0.0))
-    if name in ("awq", "gptq", "gptqmodel", "auto_round", "intel/auto_round", "marlin", "auto_awq", "autoround", "inc",
-                "metal", "sinq", "moe_wna16"):  # fmt: skip
+    if name in (
+        "awq",
+        "gptq",
+        "gptqmodel",
+        "auto_round",
+        "intel/auto_round",
+        "marlin",
+        "auto_awq",
+        "autoround",
+        "inc",
+        "metal",
+        "sinq",
+        "moe_wna16",
+    ):
         return _integer(bits or 4, group, zeros=name != "marlin")
     if name.startswith(("bitsandbytes", "bnb")):
         if name.endswith("8bit") or method.get("load_in_8bit") or method.get("_load_in_8bit"):

@@ -57,9 +57,20 @@ def synthesise(name: str, parameters: float, presets: Sequence[Architecture]) ->
     wide = 256 if width >= 4096 else 64
     ffn = max(1, round(((parameters - tables * hidden) / layers - fixed) / (3 * hidden) / wide)) * wide
     made = Architecture(
-        f"dense-{name.strip().lower()}", "dense", layers, hidden, heads, kv_heads, head_dim, ffn, True, vocab, tied,
-        max_sequence_tokens=131072, status="synthesised",
-    )  # fmt: skip
+        f"dense-{name.strip().lower()}",
+        "dense",
+        layers,
+        hidden,
+        heads,
+        kv_heads,
+        head_dim,
+        ffn,
+        True,
+        vocab,
+        tied,
+        max_sequence_tokens=131072,
+        status="synthesised",
+    )
     notes = (
         f"synthesised from the usual shape of {len(peers)} dense presets; counts {count(made) / 1e9:.4g} B parameters"
     )

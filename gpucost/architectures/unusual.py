@@ -55,11 +55,23 @@ def _ernie_experts(d: Decoder, counts: list[int], widths: list[int]) -> FeedForw
     number = total / weights[0]
     whole = int(number) if number == int(number) else 0
     if whole:
-        return FeedForward(experts=whole, per_token=per_token, expert=weights[0], shared=shared,
-                           router=sum(counts) * d.hidden, others=sum(counts))  # fmt: skip
+        return FeedForward(
+            experts=whole,
+            per_token=per_token,
+            expert=weights[0],
+            shared=shared,
+            router=sum(counts) * d.hidden,
+            others=sum(counts),
+        )
     share = per_token * weights[0] / (total / sum(counts))
-    return FeedForward(experts=sum(counts), per_token=share, expert=total // sum(counts), shared=shared,
-                       router=sum(counts) * d.hidden, others=sum(counts))  # fmt: skip
+    return FeedForward(
+        experts=sum(counts),
+        per_token=share,
+        expert=total // sum(counts),
+        shared=shared,
+        router=sum(counts) * d.hidden,
+        others=sum(counts),
+    )
 
 
 def _ernie_layers(d: Decoder) -> list[bool]:
@@ -68,9 +80,11 @@ def _ernie_layers(d: Decoder) -> list[bool]:
         return expert_layers(d)
     starts, ends = f.numbers("moe_layer_start_index"), f.numbers("moe_layer_end_index")
     start = min(starts) if starts else f.number("moe_layer_start_index", default=1)
-    end = d.layers - 1 if f.values.get("moe_layer_end_index") in (None, -1) else max(
-        ends or [f.number("moe_layer_end_index")]
-    )  # fmt: skip
+    end = (
+        d.layers - 1
+        if f.values.get("moe_layer_end_index") in (None, -1)
+        else max(ends or [f.number("moe_layer_end_index")])
+    )
     step = max(1, f.number("moe_layer_interval", default=1))
     return [start <= i <= end and (i + 1) % step == 0 for i in range(d.layers)]
 
@@ -176,9 +190,11 @@ def dbrx(d: Decoder) -> list[Block]:
     heads, ffn = f.part("attn_config") or f, f.part("ffn_config") or f
     count, per_token = ffn.number("moe_num_experts", default=4), ffn.number("moe_top_k", default=1)
     mixture = FeedForward(
-        experts=count, per_token=per_token, expert=3 * d.hidden * ffn.number("ffn_hidden_size", default=3584),
+        experts=count,
+        per_token=per_token,
+        expert=3 * d.hidden * ffn.number("ffn_hidden_size", default=3584),
         router=count * d.hidden,
-    )  # fmt: skip
+    )
     keys = heads.number("kv_n_heads") or 1
     return [block_of(d, attention(d, FULL, Heads(d.heads, keys, d.head_dim, d.head_dim)), mixture)] * d.layers
 

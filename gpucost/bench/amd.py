@@ -17,10 +17,26 @@ CARDS = Path("/sys/class/drm")
 VENDOR = "0x1002"
 BYTES_PER_MIB = 2.0**20
 AT_LIMIT_FRACTION = 0.98  # of its power limit: a GPU that draws so much is held back by it
-ROCM_SMI = ("rocm-smi", "--showpower", "--showmaxpower", "--showclocks", "--showtemp", "--showuse", "--showmeminfo",
-            "vram", "--showproductname", "--showdriverversion", "--json")  # fmt: skip
-VIOLATIONS = {"ppt": POWER_CAP, "prochot": SLOWDOWN, "socket_thermal": THERMAL, "vr_thermal": THERMAL,
-              "hbm_thermal": THERMAL}  # fmt: skip
+ROCM_SMI = (
+    "rocm-smi",
+    "--showpower",
+    "--showmaxpower",
+    "--showclocks",
+    "--showtemp",
+    "--showuse",
+    "--showmeminfo",
+    "vram",
+    "--showproductname",
+    "--showdriverversion",
+    "--json",
+)
+VIOLATIONS = {
+    "ppt": POWER_CAP,
+    "prochot": SLOWDOWN,
+    "socket_thermal": THERMAL,
+    "vr_thermal": THERMAL,
+    "hbm_thermal": THERMAL,
+}
 
 
 def look() -> list[Sample]:
@@ -63,12 +79,19 @@ def from_files(cards: Path) -> list[Sample]:
         power, limit = first(("power1_average", "power1_input"), MICRO), first(("power1_cap",), MICRO)
         found.append(
             Sample(
-                len(found), _said(device / "product_name"), _said(Path("/sys/module/amdgpu/version")), limit, None,
-                first(("mem_info_vram_used",), 1 / BYTES_PER_MIB, device), first(("gpu_busy_percent",), 1.0, device),
-                first(("freq1_input",), MICRO), power, first(("temp2_input", "temp1_input"), MILLI),
+                len(found),
+                _said(device / "product_name"),
+                _said(Path("/sys/module/amdgpu/version")),
+                limit,
+                None,
+                first(("mem_info_vram_used",), 1 / BYTES_PER_MIB, device),
+                first(("gpu_busy_percent",), 1.0, device),
+                first(("freq1_input",), MICRO),
+                power,
+                first(("temp2_input", "temp1_input"), MILLI),
                 held_back(power, limit),
             )
-        )  # fmt: skip
+        )
     return found
 
 
@@ -100,10 +123,18 @@ def _of_metric(place: int, row: Mapping[str, Any]) -> Sample:
         reasons |= bit if said[name] == "ACTIVE" else 0
     gpu = row.get("gpu")
     return Sample(
-        gpu if isinstance(gpu, int) else place, "", "", None, value("clock", "gfx_0", "max_clk"),
-        value("mem_usage", "used_vram"), value("usage", "gfx_activity"), value("clock", "gfx_0", "clk"),
-        value("power", "socket_power"), value("temperature", "hotspot"), reasons,
-    )  # fmt: skip
+        gpu if isinstance(gpu, int) else place,
+        "",
+        "",
+        None,
+        value("clock", "gfx_0", "max_clk"),
+        value("mem_usage", "used_vram"),
+        value("usage", "gfx_activity"),
+        value("clock", "gfx_0", "clk"),
+        value("power", "socket_power"),
+        value("temperature", "hotspot"),
+        reasons,
+    )
 
 
 def from_rocm_smi(answer: Any) -> list[Sample]:
@@ -123,9 +154,17 @@ def from_rocm_smi(answer: Any) -> list[Sample]:
         driver = str(system.get("Driver version", "")) if isinstance(system, Mapping) else ""
         found.append(
             Sample(
-                len(found), str(said("card series") or ""), driver, limit, None, None if used is None else
-                used / BYTES_PER_MIB, number(said("gpu use")), number(said("sclk clock speed")), power,
-                number(said("temperature", "junction") or said("temperature", "edge")), held_back(power, limit),
+                len(found),
+                str(said("card series") or ""),
+                driver,
+                limit,
+                None,
+                None if used is None else used / BYTES_PER_MIB,
+                number(said("gpu use")),
+                number(said("sclk clock speed")),
+                power,
+                number(said("temperature", "junction") or said("temperature", "edge")),
+                held_back(power, limit),
             )
-        )  # fmt: skip
+        )
     return found

@@ -97,9 +97,15 @@ def _steps(full: bool) -> Iterator[BenchCase]:
             {"model": "llama3.2-3b", "sequence": 32768, "micro_batch": 1, "recompute": "full", "compiled": True},
             {"model": "moe-1b-7b", "sequence": 4096, "micro_batch": 2, "recompute": "full", "recipe": "bf16"},
             {"model": "llama3.2-3b", "sequence": 4096, "micro_batch": 2, "recompute": "full", "recipe": "fp8"},
-            {"model": "llama3.2-3b", "sequence": 4096, "micro_batch": 2, "recompute": "full", "recipe": "fp8",
-             "compiled": True},
-        ]  # fmt: skip
+            {
+                "model": "llama3.2-3b",
+                "sequence": 4096,
+                "micro_batch": 2,
+                "recompute": "full",
+                "recipe": "fp8",
+                "compiled": True,
+            },
+        ]
     yield from (_case("train", "train", limit_s=150.0, **step) for step in steps)
     decodes = [(1, 1024), (32, 1024), (128, 1024), (8, 8192)] if full else [(1, 1024), (32, 1024)]
     if not full:  # one prompt so short that the host bounds it
@@ -129,10 +135,23 @@ def _checks(gpus: int) -> Iterator[BenchCase]:
         {"model": "moe-1b-7b", "sequence": 4096, "micro_batch": 4, "recompute": "full", "recipe": "bf16"},
     ]
     yield from (_case("train", "train", limit_s=150.0, **step) for step in steps)
-    decodes = (("qwen2.5-1.5b", 16, 2048), ("llama2-7b", 8, 1024), ("llama3.2-3b", 64, 1024),
-               ("tinyllama-1.1b", 1, 512), ("llama3.2-3b", 4, 16384), ("llama2-7b", 1, 4096))  # fmt: skip
-    prompts = (("qwen2.5-1.5b", 1024), ("llama3.2-3b", 512), ("llama3.2-3b", 4096), ("llama2-7b", 4096),
-               ("tinyllama-1.1b", 512), ("tinyllama-1.1b", 4096), ("llama2-7b", 256))  # fmt: skip
+    decodes = (
+        ("qwen2.5-1.5b", 16, 2048),
+        ("llama2-7b", 8, 1024),
+        ("llama3.2-3b", 64, 1024),
+        ("tinyllama-1.1b", 1, 512),
+        ("llama3.2-3b", 4, 16384),
+        ("llama2-7b", 1, 4096),
+    )
+    prompts = (
+        ("qwen2.5-1.5b", 1024),
+        ("llama3.2-3b", 512),
+        ("llama3.2-3b", 4096),
+        ("llama2-7b", 4096),
+        ("tinyllama-1.1b", 512),
+        ("tinyllama-1.1b", 4096),
+        ("llama2-7b", 256),
+    )
     for model, batch, context in decodes:
         yield _case("serve", "serve", model=model, phase="decode", batch=batch, context=context)
     for model, context in prompts:

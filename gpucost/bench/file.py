@@ -13,10 +13,31 @@ if TYPE_CHECKING:
     from pydantic import BaseModel
 
 NUMBERS = (
-    "m", "k", "n", "size_bytes", "time_s", "tflops", "gb_per_s", "bus_gb_per_s", "ranks", "batch", "context",
-    "sequence", "micro_batch", "parameters", "tokens_per_s_per_gpu", "tensor", "sharding", "accumulate", "gpu_index",
-    "device_s", "slowest_s", "took_s", "burst_tflops", "spread_fraction",
-)  # fmt: skip
+    "m",
+    "k",
+    "n",
+    "size_bytes",
+    "time_s",
+    "tflops",
+    "gb_per_s",
+    "bus_gb_per_s",
+    "ranks",
+    "batch",
+    "context",
+    "sequence",
+    "micro_batch",
+    "parameters",
+    "tokens_per_s_per_gpu",
+    "tensor",
+    "sharding",
+    "accumulate",
+    "gpu_index",
+    "device_s",
+    "slowest_s",
+    "took_s",
+    "burst_tflops",
+    "spread_fraction",
+)
 COUNTS = ("ranks", "micro_batch", "sequence", "batch", "context", "tensor", "sharding", "accumulate", "gpu_index")
 NEEDED = {
     "matmul": ("m", "k", "n"),
@@ -34,19 +55,34 @@ def bench_model() -> "type[BaseModel]":
     from pydantic import model_validator
 
     machine = record(
-        "Machine", strange="allow", device=(text(least=1), ...), gpus=(number(0, 1e6), ...),
-        power_limit_w=number(high=1e6), memory_gib=number(high=1e6),
-    )  # fmt: skip
+        "Machine",
+        strange="allow",
+        device=(text(least=1), ...),
+        gpus=(number(0, 1e6), ...),
+        power_limit_w=number(high=1e6),
+        memory_gib=number(high=1e6),
+    )
     failed = record("Failed", strange="allow", id=(text(), ...), reason=(text(100_000), ...))
     probe = record(
-        "Probe", strange="allow", validators={"timed": model_validator(mode="after")(_timed)}, id=(text(), ...),
-        failed=text(100_000), **_numbers() | {"gpu_index": (number(whole=True), ...)},
-    )  # fmt: skip
+        "Probe",
+        strange="allow",
+        validators={"timed": model_validator(mode="after")(_timed)},
+        id=(text(), ...),
+        failed=text(100_000),
+        **_numbers() | {"gpu_index": (number(whole=True), ...)},
+    )
     whole: type[BaseModel] = record(
-        "Bench", strange="allow", machine=(machine, ...), figures=(several(_figure()), ...),
-        started=text(least=10), spent_s=number(), validators={"dated": model_validator(mode="after")(_dated)},
-        failed=(several(failed), []), notes=(several(text(100_000)), []), each_gpu=(several(probe), []),
-    )  # fmt: skip
+        "Bench",
+        strange="allow",
+        machine=(machine, ...),
+        figures=(several(_figure()), ...),
+        started=text(least=10),
+        spent_s=number(),
+        validators={"dated": model_validator(mode="after")(_dated)},
+        failed=(several(failed), []),
+        notes=(several(text(100_000)), []),
+        each_gpu=(several(probe), []),
+    )
     return whole
 
 
@@ -77,11 +113,18 @@ def _figure() -> Any:
 
     words = dict.fromkeys(("case", "model", "phase", "precision", "recompute"), text())
     return record(
-        "Figure", strange="allow", validators={"complete": model_validator(mode="after")(_complete)},
-        id=(text(), ...), op=(text(least=1), ...), slowed_by=(several(text()), []),
-        rounds_s=(several(number(above=True)), []), bound=text(), recipe=text(),
-        **words, **_numbers(),
-    )  # fmt: skip
+        "Figure",
+        strange="allow",
+        validators={"complete": model_validator(mode="after")(_complete)},
+        id=(text(), ...),
+        op=(text(least=1), ...),
+        slowed_by=(several(text()), []),
+        rounds_s=(several(number(above=True)), []),
+        bound=text(),
+        recipe=text(),
+        **words,
+        **_numbers(),
+    )
 
 
 def _complete(row: Any) -> Any:

@@ -101,10 +101,13 @@ def _exported(text: str) -> list[str]:
     """
     if '"output_token_throughput"' not in text:
         return []
-    named = {"output_token_throughput": "Output Token Throughput (per sec)",
-             "inter_token_latency": "Inter Token Latency (ms)"}  # fmt: skip
-    found = ((words, re.search(rf'"{name}"\s*:\s*{{[^{{}}]*?"avg"\s*:\s*{NUMBER}', text))
-             for name, words in named.items())  # fmt: skip
+    named = {
+        "output_token_throughput": "Output Token Throughput (per sec)",
+        "inter_token_latency": "Inter Token Latency (ms)",
+    }
+    found = (
+        (words, re.search(rf'"{name}"\s*:\s*{{[^{{}}]*?"avg"\s*:\s*{NUMBER}', text)) for name, words in named.items()
+    )
     return [f"{words}: {match.group(1)}" for words, match in found if match]
 
 

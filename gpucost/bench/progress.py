@@ -57,7 +57,7 @@ def forecast(log: Log, estimate: Estimate, rank: int = 1, *, tokens_done: float 
         _row("days in all", spread["typical"], option["days"], spread["low"], spread["high"], unit="days"),
         _row("cost so far", spent_usd, None, unit="USD"),
         _row("cost in all", usd["typical"], option["cost_usd"], usd["low"], usd["high"], unit="USD"),
-    ]  # fmt: skip
+    ]
 
 
 def _gpus(log: Log, option: Mapping[str, Any]) -> int:
@@ -93,6 +93,11 @@ def _row(
 ) -> dict[str, Any]:
     ratio = now / float(estimated) if estimated and what in ("tok/s/GPU", "days in all", "cost in all") else None
     return {
-        "what": what, "now": now, "low": low, "high": high, "estimated": estimated, "against_ratio": ratio,
+        "what": what,
+        "now": now,
+        "low": low,
+        "high": high,
+        "estimated": estimated,
+        "against_ratio": ratio,
         "unit": unit,
-    }  # fmt: skip
+    }

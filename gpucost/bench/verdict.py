@@ -267,9 +267,10 @@ def roofline(bench: Mapping[str, Any], chip: Accelerator) -> list[dict[str, Any]
     copies = (row for row in bench["figures"] if row["op"] == "copy" and large(row))
     bandwidths = [row["gb_per_s"] for row in copies if row.get("gb_per_s")]
     products = [
-        row for row in bench["figures"]
+        row
+        for row in bench["figures"]
         if (row["op"], row.get("precision")) == ("matmul", ROOF_PRECISION) and row.get("tflops") and row.get("gb_per_s")
-    ]  # fmt: skip
+    ]
     peak = chip.bf16_tflops
     if not (products and bandwidths and peak):
         return []
@@ -285,16 +286,25 @@ def roofline(bench: Mapping[str, Any], chip: Accelerator) -> list[dict[str, Any]
     ]
     best = max((float(row["tflops"]) for row in products if large(row)), default=None)
     found: list[dict[str, Any]] = []
-    first, *_, last = sorted((1.0, FLAT_RATIO * peak * TERA / (chip.hbm_gb_per_s * GB),
-                              *(float(row["intensity_flop_per_byte"]) for row in points)))  # fmt: skip
+    first, *_, last = sorted(
+        (
+            1.0,
+            FLAT_RATIO * peak * TERA / (chip.hbm_gb_per_s * GB),
+            *(float(row["intensity_flop_per_byte"]) for row in points),
+        )
+    )
     for curve, flat, bandwidth in (("datasheet", peak, chip.hbm_gb_per_s), ("measured", best, max(bandwidths))):
         if flat is None:
             continue
         ridge = flat * TERA / (bandwidth * GB)
         slope = [first * (ridge / first) ** (step / SLOPE_POINTS) for step in range(SLOPE_POINTS)]
         found += [
-            {"intensity_flop_per_byte": x, "reached_tflops": min(flat, x * bandwidth * GB / TERA), "operation": "",
-             "curve": curve}
+            {
+                "intensity_flop_per_byte": x,
+                "reached_tflops": min(flat, x * bandwidth * GB / TERA),
+                "operation": "",
+                "curve": curve,
+            }
             for x in (*slope, ridge, (ridge * last) ** 0.5, last)
-        ]  # fmt: skip
+        ]
     return found + sorted(points, key=lambda row: float(row["intensity_flop_per_byte"]))

@@ -175,9 +175,17 @@ def _memory_causes(first: Answer, second: Answer, ends: tuple[float, float], ran
 
 
 _OF_SERVING = (
-    *_SELLER, *_SEEN, "precision", "engine", "batch", "replicas", "tokens_per_s_per_gpu", "tpot_ms", "usd_per_month",
+    *_SELLER,
+    *_SEEN,
+    "precision",
+    "engine",
+    "batch",
+    "replicas",
+    "tokens_per_s_per_gpu",
+    "tpot_ms",
+    "usd_per_month",
     "usd_per_mtok",
-)  # fmt: skip
+)
 _SUBJECTS = {
     "estimate": Subject(
         "training run", **_of_options("cost_usd", (*_SELLER, *_SEEN, *_SPEED, "days", "cost_usd")), causes=_run_causes
@@ -190,23 +198,42 @@ _SUBJECTS = {
         "speed of training", "gpu_s_per_mtok", _gpu_seconds, _speed_side, _step_causes, _SPEED_DIGITS
     ),
     "tco": Subject(
-        "owning against renting", "npv_saving_usd", lambda answer, _: float(answer["npv_usd"]["saving"]), _plan_side,
+        "owning against renting",
+        "npv_saving_usd",
+        lambda answer, _: float(answer["npv_usd"]["saving"]),
+        _plan_side,
         lambda first, second, ends, _: money.of_owning(first["model"], second["model"], ends),
     ),
     "mix": Subject(
-        "mix of capacity", "cost_usd", lambda answer, _: float(answer["cost_usd"]), _mix_side,
+        "mix of capacity",
+        "cost_usd",
+        lambda answer, _: float(answer["cost_usd"]),
+        _mix_side,
         lambda first, second, ends, _: money.of_mixes(first, second, ends),
     ),
     "fit": Subject(
-        "memory of training", "needed_gb", lambda answer, _: float(answer["needed_gb"]), _fit_side, _memory_causes,
+        "memory of training",
+        "needed_gb",
+        lambda answer, _: float(answer["needed_gb"]),
+        _fit_side,
+        _memory_causes,
         _MEMORY_DIGITS,
     ),
-}  # fmt: skip
+}
 _UNLIKE = {"fit_everywhere": "fit without --gpu", "serving_fit": "fit --serving"}  # kinds that are no subject
 _RESULTS = {
-    *_SPEED, "days", "cost_usd", "tpot_ms", "usd_per_month", "usd_per_mtok", "npv_own_usd", "npv_rent_usd",
-    "best_pure_usd", "headroom_gb", "needed_gb",
-}  # fmt: skip
+    *_SPEED,
+    "days",
+    "cost_usd",
+    "tpot_ms",
+    "usd_per_month",
+    "usd_per_mtok",
+    "npv_own_usd",
+    "npv_rent_usd",
+    "best_pure_usd",
+    "headroom_gb",
+    "needed_gb",
+}
 
 
 def _subject(first: Answer, second: Answer) -> Subject:

@@ -93,8 +93,13 @@ def difference(ends: tuple[float, float], digits: int = 2) -> float:
 def change(factor: str, name: str, before: Any, after: Any, effect: Decimal, note: str = "") -> Change:
     """Return one effect."""
     return {
-        "factor": factor, "name": name, "before": before, "after": after, "effect": float(effect), "note": note,
-    }  # fmt: skip
+        "factor": factor,
+        "name": name,
+        "before": before,
+        "after": after,
+        "effect": float(effect),
+        "note": note,
+    }
 
 
 def _rest(ends: tuple[float, float], told: Decimal, digits: int) -> Sequence[Change]:

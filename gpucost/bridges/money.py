@@ -17,14 +17,26 @@ from gpucost.units import SECONDS_PER_HOUR
 Ends = tuple[float, float]
 
 _INTERRUPTED = (
-    "preemptions_per_node_hour", "preemptions_per_node_hour_low", "preemptions_per_node_hour_high",
-    "failures_per_gpu_year", "failures_per_gpu_year_low", "failures_per_gpu_year_high", "wait_hours", "restart_hours",
+    "preemptions_per_node_hour",
+    "preemptions_per_node_hour_low",
+    "preemptions_per_node_hour_high",
+    "failures_per_gpu_year",
+    "failures_per_gpu_year_low",
+    "failures_per_gpu_year_high",
+    "wait_hours",
+    "restart_hours",
     "checkpoint_gb",
-)  # fmt: skip
+)
 _TERMS = (
-    "term_months", "take_or_pay", "charge_commitment", "minimum_hours", "billing_increment_hours", "upfront_usd",
-    "recurring_usd_per_hour", "prepaid",
-)  # fmt: skip
+    "term_months",
+    "take_or_pay",
+    "charge_commitment",
+    "minimum_hours",
+    "billing_increment_hours",
+    "upfront_usd",
+    "recurring_usd_per_hour",
+    "prepaid",
+)
 _SPEED = ("tokens_per_s_per_gpu", "tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high")
 # what is trained, how fast, on how many, where and on which terms, at which price
 OF_A_RUN = (
@@ -32,13 +44,14 @@ OF_A_RUN = (
     Cause("throughput", _SPEED[0], _SPEED),
     Cause("cluster size", "gpus", ("gpus", "nodes", "gpus_per_unit", "checkpoint_write_gb_per_s")),
     Cause("interruptions", _INTERRUPTED[0], _INTERRUPTED),
-    Cause("overhead and experiments", "evaluation_fraction",
-          ("evaluation_fraction", "ramp_hours", "experiments_fraction")),
+    Cause(
+        "overhead and experiments", "evaluation_fraction", ("evaluation_fraction", "ramp_hours", "experiments_fraction")
+    ),
     Cause("terms", "term_months", _TERMS),
     Cause("price", "usd_per_gpu_hour", ("usd_per_gpu_hour", "price_low_ratio", "price_high_ratio")),
     Cause("storage", "storage_usd_per_gb_month", ("dataset_gb", "checkpoints_gb", "storage_usd_per_gb_month")),
     Cause("egress", "egress_usd_per_gb", ("egress_gb", "egress_usd_per_gb")),
-)  # fmt: skip
+)
 OF_TOKENS = (
     Cause("tokens served", "tokens_per_month", ("tokens_per_month",)),
     Cause("speed", "tokens_per_s_per_gpu", ("tokens_per_s_per_gpu",)),

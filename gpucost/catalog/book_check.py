@@ -67,15 +67,25 @@ def _credits(catalog: Catalog) -> list[dict[str, Any]]:
 
 
 def _row(
-    layer: str, what: str, listed: float | None, contracted: float | None, effective: float | None,
-    start: date | None, end: date | None,
-) -> dict[str, Any]:  # fmt: skip
+    layer: str,
+    what: str,
+    listed: float | None,
+    contracted: float | None,
+    effective: float | None,
+    start: date | None,
+    end: date | None,
+) -> dict[str, Any]:
     return {
-        "layer": layer, "what": what, "list_usd_per_gpu_hour": listed, "contracted_usd_per_gpu_hour": contracted,
+        "layer": layer,
+        "what": what,
+        "list_usd_per_gpu_hour": listed,
+        "contracted_usd_per_gpu_hour": contracted,
         "effective_usd_per_gpu_hour": effective,
         "saved_fraction": 1 - effective / listed if effective is not None and listed else None,
-        "valid_from": start, "valid_until": end, "remark": "",
-    }  # fmt: skip
+        "valid_from": start,
+        "valid_until": end,
+        "remark": "",
+    }
 
 
 def _term(start: date | None, end: date | None, day: date) -> str:

@@ -20,21 +20,44 @@ from gpucost.schemas import TABLES
 PRICE_KINDS = ("list", "contracted", "effective")
 _DEFAULTS: dict[str, Row] = {
     "accelerators": {
-        "vendor": "own", "architecture": "own", "family": "own", "form_factor": "PCIe", "sparse_ratio": 1,
-        "scaleup_link": "none", "scaleup_gb_per_s": 0, "scaleup_gpus": 1, "memory_type": "unknown",
-        "source_id": OWN_SOURCE, "confidence": "medium",
+        "vendor": "own",
+        "architecture": "own",
+        "family": "own",
+        "form_factor": "PCIe",
+        "sparse_ratio": 1,
+        "scaleup_link": "none",
+        "scaleup_gb_per_s": 0,
+        "scaleup_gpus": 1,
+        "memory_type": "unknown",
+        "source_id": OWN_SOURCE,
+        "confidence": "medium",
     },
     "systems": {"kind": "node", "source_id": OWN_SOURCE, "confidence": "medium"},
     "llms": {
-        "family": "own", "gated": 1, "tied_embeddings": 0, "attention": "gqa", "norm": "rms", "qkv_bias": 0,
-        "moe_layer_step": 1, "source_id": OWN_SOURCE, "confidence": "medium",
+        "family": "own",
+        "gated": 1,
+        "tied_embeddings": 0,
+        "attention": "gqa",
+        "norm": "rms",
+        "qkv_bias": 0,
+        "moe_layer_step": 1,
+        "source_id": OWN_SOURCE,
+        "confidence": "medium",
     },
-}  # fmt: skip
+}
 _PROVENANCE = frozenset(("source_id", "second_source_id", "notes", "confidence"))
 _OF_ONE_PRICE = frozenset(
-    ("usd_per_hour", "usd_per_gpu_hour", "valid_from", "valid_until", "observed_on", "recorded_on", "upfront_usd",
-     "recurring_usd_per_hour")
-)  # fmt: skip
+    (
+        "usd_per_hour",
+        "usd_per_gpu_hour",
+        "valid_from",
+        "valid_until",
+        "observed_on",
+        "recorded_on",
+        "upfront_usd",
+        "recurring_usd_per_hour",
+    )
+)
 
 
 class Completion:

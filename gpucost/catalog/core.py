@@ -362,10 +362,11 @@ class Catalog(Layered):
         if max_age_days is None and all(allowed is None for allowed in wanted.values()):
             return list(self._offers)
         return [
-            offer for offer in self._offers
+            offer
+            for offer in self._offers
             if (max_age_days is None or counted_age_days(offer.age_days, offer.price_kind) <= max_age_days)
             and all(allowed is None or getattr(offer, field) in allowed for field, allowed in wanted.items())
-        ]  # fmt: skip
+        ]
 
     def offer_filter(
         self, gpu: filters.Names, provider: filters.Names, region: filters.Names, option: filters.Names

@@ -116,9 +116,10 @@ def _recorded(column: str, name: str, completion: "Completion") -> str:
 def make_table(store: Store, discounts: Sequence[Row]) -> None:
     """Make the table `book_discounts`."""
     kinds = {
-        **dict.fromkeys(_AMONG, "VARCHAR[]"), **dict.fromkeys(_DAYS, "DATE"),
+        **dict.fromkeys(_AMONG, "VARCHAR[]"),
+        **dict.fromkeys(_DAYS, "DATE"),
         **dict.fromkeys((*NUMBERS, "fraction"), "DOUBLE"),
-    }  # fmt: skip
+    }
     columns = ", ".join(f"{name} {kinds.get(name, 'VARCHAR')}" for name in COLUMNS)
     store.execute(f"CREATE OR REPLACE TABLE book_discounts ({columns})")
     marks = ", ".join("?" * len(COLUMNS))

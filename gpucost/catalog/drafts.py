@@ -16,9 +16,16 @@ Row = dict[str, Any]
 LARGE_BYTES = 4_000_000  # of a CSV file of prices; below it each row is read by itself, which tells more of a fault
 DISCOUNTS, CREDITS, RATES = "discount", "credit", "exchange_rate"  # what a book holds beside the rows of tables
 _TABLE_OF = {  # of one or several
-    "offer": "offers", "accelerator": "accelerators", "gpu": "accelerators", "system": "systems", "model": "llms",
-    "source": "price_sources", "discount": DISCOUNTS, "credit": CREDITS, "exchange_rate": RATES,
-}  # fmt: skip
+    "offer": "offers",
+    "accelerator": "accelerators",
+    "gpu": "accelerators",
+    "system": "systems",
+    "model": "llms",
+    "source": "price_sources",
+    "discount": DISCOUNTS,
+    "credit": CREDITS,
+    "exchange_rate": RATES,
+}
 _NAMES = ("offers", "accelerators", "systems", "models", "sources", "discounts", "credits", "exchange_rates")
 _KINDS = (".csv", ".toml", ".xlsx", ".parquet")
 

@@ -64,9 +64,13 @@ def order_faults(table: Table, path: Path) -> list[Fault]:
 
 
 def judge(
-    report: Report, table: Table, path: Path, rows: Sequence[tuple[int, Mapping[str, Any]]], known: Reference,
+    report: Report,
+    table: Table,
+    path: Path,
+    rows: Sequence[tuple[int, Mapping[str, Any]]],
+    known: Reference,
     root: Path | None,
-) -> None:  # fmt: skip
+) -> None:
     """Judge the rows of a file against the tables that they name."""
     for row, column, reason, doubt in check_rows(table, rows, known):
         report.add(Fault(str(path), row, column, reason), root, doubt)

@@ -19,14 +19,26 @@ _SERIES = "source_id, provider, instance_type, gpu, gpus, region, option, term_m
 
 # What the ordinary rows know of a product beside its price: the node it is, its processors and memory, its billing.
 _PRODUCT = (
-    "system_id", "vcpus", "memory_gib", "local_nvme_gb", "network_gbit_per_s", "interconnect",
+    "system_id",
+    "vcpus",
+    "memory_gib",
+    "local_nvme_gb",
+    "network_gbit_per_s",
+    "interconnect",
     "billing_increment_hours",
-)  # fmt: skip
+)
 
 _OFFER_ID = offer_id_sql(
-    provider="h.provider", instance_type="h.instance_type", gpus="h.gpus", gpu="h.gpu", region="h.region",
-    region_scope="'global'", option="h.option", tier="NULL", payment="'monthly'",
-)  # fmt: skip
+    provider="h.provider",
+    instance_type="h.instance_type",
+    gpus="h.gpus",
+    gpu="h.gpu",
+    region="h.region",
+    region_scope="'global'",
+    option="h.option",
+    tier="NULL",
+    payment="'monthly'",
+)
 
 _OFFERS = f"""
 CREATE OR REPLACE TABLE history_offers AS

@@ -28,9 +28,24 @@ _OFFERS = TABLES["offers"].columns
 _BESIDE = ("system", "currency", "per_hour", "per_gpu_hour", "price_kind", "valid_until")  # what a book may say besides
 _NAMING = ("gpu", "system_id", "system")  # columns whose cells are names: what each means is looked up once
 _ALIKE = (  # offers that are equal in these differ in name and price alone
-    "provider", "gpu", "gpus", "system_id", "region", "region_scope", '"option"', "tier", "billing", "term_months",
-    "payment", "interconnect", "minimum_units", "maximum_units", "valid_from", "valid_until", "observed_on",
-)  # fmt: skip
+    "provider",
+    "gpu",
+    "gpus",
+    "system_id",
+    "region",
+    "region_scope",
+    '"option"',
+    "tier",
+    "billing",
+    "term_months",
+    "payment",
+    "interconnect",
+    "minimum_units",
+    "maximum_units",
+    "valid_from",
+    "valid_until",
+    "observed_on",
+)
 
 
 def parquet_part(store: Store, layer: str, file: Path, completion: "Completion | None" = None) -> str:
@@ -151,8 +166,12 @@ def _few(store: Store, file: Path, source: str, offers: int) -> str:
         return source
     kept = named(f"kept {file}")
     alike = ", ".join(_ALIKE)
-    _asked(store, f"CREATE OR REPLACE TABLE {kept} AS SELECT DISTINCT arg_min(offer_id, usd_per_gpu_hour) AS offer_id"
-                  f" FROM ({source}) GROUP BY {alike}", file)  # fmt: skip
+    _asked(
+        store,
+        f"CREATE OR REPLACE TABLE {kept} AS SELECT DISTINCT arg_min(offer_id, usd_per_gpu_hour) AS offer_id"
+        f" FROM ({source}) GROUP BY {alike}",
+        file,
+    )
     count = store.fetch(f"SELECT count(*) AS count FROM {kept}")[0]["count"]
     if count > most:
         raise DataError(
@@ -161,8 +180,9 @@ def _few(store: Store, file: Path, source: str, offers: int) -> str:
         )
     warnings.warn(
         f"{file}: of {offers:,} offers {count:,} speak: of those alike in provider, GPU, place and terms the cheapest"
-        f" of a day. The setting limit_book_offers ({most:,.0f}) keeps more.", stacklevel=2,
-    )  # fmt: skip
+        f" of a day. The setting limit_book_offers ({most:,.0f}) keeps more.",
+        stacklevel=2,
+    )
     return f"{source} WHERE offer_id IN (SELECT offer_id FROM {kept})"
 
 
@@ -181,9 +201,11 @@ def _refuse_columns(file: Path, header: Sequence[str], row: int | None) -> None:
     for name in header:
         if name not in known and not name.startswith("x_"):
             raise DataError(
-                "a large file of prices has no such column; one of your own begins with x_", file=str(file), row=row,
+                "a large file of prices has no such column; one of your own begins with x_",
+                file=str(file),
+                row=row,
                 column=name,
-            )  # fmt: skip
+            )
     for name in ("provider", "gpu"):
         if name not in header:
             raise DataError("the column is missing", file=str(file), row=row, column=name)
@@ -253,16 +275,21 @@ def _read(file: Path, header: Sequence[str]) -> str:
             joins, has[name] = f"{joins} LEFT JOIN large_{name} ON large_{name}.name = r.{name}", f"large_{name}.id"
     rate = f"CASE WHEN {has['currency']} IS NULL THEN 1 ELSE w.rate END"
     own = {
-        **has, "system_id": f"coalesce({has['system']}, {has['system_id']})",
+        **has,
+        "system_id": f"coalesce({has['system']}, {has['system_id']})",
         "option": f"coalesce({has['option']}, 'on_demand')",
-        "gpus": f"coalesce({_count(has['gpus'])}, '1')", "term_months": f"coalesce({_count(has['term_months'])}, '0')",
+        "gpus": f"coalesce({_count(has['gpus'])}, '1')",
+        "term_months": f"coalesce({_count(has['term_months'])}, '0')",
         "observed_on": f"coalesce({has['observed_on']}, {has['valid_from']})",
-        "no_rate": f"({rate}) IS NULL", **_currency_faults(has, rate),
+        "no_rate": f"({rate}) IS NULL",
+        **_currency_faults(has, rate),
         "notes": f"CASE WHEN upper({has['currency']}) <> 'USD' THEN concat_ws('; ', {has['notes']}, 'converted from '"
-                 f" || upper({has['currency']}) || ' at ' || w.said || ' USD') ELSE {has['notes']} END",
-        **{f"usd_{name}": f"coalesce(CAST({_number(has[name])} * {rate} AS VARCHAR), {has[f'usd_{name}']})"
-           for name in ("per_hour", "per_gpu_hour")},
-    }  # fmt: skip
+        f" || upper({has['currency']}) || ' at ' || w.said || ' USD') ELSE {has['notes']} END",
+        **{
+            f"usd_{name}": f"coalesce(CAST({_number(has[name])} * {rate} AS VARCHAR), {has[f'usd_{name}']})"
+            for name in ("per_hour", "per_gpu_hour")
+        },
+    }
     columns = ", ".join(f"{text} AS {named(name)}" for name, text in own.items() if name not in _BESIDE[:4])
     return f"SELECT r.n, {columns} FROM ({_raw(file, header)}) AS r{joins}"
 
@@ -270,8 +297,10 @@ def _read(file: Path, header: Sequence[str]) -> str:
 def _currency_faults(has: Mapping[str, str], rate: str) -> dict[str, str]:
     """Return the SQL of what `offer_rows` refuses about a currency, by the names in `_CURRENCIES`."""
     amounts = {has[name]: (_number(has[name]), _number(has[f"usd_{name}"])) for name in ("per_hour", "per_gpu_hour")}
-    apart = (f"abs({one} * {rate} - {usd}) > 0.01 * greatest(abs({one} * {rate}), abs({usd}))"
-             for one, usd in amounts.values())  # fmt: skip
+    apart = (
+        f"abs({one} * {rate} - {usd}) > 0.01 * greatest(abs({one} * {rate}), abs({usd}))"
+        for one, usd in amounts.values()
+    )
     return {
         "unread": " OR ".join(f"({cell} IS NOT NULL AND {one} IS NULL)" for cell, (one, _) in amounts.items()),
         "astray": f"upper({has['currency']}) <> 'USD' AND {' AND '.join(f'{cell} IS NULL' for cell in amounts)}",
@@ -299,9 +328,13 @@ _CONTRADICTIONS = {
     "the contract would end before it holds": "TRY_CAST(valid_until AS DATE) < TRY_CAST(valid_from AS DATE)",
 }
 _CONSTANTS = {
-    "offer_kind": "offer", "gpu_assumed": "0", "date_precision": "day", "source_id": OWN_SOURCE, "confidence": "high",
+    "offer_kind": "offer",
+    "gpu_assumed": "0",
+    "date_precision": "day",
+    "source_id": OWN_SOURCE,
+    "confidence": "high",
     "price_kind": "contracted",
-}  # fmt: skip
+}
 
 
 def _number(text: str) -> str:

@@ -204,9 +204,10 @@ class NameIndex(Frozen):
             return []
         rest = frozenset(token for token in wanted if _memory_of(token) is None)
         return [
-            id_ for id_ in self._containing(rest)
+            id_
+            for id_ in self._containing(rest)
             if any(abs(size / sizes[0] - 1) < 0.07 for token in self.tokens[id_] if (size := _memory_of(token)))
-        ]  # fmt: skip
+        ]
 
     def _containing(self, wanted: frozenset[str]) -> list[str]:
         if not wanted:

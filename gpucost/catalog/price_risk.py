@@ -74,9 +74,10 @@ def spot_risk(catalog: Catalog, wanted: dict[str, set[str] | None], above: float
     load_history(catalog.store)
     rows = catalog.query(_SPOT, parameters={"day": catalog.as_of, "above": above})
     return [
-        row for row in rows
+        row
+        for row in rows
         if all(row[name] in allowed for name, allowed in wanted.items() if name != "option" and allowed is not None)
-    ]  # fmt: skip
+    ]
 
 
 _MOVES = f"""
@@ -130,10 +131,16 @@ def list_declines(catalog: Catalog, wanted: dict[str, set[str] | None]) -> list[
     found = []
     for gpu, sellers in _falls(catalog, wanted).items():
         falls = sorted(median(each) for each in sellers.values())
-        found.append({
-            "gpu": gpu, "sellers": len(falls), "machines": sum(map(len, sellers.values())),
-            "decline_fraction": median(falls), "decline_low_fraction": falls[0], "decline_high_fraction": falls[-1],
-        })  # fmt: skip
+        found.append(
+            {
+                "gpu": gpu,
+                "sellers": len(falls),
+                "machines": sum(map(len, sellers.values())),
+                "decline_fraction": median(falls),
+                "decline_low_fraction": falls[0],
+                "decline_high_fraction": falls[-1],
+            }
+        )
     return sorted(found, key=lambda row: (-row["sellers"], row["gpu"]))
 
 
@@ -152,11 +159,16 @@ def generation_declines(catalog: Catalog) -> list[Row]:
     for generation in (*sorted(filter(None, groups)), None):
         found = sorted(1 - fall for _, _, fall in groups[generation])
         low, typical, high = (found[round(share * (len(found) - 1))] for share in (0.1, 0.5, 0.9))
-        rows.append({
-            "generation": generation, "chips": len({gpu for gpu, _, _ in groups[generation]}),
-            "sellers": len({seller for _, seller, _ in groups[generation]}), "low_ratio": low,
-            "typical_ratio": typical, "high_ratio": high,
-        })  # fmt: skip
+        rows.append(
+            {
+                "generation": generation,
+                "chips": len({gpu for gpu, _, _ in groups[generation]}),
+                "sellers": len({seller for _, seller, _ in groups[generation]}),
+                "low_ratio": low,
+                "typical_ratio": typical,
+                "high_ratio": high,
+            }
+        )
     return rows
 
 

@@ -29,7 +29,10 @@ def stale(catalog: Catalog, wanted: Wanted, max_age_days: float | None = None) -
             groups.setdefault((row["provider"], row["option"]), []).append(row)
     found = [
         {
-            "provider": provider, "option": option, "prices": len(group), "old": sum(row["stale"] for row in group),
+            "provider": provider,
+            "option": option,
+            "prices": len(group),
+            "old": sum(row["stale"] for row in group),
             "old_fraction": sum(row["stale"] for row in group) / len(group),
             "median_age_days": median(row["age_days"] for row in group),
             "oldest_on": min(row["observed_on"] for row in group),
@@ -37,7 +40,7 @@ def stale(catalog: Catalog, wanted: Wanted, max_age_days: float | None = None) -
             "limit_days": min(age_limit_days(option, (row["tier"], sellers.get(provider))) for row in group),
         }
         for (provider, option), group in groups.items()
-    ]  # fmt: skip
+    ]
     return sorted(found, key=lambda row: (-row["old"], row["provider"], row["option"]))
 
 
@@ -66,9 +69,10 @@ def coverage(catalog: Catalog, wanted: Wanted, max_age_days: float | None = None
     catalog.prepare_prices(history=True)
     found = catalog.query(query, "offers", "price_history", "hosted_tokens", parameters={**days, **asked})
     orderable = Counter(
-        offer.provider for offer in catalog.offers(max_age_days=max_age_days)
+        offer.provider
+        for offer in catalog.offers(max_age_days=max_age_days)
         if all(allowed is None or getattr(offer, name) in allowed for name, allowed in wanted.items())
-    )  # fmt: skip
+    )
     return [{**row, "offers": orderable[row["provider"]]} for row in found]
 
 
@@ -98,11 +102,17 @@ def machines(catalog: Catalog, wanted: Wanted, max_age_days: float | None = None
             continue
         key = system.provider, system.instance_type.lower()
         row, gap = newest.get((system.provider, system.id), newest.get(key, {})), gaps.get(key, {})
-        rows.append({
-            "provider": system.provider, "instance_type": system.instance_type, "gpu": system.accelerator_id,
-            "gpus": system.gpus, "usd_per_hour": row["usd_per_gpu_hour"] * system.gpus if row else None,
-            **{name: row.get(name) for name in _NEWEST}, "sought_on": gap.get("sought_on"),
-        })  # fmt: skip
+        rows.append(
+            {
+                "provider": system.provider,
+                "instance_type": system.instance_type,
+                "gpu": system.accelerator_id,
+                "gpus": system.gpus,
+                "usd_per_hour": row["usd_per_gpu_hour"] * system.gpus if row else None,
+                **{name: row.get(name) for name in _NEWEST},
+                "sought_on": gap.get("sought_on"),
+            }
+        )
     blank = dict.fromkeys(("gpu", "gpus", "usd_per_hour", *_NEWEST))
     named = {(row["provider"], row["instance_type"].lower()) for row in rows}
     rows += [{**blank, **{name: gap[name] for name in _SOUGHT}} for key, gap in gaps.items() if key not in named]
@@ -161,13 +171,16 @@ def series(rows: Iterable[Row], most: int) -> tuple[list[Row], list[Row], int]:
     ]
     events = [
         {
-            "day": row["price_on"], "offer": _named(row), "change_fraction": row["change_fraction"],
-            "usd_per_gpu_hour": row["usd_per_gpu_hour"], "source_id": row["source_id"],
+            "day": row["price_on"],
+            "offer": _named(row),
+            "change_fraction": row["change_fraction"],
+            "usd_per_gpu_hour": row["usd_per_gpu_hour"],
+            "source_id": row["source_id"],
         }
         for group in chosen[:most]
         for row in group
         if abs(row["change_fraction"] or 0) >= _EVENT
-    ]  # fmt: skip
+    ]
     return points, sorted(events, key=lambda event: event["day"]), max(0, len(chosen) - most)
 
 
@@ -192,9 +205,12 @@ def page_data(catalog: Catalog, wanted: Wanted, max_age_days: float | None = Non
     ]
     shown = ("provider", "usd_per_gpu_hour", "option", "instance_type", "region", "gpus", "observed_on", "stale", "gpu")
     return {
-        "days": [day.isoformat() for day in days], "gpus": gpus, "columns": shown, "points": points,
+        "days": [day.isoformat() for day in days],
+        "gpus": gpus,
+        "columns": shown,
+        "points": points,
         "offers": [[row[name] for name in shown] for row in today],
-    }  # fmt: skip
+    }
 
 
 def quarters(last: date, count: int) -> list[date]:

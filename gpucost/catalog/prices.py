@@ -11,13 +11,47 @@ from gpucost.errors import UsageError
 from gpucost.options import EXPIRED, MARKET_LIMIT_DAYS, OPTIONS, age_limit_days, counted_age_days
 
 KEYS = (
-    "offer_id", "offer_kind", "provider", "instance_type", "region", "region_scope", "option", "tier", "billing",
-    "term_months", "payment", "gpu", "gpu_assumed", "gpus", "system_id", "usd_per_hour", "usd_per_gpu_hour",
-    "upfront_usd", "recurring_usd_per_hour", "minimum_hours", "billing_increment_hours", "minimum_units",
-    "maximum_units", "listed_as", "interconnect", "availability", "price_on", "valid_from", "valid_until",
-    "observed_on", "recorded_on", "date_precision", "age_days", "stale", "book", "price_kind",
-    "list_usd_per_gpu_hour", "confidence", "source_id", "notes",
-)  # fmt: skip
+    "offer_id",
+    "offer_kind",
+    "provider",
+    "instance_type",
+    "region",
+    "region_scope",
+    "option",
+    "tier",
+    "billing",
+    "term_months",
+    "payment",
+    "gpu",
+    "gpu_assumed",
+    "gpus",
+    "system_id",
+    "usd_per_hour",
+    "usd_per_gpu_hour",
+    "upfront_usd",
+    "recurring_usd_per_hour",
+    "minimum_hours",
+    "billing_increment_hours",
+    "minimum_units",
+    "maximum_units",
+    "listed_as",
+    "interconnect",
+    "availability",
+    "price_on",
+    "valid_from",
+    "valid_until",
+    "observed_on",
+    "recorded_on",
+    "date_precision",
+    "age_days",
+    "stale",
+    "book",
+    "price_kind",
+    "list_usd_per_gpu_hour",
+    "confidence",
+    "source_id",
+    "notes",
+)
 
 
 _ENDED = {
@@ -139,8 +173,13 @@ def _compared(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
         change = "same" if was == now else "cheaper" if now < was else "dearer"
         delta, fraction = now - was, now / was - 1 if was else None
     return {name: (new or old)[name] for name in _COMPARED} | {
-        "old_usd_per_gpu_hour": was, "new_usd_per_gpu_hour": now, "change_usd_per_gpu_hour": delta,
-        "change_fraction": fraction, "change": change,
-        "old_observed_on": old.get("observed_on"), "new_observed_on": new.get("observed_on"),
-        "old_source_id": old.get("source_id"), "new_source_id": new.get("source_id"),
-    }  # fmt: skip
+        "old_usd_per_gpu_hour": was,
+        "new_usd_per_gpu_hour": now,
+        "change_usd_per_gpu_hour": delta,
+        "change_fraction": fraction,
+        "change": change,
+        "old_observed_on": old.get("observed_on"),
+        "new_observed_on": new.get("observed_on"),
+        "old_source_id": old.get("source_id"),
+        "new_source_id": new.get("source_id"),
+    }

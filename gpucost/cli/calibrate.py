@@ -206,13 +206,17 @@ def _without(machine: str | None, stack: str | None) -> str:
 
 MOST_SKIPPED = 5  # runs that are left out, or taken as something, of which the reason is told
 FIGURES = {
-    "cost_usd": "USD, the first option", "cost_low_usd": "USD, its low end", "cost_high_usd": "USD, its high end",
-    "days": "days", "tokens_per_s_per_gpu": "tokens per second and GPU",
-}  # fmt: skip
+    "cost_usd": "USD, the first option",
+    "cost_low_usd": "USD, its low end",
+    "cost_high_usd": "USD, its high end",
+    "days": "days",
+    "tokens_per_s_per_gpu": "tokens per second and GPU",
+}
 ENDS = {
-    "cost_usd": ("cost_low_usd", "cost_high_usd"), "days": ("days_low", "days_high"),
+    "cost_usd": ("cost_low_usd", "cost_high_usd"),
+    "days": ("days_low", "days_high"),
     "tokens_per_s_per_gpu": ("tokens_per_s_per_gpu_low", "tokens_per_s_per_gpu_high"),
-}  # fmt: skip
+}
 
 
 def _effect(catalog: "Catalog", path: str, calibration: "Calibration") -> list[dict[str, Any]]:
@@ -280,9 +284,16 @@ ENGINES = ("vllm", "sglang")  # whose own logs say the speed again and again
 DEGREES = {"tensor": "tp", "pipeline": "pp"}
 SPLITS = (*DEGREES, "context")  # what parts one copy of the model over GPUs
 LAYOUT_COLUMNS = {
-    "gpus": "n_gpus", "sequence": "seq_len", "global_batch": "global_batch", "micro_batch": "micro_batch", **DEGREES,
-    "context": "cp", "expert": "ep", "sharding": "zero_stage", "recompute": "activation_recompute",
-}  # fmt: skip
+    "gpus": "n_gpus",
+    "sequence": "seq_len",
+    "global_batch": "global_batch",
+    "micro_batch": "micro_batch",
+    **DEGREES,
+    "context": "cp",
+    "expert": "ep",
+    "sharding": "zero_stage",
+    "recompute": "activation_recompute",
+}
 OF_A_LOG = {"model", "gpu", *LAYOUT_COLUMNS, "prompt_tokens", "output_tokens", "concurrency", "precision"}
 OF_OWN_RUNS = {"machine", "software", "estimate"}
 
@@ -316,10 +327,15 @@ def _log_row(log: dict[str, Any], kind: str) -> dict[str, Any]:
     batch = log["global_batch"] or read.said("global_batch")
     speed = training_speed(read, gpus=log["gpus"], sequence_tokens=log["sequence"], global_batch=log["global_batch"])
     say(f"{speed:,.5g} tokens per second and GPU, the median of {len(read.readings):,} lines without the warm-up.")
-    return _of_log(log) | {column: log[name] for name, column in LAYOUT_COLUMNS.items()} | {
-        "framework": log["software"] or read.format.name, "global_batch": batch,
-        "measured_tokens_per_s_per_gpu": speed,
-    }  # fmt: skip
+    return (
+        _of_log(log)
+        | {column: log[name] for name, column in LAYOUT_COLUMNS.items()}
+        | {
+            "framework": log["software"] or read.format.name,
+            "global_batch": batch,
+            "measured_tokens_per_s_per_gpu": speed,
+        }
+    )
 
 
 def _of_log(log: dict[str, Any]) -> dict[str, Any]:
@@ -344,11 +360,16 @@ def _served_row(log: dict[str, Any], read: "Log") -> dict[str, Any]:
     if speed:
         say(f"{speed:,.5g} output tokens per second of the replica.")
     return _of_log(log) | {
-        "tp": log["gpus"], "engine": log["software"] or read.format.name.split("-")[0],
-        "weight_precision": log["precision"], "scenario": "serving", "isl": log["prompt_tokens"],
-        "osl": log["output_tokens"], "batch_or_concurrency": log["concurrency"] or take("concurrency"),
-        "measured_output_tokens_per_s": speed, "tpot_ms": None if tpot_s is None else tpot_s * MS_PER_S,
-    }  # fmt: skip
+        "tp": log["gpus"],
+        "engine": log["software"] or read.format.name.split("-")[0],
+        "weight_precision": log["precision"],
+        "scenario": "serving",
+        "isl": log["prompt_tokens"],
+        "osl": log["output_tokens"],
+        "batch_or_concurrency": log["concurrency"] or take("concurrency"),
+        "measured_output_tokens_per_s": speed,
+        "tpot_ms": None if tpot_s is None else tpot_s * MS_PER_S,
+    }
 
 
 def _place(kind: str) -> Path:

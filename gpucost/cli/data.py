@@ -64,8 +64,12 @@ def check(out: Output, file: str | None, table: str | None, doubts: bool) -> Non
 def _rows(kind: str, faults: "Sequence[Fault]") -> list[dict[str, Any]]:
     return [
         {
-            "kind": kind, "place": fault.place, "reason": fault.reason,
-            "file": fault.file, "row": fault.row, "column": fault.column,
+            "kind": kind,
+            "place": fault.place,
+            "reason": fault.reason,
+            "file": fault.file,
+            "row": fault.row,
+            "column": fault.column,
         }
         for fault in sorted(faults, key=lambda item: (item.file, item.row or 0, item.column or ""))
-    ]  # fmt: skip
+    ]

@@ -8,8 +8,15 @@ from gpucost.cli.said import say
 
 @click.command(name="export")
 @list_options("export")
-@click.option("-o", "--output", "path", required=True, type=click.Path(dir_okay=False), metavar="FILE",
-              help="Write to FILE: .csv or .parquet.")  # fmt: skip
+@click.option(
+    "-o",
+    "--output",
+    "path",
+    required=True,
+    type=click.Path(dir_okay=False),
+    metavar="FILE",
+    help="Write to FILE: .csv or .parquet.",
+)
 def command(
     saved: str, focus: bool, start: str | None, rank: int, side: str | None, tag: dict[str, str] | None, path: str
 ) -> None:

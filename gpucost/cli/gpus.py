@@ -19,9 +19,12 @@ SPEEDS = (
 )
 _BEFORE = (("chip, year", "architecture", "year"), ("multiprocessors", "multiprocessors"))
 _AFTER = (
-    ("TFLOP/s bf16 fp8 fp4", "bf16_tflops", "fp8_tflops", "fp4_tflops"), ("link", "scaleup_link"),
-    ("link GB/s × GPUs", "scaleup_gb_per_s", "scaleup_gpus"), ("PCIe GB/s", "pcie_gb_per_s"), ("power W", "tdp_w"),
-)  # fmt: skip
+    ("TFLOP/s bf16 fp8 fp4", "bf16_tflops", "fp8_tflops", "fp4_tflops"),
+    ("link", "scaleup_link"),
+    ("link GB/s × GPUs", "scaleup_gb_per_s", "scaleup_gpus"),
+    ("PCIe GB/s", "pcie_gb_per_s"),
+    ("power W", "tdp_w"),
+)
 
 
 def beside(catalog: "Catalog", rows: "Sequence[Mapping[str, Any]]") -> list[dict[str, Any]]:

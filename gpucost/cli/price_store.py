@@ -48,9 +48,16 @@ def folder_of(store: str | None, *, written: bool = False) -> "Folder":
 @output_options
 @click.pass_context
 def refresh(
-    ctx: click.Context, out: Output, sources: tuple[str, ...], accept: bool, regions: tuple[str, ...],
-    columns: tuple[str, ...], mirror: str | None, timeout: float | None, store: str | None,
-) -> None:  # fmt: skip
+    ctx: click.Context,
+    out: Output,
+    sources: tuple[str, ...],
+    accept: bool,
+    regions: tuple[str, ...],
+    columns: tuple[str, ...],
+    mirror: str | None,
+    timeout: float | None,
+    store: str | None,
+) -> None:
     """Fetch today's prices from their sources, judge them, and keep what passes as a snapshot.
 
     Every later answer takes a refreshed price where it is newer than a shipped one. Without --from every source is
@@ -187,11 +194,20 @@ def snapshots(out: Output, store: str | None) -> None:
     """What was refreshed when: every snapshot, source by source, and how its prices changed."""
     folder = folder_of(store)
     rows = [
-        {"id": item.id, "made_at": f"{item.made_at:%Y-%m-%d %H:%M}", "source": part.source, "kind": part.kind,
-         "rows": part.rows, **{name: part.changes.get(name) for name in CHANGES},
-         "size_bytes": part.size_bytes, "sha256": part.sha256, "observed_on": part.observed_on.isoformat()}
-        for item in folder.snapshots for part in item.parts
-    ]  # fmt: skip
+        {
+            "id": item.id,
+            "made_at": f"{item.made_at:%Y-%m-%d %H:%M}",
+            "source": part.source,
+            "kind": part.kind,
+            "rows": part.rows,
+            **{name: part.changes.get(name) for name in CHANGES},
+            "size_bytes": part.size_bytes,
+            "sha256": part.sha256,
+            "observed_on": part.observed_on.isoformat(),
+        }
+        for item in folder.snapshots
+        for part in item.parts
+    ]
     out.rows(rows, "prices snapshots", None, folder.faults)
 
 

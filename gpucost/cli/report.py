@@ -13,9 +13,14 @@ from gpucost.cli.said import say
     "-o", "--output", type=click.Path(dir_okay=False), help="File to write: .xlsx, .html, .md, .json or .txt."
 )
 def command(
-    source: str, output: str | None, status: str | None, by: str | None, date: str | None, share_safe: bool,
+    source: str,
+    output: str | None,
+    status: str | None,
+    by: str | None,
+    date: str | None,
+    share_safe: bool,
     template: str | None,
-) -> None:  # fmt: skip
+) -> None:
     """Answer a scenario and write it as a report; the output's suffix says how.
 
     A saved answer (--format json of any command) is rendered again without asking anew.

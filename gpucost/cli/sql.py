@@ -17,8 +17,13 @@ _PLAN = ["explain_key", "explain_value"]  # the answer to EXPLAIN is a drawing, 
 @list_options("sql")
 @output_options
 def command(
-    catalog: "Catalog", out: Output, query: str | None, file: str | None, question: str | None, time_limit: str | None,
-) -> None:  # fmt: skip
+    catalog: "Catalog",
+    out: Output,
+    query: str | None,
+    file: str | None,
+    question: str | None,
+    time_limit: str | None,
+) -> None:
     """One SELECT in DuckDB's SQL over the catalog: no writing, no files, no network. `-` reads the query from stdin.
 
     \b

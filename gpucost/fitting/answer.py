@@ -126,9 +126,14 @@ def by_size(job: MemoryJob, catalog: Catalog) -> list[SizeRow]:
             continue
         sequence = min(job.sequence_tokens, architecture.max_sequence_tokens or job.sequence_tokens)
         base = replace(
-            job, architecture=architecture, gpus=None, degrees={}, micro_batch=1, sequence_tokens=sequence,
+            job,
+            architecture=architecture,
+            gpus=None,
+            degrees={},
+            micro_batch=1,
+            sequence_tokens=sequence,
             recompute="auto",
-        )  # fmt: skip
+        )
         total = float(total_parameters(stack([architecture]))[0])
         row = {"size": size, "model": architecture.name, "parameters": total, "weights_gb": 2 * total / GB}
         for method in ("full", "lora", "qlora"):

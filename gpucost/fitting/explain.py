@@ -23,11 +23,16 @@ def components(job: MemoryJob, plan: Plan) -> list[Component]:
     rows: list[Component] = []
     for name, formula, reference, of_adapters in _COMPONENTS:
         value = float(getattr(plan.memory, f"{name}_bytes")[0])
-        rows.append({
-            "component": name, "needed_gb": value / GB, "share_fraction": value / plan.needed_bytes,
-            "formula": formula, "numbers": texts[name] if value else "nothing at the moment of the peak",
-            "reference": of_adapters if adapters and of_adapters else reference,
-        })  # fmt: skip
+        rows.append(
+            {
+                "component": name,
+                "needed_gb": value / GB,
+                "share_fraction": value / plan.needed_bytes,
+                "formula": formula,
+                "numbers": texts[name] if value else "nothing at the moment of the peak",
+                "reference": of_adapters if adapters and of_adapters else reference,
+            }
+        )
     return rows
 
 

@@ -56,9 +56,13 @@ def _agreement(path: str, number: int, row: Mapping[str, str]) -> Agreement:
     start, end = (_day(path, number, name, row[name]) for name in ("start", "end"))
     if end <= start:
         raise DataError("ends before it starts", file=path, row=number, column="end")
-    return Agreement(row["name"], kind, start, end, **{
-        name: _number(path, number, name, cell) for name, cell in row.items() if name in NUMBERS
-    })  # fmt: skip
+    return Agreement(
+        row["name"],
+        kind,
+        start,
+        end,
+        **{name: _number(path, number, name, cell) for name, cell in row.items() if name in NUMBERS},
+    )
 
 
 def _day(path: str, number: int, column: str, text: str) -> datetime:

@@ -31,8 +31,13 @@ class Asked(NamedTuple):
     paid: Mapping[str, float]
 
 
-def planned(plan: str | Mapping[str, Any] | None, invoice: Sequence[Charges], start: datetime | None, rank: int,
-            side: str | None) -> list[Charges]:  # fmt: skip
+def planned(
+    plan: str | Mapping[str, Any] | None,
+    invoice: Sequence[Charges],
+    start: datetime | None,
+    rank: int,
+    side: str | None,
+) -> list[Charges]:
     """Return the planned charges: a FOCUS file as it is, a saved answer from `start`, else from the invoice's start."""
     if plan is None:
         return []
@@ -64,16 +69,23 @@ def reconciled(frame: Frame, invoice: list[Charges], plan: list[Charges], asked:
     parts, compared = d.parts_of(sides[0], sides[1], book, exchange, asked.work_ratio, total) if plan else ([], set())
     head = _headline(totals, parts, window) if plan else _shown_back(totals, window)
     return {
-        "kind": "reconciliation", **frame, "headline": head, "lead": f"{head} {_basis(totals, bool(plan))}",
-        "rows_read": sum(charge.rows for charge in invoice), "period_from": f"{window[0]:%Y-%m-%d}",
-        "period_until": f"{window[1]:%Y-%m-%d %H:%M}", "totals": totals, "parts": parts,
+        "kind": "reconciliation",
+        **frame,
+        "headline": head,
+        "lead": f"{head} {_basis(totals, bool(plan))}",
+        "rows_read": sum(charge.rows for charge in invoice),
+        "period_from": f"{window[0]:%Y-%m-%d}",
+        "period_until": f"{window[1]:%Y-%m-%d %H:%M}",
+        "totals": totals,
+        "parts": parts,
         "products": d.products_of(sides[0], sides[1], book, compared),
         "unmatched": d.unmatched_of(sides[0], sides[1], book, compared) if plan else [],
         "currencies": [row for row in rates if row["currency"] != "USD"],
         "showback": showback(invoice, asked.idle_by, paid) if asked.tag else [],
-        "idle_by": asked.idle_by if asked.tag else "", "warnings": _warnings(invoice, plan, window, sides),
+        "idle_by": asked.idle_by if asked.tag else "",
+        "warnings": _warnings(invoice, plan, window, sides),
         "sources": {},
-    }  # fmt: skip
+    }
 
 
 def showback(charges: Sequence[Charges], idle_by: str, rates: Mapping[str, float]) -> list[Showback]:
@@ -100,11 +112,17 @@ def showback(charges: Sequence[Charges], idle_by: str, rates: Mapping[str, float
     weight = {"cost": 2, "quantity": 1}.get(idle_by)
     share = shared(round(idle, 2), {name: groups[name][weight] if weight else 1.0 for name in bearers})
     return [
-        {"tag_value": name, "rows": int(groups[name][0]), "quantity": groups[name][1], "direct_usd": direct[name],
-         "idle_usd": share.get(name, 0.0), "total_usd": round(direct[name] + share.get(name, 0.0), 2),
-         "share_fraction": (direct[name] + share.get(name, 0.0)) / whole if whole else 0.0}
+        {
+            "tag_value": name,
+            "rows": int(groups[name][0]),
+            "quantity": groups[name][1],
+            "direct_usd": direct[name],
+            "idle_usd": share.get(name, 0.0),
+            "total_usd": round(direct[name] + share.get(name, 0.0), 2),
+            "share_fraction": (direct[name] + share.get(name, 0.0)) / whole if whole else 0.0,
+        }
         for name in names
-    ]  # fmt: skip
+    ]
 
 
 def _headline(totals: Totals, parts: Sequence[DifferencePart], window: d.Window) -> str:

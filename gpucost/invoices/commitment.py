@@ -39,28 +39,52 @@ def committed(frame: Frame, usage: Usage, said: list[str], held: Sequence[Agreem
     alone, buy = (advised(usage.gpus, price, wanted.committed_price, wanted.step_gpus, held) for held in (0.0, has))
     best = has + buy if buy else min(alone, has)
     low, high = quantile(usage.gpus, 0.1), quantile(usage.gpus, 0.9)
-    marks = {"nothing": 0.0, "10 % of hours": low, "half of hours": quantile(usage.gpus, 0.5), "advised": best,
-             "90 % of hours": high, "peak": float(usage.gpus.max()), "held": has}  # fmt: skip
+    marks = {
+        "nothing": 0.0,
+        "10 % of hours": low,
+        "half of hours": quantile(usage.gpus, 0.5),
+        "advised": best,
+        "90 % of hours": high,
+        "peak": float(usage.gpus.max()),
+        "held": has,
+    }
     levels = [_level(name, gpus, usage, price, wanted.committed_price, low, high) for name, gpus in marks.items()]
     costs = {row["level"]: row for row in levels}
     rungs = _rungs(today, buy, alone, active, wanted)
     saving = costs["nothing"]["usd_per_month"] - costs["advised"]["usd_per_month"]
     headline = _headline(best, buy, has, ratio, saving, wanted)
     return {
-        "kind": "commitment", **frame, "headline": headline,
+        "kind": "commitment",
+        **frame,
+        "headline": headline,
         "lead": f"{headline} {_reason(ratio, price, costs, wanted)}",
         "usage": {
-            "hours": usage.gpus.size * usage.hours, "mean_gpus": float(usage.gpus.mean()), "p10_gpus": low,
-            "p50_gpus": marks["half of hours"], "p90_gpus": high, "peak_gpus": marks["peak"],
+            "hours": usage.gpus.size * usage.hours,
+            "mean_gpus": float(usage.gpus.mean()),
+            "p10_gpus": low,
+            "p50_gpus": marks["half of hours"],
+            "p90_gpus": high,
+            "peak_gpus": marks["peak"],
         },
-        "usd_per_gpu_hour": price, "committed_usd_per_gpu_hour": wanted.committed_price, "critical_fraction": ratio,
-        "term_months": wanted.term_months, "advised_gpus": best, "held_gpus": has, "saving_usd_per_month": saving,
+        "usd_per_gpu_hour": price,
+        "committed_usd_per_gpu_hour": wanted.committed_price,
+        "critical_fraction": ratio,
+        "term_months": wanted.term_months,
+        "advised_gpus": best,
+        "held_gpus": has,
+        "saving_usd_per_month": saving,
         "levels": sorted(levels if has else levels[:-1], key=lambda row: row["gpus"]),
-        "bill": [{"line": name, "cost_usd": cost} for name, cost in stacked(usage, listed, held).items()
-                 if cost or name in ("at list", "total")],
-        "rungs": rungs, "by_month": _by_month(today, rungs, wanted.term_months), "prices": wanted.prices,
-        "warnings": [*said, *_warnings(usage, today, held)], "sources": wanted.sources,
-    }  # fmt: skip
+        "bill": [
+            {"line": name, "cost_usd": cost}
+            for name, cost in stacked(usage, listed, held).items()
+            if cost or name in ("at list", "total")
+        ],
+        "rungs": rungs,
+        "by_month": _by_month(today, rungs, wanted.term_months),
+        "prices": wanted.prices,
+        "warnings": [*said, *_warnings(usage, today, held)],
+        "sources": wanted.sources,
+    }
 
 
 def _stacked_prices(today: datetime, held: Sequence[Agreement], wanted: Wanted) -> tuple[Wanted, float]:
@@ -88,11 +112,14 @@ def _level(
 ) -> CommitLevel:
     found = level(usage.gpus, gpus, price, committed_price)
     return {
-        "level": name, "gpus": gpus, "usd_per_month": found.usd_per_hour * HOURS_PER_MONTH,
-        "covered_fraction": found.covered_fraction, "unused_fraction": found.unused_fraction,
+        "level": name,
+        "gpus": gpus,
+        "usd_per_month": found.usd_per_hour * HOURS_PER_MONTH,
+        "covered_fraction": found.covered_fraction,
+        "unused_fraction": found.unused_fraction,
         "regret_low_usd_per_month": regret(gpus, low, price, committed_price) * HOURS_PER_MONTH,
         "regret_high_usd_per_month": regret(gpus, high, price, committed_price) * HOURS_PER_MONTH,
-    }  # fmt: skip
+    }
 
 
 def _rungs(today: datetime, buy: float, alone: float, active: Sequence[Agreement], wanted: Wanted) -> list[Rung]:
@@ -124,9 +151,13 @@ def _rungs(today: datetime, buy: float, alone: float, active: Sequence[Agreement
 
 def _rung(name: str, held: bool, gpus: float, start: datetime, end: datetime, price: float) -> Rung:
     return {
-        "name": name, "held": held, "gpus": gpus, "from_day": f"{start:%Y-%m-%d}", "until_day": f"{end:%Y-%m-%d}",
+        "name": name,
+        "held": held,
+        "gpus": gpus,
+        "from_day": f"{start:%Y-%m-%d}",
+        "until_day": f"{end:%Y-%m-%d}",
         "usd_per_month": gpus * price * HOURS_PER_MONTH,
-    }  # fmt: skip
+    }
 
 
 def _by_month(today: datetime, rungs: Sequence[Rung], term_months: int) -> list[CommittedMonth]:
@@ -141,12 +172,15 @@ def _by_month(today: datetime, rungs: Sequence[Rung], term_months: int) -> list[
         day, after = (f"{max(one, today):%Y-%m-%d}" for one in (month, months_after(month, 1)))
         running = [rung for rung in rungs if rung["from_day"] <= day < rung["until_day"]]
         ending = [rung for rung in rungs if day <= rung["until_day"] < after]
-        found.append({
-            "month": f"{month:%Y-%m-%d}", "held_gpus": sum(rung["gpus"] for rung in running if rung["held"]),
-            "committed_gpus": sum(rung["gpus"] for rung in running),
-            "ending_gpus": sum(rung["gpus"] for rung in ending),
-            "ending_usd_per_month": sum(rung["usd_per_month"] for rung in ending),
-        })  # fmt: skip
+        found.append(
+            {
+                "month": f"{month:%Y-%m-%d}",
+                "held_gpus": sum(rung["gpus"] for rung in running if rung["held"]),
+                "committed_gpus": sum(rung["gpus"] for rung in running),
+                "ending_gpus": sum(rung["gpus"] for rung in ending),
+                "ending_usd_per_month": sum(rung["usd_per_month"] for rung in ending),
+            }
+        )
         month = months_after(month, 1)
     return found
 

@@ -132,11 +132,15 @@ def parts_of(
         "commitment use": "hours covered, purchases and what nobody used",
     }
     found: list[DifferencePart] = [
-        {"part": name, "billed_usd": columns[0].get(name, 0.0), "effective_usd": columns[1].get(name, 0.0),
-         "note": notes.get(name, "")}
+        {
+            "part": name,
+            "billed_usd": columns[0].get(name, 0.0),
+            "effective_usd": columns[1].get(name, 0.0),
+            "note": notes.get(name, ""),
+        }
         for name in names
         if name in PARTS or columns[0].get(name) or columns[1].get(name)
-    ]  # fmt: skip
+    ]
     return found, compared
 
 
@@ -148,9 +152,15 @@ def _quantities(side: Sorted) -> dict[str, float]:
 
 
 def _column(
-    place: int, plan: Sorted, actual: Sorted, book: Book, compared: set[str], exchange: float, work: float | None,
+    place: int,
+    plan: Sorted,
+    actual: Sorted,
+    book: Book,
+    compared: set[str],
+    exchange: float,
+    work: float | None,
     total: float,
-) -> dict[str, float]:  # fmt: skip
+) -> dict[str, float]:
     """Return the parts of the difference on one basis, in cents."""
     found = dict.fromkeys(PARTS, 0.0)
     for unit in {book.products[name].unit for name in compared}:
@@ -189,12 +199,19 @@ def products_of(plan: Sorted, actual: Sorted, book: Book, compared: set[str]) ->
     for name in compared:
         sides = [[part for part in side.parts if part.product == name] for side in (plan, actual)]
         had, has = ([fsum(column) for column in zip(*(part[3:] for part in side), strict=True)] for side in sides)
-        rows.append({
-            "product": book.products[name].name, "unit": book.products[name].unit, "planned_quantity": had[0],
-            "charged_quantity": has[0], "planned_effective_usd": round(had[2], 2),
-            "charged_effective_usd": round(has[2], 2), "planned_billed_usd": round(had[1], 2),
-            "charged_billed_usd": round(has[1], 2), "difference_usd": round(round(has[2], 2) - round(had[2], 2), 2),
-        })  # fmt: skip
+        rows.append(
+            {
+                "product": book.products[name].name,
+                "unit": book.products[name].unit,
+                "planned_quantity": had[0],
+                "charged_quantity": has[0],
+                "planned_effective_usd": round(had[2], 2),
+                "charged_effective_usd": round(has[2], 2),
+                "planned_billed_usd": round(had[1], 2),
+                "charged_billed_usd": round(has[1], 2),
+                "difference_usd": round(round(has[2], 2) - round(had[2], 2), 2),
+            }
+        )
     return sorted(rows, key=lambda row: (-abs(row["difference_usd"]), row["product"]))
 
 
@@ -212,10 +229,15 @@ def unmatched_of(plan: Sorted, actual: Sorted, book: Book, compared: set[str]) -
         for (what, why), (rows, billed, effective) in side.rest.items():
             add(what, why if side is actual else f"planned: {why}", (rows, sign * billed, sign * effective))
     rows_: list[Unmatched] = [
-        {"charged_for": what, "why": why, "rows": int(rows), "billed_usd": round(billed, 2),
-         "effective_usd": round(effective, 2)}
+        {
+            "charged_for": what,
+            "why": why,
+            "rows": int(rows),
+            "billed_usd": round(billed, 2),
+            "effective_usd": round(effective, 2),
+        }
         for (what, why), (rows, billed, effective) in found.items()
-    ]  # fmt: skip
+    ]
     rows_.sort(key=lambda row: (-abs(row["effective_usd"]), -abs(row["billed_usd"]), row["charged_for"], row["why"]))
     return rows_
 
@@ -229,8 +251,13 @@ def rates_of(
         for rates, flag in zip((budget, paid), said, strict=True):
             if code != "USD" and code not in rates:
                 raise PriceMissingError(f"no exchange rate for {code}: give {flag} {code}=USD for one {code}.")
-        found.append({"currency": code, "budget_usd_per_unit": 1.0 if code == "USD" else budget[code],
-                      "paid_usd_per_unit": 1.0 if code == "USD" else paid[code]})  # fmt: skip
+        found.append(
+            {
+                "currency": code,
+                "budget_usd_per_unit": 1.0 if code == "USD" else budget[code],
+                "paid_usd_per_unit": 1.0 if code == "USD" else paid[code],
+            }
+        )
     return found
 
 
@@ -241,13 +268,15 @@ def totals_of(
     had = {basis: _summed(plan, basis, budget) for basis in _BASES}
     has = {basis: _summed(actual, basis, paid) for basis in _BASES}
     return {
-        "planned_billed_usd": had["billed"], "planned_effective_usd": had["effective"],
-        "charged_billed_usd": has["billed"], "charged_effective_usd": has["effective"],
+        "planned_billed_usd": had["billed"],
+        "planned_effective_usd": had["effective"],
+        "charged_billed_usd": has["billed"],
+        "charged_effective_usd": has["effective"],
         "list_usd": _summed(actual, "listed", paid) or None,
         "contracted_usd": _summed(actual, "contracted", paid) or None,
         "billed_difference_usd": round(has["billed"] - had["billed"], 2),
         "effective_difference_usd": round(has["effective"] - had["effective"], 2),
-    }  # fmt: skip
+    }
 
 
 def _summed(charges: Iterable[Charges], name: str, rates: Mapping[str, float]) -> float:

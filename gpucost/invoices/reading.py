@@ -84,14 +84,28 @@ def charges_of(rows: Iterable[Mapping[str, Any]]) -> list[Charges]:
     """Return the charges of rows that were made here, as they would read from a file."""
     return [
         Charges(
-            row["ChargePeriodStart"].date(), row["ChargeCategory"], False, row["CommitmentDiscountId"] is not None,
-            row["CommitmentDiscountStatus"] or "", row["BillingCurrency"], row["PricingUnit"],
-            row["x_GpusPerUnit"] or 0.0, row["BilledCost"] < 0 or row["EffectiveCost"] < 0, "",
-            tuple(row[name] or "" for name in NAMES), 1, row["BilledCost"], row["EffectiveCost"], row["ListCost"],
-            row["ContractedCost"], row["PricingQuantity"], row["ChargePeriodEnd"], 0,
+            row["ChargePeriodStart"].date(),
+            row["ChargeCategory"],
+            False,
+            row["CommitmentDiscountId"] is not None,
+            row["CommitmentDiscountStatus"] or "",
+            row["BillingCurrency"],
+            row["PricingUnit"],
+            row["x_GpusPerUnit"] or 0.0,
+            row["BilledCost"] < 0 or row["EffectiveCost"] < 0,
+            "",
+            tuple(row[name] or "" for name in NAMES),
+            1,
+            row["BilledCost"],
+            row["EffectiveCost"],
+            row["ListCost"],
+            row["ContractedCost"],
+            row["PricingQuantity"],
+            row["ChargePeriodEnd"],
+            0,
         )
         for row in rows
-    ]  # fmt: skip
+    ]
 
 
 def connected() -> "DuckDBPyConnection":
@@ -213,8 +227,9 @@ def _misread(path: str) -> DataError | None:
                 if line and len(line) != len(header):
                     return DataError(
                         f"has {len(line)} cells where the header has {len(header)}; quote cells that hold commas",
-                        file=path, row=number,
-                    )  # fmt: skip
+                        file=path,
+                        row=number,
+                    )
     except UnicodeDecodeError as error:
         what = f"holds a byte that is no UTF-8 (0x{error.object[error.start]:02x})"
         return DataError(f"{what}. Save it as CSV in UTF-8.", file=path)
@@ -272,13 +287,16 @@ def _columns(types: Types, tag: str | None) -> str:
     wild = f"(NOT isfinite({{0}}) OR abs({{0}}) > {_LARGEST:g})"
     bad = f"({{0}} IS NULL OR {wild})"
     faults = {
-        "BilledCost is no amount": bad.format(billed), "EffectiveCost is no amount": bad.format(effective),
-        "ListCost is no amount": wild.format(listed), "ContractedCost is no amount": wild.format(contracted),
-        "PricingQuantity is no amount": wild.format(quantity), "x_GpusPerUnit is no number": wild.format(gpus),
+        "BilledCost is no amount": bad.format(billed),
+        "EffectiveCost is no amount": bad.format(effective),
+        "ListCost is no amount": wild.format(listed),
+        "ContractedCost is no amount": wild.format(contracted),
+        "PricingQuantity is no amount": wild.format(quantity),
+        "x_GpusPerUnit is no number": wild.format(gpus),
         "ChargeCategory is missing": f"coalesce({text['ChargeCategory']}, '') = ''",
         f"ChargeCategory is none of {', '.join(_CATEGORIES)}": f"{category} IS NULL",
         "BillingCurrency is no code of three letters": f"coalesce(length({text['BillingCurrency']}), 0) <> 3",
-    }  # fmt: skip
+    }
     for name, sql in (("ChargePeriodStart", f"coalesce({began}, 'infinity')"), ("ChargePeriodEnd", ended)):
         faults[f"{name} is no time"] = f"NOT {sql} BETWEEN TIMESTAMP '{_TIMES[0]}' AND TIMESTAMP '{_TIMES[1]}'"
     faults["ChargePeriodEnd is no time after ChargePeriodStart"] = (
@@ -286,16 +304,26 @@ def _columns(types: Types, tag: str | None) -> str:
     )
     tested = " ".join(f"WHEN {rule} THEN {quoted(why)}" for why, rule in faults.items())
     named = {
-        "began": began, "ended": ended, "category": category,
+        "began": began,
+        "ended": ended,
+        "category": category,
         "currency": f"upper({text['BillingCurrency']})",
         "corrected": f"{_word(types, 'ChargeClass', 'Correction')} IS NOT NULL",
-        "committed": f"{_text(types, 'CommitmentDiscountId')} IS NOT NULL", "unit": unit,
+        "committed": f"{_text(types, 'CommitmentDiscountId')} IS NOT NULL",
+        "unit": unit,
         "status": f"coalesce({_word(types, 'CommitmentDiscountStatus', 'Used', 'Unused')}, '')",
-        "gpus": f"coalesce({gpus}, 0)", "negative": f"{billed} < 0 OR {effective} < 0", "tag": _tag(types, tag),
-        "billed": billed, "effective": effective, "listed": listed, "contracted": contracted, "quantity": quantity,
-        "zoneless": _zoneless(types), "fault": f"CASE {tested} END",
+        "gpus": f"coalesce({gpus}, 0)",
+        "negative": f"{billed} < 0 OR {effective} < 0",
+        "tag": _tag(types, tag),
+        "billed": billed,
+        "effective": effective,
+        "listed": listed,
+        "contracted": contracted,
+        "quantity": quantity,
+        "zoneless": _zoneless(types),
+        "fault": f"CASE {tested} END",
         **{f"n{number}": text[name] for number, name in enumerate(NAMES)},
-    }  # fmt: skip
+    }
     return ", ".join(f"{sql} AS {name}" for name, sql in named.items())
 
 

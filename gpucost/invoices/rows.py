@@ -47,16 +47,25 @@ def _whole(row: Row, tags: str) -> Row:
     quantity, effective = row["PricingQuantity"], row["EffectiveCost"]
     first = row["ChargePeriodStart"].replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     usual: Row = {
-        "BillingAccountId": "gpucost", "BillingAccountName": "gpucost", "BillingAccountType": "Plan",
+        "BillingAccountId": "gpucost",
+        "BillingAccountName": "gpucost",
+        "BillingAccountType": "Plan",
         "BillingCurrency": "USD",
-        "BillingPeriodStart": first, "BillingPeriodEnd": (first + timedelta(days=32)).replace(day=1),
-        "ChargeCategory": "Usage", "ChargeFrequency": "Usage-Based", "ContractedCost": effective,
+        "BillingPeriodStart": first,
+        "BillingPeriodEnd": (first + timedelta(days=32)).replace(day=1),
+        "ChargeCategory": "Usage",
+        "ChargeFrequency": "Usage-Based",
+        "ContractedCost": effective,
         "InvoiceIssuerName": row["ProviderName"],
-        "ListCost": effective, "PricingCategory": "Standard", "PricingCurrency": "USD",
+        "ListCost": effective,
+        "PricingCategory": "Standard",
+        "PricingCurrency": "USD",
         "PricingCurrencyEffectiveCost": effective,
-        "PublisherName": row["ProviderName"], "ServiceSubcategory": f"Other ({row['ServiceCategory']})",
-        "SkuPriceId": row["SkuId"], "Tags": tags,
-    }  # fmt: skip
+        "PublisherName": row["ProviderName"],
+        "ServiceSubcategory": f"Other ({row['ServiceCategory']})",
+        "SkuPriceId": row["SkuId"],
+        "Tags": tags,
+    }
     filled = {**dict.fromkeys(WRITTEN), **usual, **row}
     for name in ("ChargePeriodStart", "ChargePeriodEnd"):
         filled[name] = filled[name].replace(microsecond=0)
@@ -106,9 +115,14 @@ def _over(
     ratio = row.pop("list_ratio", 1.0)
     for (begin, end), cost, share in zip(periods, spread(effective, shares), shares, strict=True):
         yield {
-            **row, "ChargePeriodStart": begin, "ChargePeriodEnd": end, "EffectiveCost": cost,
-            "BilledCost": cost if billed else 0.0, "ListCost": cost * ratio, "PricingQuantity": quantity * share,
-        }  # fmt: skip
+            **row,
+            "ChargePeriodStart": begin,
+            "ChargePeriodEnd": end,
+            "EffectiveCost": cost,
+            "BilledCost": cost if billed else 0.0,
+            "ListCost": cost * ratio,
+            "PricingQuantity": quantity * share,
+        }
 
 
 def _estimate(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None) -> Iterator[Row]:
@@ -156,37 +170,53 @@ def _seller(option: Mapping[str, Any]) -> Row:
     category = {"preemptible": "Dynamic", "committed": "Committed"}.get(rule.family, "Standard")
     listed = option.get("list_usd_per_gpu_hour")
     return {
-        "ProviderName": option["provider"], "RegionId": option["region"], "RegionName": option["region"],
-        "PricingCategory": category, "list_ratio": listed / option["usd_per_gpu_hour"] if listed else 1.0,
-    }  # fmt: skip
+        "ProviderName": option["provider"],
+        "RegionId": option["region"],
+        "RegionName": option["region"],
+        "PricingCategory": category,
+        "list_ratio": listed / option["usd_per_gpu_hour"] if listed else 1.0,
+    }
 
 
 def _line(line: Mapping[str, Any], option: Mapping[str, Any]) -> Row:
     """Return what a line of a bill is called: hours by their machine, services by their own name."""
-    named = {"ChargeDescription": f"{line['name']}: {line['note']}".rstrip(": "), "x_Line": line["name"],
-             "PricingUnit": line["unit"]}  # fmt: skip
+    named = {
+        "ChargeDescription": f"{line['name']}: {line['note']}".rstrip(": "),
+        "x_Line": line["name"],
+        "PricingUnit": line["unit"],
+    }
     if line["unit"] == "GPU-hour":
         per_unit = (option.get("factors") or {}).get("gpus_per_unit") or 1
         return named | {
-            **_MACHINE, "SkuId": option["instance_type"], "SkuPriceId": option["offer_id"], "x_GpusPerUnit": per_unit,
+            **_MACHINE,
+            "SkuId": option["instance_type"],
+            "SkuPriceId": option["offer_id"],
+            "x_GpusPerUnit": per_unit,
             "SkuMeter": f"{option['gpu']} {option['option']}",
             "SkuPriceDetails": json.dumps(
                 {"F_GpuCount": 1, "F_InstanceType": option["instance_type"], "GpuModel": option["gpu"]}
             ),  # of one unit of pricing: a GPU-hour
-        }  # fmt: skip
+        }
     service = next((name for word, name in _CATEGORIES.items() if word in line["name"]), "Other")
-    return named | {"ServiceCategory": service, "ServiceName": service, "SkuId": line["name"], "list_ratio": 1.0,
-                    "PricingCategory": "Standard"}  # fmt: skip
+    return named | {
+        "ServiceCategory": service,
+        "ServiceName": service,
+        "SkuId": line["name"],
+        "list_ratio": 1.0,
+        "PricingCategory": "Standard",
+    }
 
 
 def _commitment(option: Mapping[str, Any], status: str | None) -> Row:
     rule = OPTIONS[option["option"]]
     return {
-        "CommitmentDiscountId": option["offer_id"], "CommitmentDiscountStatus": status,
+        "CommitmentDiscountId": option["offer_id"],
+        "CommitmentDiscountStatus": status,
         "CommitmentDiscountName": f"{rule.label}, {option['instance_type']}",
         "CommitmentDiscountCategory": "Spend" if rule.by_spend else "Usage",
-        "CommitmentDiscountType": rule.label, "CommitmentDiscountUnit": "USD" if rule.by_spend else "GPU-hour",
-    }  # fmt: skip
+        "CommitmentDiscountType": rule.label,
+        "CommitmentDiscountUnit": "USD" if rule.by_spend else "GPU-hour",
+    }
 
 
 def _terms(option: Mapping[str, Any]) -> int:
@@ -210,10 +240,18 @@ def _purchases(
     prepaid = bool(factors.get("prepaid"))
     paid = committed if prepaid else factors["upfront_usd"] * terms * option["gpus"] / factors["gpus_per_unit"]
     upfront = round(min(paid, committed), 2)
-    shares = ([1 / terms if number % months == 0 else 0.0 for number in range(terms * months)],
-              [1 / (terms * months)] * terms * months)  # fmt: skip
-    name = {**_MACHINE, "SkuId": option["instance_type"], "SkuPriceId": option["offer_id"], "PricingUnit": "month",
-            "x_Line": "commitment", **_commitment(option, None)}  # fmt: skip
+    shares = (
+        [1 / terms if number % months == 0 else 0.0 for number in range(terms * months)],
+        [1 / (terms * months)] * terms * months,
+    )
+    name = {
+        **_MACHINE,
+        "SkuId": option["instance_type"],
+        "SkuPriceId": option["offer_id"],
+        "PricingUnit": "month",
+        "x_Line": "commitment",
+        **_commitment(option, None),
+    }
     by_spend = OPTIONS[option["option"]].by_spend
     monthly = committed / (terms * months) if by_spend else option["gpus"] * HOURS_PER_MONTH
     for total, parts, often in zip((upfront, committed - upfront), shares, ("One-Time", "Recurring"), strict=True):
@@ -221,11 +259,20 @@ def _purchases(
             if cost and share:
                 row = {key: value for key, value in base.items() if key != "list_ratio"}
                 yield {
-                    **row, **name, "ChargeCategory": "Purchase", "ChargeFrequency": often, "BilledCost": cost,
-                    "ChargeDescription": f"{OPTIONS[option['option']].label}, {often.lower()}", "EffectiveCost": 0.0,
-                    "ChargePeriodStart": begin, "ChargePeriodEnd": end, "PricingQuantity": 1.0, "ContractedCost": cost,
-                    "ListCost": cost, "CommitmentDiscountQuantity": monthly * (months if often == "One-Time" else 1),
-                }  # fmt: skip
+                    **row,
+                    **name,
+                    "ChargeCategory": "Purchase",
+                    "ChargeFrequency": often,
+                    "BilledCost": cost,
+                    "ChargeDescription": f"{OPTIONS[option['option']].label}, {often.lower()}",
+                    "EffectiveCost": 0.0,
+                    "ChargePeriodStart": begin,
+                    "ChargePeriodEnd": end,
+                    "PricingQuantity": 1.0,
+                    "ContractedCost": cost,
+                    "ListCost": cost,
+                    "CommitmentDiscountQuantity": monthly * (months if often == "One-Time" else 1),
+                }
 
 
 def _tco(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None) -> Iterator[Row]:
@@ -237,8 +284,15 @@ def _tco(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None
     for name in names:
         cash = [row.get(name, 0.0) for row in flows]
         at_ends = cash[0] or "resale" in name
-        row = {"ProviderName": chosen, "ServiceCategory": "Compute", "ServiceName": chosen, "SkuId": name,
-               "PricingUnit": "month", "x_Line": name, "ChargeDescription": name.replace("_", " ")}  # fmt: skip
+        row = {
+            "ProviderName": chosen,
+            "ServiceCategory": "Compute",
+            "ServiceName": chosen,
+            "SkuId": name,
+            "PricingUnit": "month",
+            "x_Line": name,
+            "ChargeDescription": name.replace("_", " "),
+        }
         if not at_ends:
             ends = _cumulative(cash[1:])
             for period, cost in zip(used, ends, strict=True):
@@ -255,9 +309,13 @@ def _tco(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None
 
 def _charge(row: Row, period: Period, billed: float, effective: float, quantity: float = 1.0) -> Row:
     return {
-        **row, "ChargePeriodStart": period[0], "ChargePeriodEnd": period[1], "BilledCost": billed,
-        "EffectiveCost": effective, "PricingQuantity": quantity,
-    }  # fmt: skip
+        **row,
+        "ChargePeriodStart": period[0],
+        "ChargePeriodEnd": period[1],
+        "BilledCost": billed,
+        "EffectiveCost": effective,
+        "PricingQuantity": quantity,
+    }
 
 
 def _cumulative(amounts: Sequence[float]) -> list[float]:
@@ -277,8 +335,15 @@ def _mix(answer: Mapping[str, Any], start: datetime, rank: int, side: str | None
     for name, supply in supplies.items():
         price = supply["usd_per_gpu_hour"] * supply["stretch_ratio"]
         signed = [_signed(answer["plan"], name, month["month"]) for month in answer["months"]]
-        row = {"ProviderName": name, **_MACHINE, "SkuId": name, "PricingUnit": "GPU-hour", "x_Line": name,
-               "ChargeDescription": name.replace("_", " "), "x_GpusPerUnit": 1}  # fmt: skip
+        row = {
+            "ProviderName": name,
+            **_MACHINE,
+            "SkuId": name,
+            "PricingUnit": "GPU-hour",
+            "x_Line": name,
+            "ChargeDescription": name.replace("_", " "),
+            "x_GpusPerUnit": 1,
+        }
         for period, month, bound in zip(periods, answer["months"], signed, strict=True):
             hours = month[f"{name}_gpus"] * HOURS_PER_MONTH
             yield from _rented(row, period, price, hours, bound * HOURS_PER_MONTH, supply)
@@ -291,7 +356,7 @@ def _signed(plan: Sequence[Mapping[str, Any]], name: str, month: int) -> float:
         float(row["gpus"])
         for row in plan
         if row["option"] == name and row["signed_in_month"] and 0 <= month - row["from_month"] < row["months"]
-    )  # fmt: skip
+    )
 
 
 def _rented(
@@ -305,16 +370,27 @@ def _rented(
         return
     if not bound:
         return
-    named = {"CommitmentDiscountId": supply["name"], "CommitmentDiscountName": supply["name"].replace("_", " "),
-             "CommitmentDiscountCategory": "Usage", "CommitmentDiscountUnit": "GPU-hour",
-             "PricingCategory": "Committed", "CommitmentDiscountType": "commitment"}  # fmt: skip
+    named = {
+        "CommitmentDiscountId": supply["name"],
+        "CommitmentDiscountName": supply["name"].replace("_", " "),
+        "CommitmentDiscountCategory": "Usage",
+        "CommitmentDiscountUnit": "GPU-hour",
+        "PricingCategory": "Committed",
+        "CommitmentDiscountType": "commitment",
+    }
     cost, used = round(bound * price, 2), round(min(hours, bound) * price, 2)
     yield _charge({**row, **named, "CommitmentDiscountStatus": "Used"}, period, 0.0, used, min(hours, bound))
     if bound > hours:
         idle = {**row, **named, "CommitmentDiscountStatus": "Unused"}
         yield _charge(idle, period, 0.0, cost - used, bound - hours)
-    bought = {**row, **named, "ChargeCategory": "Purchase", "ChargeFrequency": "Recurring", "PricingUnit": "month",
-              "CommitmentDiscountQuantity": bound}  # fmt: skip
+    bought = {
+        **row,
+        **named,
+        "ChargeCategory": "Purchase",
+        "ChargeFrequency": "Recurring",
+        "PricingUnit": "month",
+        "CommitmentDiscountQuantity": bound,
+    }
     yield _charge(bought, period, cost, 0.0)
 
 
@@ -325,8 +401,15 @@ def _owned(answer: Mapping[str, Any], periods: Sequence[Period]) -> Iterator[Row
     working = [_signed(answer["plan"], "own", month["month"]) for month in answer["months"]]
     for name in ("servers", "energy", "people", "services"):
         provider = "rented" if name == "services" else "own"
-        row = {"ProviderName": provider, "ServiceCategory": "Compute", "ServiceName": provider, "SkuId": name,
-               "PricingUnit": "month", "x_Line": name, "ChargeDescription": f"{name}, {provider}"}  # fmt: skip
+        row = {
+            "ProviderName": provider,
+            "ServiceCategory": "Compute",
+            "ServiceName": provider,
+            "SkuId": name,
+            "PricingUnit": "month",
+            "x_Line": name,
+            "ChargeDescription": f"{name}, {provider}",
+        }
         cash = _cumulative([row[f"{name}_usd"] for row in answer["cash_by_month"]])
         bought = name == "servers" and sum(working) > 0
         kind = {"ChargeCategory": "Purchase", "ChargeFrequency": "One-Time"} if bought else {}
@@ -341,5 +424,8 @@ def _owned(answer: Mapping[str, Any], periods: Sequence[Period]) -> Iterator[Row
 
 
 _MAKERS: dict[str, Callable[[Mapping[str, Any], datetime, int, str | None], Iterator[Row]]] = {
-    "estimate": _estimate, "inference": _inference, "tco": _tco, "mix": _mix,
-}  # fmt: skip
+    "estimate": _estimate,
+    "inference": _inference,
+    "tco": _tco,
+    "mix": _mix,
+}

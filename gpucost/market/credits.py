@@ -42,13 +42,17 @@ def _paid(
     prices = [{name: getattr(offer, name) for name in _FIELDS} for offer in offers]
     month, pays = (np.arange(owed.shape[1]) / DAYS_PER_MONTH).astype(int), []
     for credit in sorted(credits, key=lambda row: str(row["valid_until"] or "9")):
-        start, end = (row if isinstance(row, date) or row is None else date.fromisoformat(row)
-                      for row in (credit["valid_from"], credit["valid_until"]))  # fmt: skip
+        start, end = (
+            row if isinstance(row, date) or row is None else date.fromisoformat(row)
+            for row in (credit["valid_from"], credit["valid_until"])
+        )
         if (start and start > on) or (end and end < on):
             continue
         days = np.arange(owed.shape[1]) <= (np.inf if end is None else (end - on).days)
-        meant = [covers(credit, price) and offer.price_kind != "contracted"
-                 for offer, price in zip(offers, prices, strict=True)]  # fmt: skip
+        meant = [
+            covers(credit, price) and offer.price_kind != "contracted"
+            for offer, price in zip(offers, prices, strict=True)
+        ]
         cap = credit["usd_per_month"]
         pays.append((credit["usd"], np.inf if cap is None else cap, np.outer(meant, days).astype(np.float64)))
     return np.asarray(stacking.credited(owed, month, pays).sum(axis=1), dtype=np.float64)

@@ -31,11 +31,35 @@ Record = TypeVar("Record", System, Accelerator, Offer)
 
 # What a costing reads of each record; the other fields are not embedded.
 OFFER = (
-    "offer_id", "provider", "instance_type", "gpu", "gpu_assumed", "gpus", "region", "region_scope", "option", "tier",
-    "billing", "term_months", "payment", "upfront_usd", "usd_per_hour", "usd_per_gpu_hour", "recurring_usd_per_hour",
-    "minimum_hours", "billing_increment_hours", "minimum_units", "maximum_units", "observed_on", "source_id",
-    "confidence", "age_days", "book", "price_kind", "list_usd_per_gpu_hour",
-)  # fmt: skip
+    "offer_id",
+    "provider",
+    "instance_type",
+    "gpu",
+    "gpu_assumed",
+    "gpus",
+    "region",
+    "region_scope",
+    "option",
+    "tier",
+    "billing",
+    "term_months",
+    "payment",
+    "upfront_usd",
+    "usd_per_hour",
+    "usd_per_gpu_hour",
+    "recurring_usd_per_hour",
+    "minimum_hours",
+    "billing_increment_hours",
+    "minimum_units",
+    "maximum_units",
+    "observed_on",
+    "source_id",
+    "confidence",
+    "age_days",
+    "book",
+    "price_kind",
+    "list_usd_per_gpu_hour",
+)
 TWIN = ("provider", "instance_type", "region", "option", "usd_per_gpu_hour")
 SYSTEM = ("accelerator_id", "gpus", "scaleup_gb_per_s", "scaleup_gpus", "scaleout_gb_per_s", "max_power_kw")
 ACCELERATOR = tuple(field.name for field in fields(Accelerator))
@@ -133,7 +157,7 @@ def embed(facts: Facts, mask: Flags, architecture: Architecture) -> dict[str, An
         "providers": [row for row in facts.providers if row["provider"] in sellers],
         "credits": facts.credits,
         "spot_moves": [row for row in facts.spot_moves if row["provider"] in (None, *sellers)],
-    }  # fmt: skip
+    }
     embedded = {
         "architecture": asdict(architecture),
         "accelerators": pack((facts.accelerators[name] for name in gpus), ACCELERATOR),

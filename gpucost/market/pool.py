@@ -18,10 +18,18 @@ VIEWS = ("incremental", "loaded")
 _PRICE_KEYS = tuple(f"{view}_usd_per_gpu_hour" for view in VIEWS)
 
 _AS_OWNED = {
-    "offer_kind": "offer", "provider": "own", "gpu_assumed": False, "region_scope": "unknown", "option": "on_demand",
-    "billing": "per_use", "term_months": 0, "payment": "none", "confidence": "high", "book": "user",
+    "offer_kind": "offer",
+    "provider": "own",
+    "gpu_assumed": False,
+    "region_scope": "unknown",
+    "option": "on_demand",
+    "billing": "per_use",
+    "term_months": 0,
+    "payment": "none",
+    "confidence": "high",
+    "book": "user",
     "price_kind": "effective",
-}  # fmt: skip
+}
 
 
 @cache
@@ -29,10 +37,17 @@ def pool_model() -> "type[BaseModel]":
     """Return the model of one [[pool]]."""
     price = number(high=2000, above=True)
     model: type[BaseModel] = record(
-        "Pool", name=text(200), gpu=text(200, 1), gpus=number(1, 1e6, whole=True), system=text(200, 1),
-        available_gpus=number(1, 1e9, whole=True), incremental_usd_per_gpu_hour=price, loaded_usd_per_gpu_hour=price,
-        region=text(200), observed_on=(Any, None),
-    )  # fmt: skip
+        "Pool",
+        name=text(200),
+        gpu=text(200, 1),
+        gpus=number(1, 1e6, whole=True),
+        system=text(200, 1),
+        available_gpus=number(1, 1e9, whole=True),
+        incremental_usd_per_gpu_hour=price,
+        loaded_usd_per_gpu_hour=price,
+        region=text(200),
+        observed_on=(Any, None),
+    )
     return model
 
 
@@ -77,12 +92,21 @@ def _offer(
     price = float(table[f"{view}_usd_per_gpu_hour"])
     name, seen = str(table.get("name") or f"pool-{number}"), _seen(table, number, path, as_of)
     known = _AS_OWNED | {
-        "offer_id": f"own/{name}/{view}", "instance_type": f"{name} ({view})", "tier": view,
-        "gpu": system.accelerator_id, "gpus": gpus, "system_id": system.id, "region": str(table.get("region", "")),
-        "usd_per_hour": price * gpus, "usd_per_gpu_hour": price, "maximum_units": max(1, available // gpus),
-        "availability": f"{available} accelerators", "observed_on": seen, "age_days": max(0, (as_of - seen).days),
+        "offer_id": f"own/{name}/{view}",
+        "instance_type": f"{name} ({view})",
+        "tier": view,
+        "gpu": system.accelerator_id,
+        "gpus": gpus,
+        "system_id": system.id,
+        "region": str(table.get("region", "")),
+        "usd_per_hour": price * gpus,
+        "usd_per_gpu_hour": price,
+        "maximum_units": max(1, available // gpus),
+        "availability": f"{available} accelerators",
+        "observed_on": seen,
+        "age_days": max(0, (as_of - seen).days),
         "notes": f"{view} cost of capacity of your own",
-    }  # fmt: skip
+    }
     return make_offer(known), system
 
 

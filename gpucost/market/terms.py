@@ -141,9 +141,11 @@ def _spot_ends(
     for place, offer in enumerate(offers):
         if OPTIONS[offer.option].family == "preemptible" and offer.price_kind != "contracted":
             groups = (
-                (offer.provider, offer.gpu, offer.region), (offer.provider, offer.gpu, None),
-                (offer.provider, None, None), (None, None, None),
-            )  # fmt: skip
+                (offer.provider, offer.gpu, offer.region),
+                (offer.provider, offer.gpu, None),
+                (offer.provider, None, None),
+                (None, None, None),
+            )
             if (row := next((known[group] for group in groups if group in known), None)) is None:
                 continue
             root = sqrt(max(offer.age_days, HELD_DAYS) / MOVE_DAYS)

@@ -53,10 +53,15 @@ def printed(lines: Sequence[BillItem], values: Mapping[str, Any]) -> list[BillLi
     """Return the lines of one bill as plain rows; lines of nothing are left out."""
     return [
         {
-            "name": line.name, "quantity": values[f"{line.key}_quantity"], "unit": line.unit,
-            "unit_price_usd": values[line.unit_price], "cost_usd": values[f"{line.key}_usd"], "source_id": "",
-            "status": "derived", "note": line.note,
+            "name": line.name,
+            "quantity": values[f"{line.key}_quantity"],
+            "unit": line.unit,
+            "unit_price_usd": values[line.unit_price],
+            "cost_usd": values[f"{line.key}_usd"],
+            "source_id": "",
+            "status": "derived",
+            "note": line.note,
         }
         for line in lines
         if values[f"{line.key}_quantity"] > _NOTHING
-    ]  # fmt: skip
+    ]

@@ -63,15 +63,25 @@ BY_MONTH = tuple(line._replace(side=_SIDES.get(line.name, "")) for line in (*MON
 FORMULAS = version((*SCALARS, *BY_MONTH, *ANSWERS))  # says which formulas a saved answer was computed by
 
 TABLES = (
-    "residual_by_year", "depreciated_by_year", "assessed_by_year", "rent_path_by_month", "observed_v_by_month",
+    "residual_by_year",
+    "depreciated_by_year",
+    "assessed_by_year",
+    "rent_path_by_month",
+    "observed_v_by_month",
     "use_by_month",
-)  # fmt: skip
+)
 
 
 _WORTH = (
-    "own_value_usd", "rent_total_usd", "in_horizon", "in_use", "discount_ratio", "allocated_gpu_hours_per_month",
-    "owned_gpu_hours_per_month", "after_tax_ratio",
-)  # fmt: skip
+    "own_value_usd",
+    "rent_total_usd",
+    "in_horizon",
+    "in_use",
+    "discount_ratio",
+    "allocated_gpu_hours_per_month",
+    "owned_gpu_hours_per_month",
+    "after_tax_ratio",
+)
 
 
 @dataclass(frozen=True, slots=True)

@@ -300,9 +300,14 @@ def _fixed_program(program: _Program, units: dict[str, Array]) -> Any:
     lower, upper = np.array(program.low), np.array(program.high)
     equal = lower == upper
     solved = linprog(
-        program.cost, A_ub=matrix[~equal], b_ub=upper[~equal], A_eq=matrix[equal], b_eq=upper[equal],
-        bounds=np.column_stack((low, high)), method="highs",
-    )  # fmt: skip
+        program.cost,
+        A_ub=matrix[~equal],
+        b_ub=upper[~equal],
+        A_eq=matrix[equal],
+        b_eq=upper[equal],
+        bounds=np.column_stack((low, high)),
+        method="highs",
+    )
     if solved.status != 0:
         raise CheckFailedError(
             f"the mix that was found cannot be checked ({str(solved.message)[:200]}). Prices and demand lie too many"

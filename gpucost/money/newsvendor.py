@@ -41,9 +41,11 @@ def level(demand: Array, gpus: float, price: float, committed_price: float) -> L
     beyond, used = np.maximum(demand - gpus, 0.0), np.minimum(demand, gpus)
     whole = float(demand.mean())
     return Level(
-        gpus, committed_price * gpus + price * float(beyond.mean()), float(used.mean()) / whole if whole else 0.0,
+        gpus,
+        committed_price * gpus + price * float(beyond.mean()),
+        float(used.mean()) / whole if whole else 0.0,
         1 - float(used.mean()) / gpus if gpus else 0.0,
-    )  # fmt: skip
+    )
 
 
 def advised(demand: Array, price: float, committed_price: float, step: float = 1.0, held: float = 0.0) -> float:

@@ -78,12 +78,33 @@ ANSWERS = (
 LINES: tuple[Line, ...] = (*TIME, *INTERRUPTIONS, *PURCHASE, *bill.formulas(BILL), *ANSWERS)
 
 KEPT = (
-    "work_hours", "paid_hours", "days", "days_low", "days_high", "gpu_hours", "checkpoint_hours", "interval_hours",
-    "interruptions", "stretch_paid_ratio", "stretch_calendar_ratio", "stretch_low_ratio", "stretch_high_ratio",
-    "stretch_spread_ratio", "goodput_fraction", "cost_usd", "cost_low_usd", "cost_high_usd", "usd_per_mtok", "cash_usd",
-    "amortised_usd", "exposure_usd", "unused_usd", "energy_kwh", "kgco2e",
+    "work_hours",
+    "paid_hours",
+    "days",
+    "days_low",
+    "days_high",
+    "gpu_hours",
+    "checkpoint_hours",
+    "interval_hours",
+    "interruptions",
+    "stretch_paid_ratio",
+    "stretch_calendar_ratio",
+    "stretch_low_ratio",
+    "stretch_high_ratio",
+    "stretch_spread_ratio",
+    "goodput_fraction",
+    "cost_usd",
+    "cost_low_usd",
+    "cost_high_usd",
+    "usd_per_mtok",
+    "cash_usd",
+    "amortised_usd",
+    "exposure_usd",
+    "unused_usd",
+    "energy_kwh",
+    "kgco2e",
     *(name.format(line.key) for line in BILL for name in ("{}_quantity", "{}_usd")),
-)  # fmt: skip
+)
 
 
 def price_runs(factors: Columns) -> Columns:

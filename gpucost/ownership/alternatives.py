@@ -99,10 +99,20 @@ def rented(case: OwnershipCase, changes: Mapping[str, Any]) -> dict[str, Any]:
 
 
 _RENT_TARGETS = (
-    "rent_total_usd", "discount_ratio", "in_horizon", "rent_gpu_hours", "rent_price_ratio", "rent_tax_usd",
-    "allocated_gpu_hours_per_month", "after_tax_ratio", "unexpired_months",
-    "rent_compute_usd", "rent_upfront_usd", "rent_cancellation_usd", "rent_support_usd",
-)  # fmt: skip
+    "rent_total_usd",
+    "discount_ratio",
+    "in_horizon",
+    "rent_gpu_hours",
+    "rent_price_ratio",
+    "rent_tax_usd",
+    "allocated_gpu_hours_per_month",
+    "after_tax_ratio",
+    "unexpired_months",
+    "rent_compute_usd",
+    "rent_upfront_usd",
+    "rent_cancellation_usd",
+    "rent_support_usd",
+)
 
 
 def monthly(values: Mapping[str, Any], name: str) -> np.ndarray:
@@ -171,18 +181,25 @@ def _own(case: OwnershipCase, values: Mapping[str, Any]) -> list[OwnershipOption
 def _base_terms(case: OwnershipCase) -> dict[str, Any]:
     entry = case.assumptions["rent_usd_per_gpu_hour"]
     return {
-        "usd_per_gpu_hour": entry.value, "source_id": entry.source_id, "terms": _words(case.values()),
+        "usd_per_gpu_hour": entry.value,
+        "source_id": entry.source_id,
+        "terms": _words(case.values()),
         "note": entry.note,
-    }  # fmt: skip
+    }
 
 
 def _terms(choice: RentChoice) -> dict[str, Any]:
     return {
-        "option": choice.option, "usd_per_gpu_hour": choice.usd_per_gpu_hour, "provider": choice.provider,
+        "option": choice.option,
+        "usd_per_gpu_hour": choice.usd_per_gpu_hour,
+        "provider": choice.provider,
         "offer_id": choice.offer_id,
-        "price_observed_on": choice.observed_on, "age_days": choice.age_days, "source_id": choice.source_id,
-        "terms": _words(choice.changes()), "note": choice.note,
-    }  # fmt: skip
+        "price_observed_on": choice.observed_on,
+        "age_days": choice.age_days,
+        "source_id": choice.source_id,
+        "terms": _words(choice.changes()),
+        "note": choice.note,
+    }
 
 
 def _words(values: Mapping[str, Any]) -> str:

@@ -155,10 +155,14 @@ def by_utilisation(case: OwnershipCase, crossing: float | None, steps: int = 20)
     rows: list[shape.UtilisationPoint] = []
     for i, share in enumerate(shares.tolist()):
         for side, at, above in (("own", now.own_usd, dearer.own_usd), ("rent", now.rent_usd, dearer.rent_usd)):
-            rows.append({
-                "side": side, "utilisation_fraction": share, "usd_per_gpu_month": float(at[i] / hours[i]),
-                "more_per_rent_usd": float((above[i] - at[i]) / hours[i]),
-            })  # fmt: skip
+            rows.append(
+                {
+                    "side": side,
+                    "utilisation_fraction": share,
+                    "usd_per_gpu_month": float(at[i] / hours[i]),
+                    "more_per_rent_usd": float((above[i] - at[i]) / hours[i]),
+                }
+            )
     return rows
 
 

@@ -156,10 +156,16 @@ def lines(values: Mapping[str, Any]) -> list[shape.CostLine]:
         for line in members:
             if line.name in paid:
                 total, worth = float(paid[line.name].sum()), present(values, line.name)
-                rows.append({
-                    "side": side, "name": line.name, "description": line.description, "total_usd": total,
-                    "npv_usd": worth, "levelised_usd_per_gpu_hour": worth / hours if hours else None,
-                })  # fmt: skip
+                rows.append(
+                    {
+                        "side": side,
+                        "name": line.name,
+                        "description": line.description,
+                        "total_usd": total,
+                        "npv_usd": worth,
+                        "levelised_usd_per_gpu_hour": worth / hours if hours else None,
+                    }
+                )
     return rows
 
 
@@ -169,9 +175,13 @@ def _shown(values: Mapping[str, Any]) -> dict[str, Array]:
     rent = {name: flows for name, flows in kept.items() if name.startswith("rent_")}
     totals = {name: monthly(values, name) for name in ("own_total_usd", "rent_total_usd", "saving_usd")}
     return {
-        **own, "own_total_usd": totals["own_total_usd"], **rent, "rent_total_usd": totals["rent_total_usd"],
-        "saving_usd": totals["saving_usd"], "saving_cumulative_usd": np.cumsum(totals["saving_usd"]),
-    }  # fmt: skip
+        **own,
+        "own_total_usd": totals["own_total_usd"],
+        **rent,
+        "rent_total_usd": totals["rent_total_usd"],
+        "saving_usd": totals["saving_usd"],
+        "saving_cumulative_usd": np.cumsum(totals["saving_usd"]),
+    }
 
 
 def cash_flows(values: Mapping[str, Any], start: date) -> list[shape.CashMonth]:

@@ -273,11 +273,15 @@ def _observed_decline(catalog: Catalog, case: OwnershipCase, given: Mapping[str,
     low, fall, high = (1 - row[f"{end}_ratio"] for end in ("high", "typical", "low"))
     whose = f"{row['generation']} at {row['sellers']}" if row["generation"] else f"all chips at {row['sellers']}"
     case.put(
-        "rent_decline_fraction", value=fall, low=min(low, rents_moved["low"], fall),
-        high=max(high, rents_moved["high"], fall), status="derived", source_id=rents_moved["source_id"],
+        "rent_decline_fraction",
+        value=fall,
+        low=min(low, rents_moved["low"], fall),
+        high=max(high, rents_moved["high"], fall),
+        status="derived",
+        source_id=rents_moved["source_id"],
         note=f"list prices of {whose} sellers moved by {_moved(fall)} a year ({_moved(high)} to {_moved(low)}); "
         f"the range holds what market rents did too",
-    )  # fmt: skip
+    )
 
 
 def _moved(fall: float) -> str:
@@ -338,9 +342,15 @@ def _rent(catalog: Catalog, case: OwnershipCase, given: Mapping[str, Given]) -> 
     else:
         choice = rents.market_rent(catalog, gpu.id)
     case.put(
-        "rent_usd_per_gpu_hour", value=choice.usd_per_gpu_hour, low=choice.low, high=choice.high, status=choice.status,
-        source_id=choice.source_id, note=choice.note, observed=choice.observed_on,
-    )  # fmt: skip
+        "rent_usd_per_gpu_hour",
+        value=choice.usd_per_gpu_hour,
+        low=choice.low,
+        high=choice.high,
+        status=choice.status,
+        source_id=choice.source_id,
+        note=choice.note,
+        observed=choice.observed_on,
+    )
     for name, value in choice.changes().items():
         if name != "rent_usd_per_gpu_hour" and name not in given:
             case.put(name, value=value, status=choice.status, source_id=choice.source_id, observed=choice.observed_on)
@@ -359,10 +369,15 @@ def _residual_range(case: OwnershipCase, given: Mapping[str, Given]) -> None:
     )
     if middle > 0:
         case.put(
-            "residual_scale_ratio", value=1.0, low=low / middle, high=high / middle, status="sourced",
-            source_id=rows[0]["source_id"], observed=str(rows[0].get("observed") or ""),
+            "residual_scale_ratio",
+            value=1.0,
+            low=low / middle,
+            high=high / middle,
+            status="sourced",
+            source_id=rows[0]["source_id"],
+            observed=str(rows[0].get("observed") or ""),
             note=f"resale at {years:.3g} years: {low:.2f}, {middle:.2f}, {high:.2f} of the price",
-        )  # fmt: skip
+        )
 
 
 def _check(case: OwnershipCase) -> None:

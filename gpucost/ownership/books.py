@@ -29,8 +29,10 @@ def statements(case: OwnershipCase, values: Mapping[str, Any], days: list[date])
     return {
         "fiscal_year_end_month": last_month,
         "lease_standard": str(case.assumptions["lease_standard"].value),
-        "years": by[0], "quarters": by[1], "months": by[2],
-    }  # fmt: skip
+        "years": by[0],
+        "quarters": by[1],
+        "months": by[2],
+    }
 
 
 def fiscal(day: date, last_month: int) -> tuple[str, str, str]:
@@ -49,8 +51,9 @@ def _rows(lines: Mapping[str, Array], labels: list[str]) -> list[shape.Period]:
     for label in dict.fromkeys(labels):
         first = labels.index(label)
         last = len(labels) - 1 - labels[::-1].index(label)
-        sums = {row.name: sum(sign * _taken(lines[name], how, first, last) for sign, name, how in row.terms)
-                for row in ROWS}  # fmt: skip
+        sums = {
+            row.name: sum(sign * _taken(lines[name], how, first, last) for sign, name, how in row.terms) for row in ROWS
+        }
         clean = {name: 0.0 if abs(value) < _NOTHING_USD else value for name, value in sums.items()}
         rows.append(cast(shape.Period, {"period": label, **clean}))
     return rows

@@ -18,13 +18,20 @@ LONGEST_LIST = 1200  # months of a century
 @cache
 def _supply() -> "type[BaseModel]":
     model: type[BaseModel] = record(
-        "Supply", name=read_as(name().read), kind=(Literal[tuple(OPTIONS)], ...),
-        usd_per_gpu_hour=(read_as(USD.read), ...), term_months=read_as(whole(0, 1200).read),
-        max_gpus=read_as(plain(0, 1e9).read), max_share_fraction=read_as(share().read),
-        unit_gpus=read_as(plain(1e-3, 1e6).read), lead_time_months=read_as(whole(0, 1200).read),
-        upfront_fraction=read_as(share().read), stretch_ratio=read_as(plain(1, 1000).read), note=text(100_000),
+        "Supply",
+        name=read_as(name().read),
+        kind=(Literal[tuple(OPTIONS)], ...),
+        usd_per_gpu_hour=(read_as(USD.read), ...),
+        term_months=read_as(whole(0, 1200).read),
+        max_gpus=read_as(plain(0, 1e9).read),
+        max_share_fraction=read_as(share().read),
+        unit_gpus=read_as(plain(1e-3, 1e6).read),
+        lead_time_months=read_as(whole(0, 1200).read),
+        upfront_fraction=read_as(share().read),
+        stretch_ratio=read_as(plain(1, 1000).read),
+        note=text(100_000),
         source_id=text(),
-    )  # fmt: skip
+    )
     return model
 
 

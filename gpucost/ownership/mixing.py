@@ -251,10 +251,15 @@ def cash_rows(case: OwnershipCase, problem: program.MixProblem, solved: program.
     paid = np.column_stack((energy, people, rented * np.full(problem.months, supplies.services_usd(case))))
     rows = zip(servers.tolist(), [[0.0] * 3, *paid.tolist()], strict=True)
     return [
-        {"month": month, "servers_usd": bought, "energy_usd": energy_usd, "people_usd": people_usd,
-         "services_usd": services_usd}
+        {
+            "month": month,
+            "servers_usd": bought,
+            "energy_usd": energy_usd,
+            "people_usd": people_usd,
+            "services_usd": services_usd,
+        }
         for month, (bought, (energy_usd, people_usd, services_usd)) in enumerate(rows)
-    ]  # fmt: skip
+    ]
 
 
 def marginal_rows(solved: program.Solution) -> list[shape.Marginal]:

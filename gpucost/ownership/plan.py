@@ -34,14 +34,52 @@ TIERS = ("network_1tier_usd_per_gpu", "network_2tier_usd_per_gpu", "network_3tie
 
 # Names beside the inputs: what else a plan file may hold.
 SPECIAL = (
-    "gpu", "provider", "region", "option", "years", "lead_time_weeks", "refresh_year", "network_usd_per_gpu",
-    "rent_path", "rent_curve", "residual_curve", "residual_by_year", "assessed_by_year", "depreciation_by_year",
-    "electricity_region", "grid_region", "currency", "usd_per_unit", "usd_per_unit_on", "currency_curve",
-    "currency_wacc_fraction", "fiscal_year_end_month",
-    "rent_residual_correlation", "draws", "seed", "start_on", "model", "tokens", "runs_per_year",
-    "tokens_per_month", "mfu", "step_time", "prompt_tokens", "output_tokens", "utilisation", "supply", "own",
-    "budget_usd", "max_owned_gpus", "quote", "profile", "tax_regime", "site", "use_path", "refresh_gpu",
-)  # fmt: skip
+    "gpu",
+    "provider",
+    "region",
+    "option",
+    "years",
+    "lead_time_weeks",
+    "refresh_year",
+    "network_usd_per_gpu",
+    "rent_path",
+    "rent_curve",
+    "residual_curve",
+    "residual_by_year",
+    "assessed_by_year",
+    "depreciation_by_year",
+    "electricity_region",
+    "grid_region",
+    "currency",
+    "usd_per_unit",
+    "usd_per_unit_on",
+    "currency_curve",
+    "currency_wacc_fraction",
+    "fiscal_year_end_month",
+    "rent_residual_correlation",
+    "draws",
+    "seed",
+    "start_on",
+    "model",
+    "tokens",
+    "runs_per_year",
+    "tokens_per_month",
+    "mfu",
+    "step_time",
+    "prompt_tokens",
+    "output_tokens",
+    "utilisation",
+    "supply",
+    "own",
+    "budget_usd",
+    "max_owned_gpus",
+    "quote",
+    "profile",
+    "tax_regime",
+    "site",
+    "use_path",
+    "refresh_gpu",
+)
 CONVENIENT = ("years", "utilisation", "lead_time_weeks", "refresh_year")  # of these what a scenario may change, too
 OWN_ESTIMATE = "gpucost-estimate"  # sources that begin so are our own judgement: assumed, however well argued
 MUST_COST = ("server_usd", "all_in_usd_per_gpu", "gpu_usd", "rent_usd_per_gpu_hour")  # nothing is free
@@ -195,10 +233,15 @@ class Registry:
         row = self.fact(item or self.inputs[name]["item"])
         status: Status = "assumed" if row["source_id"].startswith(OWN_ESTIMATE) else "sourced"
         return replace(
-            self._empty(name), value=row["typical"], low=row["low"], high=row["high"], status=status,
-            source_id=row["source_id"], note=row["item"],
+            self._empty(name),
+            value=row["typical"],
+            low=row["low"],
+            high=row["high"],
+            status=status,
+            source_id=row["source_id"],
+            note=row["item"],
             observed=str(row.get("observed") or ""),
-        )  # fmt: skip
+        )
 
     def default(self, name: str) -> Assumption:
         """Return an input's default: from its fact, else the stated assumption, else nothing yet."""

@@ -7,11 +7,28 @@ from typing import Any
 from gpucost.arguments.files import is_file
 
 _KEPT = (
-    "gpu", "provider", "region", "option", "rent_curve", "currency", "usd_per_unit",
-    "usd_per_unit_on", "currency_curve", "currency_wacc_fraction", "fiscal_year_end_month",
-    "seed", "draws", "electricity_region", "grid_region", "start_on",
-    "rent_residual_correlation", "depreciation_by_year", "profile", "site", "use_path",
-)  # fmt: skip
+    "gpu",
+    "provider",
+    "region",
+    "option",
+    "rent_curve",
+    "currency",
+    "usd_per_unit",
+    "usd_per_unit_on",
+    "currency_curve",
+    "currency_wacc_fraction",
+    "fiscal_year_end_month",
+    "seed",
+    "draws",
+    "electricity_region",
+    "grid_region",
+    "start_on",
+    "rent_residual_correlation",
+    "depreciation_by_year",
+    "profile",
+    "site",
+    "use_path",
+)
 
 
 def write_plan(

@@ -10,10 +10,17 @@ from gpucost.units import counted
 # Assumed: what stands under a desk or in a room of its own needs no fee, tier of network, storage system, contract or
 # staff beyond a share of somebody's time, but broken parts are replaced; renting as little needs no people either.
 _SMALL: dict[str, float | str] = {
-    "facility_basis": "none", "storage_basis": "none", "spares_basis": "maintenance", "control_plane_fraction": 0.0,
-    "rent_control_plane_usd_per_month": 0.0, "rent_staff_ratio": 0.0, "support_fraction": 0.0,
-    "insurance_fraction": 0.0, "property_tax_fraction": 0.0, "installation_fraction": 0.0,
-}  # fmt: skip
+    "facility_basis": "none",
+    "storage_basis": "none",
+    "spares_basis": "maintenance",
+    "control_plane_fraction": 0.0,
+    "rent_control_plane_usd_per_month": 0.0,
+    "rent_staff_ratio": 0.0,
+    "support_fraction": 0.0,
+    "insurance_fraction": 0.0,
+    "property_tax_fraction": 0.0,
+    "installation_fraction": 0.0,
+}
 _STEP = {"staff_step_fte": 0.25}  # nobody shares an engineer by the hour
 PROFILES: dict[str, dict[str, float | str]] = {
     "desk": {**_SMALL, "pue_ratio": 1.0, "staff_minimum_fte": 0.0, "staff_fte_per_1000_gpus": 0.0},

@@ -15,8 +15,14 @@ from gpucost.units import MONTHS_PER_YEAR, parse_fraction, parse_usd
 if TYPE_CHECKING:
     from pydantic import BaseModel
 
-BILLINGS = {"take-or-pay": "take_or_pay", "take or pay": "take_or_pay", "take_or_pay": "take_or_pay",
-            "per use": "per_use", "per-use": "per_use", "per_use": "per_use"}  # fmt: skip
+BILLINGS = {
+    "take-or-pay": "take_or_pay",
+    "take or pay": "take_or_pay",
+    "take_or_pay": "take_or_pay",
+    "per use": "per_use",
+    "per-use": "per_use",
+    "per_use": "per_use",
+}
 MOST = 1000  # quotes; each is a plan of its own, counted month by month in about 3 ms
 HOW = "Write it as 2.46/h, 12 months, take-or-pay, 20% upfront; the price comes first."
 
@@ -104,19 +110,22 @@ def _quote() -> "type[BaseModel]":
         return parse_usd(_hourly(str(value)), what)
 
     model: type[BaseModel] = record(
-        "Quote", name=(read_as(lambda value, what: name().read(str(value).strip(), what)), ...),
-        usd_per_gpu_hour=(read_as(price), ...), term_months=read_as(whole(0, 1200).read),
+        "Quote",
+        name=(read_as(lambda value, what: name().read(str(value).strip(), what)), ...),
+        usd_per_gpu_hour=(read_as(price), ...),
+        term_months=read_as(whole(0, 1200).read),
         billing=read_as(lambda value, what: one_of(*BILLINGS).read(str(value).strip().lower(), what)),
         upfront_fraction=read_as(share().read),
-    )  # fmt: skip
+    )
     return model
 
 
 def _row(file: str, number: int, row: Mapping[str, Any]) -> Entry:
     read = held(_quote(), row, file, number)
     return {
-        "name": read["name"], "rent_usd_per_gpu_hour": read["usd_per_gpu_hour"],
+        "name": read["name"],
+        "rent_usd_per_gpu_hour": read["usd_per_gpu_hour"],
         "rent_billing": BILLINGS[read.get("billing") or "per use"],
         "rent_term_months": float(read.get("term_months") or 0),
         "rent_upfront_fraction": read.get("upfront_fraction") or 0.0,
-    }  # fmt: skip
+    }

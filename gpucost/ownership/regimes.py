@@ -44,9 +44,15 @@ def apply_regime(catalog: "Catalog", defaults: dict[str, Assumption], asked: str
 def _stated(entry: Assumption, row: Mapping[str, Any], value: float) -> Assumption:
     sourced = not row["source_id"].startswith(OWN_ESTIMATE)
     return replace(
-        entry, value=value, low=None, high=None, status="sourced" if sourced else "assumed",
-        source_id=row["source_id"], observed=row["observed"], note=row["notes"] or "",
-    )  # fmt: skip
+        entry,
+        value=value,
+        low=None,
+        high=None,
+        status="sourced" if sourced else "assumed",
+        source_id=row["source_id"],
+        observed=row["observed"],
+        note=row["notes"] or "",
+    )
 
 
 def newest_rate(catalog: "Catalog", currency: str) -> Mapping[str, Any] | None:

@@ -29,18 +29,23 @@ def server_inputs(catalog: Catalog, registry: Registry, accelerator: Accelerator
     power_kw, power_status, power_source = _power(catalog, registry, accelerator, gpus)
     known: dict[str, dict[str, Any]] = {
         "gpus_per_node": {
-            "value": float(gpus), "source_id": system.source_id, "note": system.id,
+            "value": float(gpus),
+            "source_id": system.source_id,
+            "note": system.id,
             "status": "sourced" if system.status == "sourced" else "assumed",
         },
         "server_price_basis": {"value": "quote" if quote else "gpu_share", "status": "derived"},
         "server_max_kw": {"value": power_kw, "status": power_status, "source_id": power_source},
-    }  # fmt: skip
+    }
     if quote:
         low, high = quote["price_low_usd"], quote["price_high_usd"] or quote["price_low_usd"]
         note = f"middle of {low:,.0f} to {high:,.0f} for {quote['id']}, seen {quote['price_observed']}"
         named = quote["price_source"]
-        said = {"status": "derived" if named else "assumed", "source_id": quote["second_source_id"] or "",
-                "observed": str(quote["price_observed"] or "")}  # fmt: skip
+        said = {
+            "status": "derived" if named else "assumed",
+            "source_id": quote["second_source_id"] or "",
+            "observed": str(quote["price_observed"] or ""),
+        }
         known["server_usd"] = _between(low, high, "", f"{note}; from {named or 'no stated source'}") | said
     if price := _chip_price(row):
         known["gpu_usd"] = price

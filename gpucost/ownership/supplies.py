@@ -133,9 +133,12 @@ def _reservation(case: OwnershipCase, rent: Rent, monthly_usd: float, signed: in
 
 # servers that stand idle, without people: what their use and their team add is apart
 _BARE = {
-    "utilisation_fraction": 0.0, "staff_minimum_fte": 0.0, "staff_fte_per_1000_gpus": 0.0, "lead_time_months": 0.0,
+    "utilisation_fraction": 0.0,
+    "staff_minimum_fte": 0.0,
+    "staff_fte_per_1000_gpus": 0.0,
+    "lead_time_months": 0.0,
     "refresh_month": 0.0,
-}  # fmt: skip
+}
 
 
 def server_cash(case: OwnershipCase, gpus: Array, lead_months: int, life_months: int) -> Array:

@@ -16,17 +16,50 @@ if TYPE_CHECKING:
 Asked = Mapping[str, str]
 
 FIELDS = (
-    "model", "tokens", "deadline", "gpu", "gpus", "region", "provider", "option", "method", "software", "optimize",
-    "mfu", "overhead", "max_cost", "strict_prices",
-)  # fmt: skip
+    "model",
+    "tokens",
+    "deadline",
+    "gpu",
+    "gpus",
+    "region",
+    "provider",
+    "option",
+    "method",
+    "software",
+    "optimize",
+    "mfu",
+    "overhead",
+    "max_cost",
+    "strict_prices",
+)
 OWN = ("own_gpu", "own_gpus", "utilisation", "years")  # of the comparison with owning
 PRICE = "own_price"  # USD per GPU-hour that the reader has been quoted
 ROWS = 12
 _ROW = (
-    "rank", "provider", "instance_type", "region", "option", "term_months", "gpu", "gpus", "nodes", "days", "days_low",
-    "days_high", "cost_usd", "cost_low_usd", "cost_high_usd", "usd_per_gpu_hour", "mfu_fraction", "age_days",
-    "price_observed_on", "price_stale", "source_ids", "notes", "lines",
-)  # fmt: skip
+    "rank",
+    "provider",
+    "instance_type",
+    "region",
+    "option",
+    "term_months",
+    "gpu",
+    "gpus",
+    "nodes",
+    "days",
+    "days_low",
+    "days_high",
+    "cost_usd",
+    "cost_low_usd",
+    "cost_high_usd",
+    "usd_per_gpu_hour",
+    "mfu_fraction",
+    "age_days",
+    "price_observed_on",
+    "price_stale",
+    "source_ids",
+    "notes",
+    "lines",
+)
 _MOST_SIGNS = 2000  # of all that is asked; what is longer was not typed
 
 

@@ -6,9 +6,15 @@ from typing import Any
 from gpucost.render.document import Axis, Block, Chart, Document, Paragraph, Section, Table, columns
 
 COLUMNS = (
-    "what", "measured@unit", "range", "peak:3", "share_fraction=of peak", "usual_fraction=usual:2", "place:2",
+    "what",
+    "measured@unit",
+    "range",
+    "peak:3",
+    "share_fraction=of peak",
+    "usual_fraction=usual:2",
+    "place:2",
     "verdict",
-)  # fmt: skip
+)
 SHEET = ("what", "measured", "unit", "low", "high", *COLUMNS[3:])
 NOTE = (
     "usual: median share of machines on record, for training steps of the sources that published some on this chip; "

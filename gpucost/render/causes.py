@@ -25,14 +25,20 @@ def training_causes(payload: Mapping[str, Any], option: Mapping[str, Any]) -> li
     beside = 1 + factors["evaluation_fraction"]
     assumed = {row["name"]: row for row in payload.get("assumptions") or ()}.get("evaluation_fraction")
     known = [
-        ("speed",
-         *_bought(option, speed / factors["tokens_per_s_per_gpu_high"], speed / factors["tokens_per_s_per_gpu_low"]),
-         "--mfu", "name the software (--software); your own speed (--mfu, --step-time); gpucost calibrate"),
+        (
+            "speed",
+            *_bought(option, speed / factors["tokens_per_s_per_gpu_high"], speed / factors["tokens_per_s_per_gpu_low"]),
+            "--mfu",
+            "name the software (--software); your own speed (--mfu, --step-time); gpucost calibrate",
+        ),
         _price_cause(option),
-        ("interruptions",
-         *_bought(option, factors["stretch_low_ratio"] / stretch, factors["stretch_high_ratio"] / stretch),
-         "--option", "an option that is not interrupted; a measured rate"),
-    ]  # fmt: skip
+        (
+            "interruptions",
+            *_bought(option, factors["stretch_low_ratio"] / stretch, factors["stretch_high_ratio"] / stretch),
+            "--option",
+            "an option that is not interrupted; a measured rate",
+        ),
+    ]
     if (start := _bought(option, *RAMP_ENDS, of_start=True))[1] > 1 + _WORTH_SAYING:
         known.append(("start-up", *start, "--gpus", "fewer accelerators that wait for it"))
     if assumed and assumed["value"] == factors["evaluation_fraction"] and assumed["low"] is not None:
@@ -74,10 +80,15 @@ _Known = tuple[str, float, float, str, str]  # cause, both ends ÷ the point, th
 def _widest_first(cost: float, moved: float, known: Sequence[_Known]) -> list[dict[str, Any]]:
     """Return the causes as rows: `moved` is the part of the cost that they act on."""
     rows = [
-        {"share": name, "low_usd": cost + moved * (low - 1), "high_usd": cost + moved * (high - 1), "flag": flag,
-         "narrower": how}
+        {
+            "share": name,
+            "low_usd": cost + moved * (low - 1),
+            "high_usd": cost + moved * (high - 1),
+            "flag": flag,
+            "narrower": how,
+        }
         for name, low, high, flag, how in known
-    ]  # fmt: skip
+    ]
     return sorted(rows, key=lambda row: row["low_usd"] - row["high_usd"])
 
 

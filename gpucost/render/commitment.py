@@ -36,13 +36,23 @@ def document(answer: Commitment) -> Document:
         Section("What each amount costs", [Table(_LEVELS, answer["levels"], note=_note(answer))]),
         Section("The history under the agreements that hold", [Table(columns("line", "cost_usd"), lines, total=total)]),
         Section("The ladder", _ladder(answer)),
-        Section("Use and prices", [
-            facts_of("", {**answer["usage"], "on_demand_usd_per_gpu_hour": answer["usd_per_gpu_hour"],
-                          "committed_usd_per_gpu_hour": answer["committed_usd_per_gpu_hour"]}),
-            *(Paragraph(text) for text in answer["prices"]),
-        ], detail=True),
+        Section(
+            "Use and prices",
+            [
+                facts_of(
+                    "",
+                    {
+                        **answer["usage"],
+                        "on_demand_usd_per_gpu_hour": answer["usd_per_gpu_hour"],
+                        "committed_usd_per_gpu_hour": answer["committed_usd_per_gpu_hour"],
+                    },
+                ),
+                *(Paragraph(text) for text in answer["prices"]),
+            ],
+            detail=True,
+        ),
         screen=(first, Paragraph(_NEXT)),
-    )  # fmt: skip
+    )
 
 
 def _note(answer: Commitment) -> str:

@@ -19,10 +19,13 @@ from gpucost.render.numbers import amount, heading_of
 from gpucost.units import counted, unit_of
 
 _FIGURES = {
-    "gpu_s_per_mtok": "the GPU-seconds of a million tokens", "usd_per_mtok": "the price of a million tokens",
-    "npv_saving_usd": "what owning saves", "cost_usd": "the cost", "usd_per_month": "the cost of a month",
+    "gpu_s_per_mtok": "the GPU-seconds of a million tokens",
+    "usd_per_mtok": "the price of a million tokens",
+    "npv_saving_usd": "what owning saves",
+    "cost_usd": "the cost",
+    "usd_per_month": "the cost of a month",
     "needed_gb": "the memory needed, GB",
-}  # fmt: skip
+}
 _EFFECTS = 5  # of one screen
 
 
@@ -73,9 +76,15 @@ def _effects(answer: Comparison) -> list[Block]:
     if not answer["changes"]:
         return []
     shown = columns(
-        "factor=cause", "name=by:2", "before:1", "after:1", "effect@unit",
-        "own_effect_usd=owning:2", "rent_effect_usd=renting:2", "note:3",
-    )  # fmt: skip
+        "factor=cause",
+        "name=by:2",
+        "before:1",
+        "after:1",
+        "effect@unit",
+        "own_effect_usd=owning:2",
+        "rent_effect_usd=renting:2",
+        "note:3",
+    )
     total = {"factor": "in all", "effect": answer["difference"], "unit": answer["unit"]}
     causes: list[Any] = answer["changes"]
     sides = [key for key in ("own_effect_usd", "rent_effect_usd") if key in causes[0]]
@@ -97,8 +106,10 @@ def _bars(answer: Comparison, changes: "Sequence[Change | Any]") -> list[Block]:
     """Return the bridge from the first to the second; nothing where nothing moves."""
     if not changes:
         return []
-    ends = [{"factor": answer["first"], "effect": answer["before_value"]},
-            {"factor": answer["second"], "effect": answer["before_value"] + answer["difference"]}]  # fmt: skip
+    ends = [
+        {"factor": answer["first"], "effect": answer["before_value"]},
+        {"factor": answer["second"], "effect": answer["before_value"] + answer["difference"]},
+    ]
     title = f"What each does to {_FIGURES.get(answer['figure'], 'the ' + heading_of(answer['figure']))}"
     return [bridge(title, (ends[0], ends[1]), [*map(_named, changes)], "factor", "effect", answer["unit"])]
 

@@ -261,27 +261,49 @@ def bridge(title: str, ends: tuple[Row, Row], effects: Sequence[Row], name: str,
     room = (max(reach) - min(reach)) or abs(max(reach)) or 1.0
     base = max(min(reach) - room / 4, 0.0) if min(reach) > 0 else 0.0
     hung: list[Row] = [
-        {name: row[name], effect: row[effect], "low": min(pair), "high": max(pair),
-         "direction": "more" if row[effect] > 0 else "less"}
+        {
+            name: row[name],
+            effect: row[effect],
+            "low": min(pair),
+            "high": max(pair),
+            "direction": "more" if row[effect] > 0 else "less",
+        }
         for row, pair in zip(effects, pairwise(levels), strict=True)
-    ]  # fmt: skip
+    ]
     stand: list[Row] = [
-        {name: end[name], effect: end[effect], "low": min(base, end[effect]), "high": max(base, end[effect]),
-         "direction": "end"}
+        {
+            name: end[name],
+            effect: end[effect],
+            "low": min(base, end[effect]),
+            "high": max(base, end[effect]),
+            "direction": "end",
+        }
         for end in ends
-    ]  # fmt: skip
+    ]
     note = f"The bars of both ends begin at {amount(base, unit)}, not at 0." if base else ""
     words = f"Each bar begins where the one before it ends, from {ends[0][name]} to {ends[1][name]}."
     return Chart(
-        "bridge", title, words, [stand[0], *hung, stand[1]], Axis(name), Axis(effect, "amount", unit), low="low",
-        high="high", series="direction", note=note,
-    )  # fmt: skip
+        "bridge",
+        title,
+        words,
+        [stand[0], *hung, stand[1]],
+        Axis(name),
+        Axis(effect, "amount", unit),
+        low="low",
+        high="high",
+        series="direction",
+        note=note,
+    )
 
 
 def document_of(
-    answer: Answer, title: str, *sections: Section, lead: str | None = None, headline: str = "",
+    answer: Answer,
+    title: str,
+    *sections: Section,
+    lead: str | None = None,
+    headline: str = "",
     screen: Iterable[Block] = (),
-) -> Document:  # fmt: skip
+) -> Document:
     """Put the parts that every document has around its sections; empty sections are left out."""
     filled = [replace(section, blocks=tuple(section.blocks)) for section in sections]
     return Document(

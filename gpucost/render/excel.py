@@ -18,7 +18,7 @@ from gpucost.render.workbook import (
     sensitivity,
     statements,
     static,
-)  # fmt: skip
+)
 from gpucost.render.workbook.book import Workbook, new_workbook
 from gpucost.render.workbook.kinds import model_of
 from gpucost.render.workbook.live import LiveModel, compute
@@ -205,9 +205,13 @@ class _Workbook:
             if {"days", "cost_usd", "cost_high_usd"} <= {line.name for line in model.derived}
         }
         cover.write_checks(
-            self.book, self.book.sheet(cover.CHECKS, (70, 16, 50, 18)), self.models, self.values,
-            dict.fromkeys(budgets), self.flows,
-        )  # fmt: skip
+            self.book,
+            self.book.sheet(cover.CHECKS, (70, 16, 50, 18)),
+            self.models,
+            self.values,
+            dict.fromkeys(budgets),
+            self.flows,
+        )
         sheet = self.book.sheet(cases.CASES, (30, 18, 3, *(16,) * 21))
         sheet.title("The whole calculation, case by case")
         sheet.row(_MACHINERY)

@@ -125,13 +125,27 @@ def _speed(option: Mapping[str, Any]) -> list[dict[str, str]]:
 
 # Lines of the bill that are explained, before and after the price: those that a reader asks for.
 _HOURS = (
-    "work_hours", "productive_hours", "stops_per_hour", "checkpoint_hours", "interval_hours", "raw_stretch_ratio",
-    "goodput_fraction", "stretch_calendar_ratio", "calendar_hours", "days",
-)  # fmt: skip
+    "work_hours",
+    "productive_hours",
+    "stops_per_hour",
+    "checkpoint_hours",
+    "interval_hours",
+    "raw_stretch_ratio",
+    "goodput_fraction",
+    "stretch_calendar_ratio",
+    "calendar_hours",
+    "days",
+)
 _COST = (
-    "cost_usd", "shorter_ratio", "longer_ratio", "chance_ratio", "range_up_ratio", "range_down_ratio", "cost_low_usd",
+    "cost_usd",
+    "shorter_ratio",
+    "longer_ratio",
+    "chance_ratio",
+    "range_up_ratio",
+    "range_down_ratio",
+    "cost_low_usd",
     "cost_high_usd",
-)  # fmt: skip
+)
 _CONTRACT = ("billed_hours", "exposure_usd", "amortised_usd", "unused_usd", "cash_usd")
 _ENERGY = ("drawn_gpu_hours", "energy_kwh", "kgco2e")
 _SIGNS = {" * ": " × ", " / ": " ÷ ", " ** ": "^"}

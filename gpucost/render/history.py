@@ -15,19 +15,27 @@ def history_document(points: Sequence[Row], events: Sequence[Row], left_out: int
     data = [{**row, "day": row["day"].isoformat()} for row in points]
     largest = sorted(events, key=lambda event: -abs(event["change_fraction"]))[:_MARKS]
     chart = Chart(
-        "line", "Price of a GPU-hour", f"Prices of {len({row['offer'] for row in points})} offers over time.", data,
-        Axis("day"), Axis("usd_per_gpu_hour"), series="offer", steps=True,
+        "line",
+        "Price of a GPU-hour",
+        f"Prices of {len({row['offer'] for row in points})} offers over time.",
+        data,
+        Axis("day"),
+        Axis("usd_per_gpu_hour"),
+        series="offer",
+        steps=True,
         marks=tuple((_said(event), float((event["day"] - date(1970, 1, 1)).days * _DAY_MS)) for event in largest),
-    )  # fmt: skip
+    )
     rows = [{**event, "day": event["day"].isoformat()} for event in events]
     specs = ("day", "offer", "usd_per_gpu_hour", "change_fraction=change", "source_id:1")
     blocks: list[Block] = [chart, *table_of("Events: changes of 5 % and more", rows, *specs)]
     if left_out:
         blocks.append(Paragraph(f"{left_out} more offers match; filters choose others."))
     return Document(
-        "History of prices", (Section("", tuple(blocks)),), as_of=str(about["as_of"]),
+        "History of prices",
+        (Section("", tuple(blocks)),),
+        as_of=str(about["as_of"]),
         catalog_version=str(about["catalog_version"]),
-    )  # fmt: skip
+    )
 
 
 def _said(event: Row) -> str:

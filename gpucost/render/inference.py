@@ -69,10 +69,18 @@ def _screen(answer: Inference) -> list[Block]:
     rows += [_kind("may go", row) for row in _unlike(risky)[:_SCREEN_RISKY]]
     hosted = sorted(answer["api"], key=lambda row: row["usd_per_mtok"])[:_SCREEN_HOSTED]
     rows += [
-        {"kind": "hosted", "provider": row["provider"], "option": "API", "cluster": row["model"],
-         "usd_per_mtok": row["usd_per_mtok"], "range": "", "tpot_ms": None, "age": f"{row['age_days']} d"}
+        {
+            "kind": "hosted",
+            "provider": row["provider"],
+            "option": "API",
+            "cluster": row["model"],
+            "usd_per_mtok": row["usd_per_mtok"],
+            "range": "",
+            "tpot_ms": None,
+            "age": f"{row['age_days']} d",
+        }
         for row in hosted
-    ]  # fmt: skip
+    ]
     out = f"; {len(answer['excluded']):,} left out and why" if answer["excluded"] else ""
     ask = "--tpot, --tokens-per-month, --precision, --gpu, --option."
     note = said(serving_causes(answer["options"][0]), "Range of the first's month")

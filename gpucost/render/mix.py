@@ -28,9 +28,12 @@ def document(answer: Mix) -> Document:
     plan, pure, binding, supplies = (
         [{**row, key: row[key].replace("_", " ")} for row in whole[part]]
         for part, key in (
-            ("plan", "option"), ("pure", "option"), ("marginal_values", "constraint"), ("supplies", "name"),
+            ("plan", "option"),
+            ("pure", "option"),
+            ("marginal_values", "constraint"),
+            ("supplies", "name"),
         )
-    )  # fmt: skip
+    )
     ask = "--details (what binds, month by month, supplies), --budget, --max-owned, --spot-share, -o FILE.xlsx"
     return document_of(
         answer,

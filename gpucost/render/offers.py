@@ -33,9 +33,13 @@ def offers_table(
 
 
 def offer_charts(
-    options: Sequence[TrainingOption | ServingOption], names: Sequence[str], keys: Sequence[str], across: Axis,
-    bars: tuple[str, str], points: tuple[str, str],
-) -> list[Block]:  # fmt: skip
+    options: Sequence[TrainingOption | ServingOption],
+    names: Sequence[str],
+    keys: Sequence[str],
+    across: Axis,
+    bars: tuple[str, str],
+    points: tuple[str, str],
+) -> list[Block]:
     """Return the offers as bars of their cost with its range, and as points of that cost.
 
     `keys` are what a point knows, the cost and the ends of its range first; a picture has a title and words, in which

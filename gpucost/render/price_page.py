@@ -19,9 +19,11 @@ def write_price_page(path: str, data: Mapping[str, Any], as_of: str, version: st
         "points": [[_plain(cell) for cell in point] for point in data["points"]],
         "places": _places(),
     }
-    text = _templates().get_template("prices.html").render(
-        as_of=as_of, version=version, data=_json(shown), count=len(offers), cut=len(offers) > ROWS_SHOWN
-    )  # fmt: skip
+    text = (
+        _templates()
+        .get_template("prices.html")
+        .render(as_of=as_of, version=version, data=_json(shown), count=len(offers), cut=len(offers) > ROWS_SHOWN)
+    )
     write_text(path, text)
 
 

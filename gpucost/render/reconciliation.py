@@ -44,9 +44,11 @@ def _parts(answer: Reconciliation, rows: Sequence[DifferencePart] = ()) -> list[
         return []
     totals: Row = answer["totals"]
     total = {
-        "part": "difference", "billed_usd": totals["billed_difference_usd"],
-        "effective_usd": totals["effective_difference_usd"], "note": "",
-    }  # fmt: skip
+        "part": "difference",
+        "billed_usd": totals["billed_difference_usd"],
+        "effective_usd": totals["effective_difference_usd"],
+        "note": "",
+    }
     shown = columns("part", "billed_usd=billed", "effective_usd=effective", *(() if rows else ("note",)))
     table = Table(shown, rows or answer["parts"], total=total)
     bars = [row for row in answer["parts"] if row["effective_usd"]]

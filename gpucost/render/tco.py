@@ -33,9 +33,16 @@ _HOUR = "USD per GPU-hour"
 _CALLED = {"own": "owning", "rent": "renting"}
 _OPTIONS = ("name", "option")
 _HIDDEN = ("source_id", "offer_id", "legs", "rival")
-_RIVALS = ("option", "name=closest rival", "saving_usd=saves", "breakeven_usd_per_gpu_hour=break-even price",
-           "breakeven_utilisation_fraction=break-even use", "probability_wins_fraction=wins",
-           "saving_p5_usd=p5:1", "saving_p95_usd=p95:1")  # fmt: skip
+_RIVALS = (
+    "option",
+    "name=closest rival",
+    "saving_usd=saves",
+    "breakeven_usd_per_gpu_hour=break-even price",
+    "breakeven_utilisation_fraction=break-even use",
+    "probability_wins_fraction=wins",
+    "saving_p5_usd=p5:1",
+    "saving_p95_usd=p95:1",
+)
 _RIVALRY = "Each option against the cheapest of the others; the price is the rental one of the two, spot is no rival."
 _STATUS = "Status: given by you, sourced, assumed (no source), or derived from the others."
 

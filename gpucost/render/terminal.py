@@ -7,10 +7,25 @@ import sys
 from gpucost.frozen import Frozen
 
 WIDE = 150  # a pipe or a file has no width of its own
-_PLAIN = str.maketrans({
-    "–": "-", "—": "-", "×": "x", "µ": "u", "∞": "inf", "█": "#", "─": "-", "·": ".", "≤": "<=", "≥": ">=", "•": "*",
-    "┼": "+", "│": "|", "→": "->", "…": "...",
-})  # fmt: skip
+_PLAIN = str.maketrans(
+    {
+        "–": "-",
+        "—": "-",
+        "×": "x",
+        "µ": "u",
+        "∞": "inf",
+        "█": "#",
+        "─": "-",
+        "·": ".",
+        "≤": "<=",
+        "≥": ">=",
+        "•": "*",
+        "┼": "+",
+        "│": "|",
+        "→": "->",
+        "…": "...",
+    }
+)
 
 
 class Terminal(Frozen):

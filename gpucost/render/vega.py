@@ -151,11 +151,18 @@ def _bridge(chart: Chart) -> Spec:
     color = {"field": chart.series, "type": "nominal", "title": None, "scale": scale}
     tooltip = _tooltip(chart, chart.x.key, chart.y.key)
     figure = {"field": chart.y.key, "type": "quantitative", "format": "$,.0f" if chart.y.measure == "USD" else ",.3~g"}
-    bars = {"mark": "bar", "encoding": {"y": _names(chart), "x": length, "x2": {"field": chart.high}, "color": color,
-                                        "tooltip": tooltip}}  # fmt: skip
-    text = {"mark": {"type": "text", "align": "left", "dx": 4}, "encoding": {
-        "y": _names(chart), "x": {"field": chart.high, "type": "quantitative"}, "text": figure,
-    }}  # fmt: skip
+    bars = {
+        "mark": "bar",
+        "encoding": {"y": _names(chart), "x": length, "x2": {"field": chart.high}, "color": color, "tooltip": tooltip},
+    }
+    text = {
+        "mark": {"type": "text", "align": "left", "dx": 4},
+        "encoding": {
+            "y": _names(chart),
+            "x": {"field": chart.high, "type": "quantitative"},
+            "text": figure,
+        },
+    }
     return {"layer": [bars, text], **_bands(chart)}
 
 
@@ -202,10 +209,13 @@ def _heat(chart: Chart) -> Spec:
     for key, ends in (("before", {"x": 0, "y": 0, "y2": 1}), ("above", {"x": 0, "x2": 1, "y": 0})):
         edges = [row for row in _edges(chart) if row["edge"] == key]
         channels = {
-            name: {"field": (chart.x if name[0] == "x" else chart.y).key, "bandPosition": place,
-                   **({"type": "ordinal", "sort": None} if len(name) == 1 else {})}
+            name: {
+                "field": (chart.x if name[0] == "x" else chart.y).key,
+                "bandPosition": place,
+                **({"type": "ordinal", "sort": None} if len(name) == 1 else {}),
+            }
             for name, place in ends.items()
-        }  # fmt: skip
+        }
         mark = {"type": "rule", "color": "black", "strokeWidth": 2.5}
         layers.append({"data": {"values": edges}, "mark": mark, "encoding": channels})
     return {"height": _PLAIN_HEIGHT, "layer": layers}

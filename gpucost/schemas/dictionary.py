@@ -81,9 +81,17 @@ def _column(cells: list[str]) -> Column:
     limits = dict(bound.split() for bound in bounds.split(", ")) if bounds else {}
     choices = tuple(one for word in values.split(" | ") for one in _LISTS.get(word, (word,))) if values else ()
     return Column(
-        name, cast(Kind, kind), description, unit, required == "required",
-        _number(limits, ">="), _number(limits, "<="), limits.get(">") == "0", choices, refers_to,
-    )  # fmt: skip
+        name,
+        cast(Kind, kind),
+        description,
+        unit,
+        required == "required",
+        _number(limits, ">="),
+        _number(limits, "<="),
+        limits.get(">") == "0",
+        choices,
+        refers_to,
+    )
 
 
 def _number(limits: Mapping[str, str], sign: str) -> float | None:

@@ -41,13 +41,23 @@ NOT_INCLUDED = (
 )
 PARTS = ("linear_s", "attention_s", "latency_s", "exchange_s", "host_s", "prompt_s")
 PRICES = (
-    "usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high", "usd_per_mtok_input", "usd_per_mtok_output",
-    "usd_per_month", "usd_per_month_low", "usd_per_month_high",
-)  # fmt: skip
+    "usd_per_mtok",
+    "usd_per_mtok_low",
+    "usd_per_mtok_high",
+    "usd_per_mtok_input",
+    "usd_per_mtok_output",
+    "usd_per_month",
+    "usd_per_month_low",
+    "usd_per_month_high",
+)
 WORDS = {
-    "linear_s": "weights and products", "attention_s": "reading the cache", "latency_s": "fixed time of the kernels",
-    "exchange_s": "links between accelerators", "host_s": "host", "prompt_s": "prompts of others",
-}  # fmt: skip
+    "linear_s": "weights and products",
+    "attention_s": "reading the cache",
+    "latency_s": "fixed time of the kernels",
+    "exchange_s": "links between accelerators",
+    "host_s": "host",
+    "prompt_s": "prompts of others",
+}
 
 
 class Inside(NamedTuple):
@@ -170,9 +180,12 @@ def memory(plans: Plans, plan: int, request: InferenceRequest) -> MemoryParts:
     cache = float(serving.cache_bytes_per_sequence(case, context)[0]) * float(plans.sequences[plan]) / gpus / GB
     usable = float(case.chip.memory_gb[0])
     return {
-        "weights_gb": weights, "cache_gb": cache, "workspace_gb": serving.RESERVED_GB, "memory_gb": usable,
+        "weights_gb": weights,
+        "cache_gb": cache,
+        "workspace_gb": serving.RESERVED_GB,
+        "memory_gb": usable,
         "free_gb": usable - weights - cache - serving.RESERVED_GB,
-    }  # fmt: skip
+    }
 
 
 def notes(market: Market, plans: Plans, pairs: Pairs, row: int, offer: Offer) -> list[str]:
@@ -221,13 +234,18 @@ def model_block(row: ServingOption) -> BillModel:
     asked = Input(DEMANDED, "demand", "tokens of the month")
     inputs: list[BillInput] = [
         {
-            "name": entry.name, "value": known["tokens_per_month" if entry is asked else entry.name],
-            "unit": unit_of(entry.name), "low": None, "high": None, "group": entry.group,
+            "name": entry.name,
+            "value": known["tokens_per_month" if entry is asked else entry.name],
+            "unit": unit_of(entry.name),
+            "low": None,
+            "high": None,
+            "group": entry.group,
             "source_id": row["source_ids"][0] if entry.group == "price" else "",
-            "status": "sourced" if entry.group == "price" else "derived", "description": entry.description,
+            "status": "sourced" if entry.group == "price" else "derived",
+            "description": entry.description,
         }
         for entry in (asked, *INPUTS)
-    ]  # fmt: skip
+    ]
     derived: list[FormulaLine] = [
         {"name": line.name, "unit": line.measure, "formula": line.text, "value": values[line.name]} for line in LINES
     ]
@@ -262,8 +280,10 @@ def at_batches(
     cost = plans.gpus[plan] * usd_per_gpu_hour / SECONDS_PER_HOUR / per_s * MTOK
     return [
         {
-            "batch": int(b), "tpot_ms": float(t) * MS_PER_S, "tokens_per_s_per_gpu": float(s / plans.gpus[plan]),
+            "batch": int(b),
+            "tpot_ms": float(t) * MS_PER_S,
+            "tokens_per_s_per_gpu": float(s / plans.gpus[plan]),
             "usd_per_mtok": float(c),
         }
         for b, t, s, c in zip(batches, at.tpot_s, per_s, cost, strict=True)
-    ]  # fmt: skip
+    ]

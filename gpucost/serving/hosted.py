@@ -56,12 +56,20 @@ def hosted_price(row: Mapping[str, Any], architecture: Architecture, request: In
     age = (as_of - row["observed_on"]).days
     same = row["model_id"] == architecture.name
     return {
-        "provider": row["provider"], "listing": row["listing"], "model": row["model_id"], "same_model": same,
-        "usd_per_mtok_input": row["input_usd_per_mtok"], "usd_per_mtok_output": row["output_usd_per_mtok"],
-        "usd_per_mtok_cached_input": cached, "usd_per_mtok": blend, "observed_on": row["observed_on"].isoformat(),
-        "age_days": age, "stale": age > STALE_DAYS, "source_id": row["source_id"],
+        "provider": row["provider"],
+        "listing": row["listing"],
+        "model": row["model_id"],
+        "same_model": same,
+        "usd_per_mtok_input": row["input_usd_per_mtok"],
+        "usd_per_mtok_output": row["output_usd_per_mtok"],
+        "usd_per_mtok_cached_input": cached,
+        "usd_per_mtok": blend,
+        "observed_on": row["observed_on"].isoformat(),
+        "age_days": age,
+        "stale": age > STALE_DAYS,
+        "source_id": row["source_id"],
         "note": "" if same else "a comparable model, not the same",
-    }  # fmt: skip
+    }
 
 
 def break_even(

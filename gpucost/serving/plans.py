@@ -88,10 +88,13 @@ def options_of(request: InferenceRequest, count: int) -> Options:
         return np.full(count, float(value))
 
     return Options(
-        every(request.prefix_hit_fraction), every(request.draft_tokens), every(request.acceptance_fraction),
-        every(request.draft_cost_fraction), every(request.offload_fraction),
+        every(request.prefix_hit_fraction),
+        every(request.draft_tokens),
+        every(request.acceptance_fraction),
+        every(request.draft_cost_fraction),
+        every(request.offload_fraction),
         every(request.longer_tokens),
-    )  # fmt: skip
+    )
 
 
 def list_deployments(
@@ -108,10 +111,18 @@ def list_deployments(
             expert = tensor * data if architecture.experts and data > 1 else 1
             deployments.append(
                 Deployment(
-                    architecture, key.accelerator, key.system, request.engine, form, request.cache, tensor, data,
-                    pipeline, expert,
+                    architecture,
+                    key.accelerator,
+                    key.system,
+                    request.engine,
+                    form,
+                    request.cache,
+                    tensor,
+                    data,
+                    pipeline,
+                    expert,
                 )
-            )  # fmt: skip
+            )
             of.append(index)
     return deployments, np.array(of, dtype=np.int64)
 
@@ -136,10 +147,20 @@ def evaluate(
     first_ok = at.ttft_s * MS_PER_S <= (request.ttft_ms or np.inf)
     reason = np.where(capacity < 1, 1, np.where(~first_ok, 2, np.where(~meets, 3, 0)))
     plans = Plans(
-        deployments, case, of, case.placement.gpus, reason.astype(np.int64), np.maximum(best, 1.0), capacity,
-        at.output_tokens_per_s * case.rates.saturation, at.tpot_s, at.ttft_s, at.prompt_time_fraction, at.step,
+        deployments,
+        case,
+        of,
+        case.placement.gpus,
+        reason.astype(np.int64),
+        np.maximum(best, 1.0),
+        capacity,
+        at.output_tokens_per_s * case.rates.saturation,
+        at.tpot_s,
+        at.ttft_s,
+        at.prompt_time_fraction,
+        at.step,
         widths(deployments, at, ranges),
-    )  # fmt: skip
+    )
     return plans if request.own_speed is None else with_own(plans, request, request.own_speed)
 
 
@@ -165,9 +186,14 @@ def with_own(plans: Plans, request: InferenceRequest, speed: float) -> Plans:
     step = type(plans.step)(**{part: getattr(plans.step, part) * ratio for part in plans.step.names()})
     late = (plans.reason == 0) & (tpot * MS_PER_S > (request.tpot_ms or np.inf))
     return replace(
-        plans, output_tokens_per_s=np.full(len(plans), speed), tpot_s=tpot, sequences=sequences, step=step,
-        width=np.full(len(plans), OWN_WIDTH), reason=np.where(late, REASONS.index("tpot"), plans.reason),
-    )  # fmt: skip
+        plans,
+        output_tokens_per_s=np.full(len(plans), speed),
+        tpot_s=tpot,
+        sequences=sequences,
+        step=step,
+        width=np.full(len(plans), OWN_WIDTH),
+        reason=np.where(late, REASONS.index("tpot"), plans.reason),
+    )
 
 
 def climb(

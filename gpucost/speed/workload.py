@@ -198,9 +198,13 @@ def make_case(
     """Join the parts of explicit layouts into what the kernels take."""
     wanted, count = layouts.wanted, len(layout)
     recipe = recipe_columns(
-        count, sequence, method=wanted.method, adapter_rank=wanted.lora_rank,
-        document_tokens=wanted.document_tokens or np.inf, offload=wanted.offload,
-    )  # fmt: skip
+        count,
+        sequence,
+        method=wanted.method,
+        adapter_rank=wanted.lora_rank,
+        document_tokens=wanted.document_tokens or np.inf,
+        offload=wanted.offload,
+    )
     year = wanted.software_year
     years = search.usual_year(hardware, layouts.latest_year) if year is None else np.full(count, year)
     software = np.broadcast_to(layouts.software(calibration), (count,))
@@ -263,9 +267,15 @@ def explicit_layouts(catalog: Catalog, wanted: Wanted) -> Layouts:
         wanted = replace(wanted, flash=False)
     layout = complete_layout(wanted, given, count, first, float(sequence[0]), precision)
     return Layouts(
-        list(names.values()), list(keys.values()), positions(models, names), key, layout,
-        np.broadcast_to(sequence, (count,)), wanted, latest,
-    )  # fmt: skip
+        list(names.values()),
+        list(keys.values()),
+        positions(models, names),
+        key,
+        layout,
+        np.broadcast_to(sequence, (count,)),
+        wanted,
+        latest,
+    )
 
 
 def positions(words: Sequence[str], index: Mapping[str, Any]) -> Integers:
@@ -297,12 +307,21 @@ def complete_layout(
     sharding = column("sharding")
     recompute = texts("none" if wanted.recompute is None else wanted.recompute, count)
     return LayoutColumns(
-        gpus=column("gpus"), tensor=tensor, pipeline=pipeline, context=context, expert=column("expert"), data=data,
-        sharding=np.where(np.isfinite(sharding), sharding, 0).astype(np.int64), micro_batch=micro,
-        global_batch=column("global_batch", batch), virtual_stages=column("virtual_stages"),
-        recompute=codes(recompute, RECOMPUTES, "recompute"), precision=precision,
-        flash=np.full(count, wanted.flash), sequence_parallel=np.ones(count, dtype=np.bool_),
-    )  # fmt: skip
+        gpus=column("gpus"),
+        tensor=tensor,
+        pipeline=pipeline,
+        context=context,
+        expert=column("expert"),
+        data=data,
+        sharding=np.where(np.isfinite(sharding), sharding, 0).astype(np.int64),
+        micro_batch=micro,
+        global_batch=column("global_batch", batch),
+        virtual_stages=column("virtual_stages"),
+        recompute=codes(recompute, RECOMPUTES, "recompute"),
+        precision=precision,
+        flash=np.full(count, wanted.flash),
+        sequence_parallel=np.ones(count, dtype=np.bool_),
+    )
 
 
 def codes(words: Sequence[str], names: Sequence[str], what: str) -> Integers:

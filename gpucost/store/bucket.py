@@ -19,9 +19,11 @@ if TYPE_CHECKING:
     from gpucost.store.folder import Folder
 
 _SECRET = {
-    "KEY_ID": "AWS_ACCESS_KEY_ID", "SECRET": "AWS_SECRET_ACCESS_KEY", "SESSION_TOKEN": "AWS_SESSION_TOKEN",
+    "KEY_ID": "AWS_ACCESS_KEY_ID",
+    "SECRET": "AWS_SECRET_ACCESS_KEY",
+    "SESSION_TOKEN": "AWS_SESSION_TOKEN",
     "REGION": "AWS_REGION",
-}  # fmt: skip
+}
 
 
 class Bucket:

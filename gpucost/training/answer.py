@@ -60,9 +60,14 @@ def option(problem: Problem, facts: Facts, cases: Cases, case: int, rank: int) -
 
 
 _STRETCHED = (
-    "checkpoint_hours", "interval_hours", "stretch_paid_ratio", "stretch_calendar_ratio", "stretch_low_ratio",
-    "stretch_high_ratio", "stretch_spread_ratio",
-)  # fmt: skip
+    "checkpoint_hours",
+    "interval_hours",
+    "stretch_paid_ratio",
+    "stretch_calendar_ratio",
+    "stretch_low_ratio",
+    "stretch_high_ratio",
+    "stretch_spread_ratio",
+)
 
 
 def _credits(facts: Facts, cases: Cases, case: int, offer: Offer) -> float:

@@ -16,9 +16,17 @@ Indices = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 
 PRICED = (
-    "days", "days_low", "days_high", "gpu_hours", "cost_usd", "cost_low_usd", "cost_high_usd", "usd_per_mtok",
-    "energy_kwh", "kgco2e",
-)  # fmt: skip
+    "days",
+    "days_low",
+    "days_high",
+    "gpu_hours",
+    "cost_usd",
+    "cost_low_usd",
+    "cost_high_usd",
+    "usd_per_mtok",
+    "energy_kwh",
+    "kgco2e",
+)
 NUMBERS = ("gpus", "nodes", "tokens_per_s_per_gpu", "mfu_fraction", *PRICED)
 MISSED = (
     "every run is longer than what is sold at a stretch",

@@ -82,8 +82,11 @@ class Loading(NamedTuple):
         of = "token ids of {} bytes, as no --dataset is given" if self.assumed else "{} bytes per token"
         each = f"{self.bytes_per_token:,.0f}" if self.bytes_per_token >= 1e4 else f"{self.bytes_per_token:,.4g}"
         reads = f"Loading: {_rate(needed)} are needed ({of.format(each)})"
-        given = [f"{name} {'delivers' if name == 'storage' else 'deliver'} {_rate(flow)}"
-                 for name, flow in flows.items() if isfinite(flow)]  # fmt: skip
+        given = [
+            f"{name} {'delivers' if name == 'storage' else 'deliver'} {_rate(flow)}"
+            for name, flow in flows.items()
+            if isfinite(flow)
+        ]
         if not given:
             return f"{reads}; --storage-bandwidth, --loader-workers and --decode-rate say what is delivered."
         if not stall:

@@ -111,10 +111,20 @@ def make_workload(
             f" tokens. Take at most {most:,}."
         )
     return Workload(
-        architecture, sequence, min(batch, most), precision, method, lora_rank, lora_targets,
-        SOFTWARE.get(software, software), own_speed, software_year, latest_year,
-        document_tokens=document_tokens or np.inf, offload=offload,
-    )  # fmt: skip
+        architecture,
+        sequence,
+        min(batch, most),
+        precision,
+        method,
+        lora_rank,
+        lora_targets,
+        SOFTWARE.get(software, software),
+        own_speed,
+        software_year,
+        latest_year,
+        document_tokens=document_tokens or np.inf,
+        offload=offload,
+    )
 
 
 def step_work(workload: Workload) -> StepWork:

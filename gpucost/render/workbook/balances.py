@@ -38,17 +38,32 @@ def balances(model: LiveModel, flows: Rows) -> list[Check]:
     leased = f'OR({ref("financing")}="operating_lease",{near(_repaid(ref, "lease"), "0")})'
     return [
         *sides,
-        ("what owning saves is rent less owning", near(total("saving_usd"), f"{total('rent_total_usd')}-SUM("
-         f"{ref('own_total_usd')})"), "over all months"),
+        (
+            "what owning saves is rent less owning",
+            near(total("saving_usd"), f"{total('rent_total_usd')}-SUM({ref('own_total_usd')})"),
+            "over all months",
+        ),
         ("the loan ends at zero", near(_repaid(ref, "loan"), "0"), "drawn and paid, discounted at the loan's own rate"),
         ("the lease ends at zero", leased, "the same at the lease's own rate"),
-        ("all that was bought is written off", near(total("depreciation_usd", "written_off_usd"), basis),
-         "depreciation and what is left at the end, against the purchase and its replacement"),
+        (
+            "all that was bought is written off",
+            near(total("depreciation_usd", "written_off_usd"), basis),
+            "depreciation and what is left at the end, against the purchase and its replacement",
+        ),
         ("the present value is that of the cash", near(later, ref("npv_saving_usd")), "discounted month by month"),
-        *([("the balance sheet balances", near(ref("unbalanced_usd"), "0"), "assets less debts less equity by period")]
-          if model.periods else []),
+        *(
+            [
+                (
+                    "the balance sheet balances",
+                    near(ref("unbalanced_usd"), "0"),
+                    "assets less debts less equity by period",
+                )
+            ]
+            if model.periods
+            else []
+        ),
         ("the sheet of months holds the whole comparison", f"{ref('months')}<={last}", f"{last} months at most"),
-    ]  # fmt: skip
+    ]
 
 
 def _repaid(ref: Callable[[str], str], kind: str) -> str:

@@ -15,8 +15,14 @@ from gpucost.units import DAYS_PER_YEAR, MONTHS_PER_YEAR
 
 NAME = "Budget"
 _Z80, _Z90, _Z95 = 0.8416, 1.2816, 1.6449  # standard deviations up to the 80th, 90th and 95th percentile
-_OWNING = ("cash_purchase_usd", "cash_running_usd", "cash_financing_usd", "cash_tax_usd", "cash_proceeds_usd",
-           "cash_own_usd")  # fmt: skip
+_OWNING = (
+    "cash_purchase_usd",
+    "cash_running_usd",
+    "cash_financing_usd",
+    "cash_tax_usd",
+    "cash_proceeds_usd",
+    "cash_own_usd",
+)
 _SPARE_MONTHS = 6  # rows beyond the run, so that a slower run still fits
 
 
@@ -43,15 +49,21 @@ def write_owning(book: Workbook, sheet: Sheet, model: LiveModel, place: Place, d
     sheet.heading(place.unit.removesuffix(" in whole"), "name", *place.years.values())
     for line in _OWNING:
         cells = [
-            Cell(Formula(f"'{STATEMENTS}'!{address(place.rows[line], at)}", place.figures[line, at]),
-                 "answer" if line == _OWNING[-1] else "plain", place.unit)
+            Cell(
+                Formula(f"'{STATEMENTS}'!{address(place.rows[line], at)}", place.figures[line, at]),
+                "answer" if line == _OWNING[-1] else "plain",
+                place.unit,
+            )
             for at in place.years
-        ]  # fmt: skip
+        ]
         total = sheet.row(next(row.description for row in ROWS if row.name == line), Cell(line, "unit"), *cells)
     paid = [max(place.figures[_OWNING[-1], at], 0.0) * (ratio - 1) for at in place.years]
     texts = [f"MAX({address(total, column)},0)*({name}-1)" for column in range(2, 2 + len(paid))]
-    sheet.row("contingency to P80, none on proceeds", None,
-              *(Cell(Formula(*pair), "plain", place.unit) for pair in zip(texts, paid, strict=True)))  # fmt: skip
+    sheet.row(
+        "contingency to P80, none on proceeds",
+        None,
+        *(Cell(Formula(*pair), "plain", place.unit) for pair in zip(texts, paid, strict=True)),
+    )
     sheet.skip()
 
 

@@ -16,10 +16,19 @@ _MONTHS_ON_A_PAGE = 13  # a sheet of months is printed in parts that can be read
 _NARROW = 11
 FIRST_MONTH = 5  # column of month 0 on the Cash flows sheet
 # lines of neither side that a reader of the cash flows looks for
-_TOTALS = frozenset(f"{name}_usd" for name in (
-    "own_running", "own_in_cash", "own_financing", "own_total", "rent_services", "rent_total", "saving_in_cash",
-    "saving",
-))  # fmt: skip
+_TOTALS = frozenset(
+    f"{name}_usd"
+    for name in (
+        "own_running",
+        "own_in_cash",
+        "own_financing",
+        "own_total",
+        "rent_services",
+        "rent_total",
+        "saving_in_cash",
+        "saving",
+    )
+)
 Rows = dict[tuple[str, str], int]  # (model, monthly line) -> row on the Cash flows sheet
 
 
@@ -104,8 +113,13 @@ def write_flows(
     sheet.page.fit_to_pages(max(1, -(-(compared or longest) // _MONTHS_ON_A_PAGE)), 0)
     sheet.page.set_column(FIRST_MONTH, FIRST_MONTH + longest, month_width(models, values))
     if 0 < compared < longest:  # the months beyond the plan are folded away and not printed
-        sheet.page.set_column(FIRST_MONTH + compared + 1, FIRST_MONTH + longest, month_width(models, values), None,
-                              {"level": 1, "hidden": True})  # fmt: skip
+        sheet.page.set_column(
+            FIRST_MONTH + compared + 1,
+            FIRST_MONTH + longest,
+            month_width(models, values),
+            None,
+            {"level": 1, "hidden": True},
+        )
     for model in models:
         if not model.monthly:
             continue

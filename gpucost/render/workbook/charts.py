@@ -63,13 +63,20 @@ class Gallery:
             for key, color in (("cost_low_usd", _GREY), ("cost_high_usd", _ORANGE)):
                 at = columns.index(key)
                 marks = self.book.file.add_chart({"type": "line"})
-                marks.add_series({
-                    "name": key.removeprefix("cost_").removesuffix("_usd"),
-                    "categories": [static.OFFERS, first, name, last, name],
-                    "values": [static.OFFERS, first, at, last, at],
-                    "line": {"none": True},
-                    "marker": {"type": "short_dash", "size": 9, "border": {"color": color}, "fill": {"color": color}},
-                })  # fmt: skip
+                marks.add_series(
+                    {
+                        "name": key.removeprefix("cost_").removesuffix("_usd"),
+                        "categories": [static.OFFERS, first, name, last, name],
+                        "values": [static.OFFERS, first, at, last, at],
+                        "line": {"none": True},
+                        "marker": {
+                            "type": "short_dash",
+                            "size": 9,
+                            "border": {"color": color},
+                            "fill": {"color": color},
+                        },
+                    }
+                )
                 chart.combine(marks)
         chart.set_legend({"position": "bottom"})
         self.add(chart, "Cost of the first offers", "offer", "USD")
@@ -147,8 +154,14 @@ class Gallery:
         """Present value of every option."""
         chart = self.book.file.add_chart({"type": "bar"})
         worth = options.PLACES["worth"]
-        chart.add_series({"categories": [sheet, first, 0, last, 0], "fill": {"color": _BLUE}, "gap": 40,
-                          "values": [sheet, first, worth, last, worth]})  # fmt: skip
+        chart.add_series(
+            {
+                "categories": [sheet, first, 0, last, 0],
+                "fill": {"color": _BLUE},
+                "gap": 40,
+                "values": [sheet, first, worth, last, worth],
+            }
+        )
         chart.set_legend({"none": True})
         self.add(chart, f"{title}: present value of every option", "", "USD")
         chart.set_x_axis({"num_format": "#,##0", "num_font": {"size": 9}, "name": "USD"})

@@ -54,9 +54,12 @@ def _groups(model: LiveModel) -> int:
 
 
 def _model(
-    book: Workbook, sheet: Sheet, model: LiveModel, scenarios: Sequence[Mapping[str, Value]],
+    book: Workbook,
+    sheet: Sheet,
+    model: LiveModel,
+    scenarios: Sequence[Mapping[str, Value]],
     sources: Mapping[str, Mapping[str, Any]],
-) -> None:  # fmt: skip
+) -> None:
     sheet.skip()
     sheet.row(Cell(model.title, "heading"))
     lines = (*model.derived, *model.monthly, *model.answers)

@@ -46,10 +46,16 @@ def _cash(
     """Write the cash of a side by month."""
     line = flows[model.key, f"{side}_total_usd"]
     cells = [
-        Cell(Formula(f"'Cash flows'!{address(line, FIRST_MONTH + month)}/{address(row, _FIRST + month)}",
-                     float(values[f"{side}_total_usd"][month]) / rate), "plain", "USD in whole")
+        Cell(
+            Formula(
+                f"'Cash flows'!{address(line, FIRST_MONTH + month)}/{address(row, _FIRST + month)}",
+                float(values[f"{side}_total_usd"][month]) / rate,
+            ),
+            "plain",
+            "USD in whole",
+        )
         for month, rate in enumerate(rates)
-    ]  # fmt: skip
+    ]
     return sheet.row({"own": "owning", "rent": "renting"}[side], None, *cells)
 
 
@@ -78,8 +84,10 @@ def _present(sheet: Sheet, model: LiveModel, flows: Rows, said: Mapping[str, Any
         span = f"{address(row, _FIRST, fixed=True)}:{address(row, _FIRST + months, fixed=True)}"
         month = _cut(model, flows, "m", months)
         ratio = f'(1+IF({model.cell_name("wacc_convention")}="nominal",{wacc}/12,(1+{wacc})^(1/12)-1))^-{month}'
-        texts = {side: f"SUMPRODUCT({_cut(model, flows, line, months)}/{span}*{ratio})"
-                 for side, line in (("own", "own_in_cash_usd"), ("rent", "rent_total_usd"))}  # fmt: skip
+        texts = {
+            side: f"SUMPRODUCT({_cut(model, flows, line, months)}/{span}*{ratio})"
+            for side, line in (("own", "own_in_cash_usd"), ("rent", "rent_total_usd"))
+        }
         texts["own"] += f"+{model.cell_name('npv_financing_usd')}/{spot}"
     else:
         texts = {side: f"{model.cell_name(f'npv_{side}_usd')}/{spot}" for side in ("own", "rent")}

@@ -13,8 +13,12 @@ from gpucost.render.workbook.live import LiveModel, compute
 NAME = "Options"
 _PER_HOUR = "USD per GPU-hour"
 # what a term of rent is made of, each a cell that may be changed: its column
-_TERMS = {"rent_usd_per_gpu_hour": "price", "rent_billing": "billing", "rent_term_months": "term",
-          "rent_upfront_fraction": "upfront"}  # fmt: skip
+_TERMS = {
+    "rent_usd_per_gpu_hour": "price",
+    "rent_billing": "billing",
+    "rent_term_months": "term",
+    "rent_upfront_fraction": "upfront",
+}
 
 
 class Column(NamedTuple):
@@ -196,8 +200,10 @@ def _figures(ways: Ways) -> list[dict[str, Any]]:
             (leg.weight, base if leg.case is None else ways.cases[leg.case].values) for leg in ways.legs[row["name"]]
         ]
         moves = [weight * _worth(values, _MOVES) for weight, values in legs]
-        by_use = sum(0.0 if values["rent_billing"] == "take_or_pay" else move
-                     for move, (_, values) in zip(moves, legs, strict=True))  # fmt: skip
+        by_use = sum(
+            0.0 if values["rent_billing"] == "take_or_pay" else move
+            for move, (_, values) in zip(moves, legs, strict=True)
+        )
         if not legs:
             by_use = _worth(base, "own_moves_with_use_usd") if row["name"] in _OWN else row["npv_usd"]
         found.append(
@@ -282,15 +288,27 @@ def _values(ways: Ways, row: Mapping[str, Any]) -> dict[str, str]:
     model, flows = ways.model, ways.flows
     discount = scalar_reference(model, flows, "discount_ratio")
     if row["name"] in _OWN:
-        worth, cash = (("npv_own_usd", "own_total_usd") if row["name"] == "own"
-                       else ("npv_own_in_cash_usd", "own_in_cash_usd"))  # fmt: skip
+        worth, cash = (
+            ("npv_own_usd", "own_total_usd") if row["name"] == "own" else ("npv_own_in_cash_usd", "own_in_cash_usd")
+        )
         moves = f"SUMPRODUCT({scalar_reference(model, flows, 'own_moves_with_use_usd')},{discount})"
-        return {"worth": model.cell_name(worth), "cash": f"SUM({scalar_reference(model, flows, cash)})",
-                "by_price": "0", "by_use": moves}  # fmt: skip
+        return {
+            "worth": model.cell_name(worth),
+            "cash": f"SUM({scalar_reference(model, flows, cash)})",
+            "by_price": "0",
+            "by_use": moves,
+        }
     legs = ways.legs[row["name"]]
     if not legs:  # a hosted API is paid by the token
-        hours = "*".join(model.cell_name(name) for name in ("productive_gpu_hours_per_month", "tokens_per_s_per_gpu",
-                                                             "api_usd_per_mtok", "after_tax_ratio"))  # fmt: skip
+        hours = "*".join(
+            model.cell_name(name)
+            for name in (
+                "productive_gpu_hours_per_month",
+                "tokens_per_s_per_gpu",
+                "api_usd_per_mtok",
+                "after_tax_ratio",
+            )
+        )
         use = scalar_reference(model, flows, "in_use")
         worth = f"{hours}*3600/1000000*SUMPRODUCT({use},{discount})"
         return {"worth": worth, "cash": f"{hours}*3600/1000000*SUM({use})", "by_price": "0", "by_use": worth}

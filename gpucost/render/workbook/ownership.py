@@ -67,9 +67,17 @@ def _input(row: Mapping[str, Any]) -> LiveInput:
     if not (name.isascii() and name.isidentifier()):
         raise UsageError(f"the saved answer has an input called {name[:40]!r}, which no formula can name.")
     return LiveInput(
-        name, row["value"], row.get("unit") or unit_of(name), row.get("low"), row.get("high"),
-        source_id=row.get("source_id") or "", status=row.get("status") or "", group=row.get("group") or "inputs",
+        name,
+        row["value"],
+        row.get("unit") or unit_of(name),
+        row.get("low"),
+        row.get("high"),
+        source_id=row.get("source_id") or "",
+        status=row.get("status") or "",
+        group=row.get("group") or "inputs",
         description=row.get("description") or "",
         choices=tuple(str(choice) for choice in row.get("choices") or () if choice),
-        minimum=row.get("minimum"), maximum=row.get("maximum"), observed=str(row.get("observed") or ""),
-    )  # fmt: skip
+        minimum=row.get("minimum"),
+        maximum=row.get("maximum"),
+        observed=str(row.get("observed") or ""),
+    )

@@ -14,9 +14,11 @@ _COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#8A6D00", "#56B4E9", "#6
 _OF_BRIDGE = {"end": "#6B7280", "more": "#D55E00", "less": "#0072B2"}
 # a bar between two levels as parts of a stack: above and below zero, what carries it is not seen
 _STACK = {
-    "carries, above": "MAX(0,MIN({0},{1}))", "carries, below": "MIN(0,MAX({0},{1}))",
-    "above zero": "MAX(0,MAX({0},{1}))-MAX(0,MIN({0},{1}))", "below zero": "MIN(0,MIN({0},{1}))-MIN(0,MAX({0},{1}))",
-}  # fmt: skip
+    "carries, above": "MAX(0,MIN({0},{1}))",
+    "carries, below": "MIN(0,MAX({0},{1}))",
+    "above zero": "MAX(0,MAX({0},{1}))-MAX(0,MIN({0},{1}))",
+    "below zero": "MIN(0,MIN({0},{1}))-MIN(0,MAX({0},{1}))",
+}
 
 
 class Drawn(NamedTuple):

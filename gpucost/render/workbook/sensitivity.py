@@ -15,8 +15,16 @@ from gpucost.render.workbook.live import LiveInput, LiveModel, Value, compute, n
 
 NAME = "Sensitivity"
 _SHOWN, _SHOWN_MONTHLY = 10, 6  # inputs that move the answer most; monthly lines are many cells a case
-_HEADINGS = ("input", "what it is", "unit", "low", "high", *(f"answer at {at}" for at in ("low", "base", "high")),
-             "low − base", "high − base")  # fmt: skip
+_HEADINGS = (
+    "input",
+    "what it is",
+    "unit",
+    "low",
+    "high",
+    *(f"answer at {at}" for at in ("low", "base", "high")),
+    "low − base",
+    "high − base",
+)
 LABELS, CHANGES = 1, (8, 9)  # columns of a chart's names and bars
 
 

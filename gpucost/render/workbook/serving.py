@@ -9,11 +9,20 @@ from gpucost.render.workbook.live import LiveInput, LiveModel, constants, number
 from gpucost.units import HOURS_PER_MONTH, unit_of
 
 SHOWN = (
-    "usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high", "usd_per_mtok_input", "usd_per_mtok_output",
-    "usd_per_month", "carried_tokens",
-    "utilisation_of_paid_fraction", "api_usd_per_month", "saving_usd_per_month", "breakeven_tokens", "energy_kwh",
+    "usd_per_mtok",
+    "usd_per_mtok_low",
+    "usd_per_mtok_high",
+    "usd_per_mtok_input",
+    "usd_per_mtok_output",
+    "usd_per_month",
+    "carried_tokens",
+    "utilisation_of_paid_fraction",
+    "api_usd_per_month",
+    "saving_usd_per_month",
+    "breakeven_tokens",
+    "energy_kwh",
     "kgco2e",
-)  # fmt: skip
+)
 _UNITS = {"tokens_per_month": "tokens", "replica_output_tokens_per_s": "tokens per second", "gpu_hours": "GPU-hours"}
 _PINNED = ("replica_gpus", "serving_replicas", "gpu_hours", "spare_gpu_hours")
 _TOKENS, _UTILISATION = "tokens", "utilisation"
@@ -57,11 +66,17 @@ def _input(entry: Input, values: Mapping[str, Any], payload: Mapping[str, Any], 
     source = _source(name, payload, option)
     low, high = _ends(name, values)
     return LiveInput(
-        name, values[name], _UNITS.get(name) or unit_of(name), low, high, source,
+        name,
+        values[name],
+        _UNITS.get(name) or unit_of(name),
+        low,
+        high,
+        source,
         status="pinned" if name in _PINNED else "sourced" if source else "",
-        group=entry.group, description=entry.description,
+        group=entry.group,
+        description=entry.description,
         choices=(_TOKENS, _UTILISATION) if name == "demand_basis" else (),
-    )  # fmt: skip
+    )
 
 
 def _ends(name: str, values: Mapping[str, Any]) -> tuple[float | None, float | None]:

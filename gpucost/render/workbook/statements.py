@@ -55,8 +55,11 @@ def write(
     places = {}
     for model in models:
         columns = spans(model)
-        years = {at: span.title for at, span in enumerate(columns, _FIRST)
-                 if not span.level and span.first <= model.compared_months}  # fmt: skip
+        years = {
+            at: span.title
+            for at, span in enumerate(columns, _FIRST)
+            if not span.level and span.first <= model.compared_months
+        }
         unit = shown_usd(float(abs(values[model.key]["assets_usd"]).max()))
         place = places[model.key] = Place({}, years, {}, unit)
         for column, span in enumerate(columns, _FIRST):

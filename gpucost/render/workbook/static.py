@@ -16,31 +16,98 @@ from gpucost.units import unit_of
 _HOW_SCENARIOS = (
     "Each is a column of the sheet Inputs: chosen there, it is computed live in all sheets, and in the first row."
 )
-_IN_USE = {"npv_own_usd": "{npv_own_usd}", "npv_rent_usd": "{npv_rent_usd}", "saving_usd": "{npv_saving_usd}",
-           "levelised_usd_per_gpu_hour": "{levelised_usd_per_gpu_hour}",
-           "buy_wins": 'IF({npv_saving_usd}>0,"yes","no")'}  # fmt: skip
+_IN_USE = {
+    "npv_own_usd": "{npv_own_usd}",
+    "npv_rent_usd": "{npv_rent_usd}",
+    "saving_usd": "{npv_saving_usd}",
+    "levelised_usd_per_gpu_hour": "{levelised_usd_per_gpu_hour}",
+    "buy_wins": 'IF({npv_saving_usd}>0,"yes","no")',
+}
 OFFERS, OPTIONS, ASSUMPTIONS, SOURCES, SCENARIOS = "Offers", "Options", "Assumptions", "Sources", "Scenarios"
 SIZES = "Sizes"
 _OFFER_COLUMNS = (
-    "part", "rank", "name", "provider", "instance_type", "region", "option", "terms", "term_months", "gpu",
-    "gpus", "nodes", "replicas", "days", "gpu_hours", "usd_per_gpu_hour", "list_usd_per_gpu_hour", "cost_usd",
-    "cost_low_usd", "cost_high_usd", "usd_per_mtok", "usd_per_mtok_low", "usd_per_mtok_high", "usd_per_mtok_input",
-    "usd_per_mtok_output", "usd_per_month", "npv_usd", "levelised_usd_per_gpu_hour", "exposure_usd",
-    "contract_exposure_usd", "cash_usd", "ttft_ms", "tpot_ms", "mfu_fraction", "energy_kwh", "kgco2e",
-    "price_observed_on", "age_days", "source_ids",
-)  # fmt: skip
+    "part",
+    "rank",
+    "name",
+    "provider",
+    "instance_type",
+    "region",
+    "option",
+    "terms",
+    "term_months",
+    "gpu",
+    "gpus",
+    "nodes",
+    "replicas",
+    "days",
+    "gpu_hours",
+    "usd_per_gpu_hour",
+    "list_usd_per_gpu_hour",
+    "cost_usd",
+    "cost_low_usd",
+    "cost_high_usd",
+    "usd_per_mtok",
+    "usd_per_mtok_low",
+    "usd_per_mtok_high",
+    "usd_per_mtok_input",
+    "usd_per_mtok_output",
+    "usd_per_month",
+    "npv_usd",
+    "levelised_usd_per_gpu_hour",
+    "exposure_usd",
+    "contract_exposure_usd",
+    "cash_usd",
+    "ttft_ms",
+    "tpot_ms",
+    "mfu_fraction",
+    "energy_kwh",
+    "kgco2e",
+    "price_observed_on",
+    "age_days",
+    "source_ids",
+)
 # The comparison that a buyer makes: what, at which price, bound for how long, what it costs and what is at stake.
 _FIRST = (
-    "rank", "provider", "instance_type", "region", "option", "tier", "term_months", "payment", "gpu", "gpus",
-    "nodes", "replicas",
-    "usd_per_gpu_hour", "list_usd_per_gpu_hour", "cost_usd", "cost_low_usd", "cost_high_usd", "usd_per_month",
-    "usd_per_mtok", "days",
-    "days_low", "days_high",
-    "exposure_usd", "cash_usd", "amortised_usd", "unused_usd", "gpu_hours", "price_observed_on", "age_days",
-)  # fmt: skip
+    "rank",
+    "provider",
+    "instance_type",
+    "region",
+    "option",
+    "tier",
+    "term_months",
+    "payment",
+    "gpu",
+    "gpus",
+    "nodes",
+    "replicas",
+    "usd_per_gpu_hour",
+    "list_usd_per_gpu_hour",
+    "cost_usd",
+    "cost_low_usd",
+    "cost_high_usd",
+    "usd_per_month",
+    "usd_per_mtok",
+    "days",
+    "days_low",
+    "days_high",
+    "exposure_usd",
+    "cash_usd",
+    "amortised_usd",
+    "unused_usd",
+    "gpu_hours",
+    "price_observed_on",
+    "age_days",
+)
 SIZE_COLUMNS = (
-    "gpus", "nodes", "days", "cost_usd", "cost_low_usd", "cost_high_usd", "mfu_fraction", "tokens_per_s_per_gpu",
-)  # fmt: skip
+    "gpus",
+    "nodes",
+    "days",
+    "cost_usd",
+    "cost_low_usd",
+    "cost_high_usd",
+    "mfu_fraction",
+    "tokens_per_s_per_gpu",
+)
 _LOOKED_AT = 1000  # rows that decide which columns are filled
 _SIDE_BY_SIDE = 6
 _HIDDEN = {"factors", "lines", "notes", "source_ids", "layout", "components", "model"}
@@ -209,8 +276,12 @@ def write_assumptions(
             if (model.title, entry.name) in said:
                 continue
             row = {"name": entry.name, "value": entry.value, "unit": entry.unit, "low": entry.low, "high": entry.high}
-            row |= {"status": entry.status or "derived", "source_id": entry.source_id, "note": entry.description,
-                    "observed": entry.observed}  # fmt: skip
+            row |= {
+                "status": entry.status or "derived",
+                "source_id": entry.source_id,
+                "note": entry.description,
+                "observed": entry.observed,
+            }
             _assumption(sheet, model.title, row, sources)
 
 

@@ -11,9 +11,17 @@ from gpucost.units import unit_of
 _PINNED = ("gpus", "nodes", "gpus_per_unit")
 _SWING = (0.8, 1.2)  # ends of an input for which nobody stated any
 SHOWN = (
-    "cost_usd", "cost_low_usd", "cost_high_usd", "days", "gpu_hours", "usd_per_mtok", "exposure_usd", "cash_usd",
-    "energy_kwh", "kgco2e",
-)  # fmt: skip
+    "cost_usd",
+    "cost_low_usd",
+    "cost_high_usd",
+    "days",
+    "gpu_hours",
+    "usd_per_mtok",
+    "exposure_usd",
+    "cash_usd",
+    "energy_kwh",
+    "kgco2e",
+)
 _WORDS = {
     "ramp_low_ratio": "shortest start ÷ usual one",
     "ramp_high_ratio": "longest start ÷ usual one",
@@ -61,10 +69,16 @@ def _input(entry: Input, values: Mapping[str, float], option: Mapping[str, Any])
     name, value, priced = entry.name, values[entry.name], entry.name == "usd_per_gpu_hour"
     low, high = _ends(name, values)
     return LiveInput(
-        name, value, unit_of(name), low, high, group=entry.group, description=entry.description,
+        name,
+        value,
+        unit_of(name),
+        low,
+        high,
+        group=entry.group,
+        description=entry.description,
         source_id=str((option.get("source_ids") or [""])[0]) if priced else "",
         status="pinned" if name in _PINNED else "sourced" if priced else "",
-    )  # fmt: skip
+    )
 
 
 def _ends(name: str, values: Mapping[str, float]) -> tuple[float | None, float | None]:
